@@ -1,0 +1,32 @@
+# Two commands to start: `make demo` shows the method at work, `make test` proves it.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+
+.PHONY: demo test lint bench table clean
+
+demo: $(VENV)/.installed
+	@$(BIN)/manyview demo --out demo-results
+
+test: lint
+	$(BIN)/python -m pytest
+
+lint: $(VENV)/.installed
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+# Slow commands, each printing the numbers quoted in README and docs.
+bench: $(VENV)/.installed
+	$(BIN)/python benchmarks/speed.py
+
+table: $(VENV)/.installed
+	$(BIN)/python benchmarks/digits.py --seeds 20
+
+$(VENV)/.installed: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	@touch $@
+
+clean:
+	rm -rf $(VENV) demo-results build dist src/*.egg-info

@@ -1,0 +1,19 @@
+"""The `manyview` command; says which extra it wants where the command-line packages are absent."""
+
+from __future__ import annotations
+
+import sys
+
+
+def main() -> None:
+    try:
+        from .cli import app
+    except ModuleNotFoundError as error:
+        if error.name and error.name.split(".")[0] == "manyview":
+            raise
+        sys.exit(f"The manyview command needs {error.name}: pip install 'manyview[app]'")
+    app()
+
+
+if __name__ == "__main__":
+    main()

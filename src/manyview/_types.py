@@ -1,0 +1,78 @@
+"""Small values that pass between the modules: views, factors, the result of a fit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[Any]
+#: One view: observations × features, a NumPy array or a SciPy CSR matrix.
+Matrix = Any
+Callback = Callable[[dict[str, Any]], Any]
+
+
+class Stop(StrEnum):
+    """Why a fit ended; the value is the message people read."""
+
+    CONVERGED = "the objective changed by less than tol between two rounds"
+    ROUNDS = "all max_iter rounds were done, as asked (tol=0)"
+    MAX_ITER = "max_iter rounds were done before the objective settled to tol"
+    CALLBACK = "the callback asked to stop"
+
+
+class CollapseWarning(UserWarning):
+    """One view holds nearly all of the consensus weight."""
+
+
+@dataclass(frozen=True)
+class Views:
+    """Validated views of the same observations, with whatever names came along."""
+
+    matrices: tuple[Matrix, ...]
+    names: tuple[str, ...]
+    feature_names: tuple[Array | None, ...]
+    sample_names: Array | None = None
+
+    @property
+    def n_samples(self) -> int:
+        return self.matrices[0].shape[0]
+
+    @property
+    def n_features(self) -> tuple[int, ...]:
+        return tuple(X.shape[1] for X in self.matrices)
+
+    @property
+    def dtype(self) -> np.dtype:
+        return np.result_type(*(X.dtype for X in self.matrices))
+
+    def with_matrices(self, matrices: list[Matrix]) -> Views:
+        return replace(self, matrices=tuple(matrices))
+
+    def __len__(self) -> int:
+        return len(self.matrices)
+
+
+@dataclass(frozen=True)
+class Factors:
+    """The unknowns of the method: X_s ≈ V_s U_sᵀ, consensus V*, weights α and w."""
+
+    U: tuple[Array, ...]
+    V: tuple[Array, ...]
+    consensus: Array
+    alpha: Array
+    w: Array
+
+
+@dataclass(frozen=True)
+class FitResult:
+    """What the loop leaves behind."""
+
+    factors: Factors
+    history: dict[str, Array]
+    n_iter: int
+    stop: Stop

@@ -1,0 +1,19 @@
+"""Data to try the methods on: a generator, two shipped datasets, a reader of users' files.
+
+Every function returns a `Dataset`: `views` (name to matrix, observations in rows), `labels`,
+`description`, and names of features and samples where they are known.
+"""
+
+from ._dataset import Dataset
+from ._lihc import load_lihc
+from ._shipped import load_handwritten, load_nutrimouse
+from ._synthetic import NoisyView, make_synthetic
+
+__all__ = [
+    "Dataset",
+    "NoisyView",
+    "load_handwritten",
+    "load_lihc",
+    "load_nutrimouse",
+    "make_synthetic",
+]

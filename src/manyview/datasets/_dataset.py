@@ -1,0 +1,97 @@
+"""The one container all loaders return."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Dataset:
+    """Several matrices about the same observations, and the known classes.
+
+    Attributes
+    ----------
+    name : str
+    views : dict of str to ndarray (n_samples, n_features of the view)
+    labels : ndarray (n_samples,)
+        The known classes, for scoring only; no method sees them while fitting.
+    description : str
+        Where the data come from, what was done to them, and their licence.
+    feature_names : dict of str to list of str, or None
+    sample_names : list of str, or None
+    """
+
+    name: str
+    views: dict[str, np.ndarray]
+    labels: np.ndarray
+    description: str
+    feature_names: dict[str, list[str]] | None = None
+    sample_names: list[str] | None = None
+
+    def __post_init__(self) -> None:
+        if not self.views:
+            raise ValueError(f"dataset {self.name!r} has no views; at least one is needed")
+        for view, matrix in self.views.items():
+            if matrix.ndim != 2 or matrix.shape[0] != self.n_samples:
+                raise ValueError(
+                    f"view {view!r} of dataset {self.name!r} has shape {matrix.shape}; expected "
+                    f"two dimensions and {self.n_samples} rows, one for each label"
+                )
+            names = (self.feature_names or {}).get(view)
+            if names is not None and len(names) != matrix.shape[1]:
+                raise ValueError(
+                    f"view {view!r} of dataset {self.name!r} has {matrix.shape[1]} features "
+                    f"but {len(names)} feature names"
+                )
+        if self.sample_names is not None and len(self.sample_names) != self.n_samples:
+            raise ValueError(
+                f"dataset {self.name!r} has {self.n_samples} labels "
+                f"but {len(self.sample_names)} sample names"
+            )
+
+    @property
+    def n_samples(self) -> int:
+        """Number of observations."""
+        return len(self.labels)
+
+    @property
+    def n_clusters(self) -> int:
+        """Number of distinct labels."""
+        return len(np.unique(self.labels))
+
+    def frames(self) -> dict[str, Any]:
+        """The views as pandas DataFrames, samples in rows; needs pandas.
+
+        Features without known names are called after their view: `fac_0`, `fac_1`, ...
+        """
+        pandas = import_pandas("Dataset.frames()")
+        known = self.feature_names or {}
+        return {
+            view: pandas.DataFrame(
+                matrix,
+                index=self.sample_names,
+                columns=known.get(view) or [f"{view}_{j}" for j in range(matrix.shape[1])],
+            )
+            for view, matrix in self.views.items()
+        }
+
+    def __repr__(self) -> str:
+        views = ", ".join(f"{view} {matrix.shape[1]}" for view, matrix in self.views.items())
+        return (
+            f"<Dataset {self.name}: {self.n_samples} samples, {self.n_clusters} classes, "
+            f"{len(self.views)} views ({views})>"
+        )
+
+
+def import_pandas(purpose: str) -> Any:
+    """Import pandas where it is needed, so that the core works without it."""
+    try:
+        import pandas
+    except ImportError as error:
+        raise ImportError(
+            f"{purpose} needs pandas; install it with: pip install 'manyview[app]'"
+        ) from error
+    return pandas

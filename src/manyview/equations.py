@@ -1,0 +1,159 @@
+"""The mathematics of weighted multi-view NMF: every formula, and nothing else.
+
+Observations are rows. For view s: X (N×M) ≈ V Uᵀ with U (M×K) and V (N×K) nonnegative, Q = Diag(q),
+q = column sums of U, consensus V* (N×K), view weights α (sum 1), observation weights w (rows sum 1)::
+
+    O = Σ_s ‖Diag(w_s)(X_s − V_s U_sᵀ)‖²  +  Σ_s α_s^p ‖V_s Q_s − V*‖²  +  β Σ_s g(V_s)
+
+Below, ``a`` is α_s^p, ``w2`` is the column w_s² (N×1), and gradients come as (negative, positive)
+parts of **half** the gradient, both nonnegative: the ratio of the two is the multiplicative rule.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ._types import Array
+
+# --- objective terms ---------------------------------------------------------------------------
+
+
+def squared_residuals(x_sq: Array, XU: Array, V: Array, H: Array) -> Array:
+    """Row residuals without forming X − VUᵀ: r_i = ‖x_i‖² − 2 x_i·Uv_i + v_iᵀ H v_i.
+
+    x_sq (N,) squared row norms of X; XU = X @ U (N×K); H = UᵀU (K×K). Returns (N,), at least 0.
+    """
+    return np.maximum(x_sq + np.einsum("ik,ik->i", V @ H - 2 * XU, V), 0)
+
+
+def reconstruction(r: Array, w: Array) -> float:
+    """‖Diag(w)(X − VUᵀ)‖² = Σ_i w_i² r_i, from the squared row residuals r."""
+    return float(np.dot(w * w, r))
+
+
+def consensus_gap(V: Array, q: Array, consensus: Array) -> float:
+    """A_s = ‖VQ − V*‖²."""
+    gap = V * q - consensus
+    return float(np.vdot(gap, gap))
+
+
+def objective(
+    residuals: list[Array],
+    w: Array,
+    gaps: Array,
+    alpha: Array,
+    p: float,
+    penalties: Array,
+    beta: float,
+) -> dict[str, float]:
+    """The three terms of O and their sum; ``residuals[s]`` are the row residuals of view s."""
+    terms = {
+        "reconstruction": sum(reconstruction(r, w[:, s]) for s, r in enumerate(residuals)),
+        "consensus": float(np.dot(alpha**p, gaps)),
+        "regularizer": beta * float(np.sum(penalties)),
+    }
+    return terms | {"objective": sum(terms.values())}
+
+
+# --- gradient parts ----------------------------------------------------------------------------
+
+
+def split_U(
+    U: Array, P: Array, G: Array, V: Array, consensus: Array, a: float
+) -> tuple[Array, Array]:
+    """Half-gradient of O in U: positive − negative, each M×K.
+
+    negative = P + a·1·colsum(V∘V*),  positive = U G + a·1·(q∘colsum(V∘V)),
+    with P = XᵀW²V (M×K), G = VᵀW²V (K×K).
+    """
+    negative = P + a * np.einsum("ik,ik->k", V, consensus)
+    positive = U @ G + a * U.sum(axis=0) * np.einsum("ik,ik->k", V, V)
+    return negative, positive
+
+
+def split_V(
+    V: Array,
+    XU: Array,
+    H: Array,
+    q: Array,
+    consensus: Array,
+    w2: Array,
+    a: float,
+    beta: float,
+    split_g: tuple[Array, Array],
+) -> tuple[Array, Array]:
+    """Half-gradient of O in V: positive − negative, each N×K.
+
+    negative = W²XU + a V*Q + β neg_g(V),  positive = W²V H + a VQ² + β pos_g(V), H = UᵀU.
+    """
+    negative = w2 * XU + a * (consensus * q) + beta * split_g[0]
+    positive = w2 * (V @ H) + a * (V * (q * q)) + beta * split_g[1]
+    return negative, positive
+
+
+# --- closed forms ------------------------------------------------------------------------------
+
+
+def view_weights(gaps: Array, p: float) -> Array:
+    """α minimising Σ α_s^p A_s on the simplex: α_s ∝ A_s^{−1/(p−1)}.
+
+    p = 1 puts all weight on the smallest A_s; ties, and several A_s = 0, share it equally.
+    """
+    gaps = np.asarray(gaps, dtype=float)
+    smallest = gaps.min()
+    if p == 1 or smallest == 0:
+        winners = gaps == smallest
+        return winners / winners.sum()
+    # Ratios to the smallest lie in (0, 1]: no overflow for any p or scale.
+    alpha = (smallest / gaps) ** (1 / (p - 1))
+    return alpha / alpha.sum()
+
+
+def sample_weights(residuals: Array) -> Array:
+    """w minimising Σ_s w_is² r_is with Σ_s w_is = 1: w_is ∝ 1/r_is (N×n_v).
+
+    Where some r_is = 0, those views share the observation equally.
+    """
+    smallest = residuals.min(axis=1, keepdims=True)
+    safe = np.where(residuals > 0, residuals, 1)
+    w = np.where(smallest > 0, smallest / safe, residuals == smallest)
+    return w / w.sum(axis=1, keepdims=True)
+
+
+def consensus(V: list[Array], q: list[Array], alpha: Array, p: float) -> Array:
+    """V* = Σ_s α_s^p V_s Q_s / Σ_s α_s^p. The powers are of α/max α: α^p underflows for large p."""
+    powers = (np.asarray(alpha) / np.max(alpha)) ** p
+    powers = powers / powers.sum()
+    return sum(c * (Vs * qs) for c, Vs, qs in zip(powers.astype(V[0].dtype), V, q, strict=True))
+
+
+def rescale(U: Array, V: Array) -> tuple[Array, Array]:
+    """Unit L1 columns of U, absorbed by V: VUᵀ and VQ stay as they are, O's graph term does not."""
+    q = U.sum(axis=0)
+    q = np.where(q > 0, q, 1)
+    return U / q, V * q
+
+
+def unit_columns(U: Array, V: Array) -> tuple[Array, Array]:
+    """Unit L2 columns of U, absorbed by V (the scaling of a GNMF start)."""
+    norms = np.sqrt(np.einsum("mk,mk->k", U, U))
+    norms = np.where(norms > 0, norms, 1)
+    return U / norms, V * norms
+
+
+def ratio_step(factor: Array, negative: Array, positive: Array) -> Array:
+    """Multiplicative rule: factor ∘ negative / positive.
+
+    The floor is the smallest normal number: a fixed 1e-10 would zero whole factors at small scale.
+    """
+    return factor * (negative / np.maximum(positive, np.finfo(positive.dtype).tiny))
+
+
+def simplex_rows(Y: Array) -> Array:
+    """Nearest point of the simplex {y ≥ 0, Σy = 1} to every row of Y."""
+    ordered = -np.sort(-Y, axis=1)
+    excess = np.cumsum(ordered, axis=1) - 1
+    count = np.arange(1, Y.shape[1] + 1)
+    active = np.count_nonzero(ordered * count > excess, axis=1)
+    threshold = np.take_along_axis(excess, active[:, None] - 1, axis=1) / active[:, None]
+    return np.maximum(Y - threshold, 0)

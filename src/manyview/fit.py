@@ -1,0 +1,155 @@
+"""The one loop: rounds of inner iterations per view, then weights; its stop test and its history."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.extmath import row_norms
+
+from . import equations as eq
+from ._types import Array, Callback, CollapseWarning, Factors, FitResult, Matrix, Stop
+from .regularizers import Term
+from .solvers import Solver
+
+#: Below this share of ‖x‖², a residual taken as a difference of products is mostly rounding.
+CANCELLED = {np.dtype(np.float64): 1e-10, np.dtype(np.float32): 1e-2}
+COLLAPSE = 0.9
+
+
+def run(
+    Xs: list[Matrix],
+    start: Factors,
+    terms: list[Term],
+    solver: Solver,
+    *,
+    p: float,
+    beta: float,
+    max_iter: int,
+    inner_iter: int,
+    tol: float = 0.0,
+    rescale: bool = True,
+    learn_basis: bool = True,
+    learn_view_weights: bool = True,
+    learn_sample_weights: bool = True,
+    callback: Callback | None = None,
+) -> FitResult:
+    """Minimise O from ``start``; ``learn_basis=False`` keeps U (placing unseen rows)."""
+    for g in terms:
+        solver.check(g)
+    U, V = list(start.U), list(start.V)
+    alpha, w, V_star = start.alpha, start.w, start.consensus
+    x_sq = [row_norms(X, squared=True) for X in Xs]
+    state = _Progress(max_iter, inner_iter, len(Xs), callback)
+    residuals = [residual_rows(X, X @ U[s], U[s], V[s], x_sq[s]) for s, X in enumerate(Xs)]
+    gaps = np.array([eq.consensus_gap(V[s], U[s].sum(axis=0), V_star) for s in range(len(Xs))])
+    penalties = np.array([g.value(V[s]) for s, g in enumerate(terms)])
+
+    def terms_now() -> dict[str, float]:
+        return eq.objective(residuals, w, gaps, alpha, p, penalties, beta)
+
+    state.record(0, -1, 0, terms_now())
+    previous, stop = state.last, Stop.MAX_ITER if tol > 0 else Stop.ROUNDS
+    for round_ in range(1, max_iter + 1):
+        for s, X in enumerate(Xs):
+            w2, a = (w[:, [s]] ** 2).astype(X.dtype), X.dtype.type(alpha[s] ** p)
+            for inner in range(1, inner_iter + 1):
+                if learn_basis:
+                    WV = w2 * V[s]
+                    U[s] = solver.update_U(U[s], X.T @ WV, V[s].T @ WV, V[s], V_star, a)
+                XU = X @ U[s]
+                V[s] = solver.update_V(V[s], XU, U[s], V_star, w2, a, beta, terms[s])
+                residuals[s] = eq.squared_residuals(x_sq[s], XU, V[s], U[s].T @ U[s])
+                gaps[s] = eq.consensus_gap(V[s], U[s].sum(axis=0), V_star)
+                penalties[s] = terms[s].value(V[s])
+                if state.record(round_, s, inner, terms_now()):
+                    break
+            residuals[s] = residual_rows(X, XU, U[s], V[s], x_sq[s])
+            if rescale and learn_basis and not solver.unit_sums:
+                U[s], V[s] = eq.rescale(U[s], V[s])
+                penalties[s] = terms[s].value(V[s])
+            if state.stopped:
+                break
+        q = [Us.sum(axis=0) for Us in U]
+        if learn_view_weights:
+            gaps = np.array([eq.consensus_gap(V[s], q[s], V_star) for s in range(len(Xs))])
+            alpha = eq.view_weights(gaps, p)
+        V_star = eq.consensus(V, q, alpha, p)
+        gaps = np.array([eq.consensus_gap(V[s], q[s], V_star) for s in range(len(Xs))])
+        if learn_sample_weights:
+            w = eq.sample_weights(np.column_stack(residuals).astype(float))
+        state.record(round_, -1, 0, terms_now())
+        if state.stopped:
+            stop = Stop.CALLBACK
+            break
+        if tol > 0 and abs(previous - state.last) <= tol * abs(previous):
+            stop = Stop.CONVERGED
+            break
+        previous = state.last
+    factors = Factors(tuple(U), tuple(V), V_star, alpha, w)
+    return FitResult(factors, state.history(), round_, stop)
+
+
+def residual_rows(X: Matrix, XU: Array, U: Array, V: Array, x_sq: Array) -> Array:
+    """‖x_i − Uv_i‖² from products, recomputed directly (in row blocks) where the difference cancels."""
+    r = eq.squared_residuals(x_sq, XU, V, U.T @ U)
+    cancelled = np.flatnonzero(r < CANCELLED[np.dtype(r.dtype)] * x_sq)
+    block = max(1, 2**20 // X.shape[1])
+    for i in range(0, len(cancelled), block):
+        rows = cancelled[i : i + block]
+        x = X[rows] if isinstance(X, np.ndarray) else X[rows].toarray()
+        r[rows] = row_norms(x - V[rows] @ U.T, squared=True)
+    return r
+
+
+def warn_about(result: FitResult, view_names: tuple[str, ...], tol: float) -> None:
+    """Say once what a user should know: not converged, or one view has taken over."""
+    if result.stop is Stop.MAX_ITER:
+        warnings.warn(
+            f"WM-NMF stopped after {result.n_iter} rounds before the objective settled to "
+            f"tol={tol:g}; raise max_iter, or set tol=0 to ask for a fixed number of rounds",
+            ConvergenceWarning,
+            stacklevel=4,
+        )
+    alpha = result.factors.alpha
+    if len(alpha) > 1 and alpha.max() > COLLAPSE:
+        warnings.warn(
+            f"view {view_names[int(alpha.argmax())]!r} holds {alpha.max():.0%} of the view weight: "
+            "the consensus has collapsed onto it; use fewer rounds (max_iter) or a larger p",
+            CollapseWarning,
+            stacklevel=4,
+        )
+
+
+class _Progress:
+    """History rows, the last objective, and the callback's wish to stop."""
+
+    columns = (
+        "round",
+        "view",
+        "iteration",
+        "reconstruction",
+        "consensus",
+        "regularizer",
+        "objective",
+    )
+
+    def __init__(self, max_iter: int, inner_iter: int, n_views: int, callback: Callback | None):
+        self.rows: list[tuple[Any, ...]] = []
+        self.total = max_iter * inner_iter * n_views
+        self.callback, self.stopped, self.last = callback, False, np.inf
+
+    def record(self, round_: int, view: int, iteration: int, terms: dict[str, float]) -> bool:
+        row = (round_, view, iteration, *terms.values())
+        self.rows.append(row)
+        self.last = terms["objective"]
+        if self.callback is not None and view >= 0:
+            info = dict(zip(self.columns, row, strict=True)) | {"total": self.total}
+            self.stopped = self.stopped or self.callback(info) is True
+        return self.stopped
+
+    def history(self) -> dict[str, Array]:
+        columns = zip(*self.rows, strict=True)
+        return {name: np.array(c) for name, c in zip(self.columns, columns, strict=True)}

@@ -1,0 +1,99 @@
+"""The k-nearest-neighbour affinity of one view."""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.metrics import pairwise_distances_chunked
+from sklearn.neighbors import NearestNeighbors
+
+from ._types import Array, Matrix
+
+AFFINITIES = ("binary", "heat", "cosine")
+#: Above this many observations the automatic heat width is a mean over this many rows, not all.
+WIDTH_SAMPLE = 4096
+
+
+def nearest_neighbors(
+    X: Matrix, n_neighbors: int, queries: Matrix | None = None
+) -> tuple[Array, Array]:
+    """Indices and squared Euclidean distances (each N×k) of the nearest rows of X.
+
+    Without ``queries`` the rows of X ask about each other and no row is its own neighbour.
+    """
+    available = X.shape[0] - (queries is None)
+    k = min(n_neighbors, available)
+    distances, indices = NearestNeighbors(n_neighbors=k).fit(X).kneighbors(queries)
+    return indices, distances**2
+
+
+def affinity(
+    X: Matrix,
+    n_neighbors: int = 5,
+    kind: str = "binary",
+    width: float | None = None,
+    mutual: bool = False,
+) -> sp.csr_array:
+    """Symmetric sparse affinity of the rows of X, without self loops.
+
+    Neighbours are always Euclidean. Weights: "binary" 1; "heat" exp(−d²/width), where ``width`` is
+    σ² and ``None`` means 2t² with t the mean distance of all pairs; "cosine" the cosine similarity.
+    An edge is kept when either end names the other (union), or both do (``mutual``).
+    """
+    indices, squared = nearest_neighbors(X, n_neighbors)
+    if kind == "heat" and width is None:
+        width = automatic_width(X)
+    A = _weighted_edges(X, X, indices, squared, kind, width)
+    return (A.minimum(A.T) if mutual else A.maximum(A.T)).tocsr()
+
+
+def links(
+    queries: Matrix,
+    X: Matrix,
+    n_neighbors: int = 5,
+    kind: str = "binary",
+    width: float | None = None,
+) -> sp.csr_array:
+    """Affinity of new rows to their nearest rows of X (queries × N), with the weights of `affinity`."""
+    indices, squared = nearest_neighbors(X, n_neighbors, queries)
+    if kind == "heat" and width is None:
+        width = automatic_width(X)
+    return _weighted_edges(queries, X, indices, squared, kind, width)
+
+
+def automatic_width(X: Matrix) -> float:
+    """σ² = 2t², t the mean Euclidean distance over all pairs of rows, self pairs included."""
+    n = X.shape[0]
+    rows = X if n <= WIDTH_SAMPLE else X[np.linspace(0, n - 1, WIDTH_SAMPLE).astype(int)]
+    total = sum(float(block.sum()) for block in pairwise_distances_chunked(rows, X))
+    t = total / (rows.shape[0] * n)
+    return 2 * t * t if t > 0 else 1.0
+
+
+def _weighted_edges(
+    rows: Matrix, X: Matrix, indices: Array, squared: Array, kind: str, width: float | None
+) -> sp.csr_array:
+    if kind == "binary":
+        weights = np.ones(squared.shape)
+    elif kind == "heat":
+        weights = np.exp(-squared / width)
+    elif kind == "cosine":
+        weights = _cosines(rows, X, indices, squared)
+    else:
+        raise ValueError(f"affinity must be one of {AFFINITIES}, got {kind!r}")
+    n, k = indices.shape
+    indptr = np.arange(0, n * k + 1, k)
+    edges = sp.csr_array((weights.ravel(), indices.ravel(), indptr), shape=(n, X.shape[0]))
+    edges.sort_indices()
+    return edges
+
+
+def _cosines(rows: Matrix, X: Matrix, indices: Array, squared: Array) -> Array:
+    """Cosine similarity along the edges, from distances and norms: no second look at the features."""
+    from sklearn.utils.extmath import row_norms
+
+    left, right = row_norms(rows), row_norms(X)
+    products = (left[:, None] ** 2 + right[indices] ** 2 - squared) / 2
+    norms = left[:, None] * right[indices]
+    # A zero row has no direction: its similarity to anything is 0.
+    return np.clip(np.divide(products, norms, out=np.zeros_like(norms), where=norms > 0), 0, 1)

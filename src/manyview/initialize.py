@@ -1,0 +1,168 @@
+"""Starting factors: GNMF (the paper's), random, NNDSVD, or the user's own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils.extmath import randomized_svd, row_norms
+
+from ._types import Array, Factors, Matrix
+from .equations import (
+    consensus,
+    ratio_step,
+    rescale,
+    split_U,
+    split_V,
+    squared_residuals,
+    unit_columns,
+)
+from .regularizers import Term
+from .solvers import Solver
+
+#: Weight of the graph and number of iterations of the GNMF start in the recipe that reproduces the paper.
+GNMF_WEIGHT, GNMF_ITERATIONS = 10.0, 31
+INITS = ("gnmf", "random", "nndsvd")
+
+
+def starting_factors(
+    Xs: list[Matrix],
+    init: Any,
+    n_components: int,
+    terms: list[Term],
+    solver: Solver,
+    p: float,
+    rng: np.random.Generator,
+) -> Factors:
+    """U and V of every view by ``init``, equal weights, and V* their mean *without* Q (as the recipe)."""
+    if isinstance(init, str):
+        make = {"gnmf": _gnmf_start, "random": _random_start, "nndsvd": _nndsvd_start}[init]
+        pairs = [make(X, n_components, g, rng) for X, g in zip(Xs, terms, strict=True)]
+    else:
+        pairs = given_factors(init, Xs, n_components)
+    pairs = [solver.start(U, V) for U, V in pairs]
+    Us, Vs = [U for U, _ in pairs], [V for _, V in pairs]
+    n_views = len(Xs)
+    alpha = np.full(n_views, 1 / n_views)
+    w = np.full((Xs[0].shape[0], n_views), 1 / n_views)
+    ones = [np.ones(U.shape[1], dtype=U.dtype) for U in Us]
+    return Factors(tuple(Us), tuple(Vs), consensus(Vs, ones, alpha, p), alpha, w)
+
+
+def gnmf(
+    X: Matrix,
+    U: Array,
+    V: Array,
+    g: Term,
+    weight: float,
+    n_iter: int = GNMF_ITERATIONS,
+    tol: float | None = None,
+) -> tuple[Array, Array, int]:
+    """Graph-regularised NMF, min ‖X − VUᵀ‖² + weight·g(V): V then U, unit L2 columns before and after.
+
+    With ``tol``, iterations go on after ``n_iter`` until a running mean of the objective has
+    settled: m ← .1 m + .9 O from m = 10 O, stop at (m − O)/m ≤ tol.
+    """
+    U, V = unit_columns(U, V)
+    n, k = V.shape
+    w2, absent, one = np.ones((n, 1), dtype=V.dtype), np.zeros_like(V), np.ones(k, dtype=V.dtype)
+    x_sq = row_norms(X, squared=True)
+
+    def iterate(U: Array, V: Array) -> tuple[Array, Array]:
+        parts = split_V(V, X @ U, U.T @ U, one, absent, w2, 0.0, weight, g.split(V))
+        V = ratio_step(V, *parts)
+        U = ratio_step(U, *split_U(U, X.T @ V, V.T @ V, V, absent, 0.0))
+        return U, V
+
+    for _ in range(n_iter):
+        U, V = iterate(U, V)
+    done, mean = n_iter, np.inf
+    while tol is not None:
+        fit = squared_residuals(x_sq, X @ U, V, U.T @ U).sum() + weight * g.value(V)
+        mean = 10 * fit if mean == np.inf else 0.1 * mean + 0.9 * fit
+        if (mean - fit) / mean <= tol:
+            break
+        U, V = iterate(U, V)
+        done += 1
+    return *unit_columns(U, V), done
+
+
+def given_factors(init: Any, Xs: list[Matrix], n_components: int) -> list[tuple[Array, Array]]:
+    """The user's own start: {"components": [K×M_s, …], "coefficients": [N×K, …]}."""
+    if not (isinstance(init, dict) and {"components", "coefficients"} <= set(init)):
+        raise ValueError(
+            f"init must be one of {INITS} or a dict with 'components' and 'coefficients' "
+            f"(one array per view, as a fitted model has them); got {type(init).__name__}"
+        )
+    pairs = []
+    for name in ("components", "coefficients"):
+        if len(init[name]) != len(Xs):
+            raise ValueError(
+                f"init[{name!r}] has {len(init[name])} arrays for {len(Xs)} views; give one per view"
+            )
+    for s, X in enumerate(Xs):
+        factors = {}
+        for name, shape in (
+            ("components", (n_components, X.shape[1])),
+            ("coefficients", (X.shape[0], n_components)),
+        ):
+            array = np.array(init[name][s], dtype=X.dtype)
+            if array.shape != shape or not np.isfinite(array).all() or (array < 0).any():
+                raise ValueError(
+                    f"init[{name!r}][{s}] must be finite, nonnegative and of shape {shape}; "
+                    f"got shape {array.shape}, smallest value {array.min() if array.size else 'none'}"
+                )
+            factors[name] = array
+        pairs.append((np.ascontiguousarray(factors["components"].T), factors["coefficients"]))
+    return pairs
+
+
+def _uniform(rng: np.random.Generator, shape: tuple[int, int], dtype: np.dtype) -> Array:
+    # Drawn in float64 and never exactly 0: a zero would stay zero under the multiplicative rule.
+    return (1 - rng.random(shape)).astype(dtype)
+
+
+def _total(X: Matrix) -> float:
+    return float(X.sum()) or 1.0
+
+
+def _gnmf_start(
+    X: Matrix, n_components: int, g: Term, rng: np.random.Generator
+) -> tuple[Array, Array]:
+    n, m = X.shape
+    U = _uniform(rng, (m, n_components), X.dtype)
+    # The paper starts V at uniform(0, 1) against views whose entries sum to 1: keep that ratio.
+    V = _uniform(rng, (n, n_components), X.dtype) * X.dtype.type(_total(X))
+    U, V, _ = gnmf(X, U, V, g, GNMF_WEIGHT)
+    return U, V
+
+
+def _random_start(
+    X: Matrix, n_components: int, g: Term, rng: np.random.Generator
+) -> tuple[Array, Array]:
+    n, m = X.shape
+    U, V = rescale(
+        _uniform(rng, (m, n_components), X.dtype), _uniform(rng, (n, n_components), X.dtype)
+    )
+    return U, V * X.dtype.type(_total(X) / V.sum())
+
+
+def _nndsvd_start(
+    X: Matrix, n_components: int, g: Term, rng: np.random.Generator
+) -> tuple[Array, Array]:
+    """Nonnegative double SVD (Boutsidis & Gallopoulos), zeros filled with a little of the mean."""
+    rank = min(n_components, *X.shape)
+    left, values, right = randomized_svd(X, rank, random_state=int(rng.integers(2**31)))
+    U, V = _random_start(X, n_components, g, rng)  # beyond the rank of X, columns stay random
+    for k in range(rank):
+        signs = [
+            (np.maximum(sign * left[:, k], 0), np.maximum(sign * right[k], 0)) for sign in (1, -1)
+        ]
+        sizes = [np.linalg.norm(v) * np.linalg.norm(u) for v, u in signs]
+        (v, u), size = signs[int(np.argmax(sizes))], max(sizes)
+        if size > 0:
+            root = np.sqrt(values[k] * size)
+            V[:, k], U[:, k] = root * v / np.linalg.norm(v), root * u / np.linalg.norm(u)
+    for factor in (U, V):
+        factor += factor.mean() / 100
+    return U, V

@@ -1,0 +1,108 @@
+"""Agreement of a clustering with known classes: ACC, NMI, pair precision/recall/F, ARI.
+
+Labels may be of any hashable kind, and the two sides may have any number of clusters. Equal
+partitions score 1 on all six, one cluster or all singletons included. NMI and ARI are
+scikit-learn's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from scipy.optimize import linear_sum_assignment
+from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
+from sklearn.metrics.cluster import contingency_matrix, pair_confusion_matrix
+
+
+def scores(y_true: Any, y_pred: Any) -> dict[str, float]:
+    """All six scores of a clustering: acc, nmi, precision, recall, f_score, ari.
+
+    Examples
+    --------
+    >>> scores(["a", "a", "b", "b"], [1, 1, 0, 0])["acc"]
+    1.0
+    """
+    true, pred = _codes(y_true, y_pred)
+    return {
+        "acc": accuracy(true, pred),
+        "nmi": float(normalized_mutual_info_score(true, pred)),
+        **pair_scores(true, pred),
+        "ari": float(adjusted_rand_score(true, pred)),
+    }
+
+
+def accuracy(y_true: Any, y_pred: Any) -> float:
+    """Share of observations in the right class under the best one-to-one naming of clusters.
+
+    Solved exactly (Hungarian method); a cluster or class left without partner counts as wrong.
+    """
+    true, pred = _codes(y_true, y_pred)
+    table = contingency_matrix(true, pred)
+    return float(table[linear_sum_assignment(-table)].sum() / len(true))
+
+
+def pair_scores(y_true: Any, y_pred: Any) -> dict[str, float]:
+    """Pair-counting precision, recall and f_score.
+
+    Precision: of the pairs the clustering puts together, the share that belong together (0 if it
+    puts none together). Recall: of the pairs that belong together, the share found. All are 1
+    when neither side has a pair.
+    """
+    # Python integers: sums of pair counts overflow nothing.
+    (_, only_pred), (only_true, both) = pair_confusion_matrix(*_codes(y_true, y_pred)).tolist()
+    if both + only_pred + only_true == 0:
+        return {"precision": 1.0, "recall": 1.0, "f_score": 1.0}
+    return {
+        "precision": both / (both + only_pred) if both + only_pred else 0.0,
+        "recall": both / (both + only_true) if both + only_true else 0.0,
+        "f_score": 2 * both / (2 * both + only_pred + only_true),
+    }
+
+
+def _codes(y_true: Any, y_pred: Any) -> tuple[np.ndarray, np.ndarray]:
+    true, pred = _encode(y_true, "y_true"), _encode(y_pred, "y_pred")
+    if len(true) != len(pred):
+        raise ValueError(
+            f"y_true has {len(true)} labels and y_pred has {len(pred)}; "
+            "both must label the same observations"
+        )
+    return true, pred
+
+
+def _encode(labels: Any, name: str) -> np.ndarray:
+    """Labels as integers. A dictionary, not np.unique: NumPy would make 1 and "1" equal."""
+    if isinstance(labels, np.ndarray) and labels.ndim == 1 and labels.dtype.kind in "biu":
+        items: Any = labels
+    else:
+        items = _listed(labels, name)
+    if len(items) == 0:
+        raise ValueError(f"{name} is empty; at least one label is needed")
+    if isinstance(items, np.ndarray):
+        return np.unique(items, return_inverse=True)[1]
+    seen: dict[Any, int] = {}
+    return np.array([seen.setdefault(item, len(seen)) for item in items])
+
+
+def _listed(labels: Any, name: str) -> list[Any]:
+    shape = getattr(labels, "shape", None)
+    rule = f"{name} must be 1-D, one label per observation"
+    if shape is not None and len(shape) != 1:
+        raise ValueError(f"{rule}, but has shape {shape}; .ravel() a single column")
+    if isinstance(labels, str | bytes | dict | set) or not isinstance(labels, Iterable):
+        raise ValueError(f"{rule}, but is of type {type(labels).__name__}")
+    items = labels.tolist() if isinstance(labels, np.ndarray) else list(labels)
+    for i, item in enumerate(items):
+        if isinstance(item, list | tuple | dict | set) or getattr(item, "ndim", 0) > 0:
+            raise ValueError(f"{rule}, but holds a {type(item).__name__} at {i}")
+        if item is None or _is_nan(item):
+            raise ValueError(f"{name}[{i}] is missing (NaN or None); drop unlabelled observations")
+    return items
+
+
+def _is_nan(item: Any) -> bool:
+    try:
+        return bool(item != item)
+    except (TypeError, ValueError):  # pandas.NA refuses to be a truth value
+        return True

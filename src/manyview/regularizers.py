@@ -1,0 +1,171 @@
+"""What is asked of the coefficients V besides fitting: graph smoothness, sparsity, orthogonality.
+
+A regulariser is any object with ``prepare(X)``, called once per view, which returns a term with
+
+- ``value(V)``: g(V);
+- ``split(V)``: (negative, positive) parts of half its gradient, both nonnegative;
+- ``curvature(V)`` (needed by the HALS solver only): h ≥ 0 with
+  g(V + Δ) ≤ g(V) + 2⟨positive − negative, Δ⟩ + Σ h Δ², broadcastable to V;
+- ``link(X_new)`` (optional): the term for unseen rows, tied to the rows it was prepared on. Without
+  it the term itself serves unseen rows, which is right where g is a sum over rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import scipy.sparse as sp
+
+from ._types import Array, Matrix
+from .graph import affinity, links
+
+
+class Term(Protocol):
+    def value(self, V: Array) -> float: ...
+    def split(self, V: Array) -> tuple[Any, Any]: ...
+
+
+class Regularizer(Protocol):
+    def prepare(self, X: Matrix) -> Term: ...
+
+
+class GraphTerm:
+    """g(V) = Tr(Vᵀ L V), L = D − A: neighbours should have like coefficients."""
+
+    def __init__(self, A: sp.csr_array, degrees: Array | None = None):
+        self.A = A
+        degrees = A.sum(axis=1) if degrees is None else degrees
+        self.degrees = np.asarray(degrees, dtype=A.dtype).reshape(-1, 1)
+
+    def value(self, V: Array) -> float:
+        return float(np.vdot(V, self.degrees * V - self.A @ V))
+
+    def split(self, V: Array) -> tuple[Array, Array]:
+        return self.A @ V, self.degrees * V
+
+    def curvature(self, V: Array) -> Array:
+        # L ⪯ 2D, since D + A ⪰ 0: with this bound all rows may move at once.
+        return 2 * self.degrees
+
+
+class LinkedTerm:
+    """The graph term of unseen rows whose neighbours' coefficients are known: Σ A_ij ‖v_i − v_j‖²."""
+
+    def __init__(self, A: sp.csr_array, known: Array):
+        self.pull = A @ known
+        self.degrees = A.sum(axis=1).reshape(-1, 1)
+        self.constant = float(A.sum(axis=0) @ np.einsum("ik,ik->i", known, known))
+
+    def value(self, V: Array) -> float:
+        return float(np.vdot(V, self.degrees * V - 2 * self.pull)) + self.constant
+
+    def split(self, V: Array) -> tuple[Array, Array]:
+        return self.pull, self.degrees * V
+
+    def curvature(self, V: Array) -> Array:
+        return self.degrees
+
+
+@dataclass(frozen=True)
+class Graph:
+    """Laplacian of the view's k-nearest-neighbour graph (see `manyview.graph.affinity`)."""
+
+    n_neighbors: int = 5
+    affinity: str = "binary"
+    width: float | None = None
+    mutual: bool = False
+
+    def prepare(self, X: Matrix) -> GraphTerm:
+        A = affinity(X, self.n_neighbors, self.affinity, self.width, self.mutual)
+        return _FittedGraphTerm(A.astype(X.dtype), X, self)
+
+
+class _FittedGraphTerm(GraphTerm):
+    """A graph term that remembers the rows it was built on, so that unseen rows can be linked."""
+
+    def __init__(self, A: sp.csr_array, X: Matrix, settings: Graph):
+        super().__init__(A)
+        self.X, self.settings = X, settings
+
+    def link(self, X_new: Matrix, known: Array) -> LinkedTerm:
+        s = self.settings
+        A = links(X_new, self.X, s.n_neighbors, s.affinity, s.width)
+        return LinkedTerm(A.astype(X_new.dtype), known)
+
+
+@dataclass(frozen=True)
+class Sparse:
+    """g(V) = Σ v_ik: the L1 norm of nonnegative coefficients."""
+
+    def prepare(self, X: Matrix) -> Sparse:
+        return self
+
+    def value(self, V: Array) -> float:
+        return float(V.sum())
+
+    def split(self, V: Array) -> tuple[float, float]:
+        return 0.0, 0.5
+
+    def curvature(self, V: Array) -> float:
+        return 0.0
+
+
+@dataclass(frozen=True)
+class Orthogonal:
+    """g(V) = Σ_{k≠l} v_kᵀ v_l: each observation should use few components.
+
+    Unlike ‖VᵀV − I‖² it is monotone under the multiplicative rule.
+    """
+
+    def prepare(self, X: Matrix) -> Orthogonal:
+        return self
+
+    def value(self, V: Array) -> float:
+        rows = V.sum(axis=1)
+        return float(np.dot(rows, rows) - np.vdot(V, V))
+
+    def split(self, V: Array) -> tuple[float, Array]:
+        return 0.0, V.sum(axis=1, keepdims=True) - V
+
+    def curvature(self, V: Array) -> float:
+        # Largest eigenvalue of 11ᵀ − I on K components.
+        return float(V.shape[1] - 1)
+
+
+@dataclass(frozen=True)
+class NoPenalty:
+    """g(V) = 0."""
+
+    def prepare(self, X: Matrix) -> NoPenalty:
+        return self
+
+    def value(self, V: Array) -> float:
+        return 0.0
+
+    def split(self, V: Array) -> tuple[float, float]:
+        return 0.0, 0.0
+
+    def curvature(self, V: Array) -> float:
+        return 0.0
+
+
+def make_regularizer(choice: Any, n_neighbors: int, affinity: str) -> Regularizer:
+    """The regulariser a parameter names: "graph", "sparse", "orthogonal", None, or an object."""
+    if choice is None:
+        return NoPenalty()
+    if isinstance(choice, str):
+        named: dict[str, Regularizer] = {
+            "graph": Graph(n_neighbors, affinity),
+            "sparse": Sparse(),
+            "orthogonal": Orthogonal(),
+        }
+        if choice in named:
+            return named[choice]
+    elif callable(getattr(choice, "prepare", None)):
+        return choice
+    raise ValueError(
+        "regularizer must be 'graph', 'sparse', 'orthogonal', None or an object with "
+        f"prepare(X), value(V) and split(V); got {choice!r}"
+    )

@@ -1,0 +1,119 @@
+"""Bring the views to comparable size, remembering how, so that unseen rows get the same treatment."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.preprocessing import normalize
+
+from ._types import Array, Matrix, Views
+
+SCALES = ("sum", "minmax", "standard", "tfidf", "sqrt")
+#: Scalings that move every feature to start at 0, and so accept negative values.
+SHIFTING = ("minmax", "standard")
+
+
+@dataclass(frozen=True)
+class Scaling:
+    """x → clip((x/unit − shift)·gain), rows to unit length if asked, then times ``factor``.
+
+    Dividing by ``unit`` first keeps squares of very large or small data representable.
+    """
+
+    unit: float
+    shift: Array | None = None
+    gain: Array | None = None
+    root: bool = False
+    unit_rows: bool = False
+    factor: float = 1.0
+
+    def apply(self, X: Matrix) -> Matrix:
+        X = (
+            X * X.dtype.type(1 / self.unit)
+            if _exact_inverse(self.unit)
+            else X / X.dtype.type(self.unit)
+        )
+        if sp.issparse(X):
+            X = X.tocsr()
+            X.data = self._features(X.data, X.indices)
+            X.eliminate_zeros()
+        else:
+            X = self._features(X, slice(None))
+        if self.unit_rows:
+            X = normalize(X, copy=False)
+        return X * X.dtype.type(self.factor)
+
+    def _features(self, values: Array, columns: Array | slice) -> Array:
+        if self.shift is not None:  # an implicit zero below the shift is clipped back to zero
+            values = np.maximum(values - self.shift[columns].astype(values.dtype), 0)
+        if self.gain is not None:
+            values = values * self.gain[columns].astype(values.dtype)
+        return np.sqrt(values) if self.root else values
+
+
+def fit_scaling(views: Views, kind: str | None) -> list[Scaling]:
+    """How to scale each view.
+
+    "sum" divides a view by its mean row sum (the paper divides by the total; the common constant N
+    changes nothing). "minmax" and "standard" first map each feature to (x − min)/range or
+    (x − min)/sd (a z-score shifted to start at 0); "tfidf" weights features by inverse document
+    frequency and "sqrt" takes square roots, both then giving rows unit length. All end with "sum",
+    since the consensus compares coefficients between views. ``None`` leaves the proportions of the
+    data alone: one power of two, common to all views, keeps the arithmetic in range.
+    """
+    if kind is None:
+        unit = max(_mean_row_sum(X) for X in views.matrices)
+        power = float(2.0 ** np.floor(np.log2(unit))) if unit > 0 else 1.0
+        return [Scaling(power)] * len(views)
+    return [_fit_one(X, name, kind) for X, name in zip(views.matrices, views.names, strict=True)]
+
+
+def _fit_one(X: Matrix, name: str, kind: str) -> Scaling:
+    unit = float(abs(X).max()) or 1.0
+    shift = gain = None
+    scaled = X / X.dtype.type(unit)
+    if kind in SHIFTING:
+        low = _dense_row(scaled.min(axis=0))
+        if sp.issparse(X) and (low < 0).any():
+            raise ValueError(
+                f"view {name!r} is sparse and has negative entries (min {low.min() * unit:g}): "
+                f"scale={kind!r} would fill its zeros; pass it as a dense array"
+            )
+        spread = _dense_row(scaled.max(axis=0)) - low if kind == "minmax" else _deviation(scaled)
+        shift, gain = low, np.divide(1, spread, out=np.zeros_like(spread), where=spread > 0)
+    elif kind == "tfidf":
+        present = np.bincount(X.nonzero()[1], minlength=X.shape[1])
+        gain = np.log((1 + X.shape[0]) / (1 + present)) + 1
+    elif kind not in ("sum", "sqrt"):
+        raise ValueError(f"scale must be one of {SCALES} or None, got {kind!r}")
+    before = Scaling(unit, shift, gain, root=kind == "sqrt", unit_rows=kind in ("tfidf", "sqrt"))
+    size = _mean_row_sum(before.apply(X))
+    return Scaling(unit, shift, gain, before.root, before.unit_rows, 1 / size if size > 0 else 1.0)
+
+
+def _exact_inverse(unit: float) -> bool:
+    mantissa, exponent = np.frexp(unit)
+    return mantissa == 0.5 and abs(exponent) < 1000
+
+
+def _mean_row_sum(X: Matrix) -> float:
+    return float(X.sum(dtype=float) / X.shape[0])
+
+
+def _dense_row(row: Matrix) -> Array:
+    return np.asarray(row.toarray() if sp.issparse(row) else row, dtype=float).ravel()
+
+
+def _deviation(X: Matrix) -> Array:
+    """Standard deviation of every feature; exactly 0 for a constant one."""
+    mean = _dense_row(X.mean(axis=0))
+    if sp.issparse(X):
+        square = X.copy()
+        square.data = square.data**2
+        variance = _dense_row(square.mean(axis=0)) - mean**2
+    else:
+        variance = np.mean((X - mean) ** 2, axis=0)
+    constant = _dense_row(X.max(axis=0)) == _dense_row(X.min(axis=0))
+    return np.where(constant, 0, np.sqrt(np.maximum(variance, 0)))

@@ -1,0 +1,23 @@
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(0)
+
+
+def blobs(n=60, features=(8, 5, 6), clusters=3, seed=0, noise=0.3):
+    """Nonnegative views of well separated groups, and the groups."""
+    rng = np.random.default_rng(seed)
+    y = np.arange(n) % clusters
+    views = [
+        np.abs(rng.uniform(0, 4, (clusters, m))[y] + noise * rng.standard_normal((n, m)))
+        for m in features
+    ]
+    return views, y

