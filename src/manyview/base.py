@@ -29,6 +29,9 @@ class MultiViewEstimator(BaseEstimator):
     def _allows_negative(self) -> bool:
         return False
 
+    def _allows_missing(self) -> bool:
+        return False
+
     def _read(self, X: Any, reset: bool) -> Views:
         """``X`` as Views; at fit (``reset``) its names are stored, afterwards compared."""
         if not reset:
@@ -39,6 +42,7 @@ class MultiViewEstimator(BaseEstimator):
             X,
             getattr(self, "views", None),
             allow_negative=self._allows_negative(),
+            allow_missing=self._allows_missing(),
             min_samples=2 if reset else 1,
             caller=type(self).__name__,
         )

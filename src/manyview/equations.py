@@ -157,3 +157,84 @@ def simplex_rows(Y: Array) -> Array:
     active = np.count_nonzero(ordered * count > excess, axis=1)
     threshold = np.take_along_axis(excess, active[:, None] - 1, axis=1) / active[:, None]
     return np.maximum(Y - threshold, 0)
+
+
+# --- the well-posed form (RobustWMNMF) ---------------------------------------------------------
+#
+#     J = Σ_s α_s Σ_i w_is [ ‖x_i − U v_i‖²/τ_s + λ‖v_i − v*_i‖² ] + β Σ_ik v*_ik ‖p_i − c_k‖²
+#
+# U ≥ 0 with unit column sums (so Q = I), V ≥ 0, rows of V* on the simplex; α, w and the embedding P
+# are given. τ_s is the spread of view s.
+
+
+def spread(x_sq: Array, mean: Array) -> float:
+    """τ = mean over rows of ‖x_i − mean row‖², from squared norms; 1 for a view without spread."""
+    tau = float(np.mean(x_sq) - mean @ mean) if len(x_sq) else 0.0
+    return tau if tau > 1e-12 * max(1e-300, float(np.max(x_sq, initial=0))) else 1.0
+
+
+def cluster_distances(P: Array, centres: Array) -> Array:
+    """‖p_i − c_k‖² (N×K)."""
+    squared = (P * P).sum(axis=1)[:, None] - 2 * (P @ centres.T) + (centres * centres).sum(axis=1)
+    return np.maximum(squared, 0)
+
+
+def cluster_centres(P: Array, consensus: Array) -> Array:
+    """c_k = V*-weighted mean of the rows of P (K×dim)."""
+    total = consensus.sum(axis=0)
+    return (consensus.T @ P) / np.where(total > 1e-12, total, 1)[:, None]
+
+
+def simplex_consensus(
+    V: list[Array], alpha: Array, w: Array, distances: Array, lam: float, beta: float
+) -> Array:
+    """v*_i = simplex projection of B_i/c̄_i − β/(2λc̄_i)·‖p_i − c_k‖², B_i = Σ_s α_s w_is v_i^s.
+
+    c̄_i = Σ_s α_s w_is; an observation no view speaks for goes to its nearest centre.
+    """
+    B = sum(alpha[s] * w[:, [s]] * V[s] for s in range(len(V)))
+    c = w @ alpha
+    silent = c < 1e-6
+    c = np.where(silent, 1, c)[:, None]
+    V_star = simplex_rows(B / c - beta / (2 * lam * c) * distances)
+    V_star[silent] = np.eye(V_star.shape[1])[distances[silent].argmin(axis=1)]
+    return V_star
+
+
+def robust_objective(
+    residuals: list[Array],
+    taus: list[float],
+    V: list[Array],
+    consensus: Array,
+    alpha: Array,
+    w: Array,
+    distances: Array,
+    lam: float,
+    beta: float,
+) -> dict[str, float]:
+    """The terms of J; ``residuals[s]`` are the squared row residuals of view s."""
+    fits = [r / tau for r, tau in zip(residuals, taus, strict=True)]
+    gaps = [((Vs - consensus) ** 2).sum(axis=1) for Vs in V]
+    terms = {
+        "reconstruction": sum(a * float(w[:, s] @ fits[s]) for s, a in enumerate(alpha)),
+        "consensus": lam * sum(a * float(w[:, s] @ gaps[s]) for s, a in enumerate(alpha)),
+        "regularizer": beta * float(np.vdot(consensus, distances)),
+    }
+    return terms | {"objective": sum(terms.values())}
+
+
+def weighted_simplex(target: Array, weights: Array) -> Array:
+    """argmin Σ_m g_m u_m² − 2 r_m u_m over the simplex: u_m = max(0, (r_m − t)/g_m), Σu = 1.
+
+    ``target`` is r, ``weights`` is g ≥ 0; where g_m = 0 nothing is known and u_m = 0.
+    """
+    known = weights > 0
+    r, g = target[known], weights[known]
+    order = np.argsort(-r)
+    r, inverse = r[order], 1 / g[order]
+    # With the first j coordinates active, Σ(r − t)/g = 1 gives t; the last valid j is the answer.
+    t = (np.cumsum(r * inverse) - 1) / np.cumsum(inverse)
+    t = t[np.flatnonzero(r > t)[-1]]
+    u = np.zeros_like(target)
+    u[known] = np.maximum(0, (target[known] - t) / weights[known])
+    return u

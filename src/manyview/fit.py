@@ -42,7 +42,7 @@ def run(
     U, V = list(start.U), list(start.V)
     alpha, w, V_star = start.alpha, start.w, start.consensus
     x_sq = [row_norms(X, squared=True) for X in Xs]
-    state = _Progress(max_iter, inner_iter, len(Xs), callback)
+    state = Progress(max_iter, inner_iter, len(Xs), callback)
     residuals = [residual_rows(X, X @ U[s], U[s], V[s], x_sq[s]) for s, X in enumerate(Xs)]
     gaps = np.array([eq.consensus_gap(V[s], U[s].sum(axis=0), V_star) for s in range(len(Xs))])
     penalties = np.array([g.value(V[s]) for s, g in enumerate(terms)])
@@ -123,7 +123,7 @@ def warn_about(result: FitResult, view_names: tuple[str, ...], tol: float) -> No
         )
 
 
-class _Progress:
+class Progress:
     """History rows, the last objective, and the callback's wish to stop."""
 
     columns = (

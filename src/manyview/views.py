@@ -17,6 +17,7 @@ def as_views(
     views: Sequence[int] | None = None,
     *,
     allow_negative: bool = False,
+    allow_missing: bool = False,
     min_samples: int = 2,
     caller: str = "manyview",
 ) -> Views:
@@ -31,6 +32,8 @@ def as_views(
         For one 2-D array: how many columns each view takes, in order. ``None`` means one view.
     allow_negative : bool
         Whether negative entries pass (a shifting scale will deal with them).
+    allow_missing : bool
+        Whether NaN passes, and DataFrames may lack ids that others have (they get rows of NaN).
     min_samples : int
         Fewest observations accepted: 2 to fit, 1 to predict.
     caller : str
@@ -47,12 +50,12 @@ def as_views(
     if views is not None and not isinstance(views, str):
         items = _split_columns(items, views)
         names = [f"view{s}" for s in range(len(items))]
-    sample_names, items = _align(names, items)
+    sample_names, items = _align(names, items, allow_missing)
     features = tuple(_column_names(item) for item in items)
     matrices = [_as_matrix(item, name) for name, item in zip(names, items, strict=True)]
     _check_shapes(matrices, names, min_samples, caller)
     for X, name in zip(matrices, names, strict=True):
-        _check_values(X, name, allow_negative, caller)
+        _check_values(X, name, allow_negative, allow_missing, caller)
     return Views(tuple(matrices), tuple(names), features, sample_names)
 
 
@@ -111,7 +114,9 @@ def _split_columns(items: list[Any], views: Sequence[int]) -> list[Any]:
     return [take[:, end - width : end] for width, end in zip(widths, ends, strict=True)]
 
 
-def _align(names: list[str], items: list[Any]) -> tuple[Array | None, list[Any]]:
+def _align(
+    names: list[str], items: list[Any], allow_missing: bool
+) -> tuple[Array | None, list[Any]]:
     """Bring DataFrames to the order of the first one's index; plain arrays have no ids to align."""
     frames = [s for s, item in enumerate(items) if _is_frame(item)]
     if not frames:
@@ -126,6 +131,10 @@ def _align(names: list[str], items: list[Any]) -> tuple[Array | None, list[Any]]
                 f"view {names[s]!r} has the sample id {twice!r} more than once; ids must be unique"
             )
     aligned = list(items)
+    if allow_missing and len(frames) == len(items):
+        for s in frames[1:]:
+            reference = reference.append(items[s].index.difference(reference, sort=False))
+        return np.asarray(reference), [item.reindex(reference) for item in items]
     for s in frames[1:]:
         index = items[s].index
         if index.equals(reference):
@@ -218,7 +227,9 @@ def _check_shapes(matrices: list[Matrix], names: list[str], min_samples: int, ca
         )
 
 
-def _check_values(X: Matrix, name: str, allow_negative: bool, caller: str) -> None:
+def _check_values(
+    X: Matrix, name: str, allow_negative: bool, allow_missing: bool, caller: str
+) -> None:
     values = X.data if sp.issparse(X) else X
     if values.size == 0:
         return
@@ -226,14 +237,16 @@ def _check_values(X: Matrix, name: str, allow_negative: bool, caller: str) -> No
     with np.errstate(over="ignore", invalid="ignore"):
         total = values.sum(dtype=np.float64)
     if not np.isfinite(total):
-        bad = np.flatnonzero(~np.isfinite(values.ravel()))
+        # NaN in a sparse matrix is refused even where NaN may stand for "missing": a zero row does.
+        fine = np.isnan if allow_missing and not sp.issparse(X) else np.zeros_like
+        bad = np.flatnonzero(~(np.isfinite(values.ravel()) | fine(values.ravel()).astype(bool)))
         if len(bad):
             row, column = _position(X, bad[0])
             raise ValueError(
                 f"view {name!r} has {len(bad)} NaN or infinite entries (the first is "
                 f"{values.ravel()[bad[0]]} at row {row}, column {column}); remove or impute them"
             )
-    low = values.min()
+    low = np.nanmin(values) if np.isfinite(values).any() else 0.0
     if low < 0 and not allow_negative:
         raise ValueError(
             f"Negative values in data passed to {caller}: view {name!r} has "

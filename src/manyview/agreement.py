@@ -1,0 +1,289 @@
+"""What the views say about each other: view weights α, observation weights w, the fused graph.
+
+All are estimated in closed form from neighbour lists; nothing here iterates, so nothing collapses.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sp
+
+from ._types import Array
+from .geometry import Geometry
+from .spectrum import diffusion_map, normalized
+
+#: Neighbours in a view's graph, and in the graphs whose mean is the fused one.
+NEIGHBORS, SCALES = 10, (5, 10, 20)
+#: Eigenvectors per cluster in each diffusion map.
+VECTORS = 2
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """Everything the views say: M (view by view), split halves, α, w, graphs and medians of g."""
+
+    matrix: Array
+    split_half: Array
+    alpha: Array
+    w: Array
+    levels: Array
+    view_graphs: list[sp.csr_array]
+    fused: sp.csr_array
+    fused_single: sp.csr_array
+
+
+def agree(
+    views: list[Geometry],
+    n_neighbors: int,
+    delta: float,
+    rng: np.random.Generator,
+    learn_view_weights: bool = True,
+    learn_sample_weights: bool = True,
+) -> Agreement:
+    """Weights and graphs of several views of the same rows (ROBUST formulation, steps 2 to 6)."""
+    graphs = [view_graph(view, n_neighbors) for view in views]
+    rows = row_contrasts(views, graphs)
+    halves = split_half(views, n_neighbors, int(rng.integers(2**31)))
+    M = agreement_matrix(rows, delta * halves)
+    n_views = len(views)
+    alpha = perron(M) if learn_view_weights else np.full(n_views, 1 / n_views)
+    w, levels = observation_weights(views, rows, alpha)
+    if not learn_sample_weights:
+        w = np.column_stack([view.present for view in views]).astype(float)
+    indices, F = fused_lists(views, alpha, max(SCALES))
+    n = views[0].n_samples
+    scales = {k: normalized(self_tuned(indices[:, :k], F[:, :k], n)) for k in {*SCALES, NEIGHBORS}}
+    fused = sp.csr_array(sum(scales[k] for k in SCALES) / len(SCALES))
+    return Agreement(M, halves, alpha, w, levels, graphs, fused, scales[NEIGHBORS])
+
+
+def embed(agreement: Agreement, n_clusters: int, rng: np.random.Generator) -> Array:
+    """P: diffusion maps of the fused graph and of the fused graph plus the α-weighted view graphs."""
+    n_vectors = VECTORS * n_clusters
+    first = diffusion_map(agreement.fused, n_vectors, rng)
+    mixed = agreement.fused_single
+    for a, graph in zip(agreement.alpha, agreement.view_graphs, strict=True):
+        mixed = mixed + a * normalized(graph)
+    return np.hstack([first, diffusion_map(sp.csr_array(mixed), n_vectors, rng)]) / np.sqrt(2)
+
+
+# --- neighbour lists ---------------------------------------------------------------------------
+
+
+def view_graph(view: Geometry, k: int) -> sp.csr_array:
+    """Self-tuned graph of the k nearest present rows of every present row."""
+    rows = np.flatnonzero(view.present)
+    k = min(k, len(rows) - 1)
+    if k < 1:
+        return sp.csr_array((view.n_samples, view.n_samples))
+    indices, distances = np.empty((view.n_samples, k), dtype=int), np.empty((view.n_samples, k))
+    for block, d in view.blocks():
+        d[:, ~view.present] = np.inf
+        indices[block], distances[block] = _smallest(d, k, block)
+    return self_tuned(indices[rows], distances[rows], view.n_samples, rows)
+
+
+def fused_lists(views: list[Geometry], alpha: Array, k: int) -> tuple[Array, Array]:
+    """The k nearest rows under F = Σ α_s d^s, nearest first."""
+    n = views[0].n_samples
+    k = min(k, n - 1)
+    indices, distances = np.empty((n, k), dtype=int), np.empty((n, k))
+    for parts in zip(*(view.blocks() for view in views), strict=True):
+        block = parts[0][0]
+        F = sum(a * d for a, (_, d) in zip(alpha, parts, strict=True))
+        indices[block], distances[block] = _smallest(F, k, block)
+    return indices, distances
+
+
+def _smallest(d: Array, k: int, block: slice) -> tuple[Array, Array]:
+    """Columns and values of the k smallest entries per row, the row itself apart, in order."""
+    d[np.arange(len(d)), np.arange(block.start, block.stop)] = np.inf
+    nearest = np.argpartition(d, k - 1, axis=1)[:, :k]
+    values = np.take_along_axis(d, nearest, axis=1)
+    order = np.argsort(values, axis=1, kind="stable")
+    return np.take_along_axis(nearest, order, axis=1), np.take_along_axis(values, order, axis=1)
+
+
+def self_tuned(indices: Array, d: Array, n: int, rows: Array | None = None) -> sp.csr_array:
+    """(A + Aᵀ)/2 with A_ij = exp(−d_ij/(σ_i σ_j)), σ_i² the distance to the last neighbour listed.
+
+    The lists are those of ``rows``, by default all n.
+    """
+    rows = np.arange(n) if rows is None else rows
+    variance = d.max(axis=1)
+    # Duplicates have σ = 0: a small share of the median keeps their weights finite.
+    variance = np.maximum(variance, max(1e-6 * np.median(variance), np.finfo(float).tiny))
+    sigma = np.ones(n)
+    sigma[rows] = np.sqrt(variance)
+    weights = np.exp(-d / (sigma[rows][:, None] * sigma[indices]))
+    i = np.repeat(rows, indices.shape[1])
+    A = sp.csr_array((weights.ravel(), (i, indices.ravel())), shape=(n, n))
+    return sp.csr_array((A + A.T) / 2)
+
+
+# --- contrasts and weights ---------------------------------------------------------------------
+
+
+def row_contrasts(views: list[Geometry], graphs: list[sp.csr_array]) -> Array:
+    """1 − (mean d^s of i to its neighbours in view t), shape (n_views, n_views, N); NaN where unknown.
+
+    Do t's neighbours look close in s? Pairs with a member missing in s are skipped.
+    """
+    n_views, n = len(views), views[0].n_samples
+    rows = np.full((n_views, n_views, n), np.nan)
+    for t, graph in enumerate(graphs):
+        upper = sp.triu(graph, 1, format="coo")
+        for s, view in enumerate(views):
+            if s == t or upper.nnz == 0:
+                continue
+            i, j = upper.coords
+            weight = upper.data * (view.present[i] & view.present[j])
+            close = weight * view.pairs(i, j)
+            total = np.bincount(i, weight, n) + np.bincount(j, weight, n)
+            distance = np.bincount(i, close, n) + np.bincount(j, close, n)
+            known = total > 0
+            rows[s, t, known] = 1 - distance[known] / total[known]
+    return rows
+
+
+def agreement_matrix(rows: Array, diagonal: Array) -> Array:
+    """M_st = √([1 − c_st]₊ [1 − c_ts]₊) off the diagonal, c averaged over rows."""
+    known = ~np.isnan(rows)
+    contrast = np.where(known, rows, 0).sum(axis=2) / np.maximum(known.sum(axis=2), 1)
+    contrast = np.maximum(contrast, 0)
+    M = np.sqrt(contrast * contrast.T)
+    np.fill_diagonal(M, diagonal)
+    return M
+
+
+def split_half(views: list[Geometry], k: int, seed: int) -> Array:
+    """h_s: the same contrast between two random halves of view s's features."""
+    h = np.zeros(len(views))
+    for s, view in enumerate(views):
+        if view.n_features < 2:
+            continue
+        # The same draw whatever the order of the views.
+        order = np.random.default_rng(seed).permutation(view.n_features)
+        h[s] = half_contrast(view, order, k)
+    return h
+
+
+def half_contrast(view: Geometry, order: Array, k: int) -> float:
+    halves = [view.half(order[0::2]), view.half(order[1::2])]
+    contrasts = []
+    for one, other in (halves, halves[::-1]):
+        graph = sp.triu(view_graph(other, k), 1, format="coo")
+        if graph.nnz == 0:
+            return 0.0
+        d = one.pairs(*graph.coords)
+        contrasts.append(max(0.0, 1 - float(graph.data @ d) / graph.data.sum()))
+    return float(np.sqrt(contrasts[0] * contrasts[1]))
+
+
+def perron(M: Array) -> Array:
+    """The leading eigenvector of M, nonnegative, summing to 1; equal weights if M is nearly zero."""
+    if len(M) == 1:
+        return np.ones(1)
+    if M.max() < 1e-8:
+        return np.full(len(M), 1 / len(M))
+    vector = np.abs(np.linalg.eigh(M)[1][:, -1])
+    return vector / vector.sum()
+
+
+def observation_weights(views: list[Geometry], rows: Array, alpha: Array) -> tuple[Array, Array]:
+    """w_is = clip(g_is/(½ median g_s), 0, 1), and the medians; a view never votes for itself.
+
+    g_is is the α-weighted mean over the other views t of how close, in s, i's neighbours in t are.
+    """
+    n_views, _, n = rows.shape
+    w, levels = np.zeros((n, n_views)), np.zeros(n_views)
+    for s, view in enumerate(views):
+        g = votes(rows[s], alpha)
+        levels[s] = np.median(g[view.present]) if n_views > 1 and view.present.any() else 0
+        w[view.present, s] = weigh(g, levels[s])[view.present]
+    return w, levels
+
+
+def votes(rows: Array, alpha: Array) -> Array:
+    """α-weighted mean over views of the row contrasts (n_views × N), unknown ones left out."""
+    known = ~np.isnan(rows)
+    total = alpha @ known
+    return np.divide(
+        alpha @ np.where(known, rows, 0), total, out=np.zeros(rows.shape[1]), where=total > 0
+    )
+
+
+def weigh(g: Array, level: float) -> Array:
+    return np.clip(g / (0.5 * level), 0, 1) if level > 0 else np.ones_like(g)
+
+
+# --- unseen rows -------------------------------------------------------------------------------
+
+
+def place(
+    views: list[Geometry],
+    Zs: list,
+    observed: list[Array | None],
+    present: list[Array],
+    agreement: Agreement,
+    P: Array,
+    k: int,
+) -> tuple[Array, Array]:
+    """Embedding and observation weights of unseen rows, from their neighbours among the fitted rows."""
+    n_new, n_views, dim = len(present[0]), len(views), P.shape[1] // 2
+    placed, w = np.empty((n_new, P.shape[1])), np.zeros((n_new, n_views))
+    step = max(1, 2**21 // views[0].n_samples)
+    for start in range(0, n_new, step):
+        rows = slice(start, start + step)
+        ds = []
+        for view, Z, known, here in zip(views, Zs, observed, present, strict=True):
+            d = view.to_all(Z[rows], None if known is None else known[rows])
+            d[~here[rows]] = 1
+            ds.append(d)
+        F = sum(a * d for a, d in zip(agreement.alpha, ds, strict=True))
+        placed[rows] = _neighbour_mean(F, max(SCALES), P)
+        here = np.column_stack([p[rows] for p in present])
+        w[rows] = _new_weights(views, ds, here, agreement, k)
+    for half in (slice(0, dim), slice(dim, 2 * dim)):
+        norms = np.linalg.norm(placed[:, half], axis=1, keepdims=True) * np.sqrt(2)
+        placed[:, half] = np.divide(placed[:, half], norms, out=placed[:, half], where=norms > 0)
+    return placed, w
+
+
+def _neighbour_mean(d: Array, k: int, P: Array) -> Array:
+    """Mean of P over the k nearest rows, weighted by exp(−d/σ²), σ² the largest of them."""
+    k = min(k, d.shape[1])
+    nearest = np.argpartition(d, k - 1, axis=1)[:, :k]
+    near = np.take_along_axis(d, nearest, axis=1)
+    scale = np.maximum(near.max(axis=1, keepdims=True), np.finfo(float).tiny)
+    weights = np.exp(-near / scale)
+    return np.einsum("ik,ikd->id", weights, P[nearest]) / weights.sum(axis=1, keepdims=True)
+
+
+def _new_weights(
+    views: list[Geometry], ds: list[Array], here: Array, agreement: Agreement, k: int
+) -> Array:
+    """w of unseen rows: do their neighbours in the other views look close in this one?"""
+    n_views, n_new = len(views), len(here)
+    if n_views == 1:
+        return here.astype(float)
+    rows = np.full((n_views, n_views, n_new), np.nan)
+    for t, view in enumerate(views):
+        candidates = np.where(view.present, ds[t], np.inf)
+        count = min(k, int(view.present.sum()))
+        if count == 0:
+            continue
+        nearest = np.argpartition(candidates, count - 1, axis=1)[:, :count]
+        for s in range(n_views):
+            if s != t:
+                close = np.take_along_axis(ds[s], nearest, axis=1)
+                known = here[:, [s]] & here[:, [t]] & views[s].present[nearest]
+                total = known.sum(axis=1)
+                mean = np.divide(
+                    (close * known).sum(axis=1), total, out=np.ones(n_new), where=total > 0
+                )
+                rows[s, t] = np.where(total > 0, 1 - mean, np.nan)
+    w = [weigh(votes(rows[s], agreement.alpha), agreement.levels[s]) for s in range(n_views)]
+    return np.column_stack(w) * here

@@ -1,0 +1,226 @@
+"""One view as a space of distances: scaled features, who is present, how far apart any rows are.
+
+A row without any observed value (all NaN, or all zero) is *missing*: it is as far from everything as
+a random pair, the neutral distance 1. A NaN inside a row is *unobserved*: distances then use the
+features both rows have, rescaled to all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.preprocessing import normalize
+from sklearn.utils.extmath import row_norms
+
+from ._types import Array, Matrix
+
+#: A view with more zeros than this is counts or text: square roots, unit rows.
+ZEROS = 0.9
+#: Entries of the largest temporary block of distances.
+BLOCK = 2**22
+
+
+@dataclass(frozen=True)
+class RobustScaling:
+    """Features to [0, 1] by their 1st and 99th percentile, or counts to unit rows of square roots.
+
+    Every feature of a dense view counts alike whatever its unit, and outliers are clipped.
+    """
+
+    low: Array | None
+    gain: Array | None
+
+    @classmethod
+    def fit(cls, X: Matrix, present: Array, name: str) -> RobustScaling:
+        rows = X[present]
+        if rows.shape[0] == 0 or share_of_zeros(rows) > ZEROS:
+            return cls(None, None)
+        low, high = _percentiles(rows)
+        if sp.issparse(X) and (low < 0).any():
+            raise ValueError(
+                f"view {name!r} is sparse and has negative entries (a feature's 1st percentile is "
+                f"{low.min():g}): scaling would fill its zeros; pass it as a dense array"
+            )
+        spread = high - low
+        return cls(low, np.divide(1, spread, out=np.zeros_like(spread), where=spread > 0))
+
+    def apply(self, X: Matrix) -> Matrix:
+        """z; NaN stays NaN. The zeros of a sparse view stay zeros: their place is below ``low``."""
+        if self.low is None or self.gain is None:
+            root = X.copy()
+            values = root.data if sp.issparse(root) else root
+            values[...] = np.sign(values) * np.sqrt(np.abs(values))
+            if sp.issparse(root):
+                return normalize(root, copy=False)
+            norms = np.sqrt(np.nansum(root * root, axis=1, keepdims=True))
+            return np.divide(root, norms, out=np.zeros_like(root), where=norms > 0)
+        low, gain = self.low.astype(X.dtype), self.gain.astype(X.dtype)
+        if sp.issparse(X):
+            Z = X.copy()
+            Z.data = np.clip((Z.data - low[Z.indices]) * gain[Z.indices], 0, 1)
+            Z.eliminate_zeros()
+            return Z
+        return np.clip((X - low) * gain, 0, 1)
+
+
+class Geometry:
+    """Distances d_ij = ‖z_i − z_j‖²/√(μ_i μ_j) within one scaled view.
+
+    μ_i is the mean squared distance of row i to all others: d = 1 is "no closer than a random pair".
+    """
+
+    def __init__(self, Z: Matrix, present: Array, unit_rows: bool = False):
+        self.present, self.unit_rows = present, unit_rows
+        self.observed = _observed(Z)
+        self.Z: Matrix = Z if self.observed is None else np.where(self.observed, Z, 0)
+        self.n_samples, self.n_features = Z.shape
+        self.sq = row_norms(self.Z, squared=True)
+        mean_sq, mean, n = self._moments()
+        self.root_mu = np.sqrt(
+            np.maximum(self._mean_distances(self.Z, self.observed, mean_sq, mean, n), 0)
+        )
+        self._feature_moments = (mean_sq, mean, n)
+
+    def _moments(self) -> tuple[Array, Array, Array]:
+        """Per feature: mean square, mean and number of the observed values of present rows."""
+        rows = self.Z[self.present]
+        if self.observed is None:
+            n = np.full(self.n_features, float(rows.shape[0]))
+        else:
+            n = self.observed[self.present].sum(axis=0, dtype=float)
+        squares = rows.multiply(rows) if sp.issparse(rows) else rows * rows
+        count = np.maximum(n, 1)
+        return np.ravel(squares.sum(axis=0)) / count, np.ravel(rows.sum(axis=0)) / count, n
+
+    def _mean_distances(
+        self, Z: Matrix, observed: Array | None, mean_sq: Array, mean: Array, n: Array
+    ) -> Array:
+        """μ_i = (M/|O_i|) Σ_{m∈O_i} (z_im² − 2 z_im mean_m + mean_sq_m)·n_m/(n_m − 1)."""
+        correction = np.divide(n, n - 1, out=np.zeros_like(n), where=n > 1)
+        if observed is None:
+            level = float(mean_sq @ correction)
+            own = (Z.multiply(Z) if sp.issparse(Z) else Z * Z) @ correction
+            return own - 2 * (Z @ (mean * correction)) + level
+        total = (
+            (Z * Z) @ correction - 2 * (Z @ (mean * correction)) + observed @ (mean_sq * correction)
+        )
+        return total * self.n_features / np.maximum(observed.sum(axis=1), 1)
+
+    def blocks(self) -> Iterator[tuple[slice, Array]]:
+        """Distances of all rows to all rows, a block of rows at a time (no N×N array)."""
+        step = max(1, BLOCK // self.n_samples)
+        for start in range(0, self.n_samples, step):
+            rows = slice(start, min(start + step, self.n_samples))
+            yield rows, self.to_all(self.Z[rows], self._rows_observed(rows), rows)
+
+    def _rows_observed(self, rows: slice | Array) -> Array | None:
+        return None if self.observed is None else self.observed[rows]
+
+    def to_all(self, Z: Matrix, observed: Array | None, rows: slice | None = None) -> Array:
+        """d from rows of ``Z`` (``rows`` of this view, or unseen ones) to every row of the view."""
+        if observed is None and self.observed is None:
+            cross = Z @ self.Z.T
+            cross = cross.toarray() if sp.issparse(cross) else cross
+            d = row_norms(Z, squared=True)[:, None] - 2 * cross + self.sq
+        else:
+            mine = np.ones(Z.shape) if observed is None else observed.astype(float)
+            theirs = np.ones(self.Z.shape) if self.observed is None else self.observed.astype(float)
+            d = (Z * Z) @ theirs.T - 2 * (Z @ self.Z.T) + mine @ (self.Z * self.Z).T
+            shared = mine @ theirs.T
+            d *= np.divide(self.n_features, shared, out=np.zeros_like(shared), where=shared > 0)
+            d[shared == 0] = np.nan
+        mine_mu = self.root_mu[rows] if rows is not None else self.new_root_mu(Z, observed)
+        np.maximum(d, 0, out=d)
+        norm = np.outer(mine_mu, self.root_mu)
+        d = np.divide(d, norm, out=np.ones_like(d), where=norm > 0)
+        np.nan_to_num(d, copy=False, nan=1.0)
+        d[:, ~self.present] = 1
+        if rows is not None:
+            d[~self.present[rows]] = 1
+            mine = np.arange(rows.start, rows.stop)
+            d[mine - rows.start, mine] = np.where(self.present[mine], 0, 1)
+        return d
+
+    def new_root_mu(self, Z: Matrix, observed: Array | None) -> Array:
+        return np.sqrt(np.maximum(self._mean_distances(Z, observed, *self._feature_moments), 0))
+
+    def pairs(self, i: Array, j: Array) -> Array:
+        """d of the pairs (i, j), exactly as `blocks` has it; 1 where a member is missing."""
+        d = np.ones(len(i))
+        step = max(1, BLOCK // self.n_features)
+        for start in range(0, len(i), step):
+            part = slice(start, start + step)
+            d[part] = self._pairs(i[part], j[part])
+        return d
+
+    def _pairs(self, i: Array, j: Array) -> Array:
+        if sp.issparse(self.Z):
+            squared = self.sq[i] + self.sq[j] - 2 * self.Z[i].multiply(self.Z[j]).sum(axis=1)
+        else:
+            gap = self.Z[i] - self.Z[j]
+            if self.observed is not None:
+                both = self.observed[i] & self.observed[j]
+                shared = both.sum(axis=1)
+                squared = np.einsum("em,em->e", gap * both, gap)
+                squared = np.where(
+                    shared > 0, squared * self.n_features / np.maximum(shared, 1), np.nan
+                )
+            else:
+                squared = np.einsum("em,em->e", gap, gap)
+        norm = self.root_mu[i] * self.root_mu[j]
+        d = np.divide(np.maximum(squared, 0), norm, out=np.ones_like(norm), where=norm > 0)
+        d = np.nan_to_num(d, nan=1.0)
+        return np.where(self.present[i] & self.present[j], d, 1)
+
+    def half(self, columns: Array) -> Geometry:
+        """The same rows seen through some of the features; count data get unit rows again."""
+        if sp.issparse(self.Z):
+            Z = self.Z.tocsc()[:, columns].tocsr()
+        else:
+            Z = self.Z[:, columns]
+        if self.observed is not None:
+            Z = np.where(self.observed[:, columns], Z, np.nan)
+        elif self.unit_rows:
+            Z = normalize(Z)
+        return Geometry(Z, self.present, self.unit_rows)
+
+
+def present_rows(X: Matrix) -> Array:
+    """Rows that hold at least one observed, nonzero value."""
+    if sp.issparse(X):
+        return np.ravel(abs(X).sum(axis=1)) > 0
+    return (np.nan_to_num(X) != 0).any(axis=1)
+
+
+def share_of_zeros(X: Matrix) -> float:
+    if sp.issparse(X):
+        return 1 - X.count_nonzero() / max(1, X.shape[0] * X.shape[1])
+    return float((X == 0).sum() / max(1.0, float((~np.isnan(X)).sum())))
+
+
+def _observed(Z: Matrix) -> Array | None:
+    """Which entries are known, or None if all are (in rows that have any)."""
+    if sp.issparse(Z):
+        return None
+    known = ~np.isnan(Z)
+    return None if known.all() else known
+
+
+def _percentiles(X: Matrix) -> tuple[Array, Array]:
+    """1st and 99th percentile of every feature; its minimum and maximum where these coincide."""
+    low, high = np.empty(X.shape[1]), np.empty(X.shape[1])
+    X = X.tocsc() if sp.issparse(X) else X
+    step = max(1, BLOCK // max(1, X.shape[0]))
+    for start in range(0, X.shape[1], step):
+        part = slice(start, start + step)
+        block = X[:, part].toarray() if sp.issparse(X) else X[:, part]
+        quantiles = np.nanquantile(block, [0.01, 0.99], axis=0)
+        flat = ~(quantiles[1] > quantiles[0])
+        if flat.any():
+            edges = np.array([np.nanmin(block[:, flat], axis=0), np.nanmax(block[:, flat], axis=0)])
+            quantiles[:, flat] = edges
+        low[part], high[part] = quantiles
+    return np.nan_to_num(low), np.nan_to_num(high)

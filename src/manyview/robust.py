@@ -1,0 +1,417 @@
+"""`RobustWMNMF`, the recommended estimator: weights from agreement between views, then parts."""
+
+from __future__ import annotations
+
+import warnings
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils._param_validation import Interval, StrOptions
+from threadpoolctl import threadpool_limits
+
+from . import agreement as ag
+from ._types import Array, FitResult, Matrix, Stop, Views
+from .assign import kmeans
+from .base import MultiViewEstimator, generator, in_dtype
+from .geometry import Geometry, RobustScaling, present_rows
+from .masked import MaskedView
+from .robust_fit import RobustView, place_robust, run_robust
+
+#: A row with a larger share of its features unobserved counts as missing in that view.
+MAX_UNOBSERVED = 0.5
+
+
+class RobustWMNMF(
+    ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, MultiViewEstimator
+):
+    """Robust weighted multi-view clustering: the recommended default.
+
+    Two stages. First, what the views say about each other, in closed form: two views agree when
+    neighbours in one are close in the other. From it come the view weights α (a view nobody
+    agrees with gets about 0), the observation weights w (a view never votes for itself), a fused
+    neighbour graph, and an embedding P of it. Second, a factorisation that explains the clusters
+    by parts U of every view, minimising::
+
+        Σ_s α_s Σ_i w_is [ ‖x_i − U_s v_i‖²/τ_s + λ‖v_i − v*_i‖² ] + β Σ_ik v*_ik ‖p_i − c_k‖²
+
+    over U ≥ 0 with unit column sums, V ≥ 0, rows of V* on the simplex, and cluster centres c. The
+    objective never rises. The row of V* is the confidence in each cluster, its largest entry the
+    label. Negative values and features of any unit are welcome: each feature is scaled by its
+    1st and 99th percentile; views with over 90% zeros are taken as counts.
+
+    A row of NaN (an id absent from a DataFrame, an all-zero row of counts) means that this view is
+    missing for this observation; NaN inside a row means unobserved entries, which do not count (a
+    row with over half of its features unobserved is taken as missing). An observation missing in
+    every view gets the label −1.
+
+    Parameters
+    ----------
+    n_clusters : int, default=8
+        Number of clusters.
+    consensus_weight : float, default=1
+        λ, how strongly the coefficients of a view follow the consensus.
+    cluster_weight : float, default=5
+        β, how strongly the consensus follows the clusters of the fused graph.
+    n_neighbors : int, default=10
+        Neighbours in the graph of a view.
+    reliability_weight : float, default=0.1
+        δ, how much the agreement of two random halves of a view's own features counts beside the
+        agreement with other views. It decides when there are two views.
+    scale : {"auto"} or None, default="auto"
+        The scaling above, or the data as they are.
+    learn_view_weights, learn_sample_weights : bool, default=True
+        Whether α and w come from the data; otherwise all (present) views count alike.
+    max_iter : int, default=200
+    tol : float, default=1e-5
+        Stop when an iteration lowers the objective by less than this share.
+    missing : {"allow", "error"}, default="allow"
+        Whether NaN is accepted.
+    views : sequence of int, optional
+        If the input is one 2-D array: the number of columns of each view. ``None``: one view.
+    engine : {"numpy"}, default="numpy"
+    dtype : dtype, optional
+        Precision of the returned arrays; ``None`` keeps the input's. Computed in float64.
+    random_state : int, RandomState, Generator or None
+    verbose : int, default=0
+    callback : callable, optional
+        Called after every iteration with a dict of its objective terms; True stops the fit.
+
+    Attributes
+    ----------
+    labels_ : ndarray (N,); −1 for observations missing in every view
+    confidence_, consensus_ : ndarray (N, K), V*; rows sum to 1
+    view_weights_ : ndarray (n_views,), α
+    sample_weights_ : ndarray (N, n_views), w in [0, 1], 0 where missing
+    reliance_ : ndarray (N, n_views), α_s w_is normalised over views
+    agreement_ : ndarray (n_views, n_views), how much views agree
+    split_half_ : ndarray (n_views,), how much the halves of each view agree
+    graph_ : sparse array (N, N), the fused neighbour graph
+    components_ : list of ndarray (K, M_s), the parts of every cluster; each sums to 1
+    coefficients_ : list of ndarray (N, K)
+    objective_, history_, n_iter_, stop_reason_, view_names_in_, n_features_in_, …
+        As in `WMNMF`.
+
+    Examples
+    --------
+    >>> import manyview as mv
+    >>> digits = mv.datasets.load_handwritten(views="paper")
+    >>> model = mv.RobustWMNMF(n_clusters=10, random_state=0)
+    >>> labels = model.fit_predict(digits.views)
+    >>> bool(mv.metrics.accuracy(digits.labels, labels) > 0.96)
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict] = {
+        "n_clusters": [Interval(Integral, 1, None, closed="left")],
+        "consensus_weight": [Interval(Real, 0, None, closed="neither")],
+        "cluster_weight": [Interval(Real, 0, None, closed="left")],
+        "n_neighbors": [Interval(Integral, 1, None, closed="left")],
+        "reliability_weight": [Interval(Real, 0, None, closed="left")],
+        "scale": [StrOptions({"auto"}), None],
+        "learn_view_weights": ["boolean"],
+        "learn_sample_weights": ["boolean"],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "tol": [Interval(Real, 0, None, closed="left")],
+        "missing": [StrOptions({"allow", "error"})],
+        "views": ["array-like", None],
+        "engine": [StrOptions({"numpy"})],
+        "random_state": ["random_state", np.random.Generator],
+        "verbose": ["verbose"],
+        "callback": [callable, None],
+    }
+
+    def __init__(
+        self,
+        n_clusters: int = 8,
+        *,
+        consensus_weight: float = 1.0,
+        cluster_weight: float = 5.0,
+        n_neighbors: int = 10,
+        reliability_weight: float = 0.1,
+        scale: str | None = "auto",
+        learn_view_weights: bool = True,
+        learn_sample_weights: bool = True,
+        max_iter: int = 200,
+        tol: float = 1e-5,
+        missing: str = "allow",
+        views: Any = None,
+        engine: str = "numpy",
+        dtype: Any = None,
+        random_state: Any = None,
+        verbose: int = 0,
+        callback: Any = None,
+    ):
+        self.n_clusters = n_clusters
+        self.consensus_weight = consensus_weight
+        self.cluster_weight = cluster_weight
+        self.n_neighbors = n_neighbors
+        self.reliability_weight = reliability_weight
+        self.scale = scale
+        self.learn_view_weights = learn_view_weights
+        self.learn_sample_weights = learn_sample_weights
+        self.max_iter = max_iter
+        self.tol = tol
+        self.missing = missing
+        self.views = views
+        self.engine = engine
+        self.dtype = dtype
+        self.random_state = random_state
+        self.verbose = verbose
+        self.callback = callback
+
+    def fit(self, X: Any, y: Any = None) -> RobustWMNMF:
+        """Weigh the views, fuse them, and factorise. ``y`` is ignored."""
+        self._validate_params()
+        views = self._read(X, reset=True)
+        self._check_n_clusters(self.n_clusters, views.n_samples)
+        # One thread: the sums inside BLAS and k-means differ between thread counts.
+        with threadpool_limits(1):
+            self._fit(views)
+        return self
+
+    def _fit(self, views: Views) -> None:
+        rng = generator(self.random_state)
+        present = [
+            self._present(X, name) for X, name in zip(views.matrices, views.names, strict=True)
+        ]
+        self._scalings = [
+            self._scaling(X, here, name)
+            for X, here, name in zip(views.matrices, present, views.names, strict=True)
+        ]
+        self._geometry = [
+            Geometry(Z, here, scaling is not None and scaling.low is None)
+            for Z, here, scaling in zip(
+                self._scaled(views, present), present, self._scalings, strict=True
+            )
+        ]
+        agreement = ag.agree(
+            self._geometry,
+            self.n_neighbors,
+            self.reliability_weight,
+            rng,
+            self.learn_view_weights,
+            self.learn_sample_weights,
+        )
+        P = ag.embed(agreement, self.n_clusters, rng)
+        anywhere = np.any(present, axis=0)
+        start = np.zeros(views.n_samples, dtype=np.int64)
+        self._check_n_clusters(self.n_clusters, int(anywhere.sum()))
+        start[anywhere] = kmeans(P[anywhere], self.n_clusters, rng, 10)
+        w = np.where(anywhere[:, None], agreement.w, 0)
+        result, self._centres = run_robust(
+            self._robust_views(),
+            agreement.alpha,
+            w,
+            P,
+            start,
+            self.n_clusters,
+            lam=self.consensus_weight,
+            beta=self.cluster_weight,
+            max_iter=self.max_iter,
+            tol=self.tol,
+            callback=self._callback,
+        )
+        self._embedding, self._agreement, self._result = P, agreement, result.factors
+        self._warn(result, anywhere)
+        self._expose(result, agreement, present, anywhere, views.dtype)
+
+    # --- views ---------------------------------------------------------------------------------
+
+    def _present(self, X: Matrix, name: str) -> Array:
+        present = present_rows(X)
+        if not sp.issparse(X):
+            unobserved = np.isnan(X).mean(axis=1)
+            sparse_rows = present & (unobserved > MAX_UNOBSERVED)
+            if sparse_rows.any():
+                warnings.warn(
+                    f"view {name!r}: {int(sparse_rows.sum())} observations have over "
+                    f"{MAX_UNOBSERVED:.0%} of their features unobserved and count as missing there",
+                    UserWarning,
+                    stacklevel=5,
+                )
+                present = present & ~sparse_rows
+        return present
+
+    def _scaling(self, X: Matrix, present: Array, name: str) -> RobustScaling | None:
+        return None if self.scale is None else RobustScaling.fit(X.astype(float), present, name)
+
+    def _scaled(self, views: Views, present: list[Array]) -> list[Matrix]:
+        """z of every view; rows missing there are zero."""
+        scaled = []
+        for X, here, scaling in zip(views.matrices, present, self._scalings, strict=True):
+            X = X.astype(float)
+            if not sp.issparse(X):
+                X = np.where(here[:, None], X, 0)
+            Z = X if scaling is None else scaling.apply(X)
+            if not sp.issparse(Z):
+                Z[~here] = 0
+            scaled.append(Z)
+        return scaled
+
+    def _robust_views(self) -> list[RobustView]:
+        return [
+            RobustView(unit_sum_rows(geometry.Z, geometry.observed), geometry.present)
+            for geometry in self._geometry
+        ]
+
+    # --- results -------------------------------------------------------------------------------
+
+    def _expose(
+        self,
+        result: FitResult,
+        agreement: ag.Agreement,
+        present: list[Array],
+        anywhere: Array,
+        dtype: np.dtype,
+    ) -> None:
+        dtype = np.dtype(dtype if self.dtype is None else self.dtype)
+        factors = result.factors
+        V_star = np.where(anywhere[:, None], factors.consensus, 1 / self.n_clusters)
+        self.labels_ = np.where(anywhere, V_star.argmax(axis=1), -1)
+        self.consensus_ = in_dtype(V_star, dtype)
+        self.view_weights_ = agreement.alpha
+        self.sample_weights_ = in_dtype(factors.w, dtype)
+        self.components_ = [in_dtype(U.T, dtype) for U in factors.U]
+        self.coefficients_ = [
+            in_dtype(np.where(here[:, None], V, V_star), dtype)
+            for V, here in zip(factors.V, present, strict=True)
+        ]
+        self.graph_ = agreement.fused
+        self.agreement_, self.split_half_ = agreement.matrix, agreement.split_half
+        self.history_ = result.history
+        self.objective_ = float(result.history["objective"][-1])
+        self.n_iter_, self.stop_reason_ = result.n_iter, result.stop
+        self._n_features_out = self.n_clusters
+
+    @property
+    def confidence_(self) -> Array:
+        """Confidence of every observation in every cluster (N×K, rows sum to 1): V*."""
+        return self.consensus_
+
+    @property
+    def reliance_(self) -> Array:
+        """Which view each observation relies on: α_s w_is, normalised over views (N×n_views)."""
+        product = self.sample_weights_ * self.view_weights_.astype(self.sample_weights_.dtype)
+        total = product.sum(axis=1, keepdims=True)
+        return np.divide(product, total, out=np.zeros_like(product), where=total > 0)
+
+    def _warn(self, result: FitResult, anywhere: Array) -> None:
+        if result.stop is Stop.MAX_ITER:
+            warnings.warn(
+                f"RobustWMNMF stopped after {result.n_iter} iterations before the objective settled "
+                f"to tol={self.tol:g}; raise max_iter",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+        if not anywhere.all():
+            warnings.warn(
+                f"{int((~anywhere).sum())} observations are missing in every view (the first is row "
+                f"{int(np.flatnonzero(~anywhere)[0])}); they get the label -1",
+                UserWarning,
+                stacklevel=4,
+            )
+
+    # --- new observations ----------------------------------------------------------------------
+
+    def transform(self, X: Any) -> Array:
+        """Cluster confidences (rows sum to 1) of observations, placed by their fitted neighbours and U."""
+        views = self._read(X, reset=False)
+        with threadpool_limits(1):
+            V_star, _ = self._place(views)
+        return in_dtype(V_star, np.dtype(views.dtype if self.dtype is None else self.dtype))
+
+    def predict(self, X: Any) -> Array:
+        """Cluster of each observation; −1 where every view is missing."""
+        views = self._read(X, reset=False)
+        with threadpool_limits(1):
+            V_star, anywhere = self._place(views)
+        return np.where(anywhere, V_star.argmax(axis=1), -1)
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Minus the mean reconstruction error of the present rows, in units of each view's spread."""
+        views = self._read(X, reset=False)
+        with threadpool_limits(1):
+            return -self._place_all(views)[2]
+
+    def _place(self, views: Views) -> tuple[Array, Array]:
+        V_star, anywhere, _ = self._place_all(views)
+        return V_star, anywhere
+
+    def _place_all(self, views: Views) -> tuple[Array, Array, float]:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)
+            present = [
+                self._present(X, name) for X, name in zip(views.matrices, views.names, strict=True)
+            ]
+        Zs = self._scaled(views, present)
+        observed = [None if sp.issparse(Z) or not np.isnan(Z).any() else ~np.isnan(Z) for Z in Zs]
+        Zs = [Z if o is None else np.where(o, Z, 0) for Z, o in zip(Zs, observed, strict=True)]
+        P, w = ag.place(
+            self._geometry,
+            Zs,
+            observed,
+            present,
+            self._agreement,
+            self._embedding,
+            self.n_neighbors,
+        )
+        rows = [
+            RobustView(unit_sum_rows(Z, o), here)
+            for Z, o, here in zip(Zs, observed, present, strict=True)
+        ]
+        for new, fitted in zip(rows, self._robust_views(), strict=True):
+            new.tau = fitted.tau
+        V, V_star = place_robust(
+            rows, self._result, self._centres, w, P, self.consensus_weight, self.cluster_weight
+        )
+        anywhere = np.any(present, axis=0)
+        errors = [
+            (view.residuals(U, Vs) / view.tau)[here].mean()
+            for view, U, Vs, here in zip(rows, self._result.U, V, present, strict=True)
+            if here.any()
+        ]
+        V_star = np.where(anywhere[:, None], V_star, 1 / self.n_clusters)
+        return V_star, anywhere, float(np.mean(errors)) if errors else 0.0
+
+    # --- scikit-learn --------------------------------------------------------------------------
+
+    def _allows_negative(self) -> bool:
+        return True
+
+    def _allows_missing(self) -> bool:
+        return self.missing == "allow"
+
+    @property
+    def _callback(self) -> Any:
+        if not self.verbose:
+            return self.callback
+
+        def report(info: dict[str, Any]) -> Any:
+            print(f"iteration {info['round']}: objective {info['objective']:.6g}")
+            return self.callback(info) if self.callback else None
+
+        return report
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = self._allows_missing()
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+def unit_sum_rows(Z: Matrix, observed: Array | None) -> Matrix | MaskedView:
+    """x: rows of z with unit L1 norm, over all features where some are unobserved."""
+    if sp.issparse(Z):
+        total = np.ravel(abs(Z).sum(axis=1))
+        scale = np.divide(1, total, out=np.zeros_like(total), where=total > 0)
+        return sp.csr_array(Z.multiply(scale[:, None]))
+    total = np.abs(Z).sum(axis=1, keepdims=True)
+    if observed is not None:
+        total = total * Z.shape[1] / np.maximum(observed.sum(axis=1, keepdims=True), 1)
+    X = np.divide(Z, total, out=np.zeros_like(Z), where=total > 0)
+    return X if observed is None else MaskedView(np.where(observed, X, np.nan))

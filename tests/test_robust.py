@@ -1,0 +1,366 @@
+"""RobustWMNMF: its golden file, its promises, missing data, new observations."""
+
+import warnings
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.metrics import adjusted_rand_score
+from sklearn.utils.estimator_checks import check_estimator
+
+import manyview as mv
+from conftest import blobs
+from golden_files import load
+from manyview import RobustWMNMF, agreement
+from manyview import equations as eq
+from manyview.geometry import Geometry, RobustScaling, present_rows
+from manyview.masked import MaskedView
+from manyview.robust import unit_sum_rows
+from manyview.robust_fit import RobustView, run_robust
+from manyview.spectrum import normalized
+
+
+@pytest.fixture(scope="module")
+def digits():
+    return mv.datasets.load_handwritten(views="paper")
+
+
+@pytest.fixture(scope="module")
+def fitted(digits):
+    return RobustWMNMF(10, random_state=0).fit(digits.views)
+
+
+def close(ours, theirs, tol=1e-10):
+    np.testing.assert_allclose(ours, theirs, rtol=tol, atol=tol)
+
+
+# --- golden ------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def golden():
+    return load("robust_tiny")
+
+
+@pytest.fixture(scope="module")
+def geometries(golden):
+    views = []
+    for s in range(1, 5):
+        X = golden[f"X{s}"].astype(float)
+        present = present_rows(X)
+        scaling = RobustScaling.fit(X, present, "x")
+        Z = scaling.apply(np.where(present[:, None], X, 0))
+        Z[~present] = 0
+        np.testing.assert_array_equal(present, golden[f"mask{s}"])
+        close(Z, golden[f"z{s}"])
+        views.append(Geometry(Z, present, scaling.low is None))
+    return views
+
+
+def test_golden_weights_and_graphs(golden, geometries):
+    graphs = [agreement.view_graph(view, 10) for view in geometries]
+    for s, graph in enumerate(graphs, 1):
+        close(graph.toarray(), golden[f"A{s}"])
+    halves = np.array(
+        [
+            agreement.half_contrast(view, golden[f"half_perm{s}"], 10)
+            for s, view in enumerate(geometries, 1)
+        ]
+    )
+    close(halves, golden["half"])
+    rows = agreement.row_contrasts(geometries, graphs)
+    M = agreement.agreement_matrix(rows, 0.1 * halves)
+    close(M, golden["M"])
+    alpha = agreement.perron(M)
+    close(alpha, golden["alpha"])
+    indices, F = agreement.fused_lists(geometries, alpha, 20)
+    close(F, np.take_along_axis(golden["F"], indices, axis=1))
+    scales = {k: agreement.self_tuned(indices[:, :k], F[:, :k], 60) for k in (5, 10, 20)}
+    close(scales[10].toarray(), golden["graph_k10"])
+    fused = sum(normalized(A) for A in scales.values()) / 3
+    close(fused.toarray(), golden["graph_multiscale"])
+
+
+@pytest.mark.parametrize("n", [1, 2, 200])
+def test_golden_factorisation(golden, geometries, n):
+    values, vectors = np.linalg.eigh(golden["gram_P"])
+    P = vectors[:, -30:] * np.sqrt(
+        np.maximum(values[-30:], 0)
+    )  # any P with this Gram matrix will do
+    views = [RobustView(unit_sum_rows(g.Z, g.observed), g.present) for g in geometries]
+    result, _ = run_robust(
+        views,
+        golden["alpha"],
+        golden["w"],
+        P,
+        golden["start_labels"].astype(int).ravel(),
+        3,
+        lam=1.0,
+        beta=5.0,
+        max_iter=n,
+        tol=1e-5,
+    )
+    close(result.history["objective"], golden[f"J_it{n}"].ravel(), 1e-6)
+    close(result.factors.consensus, golden[f"Vstar_it{n}"], 1e-6)
+    for s in range(4):
+        close(result.factors.U[s], golden[f"U{s + 1}_it{n}"], 1e-6)
+        here = geometries[s].present
+        close(result.factors.V[s][here], golden[f"V{s + 1}_it{n}"][here], 1e-6)
+
+
+# --- distances ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["dense", "sparse", "holes"])
+def test_distances_of_pairs_and_blocks_agree_with_their_definition(kind):
+    rng = np.random.default_rng(0)
+    Z = rng.random((25, 6)) * (rng.random((25, 6)) < 0.7)
+    Z[3] = 0
+    present = present_rows(Z)
+    if kind == "holes":
+        Z[rng.random(Z.shape) < 0.2] = np.nan
+        Z[3] = 0
+    view = Geometry(sp.csr_array(Z) if kind == "sparse" else Z, present)
+    blocks = np.vstack([d for _, d in view.blocks()])
+    i, j = np.triu_indices(25, 1)
+    np.testing.assert_allclose(view.pairs(i, j), blocks[i, j], rtol=1e-9)
+    np.testing.assert_allclose(blocks, blocks.T, rtol=1e-9)
+    assert (blocks[3, :3] == 1).all() and (blocks[:3, 3] == 1).all()
+    if kind != "holes":
+        rows = Z[present]
+        squared = ((rows[:, None] - rows[None]) ** 2).sum(axis=2)
+        mu = squared.sum(axis=1) / (len(rows) - 1)
+        np.testing.assert_allclose(
+            blocks[np.ix_(present, present)], squared / np.sqrt(np.outer(mu, mu)), atol=1e-12
+        )
+
+
+def test_unobserved_entries_leave_distances_unbiased():
+    rng = np.random.default_rng(0)
+    Z = rng.random((200, 40))
+    full = np.vstack([d for _, d in Geometry(Z, np.ones(200, bool)).blocks()])
+    holes = np.where(rng.random(Z.shape) < 0.3, np.nan, Z)
+    part = np.vstack([d for _, d in Geometry(holes, np.ones(200, bool)).blocks()])
+    off = ~np.eye(200, dtype=bool)
+    assert part[off].mean() == pytest.approx(full[off].mean(), rel=0.01)
+    assert np.corrcoef(part[off], full[off])[0, 1] > 0.6
+
+
+# --- promises ----------------------------------------------------------------------------------
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_scikit_learns_checks_without_exception():
+    results = check_estimator(RobustWMNMF(), on_fail=None, on_skip=None)
+    assert [r["check_name"] for r in results if r["status"] == "failed"] == []
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("settings", [{}, {"cluster_weight": 0.1}, {"consensus_weight": 30.0}])
+def test_the_objective_never_rises(seed, settings):
+    rng = np.random.default_rng(seed)
+    views, _ = blobs(seed=seed, noise=2.0)
+    if seed % 2:
+        views[0][rng.random(views[0].shape) < 0.15] = np.nan
+        views[1][:5] = np.nan
+    model = RobustWMNMF(3, random_state=seed, tol=0.0, max_iter=40, **settings)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.fit(views)
+    J = model.history_["objective"]
+    assert np.diff(J).max() <= 1e-10 * J[0]
+    np.testing.assert_allclose(model.confidence_.sum(axis=1), 1)
+    assert model.view_weights_.sum() == pytest.approx(1)
+    assert model.sample_weights_.min() >= 0 and model.sample_weights_.max() <= 1
+    for U in model.components_:
+        assert (U >= 0).all()
+        np.testing.assert_allclose(U.sum(axis=1), 1)
+
+
+def test_permuting_views_and_observations_permutes_the_result():
+    views, _ = blobs(n=90, noise=0.4)
+    order, rows = [2, 0, 1], np.random.default_rng(1).permutation(90)
+    one = RobustWMNMF(3, random_state=0).fit(views)
+    two = RobustWMNMF(3, random_state=0).fit([views[s][rows] for s in order])
+    np.testing.assert_allclose(two.view_weights_, one.view_weights_[order], rtol=1e-8)
+    np.testing.assert_allclose(two.sample_weights_, one.sample_weights_[rows][:, order], rtol=1e-8)
+    assert adjusted_rand_score(one.labels_[rows], two.labels_) == 1
+
+
+def test_the_unit_of_a_feature_does_not_matter():
+    views, _ = blobs(noise=0.4)
+    one = RobustWMNMF(3, random_state=0).fit(views)
+    views[0][:, 2] *= 1000
+    views[1] = views[1] - 5.0
+    two = RobustWMNMF(3, random_state=0).fit(views)
+    np.testing.assert_allclose(two.consensus_, one.consensus_, atol=1e-8)
+    np.testing.assert_array_equal(two.labels_, one.labels_)
+
+
+def test_a_constant_view_gets_no_weight():
+    views, y = blobs(noise=0.4)
+    model = RobustWMNMF(3, random_state=0).fit([*views, np.full((60, 4), 3.0)])
+    assert model.view_weights_[3] == pytest.approx(0, abs=1e-12)
+    assert adjusted_rand_score(y, model.labels_) > 0.9
+
+
+def test_one_view_and_two_views():
+    views, y = blobs(noise=0.4)
+    one = RobustWMNMF(3, random_state=0).fit(views[0])
+    np.testing.assert_array_equal(one.view_weights_, [1])
+    np.testing.assert_array_equal(one.sample_weights_, np.ones((60, 1)))
+    assert adjusted_rand_score(y, one.labels_) > 0.9
+    two = RobustWMNMF(3, random_state=0).fit(views[:2])
+    assert adjusted_rand_score(y, two.labels_) > 0.9
+
+
+def test_sparse_equals_dense():
+    rng = np.random.default_rng(0)
+    y = np.arange(80) % 4
+    topics = rng.dirichlet(np.full(60, 0.1), 4)
+    counts = [rng.poisson(12 * topics[y]).astype(float) for _ in range(3)]
+    assert (counts[0] == 0).mean() > 0.5
+    dense = RobustWMNMF(4, random_state=0).fit(counts)
+    sparse = RobustWMNMF(4, random_state=0).fit([sp.csr_matrix(X) for X in counts])
+    np.testing.assert_allclose(sparse.view_weights_, dense.view_weights_, rtol=1e-8)
+    np.testing.assert_allclose(sparse.consensus_, dense.consensus_, atol=1e-7)
+    assert adjusted_rand_score(y, sparse.labels_) > 0.9
+    np.testing.assert_array_equal(
+        sparse.predict([sp.csr_matrix(X) for X in counts]), dense.predict(counts)
+    )
+
+
+def test_a_noise_view_gets_the_least_weight(digits):
+    rng = np.random.default_rng(0)
+    views = dict(digits.views) | {"noise": rng.permuted(digits.views["pix"], axis=0)}
+    model = RobustWMNMF(10, random_state=0).fit(views)
+    assert model.view_weights_.argmin() == 4 and model.view_weights_[4] < 0.05
+    assert mv.metrics.accuracy(digits.labels, model.labels_) > 0.94
+
+
+def test_corrupted_rows_lose_their_weight(digits):
+    from sklearn.metrics import roc_auc_score
+
+    rng = np.random.default_rng(0)
+    rows = rng.permutation(2000)[:500]
+    views = {name: X.copy() for name, X in digits.views.items()}
+    views["pix"][rows] = rng.permuted(views["pix"], axis=0)[rows]
+    model = RobustWMNMF(10, random_state=0).fit(views)
+    corrupted = np.isin(np.arange(2000), rows)
+    assert roc_auc_score(corrupted, -model.sample_weights_[:, 1]) > 0.9
+
+
+def test_digits(digits, fitted):
+    assert mv.metrics.accuracy(digits.labels, fitted.labels_) > 0.96
+    same = RobustWMNMF(10, random_state=0).fit(digits.views)
+    np.testing.assert_array_equal(same.consensus_, fitted.consensus_)
+
+
+# --- missing data ------------------------------------------------------------------------------
+
+
+def test_missing_views(digits, fitted):
+    rng = np.random.default_rng(0)
+    views = {name: X.copy() for name, X in digits.views.items()}
+    names = list(views)
+    rows = rng.permutation(2000)[:600]
+    for i in rows:
+        views[names[rng.integers(4)]][i] = np.nan
+    model = RobustWMNMF(10, random_state=0).fit(views)
+    full = mv.metrics.scores(digits.labels, fitted.labels_)["nmi"]
+    assert mv.metrics.scores(digits.labels, model.labels_)["nmi"] > full - 0.03
+    for s, name in enumerate(names):
+        absent = np.isnan(views[name]).all(axis=1)
+        assert (model.sample_weights_[absent, s] == 0).all()
+
+
+def test_missing_everywhere_is_label_minus_one():
+    views, _ = blobs()
+    for X in views:
+        X[7] = np.nan
+    with pytest.warns(UserWarning, match="1 observations are missing in every view .*row 7"):
+        model = RobustWMNMF(3, random_state=0).fit(views)
+    assert model.labels_[7] == -1 and (np.delete(model.labels_, 7) >= 0).all()
+    np.testing.assert_allclose(model.confidence_[7], 1 / 3)
+    assert model.predict([X[5:9] for X in views])[2] == -1
+
+
+def test_ids_absent_from_a_frame_are_missing():
+    pd = pytest.importorskip("pandas")
+    views, y = blobs(n=80, noise=0.3)
+    ids = [f"p{i}" for i in range(80)]
+    frames = {f"v{s}": pd.DataFrame(X, index=ids) for s, X in enumerate(views)}
+    frames["v1"] = frames["v1"].drop(index=ids[:8]).sample(frac=1, random_state=0)
+    model = RobustWMNMF(3, random_state=0).fit(frames)
+    assert list(model.sample_names_in_) == ids
+    assert (model.sample_weights_[:8, 1] == 0).all() and (model.sample_weights_[8:, 1] > 0).any()
+    assert adjusted_rand_score(y, model.labels_) > 0.9
+    with pytest.raises(ValueError, match="share only 72 sample ids"):
+        RobustWMNMF(3, missing="error").fit(frames)
+
+
+def test_unobserved_entries():
+    views, y = blobs(n=120, features=(20, 15, 10), noise=0.5)
+    rng = np.random.default_rng(0)
+    for X in views:
+        X[rng.random(X.shape) < 0.2] = np.nan
+    model = RobustWMNMF(3, random_state=0).fit(views)
+    assert adjusted_rand_score(y, model.labels_) > 0.9
+    assert (model.predict(views) == model.labels_).mean() > 0.97
+
+
+def test_rows_mostly_unobserved_count_as_missing():
+    views, _ = blobs()
+    views[0][4, 1:] = np.nan
+    with pytest.warns(
+        UserWarning, match="1 observations have over 50% of their features unobserved"
+    ):
+        model = RobustWMNMF(3, random_state=0).fit(views)
+    assert model.sample_weights_[4, 0] == 0
+
+
+def test_masked_steps_equal_plain_steps_when_all_is_observed():
+    rng = np.random.default_rng(0)
+    X = rng.random((30, 8))
+    X /= X.sum(axis=1, keepdims=True)
+    U, V = eq.rescale(rng.random((8, 3)), rng.random((30, 3)))
+    V_star, w = rng.random((30, 3)), rng.random(30)
+    plain, masked = RobustView(X, np.ones(30, bool)), RobustView(MaskedView(X), np.ones(30, bool))
+    np.testing.assert_allclose(
+        masked.update_V(U, V, V_star, 0.7), plain.update_V(U, V, V_star, 0.7), rtol=1e-9, atol=1e-12
+    )
+    np.testing.assert_allclose(masked.update_U(U, V, w), plain.update_U(U, V, w), atol=1e-12)
+    np.testing.assert_allclose(masked.residuals(U, V), plain.residuals(U, V), rtol=1e-9)
+
+
+def test_weighted_simplex_projection_is_optimal():
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        r, g = rng.standard_normal(7), rng.random(7) + 0.01
+        u = eq.weighted_simplex(r, g)
+        assert u.sum() == pytest.approx(1) and (u >= 0).all()
+        gradient = g * u - r
+        level = gradient[u > 0].mean()
+        np.testing.assert_allclose(gradient[u > 0], level, atol=1e-9)
+        assert (gradient[u == 0] >= level - 1e-9).all()
+
+
+# --- new observations --------------------------------------------------------------------------
+
+
+def test_fitted_digits_are_predicted_as_themselves(digits, fitted):
+    assert (fitted.predict(digits.views) == fitted.labels_).mean() >= 0.97
+    rng = np.random.default_rng(0)
+    moved = {k: X * (1 + 1e-3 * rng.standard_normal(X.shape)) for k, X in digits.views.items()}
+    assert (fitted.predict(moved) == fitted.labels_).mean() >= 0.97
+
+
+def test_unseen_digits_also_with_a_view_missing(digits):
+    order = np.random.default_rng(0).permutation(2000)
+    seen, unseen = order[:1500], order[1500:]
+    model = RobustWMNMF(10, random_state=0).fit({k: X[seen] for k, X in digits.views.items()})
+    new = {k: X[unseen] for k, X in digits.views.items()}
+    assert mv.metrics.accuracy(digits.labels[unseen], model.predict(new)) > 0.94
+    for name in new:
+        lacking = new | {name: np.full_like(new[name], np.nan)}
+        assert mv.metrics.accuracy(digits.labels[unseen], model.predict(lacking)) >= 0.9
