@@ -364,3 +364,35 @@ def test_unseen_digits_also_with_a_view_missing(digits):
     for name in new:
         lacking = new | {name: np.full_like(new[name], np.nan)}
         assert mv.metrics.accuracy(digits.labels[unseen], model.predict(lacking)) >= 0.9
+
+
+def test_imputation_is_closer_than_the_mean(digits):
+    rng = np.random.default_rng(0)
+    views = {name: X.astype(float).copy() for name, X in digits.views.items()}
+    rows = rng.permutation(2000)[:200]
+    views["pix"][rows] = np.nan
+    holes = rng.random(views["fac"].shape) < 0.05
+    views["fac"][holes] = np.nan
+    model = RobustWMNMF(10, random_state=0).fit(views)
+    for name, absent in (("pix", np.isnan(views["pix"])), ("fac", holes)):
+        filled = model.impute(name)
+        truth = digits.views[name]
+        np.testing.assert_allclose(filled[~absent], truth[~absent])
+        mean = np.broadcast_to(np.nanmean(views[name], axis=0), truth.shape)
+        error = ((filled - truth)[absent] ** 2).mean()
+        assert error < 0.75 * ((mean - truth)[absent] ** 2).mean()
+    with pytest.raises(ValueError, match="view must be one of"):
+        model.impute("rna")
+
+
+def test_imputing_counts():
+    rng = np.random.default_rng(0)
+    y = np.arange(80) % 4
+    topics = rng.dirichlet(np.full(200, 0.02), 4)
+    counts = [rng.poisson(30 * topics[y]).astype(float) for _ in range(3)]
+    truth = counts[0].copy()
+    counts[0][:6] = np.nan
+    model = RobustWMNMF(4, random_state=0).fit(counts)
+    filled = model.impute(0)
+    assert filled[:6].sum(axis=1).mean() == pytest.approx(truth.sum(axis=1).mean(), rel=0.5)
+    assert np.corrcoef(filled[:6].ravel(), truth[:6].ravel())[0, 1] > 0.8

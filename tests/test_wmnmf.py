@@ -353,3 +353,62 @@ def test_unseen_rows_are_placed_one_by_one():
     alone = np.vstack([model.transform([X[[i]] for X in new]) for i in range(9)])
     np.testing.assert_allclose(alone, together, rtol=1e-9)
     assert model.score(views) > model.score([X[::-1] * 2 for X in views])
+
+
+# --- unobserved entries ------------------------------------------------------------------------
+
+
+def test_a_mask_without_holes_changes_nothing():
+    from manyview.fit import run
+    from manyview.initialize import starting_factors
+    from manyview.masked import MaskedView
+    from manyview.regularizers import Graph
+    from manyview.solvers import Multiplicative
+
+    views, _ = blobs()
+    terms, solver = [Graph().prepare(X) for X in views], Multiplicative()
+    results = []
+    for Xs in (views, [MaskedView(X) for X in views]):
+        start = starting_factors(Xs, "gnmf", 3, terms, solver, 5, np.random.default_rng(0))
+        results.append(run(Xs, start, terms, solver, p=5, beta=0.01, max_iter=2, inner_iter=10))
+    plain, masked = results
+    np.testing.assert_allclose(masked.factors.consensus, plain.factors.consensus, rtol=1e-8)
+    np.testing.assert_allclose(masked.factors.w, plain.factors.w, rtol=1e-6)
+
+
+@pytest.mark.parametrize("regularizer", ["graph", "sparse", None])
+def test_unobserved_entries_do_not_count(regularizer):
+    views, y = blobs(n=90, features=(20, 12, 15), noise=0.2)
+    rng = np.random.default_rng(0)
+    for X in views:
+        X[rng.random(X.shape) < 0.15] = np.nan
+    views[1][4] = np.nan
+    model = WMNMF(3, missing="mask", random_state=0, regularizer=regularizer, rescale=False)
+    model.fit(views)
+    values = model.history_["objective"]
+    assert np.diff(values).max() <= 1e-10 * values[0]
+    assert adjusted_rand_score(y, model.labels_) > 0.9
+    assert model.sample_weights_[4, 1] == 0
+    np.testing.assert_allclose(model.sample_weights_.sum(axis=1), 1)
+    assert (model.predict(views) == model.labels_).mean() > 0.9
+    # What stands behind a hole cannot matter: reconstruct it, and it resembles the truth.
+    truth, _ = blobs(n=90, features=(20, 12, 15), noise=0.2)
+    scale = truth[0].sum() / truth[0].shape[0]
+    guess = model.coefficients_[0] @ model.components_[0] * scale
+    hidden = np.isnan(views[0])
+    assert np.corrcoef(guess[hidden], truth[0][hidden])[0, 1] > 0.8
+
+
+def test_masks_meet_sentences():
+    views, _ = blobs()
+    views[2][3, 1] = np.nan
+    with pytest.raises(ValueError, match="NaN or infinite"):
+        WMNMF(3).fit(views)
+    with pytest.raises(ValueError, match=r"'view2' has unobserved .*use solver='multiplicative'"):
+        WMNMF(3, missing="mask", solver="hals").fit(views)
+    with pytest.raises(ValueError, match="scale='sqrt' needs whole rows"):
+        WMNMF(3, missing="mask", scale="sqrt").fit(views)
+    with pytest.raises(ValueError, match="needs fully observed rows"):
+        WMNMF(3, missing="mask", affinity="cosine").fit(views)
+    for scale in ("sum", "minmax", "standard", None):
+        assert np.isfinite(WMNMF(3, missing="mask", scale=scale).fit(views).consensus_).all()

@@ -59,35 +59,45 @@ def objective(
 
 
 def split_U(
-    U: Array, P: Array, G: Array, V: Array, consensus: Array, a: float
+    U: Array,
+    P: Array,
+    G: Array | None,
+    V: Array,
+    consensus: Array,
+    a: float,
+    fitted: Array | None = None,
 ) -> tuple[Array, Array]:
     """Half-gradient of O in U: positive − negative, each M×K.
 
     negative = P + a·1·colsum(V∘V*),  positive = U G + a·1·(q∘colsum(V∘V)),
-    with P = XᵀW²V (M×K), G = VᵀW²V (K×K).
+    with P = XᵀW²V (M×K), G = VᵀW²V (K×K). ``fitted`` replaces U G where entries are unobserved.
     """
+    fitted = U @ G if fitted is None else fitted
     negative = P + a * np.einsum("ik,ik->k", V, consensus)
-    positive = U @ G + a * U.sum(axis=0) * np.einsum("ik,ik->k", V, V)
+    positive = fitted + a * U.sum(axis=0) * np.einsum("ik,ik->k", V, V)
     return negative, positive
 
 
 def split_V(
     V: Array,
     XU: Array,
-    H: Array,
+    H: Array | None,
     q: Array,
     consensus: Array,
     w2: Array,
     a: float,
     beta: float,
     split_g: tuple[Array, Array],
+    fitted: Array | None = None,
 ) -> tuple[Array, Array]:
     """Half-gradient of O in V: positive − negative, each N×K.
 
     negative = W²XU + a V*Q + β neg_g(V),  positive = W²V H + a VQ² + β pos_g(V), H = UᵀU.
+    ``fitted`` replaces V H where entries are unobserved.
     """
+    fitted = V @ H if fitted is None else fitted
     negative = w2 * XU + a * (consensus * q) + beta * split_g[0]
-    positive = w2 * (V @ H) + a * (V * (q * q)) + beta * split_g[1]
+    positive = w2 * fitted + a * (V * (q * q)) + beta * split_g[1]
     return negative, positive
 
 

@@ -8,16 +8,16 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.extmath import row_norms
 from threadpoolctl import threadpool_limits
 
 from . import equations as eq
 from ._types import Array, Factors, FitResult, Matrix, Views
 from .assign import ASSIGNMENTS, assign, assign_new
 from .base import MultiViewEstimator, generator, in_dtype
-from .fit import residual_rows, run, warn_about
-from .graph import AFFINITIES, nearest_neighbors
+from .fit import PlainView, run, warn_about
+from .graph import AFFINITIES, has_nan, nearest_neighbors
 from .initialize import INITS, starting_factors
+from .masked import MaskedView
 from .regularizers import Graph, make_regularizer
 from .scaling import SCALES, SHIFTING, fit_scaling
 from .solvers import SOLVERS
@@ -78,6 +78,9 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
     assign_labels : {"spectral", "njw", "kmeans", "argmax"}, default="spectral"
         How clusters are read from the consensus; "njw" (unit rows) is often a little better than
         the paper's random-walk "spectral".
+    missing : {"error", "mask"}, default="error"
+        "mask": NaN entries are unobserved and do not count, in the errors, the scaling or the
+        distances between rows; an observation without any value in a view gets weight 0 there.
     views : sequence of int, optional
         If the input is one 2-D array: the number of columns of each view. ``None``: one view.
     engine : {"numpy"}, default="numpy"
@@ -141,6 +144,7 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
         "tol": [Interval(Real, 0, None, closed="left")],
         "n_init": [Interval(Integral, 1, None, closed="left")],
         "assign_labels": [StrOptions(set(ASSIGNMENTS))],
+        "missing": [StrOptions({"error", "mask"})],
         "views": ["array-like", None],
         "engine": [StrOptions({"numpy"})],
         "random_state": ["random_state", np.random.Generator],
@@ -169,6 +173,7 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
         tol: float = 0.0,
         n_init: int = 1,
         assign_labels: str = "spectral",
+        missing: str = "error",
         views: Any = None,
         engine: str = "numpy",
         dtype: Any = None,
@@ -194,6 +199,7 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
         self.tol = tol
         self.n_init = n_init
         self.assign_labels = assign_labels
+        self.missing = missing
         self.views = views
         self.engine = engine
         self.dtype = dtype
@@ -237,6 +243,8 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
         if self.init == "gnmf" and not isinstance(regularizer, Graph):
             start_terms = [Graph(self.n_neighbors, self.affinity).prepare(X) for X in Xs]
         solver = SOLVERS[self.solver]()
+        self._fitted_views = Xs  # unseen rows look for their neighbours here
+        Xs = self._masked(Xs, views.names)
         fits = []
         for _ in range(self.n_init):
             start = starting_factors(Xs, self.init, n_components, start_terms, solver, self.p, rng)
@@ -245,7 +253,6 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
         stacked = np.hstack([fit.factors.consensus for fit in fits])
         labels = assign(stacked, self.n_clusters, self.assign_labels, rng)
         self._scalings, self._terms, self._solver = scalings, terms, solver
-        self._fitted_views = Xs  # unseen rows look for their neighbours here
         self._starts = [fit.factors for fit in fits]
         self._expose(fits[0], stacked, labels, views.dtype)
 
@@ -311,8 +318,10 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
         with threadpool_limits(1):
             factors = self._place(views)[0]
             errors = [
-                residual_rows(X, X @ U, U, V, row_norms(X, squared=True)).mean()
-                for X, U, V in zip(Xs, factors.U, factors.V, strict=True)
+                (X if isinstance(X, MaskedView) else PlainView(X, self._solver))
+                .residuals(U, V)
+                .mean()
+                for X, U, V in zip(self._masked(Xs, views.names), factors.U, factors.V, strict=True)
             ]
         return -float(np.mean(errors))
 
@@ -331,7 +340,7 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
             V_star = eq.consensus(V0, q, fitted.alpha, self.p)
             start = Factors(fitted.U, tuple(V0), V_star, fitted.alpha, w)
             result = self._run(
-                Xs,
+                self._masked(Xs, views.names),
                 start,
                 terms,
                 self._solver,
@@ -356,6 +365,19 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
     def _output_unit(self) -> float:
         """With scale=None results are in the units of the data; otherwise in those of the scaled views."""
         return self._scalings[0].unit if self.scale is None else 1.0
+
+    def _masked(self, Xs: list[Matrix], names: Any) -> list[Any]:
+        """Views with unobserved entries as `MaskedView`; the others as they are."""
+        holes = [has_nan(X) for X in Xs]
+        if any(holes) and self.solver == "hals":
+            raise ValueError(
+                f"view {names[holes.index(True)]!r} has unobserved (NaN) entries, which "
+                "solver='hals' does not take; use solver='multiplicative' or RobustWMNMF"
+            )
+        return [MaskedView(X) if hole else X for X, hole in zip(Xs, holes, strict=True)]
+
+    def _allows_missing(self) -> bool:
+        return self.missing == "mask"
 
     def _allows_negative(self) -> bool:
         return self.scale in SHIFTING
@@ -382,6 +404,7 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.input_tags.positive_only = not self._allows_negative()
+        tags.input_tags.allow_nan = self._allows_missing()
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 

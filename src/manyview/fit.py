@@ -11,6 +11,7 @@ from sklearn.utils.extmath import row_norms
 
 from . import equations as eq
 from ._types import Array, Callback, CollapseWarning, Factors, FitResult, Matrix, Stop
+from .masked import MaskedView
 from .regularizers import Term
 from .solvers import Solver
 
@@ -39,11 +40,11 @@ def run(
     """Minimise O from ``start``; ``learn_basis=False`` keeps U (placing unseen rows)."""
     for g in terms:
         solver.check(g)
+    views = [X if isinstance(X, MaskedView) else PlainView(X, solver) for X in Xs]
     U, V = list(start.U), list(start.V)
     alpha, w, V_star = start.alpha, start.w, start.consensus
-    x_sq = [row_norms(X, squared=True) for X in Xs]
     state = Progress(max_iter, inner_iter, len(Xs), callback)
-    residuals = [residual_rows(X, X @ U[s], U[s], V[s], x_sq[s]) for s, X in enumerate(Xs)]
+    residuals = [view.residuals(U[s], V[s]) for s, view in enumerate(views)]
     gaps = np.array([eq.consensus_gap(V[s], U[s].sum(axis=0), V_star) for s in range(len(Xs))])
     penalties = np.array([g.value(V[s]) for s, g in enumerate(terms)])
 
@@ -53,20 +54,18 @@ def run(
     state.record(0, -1, 0, terms_now())
     previous, stop = state.last, Stop.MAX_ITER if tol > 0 else Stop.ROUNDS
     for round_ in range(1, max_iter + 1):
-        for s, X in enumerate(Xs):
-            w2, a = (w[:, [s]] ** 2).astype(X.dtype), X.dtype.type(alpha[s] ** p)
+        for s, view in enumerate(views):
+            w2, a = (w[:, [s]] ** 2).astype(view.dtype), view.dtype.type(alpha[s] ** p)
             for inner in range(1, inner_iter + 1):
                 if learn_basis:
-                    WV = w2 * V[s]
-                    U[s] = solver.update_U(U[s], X.T @ WV, V[s].T @ WV, V[s], V_star, a)
-                XU = X @ U[s]
-                V[s] = solver.update_V(V[s], XU, U[s], V_star, w2, a, beta, terms[s])
-                residuals[s] = eq.squared_residuals(x_sq[s], XU, V[s], U[s].T @ U[s])
+                    U[s] = view.step_U(U[s], V[s], V_star, w2, a)
+                V[s] = view.step_V(U[s], V[s], V_star, w2, a, beta, terms[s])
+                residuals[s] = view.residuals(U[s], V[s], quick=True)
                 gaps[s] = eq.consensus_gap(V[s], U[s].sum(axis=0), V_star)
                 penalties[s] = terms[s].value(V[s])
                 if state.record(round_, s, inner, terms_now()):
                     break
-            residuals[s] = residual_rows(X, XU, U[s], V[s], x_sq[s])
+            residuals[s] = view.residuals(U[s], V[s])
             if rescale and learn_basis and not solver.unit_sums:
                 U[s], V[s] = eq.rescale(U[s], V[s])
                 penalties[s] = terms[s].value(V[s])
@@ -79,7 +78,7 @@ def run(
         V_star = eq.consensus(V, q, alpha, p)
         gaps = np.array([eq.consensus_gap(V[s], q[s], V_star) for s in range(len(Xs))])
         if learn_sample_weights:
-            w = eq.sample_weights(np.column_stack(residuals).astype(float))
+            w = eq.sample_weights(_told(views, residuals))
         state.record(round_, -1, 0, terms_now())
         if state.stopped:
             stop = Stop.CALLBACK
@@ -90,6 +89,43 @@ def run(
         previous = state.last
     factors = Factors(tuple(U), tuple(V), V_star, alpha, w)
     return FitResult(factors, state.history(), round_, stop)
+
+
+class PlainView:
+    """A fully observed view: its steps are the solver's, from two products with X."""
+
+    def __init__(self, X: Matrix, solver: Solver):
+        self.X, self.solver, self.dtype = X, solver, X.dtype
+        self.x_sq = row_norms(X, squared=True)
+
+    def step_U(self, U: Array, V: Array, consensus: Array, w2: Array, a: float) -> Array:
+        WV = w2 * V
+        return self.solver.update_U(U, self.X.T @ WV, V.T @ WV, V, consensus, a)
+
+    def step_V(
+        self, U: Array, V: Array, consensus: Array, w2: Array, a: float, beta: float, g: Term
+    ) -> Array:
+        self._XU = self.X @ U
+        return self.solver.update_V(V, self._XU, U, consensus, w2, a, beta, g)
+
+    def residuals(self, U: Array, V: Array, quick: bool = False) -> Array:
+        """Squared row residuals; ``quick`` reuses the product of the last `step_V` with this U."""
+        if quick:
+            return eq.squared_residuals(self.x_sq, self._XU, V, U.T @ U)
+        return residual_rows(self.X, self.X @ U, U, V, self.x_sq)
+
+
+def _told(views: list[Any], residuals: list[Array]) -> Array:
+    """Residuals N×n_v; a row wholly unobserved in a view has none, so that view gets no weight there.
+
+    Where no view observes a row they all count alike.
+    """
+    R = np.column_stack(residuals).astype(float)
+    for s, view in enumerate(views):
+        if isinstance(view, MaskedView):
+            R[~view.observed.any(axis=1), s] = np.inf
+    R[np.isinf(R).all(axis=1)] = 1.0
+    return R
 
 
 def residual_rows(X: Matrix, XU: Array, U: Array, V: Array, x_sq: Array) -> Array:

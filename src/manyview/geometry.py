@@ -65,6 +65,13 @@ class RobustScaling:
             return Z
         return np.clip((X - low) * gain, 0, 1)
 
+    def undo(self, Z: Array) -> Array:
+        """Dense z back to the units of the data (counts: to shares of their row)."""
+        if self.low is None or self.gain is None:
+            return np.sign(Z) * Z * Z
+        spread = np.divide(1, self.gain, out=np.zeros_like(self.gain), where=self.gain > 0)
+        return self.low + Z * spread
+
 
 class Geometry:
     """Distances d_ij = ‖z_i − z_j‖²/√(μ_i μ_j) within one scaled view.
@@ -177,10 +184,7 @@ class Geometry:
 
     def half(self, columns: Array) -> Geometry:
         """The same rows seen through some of the features; count data get unit rows again."""
-        if sp.issparse(self.Z):
-            Z = self.Z.tocsc()[:, columns].tocsr()
-        else:
-            Z = self.Z[:, columns]
+        Z = self.Z.tocsc()[:, columns].tocsr() if sp.issparse(self.Z) else self.Z[:, columns]
         if self.observed is not None:
             Z = np.where(self.observed[:, columns], Z, np.nan)
         elif self.unit_rows:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import scipy.sparse as sp
 from sklearn.metrics import pairwise_distances_chunked
+from sklearn.metrics.pairwise import nan_euclidean_distances
 from sklearn.neighbors import NearestNeighbors
 
 from ._types import Array, Matrix
@@ -19,12 +20,36 @@ def nearest_neighbors(
 ) -> tuple[Array, Array]:
     """Indices and squared Euclidean distances (each N×k) of the nearest rows of X.
 
-    Without ``queries`` the rows of X ask about each other and no row is its own neighbour.
+    Without ``queries`` the rows of X ask about each other and no row is its own neighbour. With
+    NaN among dense entries, distances use the features both rows have, rescaled to all; a pair
+    that shares none is infinitely far.
     """
+    if has_nan(X) or (queries is not None and has_nan(queries)):
+        return _neighbors_with_holes(X, n_neighbors, queries)
     available = X.shape[0] - (queries is None)
     k = min(n_neighbors, available)
     distances, indices = NearestNeighbors(n_neighbors=k).fit(X).kneighbors(queries)
     return indices, distances**2
+
+
+def has_nan(X: Matrix) -> bool:
+    return isinstance(X, np.ndarray) and bool(np.isnan(X.sum(dtype=float)) and np.isnan(X).any())
+
+
+def _neighbors_with_holes(X: Array, n_neighbors: int, queries: Array | None) -> tuple[Array, Array]:
+    rows = X if queries is None else queries
+    k = min(n_neighbors, X.shape[0] - (queries is None))
+    indices, squared = np.empty((len(rows), k), dtype=int), np.empty((len(rows), k))
+    step = max(1, 2**22 // X.shape[0])
+    for start in range(0, len(rows), step):
+        part = slice(start, min(start + step, len(rows)))
+        d = nan_euclidean_distances(rows[part], X, squared=True)
+        d[np.isnan(d)] = np.inf
+        if queries is None:
+            d[np.arange(part.stop - start), np.arange(start, part.stop)] = np.inf
+        indices[part] = np.argsort(d, axis=1, kind="stable")[:, :k]
+        squared[part] = np.take_along_axis(d, indices[part], axis=1)
+    return indices, squared
 
 
 def affinity(
@@ -65,7 +90,10 @@ def automatic_width(X: Matrix) -> float:
     """σ² = 2t², t the mean Euclidean distance over all pairs of rows, self pairs included."""
     n = X.shape[0]
     rows = X if n <= WIDTH_SAMPLE else X[np.linspace(0, n - 1, WIDTH_SAMPLE).astype(int)]
-    total = sum(float(block.sum()) for block in pairwise_distances_chunked(rows, X))
+    metric = "nan_euclidean" if has_nan(X) else "euclidean"
+    total = sum(
+        float(np.nansum(block)) for block in pairwise_distances_chunked(rows, X, metric=metric)
+    )
     t = total / (rows.shape[0] * n)
     return 2 * t * t if t > 0 else 1.0
 
@@ -74,16 +102,21 @@ def _weighted_edges(
     rows: Matrix, X: Matrix, indices: Array, squared: Array, kind: str, width: float | None
 ) -> sp.csr_array:
     if kind == "binary":
-        weights = np.ones(squared.shape)
+        weights = np.isfinite(squared).astype(float)
     elif kind == "heat":
         weights = np.exp(-squared / width)
     elif kind == "cosine":
+        if has_nan(rows) or has_nan(X):
+            raise ValueError(
+                "affinity='cosine' needs fully observed rows; use affinity='binary' or 'heat'"
+            )
         weights = _cosines(rows, X, indices, squared)
     else:
         raise ValueError(f"affinity must be one of {AFFINITIES}, got {kind!r}")
     n, k = indices.shape
     indptr = np.arange(0, n * k + 1, k)
     edges = sp.csr_array((weights.ravel(), indices.ravel(), indptr), shape=(n, X.shape[0]))
+    edges.eliminate_zeros()
     edges.sort_indices()
     return edges
 

@@ -17,6 +17,7 @@ from .equations import (
     squared_residuals,
     unit_columns,
 )
+from .masked import MaskedView
 from .regularizers import Term
 from .solvers import Solver
 
@@ -66,9 +67,11 @@ def gnmf(
     U, V = unit_columns(U, V)
     n, k = V.shape
     w2, absent, one = np.ones((n, 1), dtype=V.dtype), np.zeros_like(V), np.ones(k, dtype=V.dtype)
-    x_sq = row_norms(X, squared=True)
 
     def iterate(U: Array, V: Array) -> tuple[Array, Array]:
+        if isinstance(X, MaskedView):
+            V = X.step_V(U, V, absent, w2, 0.0, weight, g)
+            return X.step_U(U, V, absent, w2, 0.0), V
         parts = split_V(V, X @ U, U.T @ U, one, absent, w2, 0.0, weight, g.split(V))
         V = ratio_step(V, *parts)
         U = ratio_step(U, *split_U(U, X.T @ V, V.T @ V, V, absent, 0.0))
@@ -78,7 +81,11 @@ def gnmf(
         U, V = iterate(U, V)
     done, mean = n_iter, np.inf
     while tol is not None:
-        fit = squared_residuals(x_sq, X @ U, V, U.T @ U).sum() + weight * g.value(V)
+        if isinstance(X, MaskedView):
+            fit = X.residuals(U, V).sum() + weight * g.value(V)
+        else:
+            x_sq = row_norms(X, squared=True)
+            fit = squared_residuals(x_sq, X @ U, V, U.T @ U).sum() + weight * g.value(V)
         mean = 10 * fit if mean == np.inf else 0.1 * mean + 0.9 * fit
         if (mean - fit) / mean <= tol:
             break
@@ -152,7 +159,8 @@ def _nndsvd_start(
 ) -> tuple[Array, Array]:
     """Nonnegative double SVD (Boutsidis & Gallopoulos), zeros filled with a little of the mean."""
     rank = min(n_components, *X.shape)
-    left, values, right = randomized_svd(X, rank, random_state=int(rng.integers(2**31)))
+    known = X.X if isinstance(X, MaskedView) else X
+    left, values, right = randomized_svd(known, rank, random_state=int(rng.integers(2**31)))
     U, V = _random_start(X, n_components, g, rng)  # beyond the rank of X, columns stay random
     for k in range(rank):
         signs = [

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from ._types import Array
-from .equations import weighted_simplex
+from .equations import ratio_step, split_U, split_V, weighted_simplex
+from .regularizers import Term
 
 
 class MaskedView:
@@ -16,11 +17,34 @@ class MaskedView:
         self.X = np.where(self.observed, X, 0)
         self.shape, self.dtype = X.shape, X.dtype
 
+    def sum(self) -> float:
+        """Total of the view, were the unobserved entries like the observed ones."""
+        share = self.observed.mean()
+        return float(self.X.sum() / share) if share > 0 else 0.0
+
     def errors(self, U: Array, V: Array) -> Array:
         """O ∘ (X − VUᵀ)."""
         return np.where(self.observed, self.X - V @ U.T, 0)
 
-    def residuals(self, U: Array, V: Array) -> Array:
+    def fitted(self, U: Array, V: Array) -> Array:
+        """O ∘ (VUᵀ)."""
+        return np.where(self.observed, V @ U.T, 0)
+
+    def step_U(self, U: Array, V: Array, consensus: Array, w2: Array, a: float) -> Array:
+        """The multiplicative rule for U, numerator and denominator over observed entries."""
+        WV = w2 * V
+        fitted = self.fitted(U, V).T @ WV
+        return ratio_step(U, *split_U(U, self.X.T @ WV, None, V, consensus, a, fitted))
+
+    def step_V(
+        self, U: Array, V: Array, consensus: Array, w2: Array, a: float, beta: float, g: Term
+    ) -> Array:
+        """The multiplicative rule for V, likewise."""
+        fitted, q = self.fitted(U, V) @ U, U.sum(axis=0)
+        parts = split_V(V, self.X @ U, None, q, consensus, w2, a, beta, g.split(V), fitted)
+        return ratio_step(V, *parts)
+
+    def residuals(self, U: Array, V: Array, quick: bool = False) -> Array:
         E = self.errors(U, V)
         return np.einsum("im,im->i", E, E)
 

@@ -11,6 +11,7 @@ import scipy.sparse as sp
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
 from . import agreement as ag
@@ -197,6 +198,7 @@ class RobustWMNMF(
             self.learn_sample_weights,
         )
         P = ag.embed(agreement, self.n_clusters, rng)
+        self._data = views.matrices  # the user's own arrays, not copies; `impute` fills them in
         anywhere = np.any(present, axis=0)
         start = np.zeros(views.n_samples, dtype=np.int64)
         self._check_n_clusters(self.n_clusters, int(anywhere.sum()))
@@ -376,6 +378,42 @@ class RobustWMNMF(
         ]
         V_star = np.where(anywhere[:, None], V_star, 1 / self.n_clusters)
         return V_star, anywhere, float(np.mean(errors)) if errors else 0.0
+
+    def impute(self, view: str | int) -> Array:
+        """The fitted data of a view with what is absent filled in from its parts: U v*.
+
+        Rows where the view is missing are filled whole, at the size of a typical row; unobserved
+        entries of other rows at the size of their own row. Observed entries are kept. Views of
+        counts come back dense, as shares times the row's (or the mean) total.
+        """
+        check_is_fitted(self)
+        s = self._view_position(view)
+        geometry, X, scaling = self._geometry[s], self._data[s], self._scalings[s]
+        dense = X.toarray() if sp.issparse(X) else X
+        guess = self.consensus_.astype(float) @ self.components_[s].astype(float)
+        known = geometry.present[:, None] & ~np.isnan(dense)
+        Z = geometry.Z.toarray() if sp.issparse(geometry.Z) else geometry.Z
+        # A row of z is as large, against its U v*, as its observed entries are.
+        covered = np.where(known, guess, 0).sum(axis=1)
+        size = np.divide(
+            np.where(known, Z, 0).sum(axis=1), covered, out=np.zeros(len(Z)), where=covered > 0
+        )
+        typical = size[geometry.present].mean() if geometry.present.any() else 1.0
+        size = np.where(size > 0, size, typical)[:, None]
+        filled = size * guess if scaling is None else scaling.undo(size * guess)
+        if scaling is not None and scaling.low is None:
+            totals = np.nansum(np.abs(dense), axis=1)
+            mean_total = totals[geometry.present].mean() if geometry.present.any() else 1.0
+            filled = filled * np.where(totals > 0, totals, mean_total)[:, None]
+        return np.where(known, dense, filled).astype(self.consensus_.dtype)
+
+    def _view_position(self, view: str | int) -> int:
+        names = list(self.view_names_in_)
+        if view in names:
+            return names.index(view)
+        if isinstance(view, Integral) and 0 <= int(view) < len(names):
+            return int(view)
+        raise ValueError(f"view must be one of {names} or its position, got {view!r}")
 
     # --- scikit-learn --------------------------------------------------------------------------
 

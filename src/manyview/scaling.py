@@ -9,6 +9,7 @@ import scipy.sparse as sp
 from sklearn.preprocessing import normalize
 
 from ._types import Array, Matrix, Views
+from .graph import has_nan
 
 SCALES = ("sum", "minmax", "standard", "tfidf", "sqrt")
 #: Scalings that move every feature to start at 0, and so accept negative values.
@@ -71,17 +72,22 @@ def fit_scaling(views: Views, kind: str | None) -> list[Scaling]:
 
 
 def _fit_one(X: Matrix, name: str, kind: str) -> Scaling:
-    unit = float(abs(X).max()) or 1.0
+    if kind in ("tfidf", "sqrt") and has_nan(X):
+        raise ValueError(
+            f"view {name!r} has unobserved (NaN) entries, and scale={kind!r} needs whole rows; use "
+            "scale='sum', 'minmax' or 'standard'"
+        )
+    unit = float(abs(X).max() if sp.issparse(X) else np.nanmax(np.abs(X), initial=0)) or 1.0
     shift = gain = None
     scaled = X / X.dtype.type(unit)
     if kind in SHIFTING:
-        low = _dense_row(scaled.min(axis=0))
+        low, high = _range(scaled)
         if sp.issparse(X) and (low < 0).any():
             raise ValueError(
                 f"view {name!r} is sparse and has negative entries (min {low.min() * unit:g}): "
                 f"scale={kind!r} would fill its zeros; pass it as a dense array"
             )
-        spread = _dense_row(scaled.max(axis=0)) - low if kind == "minmax" else _deviation(scaled)
+        spread = high - low if kind == "minmax" else _deviation(scaled)
         shift, gain = low, np.divide(1, spread, out=np.zeros_like(spread), where=spread > 0)
     elif kind == "tfidf":
         present = np.bincount(X.nonzero()[1], minlength=X.shape[1])
@@ -99,7 +105,19 @@ def _exact_inverse(unit: float) -> bool:
 
 
 def _mean_row_sum(X: Matrix) -> float:
+    if has_nan(X):
+        return float(np.nanmean(X, dtype=float) * X.shape[1]) if np.isfinite(X).any() else 0.0
     return float(X.sum(dtype=float) / X.shape[0])
+
+
+def _range(X: Matrix) -> tuple[Array, Array]:
+    """Smallest and largest value of every feature; 0 where none is observed."""
+    if has_nan(X):
+        empty = np.isnan(X).all(axis=0)
+        low = np.min(np.where(np.isnan(X), np.inf, X), axis=0)
+        high = np.max(np.where(np.isnan(X), -np.inf, X), axis=0)
+        return np.where(empty, 0.0, low), np.where(empty, 0.0, high)
+    return _dense_row(X.min(axis=0)), _dense_row(X.max(axis=0))
 
 
 def _dense_row(row: Matrix) -> Array:
@@ -108,12 +126,13 @@ def _dense_row(row: Matrix) -> Array:
 
 def _deviation(X: Matrix) -> Array:
     """Standard deviation of every feature; exactly 0 for a constant one."""
-    mean = _dense_row(X.mean(axis=0))
+    low, high = _range(X)
     if sp.issparse(X):
         square = X.copy()
         square.data = square.data**2
-        variance = _dense_row(square.mean(axis=0)) - mean**2
+        variance = _dense_row(square.mean(axis=0)) - _dense_row(X.mean(axis=0)) ** 2
     else:
-        variance = np.mean((X - mean) ** 2, axis=0)
-    constant = _dense_row(X.max(axis=0)) == _dense_row(X.min(axis=0))
-    return np.where(constant, 0, np.sqrt(np.maximum(variance, 0)))
+        n = np.maximum(np.count_nonzero(~np.isnan(X), axis=0), 1)
+        mean = np.nansum(X, axis=0) / n
+        variance = np.nansum((X - mean) ** 2, axis=0) / n
+    return np.where(low == high, 0, np.sqrt(np.maximum(variance, 0)))
