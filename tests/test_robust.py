@@ -11,7 +11,7 @@ from sklearn.utils.estimator_checks import check_estimator
 import manyview as mv
 from conftest import blobs
 from golden_files import load
-from manyview import RobustWMNMF, agreement
+from manyview import RobustWMNMF, agreement, lists
 from manyview import equations as eq
 from manyview.geometry import Geometry, RobustScaling, present_rows
 from manyview.masked import MaskedView
@@ -73,7 +73,7 @@ def test_golden_weights_and_graphs(golden, geometries):
     close(M, golden["M"])
     alpha = agreement.perron(M)
     close(alpha, golden["alpha"])
-    indices, F = agreement.fused_lists(geometries, alpha, 20)
+    indices, F = lists.fused_lists(geometries, alpha, 20, [], 0)
     close(F, np.take_along_axis(golden["F"], indices, axis=1))
     scales = {k: agreement.self_tuned(indices[:, :k], F[:, :k], 60) for k in (5, 10, 20)}
     close(scales[10].toarray(), golden["graph_k10"])
@@ -256,6 +256,21 @@ def test_digits(digits, fitted):
     np.testing.assert_array_equal(same.consensus_, fitted.consensus_)
 
 
+def test_approximate_lists_agree_with_exact_ones(digits, fitted, monkeypatch):
+    """The large-N path, forced on the digits: nearly the same graph, the same clusters."""
+    pytest.importorskip("pynndescent")
+    exact, _ = lists.fused_lists(fitted._geometry, fitted.view_weights_, 20, [], 0)
+    monkeypatch.setattr(lists, "EXACT", 100)
+    views = {name: X.copy() for name, X in digits.views.items()}
+    model = RobustWMNMF(10, random_state=0).fit(views)
+    np.testing.assert_allclose(model.view_weights_, fitted.view_weights_, atol=1e-3)
+    assert adjusted_rand_score(model.labels_, fitted.labels_) > 0.98
+    neighbors = [lists.view_lists(view, 10, 0)[1] for view in fitted._geometry]
+    found, _ = lists.fused_lists(fitted._geometry, fitted.view_weights_, 20, neighbors, 0)
+    recall = np.mean([len(np.intersect1d(a, b)) / 20 for a, b in zip(exact, found, strict=True)])
+    assert recall > 0.99
+
+
 # --- missing data ------------------------------------------------------------------------------
 
 
@@ -396,3 +411,25 @@ def test_imputing_counts():
     filled = model.impute(0)
     assert filled[:6].sum(axis=1).mean() == pytest.approx(truth.sum(axis=1).mean(), rel=0.5)
     assert np.corrcoef(filled[:6].ravel(), truth[:6].ravel())[0, 1] > 0.8
+
+
+# --- near-duplicate views ----------------------------------------------------------------------
+
+
+def test_near_duplicates_vote_as_one(digits, fitted):
+    rng = np.random.default_rng(0)
+    views = list(digits.views.values())
+    nearly = views[0] * (1 + 0.01 * rng.standard_normal(views[0].shape))
+    with pytest.warns(UserWarning, match=r"\['view0', 'view4'\] are near-duplicates"):
+        model = RobustWMNMF(10, random_state=0).fit([*views, nearly])
+    assert adjusted_rand_score(model.labels_, fitted.labels_) >= 0.95
+    assert model.view_weights_[[0, 4]].sum() == pytest.approx(fitted.view_weights_[0], abs=0.02)
+
+
+def test_noise_given_twice_does_not_win_by_agreeing_with_itself(digits, fitted):
+    noise = np.random.default_rng(0).permuted(digits.views["pix"], axis=0)
+    with pytest.warns(UserWarning, match="near-duplicates"):
+        model = RobustWMNMF(10, random_state=0).fit([*digits.views.values(), noise, noise])
+    assert model.view_weights_[4:].sum() < 0.05
+    clean = mv.metrics.accuracy(digits.labels, fitted.labels_)
+    assert mv.metrics.accuracy(digits.labels, model.labels_) > clean - 0.03

@@ -9,23 +9,31 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.sparse.csgraph import connected_components
 
 from ._types import Array
 from .geometry import Geometry
+from .lists import fused_lists, view_lists
 from .spectrum import diffusion_map, normalized
 
 #: Neighbours in a view's graph, and in the graphs whose mean is the fused one.
 NEIGHBORS, SCALES = 10, (5, 10, 20)
+#: Split-half reliability is estimated on at most this many rows.
+SPLIT_HALF_ROWS = 4000
 #: Eigenvectors per cluster in each diffusion map.
 VECTORS = 2
+#: Views whose distances correlate at least this much over random pairs are near-duplicates.
+DUPLICATE, DUPLICATE_PAIRS = 0.95, 20_000
 
 
 @dataclass(frozen=True)
 class Agreement:
-    """Everything the views say: M (view by view), split halves, α, w, graphs and medians of g."""
+    """Everything the views say: M (view by view), split halves, groups of near-duplicates, α, w,
+    medians of the votes g, graphs."""
 
     matrix: Array
     split_half: Array
+    groups: Array
     alpha: Array
     w: Array
     levels: Array
@@ -43,25 +51,29 @@ def agree(
     learn_sample_weights: bool = True,
 ) -> Agreement:
     """Weights and graphs of several views of the same rows (ROBUST formulation, steps 2 to 6)."""
-    graphs = [view_graph(view, n_neighbors) for view in views]
+    seed = int(rng.integers(2**31))
+    n = views[0].n_samples
+    lists = [view_lists(view, n_neighbors, seed) for view in views]
+    graphs = [self_tuned(indices, d, n, rows) for rows, indices, d in lists]
     rows = row_contrasts(views, graphs)
-    halves = split_half(views, n_neighbors, int(rng.integers(2**31)))
+    halves = split_half(views, n_neighbors, seed)
     M = agreement_matrix(rows, delta * halves)
+    groups = duplicate_groups(views, seed)
     n_views = len(views)
-    alpha = perron(M) if learn_view_weights else np.full(n_views, 1 / n_views)
-    w, levels = observation_weights(views, rows, alpha)
+    alpha = group_weights(M, groups) if learn_view_weights else np.full(n_views, 1 / n_views)
+    w, levels = observation_weights(views, rows, alpha, groups)
     if not learn_sample_weights:
         w = np.column_stack([view.present for view in views]).astype(float)
-    indices, F = fused_lists(views, alpha, max(SCALES))
-    n = views[0].n_samples
+    neighbors = [_for_all_rows(rows, indices, n) for rows, indices, _ in lists]
+    indices, F = fused_lists(views, alpha, max(SCALES), neighbors, seed)
     scales = {k: normalized(self_tuned(indices[:, :k], F[:, :k], n)) for k in {*SCALES, NEIGHBORS}}
     fused = sp.csr_array(sum(scales[k] for k in SCALES) / len(SCALES))
-    return Agreement(M, halves, alpha, w, levels, graphs, fused, scales[NEIGHBORS])
+    return Agreement(M, halves, groups, alpha, w, levels, graphs, fused, scales[NEIGHBORS])
 
 
 def embed(agreement: Agreement, n_clusters: int, rng: np.random.Generator) -> Array:
     """P: diffusion maps of the fused graph and of the fused graph plus the α-weighted view graphs."""
-    n_vectors = VECTORS * n_clusters
+    n_vectors = int(VECTORS * n_clusters)
     first = diffusion_map(agreement.fused, n_vectors, rng)
     mixed = agreement.fused_single
     for a, graph in zip(agreement.alpha, agreement.view_graphs, strict=True):
@@ -69,41 +81,20 @@ def embed(agreement: Agreement, n_clusters: int, rng: np.random.Generator) -> Ar
     return np.hstack([first, diffusion_map(sp.csr_array(mixed), n_vectors, rng)]) / np.sqrt(2)
 
 
-# --- neighbour lists ---------------------------------------------------------------------------
+# --- graphs ---------------------------------------------------------------------------
 
 
-def view_graph(view: Geometry, k: int) -> sp.csr_array:
-    """Self-tuned graph of the k nearest present rows of every present row."""
-    rows = np.flatnonzero(view.present)
-    k = min(k, len(rows) - 1)
-    if k < 1:
-        return sp.csr_array((view.n_samples, view.n_samples))
-    indices, distances = np.empty((view.n_samples, k), dtype=int), np.empty((view.n_samples, k))
-    for block, d in view.blocks():
-        d[:, ~view.present] = np.inf
-        indices[block], distances[block] = _smallest(d, k, block)
-    return self_tuned(indices[rows], distances[rows], view.n_samples, rows)
+def _for_all_rows(rows: Array, indices: Array, n: int) -> Array:
+    """Lists of some rows as lists of all; a row without one lists itself (which counts for nothing)."""
+    full = np.repeat(np.arange(n)[:, None], indices.shape[1], axis=1)
+    full[rows] = indices
+    return full
 
 
-def fused_lists(views: list[Geometry], alpha: Array, k: int) -> tuple[Array, Array]:
-    """The k nearest rows under F = Σ α_s d^s, nearest first."""
-    n = views[0].n_samples
-    k = min(k, n - 1)
-    indices, distances = np.empty((n, k), dtype=int), np.empty((n, k))
-    for parts in zip(*(view.blocks() for view in views), strict=True):
-        block = parts[0][0]
-        F = sum(a * d for a, (_, d) in zip(alpha, parts, strict=True))
-        indices[block], distances[block] = _smallest(F, k, block)
-    return indices, distances
-
-
-def _smallest(d: Array, k: int, block: slice) -> tuple[Array, Array]:
-    """Columns and values of the k smallest entries per row, the row itself apart, in order."""
-    d[np.arange(len(d)), np.arange(block.start, block.stop)] = np.inf
-    nearest = np.argpartition(d, k - 1, axis=1)[:, :k]
-    values = np.take_along_axis(d, nearest, axis=1)
-    order = np.argsort(values, axis=1, kind="stable")
-    return np.take_along_axis(nearest, order, axis=1), np.take_along_axis(values, order, axis=1)
+def view_graph(view: Geometry, k: int, seed: int = 0) -> sp.csr_array:
+    """Self-tuned graph of the k nearest rows of every row that is present."""
+    rows, indices, d = view_lists(view, k, seed)
+    return self_tuned(indices, d, view.n_samples, rows)
 
 
 def self_tuned(indices: Array, d: Array, n: int, rows: Array | None = None) -> sp.csr_array:
@@ -112,6 +103,8 @@ def self_tuned(indices: Array, d: Array, n: int, rows: Array | None = None) -> s
     The lists are those of ``rows``, by default all n.
     """
     rows = np.arange(n) if rows is None else rows
+    if len(rows) == 0:
+        return sp.csr_array((n, n))
     variance = d.max(axis=1)
     # Duplicates have σ = 0: a small share of the median keeps their weights finite.
     variance = np.maximum(variance, max(1e-6 * np.median(variance), np.finfo(float).tiny))
@@ -139,7 +132,7 @@ def row_contrasts(views: list[Geometry], graphs: list[sp.csr_array]) -> Array:
             if s == t or upper.nnz == 0:
                 continue
             i, j = upper.coords
-            weight = upper.data * (view.present[i] & view.present[j])
+            weight = upper.data * (view.comparable[i] & view.comparable[j])
             close = weight * view.pairs(i, j)
             total = np.bincount(i, weight, n) + np.bincount(j, weight, n)
             distance = np.bincount(i, close, n) + np.bincount(j, close, n)
@@ -166,11 +159,16 @@ def split_half(views: list[Geometry], k: int, seed: int) -> Array:
             continue
         # The same draw whatever the order of the views.
         order = np.random.default_rng(seed).permutation(view.n_features)
-        h[s] = half_contrast(view, order, k)
+        h[s] = half_contrast(view, order, k, seed)
     return h
 
 
-def half_contrast(view: Geometry, order: Array, k: int) -> float:
+def half_contrast(view: Geometry, order: Array, k: int, seed: int = 0) -> float:
+    """Geometric mean of the two contrasts between the views of two halves of the features."""
+    if view.n_samples > SPLIT_HALF_ROWS:
+        # Density matters little for a contrast; a sample of rows is enough for a diagonal entry.
+        chosen = np.sort(np.random.default_rng(seed).permutation(view.n_samples)[:SPLIT_HALF_ROWS])
+        view = view.rows(chosen)
     halves = [view.half(order[0::2]), view.half(order[1::2])]
     contrasts = []
     for one, other in (halves, halves[::-1]):
@@ -192,31 +190,65 @@ def perron(M: Array) -> Array:
     return vector / vector.sum()
 
 
-def observation_weights(views: list[Geometry], rows: Array, alpha: Array) -> tuple[Array, Array]:
-    """w_is = clip(g_is/(½ median g_s), 0, 1), and the medians; a view never votes for itself.
+def duplicate_groups(views: list[Geometry], seed: int) -> Array:
+    """Which views say the same: a group number per view, linked by correlated distances.
 
-    g_is is the α-weighted mean over the other views t of how close, in s, i's neighbours in t are.
+    Two copies of a view always agree; counted as two voters they would outvote the rest.
+    """
+    n, n_views = views[0].n_samples, len(views)
+    rng = np.random.default_rng(seed)
+    i, j = rng.integers(n, size=(2, DUPLICATE_PAIRS))
+    i, j = i[i != j], j[i != j]
+    d = np.array([view.pairs(i, j) for view in views])
+    links = np.zeros((n_views, n_views))
+    for s in range(n_views):
+        for t in range(s):
+            both = views[s].comparable & views[t].comparable
+            known = both[i] & both[j]
+            if known.sum() > 2 and np.ptp(d[s, known]) > 0 and np.ptp(d[t, known]) > 0:
+                links[s, t] = np.corrcoef(d[s, known], d[t, known])[0, 1] >= DUPLICATE
+    return connected_components(links, directed=False)[1]
+
+
+def group_weights(M: Array, groups: Array) -> Array:
+    """α: the Perron vector over groups (M averaged over them), shared equally within a group."""
+    members = np.eye(groups.max() + 1)[groups]
+    mean = members / members.sum(axis=0)
+    among = mean.T @ (M * (1 - np.eye(len(M)))) @ mean
+    np.fill_diagonal(among, mean.T @ np.diag(M))
+    return mean @ perron(among)
+
+
+def observation_weights(
+    views: list[Geometry], rows: Array, alpha: Array, groups: Array
+) -> tuple[Array, Array]:
+    """w_is = clip(g_is/median g_s, 0, 1), and the medians; a view never votes for itself.
+
+    g_is is the α-weighted mean, over views t that are not near-duplicates of s, of how close i's
+    neighbours in t are in s, and i's neighbours in s are in t.
     """
     n_views, _, n = rows.shape
     w, levels = np.zeros((n, n_views)), np.zeros(n_views)
     for s, view in enumerate(views):
-        g = votes(rows[s], alpha)
-        levels[s] = np.median(g[view.present]) if n_views > 1 and view.present.any() else 0
+        others = groups != groups[s]
+        g = votes(rows[s, others], rows[others, s], alpha[others])
+        levels[s] = np.median(g[view.present]) if others.any() and view.present.any() else 0
         w[view.present, s] = weigh(g, levels[s])[view.present]
     return w, levels
 
 
-def votes(rows: Array, alpha: Array) -> Array:
-    """α-weighted mean over views of the row contrasts (n_views × N), unknown ones left out."""
-    known = ~np.isnan(rows)
-    total = alpha @ known
-    return np.divide(
-        alpha @ np.where(known, rows, 0), total, out=np.zeros(rows.shape[1]), where=total > 0
-    )
+def votes(theirs: Array, mine: Array, alpha: Array) -> Array:
+    """α-weighted mean over voters of the row contrasts of both directions, unknown ones left out."""
+    both = np.concatenate([theirs, mine])
+    known = ~np.isnan(both)
+    weights = np.concatenate([alpha, alpha])
+    total = weights @ known
+    g = weights @ np.where(known, both, 0)
+    return np.divide(g, total, out=np.zeros_like(g), where=total > 0)
 
 
 def weigh(g: Array, level: float) -> Array:
-    return np.clip(g / (0.5 * level), 0, 1) if level > 0 else np.ones_like(g)
+    return np.clip(g / level, 0, 1) if level > 0 else np.ones_like(g)
 
 
 # --- unseen rows -------------------------------------------------------------------------------
@@ -285,5 +317,9 @@ def _new_weights(
                     (close * known).sum(axis=1), total, out=np.ones(n_new), where=total > 0
                 )
                 rows[s, t] = np.where(total > 0, 1 - mean, np.nan)
-    w = [weigh(votes(rows[s], agreement.alpha), agreement.levels[s]) for s in range(n_views)]
-    return np.column_stack(w) * here
+    w = np.zeros((n_new, n_views))
+    for s in range(n_views):
+        others = agreement.groups != agreement.groups[s]
+        g = votes(rows[s, others], rows[others, s], agreement.alpha[others])
+        w[:, s] = weigh(g, agreement.levels[s])
+    return w * here

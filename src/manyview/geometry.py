@@ -19,8 +19,8 @@ from ._types import Array, Matrix
 
 #: A view with more zeros than this is counts or text: square roots, unit rows.
 ZEROS = 0.9
-#: Entries of the largest temporary block of distances.
-BLOCK = 2**22
+#: Entries of a temporary block of distances: small enough to stay in the processor's cache.
+BLOCK = 2**19
 
 
 @dataclass(frozen=True)
@@ -85,11 +85,10 @@ class Geometry:
         self.Z: Matrix = Z if self.observed is None else np.where(self.observed, Z, 0)
         self.n_samples, self.n_features = Z.shape
         self.sq = row_norms(self.Z, squared=True)
-        mean_sq, mean, n = self._moments()
-        self.root_mu = np.sqrt(
-            np.maximum(self._mean_distances(self.Z, self.observed, mean_sq, mean, n), 0)
-        )
-        self._feature_moments = (mean_sq, mean, n)
+        self._moments_ = self._moments()
+        self.root_mu = self.new_root_mu(self.Z, self.observed)
+        #: Rows with distances to speak of: present, in a view that is not constant.
+        self.comparable = present & (self.root_mu > 0)
 
     def _moments(self) -> tuple[Array, Array, Array]:
         """Per feature: mean square, mean and number of the observed values of present rows."""
@@ -116,48 +115,61 @@ class Geometry:
         )
         return total * self.n_features / np.maximum(observed.sum(axis=1), 1)
 
+    def new_root_mu(self, Z: Matrix, observed: Array | None) -> Array:
+        """√μ of rows of ``Z``, which may be unseen; exactly 0 in a constant view."""
+        mean_sq = self._moments_[0]
+        mu = self._mean_distances(Z, observed, *self._moments_)
+        return np.sqrt(np.where(mu > 1e-12 * mean_sq.sum(), mu, 0))
+
     def blocks(self) -> Iterator[tuple[slice, Array]]:
         """Distances of all rows to all rows, a block of rows at a time (no N×N array)."""
         step = max(1, BLOCK // self.n_samples)
+        right = self._side(self.Z, self.root_mu, left=False) if self.observed is None else None
         for start in range(0, self.n_samples, step):
             rows = slice(start, min(start + step, self.n_samples))
-            yield rows, self.to_all(self.Z[rows], self._rows_observed(rows), rows)
+            observed = None if self.observed is None else self.observed[rows]
+            d = self.to_all(self.Z[rows], observed, self.root_mu[rows], right)
+            d[~self.comparable[rows]] = 1
+            yield rows, d
 
-    def _rows_observed(self, rows: slice | Array) -> Array | None:
-        return None if self.observed is None else self.observed[rows]
-
-    def to_all(self, Z: Matrix, observed: Array | None, rows: slice | None = None) -> Array:
-        """d from rows of ``Z`` (``rows`` of this view, or unseen ones) to every row of the view."""
+    def to_all(
+        self, Z: Matrix, observed: Array | None, root_mu: Array | None = None, right: Matrix = None
+    ) -> Array:
+        """d from rows of ``Z`` (this view's, or unseen) to every row; 1 where that row is missing."""
+        root_mu = self.new_root_mu(Z, observed) if root_mu is None else root_mu
         if observed is None and self.observed is None:
-            cross = Z @ self.Z.T
-            cross = cross.toarray() if sp.issparse(cross) else cross
-            d = row_norms(Z, squared=True)[:, None] - 2 * cross + self.sq
+            right = self._side(self.Z, self.root_mu, left=False) if right is None else right
+            d = self._side(Z, root_mu, left=True) @ right.T
+            d = d.toarray() if sp.issparse(d) else d
         else:
-            mine = np.ones(Z.shape) if observed is None else observed.astype(float)
-            theirs = np.ones(self.Z.shape) if self.observed is None else self.observed.astype(float)
-            d = (Z * Z) @ theirs.T - 2 * (Z @ self.Z.T) + mine @ (self.Z * self.Z).T
-            shared = mine @ theirs.T
-            d *= np.divide(self.n_features, shared, out=np.zeros_like(shared), where=shared > 0)
-            d[shared == 0] = np.nan
-        mine_mu = self.root_mu[rows] if rows is not None else self.new_root_mu(Z, observed)
+            d = self._with_holes(Z, observed, root_mu)
         np.maximum(d, 0, out=d)
-        norm = np.outer(mine_mu, self.root_mu)
-        d = np.divide(d, norm, out=np.ones_like(d), where=norm > 0)
-        np.nan_to_num(d, copy=False, nan=1.0)
-        d[:, ~self.present] = 1
-        if rows is not None:
-            d[~self.present[rows]] = 1
-            mine = np.arange(rows.start, rows.stop)
-            d[mine - rows.start, mine] = np.where(self.present[mine], 0, 1)
+        if not self.comparable.all():
+            d[:, ~self.comparable] = 1
         return d
 
-    def new_root_mu(self, Z: Matrix, observed: Array | None) -> Array:
-        return np.sqrt(np.maximum(self._mean_distances(Z, observed, *self._feature_moments), 0))
+    def _side(self, Z: Matrix, root_mu: Array, left: bool) -> Matrix:
+        """Rows whose products are distances: [−2z, ‖z‖², 1]/√μ on the left, [z, 1, ‖z‖²]/√μ right."""
+        scale = np.divide(1, root_mu, out=np.zeros_like(root_mu), where=root_mu > 0)[:, None]
+        ends = [row_norms(Z, squared=True)[:, None] * scale, scale]
+        ends = ends if left else ends[::-1]
+        factor = -2 * scale if left else scale
+        if sp.issparse(Z):
+            return sp.csr_array(sp.hstack([Z.multiply(factor), *map(sp.csr_array, ends)]))
+        return np.hstack([Z * factor, *ends])
+
+    def _with_holes(self, Z: Array, observed: Array | None, root_mu: Array) -> Array:
+        """Distances over shared observed features, rescaled to all; 1 where none is shared."""
+        mine = np.ones(Z.shape) if observed is None else observed.astype(float)
+        theirs = np.ones(self.Z.shape) if self.observed is None else self.observed.astype(float)
+        d = (Z * Z) @ theirs.T - 2 * (Z @ self.Z.T) + mine @ (self.Z * self.Z).T
+        norm = np.outer(root_mu, self.root_mu) * (mine @ theirs.T) / self.n_features
+        return np.divide(d, norm, out=np.ones_like(d), where=norm > 0)
 
     def pairs(self, i: Array, j: Array) -> Array:
         """d of the pairs (i, j), exactly as `blocks` has it; 1 where a member is missing."""
         d = np.ones(len(i))
-        step = max(1, BLOCK // self.n_features)
+        step = max(1, 4 * BLOCK // self.n_features)
         for start in range(0, len(i), step):
             part = slice(start, start + step)
             d[part] = self._pairs(i[part], j[part])
@@ -180,7 +192,14 @@ class Geometry:
         norm = self.root_mu[i] * self.root_mu[j]
         d = np.divide(np.maximum(squared, 0), norm, out=np.ones_like(norm), where=norm > 0)
         d = np.nan_to_num(d, nan=1.0)
-        return np.where(self.present[i] & self.present[j], d, 1)
+        return np.where(self.comparable[i] & self.comparable[j], d, 1)
+
+    def rows(self, chosen: Array) -> Geometry:
+        """The same view of some of the rows."""
+        Z = self.Z[chosen]
+        if self.observed is not None:
+            Z = np.where(self.observed[chosen], Z, np.nan)
+        return Geometry(Z, self.present[chosen], self.unit_rows)
 
     def half(self, columns: Array) -> Geometry:
         """The same rows seen through some of the features; count data get unit rows again."""
@@ -217,7 +236,7 @@ def _percentiles(X: Matrix) -> tuple[Array, Array]:
     """1st and 99th percentile of every feature; its minimum and maximum where these coincide."""
     low, high = np.empty(X.shape[1]), np.empty(X.shape[1])
     X = X.tocsc() if sp.issparse(X) else X
-    step = max(1, BLOCK // max(1, X.shape[0]))
+    step = max(1, 8 * BLOCK // max(1, X.shape[0]))
     for start in range(0, X.shape[1], step):
         part = slice(start, start + step)
         block = X[:, part].toarray() if sp.issparse(X) else X[:, part]

@@ -309,6 +309,15 @@ class RobustWMNMF(
                 ConvergenceWarning,
                 stacklevel=4,
             )
+        groups = self._agreement.groups
+        for g in np.flatnonzero(np.bincount(groups) > 1):
+            alike = [str(name) for name in self.view_names_in_[groups == g]]
+            warnings.warn(
+                f"views {alike} are near-duplicates (their distances correlate over "
+                f"{ag.DUPLICATE:.0%}); they vote as one",
+                UserWarning,
+                stacklevel=4,
+            )
         if not anywhere.all():
             warnings.warn(
                 f"{int((~anywhere).sum())} observations are missing in every view (the first is row "
