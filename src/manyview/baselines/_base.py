@@ -1,0 +1,45 @@
+"""What the baselines share: the input contract of `WMNMF`, without its demand for nonnegative data."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import ClusterMixin
+
+from .._types import Views
+from ..base import MultiViewEstimator
+from ..scaling import SHIFTING
+
+#: Constraint of every parameter that takes a seed.
+RANDOM_STATE = ["random_state", np.random.Generator]
+
+
+class Baseline(ClusterMixin, MultiViewEstimator):
+    """A multi-view clusterer whose parameters and views are checked before anything is computed."""
+
+    def _n_clusters(self) -> int | None:
+        """How many clusters will be asked for; ``None`` where the method decides."""
+        return getattr(self, "n_clusters", None)
+
+    def _checked(self, X: Any) -> Views:
+        self._validate_params()
+        views = self._read(X, reset=True)
+        n_clusters = self._n_clusters()
+        if n_clusters is not None:
+            self._check_n_clusters(n_clusters, views.n_samples)
+        return views
+
+    def _allows_negative(self) -> bool:
+        return True
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.positive_only = not self._allows_negative()
+        return tags
+
+
+def takes_negative(scale: str | None) -> bool:
+    """Whether a scale takes negative entries: those that shift do, and so does none at all."""
+    return scale is None or scale in SHIFTING

@@ -1,0 +1,285 @@
+"""MLRSSC: observations write each other in every view, by low-rank and sparse coefficients that agree."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics.pairwise import euclidean_distances
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
+from threadpoolctl import threadpool_limits
+
+from .._types import Array, Matrix, Views
+from ..assign import spectral_from_graph
+from ..base import generator
+from . import admm
+from ._base import RANDOM_STATE, Baseline
+from .cost import CostWarning, duration, peak_bytes, seconds_per_iteration
+
+#: From this many observations on, a fit says first what it will cost.
+LARGE = 1000
+#: Iterations allowed where ``max_iter`` is None.
+MAX_ITER = {"pairwise": 300, "centroid": 100}
+
+
+class MLRSSC(Baseline):
+    """Multi-view low-rank sparse subspace clustering (Brbić & Kopriva).
+
+    Every observation is written as a combination of the others in each view, Xᵀ ≈ XᵀC; C is asked
+    to be of low rank (l1), sparse (l2) and alike in all views (l3)::
+
+        Σ_s  l1 ‖C_s‖_* + l2 ‖C_s‖_1 + l3 · (disagreement)  [+ ½‖X_sᵀ − X_sᵀC_s‖²]
+
+    where the disagreement is Σ_{t≠s} ‖C_s − C_t‖² ("pairwise") or ‖C_s − C*‖² ("centroid"), solved by
+    ADMM; spectral clustering with unit rows of |C| + |C|ᵀ gives labels. **Everything is dense N×N**
+    in float64, with one solve and one SVD per view and iteration: see `estimate_cost`, which a fit
+    of 1000 or more observations also reports first. ADMM is deterministic; seeds only enter in
+    k-means, so use `relabel` instead of fitting again.
+
+    Parameters
+    ----------
+    n_clusters : int, default=8
+    kind : {"pairwise", "centroid"}, default="pairwise"
+    kernel : {"rbf"} or None, default=None
+        None uses inner products; "rbf" exp(−d²/2σ²) with σ = ``kernel_width`` × median distance.
+    kernel_width : float, sequence or dict, default=1
+        Factor of the median distance of a view: one for all, one per view, or by view name.
+    mu : float, default=100
+        First penalty.
+    low_rank, consensus : float, default=0.3
+        l1 and l3.
+    sparse : float, optional
+        l2; 1 − ``low_rank`` if not given.
+    noisy : bool, default=True
+        Allow Xᵀ ≈ XᵀC; otherwise equality is enforced. Kernels need True.
+    thr : float, default=1e-3
+        Stop when all copies of C differ by no more than this.
+    max_iter : int, optional
+        ``None``: 300 pairwise, 100 centroid.
+    rho, mu_max : float, default=1.5 and 1e6
+        The penalty grows by rho per iteration, up to mu_max.
+    accumulate : bool, default=False
+        Let the centroid grow from iteration to iteration as the authors' program does, which the
+        published algorithm does not; it grows without bound where n_views·l3 < 1.
+    n_init : int, default=5
+        Starts of k-means.
+    views : sequence of int, optional
+        If the input is one 2-D array: the number of columns of each view.
+    random_state : int, RandomState, Generator or None
+    verbose : int, default=0
+        1 prints the cost expected and a line per iteration.
+
+    Attributes
+    ----------
+    labels_ : ndarray (N,)
+    affinity_matrix_ : dense ndarray (N, N), |C| + |C|ᵀ
+    history_ : dict of arrays, one entry per iteration
+        "iteration", "mu", and the largest residuals "low_rank", "sparse", "consensus", "change".
+    n_iter_ : int
+    converged_ : bool
+
+    References
+    ----------
+    M. Brbić and I. Kopriva, Multi-view low-rank sparse subspace clustering, Pattern Recognition
+    73, 2018.
+    """
+
+    _parameter_constraints: ClassVar[dict] = {
+        "n_clusters": [Interval(Integral, 1, None, closed="left")],
+        "kind": [StrOptions(set(MAX_ITER))],
+        "kernel": [StrOptions({"rbf"}), None],
+        "kernel_width": [Interval(Real, 0, None, closed="neither"), "array-like", dict],
+        "mu": [Interval(Real, 0, None, closed="neither")],
+        "low_rank": [Interval(Real, 0, None, closed="left")],
+        "sparse": [Interval(Real, 0, None, closed="left"), None],
+        "consensus": [Interval(Real, 0, None, closed="left")],
+        "noisy": ["boolean"],
+        "thr": [Interval(Real, 0, None, closed="left")],
+        "max_iter": [Interval(Integral, 1, None, closed="left"), None],
+        "rho": [Interval(Real, 1, None, closed="left")],
+        "mu_max": [Interval(Real, 0, None, closed="neither")],
+        "accumulate": ["boolean"],
+        "n_init": [Interval(Integral, 1, None, closed="left")],
+        "views": ["array-like", None],
+        "random_state": RANDOM_STATE,
+        "verbose": ["verbose"],
+    }
+
+    def __init__(
+        self,
+        n_clusters: int = 8,
+        *,
+        kind: str = "pairwise",
+        kernel: str | None = None,
+        kernel_width: Any = 1.0,
+        mu: float = 100.0,
+        low_rank: float = 0.3,
+        sparse: float | None = None,
+        consensus: float = 0.3,
+        noisy: bool = True,
+        thr: float = 1e-3,
+        max_iter: int | None = None,
+        rho: float = 1.5,
+        mu_max: float = 1e6,
+        accumulate: bool = False,
+        n_init: int = 5,
+        views: Any = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ):
+        self.n_clusters = n_clusters
+        self.kind = kind
+        self.kernel = kernel
+        self.kernel_width = kernel_width
+        self.mu = mu
+        self.low_rank = low_rank
+        self.sparse = sparse
+        self.consensus = consensus
+        self.noisy = noisy
+        self.thr = thr
+        self.max_iter = max_iter
+        self.rho = rho
+        self.mu_max = mu_max
+        self.accumulate = accumulate
+        self.n_init = n_init
+        self.views = views
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any = None) -> MLRSSC:
+        """Find the joint representation and cluster it. ``y`` is ignored."""
+        views = self._checked(X)
+        if self.kernel is not None and not self.noisy:
+            raise ValueError(
+                f"kernel={self.kernel!r} has no features to reproduce exactly; use noisy=True"
+            )
+        if self.accumulate and self.consensus == 0:
+            raise ValueError("accumulate=True divides by consensus; use consensus above 0")
+        widths = self._widths(views)
+        if views.n_samples >= LARGE:
+            self._announce(views)
+        outcome = admm.solve(
+            [_kernel(M, self.kernel, f) for M, f in zip(views.matrices, widths, strict=True)],
+            [None if self.noisy else M.astype(np.float64) for M in views.matrices],
+            self._weights(),
+            centroid=self.kind == "centroid",
+            mu=float(self.mu),
+            rho=self.rho,
+            mu_max=self.mu_max,
+            thr=self.thr,
+            max_iter=self._max_iter(),
+            accumulate=self.accumulate,
+            report=self._print if self.verbose else None,
+        )
+        self.history_ = outcome.history
+        self.n_iter_ = len(outcome.history["iteration"])
+        self.converged_ = outcome.converged
+        self.affinity_matrix_ = np.abs(outcome.C) + np.abs(outcome.C.T)
+        if not outcome.converged:
+            worst = max(float(outcome.history[name][-1]) for name in admm.RESIDUALS)
+            warnings.warn(
+                f"MLRSSC stopped after {self.n_iter_} iterations with a residual of {worst:.2g}, "
+                f"above thr={self.thr:g}; raise max_iter or thr",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
+        self.relabel(self.random_state)
+        return self
+
+    def relabel(self, random_state: Any = None) -> Array:
+        """Cluster the fitted affinity again with another seed; sets and returns ``labels_``."""
+        check_is_fitted(self, "affinity_matrix_")
+        rng = generator(random_state)
+        with threadpool_limits(1):
+            graph = sp.csr_array(self.affinity_matrix_)
+            self.labels_ = spectral_from_graph(graph, self.n_clusters, rng, True, self.n_init)
+        return self.labels_
+
+    def estimate_cost(self, n_samples: int, n_views: int) -> dict[str, float]:
+        """What a fit will take: extrapolated from a short trial on this machine.
+
+        Returns
+        -------
+        dict
+            "bytes" at the peak; "seconds_per_iteration"; "iterations" likely to be done (with noise
+            until mu is so large that the thresholds l/mu fall below thr; without, all) and
+            "max_iter"; "seconds" and "seconds_at_most" of the two.
+        """
+        per_iteration = seconds_per_iteration(n_samples, n_views)
+        likely, most = self._likely_iterations(), self._max_iter()
+        return {
+            "bytes": peak_bytes(n_samples, n_views),
+            "seconds_per_iteration": per_iteration,
+            "iterations": likely,
+            "max_iter": most,
+            "seconds": likely * per_iteration,
+            "seconds_at_most": most * per_iteration,
+        }
+
+    def _likely_iterations(self) -> int:
+        weights = self._weights()
+        largest = max(weights.low_rank, weights.sparse)
+        needed = min(largest / self.thr, self.mu_max) if self.thr > 0 else self.mu_max
+        if not self.noisy:
+            # Equality converges slowly once mu is large: the digits never got below thr.
+            return self._max_iter()
+        if self.rho == 1 or largest == 0:
+            return 1
+        growth = np.log(max(needed / self.mu, 1)) / np.log(self.rho)
+        return min(self._max_iter(), 2 + int(np.ceil(growth)))
+
+    def _weights(self) -> admm.Weights:
+        sparse = max(1 - self.low_rank, 0.0) if self.sparse is None else self.sparse
+        return admm.Weights(self.low_rank, sparse, self.consensus)
+
+    def _max_iter(self) -> int:
+        return MAX_ITER[self.kind] if self.max_iter is None else self.max_iter
+
+    def _widths(self, views: Views) -> list[float]:
+        given = self.kernel_width
+        if isinstance(given, Mapping):
+            absent = [name for name in views.names if name not in given]
+            if absent:
+                raise ValueError(f"kernel_width names {list(given)}, but not the views {absent}")
+            return [float(given[name]) for name in views.names]
+        if np.ndim(given) == 0:
+            return [float(given)] * len(views)
+        if len(given) != len(views):
+            raise ValueError(f"kernel_width has {len(given)} factors for {len(views)} views")
+        return [float(factor) for factor in given]
+
+    def _announce(self, views: Views) -> None:
+        cost = self.estimate_cost(views.n_samples, len(views))
+        message = (
+            f"MLRSSC on {views.n_samples} observations in {len(views)} views will take about "
+            f"{cost['bytes'] / 1e9:.1f} GB of memory and {cost['seconds_per_iteration']:.1f} s per "
+            f"iteration: likely {duration(cost['seconds'])} ({cost['iterations']} iterations), at most "
+            f"{duration(cost['seconds_at_most'])} ({cost['max_iter']})"
+        )
+        if self.verbose:
+            print(message)
+        else:
+            warnings.warn(message, CostWarning, stacklevel=3)
+
+    def _print(self, iteration: int, mu: float, worst: tuple[float, ...]) -> None:
+        parts = ", ".join(f"{n} {r:.2g}" for n, r in zip(admm.RESIDUALS, worst, strict=True))
+        print(f"iteration {iteration}: mu {mu:.3g}, residuals {parts}", flush=True)
+
+
+def _kernel(X: Matrix, kernel: str | None, factor: float) -> Array:
+    """K (N×N) in float64: inner products, or exp(−d²/2σ²), σ = factor × median of all N² distances."""
+    X = X.astype(np.float64, copy=False)
+    if kernel is None:
+        K = X @ X.T
+        return K.toarray() if sp.issparse(K) else K
+    distances = euclidean_distances(X)
+    width = factor * float(np.median(distances))
+    # More than half of the pairs coincide: there is no scale to read, any width tells 0 from the rest.
+    width = width if width > 0 else 1.0
+    return np.exp(-(distances**2) / (2 * width**2))

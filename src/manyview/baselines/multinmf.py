@@ -1,0 +1,245 @@
+"""MultiNMF: the views' factorisations pulled towards one consensus by a fixed weight."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.extmath import row_norms
+from threadpoolctl import threadpool_limits
+
+from .. import equations as eq
+from .._types import Array, Matrix
+from ..assign import kmeans
+from ..base import generator
+from ..fit import residual_rows
+from ..initialize import gnmf
+from ..regularizers import NoPenalty
+from ..scaling import SCALES, SHIFTING, fit_scaling
+from ._base import RANDOM_STATE, Baseline
+
+
+class MultiNMF(Baseline):
+    """Multi-view NMF by joint factorisation (Liu, Wang, Gao & Han).
+
+    Minimises, with the columns of every U_s summing to 1 and one weight a for all views::
+
+        Σ_s ‖X_s − V_s U_sᵀ‖² + a Σ_s ‖V_s − V*‖²
+
+    and clusters the consensus V* by k-means. `WMNMF` is this with learned weights, observation
+    weights and a graph.
+
+    Parameters
+    ----------
+    n_clusters : int, default=8
+    n_components : int, optional
+        Number K of columns; ``n_clusters`` if not given.
+    weight : "equal" or float, default=0.01
+        a; "equal" is 1/n_views.
+    max_iter : int, default=30
+        Rounds. In the first V* is V of the first view, afterwards the mean of all.
+    inner_iter : int, default=200
+        Iterations per view and round.
+    start_passes : int, default=3
+        Times the chain of starting factorisations goes through all views; each starts from the
+        V of the one before.
+    start_iter : int, default=200
+        Iterations of each starting factorisation.
+    max_redo : int, default=30
+        A round that raises the objective is undone and repeated, towards the consensus it ended
+        with. The fit ends after this many repetitions, where the original may go on for ever.
+    scale : {"sum", "minmax", "standard", "tfidf", "sqrt"} or None, default="sum"
+        As in `WMNMF`; "minmax" and "standard" accept negative values.
+    n_init : int, default=5
+        Starts of k-means.
+    views : sequence of int, optional
+        If the input is one 2-D array: the number of columns of each view.
+    random_state : int, RandomState, Generator or None
+
+    Attributes
+    ----------
+    labels_ : ndarray (N,)
+    consensus_ : ndarray (N, K), V*
+    components_ : list of ndarray (K, M_s), the U_s transposed
+    coefficients_ : list of ndarray (N, K), the V_s
+    history_ : dict of arrays
+        "round", "objective" at its start, and "accepted": False where the round before was undone.
+    n_iter_ : int, rounds done
+
+    References
+    ----------
+    J. Liu, C. Wang, J. Gao and J. Han, Multi-view clustering via joint nonnegative matrix
+    factorization, SIAM Data Mining 2013.
+    """
+
+    _parameter_constraints: ClassVar[dict] = {
+        "n_clusters": [Interval(Integral, 1, None, closed="left")],
+        "n_components": [Interval(Integral, 1, None, closed="left"), None],
+        "weight": [StrOptions({"equal"}), Interval(Real, 0, None, closed="left")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "inner_iter": [Interval(Integral, 1, None, closed="left")],
+        "start_passes": [Interval(Integral, 1, None, closed="left")],
+        "start_iter": [Interval(Integral, 0, None, closed="left")],
+        "max_redo": [Interval(Integral, 0, None, closed="left")],
+        "scale": [StrOptions(set(SCALES)), None],
+        "n_init": [Interval(Integral, 1, None, closed="left")],
+        "views": ["array-like", None],
+        "random_state": RANDOM_STATE,
+    }
+
+    def __init__(
+        self,
+        n_clusters: int = 8,
+        *,
+        n_components: int | None = None,
+        weight: str | float = 0.01,
+        max_iter: int = 30,
+        inner_iter: int = 200,
+        start_passes: int = 3,
+        start_iter: int = 200,
+        max_redo: int = 30,
+        scale: str | None = "sum",
+        n_init: int = 5,
+        views: Any = None,
+        random_state: Any = None,
+    ):
+        self.n_clusters = n_clusters
+        self.n_components = n_components
+        self.weight = weight
+        self.max_iter = max_iter
+        self.inner_iter = inner_iter
+        self.start_passes = start_passes
+        self.start_iter = start_iter
+        self.max_redo = max_redo
+        self.scale = scale
+        self.n_init = n_init
+        self.views = views
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None) -> MultiNMF:
+        """Factorise the views and cluster the consensus. ``y`` is ignored."""
+        views = self._checked(X)
+        rng = generator(self.random_state)
+        a = 1 / len(views) if self.weight == "equal" else float(self.weight)
+        k = self.n_components or self.n_clusters
+        with threadpool_limits(1):
+            scalings = fit_scaling(views, self.scale)
+            Xs = [
+                scaling.apply(M.astype(np.float64, copy=False))
+                for scaling, M in zip(scalings, views.matrices, strict=True)
+            ]
+            U, V = chained_starts(Xs, k, rng, self.start_passes, self.start_iter)
+            joint = factorise(Xs, U, V, a, self.max_iter, self.inner_iter, self.max_redo)
+            self.labels_ = kmeans(joint.consensus, self.n_clusters, rng, self.n_init)
+        self.consensus_ = joint.consensus
+        self.components_ = [np.ascontiguousarray(Us.T) for Us in joint.U]
+        self.coefficients_ = joint.V
+        self.history_ = {name: np.array(column) for name, column in joint.history.items()}
+        self.n_iter_ = int(self.history_["round"][-1])
+        return self
+
+    def _allows_negative(self) -> bool:
+        return self.scale in SHIFTING
+
+
+@dataclass
+class Joint:
+    """Factors of all views, their consensus, and the objective round by round."""
+
+    U: list[Array]
+    V: list[Array]
+    consensus: Array
+    history: dict[str, list] = field(
+        default_factory=lambda: {"round": [], "objective": [], "accepted": []}
+    )
+
+    def record(self, round_: int, objective: float, accepted: bool) -> None:
+        for name, value in zip(self.history, (round_, objective, accepted), strict=True):
+            self.history[name].append(value)
+
+
+def chained_starts(
+    Xs: list[Matrix], k: int, rng: np.random.Generator, passes: int, n_iter: int
+) -> tuple[list[Array], list[Array]]:
+    """Plain NMF of one view after another, each from the V of the last and a random U."""
+    n = Xs[0].shape[0]
+    U: list[Array] = [np.empty(0)] * len(Xs)
+    V: list[Array] = [np.empty(0)] * len(Xs)
+    current = 1 - rng.random((n, k))  # in (0, 1]: a zero would stay zero
+    for _ in range(passes):
+        for s, X in enumerate(Xs):
+            U[s], current = nmf(X, 1 - rng.random((X.shape[1], k)), current, n_iter)
+            V[s] = current
+    return U, V
+
+
+def nmf(X: Matrix, U: Array, V: Array, n_iter: int) -> tuple[Array, Array]:
+    """Plain NMF with unit column sums of U: GNMF without its graph, whose scaling cancels out."""
+    U, V, _ = gnmf(X, U, V, NoPenalty(), 0.0, n_iter)
+    return eq.rescale(U, V)
+
+
+def pulled_nmf(
+    X: Matrix, U: Array, V: Array, consensus: Array, a: float, n_iter: int
+) -> tuple[Array, Array]:
+    """Minimise ‖X − VUᵀ‖² + a‖V − V*‖² over V then U, with unit column sums after every iteration."""
+    n, k = V.shape
+    w2, one = np.ones((n, 1), dtype=V.dtype), np.ones(k, dtype=V.dtype)
+    U, V = eq.rescale(U, V)
+    for _ in range(n_iter):
+        V = eq.ratio_step(
+            V,
+            *eq.split_V(V, X @ U, U.T @ U, one, consensus, w2, a, 0.0, (np.zeros(1), np.zeros(1))),
+        )
+        U = eq.ratio_step(U, *eq.split_U(U, X.T @ V, V.T @ V, V, consensus, a))
+        U, V = eq.rescale(U, V)
+    return U, V
+
+
+def factorise(
+    Xs: list[Matrix],
+    U: list[Array],
+    V: list[Array],
+    a: float,
+    max_iter: int,
+    inner_iter: int,
+    max_redo: int = 30,
+) -> Joint:
+    """The rounds: consensus, objective, undo if it rose, then every view anew."""
+    x_sq = [row_norms(X, squared=True) for X in Xs]
+    joint = Joint(list(U), list(V), V[0])
+    kept, lowest = (joint.U, joint.V), np.inf
+    round_ = redone = 0
+    while round_ < max_iter:
+        if round_ > 0:
+            joint.consensus = sum(joint.V[1:], joint.V[0]) / len(Xs)
+        now = _objective(Xs, x_sq, joint, a)
+        accepted = not now > lowest
+        joint.record(round_ + 1 if accepted else round_, now, accepted)
+        if accepted:
+            kept, lowest = (joint.U, joint.V), now
+            round_ += 1
+        elif redone < max_redo:
+            joint.U, joint.V = kept
+            redone += 1
+        else:
+            joint.U, joint.V = kept
+            joint.consensus = sum(joint.V[1:], joint.V[0]) / len(Xs)
+            break
+        pairs = [
+            pulled_nmf(X, Us, Vs, joint.consensus, a, inner_iter)
+            for X, Us, Vs in zip(Xs, joint.U, joint.V, strict=True)
+        ]
+        joint.U, joint.V = [p[0] for p in pairs], [p[1] for p in pairs]
+    return joint
+
+
+def _objective(Xs: list[Matrix], x_sq: list[Array], joint: Joint, a: float) -> float:
+    total = 0.0
+    for X, sq, U, V in zip(Xs, x_sq, joint.U, joint.V, strict=True):
+        total += float(residual_rows(X, X @ U, U, V, sq).sum())
+        total += a * eq.consensus_gap(V, np.ones(V.shape[1]), joint.consensus)
+    return total

@@ -1,0 +1,223 @@
+"""Any clusterer of one matrix, made multi-view: on the best view alone, or on all side by side."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.metrics import silhouette_score
+from sklearn.preprocessing import MinMaxScaler, StandardScaler
+from sklearn.utils._param_validation import HasMethods, StrOptions
+from threadpoolctl import threadpool_limits
+
+from .._types import Array, Matrix, Views
+from ..base import generator
+from ..metrics import accuracy
+from ..scaling import SCALES, fit_scaling
+from ._base import RANDOM_STATE, Baseline, takes_negative
+
+#: Above this many observations the silhouette is taken on a random sample: its cost is quadratic.
+SILHOUETTE_SAMPLE = 5000
+#: Silhouette of a clustering that has none (one cluster, or every observation its own).
+NO_SILHOUETTE = -1.0
+
+
+class _Wrapper(Baseline):
+    """Holds a clusterer of one matrix and seeds its copies."""
+
+    estimator: Any
+    random_state: Any
+
+    def _n_clusters(self) -> int | None:
+        return getattr(self.estimator, "n_clusters", None)
+
+    def _copy(self, rng: np.random.Generator) -> Any:
+        """A fresh copy, seeded from ours; without a seed of ours the copy keeps its own."""
+        copy = clone(self.estimator)
+        if self.random_state is not None:
+            names = [n for n in copy.get_params() if n.split("__")[-1] == "random_state"]
+            copy.set_params(**{name: int(rng.integers(2**31)) for name in sorted(names)})
+        return copy
+
+
+class BestSingleView(_Wrapper):
+    """Cluster every view alone and keep one of the results.
+
+    Without labels the view with the highest silhouette, measured in its own features, is kept.
+    With labels, ``fit(views, y)``, it is the view with the highest accuracy **against y**: this is
+    how papers report a "best single view". No user without the answers can do that, so the result
+    is an upper bound and not a method; ``chosen_by_`` says which of the two was done. Mind that
+    other estimators of scikit-learn ignore the ``y`` of a clusterer and this one does not.
+
+    Parameters
+    ----------
+    estimator : clusterer
+        Anything with ``fit_predict`` on one matrix, such as ``KMeans(10)``; it is copied.
+    views : sequence of int, optional
+        If the input is one 2-D array: the number of columns of each view.
+    random_state : int, RandomState, Generator or None
+        Seeds the copies. ``None`` leaves them the seeds that ``estimator`` has.
+
+    Attributes
+    ----------
+    labels_ : ndarray (N,)
+    best_view_ : str, the name of the view that was kept
+    chosen_by_ : "silhouette" or "truth"
+    view_scores_ : dict of view name to silhouette, or accuracy
+    estimators_ : dict of view name to fitted copy
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.cluster import KMeans
+    >>> clear = np.repeat([[0.0, 0.0], [5.0, 5.0]], 10, axis=0)
+    >>> noise = np.random.default_rng(0).random((20, 2))
+    >>> model = BestSingleView(KMeans(2), random_state=0).fit({"noise": noise, "clear": clear})
+    >>> str(model.best_view_), model.chosen_by_
+    ('clear', 'silhouette')
+    """
+
+    _parameter_constraints: ClassVar[dict] = {
+        "estimator": [HasMethods("fit_predict")],
+        "views": ["array-like", None],
+        "random_state": RANDOM_STATE,
+    }
+
+    def __init__(self, estimator: Any, *, views: Any = None, random_state: Any = None):
+        self.estimator = estimator
+        self.views = views
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None) -> BestSingleView:
+        """Cluster each view; choose by silhouette, or by accuracy against ``y`` if it is given."""
+        views = self._checked(X)
+        if y is not None and len(y) != views.n_samples:
+            raise ValueError(
+                f"y has {len(y)} labels for {views.n_samples} observations; give one each, or none"
+            )
+        rng = generator(self.random_state)
+        self.estimators_, self.view_scores_, labels = {}, {}, {}
+        with threadpool_limits(1):
+            for name, matrix in zip(views.names, views.matrices, strict=True):
+                copy = self._copy(rng)
+                labels[name] = np.asarray(copy.fit_predict(matrix))
+                self.estimators_[name] = copy
+                self.view_scores_[name] = (
+                    silhouette(matrix, labels[name], rng)
+                    if y is None
+                    else accuracy(y, labels[name])
+                )
+        self.chosen_by_ = "silhouette" if y is None else "truth"
+        self.best_view_ = max(self.view_scores_, key=self.view_scores_.__getitem__)
+        self.labels_ = labels[self.best_view_]
+        return self
+
+    def fit_predict(self, X: Any, y: Any = None, **kwargs: Any) -> Array:
+        """Labels of the view that is kept; ``y`` has the meaning it has in `fit`."""
+        return self.fit(X, y).labels_
+
+
+class ConcatViews(_Wrapper):
+    """Set the views side by side and cluster the one wide matrix.
+
+    The plainest way to use several views, and with features brought to one scale often a very
+    strong one. With ``scale=None`` the view with the largest numbers decides alone.
+
+    Parameters
+    ----------
+    estimator : clusterer
+        Anything with ``fit_predict`` on one matrix; it is copied.
+    scale : {"standard", "minmax", "sum", "tfidf", "sqrt"} or None, default=None
+        Per feature "standard" is the z-score and "minmax" maps to [0, 1]. Sparse views stay
+        sparse: their features are divided by the spread but not shifted, which changes no
+        distance. The others are those of `WMNMF` and need nonnegative data.
+    views : sequence of int, optional
+        If the input is one 2-D array: the number of columns of each view.
+    random_state : int, RandomState, Generator or None
+        Seeds the copy. ``None`` leaves it the seed that ``estimator`` has.
+
+    Attributes
+    ----------
+    labels_ : ndarray (N,)
+    estimator_ : the fitted copy
+
+    Examples
+    --------
+    >>> import manyview as mv
+    >>> from sklearn.cluster import SpectralClustering
+    >>> digits = mv.datasets.load_handwritten(views="paper")
+    >>> spectral = SpectralClustering(10, affinity="nearest_neighbors", n_neighbors=10)
+    >>> model = ConcatViews(spectral, scale="standard", random_state=0)
+    >>> labels = model.fit_predict(digits.views)
+    >>> bool(mv.metrics.accuracy(digits.labels, labels) > 0.96)
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict] = {
+        "estimator": [HasMethods("fit_predict")],
+        "scale": [StrOptions(set(SCALES)), None],
+        "views": ["array-like", None],
+        "random_state": RANDOM_STATE,
+    }
+
+    def __init__(
+        self,
+        estimator: Any,
+        *,
+        scale: str | None = None,
+        views: Any = None,
+        random_state: Any = None,
+    ):
+        self.estimator = estimator
+        self.scale = scale
+        self.views = views
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None) -> ConcatViews:
+        """Scale, concatenate, cluster. ``y`` is ignored."""
+        views = self._checked(X)
+        with threadpool_limits(1):
+            wide = side_by_side(scaled(views, self.scale))
+            self.estimator_ = self._copy(generator(self.random_state))
+            self.labels_ = np.asarray(self.estimator_.fit_predict(wide))
+        return self
+
+    def _allows_negative(self) -> bool:
+        return takes_negative(self.scale)
+
+
+def silhouette(X: Matrix, labels: Array, rng: np.random.Generator) -> float:
+    """Mean silhouette, on a sample of a large dataset; −1 where it is not defined."""
+    sample = rng.permutation(X.shape[0])[:SILHOUETTE_SAMPLE]
+    if X.shape[0] > SILHOUETTE_SAMPLE:
+        X, labels = X[sample], labels[sample]
+    if not 2 <= len(np.unique(labels)) < X.shape[0]:
+        return NO_SILHOUETTE
+    return float(silhouette_score(X, labels))
+
+
+def scaled(views: Views, scale: str | None) -> list[Matrix]:
+    """Every feature on its own scale, or every view on its own (see `manyview.scaling`)."""
+    if scale is None:
+        return list(views.matrices)
+    if scale in ("standard", "minmax"):
+        return [_by_feature(X, scale) for X in views.matrices]
+    scalings = fit_scaling(views, scale)
+    return [s.apply(X) for s, X in zip(scalings, views.matrices, strict=True)]
+
+
+def _by_feature(X: Matrix, scale: str) -> Matrix:
+    if not sp.issparse(X):
+        return (StandardScaler() if scale == "standard" else MinMaxScaler()).fit_transform(X)
+    if scale == "standard":
+        return StandardScaler(with_mean=False).fit_transform(X)
+    spread = (X.max(axis=0) - X.min(axis=0)).toarray().ravel()
+    return sp.csr_array(X.multiply(1 / np.where(spread > 0, spread, 1)))
+
+
+def side_by_side(matrices: list[Matrix]) -> Matrix:
+    if any(sp.issparse(X) for X in matrices):
+        return sp.csr_array(sp.hstack(matrices, format="csr"))
+    return np.hstack(matrices)
