@@ -1,7 +1,8 @@
 """manyview: cluster observations measured in several ways, and learn whom to trust."""
 
-from . import datasets, metrics, regularizers
+from . import baselines, datasets, metrics, regularizers
 from ._types import CollapseWarning, Stop
+from .compare import Comparison, compare
 from .estimators import WMNMF
 from .robust import RobustWMNMF
 from .views import as_views
@@ -10,9 +11,12 @@ __version__ = "0.1.0"
 __all__ = [
     "WMNMF",
     "CollapseWarning",
+    "Comparison",
     "RobustWMNMF",
     "Stop",
     "as_views",
+    "baselines",
+    "compare",
     "datasets",
     "metrics",
     "regularizers",

@@ -38,6 +38,55 @@ def demo(
 
 
 @app.command()
+def compare(
+    views: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="VIEW_FILE...",
+            help="One file per view (.csv, .tsv, .parquet, .npy, .npz), or name=file.",
+        ),
+    ],
+    clusters: Annotated[int, typer.Option(min=1, help="How many clusters to look for.")],
+    out: Out,
+    labels: Annotated[
+        Path | None, typer.Option(help="Known classes: id and label, or one column in file order.")
+    ] = None,
+    methods: Annotated[
+        str, typer.Option(help="all, paper, honest, or names with commas between them.")
+    ] = "all",
+    runs: Annotated[int, typer.Option(min=1, help="Runs of each method.")] = 10,
+    seed: Annotated[int, typer.Option(min=0, help="The runs' seeds are derived from it.")] = 0,
+    jobs: Annotated[int, typer.Option(min=1, help="Runs at the same time.")] = 1,
+    max_seconds: Annotated[float, typer.Option(help="Longest time of one run.")] = 300.0,
+    max_memory: Annotated[float, typer.Option(help="Most memory of one run, in GiB.")] = 4.0,
+) -> None:
+    """Run every method on your files and write tables, a picture and a page to compare them.
+
+    Finished runs are kept in the output folder: the same command goes on where it was interrupted.
+    """
+    from .comparison.command import run_compare
+
+    settings = {
+        "n_clusters": clusters,
+        "n_runs": runs,
+        "random_state": seed,
+        "n_jobs": jobs,
+        "max_seconds": max_seconds,
+        "max_memory": max_memory,
+    }
+    try:
+        run_compare(views, labels, out, methods, settings, console)
+    except (ValueError, OSError, ImportError) as error:
+        typer.echo(f"manyview compare: {' '.join(str(error).split())}", err=True)
+        raise typer.Exit(2) from None
+    except KeyboardInterrupt:
+        typer.echo(
+            f"Interrupted. Finished runs are in {out}/runs; run it again to go on.", err=True
+        )
+        raise typer.Exit(130) from None
+
+
+@app.command()
 def datasets() -> None:
     """List the data that comes with manyview."""
     from .datasets import load_handwritten, load_nutrimouse

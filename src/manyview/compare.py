@@ -1,0 +1,212 @@
+"""Every method on one dataset, side by side, resumable."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from numbers import Integral
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ._types import Array, Views
+from .comparison.methods import Method, resolve
+from .comparison.plan import Plan, versions
+from .comparison.processes import Limits
+from .comparison.store import Store
+from .comparison.summary import summarise, tidy
+from .datasets._dataset import import_pandas
+from .metrics import _encode
+from .views import as_views
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Comparison:
+    """What `compare` found.
+
+    Attributes
+    ----------
+    table : DataFrame, one row per method and run
+        method, run, seed, status ("ok", "failed", "skipped"), reason; with known classes acc, nmi,
+        ari, f_score, precision, recall; always silhouette (in one space for all methods: z-scored
+        features side by side, every view counting the same), silhouette_consensus (in the method's
+        own consensus, where it has one), seconds, peak_memory_mb (of the whole process, Python
+        included), n_found (clusters), oracle, remark.
+    summary : DataFrame, one row per method
+        Mean and sd of each; mean_rank over acc, nmi, ari and f_score (precision and recall can
+        each be had for nothing: one cluster has recall 1), or over the silhouette if no classes
+        are known; stability: mean adjusted Rand index between runs.
+    labels : dict of method name to list of ndarray, the labels of its finished runs
+    methods : list of the methods' names, groups and one-sentence descriptions
+    settings : dict, what was asked
+    """
+
+    table: Any
+    summary: Any
+    labels: dict[str, list[Array]]
+    methods: list[dict[str, Any]]
+    settings: dict[str, Any] = field(default_factory=dict)
+
+    def figure(self) -> Any:
+        """A matplotlib figure: a row per method, a panel per score, a dot per run."""
+        from .comparison.figure import draw
+
+        return draw(self.table, self.summary, self.methods)
+
+    def save(self, out: str | Path, *, command: str | None = None) -> list[Path]:
+        """Write results.csv, summary.csv, comparison.png and comparison.html to the folder ``out``.
+
+        ``command`` is shown at the foot of the page, for whoever wants to do it again.
+        """
+        from .comparison.save import save
+
+        return save(self, Path(out), command)
+
+    def __repr__(self) -> str:
+        counts = self.table["status"].value_counts()
+        runs = ", ".join(f"{counts[s]} {s}" for s in ("ok", "failed", "skipped") if s in counts)
+        return f"<Comparison of {len(self.methods)} methods: {runs}>"
+
+
+def compare(
+    views: Any,
+    y: Any = None,
+    *,
+    n_clusters: int = 8,
+    methods: Any = "all",
+    n_runs: int = 10,
+    random_state: int = 0,
+    out: str | Path | None = None,
+    n_jobs: int = 1,
+    max_seconds: float = 300.0,
+    max_memory: float = 4.0,
+    progress: bool = True,
+) -> Comparison:
+    """Run many methods on the same views, several times each, and put them side by side.
+
+    Every run has a process of its own, so its time and peak memory are its own, and a run that
+    fails, hangs or crashes becomes a row with the reason. Run r has the same seed for every method.
+
+    Parameters
+    ----------
+    views : list, dict or array
+        As for `WMNMF`.
+    y : sequence, optional
+        Known classes, used to score only. Exception: "BSV-kmeans" and "BSV-Spectral" choose their
+        view by ``y``, as in the paper; these rows are marked ``oracle`` and push nobody's rank down.
+        Estimators of your own never see ``y``.
+    n_clusters : int, default=8
+        For the methods called by name.
+    methods : "all", "paper", "honest", names, or dict of name → estimator, default="all"
+        "honest" are simple methods the paper left out. A dict may also hold functions of a seed,
+        such as `manyview.baselines.paper_methods` gives.
+    n_runs : int, default=10
+    random_state : int, default=0
+        The seed of run r is derived from this and r.
+    out : path, optional
+        Folder in which finished runs are kept (``out/runs``). Interrupted and called again with the
+        same data and settings, none of them is repeated. `Comparison.save` writes the results.
+    n_jobs : int, default=1
+        Processes at a time. Results do not depend on it; times do.
+    max_seconds, max_memory : float, default=300 and 4
+        Most seconds and GiB of memory for one run. A method that can tell its cost beforehand
+        (MLRSSC) and would exceed them is skipped; a run that does exceed them is ended, and so
+        are all runs of a method whose first was.
+    progress : bool, default=True
+        Show a progress bar.
+
+    Returns
+    -------
+    Comparison
+
+    Examples
+    --------
+    >>> import manyview as mv
+    >>> digits = mv.datasets.load_handwritten(views="paper")
+    >>> found = mv.compare(
+    ...     digits.views, digits.labels, n_clusters=10, methods=["WM-NMF", "ConcatSpectral-z"],
+    ...     n_runs=2, progress=False)  # doctest: +SKIP
+    >>> found.summary[["method", "acc_mean"]]  # doctest: +SKIP
+    """
+    pandas = import_pandas("compare()")
+    data = as_views(views, allow_negative=True, caller="compare")
+    _check(data, n_clusters, n_runs, random_state, n_jobs, max_seconds, max_memory)
+    truth = None if y is None else _encode(y, "y")
+    if truth is not None and len(truth) != data.n_samples:
+        raise ValueError(
+            f"y has {len(truth)} labels for {data.n_samples} observations; give one each, or none"
+        )
+    chosen = resolve(methods, n_clusters)
+    seeds = [seed_of(random_state, run) for run in range(n_runs)]
+    plan = Plan(data, truth, chosen, seeds, Limits(float(max_seconds), float(max_memory)))
+    store = Store(None if out is None else Path(out))
+    records = plan.carry_out(store, n_jobs, progress)
+    table = tidy(pandas, chosen, seeds, records, truth)
+    labels = {
+        m.name: [
+            np.asarray(records[m.name, run]["labels"])
+            for run in range(n_runs)
+            if records[m.name, run]["status"] == "ok"
+        ]
+        for m in chosen
+    }
+    return Comparison(
+        table,
+        summarise(pandas, table, labels),
+        labels,
+        [_told(method, truth is not None) for method in chosen],
+        {
+            "n_samples": data.n_samples,
+            "views": dict(zip(data.names, data.n_features, strict=True)),
+            "n_clusters": n_clusters,
+            "n_classes": None if truth is None else len(np.unique(truth)),
+            "n_runs": n_runs,
+            "random_state": int(random_state),
+            "max_seconds": max_seconds,
+            "max_memory": max_memory,
+            "n_jobs": n_jobs,
+            "versions": versions(),
+        },
+    )
+
+
+def seed_of(random_state: int, run: int) -> int:
+    """The seed of a run: its own stream, whatever the number of runs."""
+    sequence = np.random.SeedSequence(int(random_state), spawn_key=(run,))
+    return int(sequence.generate_state(1)[0] >> 1)  # scikit-learn takes 31 bits
+
+
+def _told(method: Method, with_truth: bool) -> dict[str, Any]:
+    return {
+        "name": method.name,
+        "group": method.group,
+        "description": method.description,
+        "oracle": method.oracle and with_truth,
+        "caution": method.caution,
+    }
+
+
+def _check(
+    data: Views,
+    n_clusters: Any,
+    n_runs: Any,
+    random_state: Any,
+    n_jobs: Any,
+    max_seconds: Any,
+    max_memory: Any,
+) -> None:
+    least = {"n_clusters": 1, "n_runs": 1, "random_state": 0, "n_jobs": 1}
+    given = dict(zip(least, (n_clusters, n_runs, random_state, n_jobs), strict=True))
+    for name, value in given.items():
+        if not isinstance(value, Integral) or isinstance(value, bool) or value < least[name]:
+            raise ValueError(
+                f"{name} must be a whole number of at least {least[name]}, got {value!r}"
+            )
+    for name, value in (("max_seconds", max_seconds), ("max_memory", max_memory)):
+        if not isinstance(value, int | float) or isinstance(value, bool) or not value > 0:
+            raise ValueError(f"{name} must be a number above 0, got {value!r}")
+    if n_clusters > data.n_samples:
+        raise ValueError(
+            f"n_clusters={n_clusters} is more than the number of observations "
+            f"(n_samples={data.n_samples}); ask for fewer clusters"
+        )

@@ -1,0 +1,1 @@
+"""The parts of `manyview.compare`: plan, processes, stored runs, summary, figure, command."""

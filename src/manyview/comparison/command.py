@@ -1,0 +1,94 @@
+"""`manyview compare`: files in, tables, a picture and a page out."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from ..compare import Comparison, compare
+from ..read import read_views
+from .labels import read_labels
+
+
+def run_compare(
+    files: Sequence[str],
+    labels: Path | None,
+    out: Path,
+    methods: str,
+    settings: dict[str, Any],
+    console: Console,
+) -> None:
+    """Read, compare, write to ``out``, and print the summary; ``settings`` are those of `compare`."""
+    if out.exists() and not out.is_dir():
+        raise ValueError(f"--out {out} is a file; name a folder, new or old")
+    data = read_views(files)
+    y = None if labels is None else read_labels(labels, data)
+    for note in data.notes:
+        console.print(escape(note), highlight=False)
+    names = [name.strip() for name in methods.split(",") if name.strip()]
+    found = compare(data.views, y, methods=names, out=out, **settings)
+    command = _command(files, labels, out, methods, settings)
+    written = found.save(out, command=command)
+    console.print(_summary(found))
+    _say_troubles(found, console)
+    listed = ", ".join(path.name for path in written)
+    console.print(f"Results in [bold]{escape(str(out))}/[/bold]: {listed}", highlight=False)
+
+
+def _command(
+    files: Sequence[str], labels: Path | None, out: Path, methods: str, settings: dict[str, Any]
+) -> str:
+    """What to type to do it again, every setting spelled out."""
+    words = ["manyview", "compare", *files]
+    words += ["--labels", str(labels)] if labels is not None else []
+    words += ["--clusters", str(settings["n_clusters"]), "--out", str(out), "--methods", methods]
+    words += ["--runs", str(settings["n_runs"]), "--seed", str(settings["random_state"])]
+    words += ["--jobs", str(settings["n_jobs"])]
+    words += ["--max-seconds", f"{settings['max_seconds']:g}"]
+    return shlex.join([*words, "--max-memory", f"{settings['max_memory']:g}"])
+
+
+def _summary(found: Comparison) -> Table:
+    truth = "acc_mean" in found.summary
+    shown = {"acc": "ACC", "nmi": "NMI", "ari": "ARI"} if truth else {"silhouette": "silhouette"}
+    table = Table(title="Mean (sd) over runs, best mean rank first")
+    table.add_column("method", no_wrap=True)
+    for heading in ("rank", *shown.values(), "stability", "seconds", "runs"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for row in found.summary.to_dict("records"):
+        name = escape(row["method"]) + (" (oracle)" if row["oracle"] else "")
+        spread = [
+            _number(row[f"{column}_mean"], 3)
+            + (
+                f" ({row[f'{column}_sd']:.3f})"
+                if row[f"{column}_sd"] == row[f"{column}_sd"]
+                else ""
+            )
+            for column in shown
+        ]
+        total = row["n_ok"] + row["n_failed"] + row["n_skipped"]
+        last = [_number(row["stability"], 2), _number(row["seconds_mean"], 2)]
+        table.add_row(name, _number(row["mean_rank"], 1), *spread, *last, f"{row['n_ok']}/{total}")
+    if found.summary["oracle"].any():
+        table.caption = "oracle: chose its view by the true classes, as in the paper"
+    return table
+
+
+def _number(value: float, digits: int) -> str:
+    return "" if value != value else f"{value:.{digits}f}"
+
+
+def _say_troubles(found: Comparison, console: Console) -> None:
+    for row in found.summary.to_dict("records"):
+        kinds = [f"{row[f'n_{kind}']} {kind}" for kind in ("failed", "skipped") if row[f"n_{kind}"]]
+        if kinds:
+            console.print(
+                f"{escape(row['method'])}: {', '.join(kinds)}: {escape(row['reason'])}",
+                highlight=False,
+            )

@@ -1,0 +1,81 @@
+"""Known classes from a file, in the order of the views' samples."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from ..datasets._tables import split_suffix
+from ..read import ReadViews, cells_of, existing, load, text_of
+
+#: Headings of the column of labels in a table of more than two columns.
+LABEL_NAMES = {"label", "labels", "class", "classes", "cluster", "target", "y"}
+
+
+def read_labels(path: str | Path, read: ReadViews) -> list[Any]:
+    """Known classes for the samples of ``read``: a table of id and label, or one column in file order."""
+    path = existing(Path(path))
+    if split_suffix(path.name)[1] == ".npy":
+        array = load(path)
+        if array.ndim != 1:
+            raise ValueError(f"{path.name} has shape {array.shape}; labels are one per sample, 1-D")
+        return _in_file_order(path.name, array.tolist(), read)
+    frame, header = cells_of(path)
+    texts = [[text_of(cell) for cell in frame.iloc[:, j]] for j in range(frame.shape[1])]
+    if len(texts) == 1:
+        # A heading cannot be told from a label by its looks, only by being one line too many.
+        lines = texts[0] if len(texts[0]) == read.n_first else [*header, *texts[0]]
+        return _in_file_order(path.name, lines, read)
+    column = 1
+    if len(texts) > 2:
+        matching = [j for j, name in enumerate(header) if name.lower() in LABEL_NAMES]
+        if len(matching) != 1:
+            raise ValueError(
+                f"{path.name} has the columns {', '.join(header)}; keep the id and the label, or head "
+                "one column 'label'"
+            )
+        column = matching[0]
+    ids, labels = texts[0], texts[column]
+    if read.sample_names is not None and header[0] in read.sample_names:
+        ids, labels = [header[0], *ids], [header[column], *labels]  # no heading: a sample
+    return _by_id(path.name, ids, labels, read)
+
+
+def _in_file_order(file: str, labels: list[Any], read: ReadViews) -> list[Any]:
+    if len(labels) != read.n_first:
+        raise ValueError(
+            f"{file} has {len(labels)} lines for {read.n_first} samples; give one label each, or two "
+            "columns, id and label"
+        )
+    chosen = [labels[i] for i in read.first_rows]
+    return _filled(file, chosen, [str(i + 1) for i in read.first_rows])
+
+
+def _by_id(file: str, ids: list[str], labels: list[str], read: ReadViews) -> list[Any]:
+    if read.sample_names is None:
+        counted = ([str(i) for i in range(read.n_first)], [str(i + 1) for i in range(read.n_first)])
+        if ids in counted:
+            return _in_file_order(file, labels, read)
+        raise ValueError(
+            f"{file} gives labels by sample id, but the view files have no ids; give a single column "
+            "of labels in the order of the views' rows"
+        )
+    known: dict[str, str] = {}
+    for sample, label in zip(ids, labels, strict=True):
+        if known.setdefault(sample, label) != label:
+            raise ValueError(f"{file} gives the sample {sample!r} two labels; keep one")
+    absent = [str(sample) for sample in read.sample_names if sample not in known]
+    if absent:
+        raise ValueError(
+            f"{file} lacks {len(absent)} of the {len(read.sample_names)} samples, the first being "
+            f"{absent[0]!r}; add their labels, or remove the samples from the views"
+        )
+    names = [str(sample) for sample in read.sample_names]
+    return _filled(file, [known[sample] for sample in names], names)
+
+
+def _filled(file: str, labels: list[Any], names: list[str]) -> list[Any]:
+    for label, name in zip(labels, names, strict=True):
+        if label == "" or label != label:
+            raise ValueError(f"{file} has no label for sample {name!r}; fill it in")
+    return labels

@@ -1,0 +1,67 @@
+"""Finished runs on disk, one file each: written whole or not at all, found by what decides them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+#: Raised when the fields of a record change their meaning; older files are then ignored.
+FORMAT = 1
+
+
+class Store:
+    """Records of finished runs by key, in ``out/runs/KEY.json``, or in memory without ``out``."""
+
+    def __init__(self, out: Path | None):
+        self._folder = None if out is None else out / "runs"
+        self._memory: dict[str, dict[str, Any]] = {}
+        if self._folder is not None:
+            self._folder.mkdir(parents=True, exist_ok=True)
+
+    def read(self, key: str) -> dict[str, Any] | None:
+        if key in self._memory or self._folder is None:
+            return self._memory.get(key)
+        try:
+            record = json.loads((self._folder / f"{key}.json").read_text(encoding="utf-8"))
+        except (OSError, ValueError):  # absent, or damaged by something else: run again
+            return None
+        if not isinstance(record, dict) or record.get("key") != key:
+            return None
+        self._memory[key] = record
+        return record
+
+    def write(self, key: str, record: dict[str, Any]) -> None:
+        record = {"key": key, **record}
+        self._memory[key] = record
+        if self._folder is not None:
+            text = json.dumps(record)
+            write_whole(self._folder / f"{key}.json", text.encode())
+
+    def n_others(self, keys: Iterable[str]) -> int:
+        """How many stored files belong to other data or settings."""
+        if self._folder is None:
+            return 0
+        return len({path.stem for path in self._folder.glob("*.json")} - set(keys))
+
+
+def key_of(*parts: Any) -> str:
+    """A file name for whatever decides a result."""
+    text = json.dumps([FORMAT, *parts], sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Write beside and rename: a reader, or a crash, sees the old file or the new one."""
+    beside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        with beside.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(beside, path)
+    finally:
+        beside.unlink(missing_ok=True)

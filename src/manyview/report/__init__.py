@@ -1,0 +1,5 @@
+"""Pages for readers, made from plain values: nothing here imports the methods or their data."""
+
+from .comparison import comparison_page
+
+__all__ = ["comparison_page"]

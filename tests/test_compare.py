@@ -1,0 +1,457 @@
+"""A comparison survives its methods, its limits and its own interruption."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.cluster import KMeans
+
+import manyview as mv
+from conftest import blobs
+from manyview import metrics
+from manyview.baselines import MLRSSC, BestSingleView, ConcatViews, paper_methods
+from manyview.compare import seed_of
+from manyview.comparison import plan
+from manyview.comparison.methods import settings_of
+from manyview.comparison.store import Store, write_whole
+from manyview.comparison.summary import mean_ranks, stability
+
+SCORES = ["acc", "nmi", "precision", "recall", "f_score", "ari"]
+EVIL = "<script>alert(1)</script>"
+
+#: Cheap methods for the children, in a module they can import. Every call leaves a line.
+FAKES = '''
+import os, sys, time
+import numpy as np
+from sklearn.base import BaseEstimator
+
+class Fake(BaseEstimator):
+    """Does as told."""
+    def __init__(self, what="labels", random_state=None):
+        self.what = what
+        self.random_state = random_state
+    def fit_predict(self, views):
+        with open(os.environ["FAKE_CALLS"], "a") as file:
+            file.write(f"{self.what} {self.random_state}\\n")
+        n = len(next(iter(views.values())))
+        if self.what == "raise":
+            raise RuntimeError(f"no\\nluck with {self.random_state % 1}")
+        if self.what == "exit":
+            os._exit(3)
+        if self.what == "sleep":
+            time.sleep(100)
+        if self.what == "memory":
+            held = np.ones(2**26)
+            time.sleep(100)
+        if self.what == "nap":
+            time.sleep(0.4)
+        if self.what == "wrong":
+            return np.zeros(n + 1)
+        print('{"event": "result"}')
+        return np.random.default_rng(self.random_state).integers(3, size=n)
+
+class Relabels(Fake):
+    def relabel(self, random_state=None):
+        with open(os.environ["FAKE_CALLS"], "a") as file:
+            file.write(f"relabel {random_state}\\n")
+        return np.random.default_rng(random_state).integers(3, size=60)
+
+class Costly(Fake):
+    def estimate_cost(self, n_samples, n_views):
+        return {"seconds": 7200.0 + time.time() % 1, "bytes": 9.0 * 2**30}
+'''
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory):
+    """The fakes, the log of their calls, and a cheap way to read it."""
+    folder = tmp_path_factory.mktemp("fakes")
+    (folder / "fakes.py").write_text(FAKES)
+    log = folder / "calls"
+    sys.path.insert(0, str(folder))
+    os.environ["FAKE_CALLS"] = str(log)
+    yield lambda: log.read_text().split("\n")[:-1] if log.exists() else []
+    sys.path.remove(str(folder))
+    del os.environ["FAKE_CALLS"]
+
+
+def every_kind():
+    import fakes
+
+    return {
+        EVIL: fakes.Fake(),
+        "raise": fakes.Fake("raise"),
+        "exit": fakes.Fake("exit"),
+        "sleep": fakes.Fake("sleep"),
+        "memory": fakes.Fake("memory"),
+        "wrong": fakes.Fake("wrong"),
+        "relabels": fakes.Relabels(),
+        "costly": fakes.Costly(),
+        "unsendable": lambda seed: Unsendable(),
+        "unmakeable": lambda seed: 1 / 0,
+        "of the script": fakes.Fake(of_the_script),
+        "BSV-kmeans": BestSingleView(KMeans(3, n_init=1)),
+    }
+
+
+class Unsendable:
+    def fit_predict(self, views): ...
+    def __reduce__(self):
+        raise TypeError("stays here")
+
+
+def of_the_script(): ...
+
+
+of_the_script.__module__ = "__main__"
+sys.modules["__main__"].of_the_script = of_the_script
+
+ASKED = {
+    "n_clusters": 3,
+    "n_runs": 2,
+    "max_seconds": 3.0,
+    "max_memory": 0.45,
+    "random_state": 5,
+    "progress": False,
+}
+
+
+@pytest.fixture(scope="module")
+def found(world, tmp_path_factory):
+    out = tmp_path_factory.mktemp("whole")
+    ballast = np.ones(60_000_000)  # 480 MB of ours, which must not count as a child's
+    result = mv.compare(*blobs(), **ASKED, methods=every_kind(), n_jobs=2, out=out)
+    del ballast
+    return result, out
+
+
+def rows(result, method):
+    return result.table[result.table["method"] == method]
+
+
+def test_the_table_has_a_row_per_method_and_run(found):
+    table = found[0].table
+    assert len(table) == 2 * len(every_kind())
+    assert list(table["method"].unique()) == list(every_kind())
+    assert set(SCORES) < set(table) and set(table["status"]) == {"ok", "failed", "skipped"}
+    ok = table[table["status"] == "ok"]
+    assert (ok["reason"] == "").all() and ok["seconds"].gt(0).all()
+    assert ok["peak_memory_mb"].between(50, 450).all()
+    other = table[table["status"] != "ok"]
+    assert other[[*SCORES, "silhouette", "seconds", "peak_memory_mb"]].isna().all(axis=None)
+    assert (other["reason"] != "").all()
+
+
+def test_scores_are_those_of_the_labels(found):
+    _, y = blobs()
+    row = rows(found[0], EVIL).iloc[1]
+    expected = metrics.scores(y, found[0].labels[EVIL][1])
+    assert {name: row[name] for name in SCORES} == pytest.approx(expected)
+    assert row["n_found"] == 3 and -1 < row["silhouette"] < 1
+
+
+@pytest.mark.parametrize(
+    "method, status, reason",
+    [
+        ("raise", "failed", r"RuntimeError: no luck with 0"),
+        ("exit", "failed", r"its process ended with exit code 3"),
+        ("wrong", "failed", r"it gave labels of shape \(61,\) for 60 observations"),
+        ("unsendable", "failed", r"cannot be sent to a process of its own: TypeError: stays here"),
+        (
+            "of the script",
+            "failed",
+            r"is defined in the script or notebook being run; move it to a file",
+        ),
+        ("unmakeable", "failed", r"it could not be made: ZeroDivisionError: division by zero"),
+        (
+            "costly",
+            "skipped",
+            r"about 2\.0 h, above max_seconds=3 \(3 s\) and about 9\.0 GiB, above",
+        ),
+    ],
+)
+def test_what_goes_wrong_is_a_row_with_the_reason(found, method, status, reason):
+    mine = rows(found[0], method)
+    assert list(mine["status"]) == [status] * 2
+    assert mine["reason"].str.contains(reason).all(), list(mine["reason"])
+
+
+@pytest.mark.parametrize(
+    "method, reason",
+    [
+        ("sleep", "stopped after 3 s, the limit (max_seconds)"),
+        ("memory", "stopped when it held 0.45 GiB of memory, the limit (max_memory)"),
+    ],
+)
+def test_a_run_over_a_limit_is_stopped_and_its_method_not_tried_again(found, method, reason):
+    mine = rows(found[0], method)
+    assert list(mine["status"]) == ["failed", "skipped"]
+    assert list(mine["reason"]) == [reason, f"not tried: the first run was {reason}"]
+
+
+def test_run_r_has_the_same_seed_for_every_method(found, world):
+    table = found[0].table
+    assert table.groupby("run")["seed"].nunique().eq(1).all()
+    assert seed_of(5, 0) == table["seed"][0] and seed_of(5, 1) == table["seed"][1]
+    assert len({seed_of(s, r) for s in range(20) for r in range(20)}) == 400
+    assert f"labels {seed_of(5, 1)}" in world()
+
+
+def test_a_method_that_relabels_is_fitted_once(found, world):
+    calls = world()
+    assert rows(found[0], "relabels")["status"].eq("ok").all()
+    # Relabels() itself is one of the fits whose log line says "labels" under run 0's seed.
+    assert sum(call.startswith("relabel ") for call in calls) == 2
+    for r in range(2):
+        expected = np.random.default_rng(seed_of(5, r)).integers(3, size=60)
+        assert np.array_equal(found[0].labels["relabels"][r], expected)
+
+
+def test_an_oracle_is_marked_and_pushes_nobody_down(found):
+    summary = found[0].summary.set_index("method")
+    assert summary["oracle"].sum() == 1 and summary.loc["BSV-kmeans", "oracle"]
+    assert rows(found[0], "BSV-kmeans")["remark"].str.contains("chosen by truth").all()
+    best = summary[summary["n_ok"].gt(0) & ~summary["oracle"]]["mean_rank"]
+    assert best.min() < 2 and summary.loc["BSV-kmeans", "mean_rank"] == 1
+    without_result = summary["n_ok"] == 0
+    assert summary[without_result]["mean_rank"].isna().all()
+    assert list(without_result) == sorted(without_result)
+
+
+def test_empty_where_nothing_can_be_computed():
+    assert np.isnan(stability([])) and np.isnan(stability([np.arange(3)]))
+    assert stability([np.array([0, 0, 1]), np.array([1, 1, 0])]) == 1
+    means = np.array([[0.9, 0.2], [0.5, 0.2], [np.nan, np.nan], [1.0, 1.0]])
+    ranks = mean_ranks(means, np.array([False, False, False, True]))
+    assert ranks[:2] == pytest.approx([1.25, 1.75]) and np.isnan(ranks[2]) and ranks[3] == 1
+
+
+def test_interrupted_and_resumed_by_one_process_gives_the_same(found, world, tmp_path, monkeypatch):
+    some = {
+        name: every_kind()[name] for name in (EVIL, "raise", "relabels", "costly", "BSV-kmeans")
+    }
+    n_written, write = 0, Store.write
+
+    def interrupted(self, key, record):
+        nonlocal n_written
+        write(self, key, record)
+        n_written += "status" in record
+        if n_written == 4:
+            raise KeyboardInterrupt
+
+    before = len(world())
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(plan.Store, "write", interrupted)
+        mv.compare(*blobs(), **ASKED, methods=some, n_jobs=1, out=tmp_path)
+    stored = {p.name: p.read_bytes() for p in (tmp_path / "runs").glob("*.json")}
+    again = mv.compare(*blobs(), **ASKED, methods=some, n_jobs=1, out=tmp_path)
+    assert all((tmp_path / "runs" / name).read_bytes() == stored[name] for name in stored)
+    calls = world()[before:]
+    # Two runs of the first two, one fit that is relabelled twice: nothing is done twice.
+    assert len(calls) == 2 + 2 + 1 + 2
+    for one, other in ((again.table, found[0].table), (again.summary, found[0].summary)):
+        other = other[other["method"].isin(some)].reset_index(drop=True)
+        columns = [c for c in one if not c.startswith(("seconds", "peak_memory"))]
+        assert len(one) == len(other) > 4
+        pd.testing.assert_frame_equal(one[columns], other[columns])
+
+
+def test_what_is_stored_serves_other_questions_on_the_same_data(found, world):
+    import fakes
+
+    result, out = found
+    before = world()
+    views, _ = blobs()
+    files = sorted((out / "runs").glob("*.json"))
+    mine = {"my method": fakes.Fake()}
+    unlabelled = mv.compare(views, **ASKED, methods=mine, out=out)
+    assert world() == before
+    assert "acc" not in unlabelled.table
+    assert unlabelled.summary["mean_rank"].tolist() == [1]
+    assert np.array_equal(unlabelled.labels["my method"][0], result.labels[EVIL][0])
+    wider = {**ASKED, "n_runs": 1, "max_seconds": 0.5}
+    mv.compare(views, **wider, methods={"sleep": fakes.Fake("sleep")}, out=out)
+    assert world() == before  # a narrower limit asks for no new attempt
+    views[0] = views[0] + 1
+    other = mv.compare(views, **{**ASKED, "n_runs": 1}, methods=mine, out=out)
+    assert len(world()) == len(before) + 1 and len(other.table) == 1
+    assert set(files) < set((out / "runs").glob("*.json"))
+
+
+def test_deleted_and_damaged_files_are_run_again(found, world, tmp_path):
+    import fakes
+
+    _, out = found
+    (tmp_path / "runs").mkdir()
+    mine = {"m": fakes.Fake()}
+    for path in (out / "runs").glob("*.json"):
+        (tmp_path / "runs" / path.name).write_bytes(path.read_bytes())
+    paths = [p for p in (tmp_path / "runs").glob("*") if json.loads(p.read_text()).get("run") == 1]
+    evil = next(p for p in paths if json.loads(p.read_text())["method"] == EVIL)
+    evil.write_text(evil.read_text()[:50])
+    before = len(world())
+    again = mv.compare(*blobs(), **ASKED, methods=mine, out=tmp_path)
+    assert world()[before:] == [f"labels {seed_of(5, 1)}"]
+    assert np.array_equal(again.labels["m"], found[0].labels[EVIL])
+
+
+def ended_within(seconds, module, mark):
+    """Whether all processes of a module whose environment holds the mark are gone in time."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        alive = 0
+        for folder in Path("/proc").glob("[0-9]*"):
+            try:
+                started = (folder / "cmdline").read_bytes() + (folder / "environ").read_bytes()
+            except OSError:
+                continue
+            alive += module.encode() in started and mark.encode() in started
+        if not alive:
+            return True
+        time.sleep(0.1)
+    return False
+
+
+def test_killed_midway_nothing_is_left_running_and_nothing_is_repeated(world, tmp_path):
+    import fakes
+
+    script = tmp_path / "script.py"  # without a __main__ guard, as people write them
+    script.write_text(
+        textwrap.dedent(f"""
+        import manyview as mv, fakes
+        from conftest import blobs
+        mv.compare(*blobs(), n_clusters=3, n_runs=3, methods={{"nap": fakes.Fake("nap")}},
+                   out={str(tmp_path / "out")!r}, progress=False)
+        """)
+    )
+    before = len(world())
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    process = subprocess.Popen([sys.executable, str(script)], env=env)
+    deadline = time.monotonic() + 60
+    while not list((tmp_path / "out").glob("runs/*.json")) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    done = len(list((tmp_path / "out").glob("runs/*.json")))
+    assert done in (1, 2)
+    assert ended_within(20, "manyview.comparison.worker", os.environ["FAKE_CALLS"])
+    stored = {json.loads(p.read_text())["run"] for p in (tmp_path / "out").glob("runs/*.json")}
+    result = mv.compare(
+        *blobs(),
+        n_clusters=3,
+        n_runs=3,
+        methods={"nap": fakes.Fake("nap")},
+        out=tmp_path / "out",
+        progress=False,
+        n_jobs=2,
+    )
+    calls = world()[before:]
+    assert all(calls.count(f"nap {seed_of(0, r)}") == 1 for r in stored)
+    for r in range(3):
+        expected = np.random.default_rng(seed_of(0, r)).integers(3, size=60)
+        assert np.array_equal(result.labels["nap"][r], expected)
+    assert not list((tmp_path / "out").rglob("*.tmp"))
+
+
+def test_settings_tell_methods_apart_and_nothing_else():
+    def of(estimator):
+        return json.dumps(settings_of(estimator))
+
+    a = of(ConcatViews(KMeans(3, init=np.eye(3)), scale="standard"))
+    assert a == of(ConcatViews(KMeans(3, init=np.eye(3)), scale="standard"))
+    assert a != of(ConcatViews(KMeans(3, init=np.eye(3) + 1), scale="standard"))
+    assert a != of(ConcatViews(KMeans(4, init=np.eye(3)), scale="standard"))
+    graph = mv.regularizers.Graph
+    assert of(mv.WMNMF(regularizer=graph())) == of(mv.WMNMF(regularizer=graph()))
+    assert of(mv.WMNMF(regularizer=graph())) != of(mv.WMNMF(regularizer=graph(mutual=True)))
+    assert of(mv.WMNMF(callback=print)) != of(mv.WMNMF())
+
+
+def test_mlrssc_too_large_is_skipped_before_it_starts(monkeypatch):
+    monkeypatch.setattr(MLRSSC, "estimate_cost", lambda *a: {"seconds": 9e3, "bytes": 1e9})
+    result = mv.compare(*blobs(), n_clusters=3, methods=["P-MLRSSC"], progress=False)
+    assert set(result.table["status"]) == {"skipped"} and len(result.table) == 10
+    assert (
+        "estimated to take about 2.5 h, above max_seconds=300 (5.0 min)"
+        in result.table["reason"][0]
+    )
+
+
+def test_names_and_sets_of_methods():
+    def names(methods):
+        return [m.name for m in mv.compare.__globals__["resolve"](methods, 3)]
+
+    assert len(names("paper")) == 13 and names("paper") == list(paper_methods(3))
+    assert set(names("paper")) < set(names("all")) and set(names("honest")) < set(names("all"))
+    assert "RobustWMNMF" in names("all")
+    assert names(["WM-NMF", "honest", "WM-NMF"])[0] == "WM-NMF" and len(names(["WM-NMF"] * 2)) == 1
+    own = mv.compare.__globals__["resolve"]({"WM-NMF": mv.WMNMF(4), "x": KMeans(2)}, 3)
+    assert [m.group for m in own] == ["proposed", "yours"]
+
+
+@pytest.mark.parametrize(
+    "change, sentence",
+    [
+        ({"n_runs": 0}, "n_runs must be a whole number of at least 1, got 0"),
+        ({"n_clusters": 61}, "n_clusters=61 is more than the number of observations"),
+        ({"random_state": None}, "random_state must be a whole number of at least 0, got None"),
+        ({"n_jobs": 1.5}, "n_jobs must be"),
+        ({"max_seconds": 0}, "max_seconds must be a number above 0, got 0"),
+        ({"max_memory": "4G"}, "max_memory must be a number above 0, got '4G'"),
+        ({"methods": "WMNMF"}, "there is no method 'WMNMF'; known are .*WM-NMF"),
+        ({"methods": []}, "methods is empty"),
+        ({"methods": 3}, "methods must be 'all'"),
+        ({"methods": [KMeans()]}, "pass estimators as a dict"),
+        ({"methods": {"a": 3}}, "method 'a' must be an estimator"),
+        ({"y": [1, 2]}, "y has 2 labels for 60 observations"),
+    ],
+)
+def test_bad_questions_are_answered_by_a_sentence(change, sentence):
+    views, y = blobs()
+    with pytest.raises(ValueError, match=sentence):
+        mv.compare(views, **{"y": y, "progress": False, **change})
+
+
+def test_a_file_is_written_whole_or_not_at_all(tmp_path, monkeypatch):
+    write_whole(tmp_path / "a", b"old")
+    monkeypatch.setattr(os, "fsync", lambda _: (_ for _ in ()).throw(OSError("disk full")))
+    with pytest.raises(OSError, match="disk full"):
+        write_whole(tmp_path / "a", b"new")
+    assert [p.name for p in tmp_path.iterdir()] == ["a"] and (tmp_path / "a").read_bytes() == b"old"
+
+
+def test_the_files_say_everything_and_escape_it(found, tmp_path):
+    result, _ = found
+    result.methods[1]["description"] = EVIL
+    written = result.save(tmp_path, command=f"manyview compare {EVIL}")
+    assert {p.name for p in tmp_path.iterdir()} == {p.name for p in written}
+    page = (tmp_path / "comparison.html").read_text()
+    assert EVIL not in page and page.count("&lt;script&gt;alert(1)&lt;/script&gt;") >= 4
+    assert page.count("<script>") == 1
+    for needle in ("http://", "https://", "src=", "@import"):
+        body = page.replace("http://www.w3.org/", "").replace("http://purl.org/", "")
+        body = body.replace("http://creativecommons.org/", "").replace(
+            "https://matplotlib.org/", ""
+        )
+        assert needle not in body
+    for text in ("max_seconds=3 (3 s)", "oracle", "no luck with 0", "prefers-color-scheme: dark"):
+        assert text in page
+    table = pd.read_csv(tmp_path / "results.csv")
+    assert len(table) == len(result.table) and table["acc"].isna().sum() == 18
+    assert (tmp_path / "comparison.png").read_bytes().startswith(b"\x89PNG")
+    assert len(pd.read_csv(tmp_path / "summary.csv")) == len(every_kind())
+
+
+def test_the_page_builder_needs_only_plain_values():
+    folder = Path(mv.__file__).parent / "report"
+    for path in folder.glob("*.py"):
+        lines = [line for line in path.read_text().splitlines() if "import " in line]
+        assert not [line for line in lines if "from .." in line or "manyview" in line]

@@ -1,0 +1,226 @@
+"""Files as people have them, and `manyview compare` on them."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from typer.testing import CliRunner
+
+from conftest import blobs
+from manyview.cli import app
+from manyview.comparison.labels import read_labels
+from manyview.read import read_views
+
+IDS = [f"s{i}" for i in range(12)]
+
+
+def frame(seed=0, ids=IDS, columns=3):
+    values = np.random.default_rng(seed).random((len(ids), columns))
+    return pd.DataFrame(values, index=ids, columns=[f"g{j}" for j in range(columns)])
+
+
+def text(folder, name, content):
+    (folder / name).write_text(content)
+    return str(folder / name)
+
+
+def test_every_kind_of_file_gives_the_same_numbers(tmp_path):
+    table = frame()
+    table.to_csv(tmp_path / "a.csv")
+    table.to_csv(tmp_path / "b.tsv", sep="\t")
+    table.to_parquet(tmp_path / "c.parquet")
+    table.to_csv(tmp_path / "d.csv.gz")
+    np.save(tmp_path / "e.npy", table.to_numpy())
+    np.savez(tmp_path / "f.npz", one=table.to_numpy(), two=table.to_numpy())
+    sp.save_npz(tmp_path / "g.npz", sp.csr_array(table.to_numpy()))
+    paths = [
+        tmp_path / name for name in ("a.csv", "b.tsv", "c.parquet", "d.csv.gz", "e.npy", "f.npz")
+    ]
+    read = read_views([*paths, f"counts={tmp_path / 'g.npz'}"])
+    assert list(read.views) == ["a", "b", "c", "d", "e", "one", "two", "counts"]
+    for matrix in read.views.values():
+        matrix = matrix.toarray() if sp.issparse(matrix) else matrix
+        np.testing.assert_allclose(matrix, table.to_numpy())
+    assert list(read.sample_names) == IDS
+
+
+def test_samples_are_aligned_by_id_and_the_rest_is_told(tmp_path):
+    a, b = frame(0), frame(1).iloc[::-1].iloc[:10]
+    a.to_csv(tmp_path / "a.csv")
+    b.to_csv(tmp_path / "b.csv")
+    read = read_views([tmp_path / "a.csv", tmp_path / "b.csv"])
+    assert list(read.sample_names) == IDS[2:]
+    np.testing.assert_allclose(read.views["b"], frame(1).to_numpy()[2:])
+    assert read.notes[0] == "a.csv: 2 of 12 samples left out"
+    labels = text(tmp_path, "y.csv", "\n".join(str(i) for i in range(12)))
+    assert read_labels(labels, read) == [str(i) for i in range(2, 12)]
+
+
+@pytest.mark.parametrize(
+    "content, shape, named",
+    [
+        ("id,g0,g1\n7,1,2\n9,3,4\n", (2, 2), ["7", "9"]),
+        (",g0,g1\n0,1,2\n1,3,4\n", (2, 2), ["0", "1"]),
+        ("g0,g1\n1,2\n3,4\n", (2, 2), None),
+        ("0,1\n1,2\n3,4\n", (2, 2), None),
+        ("1.5,2\n3,4\n", (2, 2), None),
+        ("a,1.5,2\nb,3,4\n", (2, 2), ["a", "b"]),
+        ("sample,7157,1956\na,3,4\n", (1, 2), ["a"]),
+        ("g0,g1\nx,1,2\ny,3,4\n", (2, 2), ["x", "y"]),  # as R writes it
+        ("gene,g1\nx,1\ny,3\n", (2, 1), ["x", "y"]),
+    ],
+)
+def test_what_a_first_column_and_a_first_line_are(tmp_path, content, shape, named):
+    read = read_views([text(tmp_path, "v.csv", content)])
+    assert read.views["v"].shape == shape and read.views["v"][-1, -1] in (3, 4)
+    assert (None if read.sample_names is None else list(read.sample_names)) == named
+
+
+BAD = {
+    "text in a cell": ("a.csv", "g0,g1\n1,2\nhigh,4\n5,6\n", r"a\.csv has 'high' in row '2', column 'g0'"),
+    "text further in": ("a.csv", "id,g0\nx,1\ny,n.d.\n", r"a\.csv has 'n\.d\.' in row 'y', column 'g0'"),
+    "semicolons": ("a.csv", "id;g0;g1\nx;1;2\n", "its header holds semicolons; save it with commas"),
+    "tabs in csv": ("a.csv", "id\tg0\nx\t1\n", r"holds tabs; save it with commas, or rename it to \.tsv"),
+    "ids twice": ("a.csv", "id,g0\nx,1\nx,2\n", r"a\.csv has the sample id 'x' more than once"),
+    "id missing": ("a.csv", "id,g0\nx,1\n,2\nz,3\n", "a.csv has no sample id in row 2 below the header"),
+    "empty cell": ("a.csv", "id,g0\nx,1\ny,\n", "a.csv has 1 empty cells, the first in row 'y'"),
+    "infinite": ("a.csv", "id,g0\nx,1\ny,inf\n", "which is not a finite number"),
+    "only a header": ("a.csv", "id,g0\n", "a.csv has no rows of data"),
+    "nothing": ("a.csv", "", "a.csv has no rows of data"),
+    "only ids": ("a.csv", "id\nx\ny\n", "2 samples and 0 features besides the ids"),
+    "ragged": ("a.csv", "id,g0\nx,1\ny,1,2,3\n", "a.csv could not be read as a table"),
+    "not an array": ("a.npy", "hello", "a.npy could not be read as an array of numbers"),
+    "not an archive": ("a.npz", "hello", "a.npz could not be read as an array of numbers"),
+    "not parquet": ("a.parquet", "hello", "a.parquet could not be read as a table"),
+    "unknown kind": ("a.xlsx", "", r"a\.xlsx is of no known kind; files may be \.csv"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_a_bad_file_is_answered_by_a_sentence(tmp_path, case):
+    name, content, sentence = BAD[case]
+    with pytest.raises(ValueError, match=sentence):
+        read_views([text(tmp_path, name, content)])
+
+
+def test_bad_sets_of_files(tmp_path):
+    frame().to_csv(tmp_path / "a.csv")
+    frame(ids=[f"t{i}" for i in range(12)]).to_csv(tmp_path / "b.csv")
+    frame(1).iloc[::-1].to_csv(tmp_path / "c.csv")
+    np.save(tmp_path / "d.npy", np.ones((12, 2)))
+    np.save(tmp_path / "e.npy", np.ones((5, 2)))
+    np.save(tmp_path / "f.npy", np.array([["x"]]))
+    np.save(tmp_path / "g.npy", np.ones(3))
+    for files, sentence in (
+        (["a.csv", "b.csv"], r"b\.csv shares no sample id .*: a\.csv has 's0', b\.csv has 't0'"),
+        (["a.csv", "c.csv", "d.npy"], r"d\.npy has no sample ids, and the other files list theirs"),
+        (["a.csv", "e.npy"], r"a\.csv has 12 samples and e\.npy has 5"),
+        (["f.npy"], r"f\.npy has entries of type"),
+        (["g.npy"], r"g\.npy has 1 dimension"),
+        (["a.csv", "a.csv"], r"would both be the view 'a'; tell them apart by name=path"),
+        (["none.csv"], "does not exist"),
+        ([], "no view file was given"),
+    ):
+        with pytest.raises(ValueError, match=sentence):
+            read_views([tmp_path / name for name in files])
+    with pytest.raises(ValueError, match="is not name=path"):
+        read_views(["=x"])
+
+
+def test_labels_by_id_in_file_order_and_their_mistakes(tmp_path):
+    frame().to_csv(tmp_path / "a.csv")
+    np.save(tmp_path / "b.npy", np.ones((12, 2)))
+    named, bare = read_views([tmp_path / "a.csv"]), read_views([tmp_path / "b.npy"])
+    classes = [str(i % 3) for i in range(12)]
+
+    def lines(pairs):
+        return "\n".join(pairs) + "\n"
+
+    shuffled = lines(
+        ["id,label", *(f"{s},{c}" for s, c in reversed(list(zip(IDS, classes, strict=True))))]
+    )
+    column = lines(classes)
+    good = {
+        "id.csv": (shuffled, named),
+        "id.tsv": (shuffled.replace(",", "\t"), named),
+        "bare.csv": (shuffled.split("\n", 1)[1], named),
+        "wide.csv": (shuffled.replace(",", ",9,").replace(",9,label", ",age,class"), named),
+        "column.csv": (column, bare),
+        "headed.csv": ("label\n" + column, bare),
+        "pandas.csv": (lines([",label", *(f"{i},{c}" for i, c in enumerate(classes))]), bare),
+    }  # fmt: skip
+    for name, (content, read) in good.items():
+        assert read_labels(text(tmp_path, name, content), read) == classes, name
+    np.save(tmp_path / "y.npy", np.arange(12))
+    assert read_labels(tmp_path / "y.npy", bare) == list(range(12))
+    bad = {
+        "few.csv": ("a\nb\n", bare, "few.csv has 2 lines for 12 samples"),
+        "absent.csv": ("id,label\ns0,a\n", named, "lacks 11 of the 12 samples, the first being 's1'"),
+        "two.csv": (shuffled + "s0,9\n", named, "gives the sample 's0' two labels"),
+        "hole.csv": (shuffled.replace("s3,0", "s3,"), named, "hole.csv has no label for sample 's3'"),
+        "which.csv": ("id,a,b\nx,1,2\n", named, "head one column 'label'"),
+        "unasked.csv": (shuffled, bare, "but the view files have no ids"),
+    }  # fmt: skip
+    for name, (content, read, sentence) in bad.items():
+        with pytest.raises(ValueError, match=sentence):
+            read_labels(text(tmp_path, name, content), read)
+
+
+def run(*arguments):
+    return CliRunner().invoke(app, ["compare", *map(str, arguments)])
+
+
+def test_the_command_from_files_to_page_and_again(tmp_path):
+    views, y = blobs(n=30, features=(4, 5, 3, 4))
+    ids = [f"p{i}" for i in range(30)]
+    frames = [pd.DataFrame(X, index=ids).add_prefix("g") for X in views]
+    frames[0].to_csv(tmp_path / "rna.csv")
+    frames[1].to_csv(tmp_path / "protein.tsv", sep="\t")
+    frames[2].to_parquet(tmp_path / "image.parquet")
+    np.save(tmp_path / "clinic.npy", views[3])
+    pd.DataFrame({"label": y}, index=ids).to_csv(tmp_path / "y.csv")
+    out = tmp_path / "out"
+    files = [tmp_path / name for name in ("rna.csv", "protein.tsv", "image.parquet")]
+    asked = [
+        *files,
+        f"c={tmp_path / 'clinic.npy'}",
+        "--labels",
+        tmp_path / "y.csv",
+        "--clusters",
+        3,
+    ]
+    asked += ["--out", out, "--methods", "ConcatK-z, SumOfGraphs", "--runs", 1, "--jobs", 2]
+    result = run(*asked)
+    assert result.exit_code == 0, result.output
+    assert "ConcatK-z" in result.output and "comparison.html" in result.output
+    expected = {"results.csv", "summary.csv", "comparison.png", "comparison.html", "runs"}
+    assert {p.name for p in out.iterdir()} == expected
+    table = pd.read_csv(out / "results.csv")
+    assert list(table["method"]) == ["ConcatK-z", "SumOfGraphs"] and table["acc"].eq(1).all()
+    page = (out / "comparison.html").read_text()
+    assert "views and their features: rna (4), protein (5), image (3), c (4)" in page
+    assert "--clusters 3" in page and "--runs 1" in page
+    before = {p.name: p.stat().st_mtime_ns for p in (out / "runs").iterdir()}
+    assert run(*asked).exit_code == 0
+    assert before == {p.name: p.stat().st_mtime_ns for p in (out / "runs").iterdir()}
+    pd.testing.assert_frame_equal(table, pd.read_csv(out / "results.csv"))
+
+
+@pytest.mark.parametrize(
+    "change, sentence",
+    [
+        (["--methods", "nonsense"], "there is no method 'nonsense'"),
+        (["--clusters", "99"], "n_clusters=99 is more than the number of observations"),
+        (["--max-seconds", "-1"], "max_seconds must be a number above 0"),
+        (["--labels", "none.csv"], "none.csv does not exist"),
+        (["--out", "FILE"], "is a file; name a folder"),
+    ],
+)
+def test_bad_input_is_one_sentence_and_leaves_nothing(tmp_path, change, sentence):
+    path = tmp_path / "a.csv"
+    frame().to_csv(path)
+    change = [str(path) if item == "FILE" else item for item in change]
+    result = run(path, "--clusters", 2, "--out", tmp_path / "out", *change)
+    assert result.exit_code == 2 and sentence in result.stderr
+    assert result.stderr.count("\n") == 1 and "Traceback" not in result.output
+    assert [p.name for p in tmp_path.iterdir()] == ["a.csv"]
