@@ -19,6 +19,7 @@ def test_demo_prints_scores_and_weights_and_writes_its_files(tmp_path):
         "acc",
         "nmi",
         "ari",
+        "RobustWMNMF",
         "the paper's WM-NMF",
         "baseline",
         "View weights",

@@ -21,15 +21,17 @@ NEIGHBORS, SCALES = 10, (5, 10, 20)
 #: Split-half reliability is estimated on at most this many rows.
 SPLIT_HALF_ROWS = 4000
 #: Eigenvectors per cluster in each diffusion map.
-VECTORS = 2
+VECTORS = 3
 #: Views whose distances correlate at least this much over random pairs are near-duplicates.
 DUPLICATE, DUPLICATE_PAIRS = 0.95, 20_000
+#: An observation as well supported as this share of all has weight 1.
+FULL_SUPPORT = 0.9
 
 
 @dataclass(frozen=True)
 class Agreement:
     """Everything the views say: M (view by view), split halves, groups of near-duplicates, α, w,
-    medians of the votes g, graphs."""
+    levels of the votes g, graphs."""
 
     matrix: Array
     split_half: Array
@@ -222,7 +224,7 @@ def group_weights(M: Array, groups: Array) -> Array:
 def observation_weights(
     views: list[Geometry], rows: Array, alpha: Array, groups: Array
 ) -> tuple[Array, Array]:
-    """w_is = clip(g_is/median g_s, 0, 1), and the medians; a view never votes for itself.
+    """w_is = clip(g_is/level_s, 0, 1), level_s the 90th percentile of g; a view has no vote for itself.
 
     g_is is the α-weighted mean, over views t that are not near-duplicates of s, of how close i's
     neighbours in t are in s, and i's neighbours in s are in t.
@@ -232,7 +234,8 @@ def observation_weights(
     for s, view in enumerate(views):
         others = groups != groups[s]
         g = votes(rows[s, others], rows[others, s], alpha[others])
-        levels[s] = np.median(g[view.present]) if others.any() and view.present.any() else 0
+        if others.any() and view.present.any():
+            levels[s] = np.quantile(g[view.present], FULL_SUPPORT)
         w[view.present, s] = weigh(g, levels[s])[view.present]
     return w, levels
 

@@ -29,7 +29,7 @@ def root() -> None:
 def demo(
     out: Out = Path("demo-results"),
     seed: Seed = 0,
-    runs: Annotated[int, typer.Option(min=1, help="Runs with different seeds.")] = 5,
+    runs: Annotated[int, typer.Option(min=1, help="Runs with different seeds.")] = 3,
 ) -> None:
     """Cluster the shipped handwritten digits and compare with the paper and a plain baseline."""
     from .demo import run_demo

@@ -40,7 +40,7 @@ def embedding(model: Any, ax: Any = None) -> Any:
     from sklearn.manifold import TSNE
 
     ax = ax or _pyplot().gca()
-    V = model.consensus_ / np.maximum(model.consensus_.sum(axis=1, keepdims=True), 1e-300)
+    V = _coordinates(model)
     perplexity = min(30, (len(V) - 1) / 3)
     Z = TSNE(perplexity=perplexity, init="pca", random_state=0).fit_transform(V)
     for k in np.unique(model.labels_):
@@ -73,8 +73,8 @@ def _members(model: Any, images: Array, shape: tuple[int, int], ax: Any) -> None
     mosaic = np.zeros((len(clusters) * shape[0], n_columns * shape[1]))
     for r, k in enumerate(clusters):
         rows = np.flatnonzero(model.labels_ == k)
-        centre = model.consensus_[rows].mean(axis=0)
-        near = rows[np.argsort(((model.consensus_[rows] - centre) ** 2).sum(axis=1))]
+        V = _coordinates(model)[rows]
+        near = rows[np.argsort(((V - V.mean(axis=0)) ** 2).sum(axis=1))]
         picks = near[np.linspace(0, len(near) - 1, n_columns).astype(int)]
         for c, i in enumerate(picks):
             block = np.reshape(images[i], shape)
@@ -84,6 +84,13 @@ def _members(model: Any, images: Array, shape: tuple[int, int], ax: Any) -> None
     ax.imshow(mosaic, cmap="gray_r", aspect="auto")
     ax.set_yticks((np.arange(len(clusters)) + 0.5) * shape[0], [str(k) for k in clusters])
     ax.set(xticks=[], title="Each cluster from its centre (left) to its edge (right)")
+
+
+def _coordinates(model: Any) -> Array:
+    """What the clusters were read from: the fused embedding if there is one, else shares of V*."""
+    if hasattr(model, "_embedding"):
+        return model._embedding
+    return model.consensus_ / np.maximum(model.consensus_.sum(axis=1, keepdims=True), 1e-300)
 
 
 def _pyplot() -> Any:
