@@ -4,6 +4,7 @@ import argparse
 
 import numpy as np
 from sklearn.base import clone
+from sklearn.cluster import SpectralClustering
 
 import manyview as mv
 
@@ -22,22 +23,28 @@ def main() -> None:
         "WM-NMF": mv.WMNMF(10),
         "WM-NMF, njw": mv.WMNMF(10, assign_labels="njw"),
         "WM-NMF, 5 starts": mv.WMNMF(10, n_init=5),
+        "WM-NMF, hals": mv.WMNMF(10, solver="hals"),
         "NMF-W1": mv.WMNMF.nmf_w1(10),
         "NMF-W2": mv.WMNMF.nmf_w2(10),
+        "RobustWMNMF": mv.RobustWMNMF(10),
+        "plain baseline": mv.baselines.ConcatViews(
+            SpectralClustering(10, affinity="nearest_neighbors", n_neighbors=10), scale="standard"
+        ),
     }
     print(f"digits, views {', '.join(digits.views)}; mean (sd) of {len(seeds)} seeds")
-    print(f"{'method':18}" + "".join(f"{m:>14}" for m in METRICS) + "  paper acc/nmi")
+    print(f"{'method':18}" + "".join(f"{m:>14}" for m in METRICS) + "  below .90  paper acc/nmi")
     for name, model in methods.items():
         runs = []
         for seed in seeds:
             labels = clone(model).set_params(random_state=seed).fit_predict(digits.views)
             runs.append(list(mv.metrics.scores(digits.labels, labels).values()))
+        low = sum(acc < 0.9 for acc, *_ in runs)
         cells = (
             f"{mean:.3f} ({sd:.3f})"
             for mean, sd in zip(np.mean(runs, 0), np.std(runs, 0), strict=True)
         )
         print(
-            f"{name:18}" + "".join(f"{c:>14}" for c in cells) + f"  {PAPER.get(name, '')}",
+            f"{name:18}" + "".join(f"{c:>14}" for c in cells) + f"{low:>11}  {PAPER.get(name, '')}",
             flush=True,
         )
 

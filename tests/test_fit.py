@@ -219,6 +219,25 @@ def test_starts_are_positive_and_seeded(init):
         assert not np.array_equal(one.V[s], other.V[s])
 
 
+def test_a_stop_is_a_stop_for_all_starts():
+    views, _ = blobs()
+    seen = []
+
+    def stop(info):
+        seen.append(info["total"])
+        return np.bool_(len(seen) == 5)
+
+    model = WMNMF(3, random_state=0, n_init=3, callback=stop).fit(views)
+    assert model.stop_reason_ is Stop.CALLBACK and len(seen) == 5
+    assert seen[0] == 3 * 2 * 30 * 3
+
+
+def test_a_penalty_that_kills_the_consensus_is_said():
+    views, _ = blobs()
+    with pytest.warns(CollapseWarning, match="driven the consensus to zero"):
+        WMNMF(3, random_state=0, solver="hals", regularizer="sparse", beta=1e3).fit(views)
+
+
 def test_more_starts_are_stacked():
     views, _ = blobs()
     model = WMNMF(3, random_state=0, n_init=4).fit(views)

@@ -433,3 +433,14 @@ def test_noise_given_twice_does_not_win_by_agreeing_with_itself(digits, fitted):
     assert model.view_weights_[4:].sum() < 0.05
     clean = mv.metrics.accuracy(digits.labels, fitted.labels_)
     assert mv.metrics.accuracy(digits.labels, model.labels_) > clean - 0.03
+
+
+def test_the_number_of_clusters_can_be_left_open():
+    views, y = blobs(n=150, clusters=4, noise=0.2)
+    model = RobustWMNMF("auto", random_state=0).fit(views)
+    assert model.n_clusters_ == 4 == model.selection_.n_clusters
+    assert adjusted_rand_score(y, model.labels_) == 1
+    assert model.transform(views).shape == (150, 4)
+    noise = [np.random.default_rng(s).random((80, 5)) for s in range(2)]
+    with pytest.warns(mv.NoClustersWarning, match="no number of clusters stands out"):
+        assert RobustWMNMF("auto", random_state=0).fit(noise).n_clusters_ == 1

@@ -293,7 +293,8 @@ def test_results_do_not_depend_on_the_number_of_threads():
     assert run_python(code, 1) == run_python(code, 2)
 
 
-def test_no_square_array_is_ever_made():
+@pytest.mark.parametrize("affinity", ["binary", "heat"])
+def test_no_square_array_is_ever_made(affinity):
     """50,000 observations, whose N×N array alone would take 20 GB, stay under 1 GiB."""
     code = (
         "import resource, numpy as np, manyview as mv\n"
@@ -301,7 +302,7 @@ def test_no_square_array_is_ever_made():
         "y = np.arange(50_000) % 4\n"
         "views = [np.abs(rng.uniform(0, 5, (4, m))[y] + rng.standard_normal((50_000, m)))"
         " for m in (8, 5)]\n"
-        "model = mv.WMNMF(4, random_state=0).fit(views)\n"
+        f"model = mv.WMNMF(4, random_state=0, affinity={affinity!r}).fit(views)\n"
         "print(mv.metrics.scores(y, model.labels_)['acc'],"
         " resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20)"
     )
@@ -334,6 +335,77 @@ def test_fitted_digits_get_their_own_label_back(digits):
         name: X * (1 + 1e-3 * rng.standard_normal(X.shape)) for name, X in digits.views.items()
     }
     assert (model.predict(moved) == model.labels_).mean() >= 0.97
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"solver": "hals"},
+        {"regularizer": "sparse"},
+        {"regularizer": "orthogonal"},
+        {"regularizer": None},
+        {"regularizer": "graph", "affinity": "heat"},
+        {"scale": None},
+        {"n_init": 2},
+    ],
+)
+def test_own_labels_come_back_under_other_settings(settings):
+    views, _ = blobs(n=150, features=(20, 15, 10), noise=0.5)
+    model = WMNMF(3, random_state=0, **settings).fit(views)
+    assert (model.predict(views) == model.labels_).mean() >= 0.97
+
+
+def test_hals_scores_like_the_paper_on_digits(digits):
+    accuracy = [
+        mv.metrics.accuracy(
+            digits.labels, WMNMF(10, solver="hals", random_state=s).fit_predict(digits.views)
+        )
+        for s in range(2)
+    ]
+    assert np.mean(accuracy) > 0.9
+
+
+@pytest.mark.parametrize("unit", [1e-200, 1e-170, 1e160, 1e200])
+def test_units_at_the_edge_of_floating_point(unit):
+    views, _ = blobs(noise=0.1)
+    one = WMNMF(3, random_state=0, scale=None).fit([X * unit for X in views])
+    assert (one.predict([X * unit for X in views]) == one.labels_).mean() >= 0.97
+    two = WMNMF(3, random_state=0, dtype=np.float32).fit([X * unit for X in views])
+    assert adjusted_rand_score(two.labels_, np.arange(60) % 3) > 0.9
+
+
+def test_a_fitted_model_is_a_start():
+    views, _ = blobs()
+    views = [1024.0 * X for X in views]
+    one = WMNMF(3, random_state=0, scale=None).fit(views)
+    init = {"components": one.components_, "coefficients": one.coefficients_}
+    two = WMNMF(3, random_state=0, scale=None, init=init, max_iter=1, inner_iter=1).fit(views)
+    before = one.history_["reconstruction"][-1]
+    assert two.history_["reconstruction"][1] < 2 * before * 9  # weights restart at 1/3
+
+
+def test_argmax_of_several_starts_is_refused():
+    views, _ = blobs()
+    with pytest.raises(ValueError, match="needs one start"):
+        WMNMF(3, assign_labels="argmax", n_init=2).fit(views)
+
+
+def test_fewer_distinct_observations_than_clusters():
+    with pytest.warns(UserWarning, match="only 1 distinct observations for n_clusters=3"):
+        WMNMF(3, random_state=0).fit([np.ones((20, 3))] * 2)
+
+
+def test_rows_that_lack_a_view_follow_the_others():
+    for seed in range(3):
+        views, y = blobs(n=150, noise=0.3, seed=seed)
+        complete = WMNMF(3, random_state=0).fit(views)
+        rng = np.random.default_rng(seed)
+        lacking = rng.permutation(150)[:60]
+        for i in lacking:
+            views[rng.integers(3)][i] = np.nan
+        model = WMNMF(3, random_state=0, missing="mask").fit(views)
+        reference = adjusted_rand_score(y[lacking], complete.labels_[lacking])
+        assert adjusted_rand_score(y[lacking], model.labels_[lacking]) > reference - 0.2
 
 
 def test_unseen_digits_score_like_the_fit(digits):
@@ -410,5 +482,10 @@ def test_masks_meet_sentences():
         WMNMF(3, missing="mask", scale="sqrt").fit(views)
     with pytest.raises(ValueError, match="needs fully observed rows"):
         WMNMF(3, missing="mask", affinity="cosine").fit(views)
+    nowhere = [X.copy() for X in views]
+    for X in nowhere:
+        X[5] = np.nan
+    with pytest.raises(ValueError, match=r"1 observations have no value in any view .*row 5"):
+        WMNMF(3, missing="mask").fit(nowhere)
     for scale in ("sum", "minmax", "standard", None):
         assert np.isfinite(WMNMF(3, missing="mask", scale=scale).fit(views).consensus_).all()

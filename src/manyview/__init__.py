@@ -5,6 +5,8 @@ from ._types import CollapseWarning, Stop
 from .compare import Comparison, compare
 from .estimators import WMNMF
 from .robust import RobustWMNMF
+from .selection import NoClustersWarning, Selection, select_n_clusters
+from .stability import Stability, stability
 from .views import as_views
 
 __version__ = "0.1.0"
@@ -12,7 +14,10 @@ __all__ = [
     "WMNMF",
     "CollapseWarning",
     "Comparison",
+    "NoClustersWarning",
     "RobustWMNMF",
+    "Selection",
+    "Stability",
     "Stop",
     "as_views",
     "baselines",
@@ -20,4 +25,6 @@ __all__ = [
     "datasets",
     "metrics",
     "regularizers",
+    "select_n_clusters",
+    "stability",
 ]

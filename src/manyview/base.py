@@ -52,6 +52,8 @@ class MultiViewEstimator(BaseEstimator):
         if reset:
             if not is_single(X):
                 self.n_features_in_ = given.n_features
+                if hasattr(self, "feature_names_in_"):  # of an earlier fit on one DataFrame
+                    del self.feature_names_in_
             self.view_names_in_ = np.array(given.names, dtype=object)
             self.view_feature_names_in_ = dict(zip(given.names, given.feature_names, strict=True))
             self.sample_names_in_ = given.sample_names
@@ -72,6 +74,7 @@ class MultiViewEstimator(BaseEstimator):
         if is_single(X):
             return X
         if isinstance(X, Mapping):
+            X = {str(name): item for name, item in X.items()}
             absent = [name for name in names if name not in X]
             extra = [name for name in X if name not in names]
             if absent or extra:
@@ -89,14 +92,22 @@ class MultiViewEstimator(BaseEstimator):
             features = self.view_feature_names_in_[name]
             if features is None or not hasattr(item, "columns"):
                 continue
-            columns = item.columns.astype(str)
+            columns = [str(column) for column in item.columns]
+            if columns == list(features):
+                continue
+            if len(set(columns)) < len(columns):
+                raise ValueError(
+                    f"view {name!r} has repeated column names in another order than at fit; "
+                    "give its features unique names"
+                )
             lacking = [f for f in features if f not in columns]
             if lacking:
                 raise ValueError(
                     f"view {name!r} lacks {len(lacking)} of its {len(features)} fitted features, "
                     f"the first being {lacking[0]!r}"
                 )
-            items[s] = item.iloc[:, columns.get_indexer(features)]
+            place = {column: j for j, column in enumerate(columns)}
+            items[s] = item.iloc[:, [place[f] for f in features]]
         return dict(zip(names, items, strict=True))
 
     def _check_widths(self, given: Views) -> None:

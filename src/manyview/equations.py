@@ -152,11 +152,13 @@ def unit_columns(U: Array, V: Array) -> tuple[Array, Array]:
 
 
 def ratio_step(factor: Array, negative: Array, positive: Array) -> Array:
-    """Multiplicative rule: factor ∘ negative / positive.
+    """Multiplicative rule: factor ∘ negative / positive, the factor itself where positive vanishes.
 
-    The floor is the smallest normal number: a fixed 1e-10 would zero whole factors at small scale.
+    "Vanishes" means below the smallest normal number: a fixed 1e-10 would zero whole factors at
+    small scale.
     """
-    return factor * (negative / np.maximum(positive, np.finfo(positive.dtype).tiny))
+    usable = positive > np.finfo(positive.dtype).tiny
+    return factor * np.divide(negative, positive, out=np.ones_like(positive), where=usable)
 
 
 def simplex_rows(Y: Array) -> Array:

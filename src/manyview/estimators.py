@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -11,13 +12,13 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from threadpoolctl import threadpool_limits
 
 from . import equations as eq
-from ._types import Array, Factors, FitResult, Matrix, Views
+from ._types import Array, Factors, FitResult, Matrix, Stop, Views
 from .assign import ASSIGNMENTS, assign, assign_new
 from .base import MultiViewEstimator, generator, in_dtype
 from .fit import PlainView, run, warn_about
 from .graph import AFFINITIES, has_nan, nearest_neighbors
 from .initialize import INITS, starting_factors
-from .masked import MaskedView
+from .masked import MaskedView, stand_ins
 from .regularizers import Graph, make_regularizer
 from .scaling import SCALES, SHIFTING, fit_scaling
 from .solvers import SOLVERS
@@ -51,13 +52,13 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
     n_neighbors : int, default=5
         Neighbours of an observation in its view's graph.
     affinity : {"binary", "heat", "cosine"}, default="binary"
-        Edge weights. For a heat kernel of fixed width, or mutual neighbours, pass
+        Edge weights; the width of "heat" is automatic. For a fixed width or mutual neighbours, pass
         ``regularizer=Graph(affinity="heat", width=..., mutual=True)``.
     scale : {"sum", "minmax", "standard", "tfidf", "sqrt"} or None, default="sum"
         How views are made comparable; "minmax" and "standard" accept negative values.
     solver : {"multiplicative", "hals"}, default="multiplicative"
-        The paper's rule, or the faster exact coordinate steps on the well-posed form in which
-        every column of U sums to 1.
+        The paper's rule, or exact coordinate steps on the well-posed form in which every column
+        of U sums to 1 (fewer iterations to the same objective, each a little dearer).
     init : {"gnmf", "random", "nndsvd"} or dict, default="gnmf"
         Starting factors; a dict holds "components" (K×M_s each) and "coefficients" (N×K each).
     learn_view_weights, learn_sample_weights : bool, default=True
@@ -105,6 +106,9 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
     reliance_ : ndarray (N, n_views), α_s w_is normalised over views
     components_ : list of ndarray (K, M_s), the U_s transposed
     coefficients_ : list of ndarray (N, K), the V_s
+        ``coefficients_[s] @ components_[s]`` approximates the *scaled* view s, whose rows sum to 1
+        on average (with ``scale=None`` the view itself). The model keeps the scaled views, in
+        which unseen rows look for their neighbours.
     objective_ : float
     history_ : dict of arrays
         One entry per iteration: round, view (−1: the weights), iteration, and every objective term.
@@ -228,6 +232,11 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
                 "assign_labels='argmax' reads one cluster per component, but "
                 f"n_components={n_components} and n_clusters={self.n_clusters}; make them equal"
             )
+        if self.assign_labels == "argmax" and self.n_init > 1:
+            raise ValueError(
+                f"assign_labels='argmax' needs one start (components of {self.n_init} starts do not "
+                "match); use n_init=1 or another assignment"
+            )
         # One thread: the sums inside BLAS and k-means differ between thread counts.
         with threadpool_limits(1):
             self._fit(views, n_components)
@@ -244,15 +253,24 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
             start_terms = [Graph(self.n_neighbors, self.affinity).prepare(X) for X in Xs]
         solver = SOLVERS[self.solver]()
         self._fitted_views = Xs  # unseen rows look for their neighbours here
+        self._check_observed(Xs)
+        fill = self._filling(Xs)
         Xs = self._masked(Xs, views.names)
+        self._scalings = scalings
+        unit = self._output_unit
+        self._warn_few_distinct(Xs)
         fits = []
         for _ in range(self.n_init):
-            start = starting_factors(Xs, self.init, n_components, start_terms, solver, self.p, rng)
-            fits.append(self._run(Xs, start, terms, solver))
+            start = starting_factors(
+                Xs, self.init, n_components, start_terms, solver, self.p, rng, unit, fill
+            )
+            fits.append(self._run(Xs, start, terms, solver, fill=fill))
+            if fits[-1].stop is Stop.CALLBACK:
+                break
         warn_about(fits[0], views.names, self.tol)
         stacked = np.hstack([fit.factors.consensus for fit in fits])
         labels = assign(stacked, self.n_clusters, self.assign_labels, rng)
-        self._scalings, self._terms, self._solver = scalings, terms, solver
+        self._terms, self._solver, self._stacked = terms, solver, stacked
         self._starts = [fit.factors for fit in fits]
         self._expose(fits[0], stacked, labels, views.dtype)
 
@@ -290,6 +308,8 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
     def reliance_(self) -> Array:
         """Which view each observation relies on: α_s w_is, normalised over views (N×n_views)."""
         product = self.sample_weights_ * self.view_weights_.astype(self.sample_weights_.dtype)
+        # An observation that only views without weight describe relies on those.
+        product = np.where(product.any(axis=1, keepdims=True), product, self.sample_weights_)
         return product / product.sum(axis=1, keepdims=True)
 
     def transform(self, X: Any) -> Array:
@@ -300,16 +320,19 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
         that one was found together with U.
         """
         views = self._read(X, reset=False)
+        return in_dtype(self._transform(views) * self._output_unit, views.dtype)
+
+    def _transform(self, views: Views) -> Array:
+        """`transform` in the units of the loop, where squares neither under- nor overflow."""
         with threadpool_limits(1):
             placed = self._place(views)
-        stacked = np.hstack([factors.consensus for factors in placed])
-        return in_dtype(stacked * self._output_unit, views.dtype)
+        return np.hstack([factors.consensus for factors in placed])
 
     def predict(self, X: Any) -> Array:
         """Cluster of each observation: the vote of its nearest fitted neighbours in the consensus."""
-        new = self.transform(X).astype(float)
+        new = self._transform(self._read(X, reset=False))
         with threadpool_limits(1):
-            return assign_new(new, self.consensus_.astype(float), self.labels_, self.assign_labels)
+            return assign_new(new, self._stacked, self.labels_, self.assign_labels)
 
     def score(self, X: Any, y: Any = None) -> float:
         """Minus the mean squared reconstruction error of the scaled views (higher is better)."""
@@ -331,10 +354,16 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
         placed = []
         for fitted in self._starts:
             terms, V0 = [], []
+            # Where rescaling lets U absorb a penalty on V (it does not for a graph, whose links pull
+            # towards known rows), the same penalty with U fixed would crush the coefficients.
+            linked = all(hasattr(g, "link") for g in self._terms)
             for X, seen, g, V in zip(Xs, self._fitted_views, self._terms, fitted.V, strict=True):
                 term = g.link(X, V) if hasattr(g, "link") else g
                 terms.append(term)
                 V0.append(_first_coefficients(X, seen, V, term, self.n_neighbors))
+            fill = self._filling(Xs, fitted.V)
+            if fill is not None:
+                V0 = [fill(s, V) for s, V in enumerate(V0)]
             q = [U.sum(axis=0) for U in fitted.U]
             w = np.full((views.n_samples, len(Xs)), 1 / len(Xs))
             V_star = eq.consensus(V0, q, fitted.alpha, self.p)
@@ -344,10 +373,12 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
                 start,
                 terms,
                 self._solver,
+                beta=self.beta if linked or self._solver.unit_sums or not self.rescale else 0.0,
                 learn_basis=False,
                 learn_view_weights=False,
                 tol=0.0,
                 callback=None,
+                fill=fill,
             )
             placed.append(result.factors)
         return placed
@@ -356,10 +387,18 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
         dtype = np.dtype(np.float64 if self.dtype is None else self.dtype)
         if dtype not in (np.float32, np.float64):
             raise ValueError(f"dtype must be float32, float64 or None, got {self.dtype!r}")
-        return [
-            scaling.apply(X.astype(dtype, copy=False))
+        # Scaled in float64, since the raw numbers may not fit float32; then cast.
+        scaled = [
+            scaling.apply(X.astype(np.float64, copy=False)).astype(dtype, copy=False)
             for X, scaling in zip(views.matrices, scalings, strict=True)
         ]
+        for X, name in zip(scaled, views.names, strict=True):
+            if self.missing == "error" and not np.isfinite(X.sum()):
+                raise ValueError(
+                    f"view {name!r} has entries too large or too small to compute with "
+                    f"(largest {abs(X).max():g} after scaling); divide it by a constant"
+                )
+        return scaled
 
     @property
     def _output_unit(self) -> float:
@@ -376,6 +415,48 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
             )
         return [MaskedView(X) if hole else X for X, hole in zip(Xs, holes, strict=True)]
 
+    def _check_observed(self, Xs: list[Matrix]) -> None:
+        if self.missing == "mask":
+            silent = [np.isnan(X).all(axis=1) for X in Xs if isinstance(X, np.ndarray)]
+            nowhere = np.all(silent, axis=0) if len(silent) == len(Xs) else np.zeros(1, bool)
+            if nowhere.any():
+                raise ValueError(
+                    f"{int(nowhere.sum())} observations have no value in any view (the first is row "
+                    f"{int(np.flatnonzero(nowhere)[0])}); drop them, or use RobustWMNMF"
+                )
+
+    def _filling(self, Xs: list[Matrix], known: Any = None) -> Any:
+        """How rows a view does not observe get coefficients: from their neighbours in other views.
+
+        ``known`` holds the coefficients of the fitted rows when ``Xs`` are unseen ones.
+        """
+        if not any(has_nan(X) for X in Xs):
+            return None
+        stands = stand_ins(Xs, self._fitted_views, self.n_neighbors)
+
+        def fill(s: int, V: Array) -> Array:
+            B = stands[s]
+            if B is None:
+                return V
+            rows = np.diff(B.indptr) > 0
+            return np.where(rows[:, None], B @ (V if known is None else known[s]), V)
+
+        return fill
+
+    def _warn_few_distinct(self, Xs: list[Any]) -> None:
+        """Identical observations cannot be told apart: say so when there are fewer kinds than K."""
+        rng = np.random.default_rng(0)
+        plain = [X.X if isinstance(X, MaskedView) else X for X in Xs]
+        marks = np.sum([X @ rng.random(X.shape[1]) for X in plain], axis=0)
+        distinct = len(np.unique(marks))
+        if distinct < self.n_clusters:
+            warnings.warn(
+                f"only {distinct} distinct observations for n_clusters={self.n_clusters}: identical "
+                "observations will be split; ask for fewer clusters",
+                UserWarning,
+                stacklevel=4,
+            )
+
     def _allows_missing(self) -> bool:
         return self.missing == "mask"
 
@@ -384,14 +465,15 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
 
     @property
     def _callback(self) -> Any:
-        if not self.verbose:
-            return self.callback
+        if not self.verbose and self.callback is None:
+            return None
 
         def report(info: dict[str, Any]) -> Any:
+            info["total"] *= self.n_init
             last = (
                 info["iteration"] == self.inner_iter and info["view"] == len(self._view_widths) - 1
             )
-            if last or self.verbose > 1:
+            if self.verbose > 1 or (self.verbose and last):
                 print(
                     f"round {info['round']} view {self.view_names_in_[info['view']]} "
                     f"iteration {info['iteration']}: objective {info['objective']:.6g}"
@@ -411,7 +493,8 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
 
 def _first_coefficients(X: Matrix, fitted: Matrix, V: Array, term: Any, n_neighbors: int) -> Array:
     """Where unseen rows start: the mean coefficients of their nearest fitted rows."""
-    if hasattr(term, "pull"):
-        return term.pull / np.maximum(term.degrees, np.finfo(V.dtype).tiny)
+    if hasattr(term, "pull") and (term.degrees > 0).all():
+        return term.pull / term.degrees
+    # Also where every edge weight underflowed: from V = 0 the multiplicative rule never leaves.
     indices, _ = nearest_neighbors(fitted, n_neighbors, X)
     return V[indices].mean(axis=1)

@@ -11,7 +11,7 @@ from sklearn.utils.extmath import row_norms
 
 from . import equations as eq
 from ._types import Array, Callback, CollapseWarning, Factors, FitResult, Matrix, Stop
-from .masked import MaskedView
+from .masked import Fill, MaskedView, observed_rows
 from .regularizers import Term
 from .solvers import Solver
 
@@ -36,11 +36,17 @@ def run(
     learn_view_weights: bool = True,
     learn_sample_weights: bool = True,
     callback: Callback | None = None,
+    fill: Fill | None = None,
 ) -> FitResult:
-    """Minimise O from ``start``; ``learn_basis=False`` keeps U (placing unseen rows)."""
+    """Minimise O from ``start``; ``learn_basis=False`` keeps U (placing unseen rows).
+
+    ``fill(s, V)`` gives rows that view s does not observe at all their stand-in coefficients.
+    """
     for g in terms:
         solver.check(g)
     views = [X if isinstance(X, MaskedView) else PlainView(X, solver) for X in Xs]
+    observed = observed_rows(Xs)
+    fill = fill or (lambda s, V: V)
     U, V = list(start.U), list(start.V)
     alpha, w, V_star = start.alpha, start.w, start.consensus
     state = Progress(max_iter, inner_iter, len(Xs), callback)
@@ -66,9 +72,10 @@ def run(
                 if state.record(round_, s, inner, terms_now()):
                     break
             residuals[s] = view.residuals(U[s], V[s])
+            V[s] = fill(s, V[s])
             if rescale and learn_basis and not solver.unit_sums:
                 U[s], V[s] = eq.rescale(U[s], V[s])
-                penalties[s] = terms[s].value(V[s])
+            penalties[s] = terms[s].value(V[s])
             if state.stopped:
                 break
         q = [Us.sum(axis=0) for Us in U]
@@ -78,7 +85,7 @@ def run(
         V_star = eq.consensus(V, q, alpha, p)
         gaps = np.array([eq.consensus_gap(V[s], q[s], V_star) for s in range(len(Xs))])
         if learn_sample_weights:
-            w = eq.sample_weights(_told(views, residuals))
+            w = eq.sample_weights(_told(residuals, observed))
         state.record(round_, -1, 0, terms_now())
         if state.stopped:
             stop = Stop.CALLBACK
@@ -115,16 +122,11 @@ class PlainView:
         return residual_rows(self.X, self.X @ U, U, V, self.x_sq)
 
 
-def _told(views: list[Any], residuals: list[Array]) -> Array:
-    """Residuals N×n_v; a row wholly unobserved in a view has none, so that view gets no weight there.
-
-    Where no view observes a row they all count alike.
-    """
+def _told(residuals: list[Array], observed: Array | None) -> Array:
+    """Residuals N×n_v; a row wholly unobserved in a view has none: no weight for that view there."""
     R = np.column_stack(residuals).astype(float)
-    for s, view in enumerate(views):
-        if isinstance(view, MaskedView):
-            R[~view.observed.any(axis=1), s] = np.inf
-    R[np.isinf(R).all(axis=1)] = 1.0
+    if observed is not None:
+        R[~observed] = np.inf
     return R
 
 
@@ -147,6 +149,12 @@ def warn_about(result: FitResult, view_names: tuple[str, ...], tol: float) -> No
             f"WM-NMF stopped after {result.n_iter} rounds before the objective settled to "
             f"tol={tol:g}; raise max_iter, or set tol=0 to ask for a fixed number of rounds",
             ConvergenceWarning,
+            stacklevel=4,
+        )
+    if not result.factors.consensus.any():
+        warnings.warn(
+            "the regulariser has driven the consensus to zero: its clusters mean nothing; lower beta",
+            CollapseWarning,
             stacklevel=4,
         )
     alpha = result.factors.alpha
@@ -183,7 +191,7 @@ class Progress:
         self.last = terms["objective"]
         if self.callback is not None and view >= 0:
             info = dict(zip(self.columns, row, strict=True)) | {"total": self.total}
-            self.stopped = self.stopped or self.callback(info) is True
+            self.stopped = bool(self.callback(info)) or self.stopped
         return self.stopped
 
     def history(self) -> dict[str, Array]:

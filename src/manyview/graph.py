@@ -91,9 +91,8 @@ def automatic_width(X: Matrix) -> float:
     n = X.shape[0]
     rows = X if n <= WIDTH_SAMPLE else X[np.linspace(0, n - 1, WIDTH_SAMPLE).astype(int)]
     metric = "nan_euclidean" if has_nan(X) else "euclidean"
-    total = sum(
-        float(np.nansum(block)) for block in pairwise_distances_chunked(rows, X, metric=metric)
-    )
+    blocks = pairwise_distances_chunked(rows, X, metric=metric, working_memory=64)
+    total = sum(float(np.nansum(block)) for block in blocks)
     t = total / (rows.shape[0] * n)
     return 2 * t * t if t > 0 else 1.0
 

@@ -17,7 +17,7 @@ from .equations import (
     squared_residuals,
     unit_columns,
 )
-from .masked import MaskedView
+from .masked import Fill, MaskedView
 from .regularizers import Term
 from .solvers import Solver
 
@@ -34,20 +34,25 @@ def starting_factors(
     solver: Solver,
     p: float,
     rng: np.random.Generator,
+    unit: float = 1.0,
+    fill: Fill | None = None,
 ) -> Factors:
     """U and V of every view by ``init``, equal weights, and V* their mean *without* Q (as the recipe)."""
     if isinstance(init, str):
         make = {"gnmf": _gnmf_start, "random": _random_start, "nndsvd": _nndsvd_start}[init]
         pairs = [make(X, n_components, g, rng) for X, g in zip(Xs, terms, strict=True)]
     else:
-        pairs = given_factors(init, Xs, n_components)
-    pairs = [solver.start(U, V) for U, V in pairs]
-    Us, Vs = [U for U, _ in pairs], [V for _, V in pairs]
+        pairs = given_factors(init, Xs, n_components, unit)
+    if fill is not None:
+        pairs = [(U, fill(s, V)) for s, (U, V) in enumerate(pairs)]
     n_views = len(Xs)
     alpha = np.full(n_views, 1 / n_views)
     w = np.full((Xs[0].shape[0], n_views), 1 / n_views)
-    ones = [np.ones(U.shape[1], dtype=U.dtype) for U in Us]
-    return Factors(tuple(Us), tuple(Vs), consensus(Vs, ones, alpha, p), alpha, w)
+    # Before the solver's own scaling: with Q in it, V* starts far worse.
+    ones = [np.ones(U.shape[1], dtype=U.dtype) for U, _ in pairs]
+    V_star = consensus([V for _, V in pairs], ones, alpha, p)
+    pairs = [solver.start(U, V) for U, V in pairs]
+    return Factors(tuple(U for U, _ in pairs), tuple(V for _, V in pairs), V_star, alpha, w)
 
 
 def gnmf(
@@ -80,22 +85,27 @@ def gnmf(
     for _ in range(n_iter):
         U, V = iterate(U, V)
     done, mean = n_iter, np.inf
-    while tol is not None:
+    while tol is not None and done < 1000 * n_iter:
         if isinstance(X, MaskedView):
             fit = X.residuals(U, V).sum() + weight * g.value(V)
         else:
             x_sq = row_norms(X, squared=True)
             fit = squared_residuals(x_sq, X @ U, V, U.T @ U).sum() + weight * g.value(V)
         mean = 10 * fit if mean == np.inf else 0.1 * mean + 0.9 * fit
-        if (mean - fit) / mean <= tol:
+        if mean - fit <= tol * mean:
             break
         U, V = iterate(U, V)
         done += 1
     return *unit_columns(U, V), done
 
 
-def given_factors(init: Any, Xs: list[Matrix], n_components: int) -> list[tuple[Array, Array]]:
-    """The user's own start: {"components": [K×M_s, …], "coefficients": [N×K, …]}."""
+def given_factors(
+    init: Any, Xs: list[Matrix], n_components: int, unit: float = 1.0
+) -> list[tuple[Array, Array]]:
+    """The user's own start: {"components": [K×M_s, …], "coefficients": [N×K, …]}.
+
+    Coefficients are in the units a fitted model reports, ``unit`` times those of the loop.
+    """
     if not (isinstance(init, dict) and {"components", "coefficients"} <= set(init)):
         raise ValueError(
             f"init must be one of {INITS} or a dict with 'components' and 'coefficients' "
@@ -120,7 +130,8 @@ def given_factors(init: Any, Xs: list[Matrix], n_components: int) -> list[tuple[
                     f"got shape {array.shape}, smallest value {array.min() if array.size else 'none'}"
                 )
             factors[name] = array
-        pairs.append((np.ascontiguousarray(factors["components"].T), factors["coefficients"]))
+        U = np.ascontiguousarray(factors["components"].T)
+        pairs.append((U, factors["coefficients"] / X.dtype.type(unit)))
     return pairs
 
 

@@ -2,11 +2,63 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
+import scipy.sparse as sp
 
 from ._types import Array
 from .equations import ratio_step, split_U, split_V, weighted_simplex
+from .graph import nearest_neighbors
 from .regularizers import Term
+
+Fill = Callable[[int, Array], Array]
+
+
+def stand_ins(Xs: list[Any], fitted: list[Any], k: int) -> list[sp.csr_array | None]:
+    """Who stands in for a row in a view that does not observe it: B_s, rows × fitted rows, or None.
+
+    The row's k nearest fitted rows in each view that has it, among those the lacking view observes;
+    their mean coefficients there are the row's.
+    """
+    absent = [_silent(X) for X in Xs]
+    seen = [~_silent(X) for X in fitted]
+    stands: list[sp.csr_array | None] = []
+    for s, lacking in enumerate(absent):
+        if not lacking.any():
+            stands.append(None)
+            continue
+        shape, entries = (len(lacking), len(seen[s])), []
+        for t, X in enumerate(Xs):
+            rows = np.flatnonzero(lacking & ~absent[t])
+            among = np.flatnonzero(seen[s] & seen[t])
+            if t == s or len(rows) == 0 or len(among) <= k:
+                continue
+            near, _ = nearest_neighbors(fitted[t][among], k, X[rows])
+            entries.append((np.repeat(rows, near.shape[1]), among[near].ravel()))
+        i, j = np.hstack(entries) if entries else np.empty((2, 0), dtype=int)
+        B = sp.csr_array((np.ones(len(i)), (i, j)), shape=shape)
+        total = np.maximum(B.sum(axis=1), 1)
+        stands.append(sp.csr_array(B.multiply(1 / total[:, None])))
+    return stands
+
+
+def _silent(X: Any) -> Array:
+    """Rows of which nothing is observed."""
+    if isinstance(X, np.ndarray):
+        return np.asarray(np.isnan(X).all(axis=1))
+    return np.zeros(X.shape[0], dtype=bool)
+
+
+def observed_rows(Xs: list[Any]) -> Array | None:
+    """Which views observe anything of each row (N×n_v), or None if all do."""
+    if not any(isinstance(X, MaskedView) for X in Xs):
+        return None
+    n = Xs[0].shape[0]
+    return np.column_stack(
+        [X.observed.any(axis=1) if isinstance(X, MaskedView) else np.ones(n, bool) for X in Xs]
+    )
 
 
 class MaskedView:

@@ -1,8 +1,8 @@
 """Agreement of a clustering with known classes: ACC, NMI, pair precision/recall/F, ARI.
 
-Labels may be of any hashable kind, and the two sides may have any number of clusters. Equal
-partitions score 1 on all six, one cluster or all singletons included. NMI and ARI are
-scikit-learn's.
+Labels may be numbers, strings, booleans or a mixture, and the two sides may have any number of
+clusters. Equal partitions score 1 on all six, one cluster or all singletons included. NMI and ARI
+are scikit-learn's.
 """
 
 from __future__ import annotations

@@ -6,20 +6,21 @@ A regulariser is any object with ``prepare(X)``, called once per view, which ret
 - ``split(V)``: (negative, positive) parts of half its gradient, both nonnegative;
 - ``curvature(V)`` (needed by the HALS solver only): h ≥ 0 with
   g(V + Δ) ≤ g(V) + 2⟨positive − negative, Δ⟩ + Σ h Δ², broadcastable to V;
-- ``link(X_new)`` (optional): the term for unseen rows, tied to the rows it was prepared on. Without
-  it the term itself serves unseen rows, which is right where g is a sum over rows.
+- ``link(X_new, V)`` (optional): the term for unseen rows, tied to the rows it was prepared on, whose
+  coefficients are ``V``. Without it the term itself serves unseen rows, which is right where g is a
+  sum over rows.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
 import scipy.sparse as sp
 
 from ._types import Array, Matrix
-from .graph import affinity, links
+from .graph import affinity, automatic_width, links
 
 
 class Term(Protocol):
@@ -78,8 +79,11 @@ class Graph:
     mutual: bool = False
 
     def prepare(self, X: Matrix) -> GraphTerm:
-        A = affinity(X, self.n_neighbors, self.affinity, self.width, self.mutual)
-        return _FittedGraphTerm(A.astype(X.dtype), X, self)
+        width = self.width
+        if self.affinity == "heat" and width is None:
+            width = automatic_width(X)
+        A = affinity(X, self.n_neighbors, self.affinity, width, self.mutual)
+        return _FittedGraphTerm(A.astype(X.dtype), X, replace(self, width=width))
 
 
 class _FittedGraphTerm(GraphTerm):

@@ -51,8 +51,9 @@ class RobustWMNMF(
 
     Parameters
     ----------
-    n_clusters : int, default=8
-        Number of clusters.
+    n_clusters : int or "auto", default=8
+        Number of clusters; "auto" asks `select_n_clusters` (stability and eigengap of the fused
+        graph), whose answer and reasons are in ``selection_``.
     consensus_weight : float, default=1
         λ, how strongly the coefficients of a view follow the consensus.
     cluster_weight : float, default=5
@@ -83,6 +84,8 @@ class RobustWMNMF(
 
     Attributes
     ----------
+    n_clusters_ : int
+    selection_ : Selection, with ``n_clusters="auto"``
     labels_ : ndarray (N,); −1 for observations missing in every view
     confidence_, consensus_ : ndarray (N, K), V*; rows sum to 1
     view_weights_ : ndarray (n_views,), α
@@ -107,7 +110,7 @@ class RobustWMNMF(
     """
 
     _parameter_constraints: ClassVar[dict] = {
-        "n_clusters": [Interval(Integral, 1, None, closed="left")],
+        "n_clusters": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
         "consensus_weight": [Interval(Real, 0, None, closed="neither")],
         "cluster_weight": [Interval(Real, 0, None, closed="left")],
         "n_neighbors": [Interval(Integral, 1, None, closed="left")],
@@ -127,7 +130,7 @@ class RobustWMNMF(
 
     def __init__(
         self,
-        n_clusters: int = 8,
+        n_clusters: int | str = 8,
         *,
         consensus_weight: float = 1.0,
         cluster_weight: float = 5.0,
@@ -168,27 +171,33 @@ class RobustWMNMF(
         """Weigh the views, fuse them, and factorise. ``y`` is ignored."""
         self._validate_params()
         views = self._read(X, reset=True)
-        self._check_n_clusters(self.n_clusters, views.n_samples)
+        self.n_clusters_: int = (
+            self._choose(X) if isinstance(self.n_clusters, str) else self.n_clusters
+        )
+        self._check_n_clusters(self.n_clusters_, views.n_samples)
         # One thread: the sums inside BLAS and k-means differ between thread counts.
         with threadpool_limits(1):
             self._fit(views)
         return self
 
+    def _choose(self, X: Any) -> int:
+        """n_clusters="auto": ask the fused graph, by stability and by its eigengap."""
+        from .selection import select_n_clusters
+
+        n = self._read(X, reset=True).n_samples
+        self.selection_ = select_n_clusters(
+            X,
+            range(2, max(3, min(15, n))),
+            ["stability", "eigengap"],
+            model=self,
+            random_state=generator(self.random_state),
+        )
+        return self.selection_.n_clusters
+
     def _fit(self, views: Views) -> None:
         rng = generator(self.random_state)
-        present = [
-            self._present(X, name) for X, name in zip(views.matrices, views.names, strict=True)
-        ]
-        self._scalings = [
-            self._scaling(X, here, name)
-            for X, here, name in zip(views.matrices, present, views.names, strict=True)
-        ]
-        self._geometry = [
-            Geometry(Z, here, scaling is not None and scaling.low is None)
-            for Z, here, scaling in zip(
-                self._scaled(views, present), present, self._scalings, strict=True
-            )
-        ]
+        present = self._presence(views)
+        self._geometry = self._geometries(views, present)
         agreement = ag.agree(
             self._geometry,
             self.n_neighbors,
@@ -197,12 +206,12 @@ class RobustWMNMF(
             self.learn_view_weights,
             self.learn_sample_weights,
         )
-        P = ag.embed(agreement, self.n_clusters, rng)
+        P = ag.embed(agreement, self.n_clusters_, rng)
         self._data = views.matrices  # the user's own arrays, not copies; `impute` fills them in
         anywhere = np.any(present, axis=0)
         start = np.zeros(views.n_samples, dtype=np.int64)
-        self._check_n_clusters(self.n_clusters, int(anywhere.sum()))
-        start[anywhere] = kmeans(P[anywhere], self.n_clusters, rng, 10)
+        self._check_n_clusters(self.n_clusters_, int(anywhere.sum()))
+        start[anywhere] = kmeans(P[anywhere], self.n_clusters_, rng, 10)
         w = np.where(anywhere[:, None], agreement.w, 0)
         result, self._centres = run_robust(
             self._robust_views(),
@@ -210,7 +219,7 @@ class RobustWMNMF(
             w,
             P,
             start,
-            self.n_clusters,
+            self.n_clusters_,
             lam=self.consensus_weight,
             beta=self.cluster_weight,
             max_iter=self.max_iter,
@@ -222,6 +231,22 @@ class RobustWMNMF(
         self._expose(result, agreement, present, anywhere, views.dtype)
 
     # --- views ---------------------------------------------------------------------------------
+
+    def _presence(self, views: Views) -> list[Array]:
+        return [self._present(X, name) for X, name in zip(views.matrices, views.names, strict=True)]
+
+    def _geometries(self, views: Views, present: list[Array]) -> list[Geometry]:
+        """Fit the scalings to the views, and measure distances in what they give."""
+        self._scalings = [
+            self._scaling(X, here, name)
+            for X, here, name in zip(views.matrices, present, views.names, strict=True)
+        ]
+        return [
+            Geometry(Z, here, scaling is not None and scaling.low is None)
+            for Z, here, scaling in zip(
+                self._scaled(views, present), present, self._scalings, strict=True
+            )
+        ]
 
     def _present(self, X: Matrix, name: str) -> Array:
         present = present_rows(X)
@@ -272,7 +297,7 @@ class RobustWMNMF(
     ) -> None:
         dtype = np.dtype(dtype if self.dtype is None else self.dtype)
         factors = result.factors
-        V_star = np.where(anywhere[:, None], factors.consensus, 1 / self.n_clusters)
+        V_star = np.where(anywhere[:, None], factors.consensus, 1 / self.n_clusters_)
         self.labels_ = np.where(anywhere, V_star.argmax(axis=1), -1)
         self.consensus_ = in_dtype(V_star, dtype)
         self.view_weights_ = agreement.alpha
@@ -287,7 +312,7 @@ class RobustWMNMF(
         self.history_ = result.history
         self.objective_ = float(result.history["objective"][-1])
         self.n_iter_, self.stop_reason_ = result.n_iter, result.stop
-        self._n_features_out = self.n_clusters
+        self._n_features_out = self.n_clusters_
 
     @property
     def confidence_(self) -> Array:
@@ -355,9 +380,7 @@ class RobustWMNMF(
     def _place_all(self, views: Views) -> tuple[Array, Array, float]:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)
-            present = [
-                self._present(X, name) for X, name in zip(views.matrices, views.names, strict=True)
-            ]
+            present = self._presence(views)
         Zs = self._scaled(views, present)
         observed = [None if sp.issparse(Z) or not np.isnan(Z).any() else ~np.isnan(Z) for Z in Zs]
         Zs = [Z if o is None else np.where(o, Z, 0) for Z, o in zip(Zs, observed, strict=True)]
@@ -385,7 +408,7 @@ class RobustWMNMF(
             for view, U, Vs, here in zip(rows, self._result.U, V, present, strict=True)
             if here.any()
         ]
-        V_star = np.where(anywhere[:, None], V_star, 1 / self.n_clusters)
+        V_star = np.where(anywhere[:, None], V_star, 1 / self.n_clusters_)
         return V_star, anywhere, float(np.mean(errors)) if errors else 0.0
 
     def impute(self, view: str | int) -> Array:

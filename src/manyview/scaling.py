@@ -65,7 +65,7 @@ def fit_scaling(views: Views, kind: str | None) -> list[Scaling]:
     data alone: one power of two, common to all views, keeps the arithmetic in range.
     """
     if kind is None:
-        unit = max(_mean_row_sum(X) for X in views.matrices)
+        unit = max(_largest(X) for X in views.matrices)
         power = float(2.0 ** np.floor(np.log2(unit))) if unit > 0 else 1.0
         return [Scaling(power)] * len(views)
     return [_fit_one(X, name, kind) for X, name in zip(views.matrices, views.names, strict=True)]
@@ -77,7 +77,7 @@ def _fit_one(X: Matrix, name: str, kind: str) -> Scaling:
             f"view {name!r} has unobserved (NaN) entries, and scale={kind!r} needs whole rows; use "
             "scale='sum', 'minmax' or 'standard'"
         )
-    unit = float(abs(X).max() if sp.issparse(X) else np.nanmax(np.abs(X), initial=0)) or 1.0
+    unit = _largest(X) or 1.0
     shift = gain = None
     scaled = X / X.dtype.type(unit)
     if kind in SHIFTING:
@@ -102,6 +102,10 @@ def _fit_one(X: Matrix, name: str, kind: str) -> Scaling:
 def _exact_inverse(unit: float) -> bool:
     mantissa, exponent = np.frexp(unit)
     return mantissa == 0.5 and abs(exponent) < 1000
+
+
+def _largest(X: Matrix) -> float:
+    return float(abs(X).max() if sp.issparse(X) else np.nanmax(np.abs(X), initial=0))
 
 
 def _mean_row_sum(X: Matrix) -> float:

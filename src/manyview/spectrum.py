@@ -37,19 +37,19 @@ def leading_eigenvectors(
     n_parts, part = connected_components(S, directed=False)
     sizes = np.bincount(part)
     members = np.split(np.argsort(part, kind="stable"), np.cumsum(sizes)[:-1])
-    values, columns = [], []
+    found: list[tuple[float, Array, Array]] = []
     for c in np.argsort(-sizes, kind="stable")[:n_vectors]:
         rows = members[c]
         block = S if n_parts == 1 else S[rows][:, rows]
-        found, vectors = _leading_pairs(block, min(n_vectors, len(rows)), rng)
-        for value, vector in zip(found, vectors.T, strict=True):
-            column = np.zeros(S.shape[0])
-            column[rows] = vector
-            values.append(value)
-            columns.append(column)
+        values, vectors = _leading_pairs(block, min(n_vectors, len(rows)), rng)
+        found += [(value, rows, vector) for value, vector in zip(values, vectors.T, strict=True)]
     # Rounded, so that the eigenvalue 1 of every component ties and larger components come first.
-    order = np.argsort(-np.round(values, 9), kind="stable")[:n_vectors]
-    return np.array(values)[order], np.column_stack([columns[i] for i in order])
+    order = np.argsort([-round(value, 9) for value, _, _ in found], kind="stable")[:n_vectors]
+    vectors = np.zeros((S.shape[0], len(order)))
+    for column, i in enumerate(order):
+        _, rows, vector = found[i]
+        vectors[rows, column] = vector
+    return np.array([found[i][0] for i in order]), vectors
 
 
 def _leading_pairs(

@@ -46,8 +46,12 @@ def as_views(
     >>> v.names, v.n_features
     (('rna', 'protein'), (3, 2))
     """
+    if hasattr(data, "views") and hasattr(data, "labels"):
+        raise ValueError(f"got a whole {type(data).__name__}; pass its .views")
+    if views is not None and (isinstance(views, str) or not hasattr(views, "__iter__")):
+        raise ValueError(f"views must list how many columns each view takes, got {views!r}")
     names, items = _named_items(data, views)
-    if views is not None and not isinstance(views, str):
+    if views is not None:
         items = _split_columns(items, views)
         names = [f"view{s}" for s in range(len(items))]
     sample_names, items = _align(names, items, allow_missing)
@@ -79,7 +83,10 @@ def _named_items(data: Any, views: Sequence[int] | None) -> tuple[list[str], lis
     if isinstance(data, Mapping):
         if len(data) == 0:
             raise ValueError("at least one view is needed, got an empty dict")
-        return [str(name) for name in data], list(data.values())
+        names = [str(name) for name in data]
+        if len(set(names)) < len(names):
+            raise ValueError(f"view names must differ as text, got {list(data)}")
+        return names, list(data.values())
     return [f"view{s}" for s in range(len(data))], list(data)
 
 
@@ -125,7 +132,7 @@ def _align(
     reference = items[first].index
     for s in frames:
         index = items[s].index
-        if not index.is_unique:
+        if not index.is_unique and len(items) > 1:
             twice = index[index.duplicated()][0]
             raise ValueError(
                 f"view {names[s]!r} has the sample id {twice!r} more than once; ids must be unique"
@@ -155,7 +162,7 @@ def _align(
 
 
 def _column_names(item: Any) -> Array | None:
-    return np.asarray(item.columns.astype(str), dtype=object) if _is_frame(item) else None
+    return np.array([str(c) for c in item.columns], dtype=object) if _is_frame(item) else None
 
 
 def _as_matrix(item: Any, name: str) -> Matrix:
@@ -164,10 +171,16 @@ def _as_matrix(item: Any, name: str) -> Matrix:
         if item.ndim != 2:
             raise ValueError(f"Expected 2D array for view {name!r}, got {item.ndim}D array instead")
         X = sp.csr_array(item)
-        X.sum_duplicates()
+        if (
+            not X.has_canonical_format
+        ):  # a copy: the user's buffers are shared, and may be read-only
+            X = X.copy()
+            X.sum_duplicates()
     else:
         if _is_frame(item):
             item = _numeric_frame(item, name)
+        if isinstance(item, np.ma.MaskedArray):
+            item = np.ma.filled(item.astype(float), np.nan)
         try:
             X = np.asarray(item)
         except ValueError as error:
@@ -182,6 +195,10 @@ def _as_matrix(item: Any, name: str) -> Matrix:
             )
     if X.dtype.kind == "c":
         raise ValueError(f"Complex data not supported: view {name!r} has dtype {X.dtype}")
+    if X.dtype.kind in "mMSUV":
+        raise ValueError(
+            f"view {name!r} has entries that are not numbers (dtype {X.dtype}); encode them as numbers"
+        )
     if X.dtype in (np.float32, np.float64):
         return X
     if X.dtype.kind in "biuf":
@@ -194,17 +211,23 @@ def _as_matrix(item: Any, name: str) -> Matrix:
 
 
 def _numeric_frame(frame: Any, name: str) -> Array:
-    for j, dtype in enumerate(frame.dtypes):
-        if dtype.kind in "biufc":
-            continue
-        try:  # a column of objects may still hold numbers
-            frame.iloc[:, j].astype(float)
+    """The values of a DataFrame; pandas' own missing values become NaN."""
+    if all(isinstance(dtype, np.dtype) and dtype.kind in "biufc" for dtype in frame.dtypes):
+        return frame.to_numpy()
+    columns = []
+    for j in range(frame.shape[1]):
+        column = frame.iloc[:, j]
+        kind = getattr(column.dtype, "kind", "O")
+        try:
+            if kind in "mM" or (kind not in "biufc" and any(isinstance(v, str) for v in column)):
+                raise TypeError(f"dtype {column.dtype}")
+            columns.append(column.to_numpy(dtype=float, na_value=np.nan))
         except (TypeError, ValueError) as error:
             raise ValueError(
                 f"view {name!r} has the non-numeric column {frame.columns[j]!r} ({error}); "
                 "drop it, set it as the index, or encode it as numbers"
             ) from error
-    return frame.to_numpy()
+    return np.column_stack(columns) if columns else np.empty(frame.shape)
 
 
 def _check_shapes(matrices: list[Matrix], names: list[str], min_samples: int, caller: str) -> None:

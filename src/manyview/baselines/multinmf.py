@@ -21,6 +21,10 @@ from ..regularizers import NoPenalty
 from ..scaling import SCALES, SHIFTING, fit_scaling
 from ._base import RANDOM_STATE, Baseline
 
+#: No entry of U or V falls below. They decay to subnormal numbers otherwise, whose arithmetic is
+#: several times slower, and so would be their products; at 0 the consensus could not revive them.
+NEGLIGIBLE = 1e-150
+
 
 class MultiNMF(Baseline):
     """Multi-view NMF by joint factorisation (Liu, Wang, Gao & Han).
@@ -196,6 +200,7 @@ def pulled_nmf(
         )
         U = eq.ratio_step(U, *eq.split_U(U, X.T @ V, V.T @ V, V, consensus, a))
         U, V = eq.rescale(U, V)
+        U, V = np.maximum(U, NEGLIGIBLE), np.maximum(V, NEGLIGIBLE)
     return U, V
 
 

@@ -1,0 +1,66 @@
+"""How many clusters each criterion finds where the answer is known, and how long it takes."""
+
+import argparse
+import time
+import warnings
+
+import numpy as np
+
+import manyview as mv
+from manyview.selection import METHODS, select_n_clusters
+
+
+def cases(seed: int) -> dict[str, tuple[dict | list, str]]:
+    """Name → views and the right answer, in words."""
+    rng = np.random.default_rng(seed)
+    two = np.arange(300) % 2
+    centres = [rng.standard_normal((2, m)) for m in (10, 15)]
+    shared = rng.standard_normal((300, 3))
+    synthetic = mv.datasets.make_synthetic(2000, random_state=seed)
+    digits = mv.datasets.load_handwritten("paper")
+    return {
+        "synthetic, 2000 rows": (synthetic.views, "10"),
+        "digits": (digits.views, "8-12"),
+        "two blobs": ([rng.normal(2 * c[two], 1) for c in centres], "2"),
+        "one round blob": ([rng.standard_normal((300, m)) for m in (10, 15)], "none"),
+        "one long blob": (
+            [shared @ rng.standard_normal((3, m)) + rng.normal(0, 0.3, (300, m)) for m in (10, 15)],
+            "none",
+        ),
+        "uniform noise": ([rng.random((400, m)) for m in (20, 30)], "none"),
+        "digits, features permuted": (
+            [rng.permuted(X, axis=0) for X in digits.views.values()],
+            "none",
+        ),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--reasons", action="store_true", help="print the sentences as well")
+    args = parser.parse_args()
+    shown = (*METHODS, "all")
+    print(f"{'data':27}{'truth':>7}" + "".join(f"{name:>18}" for name in shown), flush=True)
+    for name, (views, truth) in cases(args.seed).items():
+        cells, reasons = [], []
+        for method in shown:
+            start = time.perf_counter()
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # "nothing is there" is an answer here
+                chosen = select_n_clusters(views, method=method, random_state=args.seed)
+            seconds = time.perf_counter() - start
+            answer = str(chosen.n_clusters) if chosen.found else "none"
+            if not chosen.found and chosen.votes.get(method, 1) is None:
+                answer = "?"
+            if any("or more" in reason for reason in chosen.reasons) and method != "all":
+                answer = f"{answer} or more"
+            cells.append(f"{answer} ({seconds:.0f} s)")
+            reasons = chosen.reasons
+        print(f"{name:27}{truth:>7}" + "".join(f"{cell:>18}" for cell in cells), flush=True)
+        if args.reasons:
+            print("".join(f"    {reason}\n" for reason in reasons))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,271 @@
+import sys
+import warnings
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import manyview as mv
+from conftest import blobs
+from manyview import agreement
+from manyview.geometry import Geometry
+from manyview.selection import METHODS, select_n_clusters
+from manyview.selection import rank as rank
+from manyview.selection.graph import consensus_quality, reference_graph
+from manyview.selection.result import NoClustersWarning, Vote
+from manyview.selection.votes import combine
+
+GRAPH = ["stability", "eigengap"]
+
+
+def groups(n_clusters, n=150, features=(30, 40), seed=0, spread=1.5):
+    """Gaussian groups around random centres, negative values included."""
+    rng = np.random.default_rng(seed)
+    y = np.arange(n) % n_clusters
+    return [rng.normal(spread * rng.standard_normal((n_clusters, m))[y], 1) for m in features]
+
+
+def noise(n=150, seed=0):
+    rng = np.random.default_rng(seed)
+    return [rng.standard_normal((n, m)) for m in (12, 15)]
+
+
+def quick(views, candidates=range(2, 7), method="stability", **more):
+    return select_n_clusters(views, candidates, method, **{"n_runs": 6, "random_state": 0} | more)
+
+
+# --- the right answer --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("n_clusters", [2, 4])
+def test_every_method_finds_well_separated_groups(method, n_clusters):
+    chosen = quick(groups(n_clusters), method=method)
+    assert chosen.found and chosen.n_clusters == n_clusters
+    assert chosen.votes == {method: n_clusters}
+
+
+def test_ten_clusters_of_the_synthetic_data():
+    data = mv.datasets.make_synthetic(400, random_state=0)
+    assert quick(data.views, [2, 5, 8, 9, 10, 11, 12], GRAPH).votes == {
+        "stability": 10,
+        "eigengap": 10,
+    }
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_noise_is_called_noise(method):
+    with pytest.warns(NoClustersWarning, match="no number of clusters stands out"):
+        chosen = quick(noise(), method=method)
+    assert not chosen.found and chosen.n_clusters == 1
+    assert any("no " in reason for reason in chosen.reasons)
+    assert "no clusters found" in str(chosen)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_an_elongated_blob_is_not_two(seed):
+    rng = np.random.default_rng(seed)
+    shared = rng.standard_normal((200, 2)) * [3, 1]
+    views = [shared @ rng.standard_normal((2, m)) + rng.normal(0, 0.3, (200, m)) for m in (6, 8)]
+    with pytest.warns(NoClustersWarning):
+        assert quick(views, method=GRAPH).n_clusters == 1
+
+
+def test_votes_are_combined_and_ranks_do_not_overrule_the_graph():
+    chosen = quick(groups(3), method="all")
+    assert list(chosen.votes) == list(METHODS) and chosen.n_clusters == 3
+    assert "most support" in chosen.reasons[-1]
+    assert any("rank of a factorisation" in reason for reason in chosen.reasons)
+    rng = np.random.default_rng(0)  # rank 3, but one cloud
+    weights = rng.gamma(2, 1, (200, 3))
+    cloud = [
+        weights @ rng.gamma(1, 1, (3, m)) + 0.05 * rng.standard_normal((200, m)) for m in (12, 15)
+    ]
+    with pytest.warns(NoClustersWarning):
+        chosen = quick(cloud, method=["stability", "eigengap", "sure"])
+    assert chosen.votes["sure"] != 1 and chosen.n_clusters == 1
+
+
+def test_a_graph_method_that_finds_nothing_is_named():
+    chosen = [Vote("stability", {}, 1, ""), Vote("eigengap", {}, 4, ""), Vote("mdl", {}, 5, "")]
+    winner, words = combine(chosen)
+    assert winner == 4 and words[-1] == "stability finds no clusters: take 4 with care"
+
+
+def test_the_largest_candidate_is_recommended_with_a_warning():
+    with pytest.warns(UserWarning, match="raise the candidates"):
+        assert quick(groups(6), [2, 3, 4], "mdl").n_clusters == 4
+
+
+# --- invariants --------------------------------------------------------------------------------
+
+
+def test_scores_lie_in_their_ranges():
+    table = quick(groups(3), method=GRAPH).table
+    stable = table["method"] == "stability"
+    for name in ("ari", "pac"):
+        assert (table[name][stable] <= 1).all() and (table[name][stable] >= -0.5).all()
+        assert np.isnan(table[name][~stable]).all()
+    assert (table["score"] <= 1).all() and (table["error"][stable] >= 0).all()
+    assert (table["cophenetic"][stable] <= 1 + 1e-9).all()
+    assert {len(column) for column in table.values()} == {10}
+    assert table["chosen"].sum() == 2
+
+
+def test_order_of_observations_and_of_views_does_not_matter():
+    views = groups(3)
+    order = np.random.default_rng(1).permutation(150)
+    moved = [X[order] for X in views[::-1]]
+    assert quick(moved, method=GRAPH).votes == quick(views, method=GRAPH).votes
+
+
+def test_the_same_seed_gives_the_same_table():
+    one, two = (quick(groups(3, n=90), [2, 3], [*GRAPH, "bicv"], n_runs=3) for _ in range(2))
+    for name, column in one.table.items():
+        np.testing.assert_array_equal(column, two.table[name])
+    assert one.reasons == two.reasons
+
+
+@pytest.mark.parametrize("candidates", [[3], range(2, 8)])
+def test_what_does_not_depend_on_k_is_done_once(candidates, monkeypatch):
+    calls = []
+    agree = agreement.agree
+    monkeypatch.setattr(agreement, "agree", lambda *a, **k: calls.append(1) or agree(*a, **k))
+    quick(groups(3, n=90), candidates, [*GRAPH, "mdl"], n_runs=3)
+    assert len(calls) == 1
+
+
+def test_the_model_passed_in_is_left_alone():
+    model = mv.RobustWMNMF(n_neighbors=7, views=[30, 40])
+    before = dict(vars(model))
+    assert quick(np.hstack(groups(3)), model=model).n_clusters == 3
+    assert vars(model) == before
+
+
+# --- forms of input ----------------------------------------------------------------------------
+
+
+def test_missing_views_missing_entries_and_sparse_views():
+    rng = np.random.default_rng(0)
+    views = groups(3)
+    views[0][:20] = np.nan
+    views[1][rng.random(views[1].shape) < 0.05] = np.nan
+    views[1][25:30] = np.nan
+    views[0][25] = np.nan  # missing everywhere
+    counts = rng.poisson(np.where(np.arange(60) % 3 == np.arange(150)[:, None] % 3, 0.3, 0.01))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        chosen = quick([*views, sp.csr_array(counts)], [2, 3, 4], "all")
+    assert chosen.n_clusters == 3
+
+
+def test_large_data_are_sampled():
+    chosen = quick(groups(3, n=400), max_samples=120)
+    assert chosen.n_clusters == 3
+    assert "120 of the 400 observations" in chosen.reasons[0]
+
+
+def test_narrow_views_cannot_be_factorised():
+    rng = np.random.default_rng(0)
+    narrow = [rng.normal(5.0 * (np.arange(90) % 2)[:, None], 1, (90, 1)) for _ in range(2)]
+    chosen = quick(narrow, method=["stability", "bicv"])
+    assert chosen.votes["bicv"] is None and chosen.n_clusters == 2
+    assert "cannot tell" in chosen.reasons[1]
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"candidates": []}, "candidates must be numbers of clusters.*got none"),
+        ({"candidates": [0, 2]}, "integers of at least 1; got 0"),
+        ({"candidates": [2.5]}, "got 2.5"),
+        ({"candidates": 5}, "got 5"),
+        ({"candidates": [1]}, "1 alone leaves nothing to choose"),
+        ({"candidates": [2, 61]}, "more than the 60 observations"),
+        ({"candidates": [2, 40], "max_samples": 30}, "only 30 observations are looked at"),
+        ({"method": "elbow"}, "method must be 'all' or among stability.*'elbow'"),
+        ({"method": []}, "empty list"),
+        ({"n_runs": 2}, "n_runs must be an integer of at least 3"),
+        ({"max_samples": 5}, "max_samples must be an integer of at least 10"),
+        ({"views": [np.full((60, 2), np.inf)]}, "infinite"),
+    ],
+)
+def test_bad_input_is_answered_by_a_sentence(change, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        quick(**{"views": blobs(60)[0]} | change)
+
+
+def test_only_the_recommended_estimator_has_the_graph():
+    with pytest.raises(TypeError, match="stability\\(model, views\\)"):
+        quick(blobs(60)[0], model=mv.WMNMF(3))
+
+
+# --- the result --------------------------------------------------------------------------------
+
+
+def test_words_and_table():
+    chosen = quick(groups(3), [2, 3, 4])
+    assert repr(chosen) == "<Selection: 3 clusters (stability 3)>"
+    assert str(chosen).startswith("3 clusters\n- stability: 3 clusters are found again")
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(chosen.table)
+    assert frame.loc[frame.chosen, "n_clusters"].tolist() == [3]
+    K, score = chosen.scores("stability")
+    assert K[score.argmax()] == 3
+    with pytest.raises(ValueError, match="method must be one of stability"):
+        chosen.scores("mdl")
+
+
+def test_figure_draws_a_panel_per_method():
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("Agg")
+    figure = quick(groups(3), [2, 3], [*GRAPH, "imputation", "mdl"], n_runs=3).figure()
+    assert sum(ax.get_visible() for ax in figure.axes) == 4
+    figure.canvas.draw()
+    matplotlib.pyplot.close(figure)
+
+
+def test_without_matplotlib_the_figure_names_the_extra(monkeypatch):
+    chosen = quick(groups(3), [2, 3, 4], "eigengap")
+    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
+    with pytest.raises(ModuleNotFoundError, match=r"manyview\[app\]"):
+        chosen.figure()
+
+
+# --- parts -------------------------------------------------------------------------------------
+
+
+def test_a_reference_has_the_covariance_of_the_views_but_no_clusters(rng):
+    X = groups(4)[0]
+    view = Geometry(X, np.ones(len(X), bool))
+    graph = reference_graph([view], np.ones(1), rng)
+    assert graph.shape == (150, 150) and abs(graph - graph.T).max() < 1e-12
+    views = [Geometry(Z, np.ones(len(Z), bool)) for Z in (X, np.hstack([X] * 20))]  # wide as well
+    a, b = (reference_graph([v], np.ones(1), np.random.default_rng(0)) for v in views)
+    assert a.nnz > 0 and b.nnz > 0
+
+
+def test_consensus_of_identical_runs_is_unambiguous(rng):
+    labels = rng.integers(3, size=40)
+    same = np.array([labels, (labels + 1) % 3, labels])
+    assert consensus_quality(same) == pytest.approx((0, 1))
+    mixed = rng.integers(3, size=(20, 40))
+    assert consensus_quality(mixed)[0] > 0.9
+
+
+def test_factorisations_of_growing_rank_explain_more(rng):
+    X = rng.gamma(1, 1, (40, 4)) @ rng.gamma(1, 1, (4, 30))
+    errors = [((X - V @ U.T) ** 2).sum() for V, U in rank.nmf_path(X, [1, 2, 3, 4], rng)]
+    assert (np.diff(errors) < 0).all() and errors[-1] < 1e-3 * (X**2).sum()
+    for V, U in rank.nmf_path(X, [2, 5], rng):
+        assert (V >= 0).all() and (U >= 0).all()
+
+
+@pytest.mark.parametrize("criterion", [rank.bicv, rank.imputation, rank.mdl, rank.sure])
+def test_criteria_find_the_rank_of_noisy_products(criterion):
+    rng = np.random.default_rng(0)
+    X = rng.gamma(0.5, 1, (150, 4)) @ rng.gamma(0.5, 1, (4, 60)) + 0.3 * rng.random((150, 60))
+    curve = criterion(X, np.ones(X.shape, bool), [1, 2, 3, 4, 5, 6, 7], rng)
+    # It falls up to rank 4 and not much further (the mean of the noise may take a part of its own).
+    assert curve[3] == curve[:4].min()
+    assert curve[3] - curve.min() < 0.2 * (curve[2] - curve.min())

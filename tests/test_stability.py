@@ -1,0 +1,138 @@
+import numpy as np
+import pytest
+from sklearn.cluster import KMeans
+from sklearn.metrics import adjusted_rand_score
+
+import manyview as mv
+from conftest import blobs
+from manyview.baselines import ConcatViews
+from manyview.stability import (
+    Stability,
+    pairwise_ari,
+    resamples,
+    shared_ari,
+    stability,
+    summarize,
+)
+
+
+def brute_force(labels, runs):
+    """Co-assignment from N×N matrices, the definition."""
+    n = len(labels)
+    together, apart = np.zeros(n), np.zeros(n)
+    for i in range(n):
+        own, other = [], []
+        for run in runs:
+            if run[i] < 0:
+                continue
+            for values, wanted in ((own, True), (other, False)):
+                peers = [
+                    j
+                    for j in range(n)
+                    if j != i and run[j] >= 0 and (labels[j] == labels[i]) == wanted
+                ]
+                values.append(np.mean(run[peers] == run[i]) if peers else float(wanted))
+        together[i], apart[i] = np.mean(own), np.mean(other)
+    return together, apart
+
+
+def test_tables_give_the_same_as_the_definition(rng):
+    labels = rng.integers(3, size=30)
+    runs = np.where(rng.random((6, 30)) < 0.8, rng.integers(4, size=(6, 30)), -1)
+    found = summarize(labels, runs)
+    together, apart = brute_force(labels, runs)
+    np.testing.assert_allclose(found.observations, together)
+    np.testing.assert_allclose(found.strangers, apart)
+
+
+def test_adjusted_rand_index_is_scikit_learns_on_shared_entries(rng):
+    a, b = rng.integers(4, size=50), rng.integers(3, size=50)
+    a[:10], b[5:15] = -1, -1
+    both = (a >= 0) & (b >= 0)
+    assert shared_ari(a, b) == pytest.approx(adjusted_rand_score(a[both], b[both]))
+    assert shared_ari(a, a) == 1
+    assert len(pairwise_ari(np.array([a, b, a]))) == 3
+
+
+@pytest.mark.parametrize("fraction", [0.5, 0.8, 1.0])
+def test_every_row_is_left_out_equally_often(fraction, rng):
+    rows = list(resamples(37, fraction, 11, rng))
+    assert {len(r) for r in rows} == {round(fraction * 37)}
+    counts = np.bincount(np.concatenate(rows), minlength=37)
+    assert np.ptp(counts) <= 1
+
+
+@pytest.mark.parametrize(
+    "model", [mv.RobustWMNMF(3), mv.WMNMF(3, max_iter=10), ConcatViews(KMeans(3, n_init=3))]
+)
+def test_clear_clusters_are_stable_under_any_estimator(model):
+    views, y = blobs(60)
+    sure = stability(model, views, n_runs=3, random_state=0)
+    assert isinstance(sure, Stability) and sure.n_runs == 3
+    assert sure.score > 0.95 and adjusted_rand_score(y, sure.labels) > 0.95
+    assert all(value > 0.9 for value in sure.clusters.values())
+    assert not hasattr(model, "labels_")  # cloned, never changed
+
+
+def test_values_lie_between_0_and_1_and_noise_is_unstable(rng):
+    noise = [rng.random((60, 6)), rng.random((60, 5))]
+    sure = stability(mv.RobustWMNMF(4), noise, n_runs=4, random_state=0)
+    for values in (sure.observations, sure.strangers, np.array(list(sure.clusters.values()))):
+        assert ((values >= 0) & (values <= 1)).all()
+    assert sure.score < 0.6
+
+
+def test_an_observation_between_two_clusters_is_the_least_sure(rng):
+    X = np.concatenate([rng.normal(0, 0.3, 40), rng.normal(4, 0.3, 40), [2.0]])[:, None]
+    sure = stability(KMeans(2, n_init=2), X, n_runs=20, random_state=0)
+    assert sure.observations.argmin() == 80
+
+
+def test_the_labels_of_a_fitted_model_are_judged(rng):
+    views, _ = blobs(45)
+    model = mv.RobustWMNMF(3, random_state=5).fit(views)
+    sure = stability(model, views, n_runs=3, random_state=0)
+    assert sure.labels is model.labels_ or (sure.labels == model.labels_).all()
+
+
+def test_the_same_seed_gives_the_same_answer_in_any_container():
+    views, _ = blobs(45, noise=1.5)
+    one = stability(mv.RobustWMNMF(3), views, n_runs=3, random_state=1)
+    two = stability(mv.RobustWMNMF(3), dict(zip("abc", views, strict=True)), 3, random_state=1)
+    np.testing.assert_array_equal(one.observations, two.observations)
+    single = np.hstack(views)
+    split = stability(mv.RobustWMNMF(3, views=[8, 5, 6]), single, n_runs=3, random_state=1)
+    np.testing.assert_array_equal(one.observations, split.observations)
+
+
+def test_observations_missing_everywhere_have_no_stability():
+    views, _ = blobs(45)
+    for X in views:
+        X[7] = np.nan
+    with pytest.warns(UserWarning, match="missing in every view"):
+        sure = stability(mv.RobustWMNMF(3), views, n_runs=3, random_state=0)
+    assert np.isnan(sure.observations[7]) and sure.labels[7] == -1
+    assert -1 not in sure.clusters
+
+
+def test_words():
+    views, _ = blobs(45)
+    sure = stability(mv.RobustWMNMF(3), views, n_runs=3, random_state=0)
+    assert repr(sure).startswith("<Stability of 3 clusters over 3 runs")
+    assert len(str(sure).splitlines()) == 5
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"n_runs": 1}, "n_runs must be an integer of at least 2"),
+        ({"fraction": 0.2}, "fraction must be between 0.5 and 1"),
+        ({"views": [np.ones((3, 2)), np.ones((4, 2))]}, "same observations"),
+    ],
+)
+def test_bad_input_is_answered_by_a_sentence(change, sentence):
+    call = {"model": mv.RobustWMNMF(2), "views": blobs(20)[0]} | change
+    with pytest.raises(ValueError, match=sentence):
+        stability(**call)
+    with pytest.raises(TypeError, match="fit_predict"):
+        stability(mv.RobustWMNMF, blobs(20)[0])
