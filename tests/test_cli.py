@@ -20,7 +20,7 @@ def test_demo_prints_scores_and_weights_and_writes_its_files(tmp_path):
         "nmi",
         "ari",
         "RobustWMNMF",
-        "the paper's WM-NMF",
+        "the paper's",
         "baseline",
         "View weights",
         "digits.png",

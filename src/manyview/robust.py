@@ -211,7 +211,9 @@ class RobustWMNMF(
         anywhere = np.any(present, axis=0)
         start = np.zeros(views.n_samples, dtype=np.int64)
         self._check_n_clusters(self.n_clusters_, int(anywhere.sum()))
-        start[anywhere] = kmeans(P[anywhere], self.n_clusters_, rng, 10)
+        # One in twenty fits of the digits met a poor local minimum with 10 starts.
+        n_starts = 30 if views.n_samples <= 20_000 else 10
+        start[anywhere] = kmeans(P[anywhere], self.n_clusters_, rng, n_starts)
         w = np.where(anywhere[:, None], agreement.w, 0)
         result, self._centres = run_robust(
             self._robust_views(),
