@@ -42,7 +42,8 @@ def embedding(model: Any, ax: Any = None) -> Any:
     ax = ax or _pyplot().gca()
     V = _coordinates(model)
     perplexity = min(30, (len(V) - 1) / 3)
-    Z = TSNE(perplexity=perplexity, init="pca", random_state=0).fit_transform(V)
+    # 500 iterations: the picture is settled, and the demo waits for it.
+    Z = TSNE(perplexity=perplexity, init="pca", max_iter=500, random_state=0).fit_transform(V)
     for k in np.unique(model.labels_):
         rows = model.labels_ == k
         ax.scatter(*Z[rows].T, s=5, color=COLORS[k % len(COLORS)], linewidths=0)
