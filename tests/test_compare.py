@@ -455,3 +455,12 @@ def test_the_page_builder_needs_only_plain_values():
     for path in folder.glob("*.py"):
         lines = [line for line in path.read_text().splitlines() if "import " in line]
         assert not [line for line in lines if "from .." in line or "manyview" in line]
+
+
+def test_a_method_whose_cost_cannot_be_told_is_still_a_row():
+    views, _ = blobs(n=24)
+    methods = {"bad": mv.baselines.MLRSSC(3, kind="bad"), "good": mv.baselines.SumOfGraphs(3)}
+    table = mv.compare(views, n_clusters=3, methods=methods, n_runs=1, progress=False).table
+    rows = {row["method"]: row for _, row in table.iterrows()}
+    assert rows["bad"]["status"] == "failed" and "kind" in rows["bad"]["reason"]
+    assert rows["good"]["status"] == "ok"

@@ -154,6 +154,7 @@ def test_labels_by_id_in_file_order_and_their_mistakes(tmp_path):
     np.save(tmp_path / "y.npy", np.arange(12))
     assert read_labels(tmp_path / "y.npy", bare) == list(range(12))
     bad = {
+        "blank.csv": ("label\n" + column.replace("1", "", 1), bare, "11 labels under the heading 'label'"),
         "few.csv": ("a\nb\n", bare, "few.csv has 2 lines for 12 samples"),
         "absent.csv": ("id,label\ns0,a\n", named, "lacks 11 of the 12 samples, the first being 's1'"),
         "two.csv": (shuffled + "s0,9\n", named, "gives the sample 's0' two labels"),

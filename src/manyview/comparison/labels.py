@@ -24,8 +24,14 @@ def read_labels(path: str | Path, read: ReadViews) -> list[Any]:
     texts = [[text_of(cell) for cell in frame.iloc[:, j]] for j in range(frame.shape[1])]
     if len(texts) == 1:
         # A heading cannot be told from a label by its looks, only by being one line too many.
-        lines = texts[0] if len(texts[0]) == read.n_first else [*header, *texts[0]]
-        return _in_file_order(path.name, lines, read)
+        if len(texts[0]) == read.n_first:
+            return _in_file_order(path.name, texts[0], read)
+        if header[0].lower() in LABEL_NAMES:  # unless it says so: then a line below is missing
+            raise ValueError(
+                f"{path.name} has {len(texts[0])} labels under the heading {header[0]!r} for "
+                f"{read.n_first} samples (blank lines do not count); give one label each"
+            )
+        return _in_file_order(path.name, [*header, *texts[0]], read)
     column = 1
     if len(texts) > 2:
         matching = [j for j, name in enumerate(header) if name.lower() in LABEL_NAMES]

@@ -104,9 +104,14 @@ class Plan:
 
     def _too_costly(self, model: Any, key: str, store: Store) -> str:
         stored = store.read(key)  # measured on the machine, so kept: a resumed table says the same
-        cost = stored or model.estimate_cost(self.data.n_samples, len(self.data))
         if stored is None:
-            store.write(key, {name: float(cost[name]) for name in ("seconds", "bytes")})
+            try:
+                cost = model.estimate_cost(self.data.n_samples, len(self.data))
+                stored = {name: float(cost[name]) for name in ("seconds", "bytes")}
+            except Exception:  # what is wrong with the method, its own run will say in its row
+                return ""
+            store.write(key, stored)
+        cost = stored
         gib = cost["bytes"] / 2**30
         over = []
         if cost["seconds"] > self.limits.seconds:

@@ -124,7 +124,10 @@ def silhouette(X: Matrix, labels: Array) -> float | None:
         X, labels = X[sample], labels[sample]
     if not 2 <= len(np.unique(labels)) < len(labels):
         return None
-    value = float(silhouette_score(X, labels))
+    try:
+        value = float(silhouette_score(X, labels))
+    except (ValueError, MemoryError):  # the clustering stands, whatever becomes of this number
+        return None
     return value if np.isfinite(value) else None
 
 
@@ -177,7 +180,9 @@ def _codes(labels: Any, n_samples: int) -> Array:
 
 def _end_with_parent() -> None:
     """The parent never closes our stdin while it lives: its end means nobody waits for us."""
-    sys.stdin.buffer.read()
+    # Unbuffered: a thread waiting inside a buffered reader makes the interpreter abort at its end.
+    while os.read(0, 4096):
+        pass
     os._exit(1)
 
 
