@@ -46,7 +46,8 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
     p : float, default=5
         At least 1; small values make the view weights sparse (1: a single view wins).
     beta : float, default=0.01
-        Weight of the regulariser.
+        Weight of the regulariser. The default suits the graph; "sparse" and "orthogonal" may need
+        less, above all with HALS, where no rescaling undoes their pull towards zero.
     regularizer : {"graph", "sparse", "orthogonal"}, None or object, default="graph"
         g, or any object with ``prepare(X)``, ``value(V)``, ``split(V)`` (`manyview.regularizers`).
     n_neighbors : int, default=5
