@@ -58,11 +58,12 @@ def fit_scaling(views: Views, kind: str | None) -> list[Scaling]:
     """How to scale each view.
 
     "sum" divides a view by its mean row sum (the paper divides by the total; the common constant N
-    changes nothing with a graph, whose term is quadratic in V like the others). "minmax" and "standard" first map each feature to (x − min)/range or
-    (x − min)/sd (a z-score shifted to start at 0); "tfidf" weights features by inverse document
-    frequency and "sqrt" takes square roots, both then giving rows unit length. All end with "sum",
-    since the consensus compares coefficients between views. ``None`` leaves the proportions of the
-    data alone: one power of two, common to all views, keeps the arithmetic in range.
+    changes nothing with a graph, whose term is quadratic in V like the others). "minmax" and
+    "standard" first map each feature to (x − min)/range or (x − min)/sd (a z-score shifted to start
+    at 0); "tfidf" weights features by inverse document frequency and "sqrt" takes square roots,
+    both then giving rows unit length. All end with "sum", since the consensus compares coefficients
+    between views. ``None`` leaves the proportions of the data alone: one power of two, common to
+    all views, keeps the arithmetic in range.
     """
     if kind is None:
         unit = max(_largest(X) for X in views.matrices)
