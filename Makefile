@@ -16,7 +16,7 @@ lint: $(VENV)/.installed
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-# Slow commands, each printing the numbers quoted in README and docs.
+# Slow commands: `table` prints the numbers quoted in README, `bench` ratios of CPU time.
 bench: $(VENV)/.installed
 	$(BIN)/python benchmarks/speed.py
 

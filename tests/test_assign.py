@@ -68,7 +68,3 @@ def test_kernels_that_underflow_do_not_crash():
     assert labels.shape == (60,)
     far = np.vstack([rng().random((30, 2)) * 0.1, [[500.0, 500.0]]])
     assert len(np.unique(spectral(far, 2, rng(), kind="heat"))) == 2
-
-
-def test_identical_rows():
-    assert assign(np.ones((20, 3)), 1, "spectral", rng()).max() == 0
