@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 
-.PHONY: demo test lint bench table clean
+.PHONY: demo test lint bench table fuzz clean
 
 demo: $(VENV)/.installed
 	@$(BIN)/manyview demo --out demo-results
@@ -16,12 +16,16 @@ lint: $(VENV)/.installed
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-# Slow commands: `table` prints the numbers quoted in README, `bench` ratios of CPU time.
+# Slow commands: `table` prints the numbers quoted in README, `bench` ratios of CPU time, `fuzz`
+# runs the property tests on thousands of new random examples.
 bench: $(VENV)/.installed
 	$(BIN)/python benchmarks/speed.py
 
 table: $(VENV)/.installed
 	$(BIN)/python benchmarks/digits.py --seeds 20
+
+fuzz: $(VENV)/.installed
+	HYPOTHESIS_PROFILE=fuzz $(BIN)/python -m pytest -m hypothesis
 
 $(VENV)/.installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)

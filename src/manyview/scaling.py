@@ -31,13 +31,8 @@ class Scaling:
     factor: float = 1.0
 
     def apply(self, X: Matrix) -> Matrix:
-        X = (
-            X * X.dtype.type(1 / self.unit)
-            if _exact_inverse(self.unit)
-            else X / X.dtype.type(self.unit)
-        )
+        X = _divided(X, self.unit)
         if sp.issparse(X):
-            X = X.tocsr()
             X.data = self._features(X.data, X.indices)
             X.eliminate_zeros()
         else:
@@ -80,7 +75,7 @@ def _fit_one(X: Matrix, name: str, kind: str) -> Scaling:
         )
     unit = _largest(X) or 1.0
     shift = gain = None
-    scaled = X / X.dtype.type(unit)
+    scaled = _divided(X, unit)
     if kind in SHIFTING:
         low, high = _range(scaled)
         if sp.issparse(X) and (low < 0).any():
@@ -100,9 +95,16 @@ def _fit_one(X: Matrix, name: str, kind: str) -> Scaling:
     return Scaling(unit, shift, gain, before.root, before.unit_rows, 1 / size if size > 0 else 1.0)
 
 
-def _exact_inverse(unit: float) -> bool:
+def _divided(X: Matrix, unit: float) -> Matrix:
+    """X/unit. SciPy divides a sparse matrix by multiplying with 1/unit, infinite for a tiny unit."""
+    if sp.issparse(X):
+        X = X.tocsr().copy()
+        X.data = _divided(X.data, unit)
+        return X
     mantissa, exponent = np.frexp(unit)
-    return mantissa == 0.5 and abs(exponent) < 1000
+    if mantissa == 0.5 and abs(exponent) < 1000:  # a power of two: its inverse is exact
+        return X * X.dtype.type(1 / unit)
+    return X / X.dtype.type(unit)
 
 
 def _largest(X: Matrix) -> float:
