@@ -42,7 +42,7 @@ def test_gradient_parts_are_half_the_gradient(regularizer):
     X, U, V, V_star, w = problem()
     g, a, beta = regularizer.prepare(X), 0.7, 0.3
     w2 = w[:, None] ** 2
-    negative, positive = eq.split_U(U, X.T @ (w2 * V), V.T @ (w2 * V), V, V_star, a)
+    negative, positive = eq.split_U(U, eq.sums_over_rows(X, V, V_star, w2), a)
     expected = numerical_gradient(lambda A: value(X, A, V, V_star, w, a, beta, g), U)
     np.testing.assert_allclose(2 * (positive - negative), expected, rtol=1e-5, atol=1e-6)
     assert (negative >= 0).all() and (positive >= 0).all()
@@ -73,8 +73,10 @@ def test_objective_is_the_sum_of_its_written_out_terms():
     alpha, p, beta, g = np.array([0.4, 0.6]), 3.0, 0.2, Orthogonal()
     sets = [(X, U, V), other[:3]]
     terms = eq.objective(
-        [eq.squared_residuals((x**2).sum(1), x @ u, v, u.T @ u) for x, u, v in sets],
-        weights,
+        [
+            eq.reconstruction(eq.squared_residuals((x**2).sum(1), x @ u, v, u.T @ u), weights[:, s])
+            for s, (x, u, v) in enumerate(sets)
+        ],
         np.array([eq.consensus_gap(v, u.sum(0), V_star) for _, u, v in sets]),
         alpha,
         p,

@@ -7,11 +7,12 @@ from sklearn.exceptions import ConvergenceWarning
 
 from conftest import blobs
 from manyview import equations as eq
-from manyview._types import CollapseWarning, Stop
+from manyview._types import CollapseWarning, Split, Stop
 from manyview.estimators import WMNMF
-from manyview.fit import residual_rows, run
+from manyview.fit import run
 from manyview.initialize import gnmf, starting_factors
 from manyview.regularizers import Graph, NoPenalty, Orthogonal, Sparse
+from manyview.rows import residual_rows
 from manyview.solvers import Multiplicative, SimplexHALS
 
 REGULARIZERS = {
@@ -22,6 +23,7 @@ REGULARIZERS = {
     "none": NoPenalty(),
 }
 SOLVERS = {"multiplicative": Multiplicative, "hals": SimplexHALS}
+NOTHING = Split(0.0, 0.0, 0.0)
 
 
 def random_views(rng, n=20, features=(6, 4, 5)):
@@ -92,8 +94,9 @@ def test_without_consensus_and_weights_the_steps_are_gnmf():
     g, solver, weight = Graph(3).prepare(X), Multiplicative(), 2.0
     U, V = eq.unit_columns(U, V)
     one = np.ones((20, 1))
-    V1 = solver.update_V(V, X @ U, U, 0 * V, one, 0.0, weight, g)
-    U1 = solver.update_U(U, X.T @ V1, V1.T @ V1, V1, 0 * V, 0.0)
+    H, q = U.T @ U, np.ones(3)
+    V1 = solver.update_V(V, X @ U, H, q, 0 * V, one, 0.0, weight, Split(*g.split(V), 0.0))
+    U1 = solver.update_U(U, eq.sums_over_rows(X, V1, 0 * V, one), 0.0)
     theirs_U, theirs_V, _ = gnmf(X, U, V, g, weight, 1)
     np.testing.assert_allclose(eq.unit_columns(U1, V1)[0], theirs_U, rtol=1e-12)
     np.testing.assert_allclose(eq.unit_columns(U1, V1)[1], theirs_V, rtol=1e-12)
@@ -106,13 +109,14 @@ def test_with_unit_columns_the_steps_are_multinmf():
     U, V = eq.rescale(rng.random((6, 3)), rng.random((20, 3)))
     solver, one = Multiplicative(), np.ones((20, 1))
     V1 = V * (X @ U + a * V_star) / (V @ U.T @ U + a * V)
+    H, q = U.T @ U, U.sum(axis=0)
     np.testing.assert_allclose(
-        solver.update_V(V, X @ U, U, V_star, one, a, 0.0, NoPenalty()), V1, rtol=1e-12
+        solver.update_V(V, X @ U, H, q, V_star, one, a, 0.0, NOTHING), V1, rtol=1e-12
     )
     top = X.T @ V + a * (V * V_star).sum(axis=0)
     bottom = U @ V.T @ V + a * (V**2).sum(axis=0) * U.sum(axis=0)
     np.testing.assert_allclose(
-        solver.update_U(U, X.T @ V, V.T @ V, V, V_star, a), U * top / bottom, rtol=1e-12
+        solver.update_U(U, eq.sums_over_rows(X, V, V_star, one), a), U * top / bottom, rtol=1e-12
     )
 
 
@@ -123,7 +127,7 @@ def test_hals_steps_are_optimal_in_each_coordinate():
     U, V = eq.rescale(rng.random((6, 3)), rng.random((20, 3)))
     w2 = rng.random((20, 1))
     solver = SimplexHALS()
-    V = solver.update_V(V, X @ U, U, V_star, w2, a, 0.0, NoPenalty())
+    V = solver.update_V(V, X @ U, U.T @ U, np.ones(3), V_star, w2, a, 0.0, NOTHING)
     negative, positive = eq.split_V(V, X @ U, U.T @ U, np.ones(3), V_star, w2, a, 0.0, (0.0, 0.0))
     gradient = (positive - negative)[:, -1]
     assert np.abs(gradient[V[:, -1] > 0]).max() < 1e-12 and gradient.min() > -1e-12
@@ -149,7 +153,9 @@ def test_residuals_where_the_difference_cancels():
     exact = ((X - V @ U.T) ** 2).sum(axis=1)
     x_sq = (X**2).sum(axis=1)
     for matrix in (X, sp.csr_array(X)):
-        np.testing.assert_allclose(residual_rows(matrix, X @ U, U, V, x_sq), exact, rtol=1e-5)
+        np.testing.assert_allclose(
+            residual_rows(matrix, X @ U, U, V, x_sq, U.T @ U), exact, rtol=1e-5
+        )
 
 
 def test_stop_reasons_and_warnings():

@@ -6,6 +6,7 @@ import scipy.sparse as sp
 
 from golden_files import load, tiny
 from manyview import equations as eq
+from manyview._types import Split
 from manyview.fit import run
 from manyview.graph import affinity, automatic_width
 from manyview.initialize import gnmf, starting_factors
@@ -55,8 +56,9 @@ def test_inner_iterations_of_one_view(s, n):
 
     seen = [objective()]
     for _ in range(n):
-        U = solver.update_U(U, X.T @ (w2 * V), V.T @ (w2 * V), V, z["Vstar"], a)
-        V = solver.update_V(V, X @ U, U, z["Vstar"], w2, a, beta, g)
+        U = solver.update_U(U, eq.sums_over_rows(X, V, z["Vstar"], w2), a)
+        H, q, split = U.T @ U, U.sum(axis=0), Split(*g.split(V), 0.0)
+        V = solver.update_V(V, X @ U, H, q, z["Vstar"], w2, a, beta, split)
         seen.append(objective())
     close(seen, golden[f"obj_it{n}_{s}"], 1e-9)
     U, V = eq.rescale(U, V)

@@ -13,6 +13,7 @@ from conftest import blobs
 from golden_files import load
 from manyview import RobustWMNMF, agreement, lists
 from manyview import equations as eq
+from manyview import neighbors as index
 from manyview.geometry import Geometry, RobustScaling, present_rows
 from manyview.masked import MaskedView
 from manyview.robust import unit_sum_rows
@@ -260,7 +261,7 @@ def test_approximate_lists_agree_with_exact_ones(digits, fitted, monkeypatch):
     """The large-N path, forced on the digits: nearly the same graph, the same clusters."""
     pytest.importorskip("pynndescent")
     exact, _ = lists.fused_lists(fitted._geometry, fitted.view_weights_, 20, [], 0)
-    monkeypatch.setattr(lists, "EXACT", 100)
+    monkeypatch.setattr(index, "EXACT", 100)
     views = {name: X.copy() for name, X in digits.views.items()}
     model = RobustWMNMF(10, random_state=0).fit(views)
     np.testing.assert_allclose(model.view_weights_, fitted.view_weights_, atol=1e-3)
@@ -341,10 +342,10 @@ def test_masked_steps_equal_plain_steps_when_all_is_observed():
     U, V = eq.rescale(rng.random((8, 3)), rng.random((30, 3)))
     V_star, w = rng.random((30, 3)), rng.random(30)
     plain, masked = RobustView(X, np.ones(30, bool)), RobustView(MaskedView(X), np.ones(30, bool))
-    np.testing.assert_allclose(
-        masked.update_V(U, V, V_star, 0.7), plain.update_V(U, V, V_star, 0.7), rtol=1e-9, atol=1e-12
-    )
-    np.testing.assert_allclose(masked.update_U(U, V, w), plain.update_U(U, V, w), atol=1e-12)
+    steps = [view.step(U, V, V_star, w, 0.7) for view in (masked, plain)]
+    for one, other in zip(*steps, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-12)
+    assert masked.error == pytest.approx(plain.error, rel=1e-9)
     np.testing.assert_allclose(masked.residuals(U, V), plain.residuals(U, V), rtol=1e-9)
 
 
@@ -444,3 +445,12 @@ def test_the_number_of_clusters_can_be_left_open():
     noise = [np.random.default_rng(s).random((80, 5)) for s in range(2)]
     with pytest.warns(mv.NoClustersWarning, match="no number of clusters stands out"):
         assert RobustWMNMF("auto", random_state=0).fit(noise).n_clusters_ == 1
+
+
+def test_float32_end_to_end(digits, fitted):
+    views = {name: X.astype(np.float32) for name, X in digits.views.items()}
+    model = RobustWMNMF(10, dtype=np.float32, random_state=0).fit(views)
+    assert all(geometry.Z.dtype == np.float32 for geometry in model._geometry)
+    assert model.consensus_.dtype == np.float32
+    np.testing.assert_allclose(model.view_weights_, fitted.view_weights_, atol=1e-3)
+    assert adjusted_rand_score(model.labels_, fitted.labels_) > 0.97

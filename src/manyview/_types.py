@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -55,6 +55,27 @@ class Views:
 
     def __len__(self) -> int:
         return len(self.matrices)
+
+
+class Sums(NamedTuple):
+    """All the next step on U needs to know of the rows: XᵀWV, VᵀWV, Σ v∘v*, Σ v∘v."""
+
+    P: Array
+    G: Array
+    vc: Array
+    vv: Array
+
+
+class Split(NamedTuple):
+    """A regulariser at V: (negative, positive) parts of half its gradient, and its curvature."""
+
+    negative: Any
+    positive: Any
+    curvature: Any
+
+    def rows(self, rows: slice) -> Split:
+        """Their part for some rows; what is the same for all rows is left as it is."""
+        return Split(*(part[rows] if np.ndim(part) and len(part) > 1 else part for part in self))
 
 
 @dataclass(frozen=True)

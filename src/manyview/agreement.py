@@ -12,8 +12,9 @@ import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
 from ._types import Array
+from .engines.threads import Threads
 from .geometry import Geometry
-from .lists import fused_lists, view_lists
+from .lists import for_all_rows, fused_lists, view_lists
 from .spectrum import diffusion_map, normalized
 
 #: Neighbours in a view's graph, and in the graphs whose mean is the fused one.
@@ -51,11 +52,12 @@ def agree(
     rng: np.random.Generator,
     learn_view_weights: bool = True,
     learn_sample_weights: bool = True,
+    threads: Threads | None = None,
 ) -> Agreement:
     """Weights and graphs of several views of the same rows (ROBUST formulation, steps 2 to 6)."""
     seed = int(rng.integers(2**31))
     n = views[0].n_samples
-    lists = [view_lists(view, n_neighbors, seed) for view in views]
+    lists = [view_lists(view, n_neighbors, seed, threads) for view in views]
     graphs = [self_tuned(indices, d, n, rows) for rows, indices, d in lists]
     rows = row_contrasts(views, graphs)
     halves = split_half(views, n_neighbors, seed)
@@ -66,8 +68,8 @@ def agree(
     w, levels = observation_weights(views, rows, alpha, groups)
     if not learn_sample_weights:
         w = np.column_stack([view.present for view in views]).astype(float)
-    neighbors = [_for_all_rows(rows, indices, n) for rows, indices, _ in lists]
-    indices, F = fused_lists(views, alpha, max(SCALES), neighbors, seed)
+    neighbors = [for_all_rows(rows, indices, n) for rows, indices, _ in lists]
+    indices, F = fused_lists(views, alpha, max(SCALES), neighbors, seed, threads)
     scales = {k: normalized(self_tuned(indices[:, :k], F[:, :k], n)) for k in {*SCALES, NEIGHBORS}}
     fused = sp.csr_array(sum(scales[k] for k in SCALES) / len(SCALES))
     return Agreement(M, halves, groups, alpha, w, levels, graphs, fused, scales[NEIGHBORS])
@@ -84,13 +86,6 @@ def embed(agreement: Agreement, n_clusters: int, rng: np.random.Generator) -> Ar
 
 
 # --- graphs ---------------------------------------------------------------------------
-
-
-def _for_all_rows(rows: Array, indices: Array, n: int) -> Array:
-    """Lists of some rows as lists of all; a row without one lists itself (which counts for nothing)."""
-    full = np.repeat(np.arange(n)[:, None], indices.shape[1], axis=1)
-    full[rows] = indices
-    return full
 
 
 def view_graph(view: Geometry, k: int, seed: int = 0) -> sp.csr_array:

@@ -10,6 +10,10 @@ from ._types import Array, Matrix
 from .graph import affinity, nearest_neighbors
 from .spectrum import inverse_root_degrees, leading_eigenvectors, normalized
 
+#: Above this many rows, spectral labels are those of a sample of rows, and the vote of these.
+LANDMARKS_ABOVE, LANDMARKS = 20_000, 5_000
+#: Above this many rows, k-means starts are tried on a sample of rows.
+KMEANS_SAMPLE = 20_000
 ASSIGNMENTS = ("spectral", "njw", "kmeans", "argmax")
 
 
@@ -26,7 +30,12 @@ def assign(
         return consensus.argmax(axis=1)
     if method == "kmeans":
         return kmeans(consensus, n_clusters, rng, n_init)
-    return spectral(consensus, n_clusters, rng, unit_rows=method == "njw", n_init=n_init)
+    if len(consensus) <= LANDMARKS_ABOVE:
+        return spectral(consensus, n_clusters, rng, unit_rows=method == "njw", n_init=n_init)
+    chosen = np.sort(rng.choice(len(consensus), max(LANDMARKS, 100 * n_clusters), replace=False))
+    landmarks = consensus[chosen]
+    labels = spectral(landmarks, n_clusters, rng, unit_rows=method == "njw", n_init=n_init)
+    return assign_new(consensus, landmarks, labels, method)
 
 
 def assign_new(new: Array, consensus: Array, labels: Array, method: str) -> Array:
@@ -81,4 +90,9 @@ def spectral_from_graph(
 
 def kmeans(X: Array, n_clusters: int, rng: np.random.Generator, n_init: int) -> Array:
     seed = int(rng.integers(2**31))
+    if len(X) > KMEANS_SAMPLE:
+        sample = X[np.random.default_rng(seed).choice(len(X), KMEANS_SAMPLE, replace=False)]
+        start = KMeans(n_clusters, n_init=n_init, random_state=seed).fit(sample)
+        model = KMeans(n_clusters, init=start.cluster_centers_, n_init=1, random_state=seed)
+        return model.fit_predict(X).astype(np.int64)
     return KMeans(n_clusters, n_init=n_init, random_state=seed).fit_predict(X).astype(np.int64)

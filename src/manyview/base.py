@@ -6,11 +6,15 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ._types import Array, Views
 from .views import as_views, is_single
+
+#: float32 views of more bytes than this are computed with as they are.
+LARGE_FLOAT32 = 2**30
 
 
 def generator(random_state: Any) -> np.random.Generator:
@@ -126,6 +130,21 @@ class MultiViewEstimator(BaseEstimator):
                 f"n_clusters={n_clusters} is more than the number of observations "
                 f"(n_samples={n_samples}); ask for fewer clusters"
             )
+
+
+def working_dtype(views: Views, asked: Any) -> np.dtype:
+    """The precision of the computation: what was asked for, or float64 unless the data are large float32.
+
+    A float64 copy of large float32 data would take more memory than its owner planned for.
+    """
+    if asked is not None:
+        dtype = np.dtype(asked)
+        if dtype not in (np.float32, np.float64):
+            raise ValueError(f"dtype must be float32, float64 or None, got {asked!r}")
+        return dtype
+    size = sum(X.data.nbytes if sp.issparse(X) else X.nbytes for X in views.matrices)
+    large = views.dtype == np.float32 and size > LARGE_FLOAT32
+    return np.dtype(np.float32 if large else np.float64)
 
 
 def in_dtype(array: Array, dtype: np.dtype) -> Array:

@@ -11,9 +11,11 @@ parts of **half** the gradient, both nonnegative: the ratio of the two is the mu
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from ._types import Array
+from ._types import Array, Split, Sums
 
 # --- objective terms ---------------------------------------------------------------------------
 
@@ -31,24 +33,29 @@ def reconstruction(r: Array, w: Array) -> float:
     return float(np.dot(w * w, r))
 
 
+def reconstruction_from(sums: Sums, weighted_sq: float, U: Array) -> float:
+    """The same from the sums over rows: Σ w_i²‖x_i‖² − 2⟨P, U⟩ + ⟨G, UᵀU⟩, at least 0."""
+    fitted = 2 * np.vdot(sums.P, U) - np.vdot(sums.G, U.T @ U)
+    return max(0.0, float(weighted_sq - fitted))
+
+
 def consensus_gap(V: Array, q: Array, consensus: Array) -> float:
     """A_s = ‖VQ − V*‖²."""
     gap = V * q - consensus
     return float(np.vdot(gap, gap))
 
 
+def gap_from(sums: Sums, q: Array, consensus_sq: float) -> float:
+    """The same from the sums over rows: Σ_k q_k² (Σv∘v)_k − 2 q_k (Σv∘v*)_k + ‖V*‖²."""
+    return max(0.0, float(np.dot(q * q, sums.vv) - 2 * np.dot(q, sums.vc) + consensus_sq))
+
+
 def objective(
-    residuals: list[Array],
-    w: Array,
-    gaps: Array,
-    alpha: Array,
-    p: float,
-    penalties: Array,
-    beta: float,
+    errors: Array, gaps: Array, alpha: Array, p: float, penalties: Array, beta: float
 ) -> dict[str, float]:
-    """The three terms of O and their sum; ``residuals[s]`` are the row residuals of view s."""
+    """The three terms of O and their sum, from the reconstruction error, gap and g of each view."""
     terms = {
-        "reconstruction": sum(reconstruction(r, w[:, s]) for s, r in enumerate(residuals)),
+        "reconstruction": float(np.sum(errors)),
         "consensus": float(np.dot(alpha**p, gaps)),
         "regularizer": beta * float(np.sum(penalties)),
     }
@@ -58,24 +65,21 @@ def objective(
 # --- gradient parts ----------------------------------------------------------------------------
 
 
-def split_U(
-    U: Array,
-    P: Array,
-    G: Array | None,
-    V: Array,
-    consensus: Array,
-    a: float,
-    fitted: Array | None = None,
-) -> tuple[Array, Array]:
+def sums_over_rows(X: Array, V: Array, consensus: Array, w2: Array) -> Sums:
+    """P = XᵀW²V (M×K), G = VᵀW²V (K×K), Σ_i v_i∘v*_i and Σ_i v_i∘v_i (K), of some or all rows."""
+    WV = w2 * V
+    vc, vv = np.einsum("ik,ik->k", V, consensus), np.einsum("ik,ik->k", V, V)
+    return Sums(X.T @ WV, V.T @ WV, vc, vv)
+
+
+def split_U(U: Array, sums: Sums, a: float, fitted: Array | None = None) -> tuple[Array, Array]:
     """Half-gradient of O in U: positive − negative, each M×K.
 
-    negative = P + a·1·colsum(V∘V*),  positive = U G + a·1·(q∘colsum(V∘V)),
-    with P = XᵀW²V (M×K), G = VᵀW²V (K×K). ``fitted`` replaces U G where entries are unobserved.
+    negative = P + a·1·Σv∘v*,  positive = U G + a·1·(q∘Σv∘v).
+    ``fitted`` replaces U G where entries are unobserved.
     """
-    fitted = U @ G if fitted is None else fitted
-    negative = P + a * np.einsum("ik,ik->k", V, consensus)
-    positive = fitted + a * U.sum(axis=0) * np.einsum("ik,ik->k", V, V)
-    return negative, positive
+    fitted = U @ sums.G if fitted is None else fitted
+    return sums.P + a * sums.vc, fitted + a * U.sum(axis=0) * sums.vv
 
 
 def split_V(
@@ -87,7 +91,7 @@ def split_V(
     w2: Array,
     a: float,
     beta: float,
-    split_g: tuple[Array, Array],
+    g: Split | tuple[Any, Any],
     fitted: Array | None = None,
 ) -> tuple[Array, Array]:
     """Half-gradient of O in V: positive − negative, each N×K.
@@ -96,8 +100,8 @@ def split_V(
     ``fitted`` replaces V H where entries are unobserved.
     """
     fitted = V @ H if fitted is None else fitted
-    negative = w2 * XU + a * (consensus * q) + beta * split_g[0]
-    positive = w2 * fitted + a * (V * (q * q)) + beta * split_g[1]
+    negative = w2 * XU + a * (consensus * q) + beta * g[0]
+    positive = w2 * fitted + a * (V * (q * q)) + beta * g[1]
     return negative, positive
 
 
@@ -214,8 +218,7 @@ def simplex_consensus(
 
 
 def robust_objective(
-    residuals: list[Array],
-    taus: list[float],
+    errors: list[float],
     V: list[Array],
     consensus: Array,
     alpha: Array,
@@ -224,11 +227,10 @@ def robust_objective(
     lam: float,
     beta: float,
 ) -> dict[str, float]:
-    """The terms of J; ``residuals[s]`` are the squared row residuals of view s."""
-    fits = [r / tau for r, tau in zip(residuals, taus, strict=True)]
+    """The terms of J; ``errors[s]`` is Σ_i w_is ‖x_i − Uv_i‖²/τ_s."""
     gaps = [((Vs - consensus) ** 2).sum(axis=1) for Vs in V]
     terms = {
-        "reconstruction": sum(a * float(w[:, s] @ fits[s]) for s, a in enumerate(alpha)),
+        "reconstruction": float(np.dot(alpha, errors)),
         "consensus": lam * sum(a * float(w[:, s] @ gaps[s]) for s, a in enumerate(alpha)),
         "regularizer": beta * float(np.vdot(consensus, distances)),
     }

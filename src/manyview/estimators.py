@@ -7,6 +7,7 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 from threadpoolctl import threadpool_limits
@@ -14,14 +15,20 @@ from threadpoolctl import threadpool_limits
 from . import equations as eq
 from ._types import Array, Factors, FitResult, Matrix, Stop, Views
 from .assign import ASSIGNMENTS, assign, assign_new
-from .base import MultiViewEstimator, generator, in_dtype
-from .fit import PlainView, run, warn_about
+from .base import MultiViewEstimator, generator, in_dtype, working_dtype
+from .engines.sources import Scaled, whole
+from .engines.threads import Threads
+from .fit import run, warn_about
 from .graph import AFFINITIES, has_nan, nearest_neighbors
 from .initialize import INITS, starting_factors
 from .masked import MaskedView, stand_ins
 from .regularizers import Graph, make_regularizer
+from .rows import Rows
 from .scaling import SCALES, SHIFTING, fit_scaling
 from .solvers import SOLVERS
+
+#: Dense views of more bytes than this are scaled when read, not copied.
+COPY_LIMIT = 2**28
 
 
 class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, MultiViewEstimator):
@@ -87,9 +94,12 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
         If the input is one 2-D array: the number of columns of each view. ``None``: one view.
     engine : {"numpy"}, default="numpy"
         Where the computation runs.
+    n_jobs : int, optional
+        Threads for the passes over the rows; ``None`` takes the cores this process may use. The
+        results are the same for any number.
     dtype : dtype, optional
-        Precision of the computation. ``None`` computes in float64 and returns the input's
-        precision.
+        Precision of the computation. ``None`` computes in float64 (in float32 if the input is
+        float32 and larger than 1 GiB) and returns the input's precision.
     random_state : int, RandomState, Generator or None
         Seed of every random draw. Results do not depend on the number of threads.
     verbose : int, default=0
@@ -152,6 +162,7 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
         "missing": [StrOptions({"error", "mask"})],
         "views": ["array-like", None],
         "engine": [StrOptions({"numpy"})],
+        "n_jobs": [Integral, None],
         "random_state": ["random_state", np.random.Generator],
         "verbose": ["verbose"],
         "callback": [callable, None],
@@ -181,6 +192,7 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
         missing: str = "error",
         views: Any = None,
         engine: str = "numpy",
+        n_jobs: int | None = None,
         dtype: Any = None,
         random_state: Any = None,
         verbose: int = 0,
@@ -207,6 +219,7 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
         self.missing = missing
         self.views = views
         self.engine = engine
+        self.n_jobs = n_jobs
         self.dtype = dtype
         self.random_state = random_state
         self.verbose = verbose
@@ -248,10 +261,11 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
         scalings = fit_scaling(views, self.scale)
         Xs = self._scaled(views, scalings)
         regularizer = make_regularizer(self.regularizer, self.n_neighbors, self.affinity)
-        terms = [regularizer.prepare(X) for X in Xs]
+        terms = [self._prepare(regularizer, X) for X in Xs]
         start_terms = terms
         if self.init == "gnmf" and not isinstance(regularizer, Graph):
-            start_terms = [Graph(self.n_neighbors, self.affinity).prepare(X) for X in Xs]
+            graph = Graph(self.n_neighbors, self.affinity)
+            start_terms = [self._prepare(graph, X) for X in Xs]
         solver = SOLVERS[self.solver]()
         self._fitted_views = Xs  # unseen rows look for their neighbours here
         self._check_observed(Xs)
@@ -263,7 +277,16 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
         fits = []
         for _ in range(self.n_init):
             start = starting_factors(
-                Xs, self.init, n_components, start_terms, solver, self.p, rng, unit, fill
+                Xs,
+                self.init,
+                n_components,
+                start_terms,
+                solver,
+                self.p,
+                rng,
+                unit,
+                fill,
+                Threads(self.n_jobs),
             )
             fits.append(self._run(Xs, start, terms, solver, fill=fill))
             if fits[-1].stop is Stop.CALLBACK:
@@ -274,6 +297,12 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
         self._terms, self._solver, self._stacked = terms, solver, stacked
         self._starts = [fit.factors for fit in fits]
         self._expose(fits[0], stacked, labels, views.dtype)
+
+    def _prepare(self, regularizer: Any, X: Any) -> Any:
+        term = regularizer.prepare(whole(X))
+        if hasattr(term, "X"):
+            term.X = X  # rather than a scaled copy of a large view
+        return term
 
     def _run(
         self, Xs: list[Matrix], start: Factors, terms: list, solver: Any, **kwargs: Any
@@ -288,6 +317,7 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
             "learn_view_weights": self.learn_view_weights,
             "learn_sample_weights": self.learn_sample_weights,
             "callback": self._callback,
+            "threads": Threads(self.n_jobs),
         }
         return run(Xs, start, terms, solver, **(settings | kwargs))
 
@@ -342,8 +372,8 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
         with threadpool_limits(1):
             factors = self._place(views)[0]
             errors = [
-                (X if isinstance(X, MaskedView) else PlainView(X, self._solver))
-                .residuals(U, V)
+                (X if isinstance(X, MaskedView) else Rows(X, self._solver))
+                .all_residuals(U, V)
                 .mean()
                 for X, U, V in zip(self._masked(Xs, views.names), factors.U, factors.V, strict=True)
             ]
@@ -359,9 +389,9 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
             # towards known rows), the same penalty with U fixed would crush the coefficients.
             linked = all(hasattr(g, "link") for g in self._terms)
             for X, seen, g, V in zip(Xs, self._fitted_views, self._terms, fitted.V, strict=True):
-                term = g.link(X, V) if hasattr(g, "link") else g
+                term = g.link(whole(X), V) if hasattr(g, "link") else g
                 terms.append(term)
-                V0.append(_first_coefficients(X, seen, V, term, self.n_neighbors))
+                V0.append(_first_coefficients(whole(X), whole(seen), V, term, self.n_neighbors))
             fill = self._filling(Xs, fitted.V)
             if fill is not None:
                 V0 = [fill(s, V) for s, V in enumerate(V0)]
@@ -385,19 +415,21 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
         return placed
 
     def _scaled(self, views: Views, scalings: list) -> list[Matrix]:
-        dtype = np.dtype(np.float64 if self.dtype is None else self.dtype)
-        if dtype not in (np.float32, np.float64):
-            raise ValueError(f"dtype must be float32, float64 or None, got {self.dtype!r}")
-        # Scaled in float64, since the raw numbers may not fit float32; then cast.
-        scaled = [
-            scaling.apply(X.astype(np.float64, copy=False)).astype(dtype, copy=False)
-            for X, scaling in zip(views.matrices, scalings, strict=True)
-        ]
+        dtype = working_dtype(views, self.dtype)
+        size = sum(np.prod(X.shape) for X in views.matrices if not sp.issparse(X)) * dtype.itemsize
+        if size > COPY_LIMIT and not self._allows_missing():
+            scaled = [Scaled(X, s, dtype) for X, s in zip(views.matrices, scalings, strict=True)]
+        else:
+            # Scaled in float64, since the raw numbers may not fit float32; then cast.
+            scaled = [
+                scaling.apply(X.astype(np.float64, copy=False)).astype(dtype, copy=False)
+                for X, scaling in zip(views.matrices, scalings, strict=True)
+            ]
         for X, name in zip(scaled, views.names, strict=True):
             if self.missing == "error" and not np.isfinite(X.sum()):
                 raise ValueError(
                     f"view {name!r} has entries too large or too small to compute with "
-                    f"(largest {abs(X).max():g} after scaling); divide it by a constant"
+                    f"(largest {abs(whole(X)).max():g} after scaling); divide it by a constant"
                 )
         return scaled
 

@@ -16,6 +16,7 @@ from sklearn.preprocessing import normalize
 from sklearn.utils.extmath import row_norms
 
 from ._types import Array, Matrix
+from .engines.compiled import compiled
 
 #: A view with more zeros than this is counts or text: square roots, unit rows.
 ZEROS = 0.9
@@ -35,7 +36,7 @@ class RobustScaling:
 
     @classmethod
     def fit(cls, X: Matrix, present: Array, name: str) -> RobustScaling:
-        rows = X[present]
+        rows = X if present.all() else X[present]
         if rows.shape[0] == 0 or share_of_zeros(rows) > ZEROS:
             return cls(None, None)
         low, high = _percentiles(rows)
@@ -92,14 +93,16 @@ class Geometry:
 
     def _moments(self) -> tuple[Array, Array, Array]:
         """Per feature: mean square, mean and number of the observed values of present rows."""
-        rows = self.Z[self.present]
+        rows = self.Z if self.present.all() else self.Z[self.present]
         if self.observed is None:
             n = np.full(self.n_features, float(rows.shape[0]))
         else:
             n = self.observed[self.present].sum(axis=0, dtype=float)
         squares = rows.multiply(rows) if sp.issparse(rows) else rows * rows
         count = np.maximum(n, 1)
-        return np.ravel(squares.sum(axis=0)) / count, np.ravel(rows.sum(axis=0)) / count, n
+        sums = (np.ravel(part.sum(axis=0, dtype=float)) for part in (squares, rows))
+        mean_sq, mean = (total / count for total in sums)
+        return mean_sq, mean, n
 
     def _mean_distances(
         self, Z: Matrix, observed: Array | None, mean_sq: Array, mean: Array, n: Array
@@ -169,6 +172,10 @@ class Geometry:
     def pairs(self, i: Array, j: Array) -> Array:
         """d of the pairs (i, j), exactly as `blocks` has it; 1 where a member is missing."""
         d = np.ones(len(i))
+        kernels = compiled()
+        if kernels is not None and self.observed is None and not sp.issparse(self.Z):
+            kernels.pair_distances(self.Z, self.root_mu, self.comparable, i, j, d)
+            return d
         step = max(1, 4 * BLOCK // self.n_features)
         for start in range(0, len(i), step):
             part = slice(start, start + step)

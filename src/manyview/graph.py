@@ -9,10 +9,13 @@ from sklearn.metrics.pairwise import nan_euclidean_distances
 from sklearn.neighbors import NearestNeighbors
 
 from ._types import Array, Matrix
+from .neighbors import index_neighbors, use_index
 
 AFFINITIES = ("binary", "heat", "cosine")
 #: Above this many observations the automatic heat width is a mean over this many rows, not all.
 WIDTH_SAMPLE = 4096
+#: Neighbours asked of an approximate index beyond those wanted: its lists are better than it says.
+EXTRA = 8
 
 
 def nearest_neighbors(
@@ -28,8 +31,25 @@ def nearest_neighbors(
         return _neighbors_with_holes(X, n_neighbors, queries)
     available = X.shape[0] - (queries is None)
     k = min(n_neighbors, available)
+    if queries is None and use_index(available):
+        return _index_neighbors(X, k)
     distances, indices = NearestNeighbors(n_neighbors=k).fit(X).kneighbors(queries)
     return indices, distances**2
+
+
+def _index_neighbors(X: Matrix, k: int) -> tuple[Array, Array]:
+    """The best k of a few more from an approximate index, by their exact distances."""
+    near = index_neighbors(X, k + EXTRA, seed=0)
+    squared = np.empty(near.shape)
+    for start in range(0, len(near), 2048):
+        b = slice(start, start + 2048)
+        rows = X[b].toarray() if sp.issparse(X) else X[b]
+        others = X[near[b].ravel()]
+        others = others.toarray() if sp.issparse(others) else others
+        gap = others.reshape(*near[b].shape, -1) - rows[:, None]
+        squared[b] = np.einsum("ikm,ikm->ik", gap, gap)
+    order = np.argsort(squared, axis=1, kind="stable")[:, :k]
+    return np.take_along_axis(near, order, axis=1), np.take_along_axis(squared, order, axis=1)
 
 
 def has_nan(X: Matrix) -> bool:

@@ -5,24 +5,20 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.utils.extmath import randomized_svd, row_norms
+from sklearn.utils.extmath import randomized_svd
 
 from ._types import Array, Factors, Matrix
-from .equations import (
-    consensus,
-    ratio_step,
-    rescale,
-    split_U,
-    split_V,
-    squared_residuals,
-    unit_columns,
-)
+from .engines.sources import whole
+from .engines.threads import Threads
+from .equations import consensus, rescale, unit_columns
 from .masked import Fill, MaskedView
 from .regularizers import Term
-from .solvers import Solver
+from .rows import Rows
+from .solvers import Multiplicative, Solver
 
 #: Weight of the graph and number of iterations of the GNMF start in the recipe that reproduces the paper.
 GNMF_WEIGHT, GNMF_ITERATIONS = 10.0, 31
+GNMF_SOLVER = Multiplicative()
 INITS = ("gnmf", "random", "nndsvd")
 
 
@@ -36,11 +32,12 @@ def starting_factors(
     rng: np.random.Generator,
     unit: float = 1.0,
     fill: Fill | None = None,
+    threads: Threads | None = None,
 ) -> Factors:
     """U and V of every view by ``init``, equal weights, and V* their mean *without* Q (as the recipe)."""
     if isinstance(init, str):
         make = {"gnmf": _gnmf_start, "random": _random_start, "nndsvd": _nndsvd_start}[init]
-        pairs = [make(X, n_components, g, rng) for X, g in zip(Xs, terms, strict=True)]
+        pairs = [make(X, n_components, g, rng, threads) for X, g in zip(Xs, terms, strict=True)]
     else:
         pairs = given_factors(init, Xs, n_components, unit)
     if fill is not None:
@@ -63,6 +60,7 @@ def gnmf(
     weight: float,
     n_iter: int = GNMF_ITERATIONS,
     tol: float | None = None,
+    threads: Threads | None = None,
 ) -> tuple[Array, Array, int]:
     """Graph-regularised NMF, min ‖X − VUᵀ‖² + weight·g(V): V then U, unit L2 columns before and after.
 
@@ -70,31 +68,18 @@ def gnmf(
     settled: m ← .1 m + .9 O from m = 10 O, stop at (m − O)/m ≤ tol.
     """
     U, V = unit_columns(U, V)
-    n, k = V.shape
-    w2, absent, one = np.ones((n, 1), dtype=V.dtype), np.zeros_like(V), np.ones(k, dtype=V.dtype)
-
-    def iterate(U: Array, V: Array) -> tuple[Array, Array]:
-        if isinstance(X, MaskedView):
-            V = X.step_V(U, V, absent, w2, 0.0, weight, g)
-            return X.step_U(U, V, absent, w2, 0.0), V
-        parts = split_V(V, X @ U, U.T @ U, one, absent, w2, 0.0, weight, g.split(V))
-        V = ratio_step(V, *parts)
-        U = ratio_step(U, *split_U(U, X.T @ V, V.T @ V, V, absent, 0.0))
-        return U, V
-
-    for _ in range(n_iter):
-        U, V = iterate(U, V)
-    done, mean = n_iter, np.inf
-    while tol is not None and done < 1000 * n_iter:
-        if isinstance(X, MaskedView):
-            fit = X.residuals(U, V).sum() + weight * g.value(V)
-        else:
-            x_sq = row_norms(X, squared=True)
-            fit = squared_residuals(x_sq, X @ U, V, U.T @ U).sum() + weight * g.value(V)
-        mean = 10 * fit if mean == np.inf else 0.1 * mean + 0.9 * fit
-        if mean - fit <= tol * mean:
-            break
-        U, V = iterate(U, V)
+    view = X if isinstance(X, MaskedView) else Rows(X, GNMF_SOLVER, threads)
+    one = np.ones(len(V))
+    view.begin(V, np.zeros_like(V), one, one, g, basis=True)
+    done, mean = 0, np.inf
+    while done < n_iter or (tol is not None and done < 1000 * n_iter):
+        if done >= n_iter and tol is not None:
+            fit = view.error(U) + weight * view.penalty
+            mean = 10 * fit if mean == np.inf else 0.1 * mean + 0.9 * fit
+            if mean - fit <= tol * mean:
+                break
+        V = view.step_V(U, V, 0.0, weight)
+        U = view.step_U(U, 0.0)
         done += 1
     return *unit_columns(U, V), done
 
@@ -141,22 +126,22 @@ def _uniform(rng: np.random.Generator, shape: tuple[int, int], dtype: np.dtype) 
 
 
 def _total(X: Matrix) -> float:
-    return float(X.sum()) or 1.0
+    return float(X.total() if isinstance(X, MaskedView) else X.sum()) or 1.0
 
 
 def _gnmf_start(
-    X: Matrix, n_components: int, g: Term, rng: np.random.Generator
+    X: Any, n_components: int, g: Term, rng: np.random.Generator, threads: Threads | None
 ) -> tuple[Array, Array]:
     n, m = X.shape
     U = _uniform(rng, (m, n_components), X.dtype)
     # The paper starts V at uniform(0, 1) against views whose entries sum to 1: keep that ratio.
     V = _uniform(rng, (n, n_components), X.dtype) * X.dtype.type(_total(X))
-    U, V, _ = gnmf(X, U, V, g, GNMF_WEIGHT)
+    U, V, _ = gnmf(X, U, V, g, GNMF_WEIGHT, threads=threads)
     return U, V
 
 
 def _random_start(
-    X: Matrix, n_components: int, g: Term, rng: np.random.Generator
+    X: Any, n_components: int, g: Term, rng: np.random.Generator, threads: Threads | None
 ) -> tuple[Array, Array]:
     n, m = X.shape
     U, V = rescale(
@@ -166,13 +151,15 @@ def _random_start(
 
 
 def _nndsvd_start(
-    X: Matrix, n_components: int, g: Term, rng: np.random.Generator
+    X: Any, n_components: int, g: Term, rng: np.random.Generator, threads: Threads | None
 ) -> tuple[Array, Array]:
     """Nonnegative double SVD (Boutsidis & Gallopoulos), zeros filled with a little of the mean."""
     rank = min(n_components, *X.shape)
-    known = X.X if isinstance(X, MaskedView) else X
+    known = X.X if isinstance(X, MaskedView) else whole(X)
     left, values, right = randomized_svd(known, rank, random_state=int(rng.integers(2**31)))
-    U, V = _random_start(X, n_components, g, rng)  # beyond the rank of X, columns stay random
+    U, V = _random_start(
+        X, n_components, g, rng, threads
+    )  # beyond the rank of X, columns stay random
     for k in range(rank):
         signs = [
             (np.maximum(sign * left[:, k], 0), np.maximum(sign * right[k], 0)) for sign in (1, -1)

@@ -1,38 +1,42 @@
 """Neighbour lists under the distances of `geometry`: exact in blocks, approximate when N is large.
 
 No N×N array is made. The approximate lists come from an index of nearest Euclidean neighbours
-(pynndescent, extra "fast"), re-ranked by the exact distance and improved once by looking at the
-neighbours of neighbours.
+(`neighbors`), re-ranked by the exact distance and improved once by looking at the neighbours of
+neighbours.
 """
 
 from __future__ import annotations
-
-import warnings
-from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from ._types import Array
+from .engines.compiled import compiled
+from .engines.threads import Threads, blocks
 from .geometry import Geometry
+from .neighbors import index_neighbors, use_index
 
-#: Up to this many rows every pair is looked at.
-EXACT = 30_000
 #: Candidates asked of an index, per neighbour wanted.
-WIDER = 3
+WIDER = 1.5
+#: Up to this many columns NumPy selects as quickly as a compiled loop.
+FEW = 500
+#: Members of a neighbour's own list that are looked at when lists are improved.
+DEPTH = 8
 
 
-def view_lists(view: Geometry, k: int, seed: int) -> tuple[Array, Array, Array]:
+def view_lists(
+    view: Geometry, k: int, seed: int, threads: Threads | None = None
+) -> tuple[Array, Array, Array]:
     """The k nearest rows of every comparable row: (rows, indices, d), nearest first."""
     rows = np.flatnonzero(view.comparable)
     k = min(k, len(rows) - 1)
     if k < 1:
         return rows[:0], np.empty((0, 1), dtype=int), np.empty((0, 1))
     if use_index(len(rows)):
-        near = index_neighbors(view.Z[rows], min(WIDER * k, len(rows) - 1), seed)
-        indices, distances = ranked(view.pairs, rows, rows[near], k)
-        return rows, indices, distances
+        near = rows[index_neighbors(view.Z[rows], min(int(WIDER * k), len(rows) - 1), seed)]
+        lists = for_all_rows(rows, near, view.n_samples)
+        indices, distances = improved([view], np.ones(1), lists, k, threads)
+        return rows, indices[rows], distances[rows]
     indices, distances = np.empty((view.n_samples, k), dtype=int), np.empty((view.n_samples, k))
     for block, d in view.blocks():
         d[:, ~view.comparable] = np.inf
@@ -41,7 +45,12 @@ def view_lists(view: Geometry, k: int, seed: int) -> tuple[Array, Array, Array]:
 
 
 def fused_lists(
-    views: list[Geometry], alpha: Array, k: int, view_neighbors: list[Array], seed: int
+    views: list[Geometry],
+    alpha: Array,
+    k: int,
+    view_neighbors: list[Array],
+    seed: int,
+    threads: Threads | None = None,
 ) -> tuple[Array, Array]:
     """The k nearest rows of every row under F = Σ α_s d^s, nearest first."""
     n = views[0].n_samples
@@ -54,18 +63,20 @@ def fused_lists(
             indices[block], distances[block] = smallest(d, k, block)
         return indices, distances
 
-    def F(i: Array, j: Array) -> Array:
-        return sum(a * view.pairs(i, j) for a, view in zip(alpha, views, strict=True))
-
-    joint = index_neighbors(joint_space(views, alpha, seed), min(WIDER * k, n - 1), seed)
-    rows = np.arange(n)
-    # Neighbours in single views first: where one view is far more certain they are the ones.
-    indices, _ = ranked(F, rows, np.hstack([joint, *view_neighbors]), k)
-    return improved(F, indices)
+    joint = index_neighbors(joint_space(views, alpha, seed), min(int(WIDER * k), n - 1), seed)
+    # Neighbours in single views too: where one view is far more certain they are the ones.
+    lists = np.hstack([joint, *view_neighbors])
+    first, _ = ranked(views, alpha, lists, 0, k, threads)
+    return improved(views, alpha, first, k, threads)
 
 
 def smallest(d: Array, k: int, block: slice) -> tuple[Array, Array]:
     """Columns and values of the k smallest entries per row, the row itself apart, in order."""
+    kernels = compiled()
+    if kernels is not None and d.shape[1] > FEW:
+        indices, values = np.empty((len(d), k), dtype=np.int64), np.empty((len(d), k))
+        kernels.smallest_rows(d, k, block.start, indices, values)
+        return indices, values
     d[np.arange(len(d)), np.arange(block.start, block.stop)] = np.inf
     nearest = np.argpartition(d, k - 1, axis=1)[:, :k]
     values = np.take_along_axis(d, nearest, axis=1)
@@ -74,36 +85,6 @@ def smallest(d: Array, k: int, block: slice) -> tuple[Array, Array]:
 
 
 # --- approximate -------------------------------------------------------------------------------
-
-
-def use_index(n: int) -> bool:
-    """Whether to search approximately; large data without the package is slow, and says so once."""
-    if n <= EXACT:
-        return False
-    try:
-        import pynndescent  # noqa: F401
-    except ModuleNotFoundError:
-        warnings.warn(
-            f"exact neighbours of {n} observations take time quadratic in their number; "
-            "pip install 'manyview[fast]' for an approximate index",
-            UserWarning,
-            stacklevel=2,
-        )
-        return False
-    return True
-
-
-def index_neighbors(Z: Any, k: int, seed: int) -> Array:
-    """k approximate Euclidean neighbours of every row of Z, itself left out."""
-    from pynndescent import NNDescent
-
-    data = Z.astype(np.float32)
-    data = sp.csr_matrix(data) if sp.issparse(data) else np.ascontiguousarray(data)
-    index = NNDescent(data, n_neighbors=k + 1, metric="euclidean", random_state=seed, n_jobs=1)
-    found, _ = index.neighbor_graph
-    others = found != np.arange(len(found))[:, None]
-    others[others.all(axis=1), -1] = False  # a duplicate took the row's own place
-    return found[others].reshape(len(found), k)
 
 
 def joint_space(views: list[Geometry], alpha: Array, seed: int) -> Array:
@@ -130,40 +111,67 @@ def joint_space(views: list[Geometry], alpha: Array, seed: int) -> Array:
     return np.hstack([*parts, extra]) if extra.any() else np.hstack(parts)
 
 
+def improved(
+    views: list[Geometry], alpha: Array, lists: Array, k: int, threads: Threads | None
+) -> tuple[Array, Array]:
+    """One pass over neighbours of neighbours: the k best of them and of the lists themselves."""
+    return ranked(views, alpha, lists, min(DEPTH, lists.shape[1]), k, threads)
+
+
 def ranked(
-    distance: Callable[[Array, Array], Array], rows: Array, candidates: Array, k: int
+    views: list[Geometry],
+    alpha: Array,
+    lists: Array,
+    depth: int,
+    k: int,
+    threads: Threads | None,
 ) -> tuple[Array, Array]:
-    """The k best candidates of every row by the exact distance, repeats and the row itself removed."""
-    indices, distances = np.empty((len(rows), k), dtype=int), np.empty((len(rows), k))
-    step = max(1, 2**18 // candidates.shape[1])
-    for start in range(0, len(rows), step):
-        part = slice(start, start + step)
-        indices[part], distances[part] = _best(distance, rows[part], candidates[part], k)
+    """The k nearest under Σ α_s d^s among a row's list and the first ``depth`` of its members' lists."""
+    n, width = lists.shape
+    indices, distances = np.empty((n, k), dtype=np.int64), np.empty((n, k))
+    step = max(1, 2**18 // (width * (1 + depth)))
+
+    def work(rows: slice) -> None:
+        for b in blocks(rows, step):
+            here = np.arange(b.start, b.stop)
+            members = lists[here]
+            reached = lists[members, :depth].reshape(len(here), -1)
+            candidates = _distinct(here, np.hstack([members, reached]))
+            d = _distances(views, alpha, here, candidates)
+            order = np.argpartition(d, k - 1, axis=1)[:, :k]
+            values = np.take_along_axis(d, order, axis=1)
+            order = np.take_along_axis(order, np.argsort(values, axis=1, kind="stable"), axis=1)
+            indices[b] = np.take_along_axis(candidates, order, axis=1)
+            distances[b] = np.take_along_axis(d, order, axis=1)
+
+    (threads or Threads(1)).map(work, n)
     return indices, distances
 
 
-def improved(distance: Callable[[Array, Array], Array], lists: Array) -> tuple[Array, Array]:
-    """One pass over neighbours of neighbours: the best of them and of the lists themselves."""
-    n, k = lists.shape
-    indices, distances = np.empty((n, k), dtype=int), np.empty((n, k))
-    step = max(1, 2**18 // (k * k))
-    for start in range(0, n, step):
-        rows = np.arange(start, min(start + step, n))
-        near = lists[rows]
-        candidates = np.hstack([near, lists[near].reshape(len(rows), -1)])
-        indices[rows], distances[rows] = _best(distance, rows, candidates, k)
-    return indices, distances
-
-
-def _best(
-    distance: Callable[[Array, Array], Array], rows: Array, candidates: Array, k: int
-) -> tuple[Array, Array]:
+def _distinct(rows: Array, candidates: Array) -> Array:
+    """Every candidate once, in order; −1 in place of repeats and of the row itself."""
     found = np.sort(candidates, axis=1)
-    useful = found != rows[:, None]
-    useful[:, 1:] &= found[:, 1:] != found[:, :-1]
-    d = np.full(found.shape, np.inf)
-    d[useful] = distance(np.broadcast_to(rows[:, None], found.shape)[useful], found[useful])
-    order = np.argpartition(d, k - 1, axis=1)[:, :k]
-    values = np.take_along_axis(d, order, axis=1)
-    order = np.take_along_axis(order, np.argsort(values, axis=1, kind="stable"), axis=1)
-    return np.take_along_axis(found, order, axis=1), np.take_along_axis(d, order, axis=1)
+    useless = found == rows[:, None]
+    useless[:, 1:] |= found[:, 1:] == found[:, :-1]
+    found[useless] = -1
+    return found
+
+
+def _distances(views: list[Geometry], alpha: Array, rows: Array, candidates: Array) -> Array:
+    """Σ α_s d^s to every candidate; infinite where there is none."""
+    useful = candidates >= 0
+    d = np.where(useful, 0.0, np.inf)
+    i, j = np.nonzero(useful)[0] + rows[0], candidates[useful]
+    for a, view in zip(alpha, views, strict=True):
+        if a > 0:
+            d[useful] += a * view.pairs(i, j)
+    return d
+
+
+def for_all_rows(rows: Array, indices: Array, n: int) -> Array:
+    """Lists of some rows as lists of all; a row without one lists itself (which counts for nothing)."""
+    if len(rows) == n:
+        return indices
+    full = np.repeat(np.arange(n)[:, None], indices.shape[1], axis=1)
+    full[rows] = indices
+    return full

@@ -9,7 +9,14 @@ import numpy as np
 import scipy.sparse as sp
 
 from ._types import Array
-from .equations import ratio_step, split_U, split_V, weighted_simplex
+from .equations import (
+    consensus_gap,
+    ratio_step,
+    split_U,
+    split_V,
+    sums_over_rows,
+    weighted_simplex,
+)
 from .graph import nearest_neighbors
 from .regularizers import Term
 
@@ -69,7 +76,7 @@ class MaskedView:
         self.X = np.where(self.observed, X, 0)
         self.shape, self.dtype = X.shape, X.dtype
 
-    def sum(self) -> float:
+    def total(self) -> float:
         """Total of the view, were the unobserved entries like the observed ones."""
         share = self.observed.mean()
         return float(self.X.sum() / share) if share > 0 else 0.0
@@ -82,21 +89,39 @@ class MaskedView:
         """O ∘ (VUᵀ)."""
         return np.where(self.observed, V @ U.T, 0)
 
-    def step_U(self, U: Array, V: Array, consensus: Array, w2: Array, a: float) -> Array:
-        """The multiplicative rule for U, numerator and denominator over observed entries."""
-        WV = w2 * V
-        fitted = self.fitted(U, V).T @ WV
-        return ratio_step(U, *split_U(U, self.X.T @ WV, None, V, consensus, a, fitted))
+    def begin(
+        self, V: Array, consensus: Array, fit_weight: Array, sum_weight: Array, g: Term, basis: bool
+    ) -> None:
+        self.consensus, self.g = consensus, g
+        self.w2 = fit_weight.reshape(-1, 1).astype(self.dtype)
+        self.sum(V)
 
-    def step_V(
-        self, U: Array, V: Array, consensus: Array, w2: Array, a: float, beta: float, g: Term
-    ) -> Array:
+    def sum(self, V: Array) -> None:
+        self.V, self.penalty = V, self.g.value(V)
+
+    def step_U(self, U: Array, a: float) -> Array:
+        """The multiplicative rule for U, numerator and denominator over observed entries."""
+        sums = sums_over_rows(self.X, self.V, self.consensus, self.w2)
+        fitted = self.fitted(U, self.V).T @ (self.w2 * self.V)
+        return ratio_step(U, *split_U(U, sums, a, fitted))
+
+    def step_V(self, U: Array, V: Array, a: float, beta: float, residuals: bool = False) -> Array:
         """The multiplicative rule for V, likewise."""
         fitted, q = self.fitted(U, V) @ U, U.sum(axis=0)
-        parts = split_V(V, self.X @ U, None, q, consensus, w2, a, beta, g.split(V), fitted)
-        return ratio_step(V, *parts)
+        g = self.g.split(V)
+        parts = split_V(V, self.X @ U, None, q, self.consensus, self.w2, a, beta, g, fitted)
+        self.sum(ratio_step(V, *parts))
+        if residuals:
+            self.residuals = self.all_residuals(U, self.V)
+        return self.V
 
-    def residuals(self, U: Array, V: Array, quick: bool = False) -> Array:
+    def error(self, U: Array) -> float:
+        return float(np.dot(self.w2[:, 0], self.all_residuals(U, self.V)))
+
+    def gap(self, U: Array, V: Array) -> float:
+        return consensus_gap(V, U.sum(axis=0), self.consensus)
+
+    def all_residuals(self, U: Array, V: Array) -> Array:
         E = self.errors(U, V)
         return np.einsum("im,im->i", E, E)
 

@@ -17,7 +17,9 @@ from threadpoolctl import threadpool_limits
 from . import agreement as ag
 from ._types import Array, FitResult, Matrix, Stop, Views
 from .assign import kmeans
-from .base import MultiViewEstimator, generator, in_dtype
+from .base import MultiViewEstimator, generator, in_dtype, working_dtype
+from .engines.sources import UnitRows
+from .engines.threads import Threads
 from .geometry import Geometry, RobustScaling, present_rows
 from .masked import MaskedView
 from .robust_fit import RobustView, place_robust, run_robust
@@ -75,8 +77,12 @@ class RobustWMNMF(
     views : sequence of int, optional
         If the input is one 2-D array: the number of columns of each view. ``None``: one view.
     engine : {"numpy"}, default="numpy"
+    n_jobs : int, optional
+        Threads; ``None`` takes the cores this process may use. The results are the same for any
+        number.
     dtype : dtype, optional
-        Precision of the returned arrays; ``None`` keeps the input's. Computed in float64.
+        Precision of the computation. ``None`` computes in float64 (in float32 if the input is
+        float32 and larger than 1 GiB) and returns the input's precision.
     random_state : int, RandomState, Generator or None
     verbose : int, default=0
     callback : callable, optional
@@ -123,6 +129,7 @@ class RobustWMNMF(
         "missing": [StrOptions({"allow", "error"})],
         "views": ["array-like", None],
         "engine": [StrOptions({"numpy"})],
+        "n_jobs": [Integral, None],
         "random_state": ["random_state", np.random.Generator],
         "verbose": ["verbose"],
         "callback": [callable, None],
@@ -144,6 +151,7 @@ class RobustWMNMF(
         missing: str = "allow",
         views: Any = None,
         engine: str = "numpy",
+        n_jobs: int | None = None,
         dtype: Any = None,
         random_state: Any = None,
         verbose: int = 0,
@@ -162,6 +170,7 @@ class RobustWMNMF(
         self.missing = missing
         self.views = views
         self.engine = engine
+        self.n_jobs = n_jobs
         self.dtype = dtype
         self.random_state = random_state
         self.verbose = verbose
@@ -205,15 +214,15 @@ class RobustWMNMF(
             rng,
             self.learn_view_weights,
             self.learn_sample_weights,
+            Threads(self.n_jobs),
         )
-        P = ag.embed(agreement, self.n_clusters_, rng)
+        P = ag.embed(agreement, self.n_clusters_, rng).astype(working_dtype(views, self.dtype))
         self._data = views.matrices  # the user's own arrays, not copies; `impute` fills them in
         anywhere = np.any(present, axis=0)
         start = np.zeros(views.n_samples, dtype=np.int64)
         self._check_n_clusters(self.n_clusters_, int(anywhere.sum()))
         # One in twenty fits of the digits met a poor local minimum with 10 starts.
-        n_starts = 30 if views.n_samples <= 20_000 else 10
-        start[anywhere] = kmeans(P[anywhere], self.n_clusters_, rng, n_starts)
+        start[anywhere] = kmeans(P[anywhere], self.n_clusters_, rng, n_init=30)
         w = np.where(anywhere[:, None], agreement.w, 0)
         result, self._centres = run_robust(
             self._robust_views(),
@@ -266,15 +275,15 @@ class RobustWMNMF(
         return present
 
     def _scaling(self, X: Matrix, present: Array, name: str) -> RobustScaling | None:
-        return None if self.scale is None else RobustScaling.fit(X.astype(float), present, name)
+        return None if self.scale is None else RobustScaling.fit(X, present, name)
 
     def _scaled(self, views: Views, present: list[Array]) -> list[Matrix]:
         """z of every view; rows missing there are zero."""
         scaled = []
         for X, here, scaling in zip(views.matrices, present, self._scalings, strict=True):
-            X = X.astype(float)
+            X = X.astype(working_dtype(views, self.dtype))
             if not sp.issparse(X):
-                X = np.where(here[:, None], X, 0)
+                X[~here] = 0
             Z = X if scaling is None else scaling.apply(X)
             if not sp.issparse(Z):
                 Z[~here] = 0
@@ -283,7 +292,11 @@ class RobustWMNMF(
 
     def _robust_views(self) -> list[RobustView]:
         return [
-            RobustView(unit_sum_rows(geometry.Z, geometry.observed), geometry.present)
+            RobustView(
+                unit_sum_rows(geometry.Z, geometry.observed),
+                geometry.present,
+                Threads(self.n_jobs),
+            )
             for geometry in self._geometry
         ]
 
@@ -476,14 +489,12 @@ class RobustWMNMF(
         return tags
 
 
-def unit_sum_rows(Z: Matrix, observed: Array | None) -> Matrix | MaskedView:
+def unit_sum_rows(Z: Matrix, observed: Array | None) -> UnitRows | MaskedView:
     """x: rows of z with unit L1 norm, over all features where some are unobserved."""
-    if sp.issparse(Z):
-        total = np.ravel(abs(Z).sum(axis=1))
-        scale = np.divide(1, total, out=np.zeros_like(total), where=total > 0)
-        return sp.csr_array(Z.multiply(scale[:, None]))
-    total = np.abs(Z).sum(axis=1, keepdims=True)
+    total = np.ravel(abs(Z).sum(axis=1))
     if observed is not None:
-        total = total * Z.shape[1] / np.maximum(observed.sum(axis=1, keepdims=True), 1)
-    X = np.divide(Z, total, out=np.zeros_like(Z), where=total > 0)
-    return X if observed is None else MaskedView(np.where(observed, X, np.nan))
+        total = total * Z.shape[1] / np.maximum(observed.sum(axis=1), 1)
+    scale = np.divide(1, total, out=np.zeros_like(total), where=total > 0)
+    if observed is None:
+        return UnitRows(Z, scale)
+    return MaskedView(np.where(observed, Z * scale[:, None], np.nan))

@@ -2,54 +2,69 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
-from sklearn.utils.extmath import row_norms
 
 from . import equations as eq
-from ._types import Array, Callback, Factors, FitResult, Matrix, Stop
-from .fit import Progress, residual_rows
+from ._types import Array, Callback, Factors, FitResult, Stop
+from .engines.threads import Threads
+from .fit import Progress
 from .masked import MaskedView
 from .regularizers import NoPenalty
+from .rows import Rows
 from .solvers import SimplexHALS
 
-SOLVER = SimplexHALS()
+SOLVER, NO_PENALTY = SimplexHALS(), NoPenalty()
 
 
 class RobustView:
     """One view's rows x (L1-normalised), their spread τ, and the steps on them."""
 
-    def __init__(self, X: Matrix | MaskedView, present: Array):
-        self.X = X
-        plain = X.X if isinstance(X, MaskedView) else X
-        self.x_sq = row_norms(plain, squared=True)
-        rows = plain[present]
-        mean = np.ravel(rows.mean(axis=0)) if rows.shape[0] else np.zeros(plain.shape[1])
-        self.tau = eq.spread(self.x_sq[present], mean)
+    def __init__(self, X: Any, present: Array, threads: Threads | None = None):
+        self.masked = X if isinstance(X, MaskedView) else None
+        self.rows = Rows(X.X if isinstance(X, MaskedView) else X, SOLVER, threads)
+        here, n = present.astype(self.rows.dtype)[:, None], max(1, int(present.sum()))
+        mean = self._products(here, np.ones_like(here))[:, 0] / n
+        self.tau = eq.spread(self.rows.x_sq[present], mean)
+
+    def _products(self, V: Array, w: Array) -> Array:
+        """XᵀWV."""
+        self.rows.begin(V, V, w, w, NO_PENALTY, basis=True)
+        self.rows.sum(V)
+        return self.rows.sums.P
 
     def start_U(self, V: Array, w: Array) -> Array:
-        plain = self.X.X if isinstance(self.X, MaskedView) else self.X
-        U = plain.T @ (w[:, None] * V)
-        U = np.maximum(U, 0)  # count data may be signed; parts are not
+        U = np.maximum(self._products(V, w), 0)  # count data may be signed; parts are not
         total = U.sum(axis=0)
-        return np.where(total > 0, U / np.where(total > 0, total, 1), 1 / len(U))
+        U = np.where(total > 0, U / np.where(total > 0, total, 1), 1 / len(U))
+        return U.astype(V.dtype)
 
-    def update_V(self, U: Array, V: Array, consensus: Array, lam: float) -> Array:
-        """Two sweeps of coordinate descent; α and w cancel row by row."""
-        if isinstance(self.X, MaskedView):
-            return self.X.update_V(U, V, consensus, 1 / self.tau, lam)
-        precision = np.full((len(V), 1), 1 / self.tau)
-        return SOLVER.update_V(V, self.X @ U, U, consensus, precision, lam, 0.0, NoPenalty())
+    def step(
+        self, U: Array, V: Array, consensus: Array, w: Array, lam: float
+    ) -> tuple[Array, Array]:
+        """V then U: two sweeps of coordinate descent each; α and w cancel row by row in V."""
+        if self.masked is not None:
+            V = self.masked.update_V(U, V, consensus, 1 / self.tau, lam)
+            U = self.masked.update_U(U, V, w)
+            self.error = float(w @ self.residuals(U, V))
+        else:
+            V = self.update_V(U, V, consensus, w, lam, basis=True)
+            U = self.rows.step_U(U, 0.0)
+            self.error = self.rows.error(U)
+        return U, V
 
-    def update_U(self, U: Array, V: Array, w: Array) -> Array:
-        if isinstance(self.X, MaskedView):
-            return self.X.update_U(U, V, w)
-        WV = w[:, None] * V
-        return SOLVER.update_U(U, self.X.T @ WV, V.T @ WV, V, V, 0.0)
+    def update_V(
+        self, U: Array, V: Array, consensus: Array, w: Array, lam: float, basis: bool = False
+    ) -> Array:
+        if self.masked is not None:
+            return self.masked.update_V(U, V, consensus, 1 / self.tau, lam)
+        precision = np.full(len(V), 1 / self.tau)
+        self.rows.begin(V, consensus, precision, w, NO_PENALTY, basis)
+        return self.rows.step_V(U, V, lam, 0.0)
 
     def residuals(self, U: Array, V: Array) -> Array:
-        if isinstance(self.X, MaskedView):
-            return self.X.residuals(U, V)
-        return residual_rows(self.X, self.X @ U, U, V, self.x_sq)
+        return (self.masked or self.rows).all_residuals(U, V)
 
 
 def run_robust(
@@ -67,25 +82,25 @@ def run_robust(
     callback: Callback | None = None,
 ) -> tuple[FitResult, Array]:
     """Minimise J from hard ``labels``; returns the fit and the centres."""
-    V_star = soft_start(labels, n_clusters)
+    V_star = soft_start(labels, n_clusters).astype(P.dtype)
     V = [V_star.copy() for _ in views]
     U = [view.start_U(V[s], w[:, s]) for s, view in enumerate(views)]
+    for s, view in enumerate(views):
+        view.error = float(w[:, s] @ view.residuals(U[s], V[s]))
     centres = eq.cluster_centres(P, V_star)
     distances = eq.cluster_distances(P, centres)
-    taus = [view.tau for view in views]
     progress = Progress(max_iter, 1, 1, callback)
 
     def record(iteration: int) -> bool:
-        residuals = [view.residuals(U[s], V[s]) for s, view in enumerate(views)]
-        terms = eq.robust_objective(residuals, taus, V, V_star, alpha, w, distances, lam, beta)
+        errors = [view.error / view.tau for view in views]
+        terms = eq.robust_objective(errors, V, V_star, alpha, w, distances, lam, beta)
         return progress.record(iteration, 0, 1, terms)
 
     record(0)
     stop, previous = Stop.MAX_ITER, progress.last
     for iteration in range(1, max_iter + 1):
         for s, view in enumerate(views):
-            V[s] = view.update_V(U[s], V[s], V_star, lam)
-            U[s] = view.update_U(U[s], V[s], w[:, s])
+            U[s], V[s] = view.step(U[s], V[s], V_star, w[:, s], lam)
         V_star = eq.simplex_consensus(V, alpha, w, distances, lam, beta)
         centres = eq.cluster_centres(P, V_star)
         distances = eq.cluster_distances(P, centres)
@@ -111,12 +126,12 @@ def place_robust(
 ) -> tuple[list[Array], Array]:
     """V and V* of unseen rows: the same steps with U and the centres kept."""
     distances = eq.cluster_distances(P, centres)
-    V_star = soft_start(distances.argmin(axis=1), len(centres))
+    V_star = soft_start(distances.argmin(axis=1), len(centres)).astype(P.dtype)
     V = [V_star.copy() for _ in views]
     for _ in range(20):
         V = [
-            view.update_V(U, Vs, V_star, lam)
-            for view, U, Vs in zip(views, factors.U, V, strict=True)
+            view.update_V(U, Vs, V_star, w[:, s], lam)
+            for s, (view, U, Vs) in enumerate(zip(views, factors.U, V, strict=True))
         ]
         V_star = eq.simplex_consensus(V, factors.alpha, w, distances, lam, beta)
     return V, V_star

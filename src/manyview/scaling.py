@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -41,6 +42,12 @@ class Scaling:
             X = normalize(X, copy=False)
         return X * X.dtype.type(self.factor)
 
+    @property
+    def constant(self) -> float | None:
+        """The factor, where the scaling is nothing but a factor."""
+        plain = self.shift is None and self.gain is None and not (self.root or self.unit_rows)
+        return self.factor / self.unit if plain else None
+
     def _features(self, values: Array, columns: Array | slice) -> Array:
         if self.shift is not None:  # an implicit zero below the shift is clipped back to zero
             values = np.maximum(values - self.shift[columns].astype(values.dtype), 0)
@@ -75,8 +82,8 @@ def _fit_one(X: Matrix, name: str, kind: str) -> Scaling:
         )
     unit = _largest(X) or 1.0
     shift = gain = None
-    scaled = _divided(X, unit)
     if kind in SHIFTING:
+        scaled = _divided(X, unit)
         low, high = _range(scaled)
         if sp.issparse(X) and (low < 0).any():
             raise ValueError(
@@ -91,7 +98,7 @@ def _fit_one(X: Matrix, name: str, kind: str) -> Scaling:
     elif kind not in ("sum", "sqrt"):
         raise ValueError(f"scale must be one of {SCALES} or None, got {kind!r}")
     before = Scaling(unit, shift, gain, root=kind == "sqrt", unit_rows=kind in ("tfidf", "sqrt"))
-    size = _mean_row_sum(before.apply(X))
+    size = _mean_row_sum(X, before)
     return Scaling(unit, shift, gain, before.root, before.unit_rows, 1 / size if size > 0 else 1.0)
 
 
@@ -108,13 +115,25 @@ def _divided(X: Matrix, unit: float) -> Matrix:
 
 
 def _largest(X: Matrix) -> float:
-    return float(abs(X).max() if sp.issparse(X) else np.nanmax(np.abs(X), initial=0))
+    if sp.issparse(X):
+        return float(abs(X).max())
+    return max((float(np.nanmax(np.abs(part), initial=0)) for part in _parts(X)), default=0.0)
 
 
-def _mean_row_sum(X: Matrix) -> float:
-    if has_nan(X):
-        return float(np.nanmean(X, dtype=float) * X.shape[1]) if np.isfinite(X).any() else 0.0
-    return float(X.sum(dtype=float) / X.shape[0])
+def _mean_row_sum(X: Matrix, scaling: Scaling) -> float:
+    """Mean sum of the scaled rows, were the unobserved entries like the observed ones."""
+    total = observed = 0.0
+    for part in _parts(X):
+        part = scaling.apply(part)
+        total += float(part.sum(dtype=float) if sp.issparse(part) else np.nansum(part, dtype=float))
+        observed += np.prod(part.shape) - (np.isnan(part).sum() if has_nan(part) else 0)
+    return total / observed * X.shape[1] if observed else 0.0
+
+
+def _parts(X: Matrix) -> Iterator[Matrix]:
+    """Some rows at a time: a large view is not copied whole to be looked at."""
+    step = 2**22 // max(1, X.shape[1]) + 1
+    return (X[i : i + step] for i in range(0, X.shape[0], step))
 
 
 def _range(X: Matrix) -> tuple[Array, Array]:

@@ -1,6 +1,6 @@
 """One step on one view, in two ways: the paper's multiplicative rule and simplex HALS.
 
-A solver sees products with X, never X itself: P = XᵀW²V, G = VᵀW²V, XU and H = UᵀU.
+A solver sees products with X, never X itself: the sums over rows for U, and XU for (some rows of) V.
 """
 
 from __future__ import annotations
@@ -9,28 +9,30 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ._types import Array
+from ._types import Array, Split, Sums
+from .engines.compiled import compiled
 from .equations import ratio_step, rescale, simplex_rows, split_U, split_V
 
 
 class Solver(Protocol):
     #: Whether U keeps unit column sums throughout, so that Q = I.
     unit_sums: bool
+    #: The compiled form of `update_V` in `kernels`.
+    kernel: str
 
     def start(self, U: Array, V: Array) -> tuple[Array, Array]: ...
-    def update_U(
-        self, U: Array, P: Array, G: Array, V: Array, consensus: Array, a: float
-    ) -> Array: ...
+    def update_U(self, U: Array, sums: Sums, a: float) -> Array: ...
     def update_V(
         self,
         V: Array,
         XU: Array,
-        U: Array,
+        H: Array,
+        q: Array,
         consensus: Array,
         w2: Array,
         a: float,
         beta: float,
-        g: Any,
+        g: Split,
     ) -> Array: ...
     def check(self, g: Any) -> None: ...
 
@@ -39,6 +41,7 @@ class Multiplicative:
     """U ← U ∘ negative/positive, then V likewise: never raises O, and keeps every entry positive."""
 
     unit_sums = False
+    kernel = "multiplicative_rows"
 
     def check(self, g: Any) -> None:
         """Any term with a split will do."""
@@ -46,22 +49,22 @@ class Multiplicative:
     def start(self, U: Array, V: Array) -> tuple[Array, Array]:
         return U, V
 
-    def update_U(self, U: Array, P: Array, G: Array, V: Array, consensus: Array, a: float) -> Array:
-        return ratio_step(U, *split_U(U, P, G, V, consensus, a))
+    def update_U(self, U: Array, sums: Sums, a: float) -> Array:
+        return ratio_step(U, *split_U(U, sums, a)).astype(U.dtype, copy=False)
 
     def update_V(
         self,
         V: Array,
         XU: Array,
-        U: Array,
+        H: Array,
+        q: Array,
         consensus: Array,
         w2: Array,
         a: float,
         beta: float,
-        g: Any,
+        g: Split,
     ) -> Array:
-        H, q = U.T @ U, U.sum(axis=0)
-        return ratio_step(V, *split_V(V, XU, H, q, consensus, w2, a, beta, g.split(V)))
+        return ratio_step(V, *split_V(V, XU, H, q, consensus, w2, a, beta, g))
 
 
 class SimplexHALS:
@@ -71,6 +74,7 @@ class SimplexHALS:
     """
 
     unit_sums = True
+    kernel = "hals_rows"
     sweeps = 2
 
     def check(self, g: Any) -> None:
@@ -86,31 +90,36 @@ class SimplexHALS:
             U, V = np.where(empty, 1, U), np.where(empty, 0, V)
         return rescale(U, V)
 
-    def update_U(self, U: Array, P: Array, G: Array, V: Array, consensus: Array, a: float) -> Array:
+    def update_U(self, U: Array, sums: Sums, a: float) -> Array:
         """u_k ← simplex projection of (P_k − Σ_{l≠k} G_lk u_l)/G_kk. Q = I: no consensus term."""
-        U = U.copy()
+        P, G = sums.P, sums.G
+        columns = np.array(U.T, dtype=P.dtype, order="C")
         floor = np.finfo(U.dtype).eps * np.trace(G) / len(G)
+        kernels = compiled()
+        if kernels is not None:
+            kernels.hals_columns(columns, P, G, floor)
+            return np.ascontiguousarray(columns.T, dtype=U.dtype)
         for _ in range(self.sweeps):
             for k in np.flatnonzero(np.diag(G) > floor):
-                U[:, k] = simplex_rows((U[:, k] + (P[:, k] - U @ G[:, k]) / G[k, k])[None])[0]
-        return U
+                step = (P[:, k] - G[k] @ columns) / G[k, k]
+                columns[k] = simplex_rows((columns[k] + step)[None])[0]
+        return np.ascontiguousarray(columns.T, dtype=U.dtype)
 
     def update_V(
         self,
         V: Array,
         XU: Array,
-        U: Array,
+        H: Array,
+        q: Array,
         consensus: Array,
         w2: Array,
         a: float,
         beta: float,
-        g: Any,
+        g: Split,
     ) -> Array:
         """v_k ← max(0, linear_k / quadratic_k), the regulariser replaced by its bound at the start."""
-        H = U.T @ U
-        h = g.curvature(V)
-        negative, positive = g.split(V)
-        linear = w2 * XU + a * consensus + beta * (negative - positive + h * V)
+        h = g.curvature
+        linear = w2 * XU + a * consensus + beta * (g.negative - g.positive + h * V)
         rest = np.broadcast_to(a + beta * h, V.shape)
         V = V.copy()
         for _ in range(self.sweeps):

@@ -15,9 +15,9 @@ from .. import equations as eq
 from .._types import Array, Matrix
 from ..assign import kmeans
 from ..base import generator
-from ..fit import residual_rows
 from ..initialize import gnmf
 from ..regularizers import NoPenalty
+from ..rows import residual_rows
 from ..scaling import SCALES, SHIFTING, fit_scaling
 from ._base import RANDOM_STATE, Baseline
 
@@ -198,7 +198,7 @@ def pulled_nmf(
             V,
             *eq.split_V(V, X @ U, U.T @ U, one, consensus, w2, a, 0.0, (np.zeros(1), np.zeros(1))),
         )
-        U = eq.ratio_step(U, *eq.split_U(U, X.T @ V, V.T @ V, V, consensus, a))
+        U = eq.ratio_step(U, *eq.split_U(U, eq.sums_over_rows(X, V, consensus, w2), a))
         U, V = eq.rescale(U, V)
         U, V = np.maximum(U, NEGLIGIBLE), np.maximum(V, NEGLIGIBLE)
     return U, V
@@ -245,6 +245,6 @@ def factorise(
 def _objective(Xs: list[Matrix], x_sq: list[Array], joint: Joint, a: float) -> float:
     total = 0.0
     for X, sq, U, V in zip(Xs, x_sq, joint.U, joint.V, strict=True):
-        total += float(residual_rows(X, X @ U, U, V, sq).sum())
+        total += float(residual_rows(X, X @ U, U, V, sq, U.T @ U).sum())
         total += a * eq.consensus_gap(V, np.ones(V.shape[1]), joint.consensus)
     return total

@@ -1,0 +1,153 @@
+"""The pass: blocks equal the whole, compiled equals NumPy, threads change no bit."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from conftest import blobs
+from manyview import WMNMF, RobustWMNMF
+from manyview import equations as eq
+from manyview import rows as rows_module
+from manyview._types import Split, Sums
+from manyview.engines import sources, threads
+from manyview.engines.sources import InMemory, Scaled, UnitRows
+from manyview.engines.threads import Threads, available_threads, blocks, chunks
+from manyview.regularizers import Graph, NoPenalty, Orthogonal
+from manyview.rows import Rows, row_update
+from manyview.scaling import fit_scaling
+from manyview.solvers import SOLVERS
+from manyview.views import as_views
+
+pytest.importorskip("numba")
+DTYPES = {np.float64: 1e-10, np.float32: 2e-4}
+
+
+def problem(n=50, m=7, k=3, seed=0, dtype=float):
+    rng = np.random.default_rng(seed)
+    X, U, V, V_star = (rng.random(shape) for shape in ((n, m), (m, k), (n, k), (n, k)))
+    X[3] = 0
+    w2 = rng.random(n)
+    w2[5] = 0
+    return (*(array.astype(dtype) for array in (X, U / U.sum(axis=0), V, V_star)), w2)
+
+
+@pytest.fixture
+def small_blocks(monkeypatch):
+    """Many chunks of a few blocks each, even for a handful of rows."""
+    monkeypatch.setattr(threads, "CHUNK_ROWS", 12)
+    monkeypatch.setattr(rows_module, "block_rows", lambda source, k: 5)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("regularizer", [Graph(3), NoPenalty(), Orthogonal()])
+@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("form", ["dense", "sparse"])
+def test_a_pass_in_blocks_is_the_step_on_the_whole(small_blocks, form, solver, regularizer, dtype):
+    X, U, V, V_star, w2 = problem(dtype=dtype)
+    solver, a, beta = SOLVERS[solver](), 0.3, 0.2
+    g = regularizer.prepare(X)
+    w = w2[:, None].astype(dtype)
+    split = Split(*g.split(V), g.curvature(V))
+    H, q = U.T @ U, U.sum(axis=0)
+    expected = solver.update_V(V, X @ U, H, q, V_star, w, a, beta, split)
+    sums = eq.sums_over_rows(X, expected, V_star, w)
+    rows = Rows(X if form == "dense" else sp.csr_array(X), solver, Threads(2))
+    rows.begin(V, V_star, w2, w2, g, basis=True)
+    tol = {"rtol": DTYPES[dtype], "atol": DTYPES[dtype]}
+    rows.sum(V)
+    np.testing.assert_allclose(rows.sums.P, X.T @ (w * V), **tol)
+    new = rows.step_V(U, V, a, beta, residuals=True)
+    np.testing.assert_allclose(new, expected, **tol)
+    for found, whole in zip(rows.sums, sums, strict=True):
+        np.testing.assert_allclose(found, whole, **tol)
+    residuals = ((X - expected @ U.T) ** 2).sum(axis=1)
+    np.testing.assert_allclose(rows.residuals, residuals, **tol)
+    np.testing.assert_allclose(rows.all_residuals(U, new), residuals, **tol)
+    assert rows.error(U) == pytest.approx(w2 @ residuals, rel=10 * DTYPES[dtype])
+    gap = eq.consensus_gap(expected.astype(float), q.astype(float), V_star.astype(float))
+    assert rows.gap(U, new) == pytest.approx(gap, rel=10 * DTYPES[dtype])
+    assert rows.penalty == pytest.approx(g.value(expected), rel=10 * DTYPES[dtype])
+    assert new is not V and rows.step_V(U, new, a, beta) is not new
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_numpy_and_compiled_steps_are_the_same(solver, monkeypatch):
+    X, U, V, V_star, w2 = problem()
+    solver, g = SOLVERS[solver](), Graph(3).prepare(X)
+    split = Split(*(np.broadcast_to(p, V.shape) for p in (*g.split(V), g.curvature(V))))
+    args = (V, X @ U, U.T @ U, U.sum(axis=0), V_star, w2[:, None], 0.3, 0.2, split)
+    fast, plain = np.empty_like(V), np.empty_like(V)
+    row_update(solver)(*args, fast)
+    sums = eq.sums_over_rows(X, V, V_star, w2[:, None])
+    fast_U = solver.update_U(U, sums, 0.3)
+    monkeypatch.setattr(rows_module, "compiled", lambda: None)
+    monkeypatch.setattr("manyview.solvers.compiled", lambda: None)
+    row_update(solver)(*args, plain)
+    np.testing.assert_allclose(fast, plain, rtol=1e-12, atol=1e-14)
+    np.testing.assert_allclose(fast_U, solver.update_U(U, sums, 0.3), rtol=1e-10, atol=1e-13)
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_without_the_compiled_loops_a_fit_is_the_same(solver, monkeypatch):
+    views, _ = blobs()
+    fast = WMNMF(3, solver=solver, random_state=0).fit(views)
+    for module in ("rows", "solvers", "geometry", "lists"):
+        monkeypatch.setattr(f"manyview.{module}.compiled", lambda: None)
+    plain = WMNMF(3, solver=solver, random_state=0).fit(views)
+    np.testing.assert_allclose(fast.consensus_, plain.consensus_, rtol=1e-8, atol=1e-10)
+    np.testing.assert_array_equal(fast.labels_, plain.labels_)
+    robust = RobustWMNMF(3, random_state=0).fit(views)
+    monkeypatch.undo()
+    again = RobustWMNMF(3, random_state=0).fit(views)
+    np.testing.assert_allclose(robust.consensus_, again.consensus_, atol=1e-8)
+
+
+@pytest.mark.parametrize("make", [WMNMF, RobustWMNMF, lambda k, **p: WMNMF(k, solver="hals", **p)])
+def test_the_number_of_threads_changes_no_bit(make, small_blocks):
+    views, _ = blobs(n=200)
+    one, three = (make(3, n_jobs=jobs, random_state=0).fit(views) for jobs in (1, 3))
+    np.testing.assert_array_equal(one.consensus_, three.consensus_)
+    np.testing.assert_array_equal(one.labels_, three.labels_)
+    for a, b in zip(one.components_, three.components_, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_chunks_depend_on_the_rows_alone_and_cover_them():
+    for n in (1, 4096, 4097, 200_000, 1_000_003):
+        parts = list(chunks(n))
+        assert parts[0].start == 0 and parts[-1].stop == n and len(parts) <= threads.CHUNKS
+        assert all(a.stop == b.start for a, b in pairwise(parts))
+    assert [b.stop for b in blocks(slice(3, 10), 4)] == [7, 10]
+    assert available_threads(3) == 3 and available_threads(-1) >= 1
+
+
+@pytest.mark.parametrize("scale", ["sum", "minmax", "tfidf"])
+def test_rows_scaled_when_read_are_the_scaled_rows(scale):
+    X = problem()[0]
+    scaling = fit_scaling(as_views([X]), scale)[0]
+    lazy = Scaled(X, scaling, np.dtype(np.float32))
+    np.testing.assert_allclose(lazy.read(slice(2, 9)), scaling.apply(X)[2:9], rtol=1e-6)
+    assert lazy.read(slice(0, 1)).dtype == np.float32
+
+
+def test_unit_rows():
+    X = problem()[0]
+    total = X.sum(axis=1)
+    scale = np.divide(1, total, out=np.zeros_like(total), where=total > 0)
+    for Z in (X, sp.csr_array(X)):
+        block = UnitRows(Z, scale).read(slice(1, 6))
+        dense = block.toarray() if sp.issparse(block) else block
+        np.testing.assert_allclose(dense.sum(axis=1), [1, 1, 0, 1, 1])
+    assert sources.block_rows(InMemory(X), 3) == 2048
+
+
+def test_sums_of_float32_blocks_are_kept_in_float64():
+    X, U, V, V_star, w2 = problem(dtype=np.float32)
+    rows = Rows(X, SOLVERS["hals"]())
+    rows.begin(V, V_star, w2, w2, NoPenalty(), basis=True)
+    rows.sum(V)
+    assert isinstance(rows.sums, Sums) and rows.sums.P.dtype == np.float64
+    assert rows.step_V(U, V, 0.1, 0.0).dtype == np.float32
+    assert rows.step_U(U, 0.1).dtype == np.float32
