@@ -4,12 +4,14 @@ Every view's observations are written by each other, Xᵀ ≈ Xᵀ A (X is N×M)
 low-rank (C1), sparse with empty diagonal (C2) and near the other views (C3); the multipliers L2, L3
 and L4 make the copies agree, L1 makes the writing exact. Everything but X and L1 is N×N.
 
-Solve and SVD are the plain ones on purpose: where the writing is exact, the residuals at a large mu
-are of the size of rounding errors, and cheaper routes (eigenvalues of the Gram matrix) do not stop.
+Where the writing is exact, the residuals at a large mu are of the size of rounding errors, and whether
+the loop stops depends on them: the solve is the plain one, and singular values are thresholded by the
+eigenvectors of MᵀM only where that is as precise as the SVD.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import reduce
@@ -18,6 +20,8 @@ import numpy as np
 
 from .._types import Array, Matrix
 
+#: Error of the short way to threshold singular values that is accepted, in units of rounding.
+LOSS = 1000
 RESIDUALS = ("low_rank", "sparse", "consensus", "change")
 
 
@@ -58,7 +62,20 @@ def soft(M: Array, t: float) -> Array:
 
 
 def soft_singular(M: Array, t: float) -> Array:
-    """Singular values drawn towards 0 by t."""
+    """Singular values drawn towards 0 by t.
+
+    With MᵀM = V s² Vᵀ this is M − M V min(1, t/s) Vᵀ, twice as fast as an SVD. It takes away what
+    is small instead of adding up what is large, so that the error of s², eps·max s², harms only
+    min(s, t): by at most eps·t·max s²/max(t, s)². Where that is not of the size of an SVD's own error,
+    eps·max s, an SVD is taken.
+    """
+    if t == 0:
+        return M
+    squares, V = np.linalg.eigh(M.T @ M)
+    lowest, highest = max(float(squares[0]), t * t), max(float(squares[-1]), 0.0)
+    if t * math.sqrt(highest) <= LOSS * lowest:
+        taken = t / np.sqrt(np.maximum(squares, t * t))
+        return M - M @ ((V * taken) @ V.T)
     left, values, right = np.linalg.svd(M, full_matrices=False)
     rank = np.count_nonzero(values > t)
     return (left[:, :rank] * (values[:rank] - t)) @ right[:rank]

@@ -38,9 +38,9 @@ class MLRSSC(Baseline):
 
     where the disagreement is Σ_{t≠s} ‖C_s − C_t‖² ("pairwise") or ‖C_s − C*‖² ("centroid"), solved by
     ADMM; spectral clustering with unit rows of |C| + |C|ᵀ gives labels. **Everything is dense N×N**
-    in float64, with one solve and one SVD per view and iteration: see `estimate_cost`, which a fit
-    of 1000 or more observations also reports first. ADMM is deterministic; seeds only enter in
-    k-means, so use `relabel` instead of fitting again.
+    in float64, with a solve and a decomposition per view and iteration: see `estimate_cost`, which
+    a fit of 1000 or more observations also reports first. ADMM is deterministic; seeds only enter
+    in k-means, so use `relabel` instead of fitting again.
 
     Parameters
     ----------
