@@ -24,6 +24,7 @@ from manyview.baselines import (
     KNNSpectral,
     MultiNMF,
     SumOfGraphs,
+    _features,
     honest_methods,
     paper_methods,
     wrappers,
@@ -223,11 +224,26 @@ def test_a_view_without_clusters_is_never_the_best(rng):
     assert model.view_scores_["alike"] == wrappers.NO_SILHOUETTE
 
 
-def test_silhouette_of_many_rows_is_taken_on_a_sample(monkeypatch, rng):
+def test_silhouette_of_many_rows_is_taken_on_a_sample(monkeypatch):
     views, truth = two_views()
-    whole = wrappers.silhouette(views["b"], truth, rng)
-    monkeypatch.setattr(wrappers, "SILHOUETTE_SAMPLE", 40)
-    assert wrappers.silhouette(views["b"], truth, rng) == pytest.approx(whole, abs=0.1)
+    whole = _features.silhouette(views["b"], truth)
+    monkeypatch.setattr(_features, "SILHOUETTE_SAMPLE", 40)
+    sampled = _features.silhouette(views["b"], truth)
+    assert sampled != whole and sampled == pytest.approx(whole, abs=0.1)
+
+
+@pytest.mark.parametrize(
+    "y, sentence",
+    [
+        ([0, 1] * 29 + [1], "y has 59 labels for 60 observations"),
+        ([0.0, np.nan] * 30, r"y\[1\] is missing"),
+        (np.zeros((60, 1)), r"y must be 1-D, .* shape \(60, 1\)"),
+        (3, "y must be 1-D"),
+    ],
+)
+def test_truth_that_does_not_fit_is_told_by_a_sentence(y, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        BestSingleView(KMeans(2)).fit(two_views()[0], y)
 
 
 def test_without_a_seed_of_its_own_a_wrapper_keeps_the_estimators():
@@ -253,11 +269,11 @@ def test_concatenation_is_plain_without_scale_and_by_feature_with(rng):
     views, _ = blobs()
     wide = np.hstack(views)
     given = as_views(views)
-    np.testing.assert_array_equal(wrappers.side_by_side(wrappers.scaled(given, None)), wide)
-    z = wrappers.side_by_side(wrappers.scaled(given, "standard"))
+    np.testing.assert_array_equal(_features.side_by_side(_features.scaled(given, None)), wide)
+    z = _features.side_by_side(_features.scaled(given, "standard"))
     np.testing.assert_allclose(z.mean(axis=0), 0, atol=1e-12)
     np.testing.assert_allclose(z.std(axis=0), 1)
-    unit = wrappers.side_by_side(wrappers.scaled(given, "minmax"))
+    unit = _features.side_by_side(_features.scaled(given, "minmax"))
     np.testing.assert_allclose([unit.min(axis=0), unit.max(axis=0)], [np.zeros(19), np.ones(19)])
 
 
@@ -265,9 +281,9 @@ def test_concatenation_is_plain_without_scale_and_by_feature_with(rng):
 def test_sparse_views_stay_sparse_at_the_same_distances(scale):
     views = [np.where(X > 1, X, 0) for X in blobs()[0]]
     views[0][:, 0] = 2.0  # a constant feature has no spread to divide by
-    dense = wrappers.side_by_side(wrappers.scaled(as_views(views), scale))
+    dense = _features.side_by_side(_features.scaled(as_views(views), scale))
     mixed = as_views([sp.csr_matrix(views[0]), views[1], sp.csr_matrix(views[2])])
-    sparse = wrappers.side_by_side(wrappers.scaled(mixed, scale))
+    sparse = _features.side_by_side(_features.scaled(mixed, scale))
     assert sp.issparse(sparse) and sparse.format == "csr"
     distances = [
         np.linalg.norm(M[:, None] - M[None], axis=2) for M in (dense, np.asarray(sparse.todense()))
@@ -327,6 +343,18 @@ def test_sum_of_graphs_counts_the_views_that_agree(rng):
     assert abs(B - A[order][:, order]).max() == 0
     same = SumOfGraphs(3, n_neighbors=4).fit([views[0]] * 2).affinity_matrix_
     assert set(np.unique(same.data)) == {2.0}
+
+
+def test_sum_of_graphs_scales_as_concatenation_does():
+    views = [np.where(X > 1, X, 0) for X in blobs()[0]]
+    views[0] *= np.geomspace(1, 1e3, views[0].shape[1])
+    for scale in ("standard", "minmax", "sum"):
+        ours = SumOfGraphs(3, scale=scale, random_state=0).fit(views).affinity_matrix_
+        scaled = _features.scaled(as_views(views), scale)
+        theirs = SumOfGraphs(3, scale=None, random_state=0).fit(scaled).affinity_matrix_
+        assert abs(ours - theirs).max() == 0
+    mixed = [sp.csr_matrix(-views[0]), *views[1:]]  # negative and sparse: no distance needs a shift
+    assert len(SumOfGraphs(3, random_state=0).fit_predict(mixed)) == 60
 
 
 # --- the list of methods ------------------------------------------------------------------------

@@ -2,25 +2,29 @@
 
 import json
 import os
+import queue
 import signal
 import subprocess
 import sys
 import textwrap
 import time
+import warnings
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.cluster import KMeans
+from sklearn.cluster import DBSCAN, KMeans
+from sklearn.decomposition import PCA
+from sklearn.pipeline import make_pipeline
 
 import manyview as mv
 from conftest import blobs
 from manyview import metrics
 from manyview.baselines import MLRSSC, BestSingleView, ConcatViews, paper_methods
 from manyview.compare import seed_of
-from manyview.comparison import plan
-from manyview.comparison.methods import settings_of
+from manyview.comparison import plan, processes
+from manyview.comparison.methods import resolve, settings_of
 from manyview.comparison.store import Store, write_whole
 from manyview.comparison.summary import mean_ranks, stability
 
@@ -44,6 +48,8 @@ class Fake(BaseEstimator):
         n = len(next(iter(views.values())))
         if self.what == "raise":
             raise RuntimeError(f"no\\nluck with {self.random_state % 1}")
+        if self.what == "memory error" and not os.path.exists(os.environ["FAKE_CALLS"] + ".mended"):
+            raise MemoryError
         if self.what == "exit":
             os._exit(3)
         if self.what == "sleep":
@@ -255,8 +261,9 @@ def test_interrupted_and_resumed_by_one_process_gives_the_same(found, world, tmp
     again = mv.compare(*blobs(), **ASKED, methods=some, n_jobs=1, out=tmp_path)
     assert all((tmp_path / "runs" / name).read_bytes() == stored[name] for name in stored)
     calls = world()[before:]
-    # Two runs of the first two, one fit that is relabelled twice: nothing is done twice.
-    assert len(calls) == 2 + 2 + 1 + 2
+    # Two runs of the first, one fit that is relabelled twice: nothing is done twice. What failed is
+    # tried again, so that its first run is.
+    assert len(calls) == 2 + (2 + 1) + 1 + 2
     for one, other in ((again.table, found[0].table), (again.summary, found[0].summary)):
         other = other[other["method"].isin(some)].reset_index(drop=True)
         columns = [c for c in one if not c.startswith(("seconds", "peak_memory"))]
@@ -301,6 +308,96 @@ def test_deleted_and_damaged_files_are_run_again(found, world, tmp_path):
     again = mv.compare(*blobs(), **ASKED, methods=mine, out=tmp_path)
     assert world()[before:] == [f"labels {seed_of(5, 1)}"]
     assert np.array_equal(again.labels["m"], found[0].labels[EVIL])
+
+
+def test_what_failed_is_tried_again_and_what_succeeded_is_not(world, tmp_path):
+    import fakes
+
+    methods = {"hungry": fakes.Fake("memory error"), "fine": fakes.Fake("fine")}
+
+    def ask():
+        return mv.compare(*blobs(), **ASKED, methods=methods, out=tmp_path).table
+
+    before = len(world())
+    assert set(ask().query("method == 'hungry'")["reason"]) == {"MemoryError"}
+    mended = Path(os.environ["FAKE_CALLS"] + ".mended")
+    mended.touch()
+    assert ask()["status"].eq("ok").all()
+    assert ask()["status"].eq("ok").all()
+    mended.unlink()
+    calls = [call.rsplit(" ", 1)[0] for call in world()[before:]]
+    assert calls.count("memory error") == 4 and calls.count("fine") == 2
+
+
+def test_other_code_of_yours_is_another_method(world, tmp_path):
+    import fakes
+
+    def ask():
+        asked = {**ASKED, "n_runs": 1}
+        return mv.compare(*blobs(), **asked, methods={"m": fakes.Fake("code")}, out=tmp_path).labels
+
+    before = len(world())
+    first, same = ask()["m"][0], ask()["m"][0]
+    assert np.array_equal(first, same) and len(world()) == before + 1
+    file = Path(fakes.__file__)
+    file.write_text(FAKES.replace("integers(3, size=n)", "integers(3, size=n) * 0"))
+    try:
+        assert len(np.unique(ask()["m"][0])) == 1 < len(np.unique(first))
+    finally:
+        file.write_text(FAKES)
+
+
+def test_seeds_reach_every_part_of_a_given_estimator():
+    def made(seed):
+        pipe = make_pipeline(PCA(2), KMeans(3))
+        mine = {"pipe": pipe, "top": KMeans(3), "none": DBSCAN()}
+        return {m.name: m.make(seed) for m in resolve(mine, 3)}
+
+    one, same, other = made(3), made(3), made(4)
+    assert one["top"].random_state == 3
+    for name in ("pca__random_state", "kmeans__random_state"):
+        seeds = [m["pipe"].get_params()[name] for m in (one, same, other)]
+        assert seeds[0] == seeds[1] != seeds[2] and seeds[0] is not None
+
+
+def test_processes_share_the_cores(monkeypatch):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: range(8), raising=False)
+    assert [processes._threads_each(n) for n in (1, 2, 3, 8, 20)] == [None, 4, 2, 1, 1]
+
+
+def test_children_are_told_how_many_threads_they_have(world, tmp_path):
+    import fakes
+
+    for allowed, threads, expected in ((True, 3, "3"), (True, None, "7"), (False, 3, "1")):
+        task = processes.Task("m", (0,), (0,), fakes.Fake(), threads=allowed)
+        child = processes._Child(task, b"", tmp_path, queue.Queue(), threads)
+        child.end()
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("OMP_NUM_THREADS", "7")
+            assert child._environment()["OMP_NUM_THREADS"] == expected
+
+
+def test_where_memory_cannot_be_watched_it_is_said(monkeypatch):
+    monkeypatch.setattr(processes, "_resident_gib", lambda pid: 0.0)
+    with pytest.warns(UserWarning, match="max_memory=4 only skips methods"):
+        mv.compare(*blobs(), methods=["ConcatK-z"], n_runs=1, progress=False)
+
+
+def test_as_many_clusters_as_classes_unless_told(monkeypatch):
+    views, y = blobs()
+    asked = {"methods": ["ConcatK-z"], "n_runs": 1, "progress": False}
+    found = mv.compare(views, y, **asked)
+    assert found.settings["n_clusters"] == 3 and found.table["n_found"].tolist() == [3]
+    found = mv.compare(views, y, n_clusters=np.int64(4), **asked)
+    assert found.settings["n_clusters"] == 4 and found.table["n_found"].tolist() == [4]
+    assert mv.compare(views, **asked).settings["n_clusters"] == 8
+
+
+def test_limits_may_be_numpy_numbers():
+    limits = {"max_seconds": np.float32(60), "max_memory": np.int64(4), "n_runs": np.int32(1)}
+    found = mv.compare(*blobs(), methods=["ConcatK-z"], progress=False, **limits)
+    assert found.table["status"].tolist() == ["ok"]
+    assert json.dumps({k: v for k, v in found.settings.items() if k != "views"})
 
 
 def ended_within(seconds, module, mark):
@@ -418,6 +515,33 @@ def test_bad_questions_are_answered_by_a_sentence(change, sentence):
     views, y = blobs()
     with pytest.raises(ValueError, match=sentence):
         mv.compare(views, **{"y": y, "progress": False, **change})
+
+
+def test_a_file_is_no_folder(found, tmp_path):
+    (tmp_path / "file").write_text("mine")
+    for ask in (lambda out: mv.compare(*blobs(), methods=["ConcatK-z"], out=out), found[0].save):
+        with pytest.raises(ValueError, match="is a file; name a folder"):
+            ask(tmp_path / "file")
+    assert (tmp_path / "file").read_text() == "mine"
+
+
+def test_characters_that_do_things_are_shown_and_not_done(tmp_path):
+    views, y = blobs(n=24)
+    name = "a\x00b\x1b[31m\nc\u202ed\ud800"
+    found = mv.compare(
+        {f"v{name}": views[0]},
+        y,
+        methods={name: mv.baselines.SumOfGraphs(3)},
+        n_runs=1,
+        progress=False,
+    )
+    assert found.table["status"].tolist() == ["ok"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # matplotlib warns of characters it has no shape for
+        found.save(tmp_path, command=name)
+    page = (tmp_path / "comparison.html").read_text(encoding="utf-8")
+    assert not set(page) & set("\x00\x1b\u202e")
+    assert page.count(r"a\x00b\x1b[31m\nc\u202ed\ud800") >= 4
 
 
 def test_a_file_is_written_whole_or_not_at_all(tmp_path, monkeypatch):

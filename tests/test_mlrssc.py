@@ -79,12 +79,13 @@ def test_affinity_of_kernel_variants(kind):
     close(model.affinity_matrix_, golden[f"Af_{kind}_gauss"])
 
 
-@pytest.mark.parametrize("kind", KINDS.values())
-def test_accumulating_the_centroid_changes_no_label_here(kind):
+def test_accumulating_the_centroid_changes_its_size_but_no_label_here():
     views, y = blobs()
-    plain = MLRSSC(3, kind=kind, kernel="rbf", consensus=0.7, random_state=0).fit(views)
-    grown = MLRSSC(3, kind=kind, kernel="rbf", consensus=0.7, accumulate=True, random_state=0)
-    assert metrics.accuracy(plain.labels_, grown.fit_predict(views)) == 1
+    params = {"kind": "centroid", "kernel": "rbf", "consensus": 0.7, "random_state": 0}
+    plain = MLRSSC(3, **params).fit(views)
+    grown = MLRSSC(3, **params, accumulate=True).fit(views)
+    assert grown.affinity_matrix_.sum() > 1.1 * plain.affinity_matrix_.sum()
+    assert metrics.accuracy(plain.labels_, grown.labels_) == 1
     assert metrics.accuracy(y, plain.labels_) > 0.95
 
 
@@ -187,6 +188,22 @@ def test_kernel_width_by_number_list_or_name():
         MLRSSC(3, kernel="rbf", kernel_width={"a": 1}).fit(named)
 
 
+@pytest.mark.parametrize(
+    "width, seen", [([1, 0, 1], "0"), ({"a": 1, "b": -2.0, "c": 1}, "-2.0"), ([1, "x", 1], "'x'")]
+)
+def test_kernel_widths_are_numbers_above_0(width, seen):
+    views = dict(zip("abc", blobs(n=30)[0], strict=True))
+    with pytest.raises(ValueError, match=f"kernel_width of view 'b' is {seen}; .* above 0"):
+        MLRSSC(3, kernel="rbf", kernel_width=width).fit(views)
+
+
+def test_an_empty_affinity_is_said():
+    views, _ = blobs(n=30)
+    with pytest.warns(UserWarning, match="affinity is 0 everywhere"):
+        model = MLRSSC(3, kernel="rbf", mu=1e5, random_state=0).fit(views)
+    assert not model.affinity_matrix_.any()
+
+
 def test_parameters_that_contradict_each_other():
     views, _ = blobs(n=30)
     with pytest.raises(ValueError, match="use noisy=True"):
@@ -212,6 +229,39 @@ def test_cost_grows_with_the_cube_of_n():
     assert 0.5e9 < large["bytes"] < 3e9
     assert large["iterations"] == 7 and large["max_iter"] == 300
     assert large["seconds"] <= large["seconds_at_most"]
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        {"thr": 0},
+        {"rho": 1.0},
+        {"mu_max": 200},  # thresholds l/mu stay above thr
+        {"noisy": False, "kernel": None},
+    ],
+)
+def test_a_fit_that_will_not_stop_early_is_estimated_in_full(params):
+    views, _ = blobs(n=30)
+    model = MLRSSC(3, **{"kernel": "rbf", "max_iter": 12, "thr": 1e-5, "random_state": 0, **params})
+    assert model.estimate_cost(30, 3)["iterations"] == 12
+    with pytest.warns(ConvergenceWarning):
+        assert model.fit(views).n_iter_ == 12
+
+
+@pytest.mark.filterwarnings("ignore:MLRSSC found no observation")
+def test_the_iterations_estimated_are_about_those_done():
+    views, _ = blobs(n=30)
+    for params in ({}, {"mu": 1e5}, {"mu": 1e9, "rho": 1.0}, {"thr": 1e-4, "rho": 2.0}):
+        model = MLRSSC(3, kernel="rbf", random_state=0, **params)
+        assert abs(model.estimate_cost(30, 3)["iterations"] - model.fit(views).n_iter_) <= 3, params
+
+
+def test_cost_is_not_estimated_for_bad_parameters():
+    for params in ({"kind": "bad"}, {"rho": 0.5}, {"thr": -1}):
+        with pytest.raises(ValueError, match=next(iter(params))):
+            MLRSSC(3, **params).estimate_cost(30, 3)
+    with pytest.raises(ValueError, match="use noisy=True"):
+        MLRSSC(3, kernel="rbf", noisy=False).estimate_cost(30, 3)
 
 
 def test_pickles():

@@ -75,7 +75,7 @@ def compare(
         "max_memory": max_memory,
     }
     try:
-        run_compare(views, labels, out, methods, settings, console)
+        any_result = run_compare(views, labels, out, methods, settings, console)
     except (ValueError, OSError, ImportError) as error:
         typer.echo(f"manyview compare: {' '.join(str(error).split())}", err=True)
         raise typer.Exit(2) from None
@@ -84,6 +84,9 @@ def compare(
             f"Interrupted. Finished runs are in {out}/runs; run it again to go on.", err=True
         )
         raise typer.Exit(130) from None
+    if not any_result:
+        typer.echo("manyview compare: no run gave a result; the reasons are above.", err=True)
+        raise typer.Exit(1)
 
 
 @app.command()

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, field
-from numbers import Integral
+from numbers import Integral, Real
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +13,15 @@ import numpy as np
 from ._types import Array, Views
 from .comparison.methods import Method, resolve
 from .comparison.plan import Plan, versions
-from .comparison.processes import Limits
+from .comparison.processes import Limits, memory_is_watched
 from .comparison.store import Store
 from .comparison.summary import summarise, tidy
 from .datasets._dataset import import_pandas
 from .metrics import _encode
 from .views import as_views
+
+#: Asked for where neither a number nor known classes are given, as by the estimators.
+DEFAULT_CLUSTERS = 8
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -72,7 +76,7 @@ def compare(
     views: Any,
     y: Any = None,
     *,
-    n_clusters: int = 8,
+    n_clusters: int | None = None,
     methods: Any = "all",
     n_runs: int = 10,
     random_state: int = 0,
@@ -95,8 +99,9 @@ def compare(
         Known classes, used to score only. Exception: "BSV-kmeans" and "BSV-Spectral" choose their
         view by ``y``, as in the paper; these rows are marked ``oracle`` and push nobody's rank down.
         Estimators of your own never see ``y``.
-    n_clusters : int, default=8
-        For the methods called by name.
+    n_clusters : int, optional
+        For the methods called by name. ``None``: as many as ``y`` has distinct labels, or 8 without
+        ``y``.
     methods : "all", "paper", "honest", names, or dict of name → estimator, default="all"
         "honest" are simple methods the paper left out. A dict may also hold functions of a seed,
         such as `manyview.baselines.paper_methods` gives.
@@ -105,13 +110,16 @@ def compare(
         The seed of run r is derived from this and r.
     out : path, optional
         Folder in which finished runs are kept (``out/runs``). Interrupted and called again with the
-        same data and settings, none of them is repeated. `Comparison.save` writes the results.
+        same data and settings, none of them is repeated; runs that failed are tried again, those
+        ended by a limit under a wider one. `Comparison.save` writes the results.
     n_jobs : int, default=1
-        Processes at a time. Results do not depend on it; times do.
+        Processes at a time. Times depend on it, results do not (those of MLRSSC up to rounding:
+        the processes share the cores for its linear algebra).
     max_seconds, max_memory : float, default=300 and 4
         Most seconds and GiB of memory for one run. A method that can tell its cost beforehand
         (MLRSSC) and would exceed them is skipped; a run that does exceed them is ended, and so
-        are all runs of a method whose first was.
+        are all runs of a method whose first was. Memory is watched on Linux; elsewhere a warning
+        says that only the estimate counts.
     progress : bool, default=True
         Show a progress bar.
 
@@ -130,13 +138,22 @@ def compare(
     """
     pandas = import_pandas("compare()")
     data = as_views(views, allow_negative=True, caller="compare")
-    _check(data, n_clusters, n_runs, random_state, n_jobs, max_seconds, max_memory)
     truth = None if y is None else _encode(y, "y")
+    if n_clusters is None:
+        n_clusters = DEFAULT_CLUSTERS if truth is None else len(np.unique(truth))
+    _check(data, n_clusters, n_runs, random_state, n_jobs, max_seconds, max_memory)
     if truth is not None and len(truth) != data.n_samples:
         raise ValueError(
             f"y has {len(truth)} labels for {data.n_samples} observations; give one each, or none"
         )
-    chosen = resolve(methods, n_clusters)
+    chosen = resolve(methods, int(n_clusters))
+    if not memory_is_watched():
+        warnings.warn(
+            f"this system does not tell how much memory a process holds: max_memory={max_memory:g} "
+            "only skips methods that tell their cost beforehand",
+            UserWarning,
+            stacklevel=2,
+        )
     seeds = [seed_of(random_state, run) for run in range(n_runs)]
     plan = Plan(data, truth, chosen, seeds, Limits(float(max_seconds), float(max_memory)))
     store = Store(None if out is None else Path(out))
@@ -158,13 +175,13 @@ def compare(
         {
             "n_samples": data.n_samples,
             "views": dict(zip(data.names, data.n_features, strict=True)),
-            "n_clusters": n_clusters,
+            "n_clusters": int(n_clusters),
             "n_classes": None if truth is None else len(np.unique(truth)),
-            "n_runs": n_runs,
+            "n_runs": int(n_runs),
             "random_state": int(random_state),
-            "max_seconds": max_seconds,
-            "max_memory": max_memory,
-            "n_jobs": n_jobs,
+            "max_seconds": float(max_seconds),
+            "max_memory": float(max_memory),
+            "n_jobs": int(n_jobs),
             "versions": versions(),
         },
     )
@@ -203,7 +220,7 @@ def _check(
                 f"{name} must be a whole number of at least {least[name]}, got {value!r}"
             )
     for name, value in (("max_seconds", max_seconds), ("max_memory", max_memory)):
-        if not isinstance(value, int | float) or isinstance(value, bool) or not value > 0:
+        if not isinstance(value, Real) or isinstance(value, bool) or not float(value) > 0:
             raise ValueError(f"{name} must be a number above 0, got {value!r}")
     if n_clusters > data.n_samples:
         raise ValueError(

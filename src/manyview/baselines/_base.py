@@ -40,6 +40,12 @@ class Baseline(ClusterMixin, MultiViewEstimator):
         return tags
 
 
+def set_seeds(estimator: Any, rng: np.random.Generator) -> None:
+    """Give every part of an estimator that takes a seed one of its own, in the order of the names."""
+    names = [name for name in estimator.get_params() if name.split("__")[-1] == "random_state"]
+    estimator.set_params(**{name: int(rng.integers(2**31)) for name in sorted(names)})
+
+
 def takes_negative(scale: str | None) -> bool:
     """Whether a scale takes negative entries: those that shift do, and so does none at all."""
     return scale is None or scale in SHIFTING

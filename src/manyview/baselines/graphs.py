@@ -19,8 +19,9 @@ from ..assign import n_neighbors as customary_neighbors
 from ..assign import spectral_from_graph
 from ..base import generator
 from ..graph import AFFINITIES, affinity
-from ..scaling import SCALES, fit_scaling
+from ..scaling import SCALES
 from ._base import RANDOM_STATE, Baseline, takes_negative
+from ._features import scaled
 
 
 class KNNSpectral(ClusterMixin, BaseEstimator):
@@ -183,11 +184,8 @@ class SumOfGraphs(Baseline):
     def fit(self, X: Any, y: Any = None) -> SumOfGraphs:
         """Build, add and cut the graphs. ``y`` is ignored."""
         views = self._checked(X)
-        matrices = list(views.matrices)
         with threadpool_limits(1):
-            if self.scale is not None:
-                scalings = fit_scaling(views, self.scale)
-                matrices = [s.apply(M) for s, M in zip(scalings, matrices, strict=True)]
+            matrices = scaled(views, self.scale)
             graphs = [affinity(M, self.n_neighbors, self.affinity) for M in matrices]
             total = sp.csr_array(sum(graphs[1:], graphs[0]))
             rng = generator(self.random_state)

@@ -155,12 +155,7 @@ class MLRSSC(Baseline):
     def fit(self, X: Any, y: Any = None) -> MLRSSC:
         """Find the joint representation and cluster it. ``y`` is ignored."""
         views = self._checked(X)
-        if self.kernel is not None and not self.noisy:
-            raise ValueError(
-                f"kernel={self.kernel!r} has no features to reproduce exactly; use noisy=True"
-            )
-        if self.accumulate and self.consensus == 0:
-            raise ValueError("accumulate=True divides by consensus; use consensus above 0")
+        self._check_settings()
         widths = self._widths(views)
         if views.n_samples >= LARGE:
             self._announce(views)
@@ -181,6 +176,14 @@ class MLRSSC(Baseline):
         self.n_iter_ = len(outcome.history["iteration"])
         self.converged_ = outcome.converged
         self.affinity_matrix_ = np.abs(outcome.C) + np.abs(outcome.C.T)
+        if not self.affinity_matrix_.any():
+            warnings.warn(
+                "MLRSSC found no observation to be a combination of others: its affinity is 0 "
+                f"everywhere and its labels mean nothing. Lower mu={self.mu:g}, thr={self.thr:g} or "
+                "sparse; without a kernel, larger features do the same",
+                UserWarning,
+                stacklevel=2,
+            )
         if not outcome.converged:
             worst = max(float(outcome.history[name][-1]) for name in admm.RESIDUALS)
             warnings.warn(
@@ -208,9 +211,11 @@ class MLRSSC(Baseline):
         -------
         dict
             "bytes" at the peak; "seconds_per_iteration"; "iterations" likely to be done (with noise
-            until mu is so large that the thresholds l/mu fall below thr; without, all) and
-            "max_iter"; "seconds" and "seconds_at_most" of the two.
+            until mu is so large that the thresholds l/mu fall below thr; without, or if mu does not
+            grow so far, all) and "max_iter"; "seconds" and "seconds_at_most" of the two.
         """
+        self._validate_params()
+        self._check_settings()
         per_iteration = seconds_per_iteration(n_samples, n_views)
         likely, most = self._likely_iterations(), self._max_iter()
         return {
@@ -224,15 +229,24 @@ class MLRSSC(Baseline):
 
     def _likely_iterations(self) -> int:
         weights = self._weights()
-        largest = max(weights.low_rank, weights.sparse)
-        needed = min(largest / self.thr, self.mu_max) if self.thr > 0 else self.mu_max
-        if not self.noisy:
-            # Equality converges slowly once mu is large: the digits never got below thr.
+        largest, first = max(weights.low_rank, weights.sparse), min(self.mu, self.mu_max)
+        # Equality converges slowly once mu is large: the digits never got below thr.
+        if not self.noisy or self.thr == 0 or largest > self.thr * self.mu_max:
             return self._max_iter()
-        if self.rho == 1 or largest == 0:
-            return 1
-        growth = np.log(max(needed / self.mu, 1)) / np.log(self.rho)
-        return min(self._max_iter(), 2 + int(np.ceil(growth)))
+        growth = max(largest / self.thr / first, 1.0)
+        if growth > 1 and self.rho == 1:
+            return self._max_iter()
+        rounds = np.log(growth) / np.log(self.rho) if growth > 1 else 0.0
+        return min(self._max_iter(), 2 + int(np.ceil(rounds)))
+
+    def _check_settings(self) -> None:
+        """What no single parameter's range can say."""
+        if self.kernel is not None and not self.noisy:
+            raise ValueError(
+                f"kernel={self.kernel!r} has no features to reproduce exactly; use noisy=True"
+            )
+        if self.accumulate and self.consensus == 0:
+            raise ValueError("accumulate=True divides by consensus; use consensus above 0")
 
     def _weights(self) -> admm.Weights:
         sparse = max(1 - self.low_rank, 0.0) if self.sparse is None else self.sparse
@@ -247,12 +261,18 @@ class MLRSSC(Baseline):
             absent = [name for name in views.names if name not in given]
             if absent:
                 raise ValueError(f"kernel_width names {list(given)}, but not the views {absent}")
-            return [float(given[name]) for name in views.names]
-        if np.ndim(given) == 0:
-            return [float(given)] * len(views)
-        if len(given) != len(views):
-            raise ValueError(f"kernel_width has {len(given)} factors for {len(views)} views")
-        return [float(factor) for factor in given]
+            factors = [given[name] for name in views.names]
+        else:
+            factors = [given] * len(views) if np.ndim(given) == 0 else list(given)
+        if len(factors) != len(views):
+            raise ValueError(f"kernel_width has {len(factors)} factors for {len(views)} views")
+        for name, factor in zip(views.names, factors, strict=True):
+            if not isinstance(factor, Real) or not 0 < float(factor) < np.inf:
+                raise ValueError(
+                    f"kernel_width of view {name!r} is {factor!r}; it multiplies the median distance "
+                    "and must be a number above 0"
+                )
+        return [float(factor) for factor in factors]
 
     def _announce(self, views: Views) -> None:
         cost = self.estimate_cost(views.n_samples, len(views))

@@ -5,21 +5,17 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import numpy as np
-import scipy.sparse as sp
 from sklearn.base import clone
-from sklearn.metrics import silhouette_score
-from sklearn.preprocessing import MinMaxScaler, StandardScaler
 from sklearn.utils._param_validation import HasMethods, StrOptions
 from threadpoolctl import threadpool_limits
 
-from .._types import Array, Matrix, Views
+from .._types import Array, Matrix
 from ..base import generator
-from ..metrics import accuracy
-from ..scaling import SCALES, fit_scaling
-from ._base import RANDOM_STATE, Baseline, takes_negative
+from ..metrics import _encode, accuracy
+from ..scaling import SCALES
+from ._base import RANDOM_STATE, Baseline, set_seeds, takes_negative
+from ._features import scaled, side_by_side, silhouette
 
-#: Above this many observations the silhouette is taken on a random sample: its cost is quadratic.
-SILHOUETTE_SAMPLE = 5000
 #: Silhouette of a clustering that has none (one cluster, or every observation its own).
 NO_SILHOUETTE = -1.0
 
@@ -37,8 +33,7 @@ class _Wrapper(Baseline):
         """A fresh copy, seeded from ours; without a seed of ours the copy keeps its own."""
         copy = clone(self.estimator)
         if self.random_state is not None:
-            names = [n for n in copy.get_params() if n.split("__")[-1] == "random_state"]
-            copy.set_params(**{name: int(rng.integers(2**31)) for name in sorted(names)})
+            set_seeds(copy, rng)
         return copy
 
 
@@ -93,9 +88,10 @@ class BestSingleView(_Wrapper):
     def fit(self, X: Any, y: Any = None) -> BestSingleView:
         """Cluster each view; choose by silhouette, or by accuracy against ``y`` if it is given."""
         views = self._checked(X)
-        if y is not None and len(y) != views.n_samples:
+        truth = None if y is None else _encode(y, "y")
+        if truth is not None and len(truth) != views.n_samples:
             raise ValueError(
-                f"y has {len(y)} labels for {views.n_samples} observations; give one each, or none"
+                f"y has {len(truth)} labels for {views.n_samples} observations; give one each, or none"
             )
         rng = generator(self.random_state)
         self.estimators_, self.view_scores_, labels = {}, {}, {}
@@ -104,12 +100,8 @@ class BestSingleView(_Wrapper):
                 copy = self._copy(rng)
                 labels[name] = np.asarray(copy.fit_predict(matrix))
                 self.estimators_[name] = copy
-                self.view_scores_[name] = (
-                    silhouette(matrix, labels[name], rng)
-                    if y is None
-                    else accuracy(y, labels[name])
-                )
-        self.chosen_by_ = "silhouette" if y is None else "truth"
+                self.view_scores_[name] = _score(matrix, labels[name], truth)
+        self.chosen_by_ = "silhouette" if truth is None else "truth"
         self.best_view_ = max(self.view_scores_, key=self.view_scores_.__getitem__)
         self.labels_ = labels[self.best_view_]
         return self
@@ -117,6 +109,13 @@ class BestSingleView(_Wrapper):
     def fit_predict(self, X: Any, y: Any = None, **kwargs: Any) -> Array:
         """Labels of the view that is kept; ``y`` has the meaning it has in `fit`."""
         return self.fit(X, y).labels_
+
+
+def _score(matrix: Matrix, labels: Array, truth: Array | None) -> float:
+    if truth is not None:
+        return accuracy(truth, labels)
+    found = silhouette(matrix, labels)
+    return NO_SILHOUETTE if found is None else found
 
 
 class ConcatViews(_Wrapper):
@@ -186,38 +185,3 @@ class ConcatViews(_Wrapper):
 
     def _allows_negative(self) -> bool:
         return takes_negative(self.scale)
-
-
-def silhouette(X: Matrix, labels: Array, rng: np.random.Generator) -> float:
-    """Mean silhouette, on a sample of a large dataset; −1 where it is not defined."""
-    sample = rng.permutation(X.shape[0])[:SILHOUETTE_SAMPLE]
-    if X.shape[0] > SILHOUETTE_SAMPLE:
-        X, labels = X[sample], labels[sample]
-    if not 2 <= len(np.unique(labels)) < X.shape[0]:
-        return NO_SILHOUETTE
-    return float(silhouette_score(X, labels))
-
-
-def scaled(views: Views, scale: str | None) -> list[Matrix]:
-    """Every feature on its own scale, or every view on its own (see `manyview.scaling`)."""
-    if scale is None:
-        return list(views.matrices)
-    if scale in ("standard", "minmax"):
-        return [_by_feature(X, scale) for X in views.matrices]
-    scalings = fit_scaling(views, scale)
-    return [s.apply(X) for s, X in zip(scalings, views.matrices, strict=True)]
-
-
-def _by_feature(X: Matrix, scale: str) -> Matrix:
-    if not sp.issparse(X):
-        return (StandardScaler() if scale == "standard" else MinMaxScaler()).fit_transform(X)
-    if scale == "standard":
-        return StandardScaler(with_mean=False).fit_transform(X)
-    spread = (X.max(axis=0) - X.min(axis=0)).toarray().ravel()
-    return sp.csr_array(X.multiply(1 / np.where(spread > 0, spread, 1)))
-
-
-def side_by_side(matrices: list[Matrix]) -> Matrix:
-    if any(sp.issparse(X) for X in matrices):
-        return sp.csr_array(sp.hstack(matrices, format="csr"))
-    return np.hstack(matrices)

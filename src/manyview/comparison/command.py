@@ -12,8 +12,11 @@ from rich.markup import escape
 from rich.table import Table
 
 from ..compare import Comparison, compare
+from ..plot import _pyplot
 from ..read import read_views
+from ..report import printable
 from .labels import read_labels
+from .store import folder
 
 
 def run_compare(
@@ -23,14 +26,17 @@ def run_compare(
     methods: str,
     settings: dict[str, Any],
     console: Console,
-) -> None:
-    """Read, compare, write to ``out``, and print the summary; ``settings`` are those of `compare`."""
-    if out.exists() and not out.is_dir():
-        raise ValueError(f"--out {out} is a file; name a folder, new or old")
+) -> bool:
+    """Read, compare, write to ``out``, and print the summary; ``settings`` are those of `compare`.
+
+    Whether any run gave a result.
+    """
+    _pyplot()  # hours of work must not end with the news that matplotlib is missing
+    folder(out)
     data = read_views(files)
     y = None if labels is None else read_labels(labels, data)
     for note in data.notes:
-        console.print(escape(note), highlight=False)
+        console.print(_shown(note), highlight=False)
     names = [name.strip() for name in methods.split(",") if name.strip()]
     found = compare(data.views, y, methods=names, out=out, **settings)
     command = _command(files, labels, out, methods, settings)
@@ -38,7 +44,8 @@ def run_compare(
     console.print(_summary(found))
     _say_troubles(found, console)
     listed = ", ".join(path.name for path in written)
-    console.print(f"Results in [bold]{escape(str(out))}/[/bold]: {listed}", highlight=False)
+    console.print(f"Results in [bold]{_shown(out)}/[/bold]: {listed}", highlight=False)
+    return bool((found.table["status"] == "ok").any())
 
 
 def _command(
@@ -62,7 +69,7 @@ def _summary(found: Comparison) -> Table:
     for heading in ("rank", *shown.values(), "stability", "seconds", "runs"):
         table.add_column(heading, justify="right", no_wrap=True)
     for row in found.summary.to_dict("records"):
-        name = escape(row["method"]) + (" (oracle)" if row["oracle"] else "")
+        name = _shown(row["method"]) + (" (oracle)" if row["oracle"] else "")
         spread = [
             _number(row[f"{column}_mean"], 3)
             + (
@@ -80,6 +87,11 @@ def _summary(found: Comparison) -> Table:
     return table
 
 
+def _shown(text: Any) -> str:
+    """Text for the terminal, where control characters and [brackets] would do something."""
+    return escape(printable(text))
+
+
 def _number(value: float, digits: int) -> str:
     return "" if value != value else f"{value:.{digits}f}"
 
@@ -89,6 +101,6 @@ def _say_troubles(found: Comparison, console: Console) -> None:
         kinds = [f"{row[f'n_{kind}']} {kind}" for kind in ("failed", "skipped") if row[f"n_{kind}"]]
         if kinds:
             console.print(
-                f"{escape(row['method'])}: {', '.join(kinds)}: {escape(row['reason'])}",
+                f"{_shown(row['method'])}: {', '.join(kinds)}: {_shown(row['reason'])}",
                 highlight=False,
             )

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..plot import COLORS, _pyplot
+from ..report import printable
 from .methods import GROUPS
 
 #: Column of the table, title, and what is better.
@@ -159,6 +160,7 @@ def _legend(figure: Any, methods: Sequence[dict[str, Any]]) -> None:
 
 
 def _label(name: str, oracle: bool) -> str:
+    name = printable(name)
     short = name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 1]}…"
     return f"{short} (oracle)" if oracle else short
 

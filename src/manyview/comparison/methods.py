@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import inspect
 import pickle
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,6 +17,7 @@ import scipy.sparse as sp
 from sklearn.base import clone
 
 from ..baselines import DESCRIPTIONS, ORACLES, honest_methods, paper_methods
+from ..baselines._base import set_seeds
 from ..robust import RobustWMNMF
 
 #: Where a method comes from, in the words readers see.
@@ -27,6 +31,8 @@ GROUPS = {
 _PROPOSED = ("WM-NMF", "NMF-W1", "NMF-W2")
 #: Methods on features as they come: their scores tell of units more than of the method.
 _UNSCALED = ("ConcatK", "ConcatSpectral")
+#: Packages whose version is part of what identifies a run; of all other code the file is.
+_VERSIONED = ("manyview", "numpy", "scipy", "sklearn", "builtins")
 _ROBUST = (
     "WM-NMF made robust: views and observations are weighted by how far the views agree, then "
     "clustered together. Not in the paper."
@@ -85,9 +91,11 @@ def settings_of(value: Any) -> Any:
         return ["array", fingerprint([value])]
     if sp.issparse(value):
         return ["sparse", fingerprint([value])]
+    if inspect.ismethod(value):
+        return ["method", settings_of(value.__self__), value.__name__]
     if isinstance(value, type) or hasattr(value, "__qualname__"):
-        return f"{value.__module__}.{value.__qualname__}"
-    kind = f"{type(value).__module__}.{type(value).__qualname__}"
+        return _named_code(value)
+    kind = _named_code(type(value))
     if hasattr(value, "get_params"):
         return [kind, settings_of(value.get_params(deep=False))]
     if getattr(value, "__dict__", None):
@@ -98,9 +106,21 @@ def settings_of(value: Any) -> Any:
         return [kind]  # cannot be sent to another process either: its run will say so
 
 
+def _named_code(value: Any) -> str:
+    """Name of a class or function, and for code of no stated version a hash of its file."""
+    name = f"{value.__module__}.{value.__qualname__}"
+    if str(value.__module__).split(".")[0] in _VERSIONED:
+        return name
+    file = getattr(sys.modules.get(value.__module__), "__file__", None)
+    try:
+        return f"{name} {hashlib.sha256(Path(file).read_bytes()).hexdigest()}" if file else name
+    except OSError:
+        return name
+
+
 def fingerprint(arrays: Iterable[Any], names: Iterable[str] = ()) -> str:
     """A hash of names, shapes, types and all entries."""
-    digest = hashlib.sha256("\0".join(names).encode())
+    digest = hashlib.sha256("\0".join(names).encode(errors="surrogatepass"))
     for array in arrays:
         parts = [array]
         if sp.issparse(array):
@@ -177,7 +197,10 @@ def _attempt(make: Callable[[int], Any]) -> Any:
 
 
 def _seeded_copy(estimator: Any, seed: int) -> Any:
+    """A copy with ``seed``; its parts, if they take seeds, get others that follow from it."""
     copy = clone(estimator, safe=False)
-    if hasattr(copy, "get_params") and "random_state" in copy.get_params(deep=False):
-        copy.set_params(random_state=seed)
+    if hasattr(copy, "get_params"):
+        set_seeds(copy, np.random.default_rng(seed))
+        if "random_state" in copy.get_params(deep=False):
+            copy.set_params(random_state=seed)
     return copy

@@ -54,7 +54,7 @@ class Plan:
                     for task, run, record in ended:
                         place = task.method, run
                         self.records[place] = record
-                        if not record.get("transient"):
+                        if _lasting(record):
                             about = {"method": task.method, "run": run}
                             store.write(self.keys[place], about | record)
                         advance(task.method)
@@ -94,7 +94,7 @@ class Plan:
         if stored.get("status") == "ok":
             return len(stored.get("labels", ())) == self.data.n_samples
         then = stored.get("limits")
-        return then is None or (
+        return then is not None and (
             self.limits.seconds <= then["max_seconds"] and self.limits.memory <= then["max_memory"]
         )
 
@@ -158,6 +158,11 @@ class Plan:
             for runs in groups
             if relabels or not first or runs[0] == 0
         ]
+
+
+def _lasting(record: Record) -> bool:
+    """Whether a record is kept. Failures are tried again: their cause may be mended, or have passed."""
+    return record["status"] == "ok" or "limits" in record
 
 
 def unmakeable(error: Exception) -> Record:

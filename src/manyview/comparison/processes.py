@@ -58,8 +58,9 @@ def run_tasks(
 ) -> Generator[tuple[Task, int, dict[str, Any]], None, None]:
     """Yield (task, run, record) as runs end; children still at work are ended with the iteration.
 
-    A record marked "transient" says something of this machine at this moment, and is not to be kept.
+    The record of a run that was ended by a limit has the entry "limits".
     """
+    threads = _threads_each(n_jobs)
     waiting, children = deque(tasks), set[_Child]()
     inbox: queue.Queue[tuple[_Child, dict[str, Any] | None]] = queue.Queue()
     try:
@@ -67,7 +68,7 @@ def run_tasks(
             while waiting and len(children) < n_jobs:
                 task = waiting.popleft()
                 try:
-                    children.add(_Child(task, _job(task, folder), folder, inbox))
+                    children.add(_Child(task, _job(task, folder), folder, inbox, threads))
                 except Exception as error:  # an estimator that cannot be sent
                     reason = f"it cannot be sent to a process of its own: {reason_of(error)}"
                     for run in task.runs:
@@ -97,8 +98,7 @@ def run_tasks(
 
 def not_tried(reason: str) -> dict[str, Any]:
     """The record of a run whose method was stopped at a limit before."""
-    reason = f"not tried: the first run was {reason}"
-    return {"status": "skipped", "reason": reason, "transient": True}
+    return {"status": "skipped", "reason": f"not tried: the first run was {reason}"}
 
 
 def _job(task: Task, folder: Path) -> bytes:
@@ -125,6 +125,8 @@ class _Child:
     job: bytes
     folder: Path
     inbox: queue.Queue
+    #: For BLAS, where the task is allowed more than one; None leaves them to the environment.
+    threads: int | None
     left: list[int] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -149,7 +151,7 @@ class _Child:
         """Finished runs an event brings; ``None`` is the end of the process."""
         if event is None:
             code = self._process.wait()
-            record = {"status": "failed", "reason": self._ended(code), "transient": True}
+            record = {"status": "failed", "reason": self._ended(code)}
             return [(run, record) for run in self.left]
         kind = event.pop("event")
         if kind == "result":
@@ -165,8 +167,7 @@ class _Child:
         took = time.monotonic() - self._since
         if not self._fitting:
             reason = f"its process did not start within {duration(START)}"
-            lost = {"status": "failed", "reason": reason, "transient": True}
-            return lost if took > START else None
+            return {"status": "failed", "reason": reason} if took > START else None
         if took > limits.seconds:
             reason = f"stopped after {limits.seconds:g} s, the limit (max_seconds)"
         elif _resident_gib(self._process.pid) > limits.memory:
@@ -200,13 +201,27 @@ class _Child:
     def _environment(self) -> dict[str, str]:
         # The same modules must be found there; an empty entry is the current folder.
         path = os.pathsep.join(entry or os.getcwd() for entry in sys.path)
-        threads = {} if self.task.threads else dict.fromkeys(THREADS, "1")
-        return {**os.environ, "PYTHONPATH": path, **threads}
+        threads = self.threads if self.task.threads else 1
+        limited = {} if threads is None else dict.fromkeys(THREADS, str(threads))
+        return {**os.environ, "PYTHONPATH": path, **limited}
 
     def _ended(self, code: int) -> str:
         lines = self._complaints.read_text(errors="replace").strip().splitlines()
         how = f"by signal {-code}" if code < 0 else f"with exit code {code}"
         return f"its process ended {how}" + (f": {lines[-1].strip()}" if lines else "")
+
+
+def _threads_each(n_jobs: int) -> int | None:
+    """BLAS threads of one of ``n_jobs`` children, together no more than there are cores."""
+    if n_jobs == 1:
+        return None
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return max(1, (cores or 1) // n_jobs)
+
+
+def memory_is_watched() -> bool:
+    """Whether this system tells how much memory another process holds."""
+    return _resident_gib(os.getpid()) > 0
 
 
 def _resident_gib(pid: int) -> float:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +10,14 @@ from ..plot import _pyplot
 from ..report import comparison_page
 from .figure import draw, svg
 from .methods import GROUPS
-from .store import write_whole
+from .store import folder, write_whole
 
 DPI = 130
 
 
 def save(found: Any, out: Path, command: str | None) -> list[Path]:
     """Make everything first, then write: a page that cannot be made leaves no half of the files."""
+    out = folder(out)
     figure = draw(found.table, found.summary, found.methods)
     try:
         picture = io.BytesIO()
@@ -35,8 +35,8 @@ def save(found: Any, out: Path, command: str | None) -> list[Path]:
         command=command,
     )
     contents = {
-        "results.csv": found.table.to_csv(index=False, lineterminator="\n").encode(),
-        "summary.csv": found.summary.to_csv(index=False, lineterminator="\n").encode(),
+        "results.csv": _csv(found.table),
+        "summary.csv": _csv(found.summary),
         "comparison.png": picture.getvalue(),
         "comparison.html": page.encode(),
     }
@@ -46,6 +46,11 @@ def save(found: Any, out: Path, command: str | None) -> list[Path]:
     return [out / name for name in contents]
 
 
+def _csv(frame: Any) -> bytes:
+    # File names, and so views, may hold bytes that are no text.
+    return frame.to_csv(index=False, lineterminator="\n").encode(errors="backslashreplace")
+
+
 def _plain(frame: Any) -> list[dict[str, Any]]:
     """Rows of plain values, None where empty: what a page builder may be given."""
-    return json.loads(frame.to_json(orient="records", double_precision=15))
+    return frame.astype(object).where(frame.notna(), None).to_dict("records")

@@ -17,7 +17,7 @@ class Store:
     """Records of finished runs by key, in ``out/runs/KEY.json``, or in memory without ``out``."""
 
     def __init__(self, out: Path | None):
-        self._folder = None if out is None else out / "runs"
+        self._folder = None if out is None else folder(out) / "runs"
         self._memory: dict[str, dict[str, Any]] = {}
         if self._folder is not None:
             self._folder.mkdir(parents=True, exist_ok=True)
@@ -46,6 +46,13 @@ class Store:
         if self._folder is None:
             return 0
         return len({path.stem for path in self._folder.glob("*.json")} - set(keys))
+
+
+def folder(out: str | Path) -> Path:
+    """``out`` as a path that is, or can become, a folder."""
+    if Path(out).exists() and not Path(out).is_dir():
+        raise ValueError(f"out={str(out)!r} is a file; name a folder, new or old")
+    return Path(out)
 
 
 def key_of(*parts: Any) -> str:

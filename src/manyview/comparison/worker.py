@@ -19,15 +19,12 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.metrics import silhouette_score
 from threadpoolctl import threadpool_limits
 
 from .._types import Array, Matrix, Views
-from ..baselines import CostWarning
-from ..baselines.wrappers import scaled, side_by_side
+from ..baselines import CostWarning, _features
+from ..baselines._features import scaled, side_by_side
 
-#: Above this many observations the silhouette is taken on a sample, the same for every method.
-SILHOUETTE_SAMPLE = 5000
 #: Distinct warnings of a fit that are kept as its remark.
 MAX_REMARKS = 3
 
@@ -117,18 +114,12 @@ def common_space(views: Views) -> Matrix:
 
 
 def silhouette(X: Matrix, labels: Array) -> float | None:
-    """Mean silhouette; None where it is not defined (one cluster, or only singletons)."""
-    n = X.shape[0]
-    if n > SILHOUETTE_SAMPLE:
-        sample = np.random.default_rng(0).permutation(n)[:SILHOUETTE_SAMPLE]
-        X, labels = X[sample], labels[sample]
-    if not 2 <= len(np.unique(labels)) < len(labels):
-        return None
+    """The silhouette; None where it is not defined or cannot be computed."""
     try:
-        value = float(silhouette_score(X, labels))
+        value = _features.silhouette(X, labels)
     except (ValueError, MemoryError):  # the clustering stands, whatever becomes of this number
         return None
-    return value if np.isfinite(value) else None
+    return value if value is not None and np.isfinite(value) else None
 
 
 def reason_of(error: BaseException) -> str:

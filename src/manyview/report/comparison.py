@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from html import escape
 from typing import Any
 
 from .style import CSS, SORT
+from .text import escape
 
 Row = Mapping[str, Any]
 
