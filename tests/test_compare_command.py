@@ -1,15 +1,21 @@
 """`manyview compare`: how it ends."""
 
+import io
 import sys
+from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 import pytest
 
 pytest.importorskip("typer")
+from rich.console import Console
 from typer.testing import CliRunner
 
 from conftest import blobs
 from manyview.cli import app
+from manyview.comparison.command import _summary
+from manyview.comparison.methods import resolve
 
 
 @pytest.fixture
@@ -39,3 +45,17 @@ def test_a_missing_matplotlib_is_told_before_anything_runs(asked, tmp_path, monk
     result = CliRunner().invoke(app, [*asked, "--methods", "ConcatK-z"])
     assert result.exit_code == 2 and "pip install 'manyview[app]'" in result.stderr
     assert not (tmp_path / "out").exists()
+
+
+def test_the_summary_fits_a_terminal_of_80_columns():
+    names = [m.name for m in resolve("all", 10)]
+    summary = pd.DataFrame({"method": names, "oracle": [True, *[False] * (len(names) - 1)]})
+    for column in ("acc", "nmi", "ari"):
+        summary[f"{column}_mean"], summary[f"{column}_sd"] = 0.8123, 0.0123
+    summary = summary.assign(mean_rank=11.5, stability=0.5, seconds_mean=1234.56)
+    summary = summary.assign(n_ok=3, n_failed=0, n_skipped=0)
+    console = Console(width=80, record=True, file=io.StringIO())
+    console.print(_summary(SimpleNamespace(summary=summary)))
+    shown = console.export_text()
+    assert "…" not in shown and shown.count("0.812 (0.012)") == len(names)
+    assert f"{names[0]}*" in shown and "* oracle" in shown

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from rich import box
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
@@ -64,26 +65,22 @@ def _command(
 def _summary(found: Comparison) -> Table:
     truth = "acc_mean" in found.summary
     shown = {"acc": "ACC", "nmi": "NMI", "ari": "ARI"} if truth else {"silhouette": "silhouette"}
-    table = Table(title="Mean (sd) over runs, best mean rank first")
+    # As narrow as a terminal of 80 columns: the other spreads are in summary.csv.
+    title = "Mean (sd) over runs, best mean rank first"
+    table = Table(title=title, box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
     table.add_column("method", no_wrap=True)
-    for heading in ("rank", *shown.values(), "stability", "seconds", "runs"):
+    for heading in ("rank", *shown.values(), "stab.", "seconds", "runs"):
         table.add_column(heading, justify="right", no_wrap=True)
     for row in found.summary.to_dict("records"):
-        name = _shown(row["method"]) + (" (oracle)" if row["oracle"] else "")
-        spread = [
-            _number(row[f"{column}_mean"], 3)
-            + (
-                f" ({row[f'{column}_sd']:.3f})"
-                if row[f"{column}_sd"] == row[f"{column}_sd"]
-                else ""
-            )
-            for column in shown
-        ]
+        name = _shown(row["method"]) + ("*" if row["oracle"] else "")
+        means = [_number(row[f"{column}_mean"], 3) for column in shown]
+        sd = _number(row[f"{next(iter(shown))}_sd"], 3)
+        means[0] += f" ({sd})" if sd else ""
         total = row["n_ok"] + row["n_failed"] + row["n_skipped"]
         last = [_number(row["stability"], 2), _number(row["seconds_mean"], 2)]
-        table.add_row(name, _number(row["mean_rank"], 1), *spread, *last, f"{row['n_ok']}/{total}")
+        table.add_row(name, _number(row["mean_rank"], 1), *means, *last, f"{row['n_ok']}/{total}")
     if found.summary["oracle"].any():
-        table.caption = "oracle: chose its view by the true classes, as in the paper"
+        table.caption = "* oracle: chose its view by the true classes, as in the paper"
     return table
 
 
