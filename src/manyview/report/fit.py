@@ -42,6 +42,8 @@ TABLES = (
 )
 #: Columns that are names, whatever they look like.
 TEXT = {"id", "view", "feature", "clustering"}
+#: Where "view" is a position.
+NUMBERS_ONLY = "history"
 
 
 def fit_page(folder: Path) -> str:
@@ -57,7 +59,7 @@ def fit_page(folder: Path) -> str:
         "Files beside this page hold every number in it.",
         method=about["method"],
         n=len(run.views),
-        views=", ".join(run.views),
+        views=", ".join(f"{view['name']} ({view['features']} features)" for view in about["views"]),
     )
     sections = [
         Section("short", "In short", panels.in_short(run)),
@@ -79,23 +81,29 @@ def read_run(folder: Path) -> Run:
     tables = {}
     for name in TABLES:
         path = folder / f"{name}.csv"
-        tables[name] = _read_csv(path) if path.exists() else []
+        tables[name] = (
+            _read_csv(path, set() if name == NUMBERS_ONLY else TEXT) if path.exists() else []
+        )
     return Run(about, tables)
 
 
-def _read_csv(path: Path) -> Rows:
+def _read_csv(path: Path, names: set[str]) -> Rows:
     with path.open(newline="", encoding="utf-8") as file:
         reader = csv.DictReader(file)
-        return [{key: _value(key, text) for key, text in row.items()} for row in reader]
+        return [
+            {key: text if key in names else _value(text) for key, text in row.items()}
+            for row in reader
+        ]
 
 
-def _value(column: str, text: str) -> Any:
-    if column in TEXT:
-        return text
+def _value(text: str) -> Any:
     if text == "":
         return None
     try:
-        number = float(text)
+        return int(text)
+    except ValueError:
+        pass
+    try:
+        return float(text)
     except ValueError:
         return text
-    return int(number) if number.is_integer() and "." not in text and "e" not in text else number

@@ -113,6 +113,12 @@ def _clusters(labels: Array, asked: int, stable: Stability | None) -> list[str]:
             "groups; averages over them are uncertain."
         )
     if stable is not None:
+        if stable.score < UNSTABLE:
+            found.append(
+                "Refits on parts of the data give rather different clusters (mean agreement "
+                f"{stable.score:.2f}). There may be no clear groups, another number of clusters, or "
+                "too few observations."
+            )
         shaky = [str(k) for k, value in stable.clusters.items() if value < UNSTABLE]
         if shaky:
             found.append(
@@ -126,8 +132,8 @@ def _rival(rivals: list[dict[str, Any]]) -> list[str]:
     if rivals and rivals[0]["ari_with_other"] < DIFFERENT:
         return [
             "A plain method on the same data finds rather different clusters (adjusted Rand index "
-            f"{rivals[0]['ari_with_other']:.2f}, 1 would be the same). Neither is right for that: "
-            "look at the features and the stability before choosing."
+            f"{rivals[0]['ari_with_other']:.2f}; 1 would be the same). That alone makes neither "
+            "right: look at the features and the stability before believing either."
         ]
     return []
 

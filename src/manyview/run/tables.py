@@ -74,7 +74,7 @@ def departures(reliance: Array, labels: Array, here: Array) -> Array:
     """Share of an observation's reliance that lies elsewhere than is usual in its cluster, in [0, 1].
 
     Usual is the median of the cluster over the views the observation has: to lack a view is no
-    departure.
+    departure. NaN for an observation that no view supports.
     """
     found = np.full(len(labels), np.nan)
     for k in np.unique(labels[labels >= 0]):
@@ -83,6 +83,7 @@ def departures(reliance: Array, labels: Array, here: Array) -> Array:
         total = usual.sum(axis=1, keepdims=True)
         usual = np.divide(usual, total, out=reliance[rows].astype(float), where=total > 0)
         found[rows] = np.abs(reliance[rows] - usual).sum(axis=1) / 2
+    found[~reliance.any(axis=1)] = np.nan
     return found
 
 
