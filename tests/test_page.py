@@ -79,7 +79,7 @@ def test_a_browser_draws_it_without_a_word_and_saves_the_csv():
           await new Promise(done => setTimeout(done, 1000));
           return JSON.stringify({
           drawn: document.documentElement.dataset.drawn,
-          bars: document.querySelectorAll('.plot .bars path').length,
+          bars: document.querySelectorAll('.plot .barlayer path').length,
           images: document.images.length,
           labels: [...document.querySelectorAll('.plot .ytick text')].map(t => t.textContent),
           theme: (document.getElementById('theme').click(), document.documentElement.dataset.theme),

@@ -1,10 +1,11 @@
 """manyview: cluster observations measured in several ways, and learn whom to trust."""
 
-from . import baselines, datasets, metrics, regularizers
+from . import baselines, datasets, metrics, plot, regularizers
 from ._types import CollapseWarning, Stop
 from .compare import Comparison, compare
 from .estimators import WMNMF
 from .robust import RobustWMNMF
+from .run import write_run
 from .selection import NoClustersWarning, Selection, select_n_clusters
 from .stability import Stability, stability
 from .views import as_views
@@ -24,7 +25,9 @@ __all__ = [
     "compare",
     "datasets",
     "metrics",
+    "plot",
     "regularizers",
     "select_n_clusters",
     "stability",
+    "write_run",
 ]

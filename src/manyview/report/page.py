@@ -183,7 +183,8 @@ _TABLE = """<div class="table" data-name="{{ name }}">
  data-first="{{ 'descending' if number else 'ascending' }}">{% if sortable %}<button type="button">{{
  column }}</button>{% else %}{{ column }}{% endif %}</th>{% endfor %}</tr></thead>
 <tbody>{% for row in cells %}<tr>{% for text, value in row %}<td{% if columns[loop.index0][1]
- %} class="number"{% endif %}{% if sortable %} data-value="{{ value }}"{% endif %}>{{ text }}</td>{% endfor
+ %} class="number"{% elif text|length > 30 %} class="long"{% endif %}{% if sortable
+ %} data-value="{{ value }}"{% endif %}>{{ text }}</td>{% endfor
  %}</tr>{% endfor %}</tbody></table></div>
 <p class="under"><button type="button" class="small csv" hidden>Download CSV</button>
 {% if total > cells|length %}{{ cells|length }} of {{ total }} rows are shown; the CSV has all.{% endif

@@ -14,7 +14,7 @@
     var axis = { gridcolor: color("line"), linecolor: color("line"), zerolinecolor: color("line"), automargin: true };
     return { layout: { paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
       font: { color: color("ink"), family: getComputedStyle(document.body).fontFamily, size: 12 },
-      xaxis: axis, yaxis: axis, hoverlabel: { align: "left", namelength: -1,
+      xaxis: axis, yaxis: axis, annotationdefaults: { bgcolor: color("paper"), opacity: 0.85, borderpad: 1 }, hoverlabel: { align: "left", namelength: -1,
         bgcolor: color("paper"), bordercolor: color("faint"), font: { color: color("ink") } },
       modebar: { bgcolor: "rgba(0,0,0,0)", color: color("faint"), activecolor: color("link") } } };
   }
@@ -32,6 +32,7 @@
     plots.forEach(function (plot) {
       var figure = read(plot);
       Plotly.react(plot, figure.data, layoutOf(plot, figure), { responsive: true, displaylogo: false,
+        displayModeBar: plot.clientWidth < 560 ? false : "hover",
         modeBarButtons: [["toImage", "zoom2d", "pan2d", "resetScale2d"]], toImageButtonOptions: { format: "svg" } });
     });
   }
@@ -79,7 +80,12 @@
   button.addEventListener("click", function () { root.dataset.theme = isDark() ? "light" : "dark"; retheme(); });
   wantsDark.addEventListener("change", retheme);
   var before;
-  window.addEventListener("beforeprint", function () { before = root.dataset.theme; root.dataset.theme = "light"; retheme(); });
+  window.addEventListener("beforeprint", function () {
+    before = root.dataset.theme;
+    root.dataset.theme = "light";
+    document.querySelectorAll("details").forEach(function (d) { d.open = true; });
+    retheme();
+  });
   window.addEventListener("afterprint", function () {
     if (before) root.dataset.theme = before; else delete root.dataset.theme;
     retheme();

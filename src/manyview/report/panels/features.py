@@ -15,7 +15,9 @@ def features(run: Any) -> Any:
     rows = run.tables["top_features"]
     if not rows:
         return html("<p>No feature differs between a cluster and the rest.</p>")
-    largest = max(abs(row["effect"]) for row in rows)
+    sizes_shown = sorted(abs(row["effect"]) for row in rows if row["rank"] <= 5)
+    # A single huge effect must not make all other bars invisible.
+    longest = max(1.0, sizes_shown[int(0.9 * len(sizes_shown))])
     groups: dict[int, dict[str, Rows]] = {}
     for row in rows:
         if row["rank"] <= 5:
@@ -25,20 +27,21 @@ def features(run: Any) -> Any:
     return html(
         """<p>Features by effect: how far the mean of the cluster lies from that of all other
 observations, in standard deviations (Cohen's d). From about 0.8 on an effect is large. Bars to the
-right: higher in the cluster; to the left, striped: lower. The features were picked because they
+right: higher in the cluster; to the left, striped: lower; the longest
+stand for {{ '%.1f'|format(longest) }} or more. The features were picked because they
 differ, so these numbers describe the clusters and prove nothing: no p-value can be had from them.</p>
 {% for k, views in groups.items() %}<details{% if loop.index <= open %} open{% endif %}>
 <summary>Cluster {{ k }} <span class="faint">({{ sizes[k] }} observations)</span></summary>
 <div class="cards">{% for view, found in views.items() %}<div class="card"><h4>{{ view }}</h4><ol>
 {% for row in found %}<li><span class="name">{{ row.feature }}</span><span class="effect"><span
  class="bar {{ 'up' if row.effect > 0 else 'down' }}" style="width: {{
- (48 * row.effect|abs / largest)|round(1) }}%"></span></span><span class="value">{{
+ ([48, 48 * row.effect|abs / longest]|min)|round(1) }}%"></span></span><span class="value">{{
  '%+.2f'|format(row.effect) }}</span></li>
 {% endfor %}</ol></div>{% endfor %}</div></details>
 {% endfor %}{{ table }}""",
         groups=groups,
         sizes=sizes,
-        largest=largest,
+        longest=longest,
         open=OPEN,
         table=table(
             [column.replace("_", " ") for column in columns],

@@ -9,6 +9,14 @@ from .shared import DRAWN, EMBEDDED, Rows, color, short
 
 #: An observation that departs more than this from its cluster's usual reliance is named.
 UNUSUAL, MOST_NAMED = 0.25, 30
+MEANING = {
+    "RobustWMNMF": "An observation leans on a view if its neighbours in the other views are close to "
+    "it there as well: one measured badly in a view shows a dark cell there and brighter ones "
+    "elsewhere.",
+    "WMNMF": "An observation leans on the views that its factorisation reconstructs well. Views of "
+    "small numbers or few features are easier to reconstruct, so compare observations along a row, "
+    "not the rows with each other.",
+}
 
 
 def reliance(run: Any) -> Any:
@@ -19,9 +27,9 @@ def reliance(run: Any) -> Any:
     step = -(-len(rows) // DRAWN)
     shown = sorted(rows, key=lambda row: (row["cluster"], _last(row["departure"])))[::step]
     intro = html(
-        "<p>Each observation leans on the views that fit its neighbours: a bright cell says that the "
-        "observation (a column) relies mostly on that view (a row). An observation measured badly in "
-        "one view shows a dark cell there and brighter ones elsewhere.</p>"
+        "<p>A bright cell says that the observation (a column) relies mostly on that view (a row). "
+        "{{ meaning }}</p>",
+        meaning=MEANING.get(run.about["method"], MEANING["RobustWMNMF"]),
     )
     return html(
         "{{ intro }}{{ map }}{{ unusual }}",
@@ -54,17 +62,19 @@ def _reliance_map(run: Any, shown: Rows) -> Any:
         )
         ticks.append((places[0] + places[-1]) / 2)
         names.append(str(k))
+    z = [[short(row[f"reliance:{view}"]) for row in shown] for view in views]
     ids = [f"{plot_text(row['id'])}, cluster {row['cluster']}" for row in shown]
     return figure(
         [
             {
                 "type": "heatmap",
-                "z": [[short(row[f"reliance:{view}"]) for row in shown] for view in views],
+                "z": z,
                 "y": [plot_text(view, 24) for view in views],
                 "text": [ids] * len(views),
                 "hovertemplate": "%{text}<br>%{y}: %{z:.0%}<extra></extra>",
                 "colorscale": SCALE,
                 "zmin": 0,
+                "zmax": max((v for row in z for v in row if v is not None), default=0) or 1,
                 "colorbar": {"tickformat": ".0%", "thickness": 12, "title": {"text": "reliance"}},
                 "hoverongaps": False,
             }

@@ -13,9 +13,11 @@ def in_short(run: Any) -> Any:
     lines = _listed(about.get("alignment"))
     if sizes:
         lines.append(
-            f"{len(sizes)} clusters of {sizes[-1]} to {sizes[0]} observations."
-            if len(sizes) > 1
-            else "One cluster holds everything."
+            "One cluster holds everything."
+            if len(sizes) == 1
+            else f"{len(sizes)} clusters of {sizes[0]} observations each."
+            if sizes[0] == sizes[-1]
+            else f"{len(sizes)} clusters of {sizes[-1]} to {sizes[0]} observations."
         )
     stability = about.get("stability")
     if stability:

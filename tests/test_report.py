@@ -1,0 +1,108 @@
+"""The page of a run: every panel drawn, nothing unescaped, no network, small enough to send."""
+
+import json
+import re
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import manyview as mv
+from browser import visit
+from conftest import blobs
+from manyview.report.fit import fit_page
+from manyview.run import write_run
+
+EVIL = "<script>alert(1)</script>"
+
+LOOK = """(async () => {
+  const tabs = [...document.querySelectorAll('a[href], button:not([hidden]), [tabindex="0"], summary')];
+  const unreachable = tabs.filter(e => e.tabIndex < 0);
+  const csv = document.querySelectorAll('button.csv');
+  const plots = [...document.querySelectorAll('div.plot')];
+  return JSON.stringify({
+    drawn: plots.length,
+    empty: plots.filter(p => !p.querySelector('.scatterlayer path, .barlayer path, .hm image')).map(
+      p => p.getAttribute('aria-label')),
+    sections: [...document.querySelectorAll('main section h2')].map(h => h.textContent),
+    tables: document.querySelectorAll('table').length, csv: csv.length,
+    unreachable: unreachable.length, wide: document.documentElement.scrollWidth,
+    text: document.body.innerText})})()"""
+
+
+def make(tmp_path, model, views, **how):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        model.fit(views)
+    return write_run(model, views, tmp_path / "run", **({"stability_runs": 2} | how))
+
+
+def named(name, n=48, seed=0):
+    """Views whose every name is ``name`` or holds it."""
+    views, _ = blobs(n=n, seed=seed)
+    ids = [f"{name}{i}" for i in range(n)]
+    return {
+        f"{name}{s}": pd.DataFrame(
+            X, index=ids, columns=[f"{name}{'x' * 200}{j}" for j in range(X.shape[1])]
+        )
+        for s, X in enumerate(views)
+    }
+
+
+@pytest.mark.parametrize("case", ["robust", "paper", "missing", "one view"])
+def test_every_panel_is_drawn_without_a_word(case, tmp_path):
+    views = [X.copy() for X in blobs(n=48)[0]]
+    model = mv.RobustWMNMF(3, random_state=0) if case != "paper" else mv.WMNMF(3, random_state=0)
+    if case == "missing":
+        for X in views:
+            X[0] = np.nan
+        views[1][5:12] = np.nan
+    views = views[:1] if case == "one view" else views
+    out = make(tmp_path, model, views)
+    page = (out / "report.html").read_text(encoding="utf-8")
+    size = {"width": 390, "phone": True, "dark": True} if case == "missing" else {}
+    seen = visit(page, LOOK, **size)
+    assert seen.errors == [] and seen.requests == []
+    found = json.loads(seen.value)
+    assert found["empty"] == [] and found["drawn"] == (9 if case == "one view" else 10)
+    assert len(found["sections"]) == 9 and found["unreachable"] == 0
+    assert found["csv"] == found["tables"] >= 9
+    assert found["wide"] <= size.get("width", 1200)
+    assert "NaN" not in found["text"] and "undefined" not in found["text"]
+
+
+@pytest.mark.parametrize(
+    "name", [EVIL, "\"'`><img src=x onerror=alert(1)>", "Ω漢字\u202e\x07", "{{7*7}}"]
+)
+def test_names_are_only_ever_text(name, tmp_path):
+    info = dict.fromkeys(("command", "title", "alignment"), name)
+    info |= {"inputs": [{"path": name, name: name}], "warnings": [name]}
+    model = mv.RobustWMNMF(3, random_state=0)
+    out = make(tmp_path, model, named(name), info=info, settings={name: name})
+    page = (out / "report.html").read_text(encoding="utf-8")
+    assert not re.search(
+        r"<script>alert|<img|[\x00-\x08\x0b-\x1f\u202e]", page.split("plotly.js v")[0]
+    )
+    assert "{{7*7}}" in page if "{" in name else "49" not in re.findall(r"<h1>(.*)</h1>", page)
+    if name == EVIL:
+        seen = visit(page, LOOK)
+        assert seen.errors == [] and seen.requests == [] and EVIL in json.loads(seen.value)["text"]
+
+
+def test_the_page_of_two_thousand_observations_can_be_sent(tmp_path, monkeypatch, rng):
+    monkeypatch.setattr("manyview.run.tables.embed2d", lambda V: rng.normal(size=(len(V), 2)))
+    y = rng.integers(0, 10, 2000)
+    views = [rng.random((10, m))[y] + 0.1 * rng.random((2000, m)) for m in (76, 240, 47, 216)]
+    model = mv.WMNMF(10, random_state=0, max_iter=1, inner_iter=2, init="random")
+    ids = [f"TCGA-{i:04d}-tumour" for i in range(2000)]
+    out = make(tmp_path, model, views, ids=ids, stability_runs=0)
+    assert (out / "report.html").stat().st_size < 8_000_000
+
+
+def test_the_page_is_made_from_the_files_alone(tmp_path):
+    out = make(tmp_path, mv.RobustWMNMF(3, random_state=0), blobs()[0])
+    for path in out.iterdir():
+        if path.name.startswith(("components", "model")):
+            path.unlink()
+    assert fit_page(out) == (out / "report.html").read_text(encoding="utf-8")
