@@ -11,6 +11,7 @@ import scipy.sparse as sp
 import manyview as mv
 from conftest import blobs
 from manyview.run import write_run
+from manyview.run.evidence import drawn
 from manyview.run.features import top_features
 from manyview.run.folder import component_files
 from manyview.run.tables import departures
@@ -171,6 +172,14 @@ def test_file_names_of_views_differ_and_stay_in_the_folder():
     files = component_files(["a/b", "a\\b", "A_B", "", "../x", "a_b_2"])
     assert len({name.lower() for name in files}) == 6
     assert all(name.startswith("components_") and not set(name) & set("/\\") for name in files)
+
+
+def test_of_very_many_observations_a_part_is_drawn_always_the_same():
+    labels = np.arange(1000) % 5 - 1
+    rows = drawn(labels, 100)
+    assert len(rows) == 100 and (labels[rows] >= 0).all() and (np.diff(rows) > 0).all()
+    np.testing.assert_array_equal(rows, drawn(labels, 100))
+    assert len(drawn(labels, 5000)) == 800
 
 
 # --- numbers -----------------------------------------------------------------------------------

@@ -35,7 +35,7 @@ def warnings_about(
         *_views(model, views, agreement),
         *_observations(views, labels),
         *_clusters(labels, getattr(model, "n_clusters_", model.n_clusters), stable),
-        *_rival(rivals),
+        *_rival(rivals, any(not present_rows(X).all() for X in views.matrices)),
     ]
 
 
@@ -128,12 +128,17 @@ def _clusters(labels: Array, asked: int, stable: Stability | None) -> list[str]:
     return found
 
 
-def _rival(rivals: list[dict[str, Any]]) -> list[str]:
+def _rival(rivals: list[dict[str, Any]], gaps: bool) -> list[str]:
     if rivals and rivals[0]["ari_with_other"] < DIFFERENT:
         return [
             "A plain method on the same data finds rather different clusters (adjusted Rand index "
             f"{rivals[0]['ari_with_other']:.2f}; 1 would be the same). That alone makes neither "
             "right: look at the features and the stability before believing either."
+            + (
+                " The plain method knows nothing of missing views, which may be why."
+                if gaps
+                else ""
+            )
         ]
     return []
 

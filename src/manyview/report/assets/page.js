@@ -24,7 +24,7 @@
     layout.template = template();
     if (window.matchMedia("(pointer: coarse)").matches) layout.dragmode = false; // fingers scroll the page
     if (plot.clientWidth < 560 && layout.showlegend !== false) {
-      layout.legend = Object.assign({}, layout.legend, { orientation: "h", x: 0, xanchor: "left", y: -0.15, yanchor: "top" });
+      layout.legend = Object.assign({}, layout.legend, { orientation: "h", title: { text: "" }, x: 0, xanchor: "left", y: -0.15, yanchor: "top" });
     }
     return layout;
   }

@@ -62,27 +62,14 @@ def clusters(run: Any) -> Any:
         "nothing. Point at a dot for its name; press a legend entry to hide a cluster.",
         height=560,
     )
+    columns = list(run.clusters[0])
     overview = table(
-        ["cluster", "size", "share", "mean confidence", "silhouette", "stability"],
-        [
-            [
-                row["cluster"],
-                row["size"],
-                row["share"],
-                row["mean_confidence"],
-                row["silhouette"],
-                row.get("stability"),
-            ]
-            for row in run.clusters
-        ],
+        [column.replace("_", " ") for column in columns],
+        [list(row.values()) for row in run.clusters],
         name="clusters",
         caption="The clusters. Silhouette and stability are explained further down.",
-        formats={
-            "share": ".1%",
-            "mean confidence": ".2f",
-            "silhouette": ".2f",
-            "stability": ".2f",
-        },
+        formats={"share": ".1%"}
+        | dict.fromkeys(("mean confidence", "silhouette", "stability"), ".2f"),
     )
     rows = [[r["id"], r["cluster"], r["confidence"]] for r in run.tables["labels"]]
     all_labels = table(

@@ -88,10 +88,13 @@ def convergence(run: Any) -> Any:
     columns = list(rows[0]) if rows else []
     return html(
         "<p>{{ n }} iteration{{ 's' if n != 1 }}; it ended because {{ why }}. {{ text }}</p>"
+        "{% if told %}<p>It said:</p><ul>{% for line in told %}<li>{{ line }}</li>{% endfor %}</ul>"
+        "{% endif %}"
         '<div class="pair">{% for plot in plots %}{{ plot }}{% endfor %}</div>{{ table }}',
         n=run.about["iterations"],
         why=run.about["stop_reason"],
         text=text,
+        told=list(dict.fromkeys(run.about.get("fit_warnings", []))),
         plots=plots,
         table=table(
             columns,

@@ -39,6 +39,11 @@ def reliance(run: Any) -> Any:
     )
 
 
+def _high(values: list[float]) -> float:
+    """Where the colours end: the few that rely on one view alone must not hide all else."""
+    return (sorted(values)[int(0.99 * len(values))] if values else 0) or 1
+
+
 def _last(value: float | None) -> float:
     return 2.0 if value is None else value
 
@@ -74,8 +79,12 @@ def _reliance_map(run: Any, shown: Rows) -> Any:
                 "hovertemplate": "%{text}<br>%{y}: %{z:.0%}<extra></extra>",
                 "colorscale": SCALE,
                 "zmin": 0,
-                "zmax": max((v for row in z for v in row if v is not None), default=0) or 1,
-                "colorbar": {"tickformat": ".0%", "thickness": 12, "title": {"text": "reliance"}},
+                "zmax": _high([v for row in z for v in row if v is not None]),
+                "colorbar": {
+                    "tickformat": ".0%",
+                    "thickness": 12,
+                    "title": {"text": "reliance"},
+                },
                 "hoverongaps": False,
             }
         ],

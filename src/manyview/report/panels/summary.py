@@ -42,7 +42,7 @@ def in_short(run: Any) -> Any:
             f"weight), the one that counts least “{weights[-1]['view']}” "
             f"({weights[-1]['weight']:.0%})."
         )
-    notes = [*about.get("warnings", []), *about.get("fit_warnings", [])]
+    notes = about.get("warnings", [])
     return html(
         "<ul>{% for line in lines %}<li>{{ line }}</li>{% endfor %}</ul>"
         '{% if notes %}<div class="warning" role="note"><p><b>Before you trust this</b></p><ul>'
@@ -50,7 +50,7 @@ def in_short(run: Any) -> Any:
         '{% else %}<p class="note">Nothing unusual was noticed: no view took over, no cluster is '
         "tiny, every observation has data, and the fit settled.</p>{% endif %}",
         lines=lines,
-        notes=list(dict.fromkeys(notes)),
+        notes=notes,
     )
 
 
