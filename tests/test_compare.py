@@ -16,6 +16,7 @@ import pytest
 from sklearn.cluster import KMeans
 
 import manyview as mv
+from browser import visit
 from conftest import blobs
 from manyview import metrics
 from manyview.baselines import MLRSSC, BestSingleView, ConcatViews, paper_methods
@@ -446,6 +447,7 @@ def test_the_files_say_everything_and_escape_it(found, tmp_path):
     for text in ("max_seconds=3 (3 s)", "oracle", "no luck with 0", "prefers-color-scheme: dark"):
         assert text in page
     table = pd.read_csv(tmp_path / "results.csv")
+    assert page.count('class="small csv"') == 1
     assert len(table) == len(result.table) and table["acc"].isna().sum() == 18
     assert (tmp_path / "comparison.png").read_bytes().startswith(b"\x89PNG")
     assert len(pd.read_csv(tmp_path / "summary.csv")) == len(every_kind())
@@ -469,3 +471,11 @@ def test_a_method_whose_cost_cannot_be_told_is_still_a_row():
     rows = {row["method"]: row for _, row in table.iterrows()}
     assert rows["bad"]["status"] == "failed" and "kind" in rows["bad"]["reason"]
     assert rows["good"]["status"] == "ok"
+
+
+def test_a_browser_opens_the_page_without_a_word(found, tmp_path):
+    found[0].save(tmp_path)
+    press = """(() => { const head = document.querySelectorAll('.comparison th button')[2];
+      head.click(); return head.closest('th').getAttribute('aria-sort'); })()"""
+    seen = visit((tmp_path / "comparison.html").read_text(), press)
+    assert (seen.errors, seen.requests, seen.value) == ([], [], "descending")

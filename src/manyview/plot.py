@@ -12,20 +12,7 @@ import numpy as np
 
 from ._types import Array
 from .embed2d import coordinates, embed2d
-
-#: Colour-blind safe (Okabe & Ito, then Tol), in an order that keeps neighbours apart.
-COLORS = (
-    "#0072B2",
-    "#E69F00",
-    "#009E73",
-    "#CC79A7",
-    "#56B4E9",
-    "#D55E00",
-    "#882255",
-    "#999933",
-    "#332288",
-    "#777777",
-)
+from .report.page import PALETTE as COLORS
 
 #: Observations drawn in an embedding.
 MOST_DRAWN = 20_000

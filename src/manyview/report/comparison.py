@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
-from .style import CSS, SORT
+from .page import Section, clean, page, trusted, with_csv
+from .style import CSS
 
 Row = Mapping[str, Any]
 
@@ -55,34 +56,36 @@ def comparison_page(
     """The page. Everything is text to be escaped except ``figure_svg``, an <svg> element."""
     about = {method["name"]: method for method in methods}
     title = f"{len(methods)} method{'s' * (len(methods) != 1)} compared"
-    parts = [
-        f"<h1>{title}</h1>",
-        f"<p class=faint>{_data(settings)}</p>",
+    summary_part = [
         _in_short(summary, methods, settings),
-        "<h2>Summary</h2>",
         _key(methods, groups),
-        _table(summary, about),
+        _csv(_table(summary, about), summary, "summary"),
         "<p class=faint>Mean and (standard deviation) over the runs; bold is the best in a column, "
         "oracles aside; empty is what could not be computed. Press a heading to sort.</p>",
-        "<h2>Every run</h2>",
+    ]
+    runs_part = [
         f"<figure><div class=scroll>{figure_svg}</div><figcaption>A dot is a run, a bar the mean, "
         "also written at the right of each row. Rows are in the order of the mean rank."
         "</figcaption></figure>",
         _troubles(results),
-        "<h2>The methods</h2>",
-        _explained(summary, about),
-        "<h2>The columns</h2>",
-        _columns(summary),
-        "<h2>Settings</h2>",
-        _settings(settings, command),
     ]
-    return (
-        '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{title}</title><style>{CSS}</style></head>\n<body>\n"
-        + "\n".join(part for part in parts if part)
-        + f"\n<script>{SORT}</script>\n</body></html>\n"
-    )
+    parts = {
+        "Summary": "".join(summary_part),
+        "Every run": "".join(runs_part),
+        "The methods": _explained(summary, about),
+        "The columns": _columns(summary),
+        "Settings": _settings(settings, command),
+    }
+    sections = [
+        Section(heading.lower().replace(" ", "-"), heading, trusted(clean(body)))
+        for heading, body in parts.items()
+    ]
+    return page(title, sections, lead=trusted(_data(settings)), css=CSS)
+
+
+def _csv(table: str, rows: Sequence[Row], name: str) -> str:
+    columns = list(rows[0])
+    return str(with_csv(trusted(table), columns, [list(row.values()) for row in rows], name=name))
 
 
 def _data(settings: Row) -> str:
@@ -170,8 +173,8 @@ def _table(summary: Sequence[Row], about: Mapping[str, Row]) -> str:
         ]
         rows.append(f"<tr>{''.join(cells)}</tr>")
     return (
-        f"<div class=scroll><table class=sortable><thead><tr>{''.join(heads)}</tr></thead>"
-        f"<tbody>{''.join(rows)}</tbody></table></div>"
+        f'<table class="sortable comparison"><thead><tr>{"".join(heads)}</tr></thead>'
+        f"<tbody>{''.join(rows)}</tbody></table>"
     )
 
 
@@ -238,7 +241,7 @@ def _troubles(results: Sequence[Row]) -> str:
         )
     )
     return (
-        "<h2>Failures and remarks</h2><div class=scroll><table class=left><thead><tr><th>Method</th>"
+        "<h3>Failures and remarks</h3><div class=scroll><table><thead><tr><th>Method</th>"
         f"<th>What</th><th>Runs</th><th>Why</th></tr></thead><tbody>{lines}</tbody></table></div>"
     )
 

@@ -47,8 +47,10 @@ class Section(NamedTuple):
     body: Any
 
 
-def page(title: str, sections: Sequence[Section], *, lead: Any = "", footer: Any = "") -> str:
-    """The whole document. ``lead`` and ``footer`` are text, or made by `html`."""
+def page(
+    title: str, sections: Sequence[Section], *, lead: Any = "", footer: Any = "", css: str = ""
+) -> str:
+    """The whole document. ``lead`` and ``footer`` are text, or made by `html`; ``css`` is added."""
     js = _asset("page.js")
     plotly = plotly_script() if any('class="plot"' in str(s.body) for s in sections) else ""
     scripts = " ".join(f"'sha256-{_digest(text)}'" for text in (plotly, js) if text)
@@ -57,9 +59,9 @@ def page(title: str, sections: Sequence[Section], *, lead: Any = "", footer: Any
         sections=sections,
         lead=lead,
         footer=footer,
-        css=_safe(_asset("page.css")),
-        js=_safe(js),
-        plotly=_safe(plotly),
+        css=trusted(_asset("page.css") + css),
+        js=trusted(js),
+        plotly=trusted(plotly),
         # Only these very scripts may run, and nothing can be fetched.
         policy=f"default-src 'none'; script-src {scripts}; style-src 'unsafe-inline'; "
         "img-src data: blob:; base-uri 'none'; form-action 'none'",
@@ -68,7 +70,7 @@ def page(title: str, sections: Sequence[Section], *, lead: Any = "", footer: Any
 
 def html(template: str, **values: Any) -> Any:
     """A piece of HTML from a jinja2 template; every value is escaped unless made by this module."""
-    return _safe(_environment().from_string(template).render(**values))
+    return trusted(_environment().from_string(template).render(**values))
 
 
 def figure(
@@ -122,14 +124,34 @@ def table(
         ]
         for r in visible
     ]
-    return html(
+    body = html(
         _TABLE,
         columns=list(zip(columns, numeric, strict=True)),
         cells=cells,
-        name=file_stem(name),
         caption=caption,
-        total=len(rows),
         sortable=1 < len(visible) == len(rows),
+    )
+    left_out = len(rows) > len(visible)
+    remark = f"{len(visible)} of {len(rows)} rows are shown; the CSV has all." if left_out else ""
+    return with_csv(body, columns, rows, name=name, label=caption or name, remark=remark)
+
+
+def with_csv(
+    body: Any,
+    columns: Sequence[str],
+    rows: Sequence[Sequence[Any]],
+    *,
+    name: str,
+    label: str = "",
+    remark: str = "",
+) -> Any:
+    """A table made by `html`, with a button below that saves ``rows`` as ``name``.csv."""
+    return html(
+        _HOLDER,
+        body=body,
+        name=file_stem(name),
+        label=label or name,
+        remark=remark,
         json=script_json({"columns": columns, "rows": rows}),
     )
 
@@ -160,7 +182,7 @@ def script_json(value: Any) -> Any:
     text = json.dumps(_plain(value), ensure_ascii=True, allow_nan=False, separators=(",", ":"))
     for character in "<>&":
         text = text.replace(character, f"\\u{ord(character):04x}")
-    return _safe(text)
+    return trusted(text)
 
 
 @cache
@@ -175,20 +197,19 @@ def plotly_script() -> str:
     return get_plotlyjs().replace("</script", r"<\/script")
 
 
-_TABLE = """<div class="table" data-name="{{ name }}">
-<div class="scroll" tabindex="0" role="region" aria-label="{{ caption or name }}">
-<table{% if sortable %} class="sortable"{% endif %}>
+_TABLE = """<table{% if sortable %} class="sortable"{% endif %}>
 {% if caption %}<caption>{{ caption }}</caption>{% endif %}
 <thead><tr>{% for column, number in columns %}<th scope="col"{% if number %} class="number"{% endif %}
  data-first="{{ 'descending' if number else 'ascending' }}">{% if sortable %}<button type="button">{{
  column }}</button>{% else %}{{ column }}{% endif %}</th>{% endfor %}</tr></thead>
 <tbody>{% for row in cells %}<tr>{% for text, value in row %}<td{% if columns[loop.index0][1]
  %} class="number"{% elif text|length > 30 %} class="long"{% endif %}{% if sortable
- %} data-value="{{ value }}"{% endif %}>{{ text }}</td>{% endfor
- %}</tr>{% endfor %}</tbody></table></div>
-<p class="under"><button type="button" class="small csv" hidden>Download CSV</button>
-{% if total > cells|length %}{{ cells|length }} of {{ total }} rows are shown; the CSV has all.{% endif
- %}</p>
+ %} data-value="{{ value }}"{% endif %}>{{ text }}</td>{% endfor %}</tr>{% endfor %}</tbody></table>"""
+
+_HOLDER = """<div class="table" data-name="{{ name }}">
+<div class="scroll" tabindex="0" role="region" aria-label="{{ label }}">
+{{ body }}</div>
+<p class="under"><button type="button" class="small csv" hidden>Download CSV</button> {{ remark }}</p>
 <script type="application/json">{{ json }}</script></div>"""
 
 
@@ -250,8 +271,8 @@ def _jinja() -> Any:
     return jinja2
 
 
-def _safe(text: str) -> Any:
-    """Mark text as HTML already."""
+def trusted(text: str) -> Any:
+    """Mark text as HTML that needs no escaping; never for anything from a user's file."""
     _jinja()
     from markupsafe import Markup  # comes with jinja2
 
