@@ -3,6 +3,7 @@
 import json
 import re
 import warnings
+from importlib import import_module
 
 import numpy as np
 import pandas as pd
@@ -106,3 +107,19 @@ def test_the_page_is_made_from_the_files_alone(tmp_path):
         if path.name.startswith(("components", "model")):
             path.unlink()
     assert fit_page(out) == (out / "report.html").read_text(encoding="utf-8")
+
+
+def test_large_data_leave_out_what_is_dear_and_say_so(tmp_path, monkeypatch):
+    monkeypatch.setattr("manyview.run.evidence.LARGE", 50)
+    monkeypatch.setattr("manyview.run.evidence.SILHOUETTE_SAMPLE", 20)
+    panels = "manyview.report.panels."
+    monkeypatch.setattr(import_module(panels + "clusters"), "EMBEDDED", 30)
+    monkeypatch.setattr(import_module(panels + "reliance"), "DRAWN", 25)
+    model = mv.RobustWMNMF(3, random_state=0)
+    out = make(tmp_path, model, blobs()[0], stability_runs=None)
+    page = (out / "report.html").read_text(encoding="utf-8")
+    assert "left out of large data" in page and "Stability was not computed" in page
+    assert "The first 30; labels.csv has all" in page
+    assert len((out / "labels.csv").read_text().splitlines()) == 61
+    silhouettes = pd.read_csv(out / "silhouette.csv")["silhouette"]
+    assert silhouettes.notna().sum() == 20
