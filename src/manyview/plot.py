@@ -43,7 +43,9 @@ def embedding(model: Any, ax: Any = None) -> Any:
     Z, labels = embed2d(coordinates(model)[rows]), model.labels_[rows]
     for k in np.unique(labels):
         own = Z[labels == k]
-        ax.scatter(*own.T, s=5, color=COLORS[k % len(COLORS)], linewidths=0)
+        ax.scatter(
+            *own.T, s=5 if len(rows) > 300 else 20, color=COLORS[k % len(COLORS)], linewidths=0
+        )
         ax.annotate(str(k), np.median(own, axis=0), fontsize=12, weight="bold", ha="center")
     ax.set(
         xticks=[],
