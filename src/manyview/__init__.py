@@ -7,6 +7,7 @@ from .estimators import WMNMF
 from .robust import RobustWMNMF
 from .selection import NoClustersWarning, Selection, select_n_clusters
 from .stability import Stability, stability
+from .store import load
 from .views import as_views
 
 __version__ = "0.1.0"
@@ -23,6 +24,7 @@ __all__ = [
     "baselines",
     "compare",
     "datasets",
+    "load",
     "metrics",
     "regularizers",
     "select_n_clusters",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -119,6 +120,16 @@ class MultiViewEstimator(BaseEstimator):
                     f"view {name!r} has {seen} features, but {type(self).__name__} was fitted with "
                     f"{fitted}"
                 )
+
+    def save(self, path: str | Path) -> Path:
+        """Write the fitted model to ``path`` (.npz, no pickle); `manyview.load` gives it back exactly.
+
+        The file holds the training data that `predict` and `impute` need. A ``callback`` or a random
+        generator is left out with a warning; a regulariser of your own class cannot be saved.
+        """
+        from .store import save
+
+        return save(self, path)
 
     def _check_n_clusters(self, n_clusters: int, n_samples: int) -> None:
         if n_clusters > n_samples:
