@@ -2,6 +2,7 @@
 
 from . import baselines, datasets, metrics, regularizers
 from ._types import CollapseWarning, Stop
+from .annotate import annotate
 from .compare import Comparison, compare
 from .estimators import WMNMF
 from .robust import RobustWMNMF
@@ -20,6 +21,7 @@ __all__ = [
     "Selection",
     "Stability",
     "Stop",
+    "annotate",
     "as_views",
     "baselines",
     "compare",
