@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ._types import Array
+from .embed2d import coordinates, embed2d
 
 #: Colour-blind safe (Okabe & Ito, then Tol), in an order that keeps neighbours apart.
 COLORS = (
@@ -37,13 +38,9 @@ def overview(model: Any, images: Array, image_shape: tuple[int, int]) -> Any:
 
 def embedding(model: Any, ax: Any = None) -> Any:
     """The consensus in two dimensions (t-SNE of its rows), coloured by cluster."""
-    from sklearn.manifold import TSNE
-
     ax = ax or _pyplot().gca()
-    V = _coordinates(model)
-    perplexity = min(30, (len(V) - 1) / 3)
-    # 500 iterations: the picture is settled, and the demo waits for it.
-    Z = TSNE(perplexity=perplexity, init="pca", max_iter=500, random_state=0).fit_transform(V)
+    V = coordinates(model)
+    Z = embed2d(V)
     for k in np.unique(model.labels_):
         rows = model.labels_ == k
         ax.scatter(*Z[rows].T, s=5, color=COLORS[k % len(COLORS)], linewidths=0)
@@ -74,7 +71,7 @@ def _members(model: Any, images: Array, shape: tuple[int, int], ax: Any) -> None
     mosaic = np.zeros((len(clusters) * shape[0], n_columns * shape[1]))
     for r, k in enumerate(clusters):
         rows = np.flatnonzero(model.labels_ == k)
-        V = _coordinates(model)[rows]
+        V = coordinates(model)[rows]
         near = rows[np.argsort(((V - V.mean(axis=0)) ** 2).sum(axis=1))]
         picks = near[np.linspace(0, len(near) - 1, n_columns).astype(int)]
         for c, i in enumerate(picks):
@@ -85,13 +82,6 @@ def _members(model: Any, images: Array, shape: tuple[int, int], ax: Any) -> None
     ax.imshow(mosaic, cmap="gray_r", aspect="auto")
     ax.set_yticks((np.arange(len(clusters)) + 0.5) * shape[0], [str(k) for k in clusters])
     ax.set(xticks=[], title="Each cluster from its centre (left) to its edge (right)")
-
-
-def _coordinates(model: Any) -> Array:
-    """What the clusters were read from: the fused embedding if there is one, else shares of V*."""
-    if hasattr(model, "_embedding"):
-        return model._embedding
-    return model.consensus_ / np.maximum(model.consensus_.sum(axis=1, keepdims=True), 1e-300)
 
 
 def _pyplot() -> Any:

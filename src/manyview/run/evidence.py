@@ -1,0 +1,123 @@
+"""What can be said about a clustering beyond its labels: tightness, repeatability, a plain rival."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.cluster import SpectralClustering
+from sklearn.metrics import silhouette_samples
+from threadpoolctl import threadpool_limits
+
+from .. import agreement as ag
+from .._types import Array, Matrix, Views
+from ..baselines.wrappers import scaled, side_by_side
+from ..metrics import scores
+from ..robust import RobustWMNMF
+from ..stability import Stability, shared_ari, stability
+
+#: Observations whose silhouette is computed: its cost is quadratic.
+SILHOUETTE_SAMPLE = 5000
+#: Above this many observations refits and the rival clustering are left to those who ask for them.
+LARGE = 20_000
+BASELINE = "z-scored features side by side, spectral clustering of their 10 nearest neighbours"
+
+
+def z_scored(views: Views) -> list[Matrix]:
+    """Every feature as a z-score, what is not observed at its mean."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # features that nobody has
+        zs = scaled(views, "standard")
+    return [Z if sp.issparse(Z) else np.nan_to_num(Z, nan=0.0) for Z in zs]
+
+
+def silhouettes(zs: list[Matrix], labels: Array) -> Array:
+    """Silhouette of every observation (NaN where not computed), every view counting the same."""
+    values = np.full(len(labels), np.nan)
+    rows = drawn(labels, SILHOUETTE_SAMPLE)
+    n_found = len(np.unique(labels[rows]))
+    if not 2 <= n_found < len(rows):
+        return values
+    space = side_by_side([Z / np.sqrt(Z.shape[1]) for Z in zs])
+    with threadpool_limits(1):
+        values[rows] = silhouette_samples(space[rows], labels[rows])
+    return values
+
+
+def drawn(labels: Array, most: int) -> Array:
+    """Rows that have a cluster, or a random ``most`` of them, in order; the same at every call."""
+    rows = np.flatnonzero(labels >= 0)
+    if len(rows) > most:
+        rows = np.sort(np.random.default_rng(0).choice(rows, most, replace=False))
+    return rows
+
+
+def repeated(model: Any, views: Views, n_runs: int | None, seed: int) -> Stability | None:
+    """Stability over refits of parts of the data; ``None`` where it is not asked for or too dear."""
+    n = views.n_samples
+    if n_runs is None:
+        n_runs = 0 if n > LARGE else 10 if n <= 1000 else 5
+    if n_runs < 2 or n < 10:
+        return None
+    data: Any = dict(zip(views.names, views.matrices, strict=True))
+    if getattr(model, "_fitted_on_single", False):
+        data = side_by_side(list(views.matrices))
+    return stability(model, data, n_runs, random_state=seed)
+
+
+def rival_labels(zs: list[Matrix], n_clusters: int, seed: int) -> Array | None:
+    """The honest baseline on the same data; ``None`` where it is too dear or not defined."""
+    n = zs[0].shape[0]
+    if n > LARGE or not 2 <= n_clusters < n:
+        return None
+    model = SpectralClustering(
+        n_clusters, affinity="nearest_neighbors", n_neighbors=min(10, n - 1), random_state=seed
+    )
+    with warnings.catch_warnings(), threadpool_limits(1):
+        warnings.simplefilter("ignore", UserWarning)  # a graph in several pieces is no news here
+        return np.asarray(model.fit_predict(side_by_side(zs)))
+
+
+def rivalry(
+    method: str, labels: Array, silhouette: Array, rival: Array, zs: list[Matrix], truth: Any
+) -> list[dict[str, Any]]:
+    """A row per clustering: agreement with the other, silhouette, and scores if classes are known."""
+    known = labels >= 0
+    rows = []
+    for name, found, values in (
+        (method, labels, silhouette),
+        (BASELINE, rival, silhouettes(zs, np.where(known, rival, -1))),
+    ):
+        row: dict[str, Any] = {
+            "clustering": name,
+            "clusters": len(np.unique(found[known])),
+            "ari_with_other": shared_ari(labels, np.where(known, rival, -1)),
+            "silhouette": mean_or_none(values),
+        }
+        if truth is not None:
+            row |= scores(np.asarray(truth)[known], found[known])
+        rows.append(row)
+    return rows
+
+
+def view_agreement(model: Any, views: Views) -> Array:
+    """How much views agree (off the diagonal), and halves of the same view (on it)."""
+    if hasattr(model, "agreement_"):
+        matrix, halves = np.array(model.agreement_, dtype=float), model.split_half_
+    else:
+        robust = RobustWMNMF()
+        with warnings.catch_warnings(), threadpool_limits(1):
+            warnings.simplefilter("ignore", UserWarning)
+            geometry = robust._geometries(views, robust._presence(views))
+            graphs = [ag.view_graph(view, robust.n_neighbors) for view in geometry]
+            halves = ag.split_half(geometry, robust.n_neighbors, 0)
+            matrix = ag.agreement_matrix(ag.row_contrasts(geometry, graphs), halves)
+    np.fill_diagonal(matrix, halves)
+    return matrix
+
+
+def mean_or_none(values: Array) -> float | None:
+    values = values[~np.isnan(values)]
+    return float(values.mean()) if len(values) else None

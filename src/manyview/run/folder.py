@@ -1,0 +1,309 @@
+"""Writing the folder of a run: everything beside first, then in place at once."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import json
+import os
+import platform
+import shutil
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.utils.validation import check_is_fitted
+
+from .._types import Views
+from ..report.page import file_stem
+from ..views import as_views
+from . import evidence, tables
+from .features import parts_are_clusters, top_features
+from .notes import warnings_about
+
+FORMAT = 1
+PACKAGES = ("manyview", "numpy", "scipy", "scikit-learn")
+#: Digits kept in tables: enough for float32 results and half the size of all of them.
+DIGITS = 8
+
+
+def write_run(
+    model: Any,
+    views: Any,
+    out: str | os.PathLike[str],
+    *,
+    ids: Sequence[Any] | None = None,
+    settings: Mapping[str, Any] | None = None,
+    info: Mapping[str, Any] | None = None,
+    truth: Any = None,
+    stability_runs: int | None = None,
+    force: bool = False,
+    report: bool = True,
+    progress: Callable[[str], Any] | None = None,
+) -> Path:
+    """Write everything there is to know about a fitted model into the folder ``out``.
+
+    Tables (``labels.csv``, ``clusters.csv``, ``view_weights.csv``, ``sample_weights.csv``,
+    ``components_<view>.csv``, ``top_features.csv``, ``embedding.csv``, ``agreement.csv``,
+    ``history.csv``, ``silhouette.csv``, ``baseline.csv``), the model (``model.npz``), what was done
+    (``run.json``) and a page to read (``report.html``). A failure leaves nothing behind.
+
+    Parameters
+    ----------
+    model : fitted RobustWMNMF or WMNMF
+    views : the data it was fitted on, in the same form
+    out : folder, made if need be; it must be empty unless ``force``
+    ids : names of the observations; by default those of the data, else row numbers from 0
+    settings : whatever the caller wants remembered of how the model was chosen
+    info : shown in the report and kept in ``run.json``
+        "command" (text), "alignment" (sentences), "warnings" (sentences), "inputs" (a dict per
+        file, such as view, path, rows, columns, sha256), "title", and anything else JSON can hold.
+    truth : known classes, one per observation, to score the clusters with
+    stability_runs : refits on parts of the data; by default 10 up to 1000 observations, 5 up to
+        20,000, none above. 0 leaves stability out.
+    force : replace the files of an earlier run in ``out``; other files there stay
+    report : whether to make ``report.html``
+    progress : called with a few words before every step that takes time
+
+    Returns
+    -------
+    Path of ``out``
+    """
+    check_is_fitted(model)
+    out = Path(out)
+    tell = progress or (lambda text: None)
+    _check_free(out, force)
+    given = as_views(
+        views, model.views, allow_negative=True, allow_missing=True, caller="write_run"
+    )
+    names = _ids(model, given, ids)
+    _check_truth(truth, given.n_samples)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    beside = Path(tempfile.mkdtemp(prefix=f".{out.name}.", dir=out.parent))
+    try:
+        files, notes, extra = _tables(model, given, names, truth, stability_runs, tell)
+        for name, rows in files.items():
+            _write_csv(beside / name, rows)
+        if hasattr(model, "save"):
+            model.save(beside / "model.npz")
+        run = _record(model, given, settings, dict(info or {}), notes, extra)
+        made = ["run.json", "report.html"] if report else ["run.json"]
+        run["files"] = sorted([p.name for p in beside.iterdir()] + made)
+        text = json.dumps(run, indent=1, ensure_ascii=False, allow_nan=False)
+        (beside / "run.json").write_bytes(text.encode("utf-8", "backslashreplace"))
+        if report:
+            tell("writing the report")
+            from ..report.fit import fit_page
+
+            (beside / "report.html").write_text(fit_page(beside), encoding="utf-8")
+        _into_place(beside, out)
+    finally:
+        shutil.rmtree(beside, ignore_errors=True)
+    return out
+
+
+def _tables(
+    model: Any, views: Views, ids: list[str], truth: Any, n_runs: int | None, tell: Callable
+) -> tuple[dict[str, tables.Rows], list[str], dict[str, Any]]:
+    """File name → rows; sentences of warning; what only `run.json` says."""
+    labels = np.asarray(model.labels_)
+    seed = model.random_state if isinstance(model.random_state, int) else 0
+    n_clusters = getattr(model, "n_clusters_", model.n_clusters)
+    sure, meaning = tables.confidence(model)
+    tell("comparing with a plain clustering")
+    zs = evidence.z_scored(views)
+    silhouette = evidence.silhouettes(zs, labels)
+    rival = evidence.rival_labels(zs, n_clusters, seed)
+    method = type(model).__name__
+    rivals = [] if rival is None else evidence.rivalry(method, labels, silhouette, rival, zs, truth)
+    tell("refitting parts of the data, to see which clusters come back")
+    stable = evidence.repeated(model, views, n_runs, seed)
+    tell("measuring how much the views agree")
+    matrix = evidence.view_agreement(model, views)
+    tell("drawing the consensus in two dimensions")
+    found = {
+        "labels.csv": tables.labels_table(ids, labels, sure),
+        "clusters.csv": tables.clusters_table(labels, sure, silhouette, stable),
+        "view_weights.csv": tables.view_weights_table(model, views),
+        "sample_weights.csv": tables.sample_weights_table(model, views, ids, labels),
+        "top_features.csv": top_features(model, views, labels),
+        "embedding.csv": tables.embedding_table(model, ids, labels),
+        "agreement.csv": tables.agreement_table(matrix, views.names),
+        "history.csv": tables.history_table(model),
+        "silhouette.csv": tables.silhouette_table(ids, labels, silhouette, stable),
+    }
+    if rivals:
+        found["baseline.csv"] = rivals
+    for s, name in enumerate(component_files(views.names)):
+        found[name] = tables.components_table(model, views, s)
+    extra = {
+        "confidence_is": meaning,
+        "parts_are_clusters": parts_are_clusters(model),
+        "stability": None if stable is None else {"runs": stable.n_runs, "ari": stable.score},
+        "silhouette": evidence.mean_or_none(silhouette),
+    }
+    return found, warnings_about(model, views, labels, matrix, stable, rivals), extra
+
+
+def component_files(names: Sequence[str]) -> list[str]:
+    """A safe and different file name for every view, on systems that ignore case as well."""
+    found: list[str] = []
+    for name in names:
+        stem, n = file_stem(name), 1
+        while (file := f"components_{stem}{f'_{n}' if n > 1 else ''}.csv").lower() in {
+            other.lower() for other in found
+        }:
+            n += 1
+        found.append(file)
+    return found
+
+
+def _record(
+    model: Any,
+    views: Views,
+    settings: Mapping[str, Any] | None,
+    info: dict[str, Any],
+    notes: list[str],
+    extra: dict[str, Any],
+) -> dict[str, Any]:
+    """What `run.json` says."""
+    told = [str(text) for text in info.pop("warnings", [])]
+    files = component_files(views.names)
+    return {
+        **{str(key): _plain(value) for key, value in info.items()},
+        "format": FORMAT,
+        "method": type(model).__name__,
+        "n_samples": views.n_samples,
+        "n_clusters": int(getattr(model, "n_clusters_", model.n_clusters)),
+        "views": [
+            {
+                "name": name,
+                "features": X.shape[1],
+                "components": file,
+                "sha256": _checksum(X),
+            }
+            for name, X, file in zip(views.names, views.matrices, files, strict=True)
+        ],
+        "parameters": _plain(model.get_params(deep=False)),
+        "settings": _plain(dict(settings or {})),
+        "seed": _plain(model.random_state),
+        "versions": {"python": platform.python_version(), **_versions()},
+        "objective": float(model.objective_),
+        "iterations": int(model.n_iter_),
+        "stop_reason": str(model.stop_reason_),
+        "warnings": notes,
+        "fit_warnings": told,
+        **extra,
+    }
+
+
+def _plain(value: Any) -> Any:
+    """What JSON can hold; everything else as text."""
+    if value is None or isinstance(value, str | bool | int):
+        return value
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, np.ndarray | np.generic):
+        return _plain(value.tolist())
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, float):
+        return value if np.isfinite(value) else str(value)
+    return str(value) if isinstance(value, Path) else repr(value)
+
+
+def _versions() -> dict[str, str]:
+    found = {}
+    for package in PACKAGES:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:  # run from a source tree
+            from .. import __version__
+
+            found[package] = __version__
+    return found
+
+
+def _checksum(X: Any) -> str:
+    """Of the values as the model saw them, whatever file they came from."""
+    digest = hashlib.sha256(str((X.shape, X.dtype)).encode())
+    if sp.issparse(X):
+        X = sp.csr_array(X)
+    parts = (X.indptr, X.indices, X.data) if sp.issparse(X) else (X,)
+    for part in parts:
+        digest.update(np.ascontiguousarray(part).data)
+    return digest.hexdigest()
+
+
+def _ids(model: Any, views: Views, ids: Any) -> list[str]:
+    n = views.n_samples
+    if len(model.labels_) != n:
+        raise ValueError(
+            f"the views have {n} observations, but the model was fitted on {len(model.labels_)}; "
+            "pass the views it was fitted on"
+        )
+    if list(views.names) != list(model.view_names_in_):
+        raise ValueError(
+            f"the views are {list(views.names)}, but the model was fitted on "
+            f"{list(model.view_names_in_)}; pass the views it was fitted on"
+        )
+    if ids is None:
+        ids = views.sample_names
+    if ids is None:
+        ids = range(n)
+    if len(ids) != n:
+        raise ValueError(f"ids has {len(ids)} names for {n} observations; give one each")
+    return [str(i) for i in ids]
+
+
+def _check_truth(truth: Any, n: int) -> None:
+    if truth is not None and len(truth) != n:
+        raise ValueError(f"truth has {len(truth)} classes for {n} observations; give one each")
+
+
+def _check_free(out: Path, force: bool) -> None:
+    if out.exists() and not out.is_dir():
+        raise FileExistsError(f"{out} is a file; name a folder to write the run into")
+    if out.is_dir() and any(out.iterdir()) and not force:
+        raise FileExistsError(
+            f"the folder {out} is not empty; name another, or pass force=True (--force) to "
+            "replace the run in it"
+        )
+
+
+def _write_csv(path: Path, rows: tables.Rows) -> None:
+    with path.open("w", newline="", encoding="utf-8", errors="backslashreplace") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        if rows:
+            writer.writerow(rows[0])
+        writer.writerows([_cell(value) for value in row.values()] for row in rows)
+
+
+def _cell(value: Any) -> Any:
+    if isinstance(value, float | np.floating):
+        return "" if np.isnan(value) else f"{value:.{DIGITS}g}"
+    return "" if value is None else value
+
+
+def _into_place(beside: Path, out: Path) -> None:
+    """Rename the new folder; into one with files in it, move file by file, `run.json` last."""
+    beside.chmod(0o755)  # temporary folders are private
+    if not out.exists() or not any(out.iterdir()):
+        os.replace(beside, out)
+        return
+    try:
+        old = json.loads((out / "run.json").read_text(encoding="utf-8"))["files"]
+    except (OSError, ValueError, KeyError, TypeError):
+        old = []
+    new = sorted(beside.iterdir(), key=lambda path: path.name == "run.json")
+    for path in new:
+        os.replace(path, out / path.name)
+    kept = {path.name for path in new}
+    for name in old if isinstance(old, list) else []:
+        # Only plain names that a run writes: the file may have been edited.
+        if isinstance(name, str) and name not in kept and file_stem(name) == name:
+            (out / name).unlink(missing_ok=True)
