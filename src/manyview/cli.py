@@ -138,7 +138,9 @@ def fit(
     transpose: Transpose = None,
     seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same result.")] = 0,
     force: Force = False,
-    report: Annotated[bool, typer.Option(help="Write report.html, a page to read.")] = True,
+    report: Annotated[
+        bool, typer.Option(help="Write report.html; without it no refits judge the stability.")
+    ] = True,
     quiet: Quiet = False,
     json: Json = False,
 ) -> None:

@@ -57,15 +57,15 @@ class Voice:
         self._result = Console(quiet=quiet or as_json, highlight=False)
 
     def note(self, text: str) -> None:
-        self._people.print(escape(text))
+        self._people.print(escape(text), soft_wrap=True)
 
     def warn(self, texts: Sequence[str]) -> None:
         for text in texts:
-            self._people.print(f"[yellow]warning:[/yellow] {escape(text)}")
+            self._people.print(f"[yellow]warning:[/yellow] {escape(text)}", soft_wrap=True)
 
     def show(self, *things: Any) -> None:
         for thing in things:
-            self._result.print(thing)
+            self._result.print(thing, soft_wrap=isinstance(thing, str))
 
     def result(self, record: dict[str, Any]) -> None:
         if self.as_json:

@@ -15,7 +15,7 @@ from .common import Voice, free_folder, write_files
 
 def run_datasets(out: Path | None, seed: int, force: bool, voice: Voice) -> None:
     """List the data, or write a folder of CSV files for each."""
-    made = (load_handwritten(), load_nutrimouse(), make_synthetic(random_state=seed))
+    made = (load_handwritten(), load_nutrimouse(), make_synthetic(200, random_state=seed))
     if out is None:
         for data in made:
             voice.show(f"[bold]{escape(data.name)}[/bold]: {escape(data.description)}")

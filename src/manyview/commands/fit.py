@@ -76,6 +76,7 @@ def run_fit(ask: FitRequest, voice: Voice) -> dict[str, Any]:
             truth=truth,
             force=ask.force,
             report=ask.report,
+            stability_runs=None if ask.report else 0,
             progress=tell,
         )
     summary = _summary(model, data, truth, ask) | {"notes": data.notes, "warnings": warned}

@@ -134,6 +134,7 @@ def _text(pandas: Any, path: Path, kind: str, index: str | None) -> Cells:
             header=None,
             dtype=texts,
             low_memory=False,
+            float_precision="round_trip",  # pandas' default is off by a last bit now and then
         )
     if len(header) != frame.shape[1]:
         raise _Sentence(
