@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import warnings
 import zipfile
 from collections.abc import Callable
@@ -16,6 +15,7 @@ import scipy.sparse as sp
 from .._types import Array, Matrix
 from ..datasets._tables import split_suffix
 from ..npy import check_sizes, read_npy
+from .mtx import read_mtx
 from .part import Part, checked
 
 #: Arrays so called, one number per sample, are the answer and no view.
@@ -169,20 +169,7 @@ def _check_claim(item: Any, path: Path) -> None:
 
 
 def _mtx(path: Path) -> dict[str, Part]:
-    from scipy.io import mminfo, mmread
-
-    raw = path.read_bytes()
-    if path.name.lower().endswith(".gz"):
-        raw = gzip.decompress(raw)
-    rows, columns, entries, form, field, _ = mminfo(BytesIO(raw))
-    held = rows * columns if form == "array" else max(rows, 2 * entries)
-    if held > len(raw):
-        raise ValueError(f"its first lines promise {rows} × {columns} with {entries} entries")
-    if field == "complex":
-        raise ValueError("its entries are complex numbers")
-    matrix = mmread(BytesIO(raw))
-    matrix = sp.csr_array(matrix) if sp.issparse(matrix) else np.asarray(matrix)
-    return {"": Part(path.name, checked(path.name, matrix))}
+    return {"": Part(path.name, checked(path.name, read_mtx(path)))}
 
 
 def _import(name: str, file: str) -> Any:

@@ -111,7 +111,7 @@ def _parquet(pandas: Any, path: Path) -> Cells:
 
 def _text(pandas: Any, path: Path, kind: str, index: str | None) -> Cells:
     with _opened(path) as file:
-        lines = [line for line in islice(file, PEEK) if line.strip()]
+        lines = [line for line in islice(file, PEEK) if line.strip(" \r\n")]
     separator = _separator(path, kind, lines)
     records = list(_records(lines, separator))
     if not records:
@@ -127,7 +127,7 @@ def _text(pandas: Any, path: Path, kind: str, index: str | None) -> Cells:
     texts = {j: str for j, name in enumerate(header) if j == 0 or (headed and name == index)}
     with _opened(path) as file:
         if headed:
-            next(record for record in _records(file, separator) if any(record))
+            next((r for r in _records(file, separator) if len(r) > 1 or "".join(r).strip()), None)
         frame = pandas.read_csv(
             file,
             sep=r"\s+" if separator == " " else separator,
