@@ -15,6 +15,7 @@ import scipy.sparse as sp
 from .._types import Array, Matrix
 from ..datasets._tables import split_suffix
 from ..npy import check_sizes, read_npy
+from .mat import read_mat
 from .mtx import read_mtx
 from .part import Part, checked
 
@@ -123,33 +124,21 @@ def _is_labels(key: str, array: Array) -> bool:
 
 
 def _mat(path: Path) -> dict[str, Part]:
-    from scipy.io import loadmat
-
+    """Arrays, and cell arrays of views as multi-view benchmarks are published: X{1}, X{2}, …"""
     with path.open("rb") as file:
         start = file.read(128)
     if b"MATLAB 7.3" in start or start.startswith(b"\x89HDF"):
         return _several(path, _mat73(path))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        stored = loadmat(path)
     arrays: dict[str, Any] = {}
-    for key, value in stored.items():
-        if key.startswith("__"):
-            continue
-        if isinstance(value, np.ndarray) and value.dtype.hasobject:
-            arrays |= _cells(key, value)
-        elif sp.issparse(value) or isinstance(value, np.ndarray):
+    for key, value in read_mat(path.read_bytes()).items():
+        if not isinstance(value, list):
             arrays[key] = value
+            continue
+        cells = {f"{key}{i + 1}": item for i, item in enumerate(value)}
+        arrays |= {k: v for k, v in cells.items() if v is not None and not isinstance(v, list)}
+    if not arrays:
+        raise _Sentence(f"{path.name} holds no array of numbers")
     return _several(path, arrays)
-
-
-def _cells(key: str, value: Array) -> dict[str, Any]:
-    """A cell array of views, as multi-view benchmarks are published: X{1}, X{2}, …"""
-    found = {}
-    for i, item in enumerate(value.ravel()):
-        if sp.issparse(item) or (isinstance(item, np.ndarray) and item.dtype.kind in "biuf"):
-            found[f"{key}{i + 1}"] = item
-    return found
 
 
 def _mat73(path: Path) -> dict[str, Any]:

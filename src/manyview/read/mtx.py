@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import warnings
 from pathlib import Path
 from typing import IO, Any
 
@@ -10,7 +11,6 @@ import numpy as np
 import scipy.sparse as sp
 
 from .._types import Array, Matrix
-from ..datasets._dataset import import_pandas
 
 FIELDS = ("real", "integer", "pattern", "double", "unsigned-integer")
 SYMMETRIES = ("general", "symmetric", "skew-symmetric")
@@ -23,7 +23,7 @@ def read_mtx(path: Path) -> Matrix:
         form, field, symmetry = _banner(file)
         sizes = _sizes(file, 3 if form == "coordinate" else 2)
         width = 1 if form == "array" else 2 if field == "pattern" else 3
-        body = _body(file, path.name, width)
+        body = _body(file, width)
     if form == "array":
         return _array(body, sizes)
     return _coordinates(body, sizes, symmetry)
@@ -51,17 +51,16 @@ def _sizes(file: IO[bytes], n: int) -> list[int]:
     return [int(word) for word in words]
 
 
-def _body(file: IO[bytes], name: str, width: int) -> Array:
-    pandas = import_pandas(f"reading {name}")
-    try:
-        frame = pandas.read_csv(file, sep=r"\s+", header=None, dtype=np.float64, comment="%")
-    except pandas.errors.EmptyDataError:
+def _body(file: IO[bytes], width: int) -> Array:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # no entries: a matrix of zeros
+        values = np.loadtxt(file, comments="%", ndmin=2, encoding="latin-1")
+    if not values.size:
         return np.empty((0, width))
-    if frame.shape[1] != width:
-        raise ValueError(f"its lines hold {frame.shape[1]} numbers instead of {width}")
-    values = frame.to_numpy()
+    if values.shape[1] != width:
+        raise ValueError(f"its lines hold {values.shape[1]} numbers instead of {width}")
     if not np.isfinite(values).all():
-        raise ValueError("a line of it is incomplete or not finite")
+        raise ValueError("a line of it is not finite")
     return values
 
 
