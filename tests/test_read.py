@@ -225,3 +225,177 @@ def test_bad_input_is_one_sentence_and_leaves_nothing(tmp_path, change, sentence
     assert result.exit_code == 2 and sentence in result.stderr
     assert result.stderr.count("\n") == 1 and "Traceback" not in result.output
     assert [p.name for p in tmp_path.iterdir()] == ["a.csv"]
+
+
+@pytest.mark.parametrize("heading", ["patient_id", "PatientID", "Sample", "MRN", "case no"])
+def test_numeric_ids_under_a_telling_heading_are_ids(tmp_path, heading):
+    ids = list(range(100, 112))
+    frame(0, ids).to_csv(tmp_path / "a.csv", index_label=heading)
+    frame(1, ids).iloc[::-1].to_csv(tmp_path / "b.csv", index_label=heading)
+    read = read_views([tmp_path / "a.csv", tmp_path / "b.csv"])
+    assert list(read.sample_names) == [str(i) for i in ids]
+    np.testing.assert_array_equal(read.views["b"], frame(1).to_numpy())
+    assert read.features["b"] == ["g0", "g1", "g2"]
+
+
+def test_whole_numbers_headed_alike_in_every_file_are_ids(tmp_path):
+    ids = list(range(100, 112))
+    frame(0, ids).to_csv(tmp_path / "a.csv", index_label="nr")
+    frame(1, ids).iloc[::-1].to_csv(tmp_path / "b.csv", index_label="nr")
+    read = read_views([tmp_path / "a.csv", tmp_path / "b.csv"])
+    np.testing.assert_array_equal(read.views["b"], frame(1).to_numpy())
+    assert read.notes == ["the column 'nr', first in 2 files, is taken for the sample ids"]
+    # A feature with distinct whole numbers in one file only is a feature.
+    assert read_views([tmp_path / "a.csv"]).views["a"].shape == (12, 4)
+
+
+def test_ids_in_another_column_are_found_by_name(tmp_path):
+    table = frame().rename_axis("who").reset_index()
+    table[["g0", "who", "g1", "g2"]].to_csv(tmp_path / "a.csv", index=False)
+    frame(1).to_csv(tmp_path / "b.csv", index_label="id")
+    files = [tmp_path / "a.csv", tmp_path / "b.csv"]
+    for index in (["a=who"], ["a=who", "b=id"]):
+        read = read_views(files, index=index)
+        assert list(read.sample_names) == IDS and read.features["a"] == ["g0", "g1", "g2"]
+    with pytest.raises(
+        ValueError, match=r"b\.csv has 0 columns 'who' .* its columns begin 'id', 'g0'"
+    ):
+        read_views(files, index=["who"])
+    with pytest.raises(ValueError, match=r"a\.csv has 's0' in row '1', column 'who'"):
+        read_views(files)
+
+
+@pytest.mark.parametrize(
+    "content, shape",
+    [
+        ("1.5,2\n3,4\n", (2, 2)),
+        ("5,2\n3,4\n", (2, 2)),
+        ("p1,5,2\np2,3,4\np3,3,4\n", (3, 2)),
+        ("x,5,5\ny,3,4\n", (2, 2)),
+        ("7\n3\n4\n", (3, 1)),
+    ],
+)
+def test_a_file_without_headings_keeps_its_first_sample_and_says_so(tmp_path, content, shape):
+    read = read_views([text(tmp_path, "v.csv", content)])
+    assert read.views["v"].shape == shape
+    assert "v.csv has no line of headings" in read.notes[0]
+
+
+@pytest.mark.parametrize("which", ["a", "b", "c", "ab"])
+def test_transposed_tables_are_turned(tmp_path, which):
+    frames = {
+        name: frame(seed).add_prefix(name).iloc[np.random.default_rng(seed).permutation(12)]
+        for seed, name in enumerate("abc")
+    }
+    for name, table in frames.items():
+        (table.T if name in which else table).to_csv(tmp_path / f"{name}.csv")
+    files = [tmp_path / f"{name}.csv" for name in "abc"]
+    read = read_views(files)
+    for name in "abc":
+        expected = frames[name].loc[list(read.sample_names)]
+        np.testing.assert_array_equal(read.views[name], expected.to_numpy())
+        assert read.features[name] == list(frames[name].columns)
+    assert sum("transposed" in note for note in read.notes) == len(which)
+    asked = read_views(files, transpose=list(which))
+    assert not any("transposed" in note for note in asked.notes)
+    np.testing.assert_array_equal(asked.views["b"], read.views["b"])
+
+
+def test_where_both_sides_match_nobody_guesses(tmp_path):
+    """The same genes in both files: samples may be either axis."""
+    frame(0).to_csv(tmp_path / "a.csv")
+    frame(1).T.to_csv(tmp_path / "b.csv")
+    files = [tmp_path / "a.csv", tmp_path / "b.csv"]
+    with pytest.raises(
+        ValueError, match=r"samples may be the rows or the columns.*--transpose NAME"
+    ):
+        read_views(files)
+    assert read_views(files, transpose=["b"]).views["b"].shape == (12, 3)
+    frame(0).T.to_csv(tmp_path / "a.csv")
+    assert read_views(files, transpose=["a", "b"]).views["b"].shape == (12, 3)
+    with pytest.raises(ValueError, match="the views are a, b"):
+        read_views(files, transpose=["c"])
+
+
+def test_union_and_complete_cases(tmp_path):
+    a, b = frame(0).iloc[:10], frame(1).iloc[::-1].iloc[:9]
+    b.iloc[2, 1] = np.nan
+    a.to_csv(tmp_path / "a.csv")
+    b.to_csv(tmp_path / "b.csv")
+    files = [tmp_path / "a.csv", tmp_path / "b.csv"]
+    union = read_views(files, missing="allow")
+    assert set(union.sample_names) == set(IDS)
+    pd.testing.assert_frame_equal(
+        pd.DataFrame(union.views["b"], index=union.sample_names, columns=b.columns),
+        b.reindex(union.sample_names),
+    )
+    assert "7 of 12 samples are in every file; all 12 are used" in " ".join(union.notes)
+    assert any("b.csv has 1 empty cells; they count as not observed" in n for n in union.notes)
+    whole = read_views(files, missing="drop")
+    assert list(whole.sample_names) == [i for i in IDS[3:10] if i != b.index[2]]
+    assert all(np.isfinite(X).all() for X in whole.views.values())
+
+
+def test_matlab_and_matrix_market_files(tmp_path):
+    import scipy.io
+
+    X, Y = np.arange(12.0).reshape(4, 3), np.ones((4, 2))
+    cells = np.empty((1, 2), dtype=object)
+    cells[0, 0], cells[0, 1] = X, Y
+    scipy.io.savemat(
+        tmp_path / "many.mat", {"X": cells, "gt": [[1], [1], [2], [2]], "name": "text"}
+    )
+    scipy.io.savemat(tmp_path / "one.mat", {"data": X})
+    scipy.io.mmwrite(tmp_path / "m.mtx", sp.coo_array(X))
+    read = read_views([tmp_path / n for n in ("many.mat", "one.mat", "m.mtx")])
+    assert list(read.views) == ["X1", "X2", "one", "m"]
+    np.testing.assert_array_equal(read.views["X1"], X)
+    assert sp.issparse(read.views["m"]) and (read.views["m"].toarray() == X).all()
+    assert "gt (4, 1)" in read.notes[0]
+    scipy.io.mmwrite(tmp_path / "dense.mtx", X)
+    symmetric = sp.coo_array(X[:3] + X[:3].T)
+    scipy.io.mmwrite(tmp_path / "sym.mtx", symmetric, symmetry="symmetric")
+    scipy.io.mmwrite(tmp_path / "pattern.mtx", sp.coo_array(Y), field="pattern")
+    np.testing.assert_array_equal(read_views([tmp_path / "dense.mtx"]).views["dense"], X)
+    found = read_views([tmp_path / "sym.mtx"]).views["sym"]
+    np.testing.assert_array_equal(found.toarray(), symmetric.toarray())
+    np.testing.assert_array_equal(
+        read_views([tmp_path / "pattern.mtx"]).views["pattern"].toarray(), Y
+    )
+    np.savez(tmp_path / "n.npz", a=X, b=Y, y=np.arange(4))
+    assert list(read_views([tmp_path / "n.npz"]).views) == ["a", "b"]
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(tmp_path / "new.mat", "w", userblock_size=512) as file:
+        file["A"] = X.T
+    raw = bytearray((tmp_path / "new.mat").read_bytes())
+    raw[:20] = b"MATLAB 7.3 MAT-file,"
+    (tmp_path / "new.mat").write_bytes(raw)
+    np.testing.assert_array_equal(read_views([tmp_path / "new.mat"]).views["new"], X)
+
+
+def test_single_cell_files_keep_ids_features_and_sparsity(tmp_path):
+    ad, md = pytest.importorskip("anndata"), pytest.importorskip("mudata")
+    import warnings
+
+    one = ad.AnnData(frame(0).add_prefix("rna"))
+    two = ad.AnnData(sp.csr_matrix(frame(1).to_numpy()[::-1]), obs=pd.DataFrame(index=IDS[::-1]))
+    one.write_h5ad(tmp_path / "one.h5ad")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        md.MuData({"rna": one, "atac": two}).write(tmp_path / "both.h5mu")
+    read = read_views([tmp_path / "one.h5ad", tmp_path / "both.h5mu"])
+    assert list(read.views) == ["one", "rna", "atac"] and list(read.sample_names) == IDS
+    np.testing.assert_array_equal(read.views["atac"].toarray(), frame(1).to_numpy())
+    assert sp.issparse(read.views["atac"]) and read.features["rna"][0] == "rnag0"
+
+
+def test_odd_but_readable_text(tmp_path):
+    assert read_views([text(tmp_path, "a.csv", "\ufeffid,g0\nx,1\ny,2\n")]).features["a"] == ["g0"]
+    for content in ("id g0  g1\nx 1 2\ny 3 4\n", "id,g0,g1\nx,1,2\ny,3,4\n"):
+        read = read_views([text(tmp_path, "b.txt", content)])
+        np.testing.assert_array_equal(read.views["b"], [[1, 2], [3, 4]])
+    quoted = 'id,"a\nb","c,d"\nx,1,2\ny,3,4\n'
+    assert read_views([text(tmp_path, "c.csv", quoted)]).features["c"] == ["a\nb", "c,d"]
+    (tmp_path / "d.csv").write_bytes("id,grün\nx,1\n".encode("latin-1"))
+    with pytest.raises(ValueError, match=r"d\.csv could not be read .* not text in UTF-8"):
+        read_views([tmp_path / "d.csv"])

@@ -2,12 +2,14 @@
 
 from . import baselines, datasets, metrics, plot, regularizers
 from ._types import CollapseWarning, Stop
+from .annotate import annotate
 from .compare import Comparison, compare
 from .estimators import WMNMF
 from .robust import RobustWMNMF
 from .run import write_run
 from .selection import NoClustersWarning, Selection, select_n_clusters
 from .stability import Stability, stability
+from .store import load
 from .views import as_views
 
 __version__ = "0.1.0"
@@ -20,10 +22,12 @@ __all__ = [
     "Selection",
     "Stability",
     "Stop",
+    "annotate",
     "as_views",
     "baselines",
     "compare",
     "datasets",
+    "load",
     "metrics",
     "plot",
     "regularizers",

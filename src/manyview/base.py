@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator
+from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ._types import Array, Views
-from .views import as_views, is_single
+from .containers import Collection, Item, collect, is_single
+from .views import as_views
 
 #: float32 views of more bytes than this are computed with as they are.
 LARGE_FLOAT32 = 2**30
@@ -28,6 +31,7 @@ class MultiViewEstimator(BaseEstimator):
     """Validates views at fit, and holds later input to the same views and features."""
 
     views: Any
+    _fitted_on_single: bool
 
     #: Whether `_read` lets negative entries through; estimators that scale decide by their scale.
     def _allows_negative(self) -> bool:
@@ -36,83 +40,96 @@ class MultiViewEstimator(BaseEstimator):
     def _allows_missing(self) -> bool:
         return False
 
+    #: Whether a row of zeros in a sparse view means that the view is missing there.
+    _zero_is_missing = False
+
     def _read(self, X: Any, reset: bool) -> Views:
         """``X`` as Views; at fit (``reset``) its names are stored, afterwards compared."""
         if not reset:
             check_is_fitted(self)
-        if not reset:
-            X = self._in_fitted_order(X)
-        given = as_views(
-            X,
-            getattr(self, "views", None),
-            allow_negative=self._allows_negative(),
-            allow_missing=self._allows_missing(),
-            min_samples=2 if reset else 1,
-            caller=type(self).__name__,
-        )
-        if is_single(X):
-            # scikit-learn's own bookkeeping of n_features_in_ and feature_names_in_.
-            validate_data(self, X, reset=reset, skip_check_array=True)
-        if reset:
-            if not is_single(X):
-                self.n_features_in_ = given.n_features
-                if hasattr(self, "feature_names_in_"):  # of an earlier fit on one DataFrame
-                    del self.feature_names_in_
-            self.view_names_in_ = np.array(given.names, dtype=object)
-            self.view_feature_names_in_ = dict(zip(given.names, given.feature_names, strict=True))
-            self.sample_names_in_ = given.sample_names
-            self._view_widths, self._fitted_on_single = given.n_features, is_single(X)
-        else:
-            self._check_widths(given)
-        return given
-
-    def _in_fitted_order(self, X: Any) -> Any:
-        """A dict may list the views in any order; DataFrames may list the features in any order."""
-        names = list(self.view_names_in_)
-        if is_single(X) != self._fitted_on_single:
+        single = is_single(X)
+        if not reset and single != self._fitted_on_single:
             kinds = ("a collection of views", "one array")
             raise ValueError(
                 f"{type(self).__name__} was fitted on {kinds[self._fitted_on_single]}, "
-                f"got {kinds[is_single(X)]}; pass the same form"
+                f"got {kinds[single]}; pass the same form"
             )
-        if is_single(X):
-            return X
-        if isinstance(X, Mapping):
-            X = {str(name): item for name, item in X.items()}
-            absent = [name for name in names if name not in X]
-            extra = [name for name in X if name not in names]
+        collected = collect(X, getattr(self, "views", None))
+        given = as_views(
+            collected if reset or single else self._in_fitted_order(collected),
+            allow_negative=self._allows_negative(),
+            allow_missing=self._allows_missing(),
+            zero_is_missing=self._zero_is_missing,
+            min_samples=2 if reset else 1,
+            caller=type(self).__name__,
+        )
+        if single:
+            # scikit-learn's own bookkeeping of n_features_in_ and feature_names_in_.
+            validate_data(self, X, reset=reset, skip_check_array=True)
+        if not reset:
+            self._check_widths(given)
+            return given
+        if not single:
+            self.n_features_in_ = given.n_features
+            if hasattr(self, "feature_names_in_"):  # of an earlier fit on one DataFrame
+                del self.feature_names_in_
+        self.view_names_in_ = np.array(given.names, dtype=object)
+        self.view_feature_names_in_ = dict(zip(given.names, given.feature_names, strict=True))
+        self.sample_names_in_ = given.sample_names
+        self._view_widths, self._fitted_on_single = given.n_features, single
+        return given
+
+    def _in_fitted_order(self, given: Collection) -> Collection:
+        """A dict may list the views in any order; named features may come in any order, too."""
+        names, me = list(self.view_names_in_), type(self).__name__
+        if given.by_name:
+            absent = [name for name in names if name not in given.names]
+            extra = [name for name in given.names if name not in names]
             if absent or extra:
                 raise ValueError(
-                    f"{type(self).__name__} was fitted on the views {names}; "
-                    f"missing here: {absent}, unknown: {extra}"
+                    f"{me} was fitted on the views {names}; missing here: {absent}, unknown: {extra}"
                 )
-            X = {name: X[name] for name in names}
-        elif len(X) != len(names):
+            items = [given.items[given.names.index(name)] for name in names]
+        elif len(given.items) != len(names):
             raise ValueError(
-                f"{type(self).__name__} was fitted on {len(names)} views {names}, got {len(X)}"
+                f"{me} was fitted on {len(names)} views {names}, got {len(given.items)}"
             )
-        items = list(X.values()) if isinstance(X, Mapping) else list(X)
-        for s, (name, item) in enumerate(zip(names, items, strict=True)):
-            features = self.view_feature_names_in_[name]
-            if features is None or not hasattr(item, "columns"):
-                continue
-            columns = [str(column) for column in item.columns]
-            if columns == list(features):
-                continue
-            if len(set(columns)) < len(columns):
-                raise ValueError(
-                    f"view {name!r} has repeated column names in another order than at fit; "
-                    "give its features unique names"
-                )
-            lacking = [f for f in features if f not in columns]
-            if lacking:
-                raise ValueError(
-                    f"view {name!r} lacks {len(lacking)} of its {len(features)} fitted features, "
-                    f"the first being {lacking[0]!r}"
-                )
-            place = {column: j for j, column in enumerate(columns)}
-            items[s] = item.iloc[:, [place[f] for f in features]]
-        return dict(zip(names, items, strict=True))
+        else:
+            items = given.items
+        ordered = [self._with_fitted_features(n, x) for n, x in zip(names, items, strict=True)]
+        return replace(given, names=names, items=ordered)
+
+    def _with_fitted_features(self, name: str, item: Item) -> Item:
+        fitted = self.view_feature_names_in_[name]
+        if fitted is None or item.features is None:
+            return item
+        seen, wanted = list(item.features), list(fitted)
+        if seen == wanted:
+            return item
+        place = {feature: j for j, feature in enumerate(seen)}
+        if len(place) < len(seen):
+            raise ValueError(
+                f"view {name!r} has repeated column names in another order than at fit; "
+                "give its features unique names"
+            )
+        lacking = [feature for feature in wanted if feature not in place]
+        if lacking:
+            raise ValueError(
+                f"view {name!r} lacks {len(lacking)} of its {len(wanted)} fitted features, "
+                f"the first being {lacking[0]!r}"
+            )
+        columns = [place[feature] for feature in wanted]
+        X = item.matrix.tocsc() if sp.issparse(item.matrix) else item.matrix
+        return replace(item, matrix=X[:, columns], features=fitted)
+
+    def _named_rows(self, array: Array, views: Views) -> Any:
+        """With set_output(transform="pandas") the sample ids become the index; otherwise the array."""
+        wanted = _get_output_config("transform", self)["dense"]
+        if wanted != "pandas" or views.sample_names is None:
+            return array
+        import pandas
+
+        return pandas.DataFrame(array, index=views.sample_names)
 
     def _check_widths(self, given: Views) -> None:
         for name, fitted, seen in zip(
@@ -123,6 +140,16 @@ class MultiViewEstimator(BaseEstimator):
                     f"view {name!r} has {seen} features, but {type(self).__name__} was fitted with "
                     f"{fitted}"
                 )
+
+    def save(self, path: str | Path) -> Path:
+        """Write the fitted model to ``path`` (.npz, no pickle); `manyview.load` gives it back exactly.
+
+        The file holds the training data that `predict` and `impute` need. A ``callback`` or a random
+        generator is left out with a warning; a regulariser of your own class cannot be saved.
+        """
+        from .store import save
+
+        return save(self, path)
 
     def _check_n_clusters(self, n_clusters: int, n_samples: int) -> None:
         if n_clusters > n_samples:

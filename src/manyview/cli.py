@@ -8,9 +8,12 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from .commands.common import Voice, reported
+
 app = typer.Typer(
     help="Cluster observations measured in several ways, and learn which views to trust.",
     no_args_is_help=True,
+    add_completion=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
@@ -18,6 +21,20 @@ console = Console()
 
 Out = Annotated[Path, typer.Option(help="Folder for the result files.")]
 Seed = Annotated[int, typer.Option(help="Seed of the first run.")]
+Files = Annotated[
+    list[str], typer.Argument(metavar="VIEW...", help="One file per view, or name=file.")
+]
+Index = Annotated[
+    list[str] | None,
+    typer.Option(metavar="COLUMN", help="Column of sample ids, or VIEW=COLUMN; may be repeated."),
+]
+Transpose = Annotated[
+    list[str] | None,
+    typer.Option(metavar="VIEW", help="This file has samples in columns; may be repeated."),
+]
+Force = Annotated[bool, typer.Option("--force", help="Replace the results of an earlier run.")]
+Quiet = Annotated[bool, typer.Option("--quiet", help="Say nothing but errors.")]
+Json = Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")]
 
 
 @app.callback()
@@ -74,25 +91,164 @@ def compare(
         "max_seconds": max_seconds,
         "max_memory": max_memory,
     }
-    try:
+    resume = f"Interrupted. Finished runs are in {out}/runs; run it again to go on."
+    with reported("compare", resume):
         any_result = run_compare(views, labels, out, methods, settings, console)
-    except (ValueError, OSError, ImportError) as error:
-        typer.echo(f"manyview compare: {' '.join(str(error).split())}", err=True)
-        raise typer.Exit(2) from None
-    except KeyboardInterrupt:
-        typer.echo(
-            f"Interrupted. Finished runs are in {out}/runs; run it again to go on.", err=True
-        )
-        raise typer.Exit(130) from None
     if not any_result:
         typer.echo("manyview compare: no run gave a result; the reasons are above.", err=True)
         raise typer.Exit(1)
 
 
 @app.command()
-def datasets() -> None:
-    """List the data that comes with manyview."""
-    from .datasets import load_handwritten, load_nutrimouse
+def datasets(
+    out: Annotated[
+        Path | None, typer.Option(help="Write the data there, a folder of CSV files for each.")
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the synthetic data.")] = 0,
+    force: Force = False,
+    quiet: Quiet = False,
+    json: Json = False,
+) -> None:
+    """List the data that comes with manyview, or write it as tables to try things on."""
+    from .commands.datasets import run_datasets
 
-    for data in (load_handwritten(), load_nutrimouse()):
-        console.print(f"[bold]{data.name}[/bold]: {data.description}", highlight=False)
+    with reported("datasets"):
+        run_datasets(out, seed, force, Voice(quiet, json))
+
+
+@app.command()
+def fit(
+    views: Files,
+    clusters: Annotated[str, typer.Option(metavar="K|auto", help="How many clusters, or auto.")],
+    out: Annotated[Path, typer.Option(help="Folder for the results, new or empty.")],
+    method: Annotated[
+        str, typer.Option(help="robust (recommended) or wmnmf (the paper's).")
+    ] = "robust",
+    scale: Annotated[
+        str | None,
+        typer.Option(
+            help="robust: auto or none; wmnmf: sum, minmax, standard, tfidf, sqrt or none."
+        ),
+    ] = None,
+    missing: Annotated[
+        str,
+        typer.Option(help="allow: samples of any file; drop: those complete in every file."),
+    ] = "allow",
+    labels: Annotated[
+        Path | None, typer.Option(help="Known classes (id and label), to score the clusters only.")
+    ] = None,
+    index: Index = None,
+    transpose: Transpose = None,
+    seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same result.")] = 0,
+    force: Force = False,
+    report: Annotated[
+        bool, typer.Option(help="Write report.html; without it no refits judge the stability.")
+    ] = True,
+    quiet: Quiet = False,
+    json: Json = False,
+) -> None:
+    """Cluster the samples of your files; write labels, weights, parts, the model and a report.
+
+    One file is one view of the samples (.csv .tsv .txt .parquet .npy .npz .mat .mtx .h5ad .h5mu).
+    Samples are matched by the ids in the first column; rows are samples, but a table whose
+    headings are the other files' ids is turned.
+
+    \b
+    Examples:
+      manyview fit rna.csv meth.tsv protein.parquet --clusters 4 --out run/
+      manyview fit rna=expression.csv atac=peaks.mtx --clusters auto --out run/
+      manyview fit a.csv b.csv --clusters 3 --missing drop --labels truth.csv --out run/
+      manyview fit genes.csv proteins.csv --transpose genes --index patient --clusters 5 --out run/
+
+    \b
+    Exit status: 0 done, 1 failure, 2 bad input, 130 interrupted.
+    """
+    from .commands.fit import FitRequest, run_fit
+
+    ask = FitRequest(
+        views,
+        clusters,
+        out,
+        method,
+        scale,
+        missing,
+        labels,
+        tuple(index or ()),
+        tuple(transpose or ()),
+        seed,
+        force,
+        report,
+    )
+    with reported("fit"):
+        run_fit(ask, Voice(quiet, json))
+
+
+@app.command()
+def predict(
+    model: Annotated[Path, typer.Argument(help="model.npz of a run, or the folder of the run.")],
+    views: Files,
+    out: Annotated[Path, typer.Option(help="File for id, cluster and confidence (CSV).")],
+    index: Index = None,
+    transpose: Transpose = None,
+    force: Force = False,
+    quiet: Quiet = False,
+    json: Json = False,
+) -> None:
+    """Put new samples into the clusters of a saved model.
+
+    Files are told apart by the names of the views at the fit. With the robust method a view may be
+    left out, or lack some samples.
+
+    \b
+    Examples:
+      manyview predict run/model.npz rna=new_rna.csv meth=new_meth.tsv --out labels.csv
+      manyview predict run/ rna=new_rna.csv --out labels.csv
+    """
+    from .commands.predict import run_predict
+
+    with reported("predict"):
+        run_predict(
+            model, views, out, tuple(index or ()), tuple(transpose or ()), force, Voice(quiet, json)
+        )
+
+
+@app.command("select-k")
+def select_k(
+    views: Files,
+    out: Annotated[Path, typer.Option(help="Folder for the table, the picture and the reasons.")],
+    smallest: Annotated[int, typer.Option("--from", min=2, help="Fewest clusters tried.")] = 2,
+    largest: Annotated[int, typer.Option("--to", min=2, help="Most clusters tried.")] = 14,
+    methods: Annotated[
+        str,
+        typer.Option(
+            help="all, or of stability, eigengap, bicv, imputation, mdl, sure, by commas."
+        ),
+    ] = "stability,eigengap",
+    index: Index = None,
+    transpose: Transpose = None,
+    seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same result.")] = 0,
+    force: Force = False,
+    quiet: Quiet = False,
+    json: Json = False,
+) -> None:
+    """Recommend a number of clusters, with reasons.
+
+    \b
+    Example:
+      manyview select-k rna.csv meth.tsv protein.parquet --to 10 --out choice/
+    """
+    from .commands.select_k import run_select_k
+
+    with reported("select-k"):
+        run_select_k(
+            views,
+            out,
+            smallest,
+            largest,
+            methods,
+            tuple(index or ()),
+            tuple(transpose or ()),
+            seed,
+            force,
+            Voice(quiet, json),
+        )

@@ -351,7 +351,8 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
         that one was found together with U.
         """
         views = self._read(X, reset=False)
-        return in_dtype(self._transform(views) * self._output_unit, views.dtype)
+        new = in_dtype(self._transform(views) * self._output_unit, views.dtype)
+        return self._named_rows(new, views)
 
     def _transform(self, views: Views) -> Array:
         """`transform` in the units of the loop, where squares neither under- nor overflow."""

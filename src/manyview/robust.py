@@ -373,7 +373,8 @@ class RobustWMNMF(
         views = self._read(X, reset=False)
         with threadpool_limits(1):
             V_star, _ = self._place(views)
-        return in_dtype(V_star, np.dtype(views.dtype if self.dtype is None else self.dtype))
+        dtype = np.dtype(views.dtype if self.dtype is None else self.dtype)
+        return self._named_rows(in_dtype(V_star, dtype), views)
 
     def predict(self, X: Any) -> Array:
         """Cluster of each observation; −1 where every view is missing."""
@@ -463,6 +464,8 @@ class RobustWMNMF(
         raise ValueError(f"view must be one of {names} or its position, got {view!r}")
 
     # --- scikit-learn --------------------------------------------------------------------------
+
+    _zero_is_missing = True
 
     def _allows_negative(self) -> bool:
         return True

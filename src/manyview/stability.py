@@ -13,7 +13,8 @@ from sklearn.base import clone
 
 from ._types import Array
 from .base import generator
-from .views import as_views, is_single
+from .containers import is_single
+from .views import as_views
 
 
 @dataclass(frozen=True)
@@ -121,7 +122,8 @@ def stability(
     """
     _check(model, n_runs, fraction)
     rng = generator(random_state)
-    given = as_views(views, allow_negative=True, allow_missing=True, caller="stability")
+    chosen = None if is_single(views) else getattr(model, "views", None)
+    given = as_views(views, chosen, allow_negative=True, allow_missing=True, caller="stability")
     n = given.n_samples
 
     def part(rows: Array | slice) -> Any:

@@ -1,23 +1,24 @@
-"""Whatever users hold → validated Views. The only file that knows containers."""
+"""Whatever users hold → Views: samples aligned by their ids, every value checked."""
 
 from __future__ import annotations
 
-import numbers
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from ._types import Array, Matrix, Views
+from .containers import collect
 
 
 def as_views(
     data: Any,
-    views: Sequence[int] | None = None,
+    views: Sequence[int] | Sequence[str] | None = None,
     *,
     allow_negative: bool = False,
     allow_missing: bool = False,
+    zero_is_missing: bool = True,
     min_samples: int = 2,
     caller: str = "manyview",
 ) -> Views:
@@ -25,15 +26,23 @@ def as_views(
 
     Parameters
     ----------
-    data : list or tuple of 2-D arrays, dict of name → array, or one 2-D array
-        Arrays may be NumPy, SciPy sparse or pandas DataFrames; DataFrames are aligned on their
-        index. A list whose items are 2-D is a list of views; a list of rows is one array.
-    views : sequence of int, optional
-        For one 2-D array: how many columns each view takes, in order. ``None`` means one view.
+    data : list or tuple of 2-D arrays, dict of name → array, one 2-D array, or a container
+        Arrays may be NumPy, SciPy sparse, pandas or polars DataFrames, xarray DataArrays or
+        AnnData; those with ids of their rows are aligned on them (the ids of a polars frame are its
+        one column of text, or one headed as ids). Containers: MuData (modalities), xarray Dataset
+        (variables), AnnData. A list whose items are 2-D is a list of views; a list of rows is one
+        array.
+    views : sequence of int or of str, optional
+        For one 2-D array: how many columns each view takes, in order; ``None`` means one view. For a
+        dict or container: which of its parts to use; for one AnnData among "X", the names in
+        layers and in obsm.
     allow_negative : bool
         Whether negative entries pass (a shifting scale will deal with them).
     allow_missing : bool
-        Whether NaN passes, and DataFrames may lack ids that others have (they get rows of NaN).
+        Whether NaN passes, and tables may lack ids that others have: they get rows of NaN, or of
+        zeros if sparse.
+    zero_is_missing : bool
+        Whether a sparse row of zeros may stand for a missing one.
     min_samples : int
         Fewest observations accepted: 2 to fit, 1 to predict.
     caller : str
@@ -46,123 +55,116 @@ def as_views(
     >>> v.names, v.n_features
     (('rna', 'protein'), (3, 2))
     """
-    if hasattr(data, "views") and hasattr(data, "labels"):
-        raise ValueError(f"got a whole {type(data).__name__}; pass its .views")
-    if views is not None and (isinstance(views, str) or not hasattr(views, "__iter__")):
-        raise ValueError(f"views must list how many columns each view takes, got {views!r}")
-    names, items = _named_items(data, views)
-    if views is not None:
-        items = _split_columns(items, views)
-        names = [f"view{s}" for s in range(len(items))]
-    sample_names, items = _align(names, items, allow_missing)
-    features = tuple(_column_names(item) for item in items)
-    matrices = [_as_matrix(item, name) for name, item in zip(names, items, strict=True)]
+    given = collect(data, views)
+    names = given.names
+    matrices = [
+        _as_matrix(item.matrix, name) for name, item in zip(names, given.items, strict=True)
+    ]
+    for X, name, item in zip(matrices, names, given.items, strict=True):
+        for n, listed in zip(X.shape, (item.ids, item.features), strict=True):
+            if listed is not None and len(listed) != n:
+                raise ValueError(f"view {name!r} has shape {X.shape} but {len(listed)} names")
+    sample_names, matrices = _align(
+        names,
+        [item.ids for item in given.items],
+        matrices,
+        given.index,
+        allow_missing,
+        zero_is_missing,
+    )
     _check_shapes(matrices, names, min_samples, caller)
     for X, name in zip(matrices, names, strict=True):
         _check_values(X, name, allow_negative, allow_missing, caller)
+    features = tuple(item.features for item in given.items)
     return Views(tuple(matrices), tuple(names), features, sample_names)
 
 
-def is_single(data: Any) -> bool:
-    """Whether ``data`` is one 2-D array rather than a collection of views."""
-    if sp.issparse(data):  # first: a DOK matrix is a Mapping as well
-        return True
-    if isinstance(data, Mapping):
-        return False
-    return not (isinstance(data, list | tuple) and any(_ndim(item) == 2 for item in data))
-
-
-def _named_items(data: Any, views: Sequence[int] | None) -> tuple[list[str], list[Any]]:
-    if is_single(data):
-        return ["view0"], [data]
-    if views is not None:
-        raise ValueError(
-            f"views={list(views)} splits the columns of one array, but {len(data)} views were "
-            "passed already; leave views=None"
-        )
-    if isinstance(data, Mapping):
-        if len(data) == 0:
-            raise ValueError("at least one view is needed, got an empty dict")
-        names = [str(name) for name in data]
-        if len(set(names)) < len(names):
-            raise ValueError(f"view names must differ as text, got {list(data)}")
-        return names, list(data.values())
-    return [f"view{s}" for s in range(len(data))], list(data)
-
-
-def _ndim(item: Any) -> int:
-    if hasattr(item, "ndim"):
-        return item.ndim
-    try:
-        return np.ndim(item)
-    except ValueError:  # ragged
-        return 0
-
-
-def _is_frame(item: Any) -> bool:
-    return hasattr(item, "iloc") and hasattr(item, "columns")
-
-
-def _split_columns(items: list[Any], views: Sequence[int]) -> list[Any]:
-    widths = list(views)
-    if not widths or any(not isinstance(m, numbers.Integral) or m < 1 for m in widths):
-        raise ValueError(
-            f"views must list how many columns each view takes (1 or more); got {widths}"
-        )
-    item: Any = items[0] if hasattr(items[0], "shape") else np.asarray(items[0])
-    if item.ndim != 2:
-        raise ValueError(f"Expected 2D array to split into views, got {item.ndim}D array instead")
-    if sum(widths) != item.shape[1]:
-        raise ValueError(
-            f"views={widths} adds up to {sum(widths)} columns, but X has {item.shape[1]} features"
-        )
-    ends = np.cumsum(widths)
-    take = item.iloc if _is_frame(item) else item.tocsc() if sp.issparse(item) else item
-    return [take[:, end - width : end] for width, end in zip(widths, ends, strict=True)]
-
-
 def _align(
-    names: list[str], items: list[Any], allow_missing: bool
-) -> tuple[Array | None, list[Any]]:
-    """Bring DataFrames to the order of the first one's index; plain arrays have no ids to align."""
-    frames = [s for s, item in enumerate(items) if _is_frame(item)]
-    if not frames:
-        return None, items
-    first = frames[0]
-    reference = items[first].index
-    for s in frames:
-        index = items[s].index
-        if not index.is_unique and len(items) > 1:
-            twice = index[index.duplicated()][0]
-            raise ValueError(
-                f"view {names[s]!r} has the sample id {twice!r} more than once; ids must be unique"
-            )
-    aligned = list(items)
-    if allow_missing and len(frames) == len(items):
-        for s in frames[1:]:
-            reference = reference.append(items[s].index.difference(reference, sort=False))
-        return np.asarray(reference), [item.reindex(reference) for item in items]
-    for s in frames[1:]:
-        index = items[s].index
-        if index.equals(reference):
+    names: list[str],
+    ids: list[Array | None],
+    matrices: list[Matrix],
+    index: Array | None,
+    allow_missing: bool,
+    zero_is_missing: bool,
+) -> tuple[Array | None, list[Matrix]]:
+    """Bring views with ids to one order, by default the first one's; plain arrays have none."""
+    named = [s for s, listed in enumerate(ids) if listed is not None]
+    if not named:
+        return None, matrices
+    places = {s: _places(names[s], ids[s], len(names) > 1) for s in named}
+    first, everywhere = named[0], len(named) == len(names)
+    reference = np.asarray(ids[first])
+    if allow_missing and everywhere:
+        reference = _union([np.asarray(ids[s]) for s in named]) if index is None else index
+    aligned = list(matrices)
+    for s in named:
+        listed: Any = ids[s]
+        if len(listed) == len(reference) and listed.tolist() == reference.tolist():
             continue
-        shared = len(reference.intersection(index))
-        if shared < max(len(reference), len(index)):
+        rows = np.array([places[s].get(i, -1) for i in reference.tolist()], dtype=np.int64)
+        lacking = int((rows < 0).sum())
+        if not (allow_missing and everywhere):
+            _check_same_samples(names, first, s, len(reference), len(listed), lacking, everywhere)
+        if lacking and sp.issparse(matrices[s]) and not zero_is_missing:
             raise ValueError(
-                f"views {names[first]!r} ({len(reference)} samples) and {names[s]!r} ({len(index)} "
-                f"samples) share only {shared} sample ids; select the shared ids in every view first"
+                f"view {names[s]!r} is sparse and lacks {lacking} of the {len(reference)} samples, "
+                "and a row of zeros is a value here; pass it dense, or use RobustWMNMF"
             )
-        if len(frames) < len(items):
-            raise ValueError(
-                f"views {names[first]!r} and {names[s]!r} list the same samples in another order, and "
-                "other views are plain arrays without ids; pass DataFrames for all, or one order"
-            )
-        aligned[s] = items[s].loc[reference]
-    return np.asarray(reference), aligned
+        aligned[s] = _take(matrices[s], rows)
+    return reference, aligned
 
 
-def _column_names(item: Any) -> Array | None:
-    return np.array([str(c) for c in item.columns], dtype=object) if _is_frame(item) else None
+def _places(name: str, ids: Any, must_differ: bool) -> dict[Any, int]:
+    places: dict[Any, int] = {}
+    for i, sample in enumerate(ids.tolist()):
+        if places.setdefault(sample, i) != i and must_differ:
+            raise ValueError(
+                f"view {name!r} has the sample id {sample!r} more than once; ids must be unique"
+            )
+    return places
+
+
+def _check_same_samples(
+    names: list[str], first: int, s: int, n_first: int, n: int, lacking: int, everywhere: bool
+) -> None:
+    shared = n_first - lacking
+    if shared < max(n_first, n):
+        raise ValueError(
+            f"views {names[first]!r} ({n_first} samples) and {names[s]!r} ({n} samples) share only "
+            f"{shared} sample ids; select the shared ids in every view first"
+        )
+    if not everywhere:
+        raise ValueError(
+            f"views {names[first]!r} and {names[s]!r} list the same samples in another order, and "
+            "other views are plain arrays without ids; pass DataFrames for all, or one order"
+        )
+
+
+def _union(listed: list[Array]) -> Array:
+    """Every id once, in order of appearance; of the ids' own type where all have the same."""
+    seen = dict.fromkeys(sample for ids in listed for sample in ids.tolist())
+    if len(seen) == len(listed[0]):
+        return listed[0]
+    union = np.empty(len(seen), dtype=object)
+    union[:] = list(seen)
+    same = all(ids.dtype == listed[0].dtype for ids in listed)
+    return union.astype(listed[0].dtype) if same else union
+
+
+def _take(X: Matrix, rows: Array) -> Matrix:
+    """Rows of X; −1 gives a row of NaN, in a sparse matrix one of zeros."""
+    absent = rows < 0
+    if not absent.any():
+        return X[rows]
+    if sp.issparse(X):
+        known = np.flatnonzero(~absent)
+        pick = sp.csr_array(
+            (np.ones(len(known), X.dtype), (known, rows[known])), shape=(len(rows), X.shape[0])
+        )
+        return sp.csr_array(pick @ X)
+    taken = np.full((len(rows), X.shape[1]), np.nan, dtype=X.dtype)
+    taken[~absent] = X[rows[~absent]]
+    return taken
 
 
 def _as_matrix(item: Any, name: str) -> Matrix:
@@ -177,12 +179,11 @@ def _as_matrix(item: Any, name: str) -> Matrix:
             X = X.copy()
             X.sum_duplicates()
     else:
-        if _is_frame(item):
-            item = _numeric_frame(item, name)
         if isinstance(item, np.ma.MaskedArray):
             item = np.ma.filled(item.astype(float), np.nan)
         try:
-            X = np.asarray(item)
+            # One memory order, so that every container gives the same bits.
+            X = np.asarray(item, order="C")
         except ValueError as error:
             raise ValueError(
                 f"view {name!r} is not a rectangular table of numbers: {error}"
@@ -208,26 +209,6 @@ def _as_matrix(item: Any, name: str) -> Matrix:
     except (TypeError, ValueError) as error:
         # An object that can never be a number is a TypeError, a text that is none a ValueError.
         raise type(error)(f"view {name!r} has entries that are not numbers: {error}") from error
-
-
-def _numeric_frame(frame: Any, name: str) -> Array:
-    """The values of a DataFrame; pandas' own missing values become NaN."""
-    if all(isinstance(dtype, np.dtype) and dtype.kind in "biufc" for dtype in frame.dtypes):
-        return frame.to_numpy()
-    columns = []
-    for j in range(frame.shape[1]):
-        column = frame.iloc[:, j]
-        kind = getattr(column.dtype, "kind", "O")
-        try:
-            if kind in "mM" or (kind not in "biufc" and any(isinstance(v, str) for v in column)):
-                raise TypeError(f"dtype {column.dtype}")
-            columns.append(column.to_numpy(dtype=float, na_value=np.nan))
-        except (TypeError, ValueError) as error:
-            raise ValueError(
-                f"view {name!r} has the non-numeric column {frame.columns[j]!r} ({error}); "
-                "drop it, set it as the index, or encode it as numbers"
-            ) from error
-    return np.column_stack(columns) if columns else np.empty(frame.shape)
 
 
 def _check_shapes(matrices: list[Matrix], names: list[str], min_samples: int, caller: str) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from ..datasets._tables import split_suffix
-from ..read import ReadViews, cells_of, existing, load, text_of
+from ..read import ReadViews, cells_of, existing, load_npy, text_of
 
 #: Headings of the column of labels in a table of more than two columns.
 LABEL_NAMES = {"label", "labels", "class", "classes", "cluster", "target", "y"}
@@ -16,11 +16,11 @@ def read_labels(path: str | Path, read: ReadViews) -> list[Any]:
     """Known classes for the samples of ``read``: a table of id and label, or one column in file order."""
     path = existing(Path(path))
     if split_suffix(path.name)[1] == ".npy":
-        array = load(path)
+        array = load_npy(path)
         if array.ndim != 1:
             raise ValueError(f"{path.name} has shape {array.shape}; labels are one per sample, 1-D")
         return _in_file_order(path.name, array.tolist(), read)
-    frame, header = cells_of(path)
+    frame, header, headed = cells_of(path)
     texts = [[text_of(cell) for cell in frame.iloc[:, j]] for j in range(frame.shape[1])]
     if len(texts) == 1:
         # A heading cannot be told from a label by its looks, only by being one line too many.
@@ -31,6 +31,8 @@ def read_labels(path: str | Path, read: ReadViews) -> list[Any]:
                 f"{path.name} has {len(texts[0])} labels under the heading {header[0]!r} for "
                 f"{read.n_first} samples (blank lines do not count); give one label each"
             )
+        if not headed:  # a number that was no label but the heading pandas invents
+            return _in_file_order(path.name, texts[0][len(texts[0]) == read.n_first + 1 :], read)
         return _in_file_order(path.name, [*header, *texts[0]], read)
     column = 1
     if len(texts) > 2:
@@ -51,6 +53,11 @@ def _in_file_order(file: str, labels: list[Any], read: ReadViews) -> list[Any]:
     if len(labels) != read.n_first:
         raise ValueError(
             f"{file} has {len(labels)} lines for {read.n_first} samples; give one label each, or two "
+            "columns, id and label"
+        )
+    if (read.first_rows < 0).any():
+        raise ValueError(
+            f"{file} has labels in file order, but some samples are not in the first file; give two "
             "columns, id and label"
         )
     chosen = [labels[i] for i in read.first_rows]

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
+
+from ..store import write_whole
 
 #: Raised when the fields of a record change their meaning; older files are then ignored.
 FORMAT = 1
@@ -59,16 +60,3 @@ def key_of(*parts: Any) -> str:
     """A file name for whatever decides a result."""
     text = json.dumps([FORMAT, *parts], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:32]
-
-
-def write_whole(path: Path, content: bytes) -> None:
-    """Write beside and rename: a reader, or a crash, sees the old file or the new one."""
-    beside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        with beside.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(beside, path)
-    finally:
-        beside.unlink(missing_ok=True)

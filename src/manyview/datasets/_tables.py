@@ -95,7 +95,9 @@ def _table(file: str, rows: list[Any], columns: list[Any], cells: Any) -> Table:
 def numbers(table: Table, rows_are: str = "row", columns_are: str = "column") -> np.ndarray:
     """The cells as doubles, NaN where empty; anything else that is no number is an error."""
     pandas = import_pandas(f"reading {table.file}")
-    raw = table.cells.to_numpy(na_value=np.nan)
+    # pandas writes the missing value even where plain integers have none, and then fails.
+    whole = all(isinstance(t, np.dtype) and t.kind in "iu" for t in table.cells.dtypes)
+    raw = table.cells.to_numpy() if whole else table.cells.to_numpy(na_value=np.nan)
     if raw.dtype.kind == "O":
         # A table with one column of text becomes objects when transposed: usually still numbers.
         content = pandas.api.types.infer_dtype(raw.ravel(), skipna=True)

@@ -42,6 +42,7 @@ def write_run(
     truth: Any = None,
     stability_runs: int | None = None,
     force: bool = False,
+    report: bool = True,
     progress: Callable[[str], Any] | None = None,
 ) -> Path:
     """Write everything there is to know about a fitted model into the folder ``out``.
@@ -65,6 +66,7 @@ def write_run(
     stability_runs : refits on parts of the data; by default 10 up to 1000 observations, 5 up to
         20,000, none above. 0 leaves stability out.
     force : replace the files of an earlier run in ``out``; other files there stay
+    report : whether to make ``report.html``
     progress : called with a few words before every step that takes time
 
     Returns
@@ -89,13 +91,15 @@ def write_run(
         if hasattr(model, "save"):
             model.save(beside / "model.npz")
         run = _record(model, given, settings, dict(info or {}), notes, extra)
-        run["files"] = sorted([p.name for p in beside.iterdir()] + ["run.json", "report.html"])
+        made = ["run.json", "report.html"] if report else ["run.json"]
+        run["files"] = sorted([p.name for p in beside.iterdir()] + made)
         text = json.dumps(run, indent=1, ensure_ascii=False, allow_nan=False)
         (beside / "run.json").write_bytes(text.encode("utf-8", "backslashreplace"))
-        tell("writing the report")
-        from ..report.fit import fit_page
+        if report:
+            tell("writing the report")
+            from ..report.fit import fit_page
 
-        (beside / "report.html").write_text(fit_page(beside), encoding="utf-8")
+            (beside / "report.html").write_text(fit_page(beside), encoding="utf-8")
         _into_place(beside, out)
     finally:
         shutil.rmtree(beside, ignore_errors=True)

@@ -1,0 +1,127 @@
+"""What commands share: where they may write, what they say and to whom, how they end."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+
+from ..store import write_whole
+
+#: The input or the request is at fault; anything else that fails is a failure (1).
+BAD_INPUT = (ValueError, ImportError, FileNotFoundError, FileExistsError, PermissionError,
+             NotADirectoryError, IsADirectoryError)  # fmt: skip
+
+
+@contextmanager
+def reported(
+    command: str, interrupted: str = "Interrupted; nothing was written."
+) -> Iterator[None]:
+    """Exceptions → one sentence and an exit status: 2 bad input, 1 failure, 130 interrupted."""
+    try:
+        yield
+    except BAD_INPUT as error:
+        typer.echo(f"manyview {command}: {' '.join(str(error).split())}", err=True)
+        raise typer.Exit(2) from None
+    except KeyboardInterrupt:
+        typer.echo(interrupted, err=True)
+        raise typer.Exit(130) from None
+    except (typer.Exit, typer.Abort):
+        raise
+    except Exception as error:
+        if os.environ.get("MANYVIEW_DEBUG"):
+            raise
+        why = f"{type(error).__name__}: {' '.join(str(error).split())}"
+        typer.echo(
+            f"manyview {command} failed ({why}); nothing was written. MANYVIEW_DEBUG=1 shows where",
+            err=True,
+        )
+        raise typer.Exit(1) from None
+
+
+class Voice:
+    """Says things to people on standard error and gives the result on standard output."""
+
+    def __init__(self, quiet: bool, as_json: bool):
+        self.as_json = as_json
+        self._people = Console(stderr=True, quiet=quiet, highlight=False)
+        self._result = Console(quiet=quiet or as_json, highlight=False)
+
+    def note(self, text: str) -> None:
+        self._people.print(escape(text), soft_wrap=True)
+
+    def warn(self, texts: Sequence[str]) -> None:
+        for text in texts:
+            self._people.print(f"[yellow]warning:[/yellow] {escape(text)}", soft_wrap=True)
+
+    def show(self, *things: Any) -> None:
+        for thing in things:
+            self._result.print(thing, soft_wrap=isinstance(thing, str))
+
+    def result(self, record: dict[str, Any]) -> None:
+        if self.as_json:
+            json.dump(record, sys.stdout, indent=1, ensure_ascii=False)
+            sys.stdout.write("\n")
+
+    @contextmanager
+    def busy(self, text: str) -> Iterator[Callable[[str], None]]:
+        """A spinner whose words can be changed; in a file or pipe nothing is seen of it."""
+        with self._people.status(escape(text)) as status:
+            yield lambda words: status.update(escape(words))
+
+
+@contextmanager
+def caught_warnings() -> Iterator[list[str]]:
+    """Warnings given inside, each once, as sentences."""
+    texts: list[str] = []
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always", UserWarning)
+        yield texts
+    for item in seen:
+        if issubclass(item.category, UserWarning) and str(item.message) not in texts:
+            texts.append(str(item.message))
+
+
+def free_folder(out: Path, force: bool) -> None:
+    """Refuse a folder that cannot be written, or that has something in it, before any work is done."""
+    if out.exists() and not out.is_dir():
+        raise ValueError(f"--out {out} is a file; name a folder, new or empty")
+    if out.is_dir() and any(out.iterdir()) and not force:
+        raise ValueError(
+            f"the folder {out} is not empty; name another, or replace what is in it by --force"
+        )
+    _check_writable(out, "folder")
+
+
+def free_file(out: Path, force: bool) -> None:
+    if out.is_dir():
+        raise ValueError(f"--out {out} is a folder; name a file, such as {out / 'labels.csv'}")
+    if out.exists() and not force:
+        raise ValueError(f"{out} exists; name another file, or replace it by --force")
+    _check_writable(out.parent, "file")
+
+
+def _check_writable(folder: Path, what: str) -> None:
+    at = folder.absolute()
+    while not at.exists():
+        at = at.parent
+    if not at.is_dir():
+        raise ValueError(f"--out cannot be made: {at} is a file, not a folder")
+    if not os.access(at, os.W_OK | os.X_OK):
+        raise ValueError(f"--out: no {what} can be written in {at}; choose a folder of your own")
+
+
+def write_files(out: Path, contents: dict[str, bytes]) -> None:
+    """Files made beforehand, each whole or not at all."""
+    for name, content in contents.items():
+        (out / name).parent.mkdir(parents=True, exist_ok=True)
+        write_whole(out / name, content)

@@ -1,0 +1,95 @@
+"""`manyview predict`: new samples into the clusters of a saved model."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.markup import escape
+
+from ..containers import Collection, Item
+from ..read import ReadViews, read_views
+from ..store import load, write_whole
+from .common import Voice, caught_warnings, free_file
+
+
+def run_predict(
+    model_file: Path,
+    files: Sequence[str],
+    out: Path,
+    index: Sequence[str],
+    transpose: Sequence[str],
+    force: bool,
+    voice: Voice,
+) -> dict[str, Any]:
+    """Label the samples of ``files`` and write id, cluster and confidence to ``out``."""
+    free_file(out, force)
+    model = load(model_file / "model.npz" if model_file.is_dir() else model_file)
+    if model._fitted_on_single:
+        raise ValueError(
+            f"{model_file} was fitted on one array rather than on named views; predict in Python"
+        )
+    allows = model._allows_missing()
+    with voice.busy("reading the files") as tell:
+        data = read_views(
+            files, index=index, transpose=transpose, missing="allow" if allows else "error"
+        )
+        views = _with_absent_views(model, data, allows, voice)
+        tell("placing the samples among the fitted ones")
+        with caught_warnings() as warned:
+            labels = model.predict(views)
+            sure = np.asarray(model.transform(views)) if hasattr(model, "confidence_") else None
+    for note in data.notes:
+        voice.note(note)
+    voice.warn(warned)
+    n = len(labels)
+    ids = data.sample_names if data.sample_names is not None else np.arange(n)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(out, _csv(ids, labels, sure))
+    names, sizes = np.unique(labels, return_counts=True)
+    counts = {str(k): int(m) for k, m in zip(names, sizes, strict=True)}
+    summary = {"out": str(out), "n_samples": n, "cluster_sizes": counts, "notes": data.notes,
+               "warnings": warned}  # fmt: skip
+    told = ", ".join(f"{m} in {k}" for k, m in counts.items())
+    voice.show(f"{n} samples ({told}) in [bold]{escape(str(out))}[/bold]")
+    voice.result(summary)
+    return summary
+
+
+def _with_absent_views(model: Any, data: ReadViews, allows: bool, voice: Voice) -> Collection:
+    """The files' views; one that is given under another name, or not at all, is dealt with aloud."""
+    given, wanted = data.collection(), [str(name) for name in model.view_names_in_]
+    if len(wanted) == len(given.names) == 1:
+        given.names[0] = wanted[0]
+    unknown = [name for name in given.names if name not in wanted]
+    if unknown:
+        raise ValueError(
+            f"the model has the views {', '.join(wanted)} and none called {unknown[0]!r}; name the "
+            f"file's view, as in {wanted[0]}=FILE"
+        )
+    absent = [name for name in wanted if name not in given.names]
+    if absent and not allows:
+        raise ValueError(
+            f"the model needs every view, and no file was given for {', '.join(absent)}; add "
+            f"{absent[0]}=FILE"
+        )
+    for name in absent:
+        width = model._view_widths[wanted.index(name)]
+        voice.note(f"no file for the view {name!r}: it counts as missing for every sample")
+        given.names.append(name)
+        given.items.append(Item(np.full((len(data.first_rows), width), np.nan), data.sample_names))
+    return given
+
+
+def _csv(ids: Any, labels: Any, sure: Any) -> bytes:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(["id", "cluster", *(["confidence"] if sure is not None else [])])
+    for i, (sample, label) in enumerate(zip(ids, labels, strict=True)):
+        extra = [] if sure is None else ["" if label < 0 else f"{sure[i].max():.8g}"]
+        writer.writerow([sample, int(label), *extra])
+    return text.getvalue().encode("utf-8", "backslashreplace")

@@ -1,0 +1,90 @@
+"""`manyview select-k`: how many clusters the files hold, and why."""
+
+from __future__ import annotations
+
+import io
+import json
+import shlex
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.markup import escape
+from rich.table import Table
+
+from ..datasets._dataset import import_pandas
+from ..plot import _pyplot
+from ..read import read_views
+from ..selection import select_n_clusters
+from .common import Voice, caught_warnings, free_folder, write_files
+
+
+def run_select_k(
+    files: Sequence[str],
+    out: Path,
+    smallest: int,
+    largest: int,
+    methods: str,
+    index: Sequence[str],
+    transpose: Sequence[str],
+    seed: int,
+    force: bool,
+    voice: Voice,
+) -> dict[str, Any]:
+    """Read, judge every candidate, write selection.csv, .png and .json to ``out``."""
+    free_folder(out, force)
+    if largest < smallest:
+        raise ValueError(f"--to {largest} is less than --from {smallest}; raise it")
+    names = [name.strip() for name in methods.split(",") if name.strip()]
+    with voice.busy("reading the files") as tell:
+        data = read_views(files, index=index, transpose=transpose, missing="allow")
+        for note in data.notes:
+            voice.note(note)
+        tell(f"trying {smallest} to {largest} clusters")
+        with caught_warnings() as warned:
+            found = select_n_clusters(
+                data.collection(),
+                range(smallest, largest + 1),
+                "all" if names == ["all"] else names,
+                random_state=seed,
+            )
+    record = {
+        "n_clusters": found.n_clusters,
+        "found": found.found,
+        "reasons": found.reasons,
+        "votes": found.votes,
+        "notes": data.notes,
+        "warnings": warned,
+        "seed": seed,
+        "inputs": data.inputs,
+        "command": shlex.join(["manyview", *sys.argv[1:]]),
+    }
+    frame = import_pandas("manyview select-k").DataFrame(found.table)
+    picture = io.BytesIO()
+    figure = found.figure()
+    figure.savefig(picture, format="png", dpi=130, facecolor="white")
+    _pyplot().close(figure)
+    contents = {
+        "selection.csv": frame.to_csv(index=False, lineterminator="\n").encode(),
+        "selection.png": picture.getvalue(),
+        "selection.json": json.dumps(record, indent=1, ensure_ascii=False).encode(),
+    }
+    out.mkdir(parents=True, exist_ok=True)
+    write_files(out, contents)
+    voice.show(
+        *_shown(found), f"Results in [bold]{escape(str(out))}/[/bold]: {', '.join(contents)}"
+    )
+    voice.result(record | {"out": str(out), "files": sorted(contents)})
+    return record
+
+
+def _shown(found: Any) -> list[Any]:
+    table = Table("clusters", *found.votes, title="Score of each number of clusters")
+    candidates = found.scores(next(iter(found.votes)))[0]
+    columns = [found.scores(method)[1] for method in found.votes]
+    for i, k in enumerate(candidates):
+        mark = " ←" if k == found.n_clusters else ""
+        table.add_row(f"{k}{mark}", *(f"{column[i]:.3f}" for column in columns))
+    answer = f"{found.n_clusters} clusters" if found.found else "No number of clusters stands out"
+    return [table, f"[bold]{answer}[/bold]", *(f"- {escape(reason)}" for reason in found.reasons)]

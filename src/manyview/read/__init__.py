@@ -1,0 +1,198 @@
+"""Users' files → views whose rows are the same samples in the same order."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from .._types import Array, Matrix
+from ..containers import Collection, Item
+from ..datasets._tables import SEPARATORS, split_suffix
+from .align import Aligned, align, oriented, with_common_ids
+from .arrays import READERS, load_npy, read_arrays
+from .part import Part
+from .tables import cells_of, read_table, text_of
+
+__all__ = ["ReadViews", "cells_of", "existing", "load_npy", "read_views", "text_of"]
+
+KINDS = (*SEPARATORS, ".parquet", *READERS)
+
+
+@dataclass(frozen=True, eq=False)
+class ReadViews:
+    """Views read from files, their common sample ids if the files have any, and what was noticed."""
+
+    views: dict[str, Matrix]
+    sample_names: Array | None
+    notes: list[str] = field(default_factory=list)
+    #: For each sample its row in the first file, −1 if it is not there.
+    first_rows: Array = field(default_factory=lambda: np.arange(0))
+    n_first: int = 0
+    features: dict[str, list[str] | None] = field(default_factory=dict)
+    #: For each view its file, its size there and the file's checksum.
+    inputs: list[dict[str, Any]] = field(default_factory=list)
+
+    def collection(self) -> Collection:
+        """What estimators take: matrices with the names of samples and features."""
+        items = []
+        for view, X in self.views.items():
+            names = self.features.get(view)
+            named = None if names is None else np.array(names, dtype=object)
+            items.append(Item(X, self.sample_names, named))
+        return Collection(list(self.views), items, by_name=True)
+
+
+def read_views(
+    files: Sequence[str | Path],
+    *,
+    index: Sequence[str] = (),
+    transpose: Sequence[str] = (),
+    missing: str = "error",
+) -> ReadViews:
+    """Read one view per file (``path``, or ``name=path``) and align the samples by id.
+
+    Tables (.csv, .tsv, .txt, .parquet) have samples in rows; a first column of text, or one headed as
+    ids, names them. .npy holds one array; .npz and .mat one or several; .mtx a sparse matrix; their
+    rows have no ids. .h5ad holds one view with ids, .h5mu one for each modality.
+
+    Parameters
+    ----------
+    files : list of path, or "name=path"
+    index : list of column, or "name=column"
+        Where tables have their ids, if that cannot be seen.
+    transpose : list of view names
+        Files whose columns are samples. A file is transposed without being asked, and a note says
+        so, if only then its ids agree with the others'.
+    missing : {"error", "drop", "allow"}
+        "error": samples that all files have; an empty cell is an error. "drop": samples that all
+        files have, without an empty cell. "allow": all samples; what is absent is NaN (in a sparse
+        view zero).
+    """
+    parts: dict[str, Part] = {}
+    columns = dict(item.rpartition("=")[::2] for item in index)  # "" is for all views
+    for item in files:
+        name, path = _name_and_path(str(item))
+        for view, part in _read(name, path, columns).items():
+            if view in parts:
+                raise ValueError(
+                    f"{parts[view].file} and {part.file} would both be the view {view!r}; tell them "
+                    f"apart by name=path, as in other={path}"
+                )
+            parts[view] = part
+    if not parts:
+        raise ValueError("no view file was given; name at least one")
+    notes = [note for part in parts.values() for note in part.notes]
+    parts, told = with_common_ids(parts)
+    parts, turned = oriented(parts, transpose)
+    if missing == "error":
+        for part in parts.values():
+            _refuse_empty(part)
+    found = align(parts, union=missing == "allow")
+    notes += told + turned + found.notes
+    if missing == "drop":
+        found = _complete(found, notes)
+    elif missing == "allow":
+        notes += [text for part in parts.values() for text in _count_empty(part)]
+    return ReadViews(
+        found.matrices,
+        None if found.ids is None else np.array(found.ids, dtype=object),
+        notes,
+        found.first_rows,
+        next(iter(parts.values())).matrix.shape[0],
+        {view: part.features for view, part in parts.items()},
+        [_input(view, part) for view, part in parts.items()],
+    )
+
+
+def _name_and_path(item: str) -> tuple[str | None, Path]:
+    if "=" in item and not Path(item).exists():
+        name, _, rest = item.partition("=")
+        if not name or not rest:
+            raise ValueError(f"{item!r} is not name=path; write for example rna=data/rna.csv")
+        return name, existing(Path(rest))
+    return None, existing(Path(item))
+
+
+def existing(path: Path) -> Path:
+    try:
+        there, folder = path.is_file(), path.is_dir()
+    except (OSError, ValueError) as error:  # a name no file system takes
+        raise ValueError(f"{str(path)[:80]!r} is no name of a file ({error})") from None
+    if not there:
+        raise ValueError(f"{path} {'is a folder' if folder else 'does not exist'}; name a file")
+    if split_suffix(path.name)[1] not in KINDS:
+        raise ValueError(f"{path.name} is of no known kind; files may be {', '.join(KINDS)}")
+    return path
+
+
+def _read(name: str | None, path: Path, columns: dict[str, str]) -> dict[str, Part]:
+    stem, kind = split_suffix(path.name)
+    view = name or path.name[: len(stem)]
+    if kind in READERS:
+        found = read_arrays(path)
+        keys = {key: f"{name}.{key}" if name else key for key in found}
+        return {keys[k] if k else view: replace(p, path=path) for k, p in found.items()}
+    index = columns.get(view, columns.get(""))
+    return {view: replace(read_table(path, index), path=path)}
+
+
+def _empty(part: Part) -> Array:
+    if sp.issparse(part.matrix) or part.matrix.dtype.kind != "f":
+        return np.empty((0, 2), dtype=int)
+    return np.argwhere(np.isnan(part.matrix))
+
+
+def _refuse_empty(part: Part) -> None:
+    empty = _empty(part)
+    if len(empty):
+        i, j = empty[0]
+        row = part.ids[i] if part.ids else str(i + 1)
+        column = part.features[j] if part.features else str(j + 1)
+        raise ValueError(
+            f"{part.file} has {len(empty)} empty cells, the first in row {row!r}, column "
+            f"{column!r}; fill them in, or remove the row or column"
+        )
+
+
+def _count_empty(part: Part) -> list[str]:
+    n = len(_empty(part))
+    return [f"{part.file} has {n} empty cells; they count as not observed"] if n else []
+
+
+def _complete(found: Aligned, notes: list[str]) -> Aligned:
+    """Only the samples without an empty cell."""
+    whole = np.ones(len(found.first_rows), dtype=bool)
+    for X in found.matrices.values():
+        if not sp.issparse(X) and X.dtype.kind == "f":
+            whole &= ~np.isnan(X).any(axis=1)
+    if whole.all():
+        return found
+    if not whole.any():
+        raise ValueError(
+            f"each of the {len(whole)} samples has an empty cell in some file, so that none is left; "
+            "use --missing allow, or remove the columns that are mostly empty"
+        )
+    notes.append(
+        f"{int((~whole).sum())} samples with empty cells left out, {int(whole.sum())} used"
+    )
+    rows = np.flatnonzero(whole)
+    ids = None if found.ids is None else [found.ids[i] for i in rows]
+    matrices = {view: X[rows] for view, X in found.matrices.items()}
+    return Aligned(matrices, ids, found.first_rows[rows], notes)
+
+
+def _input(view: str, part: Part) -> dict[str, Any]:
+    assert part.path is not None
+    digest = hashlib.sha256()
+    with part.path.open("rb") as file:
+        while chunk := file.read(2**20):
+            digest.update(chunk)
+    rows, columns = part.matrix.shape
+    return {"view": view, "path": str(part.path), "rows": rows, "columns": columns,
+            "sha256": digest.hexdigest()}  # fmt: skip

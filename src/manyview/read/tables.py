@@ -1,0 +1,250 @@
+"""Text and Parquet tables: where the header is, which column names the samples, what is no number."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import re
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import islice
+from pathlib import Path
+from typing import Any, NamedTuple, TextIO
+
+import numpy as np
+
+from ..containers import is_id_heading
+from ..datasets._dataset import import_pandas
+from ..datasets._tables import SEPARATORS, Table, numbers, split_suffix
+from .part import Part
+
+WORDS = {",": "commas", "\t": "tabs", ";": "semicolons", " ": "spaces"}
+#: Lines looked at to tell a header from data.
+PEEK = 50
+TROUBLE = (OSError, ValueError, EOFError, zlib.error, csv.Error, OverflowError, MemoryError)
+
+
+class Cells(NamedTuple):
+    """The body of a table and its header; ``headed`` says that the file has one."""
+
+    frame: Any
+    header: list[str]
+    headed: bool
+
+
+def read_table(path: Path, index: str | None) -> Part:
+    """A table with samples in rows; ``index`` names the column of ids if it is not the first."""
+    frame, header, headed = cells_of(path, index)
+    notes = [] if headed else [_no_header(path.name, header)]
+    place = _id_place(path.name, frame, header, headed, index)
+    ids = None if place is None else [text_of(cell) for cell in frame.iloc[:, place]]
+    if place is not None:
+        keep = [j for j in range(len(header)) if j != place]
+        frame, header = frame.iloc[:, keep], [header[j] for j in keep]
+    if not header or not len(frame):
+        raise ValueError(
+            f"{path.name} has {len(frame)} samples and {len(header)} features besides the ids; both "
+            "must be at least 1"
+        )
+    rows = ids if ids is not None else [str(i + 1) for i in range(len(frame))]
+    cells = frame.set_axis(range(len(rows)), axis=0).set_axis(range(len(header)), axis=1)
+    matrix = numbers(Table(path.name, rows, header, cells), rows_are="row")
+    first = None
+    if place is None and headed and len(header) > 1 and _distinct_integers(matrix[:, 0]):
+        first = (header[0], [text_of(value) for value in matrix[:, 0]])
+    return Part(path.name, matrix, ids, header if headed else None, first, notes)
+
+
+def _no_header(file: str, header: list[str]) -> str:
+    return (
+        f"{file} has no line of headings: its first line is read as a sample and its columns are "
+        f"called column 1 to column {len(header)}"
+    )
+
+
+def cells_of(path: Path, index: str | None = None) -> Cells:
+    """The body of a table and its header; ids, if any, are still a column."""
+    pandas = import_pandas(f"reading {path.name}")
+    kind = split_suffix(path.name)[1]
+    try:
+        if kind == ".parquet":
+            return _parquet(pandas, path)
+        if kind not in SEPARATORS:
+            raise ValueError("labels come as .csv, .tsv, .txt, .parquet or .npy")
+        return _text(pandas, path, kind, index)
+    except ImportError as error:
+        raise ImportError(
+            f"reading {path.name} needs pyarrow; install it with: pip install 'manyview[app]'"
+        ) from error
+    except pandas.errors.EmptyDataError as error:
+        raise ValueError(
+            f"{path.name} has no rows of data; a header and rows are needed"
+        ) from error
+    except _Sentence as error:
+        raise ValueError(str(error)) from None
+    except UnicodeDecodeError as error:
+        raise ValueError(
+            f"{path.name} could not be read as a table: it is not text in UTF-8 ({error.reason} at "
+            f"byte {error.start}); save it as UTF-8"
+        ) from error
+    except Exception as error:  # whatever a parser makes of bytes that are no table
+        if not isinstance(error, TROUBLE) and type(error).__module__.split(".")[0] not in (
+            "pyarrow",
+            "pandas",
+        ):
+            raise
+        text = " ".join(str(error).split())[:300]
+        raise ValueError(f"{path.name} could not be read as a table: {text}") from error
+
+
+class _Sentence(Exception):
+    """Already says everything; not to be wrapped."""
+
+
+def _parquet(pandas: Any, path: Path) -> Cells:
+    frame = pandas.read_parquet(path)
+    if not isinstance(frame.index, pandas.RangeIndex):
+        frame = frame.reset_index(names="id" if frame.index.nlevels == 1 else None)
+    return Cells(frame, [str(name).strip() for name in frame.columns], True)
+
+
+def _text(pandas: Any, path: Path, kind: str, index: str | None) -> Cells:
+    with _opened(path) as file:
+        lines = [line for line in islice(file, PEEK) if line.strip(" \r\n")]
+    separator = _separator(path, kind, lines)
+    records = list(_records(lines, separator))
+    if not records:
+        raise _Sentence(f"{path.name} has no rows of data; a header and rows are needed")
+    header = [cell.strip() for cell in records[0]]
+    body = records[1:]
+    _check_separator(path.name, kind, separator, header)
+    # R leaves out the heading of the row names.
+    unnamed = bool(body) and len(body[0]) == len(header) + 1
+    headed = unnamed or not is_data(header, [row[0].strip() for row in body if row])
+    if unnamed:
+        header = ["", *header]
+    texts = {j: str for j, name in enumerate(header) if j == 0 or (headed and name == index)}
+    with _opened(path) as file:
+        if headed:
+            next((r for r in _records(file, separator) if len(r) > 1 or "".join(r).strip()), None)
+        frame = pandas.read_csv(
+            file,
+            sep=r"\s+" if separator == " " else separator,
+            header=None,
+            dtype=texts,
+            low_memory=False,
+            float_precision="round_trip",  # pandas' default is off by a last bit now and then
+        )
+    if len(header) != frame.shape[1]:
+        raise _Sentence(
+            f"{path.name} has {len(header)} headings and rows of {frame.shape[1]} cells; a {kind} "
+            f"file is separated by {WORDS[separator]}, with decimal points"
+        )
+    if not headed:
+        header = [f"column {j + 1}" for j in range(len(header))]
+    return Cells(frame, header, headed)
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[TextIO]:
+    zipped = path.name.lower().endswith(".gz")
+    opener: Any = gzip.open if zipped else open
+    with opener(path, "rt", encoding="utf-8-sig", newline="") as file:
+        yield file
+
+
+def _records(lines: Any, separator: str) -> Iterator[list[str]]:
+    if separator == " ":
+        return (line.split() for line in lines)
+    return csv.reader(lines, delimiter=separator)
+
+
+def _separator(path: Path, kind: str, lines: list[str]) -> str:
+    """What the ending promises; .txt promises nothing, so the first line decides."""
+    if kind != ".txt" or not lines:
+        return SEPARATORS[kind]
+    return next((mark for mark in ("\t", ",", ";") if mark in lines[0]), " ")
+
+
+def _check_separator(file: str, kind: str, ours: str, header: list[str]) -> None:
+    for other in ("\t", ";", ","):
+        if other != ours and len(header) == 1 and other in header[0]:
+            raise _Sentence(
+                f"{file} is one column when split at {WORDS[ours]}, as a {kind} file should be, but "
+                f"its header holds {WORDS[other]}; save it with {WORDS[ours]}"
+                + (", or rename it to .tsv" if other == "\t" else "")
+                + (", or rename it to .csv" if other == "," else "")
+            )
+
+
+def is_data(header: list[str], column: list[str]) -> bool:
+    """Whether the first line is no header but a sample; ``column`` is what follows its first cell.
+
+    It is if all cells are numbers (but for 0, 1, 2, …, which pandas invents as headings), or if the
+    first looks like the ids below it and the others are numbers as headings never are: repeated,
+    or with decimals.
+    """
+    values = [_number(cell) for cell in header]
+    rest = values[1:]
+    if any(value is None for value in rest):
+        return False
+    first = values[0]
+    if first is None or not rest:
+        if not rest:
+            return first is not None and first not in (0, 1)
+        if is_id_heading(header[0], distinct=True):
+            return False
+        alike = [_shape(cell) for cell in column].count(_shape(header[0])) > len(column) / 2
+        odd = len(set(header[1:])) < len(rest) or any(v is None or v % 1 for v in rest)
+        return odd or alike
+    return [None if v is None else v - first for v in rest] != list(
+        range(1, len(header))
+    ) or first not in (0, 1)
+
+
+def _shape(text: str) -> str:
+    """How an id is built: p12 and p7 are alike, p12 and gene are not."""
+    return re.sub(r"\d+", "0", text)
+
+
+def _number(text: str) -> float | None:
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    return value if np.isfinite(value) else None
+
+
+def _id_place(
+    file: str, frame: Any, header: list[str], headed: bool, index: str | None
+) -> int | None:
+    """Which column names the samples: the one asked for, or the first if it is text or says so."""
+    if index is not None:
+        if header.count(index) != 1:
+            shown = ", ".join(repr(name) for name in header[:5])
+            raise ValueError(
+                f"{file} has {header.count(index)} columns {index!r} to take the sample ids from; "
+                f"its columns begin {shown}"
+            )
+        return header.index(index)
+    pandas = import_pandas(f"reading {file}")
+    column = [text_of(cell) for cell in frame.iloc[:, 0]]
+    parsed = pandas.to_numeric(pandas.Series(column, dtype=object), errors="coerce")
+    # A lone word among numbers is a mistake in a feature, not a sign of ids.
+    if parsed.isna().mean() > 0.5 and any(column):
+        return 0
+    distinct = len(set(column)) == len(column)
+    return 0 if headed and is_id_heading(header[0], distinct) else None
+
+
+def _distinct_integers(values: np.ndarray) -> bool:
+    return bool(np.all(values % 1 == 0)) and len(np.unique(values)) == len(values) > 1
+
+
+def text_of(cell: Any) -> str:
+    if cell is None or cell != cell:
+        return ""
+    if isinstance(cell, float | np.floating) and cell % 1 == 0:
+        return str(int(cell))  # 7.0 in one file is 7 in another
+    return str(cell).strip()

@@ -1,0 +1,195 @@
+"""Fitted models on disk: an .npz of plain arrays and a JSON header; versioned, atomic, no pickle.
+
+The header describes the model as a tree of plain values, arrays (by their name in the archive) and
+objects of the few classes listed in `tree.classes`. Nothing else can be stored, and reading a file
+runs no code from it. A checksum over header and arrays finds damage; it is no signature.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import warnings
+import zipfile
+import zlib
+from io import BytesIO
+from numbers import Integral
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .npy import check_sizes, read_npy
+from .tree import MODELS, Reader, Writer, classes
+
+KIND = "manyview model"
+#: Raised when the tree changes its meaning; other versions are refused.
+FORMAT = 1
+HEADER = "header.json"
+#: Parameters a fitted model does without: they are left out, with a warning, if they are objects.
+DROPPED = ("callback", "random_state")
+
+
+def save(model: Any, path: str | Path) -> Path:
+    """Write a fitted model; `load` gives it back exactly."""
+    from sklearn.utils.validation import check_is_fitted
+
+    from . import __version__
+
+    check_is_fitted(model)
+    path = Path(path)
+    name = type(model).__name__
+    if name not in MODELS or classes()[name] is not type(model):
+        raise ValueError(f"a {name} cannot be saved, only {' and '.join(MODELS)}")
+    writer = Writer()
+    state = {name: writer.attribute(name, value) for name, value in _kept(model).items()}
+    header = {
+        "kind": KIND,
+        "format": FORMAT,
+        "library": __version__,
+        "class": name,
+        "state": state,
+    }
+    header["sha256"] = _checksum(header, writer.members)
+    write_whole(path, _archive(header, writer.members))
+    return path
+
+
+def load(path: str | Path) -> Any:
+    """Read a model written by ``model.save``.
+
+    Files of another format version, damaged, changed or made by something else are refused. No code
+    is run from the file, whatever it holds.
+
+    Examples
+    --------
+    >>> import manyview as mv, numpy as np, os, tempfile
+    >>> views = [np.eye(6) + 1, np.ones((6, 2))]
+    >>> file = os.path.join(tempfile.mkdtemp(), "m.npz")
+    >>> labels = mv.RobustWMNMF(2, random_state=0).fit(views).save(file)
+    >>> mv.load(file).labels_.shape
+    (6,)
+    """
+    path = Path(path)
+    if path.is_dir():
+        raise ValueError(f"{path} is a folder; name the model file in it, such as model.npz")
+    if not path.exists():
+        raise FileNotFoundError(f"there is no file {path}")
+    header, members = _unpack(path)
+    try:
+        arrays = {name: read_npy(BytesIO(raw)) for name, raw in members.items()}
+        return Reader(arrays).model(header["class"], header["state"])
+    except (ValueError, TypeError, KeyError, AttributeError, IndexError, RecursionError) as error:
+        why = str(error) or type(error).__name__
+        raise ValueError(f"{path.name} is no usable model: {why}; save it again") from error
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Write beside and rename: a reader, or a crash, sees the old file or the new one."""
+    beside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        with beside.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(beside, path)
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+# --- the file ----------------------------------------------------------------------------------
+
+
+def _archive(header: dict[str, Any], members: dict[str, bytes]) -> bytes:
+    buffer = BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
+        # A fixed date: the same model gives the same bytes.
+        for name, content in {HEADER: _text(header), **members}.items():
+            member = zipfile.ZipInfo(name if name == HEADER else f"{name}.npy")
+            member.compress_type = zipfile.ZIP_DEFLATED
+            archive.writestr(member, content)
+    return buffer.getvalue()
+
+
+def _unpack(path: Path) -> tuple[dict[str, Any], dict[str, bytes]]:
+    damaged = f"{path.name} is damaged or was cut short"
+    try:
+        with zipfile.ZipFile(path) as archive:
+            check_sizes(archive, path.stat().st_size)
+            if HEADER not in archive.namelist():
+                raise _Refused(f"{path.name} is no manyview model; models are written by .save()")
+            header = _checked_header(path.name, archive.read(HEADER))
+            members = {
+                name.removesuffix(".npy"): archive.read(name)
+                for name in archive.namelist()
+                if name != HEADER
+            }
+            checksum = _checksum(header, members)
+    except _Refused as error:
+        raise ValueError(str(error)) from None
+    except zipfile.BadZipFile as error:
+        with path.open("rb") as file:
+            ours = file.read(2) == b"PK"
+        what = damaged if ours else f"{path.name} is no manyview model, nor any .npz file"
+        raise ValueError(f"{what} ({error}); copy it again or save the model again") from error
+    except (ValueError, EOFError, OSError, zlib.error, NotImplementedError, RuntimeError) as error:
+        # RuntimeError: the archive asks for a password, or its header nests too deep.
+        raise ValueError(f"{damaged} ({error}); copy it again or save the model again") from error
+    if header.get("sha256") != checksum:
+        raise ValueError(
+            f"{path.name} was changed after it was saved (its checksum differs); "
+            "copy it again or save the model again"
+        )
+    return header, members
+
+
+class _Refused(Exception):
+    pass
+
+
+def _checked_header(file: str, text: bytes) -> dict[str, Any]:
+    header = json.loads(text, parse_constant=_no_constant)
+    if not isinstance(header, dict) or header.get("kind") != KIND:
+        raise _Refused(f"{file} is no manyview model; models are written by model.save()")
+    if header.get("format") != FORMAT:
+        raise _Refused(
+            f"{file} was written by manyview {header.get('library')} in format "
+            f"{header.get('format')}, and this manyview reads format {FORMAT}; use that version, "
+            "or fit and save the model again"
+        )
+    return header
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(f"its header holds {name}")
+
+
+def _text(header: dict[str, Any]) -> bytes:
+    return json.dumps(header, separators=(",", ":"), allow_nan=False).encode()
+
+
+def _checksum(header: dict[str, Any], members: dict[str, bytes]) -> str:
+    digest = hashlib.sha256(_text({k: v for k, v in header.items() if k != "sha256"}))
+    for name in sorted(members):
+        digest.update(f"\n{name} {len(members[name])}\n".encode())
+        digest.update(members[name])
+    return digest.hexdigest()
+
+
+# --- model → tree ------------------------------------------------------------------------------
+
+
+def _kept(model: Any) -> dict[str, Any]:
+    state = dict(vars(model))
+    for name in DROPPED:
+        value = state.get(name)
+        if value is not None and not isinstance(value, Integral | list | tuple | np.ndarray):
+            warnings.warn(
+                f"{name}={value!r} is not saved (it is an object in memory); the loaded model "
+                f"has {name}=None. Labels and predictions do not depend on it",
+                UserWarning,
+                stacklevel=4,
+            )
+            state[name] = None
+    return state

@@ -1,0 +1,299 @@
+"""`manyview fit`, `predict`, `select-k` and `datasets` as a person uses them, mistakes included."""
+
+import csv
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.io
+import scipy.sparse as sp
+from typer.testing import CliRunner
+
+import manyview as mv
+from conftest import blobs
+from manyview.cli import app
+from manyview.comparison.labels import read_labels
+from manyview.read import read_views
+
+pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning")
+
+
+def run(*arguments):
+    return CliRunner().invoke(app, [str(a) for a in arguments])
+
+
+def rows(path):
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+@pytest.fixture(scope="module")
+def digits(tmp_path_factory):
+    """Three files as a laboratory has them: shuffled, one transposed, one lacking 5% of the samples."""
+    folder = tmp_path_factory.mktemp("digits")
+    data = mv.datasets.load_handwritten(["fou", "pix", "zer"])
+    keep = np.arange(0, 2000, 3)
+    ids = [f"digit {i}" for i in keep]
+    rng = np.random.default_rng(0)
+    frames = {
+        view: X.iloc[keep].set_axis(ids).iloc[rng.permutation(len(keep))]
+        for view, X in data.frames().items()
+    }
+    frames["fou"].to_csv(folder / "fou.csv")
+    frames["pix"].T.to_csv(folder / "pix.csv")
+    frames["zer"].iloc[len(keep) // 20 :].to_csv(folder / "zer.csv", index_label="id")
+    truth = dict(zip(ids, data.labels[keep].tolist(), strict=True))
+    pd.Series(truth, name="label").to_csv(folder / "truth.csv", index_label="id")
+    return folder, truth, set(frames["zer"].index[: len(keep) // 20])
+
+
+@pytest.mark.parametrize("missing", ["allow", "drop"])
+def test_three_tables_become_clusters_for_the_union_or_the_intersection(digits, tmp_path, missing):
+    folder, truth, absent = digits
+    files = [folder / f"{view}.csv" for view in ("fou", "pix", "zer")]
+    out = tmp_path / "run"
+    options = ["--clusters", 10, "--missing", missing, "--labels", folder / "truth.csv", "--json"]
+    result = run("fit", *files, "--out", out, *options, *(["--no-report"] * (missing == "drop")))
+    assert result.exit_code == 0, result.output
+    wanted = set(truth) - (absent if missing == "drop" else set())
+    found = rows(out / "labels.csv")
+    assert {row["id"] for row in found} == wanted and list(found[0]) == [
+        "id",
+        "cluster",
+        "confidence",
+    ]
+    accuracy = mv.metrics.accuracy(
+        [truth[row["id"]] for row in found], [int(row["cluster"]) for row in found]
+    )
+    assert accuracy >= 0.93
+    said = json.loads(result.stdout)
+    assert said["scores"]["acc"] == pytest.approx(accuracy)
+    assert "pix.csv has the samples in columns" in result.stderr
+    told = (
+        "all 667 are used" if missing == "allow" else "634 samples are in every file and are used"
+    )
+    assert told in result.stderr and any(told in note for note in said["notes"])
+    names = {path.name for path in out.iterdir()}
+    assert {
+        "labels.csv",
+        "view_weights.csv",
+        "sample_weights.csv",
+        "model.npz",
+        "run.json",
+    } <= names
+    assert {f"components_{view}.csv" for view in ("fou", "pix", "zer")} <= names
+    assert ("report.html" in names) is (missing == "allow")
+    parts = rows(out / "components_pix.csv")
+    assert [row["feature"] for row in parts][:2] == ["pix_0", "pix_1"]
+    record = json.loads((out / "run.json").read_text())
+    assert record["seed"] == 0 and len(record["inputs"]) == 3 and "alignment" in record
+    model = mv.load(out / "model.npz")
+    assert [str(i) for i in model.sample_names_in_] == [row["id"] for row in found]
+
+
+@pytest.fixture
+def lab(tmp_path):
+    views, y = blobs(n=30, features=(4, 5))
+    ids = [f"p{i}" for i in range(30)]
+    for name, X in zip(("rna", "prot"), views, strict=True):
+        frame = pd.DataFrame(X, index=ids, columns=[f"{name}{j}" for j in range(X.shape[1])])
+        frame.to_csv(tmp_path / f"{name}.csv")
+    return tmp_path, ids, y
+
+
+def test_new_samples_are_labelled_like_old_ones(lab):
+    folder, ids, _ = lab
+    files = [folder / "rna.csv", folder / "prot.csv"]
+    assert (
+        run("fit", *files, "--clusters", 3, "--out", folder / "run", "--no-report").exit_code == 0
+    )
+    model = mv.load(folder / "run" / "model.npz")
+    new = pd.read_csv(files[0], index_col=0).iloc[[7, 3, 11], ::-1]
+    new.to_csv(folder / "new.csv")
+    given = [f"rna={folder / 'new.csv'}", f"prot={files[1]}"]
+    result = run("predict", folder / "run" / "model.npz", *given, "--out", folder / "l.csv")
+    assert result.exit_code == 0, result.output
+    found = {row["id"]: int(row["cluster"]) for row in rows(folder / "l.csv")}
+    assert {i: found[i] for i in ids} == dict(zip(ids, model.labels_.tolist(), strict=True))
+    # One view alone, and the folder instead of the model.
+    alone = run("predict", folder / "run", given[0], "--out", folder / "a.csv", "--json")
+    assert "no file for the view 'prot'" in alone.stderr
+    assert json.loads(alone.stdout)["n_samples"] == 3
+    assert [row["id"] for row in rows(folder / "a.csv")] == ["p7", "p3", "p11"]
+    assert all(0 < float(row["confidence"]) <= 1 for row in rows(folder / "a.csv"))
+    for arguments, sentence in (
+        (
+            [given[0], "--out", folder / "a.csv"],
+            "exists; name another file, or replace it by --force",
+        ),
+        (
+            [folder / "new.csv", "--out", folder / "b.csv"],
+            "none called 'new'; name the file's view",
+        ),
+        ([given[0], "--out", folder], "is a folder; name a file"),
+        ([f"rna={files[1]}", "--out", folder / "b.csv"], "lacks 4 of its 4 fitted features"),
+    ):
+        bad = run("predict", folder / "run", *arguments)
+        assert bad.exit_code == 2 and sentence in bad.stderr, bad.stderr
+    assert not (folder / "b.csv").exists()
+
+
+def test_the_papers_method_from_files(lab):
+    folder, _, y = lab
+    for extra in (["--missing", "drop"], ["--missing", "allow", "--scale", "minmax"]):
+        out = folder / f"run{len(extra)}"
+        files = [folder / "rna.csv", folder / "prot.csv"]
+        asked = ["--method", "wmnmf", "--clusters", 3, "--out", out, "--no-report", "--quiet"]
+        result = run("fit", *files, *asked, *extra)
+        assert result.exit_code == 0 and result.output == ""
+        labels = [int(row["cluster"]) for row in rows(out / "labels.csv")]
+        assert mv.metrics.accuracy(y, labels) == 1
+        assert isinstance(mv.load(out / "model.npz"), mv.WMNMF)
+
+
+def test_a_second_run_asks_for_force_and_keeps_what_was_there(lab):
+    folder, *_ = lab
+    asked = ["fit", folder / "rna.csv", "--clusters", 3, "--out", folder / "run", "--no-report"]
+    assert run(*asked).exit_code == 0
+    before = {p.name: p.read_bytes() for p in (folder / "run").iterdir()}
+    again = run(*asked)
+    assert again.exit_code == 2 and "is not empty; name another, or replace" in again.stderr
+    assert before == {p.name: p.read_bytes() for p in (folder / "run").iterdir()}
+    assert run(*asked, "--force").exit_code == 0
+
+
+MISTAKES = {
+    "wrong separator": ("a.csv", "id;g0;g1\nx;1,5;2\ny;3;4\n", [], "its header holds semicolons"),
+    "text in a cell": ("a.csv", "id,g0\nx,1\ny,n.d.\n", [], "has 'n.d.' in row 'y', column 'g0'"),
+    "duplicated ids": ("a.csv", "id,g0\nx,1\nx,2\n", [], "has the sample id 'x' more than once"),
+    "no shared ids": ("a.csv", "id,g0\nu,1\nv,2\n", ["rna.csv"], "shares no sample id"),
+    "negative values": ("a.csv", "id,g0\nx,1\ny,-2\nz,3\n", ["--method", "wmnmf"], "1 negative entries"),
+    "one sample": ("a.csv", "id,g0\nx,1\n", [], "needs at least 2 observations"),
+    "K above N": ("a.csv", "id,g0\nx,1\ny,2\n", ["--clusters", "5"], "n_clusters=5 is more than"),
+    "not a number": ("a.csv", "id,g0\nx,1\ny,2\n", ["--clusters", "few"], "--clusters must be a number"),
+    "unknown scale": ("a.csv", "id,g0\nx,1\ny,2\n", ["--scale", "minmax"], "the method robust takes auto"),
+    "unknown method": ("a.csv", "id,g0\nx,1\ny,2\n", ["--method", "magic"], "must be robust or wmnmf"),
+    "unknown rule": ("a.csv", "id,g0\nx,1\ny,2\n", ["--missing", "no"], "must be allow or drop"),
+    "no such column": ("a.csv", "id,g0\nx,1\ny,2\n", ["--index", "who"], "has 0 columns 'who'"),
+    "no such view": ("a.csv", "id,g0\nx,1\ny,2\n", ["--transpose", "b"], "the views are a"),
+    "unknown kind": ("a.xlsx", "", [], "is of no known kind; files may be .csv"),
+    "out is a file": ("a.csv", "id,g0\nx,1\ny,2\n", ["--out", "rna.csv"], "is a file; name a folder"),
+    "out in a file": ("a.csv", "id,g0\nx,1\ny,2\n", ["--out", "rna.csv/x"], "is a file, not a folder"),
+    "nothing whole": ("a.csv", "id,g0,g1\nx,1,\ny,,2\n", ["--missing", "drop"], "none is left"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", MISTAKES)
+def test_a_mistake_gets_a_sentence_and_leaves_nothing(lab, case):
+    folder, *_ = lab
+    name, content, extra, sentence = MISTAKES[case]
+    (folder / name).write_text(content)
+    before = sorted(p.name for p in folder.iterdir())
+    extra = [str(folder / item) if item.startswith("rna") else item for item in extra]
+    result = run("fit", folder / name, "--clusters", 2, "--out", folder / "out", *extra)
+    assert result.exit_code == 2 and sentence in result.stderr, result.output
+    assert result.stderr.count("\n") == 1
+    assert "Traceback" not in result.output
+    assert sorted(p.name for p in folder.iterdir()) == before
+
+
+def test_a_folder_that_cannot_be_written_and_a_missing_extra(lab, monkeypatch):
+    folder, *_ = lab
+    monkeypatch.setattr("os.access", lambda path, mode: False)
+    asked = ["fit", folder / "rna.csv", "--clusters", 2, "--out", folder / "out"]
+    result = run(*asked)
+    assert result.exit_code == 2 and "no folder can be written in" in result.stderr
+    monkeypatch.undo()
+    import builtins
+
+    true_import = builtins.__import__
+
+    def no_anndata(name, *args, **kwargs):
+        if name == "anndata":
+            raise ModuleNotFoundError("No module named 'anndata'")
+        return true_import(name, *args, **kwargs)
+
+    (folder / "a.h5ad").write_bytes(b"")
+    monkeypatch.setattr(builtins, "__import__", no_anndata)
+    result = run("fit", folder / "a.h5ad", "--clusters", 2, "--out", folder / "out")
+    assert result.exit_code == 2 and "pip install 'manyview[bio]'" in result.stderr
+
+
+def test_failures_and_interruptions_have_their_own_status(lab, monkeypatch):
+    folder, *_ = lab
+    asked = ["fit", folder / "rna.csv", "--clusters", 2, "--out", folder / "out"]
+    for error, status, sentence in (
+        (KeyboardInterrupt(), 130, "Interrupted; nothing was written"),
+        (RuntimeError("out of luck"), 1, "failed (RuntimeError: out of luck)"),
+    ):
+
+        def fail(*args, error=error, **kwargs):
+            raise error
+
+        monkeypatch.setattr(mv.RobustWMNMF, "fit", fail)
+        result = run(*asked)
+        assert result.exit_code == status and sentence in result.stderr
+        assert not (folder / "out").exists()
+
+
+def test_sparse_counts_stay_sparse_and_missing_ones_are_told_from_zeros(lab):
+    folder, ids, _ = lab
+    ad = pytest.importorskip("anndata")
+    X = np.random.default_rng(0).poisson(1.0, (28, 40)).astype(float)
+    data = ad.AnnData(sp.csr_matrix(X), obs=pd.DataFrame(index=ids[2:]))
+    data.write_h5ad(folder / "atac.h5ad")
+    asked = ["fit", folder / "rna.csv", folder / "atac.h5ad", "--clusters", 3, "--no-report"]
+    result = run(*asked, "--out", folder / "run", "--json")
+    assert result.exit_code == 0, result.output
+    model = mv.load(folder / "run" / "model.npz")
+    assert sp.issparse(model._data[1]) and model.sample_weights_[0, 1] == 0
+    bad = run(*asked, "--out", folder / "bad", "--method", "wmnmf")
+    assert bad.exit_code == 2 and "wmnmf cannot tell from zeros" in bad.stderr
+    scipy.io.mmwrite(folder / "counts.mtx", sp.coo_array(np.vstack([X, X[:2]])))
+    mixed = run("fit", folder / "rna.csv", folder / "counts.mtx", "--clusters", 3, "--no-report",
+                "--out", folder / "mixed")  # fmt: skip
+    assert mixed.exit_code == 0 and "no sample ids in counts.mtx" in mixed.stderr
+
+
+def test_select_k_writes_its_reasons(lab):
+    folder, *_ = lab
+    asked = ["select-k", folder / "rna.csv", folder / "prot.csv", "--to", 5, "--out", folder / "k"]
+    result = run(*asked, "--json")
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout)["n_clusters"] == 3
+    assert {p.name for p in (folder / "k").iterdir()} == {
+        "selection.csv",
+        "selection.png",
+        "selection.json",
+    }
+    assert run(*asked).exit_code == 2
+    assert "less than --from" in run(*asked, "--force", "--from", 9).stderr
+
+
+def test_shipped_data_are_written_as_tables(tmp_path):
+    result = run("datasets", "--out", tmp_path / "d", "--seed", 3, "--json")
+    assert result.exit_code == 0, result.output
+    synthetic = mv.datasets.make_synthetic(200, random_state=3)
+    for data in (mv.datasets.load_nutrimouse(), synthetic):
+        files = [tmp_path / "d" / data.name / f"{view}.csv" for view in data.views]
+        read = read_views(files)
+        for view, X in data.views.items():
+            np.testing.assert_array_equal(read.views[view], X)
+        labels = read_labels(tmp_path / "d" / data.name / "labels.csv", read)
+        assert labels == [str(label) for label in data.labels]
+    assert read_views(files[:1]).features[next(iter(synthetic.views))][0].endswith("_0")
+    assert "handwritten" in {p.name for p in (tmp_path / "d").iterdir()}
+    assert run("datasets", "--out", tmp_path / "d").exit_code == 2
+
+
+@pytest.mark.parametrize("command", ["fit", "predict", "select-k", "compare", "datasets", "demo"])
+def test_help_is_there(command):
+    result = run(command, "--help")
+    assert result.exit_code == 0
+    if command in ("fit", "predict", "select-k"):
+        assert f"manyview {command} " in result.output.split("Example")[1]
+
+
+def test_shell_completion_can_be_installed():
+    assert "--install-completion" in run("--help").output
