@@ -141,6 +141,7 @@ def test_unit_rows():
         dense = block.toarray() if sp.issparse(block) else block
         np.testing.assert_allclose(dense.sum(axis=1), [1, 1, 0, 1, 1])
     assert sources.block_rows(InMemory(X), 3) == 2048
+    assert sources.block_rows(InMemory(np.zeros((9, 200))), 10) == 125
 
 
 def test_sums_of_float32_blocks_are_kept_in_float64():

@@ -6,7 +6,7 @@ import scipy.sparse as sp
 from sklearn.metrics import adjusted_rand_score
 
 from conftest import blobs
-from manyview import WMNMF, assign, estimators, graph, neighbors, spectrum
+from manyview import WMNMF, assign, estimators, graph, load, neighbors, spectrum
 from manyview.assign import kmeans, spectral
 from manyview.engines.sources import Scaled
 
@@ -101,7 +101,7 @@ def test_a_fit_above_all_limits(monkeypatch):
 
 
 @pytest.mark.parametrize("scale", ["sum", "minmax", "sqrt", None])
-def test_large_views_are_scaled_when_read_and_give_the_same_fit(scale, monkeypatch):
+def test_large_views_are_scaled_when_read_and_give_the_same_fit(scale, monkeypatch, tmp_path):
     views, _ = blobs(n=300)
     new = [X[:40] for X in views]
     kept = WMNMF(3, scale=scale, random_state=0).fit(views)
@@ -112,3 +112,5 @@ def test_large_views_are_scaled_when_read_and_give_the_same_fit(scale, monkeypat
     np.testing.assert_array_equal(read.labels_, kept.labels_)
     np.testing.assert_array_equal(read.predict(new), kept.predict(new))
     assert read.score(new) == pytest.approx(kept.score(new))
+    again = load(read.save(tmp_path / "m.npz"))
+    np.testing.assert_array_equal(again.predict(new), read.predict(new))

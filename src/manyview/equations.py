@@ -69,7 +69,8 @@ def sums_over_rows(X: Array, V: Array, consensus: Array, w2: Array) -> Sums:
     """P = XᵀW²V (M×K), G = VᵀW²V (K×K), Σ_i v_i∘v*_i and Σ_i v_i∘v_i (K), of some or all rows."""
     WV = w2 * V
     vc, vv = np.einsum("ik,ik->k", V, consensus), np.einsum("ik,ik->k", V, V)
-    return Sums(X.T @ WV, V.T @ WV, vc, vv)
+    # (WᵀX)ᵀ rather than XᵀW: the same numbers, and the long side of X stays in order.
+    return Sums((WV.T @ X).T, V.T @ WV, vc, vv)
 
 
 def split_U(U: Array, sums: Sums, a: float, fitted: Array | None = None) -> tuple[Array, Array]:

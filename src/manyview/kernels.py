@@ -11,11 +11,13 @@ from numba import njit
 
 from ._types import Array
 
-#: Sums may be regrouped and fused; NaN, infinity and signed zeros keep their meaning.
-FAST = {"reassoc", "contract"}
+#: Sums may be regrouped and fused; NaN and infinity keep their meaning.
+FAST = {"reassoc", "contract", "nsz"}
+#: Division by zero gives infinity, as in NumPy: no test in the inner loops, which can then use vectors.
+fast = njit(nogil=True, cache=True, fastmath=FAST, error_model="numpy")
 
 
-@njit(nogil=True, cache=True, fastmath=FAST)
+@fast
 def multiplicative_rows(
     V: Array,
     XU: Array,
@@ -28,26 +30,28 @@ def multiplicative_rows(
     negative: Array,
     positive: Array,
     curvature: Array,
-    tiny: float,
     out: Array,
 ) -> None:
     """`Multiplicative.update_V`: v ∘ negative/positive, v itself where positive vanishes."""
     n, K = V.shape
-    fitted = np.empty(K, dtype=V.dtype)
+    fitted, tiny = np.empty(K, dtype=V.dtype), np.finfo(V.dtype).tiny
     for i in range(n):
         weight = w2[i, 0]
-        fitted[:] = 0
+        for k in range(K):
+            fitted[k] = 0
         for m in range(K):
             v = V[i, m]
             for k in range(K):
                 fitted[k] += v * H[m, k]
         for k in range(K):
             top = weight * XU[i, k] + a * consensus[i, k] * q[k] + beta * negative[i, k]
-            bottom = weight * fitted[k] + a * V[i, k] * q[k] * q[k] + beta * positive[i, k]
-            out[i, k] = V[i, k] * top / bottom if bottom > tiny else V[i, k]
+            bottom = weight * fitted[k] + a * q[k] * q[k] * V[i, k] + beta * positive[i, k]
+            usable = bottom > tiny
+            step = V[i, k] * top / (bottom if usable else tiny)
+            out[i, k] = step if usable else V[i, k]
 
 
-@njit(nogil=True, cache=True, fastmath=FAST)
+@fast
 def hals_rows(
     V: Array,
     XU: Array,
@@ -60,31 +64,125 @@ def hals_rows(
     negative: Array,
     positive: Array,
     curvature: Array,
-    tiny: float,
     out: Array,
 ) -> None:
-    """`SimplexHALS.update_V`, a row at a time: two sweeps over its coordinates."""
+    """`SimplexHALS.update_V`, a row at a time: two sweeps over its coordinates, Hv kept up to date."""
     n, K = V.shape
-    linear = np.empty(K, dtype=V.dtype)
+    linear, fitted = np.empty(K, dtype=V.dtype), np.empty(K, dtype=V.dtype)
     for i in range(n):
         weight = w2[i, 0]
         for k in range(K):
-            h = curvature[i, k]
-            pull = negative[i, k] - positive[i, k] + h * V[i, k]
+            pull = negative[i, k] - positive[i, k] + curvature[i, k] * V[i, k]
             linear[k] = weight * XU[i, k] + a * consensus[i, k] + beta * pull
             out[i, k] = V[i, k]
+            fitted[k] = 0
+        for m in range(K):
+            v = V[i, m]
+            for k in range(K):
+                fitted[k] += v * H[m, k]
         for _ in range(2):
             for k in range(K):
                 quadratic = weight * H[k, k] + a + beta * curvature[i, k]
-                if quadratic > 0:
-                    others = out[i, 0] * H[0, k]
-                    for m in range(1, K):
-                        others += out[i, m] * H[m, k]
-                    others -= out[i, k] * H[k, k]
-                    out[i, k] = max((linear[k] - weight * others) / quadratic, 0 * weight)
+                if quadratic <= 0:
+                    continue
+                old = out[i, k]
+                new = (linear[k] - weight * (fitted[k] - old * H[k, k])) / quadratic
+                new = new if new > 0 else 0 * new
+                change = new - old
+                out[i, k] = new
+                for m in range(K):
+                    fitted[m] += change * H[k, m]
 
 
-@njit(nogil=True, cache=True, fastmath=FAST)
+@fast
+def add_sums(
+    X: Array,
+    V: Array,
+    consensus: Array,
+    weight: Array,
+    P: Array,
+    G: Array,
+    vc: Array,
+    vv: Array,
+) -> None:
+    """`equations.sums_over_rows` of a block, added to the sums so far; P is transposed."""
+    n, K = V.shape
+    WV = np.empty((n, K), dtype=V.dtype)
+    for i in range(n):
+        for k in range(K):
+            v = V[i, k]
+            WV[i, k] = weight[i, 0] * v
+            vc[k] += v * consensus[i, k]
+            vv[k] += v * v
+    P += np.dot(WV.T, X)
+    G += np.dot(V.T, WV)
+
+
+@fast
+def multiplicative_pass(
+    X: Array,
+    U: Array,
+    V: Array,
+    H: Array,
+    q: Array,
+    consensus: Array,
+    fit_weight: Array,
+    a: float,
+    beta: float,
+    negative: Array,
+    positive: Array,
+    curvature: Array,
+    sum_weight: Array,
+    out: Array,
+    P: Array,
+    G: Array,
+    vc: Array,
+    vv: Array,
+    size: int,
+) -> None:
+    """The pass over some rows: a block is read once for X_bU, the step on V_b and its sums."""
+    for start in range(0, len(X), size):
+        stop = min(start + size, len(X))
+        x, V_b, V_new, V_star = X[start:stop], V[start:stop], out[start:stop], consensus[start:stop]
+        parts = (negative[start:stop], positive[start:stop], curvature[start:stop])
+        weight, XU = fit_weight[start:stop], np.dot(x, U)
+        multiplicative_rows(V_b, XU, H, q, V_star, weight, a, beta, *parts, V_new)
+        add_sums(x, V_new, V_star, sum_weight[start:stop], P, G, vc, vv)
+
+
+@fast
+def hals_pass(
+    X: Array,
+    U: Array,
+    V: Array,
+    H: Array,
+    q: Array,
+    consensus: Array,
+    fit_weight: Array,
+    a: float,
+    beta: float,
+    negative: Array,
+    positive: Array,
+    curvature: Array,
+    sum_weight: Array,
+    out: Array,
+    P: Array,
+    G: Array,
+    vc: Array,
+    vv: Array,
+    size: int,
+) -> None:
+    """The same with the steps of HALS."""
+    for start in range(0, len(X), size):
+        stop = min(start + size, len(X))
+        x, V_b, V_new, V_star = X[start:stop], V[start:stop], out[start:stop], consensus[start:stop]
+        parts = (negative[start:stop], positive[start:stop], curvature[start:stop])
+        weight, XU = fit_weight[start:stop], np.dot(x, U)
+        hals_rows(V_b, XU, H, q, V_star, weight, a, beta, *parts, V_new)
+        add_sums(x, V_new, V_star, sum_weight[start:stop], P, G, vc, vv)
+
+
+@fast
 def hals_columns(columns: Array, P: Array, G: Array, floor: float) -> None:
     """`SimplexHALS.update_U` in place, ``columns`` being Uᵀ: two sweeps of simplex projections."""
     K, M = columns.shape
@@ -109,7 +207,7 @@ def hals_columns(columns: Array, P: Array, G: Array, floor: float) -> None:
                 columns[k, j] = max(y[j] - threshold, 0.0)
 
 
-@njit(nogil=True, cache=True)
+@fast
 def graph_rows(
     indptr: Array,
     indices: Array,
@@ -128,7 +226,8 @@ def graph_rows(
         for k in range(K):
             negative[i, k] = 0
         for e in range(indptr[i], indptr[i + 1]):
-            j, weight = indices[e], data[e]
+            # Unsigned: otherwise every access asks whether the index counts from the end.
+            j, weight = np.uint64(indices[e]), data[e]
             for k in range(K):
                 negative[i, k] += weight * V[j, k]
         for k in range(K):
@@ -137,7 +236,7 @@ def graph_rows(
     return value
 
 
-@njit(nogil=True, cache=True, fastmath=FAST)
+@fast
 def pair_distances(
     Z: Array, root_mu: Array, comparable: Array, i: Array, j: Array, out: Array
 ) -> None:
@@ -153,7 +252,7 @@ def pair_distances(
             out[e] = squared / (root_mu[r] * root_mu[c])
 
 
-@njit(nogil=True, cache=True)
+@fast
 def smallest_rows(d: Array, k: int, first: int, indices: Array, values: Array) -> None:
     """The k smallest entries of every row in order, ties by column; row r itself is first + r."""
     for r in range(d.shape[0]):

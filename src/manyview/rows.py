@@ -21,6 +21,8 @@ from .solvers import Solver
 
 #: Below this share of ‖x‖², a residual taken as a difference of products is mostly rounding.
 CANCELLED = {np.dtype(np.float64): 1e-10, np.dtype(np.float32): 1e-2}
+#: Rows handed to a compiled pass at a time: rows scaled when read should still be in the cache then.
+PIECE = 2048
 
 
 class Rows:
@@ -31,10 +33,11 @@ class Rows:
         self.solver, self.dtype, self.shape = solver, self.source.dtype, self.source.shape
         self.threads = threads or Threads(1)
         self.x_sq = squared_norms(self.source, self.threads)
-        self.update = row_update(solver)
         self.residuals: Array = self.x_sq
-        self._buffers: list[Array] = []
-        self._parts: list[Array] = []
+        self._buffers: dict[str, Array] = {}
+        self._update = row_update(solver)
+        kernels = None if self.source.sparse else compiled()
+        self._pass = None if kernels is None else getattr(kernels, solver.kernel + "_pass")
 
     def begin(
         self, V: Array, consensus: Array, fit_weight: Array, sum_weight: Array, g: Term, basis: bool
@@ -43,7 +46,8 @@ class Rows:
 
         ``basis`` says whether U will move, and so whether passes need to keep sums.
         """
-        self.consensus, self.g, self.basis = consensus, g, basis
+        self.g, self.basis = g, basis
+        self.consensus = np.ascontiguousarray(consensus, dtype=self.dtype)
         self.fit_weight = np.ascontiguousarray(fit_weight, dtype=self.dtype).reshape(-1, 1)
         self.sum_weight = np.ascontiguousarray(sum_weight, dtype=self.dtype).reshape(-1, 1)
         self.weighted_sq = float(np.dot(self.sum_weight[:, 0].astype(float), self.x_sq))
@@ -68,29 +72,40 @@ class Rows:
 
     def step_V(self, U: Array, V: Array, a: float, beta: float, residuals: bool = False) -> Array:
         """V after one step; ``residuals`` also asks for those of every row."""
-        H, q = U.T @ U, U.sum(axis=0)
-        a, beta = self.dtype.type(a), self.dtype.type(beta)
-        out, size = self._buffer(V), block_rows(self.source, V.shape[1])
-        parts = Split(*(np.broadcast_to(np.asarray(g, V.dtype), V.shape) for g in self.split))
+        H, q, kind = U.T @ U, U.sum(axis=0), self.dtype.type
+        out, size = self._new_V(V), block_rows(self.source, V.shape[1])
         residuals = residuals or not self.basis
         if residuals:
             self.residuals = np.empty_like(self.x_sq)
 
-        def work(rows: slice) -> Sums:
+        def given(rows: slice) -> tuple[Any, ...]:
+            part = (self.consensus[rows], self.fit_weight[rows], kind(a), kind(beta))
+            return (H, q, *part, self.split.rows(rows))
+
+        def in_blocks(rows: slice) -> Sums:
             total = _no_sums(self.shape[1], V.shape[1])
             for b in blocks(rows, size):
                 X = self.source.read(b)
                 XU = X @ U
-                weights = self.fit_weight[b]
-                V_b = out[b]
-                self.update(V[b], XU, H, q, self.consensus[b], weights, a, beta, parts.rows(b), V_b)
+                self._update(V[b], XU, *given(b), out[b])
                 if self.basis:
-                    _add(total, eq.sums_over_rows(X, V_b, self.consensus[b], self.sum_weight[b]))
+                    part = (X, out[b], self.consensus[b], self.sum_weight[b])
+                    _add(total, eq.sums_over_rows(*part))
                 if residuals:
-                    self.residuals[b] = residual_rows(X, XU, U, V_b, self.x_sq[b], H)
+                    self.residuals[b] = residual_rows(X, XU, U, out[b], self.x_sq[b], H)
             return total
 
-        found = self.threads.map(work, len(V))
+        def in_pieces(rows: slice) -> Sums:
+            total = _no_sums(self.shape[1], V.shape[1])
+            sums = (total.P.T, *total[1:])
+            for b in blocks(rows, PIECE):
+                X, weight = np.ascontiguousarray(self.source.read(b)), self.sum_weight[b]
+                *products, split = given(b)
+                self._pass(X, U, V[b], *products, *split, weight, out[b], *sums, size)  # type: ignore
+            return total
+
+        whole = self._pass is not None and self.basis and not residuals
+        found = self.threads.map(in_pieces if whole else in_blocks, len(V))
         self.penalty, self.split = self._regularizer(out)
         if self.basis:
             self.sums = _total(found)
@@ -120,44 +135,56 @@ class Rows:
 
         return np.concatenate([r for chunk in self.threads.map(work, len(V)) for r in chunk])
 
-    def _buffer(self, V: Array) -> Array:
+    def _new_V(self, V: Array) -> Array:
         """Somewhere for the new V: one of two arrays, whichever does not hold the old one."""
-        if not self._buffers or self._buffers[0].shape != V.shape:
-            self._buffers = [np.empty_like(V), np.empty_like(V)]
-        return self._buffers[1] if self._buffers[0] is V else self._buffers[0]
+        first = self._buffer("V", V)
+        return self._buffer("other V", V) if first is V else first
+
+    def _buffer(self, name: str, like: Array) -> Array:
+        """An array kept from one iteration to the next."""
+        if name not in self._buffers or self._buffers[name].shape != like.shape:
+            self._buffers[name] = np.empty(like.shape, dtype=self.dtype)
+        return self._buffers[name]
 
     def _regularizer(self, V: Array) -> tuple[float, Split]:
-        kernels = compiled()
-        if isinstance(self.g, GraphTerm) and kernels is not None:
-            return self._graph(self.g, V, kernels)
+        """g(V), and its parts as whole arrays: compiled loops want no special cases."""
+        if isinstance(self.g, GraphTerm) and compiled() is not None:
+            return self._graph(self.g, V)
         curvature = self.g.curvature(V) if self.solver.unit_sums else 0.0  # type: ignore[attr-defined]
-        return self.g.value(V), Split(*self.g.split(V), curvature)
+        parts = []
+        for name, part in zip(Split._fields, (*self.g.split(V), curvature), strict=True):
+            whole = self._buffer(name, V)
+            whole[...] = part
+            parts.append(whole)
+        return self.g.value(V), Split(*parts)
 
-    def _graph(self, g: GraphTerm, V: Array, kernels: Any) -> tuple[float, Split]:
+    def _graph(self, g: GraphTerm, V: Array) -> tuple[float, Split]:
         """A V, D V and Tr(VᵀLV) in one go, into buffers."""
-        if not self._parts or self._parts[0].shape != V.shape:
-            self._parts = [np.empty_like(V), np.empty_like(V)]
-        negative, positive = self._parts
+        negative, positive = self._buffer("negative", V), self._buffer("positive", V)
         degrees, A = g.degrees.astype(V.dtype, copy=False), g.A
         data = A.data.astype(V.dtype, copy=False)
 
         def work(rows: slice) -> float:
             edges = (A.indptr, A.indices, data, degrees, V, rows.start, rows.stop)
-            return kernels.graph_rows(*edges, negative, positive)
+            return compiled().graph_rows(*edges, negative, positive)
 
         value = sum(self.threads.map(work, len(V)))
-        return float(value), Split(negative, positive, 2 * degrees)
+        if not self.solver.unit_sums:
+            return float(value), Split(negative, positive, positive)  # no curvature is asked for
+        curvature = self._buffer("curvature", V)
+        curvature[...] = g.curvature(V)
+        return float(value), Split(negative, positive, curvature)
 
 
 def row_update(solver: Solver) -> Any:
     """The solver's step on rows of V, writing into its last argument; compiled where numba is there."""
     kernels = compiled()
     if kernels is not None:
-        kernel = getattr(kernels, solver.kernel)
+        kernel = getattr(kernels, solver.kernel + "_rows")
 
         def fast(V: Array, *args: Any) -> None:
             *products, split, out = args
-            kernel(V, *products, *split, np.finfo(V.dtype).tiny, out)
+            kernel(V, *products, *split, out)
 
         return fast
 
@@ -180,8 +207,9 @@ def residual_rows(X: Matrix, XU: Array, U: Array, V: Array, x_sq: Array, H: Arra
 
 
 def _no_sums(n_features: int, K: int) -> Sums:
-    # In float64 whatever the data: many float32 blocks are added.
-    return Sums(*(np.zeros(shape) for shape in ((n_features, K), (K, K), K, K)))
+    # In float64 whatever the data: many float32 blocks are added. P in Fortran order, as products
+    # come out that have the long side of X last.
+    return Sums(np.zeros((n_features, K), order="F"), np.zeros((K, K)), np.zeros(K), np.zeros(K))
 
 
 def _add(total: Sums, part: Sums) -> None:

@@ -17,7 +17,7 @@ from .equations import ratio_step, rescale, simplex_rows, split_U, split_V
 class Solver(Protocol):
     #: Whether U keeps unit column sums throughout, so that Q = I.
     unit_sums: bool
-    #: The compiled form of `update_V` in `kernels`.
+    #: What its compiled forms in `kernels` are called.
     kernel: str
 
     def start(self, U: Array, V: Array) -> tuple[Array, Array]: ...
@@ -41,7 +41,7 @@ class Multiplicative:
     """U ← U ∘ negative/positive, then V likewise: never raises O, and keeps every entry positive."""
 
     unit_sums = False
-    kernel = "multiplicative_rows"
+    kernel = "multiplicative"
 
     def check(self, g: Any) -> None:
         """Any term with a split will do."""
@@ -74,7 +74,7 @@ class SimplexHALS:
     """
 
     unit_sums = True
-    kernel = "hals_rows"
+    kernel = "hals"
     sweeps = 2
 
     def check(self, g: Any) -> None:

@@ -180,6 +180,7 @@ class Reader:
 def classes() -> dict[str, type]:
     """What a file may hold besides plain values; imported here because the estimators import this."""
     from . import _types, agreement, geometry, regularizers, scaling, selection, solvers
+    from .engines import sources
     from .estimators import WMNMF
     from .robust import RobustWMNMF
 
@@ -192,6 +193,7 @@ def classes() -> dict[str, type]:
         geometry.Geometry,
         geometry.RobustScaling,
         scaling.Scaling,
+        sources.Scaled,
         selection.Selection,
         regularizers.Graph,
         regularizers.GraphTerm,

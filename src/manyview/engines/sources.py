@@ -85,7 +85,7 @@ def block_rows(source: Source, n_columns: int) -> int:
     """Rows per block: few enough for the cache and a small product, many enough to be worth a call."""
     if source.sparse:
         return 4096
-    return int(np.clip(SMALL_PRODUCT // max(1, source.shape[1] * n_columns), 32, 2048))
+    return int(np.clip(SMALL_PRODUCT // max(1, 4 * source.shape[1] * n_columns), 32, 2048))
 
 
 def squared_norms(source: Source, threads: Threads) -> Array:
