@@ -15,6 +15,7 @@ import sys
 import time
 import warnings
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from functools import cache
 from pathlib import Path
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -65,6 +66,7 @@ def module(path: Path):
     return loaded
 
 
+@cache
 def load_set(data: Path, name: str):
     views, labels = module(data / "load.py").load(
         data / f"{'handwritten6' if name in DIGITS else name}.npz"
@@ -87,8 +89,10 @@ def geometry(X):
     return Geometry(Z, present, scaling.low is None)
 
 
-def best_and_worst(views, labels):
+@cache
+def best_and_worst(data: Path, name: str):
     """The views whose own neighbour graph agrees most and least with the truth."""
+    views, labels = load_set(data, name)
     k = labels.max() + 1
     nmi = [
         mv.metrics.scores(
@@ -153,7 +157,7 @@ def run_case(data: str, name: str, condition: str, seed: int, done: set):
     views, labels = load_set(Path(data), name)
     k, info = int(labels.max()) + 1, {}
     if condition != "clean":
-        best, worst = best_and_worst(views, labels)
+        best, worst = best_and_worst(Path(data), name)
         views, info = module(Path(data) / "corrupt.py").corrupt(views, condition, best, worst, seed)
     rows = []
     for method, fit in methods(len(labels)).items():

@@ -100,22 +100,31 @@ def add_sums(
     V: Array,
     consensus: Array,
     weight: Array,
+    WV: Array,
+    XWV: Array,
     P: Array,
     G: Array,
     vc: Array,
     vv: Array,
 ) -> None:
-    """`equations.sums_over_rows` of a block, added to the sums so far; P is transposed."""
+    """`equations.sums_over_rows` of a block, added to the sums so far; P is transposed.
+
+    WV and XWV are room for intermediate results.
+    """
     n, K = V.shape
-    WV = np.empty((n, K), dtype=V.dtype)
     for i in range(n):
         for k in range(K):
             v = V[i, k]
             WV[i, k] = weight[i, 0] * v
             vc[k] += v * consensus[i, k]
             vv[k] += v * v
-    P += np.dot(WV.T, X)
-    G += np.dot(V.T, WV)
+    np.dot(WV.T, X, XWV)
+    VWV = np.dot(V.T, WV)
+    for k in range(K):
+        for m in range(X.shape[1]):
+            P[k, m] += XWV[k, m]
+        for m in range(K):
+            G[k, m] += VWV[k, m]
 
 
 @fast
@@ -141,13 +150,18 @@ def multiplicative_pass(
     size: int,
 ) -> None:
     """The pass over some rows: a block is read once for X_bU, the step on V_b and its sums."""
+    K, dtype = V.shape[1], X.dtype
+    XU, WV = np.empty((size, K), dtype=dtype), np.empty((size, K), dtype=dtype)
+    XWV = np.empty((K, X.shape[1]), dtype=dtype)
     for start in range(0, len(X), size):
         stop = min(start + size, len(X))
+        count = stop - start
         x, V_b, V_new, V_star = X[start:stop], V[start:stop], out[start:stop], consensus[start:stop]
         parts = (negative[start:stop], positive[start:stop], curvature[start:stop])
-        weight, XU = fit_weight[start:stop], np.dot(x, U)
-        multiplicative_rows(V_b, XU, H, q, V_star, weight, a, beta, *parts, V_new)
-        add_sums(x, V_new, V_star, sum_weight[start:stop], P, G, vc, vv)
+        weight, room = fit_weight[start:stop], WV[:count]
+        np.dot(x, U, XU[:count])
+        multiplicative_rows(V_b, XU[:count], H, q, V_star, weight, a, beta, *parts, V_new)
+        add_sums(x, V_new, V_star, sum_weight[start:stop], room, XWV, P, G, vc, vv)
 
 
 @fast
@@ -173,13 +187,18 @@ def hals_pass(
     size: int,
 ) -> None:
     """The same with the steps of HALS."""
+    K, dtype = V.shape[1], X.dtype
+    XU, WV = np.empty((size, K), dtype=dtype), np.empty((size, K), dtype=dtype)
+    XWV = np.empty((K, X.shape[1]), dtype=dtype)
     for start in range(0, len(X), size):
         stop = min(start + size, len(X))
+        count = stop - start
         x, V_b, V_new, V_star = X[start:stop], V[start:stop], out[start:stop], consensus[start:stop]
         parts = (negative[start:stop], positive[start:stop], curvature[start:stop])
-        weight, XU = fit_weight[start:stop], np.dot(x, U)
-        hals_rows(V_b, XU, H, q, V_star, weight, a, beta, *parts, V_new)
-        add_sums(x, V_new, V_star, sum_weight[start:stop], P, G, vc, vv)
+        weight, room = fit_weight[start:stop], WV[:count]
+        np.dot(x, U, XU[:count])
+        hals_rows(V_b, XU[:count], H, q, V_star, weight, a, beta, *parts, V_new)
+        add_sums(x, V_new, V_star, sum_weight[start:stop], room, XWV, P, G, vc, vv)
 
 
 @fast
@@ -220,8 +239,16 @@ def graph_rows(
     positive: Array,
 ) -> float:
     """Rows of A V and D V, and their share of Tr(VᵀLV)."""
+    # Two loops: as one it is twice as slow, the compiler being unsure what the stores touch.
+    _graph_product(indptr, indices, data, V, start, stop, negative)
+    return _graph_value(degrees, V, start, stop, negative, positive)
+
+
+@fast
+def _graph_product(
+    indptr: Array, indices: Array, data: Array, V: Array, start: int, stop: int, negative: Array
+) -> None:
     K = V.shape[1]
-    value = 0.0
     for i in range(start, stop):
         for k in range(K):
             negative[i, k] = 0
@@ -230,9 +257,18 @@ def graph_rows(
             j, weight = np.uint64(indices[e]), data[e]
             for k in range(K):
                 negative[i, k] += weight * V[j, k]
-        for k in range(K):
-            positive[i, k] = degrees[i, 0] * V[i, k]
-            value += V[i, k] * (positive[i, k] - negative[i, k])
+
+
+@fast
+def _graph_value(
+    degrees: Array, V: Array, start: int, stop: int, negative: Array, positive: Array
+) -> float:
+    value = 0.0
+    for i in range(start, stop):
+        for k in range(V.shape[1]):
+            own = degrees[i, 0] * V[i, k]
+            positive[i, k] = own
+            value += V[i, k] * (own - negative[i, k])
     return value
 
 
