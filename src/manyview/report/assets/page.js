@@ -1,0 +1,89 @@
+"use strict";
+(function () {
+  var root = document.documentElement, button = document.getElementById("theme");
+  var wantsDark = window.matchMedia("(prefers-color-scheme: dark)");
+  function isDark() { return (root.dataset.theme || (wantsDark.matches ? "dark" : "light")) === "dark"; }
+  function label() { button.textContent = isDark() ? "Light page" : "Dark page"; }
+
+  // --- figures: data and layout come as JSON; colours of text and grid come from the sheet ---
+  var plots = [].slice.call(document.querySelectorAll(".plot"));
+  function read(plot) { return JSON.parse(plot.parentNode.querySelector("script").textContent); }
+  function template() {
+    var sheet = getComputedStyle(root);
+    function color(name) { return sheet.getPropertyValue("--" + name).trim(); }
+    var axis = { gridcolor: color("line"), linecolor: color("line"), zerolinecolor: color("line"), automargin: true };
+    return { layout: { paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
+      font: { color: color("ink"), family: getComputedStyle(document.body).fontFamily, size: 12 },
+      xaxis: axis, yaxis: axis, hoverlabel: { align: "left", namelength: -1,
+        bgcolor: color("paper"), bordercolor: color("faint"), font: { color: color("ink") } },
+      modebar: { bgcolor: "rgba(0,0,0,0)", color: color("faint"), activecolor: color("link") } } };
+  }
+  function layoutOf(plot, figure) {
+    var layout = Object.assign({ margin: { l: 10, r: 10, t: 30, b: 40 } }, figure.layout);
+    layout.height = Number(plot.dataset.height);
+    layout.template = template();
+    if (window.matchMedia("(pointer: coarse)").matches) layout.dragmode = false; // fingers scroll the page
+    if (plot.clientWidth < 560 && layout.showlegend !== false) {
+      layout.legend = Object.assign({}, layout.legend, { orientation: "h", x: 0, xanchor: "left", y: -0.15, yanchor: "top" });
+    }
+    return layout;
+  }
+  function draw() {
+    plots.forEach(function (plot) {
+      var figure = read(plot);
+      Plotly.react(plot, figure.data, layoutOf(plot, figure), { responsive: true, displaylogo: false,
+        modeBarButtons: [["toImage", "zoom2d", "pan2d", "resetScale2d"]], toImageButtonOptions: { format: "svg" } });
+    });
+  }
+  function retheme() { label(); if (plots.length) draw(); }
+
+  // --- tables: sort by a pressed heading, empty cells last; save everything as CSV ---
+  function sortBy(head) {
+    var row = head.parentNode, column = [].indexOf.call(row.children, head);
+    var body = head.closest("table").tBodies[0], rows = [].slice.call(body.rows);
+    var first = head.dataset.first, other = first === "ascending" ? "descending" : "ascending";
+    var way = head.getAttribute("aria-sort") === first ? other : first;
+    [].forEach.call(row.children, function (h) { h.removeAttribute("aria-sort"); });
+    head.setAttribute("aria-sort", way);
+    rows.sort(function (a, b) {
+      var x = a.cells[column].dataset.value, y = b.cells[column].dataset.value;
+      if (x === "" || y === "") return (x === "") - (y === "");
+      var order = isNaN(x) || isNaN(y) ? x.localeCompare(y) : x - y;
+      return way === "ascending" ? order : -order;
+    });
+    rows.forEach(function (r) { body.appendChild(r); });
+  }
+  function csv(table) {
+    function cell(value) {
+      var text = value === null ? "" : String(value);
+      return /[",\r\n]/.test(text) ? '"' + text.replace(/"/g, '""') + '"' : text;
+    }
+    return [table.columns].concat(table.rows).map(function (row) { return row.map(cell).join(","); }).join("\n") + "\n";
+  }
+  function save(holder) {
+    var table = JSON.parse(holder.querySelector("script").textContent), link = document.createElement("a");
+    link.href = URL.createObjectURL(new Blob([csv(table)], { type: "text/csv" }));
+    link.download = holder.dataset.name + ".csv";
+    link.click();
+    setTimeout(function () { URL.revokeObjectURL(link.href); }, 1000);
+  }
+
+  document.querySelectorAll("table.sortable thead button").forEach(function (b) {
+    b.addEventListener("click", function () { sortBy(b.closest("th")); });
+  });
+  document.querySelectorAll("button.csv").forEach(function (b) {
+    b.hidden = false;
+    b.addEventListener("click", function () { save(b.closest(".table")); });
+  });
+  button.hidden = false;
+  button.addEventListener("click", function () { root.dataset.theme = isDark() ? "light" : "dark"; retheme(); });
+  wantsDark.addEventListener("change", retheme);
+  var before;
+  window.addEventListener("beforeprint", function () { before = root.dataset.theme; root.dataset.theme = "light"; retheme(); });
+  window.addEventListener("afterprint", function () {
+    if (before) root.dataset.theme = before; else delete root.dataset.theme;
+    retheme();
+  });
+  retheme();
+  root.dataset.drawn = plots.length; // for whoever waits for the page to be whole
+})();

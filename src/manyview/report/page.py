@@ -1,0 +1,261 @@
+"""The frame of every self-contained page: one file, no network, nothing from users' files unescaped.
+
+A page is a list of `Section`; their bodies come from `html`, `figure` and `table`. Figures are
+plotly figures given as plain JSON values; plotly's own script is embedded once, if any is there.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import math
+import re
+from collections.abc import Mapping, Sequence
+from functools import cache
+from importlib import resources
+from typing import Any, NamedTuple
+
+#: Colour-blind safe (Okabe & Ito, then Tol), in an order that keeps neighbours apart; readable on
+#: white and on near-black.
+PALETTE = (
+    "#0072B2",
+    "#E69F00",
+    "#009E73",
+    "#CC79A7",
+    "#56B4E9",
+    "#D55E00",
+    "#AA4499",
+    "#999933",
+    "#6F63BB",
+    "#888888",
+)
+#: A sequential scale that colour-blind readers and grey printers can follow.
+SCALE = "Cividis"
+
+#: Control characters, and the marks that reverse the direction of the text after them.
+_UNPRINTABLE = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufeff\ufffe\uffff]"
+)
+
+
+class Section(NamedTuple):
+    """A part of a page: the anchor, the heading, and a body made by `html`, `figure` or `table`."""
+
+    id: str
+    title: str
+    body: Any
+
+
+def page(title: str, sections: Sequence[Section], *, lead: Any = "", footer: Any = "") -> str:
+    """The whole document. ``lead`` and ``footer`` are text, or made by `html`."""
+    js = _asset("page.js")
+    plotly = plotly_script() if any('class="plot"' in str(s.body) for s in sections) else ""
+    scripts = " ".join(f"'sha256-{_digest(text)}'" for text in (plotly, js) if text)
+    return _template("page.html").render(
+        title=title,
+        sections=sections,
+        lead=lead,
+        footer=footer,
+        css=_safe(_asset("page.css")),
+        js=_safe(js),
+        plotly=_safe(plotly),
+        # Only these very scripts may run, and nothing can be fetched.
+        policy=f"default-src 'none'; script-src {scripts}; style-src 'unsafe-inline'; "
+        "img-src data: blob:; base-uri 'none'; form-action 'none'",
+    )
+
+
+def html(template: str, **values: Any) -> Any:
+    """A piece of HTML from a jinja2 template; every value is escaped unless made by this module."""
+    return _safe(_environment().from_string(template).render(**values))
+
+
+def figure(
+    data: Sequence[Mapping[str, Any]],
+    layout: Mapping[str, Any],
+    *,
+    label: str,
+    caption: Any = "",
+    height: int = 420,
+) -> Any:
+    """A plotly figure. ``label`` says what it shows to those who cannot see it.
+
+    Names inside ``data`` and ``layout`` must have gone through `plot_text`: plotly reads tags in text.
+    """
+    return html(
+        '<figure><div class="plot" role="group" tabindex="0" aria-label="{{ label }}" '
+        'data-height="{{ height }}"></div><script type="application/json">{{ json }}</script>'
+        "{% if caption %}<figcaption>{{ caption }}</figcaption>{% endif %}</figure>",
+        label=label,
+        height=int(height),
+        caption=caption,
+        json=script_json({"data": data, "layout": layout}),
+    )
+
+
+def table(
+    columns: Sequence[str],
+    rows: Sequence[Sequence[Any]],
+    *,
+    name: str,
+    caption: Any = "",
+    formats: Mapping[str, str] | None = None,
+    shown: int | None = None,
+) -> Any:
+    """A table with sortable columns and a button that saves it as ``name``.csv.
+
+    ``formats`` maps a column to a format specification (".3f"); the CSV always has the full values.
+    With ``shown`` only so many rows are on the page, in the CSV all of them.
+    """
+    rows = [[_plain(value) for value in row] for row in rows]
+    formats = formats or {}
+    visible = rows if shown is None else rows[:shown]
+    numeric = [
+        any(_is_number(r[j]) for r in rows) and all(_is_number(r[j]) or r[j] is None for r in rows)
+        for j in range(len(columns))
+    ]
+    cells = [
+        [
+            (_shown(v, formats.get(c)), "" if v is None else v)
+            for c, v in zip(columns, r, strict=True)
+        ]
+        for r in visible
+    ]
+    return html(
+        _TABLE,
+        columns=list(zip(columns, numeric, strict=True)),
+        cells=cells,
+        name=file_stem(name),
+        caption=caption,
+        total=len(rows),
+        sortable=1 < len(visible) == len(rows),
+        json=script_json({"columns": columns, "rows": rows}),
+    )
+
+
+def plot_text(text: Any, longest: int = 40) -> str:
+    """Text for plotly, which would read tags and entities in it: escaped, and cut to ``longest``."""
+    text = clean(str(text))
+    if len(text) > longest:
+        text = f"{text[: longest - 1]}…"
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def clean(value: Any) -> Any:
+    """Text without characters that no reader can see or that turn the line around; else the value."""
+    if isinstance(value, str) and not hasattr(value, "__html__"):
+        return _UNPRINTABLE.sub("\ufffd", value)
+    return value
+
+
+def file_stem(name: str) -> str:
+    """``name`` as a file name every system takes: letters, digits, dots, hyphens, underscores."""
+    stem = re.sub(r"[^A-Za-z0-9._-]+", "_", name).strip("._")[:80]
+    return stem or "unnamed"
+
+
+def script_json(value: Any) -> Any:
+    """JSON that can stand inside <script>; numbers that are not finite become null."""
+    text = json.dumps(_plain(value), ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+    for character in "<>&":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return _safe(text)
+
+
+@cache
+def plotly_script() -> str:
+    """plotly's script out of the installed package."""
+    try:
+        from plotly.offline import get_plotlyjs
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(
+            "a page with figures needs plotly: pip install 'manyview[app]'", name="plotly"
+        ) from error
+    return get_plotlyjs().replace("</script", r"<\/script")
+
+
+_TABLE = """<div class="table" data-name="{{ name }}">
+<div class="scroll" tabindex="0" role="region" aria-label="{{ caption or name }}">
+<table{% if sortable %} class="sortable"{% endif %}>
+{% if caption %}<caption>{{ caption }}</caption>{% endif %}
+<thead><tr>{% for column, number in columns %}<th scope="col"{% if number %} class="number"{% endif %}
+ data-first="{{ 'descending' if number else 'ascending' }}">{% if sortable %}<button type="button">{{
+ column }}</button>{% else %}{{ column }}{% endif %}</th>{% endfor %}</tr></thead>
+<tbody>{% for row in cells %}<tr>{% for text, value in row %}<td{% if columns[loop.index0][1]
+ %} class="number"{% endif %}{% if sortable %} data-value="{{ value }}"{% endif %}>{{ text }}</td>{% endfor
+ %}</tr>{% endfor %}</tbody></table></div>
+<p class="under"><button type="button" class="small csv" hidden>Download CSV</button>
+{% if total > cells|length %}{{ cells|length }} of {{ total }} rows are shown; the CSV has all.{% endif
+ %}</p>
+<script type="application/json">{{ json }}</script></div>"""
+
+
+def _shown(value: Any, spec: str | None) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return str(value)
+    if spec is not None:
+        return format(value, spec)
+    return str(value) if isinstance(value, int) else f"{value:.4g}"
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _plain(value: Any) -> Any:
+    """Values JSON knows: NumPy's become Python's, NaN and infinities None, other keys text."""
+    if isinstance(value, str) or value is None or isinstance(value, bool | int):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if hasattr(value, "tolist"):
+        return _plain(value.tolist())
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    return str(value)
+
+
+@cache
+def _asset(name: str) -> str:
+    return resources.files(__package__).joinpath("assets", name).read_text(encoding="utf-8")
+
+
+@cache
+def _template(name: str) -> Any:
+    return _environment().from_string(_asset(name))
+
+
+@cache
+def _environment() -> Any:
+    jinja = _jinja()
+    return jinja.Environment(
+        autoescape=True, finalize=clean, undefined=jinja.StrictUndefined, trim_blocks=True
+    )
+
+
+@cache
+def _jinja() -> Any:
+    try:
+        import jinja2
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(
+            "writing a page needs jinja2: pip install 'manyview[app]'", name="jinja2"
+        ) from error
+    return jinja2
+
+
+def _safe(text: str) -> Any:
+    """Mark text as HTML already."""
+    _jinja()
+    from markupsafe import Markup  # comes with jinja2
+
+    return Markup(text)
+
+
+def _digest(text: str) -> str:
+    return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
