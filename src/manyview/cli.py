@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -93,3 +95,61 @@ def datasets() -> None:
 
     for data in (load_handwritten(), load_nutrimouse()):
         console.print(f"[bold]{data.name}[/bold]: {data.description}", highlight=False)
+
+
+@app.command()
+def reproduce(
+    experiments: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[EXPERIMENT]...",
+            help="all, or digits honest synthetic lihc nutrimouse p beta k runtime operations "
+            "convergence noise degeneracy.",
+        ),
+    ] = None,
+    out: Out = Path("reproduction"),
+    replications: Annotated[int, typer.Option(min=1, help="Seeds of every method.")] = 20,
+    seed: Annotated[int, typer.Option(min=0, help="The seeds are derived from it.")] = 0,
+    jobs: Annotated[int, typer.Option(min=1, help="Processes at the same time.")] = 2,
+    data: Annotated[Path | None, typer.Option(help="Folder of your LIHC files.")] = None,
+    linear_mlrssc: Annotated[
+        str,
+        typer.Option(
+            help="full: all digits, an hour; small: 50 per class; skip; auto: full from 20."
+        ),
+    ] = "auto",
+) -> None:
+    """Run the paper's experiments and write their tables and the page that holds them together.
+
+    Finished cells are kept in the output folder: the same command goes on where it was interrupted.
+    """
+    from .experiments.command import run_reproduce
+
+    with _told(
+        "reproduce", f"Interrupted. Finished cells are in {out}/runs; run it again to go on."
+    ):
+        failed = run_reproduce(
+            experiments or [],
+            out,
+            replications=replications,
+            seed=seed,
+            jobs=jobs,
+            data=data,
+            linear_mlrssc=linear_mlrssc,
+            console=console,
+        )
+    if failed:
+        raise typer.Exit(1)
+
+
+@contextmanager
+def _told(command: str, interrupted: str) -> Iterator[None]:
+    """What goes wrong as one sentence, and Ctrl-C as another."""
+    try:
+        yield
+    except (ValueError, OSError, ImportError) as error:
+        typer.echo(f"manyview {command}: {' '.join(str(error).split())}", err=True)
+        raise typer.Exit(2) from None
+    except KeyboardInterrupt:
+        typer.echo(interrupted, err=True)
+        raise typer.Exit(130) from None
