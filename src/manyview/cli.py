@@ -124,6 +124,7 @@ def reproduce(
     Finished cells are kept in the output folder: the same command goes on where it was interrupted.
     """
     from .experiments.command import run_reproduce
+    from .report.reproduction import build
 
     with _told(
         "reproduce", f"Interrupted. Finished cells are in {out}/runs; run it again to go on."
@@ -138,8 +139,27 @@ def reproduce(
             linear_mlrssc=linear_mlrssc,
             console=console,
         )
+        typer.echo(f"The page: {build(out)[0]}")
     if failed:
         raise typer.Exit(1)
+
+
+@app.command()
+def report(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="What reproduce has written.")],
+    markdown: Annotated[
+        bool, typer.Option("--markdown", help="Print the numbers as Markdown instead.")
+    ] = False,
+) -> None:
+    """Build the page, figures and tables of results from their files alone."""
+    from .report.reproduction import build
+    from .report.reproduction import markdown as as_markdown
+
+    with _told("report", "Interrupted."):
+        if markdown:
+            typer.echo(as_markdown(folder), nl=False)
+        else:
+            typer.echo(f"{build(folder)[0]}, and the same in {folder}/figures and {folder}/tables")
 
 
 @contextmanager
