@@ -17,12 +17,14 @@ def drawn(form: Figure) -> Any:
         '<div class="group">{% if toggles %}<p class="toggles" role="group" aria-label="Show or hide">'
         '{% for name, color in toggles %}<button type="button" class="small" aria-pressed="true" '
         'data-series="{{ name }}"><span style="background:{{ palette[color] }}"></span>{{ name }}</button>'
-        '{% endfor %}</p>{% endif %}<div class="panels">{% for plot in plots %}{{ plot }}{% endfor %}</div>'
+        '{% endfor %}</p>{% endif %}<div class="panels wide{{ columns }}">'
+        "{% for plot in plots %}{{ plot }}{% endfor %}</div>"
         "<p class=caption>{{ caption }}</p></div>",
         toggles=toggles,
         palette=PALETTE,
         plots=plots,
         caption=form.caption,
+        columns=form.columns,
     )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from . import paper
 from .forms import Figure, Panel, Series
 from .read import SCORES, Results, Row, grouped, spread
-from .verdicts import slope, total_seconds
+from .verdicts import in_order, slope, total_seconds
 
 #: Colours by the origin of a method (places in the palette).
 OURS, PROPOSED, SIMPLE, THEIRS = 3, 5, 2, 0
@@ -38,7 +38,7 @@ def figures(results: Results, experiment: str) -> list[Figure]:
 
 def boxes(results: Results, experiment: str) -> list[Figure]:
     """A panel per score, a box per method, a dashed line at WM-NMF's mean: the form of the LIHC figure."""
-    by_method = grouped(results.rows(experiment), "method")
+    by_method = grouped(in_order(results.rows(experiment)), "method")
     panels = []
     for score, word in SCORES.items():
         # The last is drawn on top: the paper's own methods first, as in its table.
@@ -88,7 +88,11 @@ def sweep(results: Results, experiment: str) -> list[Figure]:
         bottom = 0.8 if lowest >= 0.8 else 0.1 * int(10 * lowest)
         title = f"Scores, {DATA.get(dataset, dataset)}"
         panels.append(Panel(title, symbol, "score", lines, y_range=(bottom, 1.005)))
-    return [Figure(experiment, "Means over the runs; bars are one standard deviation.", panels)]
+    return [
+        Figure(
+            experiment, "Means over the runs; bars are one standard deviation.", panels, columns=2
+        )
+    ]
 
 
 def _line(
@@ -128,7 +132,7 @@ def runtime(results: Results, experiment: str) -> list[Figure]:
         "Both axes logarithmic: a slope of 1 is linear, 2 quadratic. Slopes by least squares. Plain NumPy "
         "keeps the graph as a dense N×N matrix, as the paper's operation count assumes."
     )
-    return [Figure("runtime", caption, panels)]
+    return [Figure("runtime", caption, panels, columns=2)]
 
 
 def convergence(results: Results, experiment: str) -> list[Figure]:
@@ -156,7 +160,7 @@ def convergence(results: Results, experiment: str) -> list[Figure]:
         "rescaling U and the new weights come after each; the jumps of the recipe are these same steps "
         "after 30 iterations."
     )
-    return [Figure("convergence", caption, panels)]
+    return [Figure("convergence", caption, panels, columns=2)]
 
 
 def noise(results: Results, experiment: str) -> list[Figure]:
@@ -207,9 +211,17 @@ def noise(results: Results, experiment: str) -> list[Figure]:
     accuracies.append(Panel("Accuracy on the digits", "", "ACC", series, y_range=(0, 1)))
     return [
         Figure(
-            "noise-alpha", "Does the weight of a view fall when it holds nothing but noise?", alphas
+            "noise-alpha",
+            "Does the weight of a view fall when it holds nothing but noise?",
+            alphas,
+            columns=2,
         ),
-        Figure("noise-w", "Does the weight of an observation fall where it is noisy?", weights),
+        Figure(
+            "noise-w",
+            "Does the weight of an observation fall where it is noisy?",
+            weights,
+            columns=2,
+        ),
         Figure("noise-accuracy", "What the noise does to the clustering.", accuracies),
     ]
 

@@ -44,3 +44,5 @@ class Figure:
     #: Whether one row of buttons shows and hides series in all panels, instead of a legend in each.
     shared_legend: bool = False
     height: int = 340
+    #: Panels side by side where the screen is wide.
+    columns: int = 3

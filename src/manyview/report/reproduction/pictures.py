@@ -8,8 +8,6 @@ from typing import Any
 from ..page import PALETTE
 from .forms import Figure, Panel, Series
 
-PER_ROW = 3
-
 
 def pictures(form: Figure) -> dict[str, bytes]:
     """``name.png`` and ``name.svg``."""
@@ -20,7 +18,7 @@ def pictures(form: Figure) -> dict[str, bytes]:
         raise ModuleNotFoundError(
             "figures as files need matplotlib: pip install 'manyview[app]'", name="matplotlib"
         ) from error
-    columns = min(PER_ROW, len(form.panels))
+    columns = min(form.columns, len(form.panels))
     rows = -(-len(form.panels) // columns)
     size = (4.4 * columns, (form.height / 100 + 0.4) * rows)
     canvas = Canvas(figsize=size, layout="constrained")

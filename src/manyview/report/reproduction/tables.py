@@ -8,21 +8,22 @@ import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from .read import SCORES, Results, grouped, spread, two
-from .verdicts import PARTS, Verdict, digits_rows, total_seconds, verdicts
+from .read import SCORES, Results, Spread, grouped, spread
+from .verdicts import PARTS, Verdict, digits_rows, in_order, total_seconds
 
 
 class Table(NamedTuple):
-    """``name`` is also the stem of its files."""
+    """``name`` is also the stem of its files; ``folded`` ones are opened by the reader."""
 
     name: str
     caption: str
     columns: Sequence[str]
     rows: Sequence[Sequence[Any]]
+    folded: bool = False
 
 
-def summary(results: Results) -> Table:
-    rows = [_told(v) for v in verdicts(results)]
+def claims(found: Sequence[Verdict]) -> Table:
+    rows = [_told(v) for v in found]
     columns = ("Claim", "Paper", "Ours", "Difference", "Verdict", "In words")
     return Table("summary", "The paper's claims beside what was measured", columns, rows)
 
@@ -54,15 +55,16 @@ def digits(results: Results) -> Table:
     """Every method: paper and ours for all six scores, and whether ours lies in the paper's spread."""
     rows = []
     for row in digits_rows(results):
-        cells = []
-        for m, sd, ours, _ in row.cells.values():
-            cells.append(f"{two(m)}{f' ({two(sd)})' if sd is not None else ''} | {ours}")
-        inside = f"{row.n_inside} of {len(row.cells)}"
-        whole = "yes" if row.n_inside == len(row.cells) else f"on {inside} scores"
-        rows.append([row.method, *cells, "no" if not row.n_inside else whole, row.note])
-    columns = ("Method", *(f"{word}: paper | ours" for word in SCORES.values()))
+        inside = f"on {row.n_inside} of {len(row.cells)} scores"
+        inside = {0: "no", len(row.cells): "yes"}.get(row.n_inside, inside)
+        theirs = [Spread(m, sd, 20) for m, sd, _, _ in row.cells.values()]
+        rows.append([row.method, "paper", *map(str, theirs), "", ""])
+        rows.append(
+            [row.method, "ours", *(str(c[2]) for c in row.cells.values()), inside, row.note]
+        )
+    columns = ("Method", "Source", *SCORES.values())
     caption = (
-        "Mean (standard deviation): the paper's | ours. Within the spread: our mean lies within one of the "
+        "Mean (standard deviation) over the runs. Within the spread: our mean lies within one of the "
         "paper's standard deviations of its mean, or within rounding where it gives none."
     )
     return Table("digits", caption, (*columns, "Within the paper's spread", "Note"), rows)
@@ -73,15 +75,14 @@ def differences(results: Results) -> Table:
         [row.method, *(round(ours.mean - m, 3) for m, _, ours, _ in row.cells.values())]
         for row in digits_rows(results)
     ]
-    return Table(
-        "digits-differences", "Ours minus the paper's means", ("Method", *SCORES.values()), rows
-    )
+    columns = ("Method", *SCORES.values())
+    return Table("digits-differences", "Ours minus the paper's means", columns, rows, folded=True)
 
 
 def scores(results: Results, experiment: str, key: str) -> Table:
     rows = []
     for dataset, mine in grouped(results.rows(experiment), "dataset").items():
-        for value, runs in grouped(mine, key).items():
+        for value, runs in grouped(in_order(mine) if key == "method" else mine, key).items():
             spreads = [spread(runs, score) for score in SCORES]
             rows.append([dataset, value, *(str(s) if s else "" for s in spreads), len(runs)])
     names = {
@@ -89,7 +90,8 @@ def scores(results: Results, experiment: str, key: str) -> Table:
         "value": {"p": "p", "beta": "β", "k": "K"}.get(experiment, "value"),
     }
     columns = ("Data", names[key], *SCORES.values(), "Runs")
-    return Table(f"{experiment}-scores", "Mean (standard deviation) over the runs", columns, rows)
+    caption = "Mean (standard deviation) over the runs"
+    return Table(f"{experiment}-scores", caption, columns, rows, folded=True)
 
 
 def runtime(results: Results) -> Table:
@@ -104,7 +106,7 @@ def runtime(results: Results) -> Table:
             [axis, value, method, *shown, round(total, 3) if method == "manyview" else None]
         )
     columns = ("Varies", "Value", "Program", "Graph", "Start", "Loop", "Labels", "Whole fit")
-    return Table("runtime", "CPU seconds of one thread", columns, rows)
+    return Table("runtime", "CPU seconds of one thread", columns, rows, folded=True)
 
 
 def operations(results: Results) -> Table:
@@ -159,7 +161,8 @@ def noise(results: Results) -> Table:
         "NMI",
         "Runs",
     )
-    return Table("noise", "Weights and scores under noise, means over the runs", columns, rows)
+    caption = "Weights and scores under noise, means over the runs"
+    return Table("noise", caption, columns, rows, folded=True)
 
 
 def as_csv(table: Table) -> bytes:

@@ -13,18 +13,19 @@ from .drawing import drawn
 from .figures import figures
 from .pictures import pictures
 from .read import Results, Row
-from .tables import Table, as_csv, as_latex, as_markdown, summary, tables
-from .verdicts import AGREES, DIFFERS, PARTLY, verdicts
+from .tables import Table, as_csv, as_latex, as_markdown, claims, tables
+from .verdicts import AGREES, DIFFERS, OWN, PARTLY, Verdict, verdicts
 
 PAGE = "reproduction.html"
 _TONE = {AGREES: "good", PARTLY: "half", DIFFERS: "bad"}
+_TONE |= {OWN[word]: tone for word, tone in _TONE.items()}
 
 
 def build(folder: Path) -> list[Path]:
     """Write the page, figures/ and tables/ into the folder of results; everything is made first."""
     results = Results(folder)
     contents = {PAGE: _page(results).encode()}
-    every = [summary(results)]
+    every = [claims(verdicts(results))]
     for name in results.experiments:
         every += tables(results, name)
         for form in figures(results, name):
@@ -44,7 +45,7 @@ def markdown(folder: Path) -> str:
         "# Reproduction of the paper",
         _lead(results),
         "## The claims",
-        as_markdown(summary(results)),
+        as_markdown(claims(verdicts(results))),
     ]
     for name, experiment in results.experiments.items():
         parts += [f"## {experiment['title']}", experiment["about"]]
@@ -81,7 +82,8 @@ def _lead(results: Results) -> str:
 
 def _summary(results: Results) -> Any:
     found = verdicts(results)
-    tally = [(word, tone, sum(v.verdict == word for v in found)) for word, tone in _TONE.items()]
+    counted = (AGREES, PARTLY, DIFFERS)
+    tally = [(word, _TONE[word], sum(v.verdict == word for v in found)) for word in counted]
     missing = "lihc" not in results.experiments
     return pg.html(
         "{{ style }}<ul class=tally>{% for word, tone, n in tally %}<li><b class={{ tone }}>{{ n }}</b>"
@@ -92,7 +94,7 @@ def _summary(results: Results) -> Any:
         "</p>{% endif %}",
         style=pg.html(f"<style>{_asset('reproduction.css')}</style>"),
         tally=tally,
-        table=_table(summary(results)),
+        table=_claims(found),
         missing=missing,
     )
 
@@ -101,7 +103,8 @@ def _method() -> Any:
     return pg.html(
         "<p>Several matrices describe the same observations. Each is factorised into nonnegative parts and "
         "coefficients; all coefficients are drawn to a consensus. Weights are learned on the way: w, how "
-        "far an observation counts in a view, and α, how far a view counts in the consensus.</p>{{ svg }}",
+        "far an observation counts in a view, and α, how far a view counts in the consensus.</p>"
+        "<div class=drawing>{{ svg }}</div>",
         svg=pg.html(_asset("diagram.svg")),
     )
 
@@ -112,8 +115,8 @@ def _section(results: Results, experiment: Row) -> Any:
         "<p>{{ about }}</p>{% if trouble %}<p class=warning>{{ trouble }}</p>{% endif %}"
         "{% if said %}<ul class=verdicts>{% for v in said %}<li><b class={{ tone[v.verdict] }}>"
         "{{ v.verdict }}</b>: {{ v.claim }}. {{ v.words }}</li>{% endfor %}</ul>{% endif %}"
-        "{% for f in figures %}{{ f }}{% endfor %}{% for t in tables %}{{ t }}{% endfor %}"
-        "<details><summary>Command and settings</summary><pre>{{ command }}</pre></details>",
+        "{% for f in figures %}{{ f }}{% endfor %}<p class=made>Made by</p><pre>{{ command }}</pre>"
+        "{% for t in tables %}{{ t }}{% endfor %}",
         about=experiment["about"],
         trouble=_trouble(experiment) if experiment["failed"] else "",
         said=[v for v in verdicts(results) if v.experiment == name],
@@ -129,7 +132,32 @@ def _asset(name: str) -> str:
 
 
 def _table(table: Table) -> Any:
-    return pg.table(table.columns, table.rows, name=table.name, caption=table.caption)
+    made = pg.table(table.columns, table.rows, name=table.name, caption=table.caption)
+    if not table.folded:
+        return made
+    return pg.html(
+        "<details><summary>The numbers: {{ caption }}</summary>{{ table }}</details>",
+        caption=table.caption,
+        table=made,
+    )
+
+
+def _claims(found: list[Verdict]) -> Any:
+    """The summary table: on a phone a card per claim, each value under the name of its column."""
+    table = claims(found)
+    return pg.html(
+        '<div class="table claims" data-name="summary"><div class=scroll><table><thead><tr>'
+        "{% for c in columns %}<th scope=col>{{ c }}</th>{% endfor %}</tr></thead><tbody>"
+        "{% for row in rows %}<tr>{% for c in columns %}<td data-label='{{ c }}'"
+        "{% if loop.index0 == 4 %} class={{ tone[row[4]] }}{% endif %}>{{ row[loop.index0] }}</td>"
+        "{% endfor %}</tr>{% endfor %}</tbody></table></div><p class=under><button type=button "
+        "class='small csv' hidden>Download CSV</button></p>"
+        "<script type='application/json'>{{ json }}</script></div>",
+        columns=table.columns,
+        rows=table.rows,
+        tone=_TONE,
+        json=pg.script_json({"columns": table.columns, "rows": table.rows}),
+    )
 
 
 def _trouble(experiment: Row) -> str:
