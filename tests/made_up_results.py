@@ -30,6 +30,7 @@ def make_up(out, view="pix", replications=2):
                 "about": experiment.about,
                 "command": f"manyview reproduce {experiment.name} --out <&> 'a b'",
                 "files": write_tables(out, experiment, cells, records),
+                "replications": replications,
                 "cells": len(cells),
                 "cell_seconds": 1.0,
                 "cpu_seconds": 1.0,
@@ -37,7 +38,7 @@ def make_up(out, view="pix", replications=2):
                 "reasons": [],
             }
         )
-    write_manifest(out, told, {"replications": replications, "seed": 0})
+    write_manifest(out, told)
     return out
 
 

@@ -50,6 +50,11 @@ class Options:
     #: Fingerprint of the user's own LIHC data; empty without.
     lihc: str = ""
 
+    @property
+    def quick(self) -> bool:
+        """Whether a first look is asked for: then what only smooths a figure is left out."""
+        return self.replications < 10
+
     def seeds(self, at_most: int | None = None) -> list[tuple[int, int]]:
         """Run and seed of every replication, or of the first few where more would add nothing."""
         n = self.replications if at_most is None else min(self.replications, at_most)

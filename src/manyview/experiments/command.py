@@ -59,9 +59,10 @@ def run_reproduce(
     for experiment in experiments:
         words = ["manyview", "reproduce", experiment.name, "--out", str(out), *again]
         told.append(_told(out, experiment, grids[experiment.name], records, shlex.join(words)))
+        told[-1] |= {"replications": replications}
         if experiment.needs_data:
             told[-1]["about"] += f" {notes}"
-    write_manifest(out, told, {"replications": replications, "seed": seed})
+    write_manifest(out, told)
     return _say(console, cells, records, time.perf_counter() - started)
 
 

@@ -82,7 +82,9 @@ def cells(options: Options) -> list[Cell]:
     found = []
     for dataset, scenario, view in scenarios():
         for method in METHODS:
-            for run, seed in options.seeds(RUNS if dataset == "digits" else 3):
+            for run, seed in options.seeds(
+                RUNS if dataset == "digits" else 1 if options.quick else 3
+            ):
                 settings = {
                     "dataset": dataset,
                     "method": method,

@@ -14,6 +14,7 @@ from typing import Any
 
 from ..comparison.plan import versions
 from ..comparison.store import write_whole
+from .catalogue import EXPERIMENTS
 from .cells import Cell, Experiment, Row
 
 MANIFEST = "reproduction.json"
@@ -44,13 +45,12 @@ def write_tables(
     return files
 
 
-def write_manifest(out: Path, told: list[dict[str, Any]], about: Mapping[str, Any]) -> None:
+def write_manifest(out: Path, told: list[dict[str, Any]]) -> None:
     """What was run, added to what an earlier run of other experiments has left in the folder."""
     earlier = read_manifest(out).get("experiments", [])
-    names = [entry["name"] for entry in told]
+    known = {entry["name"]: entry for entry in (*earlier, *told)}
     manifest = {
         "format": FORMAT,
-        **about,
         "finished": datetime.now(UTC).isoformat(timespec="seconds"),
         "versions": {"python": platform.python_version(), **versions()},
         "machine": {
@@ -58,9 +58,13 @@ def write_manifest(out: Path, told: list[dict[str, Any]], about: Mapping[str, An
             "cores": os.cpu_count(),
             "system": platform.system(),
         },
-        "experiments": [e for e in earlier if e["name"] not in names] + told,
+        "experiments": sorted(known.values(), key=lambda entry: _place(entry["name"])),
     }
     write_whole(out / MANIFEST, json.dumps(manifest, indent=1, ensure_ascii=False).encode())
+
+
+def _place(name: str) -> int:
+    return list(EXPERIMENTS).index(name) if name in EXPERIMENTS else len(EXPERIMENTS)
 
 
 def read_manifest(out: Path) -> dict[str, Any]:

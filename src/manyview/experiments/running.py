@@ -17,7 +17,7 @@ from ..comparison.store import Store
 from .cells import ALONE, SLOW, TOGETHER, Cell
 
 #: Seconds of work given to a process at a time: starting one takes about two.
-PORTION = 15.0
+PORTION = 25.0
 UNLIMITED = Limits(float("inf"), float("inf"))
 
 Record = dict[str, Any]

@@ -84,7 +84,7 @@ def numpy(n_samples: int, n_views: int, seed: int) -> Tables:
 
 def cells(options: Options) -> list[Cell]:
     # Repeats only smooth out the machine: three say as much as twenty.
-    repeats = options.seeds(3 if options.replications >= 10 else 1)
+    repeats = options.seeds(1 if options.quick else 3)
     grid = [("N", n, (n, DEFAULT_VIEWS)) for n in N_SAMPLES]
     grid += [("n_v", n, (DEFAULT_N, n)) for n in N_VIEWS]
     found = []

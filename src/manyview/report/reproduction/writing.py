@@ -72,10 +72,11 @@ def _page(results: Results) -> str:
 
 
 def _lead(results: Results) -> str:
-    runs = results.manifest["replications"]
+    runs = sorted({e["replications"] for e in results.experiments.values()})
+    said = f"{runs[0]} to {runs[-1]}" if len(runs) > 1 else str(*runs)
     return (
-        f"{paper.CITATION}: its tables and figures computed anew with manyview, {runs} "
-        f"run{'s' * (runs != 1)} of every method. The paper's numbers are quoted; ours are measured and "
+        f"{paper.CITATION}: its tables and figures computed anew with manyview, {said} "
+        f"run{'s' * (runs != [1])} of every method. The paper's numbers are quoted; ours are measured and "
         "never adjusted to them."
     )
 
