@@ -116,7 +116,12 @@ def _progress(
         def advance(cell: Cell) -> None:
             done = bar.tasks[0].fields["done"] + 1
             said = " ".join(str(cell.labels[k]) for k in ("dataset", "method") if k in cell.labels)
+            before = bar.tasks[0].percentage
             bar.update(task, advance=_share(cell, n_jobs), done=done, description=said)
+            # A log file gets a line now and then instead of a bar.
+            if not console.is_terminal and bar.tasks[0].percentage // 10 > before // 10:
+                percent = bar.tasks[0].percentage
+                console.print(f"{done} of {len(left)} cells, {percent:.0f}%", highlight=False)
 
         yield advance
 
