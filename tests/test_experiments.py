@@ -152,11 +152,11 @@ def test_a_cell_that_fails_is_told_and_not_kept(tmp_path, monkeypatch):
 
 
 def test_equal_cells_of_several_experiments_are_one():
-    options = Options(3)
+    options = Options(10)
     sweeps_ = [cell for e in ("p", "beta", "k") for cell in catalogue.EXPERIMENTS[e].cells(options)]
-    assert len(sweeps_) == 3 * 2 * 5 * 3 and len({cell.key for cell in sweeps_}) == 2 * 13 * 3
+    assert len(sweeps_) == 3 * 2 * 5 * 10 and len({cell.key for cell in sweeps_}) == 2 * 13 * 10
     table_ = {cell.key for cell in catalogue.EXPERIMENTS["digits"].cells(options)}
-    assert len(table_ & {cell.key for cell in sweeps_}) == 3
+    assert len(table_ & {cell.key for cell in sweeps_}) == 10
     assert {s for _, s in Options(3).seeds()} < {s for _, s in Options(20).seeds()}
     assert {
         name: mv.WMNMF().get_params()[name] or 10 for name in sweeps.DEFAULTS

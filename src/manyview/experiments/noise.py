@@ -79,12 +79,11 @@ def scenarios() -> list[tuple[str, str, str]]:
 
 
 def cells(options: Options) -> list[Cell]:
+    most = {"digits": 2, "synthetic": 1} if options.quick else {"digits": RUNS, "synthetic": 3}
     found = []
     for dataset, scenario, view in scenarios():
         for method in METHODS:
-            for run, seed in options.seeds(
-                RUNS if dataset == "digits" else 1 if options.quick else 3
-            ):
+            for run, seed in options.seeds(most[dataset]):
                 settings = {
                     "dataset": dataset,
                     "method": method,
