@@ -33,8 +33,8 @@ def _plot(panel: Panel, form: Figure) -> Any:
     layout: dict[str, Any] = {
         "title": {"text": plot_text(panel.title, 60), "font": {"size": 14}, "x": 0, "xanchor": "left"},
         "margin": {"l": 10, "r": 12, "t": 36, "b": 30},
-        "xaxis": _axis(panel.x_label, panel.x_log, panel.x_range),
-        "yaxis": _axis(panel.y_label, panel.y_log, panel.y_range),
+        "xaxis": _axis(panel.x_label, panel.x_log, panel.x_range, [v for s in panel.series for v in s.x]),
+        "yaxis": _axis(panel.y_label, panel.y_log, panel.y_range, [v for s in panel.series for v in s.y]),
         "showlegend": not form.shared_legend and len(traces) > 1,
         "legend": {"orientation": "h", "x": 0, "y": -0.25, "yanchor": "top"},
         "barmode": "group",
@@ -50,10 +50,13 @@ def _plot(panel: Panel, form: Figure) -> Any:
     return figure(traces, layout, label=label, height=form.height)
 
 
-def _axis(label: str, log: bool, span: tuple[float, float] | None) -> dict[str, Any]:
+def _axis(
+    label: str, log: bool, span: tuple[float, float] | None, values: list[Any]
+) -> dict[str, Any]:
     axis: dict[str, Any] = {"title": {"text": plot_text(label), "standoff": 6}}
     if log:
-        axis |= {"type": "log", "dtick": "D2" if span is None else None}
+        # 1, 2 and 5 of each decade where there are few decades, else only the powers of ten.
+        axis |= {"type": "log", "dtick": "D2" if max(values) < 100 * min(values) else 1}
     return axis | ({"range": list(span)} if span else {})
 
 

@@ -222,13 +222,18 @@ def noise(results: Results, experiment: str) -> list[Figure]:
             weights,
             columns=2,
         ),
-        Figure("noise-accuracy", "What the noise does to the clustering.", accuracies),
+        Figure(
+            "noise-accuracy",
+            "What noise does to the clustering: on 20 % of the observations of a view, on all, or as a "
+            "view added.",
+            accuracies,
+        ),
     ]
 
 
 def _scenario(row: Row) -> str:
-    word = {"clean": "clean", "added": "noise view added"}.get(row["scenario"])
-    return word or f"{row['of_view']}: {row['scenario']}"
+    word = {"clean": "clean", "added": "view added"}.get(row["scenario"])
+    return word or f"{row['of_view']} {'all' if row['scenario'] == 'replaced' else '20 %'}"
 
 
 def degeneracy(results: Results, experiment: str) -> list[Figure]:

@@ -33,8 +33,7 @@ LIHC = {
 WHY = {
     "BSV-kmeans": "k-means here starts by k-means++; which start the paper used is not said.",
     "ConcatK": "k-means here starts by k-means++; which start the paper used is not said.",
-    "MultiNMF1": "The authors' own program, run with this weight, also scores above the paper's row.",
-    "MultiNMF2": "Follows the authors' program; a few runs scatter by as much.",
+    "MultiNMF1": "The paper's row is not reached with the published algorithm and this weight.",
     "ConcatSpectral": "An artefact of unscaled features: the kernel underflows to 0 and nothing is left "
     "to cluster; which labels come out then is arbitrary.",
     "P-MLRSSC": "Settings of the method's own authors for the digits, where the paper does not give any.",

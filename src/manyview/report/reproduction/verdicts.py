@@ -15,8 +15,10 @@ ROUNDING = 0.005
 #: Mean scores that differ by less are called alike.
 ALIKE = 0.05
 AGREES, PARTLY, DIFFERS = "agrees", "partly", "does not agree"
+#: Against the paper, but by less than two standard errors of our own means.
+UNSURE = "too few runs to tell"
 #: Verdicts on what the paper does not claim.
-OWN = {AGREES: "yes", PARTLY: "partly yes", DIFFERS: "no"}
+OWN = {AGREES: "yes", PARTLY: "partly yes", DIFFERS: "no", UNSURE: UNSURE}
 NOT_THEIRS = "not in the paper"
 
 
@@ -64,12 +66,20 @@ def digits_rows(results: Results) -> list[DigitsRow]:
             if ours is not None:
                 inside = abs(ours.mean - m) <= max(sd or 0.0, ROUNDING) + ROUNDING
                 cells[score] = (m, sd, ours, inside)
-        small = rows[0]["dataset"] != "digits"
-        note = "on the first 50 digits of each class" if small else ""
-        if not all(inside for *_, inside in cells.values()):
-            note = "; ".join(filter(None, (note, paper.WHY.get(method, ""))))
-        found.append(DigitsRow(method, cells, rows[0]["dataset"], note))
+        notes = [] if rows[0]["dataset"] == "digits" else ["On the first 50 digits of each class."]
+        off = [ours.mean > m for m, _, ours, inside in cells.values() if not inside]
+        if off:
+            notes.append("Ours is higher." if all(off) else "" if any(off) else "Ours is lower.")
+            notes.append(paper.WHY.get(method, ""))
+        found.append(DigitsRow(method, cells, rows[0]["dataset"], " ".join(filter(None, notes))))
     return found
+
+
+def error_of(*means: Spread) -> float:
+    """Two standard errors of a difference of means; infinite for single runs, which tell nothing."""
+    if any(s.sd is None for s in means):
+        return math.inf
+    return 2 * math.sqrt(sum((s.sd or 0.0) ** 2 / s.n for s in means))
 
 
 def verdicts(results: Results) -> list[Verdict]:
@@ -88,6 +98,7 @@ def _digits(results: Results) -> list[Verdict]:
             off = ours.mean - target
             close = abs(off) <= 0.02 + ROUNDING
             said = "within .02 of the paper" if close else "more than .02 from the paper"
+            sure = abs(off) > 0.02 + error_of(ours)
             found.append(
                 Verdict(
                     "digits",
@@ -95,26 +106,12 @@ def _digits(results: Results) -> list[Verdict]:
                     two(target),
                     str(ours),
                     signed(off),
-                    AGREES if close else DIFFERS,
-                    f"The mean of {ours.n} runs is {said}.",
+                    AGREES if close else DIFFERS if sure else UNSURE,
+                    f"The mean of {ours.n} runs is {said}"
+                    + ("." if close or sure else ", but runs scatter by more."),
                 )
             )
-        means = {m: {s: c[2].mean for s, c in cells.items()} for m, cells in rows.items()}
-        beaten = {s: [m for m in means if means[m][s] > means["WM-NMF"][s]] for s in SCORES}
-        best = [s for s in SCORES if not beaten[s]]
-        rivals = sorted({m for names in beaten.values() for m in names})
-        words = f"Best on {len(best)} of 6 scores among the paper's {len(means)} methods here"
-        found.append(
-            Verdict(
-                "digits",
-                "WM-NMF is best on all six scores",
-                "6 of 6",
-                f"{len(best)} of 6",
-                "",
-                AGREES if len(best) == 6 else PARTLY if best else DIFFERS,
-                words + (f"; above it: {', '.join(rivals)}." if rivals else "."),
-            )
-        )
+        found.append(_best(rows))
     found += _order(rows, "WM-NMF > NMF-W1 > NMF-W2", ["WM-NMF", "NMF-W1", "NMF-W2"])
     return found + _above_multinmf(rows)
 
@@ -152,22 +149,52 @@ def signed(value: float, digits: int = 3) -> str:
     return f"{round(value, digits) + 0.0:+.{digits}f}"
 
 
+def _best(rows: dict[str, dict]) -> Verdict:
+    leads: dict[str, list[bool]] = {}  # by rival: for each score it leads on, whether clearly
+    best = 0
+    for score in SCORES:
+        ours = rows["WM-NMF"][score][2]
+        theirs = {
+            m: cells[score][2] for m, cells in rows.items() if cells[score][2].mean > ours.mean
+        }
+        best += not theirs
+        for method, s in theirs.items():
+            leads.setdefault(method, []).append(s.mean - ours.mean > error_of(s, ours))
+    clear = any(any(lead) for lead in leads.values())
+    words = f"Best on {best} of 6 scores among the paper's {len(rows)} methods here"
+    words += f"; above it on some: {', '.join(leads)}" if leads else ""
+    words += ", by less than the runs scatter" if leads and not clear else ""
+    verdict = AGREES if not leads else UNSURE if not clear else PARTLY if best else DIFFERS
+    return Verdict(
+        "digits",
+        "WM-NMF is best on all six scores",
+        "6 of 6",
+        f"{best} of 6",
+        "",
+        verdict,
+        f"{words}.",
+    )
+
+
 def _order(rows: dict[str, dict], claim: str, names: list[str]) -> list[Verdict]:
     if not all(name in rows for name in names):
         return []
     theirs = [rows[name]["acc"][0] for name in names]
-    ours = [rows[name]["acc"][2].mean for name in names]
-    gaps = [a - b for a, b in pairwise(ours)]
+    ours = [rows[name]["acc"][2] for name in names]
+    gaps = [a.mean - b.mean for a, b in pairwise(ours)]
     holds = all(gap > 0 for gap in gaps)
-    kept = "holds" if holds else "does not hold"
+    sure = any(b.mean - a.mean > error_of(a, b) for a, b in pairwise(ours))
+    kept = (
+        "holds" if holds else "does not hold" if sure else "is reversed by less than runs scatter"
+    )
     return [
         Verdict(
             "digits",
             claim,
             " > ".join(two(v) for v in theirs),
-            ", ".join(f"{v:.3f}" for v in ours),
+            ", ".join(f"{s.mean:.3f}" for s in ours),
             ", ".join(signed(gap) for gap in gaps),
-            AGREES if holds else DIFFERS,
+            AGREES if holds else DIFFERS if sure else UNSURE,
             f"The order by mean ACC {kept}.",
         )
     ]

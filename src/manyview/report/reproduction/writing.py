@@ -14,10 +14,10 @@ from .figures import figures
 from .pictures import pictures
 from .read import Results, Row
 from .tables import Table, as_csv, as_latex, as_markdown, claims, tables
-from .verdicts import AGREES, DIFFERS, OWN, PARTLY, Verdict, verdicts
+from .verdicts import AGREES, DIFFERS, OWN, PARTLY, UNSURE, Verdict, verdicts
 
 PAGE = "reproduction.html"
-_TONE = {AGREES: "good", PARTLY: "half", DIFFERS: "bad"}
+_TONE = {AGREES: "good", PARTLY: "half", UNSURE: "half", DIFFERS: "bad"}
 _TONE |= {OWN[word]: tone for word, tone in _TONE.items()}
 
 
@@ -50,7 +50,7 @@ def markdown(folder: Path) -> str:
     for name, experiment in results.experiments.items():
         parts += [f"## {experiment['title']}", experiment["about"]]
         for table in tables(results, name):
-            parts += [f"{table.caption}.", as_markdown(table)]
+            parts += [f"{table.caption.rstrip('.')}.", as_markdown(table)]
         parts += [_trouble(experiment)] if experiment["failed"] else []
         parts.append(f"```sh\n{experiment['command']}\n```")
     return "\n\n".join([*parts, "## How it was run", _how(results)]) + "\n"
@@ -83,8 +83,9 @@ def _lead(results: Results) -> str:
 
 def _summary(results: Results) -> Any:
     found = verdicts(results)
-    counted = (AGREES, PARTLY, DIFFERS)
+    counted = (AGREES, PARTLY, UNSURE, DIFFERS)
     tally = [(word, _TONE[word], sum(v.verdict == word for v in found)) for word in counted]
+    tally = [entry for entry in tally if entry[2]]
     missing = "lihc" not in results.experiments
     return pg.html(
         "{{ style }}<ul class=tally>{% for word, tone, n in tally %}<li><b class={{ tone }}>{{ n }}</b>"
