@@ -114,7 +114,7 @@ def test_figures_and_tables_are_files_too_and_the_same_each_time(few):
 def test_markdown_has_the_numbers_and_the_commands(folder):
     text = markdown(folder)
     assert "| WM-NMF | paper | .96 (.02) | .93 (.01) |" in text
-    assert text.count("manyview reproduce") == len(Results(folder).experiments)
+    assert text.count("\nmanyview reproduce") == len(Results(folder).experiments)
     assert EVIL not in text and "&lt;script>" in text
     for line in text.splitlines():
         assert not line.startswith("|") or line.endswith("|")

@@ -164,6 +164,8 @@ def _best(rows: dict[str, dict]) -> Verdict:
     words = f"Best on {best} of 6 scores among the paper's {len(rows)} methods here"
     words += f"; above it on some: {', '.join(leads)}" if leads else ""
     words += ", by less than the runs scatter" if leads and not clear else ""
+    if "ConcatSpectral" in leads:
+        words += " (recall alone is high for whatever puts nearly all into one cluster)"
     verdict = AGREES if not leads else UNSURE if not clear else PARTLY if best else DIFFERS
     return Verdict(
         "digits",

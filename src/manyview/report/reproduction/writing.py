@@ -53,7 +53,8 @@ def markdown(folder: Path) -> str:
             parts += [f"{table.caption.rstrip('.')}.", as_markdown(table)]
         parts += [_trouble(experiment)] if experiment["failed"] else []
         parts.append(f"```sh\n{experiment['command']}\n```")
-    return "\n\n".join([*parts, "## How it was run", _how(results)]) + "\n"
+    made = f"This document: `manyview report {folder.name} --markdown`."
+    return "\n\n".join([*parts, "## How it was run", _how(results), made]) + "\n"
 
 
 def _page(results: Results) -> str:
