@@ -3,6 +3,7 @@
 import ast
 import csv
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from made_up_results import make_up
 from manyview.cli import app
 from manyview.report.reproduction import build, markdown, paper, verdicts
 from manyview.report.reproduction.figures import figures
+from manyview.report.reproduction.pictures import pictures
 from manyview.report.reproduction.read import Results, Spread, two
 from manyview.report.reproduction.tables import Table, as_latex, as_markdown, digits
 from manyview.report.reproduction.writing import _page
@@ -109,6 +111,15 @@ def test_figures_and_tables_are_files_too_and_the_same_each_time(few):
     before = {path: path.read_bytes() for path in written}
     assert {path: path.read_bytes() for path in build(few)} == before
     assert not list(few.rglob("*.tmp"))
+
+
+def test_pictures_name_their_methods_and_views(folder):
+    form = figures(Results(folder), "digits")[0]
+    text = pictures(replace(form, panels=form.panels[:1]))["digits-boxes.svg"].decode()
+    assert all(f">{name}<" in text for name in paper.DIGITS)
+    (form,) = figures(Results(folder), "p")
+    text = pictures(replace(form, panels=form.panels[:1]))["p.svg"].decode()
+    assert EVIL not in text and "&lt;script&gt;alert(1)&lt;/script&gt;" in text
 
 
 def test_markdown_has_the_numbers_and_the_commands(folder):

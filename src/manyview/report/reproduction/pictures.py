@@ -60,8 +60,15 @@ def _panel(ax: Any, panel: Panel, legend: bool) -> None:
         ax.set_yticks(range(len(boxes)), [s.name for s in boxes], parse_math=False, fontsize=7)
     for x, _ in panel.marks:
         ax.axvline(x, color=PALETTE[5], linestyle="--", linewidth=1)
-    ax.set_xscale("log" if panel.x_log else ax.get_xscale())
-    ax.set_yscale("log" if panel.y_log else ax.get_yscale())
+    # Only where asked: setting a scale, even the same again, forgets the names of the ticks.
+    for axis, log, scale in (
+        (ax.xaxis, panel.x_log, ax.set_xscale),
+        (ax.yaxis, panel.y_log, ax.set_yscale),
+    ):
+        if log:
+            scale("log")
+            axis.set_major_formatter("{x:g}")
+            axis.set_minor_formatter("{x:g}" if _few_decades(axis) else "")
     if panel.x_range:
         ax.set_xlim(*panel.x_range)
     if panel.y_range:
@@ -69,12 +76,17 @@ def _panel(ax: Any, panel: Panel, legend: bool) -> None:
     ax.set_title(panel.title, fontsize=9, parse_math=False)
     ax.set_xlabel(panel.x_label, fontsize=8, parse_math=False)
     ax.set_ylabel(panel.y_label, fontsize=8, parse_math=False)
-    ax.tick_params(labelsize=7)
+    ax.tick_params(labelsize=7, which="both")
     ax.grid(alpha=0.25)
     ax.spines[["top", "right"]].set_visible(False)
     if legend and len(panel.series) > 1:
         for text in ax.legend(fontsize=6, frameon=False).get_texts():
             text.set_parse_math(False)
+
+
+def _few_decades(axis: Any) -> bool:
+    low, high = sorted(axis.get_view_interval())
+    return high < 30 * low
 
 
 def _color(series: Series) -> str:
