@@ -252,3 +252,67 @@ def select_k(
             force,
             Voice(quiet, json),
         )
+
+
+@app.command()
+def reproduce(
+    experiments: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[EXPERIMENT]...",
+            help="all, or digits honest synthetic lihc nutrimouse p beta k runtime operations "
+            "convergence noise degeneracy.",
+        ),
+    ] = None,
+    out: Out = Path("reproduction"),
+    replications: Annotated[int, typer.Option(min=1, help="Seeds of every method.")] = 20,
+    seed: Annotated[int, typer.Option(min=0, help="The seeds are derived from it.")] = 0,
+    jobs: Annotated[int, typer.Option(min=1, help="Processes at the same time.")] = 2,
+    data: Annotated[Path | None, typer.Option(help="Folder of your LIHC files.")] = None,
+    linear_mlrssc: Annotated[
+        str,
+        typer.Option(
+            help="full: all digits, an hour; small: 50 per class; skip; auto: full from 20."
+        ),
+    ] = "auto",
+) -> None:
+    """Run the paper's experiments and write their tables and the page that holds them together.
+
+    Finished cells are kept in the output folder: the same command goes on where it was interrupted.
+    """
+    from .experiments.command import run_reproduce
+    from .report.reproduction import build
+
+    resume = f"Interrupted. Finished cells are in {out}/runs; run it again to go on."
+    with reported("reproduce", resume):
+        failed = run_reproduce(
+            experiments or [],
+            out,
+            replications=replications,
+            seed=seed,
+            jobs=jobs,
+            data=data,
+            linear_mlrssc=linear_mlrssc,
+            console=console,
+        )
+        typer.echo(f"The page: {build(out)[0]}")
+    if failed:
+        raise typer.Exit(1)
+
+
+@app.command()
+def report(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="What reproduce has written.")],
+    markdown: Annotated[
+        bool, typer.Option("--markdown", help="Print the numbers as Markdown instead.")
+    ] = False,
+) -> None:
+    """Build the page, figures and tables of results from their files alone."""
+    from .report.reproduction import build
+    from .report.reproduction import markdown as as_markdown
+
+    with reported("report"):
+        if markdown:
+            typer.echo(as_markdown(folder), nl=False)
+        else:
+            typer.echo(f"{build(folder)[0]}, and the same in {folder}/figures and {folder}/tables")

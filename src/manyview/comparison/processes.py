@@ -13,10 +13,10 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Protocol, TypeVar
 
 from ..baselines.cost import duration
 from .worker import reason_of
@@ -39,9 +39,27 @@ class Limits:
         return {"max_seconds": self.seconds, "max_memory": self.memory}
 
 
+class Job(Protocol):
+    """Runs that share one process, whichever module does them."""
+
+    @property
+    def runs(self) -> tuple[int, ...]: ...
+    @property
+    def threads(self) -> bool: ...
+    #: The module started as the child; it takes the pickled job and answers one result per run.
+    @property
+    def worker(self) -> str: ...
+    def packed(self, folder: Path) -> bytes: ...
+
+
+T = TypeVar("T", bound=Job)
+
+
 @dataclass(frozen=True)
 class Task:
     """Runs that share one process: one, or several of a method that can relabel its fit."""
+
+    worker: ClassVar[str] = "manyview.comparison.worker"
 
     method: str
     runs: tuple[int, ...]
@@ -52,10 +70,27 @@ class Task:
     #: Whether BLAS may use its threads; only where a method is nothing but large dense algebra.
     threads: bool = False
 
+    def packed(self, folder: Path) -> bytes:
+        estimator = pickle.dumps(self.estimator)
+        if b"__main__" in estimator:
+            raise ValueError(
+                "its class or a function of it is defined in the script or notebook being run; move "
+                "it to a file and import it from there"
+            )
+        return pickle.dumps(
+            {
+                "estimator": estimator,
+                "seeds": self.seeds,
+                "folder": str(folder),
+                "with_truth": self.with_truth,
+                "relabel": self.relabel,
+            }
+        )
+
 
 def run_tasks(
-    tasks: list[Task], folder: Path, n_jobs: int, limits: Limits
-) -> Generator[tuple[Task, int, dict[str, Any]], None, None]:
+    tasks: Sequence[T], folder: Path, n_jobs: int, limits: Limits
+) -> Generator[tuple[T, int, dict[str, Any]], None, None]:
     """Yield (task, run, record) as runs end; children still at work are ended with the iteration.
 
     The record of a run that was ended by a limit has the entry "limits".
@@ -68,7 +103,7 @@ def run_tasks(
             while waiting and len(children) < n_jobs:
                 task = waiting.popleft()
                 try:
-                    children.add(_Child(task, _job(task, folder), folder, inbox, threads))
+                    children.add(_Child(task, task.packed(folder), folder, inbox, threads))
                 except Exception as error:  # an estimator that cannot be sent
                     reason = f"it cannot be sent to a process of its own: {reason_of(error)}"
                     for run in task.runs:
@@ -101,27 +136,9 @@ def not_tried(reason: str) -> dict[str, Any]:
     return {"status": "skipped", "reason": f"not tried: the first run was {reason}"}
 
 
-def _job(task: Task, folder: Path) -> bytes:
-    estimator = pickle.dumps(task.estimator)
-    if b"__main__" in estimator:
-        raise ValueError(
-            "its class or a function of it is defined in the script or notebook being run; move it "
-            "to a file and import it from there"
-        )
-    return pickle.dumps(
-        {
-            "estimator": estimator,
-            "seeds": task.seeds,
-            "folder": str(folder),
-            "with_truth": task.with_truth,
-            "relabel": task.relabel,
-        }
-    )
-
-
 @dataclass(eq=False)
 class _Child:
-    task: Task
+    task: Any
     job: bytes
     folder: Path
     inbox: queue.Queue
@@ -136,7 +153,7 @@ class _Child:
         self._complaints = self.folder / f"stderr-{id(self)}"
         with self._complaints.open("wb") as stderr:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "manyview.comparison.worker"],
+                [sys.executable, "-m", self.task.worker],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=stderr,

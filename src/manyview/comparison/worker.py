@@ -33,7 +33,7 @@ def main() -> None:
     events = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # what a method prints must not be taken for an event
     job = pickle.load(sys.stdin.buffer)
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    threading.Thread(target=end_with_parent, daemon=True).start()
 
     def tell(**event: Any) -> None:
         print(json.dumps(event), file=events, flush=True)
@@ -169,7 +169,7 @@ def _codes(labels: Any, n_samples: int) -> Array:
     return np.unique(labels, return_inverse=True)[1].astype(np.int64)
 
 
-def _end_with_parent() -> None:
+def end_with_parent() -> None:
     """The parent never closes our stdin while it lives: its end means nobody waits for us."""
     # Unbuffered: a thread waiting inside a buffered reader makes the interpreter abort at its end.
     while os.read(0, 4096):

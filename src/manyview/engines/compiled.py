@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import warnings
 from functools import cache
-from importlib.util import find_spec
 from typing import Any
 
 
 @cache
 def compiled() -> Any:
     """The module of compiled loops, or None without numba: then NumPy does the same, slower."""
-    if find_spec("numba") is None:
+    try:
+        from .. import kernels
+    except ModuleNotFoundError:
         return None
-    from .. import kernels
-
+    except ImportError as error:  # numba refuses a NumPy newer than itself
+        warnings.warn(
+            f"numba is installed but does not work ({error}); going on without it, slower",
+            UserWarning,
+            stacklevel=2,
+        )
+        return None
     return kernels

@@ -1,0 +1,260 @@
+"""Experiments: cells survive a kill, share what is equal, and compute what they say."""
+
+import csv
+import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+
+import numpy as np
+import pandas as pd
+import pytest
+from rich.console import Console
+
+import manyview as mv
+from conftest import blobs
+from manyview.experiments import (
+    catalogue,
+    command,
+    convergence,
+    degeneracy,
+    noise,
+    omics,
+    plain,
+    sweeps,
+)
+from manyview.experiments.cells import ALONE, Cell, Options
+from manyview.experiments.fitting import grid, score
+from manyview.experiments.rounds import BETA, P, Rounds
+from manyview.experiments.running import PORTION, portioned
+from manyview.fit import run
+from manyview.solvers import Multiplicative
+
+#: A small experiment, in a script that can be killed. MLRSSC shares a fit between its cells.
+SCRIPT = """
+import sys
+from pathlib import Path
+from rich.console import Console
+from manyview.experiments import catalogue
+from manyview.experiments.cells import Experiment
+from manyview.experiments.command import run_reproduce
+from manyview.experiments.fitting import grid
+
+def cells(options):
+    return grid(options, "nutrimouse", ["WM-NMF", "ConcatK", "C-KMLRSSC"])
+
+catalogue.EXPERIMENTS["tiny"] = Experiment("tiny", "Tiny", "A test.", cells)
+sys.exit(run_reproduce(["tiny"], Path(sys.argv[1]), replications=5, seed=3, jobs=2, data=None,
+                       linear_mlrssc="auto", console=Console(quiet=True)))
+"""
+
+
+def table(path):
+    """Rows without the columns of time."""
+    with path.open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    return [{k: v for k, v in row.items() if "seconds" not in k} for row in rows]
+
+
+def reproduce(names, out, **settings):
+    given = {"replications": 1, "seed": 0, "jobs": 2, "data": None, "linear_mlrssc": "skip"}
+    return command.run_reproduce(names, out, **(given | settings), console=Console(quiet=True))
+
+
+def test_killed_and_resumed_gives_the_tables_of_an_uninterrupted_run(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(textwrap.dedent(SCRIPT))
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    whole, killed = tmp_path / "whole", tmp_path / "killed"
+    start = [sys.executable, str(script)]
+    one = subprocess.Popen([*start, str(whole)], env=env)
+    other = subprocess.Popen([*start, str(killed)], env=env)
+    deadline = time.monotonic() + 120
+    while not list(killed.glob("runs/*.json")) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    other.send_signal(signal.SIGKILL)
+    other.wait()
+    time.sleep(1)  # a child that has just finished a cell finds nobody to tell
+    done = {path: path.stat().st_mtime_ns for path in killed.glob("runs/*.json")}
+    assert 0 < len(done) < 15 and not (killed / "tiny.csv").exists()
+    assert subprocess.run([*start, str(killed)], env=env).returncode == 0
+    assert one.wait() == 0
+    assert {path: path.stat().st_mtime_ns for path in done} == done  # none was run again
+    assert len(list(killed.glob("runs/*.json"))) == 15
+    for name in ("tiny.csv", "tiny-weights.csv"):
+        assert table(killed / name) == table(whole / name) != []
+    rows = table(whole / "tiny.csv")
+    assert [row["run"] for row in rows] == list("01234") * 3
+    assert all("numpy" in row["versions"] and "seed" in row["settings"] for row in rows)
+
+
+def lihc_files(folder, kind):
+    """Small files of 24 samples in two classes, with negative values, as `load_lihc` takes them."""
+    folder.mkdir()
+    rng = np.random.default_rng(0)
+    ids = [f"TCGA-{i:02d}" for i in range(24)]
+    y = np.arange(24) % 2
+    for name, m in (("expression", 12), ("cnv", 10), ("methylation", 8)):
+        X = np.round(rng.normal(size=(2, m))[y] + 0.3 * rng.normal(size=(24, m)), 3)
+        frame = pd.DataFrame(X, index=ids, columns=[f"{name}{j}" for j in range(m)])
+        save(frame, folder / f"{name}.{kind}")
+    save(pd.DataFrame({"label": y}, index=ids), folder / f"labels.{kind}")
+    return folder
+
+
+def save(frame, path):
+    if path.suffix == ".parquet":
+        frame.to_parquet(path)
+    else:
+        frame.to_csv(path, sep="\t" if path.suffix == ".tsv" else ",")
+
+
+def test_lihc_runs_whole_from_all_three_formats(tmp_path):
+    pytest.importorskip("pyarrow")
+    found = {}
+    for kind in ("csv", "tsv", "parquet"):
+        data = lihc_files(tmp_path / kind, kind)
+        assert reproduce(["lihc"], tmp_path / "out", data=data) == 0
+        found[kind] = table(tmp_path / "out" / "lihc.csv")
+    assert found["csv"] == found["tsv"] == found["parquet"]
+    assert [row["method"] for row in found["csv"]] == list(omics.METHODS)
+    best = {row["method"]: float(row["acc"]) for row in found["csv"]}
+    assert best["WM-NMF"] > 0.9 and best["RobustWMNMF"] > 0.9
+    entry = json.loads((tmp_path / "out" / "reproduction.json").read_text())["experiments"][0]
+    assert "24 samples, 2 classes" in entry["about"] and "--data" in entry["command"]
+
+
+@pytest.mark.parametrize(
+    "names, change, sentence",
+    [
+        (["digit"], {}, "there is no experiment 'digit'; known are all, digits"),
+        (["lihc"], {}, "needs your own files"),
+        (["p"], {"linear_mlrssc": "no"}, "--linear-mlrssc is one of auto"),
+    ],
+)
+def test_bad_questions_are_answered_by_a_sentence(tmp_path, names, change, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        reproduce(names, tmp_path / "out", **change)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_cell_that_fails_is_told_and_not_kept(tmp_path, monkeypatch):
+    bad = Cell("fitting.score", {"dataset": "no such", "method": "ConcatK", "seed": 0})
+    experiment = catalogue.Experiment("bad", "Bad", "", lambda options: [bad])
+    monkeypatch.setitem(catalogue.EXPERIMENTS, "bad", experiment)
+    assert reproduce(["bad"], tmp_path) == 1
+    entry = json.loads((tmp_path / "reproduction.json").read_text())["experiments"][0]
+    assert entry["reasons"] == ["there is no dataset 'no such' here"] and entry["files"] == []
+    assert not list((tmp_path / "runs").glob("*.json"))
+
+
+def test_equal_cells_of_several_experiments_are_one():
+    options = Options(10)
+    sweeps_ = [cell for e in ("p", "beta", "k") for cell in catalogue.EXPERIMENTS[e].cells(options)]
+    assert len(sweeps_) == 3 * 2 * 5 * 10 and len({cell.key for cell in sweeps_}) == 2 * 13 * 10
+    table_ = {cell.key for cell in catalogue.EXPERIMENTS["digits"].cells(options)}
+    assert len(table_ & {cell.key for cell in sweeps_}) == 10
+    assert {s for _, s in Options(3).seeds()} < {s for _, s in Options(20).seeds()}
+    assert {
+        name: mv.WMNMF().get_params()[name] or 10 for name in sweeps.DEFAULTS
+    } == sweeps.DEFAULTS
+
+
+def test_every_method_of_the_paper_is_in_the_digits_table():
+    full = catalogue.EXPERIMENTS["digits"].cells(Options(1, linear_mlrssc="full"))
+    small = catalogue.EXPERIMENTS["digits"].cells(Options(1))
+    assert len(full) == len(small) == 13
+    assert {c.labels["dataset"] for c in small if c.labels["method"][1:] == "-MLRSSC"} == {
+        "digits-50"
+    }
+    assert {c.labels["dataset"] for c in full} == {"digits"}
+    runtime = catalogue.EXPERIMENTS["runtime"].cells(Options(20))
+    assert {c.phase for c in runtime} == {ALONE}
+
+
+def test_portions_keep_groups_whole_and_lose_nothing():
+    cells = grid(Options(7), "digits", ["MultiNMF1", "P-KMLRSSC", "ConcatK", "WM-NMF"])
+    portions = portioned(cells)
+    assert sorted(c.key for p in portions for c in p.cells) == sorted(c.key for c in cells)
+    shared = [p for p in portions if any(c.group for c in p.cells)]
+    assert len(shared) == 1 and sum(c.group != "" for c in shared[0].cells) == 7
+    for portion in portions:
+        costs = [c.cost for c in portion.cells]
+        assert len(costs) == 1 or portion in shared or sum(costs) <= PORTION
+
+
+def test_mlrssc_is_fitted_once_for_all_seeds(monkeypatch):
+    fits = []
+    fit = mv.baselines.MLRSSC.fit
+    monkeypatch.setattr(
+        mv.baselines.MLRSSC, "fit", lambda self, X, y=None: fits.append(1) or fit(self, X, y)
+    )
+    rows = [score("nutrimouse", "P-KMLRSSC", seed)[""][0] for seed in range(3)]
+    assert len(fits) == 1 and all("iterations" in row["remark"] for row in rows)
+
+
+def test_rounds_are_those_of_the_estimator():
+    views, _ = blobs(n=90)
+    fit = Rounds(views, 3, seed=5)
+    *_, last = fit.each(2)
+    model = mv.WMNMF(3, random_state=5).fit(views)
+    assert np.array_equal(fit.labels(last.factors), model.labels_)
+    assert last.factors.alpha == pytest.approx(model.view_weights_, rel=1e-9)
+
+
+def test_plain_numpy_does_the_same_iteration():
+    fit = Rounds(blobs()[0], 3, seed=0)
+    s, start = 1, fit.start
+    A = fit.terms[s].A.toarray()
+    a = float(start.alpha[s] ** P)
+    args = (A, A.sum(axis=1), start.consensus, start.w[:, s], a, BETA)
+    U, V = plain.iterate(fit.Xs[s], start.U[s], start.V[s], *args)
+    ours = run(
+        fit.Xs,
+        start,
+        fit.terms,
+        Multiplicative(),
+        p=P,
+        beta=BETA,
+        max_iter=1,
+        inner_iter=1,
+        rescale=False,
+    ).factors
+    np.testing.assert_allclose(U, ours.U[s], rtol=1e-9)
+    np.testing.assert_allclose(V, ours.V[s], rtol=1e-9)
+
+
+def test_scale_escapes_through_the_graph_term_only():
+    fit = Rounds(blobs()[0], 3, seed=0)
+    *_, last = fit.each(1)
+    at = {t: degeneracy._at(fit, last.factors, t) for t in (1.0, 4.0)}
+    for term in ("reconstruction", "consensus"):
+        assert at[4.0][term] == pytest.approx(at[1.0][term], rel=1e-6)
+    assert at[4.0]["regularizer"] == pytest.approx(at[1.0]["regularizer"] / 16)
+    assert at[1.0]["objective"] == pytest.approx(last.history["objective"][-1])
+
+
+def test_noise_goes_where_it_is_said_to_go(rng):
+    views = {"a": np.abs(rng.normal(size=(50, 4))), "b": np.abs(rng.normal(size=(50, 3)))}
+    some, noisy = noise.corrupted(views, "some observations", "a", np.random.default_rng(0))
+    assert np.array_equal((some["a"] != views["a"]).any(axis=1), noisy["a"])
+    assert noisy["a"].sum() == 10 and some["b"] is views["b"] and some["a"].min() >= 0
+    replaced, noisy = noise.corrupted(views, "replaced", "b", np.random.default_rng(0))
+    assert noisy["b"].all() and (replaced["b"] != views["b"]).all()
+    assert (replaced["b"] <= views["b"].max(axis=0)).all() and replaced["a"] is views["a"]
+    added, _ = noise.corrupted(views, "added", "noise", np.random.default_rng(0))
+    assert list(added) == ["a", "b", "noise"] and added["noise"].shape == (50, 4)
+    assert noise.corrupted(views, "clean", "", np.random.default_rng(0)) == (views, {})
+
+
+def test_terms_are_told_after_every_iteration():
+    rows = convergence.terms("nutrimouse", "recipe", 0)[""]
+    assert len(rows) == 1 + 2 * (2 * 30 + 1)
+    assert [row["iteration"] for row in rows] == list(range(len(rows)))
+    for row in rows:
+        parts = [row[term] for term in convergence.TERMS[:3]]
+        assert row["objective"] == pytest.approx(sum(parts))
+    assert len(convergence.terms("nutrimouse", "one at a time", 0)[""]) == 100
