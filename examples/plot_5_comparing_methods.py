@@ -33,7 +33,8 @@ scores = {
 }
 
 # %%
-# A dot per seed. With two classes of equal size, accuracy 0.5 is no better than chance.
+# A dot per seed; seeds with the same result lie on top of each other. With two classes of equal size,
+# accuracy 0.5 is no better than chance.
 
 figure, ax = plt.subplots(figsize=(8, 3), layout="constrained")
 for row, values in enumerate(scores.values()):
