@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 
-.PHONY: demo test lint bench table fuzz clean
+.PHONY: demo test lint bench table fuzz docs clean
 
 demo: $(VENV)/.installed
 	@$(BIN)/manyview demo --out demo-results
@@ -27,10 +27,18 @@ table: $(VENV)/.installed
 fuzz: $(VENV)/.installed
 	HYPOTHESIS_PROFILE=fuzz $(BIN)/python -m pytest -m hypothesis
 
+# The documentation, in docs/_build/index.html; a warning is an error.
+docs: $(VENV)/.docs
+	$(BIN)/sphinx-build -W --keep-going -b html docs docs/_build
+
+$(VENV)/.docs: $(VENV)/.installed
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[docs]'
+	@touch $@
+
 $(VENV)/.installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
 	@touch $@
 
 clean:
-	rm -rf $(VENV) demo-results build dist src/*.egg-info
+	rm -rf $(VENV) demo-results build dist src/*.egg-info docs/_build docs/gallery docs/generated

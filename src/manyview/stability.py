@@ -91,7 +91,7 @@ def stability(
 
         (|{j : y_j = c, l_j = l_i}| − 1) / (|{j : y_j = c}| − 1)      j over the run's observations,
 
-    and a cluster c is as stable as max_k |c ∩ k| / |c ∪ k| over the run's clusters k (Hennig 2007);
+    and a cluster c is as stable as ``max_k |c ∩ k| / |c ∪ k|`` over the run's clusters k (Hennig 2007);
     both are averaged over runs. All of it comes from tables of clusters by clusters: nothing is
     N×N.
 

@@ -37,7 +37,7 @@ class MLRSSC(Baseline):
         Σ_s  l1 ‖C_s‖_* + l2 ‖C_s‖_1 + l3 · (disagreement)  [+ ½‖X_sᵀ − X_sᵀC_s‖²]
 
     where the disagreement is Σ_{t≠s} ‖C_s − C_t‖² ("pairwise") or ‖C_s − C*‖² ("centroid"), solved by
-    ADMM; spectral clustering with unit rows of |C| + |C|ᵀ gives labels. **Everything is dense N×N**
+    ADMM; spectral clustering with unit rows of ``|C| + |C|ᵀ`` gives labels. **Everything is dense N×N**
     in float64, with a solve and a decomposition per view and iteration: see `estimate_cost`, which
     a fit of 1000 or more observations also reports first. ADMM is deterministic; seeds only enter
     in k-means, so use `relabel` instead of fitting again.
@@ -78,7 +78,7 @@ class MLRSSC(Baseline):
     Attributes
     ----------
     labels_ : ndarray (N,)
-    affinity_matrix_ : dense ndarray (N, N), |C| + |C|ᵀ
+    affinity_matrix_ : dense ndarray (N, N), ``|C| + |C|ᵀ``
     history_ : dict of arrays, one entry per iteration
         "iteration", "mu", and the largest residuals "low_rank", "sparse", "consensus", "change".
     n_iter_ : int
