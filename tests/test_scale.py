@@ -73,12 +73,12 @@ def test_kmeans_starts_tried_on_a_sample(monkeypatch):
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
 def test_the_index_gives_nearly_the_exact_graph(form, monkeypatch):
     pytest.importorskip("pynndescent")
-    X = form(np.abs(np.random.default_rng(0).standard_normal((600, 8))))
+    X = form(np.abs(np.random.default_rng(0).standard_normal((600, 20))))
     exact, d_exact = graph.nearest_neighbors(X, 5)
     monkeypatch.setattr(neighbors, "EXACT", 100)
     found, d = graph.nearest_neighbors(X, 5)
     recall = np.mean([np.isin(a, b).mean() for a, b in zip(exact, found, strict=True)])
-    assert recall > 0.98 and (found != np.arange(600)[:, None]).all()
+    assert recall > 0.95 and (found != np.arange(600)[:, None]).all()
     assert (d >= d_exact - 1e-9).all() and (np.diff(d, axis=1) >= 0).all()
 
 
@@ -93,7 +93,7 @@ def test_a_poor_index_says_so(monkeypatch):
 
 def test_a_fit_above_all_limits(monkeypatch):
     pytest.importorskip("pynndescent")
-    views, y = blobs(n=900)
+    views, y = blobs(n=900, features=(20, 5, 18))
     for module, name in ((neighbors, "EXACT"), (assign, "LANDMARKS_ABOVE")):
         monkeypatch.setattr(module, name, 300)
     monkeypatch.setattr(assign, "LANDMARKS", 250)

@@ -16,6 +16,8 @@ AFFINITIES = ("binary", "heat", "cosine")
 WIDTH_SAMPLE = 4096
 #: Neighbours asked of an approximate index beyond those wanted: its lists are better than it says.
 EXTRA = 8
+#: With at most so many features a tree finds exact neighbours quickly, however many rows there are.
+TREE_FEATURES = 15
 
 
 def nearest_neighbors(
@@ -31,7 +33,7 @@ def nearest_neighbors(
         return _neighbors_with_holes(X, n_neighbors, queries)
     available = X.shape[0] - (queries is None)
     k = min(n_neighbors, available)
-    if queries is None and use_index(available):
+    if queries is None and (sp.issparse(X) or X.shape[1] > TREE_FEATURES) and use_index(available):
         return _index_neighbors(X, k)
     distances, indices = NearestNeighbors(n_neighbors=k).fit(X).kneighbors(queries)
     return indices, distances**2
