@@ -5,7 +5,7 @@ import warnings
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from sklearn.metrics import adjusted_rand_score
+from sklearn.metrics import adjusted_rand_score, roc_auc_score
 from sklearn.utils.estimator_checks import check_estimator
 
 import manyview as mv
@@ -454,3 +454,73 @@ def test_float32_end_to_end(digits, fitted):
     assert model.consensus_.dtype == np.float32
     np.testing.assert_allclose(model.view_weights_, fitted.view_weights_, atol=1e-3)
     assert adjusted_rand_score(model.labels_, fitted.labels_) > 0.97
+
+
+# --- few observations, false friends, and how sure ---------------------------------------------
+
+
+@pytest.mark.parametrize(("n", "k"), [(12, 3), (18, 3), (24, 4), (30, 4)])
+def test_few_observations_on_a_line(n, k):
+    rng, y = np.random.default_rng(0), np.arange(n) % k
+    views = [rng.standard_normal((n, 4)) + 4 * y[:, None] for _ in range(3)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        labels = RobustWMNMF(k, random_state=0).fit_predict(views)
+    assert adjusted_rand_score(y, labels) == 1
+
+
+def test_independent_views_of_separated_clusters_are_no_duplicates():
+    rng, y = np.random.default_rng(0), np.arange(180) % 3
+    views = [rng.normal(0, 8, (3, 5))[y] + rng.standard_normal((180, 5)) for _ in range(2)]
+    views.append(rng.standard_normal((180, 5)))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = RobustWMNMF(3, random_state=0).fit(views)
+    assert model.view_weights_[2] < 0.01
+    assert (model.sample_weights_[:, :2].mean(axis=0) > 0.9).all()
+
+
+def test_confidence_tells_right_from_wrong(digits, fitted):
+    _, counts = np.unique(fitted.labels_, return_counts=True)
+    majority = np.array(
+        [np.bincount(digits.labels[fitted.labels_ == c]).argmax() for c in range(len(counts))]
+    )
+    right = majority[fitted.labels_] == digits.labels
+    sure = fitted.confidence_[np.arange(2000), fitted.labels_]
+    assert roc_auc_score(right, sure) > 0.9
+    assert sure[right].mean() > 0.9 > 0.8 > sure[~right].mean()
+    np.testing.assert_allclose(fitted.confidence_.sum(axis=1), 1)
+    part = {name: X[:50] for name, X in digits.views.items()}
+    new = fitted.predict_confidence(part)
+    np.testing.assert_allclose(new.sum(axis=1), 1)
+    assert (new.argmax(axis=1) == fitted.predict(part)).mean() > 0.95
+
+
+def test_a_view_without_weight_places_nobody():
+    views, _ = blobs(n=90)
+    views = {"a": views[0], "b": views[1], "flat": np.ones((90, 2))}
+    views["a"][3] = views["b"][3] = np.nan
+    with pytest.warns(
+        UserWarning, match="1 observations are missing in every view that has weight"
+    ):
+        model = RobustWMNMF(3, random_state=0).fit(views)
+    assert model.labels_[3] == -1
+    absent = {name: np.full((4, views[name].shape[1]), np.nan) for name in ("a", "b")}
+    assert (model.predict(absent | {"flat": np.ones((4, 2))}) == -1).all()
+
+
+def test_rows_of_zeros_are_missing_and_said_to_be():
+    views, _ = blobs(n=60)
+    views[1][:7] = 0
+    with pytest.warns(UserWarning, match="view 'view1': 7 observations are zero throughout"):
+        model = RobustWMNMF(3, random_state=0).fit(views)
+    assert (model.sample_weights_[:7, 1] == 0).all()
+
+
+def test_sparse_views_are_projected_not_filled_in_the_joint_space():
+    rng = np.random.default_rng(0)
+    Z = sp.random_array((300, 5000), density=0.02, rng=rng, format="csr")
+    small = lists.projected(Z, rng)
+    assert small.shape == (300, lists.PROJECTED)
+    true = np.linalg.norm((Z[:100] - Z[100:200]).toarray(), axis=1)
+    np.testing.assert_allclose(np.linalg.norm(small[:100] - small[100:200], axis=1), true, rtol=0.3)

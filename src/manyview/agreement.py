@@ -19,12 +19,15 @@ from .spectrum import diffusion_map, normalized
 
 #: Neighbours in a view's graph, and in the graphs whose mean is the fused one.
 NEIGHBORS, SCALES = 10, (5, 10, 20)
+#: Below this many observations neighbourhoods shrink with their number.
+FEW_OBSERVATIONS = 60
 #: Split-half reliability is estimated on at most this many rows.
 SPLIT_HALF_ROWS = 4000
 #: Eigenvectors per cluster in each diffusion map.
 VECTORS = 3
-#: Views whose distances correlate at least this much over random pairs are near-duplicates.
-DUPLICATE, DUPLICATE_PAIRS = 0.95, 20_000
+#: Views whose distances correlate at least this much over random pairs, and this much over pairs of
+#: neighbours, are near-duplicates: separated clusters alone give the first, not the second.
+DUPLICATE, NEAR_DUPLICATE, DUPLICATE_PAIRS = 0.95, 0.7, 20_000
 #: An observation as well supported as this share of all has weight 1.
 FULL_SUPPORT = 0.9
 
@@ -57,22 +60,29 @@ def agree(
     """Weights and graphs of several views of the same rows (ROBUST formulation, steps 2 to 6)."""
     seed = int(rng.integers(2**31))
     n = views[0].n_samples
+    n_neighbors = in_proportion(n_neighbors, n)
     lists = [view_lists(view, n_neighbors, seed, threads) for view in views]
     graphs = [self_tuned(indices, d, n, rows) for rows, indices, d in lists]
     rows = row_contrasts(views, graphs)
     halves = split_half(views, n_neighbors, seed)
     M = agreement_matrix(rows, delta * halves)
-    groups = duplicate_groups(views, seed)
+    neighbors = [for_all_rows(rows, indices, n) for rows, indices, _ in lists]
+    groups = duplicate_groups(views, neighbors, seed)
     n_views = len(views)
     alpha = group_weights(M, groups) if learn_view_weights else np.full(n_views, 1 / n_views)
     w, levels = observation_weights(views, rows, alpha, groups)
     if not learn_sample_weights:
         w = np.column_stack([view.present for view in views]).astype(float)
-    neighbors = [for_all_rows(rows, indices, n) for rows, indices, _ in lists]
-    indices, F = fused_lists(views, alpha, max(SCALES), neighbors, seed, threads)
-    scales = {k: normalized(self_tuned(indices[:, :k], F[:, :k], n)) for k in {*SCALES, NEIGHBORS}}
-    fused = sp.csr_array(sum(scales[k] for k in SCALES) / len(SCALES))
-    return Agreement(M, halves, groups, alpha, w, levels, graphs, fused, scales[NEIGHBORS])
+    sizes = [in_proportion(k, n) for k in (*SCALES, NEIGHBORS)]
+    indices, F = fused_lists(views, alpha, max(sizes), neighbors, seed, threads)
+    scales = {k: normalized(self_tuned(indices[:, :k], F[:, :k], n)) for k in set(sizes)}
+    fused = sp.csr_array(sum(scales[k] for k in sizes[:-1]) / len(SCALES))
+    return Agreement(M, halves, groups, alpha, w, levels, graphs, fused, scales[sizes[-1]])
+
+
+def in_proportion(k: int, n: int) -> int:
+    """k neighbours, fewer where there are few observations: 20 of 24 others would be everybody."""
+    return max(2, min(k, round(k * n / FEW_OBSERVATIONS)))
 
 
 def embed(agreement: Agreement, n_clusters: int, rng: np.random.Generator) -> Array:
@@ -187,8 +197,8 @@ def perron(M: Array) -> Array:
     return vector / vector.sum()
 
 
-def duplicate_groups(views: list[Geometry], seed: int) -> Array:
-    """Which views say the same: a group number per view, linked by correlated distances.
+def duplicate_groups(views: list[Geometry], neighbors: list[Array], seed: int) -> Array:
+    """Which views say the same: a group number per view, linked by like distances and neighbours.
 
     Two copies of a view always agree; counted as two voters they would outvote the rest.
     """
@@ -203,8 +213,21 @@ def duplicate_groups(views: list[Geometry], seed: int) -> Array:
             both = views[s].comparable & views[t].comparable
             known = both[i] & both[j]
             if known.sum() > 2 and np.ptp(d[s, known]) > 0 and np.ptp(d[t, known]) > 0:
-                links[s, t] = np.corrcoef(d[s, known], d[t, known])[0, 1] >= DUPLICATE
+                alike = np.corrcoef(d[s, known], d[t, known])[0, 1] >= DUPLICATE
+                pair = [views[s], views[t]], [neighbors[s], neighbors[t]]
+                links[s, t] = alike and near_correlation(*pair) >= NEAR_DUPLICATE
     return connected_components(links, directed=False)[1]
+
+
+def near_correlation(views: list[Geometry], neighbors: list[Array]) -> float:
+    """Correlation of two views' distances over pairs that are neighbours in one of them."""
+    rows = np.linspace(0, views[0].n_samples - 1, DUPLICATE_PAIRS // 20).astype(int)
+    rows = rows[np.all([view.comparable[rows] for view in views], axis=0)]
+    i = np.concatenate([np.repeat(rows, near.shape[1]) for near in neighbors])
+    j = np.concatenate([near[rows].ravel() for near in neighbors])
+    keep = (i != j) & views[0].comparable[j] & views[1].comparable[j]
+    d = [view.pairs(i[keep], j[keep]) for view in views]
+    return float(np.corrcoef(d)[0, 1]) if keep.sum() > 2 and min(map(np.ptp, d)) > 0 else 1.0
 
 
 def group_weights(M: Array, groups: Array) -> Array:
@@ -263,17 +286,19 @@ def place(
 ) -> tuple[Array, Array]:
     """Embedding and observation weights of unseen rows, from their neighbours among the fitted rows."""
     n_new, n_views, dim = len(present[0]), len(views), P.shape[1] // 2
+    k, nearest = in_proportion(k, len(P)), in_proportion(max(SCALES), len(P))
+    sides = [view.right_side() for view in views]
     placed, w = np.empty((n_new, P.shape[1])), np.zeros((n_new, n_views))
     step = max(1, 2**21 // views[0].n_samples)
     for start in range(0, n_new, step):
         rows = slice(start, start + step)
         ds = []
-        for view, Z, known, here in zip(views, Zs, observed, present, strict=True):
-            d = view.to_all(Z[rows], None if known is None else known[rows])
+        for view, Z, known, here, side in zip(views, Zs, observed, present, sides, strict=True):
+            d = view.to_all(Z[rows], None if known is None else known[rows], right=side)
             d[~here[rows]] = 1
             ds.append(d)
         F = sum(a * d for a, d in zip(agreement.alpha, ds, strict=True))
-        placed[rows] = _neighbour_mean(F, max(SCALES), P)
+        placed[rows] = _neighbour_mean(F, nearest, P)
         here = np.column_stack([p[rows] for p in present])
         w[rows] = _new_weights(views, ds, here, agreement, k)
     for half in (slice(0, dim), slice(dim, 2 * dim)):

@@ -127,7 +127,7 @@ class Geometry:
     def blocks(self) -> Iterator[tuple[slice, Array]]:
         """Distances of all rows to all rows, a block of rows at a time (no N×N array)."""
         step = max(1, BLOCK // self.n_samples)
-        right = self._side(self.Z, self.root_mu, left=False) if self.observed is None else None
+        right = self.right_side()
         for start in range(0, self.n_samples, step):
             rows = slice(start, min(start + step, self.n_samples))
             observed = None if self.observed is None else self.observed[rows]
@@ -141,7 +141,7 @@ class Geometry:
         """d from rows of ``Z`` (this view's, or unseen) to every row; 1 where that row is missing."""
         root_mu = self.new_root_mu(Z, observed) if root_mu is None else root_mu
         if observed is None and self.observed is None:
-            right = self._side(self.Z, self.root_mu, left=False) if right is None else right
+            right = self.right_side() if right is None else right
             d = self._side(Z, root_mu, left=True) @ right.T
             d = d.toarray() if sp.issparse(d) else d
         else:
@@ -150,6 +150,10 @@ class Geometry:
         if not self.comparable.all():
             d[:, ~self.comparable] = 1
         return d
+
+    def right_side(self) -> Matrix | None:
+        """What `to_all` multiplies with, made once for many calls; None where entries are unobserved."""
+        return self._side(self.Z, self.root_mu, left=False) if self.observed is None else None
 
     def _side(self, Z: Matrix, root_mu: Array, left: bool) -> Matrix:
         """Rows whose products are distances: [−2z, ‖z‖², 1]/√μ on the left, [z, 1, ‖z‖²]/√μ right."""

@@ -20,6 +20,8 @@ from .neighbors import index_neighbors, use_index
 WIDER = 1.5
 #: Up to this many columns NumPy selects as quickly as a compiled loop.
 FEW = 500
+#: Coordinates of a sparse view in the joint space in which candidates are looked for.
+PROJECTED = 128
 #: Members of a neighbour's own list that are looked at when lists are improved.
 DEPTH = 8
 
@@ -98,7 +100,7 @@ def joint_space(views: list[Geometry], alpha: Array, seed: int) -> Array:
     for a, view in zip(alpha, views, strict=True):
         if not view.comparable.any() or a <= 0:
             continue
-        Z = view.Z.toarray() if sp.issparse(view.Z) else view.Z
+        Z = projected(view.Z, rng) if sp.issparse(view.Z) else view.Z
         scale = np.sqrt(a / np.mean(view.root_mu[view.comparable] ** 2))
         part = (scale * Z).astype(np.float32)
         absent = ~view.comparable
@@ -109,6 +111,14 @@ def joint_space(views: list[Geometry], alpha: Array, seed: int) -> Array:
             extra[absent] += lengths.astype(np.float32)
         parts.append(part)
     return np.hstack([*parts, extra]) if extra.any() else np.hstack(parts)
+
+
+def projected(Z: sp.csr_array, rng: np.random.Generator) -> Array:
+    """A sparse view in a few dense coordinates that nearly keep its distances (Johnson–Lindenstrauss)."""
+    if Z.shape[1] <= PROJECTED:
+        return Z.toarray()
+    directions = rng.standard_normal((Z.shape[1], PROJECTED)).astype(np.float32)
+    return (Z @ directions) / np.float32(np.sqrt(PROJECTED))
 
 
 def improved(

@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
 from . import agreement as ag
+from . import equations as eq
 from ._types import Array, FitResult, Matrix, Stop, Views
 from .assign import kmeans
 from .base import MultiViewEstimator, generator, in_dtype, working_dtype
@@ -24,6 +25,8 @@ from .geometry import Geometry, RobustScaling, present_rows
 from .masked import MaskedView
 from .robust_fit import RobustView, place_robust, run_robust
 
+#: Views with less weight than this in sum cannot place an observation.
+NO_WEIGHT = 1e-3
 #: A row with a larger share of its features unobserved counts as missing in that view.
 MAX_UNOBSERVED = 0.5
 
@@ -42,9 +45,9 @@ class RobustWMNMF(
         Σ_s α_s Σ_i w_is [ ‖x_i − U_s v_i‖²/τ_s + λ‖v_i − v*_i‖² ] + β Σ_ik v*_ik ‖p_i − c_k‖²
 
     over U ≥ 0 with unit column sums, V ≥ 0, rows of V* on the simplex, and cluster centres c. The
-    objective never rises. The row of V* is the confidence in each cluster, its largest entry the
-    label. Negative values and features of any unit are welcome: each feature is scaled by its
-    1st and 99th percentile; views with over 90% zeros are taken as counts.
+    objective never rises. The largest entry of a row of V* is the label. Negative values and
+    features of any unit are welcome: each feature is scaled by its 1st and 99th percentile; views
+    with over 90% zeros are taken as counts.
 
     A row of NaN (an id absent from a DataFrame, an all-zero row of counts) means that this view is
     missing for this observation; NaN inside a row means unobserved entries, which do not count (a
@@ -93,7 +96,10 @@ class RobustWMNMF(
     n_clusters_ : int
     selection_ : Selection, with ``n_clusters="auto"``
     labels_ : ndarray (N,); −1 for observations missing in every view
-    confidence_, consensus_ : ndarray (N, K), V*; rows sum to 1
+    confidence_ : ndarray (N, K), how sure each label is; rows sum to 1
+        From the distances to the cluster centres in the embedding, in units of the mean distance
+        to the own centre: near ½ between two clusters.
+    consensus_ : ndarray (N, K), V*; rows sum to 1
     view_weights_ : ndarray (n_views,), α
     sample_weights_ : ndarray (N, n_views), w in [0, 1], 0 where missing
     reliance_ : ndarray (N, n_views), α_s w_is normalised over views
@@ -218,14 +224,15 @@ class RobustWMNMF(
         )
         P = ag.embed(agreement, self.n_clusters_, rng).astype(working_dtype(views, self.dtype))
         self._data = views.matrices  # the user's own arrays, not copies; `impute` fills them in
-        anywhere = np.any(present, axis=0)
+        anywhere = self._counted(present, agreement.alpha)
         start = np.zeros(views.n_samples, dtype=np.int64)
         self._check_n_clusters(self.n_clusters_, int(anywhere.sum()))
         # One in twenty fits of the digits met a poor local minimum with 10 starts.
         start[anywhere] = kmeans(P[anywhere], self.n_clusters_, rng, n_init=30)
         w = np.where(anywhere[:, None], agreement.w, 0)
+        robust_views = self._robust_views()
         result, self._centres = run_robust(
-            self._robust_views(),
+            robust_views,
             agreement.alpha,
             w,
             P,
@@ -238,8 +245,20 @@ class RobustWMNMF(
             callback=self._callback,
         )
         self._embedding, self._agreement, self._result = P, agreement, result.factors
+        self._taus = [view.tau for view in robust_views]
+        own = eq.cluster_distances(P, self._centres)[np.arange(len(P)), self._labels_of(result)]
+        self._width = max(float(own[anywhere].mean()), np.finfo(float).tiny)
         self._warn(result, anywhere)
         self._expose(result, agreement, present, anywhere, views.dtype)
+
+    @staticmethod
+    def _labels_of(result: FitResult) -> Array:
+        return result.factors.consensus.argmax(axis=1)
+
+    @staticmethod
+    def _counted(present: list[Array], alpha: Array) -> Array:
+        """Observations that some view with weight describes; the others get the label −1."""
+        return np.column_stack(present) @ alpha > NO_WEIGHT
 
     # --- views ---------------------------------------------------------------------------------
 
@@ -261,6 +280,14 @@ class RobustWMNMF(
 
     def _present(self, X: Matrix, name: str) -> Array:
         present = present_rows(X)
+        zeros = ~present if sp.issparse(X) else ~present & ~np.isnan(X).all(axis=1)
+        if zeros.any():
+            warnings.warn(
+                f"view {name!r}: {int(zeros.sum())} observations are zero throughout and count as "
+                "missing there; add a constant to the view if zeros are values",
+                UserWarning,
+                stacklevel=5,
+            )
         if not sp.issparse(X):
             unobserved = np.isnan(X).mean(axis=1)
             sparse_rows = present & (unobserved > MAX_UNOBSERVED)
@@ -314,6 +341,7 @@ class RobustWMNMF(
         factors = result.factors
         V_star = np.where(anywhere[:, None], factors.consensus, 1 / self.n_clusters_)
         self.labels_ = np.where(anywhere, V_star.argmax(axis=1), -1)
+        self.confidence_ = in_dtype(self._confidence(self._embedding, anywhere), dtype)
         self.consensus_ = in_dtype(V_star, dtype)
         self.view_weights_ = agreement.alpha
         self.sample_weights_ = in_dtype(factors.w, dtype)
@@ -330,16 +358,19 @@ class RobustWMNMF(
         self._n_features_out = self.n_clusters_
 
     @property
-    def confidence_(self) -> Array:
-        """Confidence of every observation in every cluster (N×K, rows sum to 1): V*."""
-        return self.consensus_
-
-    @property
     def reliance_(self) -> Array:
         """Which view each observation relies on: α_s w_is, normalised over views (N×n_views)."""
         product = self.sample_weights_ * self.view_weights_.astype(self.sample_weights_.dtype)
         total = product.sum(axis=1, keepdims=True)
         return np.divide(product, total, out=np.zeros_like(product), where=total > 0)
+
+    def _confidence(self, P: Array, anywhere: Array) -> Array:
+        """exp(−2‖p_i − c_k‖²/σ²) normalised over clusters, σ² the mean distance to the own centre."""
+        distances = eq.cluster_distances(P, self._centres)
+        nearest = distances.min(axis=1, keepdims=True)
+        shares = np.exp(-2 * (distances - nearest) / self._width)
+        shares = np.where(anywhere[:, None], shares, 1)
+        return shares / shares.sum(axis=1, keepdims=True)
 
     def _warn(self, result: FitResult, anywhere: Array) -> None:
         if result.stop is Stop.MAX_ITER:
@@ -360,7 +391,8 @@ class RobustWMNMF(
             )
         if not anywhere.all():
             warnings.warn(
-                f"{int((~anywhere).sum())} observations are missing in every view (the first is row "
+                f"{int((~anywhere).sum())} observations are missing in every view that has weight "
+                f"(the first is row "
                 f"{int(np.flatnonzero(~anywhere)[0])}); they get the label -1",
                 UserWarning,
                 stacklevel=4,
@@ -383,17 +415,26 @@ class RobustWMNMF(
             V_star, anywhere = self._place(views)
         return np.where(anywhere, V_star.argmax(axis=1), -1)
 
+    def predict_confidence(self, X: Any) -> Array:
+        """Confidence of each observation in each cluster (rows sum to 1), as in ``confidence_``."""
+        views = self._read(X, reset=False)
+        with threadpool_limits(1):
+            *_, P, anywhere = self._place_all(views)
+        dtype = np.dtype(views.dtype if self.dtype is None else self.dtype)
+        return in_dtype(self._confidence(P, anywhere), dtype)
+
     def score(self, X: Any, y: Any = None) -> float:
         """Minus the mean reconstruction error of the present rows, in units of each view's spread."""
         views = self._read(X, reset=False)
         with threadpool_limits(1):
-            return -self._place_all(views)[2]
+            return -self._place_all(views)[1]
 
     def _place(self, views: Views) -> tuple[Array, Array]:
-        V_star, anywhere, _ = self._place_all(views)
+        V_star, _, _, anywhere = self._place_all(views)
         return V_star, anywhere
 
-    def _place_all(self, views: Views) -> tuple[Array, Array, float]:
+    def _place_all(self, views: Views) -> tuple[Array, float, Array, Array]:
+        """V*, the mean error, the embedding, and who can be placed at all."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)
             present = self._presence(views)
@@ -413,19 +454,19 @@ class RobustWMNMF(
             RobustView(unit_sum_rows(Z, o), here)
             for Z, o, here in zip(Zs, observed, present, strict=True)
         ]
-        for new, fitted in zip(rows, self._robust_views(), strict=True):
-            new.tau = fitted.tau
+        for new, tau in zip(rows, self._taus, strict=True):
+            new.tau = tau
         V, V_star = place_robust(
             rows, self._result, self._centres, w, P, self.consensus_weight, self.cluster_weight
         )
-        anywhere = np.any(present, axis=0)
+        anywhere = self._counted(present, self._agreement.alpha)
         errors = [
             (view.residuals(U, Vs) / view.tau)[here].mean()
             for view, U, Vs, here in zip(rows, self._result.U, V, present, strict=True)
             if here.any()
         ]
         V_star = np.where(anywhere[:, None], V_star, 1 / self.n_clusters_)
-        return V_star, anywhere, float(np.mean(errors)) if errors else 0.0
+        return V_star, float(np.mean(errors)) if errors else 0.0, P, anywhere
 
     def impute(self, view: str | int) -> Array:
         """The fitted data of a view with what is absent filled in from its parts: U v*.

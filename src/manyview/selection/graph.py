@@ -62,7 +62,8 @@ def reference_graph(views: list[Geometry], alpha: Array, rng: np.random.Generato
 def fuse(views: list[Geometry], alpha: Array) -> sp.csr_array:
     """Mean of the normalised self-tuned graphs of F = Σ α_s d^s over the scales, as stage 0 has it."""
     n = views[0].n_samples
-    k = min(max(ag.SCALES), n - 1)
+    sizes = [ag.in_proportion(k, n) for k in ag.SCALES]
+    k = min(max(sizes), n - 1)
     indices, distances = np.empty((n, k), dtype=int), np.empty((n, k))
     for parts in zip(*(view.blocks() for view in views), strict=True):
         rows = parts[0][0]
@@ -72,7 +73,7 @@ def fuse(views: list[Geometry], alpha: Array) -> sp.csr_array:
         order = np.argsort(np.take_along_axis(F, nearest, axis=1), axis=1)
         indices[rows] = np.take_along_axis(nearest, order, axis=1)
         distances[rows] = np.take_along_axis(F, indices[rows], axis=1)
-    graphs = [normalized(ag.self_tuned(indices[:, :m], distances[:, :m], n)) for m in ag.SCALES]
+    graphs = [normalized(ag.self_tuned(indices[:, :m], distances[:, :m], n)) for m in sizes]
     return sp.csr_array(sum(graphs) / len(graphs))
 
 
