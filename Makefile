@@ -9,7 +9,7 @@ demo: $(VENV)/.installed
 	@$(BIN)/manyview demo --out demo-results
 
 test: lint
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 lint: $(VENV)/.installed
 	$(BIN)/ruff check .
