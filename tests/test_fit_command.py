@@ -297,3 +297,20 @@ def test_help_is_there(command):
 
 def test_shell_completion_can_be_installed():
     assert "--install-completion" in run("--help").output
+
+
+def test_a_file_to_predict_may_have_its_samples_in_columns(lab):
+    folder, _, _ = lab
+    asked = ["--clusters", 3, "--no-report", "--out"]
+    for files in (["rna.csv"], ["rna.csv", "prot.csv"]):
+        out = folder / f"run{len(files)}"
+        assert run("fit", *[folder / f for f in files], *asked, out).exit_code == 0
+        turned = []
+        for file in files:
+            pd.read_csv(folder / file, index_col=0).T.to_csv(folder / f"turned_{file}")
+            turned.append(f"{file[:-4]}={folder / f'turned_{file}'}")
+        result = run("predict", out, *turned, "--out", folder / f"{len(files)}.csv")
+        assert result.exit_code == 0, result.output
+        assert "has the model's features in rows" in result.stderr
+        given = [(row["id"], row["cluster"]) for row in rows(folder / f"{len(files)}.csv")]
+        assert given == [(row["id"], row["cluster"]) for row in rows(out / "labels.csv")]
