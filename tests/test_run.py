@@ -1,8 +1,11 @@
 """The folder of a run: what is in it, and that it is written whole or not at all."""
 
 import csv
+import errno
 import json
+import os
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -270,3 +273,48 @@ def test_that_nothing_stands_out_is_said(tmp_path, rng):
     assert model.n_clusters_ == 1
     page, _ = page_and_record(write_run(model, views, tmp_path / "run"))
     assert "No number of clusters stands out" in page.split("Before you trust this")[1]
+
+
+# --- where it is written -----------------------------------------------------------------------
+
+
+def test_a_folder_that_is_there_is_filled_and_never_replaced(tmp_path, monkeypatch):
+    model, views = fitted()
+    true_replace, place = os.replace, tmp_path / "disk"
+    place.mkdir()
+    (tmp_path / "link").symlink_to(place)
+
+    def mounted(source, target):
+        if Path(target) == place or Path(source).parent == tmp_path:
+            raise OSError(errno.EBUSY, "Device or resource busy")
+        true_replace(source, target)
+
+    monkeypatch.setattr("os.replace", mounted)
+    for out in (tmp_path / "link", place):
+        write_run(model, views, out, stability_runs=0, report=False, force=out == place)
+        assert (tmp_path / "link").is_symlink() and (place / "run.json").exists()
+        assert not [path for path in place.iterdir() if path.name.startswith(".")]
+
+
+@pytest.mark.parametrize("before", [False, True])
+def test_a_folder_that_is_there_is_left_as_it_was_by_a_failure(tmp_path, monkeypatch, before):
+    model, views = fitted()
+    out = tmp_path / "run"
+    out.mkdir()
+    if before:
+        write_run(model, views, out, stability_runs=0, report=False)
+    held = {path.name: path.read_bytes() for path in out.iterdir()}
+    true_replace = os.replace
+
+    def full(source, target):
+        if Path(source).name == "run.json" and Path(target).parent == out and armed:
+            armed.clear()
+            raise OSError(errno.ENOSPC, "No space left on device")
+        true_replace(source, target)
+
+    armed = [True]
+    monkeypatch.setattr("os.replace", full)
+    other, _ = fitted(n_clusters=4)
+    with pytest.raises(OSError, match="No space"):
+        write_run(other, views, out, stability_runs=0, report=False, force=True)
+    assert {path.name: path.read_bytes() for path in out.iterdir()} == held

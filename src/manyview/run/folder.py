@@ -86,8 +86,11 @@ def write_run(
     )
     names = _ids(model, given, ids)
     _check_truth(truth, given.n_samples)
-    out.parent.mkdir(parents=True, exist_ok=True)
-    beside = Path(tempfile.mkdtemp(prefix=f".{out.name}.", dir=out.parent))
+    place = out.resolve()  # a link stays, and what it points to is filled
+    place.parent.mkdir(parents=True, exist_ok=True)
+    # A folder that is there may be a mount point, or its parent closed: it is filled, not replaced.
+    at = place if place.is_dir() else place.parent
+    beside = Path(tempfile.mkdtemp(prefix=f".{place.name}.", dir=at))
     try:
         files, notes, extra = _tables(model, given, names, truth, stability_runs, tell)
         chosen = getattr(model, "selection_", None) if selection is None else selection
@@ -109,7 +112,7 @@ def write_run(
             from ..report.fit import fit_page
 
             (beside / "report.html").write_text(fit_page(beside), encoding="utf-8")
-        _into_place(beside, out)
+        _into_place(beside, place)
     finally:
         shutil.rmtree(beside, ignore_errors=True)
     return out
@@ -310,9 +313,9 @@ def _cell(value: Any) -> Any:
 
 
 def _into_place(beside: Path, out: Path) -> None:
-    """Rename the new folder; into one with files in it, move file by file, `run.json` last."""
-    beside.chmod(0o755)  # temporary folders are private
-    if not out.exists() or not any(out.iterdir()):
+    """Rename the new folder; into one that is there move file by file, all or none, `run.json` last."""
+    if not out.exists():
+        beside.chmod(0o755)  # temporary folders are private
         os.replace(beside, out)
         return
     try:
@@ -320,10 +323,28 @@ def _into_place(beside: Path, out: Path) -> None:
     except (OSError, ValueError, KeyError, TypeError):
         old = []
     new = sorted(beside.iterdir(), key=lambda path: path.name == "run.json")
-    for path in new:
-        os.replace(path, out / path.name)
+    _replace_all(new, out, beside / "replaced")
     kept = {path.name for path in new}
     for name in old if isinstance(old, list) else []:
         # Only plain names that a run writes: the file may have been edited.
         if isinstance(name, str) and name not in kept and file_stem(name) == name:
             (out / name).unlink(missing_ok=True)
+
+
+def _replace_all(files: list[Path], out: Path, replaced: Path) -> None:
+    """Move files into ``out``; if one cannot be, what was there is put back."""
+    replaced.mkdir()
+    moved: list[Path] = []
+    try:
+        for path in files:
+            moved.append(out / path.name)
+            if moved[-1].exists():
+                os.replace(moved[-1], replaced / path.name)
+            os.replace(path, moved[-1])
+    except BaseException:
+        for target in moved:
+            if (replaced / target.name).exists():
+                os.replace(replaced / target.name, target)
+            elif not (replaced.parent / target.name).exists():
+                target.unlink(missing_ok=True)
+        raise
