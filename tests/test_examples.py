@@ -26,6 +26,11 @@ PAGES = sorted(
 )
 
 
+def test_there_are_examples_and_pages():
+    """Over an empty list the tests below would pass without running."""
+    assert EXAMPLES and PAGES
+
+
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
 def test_an_example_runs_and_draws(path, monkeypatch):
     drawn = []

@@ -297,3 +297,41 @@ def test_help_is_there(command):
 
 def test_shell_completion_can_be_installed():
     assert "--install-completion" in run("--help").output
+
+
+def test_a_file_to_predict_may_have_its_samples_in_columns(lab):
+    folder, _, _ = lab
+    asked = ["--clusters", 3, "--no-report", "--out"]
+    for files in (["rna.csv"], ["rna.csv", "prot.csv"]):
+        out = folder / f"run{len(files)}"
+        assert run("fit", *[folder / f for f in files], *asked, out).exit_code == 0
+        turned = []
+        for file in files:
+            pd.read_csv(folder / file, index_col=0).T.to_csv(folder / f"turned_{file}")
+            turned.append(f"{file[:-4]}={folder / f'turned_{file}'}")
+        result = run("predict", out, *turned, "--out", folder / f"{len(files)}.csv")
+        assert result.exit_code == 0, result.output
+        assert "has the model's features in rows" in result.stderr
+        given = [(row["id"], row["cluster"]) for row in rows(folder / f"{len(files)}.csv")]
+        assert given == [(row["id"], row["cluster"]) for row in rows(out / "labels.csv")]
+
+
+@pytest.mark.parametrize("method", ["robust", "wmnmf"])
+def test_few_samples_have_their_number_of_clusters_chosen(tmp_path, method):
+    X = blobs(n=12, features=(6,), clusters=2, noise=0.05)[0][0]
+    X[11] = np.nan  # and one of them is empty
+    ids = [f"p{i}" for i in range(11)] + ["# end"]
+    pd.DataFrame(X, index=ids).to_csv(tmp_path / "a.csv")
+    pd.DataFrame(X[:11], index=ids[:11]).to_csv(tmp_path / "b.csv")
+    file = tmp_path / ("a.csv" if method == "wmnmf" else "b.csv")
+    asked = ["--clusters", "auto", "--no-report", "--method", method]
+    if method == "wmnmf":
+        asked += ["--missing", "drop"]
+    result = run("fit", file, *asked, "--out", tmp_path / "run")
+    assert result.exit_code == 0, result.output
+    chosen = json.loads((tmp_path / "run" / "run.json").read_text())["selection"]
+    assert (
+        chosen["reasons"]
+        and max(int(r["n_clusters"]) for r in rows(tmp_path / "run" / "selection.csv")) == 10
+    )
+    assert run("select-k", tmp_path / "a.csv", "--out", tmp_path / "k").exit_code == 0

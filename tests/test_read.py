@@ -51,7 +51,7 @@ def test_samples_are_aligned_by_id_and_the_rest_is_told(tmp_path):
     read = read_views([tmp_path / "a.csv", tmp_path / "b.csv"])
     assert list(read.sample_names) == IDS[2:]
     np.testing.assert_allclose(read.views["b"], frame(1).to_numpy()[2:])
-    assert read.notes[0] == "a.csv: 2 of 12 samples left out"
+    assert "a.csv: 2 of 12 samples left out" in read.notes
     labels = text(tmp_path, "y.csv", "\n".join(str(i) for i in range(12)))
     assert read_labels(labels, read) == [str(i) for i in range(2, 12)]
 
@@ -244,7 +244,7 @@ def test_whole_numbers_headed_alike_in_every_file_are_ids(tmp_path):
     frame(1, ids).iloc[::-1].to_csv(tmp_path / "b.csv", index_label="nr")
     read = read_views([tmp_path / "a.csv", tmp_path / "b.csv"])
     np.testing.assert_array_equal(read.views["b"], frame(1).to_numpy())
-    assert read.notes == ["the column 'nr', first in 2 files, is taken for the sample ids"]
+    assert read.notes[0] == "the column 'nr', first in 2 files, is taken for the sample ids"
     # A feature with distinct whole numbers in one file only is a feature.
     assert read_views([tmp_path / "a.csv"]).views["a"].shape == (12, 4)
 
@@ -399,3 +399,18 @@ def test_odd_but_readable_text(tmp_path):
     (tmp_path / "d.csv").write_bytes("id,grün\nx,1\n".encode("latin-1"))
     with pytest.raises(ValueError, match=r"d\.csv could not be read .* not text in UTF-8"):
         read_views([tmp_path / "d.csv"])
+
+
+def test_files_alike_in_rows_and_columns_are_doubted(tmp_path):
+    for seed, name in enumerate(("rna", "prot")):
+        frame(seed).T.to_csv(tmp_path / f"{name}.csv")
+    files = [tmp_path / "rna.csv", tmp_path / "prot.csv"]
+    (note,) = read_views(files).notes
+    assert "rows are taken for the samples" in note and note.endswith(
+        "add --transpose rna --transpose prot"
+    )
+    turned = read_views(files, transpose=["rna", "prot"])
+    assert turned.notes == [] and list(turned.sample_names) == IDS
+    frame(0).add_prefix("other ").to_csv(files[0])  # other headings: nothing to doubt
+    frame(1).to_csv(files[1])
+    assert read_views(files).notes == []

@@ -16,6 +16,8 @@ from manyview.report.fit import fit_page
 from manyview.run import write_run
 
 EVIL = "<script>alert(1)</script>"
+#: Its value stands nowhere else in a page.
+TEMPLATE = "{{7919*7907}}"
 
 LOOK = """(async () => {
   const tabs = [...document.querySelectorAll('a[href], button:not([hidden]), [tabindex="0"], summary')];
@@ -74,7 +76,7 @@ def test_every_panel_is_drawn_without_a_word(case, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "name", [EVIL, "\"'`><img src=x onerror=alert(1)>", "Ω漢字\u202e\x07", "{{7*7}}"]
+    "name", [EVIL, "\"'`><img src=x onerror=alert(1)>", "Ω漢字\u202e\x07", TEMPLATE]
 )
 def test_names_are_only_ever_text(name, tmp_path):
     info = dict.fromkeys(("command", "title", "alignment"), name)
@@ -85,7 +87,8 @@ def test_names_are_only_ever_text(name, tmp_path):
     assert not re.search(
         r"<script>alert|<img|[\x00-\x08\x0b-\x1f\u202e]", page.split("plotly.js v")[0]
     )
-    assert "{{7*7}}" in page if "{" in name else "49" not in re.findall(r"<h1>(.*)</h1>", page)
+    if name == TEMPLATE:
+        assert f"<h1>{TEMPLATE}</h1>" in page and str(7919 * 7907) not in page
     if name == EVIL:
         seen = visit(page, LOOK)
         assert seen.errors == [] and seen.requests == [] and EVIL in json.loads(seen.value)["text"]
@@ -123,3 +126,33 @@ def test_large_data_leave_out_what_is_dear_and_say_so(tmp_path, monkeypatch):
     assert len((out / "labels.csv").read_text().splitlines()) == 61
     silhouettes = pd.read_csv(out / "silhouette.csv")["silhouette"]
     assert silhouettes.notna().sum() == 20
+
+
+def drawn_figures(page):
+    found = re.findall(
+        r'data-height="\d+"></div><script type="application/json">(.*?)</script>', page
+    )
+    return [json.loads(text) for text in found]
+
+
+@pytest.mark.parametrize(
+    "names",
+    [["x" * 30 + "1", "x" * 30 + "2", "x" * 12 + "y" * 40 + "x" * 17 + "1"], ["1", "20", "3"]],
+)
+def test_views_stay_apart_in_figures_whatever_they_are_called(names, tmp_path):
+    views = dict(zip(names, blobs(n=48)[0], strict=True))
+    out = make(tmp_path, mv.RobustWMNMF(3, random_state=0), views, stability_runs=0)
+    seen = 0
+    for figure in drawn_figures((out / "report.html").read_text(encoding="utf-8")):
+        for trace in figure["data"]:
+            for axis in "xy":
+                labels = trace.get(axis, [])
+                if len(labels) == 3 and all(isinstance(label, str) for label in labels):
+                    if (
+                        figure["layout"].get(f"{axis}axis", {}).get("title", {}).get("text")
+                        != "cluster"
+                    ):
+                        assert len(set(labels)) == 3
+                        seen += 1
+                    assert figure["layout"][f"{axis}axis"]["type"] == "category"
+    assert seen == 4  # weights, agreement (both axes), reliance

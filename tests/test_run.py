@@ -1,8 +1,11 @@
 """The folder of a run: what is in it, and that it is written whole or not at all."""
 
 import csv
+import errno
 import json
+import os
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -225,3 +228,93 @@ def test_noise_collapse_and_tiny_clusters_are_said(tmp_path, rng):
     text = " ".join(json.loads((out / "run.json").read_text())["warnings"])
     for words in ("“v0” holds 97%", "“noise” agrees with no other", "only 2 have", "1 (2)"):
         assert words in text
+
+
+# --- what there is to say ----------------------------------------------------------------------
+
+
+def page_and_record(out):
+    return (out / "report.html").read_text(), json.loads((out / "run.json").read_text())
+
+
+def test_what_the_fit_warned_of_stands_in_the_box_and_once(tmp_path):
+    views = {"a": blobs()[0][0], "b": blobs()[0][1]}
+    model, _ = fitted(views=views | {"again": views["a"] * 2})
+    told = ["a thing nobody foresaw", "views ['a', 'again'] are near-duplicates; they vote as one"]
+    views["again"] = views["a"] * 2
+    out = write_run(model, views, tmp_path / "run", stability_runs=0, info={"warnings": told})
+    page, _ = page_and_record(out)
+    box = page.split("Before you trust this")[1].split("</div>")[0]
+    assert told[0] in box and box.count("near-duplicates") == 1 and "“again”" in box
+    assert "Nothing unusual" not in page
+
+
+def test_one_cluster_has_no_stability_and_too_many_leave_it_out_with_a_note(tmp_path):
+    for n_clusters, reason in ((1, "always comes back"), (50, "fewer than the 50 clusters")):
+        model, views = fitted(n_clusters=n_clusters)
+        out = write_run(model, views, tmp_path / str(n_clusters), stability_runs=2)
+        page, run = page_and_record(out)
+        assert run["stability"] is None and reason in run["no_stability"] and reason in page
+        assert "Refitted" not in page
+
+
+def test_a_chosen_number_of_clusters_is_explained(tmp_path):
+    model, views = fitted(n_clusters="auto")
+    out = write_run(model, views, tmp_path / "run", stability_runs=2)
+    page, run = page_and_record(out)
+    assert run["selection"]["n_clusters"] == 3 == run["n_clusters"]
+    assert run["selection"]["reasons"] == model.selection_.reasons
+    assert len(read(out / "selection.csv")) == len(model.selection_.table["score"])
+    assert "Why this many clusters" in page and "selection.csv" in run["files"]
+
+
+def test_that_nothing_stands_out_is_said(tmp_path, rng):
+    model, views = fitted(views=[rng.normal(size=(60, 5))], n_clusters="auto")
+    assert model.n_clusters_ == 1
+    page, _ = page_and_record(write_run(model, views, tmp_path / "run"))
+    assert "No number of clusters stands out" in page.split("Before you trust this")[1]
+
+
+# --- where it is written -----------------------------------------------------------------------
+
+
+def test_a_folder_that_is_there_is_filled_and_never_replaced(tmp_path, monkeypatch):
+    model, views = fitted()
+    true_replace, place = os.replace, tmp_path / "disk"
+    place.mkdir()
+    (tmp_path / "link").symlink_to(place)
+
+    def mounted(source, target):
+        if Path(target) == place or Path(source).parent == tmp_path:
+            raise OSError(errno.EBUSY, "Device or resource busy")
+        true_replace(source, target)
+
+    monkeypatch.setattr("os.replace", mounted)
+    for out in (tmp_path / "link", place):
+        write_run(model, views, out, stability_runs=0, report=False, force=out == place)
+        assert (tmp_path / "link").is_symlink() and (place / "run.json").exists()
+        assert not [path for path in place.iterdir() if path.name.startswith(".")]
+
+
+@pytest.mark.parametrize("before", [False, True])
+def test_a_folder_that_is_there_is_left_as_it_was_by_a_failure(tmp_path, monkeypatch, before):
+    model, views = fitted()
+    out = tmp_path / "run"
+    out.mkdir()
+    if before:
+        write_run(model, views, out, stability_runs=0, report=False)
+    held = {path.name: path.read_bytes() for path in out.iterdir()}
+    true_replace = os.replace
+
+    def full(source, target):
+        if Path(source).name == "run.json" and Path(target).parent == out and armed:
+            armed.clear()
+            raise OSError(errno.ENOSPC, "No space left on device")
+        true_replace(source, target)
+
+    armed = [True]
+    monkeypatch.setattr("os.replace", full)
+    other, _ = fitted(n_clusters=4)
+    with pytest.raises(OSError, match="No space"):
+        write_run(other, views, out, stability_runs=0, report=False, force=True)
+    assert {path.name: path.read_bytes() for path in out.iterdir()} == held

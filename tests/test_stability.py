@@ -136,3 +136,32 @@ def test_bad_input_is_answered_by_a_sentence(change, sentence):
         stability(**call)
     with pytest.raises(TypeError, match="fit_predict"):
         stability(mv.RobustWMNMF, blobs(20)[0])
+
+
+def test_a_chosen_number_of_clusters_is_not_chosen_again(monkeypatch):
+    import manyview.selection as selection
+
+    views, _ = blobs(45)
+    model = mv.RobustWMNMF("auto", random_state=0).fit(views)
+    calls, choose = [], selection.select_n_clusters
+    monkeypatch.setattr(
+        selection, "select_n_clusters", lambda *a, **k: calls.append(1) or choose(*a, **k)
+    )
+    sure = stability(model, views, n_runs=2, random_state=0)
+    assert calls == [] and len(sure.clusters) == model.n_clusters_ == 3
+    assert model.n_clusters == "auto"
+    stability(mv.RobustWMNMF("auto"), views, n_runs=2, random_state=0)
+    assert calls == [1]
+
+
+def test_labels_of_other_observations_are_not_judged():
+    pd = pytest.importorskip("pandas")
+    frames = {
+        f"v{s}": pd.DataFrame(X, index=[f"s{i}" for i in range(60)])
+        for s, X in enumerate(blobs(60)[0])
+    }
+    one, two = ({v: X.iloc[rows] for v, X in frames.items()} for rows in (range(30), range(1, 31)))
+    model = mv.RobustWMNMF(3, random_state=0).fit(one)
+    model.labels_[:] = 7
+    assert (stability(model, one, n_runs=2, random_state=0).labels == 7).all()
+    assert len(stability(model, two, n_runs=2, random_state=0).clusters) == 3

@@ -260,3 +260,16 @@ def test_zero_rows_constant_columns_and_duplicates_work():
     views = [np.vstack([X, X[:10]]) for X in views]
     labels = WMNMF(3, random_state=0).fit_predict(views)
     assert (labels[:10] == labels[-10:]).mean() >= 0.9
+
+
+def test_views_without_a_common_id_are_refused_and_chains_are_not():
+    pd = pytest.importorskip("pandas")
+    a, b, text = pd.DataFrame(A, list("wxyz")), pd.DataFrame(B, list("stuv")), list("1234")
+    with pytest.raises(ValueError, match=r"view 'b' shares no sample id.*'w'.*'s'"):
+        as_views({"a": a, "b": b}, allow_missing=True)
+    with pytest.raises(ValueError, match=r"'a' has 1, 'b' has '1'.*as text or as a number"):
+        as_views(
+            {"a": pd.DataFrame(A, [1, 2, 3, 4]), "b": pd.DataFrame(B, text)}, allow_missing=True
+        )
+    chained = {"a": a, "b": b, "c": pd.DataFrame(B, list("vwab"))}
+    assert as_views(chained, allow_missing=True).n_samples == 10

@@ -217,7 +217,10 @@ def select_k(
     views: Files,
     out: Annotated[Path, typer.Option(help="Folder for the table, the picture and the reasons.")],
     smallest: Annotated[int, typer.Option("--from", min=2, help="Fewest clusters tried.")] = 2,
-    largest: Annotated[int, typer.Option("--to", min=2, help="Most clusters tried.")] = 14,
+    largest: Annotated[
+        int | None,
+        typer.Option("--to", min=2, help="Most clusters tried; 14 if there are samples enough."),
+    ] = None,
     methods: Annotated[
         str,
         typer.Option(

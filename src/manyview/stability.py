@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from ._types import Array
+from ._types import Array, Views
 from .base import generator
 from .containers import is_single
 from .views import as_views
@@ -99,8 +99,9 @@ def stability(
     ----------
     model : estimator with ``fit_predict(views)``
         `RobustWMNMF`, `WMNMF`, a baseline, or any scikit-learn clusterer of one array. It is cloned,
-        never changed. If it is fitted on these observations its ``labels_`` are what is judged;
-        otherwise a clone is fitted on all of them first.
+        never changed. If it is fitted on these observations (as many, and of the same names if
+        there are any) its ``labels_`` are what is judged; otherwise a clone is fitted on all of
+        them first. A number of clusters chosen by "auto" is kept in all runs.
     views : as the model takes them
     n_runs : int, default=20
         At least 2.
@@ -131,17 +132,21 @@ def stability(
             return given.matrices[0][rows]
         return {name: X[rows] for name, X in zip(given.names, given.matrices, strict=True)}
 
-    fitted = getattr(model, "labels_", None)
-    if fitted is not None and len(fitted) == n:
-        labels = np.asarray(fitted)
+    if _fitted_on(model, given):
+        fitted, labels = model, np.asarray(model.labels_)
     else:
-        labels = np.asarray(_seeded(model, rng).fit_predict(part(slice(None))))
+        fitted = _seeded(model, rng)
+        labels = np.asarray(fitted.fit_predict(part(slice(None))))
+    # A number of clusters that was chosen is judged, not chosen again.
+    again = clone(model)
+    if getattr(model, "n_clusters", None) == "auto":
+        again.set_params(n_clusters=fitted.n_clusters_)
     runs = np.full((n_runs, n), -1)
     for run, rows in enumerate(resamples(n, fraction, n_runs, rng)):
         # The fit of all observations has said what there is to say about the data.
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)
-            runs[run, rows] = _seeded(model, rng).fit_predict(part(rows))
+            runs[run, rows] = _seeded(again, rng).fit_predict(part(rows))
     return summarize(labels, runs)
 
 
@@ -228,6 +233,16 @@ def contingency(a: Array, b: Array, n_a: int, n_b: int) -> Array:
 
 
 # --- input -------------------------------------------------------------------------------------
+
+
+def _fitted_on(model: Any, given: Views) -> bool:
+    """Whether the labels of the model are of these observations, as far as can be told."""
+    labels, names = getattr(model, "labels_", None), getattr(model, "sample_names_in_", None)
+    if labels is None or len(labels) != given.n_samples:
+        return False
+    if names is None or given.sample_names is None:
+        return True
+    return np.asarray(names).tolist() == given.sample_names.tolist()
 
 
 def _seeded(model: Any, rng: np.random.Generator) -> Any:

@@ -95,7 +95,10 @@ def _align(
     first, everywhere = named[0], len(named) == len(names)
     reference = np.asarray(ids[first])
     if allow_missing and everywhere:
-        reference = _union([np.asarray(ids[s]) for s in named]) if index is None else index
+        if index is None:
+            _refuse_strangers(names, [places[s] for s in named])
+            index = _union([np.asarray(ids[s]) for s in named])
+        reference = index
     aligned = list(matrices)
     for s in named:
         listed: Any = ids[s]
@@ -138,6 +141,22 @@ def _check_same_samples(
             f"views {names[first]!r} and {names[s]!r} list the same samples in another order, and "
             "other views are plain arrays without ids; pass DataFrames for all, or one order"
         )
+
+
+def _refuse_strangers(names: list[str], places: list[dict[Any, int]]) -> None:
+    """Every view must share an id with the others, if only over a third one."""
+    reached, waiting = set(places[0]), list(range(1, len(places)))
+    while waiting:
+        new = [s for s in waiting if not reached.isdisjoint(places[s])]
+        if not new:
+            s = waiting[0]
+            raise ValueError(
+                f"view {names[s]!r} shares no sample id with the others: {names[0]!r} has "
+                f"{next(iter(places[0]), None)!r}, {names[s]!r} has {next(iter(places[s]), None)!r}; "
+                "give one sample one id everywhere, as text or as a number"
+            )
+        reached.update(*(places[s] for s in new))
+        waiting = [s for s in waiting if s not in new]
 
 
 def _union(listed: list[Array]) -> Array:

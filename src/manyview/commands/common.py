@@ -11,10 +11,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import typer
 from rich.console import Console
 from rich.markup import escape
 
+from ..geometry import present_rows
+from ..read import ReadViews
 from ..store import write_whole
 
 #: The input or the request is at fault; anything else that fails is a failure (1).
@@ -118,6 +121,12 @@ def _check_writable(folder: Path, what: str) -> None:
         raise ValueError(f"--out cannot be made: {at} is a file, not a folder")
     if not os.access(at, os.W_OK | os.X_OK):
         raise ValueError(f"--out: no {what} can be written in {at}; choose a folder of your own")
+
+
+def most_clusters(data: ReadViews) -> int:
+    """The largest number of clusters tried unless asked: 14, and fewer than samples with data."""
+    here = np.any([present_rows(X) for X in data.views.values()], axis=0)
+    return max(2, min(14, int(here.sum()) - 1))
 
 
 def write_files(out: Path, contents: dict[str, bytes]) -> None:

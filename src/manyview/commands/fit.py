@@ -20,7 +20,8 @@ from ..read import ReadViews, read_views
 from ..robust import RobustWMNMF
 from ..run import write_run
 from ..scaling import SCALES
-from .common import Voice, caught_warnings, free_folder
+from ..selection import Selection, select_n_clusters
+from .common import Voice, caught_warnings, free_folder, most_clusters
 
 METHODS = {"robust": RobustWMNMF, "wmnmf": WMNMF}
 
@@ -56,9 +57,11 @@ def run_fit(ask: FitRequest, voice: Voice) -> dict[str, Any]:
         _check_sparse(ask, data)
         n = len(data.first_rows)
         tell(f"clustering {n} samples, {len(data.views)} views")
+        selection = None
         with caught_warnings() as warned:
             if ask.clusters == "auto" and ask.method != "robust":
-                model.n_clusters = _choose(views, ask.seed)
+                selection = _choose(views, data, ask.seed)
+                model.n_clusters = selection.n_clusters
             model.fit(views)
         voice.warn(warned)
         info = {
@@ -74,6 +77,7 @@ def run_fit(ask: FitRequest, voice: Voice) -> dict[str, Any]:
             settings=_plain(asdict(ask)),
             info=info,
             truth=truth,
+            selection=selection,
             force=ask.force,
             report=ask.report,
             stability_runs=None if ask.report else 0,
@@ -122,10 +126,13 @@ def _n_clusters(text: str) -> int | str:
     return int(text)
 
 
-def _choose(views: Any, seed: int) -> int:
-    from ..selection import select_n_clusters
-
-    return select_n_clusters(views, method=["stability", "eigengap"], random_state=seed).n_clusters
+def _choose(views: Any, data: ReadViews, seed: int) -> Selection:
+    return select_n_clusters(
+        views,
+        range(2, most_clusters(data) + 1),
+        method=["stability", "eigengap"],
+        random_state=seed,
+    )
 
 
 def _check_sparse(ask: FitRequest, data: ReadViews) -> None:

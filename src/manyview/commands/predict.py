@@ -36,7 +36,11 @@ def run_predict(
     allows = model._allows_missing()
     with voice.busy("reading the files") as tell:
         data = read_views(
-            files, index=index, transpose=transpose, missing="allow" if allows else "error"
+            files,
+            index=index,
+            transpose=transpose,
+            missing="allow" if allows else "error",
+            fitted=_features(model),
         )
         views = _with_absent_views(model, data, allows, voice)
         tell("placing the samples among the fitted ones")
@@ -58,6 +62,14 @@ def run_predict(
     voice.show(f"{n} samples ({told}) in [bold]{escape(str(out))}[/bold]")
     voice.result(summary)
     return summary
+
+
+def _features(model: Any) -> dict[str, list[str]]:
+    """The names of the fitted features of each view; of the only view, whatever it is called."""
+    wanted = [str(name) for name in model.view_names_in_]
+    listed = model.view_feature_names_in_.items()
+    known = {str(v): [str(f) for f in names] for v, names in listed if names is not None}
+    return {"": known[wanted[0]]} if len(wanted) == len(known) == 1 else known
 
 
 def _with_absent_views(model: Any, data: ReadViews, allows: bool, voice: Voice) -> Collection:

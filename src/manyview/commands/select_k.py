@@ -17,14 +17,14 @@ from ..datasets._dataset import import_pandas
 from ..plot import _pyplot
 from ..read import read_views
 from ..selection import select_n_clusters
-from .common import Voice, caught_warnings, free_folder, write_files
+from .common import Voice, caught_warnings, free_folder, most_clusters, write_files
 
 
 def run_select_k(
     files: Sequence[str],
     out: Path,
     smallest: int,
-    largest: int,
+    largest: int | None,
     methods: str,
     index: Sequence[str],
     transpose: Sequence[str],
@@ -34,13 +34,14 @@ def run_select_k(
 ) -> dict[str, Any]:
     """Read, judge every candidate, write selection.csv, .png and .json to ``out``."""
     free_folder(out, force)
-    if largest < smallest:
+    if largest is not None and largest < smallest:
         raise ValueError(f"--to {largest} is less than --from {smallest}; raise it")
     names = [name.strip() for name in methods.split(",") if name.strip()]
     with voice.busy("reading the files") as tell:
         data = read_views(files, index=index, transpose=transpose, missing="allow")
         for note in data.notes:
             voice.note(note)
+        largest = max(smallest, most_clusters(data)) if largest is None else largest
         tell(f"trying {smallest} to {largest} clusters")
         with caught_warnings() as warned:
             found = select_n_clusters(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -54,6 +54,7 @@ def read_views(
     index: Sequence[str] = (),
     transpose: Sequence[str] = (),
     missing: str = "error",
+    fitted: Mapping[str, Sequence[str]] | None = None,
 ) -> ReadViews:
     """Read one view per file (``path``, or ``name=path``) and align the samples by id.
 
@@ -73,6 +74,9 @@ def read_views(
         "error": samples that all files have; an empty cell is an error. "drop": samples that all
         files have, without an empty cell. "allow": all samples; what is absent is NaN (in a sparse
         view zero).
+    fitted : dict of view → features, optional
+        What a model was fitted on ("" for any view): a file that has them in rows is transposed,
+        and a note says so.
     """
     parts: dict[str, Part] = {}
     columns = dict(item.rpartition("=")[::2] for item in index)  # "" is for all views
@@ -89,7 +93,7 @@ def read_views(
         raise ValueError("no view file was given; name at least one")
     notes = [note for part in parts.values() for note in part.notes]
     parts, told = with_common_ids(parts)
-    parts, turned = oriented(parts, transpose)
+    parts, turned = oriented(parts, transpose, fitted)
     if missing == "error":
         for part in parts.values():
             _refuse_empty(part)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import product
 
 import numpy as np
@@ -37,15 +37,28 @@ def with_common_ids(parts: dict[str, Part]) -> tuple[dict[str, Part], list[str]]
     return parts, []
 
 
-def oriented(parts: dict[str, Part], transpose: Sequence[str]) -> tuple[dict[str, Part], list[str]]:
-    """Transpose what was asked, and what the ids say; otherwise rows are samples."""
+def oriented(
+    parts: dict[str, Part],
+    transpose: Sequence[str],
+    fitted: Mapping[str, Sequence[str]] | None = None,
+) -> tuple[dict[str, Part], list[str]]:
+    """Transpose what was asked, and what the ids say; otherwise rows are samples.
+
+    ``fitted`` names the features a view must have, if a model knows them; "" is for every view.
+    """
     for name in transpose:
         if name not in parts:
             raise ValueError(f"--transpose {name}: the views are {', '.join(parts)}")
     parts = {v: part.transposed() if v in transpose else part for v, part in parts.items()}
-    fixed = [view in transpose for view in parts]
+    notes, fixed = [], [view in transpose for view in parts]
+    for s, (view, part) in enumerate(list(parts.items())):
+        wanted = set((fitted or {}).get(view) or (fitted or {}).get("") or ())
+        if not fixed[s] and _rows_are_features(part, wanted):
+            parts[view], fixed[s] = part.transposed(), True
+            notes.append(
+                f"{part.file} has the model's features in rows, so its samples in columns: transposed"
+            )
     flips = _guess(list(parts.values()), fixed)
-    notes = []
     for (view, part), flip in zip(list(parts.items()), flips, strict=True):
         if flip:
             parts[view] = part.transposed()
@@ -53,7 +66,33 @@ def oriented(parts: dict[str, Part], transpose: Sequence[str]) -> tuple[dict[str
                 f"{part.file} has the samples in columns (its headings are the other files' ids): "
                 "transposed"
             )
+    if not any(fixed) and not any(flips):
+        notes += _doubt(parts)
     return parts, notes
+
+
+def _rows_are_features(part: Part, wanted: set[str]) -> bool:
+    in_rows, in_columns = (len(wanted & set(names or ())) for names in (part.ids, part.features))
+    return 2 * in_rows > len(wanted) and in_rows > in_columns
+
+
+def _doubt(parts: dict[str, Part]) -> list[str]:
+    """Files alike in rows and in columns do not show which of the two are the samples."""
+    if len(parts) < 2 or any(not part.ids or not part.features for part in parts.values()):
+        return []
+    rows, columns = ([set(p.ids or ()) for p in parts.values()],
+                     [set(p.features or ()) for p in parts.values()])  # fmt: skip
+    # Headings that only count say nothing.
+    counted = all(name.isdecimal() for names in columns for name in names)
+    if counted or not _linked(rows, 0.5) or not _linked(columns, 0.5):
+        return []
+    first = next(iter(parts.values()))
+    asked = " ".join(f"--transpose {view}" for view in parts)
+    return [
+        f"the files share their row ids ({(first.ids or [''])[0]!r}, …) and most of their headings "
+        f"({(first.features or [''])[0]!r}, …): rows are taken for the samples; if the columns are, "
+        f"add {asked}"
+    ]
 
 
 def _guess(parts: list[Part], fixed: list[bool]) -> list[bool]:

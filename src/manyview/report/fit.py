@@ -39,6 +39,7 @@ TABLES = (
     "history",
     "silhouette",
     "baseline",
+    "selection",
 )
 #: Columns that are names, whatever they look like.
 TEXT = {"id", "view", "feature", "clustering"}
@@ -72,6 +73,8 @@ def fit_page(folder: Path) -> str:
         Section("fit", "How the fit went", panels.convergence(run)),
         Section("data", "Data and settings", panels.data(run)),
     ]
+    if about.get("selection"):
+        sections.insert(2, Section("number", "Why this many clusters", panels.chosen(run)))
     return page(title, sections, lead=lead)
 
 

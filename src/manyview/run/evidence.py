@@ -22,6 +22,8 @@ from ..stability import Stability, shared_ari, stability
 SILHOUETTE_SAMPLE = 5000
 #: Above this many observations refits and the rival clustering are left to those who ask for them.
 LARGE = 20_000
+#: Share of the observations in a refit.
+PART = 0.8
 BASELINE = "z-scored features side by side, spectral clustering of their 10 nearest neighbours"
 
 
@@ -54,17 +56,35 @@ def drawn(labels: Array, most: int) -> Array:
     return rows
 
 
-def repeated(model: Any, views: Views, n_runs: int | None, seed: int) -> Stability | None:
-    """Stability over refits of parts of the data; ``None`` where it is not asked for or too dear."""
-    n = views.n_samples
-    if n_runs is None:
-        n_runs = 0 if n > LARGE else 10 if n <= 1000 else 5
-    if n_runs < 2 or n < 10:
+def no_refits(model: Any, n: int, n_runs: int) -> str:
+    """Why refits of parts of the data are not made; "" if they are."""
+    n_clusters = getattr(model, "n_clusters_", model.n_clusters)
+    nowhere = int((np.asarray(model.labels_) < 0).sum())
+    if n_clusters < 2:
+        return "one cluster holding everything always comes back"
+    if n_runs < 2:
+        return "it refits the model several times, which was not asked for or is dear on large data"
+    if n < 10:
+        return f"{n} observations are too few to leave some out"
+    # A part may have lost only observations that have data.
+    held = round(PART * n) - nowhere
+    if n_clusters > held:
+        return f"{PART:.0%} of the observations are fewer than the {n_clusters} clusters asked for"
+    return ""
+
+
+def n_refits(n: int) -> int:
+    return 0 if n > LARGE else 10 if n <= 1000 else 5
+
+
+def repeated(model: Any, views: Views, n_runs: int, seed: int) -> Stability | None:
+    """Stability over refits of parts of the data; ``None`` where there is a reason against."""
+    if no_refits(model, views.n_samples, n_runs):
         return None
     data: Any = dict(zip(views.names, views.matrices, strict=True))
     if getattr(model, "_fitted_on_single", False):
         data = side_by_side(list(views.matrices))
-    return stability(model, data, n_runs, random_state=seed)
+    return stability(model, data, n_runs, fraction=PART, random_state=seed)
 
 
 def rival_labels(zs: list[Matrix], n_clusters: int, seed: int) -> Array | None:

@@ -23,7 +23,7 @@ from ..report.page import file_stem
 from ..views import as_views
 from . import evidence, tables
 from .features import parts_are_clusters, top_features
-from .notes import warnings_about
+from .notes import choice_notes, warnings_about
 
 FORMAT = 1
 PACKAGES = ("manyview", "numpy", "scipy", "scikit-learn")
@@ -41,6 +41,7 @@ def write_run(
     info: Mapping[str, Any] | None = None,
     truth: Any = None,
     stability_runs: int | None = None,
+    selection: Any = None,
     force: bool = False,
     report: bool = True,
     progress: Callable[[str], Any] | None = None,
@@ -49,8 +50,9 @@ def write_run(
 
     Tables (``labels.csv``, ``clusters.csv``, ``view_weights.csv``, ``sample_weights.csv``,
     ``components_<view>.csv``, ``top_features.csv``, ``embedding.csv``, ``agreement.csv``,
-    ``history.csv``, ``silhouette.csv``, ``baseline.csv``), the model (``model.npz``), what was done
-    (``run.json``) and a page to read (``report.html``). A failure leaves nothing behind.
+    ``history.csv``, ``silhouette.csv``, ``baseline.csv``,
+    ``selection.csv``), the model (``model.npz``), what was done (``run.json``) and
+    a page to read (``report.html``). A failure leaves nothing behind.
 
     Parameters
     ----------
@@ -65,6 +67,8 @@ def write_run(
     truth : known classes, one per observation, to score the clusters with
     stability_runs : refits on parts of the data; by default 10 up to 1000 observations, 5 up to
         20,000, none above. 0 leaves stability out.
+    selection : how the number of clusters was chosen (`select_n_clusters`), written to
+        ``selection.csv``; by default the model's own ``selection_``, if it has one
     force : replace the files of an earlier run in ``out``; other files there stay
     report : whether to make ``report.html``
     progress : called with a few words before every step that takes time
@@ -82,10 +86,18 @@ def write_run(
     )
     names = _ids(model, given, ids)
     _check_truth(truth, given.n_samples)
-    out.parent.mkdir(parents=True, exist_ok=True)
-    beside = Path(tempfile.mkdtemp(prefix=f".{out.name}.", dir=out.parent))
+    place = out.resolve()  # a link stays, and what it points to is filled
+    place.parent.mkdir(parents=True, exist_ok=True)
+    # A folder that is there may be a mount point, or its parent closed: it is filled, not replaced.
+    at = place if place.is_dir() else place.parent
+    beside = Path(tempfile.mkdtemp(prefix=f".{place.name}.", dir=at))
     try:
         files, notes, extra = _tables(model, given, names, truth, stability_runs, tell)
+        chosen = getattr(model, "selection_", None) if selection is None else selection
+        if chosen is not None:
+            files["selection.csv"] = tables.selection_table(chosen)
+            extra["selection"] = _selection(chosen)
+            notes += choice_notes(chosen)
         for name, rows in files.items():
             _write_csv(beside / name, rows)
         if hasattr(model, "save"):
@@ -100,7 +112,7 @@ def write_run(
             from ..report.fit import fit_page
 
             (beside / "report.html").write_text(fit_page(beside), encoding="utf-8")
-        _into_place(beside, out)
+        _into_place(beside, place)
     finally:
         shutil.rmtree(beside, ignore_errors=True)
     return out
@@ -121,6 +133,7 @@ def _tables(
     method = type(model).__name__
     rivals = [] if rival is None else evidence.rivalry(method, labels, silhouette, rival, zs, truth)
     tell("refitting parts of the data, to see which clusters come back")
+    n_runs = evidence.n_refits(views.n_samples) if n_runs is None else n_runs
     stable = evidence.repeated(model, views, n_runs, seed)
     tell("measuring how much the views agree")
     matrix = evidence.view_agreement(model, views)
@@ -144,9 +157,19 @@ def _tables(
         "confidence_is": meaning,
         "parts_are_clusters": parts_are_clusters(model),
         "stability": None if stable is None else {"runs": stable.n_runs, "ari": stable.score},
+        "no_stability": evidence.no_refits(model, views.n_samples, n_runs),
         "silhouette": evidence.mean_or_none(silhouette),
     }
-    return found, warnings_about(model, views, labels, matrix, stable, rivals), extra
+    return found, warnings_about(model, views, ids, labels, matrix, stable, rivals), extra
+
+
+def _selection(chosen: Any) -> dict[str, Any]:
+    return {
+        "n_clusters": int(chosen.n_clusters),
+        "found": bool(chosen.found),
+        "reasons": [str(reason) for reason in chosen.reasons],
+        "votes": {m: None if k is None else int(k) for m, k in chosen.votes.items()},
+    }
 
 
 def component_files(names: Sequence[str]) -> list[str]:
@@ -290,9 +313,9 @@ def _cell(value: Any) -> Any:
 
 
 def _into_place(beside: Path, out: Path) -> None:
-    """Rename the new folder; into one with files in it, move file by file, `run.json` last."""
-    beside.chmod(0o755)  # temporary folders are private
-    if not out.exists() or not any(out.iterdir()):
+    """Rename the new folder; into one that is there move file by file, all or none, `run.json` last."""
+    if not out.exists():
+        beside.chmod(0o755)  # temporary folders are private
         os.replace(beside, out)
         return
     try:
@@ -300,10 +323,28 @@ def _into_place(beside: Path, out: Path) -> None:
     except (OSError, ValueError, KeyError, TypeError):
         old = []
     new = sorted(beside.iterdir(), key=lambda path: path.name == "run.json")
-    for path in new:
-        os.replace(path, out / path.name)
+    _replace_all(new, out, beside / "replaced")
     kept = {path.name for path in new}
     for name in old if isinstance(old, list) else []:
         # Only plain names that a run writes: the file may have been edited.
         if isinstance(name, str) and name not in kept and file_stem(name) == name:
             (out / name).unlink(missing_ok=True)
+
+
+def _replace_all(files: list[Path], out: Path, replaced: Path) -> None:
+    """Move files into ``out``; if one cannot be, what was there is put back."""
+    replaced.mkdir()
+    moved: list[Path] = []
+    try:
+        for path in files:
+            moved.append(out / path.name)
+            if moved[-1].exists():
+                os.replace(moved[-1], replaced / path.name)
+            os.replace(path, moved[-1])
+    except BaseException:
+        for target in moved:
+            if (replaced / target.name).exists():
+                os.replace(replaced / target.name, target)
+            elif not (replaced.parent / target.name).exists():
+                target.unlink(missing_ok=True)
+        raise

@@ -17,6 +17,8 @@ TINY, TINY_SHARE = 5, 0.01
 STRANGER = 0.1
 #: Hennig's rule for the Jaccard stability of a cluster.
 UNSTABLE = 0.6
+#: Observations missing everywhere that are named.
+NAMED = 5
 #: Below this adjusted Rand index two clusterings are rather different.
 DIFFERENT = 0.5
 
@@ -24,6 +26,7 @@ DIFFERENT = 0.5
 def warnings_about(
     model: Any,
     views: Views,
+    ids: list[str],
     labels: Array,
     agreement: Array,
     stable: Stability | None,
@@ -33,9 +36,19 @@ def warnings_about(
     return [
         *_fit(model),
         *_views(model, views, agreement),
-        *_observations(views, labels),
+        *_observations(views, ids, labels),
         *_clusters(labels, getattr(model, "n_clusters_", model.n_clusters), stable),
         *_rival(rivals, any(not present_rows(X).all() for X in views.matrices)),
+    ]
+
+
+def choice_notes(selection: Any) -> list[str]:
+    """What is to be said where the number of clusters was chosen and none stood out."""
+    if selection.found:
+        return []
+    return [
+        "No number of clusters stands out among the candidates, so there may be no groups. The reasons "
+        "are under “Why this many clusters”."
     ]
 
 
@@ -59,6 +72,10 @@ def _views(model: Any, views: Views, agreement: Array) -> list[str]:
     if n_views == 1:
         return []
     found = []
+    groups = getattr(getattr(model, "_agreement", None), "groups", np.arange(n_views))
+    for g in np.flatnonzero(np.bincount(groups) > 1):
+        alike = [_quoted(views.names[s]) for s in np.flatnonzero(groups == g)]
+        found.append(f"Views {', '.join(alike)} are near-duplicates; they vote as one.")
     if weights.max() > COLLAPSE:
         found.append(
             f"View {_quoted(views.names[int(weights.argmax())])} holds {weights.max():.0%} of the "
@@ -80,13 +97,14 @@ def _views(model: Any, views: Views, agreement: Array) -> list[str]:
     return found
 
 
-def _observations(views: Views, labels: Array) -> list[str]:
+def _observations(views: Views, ids: list[str], labels: Array) -> list[str]:
     found = []
-    nowhere = int((labels < 0).sum())
-    if nowhere:
+    nowhere = np.flatnonzero(labels < 0)
+    if len(nowhere):
+        listed = ", ".join(_quoted(ids[i]) for i in nowhere[:NAMED])
         found.append(
-            f"{nowhere} {_observations_word(nowhere)} missing in every view; they have no cluster "
-            "(label -1)."
+            f"{len(nowhere)} {_observations_word(len(nowhere))} missing in every view: {listed}"
+            f"{', …' if len(nowhere) > NAMED else ''}. They have no cluster (label -1)."
         )
     for name, X in zip(views.names, views.matrices, strict=True):
         absent = int((~present_rows(X)).sum())

@@ -143,3 +143,10 @@ def clusters_table(labels: Array, sure: Array, silhouette: Array, stable: Stabil
             row["stability"] = stable.clusters[int(k)]
         rows.append(row)
     return rows
+
+
+def selection_table(selection: Any) -> Rows:
+    """The scores of every method and candidate, as `Selection.table` has them."""
+    columns = selection.table
+    listed = zip(*(columns[name].tolist() for name in columns), strict=True)
+    return [dict(zip(columns, row, strict=True)) for row in listed]

@@ -3,13 +3,14 @@
 from .certainty import sure
 from .clusters import clusters
 from .features import features
-from .making import baseline, convergence, data
+from .making import baseline, chosen, convergence, data
 from .reliance import reliance
 from .summary import in_short
 from .views import views
 
 __all__ = [
     "baseline",
+    "chosen",
     "clusters",
     "convergence",
     "data",

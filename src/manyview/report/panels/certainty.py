@@ -15,7 +15,7 @@ def sure(run: Any) -> Any:
         "A cluster's stability is how much of it came back on average (Jaccard index): above 0.85 it "
         "is very stable, below 0.6 it should not be trusted."
         if stability
-        else "Stability was not computed (it refits the model several times)."
+        else f"Stability was not computed: {run.about.get('no_stability') or 'it was not asked for'}."
     )
     return html(
         '<div class="pair">{{ silhouettes }}{{ bars }}</div><p><b>Silhouette</b>: how much closer an '

@@ -41,6 +41,54 @@ def baseline(run: Any) -> Any:
     )
 
 
+def chosen(run: Any) -> Any:
+    """Why this many clusters, where the number was not given."""
+    about, rows = run.about["selection"], run.tables["selection"]
+    plots = []
+    for j, method in enumerate(about["votes"]):
+        own = [row for row in rows if row["method"] == method]
+        plots.append(
+            figure(
+                [
+                    {
+                        "type": "scatter",
+                        "mode": "lines+markers",
+                        "x": [row["n_clusters"] for row in own],
+                        "y": [row["score"] for row in own],
+                        "line": {"color": PALETTE[j % len(PALETTE)]},
+                        "hovertemplate": "%{x} clusters: %{y:.3f}<extra></extra>",
+                    }
+                ],
+                {
+                    "title": {"text": f"Score by {method}", "font": {"size": 13}},
+                    "margin": {"l": 10, "r": 10, "t": 34, "b": 36},
+                    "xaxis": {"title": {"text": "clusters"}},
+                },
+                label=f"Score of every number of clusters by {method}",
+                height=260,
+            )
+        )
+    columns = list(rows[0]) if rows else []
+    return html(
+        "<p>The number of clusters was not given but chosen: <b>{{ answer }}</b>.</p>"
+        "<ul>{% for line in reasons %}<li>{{ line }}</li>{% endfor %}</ul>"
+        '<div class="pair">{% for plot in plots %}{{ plot }}{% endfor %}</div>{{ table }}',
+        answer=about["n_clusters"] if about["found"] else "none stands out, so all are in one",
+        reasons=about["reasons"],
+        plots=plots,
+        table=table(
+            [column.replace("_", " ") for column in columns],
+            [list(row.values()) for row in rows],
+            name="selection",
+            caption="Every number of clusters that was tried.",
+            formats=dict.fromkeys(
+                ("score", "error", "reference", "ari", "pac", "cophenetic"), ".3f"
+            ),
+            shown=8,
+        ),
+    )
+
+
 TERMS = {
     "objective": "Objective (the sum)",
     "reconstruction": "Reconstruction",

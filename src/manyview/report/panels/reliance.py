@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..page import SCALE, figure, html, plot_text, table
-from .shared import DRAWN, EMBEDDED, Rows, color, short
+from .shared import DRAWN, EMBEDDED, Rows, axis_labels, color, short
 
 #: An observation that departs more than this from its cluster's usual reliance is named.
 UNUSUAL, MOST_NAMED = 0.25, 30
@@ -74,7 +74,7 @@ def _reliance_map(run: Any, shown: Rows) -> Any:
             {
                 "type": "heatmap",
                 "z": z,
-                "y": [plot_text(view, 24) for view in views],
+                "y": axis_labels(views),
                 "text": [ids] * len(views),
                 "hovertemplate": "%{text}<br>%{y}: %{z:.0%}<extra></extra>",
                 "colorscale": SCALE,
@@ -97,7 +97,7 @@ def _reliance_map(run: Any, shown: Rows) -> Any:
                 "showgrid": False,
             },
             "margin": {"l": 10, "r": 10, "t": 30, "b": 50},
-            "yaxis": {"autorange": "reversed", "showgrid": False},
+            "yaxis": {"autorange": "reversed", "type": "category", "showgrid": False},
         },
         label="Heat map: reliance of every observation on every view",
         caption="Columns are observations, sorted by cluster (the strip above has the clusters' "

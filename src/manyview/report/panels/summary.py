@@ -6,6 +6,14 @@ from typing import Any
 
 from ..page import html
 
+#: Words that a warning of the fit and the note on the same matter both have.
+SAME = (
+    "missing in every view",
+    "before the objective settled",
+    "near-duplicates",
+    "no number of clusters stands out",
+)
+
 
 def in_short(run: Any) -> Any:
     about = run.about
@@ -20,7 +28,7 @@ def in_short(run: Any) -> Any:
             else f"{len(sizes)} clusters of {sizes[-1]} to {sizes[0]} observations."
         )
     stability = about.get("stability")
-    if stability:
+    if stability and len(sizes) > 1:
         lines.append(
             f"Refitted {stability['runs']} times on parts of the data, the clusters "
             f"{_grade(stability['ari'])} (mean agreement of two refits {stability['ari']:.2f}; "
@@ -42,7 +50,7 @@ def in_short(run: Any) -> Any:
             f"weight), the one that counts least “{weights[-1]['view']}” "
             f"({weights[-1]['weight']:.0%})."
         )
-    notes = about.get("warnings", [])
+    notes = [*about.get("warnings", []), *_told(about)]
     return html(
         "<ul>{% for line in lines %}<li>{{ line }}</li>{% endfor %}</ul>"
         '{% if notes %}<div class="warning" role="note"><p><b>Before you trust this</b></p><ul>'
@@ -52,6 +60,13 @@ def in_short(run: Any) -> Any:
         lines=lines,
         notes=notes,
     )
+
+
+def _told(about: dict[str, Any]) -> list[str]:
+    """What the fit warned of, unless a note says the same."""
+    notes = " ".join(about.get("warnings", [])).lower()
+    told = dict.fromkeys(str(text) for text in about.get("fit_warnings", []))
+    return [text for text in told if not any(w in text.lower() and w in notes for w in SAME)]
 
 
 def _listed(value: Any) -> list[str]:

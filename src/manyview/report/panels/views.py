@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..page import PALETTE, SCALE, figure, html, plot_text, table
-from .shared import Rows
+from ..page import PALETTE, SCALE, figure, html, table
+from .shared import Rows, axis_labels
 
 MEANING = {
     "RobustWMNMF": (
@@ -35,7 +35,7 @@ def views(run: Any) -> Any:
             {
                 "type": "bar",
                 "orientation": "h",
-                "y": [plot_text(name, 24) for name in names],
+                "y": axis_labels(names),
                 "x": weights,
                 "text": [f"{weight:.0%}" for weight in weights],
                 "textposition": "outside",
@@ -46,7 +46,7 @@ def views(run: Any) -> Any:
         ],
         {
             "xaxis": {"range": [0, 1.2 * max(weights)], "tickformat": ".0%", "rangemode": "tozero"},
-            "yaxis": {"autorange": "reversed"},
+            "yaxis": {"autorange": "reversed", "type": "category"},
             "title": {"text": "View weights", "font": {"size": 14}},
             "margin": {"l": 10, "r": 30, "t": 40, "b": 30},
         },
@@ -91,7 +91,7 @@ def _agreement(run: Any) -> Rows:
 
 def _agreement_map(run: Any) -> Any:
     names = run.views
-    labels = [plot_text(name, 24) for name in names]
+    labels = axis_labels(names)
     z = [[row[f"with:{name}"] for name in names] for row in _agreement(run)]
     return figure(
         [
@@ -109,8 +109,8 @@ def _agreement_map(run: Any) -> Any:
             }
         ],
         {
-            "yaxis": {"autorange": "reversed", "showgrid": False},
-            "xaxis": {"showgrid": False},
+            "yaxis": {"autorange": "reversed", "type": "category", "showgrid": False},
+            "xaxis": {"type": "category", "showgrid": False},
             "title": {"text": "Agreement between views", "font": {"size": 14}},
             "margin": {"l": 10, "r": 10, "t": 40, "b": 40},
         },
