@@ -46,7 +46,8 @@ def run_predict(
         tell("placing the samples among the fitted ones")
         with caught_warnings() as warned:
             labels = model.predict(views)
-            sure = np.asarray(model.transform(views)) if hasattr(model, "confidence_") else None
+            robust = hasattr(model, "confidence_")
+            sure = np.asarray(model.predict_confidence(views)) if robust else None
     for note in data.notes:
         voice.note(note)
     voice.warn(warned)
@@ -102,6 +103,6 @@ def _csv(ids: Any, labels: Any, sure: Any) -> bytes:
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(["id", "cluster", *(["confidence"] if sure is not None else [])])
     for i, (sample, label) in enumerate(zip(ids, labels, strict=True)):
-        extra = [] if sure is None else ["" if label < 0 else f"{sure[i].max():.8g}"]
+        extra = [] if sure is None else ["" if label < 0 else f"{sure[i, label]:.8g}"]
         writer.writerow([sample, int(label), *extra])
     return text.getvalue().encode("utf-8", "backslashreplace")

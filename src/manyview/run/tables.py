@@ -21,17 +21,24 @@ Rows = list[dict[str, Any]]
 #: Observations drawn in the embedding: t-SNE of more takes minutes, and nobody can see them.
 DRAWN = 5000
 VOTES = "share of its nearest neighbours in the consensus that are in the same cluster"
+DISTANCES = "how much nearer it lies to the centre of its cluster than to those of others"
 SHARE = "its largest share of the consensus"
 
 
 def confidence(model: Any) -> tuple[Array, str]:
     """How sure each label is, from 0 to 1, and in words what that number is."""
-    if hasattr(model, "confidence_") or getattr(model, "assign_labels", None) == "argmax":
+    if hasattr(model, "confidence_"):
+        return _of_own_cluster(model.confidence_, model.labels_), DISTANCES
+    if model.assign_labels == "argmax":
         V = model.consensus_
         return V.max(axis=1) / np.maximum(V.sum(axis=1), 1e-300), SHARE
     V, labels = np.asarray(model.consensus_, dtype=float), model.labels_
     indices, _ = nearest_neighbors(V, n_neighbors(len(V)))
     return (labels[indices] == labels[:, None]).mean(axis=1), VOTES
+
+
+def _of_own_cluster(confidence: Array, labels: Array) -> Array:
+    return confidence[np.arange(len(labels)), np.maximum(labels, 0)]
 
 
 def labels_table(ids: Sequence[str], labels: Array, sure: Array) -> Rows:
