@@ -15,10 +15,10 @@ from rich.table import Table
 
 from ..comparison.labels import read_labels
 from ..estimators import WMNMF
-from ..metrics import scores
 from ..read import ReadViews, read_views
 from ..robust import RobustWMNMF
 from ..run import write_run
+from ..run.evidence import known_scores
 from ..scaling import SCALES
 from ..selection import Selection, select_n_clusters
 from .common import Voice, caught_warnings, free_folder, most_clusters
@@ -50,7 +50,12 @@ def run_fit(ask: FitRequest, voice: Voice) -> dict[str, Any]:
     model = make_model(ask)
     with voice.busy("reading the files") as tell:
         data = read_views(ask.files, index=ask.index, transpose=ask.transpose, missing=ask.missing)
-        truth = None if ask.labels is None else read_labels(ask.labels, data)
+        truth = None if ask.labels is None else read_labels(ask.labels, data, partial=True)
+        if truth is not None and None in truth:
+            data.notes.append(
+                f"{ask.labels} knows the classes of {sum(t is not None for t in truth)} of "
+                f"{len(truth)} samples; only these are scored"
+            )
         for note in data.notes:
             voice.note(note)
         views = data.collection()
@@ -168,11 +173,7 @@ def _summary(model: Any, data: ReadViews, truth: Any, ask: FitRequest) -> dict[s
         "files": sorted(path.name for path in ask.out.iterdir()),
     }
     if truth is not None:
-        # Without a label there is nothing to score: −1 is "missing everywhere".
-        known = labels >= 0
-        found["scores"] = {
-            k: float(v) for k, v in scores(np.asarray(truth)[known], labels[known]).items()
-        }
+        found["scores"] = {k: float(v) for k, v in known_scores(truth, labels).items()}
     return found
 
 

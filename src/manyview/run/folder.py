@@ -64,7 +64,7 @@ def write_run(
     info : shown in the report and kept in ``run.json``
         "command" (text), "alignment" (sentences), "warnings" (sentences), "inputs" (a dict per
         file, such as view, path, rows, columns, sha256), "title", and anything else JSON can hold.
-    truth : known classes, one per observation, to score the clusters with
+    truth : known classes, one per observation (None where unknown), to score the clusters with
     stability_runs : refits on parts of the data; by default 10 up to 1000 observations, 5 up to
         20,000, none above. 0 leaves stability out.
     selection : how the number of clusters was chosen (`select_n_clusters`), written to
