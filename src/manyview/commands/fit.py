@@ -64,8 +64,8 @@ def run_fit(ask: FitRequest, voice: Voice) -> dict[str, Any]:
         tell(f"clustering {n} samples, {len(data.views)} views")
         selection = None
         with caught_warnings() as warned:
-            if ask.clusters == "auto" and ask.method != "robust":
-                selection = _choose(views, data, ask.seed)
+            if ask.clusters == "auto":
+                selection = _choose(model, views, data, ask.seed)
                 model.n_clusters = selection.n_clusters
             model.fit(views)
         voice.warn(warned)
@@ -118,9 +118,8 @@ def make_model(ask: FitRequest) -> Any:
         params["missing"] = "allow" if robust else "mask"
     else:
         params["missing"] = "error"
-    if n_clusters == "auto" and not robust:
-        n_clusters = 2  # replaced once the data are there
-    return METHODS[ask.method](n_clusters, **params)
+    # "auto" is replaced once the data are there.
+    return METHODS[ask.method](2 if n_clusters == "auto" else n_clusters, **params)
 
 
 def _n_clusters(text: str) -> int | str:
@@ -131,11 +130,13 @@ def _n_clusters(text: str) -> int | str:
     return int(text)
 
 
-def _choose(views: Any, data: ReadViews, seed: int) -> Selection:
+def _choose(model: Any, views: Any, data: ReadViews, seed: int) -> Selection:
+    """Both methods ask the same graph; that of the robust one with its settings."""
     return select_n_clusters(
         views,
         range(2, most_clusters(data) + 1),
         method=["stability", "eigengap"],
+        model=model if isinstance(model, RobustWMNMF) else None,
         random_state=seed,
     )
 
