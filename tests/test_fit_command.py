@@ -2,6 +2,9 @@
 
 import csv
 import json
+import os
+import subprocess
+import sys
 
 import numpy as np
 import pandas as pd
@@ -319,19 +322,61 @@ def test_a_file_to_predict_may_have_its_samples_in_columns(lab):
 @pytest.mark.parametrize("method", ["robust", "wmnmf"])
 def test_few_samples_have_their_number_of_clusters_chosen(tmp_path, method):
     X = blobs(n=12, features=(6,), clusters=2, noise=0.05)[0][0]
-    X[11] = np.nan  # and one of them is empty
-    ids = [f"p{i}" for i in range(11)] + ["# end"]
-    pd.DataFrame(X, index=ids).to_csv(tmp_path / "a.csv")
-    pd.DataFrame(X[:11], index=ids[:11]).to_csv(tmp_path / "b.csv")
-    file = tmp_path / ("a.csv" if method == "wmnmf" else "b.csv")
+    X[9:] = np.nan  # samples without any value hold no cluster
+    pd.DataFrame(X, index=[f"p{i}" for i in range(12)]).to_csv(tmp_path / "a.csv")
     asked = ["--clusters", "auto", "--no-report", "--method", method]
-    if method == "wmnmf":
-        asked += ["--missing", "drop"]
-    result = run("fit", file, *asked, "--out", tmp_path / "run")
+    asked += ["--missing", "drop"] if method == "wmnmf" else []
+    result = run("fit", tmp_path / "a.csv", *asked, "--out", tmp_path / "run")
     assert result.exit_code == 0, result.output
-    chosen = json.loads((tmp_path / "run" / "run.json").read_text())["selection"]
-    assert (
-        chosen["reasons"]
-        and max(int(r["n_clusters"]) for r in rows(tmp_path / "run" / "selection.csv")) == 10
-    )
+    record = json.loads((tmp_path / "run" / "run.json").read_text())
+    assert record["selection"]["reasons"]
+    assert record["selection"]["n_clusters"] == record["n_clusters"]
+    tried = [int(row["n_clusters"]) for row in rows(tmp_path / "run" / "selection.csv")]
+    assert (min(tried), max(tried)) == (2, 8)
     assert run("select-k", tmp_path / "a.csv", "--out", tmp_path / "k").exit_code == 0
+
+
+def test_the_known_classes_are_scored_and_their_number_is_said(lab):
+    folder, ids, y = lab
+    known = pd.Series(y[:20], index=ids[:20], name="label")
+    known.to_csv(folder / "truth.csv", index_label="id")
+    asked = ["--clusters", 3, "--labels", folder / "truth.csv", "--out", folder / "run", "--json"]
+    result = run("fit", folder / "rna.csv", folder / "prot.csv", *asked)
+    assert result.exit_code == 0, result.output
+    assert "knows the classes of 20 of 30 samples" in result.stderr
+    labels = [int(row["cluster"]) for row in rows(folder / "run" / "labels.csv")]
+    accuracy = mv.metrics.accuracy(y[:20], labels[:20])
+    assert json.loads(result.stdout)["scores"]["acc"] == pytest.approx(accuracy)
+    assert float(rows(folder / "run" / "baseline.csv")[0]["acc"]) == pytest.approx(accuracy)
+
+
+def test_a_failure_after_writing_does_not_say_that_nothing_was_written(lab, monkeypatch):
+    folder, *_ = lab
+    asked = ["fit", folder / "rna.csv", "--clusters", 3, "--no-report", "--out"]
+
+    def fail(*args):
+        raise RuntimeError("too late")
+
+    monkeypatch.setattr("manyview.commands.fit._summary", fail)
+    result = run(*asked, folder / "run")
+    assert result.exit_code == 1 and "nothing was written" not in result.stderr
+    assert "some of the results may be in" in result.stderr
+    monkeypatch.setattr("manyview.commands.fit.write_run", fail)
+    assert "nothing was written" in run(*asked, folder / "other").stderr
+
+
+@pytest.mark.parametrize("how", ["json", "both"])
+def test_a_reader_who_leaves_is_no_failure(lab, how):
+    folder, *_ = lab
+    asked = ["fit", folder / "rna.csv", "--clusters", "3", "--no-report", "--out", folder / "run"]
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run(
+        [sys.executable, "-m", "manyview", *asked, *["--json"] * (how == "json")],
+        stdout=writer,
+        stderr=writer if how == "both" else subprocess.PIPE,
+        text=True,
+    )
+    os.close(writer)
+    assert done.returncode == 0 and not done.stderr
+    assert (folder / "run" / "run.json").exists()

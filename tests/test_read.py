@@ -1,5 +1,7 @@
 """Files as people have them, and `manyview compare` on them."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -156,9 +158,9 @@ def test_labels_by_id_in_file_order_and_their_mistakes(tmp_path):
     bad = {
         "blank.csv": ("label\n" + column.replace("1", "", 1), bare, "11 labels under the heading 'label'"),
         "few.csv": ("a\nb\n", bare, "few.csv has 2 lines for 12 samples"),
-        "absent.csv": ("id,label\ns0,a\n", named, "lacks 11 of the 12 samples, the first being 's1'"),
+        "absent.csv": ("id,label\ns0,a\n", named, "lacks the labels of 11 of the 12 samples"),
         "two.csv": (shuffled + "s0,9\n", named, "gives the sample 's0' two labels"),
-        "hole.csv": (shuffled.replace("s3,0", "s3,"), named, "hole.csv has no label for sample 's3'"),
+        "hole.csv": (shuffled.replace("s3,0", "s3,"), named, "labels of 1 of the 12.* 's3'"),
         "which.csv": ("id,a,b\nx,1,2\n", named, "head one column 'label'"),
         "unasked.csv": (shuffled, bare, "but the view files have no ids"),
     }  # fmt: skip
@@ -414,3 +416,59 @@ def test_files_alike_in_rows_and_columns_are_doubted(tmp_path):
     frame(0).add_prefix("other ").to_csv(files[0])  # other headings: nothing to doubt
     frame(1).to_csv(files[1])
     assert read_views(files).notes == []
+
+
+def test_ids_are_text_and_a_sample_may_be_called_na(tmp_path):
+    file = text(tmp_path, "v.csv", "id,g0,g1\nNA,1,2\nNone,3,NA\nnull,5,6\n")
+    read = read_views([file], missing="allow")
+    assert list(read.sample_names) == ["NA", "None", "null"]
+    assert np.isnan(read.views["v"][1, 1])
+    # In a first column that is a feature the same words stand for nothing.
+    read = read_views([text(tmp_path, "w.csv", "g0,g1\nNA,1.5\n,2\n2.5,3\n")], missing="allow")
+    assert read.sample_names is None and np.isnan(read.views["w"][:2, 0]).all()
+    # An index elsewhere is text as well.
+    file = text(tmp_path, "x.csv", "g0,who\n1,NA\nnan,b\n")
+    read = read_views([file], index=["who"], missing="allow")
+    assert list(read.sample_names) == ["NA", "b"] and np.isnan(read.views["x"][1, 0])
+
+
+def test_samples_without_a_value_are_named(tmp_path):
+    file = text(tmp_path, "v.csv", "id,g0,g1\na,1,2\nb,3,\n# end\n")
+    notes = read_views([file], missing="allow").notes
+    assert "1 sample without any value in any file: '# end'; remove what is no sample" in notes
+
+
+def test_labels_may_cover_a_part_of_the_samples(tmp_path):
+    frame().to_csv(tmp_path / "v.csv")
+    read = read_views([tmp_path / "v.csv"])
+    labels = text(tmp_path, "y.csv", "id,label\ns1,a\ns2,NA\ns3,b\n")
+    assert read_labels(labels, read, partial=True) == [None, "a", None, "b", *[None] * 8]
+    with pytest.raises(ValueError, match=r"lacks the labels of 10 of the 12.*'s0'"):
+        read_labels(labels, read)
+    with pytest.raises(ValueError, match=r"label for none of the 12 samples.*such as 's0'"):
+        read_labels(text(tmp_path, "z.csv", "id,label\nt1,a\n"), read, partial=True)
+
+
+def test_claims_beyond_the_file_are_refused_before_memory_is_taken(tmp_path, monkeypatch):
+    h5py, ad = pytest.importorskip("h5py"), pytest.importorskip("anndata")
+    ad.AnnData(frame()).write_h5ad(tmp_path / "v.h5ad")
+    assert read_views([tmp_path / "v.h5ad"]).views["v"].shape == (12, 3)
+    with h5py.File(tmp_path / "v.h5ad", "a") as file:
+        del file["X"]
+        file.create_dataset("X", (10**7, 10**4), dtype="f8", chunks=(100, 100))
+        file["X"].attrs.update({"encoding-type": "array", "encoding-version": "0.2.0"})
+
+    def never(path):
+        raise AssertionError("it was opened")
+
+    monkeypatch.setattr("anndata.read_h5ad", never)
+    with pytest.raises(ValueError, match="claims the impossible shape"):
+        read_views([tmp_path / "v.h5ad"])
+
+
+def test_parquet_that_claims_too_many_rows_is_refused(tmp_path, monkeypatch):
+    frame().to_parquet(tmp_path / "v.parquet")
+    claim = SimpleNamespace(num_rows=10**10, num_columns=4)
+    monkeypatch.setattr("pyarrow.parquet.read_metadata", lambda path: claim)
+    with pytest.raises(ValueError, match=r"claims 10000000000 rows of 4 columns"):
+        read_views([tmp_path / "v.parquet"])

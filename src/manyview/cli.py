@@ -6,9 +6,8 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
-from .commands.common import Voice, reported
+from .commands.common import PatientConsole, Voice, reported
 
 app = typer.Typer(
     help="Cluster observations measured in several ways, and learn which views to trust.",
@@ -17,7 +16,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
-console = Console()
+console = PatientConsole()
 
 Out = Annotated[Path, typer.Option(help="Folder for the result files.")]
 Seed = Annotated[int, typer.Option(help="Seed of the first run.")]
@@ -92,7 +91,7 @@ def compare(
         "max_memory": max_memory,
     }
     resume = f"Interrupted. Finished runs are in {out}/runs; run it again to go on."
-    with reported("compare", resume):
+    with reported("compare", out, resume):
         any_result = run_compare(views, labels, out, methods, settings, console)
     if not any_result:
         typer.echo("manyview compare: no run gave a result; the reasons are above.", err=True)
@@ -112,7 +111,7 @@ def datasets(
     """List the data that comes with manyview, or write it as tables to try things on."""
     from .commands.datasets import run_datasets
 
-    with reported("datasets"):
+    with reported("datasets", out):
         run_datasets(out, seed, force, Voice(quiet, json))
 
 
@@ -179,7 +178,7 @@ def fit(
         force,
         report,
     )
-    with reported("fit"):
+    with reported("fit", out):
         run_fit(ask, Voice(quiet, json))
 
 
@@ -206,7 +205,7 @@ def predict(
     """
     from .commands.predict import run_predict
 
-    with reported("predict"):
+    with reported("predict", out):
         run_predict(
             model, views, out, tuple(index or ()), tuple(transpose or ()), force, Voice(quiet, json)
         )
@@ -242,7 +241,7 @@ def select_k(
     """
     from .commands.select_k import run_select_k
 
-    with reported("select-k"):
+    with reported("select-k", out):
         run_select_k(
             views,
             out,
@@ -287,7 +286,7 @@ def reproduce(
     from .report.reproduction import build
 
     resume = f"Interrupted. Finished cells are in {out}/runs; run it again to go on."
-    with reported("reproduce", resume):
+    with reported("reproduce", out, resume):
         failed = run_reproduce(
             experiments or [],
             out,
@@ -314,7 +313,7 @@ def report(
     from .report.reproduction import build
     from .report.reproduction import markdown as as_markdown
 
-    with reported("report"):
+    with reported("report", folder):
         if markdown:
             typer.echo(as_markdown(folder), nl=False)
         else:

@@ -26,17 +26,28 @@ BAD_INPUT = (ValueError, ImportError, FileNotFoundError, FileExistsError, Permis
 
 
 @contextmanager
-def reported(
-    command: str, interrupted: str = "Interrupted; nothing was written."
-) -> Iterator[None]:
-    """Exceptions → one sentence and an exit status: 2 bad input, 1 failure, 130 interrupted."""
+def reported(command: str, out: Path | None = None, resume: str = "") -> Iterator[None]:
+    """Exceptions → one sentence and an exit status: 2 bad input, 1 failure, 130 interrupted.
+
+    A look at ``out`` tells whether anything was written; ``resume`` says how to go on instead.
+    """
+    before = _held(out)
+
+    def written() -> str:
+        if _held(out) == before:
+            return "nothing was written"
+        return f"some of the results may be in {out}"
+
     try:
         yield
+    except BrokenPipeError:  # whoever reads the output has seen enough
+        silence(sys.stdout)
+        raise typer.Exit(0) from None
     except BAD_INPUT as error:
         typer.echo(f"manyview {command}: {' '.join(str(error).split())}", err=True)
         raise typer.Exit(2) from None
     except KeyboardInterrupt:
-        typer.echo(interrupted, err=True)
+        typer.echo(resume or f"Interrupted; {written()}.", err=True)
         raise typer.Exit(130) from None
     except (typer.Exit, typer.Abort):
         raise
@@ -45,10 +56,36 @@ def reported(
             raise
         why = f"{type(error).__name__}: {' '.join(str(error).split())}"
         typer.echo(
-            f"manyview {command} failed ({why}); nothing was written. MANYVIEW_DEBUG=1 shows where",
+            f"manyview {command} failed ({why}); {written()}. MANYVIEW_DEBUG=1 shows where",
             err=True,
         )
         raise typer.Exit(1) from None
+
+
+def _held(out: Path | None) -> dict[Path, tuple[int, int]]:
+    """The files at ``out``, with what changes when they are written."""
+    if out is None or not out.exists():
+        return {}
+    files = (path for path in out.rglob("*") if path.is_file()) if out.is_dir() else [out]
+    return {path: (path.stat().st_mtime_ns, path.stat().st_size) for path in files}
+
+
+def silence(stream: Any) -> None:
+    """Nobody reads it any more: what is still to be said, at the exit too, goes nowhere."""
+    try:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, stream.fileno())
+        os.close(nowhere)
+    except (OSError, ValueError):  # not a real file
+        pass
+
+
+class PatientConsole(Console):
+    """Goes on in silence when its reader has left (`| head`): the files are still to be written."""
+
+    def on_broken_pipe(self) -> None:
+        self.quiet = True
+        silence(self.file)
 
 
 class Voice:
@@ -56,8 +93,8 @@ class Voice:
 
     def __init__(self, quiet: bool, as_json: bool):
         self.as_json = as_json
-        self._people = Console(stderr=True, quiet=quiet, highlight=False)
-        self._result = Console(quiet=quiet or as_json, highlight=False)
+        self._people = PatientConsole(stderr=True, quiet=quiet, highlight=False)
+        self._result = PatientConsole(quiet=quiet or as_json, highlight=False)
 
     def note(self, text: str) -> None:
         self._people.print(escape(text), soft_wrap=True)
@@ -74,6 +111,7 @@ class Voice:
         if self.as_json:
             json.dump(record, sys.stdout, indent=1, ensure_ascii=False)
             sys.stdout.write("\n")
+            sys.stdout.flush()  # here, where a reader who left is no failure
 
     @contextmanager
     def busy(self, text: str) -> Iterator[Callable[[str], None]]:

@@ -15,10 +15,10 @@ from rich.table import Table
 
 from ..comparison.labels import read_labels
 from ..estimators import WMNMF
-from ..metrics import scores
 from ..read import ReadViews, read_views
 from ..robust import RobustWMNMF
 from ..run import write_run
+from ..run.evidence import known_scores
 from ..scaling import SCALES
 from ..selection import Selection, select_n_clusters
 from .common import Voice, caught_warnings, free_folder, most_clusters
@@ -50,7 +50,12 @@ def run_fit(ask: FitRequest, voice: Voice) -> dict[str, Any]:
     model = make_model(ask)
     with voice.busy("reading the files") as tell:
         data = read_views(ask.files, index=ask.index, transpose=ask.transpose, missing=ask.missing)
-        truth = None if ask.labels is None else read_labels(ask.labels, data)
+        truth = None if ask.labels is None else read_labels(ask.labels, data, partial=True)
+        if truth is not None and None in truth:
+            data.notes.append(
+                f"{ask.labels} knows the classes of {sum(t is not None for t in truth)} of "
+                f"{len(truth)} samples; only these are scored"
+            )
         for note in data.notes:
             voice.note(note)
         views = data.collection()
@@ -59,8 +64,8 @@ def run_fit(ask: FitRequest, voice: Voice) -> dict[str, Any]:
         tell(f"clustering {n} samples, {len(data.views)} views")
         selection = None
         with caught_warnings() as warned:
-            if ask.clusters == "auto" and ask.method != "robust":
-                selection = _choose(views, data, ask.seed)
+            if ask.clusters == "auto":
+                selection = _choose(model, views, data, ask.seed)
                 model.n_clusters = selection.n_clusters
             model.fit(views)
         voice.warn(warned)
@@ -113,9 +118,8 @@ def make_model(ask: FitRequest) -> Any:
         params["missing"] = "allow" if robust else "mask"
     else:
         params["missing"] = "error"
-    if n_clusters == "auto" and not robust:
-        n_clusters = 2  # replaced once the data are there
-    return METHODS[ask.method](n_clusters, **params)
+    # "auto" is replaced once the data are there.
+    return METHODS[ask.method](2 if n_clusters == "auto" else n_clusters, **params)
 
 
 def _n_clusters(text: str) -> int | str:
@@ -126,11 +130,13 @@ def _n_clusters(text: str) -> int | str:
     return int(text)
 
 
-def _choose(views: Any, data: ReadViews, seed: int) -> Selection:
+def _choose(model: Any, views: Any, data: ReadViews, seed: int) -> Selection:
+    """Both methods ask the same graph; that of the robust one with its settings."""
     return select_n_clusters(
         views,
         range(2, most_clusters(data) + 1),
         method=["stability", "eigengap"],
+        model=model if isinstance(model, RobustWMNMF) else None,
         random_state=seed,
     )
 
@@ -168,11 +174,7 @@ def _summary(model: Any, data: ReadViews, truth: Any, ask: FitRequest) -> dict[s
         "files": sorted(path.name for path in ask.out.iterdir()),
     }
     if truth is not None:
-        # Without a label there is nothing to score: −1 is "missing everywhere".
-        known = labels >= 0
-        found["scores"] = {
-            k: float(v) for k, v in scores(np.asarray(truth)[known], labels[known]).items()
-        }
+        found["scores"] = {k: float(v) for k, v in known_scores(truth, labels).items()}
     return found
 
 

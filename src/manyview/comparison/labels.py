@@ -6,14 +6,45 @@ from pathlib import Path
 from typing import Any
 
 from ..datasets._tables import split_suffix
-from ..read import ReadViews, cells_of, existing, load_npy, text_of
+from ..read import NOTHING, ReadViews, cells_of, existing, load_npy, text_of
 
 #: Headings of the column of labels in a table of more than two columns.
 LABEL_NAMES = {"label", "labels", "class", "classes", "cluster", "target", "y"}
 
 
-def read_labels(path: str | Path, read: ReadViews) -> list[Any]:
-    """Known classes for the samples of ``read``: a table of id and label, or one column in file order."""
+def read_labels(path: str | Path, read: ReadViews, partial: bool = False) -> list[Any]:
+    """Known classes for the samples of ``read``: a table of id and label, or one column in file order.
+
+    With ``partial`` a sample may lack one: it gets ``None``.
+    """
+    found = _labels(path, read)
+    name = Path(path).name
+    if not partial:
+        _refuse_unknown(name, found, read)
+    elif all(label is None for label in found):
+        raise ValueError(
+            f"{name} has a label for none of the {len(found)} samples; {_example(read)}"
+        )
+    return found
+
+
+def _example(read: ReadViews) -> str:
+    if read.sample_names is None:
+        return "fill them in"
+    return f"its ids should be those of the views, such as {read.sample_names[0]!r}"
+
+
+def _refuse_unknown(file: str, labels: list[Any], read: ReadViews) -> None:
+    absent = [i for i, label in enumerate(labels) if label is None]
+    if absent:
+        names = read.first_rows + 1 if read.sample_names is None else read.sample_names
+        raise ValueError(
+            f"{file} lacks the labels of {len(absent)} of the {len(labels)} samples, the first being "
+            f"{str(names[absent[0]])!r}; add them, or remove the samples from the views"
+        )
+
+
+def _labels(path: str | Path, read: ReadViews) -> list[Any]:
     path = existing(Path(path))
     if split_suffix(path.name)[1] == ".npy":
         array = load_npy(path)
@@ -60,8 +91,7 @@ def _in_file_order(file: str, labels: list[Any], read: ReadViews) -> list[Any]:
             f"{file} has labels in file order, but some samples are not in the first file; give two "
             "columns, id and label"
         )
-    chosen = [labels[i] for i in read.first_rows]
-    return _filled(file, chosen, [str(i + 1) for i in read.first_rows])
+    return [_known(labels[i]) for i in read.first_rows]
 
 
 def _by_id(file: str, ids: list[str], labels: list[str], read: ReadViews) -> list[Any]:
@@ -77,18 +107,9 @@ def _by_id(file: str, ids: list[str], labels: list[str], read: ReadViews) -> lis
     for sample, label in zip(ids, labels, strict=True):
         if known.setdefault(sample, label) != label:
             raise ValueError(f"{file} gives the sample {sample!r} two labels; keep one")
-    absent = [str(sample) for sample in read.sample_names if sample not in known]
-    if absent:
-        raise ValueError(
-            f"{file} lacks {len(absent)} of the {len(read.sample_names)} samples, the first being "
-            f"{absent[0]!r}; add their labels, or remove the samples from the views"
-        )
-    names = [str(sample) for sample in read.sample_names]
-    return _filled(file, [known[sample] for sample in names], names)
+    return [_known(known.get(str(sample))) for sample in read.sample_names]
 
 
-def _filled(file: str, labels: list[Any], names: list[str]) -> list[Any]:
-    for label, name in zip(labels, names, strict=True):
-        if label == "" or label != label:
-            raise ValueError(f"{file} has no label for sample {name!r}; fill it in")
-    return labels
+def _known(label: Any) -> Any:
+    """The label, ``None`` where the cell is empty or says so."""
+    return None if label in NOTHING or label != label else label

@@ -17,9 +17,9 @@ from ..datasets._tables import SEPARATORS, split_suffix
 from .align import Aligned, align, oriented, with_common_ids
 from .arrays import READERS, load_npy, read_arrays
 from .part import Part
-from .tables import cells_of, read_table, text_of
+from .tables import NOTHING, cells_of, read_table, text_of
 
-__all__ = ["ReadViews", "cells_of", "existing", "load_npy", "read_views", "text_of"]
+__all__ = ["NOTHING", "ReadViews", "cells_of", "existing", "load_npy", "read_views", "text_of"]
 
 KINDS = (*SEPARATORS, ".parquet", *READERS)
 
@@ -103,6 +103,7 @@ def read_views(
         found = _complete(found, notes)
     elif missing == "allow":
         notes += [text for part in parts.values() for text in _count_empty(part)]
+        notes += _name_empty(found)
     return ReadViews(
         found.matrices,
         None if found.ids is None else np.array(found.ids, dtype=object),
@@ -167,6 +168,24 @@ def _refuse_empty(part: Part) -> None:
 def _count_empty(part: Part) -> list[str]:
     n = len(_empty(part))
     return [f"{part.file} has {n} empty cells; they count as not observed"] if n else []
+
+
+def _name_empty(found: Aligned) -> list[str]:
+    """A sample without any value is often no sample: a closing remark, a line of totals."""
+    empty = np.ones(len(found.first_rows), dtype=bool)
+    for X in found.matrices.values():
+        if sp.issparse(X):
+            empty &= np.diff(sp.csr_array(X).indptr) == 0
+        else:
+            empty &= np.isnan(X).all(axis=1) if X.dtype.kind == "f" else False
+    rows = np.flatnonzero(empty)
+    if not len(rows):
+        return []
+    names = [repr(found.ids[i]) if found.ids else f"row {i + 1}" for i in rows[:5]]
+    return [
+        f"{len(rows)} sample{'s' * (len(rows) > 1)} without any value in any file: {', '.join(names)}"
+        f"{', …' * (len(rows) > 5)}; remove what is no sample"
+    ]
 
 
 def _complete(found: Aligned, notes: list[str]) -> Aligned:

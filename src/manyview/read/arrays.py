@@ -179,8 +179,18 @@ def _annotated(file: str, data: Any) -> Part:
     return Part(file, checked(file, matrix), ids, features)
 
 
+def _check_claims(path: Path) -> None:
+    """Refuse a file whose arrays claim more than it can hold, before memory is set aside for them."""
+    h5py = _import("h5py", path.name)
+    with h5py.File(path, "r") as file:
+        file.visititems(
+            lambda _, item: _check_claim(item, path) if isinstance(item, h5py.Dataset) else None
+        )
+
+
 def _h5ad(path: Path) -> dict[str, Part]:
     anndata = _import("anndata", path.name)
+    _check_claims(path)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return {"": _annotated(path.name, anndata.read_h5ad(path))}
@@ -188,6 +198,7 @@ def _h5ad(path: Path) -> dict[str, Part]:
 
 def _h5mu(path: Path) -> dict[str, Part]:
     mudata = _import("mudata", path.name)
+    _check_claims(path)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         data = mudata.read_h5mu(path)

@@ -22,6 +22,13 @@ from .part import Part
 WORDS = {",": "commas", "\t": "tabs", ";": "semicolons", " ": "spaces"}
 #: Lines looked at to tell a header from data.
 PEEK = 50
+#: What stands for an empty cell (the words pandas knows), unless it is an id.
+NOTHING = {
+    "", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN", "<NA>",
+    "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null",
+}  # fmt: skip
+#: A table of so many bytes is read however small its file: repeated values take no room.
+LIKELY = 2**28
 TROUBLE = (OSError, ValueError, EOFError, zlib.error, csv.Error, OverflowError, MemoryError)
 
 
@@ -39,6 +46,9 @@ def read_table(path: Path, index: str | None) -> Part:
     notes = [] if headed else [_no_header(path.name, header)]
     place = _id_place(path.name, frame, header, headed, index)
     ids = None if place is None else [text_of(cell) for cell in frame.iloc[:, place]]
+    if place != 0 and split_suffix(path.name)[1] != ".parquet":
+        # Read as text in case it names samples; as a feature it may lack values.
+        frame[0] = frame[0].where(~frame[0].str.strip().isin(NOTHING))
     if place is not None:
         keep = [j for j in range(len(header)) if j != place]
         frame, header = frame.iloc[:, keep], [header[j] for j in keep]
@@ -103,6 +113,15 @@ class _Sentence(Exception):
 
 
 def _parquet(pandas: Any, path: Path) -> Cells:
+    from pyarrow.parquet import read_metadata
+
+    claimed, size = read_metadata(path), path.stat().st_size
+    n_bytes = 8 * claimed.num_rows * claimed.num_columns
+    if n_bytes > max(LIKELY, 2000 * size):
+        raise _Sentence(
+            f"{path.name} claims {claimed.num_rows} rows of {claimed.num_columns} columns, which its "
+            f"{size} bytes can hardly hold; write it again"
+        )
     frame = pandas.read_parquet(path)
     if not isinstance(frame.index, pandas.RangeIndex):
         frame = frame.reset_index(names="id" if frame.index.nlevels == 1 else None)
@@ -124,6 +143,7 @@ def _text(pandas: Any, path: Path, kind: str, index: str | None) -> Cells:
     headed = unnamed or not is_data(header, [row[0].strip() for row in body if row])
     if unnamed:
         header = ["", *header]
+    # Ids are kept as they are: a sample may be called NA. A converter looks at no cell's meaning.
     texts = {j: str for j, name in enumerate(header) if j == 0 or (headed and name == index)}
     with _opened(path) as file:
         if headed:
@@ -132,7 +152,7 @@ def _text(pandas: Any, path: Path, kind: str, index: str | None) -> Cells:
             file,
             sep=r"\s+" if separator == " " else separator,
             header=None,
-            dtype=texts,
+            converters=texts,
             low_memory=False,
             float_precision="round_trip",  # pandas' default is off by a last bit now and then
         )
@@ -230,9 +250,10 @@ def _id_place(
         return header.index(index)
     pandas = import_pandas(f"reading {file}")
     column = [text_of(cell) for cell in frame.iloc[:, 0]]
-    parsed = pandas.to_numeric(pandas.Series(column, dtype=object), errors="coerce")
+    filled = [cell for cell in column if cell not in NOTHING]
+    parsed = pandas.to_numeric(pandas.Series(filled, dtype=object), errors="coerce")
     # A lone word among numbers is a mistake in a feature, not a sign of ids.
-    if parsed.isna().mean() > 0.5 and any(column):
+    if filled and parsed.isna().mean() > 0.5:
         return 0
     distinct = len(set(column)) == len(column)
     return 0 if headed and is_id_heading(header[0], distinct) else None

@@ -117,9 +117,15 @@ def rivalry(
             "silhouette": mean_or_none(values),
         }
         if truth is not None:
-            row |= scores(np.asarray(truth)[known], found[known])
+            row |= known_scores(truth, np.where(known, found, -1))
         rows.append(row)
     return rows
+
+
+def known_scores(truth: Any, labels: Array) -> dict[str, float]:
+    """Scores over the observations that have both a known class and a cluster."""
+    both = [i for i, t in enumerate(truth) if t is not None and t == t and labels[i] >= 0]
+    return scores(np.asarray([truth[i] for i in both]), labels[both]) if both else {}
 
 
 def view_agreement(model: Any, views: Views) -> Array:

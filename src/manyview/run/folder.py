@@ -24,6 +24,7 @@ from ..views import as_views
 from . import evidence, tables
 from .features import parts_are_clusters, top_features
 from .notes import choice_notes, warnings_about
+from .place import check_free, into_place
 
 FORMAT = 1
 PACKAGES = ("manyview", "numpy", "scipy", "scikit-learn")
@@ -64,7 +65,7 @@ def write_run(
     info : shown in the report and kept in ``run.json``
         "command" (text), "alignment" (sentences), "warnings" (sentences), "inputs" (a dict per
         file, such as view, path, rows, columns, sha256), "title", and anything else JSON can hold.
-    truth : known classes, one per observation, to score the clusters with
+    truth : known classes, one per observation (None where unknown), to score the clusters with
     stability_runs : refits on parts of the data; by default 10 up to 1000 observations, 5 up to
         20,000, none above. 0 leaves stability out.
     selection : how the number of clusters was chosen (`select_n_clusters`), written to
@@ -80,7 +81,7 @@ def write_run(
     check_is_fitted(model)
     out = Path(out)
     tell = progress or (lambda text: None)
-    _check_free(out, force)
+    check_free(out, force)
     given = as_views(
         views, model.views, allow_negative=True, allow_missing=True, caller="write_run"
     )
@@ -112,7 +113,7 @@ def write_run(
             from ..report.fit import fit_page
 
             (beside / "report.html").write_text(fit_page(beside), encoding="utf-8")
-        _into_place(beside, place)
+        into_place(beside, place)
     finally:
         shutil.rmtree(beside, ignore_errors=True)
     return out
@@ -288,16 +289,6 @@ def _check_truth(truth: Any, n: int) -> None:
         raise ValueError(f"truth has {len(truth)} classes for {n} observations; give one each")
 
 
-def _check_free(out: Path, force: bool) -> None:
-    if out.exists() and not out.is_dir():
-        raise FileExistsError(f"{out} is a file; name a folder to write the run into")
-    if out.is_dir() and any(out.iterdir()) and not force:
-        raise FileExistsError(
-            f"the folder {out} is not empty; name another, or pass force=True (--force) to "
-            "replace the run in it"
-        )
-
-
 def _write_csv(path: Path, rows: tables.Rows) -> None:
     with path.open("w", newline="", encoding="utf-8", errors="backslashreplace") as file:
         writer = csv.writer(file, lineterminator="\n")
@@ -310,41 +301,3 @@ def _cell(value: Any) -> Any:
     if isinstance(value, float | np.floating):
         return "" if np.isnan(value) else f"{value:.{DIGITS}g}"
     return "" if value is None else value
-
-
-def _into_place(beside: Path, out: Path) -> None:
-    """Rename the new folder; into one that is there move file by file, all or none, `run.json` last."""
-    if not out.exists():
-        beside.chmod(0o755)  # temporary folders are private
-        os.replace(beside, out)
-        return
-    try:
-        old = json.loads((out / "run.json").read_text(encoding="utf-8"))["files"]
-    except (OSError, ValueError, KeyError, TypeError):
-        old = []
-    new = sorted(beside.iterdir(), key=lambda path: path.name == "run.json")
-    _replace_all(new, out, beside / "replaced")
-    kept = {path.name for path in new}
-    for name in old if isinstance(old, list) else []:
-        # Only plain names that a run writes: the file may have been edited.
-        if isinstance(name, str) and name not in kept and file_stem(name) == name:
-            (out / name).unlink(missing_ok=True)
-
-
-def _replace_all(files: list[Path], out: Path, replaced: Path) -> None:
-    """Move files into ``out``; if one cannot be, what was there is put back."""
-    replaced.mkdir()
-    moved: list[Path] = []
-    try:
-        for path in files:
-            moved.append(out / path.name)
-            if moved[-1].exists():
-                os.replace(moved[-1], replaced / path.name)
-            os.replace(path, moved[-1])
-    except BaseException:
-        for target in moved:
-            if (replaced / target.name).exists():
-                os.replace(replaced / target.name, target)
-            elif not (replaced.parent / target.name).exists():
-                target.unlink(missing_ok=True)
-        raise

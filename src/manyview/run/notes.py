@@ -104,7 +104,7 @@ def _observations(views: Views, ids: list[str], labels: Array) -> list[str]:
         listed = ", ".join(_quoted(ids[i]) for i in nowhere[:NAMED])
         found.append(
             f"{len(nowhere)} {_observations_word(len(nowhere))} missing in every view: {listed}"
-            f"{', …' if len(nowhere) > NAMED else ''}. They have no cluster (label -1)."
+            f"{', …' if len(nowhere) > NAMED else ''}. Such have no cluster (label -1)."
         )
     for name, X in zip(views.names, views.matrices, strict=True):
         absent = int((~present_rows(X)).sum())
