@@ -73,7 +73,9 @@ def _polyview(scaled: list[np.ndarray]) -> dict:
     except Exception as error:
         return _absent("polyview", error)
     return {
-        "polyview NMF": lambda s: MultiViewNMF(n_clusters=10, random_state=s).fit_predict(scaled),
+        "polyview NMF": lambda s: MultiViewNMF(
+            n_components=10, learn_weights=True, random_state=s
+        ).fit_predict(scaled),
         "polyview co-regularised spectral": lambda s: MultiViewCoRegSpectralClustering(
             n_clusters=10, random_state=s
         ).fit_predict(scaled),

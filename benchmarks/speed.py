@@ -113,11 +113,11 @@ def markdown(found: dict) -> str:
         for r in found["digits"]
     ]
     lines += ["", "## Time to an objective", ""]
-    lines += [
-        f"- HALS reaches the multiplicative rule's value after {count} iterations "
-        f"{ratio:.1f} times sooner"
-        for count, ratio in found["hals"].items()
-    ]
+    for count, ratio in found["hals"].items():
+        how = f"{ratio:.1f} times sooner" if ratio else "not within 400 iterations of its own"
+        lines.append(
+            f"- HALS reaches the multiplicative rule's value after {count} iterations {how}"
+        )
     if "growth" in found:
         slopes = ", ".join(f"{name} {slope:.2f}" for name, slope in found["growth"].items())
         lines += ["", "## Growth", "", f"Fitted exponents of the time of an iteration: {slopes}"]
