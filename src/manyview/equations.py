@@ -196,6 +196,13 @@ def cluster_distances(P: Array, centres: Array) -> Array:
     return np.maximum(squared, 0)
 
 
+def cluster_confidence(distances: Array, width: float) -> Array:
+    """exp(−2‖p_i − c_k‖²/σ²) normalised over clusters (N×K), σ² the mean distance to the own centre."""
+    nearest = distances.min(axis=1, keepdims=True)
+    shares = np.exp(-2 * (distances - nearest) / width)
+    return shares / shares.sum(axis=1, keepdims=True)
+
+
 def cluster_centres(P: Array, consensus: Array) -> Array:
     """c_k = V*-weighted mean of the rows of P (K×dim)."""
     total = consensus.sum(axis=0)

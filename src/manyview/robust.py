@@ -246,14 +246,12 @@ class RobustWMNMF(
         )
         self._embedding, self._agreement, self._result = P, agreement, result.factors
         self._taus = [view.tau for view in robust_views]
-        own = eq.cluster_distances(P, self._centres)[np.arange(len(P)), self._labels_of(result)]
+        own = eq.cluster_distances(P, self._centres)[
+            np.arange(len(P)), result.factors.consensus.argmax(axis=1)
+        ]
         self._width = max(float(own[anywhere].mean()), np.finfo(float).tiny)
         self._warn(result, anywhere)
         self._expose(result, agreement, present, anywhere, views.dtype)
-
-    @staticmethod
-    def _labels_of(result: FitResult) -> Array:
-        return result.factors.consensus.argmax(axis=1)
 
     @staticmethod
     def _counted(present: list[Array], alpha: Array) -> Array:
@@ -365,12 +363,8 @@ class RobustWMNMF(
         return np.divide(product, total, out=np.zeros_like(product), where=total > 0)
 
     def _confidence(self, P: Array, anywhere: Array) -> Array:
-        """exp(−2‖p_i − c_k‖²/σ²) normalised over clusters, σ² the mean distance to the own centre."""
-        distances = eq.cluster_distances(P, self._centres)
-        nearest = distances.min(axis=1, keepdims=True)
-        shares = np.exp(-2 * (distances - nearest) / self._width)
-        shares = np.where(anywhere[:, None], shares, 1)
-        return shares / shares.sum(axis=1, keepdims=True)
+        shares = eq.cluster_confidence(eq.cluster_distances(P, self._centres), self._width)
+        return np.where(anywhere[:, None], shares, 1 / self.n_clusters_)
 
     def _warn(self, result: FitResult, anywhere: Array) -> None:
         if result.stop is Stop.MAX_ITER:

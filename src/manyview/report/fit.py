@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from . import panels
 from .page import Section, html, page
+from .text import number
 
 Rows = list[dict[str, Any]]
 
@@ -94,19 +95,11 @@ def _read_csv(path: Path, names: set[str]) -> Rows:
     with path.open(newline="", encoding="utf-8") as file:
         reader = csv.DictReader(file)
         return [
-            {key: text if key in names else _value(text) for key, text in row.items()}
-            for row in reader
+            {key: _cell(text, as_text=key in names) for key, text in row.items()} for row in reader
         ]
 
 
-def _value(text: str) -> Any:
-    if text == "":
-        return None
-    try:
-        return int(text)
-    except ValueError:
-        pass
-    try:
-        return float(text)
-    except ValueError:
+def _cell(text: str, as_text: bool) -> Any:
+    if as_text:
         return text
+    return number(text) if text else None

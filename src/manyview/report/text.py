@@ -21,3 +21,13 @@ def printable(text: Any) -> str:
 def escape(text: Any) -> str:
     """For the text of a page and for its quoted attributes."""
     return html.escape(printable(text))
+
+
+def number(text: str) -> int | float | str:
+    """A cell of a table as the number it is, or the text."""
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            pass
+    return text

@@ -9,6 +9,8 @@ from pathlib import Path
 from statistics import mean, stdev
 from typing import Any, NamedTuple
 
+from ..text import number
+
 Row = dict[str, Any]
 
 MANIFEST = "reproduction.json"
@@ -105,11 +107,4 @@ def _value(column: str, text: str | None) -> Any:
         return None if column not in WORDS else ""
     if column in WORDS:
         return text
-    try:
-        return int(text)
-    except ValueError:
-        pass
-    try:
-        return float(text)
-    except ValueError:
-        return text
+    return number(text)
