@@ -1,0 +1,296 @@
+"""The kernels of `triton_pass`, in Gluon, the layer of Triton in which a kernel says what lies where.
+
+One program per multiprocessor keeps U in shared memory and its part of XᵀWV in registers, while tiles
+of R rows of X come in through a ring of chunks, fetched ahead. Each of the W warps owns C columns of
+every chunk (the first axis of all three-dimensional blocks), so the long side of X is summed over
+inside a warp and only R × K numbers are exchanged per tile. X is read from memory once.
+"""
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+from triton.experimental import gluon
+from triton.experimental.gluon import language as gl
+from triton.experimental.gluon.language.nvidia.ampere import async_copy, mma_v2
+
+
+@gluon.constexpr_function
+def _tile_layout(W, R, C):
+    """Where X[w, r, c] lies: columns permuted row by row so that a warp meets 32 different banks both
+    when it reads 8 rows × 4 columns (for XU) and when it reads 4 rows × 8 columns (for XᵀWV)."""
+    shift = {1: 8, 2: 16, 4: 4} if C == 32 else {2: 8, 4: 4}
+    bases = [[0, 0, 1 << i] for i in range(C.bit_length() - 1)]
+    bases += [[0, 1 << i, shift.get(1 << i, 0)] for i in range(R.bit_length() - 1)]
+    bases += [[1 << i, 0, 0] for i in range(W.bit_length() - 1)]
+    return gl.SharedLinearLayout(bases)
+
+
+@gluon.jit
+def _truncated(x):
+    """The digits of x that TF32 keeps."""
+    return (x.to(gl.int32, bitcast=True) & -8192).to(gl.float32, bitcast=True)
+
+
+@gluon.jit
+def _product(x, y, total, rest, X3: gl.constexpr):
+    """total + xy on the tensor cores; with X3 the digits TF32 would drop go into ``rest``."""
+    if X3:
+        x1, y1 = _truncated(x), _truncated(y)
+        rest = mma_v2(x - x1, y1, rest, input_precision="tf32")
+        rest = mma_v2(x1, y - y1, rest, input_precision="tf32")
+        total = mma_v2(x1, y1, total, input_precision="tf32")
+    else:
+        total = mma_v2(x, y, total, input_precision="tf32")
+    return total, rest
+
+
+@gluon.jit
+def _added(total, x, y, X3: gl.constexpr):
+    """total + xy with the sum of a tile rounded: the tensor cores cut off, which adds up over tiles."""
+    zero = gl.zeros_like(total)
+    product, rest = _product(x, y, zero, zero, X3)
+    if X3:
+        product += rest
+    return total + product
+
+
+@gluon.jit
+def _side_by_side(x, y):
+    return gl.permute(gl.join(x, y), (0, 2, 1)).reshape(x.shape[0], 2 * x.shape[1])
+
+
+@gluon.jit
+def _halves(x):
+    return gl.split(gl.permute(x.reshape(x.shape[0], 2, x.shape[1] // 2), (0, 2, 1)))
+
+
+@gluon.jit
+def _index(n: gl.constexpr, axis: gl.constexpr, layout: gl.constexpr):
+    """0..n-1 along one axis of three."""
+    first: gl.constexpr = 1 if axis == 0 else 0
+    second: gl.constexpr = 1 if axis == 2 else 2
+    i = gl.arange(0, n, gl.SliceLayout(first, gl.SliceLayout(second, layout)))
+    return gl.expand_dims(gl.expand_dims(i, first), second)
+
+
+@gluon.jit
+def _fetch(X, tile, chunk, room, N, M):
+    """Start copying a chunk of a tile of X; what lies outside X is filled with zeros."""
+    W: gl.constexpr = room.shape[0]
+    R: gl.constexpr = room.shape[1]
+    C: gl.constexpr = room.shape[2]
+    copy: gl.constexpr = gl.BlockedLayout([1, 1, 4], [1, 128 // C, C // 4], [W, 1, 1], [2, 1, 0])
+    row = tile * R + _index(R, 1, copy)
+    col = (chunk * W + _index(W, 0, copy)) * C + _index(C, 2, copy)
+    inside = (row < N) & (col < M)
+    async_copy.async_copy_global_to_shared(room, X + row.to(gl.int64) * M + col, inside)
+    async_copy.commit_group()
+
+
+@gluon.jit
+def _keep(U, room, first, M, K):
+    """Copy columns first.. of U into shared memory, transposed within a chunk."""
+    Q: gl.constexpr = room.shape[0]
+    W: gl.constexpr = room.shape[1]
+    C: gl.constexpr = room.shape[3]
+    copy: gl.constexpr = gl.BlockedLayout([1, 1, 1], [1, 1, 32], [1, W, 1], [2, 1, 0])
+    k = first + _index(room.shape[2], 1, copy)
+    for j in gl.static_range(Q):
+        col = (j * W + _index(W, 0, copy)) * C + _index(C, 2, copy)
+        room.index(j).store(gl.load(U + col * K + k, (col < M) & (k < K), other=0.0))
+
+
+@gluon.jit
+def _put_sums(P, part, chunk, first, M, K):
+    W: gl.constexpr = part.shape[0]
+    C: gl.constexpr = part.shape[1]
+    layout: gl.constexpr = part.type.layout
+    col = (chunk * W + _index(W, 0, layout)) * C + _index(C, 1, layout)
+    k = first + _index(part.shape[2], 2, layout)
+    gl.store(P + col * K + k, part, (col < M) & (k < K))
+
+
+@gluon.jit
+def _multiplicative(v, xu, fitted, q, star, fit, a, beta, neg, pos):
+    """`equations.split_V` and `ratio_step`."""
+    top = fit * xu + a * star * q + beta * neg
+    bottom = fit * fitted + a * v * (q * q) + beta * pos
+    usable = bottom > 1.1754943508222875e-38
+    return gl.where(usable, v * (top / gl.where(usable, bottom, 1.0)), v)
+
+
+@gluon.jit
+def _hals(v, xu, fitted, H, k, K, star, fit, a, beta, neg, pos, cur):
+    """`SimplexHALS.update_V`: two sweeps, every coordinate proposed, one at a time taken."""
+    diagonal = gl.load(H + k * (K + 1), k < K, other=0.0)
+    linear = fit * xu + a * star + beta * (neg - pos + cur * v)
+    quadratic = fit * diagonal + a + beta * cur
+    scale = gl.where(quadratic > 0, quadratic, 1.0)
+    for i in range(2 * K):
+        chosen = i % K
+        row = gl.load(H + chosen * K + k, k < K, other=0.0)
+        best = (linear - fit * (fitted - v * diagonal)) / scale
+        best = gl.where(best > 0, best, 0 * best)
+        here = (k == chosen) & (quadratic > 0)
+        change = gl.expand_dims(gl.sum(gl.where(here, best - v, 0.0), 1), 1)
+        v = gl.where(here, best, v)
+        fitted += change * row
+    return v
+
+
+@gluon.jit
+def pass_kernel(
+    X, U, V, H, q, STAR, FIT, SUM, NEG, neg_r, neg_c, POS, pos_r, pos_c, CUR, cur_r, cur_c,
+    OUT, PARTS, a, beta, N, M, K,
+    ALIGN: gl.constexpr, TIMES_V: gl.constexpr, HALS: gl.constexpr, X3: gl.constexpr,
+    R: gl.constexpr, C: gl.constexpr, Q: gl.constexpr, S: gl.constexpr,
+    KA: gl.constexpr, KB: gl.constexpr, KP: gl.constexpr,
+):  # fmt: skip
+    """Rows in tiles of R; columns in Q chunks of W·C, S of them in the ring; K as KA + KB, KP in all.
+
+    (Blocks have sides that are powers of two: 20 components as 16 + 8 cost a quarter less than 32.)
+    """
+    W: gl.constexpr = gl.num_warps()
+    M = M * ALIGN  # so the compiler knows that rows start at multiples of 16 bytes
+    program, step = gl.program_id(0), gl.num_programs(0)
+    mma: gl.constexpr = gl.NVMMADistributedLayout([2, 0], [W, 1, 1], [1, 16, 8])
+    left: gl.constexpr = gl.DotOperandLayout(0, mma, 1)
+    right: gl.constexpr = gl.DotOperandLayout(1, mma, 1)
+    fit_mma: gl.constexpr = gl.NVMMADistributedLayout([2, 0], [1, W], [16, 8])
+    v_layout: gl.constexpr = gl.DotOperandLayout(0, fit_mma, 1)
+    h_layout: gl.constexpr = gl.DotOperandLayout(1, fit_mma, 1)
+    gram: gl.constexpr = gl.NVMMADistributedLayout([2, 0], [2, W // 2], [16, 8])
+    rows: gl.constexpr = gl.BlockedLayout([1, 2], [64 // KP, KP // 2], [W, 1], [1, 0])
+
+    ring = gl.allocate_shared_memory(gl.float32, [S, W, R, C], _tile_layout(W, R, C))
+    for n in gl.static_range(S):
+        _fetch(X, program + (n // Q) * step, n % Q, ring.index(n), N, M)
+    u_layout: gl.constexpr = gl.SwizzledSharedLayout(4, 32 // C, C // 4, [2, 1, 0])
+    ua = gl.allocate_shared_memory(gl.float32, [Q, W, KA, C], u_layout)
+    _keep(U, ua, 0, M, K)
+    if KB:
+        ub = gl.allocate_shared_memory(gl.float32, [Q, W, KB, C], u_layout)
+        _keep(U, ub, KA, M, K)
+    pa, pb = (), ()
+    for _j in gl.static_range(Q):
+        pa = pa + (gl.zeros([W, C, KA], gl.float32, mma),)  # noqa: RUF005
+        if KB:
+            pb = pb + (gl.zeros([W, C, KB], gl.float32, mma),)  # noqa: RUF005
+
+    k = gl.arange(0, KP, gl.SliceLayout(0, rows))[None, :]
+    r = gl.arange(0, R, gl.SliceLayout(1, rows))[:, None]
+    v_r = gl.arange(0, R, gl.SliceLayout(1, v_layout))[:, None]
+    v_k = gl.arange(0, KP, gl.SliceLayout(0, v_layout))[None, :]
+    h_r = gl.arange(0, KP, gl.SliceLayout(1, h_layout))[:, None]
+    h_c = gl.arange(0, KP, gl.SliceLayout(0, h_layout))[None, :]
+    h = gl.load(H + h_r * K + h_c, (h_r < K) & (h_c < K), other=0.0)
+    q_k = gl.load(q + k, k < K, other=0.0)
+    G = gl.zeros([KP, KP], gl.float32, gram)
+    vc = gl.zeros([R, KP], gl.float32, rows)
+    vv = gl.zeros([R, KP], gl.float32, rows)
+    slot = 0
+    for tile in range(program, gl.cdiv(N, R), step):
+        # Asked for now, needed after XU.
+        row = (tile * R + r).to(gl.int64)
+        inside = (row < N) & (k < K)
+        v = gl.load(V + row * K + k, inside, other=0.0)
+        star = gl.load(STAR + row * K + k, inside, other=0.0)
+        neg = gl.load(NEG + row * neg_r + k * neg_c, inside, other=0.0)
+        pos = gl.load(POS + row * pos_r + k * pos_c, inside, other=0.0)
+        fit = gl.load(FIT + row, row < N, other=0.0)
+        weight = gl.load(SUM + row, row < N, other=0.0)
+        v_row = (tile * R + v_r).to(gl.int64)
+        v_left = gl.load(V + v_row * K + v_k, (v_row < N) & (v_k < K), other=0.0)
+
+        xa = gl.zeros([W, R, KA], gl.float32, mma)
+        xb = gl.zeros([W, R, KB if KB else 8], gl.float32, mma)
+        xa_rest, xb_rest = xa, xb
+        at = slot
+        for j in gl.static_range(Q):
+            async_copy.wait_group(S - 1 - j)
+            x = ring.index(at).load(left)
+            xa, xa_rest = _product(x, ua.index(j).permute((0, 2, 1)).load(right), xa, xa_rest, X3)
+            if KB:
+                u = ub.index(j).permute((0, 2, 1)).load(right)
+                xb, xb_rest = _product(x, u, xb, xb_rest, X3)
+            at = gl.where(at == S - 1, 0, at + 1)
+        fitted = _added(gl.zeros([R, KP], gl.float32, fit_mma), v_left, h, X3)
+        fitted = gl.convert_layout(fitted, rows)
+        xu = gl.sum(xa + xa_rest, 0)
+        if KB:
+            xu_b = gl.sum(xb + xb_rest, 0)
+            if KB < KA:
+                xu_b = _side_by_side(xu_b, gl.zeros_like(xu_b))
+                xu_b = gl.convert_layout(xu_b, xu.type.layout)
+            xu = _side_by_side(xu, xu_b)
+        xu = gl.convert_layout(xu, rows)
+
+        if TIMES_V:
+            pos = pos * v
+        if HALS:
+            cur = gl.load(CUR + row * cur_r + k * cur_c, inside, other=0.0)
+            new = _hals(v, xu, fitted, H, k, K, star, fit, a, beta, neg, pos, cur)
+        else:
+            new = _multiplicative(v, xu, fitted, q_k, star, fit, a, beta, neg, pos)
+        gl.store(OUT + row * K + k, new, inside)
+        vc += new * star
+        vv += new * new
+
+        wv = weight * new
+        wa = gl.convert_layout(wv, gl.SliceLayout(0, right))
+        if KB:
+            wa, wb = _halves(wa)
+            if KB < KA:
+                wb, _nothing = _halves(wb)
+            wb = gl.convert_layout(wb, gl.SliceLayout(0, right))
+            wb = gl.expand_dims(wb, 0).broadcast_to(W, R, KB)
+            wa = gl.convert_layout(wa, gl.SliceLayout(0, right))
+        wa = gl.expand_dims(wa, 0).broadcast_to(W, R, KA)
+        new_a, new_b = (), ()
+        at = slot
+        for j in gl.static_range(Q):
+            x = ring.index(at).permute((0, 2, 1)).load(left)
+            new_a = new_a + (_added(pa[j], x, wa, X3),)  # noqa: RUF005
+            if KB:
+                new_b = new_b + (_added(pb[j], x, wb, X3),)  # noqa: RUF005
+            _fetch(X, tile + ((S + j) // Q) * step, (S + j) % Q, ring.index(at), N, M)
+            at = gl.where(at == S - 1, 0, at + 1)
+        pa, pb, slot = new_a, new_b, at
+        v_t = gl.convert_layout(gl.permute(new, (1, 0)), gl.DotOperandLayout(0, gram, 1))
+        G = _added(G, v_t, gl.convert_layout(wv, gl.DotOperandLayout(1, gram, 1)), X3)
+
+    async_copy.wait_group(0)
+    P = PARTS + program.to(gl.int64) * K * (M + K + 2)
+    for j in gl.static_range(Q):
+        _put_sums(P, pa[j], j, 0, M, K)
+        if KB:
+            _put_sums(P, pb[j], j, KA, M, K)
+    g_r = gl.arange(0, KP, gl.SliceLayout(1, gram))[:, None]
+    g_c = gl.arange(0, KP, gl.SliceLayout(0, gram))[None, :]
+    gl.store(P + (M + g_r) * K + g_c, G, (g_r < K) & (g_c < K))
+    k = gl.arange(0, KP, gl.SliceLayout(0, rows))
+    gl.store(P + (M + K) * K + k, gl.sum(vc, 0), k < K)
+    gl.store(P + (M + K + 1) * K + k, gl.sum(vv, 0), k < K)
+
+
+@triton.jit
+def graph_kernel(
+    INDPTR, INDICES, DATA, DEGREES, V, OUT, PARTS, N, K: tl.constexpr, BLOCK: tl.constexpr
+):  # fmt: skip
+    """BLOCK consecutive numbers of A V, and their share of Tr(VᵀLV)."""
+    at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    row, k = at // K, at % K
+    inside = row < N
+    start = tl.load(INDPTR + row, inside, other=0)
+    degree = tl.load(INDPTR + row + 1, inside, other=0) - start
+    total = tl.zeros([BLOCK], tl.float32)
+    for e in range(tl.max(degree, 0)):
+        more = e < degree
+        column = tl.load(INDICES + start + e, more, other=0).to(tl.int64)
+        weight = tl.load(DATA + start + e, more, other=0.0)
+        total += weight * tl.load(V + column * K + k, more, other=0.0)
+    v = tl.load(V + at, inside, other=0.0)
+    own = tl.load(DEGREES + row, inside, other=0.0) * v
+    tl.store(OUT + at, total, inside)
+    tl.store(PARTS + tl.program_id(0), tl.sum(v * (own - total), 0))

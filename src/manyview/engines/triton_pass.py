@@ -1,0 +1,133 @@
+"""The pass over a view from one read of X, on CUDA cards with Triton; plain PyTorch where it cannot.
+
+Import it through `torch_pass.fused`, which says whether it can be used at all.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any, NamedTuple
+
+import torch
+import triton
+
+from .._types import Sums
+from .torch_pass import Tensor, plain_pass
+from .triton_kernels import graph_kernel, pass_kernel
+
+WARPS = 8
+#: "tf32x3" is as accurate as float32; "tf32" keeps 11 bits of every factor; "ieee" is plain PyTorch.
+PRECISIONS = ("ieee", "tf32x3", "tf32")
+#: Numbers of A V a program of the graph kernel computes.
+GRAPH_BLOCK = 1024
+
+
+class Plan(NamedTuple):
+    """How a pass is cut up; see `triton_kernels.pass_kernel`."""
+
+    R: int
+    C: int
+    Q: int
+    S: int
+    KA: int
+    KB: int
+    KP: int
+
+
+@cache
+def plan(M: int, K: int, shared_memory: int) -> Plan | None:
+    """The cut for M features and K components, or None where U and XᵀWV have no room on the chip."""
+    if not 1 <= K <= 64:
+        return None
+    KP = 16 if K <= 16 else 32 if K <= 32 else 64
+    KA, KB = (KP // 2, KP // 4) if KP > 16 and K <= 3 * KP // 4 else (KP, 0)
+    C = 16 if M <= 16 * WARPS else 32
+    Q = -(-M // (C * WARPS))
+    R = 16 if Q > 1 or KP == 64 else 64 if KP == 16 and C == 16 else 32
+    chunk, scratch = 4 * WARPS * R * C, 4 * WARPS * R * KA
+    room = shared_memory - scratch - 4 * WARPS * C * Q * (KA + KB)
+    S = min(room // chunk, Q + 4)
+    registers = Q * (KA + KB) * C // 32
+    return Plan(R, C, Q, S, KA, KB, KP) if S > Q and registers <= 128 else None
+
+
+def _plan_on(M: int, K: int, device: torch.device) -> Plan | None:
+    card = torch.cuda.get_device_properties(device)
+    return plan(M, K, card.shared_memory_per_block_optin) if card.major >= 8 else None
+
+
+def worthwhile(N: int, M: int, K: int, dtype: torch.dtype, device: torch.device) -> bool:
+    """Whether one read of X beats plain PyTorch: there must be enough rows to fill the card."""
+    if device.type != "cuda" or dtype != torch.float32 or N * M < 10**6:
+        return False
+    return _plan_on(M, K, device) is not None
+
+
+def fused_pass(
+    X: Tensor,
+    U: Tensor,
+    V: Tensor,
+    H: Tensor,
+    q: Tensor,
+    consensus: Tensor,
+    fit_weight: Tensor,
+    sum_weight: Tensor,
+    a: float,
+    beta: float,
+    negative: Any,
+    positive: Any,
+    curvature: Any = 0.0,
+    *,
+    times_V: bool = False,
+    solver: str = "multiplicative",
+    precision: str = "tf32x3",
+    out: Tensor | None = None,
+) -> tuple[Tensor, Sums]:
+    """`torch_pass.plain_pass` reading X once: V after the step, and its sums over rows in float64.
+
+    No atomics, sums in a fixed order: the same input gives the same bits. Float32 and contiguous;
+    ``negative``, ``positive`` and ``curvature`` may be numbers or anything that broadcasts to V.
+    """
+    if precision not in PRECISIONS:
+        raise ValueError(f"precision must be one of {', '.join(PRECISIONS)}; got {precision!r}")
+    N, M = X.shape
+    K = V.shape[1]
+    out = torch.empty_like(V) if out is None else out
+    cut = _plan_on(M, K, X.device)
+    if N == 0 or cut is None or precision == "ieee":
+        given = (consensus, fit_weight, sum_weight, a, beta, negative, positive, curvature)
+        new, sums = plain_pass(X, U, V, H, q, *given, times_V=times_V, solver=solver, out=out)
+        return new, Sums(*(part.double() for part in sums))
+    programs = min(torch.cuda.get_device_properties(X.device).multi_processor_count, -(-N // cut.R))
+    parts = torch.empty((programs, (M + K + 2) * K), dtype=X.dtype, device=X.device)
+    align = 4 if M % 4 == 0 and X.data_ptr() % 16 == 0 else 1
+    terms = [_term(part, V) for part in (negative, positive, curvature)]
+    pass_kernel[(programs,)](
+        X, U, V, H, q, consensus, fit_weight, sum_weight, *terms[0], *terms[1], *terms[2],
+        out, parts, float(a), float(beta), N, M // align, K,
+        ALIGN=align, TIMES_V=times_V, HALS=solver == "hals", X3=precision == "tf32x3",
+        **cut._asdict(), num_warps=WARPS,
+    )  # fmt: skip
+    total = parts.sum(dim=0, dtype=torch.float64).view(M + K + 2, K)
+    return out, Sums(total[:M], total[M : M + K], total[M + K], total[M + K + 1])
+
+
+def _term(part: Any, V: Tensor) -> tuple[Tensor, int, int]:
+    """A part of the regulariser with the strides that broadcast it to V."""
+    # new_full rather than as_tensor for numbers: nothing is copied from the host.
+    part = part.to(V.dtype) if isinstance(part, Tensor) else V.new_full((), part)
+    whole = part.expand(V.shape)
+    return whole, whole.stride(0), whole.stride(1)
+
+
+def graph_product(
+    indptr: Tensor, indices: Tensor, data: Tensor, degrees: Tensor, V: Tensor, out: Tensor
+) -> Tensor:
+    """A V into ``out``, and Tr(VᵀLV) as a tensor, for CSR arrays (int32) and row sums (N,)."""
+    N, K = V.shape
+    programs = triton.cdiv(N * K, GRAPH_BLOCK)
+    parts = torch.empty(programs, dtype=torch.float32, device=V.device)
+    if programs:
+        args = (indptr, indices, data, degrees, V, out, parts, N)
+        graph_kernel[(programs,)](*args, K=K, BLOCK=GRAPH_BLOCK, num_warps=4)
+    return parts.sum(dtype=torch.float64)
