@@ -48,11 +48,14 @@ def _product(x, y, total, rest, X3: gl.constexpr):
 @gluon.jit
 def _added(total, x, y, X3: gl.constexpr):
     """total + xy with the sum of a tile rounded: the tensor cores cut off, which adds up over tiles."""
-    zero = gl.zeros_like(total)
-    product, rest = _product(x, y, zero, zero, X3)
+    product = gl.zeros_like(total)
     if X3:
-        product += rest
-    return total + product
+        x1, y1 = _truncated(x), _truncated(y)
+        product = mma_v2(x - x1, y1, product, input_precision="tf32")
+        product = mma_v2(x1, y - y1, product, input_precision="tf32")
+        return total + mma_v2(x1, y1, product, input_precision="tf32")
+    else:
+        return total + mma_v2(x, y, product, input_precision="tf32")
 
 
 @gluon.jit
@@ -140,6 +143,20 @@ def _hals(v, xu, fitted, H, k, K, star, fit, a, beta, neg, pos, cur):
 
 
 @gluon.jit
+def _rows_of(tile, r, k, V, STAR, FIT, SUM, NEG, neg_r, neg_c, POS, pos_r, pos_c, N, K):
+    """What the step on the rows of a tile needs besides X."""
+    row = (tile * r.shape[0] + r).to(gl.int64)
+    inside = (row < N) & (k < K)
+    v = gl.load(V + row * K + k, inside, other=0.0)
+    star = gl.load(STAR + row * K + k, inside, other=0.0)
+    neg = gl.load(NEG + row * neg_r + k * neg_c, inside, other=0.0)
+    pos = gl.load(POS + row * pos_r + k * pos_c, inside, other=0.0)
+    fit = gl.load(FIT + row, row < N, other=0.0)
+    weight = gl.load(SUM + row, row < N, other=0.0)
+    return v, star, neg, pos, fit, weight
+
+
+@gluon.jit
 def pass_kernel(
     X, U, V, H, q, STAR, FIT, SUM, NEG, neg_r, neg_c, POS, pos_r, pos_c, CUR, cur_r, cur_c,
     OUT, PARTS, a, beta, N, M, K,
@@ -158,20 +175,35 @@ def pass_kernel(
     left: gl.constexpr = gl.DotOperandLayout(0, mma, 1)
     right: gl.constexpr = gl.DotOperandLayout(1, mma, 1)
     fit_mma: gl.constexpr = gl.NVMMADistributedLayout([2, 0], [1, W], [16, 8])
-    v_layout: gl.constexpr = gl.DotOperandLayout(0, fit_mma, 1)
-    h_layout: gl.constexpr = gl.DotOperandLayout(1, fit_mma, 1)
     gram: gl.constexpr = gl.NVMMADistributedLayout([2, 0], [2, W // 2], [16, 8])
-    rows: gl.constexpr = gl.BlockedLayout([1, 2], [64 // KP, KP // 2], [W, 1], [1, 0])
+    # The parts of all warps come together in one thread; a row of V stays within a warp.
+    LANES: gl.constexpr = KA if KA < 32 else 32
+    all_warps: gl.constexpr = gl.BlockedLayout(
+        [W, 1, 1], [1, 32 // LANES, LANES], [1, W, 1], [2, 1, 0]
+    )
+    form = gl.zeros([R, KA], gl.float32, gl.SliceLayout(0, all_warps))
+    if KB:
+        form = _side_by_side(form, form)
+    rows: gl.constexpr = form.type.layout
 
     ring = gl.allocate_shared_memory(gl.float32, [S, W, R, C], _tile_layout(W, R, C))
     for n in gl.static_range(S):
         _fetch(X, program + (n // Q) * step, n % Q, ring.index(n), N, M)
     u_layout: gl.constexpr = gl.SwizzledSharedLayout(4, 32 // C, C // 4, [2, 1, 0])
+    plain: gl.constexpr = gl.SwizzledSharedLayout(1, 1, 1, [2, 1, 0])
+    flat: gl.constexpr = gl.SwizzledSharedLayout(8, 1, 4 if KP >= 32 else 2, [1, 0])
     ua = gl.allocate_shared_memory(gl.float32, [Q, W, KA, C], u_layout)
     _keep(U, ua, 0, M, K)
+    parts_a = gl.allocate_shared_memory(gl.float32, [W, R, KA], plain)
     if KB:
         ub = gl.allocate_shared_memory(gl.float32, [Q, W, KB, C], u_layout)
         _keep(U, ub, KA, M, K)
+        parts_b = gl.allocate_shared_memory(gl.float32, [W, R, KA], plain)
+        parts_b.store(gl.zeros([W, R, KA], gl.float32, all_warps))
+    old_v = gl.allocate_shared_memory(gl.float32, [R, KP], flat)
+    new_v = gl.allocate_shared_memory(gl.float32, [R, KP], flat)
+    weighted_v = gl.allocate_shared_memory(gl.float32, [R, KP], flat)
+    fitted_v = gl.allocate_shared_memory(gl.float32, [R, KP], flat)
     pa, pb = (), ()
     for _j in gl.static_range(Q):
         pa = pa + (gl.zeros([W, C, KA], gl.float32, mma),)  # noqa: RUF005
@@ -180,52 +212,53 @@ def pass_kernel(
 
     k = gl.arange(0, KP, gl.SliceLayout(0, rows))[None, :]
     r = gl.arange(0, R, gl.SliceLayout(1, rows))[:, None]
-    v_r = gl.arange(0, R, gl.SliceLayout(1, v_layout))[:, None]
-    v_k = gl.arange(0, KP, gl.SliceLayout(0, v_layout))[None, :]
-    h_r = gl.arange(0, KP, gl.SliceLayout(1, h_layout))[:, None]
-    h_c = gl.arange(0, KP, gl.SliceLayout(0, h_layout))[None, :]
+    h_r = gl.arange(0, KP, gl.SliceLayout(1, gl.DotOperandLayout(1, fit_mma, 1)))[:, None]
+    h_c = gl.arange(0, KP, gl.SliceLayout(0, gl.DotOperandLayout(1, fit_mma, 1)))[None, :]
     h = gl.load(H + h_r * K + h_c, (h_r < K) & (h_c < K), other=0.0)
     q_k = gl.load(q + k, k < K, other=0.0)
     G = gl.zeros([KP, KP], gl.float32, gram)
     vc = gl.zeros([R, KP], gl.float32, rows)
     vv = gl.zeros([R, KP], gl.float32, rows)
     slot = 0
+    v, star, neg, pos, fit, weight = _rows_of(
+        program, r, k, V, STAR, FIT, SUM, NEG, neg_r, neg_c, POS, pos_r, pos_c, N, K
+    )
+    old_v.store(v)
     for tile in range(program, gl.cdiv(N, R), step):
-        # Asked for now, needed after XU.
-        row = (tile * R + r).to(gl.int64)
-        inside = (row < N) & (k < K)
-        v = gl.load(V + row * K + k, inside, other=0.0)
-        star = gl.load(STAR + row * K + k, inside, other=0.0)
-        neg = gl.load(NEG + row * neg_r + k * neg_c, inside, other=0.0)
-        pos = gl.load(POS + row * pos_r + k * pos_c, inside, other=0.0)
-        fit = gl.load(FIT + row, row < N, other=0.0)
-        weight = gl.load(SUM + row, row < N, other=0.0)
-        v_row = (tile * R + v_r).to(gl.int64)
-        v_left = gl.load(V + v_row * K + v_k, (v_row < N) & (v_k < K), other=0.0)
-
+        # Asked for a tile ahead.
+        v_next, star_next, neg_next, pos_next, fit_next, weight_next = _rows_of(
+            tile + step, r, k, V, STAR, FIT, SUM, NEG, neg_r, neg_c, POS, pos_r, pos_c, N, K
+        )
+        async_copy.wait_group(S - Q)
         xa = gl.zeros([W, R, KA], gl.float32, mma)
         xb = gl.zeros([W, R, KB if KB else 8], gl.float32, mma)
-        xa_rest, xb_rest = xa, xb
-        at = slot
+        xa_rest, xb_rest, at, x_t = xa, xb, slot, ()
         for j in gl.static_range(Q):
-            async_copy.wait_group(S - 1 - j)
             x = ring.index(at).load(left)
             xa, xa_rest = _product(x, ua.index(j).permute((0, 2, 1)).load(right), xa, xa_rest, X3)
             if KB:
                 u = ub.index(j).permute((0, 2, 1)).load(right)
                 xb, xb_rest = _product(x, u, xb, xb_rest, X3)
+            # Kept in registers for XᵀWV, so that the next tile can come in during the step on V.
+            x_t = x_t + (ring.index(at).permute((0, 2, 1)).load(left),)  # noqa: RUF005
             at = gl.where(at == S - 1, 0, at + 1)
-        fitted = _added(gl.zeros([R, KP], gl.float32, fit_mma), v_left, h, X3)
-        fitted = gl.convert_layout(fitted, rows)
-        xu = gl.sum(xa + xa_rest, 0)
+        v_left = old_v.load(gl.DotOperandLayout(0, fit_mma, 1))
+        fitted_v.store(_added(gl.zeros([R, KP], gl.float32, fit_mma), v_left, h, X3))
+        parts_a.store(xa + xa_rest if X3 else xa)
         if KB:
-            xu_b = gl.sum(xb + xb_rest, 0)
-            if KB < KA:
-                xu_b = _side_by_side(xu_b, gl.zeros_like(xu_b))
-                xu_b = gl.convert_layout(xu_b, xu.type.layout)
-            xu = _side_by_side(xu, xu_b)
-        xu = gl.convert_layout(xu, rows)
+            parts_b.slice(0, KB, 2).store(xb + xb_rest if X3 else xb)
+        fitted = fitted_v.load(rows)
+        xu = gl.sum(parts_a.load(all_warps), 0)
+        if KB:
+            xu = _side_by_side(xu, gl.sum(parts_b.load(all_warps), 0))
+        at = slot
+        for j in gl.static_range(Q):
+            _fetch(X, tile + ((S + j) // Q) * step, (S + j) % Q, ring.index(at), N, M)
+            at = gl.where(at == S - 1, 0, at + 1)
+        slot = at
 
+        row = (tile * R + r).to(gl.int64)
+        inside = (row < N) & (k < K)
         if TIMES_V:
             pos = pos * v
         if HALS:
@@ -237,8 +270,10 @@ def pass_kernel(
         vc += new * star
         vv += new * new
 
-        wv = weight * new
-        wa = gl.convert_layout(wv, gl.SliceLayout(0, right))
+        old_v.store(v_next)
+        new_v.store(new)
+        weighted_v.store(weight * new)
+        wa = weighted_v.load(gl.SliceLayout(0, right))
         if KB:
             wa, wb = _halves(wa)
             if KB < KA:
@@ -247,18 +282,16 @@ def pass_kernel(
             wb = gl.expand_dims(wb, 0).broadcast_to(W, R, KB)
             wa = gl.convert_layout(wa, gl.SliceLayout(0, right))
         wa = gl.expand_dims(wa, 0).broadcast_to(W, R, KA)
+        v_t = new_v.permute((1, 0)).load(gl.DotOperandLayout(0, gram, 1))
+        G = _added(G, v_t, weighted_v.load(gl.DotOperandLayout(1, gram, 1)), X3)
         new_a, new_b = (), ()
-        at = slot
         for j in gl.static_range(Q):
-            x = ring.index(at).permute((0, 2, 1)).load(left)
-            new_a = new_a + (_added(pa[j], x, wa, X3),)  # noqa: RUF005
+            new_a = new_a + (_added(pa[j], x_t[j], wa, X3),)  # noqa: RUF005
             if KB:
-                new_b = new_b + (_added(pb[j], x, wb, X3),)  # noqa: RUF005
-            _fetch(X, tile + ((S + j) // Q) * step, (S + j) % Q, ring.index(at), N, M)
-            at = gl.where(at == S - 1, 0, at + 1)
-        pa, pb, slot = new_a, new_b, at
-        v_t = gl.convert_layout(gl.permute(new, (1, 0)), gl.DotOperandLayout(0, gram, 1))
-        G = _added(G, v_t, gl.convert_layout(wv, gl.DotOperandLayout(1, gram, 1)), X3)
+                new_b = new_b + (_added(pb[j], x_t[j], wb, X3),)  # noqa: RUF005
+        pa, pb = new_a, new_b
+        v, star, neg, pos = v_next, star_next, neg_next, pos_next
+        fit, weight = fit_next, weight_next
 
     async_copy.wait_group(0)
     P = PARTS + program.to(gl.int64) * K * (M + K + 2)

@@ -43,12 +43,11 @@ def plan(M: int, K: int, shared_memory: int) -> Plan | None:
     KA, KB = (KP // 2, KP // 4) if KP > 16 and K <= 3 * KP // 4 else (KP, 0)
     C = 16 if M <= 16 * WARPS else 32
     Q = -(-M // (C * WARPS))
-    R = 16 if Q > 1 or KP == 64 else 64 if KP == 16 and C == 16 else 32
-    chunk, scratch = 4 * WARPS * R * C, 4 * WARPS * R * KA
-    room = shared_memory - scratch - 4 * WARPS * C * Q * (KA + KB)
-    S = min(room // chunk, Q + 4)
+    R = 16 if Q > 2 or KP == 64 else 32 if Q == 2 or KP == 32 else 64
+    kept = Q * (KA + KB) * C * WARPS + WARPS * R * KA * (2 if KB else 1) + 4 * R * KP
+    S = min((shared_memory // 4 - kept) // (WARPS * R * C), Q + 3)
     registers = Q * (KA + KB) * C // 32
-    return Plan(R, C, Q, S, KA, KB, KP) if S > Q and registers <= 128 else None
+    return Plan(R, C, Q, S, KA, KB, KP) if S >= Q and registers <= 128 else None
 
 
 def _plan_on(M: int, K: int, device: torch.device) -> Plan | None:
