@@ -33,21 +33,11 @@ def _truncated(x):
 
 
 @gluon.jit
-def _product(x, y, total, rest, X3: gl.constexpr):
-    """total + xy on the tensor cores; with X3 the digits TF32 would drop go into ``rest``."""
-    if X3:
-        x1, y1 = _truncated(x), _truncated(y)
-        rest = mma_v2(x - x1, y1, rest, input_precision="tf32")
-        rest = mma_v2(x1, y - y1, rest, input_precision="tf32")
-        total = mma_v2(x1, y1, total, input_precision="tf32")
-    else:
-        total = mma_v2(x, y, total, input_precision="tf32")
-    return total, rest
-
-
-@gluon.jit
 def _added(total, x, y, X3: gl.constexpr):
-    """total + xy with the sum of a tile rounded: the tensor cores cut off, which adds up over tiles."""
+    """total + xy on the tensor cores; with X3 in three passes, which bring back the digits TF32 drops.
+
+    They start from 0: tensor cores cut off where an addition rounds, and long sums would shrink.
+    """
     product = gl.zeros_like(total)
     if X3:
         x1, y1 = _truncated(x), _truncated(y)
@@ -129,31 +119,21 @@ def _hals(v, xu, fitted, H, k, K, star, fit, a, beta, neg, pos, cur):
     diagonal = gl.load(H + k * (K + 1), k < K, other=0.0)
     linear = fit * xu + a * star + beta * (neg - pos + cur * v)
     quadratic = fit * diagonal + a + beta * cur
-    scale = gl.where(quadratic > 0, quadratic, 1.0)
+    movable = quadratic > 0
+    inverse = gl.where(movable, 1 / gl.where(movable, quadratic, 1.0), 0.0)
+    best = (linear - fit * (fitted - v * diagonal)) * inverse
+    pull = fit * inverse
+    row = gl.load(H + k, k < K, other=0.0)
     for i in range(2 * K):
         chosen = i % K
-        row = gl.load(H + chosen * K + k, k < K, other=0.0)
-        best = (linear - fit * (fitted - v * diagonal)) / scale
-        best = gl.where(best > 0, best, 0 * best)
-        here = (k == chosen) & (quadratic > 0)
-        change = gl.expand_dims(gl.sum(gl.where(here, best - v, 0.0), 1), 1)
-        v = gl.where(here, best, v)
-        fitted += change * row
+        next_row = gl.load(H + (i + 1) % K * K + k, k < K, other=0.0)
+        here = (k == chosen) & movable
+        taken = gl.where(best > 0, best, 0 * best)
+        change = gl.expand_dims(gl.sum(gl.where(here, taken - v, 0.0), 1), 1)
+        v = gl.where(here, taken, v)
+        best = gl.where(here, best, best - change * (pull * row))
+        row = next_row
     return v
-
-
-@gluon.jit
-def _rows_of(tile, r, k, V, STAR, FIT, SUM, NEG, neg_r, neg_c, POS, pos_r, pos_c, N, K):
-    """What the step on the rows of a tile needs besides X."""
-    row = (tile * r.shape[0] + r).to(gl.int64)
-    inside = (row < N) & (k < K)
-    v = gl.load(V + row * K + k, inside, other=0.0)
-    star = gl.load(STAR + row * K + k, inside, other=0.0)
-    neg = gl.load(NEG + row * neg_r + k * neg_c, inside, other=0.0)
-    pos = gl.load(POS + row * pos_r + k * pos_c, inside, other=0.0)
-    fit = gl.load(FIT + row, row < N, other=0.0)
-    weight = gl.load(SUM + row, row < N, other=0.0)
-    return v, star, neg, pos, fit, weight
 
 
 @gluon.jit
@@ -200,7 +180,8 @@ def pass_kernel(
         _keep(U, ub, KA, M, K)
         parts_b = gl.allocate_shared_memory(gl.float32, [W, R, KA], plain)
         parts_b.store(gl.zeros([W, R, KA], gl.float32, all_warps))
-    old_v = gl.allocate_shared_memory(gl.float32, [R, KP], flat)
+    v_layout: gl.constexpr = gl.SwizzledSharedLayout(4, 1, 8 if KP >= 32 else 4, [1, 0])
+    old_v = gl.allocate_shared_memory(gl.float32, [R, KP], v_layout)
     new_v = gl.allocate_shared_memory(gl.float32, [R, KP], flat)
     weighted_v = gl.allocate_shared_memory(gl.float32, [R, KP], flat)
     fitted_v = gl.allocate_shared_memory(gl.float32, [R, KP], flat)
@@ -212,41 +193,47 @@ def pass_kernel(
 
     k = gl.arange(0, KP, gl.SliceLayout(0, rows))[None, :]
     r = gl.arange(0, R, gl.SliceLayout(1, rows))[:, None]
-    h_r = gl.arange(0, KP, gl.SliceLayout(1, gl.DotOperandLayout(1, fit_mma, 1)))[:, None]
-    h_c = gl.arange(0, KP, gl.SliceLayout(0, gl.DotOperandLayout(1, fit_mma, 1)))[None, :]
-    h = gl.load(H + h_r * K + h_c, (h_r < K) & (h_c < K), other=0.0)
+    h_r = gl.arange(0, KP, gl.SliceLayout(1, rows))[:, None]
+    h_room = gl.allocate_shared_memory(gl.float32, [KP, KP], flat)
+    h_room.store(gl.load(H + h_r * K + k, (h_r < K) & (k < K), other=0.0))
     q_k = gl.load(q + k, k < K, other=0.0)
     G = gl.zeros([KP, KP], gl.float32, gram)
     vc = gl.zeros([R, KP], gl.float32, rows)
     vv = gl.zeros([R, KP], gl.float32, rows)
     slot = 0
-    v, star, neg, pos, fit, weight = _rows_of(
-        program, r, k, V, STAR, FIT, SUM, NEG, neg_r, neg_c, POS, pos_r, pos_c, N, K
-    )
-    old_v.store(v)
+    row = (program * R + r).to(gl.int64)
+    v_next = gl.load(V + row * K + k, (row < N) & (k < K), other=0.0)
+    old_v.store(v_next)
     for tile in range(program, gl.cdiv(N, R), step):
-        # Asked for a tile ahead.
-        v_next, star_next, neg_next, pos_next, fit_next, weight_next = _rows_of(
-            tile + step, r, k, V, STAR, FIT, SUM, NEG, neg_r, neg_c, POS, pos_r, pos_c, N, K
-        )
+        # Asked for now, needed after XU.
+        v = v_next
+        row = (tile * R + r).to(gl.int64)
+        inside = (row < N) & (k < K)
+        star = gl.load(STAR + row * K + k, inside, other=0.0)
+        neg = gl.load(NEG + row * neg_r + k * neg_c, inside, other=0.0)
+        pos = gl.load(POS + row * pos_r + k * pos_c, inside, other=0.0)
+        fit = gl.load(FIT + row, row < N, other=0.0)
+        weight = gl.load(SUM + row, row < N, other=0.0)
+        after = row + step * R
+        v_next = gl.load(V + after * K + k, (after < N) & (k < K), other=0.0)
         async_copy.wait_group(S - Q)
         xa = gl.zeros([W, R, KA], gl.float32, mma)
         xb = gl.zeros([W, R, KB if KB else 8], gl.float32, mma)
-        xa_rest, xb_rest, at, x_t = xa, xb, slot, ()
+        at, x_t = slot, ()
         for j in gl.static_range(Q):
             x = ring.index(at).load(left)
-            xa, xa_rest = _product(x, ua.index(j).permute((0, 2, 1)).load(right), xa, xa_rest, X3)
+            xa = _added(xa, x, ua.index(j).permute((0, 2, 1)).load(right), X3)
             if KB:
-                u = ub.index(j).permute((0, 2, 1)).load(right)
-                xb, xb_rest = _product(x, u, xb, xb_rest, X3)
+                xb = _added(xb, x, ub.index(j).permute((0, 2, 1)).load(right), X3)
             # Kept in registers for XᵀWV, so that the next tile can come in during the step on V.
             x_t = x_t + (ring.index(at).permute((0, 2, 1)).load(left),)  # noqa: RUF005
             at = gl.where(at == S - 1, 0, at + 1)
         v_left = old_v.load(gl.DotOperandLayout(0, fit_mma, 1))
+        h = h_room.load(gl.DotOperandLayout(1, fit_mma, 1))
         fitted_v.store(_added(gl.zeros([R, KP], gl.float32, fit_mma), v_left, h, X3))
-        parts_a.store(xa + xa_rest if X3 else xa)
+        parts_a.store(xa)
         if KB:
-            parts_b.slice(0, KB, 2).store(xb + xb_rest if X3 else xb)
+            parts_b.slice(0, KB, 2).store(xb)
         fitted = fitted_v.load(rows)
         xu = gl.sum(parts_a.load(all_warps), 0)
         if KB:
@@ -257,8 +244,6 @@ def pass_kernel(
             at = gl.where(at == S - 1, 0, at + 1)
         slot = at
 
-        row = (tile * R + r).to(gl.int64)
-        inside = (row < N) & (k < K)
         if TIMES_V:
             pos = pos * v
         if HALS:
@@ -290,8 +275,6 @@ def pass_kernel(
             if KB:
                 new_b = new_b + (_added(pb[j], x_t[j], wb, X3),)  # noqa: RUF005
         pa, pb = new_a, new_b
-        v, star, neg, pos = v_next, star_next, neg_next, pos_next
-        fit, weight = fit_next, weight_next
 
     async_copy.wait_group(0)
     P = PARTS + program.to(gl.int64) * K * (M + K + 2)

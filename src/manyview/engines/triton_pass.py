@@ -44,7 +44,7 @@ def plan(M: int, K: int, shared_memory: int) -> Plan | None:
     C = 16 if M <= 16 * WARPS else 32
     Q = -(-M // (C * WARPS))
     R = 16 if Q > 2 or KP == 64 else 32 if Q == 2 or KP == 32 else 64
-    kept = Q * (KA + KB) * C * WARPS + WARPS * R * KA * (2 if KB else 1) + 4 * R * KP
+    kept = Q * (KA + KB) * C * WARPS + WARPS * R * KA * (2 if KB else 1) + KP * (4 * R + KP)
     S = min((shared_memory // 4 - kept) // (WARPS * R * C), Q + 3)
     registers = Q * (KA + KB) * C // 32
     return Plan(R, C, Q, S, KA, KB, KP) if S >= Q and registers <= 128 else None
