@@ -19,7 +19,7 @@ from triton.experimental.gluon.language.nvidia.ampere import async_copy, mma_v2
 def _tile_layout(W, R, C):
     """Where X[w, r, c] lies: columns permuted row by row so that a warp meets 32 different banks both
     when it reads 8 rows × 4 columns (for XU) and when it reads 4 rows × 8 columns (for XᵀWV)."""
-    shift = {1: 8, 2: 16, 4: 4} if C == 32 else {2: 8, 4: 4}
+    shift = {2: 8, 4: 4} if C == 16 else {1: 8, 2: 16, 4: 4}
     bases = [[0, 0, 1 << i] for i in range(C.bit_length() - 1)]
     bases += [[0, 1 << i, shift.get(1 << i, 0)] for i in range(R.bit_length() - 1)]
     bases += [[1 << i, 0, 0] for i in range(W.bit_length() - 1)]
@@ -114,8 +114,10 @@ def _multiplicative(v, xu, fitted, q, star, fit, a, beta, neg, pos):
 
 
 @gluon.jit
-def _hals(v, xu, fitted, H, k, K, star, fit, a, beta, neg, pos, cur):
+def _hals(v, xu, fitted, H, h_rows, k, K, star, fit, a, beta, neg, pos, cur):
     """`SimplexHALS.update_V`: two sweeps, every coordinate proposed, one at a time taken."""
+    rows: gl.constexpr = v.type.layout
+    pick = gl.full([v.shape[0], 1], 0, gl.int32, rows)
     diagonal = gl.load(H + k * (K + 1), k < K, other=0.0)
     linear = fit * xu + a * star + beta * (neg - pos + cur * v)
     quadratic = fit * diagonal + a + beta * cur
@@ -123,16 +125,13 @@ def _hals(v, xu, fitted, H, k, K, star, fit, a, beta, neg, pos, cur):
     inverse = gl.where(movable, 1 / gl.where(movable, quadratic, 1.0), 0.0)
     best = (linear - fit * (fitted - v * diagonal)) * inverse
     pull = fit * inverse
-    row = gl.load(H + k, k < K, other=0.0)
-    for i in range(2 * K):
-        chosen = i % K
-        next_row = gl.load(H + (i + 1) % K * K + k, k < K, other=0.0)
-        here = (k == chosen) & movable
-        taken = gl.where(best > 0, best, 0 * best)
-        change = gl.expand_dims(gl.sum(gl.where(here, taken - v, 0.0), 1), 1)
-        v = gl.where(here, taken, v)
-        best = gl.where(here, best, best - change * (pull * row))
-        row = next_row
+    for _sweep in gl.static_range(2):
+        for c in range(K):
+            here = (k == c) & movable
+            taken = gl.where(best > 0, best, 0 * best)
+            change = gl.gather(gl.where(here, taken - v, 0.0), gl.full_like(pick, c), 1)
+            v = gl.where(here, taken, v)
+            best = gl.where(here, best, best - change * (pull * h_rows.index(c).load(gl.SliceLayout(0, rows))[None, :]))
     return v
 
 
@@ -169,7 +168,7 @@ def pass_kernel(
     ring = gl.allocate_shared_memory(gl.float32, [S, W, R, C], _tile_layout(W, R, C))
     for n in gl.static_range(S):
         _fetch(X, program + (n // Q) * step, n % Q, ring.index(n), N, M)
-    u_layout: gl.constexpr = gl.SwizzledSharedLayout(4, 32 // C, C // 4, [2, 1, 0])
+    u_layout: gl.constexpr = gl.SwizzledSharedLayout(4, 2 if C == 16 else 1, 4 if C == 16 else 8, [2, 1, 0])
     plain: gl.constexpr = gl.SwizzledSharedLayout(1, 1, 1, [2, 1, 0])
     flat: gl.constexpr = gl.SwizzledSharedLayout(8, 1, 4 if KP >= 32 else 2, [1, 0])
     ua = gl.allocate_shared_memory(gl.float32, [Q, W, KA, C], u_layout)
@@ -196,6 +195,15 @@ def pass_kernel(
     h_r = gl.arange(0, KP, gl.SliceLayout(1, rows))[:, None]
     h_room = gl.allocate_shared_memory(gl.float32, [KP, KP], flat)
     h_room.store(gl.load(H + h_r * K + k, (h_r < K) & (k < K), other=0.0))
+    if HALS:
+        h_rows = gl.allocate_shared_memory(
+            gl.float32, [KP, KP], gl.SwizzledSharedLayout(1, 1, 1, [0])
+        )
+        for c in range(K):
+            k_1 = gl.arange(0, KP, gl.SliceLayout(0, rows))
+            h_rows.index(c).store(gl.load(H + c * K + k_1, k_1 < K, other=0.0))
+    else:
+        h_rows = h_room
     q_k = gl.load(q + k, k < K, other=0.0)
     G = gl.zeros([KP, KP], gl.float32, gram)
     vc = gl.zeros([R, KP], gl.float32, rows)
@@ -248,7 +256,7 @@ def pass_kernel(
             pos = pos * v
         if HALS:
             cur = gl.load(CUR + row * cur_r + k * cur_c, inside, other=0.0)
-            new = _hals(v, xu, fitted, H, k, K, star, fit, a, beta, neg, pos, cur)
+            new = _hals(v, xu, fitted, H, h_rows, k, K, star, fit, a, beta, neg, pos, cur)
         else:
             new = _multiplicative(v, xu, fitted, q_k, star, fit, a, beta, neg, pos)
         gl.store(OUT + row * K + k, new, inside)
