@@ -38,11 +38,11 @@ class GraphTerm:
 
     def __init__(self, A: sp.csr_array, degrees: Array | None = None):
         self.A = A
-        degrees = A.sum(axis=1) if degrees is None else degrees
-        self.degrees = np.asarray(degrees, dtype=A.dtype).reshape(-1, 1)
+        degrees = np.asarray(A.sum(axis=1), dtype=A.dtype) if degrees is None else degrees
+        self.degrees = degrees.reshape(-1, 1)
 
     def value(self, V: Array) -> float:
-        return float(np.vdot(V, self.degrees * V - self.A @ V))
+        return (V * (self.degrees * V - self.A @ V)).sum()
 
     def split(self, V: Array) -> tuple[Array, Array]:
         return self.A @ V, self.degrees * V
@@ -61,7 +61,7 @@ class LinkedTerm:
         self.constant = float(A.sum(axis=0) @ np.einsum("ik,ik->i", known, known))
 
     def value(self, V: Array) -> float:
-        return float(np.vdot(V, self.degrees * V - 2 * self.pull)) + self.constant
+        return (V * (self.degrees * V - 2 * self.pull)).sum() + self.constant
 
     def split(self, V: Array) -> tuple[Array, Array]:
         return self.pull, self.degrees * V
@@ -84,15 +84,21 @@ class Graph:
         if self.affinity == "heat" and width is None:
             width = automatic_width(X)
         A = affinity(X, self.n_neighbors, self.affinity, width, self.mutual)
+        if not sp.issparse(A):
+            return _FittedGraphTerm(A, X, replace(self, width=width), A.row_sums())
         return _FittedGraphTerm(A.astype(X.dtype), X, replace(self, width=width))
 
 
 class _FittedGraphTerm(GraphTerm):
     """A graph term that remembers the rows it was built on, so that unseen rows can be linked."""
 
-    def __init__(self, A: sp.csr_array, X: Matrix, settings: Graph):
-        super().__init__(A)
+    def __init__(self, A: sp.csr_array, X: Matrix, settings: Graph, degrees: Array | None = None):
+        super().__init__(A, degrees)
         self.X, self.settings = X, settings
+
+    def to_host(self, X: Matrix) -> _FittedGraphTerm:
+        """The same term of a view on the host."""
+        return _FittedGraphTerm(self.A.to_scipy().astype(X.dtype), X, self.settings)
 
     def link(self, X_new: Matrix, known: Array) -> LinkedTerm:
         s = self.settings
@@ -108,7 +114,7 @@ class Sparse:
         return self
 
     def value(self, V: Array) -> float:
-        return float(V.sum())
+        return V.sum()
 
     def split(self, V: Array) -> tuple[float, float]:
         return 0.0, 0.5
@@ -129,7 +135,7 @@ class Orthogonal:
 
     def value(self, V: Array) -> float:
         rows = V.sum(axis=1)
-        return float(np.dot(rows, rows) - np.vdot(V, V))
+        return rows @ rows - (V * V).sum()
 
     def split(self, V: Array) -> tuple[float, Array]:
         return 0.0, V.sum(axis=1, keepdims=True) - V
