@@ -55,6 +55,7 @@ class Problem:
         self.data = torch.ones(len(self.indices), **card)
         parts = (self.indptr, self.indices, self.data)
         self.graph = torch.sparse_csr_tensor(*parts, size=(n, n))
+        self.curvature = 2 * self.degrees[:, None]
         self.negative, self.new = torch.empty_like(self.V), torch.empty_like(self.V)
 
     def graph_step(self, fused: bool) -> torch.Tensor:
@@ -66,12 +67,12 @@ class Problem:
     def pass_(self, fused: bool, solver: str = "multiplicative", precision: str = "tf32x3"):
         U = self.U
         given = (U.T @ U, U.sum(dim=0), self.star, self.w, self.w, A, BETA, self.negative)
-        degrees = self.degrees[:, None]
+        term = (self.degrees[:, None], self.curvature)
         how = {"times_V": True, "solver": solver, "out": self.new}
         if fused:
             how["precision"] = precision
         run = fused_pass if fused else plain_pass
-        return run(self.X, U, self.V, *given, degrees, 2 * degrees, **how)
+        return run(self.X, U, self.V, *given, *term, **how)
 
     def iteration(self, fused: bool, solver: str = "multiplicative", precision: str = "tf32x3"):
         self.graph_step(fused)
@@ -85,7 +86,7 @@ class Problem:
         part = Problem.__new__(Problem)
         n = min(rows, len(self.X))
         for name, value in vars(self).items():
-            short = name in ("X", "V", "star", "w", "degrees", "negative", "new")
+            short = name in ("X", "V", "star", "w", "degrees", "curvature", "negative", "new")
             setattr(part, name, value[:n].contiguous() if short else value)
         new, sums = part.pass_(True, precision=precision)
         for name, value in vars(part).items():

@@ -1,7 +1,4 @@
-"""One pass over the rows of a view in plain PyTorch: any dtype, any device, no special kernels.
-
-`triton_pass` does the same from one read of X; tests hold both to `equations`.
-"""
+"""One pass over the rows of a view in plain PyTorch, and the way to the one that reads X once."""
 
 from __future__ import annotations
 
@@ -11,11 +8,9 @@ from typing import Any
 
 import torch
 
-from .._types import Sums
-
-Tensor = torch.Tensor
-#: Sweeps of HALS over the coordinates of a row.
-SWEEPS = 2
+from .. import equations as eq
+from .._types import Split, Sums
+from ..solvers import SOLVERS
 
 
 @cache
@@ -25,9 +20,10 @@ def fused() -> Any:
         return None
     try:
         from . import triton_pass
-    except ModuleNotFoundError:
-        return None
-    except (ImportError, AttributeError) as error:  # Gluon is young: other versions, other names
+    except (ImportError, AttributeError) as error:
+        if getattr(error, "name", None) == "triton":
+            return None
+        # Gluon, the layer of Triton it is written in, is young: other versions have other names.
         warnings.warn(
             f"triton is installed but too old or too new for the fused pass ({error}); "
             "going on with plain PyTorch, slower",
@@ -39,14 +35,14 @@ def fused() -> Any:
 
 
 def plain_pass(
-    X: Tensor,
-    U: Tensor,
-    V: Tensor,
-    H: Tensor,
-    q: Tensor,
-    consensus: Tensor,
-    fit_weight: Tensor,
-    sum_weight: Tensor,
+    X: torch.Tensor,
+    U: torch.Tensor,
+    V: torch.Tensor,
+    H: torch.Tensor,
+    q: torch.Tensor,
+    consensus: torch.Tensor,
+    fit_weight: torch.Tensor,
+    sum_weight: torch.Tensor,
     a: float,
     beta: float,
     negative: Any,
@@ -55,47 +51,22 @@ def plain_pass(
     *,
     times_V: bool = False,
     solver: str = "multiplicative",
-    out: Tensor | None = None,
-) -> tuple[Tensor, Sums]:
+    out: torch.Tensor | None = None,
+) -> tuple[torch.Tensor, Sums]:
     """V after one step (into ``out``), and the sums over rows the next step on U needs.
 
-    ``positive`` is multiplied by V where ``times_V`` (the degrees of a graph); the weights are (N,).
+    ``positive`` is multiplied by V where ``times_V`` (the degrees of a graph); one weight per row.
     """
-    w = fit_weight[:, None]
-    positive = positive * V if times_V else positive
-    if solver == "hals":
-        linear = w * (X @ U) + a * consensus + beta * (negative - positive + curvature * V)
-        new = _hals(V, linear, H, w, w * H.diagonal() + (a + beta * curvature))
-    else:
-        top = w * (X @ U) + a * (consensus * q) + beta * negative
-        bottom = w * (V @ H) + a * (V * (q * q)) + beta * positive
-        usable = bottom > torch.finfo(V.dtype).tiny
-        new = torch.where(usable, V * top / torch.where(usable, bottom, 1), V)
+    split = Split(negative, positive * V if times_V else positive, curvature)
+    given = (consensus, fit_weight.reshape(-1, 1), a, beta, split)
+    new: Any = SOLVERS[solver]().update_V(V, X @ U, H, q, *given)
     new = new if out is None else out.copy_(new)
-    return new, plain_sums(X, new, consensus, sum_weight)
+    return new, eq.sums_over_rows(X, new, consensus, sum_weight.reshape(-1, 1))
 
 
-def plain_sums(X: Tensor, V: Tensor, consensus: Tensor, sum_weight: Tensor) -> Sums:
-    """`equations.sums_over_rows`."""
-    WV = sum_weight[:, None] * V
-    return Sums((WV.T @ X).T, V.T @ WV, (V * consensus).sum(dim=0), (V * V).sum(dim=0))
-
-
-def _hals(V: Tensor, linear: Tensor, H: Tensor, w: Tensor, quadratic: Tensor) -> Tensor:
-    """`SimplexHALS.update_V` with V H kept up to date."""
-    V, fitted = V.clone(), V @ H
-    movable = quadratic > 0
-    scale = torch.where(movable, quadratic, 1)
-    for _ in range(SWEEPS):
-        for k in range(V.shape[1]):
-            target = linear[:, k] - w[:, 0] * (fitted[:, k] - V[:, k] * H[k, k])
-            new = torch.where(movable[:, k], (target / scale[:, k]).clamp(min=0), V[:, k])
-            fitted += (new - V[:, k])[:, None] * H[k]
-            V[:, k] = new
-    return V
-
-
-def plain_graph(A: Tensor, degrees: Tensor, V: Tensor, out: Tensor) -> Tensor:
+def plain_graph(
+    A: torch.Tensor, degrees: torch.Tensor, V: torch.Tensor, out: torch.Tensor
+) -> torch.Tensor:
     """A V into ``out`` and Tr(VᵀLV), for a sparse CSR tensor A with these row sums (N,)."""
     torch.mm(A, V, out=out)
     return (V * (degrees[:, None] * V - out)).sum(dtype=torch.float64)

@@ -1,3 +1,4 @@
+# mypy: ignore-errors
 """The kernels of `triton_pass`, in Gluon, the layer of Triton in which a kernel says what lies where.
 
 One program per multiprocessor keeps U in shared memory and its part of XᵀWV in registers, while tiles
@@ -131,7 +132,11 @@ def _hals(v, xu, fitted, H, h_rows, k, K, star, fit, a, beta, neg, pos, cur):
             taken = gl.where(best > 0, best, 0 * best)
             change = gl.gather(gl.where(here, taken - v, 0.0), gl.full_like(pick, c), 1)
             v = gl.where(here, taken, v)
-            best = gl.where(here, best, best - change * (pull * h_rows.index(c).load(gl.SliceLayout(0, rows))[None, :]))
+            best = gl.where(
+                here,
+                best,
+                best - change * (pull * h_rows.index(c).load(gl.SliceLayout(0, rows))[None, :]),
+            )
     return v
 
 
@@ -168,7 +173,9 @@ def pass_kernel(
     ring = gl.allocate_shared_memory(gl.float32, [S, W, R, C], _tile_layout(W, R, C))
     for n in gl.static_range(S):
         _fetch(X, program + (n // Q) * step, n % Q, ring.index(n), N, M)
-    u_layout: gl.constexpr = gl.SwizzledSharedLayout(4, 2 if C == 16 else 1, 4 if C == 16 else 8, [2, 1, 0])
+    u_layout: gl.constexpr = gl.SwizzledSharedLayout(
+        4, 2 if C == 16 else 1, 4 if C == 16 else 8, [2, 1, 0]
+    )
     plain: gl.constexpr = gl.SwizzledSharedLayout(1, 1, 1, [2, 1, 0])
     flat: gl.constexpr = gl.SwizzledSharedLayout(8, 1, 4 if KP >= 32 else 2, [1, 0])
     ua = gl.allocate_shared_memory(gl.float32, [Q, W, KA, C], u_layout)

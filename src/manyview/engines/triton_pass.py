@@ -12,7 +12,7 @@ import torch
 import triton
 
 from .._types import Sums
-from .torch_pass import Tensor, plain_pass
+from .torch_pass import plain_pass
 from .triton_kernels import graph_kernel, pass_kernel
 
 WARPS = 8
@@ -35,7 +35,7 @@ class Plan(NamedTuple):
 
 
 @cache
-def plan(M: int, K: int, shared_memory: int) -> Plan | None:
+def plan(M: int, K: int, shared_memory: int, hals: bool = False) -> Plan | None:
     """The cut for M features and K components, or None where U and XᵀWV have no room on the chip."""
     if not 1 <= K <= 64:
         return None
@@ -45,14 +45,15 @@ def plan(M: int, K: int, shared_memory: int) -> Plan | None:
     Q = -(-M // (C * WARPS))
     R = 16 if Q > 2 or KP == 64 else 32 if Q == 2 or KP == 32 else 64
     kept = Q * (KA + KB) * C * WARPS + WARPS * R * KA * (2 if KB else 1) + KP * (4 * R + KP)
+    kept += KP * KP if hals else 0
     S = min((shared_memory // 4 - kept) // (WARPS * R * C), Q + 3)
     registers = Q * (KA + KB) * C // 32
     return Plan(R, C, Q, S, KA, KB, KP) if S >= Q and registers <= 128 else None
 
 
-def _plan_on(M: int, K: int, device: torch.device) -> Plan | None:
+def _plan_on(M: int, K: int, device: torch.device, hals: bool = False) -> Plan | None:
     card = torch.cuda.get_device_properties(device)
-    return plan(M, K, card.shared_memory_per_block_optin) if card.major >= 8 else None
+    return plan(M, K, card.shared_memory_per_block_optin, hals) if card.major >= 8 else None
 
 
 def worthwhile(N: int, M: int, K: int, dtype: torch.dtype, device: torch.device) -> bool:
@@ -63,14 +64,14 @@ def worthwhile(N: int, M: int, K: int, dtype: torch.dtype, device: torch.device)
 
 
 def fused_pass(
-    X: Tensor,
-    U: Tensor,
-    V: Tensor,
-    H: Tensor,
-    q: Tensor,
-    consensus: Tensor,
-    fit_weight: Tensor,
-    sum_weight: Tensor,
+    X: torch.Tensor,
+    U: torch.Tensor,
+    V: torch.Tensor,
+    H: torch.Tensor,
+    q: torch.Tensor,
+    consensus: torch.Tensor,
+    fit_weight: torch.Tensor,
+    sum_weight: torch.Tensor,
     a: float,
     beta: float,
     negative: Any,
@@ -80,8 +81,8 @@ def fused_pass(
     times_V: bool = False,
     solver: str = "multiplicative",
     precision: str = "tf32x3",
-    out: Tensor | None = None,
-) -> tuple[Tensor, Sums]:
+    out: torch.Tensor | None = None,
+) -> tuple[torch.Tensor, Sums]:
     """`torch_pass.plain_pass` reading X once: V after the step, and its sums over rows in float64.
 
     No atomics, sums in a fixed order: the same input gives the same bits. Float32 and contiguous;
@@ -92,36 +93,44 @@ def fused_pass(
     N, M = X.shape
     K = V.shape[1]
     out = torch.empty_like(V) if out is None else out
-    cut = _plan_on(M, K, X.device)
-    if N == 0 or cut is None or precision == "ieee":
-        given = (consensus, fit_weight, sum_weight, a, beta, negative, positive, curvature)
-        new, sums = plain_pass(X, U, V, H, q, *given, times_V=times_V, solver=solver, out=out)
+    cut = _plan_on(M, K, X.device, solver == "hals")
+    if N == 0 or cut is None or precision == "ieee" or X.dtype != torch.float32:
+        rest = (consensus, fit_weight, sum_weight, a, beta, negative, positive, curvature)
+        new, found = plain_pass(X, U, V, H, q, *rest, times_V=times_V, solver=solver, out=out)
+        sums: Any = found
         return new, Sums(*(part.double() for part in sums))
     programs = min(torch.cuda.get_device_properties(X.device).multi_processor_count, -(-N // cut.R))
     parts = torch.empty((programs, (M + K + 2) * K), dtype=X.dtype, device=X.device)
     align = 4 if M % 4 == 0 and X.data_ptr() % 16 == 0 else 1
-    terms = [_term(part, V) for part in (negative, positive, curvature)]
+    given = (X, U, V, H, q, consensus, fit_weight, sum_weight)
+    hals = solver == "hals"
     pass_kernel[(programs,)](
-        X, U, V, H, q, consensus, fit_weight, sum_weight, *terms[0], *terms[1], *terms[2],
+        *(part.contiguous() for part in given),
+        *_term(negative, V), *_term(positive, V), *_term(curvature if hals else negative, V),
         out, parts, float(a), float(beta), N, M // align, K,
-        ALIGN=align, TIMES_V=times_V, HALS=solver == "hals", X3=precision == "tf32x3",
+        ALIGN=align, TIMES_V=times_V, HALS=hals, X3=precision == "tf32x3",
         **cut._asdict(), num_warps=WARPS,
     )  # fmt: skip
     total = parts.sum(dim=0, dtype=torch.float64).view(M + K + 2, K)
     return out, Sums(total[:M], total[M : M + K], total[M + K], total[M + K + 1])
 
 
-def _term(part: Any, V: Tensor) -> tuple[Tensor, int, int]:
+def _term(part: Any, V: torch.Tensor) -> tuple[torch.Tensor, int, int]:
     """A part of the regulariser with the strides that broadcast it to V."""
     # new_full rather than as_tensor for numbers: nothing is copied from the host.
-    part = part.to(V.dtype) if isinstance(part, Tensor) else V.new_full((), part)
+    part = part.to(V.dtype) if isinstance(part, torch.Tensor) else V.new_full((), part)
     whole = part.expand(V.shape)
     return whole, whole.stride(0), whole.stride(1)
 
 
 def graph_product(
-    indptr: Tensor, indices: Tensor, data: Tensor, degrees: Tensor, V: Tensor, out: Tensor
-) -> Tensor:
+    indptr: torch.Tensor,
+    indices: torch.Tensor,
+    data: torch.Tensor,
+    degrees: torch.Tensor,
+    V: torch.Tensor,
+    out: torch.Tensor,
+) -> torch.Tensor:
     """A V into ``out``, and Tr(VᵀLV) as a tensor, for CSR arrays (int32) and row sums (N,)."""
     N, K = V.shape
     programs = triton.cdiv(N * K, GRAPH_BLOCK)
