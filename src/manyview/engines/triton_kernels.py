@@ -1,5 +1,5 @@
 # mypy: ignore-errors
-"""The kernels of `triton_pass`, in Gluon, the layer of Triton in which a kernel says what lies where.
+"""The kernel of `triton_pass`, in Gluon, the layer of Triton in which a kernel says what lies where.
 
 One program per multiprocessor keeps U in shared memory and its part of XᵀWV in registers, while tiles
 of R rows of X come in through a ring of chunks, fetched ahead. Each of the W warps owns C columns of
@@ -9,8 +9,6 @@ inside a warp and only R × K numbers are exchanged per tile. X is read from mem
 
 from __future__ import annotations
 
-import triton
-import triton.language as tl
 from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
 from triton.experimental.gluon.language.nvidia.ampere import async_copy, mma_v2
@@ -34,6 +32,11 @@ def _truncated(x):
 
 
 @gluon.jit
+def _times(x, y, total):
+    return mma_v2(x, y, total, input_precision="tf32")
+
+
+@gluon.jit
 def _added(total, x, y, X3: gl.constexpr):
     """total + xy on the tensor cores; with X3 in three passes, which bring back the digits TF32 drops.
 
@@ -42,11 +45,33 @@ def _added(total, x, y, X3: gl.constexpr):
     product = gl.zeros_like(total)
     if X3:
         x1, y1 = _truncated(x), _truncated(y)
-        product = mma_v2(x - x1, y1, product, input_precision="tf32")
-        product = mma_v2(x1, y - y1, product, input_precision="tf32")
-        return total + mma_v2(x1, y1, product, input_precision="tf32")
+        product = _times(x1, y - y1, _times(x - x1, y1, product))
+        return total + _times(x1, y1, product)
     else:
-        return total + mma_v2(x, y, product, input_precision="tf32")
+        return total + _times(x, y, product)
+
+
+@gluon.jit
+def _both_added(a, b, x, y, z, X3: gl.constexpr, APART: gl.constexpr):
+    """a + xy and b + xz in turns, so that a product need not wait for the one before.
+
+    APART keeps the small digits in a sum of their own: more turns, for more registers.
+    """
+    if X3:
+        p, q = gl.zeros_like(a), gl.zeros_like(b)
+        x1, y1, z1 = _truncated(x), _truncated(y), _truncated(z)
+        x0 = x - x1
+        if APART:
+            small_p, small_q = _times(x0, y1, p), _times(x0, z1, q)
+            p, q = _times(x1, y1, p), _times(x1, z1, q)
+            small_p, small_q = _times(x1, y - y1, small_p), _times(x1, z - z1, small_q)
+            return a + (small_p + p), b + (small_q + q)
+        else:
+            p, q = _times(x0, y1, p), _times(x0, z1, q)
+            p, q = _times(x1, y - y1, p), _times(x1, z - z1, q)
+            return a + _times(x1, y1, p), b + _times(x1, z1, q)
+    else:
+        return _added(a, x, y, False), _added(b, x, z, False)
 
 
 @gluon.jit
@@ -237,9 +262,12 @@ def pass_kernel(
         at, x_t = slot, ()
         for j in gl.static_range(Q):
             x = ring.index(at).load(left)
-            xa = _added(xa, x, ua.index(j).permute((0, 2, 1)).load(right), X3)
+            u_a = ua.index(j).permute((0, 2, 1)).load(right)
             if KB:
-                xb = _added(xb, x, ub.index(j).permute((0, 2, 1)).load(right), X3)
+                u_b = ub.index(j).permute((0, 2, 1)).load(right)
+                xa, xb = _both_added(xa, xb, x, u_a, u_b, X3, not HALS)
+            else:
+                xa = _added(xa, x, u_a, X3)
             # Kept in registers for XᵀWV, so that the next tile can come in during the step on V.
             x_t = x_t + (ring.index(at).permute((0, 2, 1)).load(left),)  # noqa: RUF005
             at = gl.where(at == S - 1, 0, at + 1)
@@ -286,9 +314,12 @@ def pass_kernel(
         G = _added(G, v_t, weighted_v.load(gl.DotOperandLayout(1, gram, 1)), X3)
         new_a, new_b = (), ()
         for j in gl.static_range(Q):
-            new_a = new_a + (_added(pa[j], x_t[j], wa, X3),)  # noqa: RUF005
             if KB:
-                new_b = new_b + (_added(pb[j], x_t[j], wb, X3),)  # noqa: RUF005
+                p_a, p_b = _both_added(pa[j], pb[j], x_t[j], wa, wb, X3, False)
+                new_b = new_b + (p_b,)  # noqa: RUF005
+            else:
+                p_a = _added(pa[j], x_t[j], wa, X3)
+            new_a = new_a + (p_a,)  # noqa: RUF005
         pa, pb = new_a, new_b
 
     async_copy.wait_group(0)
@@ -303,25 +334,3 @@ def pass_kernel(
     k = gl.arange(0, KP, gl.SliceLayout(0, rows))
     gl.store(P + (M + K) * K + k, gl.sum(vc, 0), k < K)
     gl.store(P + (M + K + 1) * K + k, gl.sum(vv, 0), k < K)
-
-
-@triton.jit
-def graph_kernel(
-    INDPTR, INDICES, DATA, DEGREES, V, OUT, PARTS, N, K: tl.constexpr, BLOCK: tl.constexpr
-):  # fmt: skip
-    """BLOCK consecutive numbers of A V, and their share of Tr(VᵀLV)."""
-    at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
-    row, k = at // K, at % K
-    inside = row < N
-    start = tl.load(INDPTR + row, inside, other=0)
-    degree = tl.load(INDPTR + row + 1, inside, other=0) - start
-    total = tl.zeros([BLOCK], tl.float32)
-    for e in range(tl.max(degree, 0)):
-        more = e < degree
-        column = tl.load(INDICES + start + e, more, other=0).to(tl.int64)
-        weight = tl.load(DATA + start + e, more, other=0.0)
-        total += weight * tl.load(V + column * K + k, more, other=0.0)
-    v = tl.load(V + at, inside, other=0.0)
-    own = tl.load(DEGREES + row, inside, other=0.0) * v
-    tl.store(OUT + at, total, inside)
-    tl.store(PARTS + tl.program_id(0), tl.sum(v * (own - total), 0))
