@@ -1,5 +1,8 @@
 """The pass in plain PyTorch is the step of the solver and its sums, as NumPy has them."""
 
+import sys
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -10,7 +13,7 @@ from manyview.solvers import SOLVERS
 
 torch = pytest.importorskip("torch", reason="needs PyTorch")
 
-from manyview.engines.torch_pass import plain_graph, plain_pass  # noqa: E402
+from manyview.engines.torch_pass import fused, plain_graph, plain_pass  # noqa: E402
 
 
 @pytest.mark.parametrize("solver", SOLVERS)
@@ -57,8 +60,28 @@ def test_the_graph_product_is_that_of_scipy():
     A = sp.random_array((30, 30), density=0.2, format="csr", rng=np.random.default_rng(0))
     V, degrees = np.random.default_rng(1).random((30, 4)), A.sum(axis=1)
     out = torch.empty(30, 4, dtype=torch.float64)
-    parts = (torch.tensor(x) for x in (A.indptr, A.indices, A.data))
-    csr = torch.sparse_csr_tensor(*parts, size=A.shape)
+    csr = torch.tensor(A.toarray()).to_sparse_csr()
     value = plain_graph(csr, torch.tensor(degrees), torch.tensor(V), out)
     np.testing.assert_allclose(out, A @ V)
     assert float(value) == pytest.approx(np.vdot(V, degrees[:, None] * V - A @ V))
+
+
+@pytest.fixture
+def asked_again():
+    fused.cache_clear()
+    yield
+    fused.cache_clear()
+
+
+def test_a_triton_it_was_not_tried_with_is_named_and_left_alone(monkeypatch, asked_again):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setitem(sys.modules, "triton", SimpleNamespace(__version__="2.1.0"))
+    with pytest.warns(UserWarning, match=r"Triton 2\.1\.0"):
+        assert fused() is None
+
+
+def test_without_triton_nothing_is_said(monkeypatch, asked_again, recwarn):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setitem(sys.modules, "triton", None)
+    assert fused() is None
+    assert not recwarn

@@ -12,6 +12,9 @@ from .. import equations as eq
 from .._types import Split, Sums
 from ..solvers import SOLVERS
 
+#: Versions of Triton the fused pass compiles with; Gluon, the layer it is written in, still changes.
+TRITON = ("3.6.", "3.7.")
+
 
 @cache
 def fused() -> Any:
@@ -19,18 +22,19 @@ def fused() -> Any:
     if not torch.cuda.is_available():
         return None
     try:
-        from . import triton_pass
-    except (ImportError, AttributeError) as error:
-        if getattr(error, "name", None) == "triton":
-            return None
-        # Gluon, the layer of Triton it is written in, is young: other versions have other names.
+        import triton
+    except ModuleNotFoundError:
+        return None
+    if not triton.__version__.startswith(TRITON):
         warnings.warn(
-            f"triton is installed but too old or too new for the fused pass ({error}); "
-            "going on with plain PyTorch, slower",
+            f"Triton {triton.__version__} is here, and the fused pass is known to work with "
+            f"{' and '.join(version + 'x' for version in TRITON)}; going on with plain PyTorch, slower",
             UserWarning,
             stacklevel=2,
         )
         return None
+    from . import triton_pass
+
     return triton_pass
 
 

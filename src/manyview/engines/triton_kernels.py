@@ -141,7 +141,10 @@ def _multiplicative(v, xu, fitted, q, star, fit, a, beta, neg, pos):
 
 @gluon.jit
 def _hals(v, xu, fitted, H, h_rows, k, K, star, fit, a, beta, neg, pos, cur):
-    """`SimplexHALS.update_V`: two sweeps, every coordinate proposed, one at a time taken."""
+    """`SimplexHALS.update_V`: two sweeps, every coordinate proposed, one at a time taken.
+
+    A change of coordinate c moves the proposals of all others by its row of H, and not its own.
+    """
     rows: gl.constexpr = v.type.layout
     pick = gl.full([v.shape[0], 1], 0, gl.int32, rows)
     diagonal = gl.load(H + k * (K + 1), k < K, other=0.0)
@@ -157,11 +160,8 @@ def _hals(v, xu, fitted, H, h_rows, k, K, star, fit, a, beta, neg, pos, cur):
             taken = gl.where(best > 0, best, 0 * best)
             change = gl.gather(gl.where(here, taken - v, 0.0), gl.full_like(pick, c), 1)
             v = gl.where(here, taken, v)
-            best = gl.where(
-                here,
-                best,
-                best - change * (pull * h_rows.index(c).load(gl.SliceLayout(0, rows))[None, :]),
-            )
+            row = h_rows.index(c).load(gl.SliceLayout(0, rows))[None, :]
+            best = gl.where(here, best, best - change * (pull * row))
     return v
 
 
@@ -198,9 +198,8 @@ def pass_kernel(
     ring = gl.allocate_shared_memory(gl.float32, [S, W, R, C], _tile_layout(W, R, C))
     for n in gl.static_range(S):
         _fetch(X, program + (n // Q) * step, n % Q, ring.index(n), N, M)
-    u_layout: gl.constexpr = gl.SwizzledSharedLayout(
-        4, 2 if C == 16 else 1, 4 if C == 16 else 8, [2, 1, 0]
-    )
+    # Swizzled so that the tensor cores' operands come from as many banks as there are.
+    u_layout: gl.constexpr = gl.SwizzledSharedLayout(4, 32 // C, C // 4, [2, 1, 0])
     plain: gl.constexpr = gl.SwizzledSharedLayout(1, 1, 1, [2, 1, 0])
     flat: gl.constexpr = gl.SwizzledSharedLayout(8, 1, 4 if KP >= 32 else 2, [1, 0])
     ua = gl.allocate_shared_memory(gl.float32, [Q, W, KA, C], u_layout)
@@ -245,7 +244,7 @@ def pass_kernel(
     v_next = gl.load(V + row * K + k, (row < N) & (k < K), other=0.0)
     old_v.store(v_next)
     for tile in range(program, gl.cdiv(N, R), step):
-        # Asked for now, needed after XU.
+        # Asked for now, needed after XU; V itself a tile ahead, since V H is formed beside XU.
         v = v_next
         row = (tile * R + r).to(gl.int64)
         inside = (row < N) & (k < K)
@@ -271,6 +270,7 @@ def pass_kernel(
             # Kept in registers for XᵀWV, so that the next tile can come in during the step on V.
             x_t = x_t + (ring.index(at).permute((0, 2, 1)).load(left),)  # noqa: RUF005
             at = gl.where(at == S - 1, 0, at + 1)
+        # What the warps tell each other goes through shared memory, all of it past one barrier.
         v_left = old_v.load(gl.DotOperandLayout(0, fit_mma, 1))
         h = h_room.load(gl.DotOperandLayout(1, fit_mma, 1))
         fitted_v.store(_added(gl.zeros([R, KP], gl.float32, fit_mma), v_left, h, X3))
@@ -281,7 +281,7 @@ def pass_kernel(
         xu = gl.sum(parts_a.load(all_warps), 0)
         if KB:
             xu = _side_by_side(xu, gl.sum(parts_b.load(all_warps), 0))
-        at = slot
+        at = slot  # past the barrier nobody reads this tile any more: its room is free
         for j in gl.static_range(Q):
             _fetch(X, tile + ((S + j) // Q) * step, (S + j) % Q, ring.index(at), N, M)
             at = gl.where(at == S - 1, 0, at + 1)
