@@ -31,6 +31,7 @@ class DeviceGraph:
         self.shape = (len(starts) - 1, len(starts) - 1)
         self.dtype = values.dtype
         self._matrix: torch.Tensor | None = None
+        self._arrays: tuple[torch.Tensor, torch.Tensor, torch.Tensor] | None = None
 
     @classmethod
     def from_edges(
@@ -53,6 +54,12 @@ class DeviceGraph:
         """Rows, columns and values of all entries."""
         rows = torch.arange(self.shape[0], device=self.values.device)
         return torch.repeat_interleave(rows, self.starts.diff()), self.columns, self.values
+
+    def arrays(self) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """Row starts, columns and values as kernels want them."""
+        if self._arrays is None:
+            self._arrays = self.starts.int(), self.columns.int(), self.values.float()
+        return self._arrays
 
     def with_values(self, values: torch.Tensor) -> DeviceGraph:
         return DeviceGraph(self.starts, self.columns, values)
