@@ -367,3 +367,17 @@ def test_views_larger_than_the_card_are_streamed(monkeypatch):
             V2 = rows.step_V(U2, V2, 0.3, 0.2)
         results.append(np.asarray(V2 if rows is here else V2.cpu()))
     np.testing.assert_allclose(*results, rtol=1e-8, atol=1e-12)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA card")
+@pytest.mark.parametrize("structured", [False, True])
+def test_tensor_cores_miss_no_neighbour(structured):
+    """Candidates by products of 11 bits, chosen by exact distances: the lists of float64."""
+    rng = np.random.default_rng(0)
+    X = rng.random((20_000, 120))
+    if structured:
+        X += 3 * rng.random((30, 120))[rng.integers(30, size=len(X))]
+    exact, _ = nearest_rows(engine.put(X, "cuda"), 10)
+    found, _ = nearest_rows(engine.put(X, "cuda", np.float32), 10)
+    hits = (exact[:, :, None] == found[:, None, :]).any(2).double().mean()
+    assert float(hits) > 0.9995

@@ -74,6 +74,12 @@ class TorchView:
             return put(self.matrix[rows].toarray(), self.device, self.dtype)
         return self.X[rows].to(self.device)
 
+    def gathered(self, rows: torch.Tensor) -> torch.Tensor:
+        """These rows on the device, wherever the view is."""
+        if self.sparse:
+            return put(self.matrix[rows.cpu().numpy()].toarray(), self.device, self.dtype)
+        return self.X[rows.to(self.X.device)].to(self.device)
+
     def leading_svd(self, rank: int, seed: int) -> tuple[Array, Array, Array]:
         """The largest singular values and vectors, for the host: a random block and four powers."""
         start = np.random.default_rng(seed).standard_normal((self.shape[1], rank + 10))
@@ -157,7 +163,7 @@ class TorchRows:
         self._buffers: dict[str, torch.Tensor] = {}
         self._update_U = update_U_on(view.device, solver)
         # The pass that reads X once, where the card has it (`triton_pass`).
-        self._fused = fused() if view.resident and not view.sparse else None
+        self._fused: Any = fused() if view.resident and not view.sparse else None
 
     def begin(
         self, V: Any, consensus: Any, fit_weight: Any, sum_weight: Any, g: Term, basis: bool
