@@ -38,12 +38,41 @@ def main() -> None:
     args = parser.parse_args()
     if not torch.cuda.is_available() and not args.cpu:
         raise SystemExit("no GPU here: nothing to measure (--cpu measures the NumPy engine alone)")
-    found: dict[str, Any] = {"machine": machine()}
-    print(found["machine"], flush=True)
-    for part in args.only:
-        found[part] = globals()[part](args.cpu)
+    found = measure(args.only, args.cpu)
+    print(markdown(found))
     if args.out:
         args.out.write_text(json.dumps(found, indent=1))
+
+
+def measure(parts: Any, cpu: bool = False) -> dict[str, Any]:
+    found: dict[str, Any] = {"machine": machine()}
+    print(found["machine"], flush=True)
+    return found | {part: globals()[part](cpu) for part in parts}
+
+
+def markdown(found: dict) -> str:
+    lines = [
+        "## On a GPU",
+        "",
+        "Machine: " + ", ".join(f"{k} {v}" for k, v in found["machine"].items()),
+    ]
+    if found.get("iterations"):
+        lines += ["", "| N | M | K | solver | float32 products | ms | / reading X once |"]
+        lines.append("|---|---|---|---|---|---|---|")
+    for r in found.get("iterations", []):
+        exact = "exact" if r["matmul"] == "highest" else "TF32"
+        lines.append(
+            f"| {r['n']:,} | {r['m']} | {r['k']} | {r['solver']} | {exact} | {r['ms']:.2f} "
+            f"| {r['ratio']:.1f} |"
+        )
+    fitted = [r for part in ("digits", "fits", "million") for r in found.get(part, [])]
+    if fitted:
+        lines += ["", "| whole fit, labels included | s | ARI with the truth | GiB on the card |"]
+        lines.append("|---|---|---|---|")
+    for r in fitted:
+        numbers = f"{r['seconds']:.2f} | {r['ari']:.3f} | {r['peak_gib']:.1f}"
+        lines.append(f"| {r['title']} | {numbers} |")
+    return "\n".join(lines)
 
 
 def machine() -> dict:

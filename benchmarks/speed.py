@@ -50,11 +50,24 @@ def main() -> None:
         found["threads"] = iteration.threads_gain()
     if args.million:
         found["million"] = million()
+    if gpu_here():
+        import gpu
+
+        print("on the GPU:", flush=True)
+        found["gpu"] = gpu.measure(("iterations", "digits", "fits"))
     args.out.mkdir(parents=True, exist_ok=True)
     (args.out / "speed.json").write_text(json.dumps(found, indent=1))
     text = markdown(found)
     (args.out / "speed.md").write_text(text)
     print(text)
+
+
+def gpu_here() -> bool:
+    try:
+        import torch
+    except ModuleNotFoundError:
+        return False
+    return torch.cuda.is_available()
 
 
 def machine() -> dict:
@@ -142,6 +155,10 @@ def markdown(found: dict) -> str:
             f"WMNMF, N=1,000,000, four views of 100 features, float32: {r['minutes']:.1f} minutes, "
             f"peak {r['peak_gib']:.1f} GiB, ACC {r['acc']:.3f}",
         ]
+    if "gpu" in found:
+        import gpu
+
+        lines += ["", gpu.markdown(found["gpu"])]
     return "\n".join(lines) + "\n"
 
 
