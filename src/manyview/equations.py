@@ -7,15 +7,20 @@ q = column sums of U, consensus V* (N×K), view weights α (sum 1), observation 
 
 Below, ``a`` is α_s^p, ``w2`` is the column w_s² (N×1), and gradients come as (negative, positive)
 parts of **half** the gradient, both nonnegative: the ratio of the two is the multiplicative rule.
+
+Arrays may be NumPy's, Dask's or tensors; sums over rows stay numbers of that library, so that nothing
+waits for a GPU here.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from ._types import Array, Split, Sums
+from .engines.arrays import namespace, pick, sorted_rows
 
 # --- objective terms ---------------------------------------------------------------------------
 
@@ -25,39 +30,44 @@ def squared_residuals(x_sq: Array, XU: Array, V: Array, H: Array) -> Array:
 
     x_sq (N,) squared row norms of X; XU = X @ U (N×K); H = UᵀU (K×K). Returns (N,), at least 0.
     """
-    return np.maximum(x_sq + np.einsum("ik,ik->i", V @ H - 2 * XU, V), 0)
+    return (x_sq + namespace(V).einsum("ik,ik->i", V @ H - 2 * XU, V)).clip(0)
 
 
-def reconstruction(r: Array, w: Array) -> float:
+def reconstruction(r: Array, w: Array) -> Any:
     """‖Diag(w)(X − VUᵀ)‖² = Σ_i w_i² r_i, from the squared row residuals r."""
-    return float(np.dot(w * w, r))
+    return (w * w) @ r
 
 
 def reconstruction_from(sums: Sums, weighted_sq: float, U: Array) -> float:
     """The same from the sums over rows: Σ w_i²‖x_i‖² − 2⟨P, U⟩ + ⟨G, UᵀU⟩, at least 0."""
-    fitted = 2 * np.vdot(sums.P, U) - np.vdot(sums.G, U.T @ U)
-    return max(0.0, float(weighted_sq - fitted))
+    fitted = 2 * (sums.P * U).sum() - (sums.G * (U.T @ U)).sum()
+    return (weighted_sq - fitted).clip(0)
 
 
 def consensus_gap(V: Array, q: Array, consensus: Array) -> float:
     """A_s = ‖VQ − V*‖²."""
     gap = V * q - consensus
-    return float(np.vdot(gap, gap))
+    return (gap * gap).sum()
 
 
 def gap_from(sums: Sums, q: Array, consensus_sq: float) -> float:
     """The same from the sums over rows: Σ_k q_k² (Σv∘v)_k − 2 q_k (Σv∘v*)_k + ‖V*‖²."""
-    return max(0.0, float(np.dot(q * q, sums.vv) - 2 * np.dot(q, sums.vc) + consensus_sq))
+    return ((q * q * sums.vv).sum() - 2 * (q * sums.vc).sum() + consensus_sq).clip(0)
 
 
 def objective(
-    errors: Array, gaps: Array, alpha: Array, p: float, penalties: Array, beta: float
+    errors: Sequence | Array,
+    gaps: Sequence | Array,
+    alpha: Array,
+    p: float,
+    penalties: Sequence | Array,
+    beta: float,
 ) -> dict[str, float]:
     """The three terms of O and their sum, from the reconstruction error, gap and g of each view."""
     terms = {
-        "reconstruction": float(np.sum(errors)),
-        "consensus": float(np.dot(alpha**p, gaps)),
-        "regularizer": beta * float(np.sum(penalties)),
+        "reconstruction": sum(errors),
+        "consensus": sum(float(a) ** p * gap for a, gap in zip(alpha, gaps, strict=True)),
+        "regularizer": beta * sum(penalties),
     }
     return terms | {"objective": sum(terms.values())}
 
@@ -68,7 +78,8 @@ def objective(
 def sums_over_rows(X: Array, V: Array, consensus: Array, w2: Array) -> Sums:
     """P = XᵀW²V (M×K), G = VᵀW²V (K×K), Σ_i v_i∘v*_i and Σ_i v_i∘v_i (K), of some or all rows."""
     WV = w2 * V
-    vc, vv = np.einsum("ik,ik->k", V, consensus), np.einsum("ik,ik->k", V, V)
+    einsum = namespace(V).einsum
+    vc, vv = einsum("ik,ik->k", V, consensus), einsum("ik,ik->k", V, V)
     # (WᵀX)ᵀ rather than XᵀW: the same numbers, and the long side of X stays in order.
     return Sums((WV.T @ X).T, V.T @ WV, vc, vv)
 
@@ -129,9 +140,10 @@ def sample_weights(residuals: Array) -> Array:
 
     Where some r_is = 0, those views share the observation equally.
     """
-    smallest = residuals.min(axis=1, keepdims=True)
-    safe = np.where(residuals > 0, residuals, 1)
-    w = np.where(smallest > 0, smallest / safe, residuals == smallest)
+    xp = namespace(residuals)
+    smallest = xp.amin(residuals, axis=1, keepdims=True)
+    safe = xp.where(residuals > 0, residuals, 1)
+    w = xp.where(smallest > 0, smallest / safe, 1.0 * (residuals == smallest))
     return w / w.sum(axis=1, keepdims=True)
 
 
@@ -139,20 +151,21 @@ def consensus(V: list[Array], q: list[Array], alpha: Array, p: float) -> Array:
     """V* = Σ_s α_s^p V_s Q_s / Σ_s α_s^p. The powers are of α/max α: α^p underflows for large p."""
     powers = (np.asarray(alpha) / np.max(alpha)) ** p
     powers = powers / powers.sum()
-    return sum(c * (Vs * qs) for c, Vs, qs in zip(powers.astype(V[0].dtype), V, q, strict=True))
+    parts: Any = (float(c) * (Vs * qs) for c, Vs, qs in zip(powers, V, q, strict=True))
+    return sum(parts)
 
 
 def rescale(U: Array, V: Array) -> tuple[Array, Array]:
     """Unit L1 columns of U, absorbed by V: VUᵀ and VQ stay as they are, O's graph term does not."""
     q = U.sum(axis=0)
-    q = np.where(q > 0, q, 1)
+    q = namespace(q).where(q > 0, q, 1)
     return U / q, V * q
 
 
 def unit_columns(U: Array, V: Array) -> tuple[Array, Array]:
     """Unit L2 columns of U, absorbed by V (the scaling of a GNMF start)."""
-    norms = np.sqrt(np.einsum("mk,mk->k", U, U))
-    norms = np.where(norms > 0, norms, 1)
+    norms = (U * U).sum(axis=0) ** 0.5
+    norms = namespace(U).where(norms > 0, norms, 1)
     return U / norms, V * norms
 
 
@@ -162,18 +175,19 @@ def ratio_step(factor: Array, negative: Array, positive: Array) -> Array:
     "Vanishes" means below the smallest normal number: a fixed 1e-10 would zero whole factors at
     small scale.
     """
-    usable = positive > np.finfo(positive.dtype).tiny
-    return factor * np.divide(negative, positive, out=np.ones_like(positive), where=usable)
+    xp = namespace(positive)
+    usable = positive > xp.finfo(positive.dtype).tiny
+    return factor * xp.where(usable, negative / xp.where(usable, positive, 1), 1)
 
 
 def simplex_rows(Y: Array) -> Array:
     """Nearest point of the simplex {y ≥ 0, Σy = 1} to every row of Y."""
-    ordered = -np.sort(-Y, axis=1)
-    excess = np.cumsum(ordered, axis=1) - 1
-    count = np.arange(1, Y.shape[1] + 1)
-    active = np.count_nonzero(ordered * count > excess, axis=1)
-    threshold = np.take_along_axis(excess, active[:, None] - 1, axis=1) / active[:, None]
-    return np.maximum(Y - threshold, 0)
+    ordered = -sorted_rows(-Y)
+    excess = ordered.cumsum(axis=1) - 1
+    count = namespace(Y).ones_like(Y).cumsum(axis=1)
+    active = (ordered * count > excess).sum(axis=1)
+    threshold = pick(excess / count, active - 1)
+    return (Y - threshold).clip(0)
 
 
 # --- the well-posed form (RobustWMNMF) ---------------------------------------------------------
@@ -186,27 +200,28 @@ def simplex_rows(Y: Array) -> Array:
 
 def spread(x_sq: Array, mean: Array) -> float:
     """τ = mean over rows of ‖x_i − mean row‖², from squared norms; 1 for a view without spread."""
-    tau = float(np.mean(x_sq) - mean @ mean) if len(x_sq) else 0.0
-    return tau if tau > 1e-12 * max(1e-300, float(np.max(x_sq, initial=0))) else 1.0
+    tau = float(x_sq.mean() - mean @ mean) if len(x_sq) else 0.0
+    return tau if tau > 1e-12 * max(1e-300, float(x_sq.max()) if len(x_sq) else 0.0) else 1.0
 
 
 def cluster_distances(P: Array, centres: Array) -> Array:
     """‖p_i − c_k‖² (N×K)."""
     squared = (P * P).sum(axis=1)[:, None] - 2 * (P @ centres.T) + (centres * centres).sum(axis=1)
-    return np.maximum(squared, 0)
+    return squared.clip(0)
 
 
 def cluster_confidence(distances: Array, width: float) -> Array:
     """exp(−2‖p_i − c_k‖²/σ²) normalised over clusters (N×K), σ² the mean distance to the own centre."""
-    nearest = distances.min(axis=1, keepdims=True)
-    shares = np.exp(-2 * (distances - nearest) / width)
+    xp = namespace(distances)
+    nearest = xp.amin(distances, axis=1, keepdims=True)
+    shares = xp.exp(-2 * (distances - nearest) / width)
     return shares / shares.sum(axis=1, keepdims=True)
 
 
 def cluster_centres(P: Array, consensus: Array) -> Array:
     """c_k = V*-weighted mean of the rows of P (K×dim)."""
     total = consensus.sum(axis=0)
-    return (consensus.T @ P) / np.where(total > 1e-12, total, 1)[:, None]
+    return (consensus.T @ P) / namespace(total).where(total > 1e-12, total, 1)[:, None]
 
 
 def simplex_consensus(
@@ -216,13 +231,20 @@ def simplex_consensus(
 
     c̄_i = Σ_s α_s w_is; an observation no view speaks for goes to its nearest centre.
     """
-    B = sum(alpha[s] * w[:, [s]] * V[s] for s in range(len(V)))
-    c = w @ alpha
+    xp = namespace(distances)
+    B = sum(float(a) * w[:, [s]] * V[s] for s, a in enumerate(alpha))
+    c = sum(float(a) * w[:, [s]] for s, a in enumerate(alpha))
     silent = c < 1e-6
-    c = np.where(silent, 1, c)[:, None]
+    c = xp.where(silent, 1, c)
     V_star = simplex_rows(B / c - beta / (2 * lam * c) * distances)
-    V_star[silent] = np.eye(V_star.shape[1])[distances[silent].argmin(axis=1)]
-    return V_star
+    return xp.where(silent, nearest_corner(distances), V_star)
+
+
+def nearest_corner(distances: Array) -> Array:
+    """1 for the nearest centre (the first of several), 0 for the others."""
+    xp = namespace(distances)
+    place = xp.ones_like(distances).cumsum(axis=1) - 1
+    return 1.0 * (place == distances.argmin(axis=1)[:, None])
 
 
 def robust_objective(
@@ -238,9 +260,9 @@ def robust_objective(
     """The terms of J; ``errors[s]`` is Σ_i w_is ‖x_i − Uv_i‖²/τ_s."""
     gaps = [((Vs - consensus) ** 2).sum(axis=1) for Vs in V]
     terms = {
-        "reconstruction": float(np.dot(alpha, errors)),
-        "consensus": lam * sum(a * float(w[:, s] @ gaps[s]) for s, a in enumerate(alpha)),
-        "regularizer": beta * float(np.vdot(consensus, distances)),
+        "reconstruction": sum(float(a) * error for a, error in zip(alpha, errors, strict=True)),
+        "consensus": lam * sum(float(a) * (w[:, s] @ gaps[s]) for s, a in enumerate(alpha)),
+        "regularizer": beta * (consensus * distances).sum(),
     }
     return terms | {"objective": sum(terms.values())}
 

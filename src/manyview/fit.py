@@ -10,10 +10,11 @@ from sklearn.exceptions import ConvergenceWarning
 
 from . import equations as eq
 from ._types import Array, Callback, CollapseWarning, Factors, FitResult, Stop
+from .engines.arrays import namespace, on_host
 from .engines.threads import Threads
-from .masked import Fill, MaskedView, observed_rows
+from .masked import Fill, observed_rows
 from .regularizers import Term
-from .rows import Rows
+from .rows import rows_of
 from .solvers import Solver
 
 COLLAPSE = 0.9
@@ -44,21 +45,21 @@ def run(
     """
     for g in terms:
         solver.check(g)
-    views = [X if isinstance(X, MaskedView) else Rows(X, solver, threads) for X in Xs]
+    views = [rows_of(X, solver, threads) for X in Xs]
     observed = observed_rows(Xs)
     fill = fill or (lambda s, V: V)
     U, V = list(start.U), list(start.V)
     alpha, w, V_star = start.alpha, start.w, start.consensus
     state = Progress(max_iter, inner_iter, len(Xs), callback)
     residuals = [view.all_residuals(U[s], V[s]) for s, view in enumerate(views)]
-    penalties = np.array([g.value(V[s]) for s, g in enumerate(terms)])
+    penalties = [g.value(V[s]) for s, g in enumerate(terms)]
 
-    def all_gaps() -> Array:
+    def all_gaps() -> list:
         pairs = zip(U, V, strict=True)
-        return np.array([eq.consensus_gap(Vs, Us.sum(axis=0), V_star) for Us, Vs in pairs])
+        return [eq.consensus_gap(Vs, Us.sum(axis=0), V_star) for Us, Vs in pairs]
 
-    def all_errors() -> Array:
-        return np.array([eq.reconstruction(r, w[:, s]) for s, r in enumerate(residuals)])
+    def all_errors() -> list:
+        return [eq.reconstruction(r, w[:, s]) for s, r in enumerate(residuals)]
 
     def terms_now() -> dict[str, float]:
         return eq.objective(errors, gaps, alpha, p, penalties, beta)
@@ -90,7 +91,7 @@ def run(
             if state.stopped:
                 break
         if learn_view_weights:
-            alpha = eq.view_weights(all_gaps(), p)
+            alpha = eq.view_weights(np.array([float(gap) for gap in all_gaps()]), p)
         V_star = eq.consensus(V, [Us.sum(axis=0) for Us in U], alpha, p)
         gaps = all_gaps()
         if learn_sample_weights:
@@ -110,7 +111,8 @@ def run(
 
 def _told(residuals: list[Array], observed: Array | None) -> Array:
     """Residuals N×n_v; a row wholly unobserved in a view has none: no weight for that view there."""
-    R = np.column_stack(residuals).astype(float)
+    R = namespace(residuals[0]).column_stack(residuals)
+    R = R.astype(float) if isinstance(R, np.ndarray) else R
     if observed is not None:
         R[~observed] = np.inf
     return R
@@ -142,7 +144,10 @@ def warn_about(result: FitResult, view_names: tuple[str, ...], tol: float) -> No
 
 
 class Progress:
-    """History rows, the last objective, and the callback's wish to stop."""
+    """History rows, the last objective, and the callback's wish to stop.
+
+    Terms are kept as they come and read at the end: a number on a GPU is not waited for.
+    """
 
     columns = (
         "round",
@@ -164,10 +169,17 @@ class Progress:
         self.rows.append(row)
         self.last = terms["objective"]
         if self.callback is not None and view >= 0:
-            info = dict(zip(self.columns, row, strict=True)) | {"total": self.total}
+            values = (round_, view, iteration, *(float(term) for term in terms.values()))
+            info = dict(zip(self.columns, values, strict=True)) | {"total": self.total}
             self.stopped = bool(self.callback(info)) or self.stopped
         return self.stopped
 
     def history(self) -> dict[str, Array]:
         columns = zip(*self.rows, strict=True)
-        return {name: np.array(c) for name, c in zip(self.columns, columns, strict=True)}
+        return {name: _column(c) for name, c in zip(self.columns, columns, strict=True)}
+
+
+def _column(values: tuple[Any, ...]) -> Array:
+    """One transfer for all values of a GPU."""
+    xp = namespace(values[0])
+    return np.array(values) if xp is np else on_host(xp.stack(values))

@@ -13,7 +13,7 @@ from .engines.threads import Threads
 from .equations import consensus, rescale, unit_columns
 from .masked import Fill, MaskedView
 from .regularizers import Term
-from .rows import Rows
+from .rows import rows_of
 from .solvers import Multiplicative, Solver
 
 #: Weight of the graph and number of iterations of the GNMF start in the recipe that reproduces the paper.
@@ -68,9 +68,9 @@ def gnmf(
     settled: m ← .1 m + .9 O from m = 10 O, stop at (m − O)/m ≤ tol.
     """
     U, V = unit_columns(U, V)
-    view = X if isinstance(X, MaskedView) else Rows(X, GNMF_SOLVER, threads)
+    view = rows_of(X, GNMF_SOLVER, threads)
     one = np.ones(len(V))
-    view.begin(V, np.zeros_like(V), one, one, g, basis=True)
+    view.begin(V, 0 * V, one, one, g, basis=True)
     done, mean = 0, np.inf
     while done < n_iter or (tol is not None and done < 1000 * n_iter):
         if done >= n_iter and tol is not None:

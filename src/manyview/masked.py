@@ -116,7 +116,7 @@ class MaskedView:
         return self.V
 
     def error(self, U: Array) -> float:
-        return float(np.dot(self.w2[:, 0], self.all_residuals(U, self.V)))
+        return np.dot(self.w2[:, 0], self.all_residuals(U, self.V))
 
     def gap(self, U: Array, V: Array) -> float:
         return consensus_gap(V, U.sum(axis=0), self.consensus)

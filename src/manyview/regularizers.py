@@ -38,11 +38,11 @@ class GraphTerm:
 
     def __init__(self, A: sp.csr_array, degrees: Array | None = None):
         self.A = A
-        degrees = A.sum(axis=1) if degrees is None else degrees
-        self.degrees = np.asarray(degrees, dtype=A.dtype).reshape(-1, 1)
+        degrees = np.asarray(A.sum(axis=1), dtype=A.dtype) if degrees is None else degrees
+        self.degrees = degrees.reshape(-1, 1)
 
     def value(self, V: Array) -> float:
-        return float(np.vdot(V, self.degrees * V - self.A @ V))
+        return (V * (self.degrees * V - self.A @ V)).sum()
 
     def split(self, V: Array) -> tuple[Array, Array]:
         return self.A @ V, self.degrees * V
@@ -61,7 +61,7 @@ class LinkedTerm:
         self.constant = float(A.sum(axis=0) @ np.einsum("ik,ik->i", known, known))
 
     def value(self, V: Array) -> float:
-        return float(np.vdot(V, self.degrees * V - 2 * self.pull)) + self.constant
+        return (V * (self.degrees * V - 2 * self.pull)).sum() + self.constant
 
     def split(self, V: Array) -> tuple[Array, Array]:
         return self.pull, self.degrees * V
@@ -108,7 +108,7 @@ class Sparse:
         return self
 
     def value(self, V: Array) -> float:
-        return float(V.sum())
+        return V.sum()
 
     def split(self, V: Array) -> tuple[float, float]:
         return 0.0, 0.5
@@ -129,7 +129,7 @@ class Orthogonal:
 
     def value(self, V: Array) -> float:
         rows = V.sum(axis=1)
-        return float(np.dot(rows, rows) - np.vdot(V, V))
+        return rows @ rows - (V * V).sum()
 
     def split(self, V: Array) -> tuple[float, Array]:
         return 0.0, V.sum(axis=1, keepdims=True) - V

@@ -12,7 +12,7 @@ from .engines.threads import Threads
 from .fit import Progress
 from .masked import MaskedView
 from .regularizers import NoPenalty
-from .rows import Rows
+from .rows import rows_of
 from .solvers import SimplexHALS
 
 SOLVER, NO_PENALTY = SimplexHALS(), NoPenalty()
@@ -23,7 +23,7 @@ class RobustView:
 
     def __init__(self, X: Any, present: Array, threads: Threads | None = None):
         self.masked = X if isinstance(X, MaskedView) else None
-        self.rows = Rows(X.X if isinstance(X, MaskedView) else X, SOLVER, threads)
+        self.rows = rows_of(X.X if isinstance(X, MaskedView) else X, SOLVER, threads)
         here, n = present.astype(self.rows.dtype)[:, None], max(1, int(present.sum()))
         mean = self._products(here, np.ones_like(here))[:, 0] / n
         self.tau = eq.spread(self.rows.x_sq[present], mean)

@@ -25,6 +25,13 @@ CANCELLED = {np.dtype(np.float64): 1e-10, np.dtype(np.float32): 1e-2}
 PIECE = 2048
 
 
+def rows_of(X: Any, solver: Solver, threads: Threads | None = None) -> Any:
+    """The pass over a view: that of another engine (``as_rows``), its own steps, or `Rows`."""
+    if hasattr(X, "as_rows"):
+        return X.as_rows(solver)
+    return X if hasattr(X, "step_V") else Rows(X, solver, threads)
+
+
 class Rows:
     """One fully observed view: its rows, and what the last pass over them found."""
 
@@ -68,7 +75,7 @@ class Rows:
         self.sums = _total(self.threads.map(work, len(V)))
 
     def step_U(self, U: Array, a: float) -> Array:
-        return self.solver.update_U(U, self.sums, a)
+        return np.ascontiguousarray(self.solver.update_U(U, self.sums, a), dtype=U.dtype)
 
     def step_V(self, U: Array, V: Array, a: float, beta: float, residuals: bool = False) -> Array:
         """V after one step; ``residuals`` also asks for those of every row."""
@@ -116,7 +123,7 @@ class Rows:
         """Σ_i w_i² ‖x_i − Uv_i‖² at the current V."""
         if self.basis:
             return eq.reconstruction_from(self.sums, self.weighted_sq, U)
-        return float(np.dot(self.sum_weight[:, 0], self.residuals))
+        return np.dot(self.sum_weight[:, 0], self.residuals)
 
     def gap(self, U: Array, V: Array) -> float:
         if self.basis:

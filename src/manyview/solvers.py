@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
-import numpy as np
-
 from ._types import Array, Split, Sums
+from .engines.arrays import copied, is_tensor, namespace
 from .engines.compiled import compiled
 from .equations import ratio_step, rescale, simplex_rows, split_U, split_V
 
@@ -50,7 +49,7 @@ class Multiplicative:
         return U, V
 
     def update_U(self, U: Array, sums: Sums, a: float) -> Array:
-        return ratio_step(U, *split_U(U, sums, a)).astype(U.dtype, copy=False)
+        return ratio_step(U, *split_U(U, sums, a))
 
     def update_V(
         self,
@@ -85,25 +84,27 @@ class SimplexHALS:
             )
 
     def start(self, U: Array, V: Array) -> tuple[Array, Array]:
-        empty = U.sum(axis=0) == 0
-        if empty.any():  # a column with nothing in it cannot be scaled to sum 1
-            U, V = np.where(empty, 1, U), np.where(empty, 0, V)
-        return rescale(U, V)
+        xp, empty = namespace(U), U.sum(axis=0) == 0
+        # A column with nothing in it cannot be scaled to sum 1.
+        return rescale(xp.where(empty, 1, U), xp.where(empty, 0, V))
 
     def update_U(self, U: Array, sums: Sums, a: float) -> Array:
         """u_k ← simplex projection of (P_k − Σ_{l≠k} G_lk u_l)/G_kk. Q = I: no consensus term."""
         P, G = sums.P, sums.G
-        columns = np.array(U.T, dtype=P.dtype, order="C")
-        floor = np.finfo(U.dtype).eps * np.trace(G) / len(G)
-        kernels = compiled()
+        xp, columns = namespace(P), copied(U.T)
+        floor = xp.finfo(U.dtype).eps * xp.trace(G) / len(G)
+        kernels = None if is_tensor(P) else compiled()
         if kernels is not None:
+            columns = columns.astype(P.dtype, copy=False)
             kernels.hals_columns(columns, P, G, floor)
-            return np.ascontiguousarray(columns.T, dtype=U.dtype)
+            return columns.T
         for _ in range(self.sweeps):
-            for k in np.flatnonzero(np.diag(G) > floor):
-                step = (P[:, k] - G[k] @ columns) / G[k, k]
-                columns[k] = simplex_rows((columns[k] + step)[None])[0]
-        return np.ascontiguousarray(columns.T, dtype=U.dtype)
+            for k in range(len(G)):
+                known = G[k, k] > floor
+                step = (P[:, k] - G[k] @ columns) / xp.where(known, G[k, k], 1)
+                moved = simplex_rows((columns[k] + step)[None])[0]
+                columns[k] = xp.where(known, moved, columns[k])
+        return columns.T
 
     def update_V(
         self,
@@ -118,17 +119,17 @@ class SimplexHALS:
         g: Split,
     ) -> Array:
         """v_k ← max(0, linear_k / quadratic_k), the regulariser replaced by its bound at the start."""
-        h = g.curvature
+        xp, h = namespace(V), g.curvature
         linear = w2 * XU + a * consensus + beta * (g.negative - g.positive + h * V)
-        rest = np.broadcast_to(a + beta * h, V.shape)
-        V = V.copy()
+        quadratic = w2 * xp.diag(H) + (a + beta * h)
+        known = quadratic > 0
+        quadratic = xp.where(known, quadratic, 1)
+        V = copied(V)
         for _ in range(self.sweeps):
             for k in range(V.shape[1]):
                 others = V @ H[:, k] - V[:, k] * H[k, k]
-                quadratic = w2[:, 0] * H[k, k] + rest[:, k]
-                target = linear[:, k] - w2[:, 0] * others
-                np.divide(target, quadratic, out=target, where=quadratic > 0)
-                V[:, k] = np.where(quadratic > 0, np.maximum(target, 0), V[:, k])
+                target = (linear[:, k] - w2[:, 0] * others) / quadratic[:, k]
+                V[:, k] = xp.where(known[:, k], target.clip(0), V[:, k])
         return V
 
 
