@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import warnings
+from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -16,6 +18,7 @@ from . import equations as eq
 from ._types import Array, Factors, FitResult, Matrix, Stop, Views
 from .assign import ASSIGNMENTS, assign, assign_new
 from .base import MultiViewEstimator, generator, in_dtype, working_dtype
+from .checkpoint import Checkpoint
 from .engines.sources import Scaled, as_source, is_streamed, reading, resident
 from .engines.threads import Threads
 from .fit import run, warn_about
@@ -100,6 +103,10 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
     dtype : dtype, optional
         Precision of the computation. ``None`` computes in float64 (in float32 if the input is
         float32 and larger than 1 GiB) and returns the input's precision.
+    checkpoint : path, or (path, seconds), optional
+        Write the state of the fit to this file every minute (or so many seconds). A fit that finds
+        the file goes on from there to the same result, bit for bit; when it is done the file is
+        removed. A checkpoint of other data or settings is refused.
     random_state : int, RandomState, Generator or None
         Seed of every random draw. Results do not depend on the number of threads.
     verbose : int, default=0
@@ -163,6 +170,7 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
         "views": ["array-like", None],
         "engine": [StrOptions({"numpy"})],
         "n_jobs": [Integral, None],
+        "checkpoint": [str, os.PathLike, tuple, None],
         "random_state": ["random_state", np.random.Generator],
         "verbose": ["verbose"],
         "callback": [callable, None],
@@ -194,6 +202,7 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
         engine: str = "numpy",
         n_jobs: int | None = None,
         dtype: Any = None,
+        checkpoint: Any = None,
         random_state: Any = None,
         verbose: int = 0,
         callback: Any = None,
@@ -221,6 +230,7 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
         self.engine = engine
         self.n_jobs = n_jobs
         self.dtype = dtype
+        self.checkpoint = checkpoint
         self.random_state = random_state
         self.verbose = verbose
         self.callback = callback
@@ -258,14 +268,15 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
 
     def _fit(self, views: Views, n_components: int) -> None:
         rng = generator(self.random_state)
+        checkpoint = Checkpoint(self.checkpoint, self, views, rng)
         scalings = fit_scaling(views, self.scale)
         Xs = self._scaled(views, scalings)
         regularizer = make_regularizer(self.regularizer, self.n_neighbors, self.affinity)
-        terms = [self._prepare(regularizer, X) for X in Xs]
+        terms = self._prepare(regularizer, Xs, checkpoint)
         start_terms = terms
         if self.init == "gnmf" and not isinstance(regularizer, Graph):
             graph = Graph(self.n_neighbors, self.affinity)
-            start_terms = [self._prepare(graph, X) for X in Xs]
+            start_terms = self._prepare(graph, Xs, checkpoint)
         solver = SOLVERS[self.solver]()
         self._fitted_views = Xs  # unseen rows look for their neighbours here
         self._check_observed(Xs)
@@ -274,8 +285,8 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
         self._scalings = scalings
         unit = self._output_unit
         self._warn_few_distinct(Xs)
-        fits = []
-        for _ in range(self.n_init):
+
+        def start_and_run(i: int) -> FitResult:
             start = starting_factors(
                 Xs,
                 self.init,
@@ -287,8 +298,14 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
                 unit,
                 fill,
                 Threads(self.n_jobs),
+                lambda name, compute: checkpoint.keep(f"start {i} {name}", compute),
             )
-            fits.append(self._run(Xs, start, terms, solver, fill=fill))
+            return self._run(Xs, start, terms, solver, fill=fill, checkpoint=checkpoint)
+
+        fits = []
+        for i in range(self.n_init):
+            fits.append(checkpoint.keep(f"fit {i}", partial(start_and_run, i)))
+            checkpoint.forget(f"start {i} ")
             if fits[-1].stop is Stop.CALLBACK:
                 break
         warn_about(fits[0], views.names, self.tol)
@@ -297,12 +314,17 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
         self._terms, self._solver, self._stacked = terms, solver, stacked
         self._starts = [fit.factors for fit in fits]
         self._expose(fits[0], stacked, labels, views.dtype)
+        checkpoint.finish()
 
-    def _prepare(self, regularizer: Any, X: Any) -> Any:
-        term = regularizer.prepare(resident(X))
-        if hasattr(term, "X"):
-            term.X = X  # rather than a scaled copy of a large view
-        return term
+    def _prepare(self, regularizer: Any, Xs: list[Any], checkpoint: Checkpoint) -> list[Any]:
+        if not isinstance(regularizer, Graph):
+            return [regularizer.prepare(resident(X)) for X in Xs]
+        terms = []
+        for s, X in enumerate(Xs):
+            find = partial(lambda X: regularizer.edges(resident(X)), X)
+            # The term holds the view as it is read, not a scaled copy of a large one.
+            terms.append(regularizer.term(X, *checkpoint.keep(f"graph {s}", find)))
+        return terms
 
     def _run(
         self, Xs: list[Matrix], start: Factors, terms: list, solver: Any, **kwargs: Any

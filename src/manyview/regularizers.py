@@ -80,11 +80,18 @@ class Graph:
     mutual: bool = False
 
     def prepare(self, X: Matrix) -> GraphTerm:
+        return self.term(X, *self.edges(X))
+
+    def edges(self, X: Matrix) -> tuple[sp.csr_array, float | None]:
+        """The affinity of the rows of X, and the width of its weights."""
         width = self.width
         if self.affinity == "heat" and width is None:
             width = automatic_width(X)
         A = affinity(X, self.n_neighbors, self.affinity, width, self.mutual)
-        return _FittedGraphTerm(A.astype(X.dtype), X, replace(self, width=width))
+        return A.astype(X.dtype), width
+
+    def term(self, X: Matrix, A: sp.csr_array, width: float | None) -> GraphTerm:
+        return _FittedGraphTerm(A, X, replace(self, width=width))
 
 
 class _FittedGraphTerm(GraphTerm):

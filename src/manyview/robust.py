@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from numbers import Integral, Real
 from typing import Any, ClassVar
@@ -19,6 +20,7 @@ from . import equations as eq
 from ._types import Array, FitResult, Matrix, Stop, Views
 from .assign import kmeans
 from .base import MultiViewEstimator, generator, in_dtype, working_dtype
+from .checkpoint import Checkpoint
 from .engines.sources import UnitRows
 from .engines.threads import Threads
 from .geometry import Geometry, RobustScaling, present_rows
@@ -86,6 +88,10 @@ class RobustWMNMF(
     dtype : dtype, optional
         Precision of the computation. ``None`` computes in float64 (in float32 if the input is
         float32 and larger than 1 GiB) and returns the input's precision.
+    checkpoint : path, or (path, seconds), optional
+        Write the state of the fit to this file every minute (or so many seconds). A fit that finds
+        the file goes on from there to the same result, bit for bit; when it is done the file is
+        removed. A checkpoint of other data or settings is refused.
     random_state : int, RandomState, Generator or None
     verbose : int, default=0
     callback : callable, optional
@@ -136,6 +142,7 @@ class RobustWMNMF(
         "views": ["array-like", None],
         "engine": [StrOptions({"numpy"})],
         "n_jobs": [Integral, None],
+        "checkpoint": [str, os.PathLike, tuple, None],
         "random_state": ["random_state", np.random.Generator],
         "verbose": ["verbose"],
         "callback": [callable, None],
@@ -159,6 +166,7 @@ class RobustWMNMF(
         engine: str = "numpy",
         n_jobs: int | None = None,
         dtype: Any = None,
+        checkpoint: Any = None,
         random_state: Any = None,
         verbose: int = 0,
         callback: Any = None,
@@ -178,6 +186,7 @@ class RobustWMNMF(
         self.engine = engine
         self.n_jobs = n_jobs
         self.dtype = dtype
+        self.checkpoint = checkpoint
         self.random_state = random_state
         self.verbose = verbose
         self.callback = callback
@@ -186,49 +195,60 @@ class RobustWMNMF(
         """Weigh the views, fuse them, and factorise. ``y`` is ignored."""
         self._validate_params()
         views = self._read(X, reset=True)
+        rng = generator(self.random_state)
+        checkpoint = Checkpoint(self.checkpoint, self, views, rng)
         self.n_clusters_: int = (
-            self._choose(X) if isinstance(self.n_clusters, str) else self.n_clusters
+            self._choose(X, checkpoint) if isinstance(self.n_clusters, str) else self.n_clusters
         )
         self._check_n_clusters(self.n_clusters_, views.n_samples)
         # One thread: the sums inside BLAS and k-means differ between thread counts.
         with threadpool_limits(1):
-            self._fit(views)
+            self._fit(views, rng, checkpoint)
+        checkpoint.finish()
         return self
 
-    def _choose(self, X: Any) -> int:
+    def _choose(self, X: Any, checkpoint: Checkpoint) -> int:
         """n_clusters="auto": ask the fused graph, by stability and by its eigengap."""
         from .selection import select_n_clusters
 
         n = self._read(X, reset=True).n_samples
-        self.selection_ = select_n_clusters(
-            X,
-            range(2, max(3, min(15, n))),
-            ["stability", "eigengap"],
-            model=self,
-            random_state=generator(self.random_state),
+        self.selection_ = checkpoint.keep(
+            "selection",
+            lambda: select_n_clusters(
+                X,
+                range(2, max(3, min(15, n))),
+                ["stability", "eigengap"],
+                model=self,
+                random_state=generator(self.random_state),
+            ),
         )
         return self.selection_.n_clusters
 
-    def _fit(self, views: Views) -> None:
-        rng = generator(self.random_state)
+    def _fit(self, views: Views, rng: np.random.Generator, checkpoint: Checkpoint) -> None:
         present = self._presence(views)
         self._geometry = self._geometries(views, present)
-        agreement = ag.agree(
-            self._geometry,
-            self.n_neighbors,
-            self.reliability_weight,
-            rng,
-            self.learn_view_weights,
-            self.learn_sample_weights,
-            Threads(self.n_jobs),
+        agreement = checkpoint.keep(
+            "agreement",
+            lambda: ag.agree(
+                self._geometry,
+                self.n_neighbors,
+                self.reliability_weight,
+                rng,
+                self.learn_view_weights,
+                self.learn_sample_weights,
+                Threads(self.n_jobs),
+            ),
         )
-        P = ag.embed(agreement, self.n_clusters_, rng).astype(working_dtype(views, self.dtype))
+        P = checkpoint.keep("embedding", lambda: ag.embed(agreement, self.n_clusters_, rng))
+        P = P.astype(working_dtype(views, self.dtype))
         self._data = views.matrices  # the user's own arrays, not copies; `impute` fills them in
         anywhere = self._counted(present, agreement.alpha)
         start = np.zeros(views.n_samples, dtype=np.int64)
         self._check_n_clusters(self.n_clusters_, int(anywhere.sum()))
         # One in twenty fits of the digits met a poor local minimum with 10 starts.
-        start[anywhere] = kmeans(P[anywhere], self.n_clusters_, rng, n_init=30)
+        start[anywhere] = checkpoint.keep(
+            "start", lambda: kmeans(P[anywhere], self.n_clusters_, rng, n_init=30)
+        )
         w = np.where(anywhere[:, None], agreement.w, 0)
         robust_views = self._robust_views()
         result, self._centres = run_robust(
@@ -243,6 +263,7 @@ class RobustWMNMF(
             max_iter=self.max_iter,
             tol=self.tol,
             callback=self._callback,
+            checkpoint=checkpoint,
         )
         self._embedding, self._agreement, self._result = P, agreement, result.factors
         self._taus = [view.tau for view in robust_views]

@@ -189,6 +189,7 @@ def classes() -> dict[str, type]:
         RobustWMNMF,
         _types.Stop,
         _types.Factors,
+        _types.FitResult,
         agreement.Agreement,
         geometry.Geometry,
         geometry.RobustScaling,

@@ -216,7 +216,7 @@ def _model(model: Any) -> Any:
             f"{type(model).__name__}; for another estimator compare "
             "stability(model, views).score between numbers of clusters"
         )
-    return clone(model)
+    return clone(model).set_params(checkpoint=None)
 
 
 def _check_count(name: str, value: Any, least: int) -> None:
