@@ -15,7 +15,8 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from threadpoolctl import threadpool_limits
 
 from . import equations as eq
-from ._types import Array, Factors, FitResult, Matrix, Stop, Views
+from . import stream
+from ._types import Array, Factors, FitResult, Matrix, Stop, Sums, Views
 from .assign import ASSIGNMENTS, assign, assign_new
 from .base import MultiViewEstimator, generator, in_dtype, working_dtype
 from .checkpoint import Checkpoint
@@ -26,7 +27,7 @@ from .graph import AFFINITIES, has_nan, nearest_neighbors
 from .initialize import INITS, starting_factors
 from .masked import MaskedView, stand_ins
 from .regularizers import Graph, make_regularizer
-from .rows import Rows
+from .rows import Rows, rows_of
 from .scaling import SCALES, SHIFTING, fit_scaling
 from .solvers import SOLVERS
 
@@ -148,6 +149,16 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
     array([0.24, 0.29, 0.21, 0.25])
     """
 
+    # What the fit leaves for later calls: views and terms of the fitted rows, factors of all starts,
+    # their consensus side by side, and what partial_fit remembers (sums, gaps, number of batches).
+    _fitted_views: list[Any]
+    _terms: list[Any]
+    _solver: Any
+    _scalings: list[Any]
+    _starts: list[Factors]
+    _stacked: Array
+    _stream: Any
+
     _parameter_constraints: ClassVar[dict] = {
         "n_clusters": [Interval(Integral, 1, None, closed="left")],
         "n_components": [Interval(Integral, 1, None, closed="left"), None],
@@ -266,7 +277,62 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
             self._fit(views, n_components)
         return self
 
+    def partial_fit(self, X: Any, y: Any = None) -> WMNMF:
+        """Learn from one more batch of observations; ``y`` is ignored.
+
+        The first batch is fitted as by `fit` (also where `fit` was called before, whose data then are
+        the first batch). For later ones U and the view weights move by what is remembered of all
+        batches, the older the less; scaling stays that of the first batch. ``labels_``,
+        ``consensus_`` and the other attributes of observations are those of the latest batch, its
+        labels by the vote of the nearest observations of the batch before. The result is near that
+        of a fit of all observations, not equal to it (`docs/scaling.md` says how near).
+        """
+        self._validate_params()
+        if self.n_init > 1 or self.missing == "mask":
+            raise ValueError(
+                "partial_fit needs n_init=1 and missing='error', got "
+                f"n_init={self.n_init} and missing={self.missing!r}"
+            )
+        if not hasattr(self, "labels_"):
+            self.fit(X)
+        else:
+            views = self._read(X, reset=False)
+            with threadpool_limits(1):
+                self._add_batch(views)
+        return self
+
+    def _add_batch(self, views: Views) -> None:
+        solver, threads = self._solver, Threads(self.n_jobs)
+        if self._stream is None:  # so far there was one batch, that of `fit`
+            rows = [rows_of(X, solver, threads) for X in self._fitted_views]
+            sums = stream.batch_sums(rows, self._starts[0])
+            self._stream = ([tuple(s) for s in sums], stream.batch_gaps(self._starts[0]), 1)
+        known, gaps, n_batches = self._stream
+        Xs, placed = self._scaled(views, self._scalings), self._place(views)[0]
+        labels = assign_new(placed.consensus, self._stacked, self.labels_, self.assign_labels)
+        rows = [rows_of(X, solver, threads) for X in Xs]
+        new = stream.batch_sums(rows, placed)
+        sums = [stream.added(Sums(*past), s) for past, s in zip(known, new, strict=True)]
+        gaps = stream.FORGET * gaps + stream.batch_gaps(placed)
+        factors, sums = stream.updated_basis(placed, sums, solver, self.p, self.rescale)
+        if self.learn_view_weights:
+            factors = stream.reweighted(factors, gaps, self.p)
+        # Later rows are linked to these; among themselves they need no graph any more.
+        self._terms = [
+            g.settings.term(X, sp.csr_array((X.shape[0],) * 2), g.settings.width)
+            if hasattr(g, "settings")
+            else g
+            for g, X in zip(self._terms, Xs, strict=True)
+        ]
+        self._fitted_views, self._starts, self._stacked = Xs, [factors], factors.consensus
+        self._stream = ([tuple(s) for s in sums], gaps, n_batches + 1)
+        self.sample_names_in_ = views.sample_names
+        history = stream.batch_history(rows, factors, self.p, n_batches + 1)
+        result = FitResult(factors, history, self.n_iter_, Stop.BATCH)
+        self._expose(result, factors.consensus, labels, views.dtype)
+
     def _fit(self, views: Views, n_components: int) -> None:
+        self._stream = None
         rng = generator(self.random_state)
         checkpoint = Checkpoint(self.checkpoint, self, views, rng)
         scalings = fit_scaling(views, self.scale)

@@ -413,6 +413,14 @@ class RobustWMNMF(
                 stacklevel=4,
             )
 
+    @property
+    def partial_fit(self) -> Any:
+        """Not available; `WMNMF` has it."""
+        raise AttributeError(
+            "RobustWMNMF has no partial_fit: its weights and its graph come from all observations at "
+            "once; use WMNMF for a stream, or fit again and place new observations by predict"
+        )
+
     # --- new observations ----------------------------------------------------------------------
 
     def transform(self, X: Any) -> Array:
