@@ -43,6 +43,10 @@ class Checkpoint:
         self._loop: dict[str, Any] | None = None
         if self.path is None:
             return
+        if getattr(model, "engine", "numpy") != "numpy":
+            raise ValueError(
+                f"checkpoint needs engine='numpy', got engine={model.engine!r}; leave one of them out"
+            )
         if not os.access(self.path.absolute().parent, os.W_OK | os.X_OK):
             raise ValueError(
                 f"checkpoint={str(self.path)!r}: no file can be written in "
