@@ -12,11 +12,13 @@ import scipy.sparse as sp
 from sklearn.metrics import adjusted_rand_score
 
 from conftest import blobs
-from manyview import WMNMF, estimators, load, neighbors, on_disk
+from manyview import WMNMF, RobustWMNMF, estimators, load, neighbors, on_disk
 from manyview import views as views_module
+from manyview.disk_geometry import FileGeometry, ScaledFile
 from manyview.engines import disk
 from manyview.engines.disk import DiskMatrix
 from manyview.engines.sources import Scaled
+from manyview.geometry import Geometry
 from manyview.graph import affinity, nearest_neighbors
 from manyview.neighbors import leading_directions, project, streamed_neighbors
 from manyview.regularizers import Graph
@@ -326,3 +328,53 @@ def test_a_fit_from_files_takes_little_memory(tmp_path):
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
     data = 2 * 1500 * 2500 * 4
     assert int(done.stdout.split()[0]) <= data / 4, done.stdout
+
+
+# --- RobustWMNMF -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("make", [as_npy, as_hdf5])
+def test_the_robust_method_on_files_finds_what_it_finds_in_memory(make, tmp_path, small_slabs):
+    views, y = blobs(n=N, features=(90, 5, 6))
+    files = {f"v{s}": make(tmp_path, f"v{s}", X) for s, X in enumerate(views)}
+    kept = RobustWMNMF(3, random_state=0).fit(dict(zip(files, views, strict=True)))
+    read = RobustWMNMF(3, random_state=0).fit(files)
+    assert adjusted_rand_score(kept.labels_, read.labels_) > 0.99
+    assert adjusted_rand_score(y, read.labels_) > 0.99
+    np.testing.assert_allclose(read.view_weights_, kept.view_weights_, atol=0.05)
+    assert isinstance(read._geometry[0], FileGeometry) and read._geometry[0].Z.shape == (N, 64)
+    new = {name: X[:40] for name, X in zip(files, views, strict=True)}
+    np.testing.assert_array_equal(read.predict(new), read.labels_[:40])
+    np.testing.assert_array_equal(read.predict(files), read.labels_)
+    again = load(read.save(tmp_path / "m.npz"))
+    np.testing.assert_array_equal(again.predict(new), read.predict(new))
+    with pytest.raises(ValueError, match="impute works on views in memory"):
+        read.impute("v0")
+    new["v0"][3, 4] = np.nan
+    with pytest.raises(ValueError, match=r"'v0' has unobserved .* inside rows"):
+        read.predict(new)
+
+
+def test_counts_in_a_file_stay_sparse_and_rows_of_zeros_are_missing(tmp_path):
+    rng = np.random.default_rng(0)
+    y = np.arange(120) % 3
+    rates = np.where(rng.random((3, 200)) < 0.1, 2.0, 0.005)
+    counts = rng.poisson(rates[y]).astype(float)
+    counts[5] = 0
+    other = blobs(n=120)[0][1]
+    file = as_sparse_h5ad(tmp_path, "counts", counts)
+    with pytest.warns(UserWarning, match="zero throughout and count as missing"):
+        read = RobustWMNMF(3, random_state=0).fit({"c": file, "o": as_npy(tmp_path, "o", other)})
+    assert read.sample_weights_[5, 0] == 0 and adjusted_rand_score(y, read.labels_) > 0.95
+    assert sp.issparse(read._geometry[0].source.read(slice(0, 5)))
+
+
+def test_distances_along_all_directions_are_the_distances(tmp_path):
+    X = np.random.default_rng(0).random((80, 30))
+    file = as_npy(tmp_path, "v", X)
+    present = np.ones(80, dtype=bool)
+    here = ScaledFile(file, None, present, np.dtype(float))
+    exact, found = Geometry(X, present), FileGeometry(here, present)
+    i, j = np.random.default_rng(1).integers(0, 80, (2, 200))
+    np.testing.assert_allclose(found.pairs(i, j), exact.pairs(i, j), atol=1e-5)
+    np.testing.assert_allclose(found.coordinates(X[3:9]), found.Z[3:9], atol=1e-6)

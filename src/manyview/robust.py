@@ -22,10 +22,17 @@ from ._types import Array, FitResult, Matrix, Stop, Views
 from .assign import kmeans
 from .base import MultiViewEstimator, generator, in_dtype, on_host_factors, working_dtype
 from .checkpoint import Checkpoint
+from .disk_geometry import (
+    FileGeometry,
+    ScaledFile,
+    fit_scaling,
+    unit_rows_of_file,
+)
 from .engines.arrays import is_tensor, namespace, on_host
-from .engines.sources import UnitRows
+from .engines.sources import UnitRows, is_streamed
 from .engines.threads import Threads
 from .geometry import Geometry, RobustScaling, present_rows
+from .graph import has_nan
 from .masked import MaskedView
 from .robust_fit import RobustView, place_robust, run_robust
 
@@ -297,6 +304,11 @@ class RobustWMNMF(
         from .engines.device import choose, precision, put
 
         for X, name in zip(views.matrices, views.names, strict=True):
+            if is_streamed(X):
+                raise ValueError(
+                    f"{X.label} is read from its file by rows, which engine='numpy' does; use that, "
+                    "or load the view into memory"
+                )
             if sp.issparse(X) or (np.isnan(X).any(axis=1) & ~np.isnan(X).all(axis=1)).any():
                 kind = "sparse" if sp.issparse(X) else "partly unobserved (NaN inside rows)"
                 raise ValueError(
@@ -346,7 +358,7 @@ class RobustWMNMF(
 
     def _present(self, X: Matrix, name: str) -> Array:
         present = present_rows(X)
-        holes = None if sp.issparse(X) else namespace(X).isnan(X)
+        holes = None if sp.issparse(X) or is_streamed(X) else namespace(X).isnan(X)
         zeros = ~present if holes is None else ~present & ~on_host(holes.all(axis=1))
         if zeros.any():
             warnings.warn(
@@ -369,12 +381,17 @@ class RobustWMNMF(
         return present
 
     def _scaling(self, X: Matrix, present: Array, name: str) -> RobustScaling | None:
-        return None if self.scale is None else RobustScaling.fit(X, present, name)
+        if self.scale is None:
+            return None
+        return (fit_scaling if is_streamed(X) else RobustScaling.fit)(X, present, name)
 
     def _scaled(self, views: Views, present: list[Array]) -> list[Matrix]:
         """z of every view; rows missing there are zero."""
         scaled = []
         for X, here, scaling in zip(views.matrices, present, self._scalings, strict=True):
+            if is_streamed(X):
+                scaled.append(ScaledFile(X, scaling, here, working_dtype(views, self.dtype)))
+                continue
             X = X.clone() if is_tensor(X) else X.astype(working_dtype(views, self.dtype))
             if not sp.issparse(X):
                 X[~here] = 0
@@ -386,7 +403,11 @@ class RobustWMNMF(
 
     def _robust_views(self) -> list[RobustView]:
         return [
-            RobustView(unit_sum_rows(view.Z, view.observed), view.present, Threads(self.n_jobs))
+            RobustView(
+                unit_sum_rows(getattr(view, "source", view.Z), view.observed),
+                view.present,
+                Threads(self.n_jobs),
+            )
             for view in self._geometry
         ]
 
@@ -510,11 +531,17 @@ class RobustWMNMF(
             warnings.simplefilter("ignore", UserWarning)
             present = self._presence(views)
         Zs = self._scaled(views, present)
-        observed = [None if sp.issparse(Z) or not np.isnan(Z).any() else ~np.isnan(Z) for Z in Zs]
+        observed = [~np.isnan(Z) if has_nan(Z) else None for Z in Zs]
         Zs = [Z if o is None else np.where(o, Z, 0) for Z, o in zip(Zs, observed, strict=True)]
+        for view, o, name in zip(self._geometry, observed, views.names, strict=True):
+            if o is not None and isinstance(view, FileGeometry):
+                raise ValueError(
+                    f"view {name!r} has unobserved (NaN) entries inside rows, and the model was fitted "
+                    "on a complete view in a file; fill them in, or leave out the whole row"
+                )
         P, w = ag.place(
             self._geometry,
-            Zs,
+            [view.coordinates(Z) for view, Z in zip(self._geometry, Zs, strict=True)],
             observed,
             present,
             self._agreement,
@@ -549,6 +576,11 @@ class RobustWMNMF(
         check_is_fitted(self)
         s = self._view_position(view)
         geometry, X, scaling = self._geometry[s], self._data[s], self._scalings[s]
+        if is_streamed(X):
+            raise ValueError(
+                f"{X.label} is read from its file by rows and has nothing missing but rows of zeros; "
+                "impute works on views in memory"
+            )
         dense = X.toarray() if sp.issparse(X) else X
         guess = self.consensus_.astype(float) @ self.components_[s].astype(float)
         known = geometry.present[:, None] & ~np.isnan(dense)
@@ -605,6 +637,8 @@ class RobustWMNMF(
 
 
 def geometry_of(Z: Matrix) -> type[Geometry]:
+    if is_streamed(Z):
+        return FileGeometry
     if not is_tensor(Z):
         return Geometry
     from .torch_geometry import TorchGeometry
@@ -614,6 +648,8 @@ def geometry_of(Z: Matrix) -> type[Geometry]:
 
 def unit_sum_rows(Z: Matrix, observed: Array | None) -> Any:
     """x: rows of z with unit L1 norm, over all features where some are unobserved."""
+    if is_streamed(Z):
+        return unit_rows_of_file(Z)
     if is_tensor(Z):
         from .torch_rows import TorchView
 
