@@ -49,7 +49,10 @@ class Scaled:
 
     def read(self, rows: slice) -> Matrix:
         block = self.X[rows]
-        if self.constant is not None and block.dtype == self.dtype:
+        if self.constant is not None and not sp.issparse(block):
+            if block.dtype.itemsize <= self.dtype.itemsize:
+                return np.multiply(block, self.dtype.type(self.constant), dtype=self.dtype)
+        elif self.constant is not None and block.dtype == self.dtype:
             return block * self.dtype.type(self.constant)
         block = self.scaling.apply(block.astype(np.float64, copy=False))
         return block.astype(self.dtype, copy=False)
