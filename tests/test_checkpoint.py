@@ -114,6 +114,7 @@ def test_what_is_finished_is_not_done_again(tmp_path, monkeypatch):
 
 def test_an_undisturbed_fit_leaves_nothing_behind_and_is_the_same(tmp_path):
     for kind in ("paper", "robust"):
+        (tmp_path / ".state.123.tmp").write_bytes(b"of a process killed while it wrote")
         model = FITS[kind](checkpoint=(tmp_path / "state", 0)).fit(data())
         assert_same(model, FITS[kind]().fit(data()))
         assert list(tmp_path.iterdir()) == []

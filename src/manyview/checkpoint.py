@@ -12,6 +12,7 @@ import os
 import time
 import warnings
 from collections.abc import Callable
+from glob import escape
 from numbers import Integral
 from pathlib import Path
 from typing import Any, TypeVar
@@ -52,6 +53,9 @@ class Checkpoint:
                 f"checkpoint={str(self.path)!r}: no file can be written in "
                 f"{self.path.absolute().parent}; name a place in a folder of your own"
             )
+        # What a process left that was killed while it wrote.
+        for left in self.path.absolute().parent.glob(f".{escape(self.path.name)}.*.tmp"):
+            left.unlink(missing_ok=True)
         self.identity = identity_of(model, views)
         if self.path.exists():
             self._resume(read_state(self.path, "checkpoint"))
