@@ -9,11 +9,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.cluster import KMeans
 from sklearn.metrics import adjusted_rand_score
 
 from conftest import blobs
-from manyview import WMNMF, RobustWMNMF, estimators, load, neighbors, on_disk
+from manyview import WMNMF, RobustWMNMF, estimators, load, neighbors, on_disk, select_n_clusters
 from manyview import views as views_module
+from manyview.baselines import ConcatViews
 from manyview.disk_geometry import FileGeometry, ScaledFile
 from manyview.engines import disk
 from manyview.engines.disk import DiskMatrix
@@ -100,7 +102,9 @@ def test_every_scaling_is_fitted_in_blocks(scale, make, tmp_path, small_slabs, m
     monkeypatch.setattr("manyview.engines.sources.LOOK", 100)
     file = make(tmp_path, "v", X)
     held = sp.csr_array(X) if file.sparse else X
-    (expected,), (found,) = (fit_scaling(as_views([M]), scale) for M in (held, file))
+    (expected,), (found,) = (
+        fit_scaling(as_views([M], allow_files=True), scale) for M in (held, file)
+    )
     scaled = Scaled(file, found, np.dtype(float)).read(slice(3, 50))
     wanted = expected.apply(held)[3:50]
     for M in (scaled, wanted):
@@ -213,6 +217,17 @@ def test_a_fit_above_all_limits_finds_the_groups(tmp_path, indexed):
     views, y = blobs(n=900, features=(80, 5, 70))
     files = {f"v{s}": as_npy(tmp_path, f"v{s}", X.astype("f4")) for s, X in enumerate(views)}
     assert adjusted_rand_score(y, WMNMF(3, random_state=0).fit_predict(files)) > 0.98
+
+
+def test_methods_that_need_all_rows_load_them(tmp_path):
+    views, _ = blobs(n=60)
+    files = [as_npy(tmp_path, f"v{s}", X) for s, X in enumerate(views)]
+    plain = ConcatViews(KMeans(3, n_init=2, random_state=0))
+    np.testing.assert_array_equal(plain.fit_predict(files), plain.fit_predict(views))
+    held = [isinstance(X, np.ndarray) for X in as_views(files).matrices]
+    left = [isinstance(X, DiskMatrix) for X in as_views(files, allow_files=True).matrices]
+    assert all(held) and all(left)
+    assert select_n_clusters(files, range(2, 5), random_state=0).n_clusters == 3
 
 
 # --- what can go wrong -------------------------------------------------------------------------

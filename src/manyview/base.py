@@ -46,6 +46,9 @@ class MultiViewEstimator(BaseEstimator):
     def _allows_missing(self) -> bool:
         return False
 
+    #: Whether views may stay in their files.
+    _reads_files = False
+
     #: Whether a row of zeros in a sparse view means that the view is missing there.
     _zero_is_missing = False
 
@@ -66,6 +69,7 @@ class MultiViewEstimator(BaseEstimator):
             allow_negative=self._allows_negative(),
             allow_missing=self._allows_missing(),
             zero_is_missing=self._zero_is_missing,
+            allow_files=self._reads_files,
             min_samples=2 if reset else 1,
             caller=type(self).__name__,
         )

@@ -155,6 +155,8 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
     array([0.24, 0.29, 0.21, 0.25])
     """
 
+    _reads_files = True
+
     # What the fit leaves for later calls: views and terms of the fitted rows, factors of all starts,
     # their consensus side by side, and what partial_fit remembers (sums, gaps, number of batches).
     _fitted_views: list[Any]

@@ -610,6 +610,7 @@ class RobustWMNMF(
     # --- scikit-learn --------------------------------------------------------------------------
 
     _zero_is_missing = True
+    _reads_files = True
 
     def _allows_negative(self) -> bool:
         return True

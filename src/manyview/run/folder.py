@@ -84,7 +84,12 @@ def write_run(
     tell = progress or (lambda text: None)
     check_free(out, force)
     given = as_views(
-        views, model.views, allow_negative=True, allow_missing=True, caller="write_run"
+        views,
+        model.views,
+        allow_negative=True,
+        allow_missing=True,
+        allow_files=True,
+        caller="write_run",
     )
     names = _ids(model, given, ids)
     _check_truth(truth, given.n_samples)
