@@ -102,6 +102,8 @@ class Stored(RowFile):
         self.ids, self.features = ids, features
         chunks = getattr(array, "chunks", None)
         self.piece = int(chunks[0]) if chunks else 1
+        # HDF5 unpacks whole chunks if they are compressed, and reads rows of others as they are.
+        self.direct = getattr(array, "compression", "unknown") is None
 
     def read(self, start: int, stop: int) -> Array:
         return np.asarray(self.array[start:stop])
