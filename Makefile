@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 
-.PHONY: demo test lint bench table fuzz docs clean
+.PHONY: demo test test-torch lint bench table fuzz docs clean
 
 demo: $(VENV)/.installed
 	@$(BIN)/manyview demo --out demo-results
@@ -26,6 +26,14 @@ table: $(VENV)/.installed
 
 fuzz: $(VENV)/.installed
 	HYPOTHESIS_PROFILE=fuzz $(BIN)/python -m pytest -m hypothesis
+
+# The torch engine: its tests need PyTorch, for CPUs unless the machine has another already.
+test-torch: $(VENV)/.torch
+	$(BIN)/python -m pytest tests/test_torch.py tests/test_torch_pass.py tests/test_triton.py
+
+$(VENV)/.torch: $(VENV)/.installed
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check torch==2.13.0
+	@touch $@
 
 # The documentation, in docs/_build/index.html; a warning is an error.
 docs: $(VENV)/.docs

@@ -311,3 +311,73 @@ def test_running_out_of_memory_leaves_the_estimator_unfitted(monkeypatch):
         with pytest.raises(MemoryError, match=r"ran out of memory.*left unfitted"):
             model.fit(X)
         assert not [attribute for attribute in vars(model) if attribute.endswith("_")]
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA card")
+@pytest.mark.parametrize("solver", ["multiplicative", "hals"])
+def test_large_views_are_read_once_and_give_the_same(solver):
+    """The pass chosen by itself for 10⁷ entries and more, against the plain one in float64."""
+    rng = np.random.default_rng(0)
+    n, m, k = 120_000, 90, 7
+    X = torch.as_tensor(rng.random((n, m), dtype=np.float32), device="cuda")
+    near = torch.arange(n, device="cuda")[:, None] + torch.tensor([1, 2, 3], device="cuda")
+    graph = united(near % n, torch.ones((n, 3), device="cuda"), mutual=False)
+    steps, found = SOLVERS[solver](), []
+    for dtype in (torch.float64, torch.float32):
+        rows = TorchView(X.to(dtype), X.device).as_rows(steps)
+        start = (
+            torch.as_tensor(rng_part, device="cuda", dtype=dtype) for rng_part in parts(n, m, k)
+        )
+        U, V, star, weights = start
+        U, V = steps.start(U, V)
+        rows.begin(V, star, weights[:, 0], weights[:, 0], GraphTerm(graph, graph.row_sums()), True)
+        assert rows._reads_once(V) == (dtype == torch.float32 and rows._fused is not None)
+        rows.sum(V)
+        for _ in range(5):
+            U = rows.step_U(U, 0.3)
+            V = rows.step_V(U, V, 0.3, 0.2, True)
+        found.append(
+            [x.double().cpu() for x in (U, V, rows.residuals, rows.error(U), rows.penalty)]
+        )
+    for exact, close in zip(*found, strict=True):
+        assert float((exact - close).abs().max()) <= 1e-4 * float(exact.abs().max())
+
+
+def parts(n, m, k):
+    rng = np.random.default_rng(1)
+    return rng.random((m, k)), rng.random((n, k)), rng.random((n, k)), rng.random((n, 1))
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA card")
+def test_views_larger_than_the_card_are_streamed(monkeypatch):
+    X, U, V, consensus, weights, A = random_problem(n=4000, m=60)
+    monkeypatch.setattr("manyview.torch_rows.STREAMED_BLOCK", 60 * 700)
+    monkeypatch.setattr("manyview.torch_rows.fits", lambda size, device: False)
+    steps, results = SOLVERS["multiplicative"](), []
+    here = Rows(X, steps)
+    there = TorchView(X, torch.device("cuda"), np.float64).as_rows(steps)
+    assert there.view.X.is_pinned() and not there.view.resident
+    for rows, place in ((here, np.asarray), (there, lambda x: engine.put(x, "cuda"))):
+        term = GraphTerm(A) if rows is here else terms_on(GraphTerm(A), "cuda")
+        U2, V2 = place(U), place(V)
+        rows.begin(V2, consensus, weights, weights, term, True)
+        rows.sum(V2)
+        for _ in range(3):
+            U2 = rows.step_U(U2, 0.3)
+            V2 = rows.step_V(U2, V2, 0.3, 0.2)
+        results.append(np.asarray(V2 if rows is here else V2.cpu()))
+    np.testing.assert_allclose(*results, rtol=1e-8, atol=1e-12)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA card")
+@pytest.mark.parametrize("structured", [False, True])
+def test_tensor_cores_miss_no_neighbour(structured):
+    """Candidates by products of 11 bits, chosen by exact distances: the lists of float64."""
+    rng = np.random.default_rng(0)
+    X = rng.random((20_000, 120))
+    if structured:
+        X += 3 * rng.random((30, 120))[rng.integers(30, size=len(X))]
+    exact, _ = nearest_rows(engine.put(X, "cuda"), 10)
+    found, _ = nearest_rows(engine.put(X, "cuda", np.float32), 10)
+    hits = (exact[:, :, None] == found[:, None, :]).any(2).double().mean()
+    assert float(hits) > 0.9995

@@ -9,7 +9,7 @@ import torch
 
 from ._types import Array
 from .engines.arrays import on_host
-from .engines.device_graph import EXTRA, DeviceGraph, smallest_products
+from .engines.device_graph import DeviceGraph, extra, smallest_products
 from .geometry import Geometry
 
 #: Entries gathered at a time for distances of pairs.
@@ -46,17 +46,16 @@ class TorchGeometry(Geometry):
         if k < 1:
             return rows[:0], self.Z.new_empty((0, 1)).long(), self.Z.new_empty((0, 1))
         chosen = torch.as_tensor(rows, device=self.device)
-        Z, root_mu = (
-            (self.Z, self.root_mu)
-            if len(rows) == self.n_samples
-            else (
-                self.Z[chosen],
-                self.root_mu[chosen],
-            )
+        left, right = (
+            side if len(rows) == self.n_samples else side[chosen] for side in self.sides()
         )
-        left, right = self._side(Z, root_mu, left=True), self._side(Z, root_mu, left=False)
         near = _near(left, right, k)
         return rows, *ordered([self], np.ones(1), chosen, chosen[near], k)
+
+    def sides(self) -> list[torch.Tensor]:
+        """What has d as its products. Around the mean, where numbers are small and round well."""
+        Z = self.Z - self.Z[self.here].mean(0) if self.here.any() else self.Z
+        return [self._side(Z, self.root_mu, left=left) for left in (True, False)]
 
 
 def fused_nearest(views: list[TorchGeometry], alpha: Array, k: int) -> tuple[Any, Any]:
@@ -70,8 +69,9 @@ def fused_nearest(views: list[TorchGeometry], alpha: Array, k: int) -> tuple[Any
         if a <= 0:
             continue
         here = view.here.to(view.Z.dtype)[:, None]
-        lefts.append(float(a) * view._side(view.Z, view.root_mu, left=True) * here)
-        rights.append(view._side(view.Z, view.root_mu, left=False) * here)
+        left, right = view.sides()
+        lefts.append(float(a) * left * here)
+        rights.append(right * here)
         if not view.comparable.all():
             lefts.append(float(a) * torch.cat([torch.ones_like(here), -here], dim=1))
             rights.append(torch.cat([torch.ones_like(here), here], dim=1))
@@ -84,7 +84,7 @@ def fused_nearest(views: list[TorchGeometry], alpha: Array, k: int) -> tuple[Any
 
 def _near(left: torch.Tensor, right: torch.Tensor, k: int) -> torch.Tensor:
     n = len(left)
-    k = min(k + EXTRA, n - 1)
+    k = min(k + extra(left), n - 1)
     sides = (lambda b: left[b]), (lambda b: right[b])
     return smallest_products(*sides, n, n, k, skip_self=True)[0]
 

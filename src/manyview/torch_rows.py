@@ -19,7 +19,8 @@ from .engines.device import fits, put, torch_dtype
 from .engines.device_graph import csr
 from .engines.sources import Scaled, as_source
 from .engines.threads import blocks
-from .regularizers import Term
+from .engines.torch_pass import fused
+from .regularizers import GraphTerm, Term
 from .rows import CANCELLED
 from .scaling import Scaling, fit_scaling
 from .solvers import Solver
@@ -72,6 +73,12 @@ class TorchView:
         if self.sparse:
             return put(self.matrix[rows].toarray(), self.device, self.dtype)
         return self.X[rows].to(self.device)
+
+    def gathered(self, rows: torch.Tensor) -> torch.Tensor:
+        """These rows on the device, wherever the view is."""
+        if self.sparse:
+            return put(self.matrix[rows.cpu().numpy()].toarray(), self.device, self.dtype)
+        return self.X[rows.to(self.X.device)].to(self.device)
 
     def leading_svd(self, rank: int, seed: int) -> tuple[Array, Array, Array]:
         """The largest singular values and vectors, for the host: a random block and four powers."""
@@ -154,6 +161,9 @@ class TorchRows:
         self.x_sq = torch.cat([_row_squares(part) for _, part in view.blocks()])
         self.residuals = self.x_sq
         self._buffers: dict[str, torch.Tensor] = {}
+        self._update_U = update_U_on(view.device, solver)
+        # The pass that reads X once, where the card has it (`triton_pass`).
+        self._fused: Any = fused() if view.resident and not view.sparse else None
 
     def begin(
         self, V: Any, consensus: Any, fit_weight: Any, sum_weight: Any, g: Term, basis: bool
@@ -172,8 +182,7 @@ class TorchRows:
         self.sums = _total(parts)
 
     def step_U(self, U: torch.Tensor, a: float) -> torch.Tensor:
-        moved: Any = self.solver.update_U(U.double(), self.sums, a)
-        return moved.to(U.dtype).contiguous()
+        return self._update_U(U.double(), self.sums, a).to(U.dtype).contiguous()
 
     def step_V(
         self, U: torch.Tensor, V: torch.Tensor, a: float, beta: float, residuals: bool = False
@@ -181,21 +190,33 @@ class TorchRows:
         """V after one step; ``residuals`` also asks for those of every row."""
         H, q, out = U.T @ U, U.sum(axis=0), self._new_V(V)
         residuals = residuals or not self.basis
-        found, squares = [], []
-        for b, X in self.view.blocks():
-            XU = X @ U
-            given = (H, q, self.consensus[b], self.fit_weight[b], a, beta, self.split.rows(b))
-            out[b] = self.solver.update_V(V[b], XU, *given)
-            if self.basis:
-                found.append(self._sums(b, X, out[b]))
-            if residuals:
-                squares.append(_residuals(X, XU, U, out[b], self.x_sq[b], H))
-        if self.basis:
-            self.sums = _total(found)
+        if self._reads_once(V):
+            weights = (self.fit_weight, self.sum_weight, a, beta)
+            _, self.sums = self._fused.fused_pass(
+                *(self.view.X, U, V, H, q, self.consensus, *weights, *self.split),
+                times_V=isinstance(self.g, GraphTerm),
+                solver=self.solver.kernel,
+                precision=_precision(),
+                out=out,
+            )
+        else:
+            found = []
+            for b, X in self.view.blocks():
+                given = (H, q, self.consensus[b], self.fit_weight[b], a, beta, self.split.rows(b))
+                out[b] = self.solver.update_V(V[b], X @ U, *given)
+                if self.basis:
+                    found.append(self._sums(b, X, out[b]))
+            self.sums = _total(found) if self.basis else self.sums
         if residuals:
-            self.residuals = torch.cat(squares)
+            self.residuals = self.all_residuals(U, out)
         self._look_at(out)
         return out
+
+    def _reads_once(self, V: torch.Tensor) -> bool:
+        n, m = self.shape
+        return self._fused is not None and self._fused.worthwhile(
+            n, m, V.shape[1], V.dtype, self.view.device
+        )
 
     def error(self, U: torch.Tensor) -> torch.Tensor:
         """Σ_i w_i² ‖x_i − Uv_i‖² at the current V."""
@@ -222,10 +243,16 @@ class TorchRows:
         return Sums(*(piece.double() for piece in sums))
 
     def _look_at(self, V: torch.Tensor) -> None:
-        """The regulariser at V."""
-        self.penalty = self.g.value(V)
+        """The regulariser at V; of a graph, ``split.positive`` are the degrees, to be times V."""
         curvature = self.g.curvature(V) if self.solver.unit_sums else 0.0  # type: ignore[attr-defined]
-        self.split = Split(*self.g.split(V), curvature)
+        if isinstance(self.g, GraphTerm) and self._reads_once(V):
+            A: Any = self.g.A
+            negative = self._buffers.setdefault("negative", torch.empty_like(V))
+            self.penalty = self._fused.graph_product(*A.arrays(), self.g.degrees, V, negative)
+            self.split = Split(negative, self.g.degrees, curvature)
+        else:
+            self.penalty = self.g.value(V)
+            self.split = Split(*self.g.split(V), curvature)
 
     def _new_V(self, V: torch.Tensor) -> torch.Tensor:
         """Somewhere for the new V: one of two tensors, whichever does not hold the old one."""
@@ -234,6 +261,43 @@ class TorchRows:
             if kept.data_ptr() != V.data_ptr() and kept.shape == V.shape:
                 return kept
         return torch.empty_like(V)
+
+
+def update_U_on(device: Any, solver: Solver) -> Any:
+    """The solver's step on U; its hundreds of tiny launches are recorded once and replayed on a GPU."""
+    return Replayed(solver) if device.type == "cuda" and solver.unit_sums else solver.update_U
+
+
+class Replayed:
+    """`SimplexHALS.update_U` as a CUDA graph: a does not enter it, shapes stay as they are."""
+
+    def __init__(self, solver: Solver):
+        self.solver, self.graph = solver, torch.cuda.CUDAGraph()
+        self.inputs: list[torch.Tensor] = []
+
+    def __call__(self, U: torch.Tensor, sums: Sums, a: float) -> torch.Tensor:
+        if not self.inputs:
+            self._record(U, sums, a)
+        for kept, given in zip(self.inputs, (U, *sums), strict=True):
+            kept.copy_(given)
+        self.graph.replay()
+        return self.moved
+
+    def _record(self, U: torch.Tensor, sums: Sums, a: float) -> None:
+        self.inputs = [torch.clone(part) for part in (U, *sums)]
+        given = self.inputs[0], Sums(*self.inputs[1:]), a
+        aside = torch.cuda.Stream()
+        aside.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(aside):  # a first run outside, as recording asks for
+            self.solver.update_U(*given)
+        torch.cuda.current_stream().wait_stream(aside)
+        with torch.cuda.graph(self.graph):
+            self.moved = self.solver.update_U(*given)
+
+
+def _precision() -> str:
+    """TF32 only where PyTorch was told to use it (`torch.set_float32_matmul_precision`)."""
+    return "tf32x3" if torch.get_float32_matmul_precision() == "highest" else "tf32"
 
 
 def csr_tensor(matrix: Any, device: Any, dtype: Any) -> torch.Tensor:

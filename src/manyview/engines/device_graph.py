@@ -6,7 +6,8 @@ Everything is added in an order that sorting fixes: two runs give the same bits.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,8 @@ from .threads import blocks
 #: Entries of a temporary block of distances.
 BLOCK = 2**29
 #: Neighbours by products of rounded numbers, beyond those wanted; exact distances choose among them.
-EXTRA = 4
+#: Many more where the products are those of tensor cores, which keep 11 bits of every factor.
+EXTRA, EXTRA_TF32 = 4, 16
 #: Columns whose smallest entry stands for them when the smallest of many are looked for.
 GROUP = 64
 
@@ -31,6 +33,7 @@ class DeviceGraph:
         self.shape = (len(starts) - 1, len(starts) - 1)
         self.dtype = values.dtype
         self._matrix: torch.Tensor | None = None
+        self._arrays: tuple[torch.Tensor, torch.Tensor, torch.Tensor] | None = None
 
     @classmethod
     def from_edges(
@@ -53,6 +56,12 @@ class DeviceGraph:
         """Rows, columns and values of all entries."""
         rows = torch.arange(self.shape[0], device=self.values.device)
         return torch.repeat_interleave(rows, self.starts.diff()), self.columns, self.values
+
+    def arrays(self) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """Row starts, columns and values as kernels want them."""
+        if self._arrays is None:
+            self._arrays = self.starts.int(), self.columns.int(), self.values.float()
+        return self._arrays
 
     def with_values(self, values: torch.Tensor) -> DeviceGraph:
         return DeviceGraph(self.starts, self.columns, values)
@@ -142,6 +151,21 @@ def united(indices: torch.Tensor, weights: torch.Tensor, mutual: bool) -> Device
     return DeviceGraph._from_keys(i * n + j, v, n)
 
 
+def extra(X: torch.Tensor) -> int:
+    return EXTRA_TF32 if X.is_cuda and X.dtype == torch.float32 else EXTRA
+
+
+@contextmanager
+def candidates_by_tensor_cores() -> Iterator[None]:
+    """Products good enough to say who may be near; who is, exact distances say afterwards."""
+    before = torch.backends.cuda.matmul.allow_tf32
+    torch.backends.cuda.matmul.allow_tf32 = True
+    try:
+        yield
+    finally:
+        torch.backends.cuda.matmul.allow_tf32 = before
+
+
 def smallest_products(
     left: Callable[[slice], torch.Tensor],
     right: Callable[[slice], torch.Tensor],
@@ -164,7 +188,8 @@ def smallest_products(
         L = left(b)
         best: tuple[torch.Tensor, torch.Tensor] | None = None
         for c in blocks(slice(0, n_right), width):
-            d = L @ (right(c) if whole is None else whole).T
+            with candidates_by_tensor_cores():
+                d = L @ (right(c) if whole is None else whole).T
             if skip_self:
                 last = max(c.start, min(b.stop, c.stop))
                 inside = torch.arange(min(max(b.start, c.start), last), last, device=d.device)
@@ -189,30 +214,35 @@ def nearest_rows(X: Any, k: int, queries: Any = None) -> tuple[torch.Tensor, tor
     rows = X.dense if hasattr(X, "dense") else X.__getitem__
     asking = rows if queries is None else queries.__getitem__
     n_left = (X if queries is None else queries).shape[0]
+    # Distances do not care where the origin is; around the mean, numbers are small and round well.
+    origin = rows(slice(0, 4096)).mean(0)
 
     def left(b: slice) -> torch.Tensor:
-        x = asking(b)
+        x = asking(b) - origin
         return torch.hstack([-2 * x, torch.ones_like(x[:, :1])])
 
     def right(c: slice) -> torch.Tensor:
-        x = rows(c)
+        x = rows(c) - origin
         return torch.hstack([x, (x * x).sum(1, keepdim=True)])
 
     n = X.shape[0]
     k = min(k, n - (queries is None))
-    wide = min(k + EXTRA, n - (queries is None))
+    wide = min(k + extra(origin), n - (queries is None))
     width = None if getattr(X, "resident", True) else max(1, BLOCK // 4 // X.shape[1])
-    near, products = smallest_products(left, right, n_left, n, wide, queries is None, width)
-    whole = getattr(X, "X", X)
-    if not getattr(X, "resident", True) or getattr(X, "sparse", False):
-        own = torch.cat([(left(b)[:, :-1] ** 2).sum(1) / 4 for b in blocks(slice(0, n_left), 4096)])
-        return near[:, :k], (products + own[:, None]).clip(0)[:, :k]
-    mine = whole if queries is None else queries
-    squared = torch.empty(near.shape, dtype=mine.dtype, device=mine.device)
+    near, _ = smallest_products(left, right, n_left, n, wide, queries is None, width)
+    squared = torch.empty(near.shape, dtype=origin.dtype, device=origin.device)
     for b in blocks(slice(0, n_left), max(1, BLOCK // 4 // (wide * X.shape[1]))):
-        squared[b] = ((whole[near[b]] - mine[b][:, None]) ** 2).sum(2)
+        others = _gathered(X, near[b])
+        squared[b] = ((others - asking(b)[:, None]) ** 2).sum(2)
     squared, order = squared.sort(dim=1, stable=True)
     return near.gather(1, order)[:, :k], squared[:, :k]
+
+
+def _gathered(X: Any, rows: torch.Tensor) -> torch.Tensor:
+    """Dense rows of X in the shape of ``rows``, on its device."""
+    if not hasattr(X, "dense"):
+        return X[rows]
+    return X.gathered(rows.reshape(-1)).reshape(*rows.shape, -1)
 
 
 def mean_distance(X: Any, n_rows: int) -> float:
