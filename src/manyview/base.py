@@ -18,6 +18,8 @@ from ._types import Array, Factors, Views
 from .containers import Collection, Item, collect, is_single, tensor_among
 from .engines.arrays import on_host
 from .engines.device import memory_guard, put
+from .engines.disk import is_file_name
+from .engines.sources import is_streamed
 from .views import as_views
 
 #: float32 views of more bytes than this are computed with as they are.
@@ -44,6 +46,9 @@ class MultiViewEstimator(BaseEstimator):
     def _allows_missing(self) -> bool:
         return False
 
+    #: Whether views may stay in their files.
+    _reads_files = False
+
     #: Whether a row of zeros in a sparse view means that the view is missing there.
     _zero_is_missing = False
 
@@ -64,12 +69,14 @@ class MultiViewEstimator(BaseEstimator):
             allow_negative=self._allows_negative(),
             allow_missing=self._allows_missing(),
             zero_is_missing=self._zero_is_missing,
+            allow_files=self._reads_files,
             min_samples=2 if reset else 1,
             caller=type(self).__name__,
         )
         if single:
             # scikit-learn's own bookkeeping of n_features_in_ and feature_names_in_.
-            table = X if tensor_among(X) is None else collected.items[0].matrix
+            as_it_is = tensor_among(X) is None and not is_file_name(X)
+            table = X if as_it_is else collected.items[0].matrix
             validate_data(self, table, reset=reset, skip_check_array=True)
         if not reset:
             self._check_widths(given)
@@ -139,6 +146,11 @@ class MultiViewEstimator(BaseEstimator):
             raise ValueError(
                 f"view {name!r} lacks {len(lacking)} of its {len(wanted)} fitted features, "
                 f"the first being {lacking[0]!r}"
+            )
+        if is_streamed(item.matrix):
+            raise ValueError(
+                f"{item.matrix.label} has its columns in another order than at fit; write them in the "
+                "order of the fit"
             )
         columns = [place[feature] for feature in wanted]
         X = item.matrix.tocsc() if sp.issparse(item.matrix) else item.matrix

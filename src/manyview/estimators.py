@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from dataclasses import replace
+from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -14,18 +16,20 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from threadpoolctl import threadpool_limits
 
 from . import equations as eq
-from ._types import Array, Factors, FitResult, Matrix, Stop, Views
+from . import stream
+from ._types import Array, Factors, FitResult, Matrix, Stop, Sums, Views
 from .assign import ASSIGNMENTS, assign, assign_new
 from .base import MultiViewEstimator, generator, in_dtype, on_host_factors, working_dtype
+from .checkpoint import Checkpoint
 from .engines.arrays import namespace, on_host
-from .engines.sources import Scaled, whole
+from .engines.sources import Scaled, is_streamed, resident
 from .engines.threads import Threads
 from .fit import run, warn_about
 from .graph import AFFINITIES, has_nan, nearest_neighbors
 from .initialize import INITS, starting_factors
 from .masked import MaskedView, stand_ins
 from .regularizers import Graph, make_regularizer
-from .rows import Rows
+from .rows import Rows, rows_of
 from .scaling import SCALES, SHIFTING, fit_scaling
 from .solvers import SOLVERS
 
@@ -106,6 +110,10 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
     dtype : dtype, optional
         Precision of the computation. ``None`` computes in float64 (in float32 if the input is
         float32 and larger than 1 GiB) and returns the input's precision.
+    checkpoint : path, or (path, seconds), optional
+        Write the state of the fit to this file every minute (or so many seconds). A fit that finds
+        the file goes on from there to the same result, bit for bit; when it is done the file is
+        removed. A checkpoint of other data or settings is refused.
     random_state : int, RandomState, Generator or None
         Seed of every random draw. Results do not depend on the number of threads.
     verbose : int, default=0
@@ -147,6 +155,18 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
     array([0.24, 0.29, 0.21, 0.25])
     """
 
+    _reads_files = True
+
+    # What the fit leaves for later calls: views and terms of the fitted rows, factors of all starts,
+    # their consensus side by side, and what partial_fit remembers (sums, gaps, number of batches).
+    _fitted_views: list[Any]
+    _terms: list[Any]
+    _solver: Any
+    _scalings: list[Any]
+    _starts: list[Factors]
+    _stacked: Array
+    _stream: Any
+
     _parameter_constraints: ClassVar[dict] = {
         "n_clusters": [Interval(Integral, 1, None, closed="left")],
         "n_components": [Interval(Integral, 1, None, closed="left"), None],
@@ -170,6 +190,7 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
         "engine": [StrOptions({"numpy", "torch"})],
         "device": [str],
         "n_jobs": [Integral, None],
+        "checkpoint": [str, os.PathLike, tuple, None],
         "random_state": ["random_state", np.random.Generator],
         "verbose": ["verbose"],
         "callback": [callable, None],
@@ -202,6 +223,7 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
         device: str = "auto",
         n_jobs: int | None = None,
         dtype: Any = None,
+        checkpoint: Any = None,
         random_state: Any = None,
         verbose: int = 0,
         callback: Any = None,
@@ -230,6 +252,7 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
         self.device = device
         self.n_jobs = n_jobs
         self.dtype = dtype
+        self.checkpoint = checkpoint
         self.random_state = random_state
         self.verbose = verbose
         self.callback = callback
@@ -265,19 +288,75 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
             self._fit(views, n_components)
         return self
 
+    def partial_fit(self, X: Any, y: Any = None) -> WMNMF:
+        """Learn from one more batch of observations; ``y`` is ignored.
+
+        The first batch is fitted as by `fit` (also where `fit` was called before, whose data then are
+        the first batch). For later ones U and the view weights move by what is remembered of all
+        batches, the older the less; scaling stays that of the first batch. ``labels_``,
+        ``consensus_`` and the other attributes of observations are those of the latest batch, its
+        labels by the vote of the nearest observations of the batch before. The result is near that
+        of a fit of all observations, not equal to it (`docs/scaling.md` says how near).
+        """
+        self._validate_params()
+        if self.n_init > 1 or self.missing == "mask":
+            raise ValueError(
+                "partial_fit needs n_init=1 and missing='error', got "
+                f"n_init={self.n_init} and missing={self.missing!r}"
+            )
+        if not hasattr(self, "labels_"):
+            self.fit(X)
+        else:
+            views = self._read(X, reset=False)
+            with threadpool_limits(1):
+                self._add_batch(views)
+        return self
+
+    def _add_batch(self, views: Views) -> None:
+        solver, threads = self._solver, Threads(self.n_jobs)
+        if self._stream is None:  # so far there was one batch, that of `fit`
+            rows = [rows_of(X, solver, threads) for X in self._fitted_views]
+            sums = stream.batch_sums(rows, self._starts[0])
+            self._stream = ([tuple(s) for s in sums], stream.batch_gaps(self._starts[0]), 1)
+        known, gaps, n_batches = self._stream
+        Xs, placed = self._scaled(views, self._scalings), self._place(views)[0]
+        labels = assign_new(placed.consensus, self._stacked, self.labels_, self.assign_labels)
+        rows = [rows_of(X, solver, threads) for X in Xs]
+        new = stream.batch_sums(rows, placed)
+        sums = [stream.added(Sums(*past), s) for past, s in zip(known, new, strict=True)]
+        gaps = stream.FORGET * gaps + stream.batch_gaps(placed)
+        factors, sums = stream.updated_basis(placed, sums, solver, self.p, self.rescale)
+        if self.learn_view_weights:
+            factors = stream.reweighted(factors, gaps, self.p)
+        # Later rows are linked to these; among themselves they need no graph any more.
+        self._terms = [
+            g.settings.term(X, sp.csr_array((X.shape[0],) * 2), g.settings.width)
+            if hasattr(g, "settings")
+            else g
+            for g, X in zip(self._terms, Xs, strict=True)
+        ]
+        self._fitted_views, self._starts, self._stacked = Xs, [factors], factors.consensus
+        self._stream = ([tuple(s) for s in sums], gaps, n_batches + 1)
+        self.sample_names_in_ = views.sample_names
+        history = stream.batch_history(rows, factors, self.p, n_batches + 1)
+        result = FitResult(factors, history, self.n_iter_, Stop.BATCH)
+        self._expose(result, factors.consensus, labels, views.dtype)
+
     def _fit(self, views: Views, n_components: int) -> None:
+        self._stream = None
         rng = generator(self.random_state)
+        checkpoint = Checkpoint(self.checkpoint, self, views, rng)
         if self.engine == "torch":
             Xs, scalings = self._on_device(views)
         else:
             scalings = fit_scaling(views, self.scale)
             Xs = self._fitted_views = self._scaled(views, scalings)
         regularizer = make_regularizer(self.regularizer, self.n_neighbors, self.affinity)
-        terms = [self._prepare(regularizer, X) for X in Xs]
+        terms = self._prepare(regularizer, Xs, checkpoint)
         start_terms = terms
         if self.init == "gnmf" and not isinstance(regularizer, Graph):
             graph = Graph(self.n_neighbors, self.affinity)
-            start_terms = [self._prepare(graph, X) for X in Xs]
+            start_terms = self._prepare(graph, Xs, checkpoint)
         solver = SOLVERS[self.solver]()
         self._check_observed(Xs)
         fill = self._filling(Xs)
@@ -285,8 +364,8 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
         self._scalings = scalings
         unit = self._output_unit
         self._warn_few_distinct(Xs)
-        fits = []
-        for _ in range(self.n_init):
+
+        def start_and_run(i: int) -> FitResult:
             start = starting_factors(
                 Xs,
                 self.init,
@@ -298,8 +377,14 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
                 unit,
                 fill,
                 Threads(self.n_jobs),
+                lambda name, compute: checkpoint.keep(f"start {i} {name}", compute),
             )
-            fits.append(self._run(Xs, start, terms, solver, fill=fill))
+            return self._run(Xs, start, terms, solver, fill=fill, checkpoint=checkpoint)
+
+        fits = []
+        for i in range(self.n_init):
+            fits.append(checkpoint.keep(f"fit {i}", partial(start_and_run, i)))
+            checkpoint.forget(f"start {i} ")
             if fits[-1].stop is Stop.CALLBACK:
                 break
         warn_about(fits[0], views.names, self.tol)
@@ -316,6 +401,7 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
         self._terms, self._solver, self._stacked = terms, solver, stacked
         self._starts = [fit.factors for fit in fits]
         self._expose(fits[0], stacked, labels, views.dtype)
+        checkpoint.finish()
 
     def _on_device(self, views: Views) -> tuple[list[Any], list]:
         """The views where the computation will run, moved once and scaled there."""
@@ -328,6 +414,11 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
                     f"view {name!r} has unobserved (NaN) entries, which WMNMF takes with "
                     "engine='numpy' only; use that, or fill them in"
                 )
+            if is_streamed(X):
+                raise ValueError(
+                    f"{X.label} is read from its file by rows, which engine='numpy' does; use that, "
+                    "or load the view into memory"
+                )
         device = choose(self.device, sum(int(np.prod(X.shape)) for X in views.matrices))
         dtype = precision(device, self.dtype, working_dtype(views, self.dtype))
         Xs, scalings = device_views(views, self.scale, device, dtype)
@@ -337,11 +428,15 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
         self._check_finite(Xs, views.names)
         return Xs, scalings
 
-    def _prepare(self, regularizer: Any, X: Any) -> Any:
-        term = regularizer.prepare(whole(X))
-        if hasattr(term, "X"):
-            term.X = X  # rather than a scaled copy of a large view
-        return term
+    def _prepare(self, regularizer: Any, Xs: list[Any], checkpoint: Checkpoint) -> list[Any]:
+        if not isinstance(regularizer, Graph):
+            return [regularizer.prepare(resident(X)) for X in Xs]
+        terms = []
+        for s, X in enumerate(Xs):
+            find = partial(lambda X: regularizer.edges(resident(X)), X)
+            # The term holds the view as it is read, not a scaled copy of a large one.
+            terms.append(regularizer.term(X, *checkpoint.keep(f"graph {s}", find)))
+        return terms
 
     def _run(
         self, Xs: list[Matrix], start: Factors, terms: list, solver: Any, **kwargs: Any
@@ -434,9 +529,11 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
             # towards known rows), the same penalty with U fixed would crush the coefficients.
             linked = all(hasattr(g, "link") for g in self._terms)
             for X, seen, g, V in zip(Xs, self._fitted_views, self._terms, fitted.V, strict=True):
-                term = g.link(whole(X), V) if hasattr(g, "link") else g
+                term = g.link(resident(X), V) if hasattr(g, "link") else g
                 terms.append(term)
-                V0.append(_first_coefficients(whole(X), whole(seen), V, term, self.n_neighbors))
+                V0.append(
+                    _first_coefficients(resident(X), resident(seen), V, term, self.n_neighbors)
+                )
             fill = self._filling(Xs, fitted.V)
             if fill is not None:
                 V0 = [fill(s, V) for s, V in enumerate(V0)]
@@ -462,14 +559,14 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
     def _scaled(self, views: Views, scalings: list) -> list[Matrix]:
         dtype = working_dtype(views, self.dtype)
         size = sum(np.prod(X.shape) for X in views.matrices if not sp.issparse(X)) * dtype.itemsize
-        if size > COPY_LIMIT and not self._allows_missing():
-            scaled = [Scaled(X, s, dtype) for X, s in zip(views.matrices, scalings, strict=True)]
-        else:
-            # Scaled in float64, since the raw numbers may not fit float32; then cast.
-            scaled = [
-                scaling.apply(X.astype(np.float64, copy=False)).astype(dtype, copy=False)
-                for X, scaling in zip(views.matrices, scalings, strict=True)
-            ]
+        copied = size <= COPY_LIMIT or self._allows_missing()
+        # Scaled in float64, since the raw numbers may not fit float32; then cast.
+        scaled = [
+            scaling.apply(X.astype(np.float64, copy=False)).astype(dtype, copy=False)
+            if copied and not is_streamed(X)
+            else Scaled(X, scaling, dtype)
+            for X, scaling in zip(views.matrices, scalings, strict=True)
+        ]
         self._check_finite(scaled, views.names)
         return scaled
 

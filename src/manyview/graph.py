@@ -13,7 +13,9 @@ from sklearn.utils.extmath import row_norms
 
 from ._types import Array, Matrix
 from .engines.arrays import is_tensor, namespace
-from .neighbors import index_neighbors, use_index
+from .engines.sources import is_streamed, reading, squared_norms
+from .engines.threads import Threads
+from .neighbors import index_neighbors, streamed_neighbors, take_rows, use_index
 
 AFFINITIES = ("binary", "heat", "cosine")
 #: Above this many observations the automatic heat width is a mean over this many rows, not all.
@@ -33,6 +35,8 @@ def nearest_neighbors(
     NaN among dense entries, distances use the features both rows have, rescaled to all; a pair
     that shares none is infinitely far. On a device all pairs are looked at.
     """
+    if is_streamed(X) or is_streamed(queries):
+        return streamed_neighbors(X, n_neighbors, queries)
     if on_device(X):
         from .engines.device_graph import nearest_rows
 
@@ -133,10 +137,13 @@ def automatic_width(X: Matrix) -> float:
 
         t = mean_distance(X, min(n, WIDTH_SAMPLE))
         return 2 * t * t if t > 0 else 1.0
-    rows = X if n <= WIDTH_SAMPLE else X[np.linspace(0, n - 1, WIDTH_SAMPLE).astype(int)]
+    chosen = np.linspace(0, n - 1, min(n, WIDTH_SAMPLE)).astype(int)
+    rows = take_rows(X, chosen) if n > WIDTH_SAMPLE or is_streamed(X) else X
     metric = "nan_euclidean" if has_nan(X) else "euclidean"
-    blocks = pairwise_distances_chunked(rows, X, metric=metric, working_memory=64)
-    total = sum(float(np.nansum(block)) for block in blocks)
+    total = 0.0
+    for part in reading(X) if is_streamed(X) else (X,):
+        blocks = pairwise_distances_chunked(rows, part, metric=metric, working_memory=64)
+        total += sum(float(np.nansum(block)) for block in blocks)
     t = total / (rows.shape[0] * n)
     return 2 * t * t if t > 0 else 1.0
 
@@ -181,6 +188,8 @@ def _cosines(rows: Matrix, X: Matrix, indices: Array, squared: Array) -> Array:
 
 
 def _lengths(X: Matrix) -> Array:
+    if is_streamed(X):
+        return np.sqrt(squared_norms(X, Threads(1)))
     if not on_device(X):
         return row_norms(X)
     from .engines.device_graph import row_lengths

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -9,7 +11,7 @@ from sklearn.utils.extmath import randomized_svd
 
 from ._types import Array, Factors, Matrix
 from .engines.arrays import on_host
-from .engines.sources import whole
+from .engines.sources import is_streamed, whole
 from .engines.threads import Threads
 from .equations import consensus, rescale, unit_columns
 from .masked import Fill, MaskedView
@@ -34,11 +36,18 @@ def starting_factors(
     unit: float = 1.0,
     fill: Fill | None = None,
     threads: Threads | None = None,
+    keep: Callable[[str, Callable[[], Any]], Any] = lambda name, compute: compute(),
 ) -> Factors:
-    """U and V of every view by ``init``, equal weights, and V* their mean *without* Q (as the recipe)."""
+    """U and V of every view by ``init``, equal weights, and V* their mean *without* Q (as the recipe).
+
+    ``keep(name, compute)`` may remember the pair of a view.
+    """
     if isinstance(init, str):
         make = {"gnmf": _gnmf_start, "random": _random_start, "nndsvd": _nndsvd_start}[init]
-        pairs = [make(X, n_components, g, rng, threads) for X, g in zip(Xs, terms, strict=True)]
+        pairs = [
+            keep(f"view {s}", partial(make, X, n_components, g, rng, threads))
+            for s, (X, g) in enumerate(zip(Xs, terms, strict=True))
+        ]
     else:
         pairs = given_factors(init, Xs, n_components, unit)
     if fill is not None:
@@ -157,6 +166,10 @@ def _nndsvd_start(
     X: Any, n_components: int, g: Term, rng: np.random.Generator, threads: Threads | None
 ) -> tuple[Array, Array]:
     """Nonnegative double SVD (Boutsidis & Gallopoulos), zeros filled with a little of the mean."""
+    if is_streamed(X):
+        raise ValueError(
+            "init='nndsvd' needs views in memory; use init='gnmf' or init='random' for views in files"
+        )
     rank = min(n_components, *X.shape)
     seed = int(rng.integers(2**31))
     if hasattr(X, "leading_svd"):
