@@ -81,7 +81,7 @@ def gnmf(
         V = view.step_V(U, V, 0.0, weight)
         U = view.step_U(U, 0.0)
         done += 1
-    return *unit_columns(U, V), done
+    return *unit_columns(U, view.collect(V)), done
 
 
 def given_factors(

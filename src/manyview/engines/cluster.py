@@ -1,0 +1,172 @@
+"""The Dask cluster a fit runs on: the user's, or one started here; and what to do when it is gone.
+
+Nothing here knows the mathematics. Values live on workers as futures; `Cluster.keep` gives a value a
+lineage of its own (it can be made again from the scheduler), `Cluster.result` waits for one without
+ever hanging on a cluster that has no workers left.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+#: Seconds without any worker after which a fit gives up.
+PATIENCE = 30.0
+#: Seconds between two looks at whether there still are workers.
+BEAT = 2.0
+
+
+class ClusterLost(RuntimeError):
+    """The Dask cluster can no longer finish the fit."""
+
+
+def distributed() -> Any:
+    """The package, or a sentence that says how to get it."""
+    try:
+        import dask.array  # noqa: F401
+        import distributed
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(
+            f"engine='dask' needs the package {error.name!r}; pip install 'manyview[dask]'"
+        ) from error
+    return distributed
+
+
+class Cluster:
+    """The current `distributed.Client`, or a local cluster of one process per core for this fit alone."""
+
+    def __init__(self) -> None:
+        package = distributed()
+        self._lost = (
+            package.KilledWorker,
+            package.client.FutureCancelledError,
+            package.comm.CommClosedError,
+        )
+        self._own: Any = None
+        self._folder: Path | None = None
+        try:
+            self.client = package.get_client()
+        except ValueError:  # there is none
+            # Threads inside a worker would share its interpreter: one each. Only this machine can
+            # reach it, and no page is served.
+            self._own = package.LocalCluster(
+                threads_per_worker=1,
+                host="127.0.0.1",
+                dashboard_address=None,
+                worker_dashboard_address=None,
+            )
+            self.client = package.Client(self._own)
+        try:
+            self.client.wait_for_workers(1, timeout=PATIENCE)
+        except TimeoutError as error:
+            self.close()
+            raise ClusterLost(
+                f"the Dask cluster at {self.client.scheduler.address} has had no worker for "
+                f"{PATIENCE:g} s; start its workers and fit again"
+            ) from error
+
+    def __enter__(self) -> Cluster:
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.close()
+
+    def close(self) -> None:
+        if self._own is not None:
+            self.client.close()
+            self._own.close()
+        if self._folder is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)
+
+    def new_folder(self) -> Path:
+        """A folder all workers can read, removed with this object; `dask.config` says where."""
+        if self._folder is None:
+            import dask
+
+            where = dask.config.get("temporary-directory", None)
+            self._folder = Path(tempfile.mkdtemp(prefix="manyview-", dir=where))
+            mark = self._folder / "mark"
+            mark.touch()
+            blind = [who for who, sees in self.client.run(mark.exists).items() if not sees]
+            if blind:
+                raise ValueError(
+                    f"views in memory are handed to workers as files, and {len(blind)} workers (the "
+                    f"first is {blind[0]}) do not see the folder {self._folder}; set Dask's "
+                    "'temporary-directory' to one that all machines share, or pass dask arrays"
+                )
+        return Path(tempfile.mkdtemp(dir=self._folder))
+
+    def homes(self, n_blocks: int) -> list[str]:
+        """A worker for every block, neighbouring blocks together."""
+        workers = sorted(self.client.scheduler_info(n_workers=-1)["workers"])
+        return [workers[b * len(workers) // n_blocks] for b in range(n_blocks)]
+
+    def where(self, futures: list[Any], homes: list[str]) -> list[str]:
+        """Where the values are now; at home if nowhere."""
+        held = self.client.who_has(futures)
+        return [
+            (held.get(future.key) or [home])[0] for future, home in zip(futures, homes, strict=True)
+        ]
+
+    def task(self, home: str | None, work: Callable, *args: Any) -> Any:
+        """work(*args), not yet begun; at home if that worker is still there when it is.
+
+        Tasks and futures may be among the arguments.
+        """
+        import dask
+
+        place = {} if home is None else {"workers": [home], "allow_other_workers": True}
+        with dask.annotate(**place):
+            return dask.delayed(work, pure=False)(*args)
+
+    def keep(self, value: Any, home: str | None = None) -> Any:
+        """A task whose value is one of this process: the scheduler can always make it again."""
+        return self.task(home, _itself, value)
+
+    def begin(self, *groups: list[Any]) -> list[list[Any]]:
+        """Futures of some lists of tasks, all begun in one message."""
+        with warnings.catch_warnings():
+            # Dask would rather have large values scattered: they would then be lost with a worker.
+            warnings.filterwarnings("ignore", message="Sending large graph")
+            tasks = [task for group in groups for task in group]
+            futures = iter(self.client.compute(tasks, optimize_graph=False))
+        return [[next(futures) for _ in group] for group in groups]
+
+    def result(self, future: Any) -> Any:
+        """The value of a future, or a sentence if the cluster cannot make it any more."""
+        alone_since = None
+        while True:
+            try:
+                return future.result(timeout=BEAT)
+            except TimeoutError:
+                if self._workers():
+                    alone_since = None
+                elif alone_since is None:
+                    alone_since = time.monotonic()
+                elif time.monotonic() - alone_since > PATIENCE:
+                    raise ClusterLost(
+                        f"all Dask workers are gone (none for {PATIENCE:g} s); {REMEDY}"
+                    ) from None
+            except self._lost as error:
+                raise ClusterLost(f"the Dask cluster gave up ({error}); {REMEDY}") from error
+
+    def results(self, tasks: list[Any]) -> list[Any]:
+        """The values of tasks not yet begun."""
+        return [self.result(future) for future in self.begin(tasks)[0]]
+
+    def _workers(self) -> int:
+        return len(self.client.scheduler_info(n_workers=-1)["workers"])
+
+
+REMEDY = (
+    "start workers again and fit with the same settings: a fit with checkpoint= goes on from there"
+)
+
+
+def _itself(value: Any) -> Any:
+    return value
