@@ -4,6 +4,7 @@ from . import baselines, datasets, metrics, plot, regularizers
 from ._types import CollapseWarning, Stop
 from .annotate import annotate
 from .compare import Comparison, compare
+from .engines.disk import on_disk
 from .estimators import WMNMF
 from .robust import RobustWMNMF
 from .run import write_run
@@ -29,6 +30,7 @@ __all__ = [
     "datasets",
     "load",
     "metrics",
+    "on_disk",
     "plot",
     "regularizers",
     "select_n_clusters",

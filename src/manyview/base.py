@@ -14,6 +14,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ._types import Array, Views
 from .containers import Collection, Item, collect, is_single
+from .engines.disk import is_file_name
+from .engines.sources import is_streamed
 from .views import as_views
 
 #: float32 views of more bytes than this are computed with as they are.
@@ -65,7 +67,8 @@ class MultiViewEstimator(BaseEstimator):
         )
         if single:
             # scikit-learn's own bookkeeping of n_features_in_ and feature_names_in_.
-            validate_data(self, X, reset=reset, skip_check_array=True)
+            held = given.matrices[0] if is_file_name(X) else X
+            validate_data(self, held, reset=reset, skip_check_array=True)
         if not reset:
             self._check_widths(given)
             return given
@@ -117,6 +120,11 @@ class MultiViewEstimator(BaseEstimator):
             raise ValueError(
                 f"view {name!r} lacks {len(lacking)} of its {len(wanted)} fitted features, "
                 f"the first being {lacking[0]!r}"
+            )
+        if is_streamed(item.matrix):
+            raise ValueError(
+                f"{item.matrix.label} has its columns in another order than at fit; write them in the "
+                "order of the fit"
             )
         columns = [place[feature] for feature in wanted]
         X = item.matrix.tocsc() if sp.issparse(item.matrix) else item.matrix

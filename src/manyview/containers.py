@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from copy import copy
 from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import Any
@@ -15,6 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ._types import Array
+from .engines.disk import DiskMatrix, is_file_name, is_open_file
 
 #: Headings of a column that certainly holds ids, and of one that does if its entries all differ.
 ID_HEADING = re.compile(r"(.*[\W_])?ids?|.*[a-z]I[dD]s?|index|row\.?names?|unnamed: 0|", re.DOTALL)
@@ -100,6 +102,12 @@ def as_item(data: Any, name: str, alone: bool = False) -> Item:
     """One table of any kind. ``alone``: all its columns are features, none may be ids."""
     if isinstance(data, Item):
         return data
+    if is_file_name(data):
+        return _from_file(DiskMatrix(data, keep=False, view=name), name)
+    if isinstance(data, DiskMatrix):
+        return _from_file(copy(data), name)
+    if is_open_file(data):
+        return _from_file(DiskMatrix.around(data), name)
     if _is_a(data, "AnnData"):
         return _annotated(data, data.X, name)
     if _is_polars(data):
@@ -109,6 +117,12 @@ def as_item(data: Any, name: str, alone: bool = False) -> Item:
     if is_frame(data):
         return Item(_numeric_frame(data, name), np.asarray(data.index), _texts(data.columns))
     return Item(data)
+
+
+def _from_file(matrix: DiskMatrix, name: str) -> Item:
+    matrix.view = name
+    features = matrix.rows.features
+    return Item(matrix, matrix.rows.ids, None if features is None else _texts(features))
 
 
 def _from_mapping(data: Mapping, chosen: list | None) -> Collection:
@@ -144,6 +158,8 @@ def _split_columns(item: Item, widths: list) -> list[Item]:
             f"views must list how many columns each view takes (1 or more); got {widths}"
         )
     X: Any = item.matrix if hasattr(item.matrix, "shape") else np.asarray(item.matrix)
+    if isinstance(X, DiskMatrix):
+        raise ValueError(f"{X.label} cannot be split by columns; write one file for each view")
     if X.ndim != 2:
         raise ValueError(f"Expected 2D array to split into views, got {X.ndim}D array instead")
     if sum(widths) != X.shape[1]:
@@ -160,6 +176,8 @@ def _split_columns(item: Item, widths: list) -> list[Item]:
 
 
 def _ndim(item: Any) -> int:
+    if is_file_name(item):
+        return 2
     if hasattr(item, "ndim"):
         return item.ndim
     if hasattr(item, "shape"):  # polars, AnnData
@@ -291,6 +309,8 @@ def _from_dataset(data: Any, chosen: list | None) -> Collection:
 def _annotated(data: Any, matrix: Any, name: str, features: Any = None) -> Item:
     if matrix is None:
         raise ValueError(f"view {name!r} is an AnnData without X; choose a layer or obsm instead")
+    if getattr(data, "isbacked", False) and not data.is_view and _is_X(matrix):
+        return _from_file(DiskMatrix(data.filename, keep=False), name)
     if hasattr(matrix, "to_memory"):  # a file opened in "backed" mode
         matrix = matrix.to_memory()
     if is_frame(matrix):
@@ -302,6 +322,11 @@ def _annotated(data: Any, matrix: Any, name: str, features: Any = None) -> Item:
         np.asarray(data.obs_names),
         None if features is None else _texts(features),
     )
+
+
+def _is_X(matrix: Any) -> bool:
+    """Whether a part of a backed AnnData is its X, dense or sparse."""
+    return getattr(getattr(matrix, "group", matrix), "name", None) == "/X"
 
 
 def _from_anndata(data: Any, chosen: list | None) -> Collection:

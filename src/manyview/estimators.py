@@ -16,7 +16,7 @@ from . import equations as eq
 from ._types import Array, Factors, FitResult, Matrix, Stop, Views
 from .assign import ASSIGNMENTS, assign, assign_new
 from .base import MultiViewEstimator, generator, in_dtype, working_dtype
-from .engines.sources import Scaled, whole
+from .engines.sources import Scaled, as_source, is_streamed, reading, resident
 from .engines.threads import Threads
 from .fit import run, warn_about
 from .graph import AFFINITIES, has_nan, nearest_neighbors
@@ -299,7 +299,7 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
         self._expose(fits[0], stacked, labels, views.dtype)
 
     def _prepare(self, regularizer: Any, X: Any) -> Any:
-        term = regularizer.prepare(whole(X))
+        term = regularizer.prepare(resident(X))
         if hasattr(term, "X"):
             term.X = X  # rather than a scaled copy of a large view
         return term
@@ -390,9 +390,11 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
             # towards known rows), the same penalty with U fixed would crush the coefficients.
             linked = all(hasattr(g, "link") for g in self._terms)
             for X, seen, g, V in zip(Xs, self._fitted_views, self._terms, fitted.V, strict=True):
-                term = g.link(whole(X), V) if hasattr(g, "link") else g
+                term = g.link(resident(X), V) if hasattr(g, "link") else g
                 terms.append(term)
-                V0.append(_first_coefficients(whole(X), whole(seen), V, term, self.n_neighbors))
+                V0.append(
+                    _first_coefficients(resident(X), resident(seen), V, term, self.n_neighbors)
+                )
             fill = self._filling(Xs, fitted.V)
             if fill is not None:
                 V0 = [fill(s, V) for s, V in enumerate(V0)]
@@ -418,19 +420,20 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
     def _scaled(self, views: Views, scalings: list) -> list[Matrix]:
         dtype = working_dtype(views, self.dtype)
         size = sum(np.prod(X.shape) for X in views.matrices if not sp.issparse(X)) * dtype.itemsize
-        if size > COPY_LIMIT and not self._allows_missing():
-            scaled = [Scaled(X, s, dtype) for X, s in zip(views.matrices, scalings, strict=True)]
-        else:
-            # Scaled in float64, since the raw numbers may not fit float32; then cast.
-            scaled = [
-                scaling.apply(X.astype(np.float64, copy=False)).astype(dtype, copy=False)
-                for X, scaling in zip(views.matrices, scalings, strict=True)
-            ]
+        copied = size <= COPY_LIMIT or self._allows_missing()
+        # Scaled in float64, since the raw numbers may not fit float32; then cast.
+        scaled = [
+            scaling.apply(X.astype(np.float64, copy=False)).astype(dtype, copy=False)
+            if copied and not is_streamed(X)
+            else Scaled(X, scaling, dtype)
+            for X, scaling in zip(views.matrices, scalings, strict=True)
+        ]
         for X, name in zip(scaled, views.names, strict=True):
             if self.missing == "error" and not np.isfinite(X.sum()):
+                largest = max(float(abs(block).max()) for block in reading(as_source(X)))
                 raise ValueError(
                     f"view {name!r} has entries too large or too small to compute with "
-                    f"(largest {abs(whole(X)).max():g} after scaling); divide it by a constant"
+                    f"(largest {largest:g} after scaling); divide it by a constant"
                 )
         return scaled
 

@@ -9,7 +9,9 @@ from sklearn.metrics.pairwise import nan_euclidean_distances
 from sklearn.neighbors import NearestNeighbors
 
 from ._types import Array, Matrix
-from .neighbors import index_neighbors, use_index
+from .engines.sources import as_source, is_streamed, reading, squared_norms
+from .engines.threads import Threads
+from .neighbors import index_neighbors, streamed_neighbors, take_rows, use_index
 
 AFFINITIES = ("binary", "heat", "cosine")
 #: Above this many observations the automatic heat width is a mean over this many rows, not all.
@@ -29,6 +31,8 @@ def nearest_neighbors(
     NaN among dense entries, distances use the features both rows have, rescaled to all; a pair
     that shares none is infinitely far.
     """
+    if is_streamed(X) or is_streamed(queries):
+        return streamed_neighbors(X, n_neighbors, queries)
     if has_nan(X) or (queries is not None and has_nan(queries)):
         return _neighbors_with_holes(X, n_neighbors, queries)
     available = X.shape[0] - (queries is None)
@@ -111,10 +115,13 @@ def links(
 def automatic_width(X: Matrix) -> float:
     """σ² = 2t², t the mean Euclidean distance over all pairs of rows, self pairs included."""
     n = X.shape[0]
-    rows = X if n <= WIDTH_SAMPLE else X[np.linspace(0, n - 1, WIDTH_SAMPLE).astype(int)]
+    chosen = np.linspace(0, n - 1, min(n, WIDTH_SAMPLE)).astype(int)
+    rows = take_rows(X, chosen) if n > WIDTH_SAMPLE or is_streamed(X) else X
     metric = "nan_euclidean" if has_nan(X) else "euclidean"
-    blocks = pairwise_distances_chunked(rows, X, metric=metric, working_memory=64)
-    total = sum(float(np.nansum(block)) for block in blocks)
+    total = 0.0
+    for part in reading(X) if is_streamed(X) else (X,):
+        blocks = pairwise_distances_chunked(rows, part, metric=metric, working_memory=64)
+        total += sum(float(np.nansum(block)) for block in blocks)
     t = total / (rows.shape[0] * n)
     return 2 * t * t if t > 0 else 1.0
 
@@ -144,9 +151,7 @@ def _weighted_edges(
 
 def _cosines(rows: Matrix, X: Matrix, indices: Array, squared: Array) -> Array:
     """Cosine similarity along the edges, from distances and norms: no second look at the features."""
-    from sklearn.utils.extmath import row_norms
-
-    left, right = row_norms(rows), row_norms(X)
+    left, right = (np.sqrt(squared_norms(as_source(Z), Threads(1))) for Z in (rows, X))
     products = (left[:, None] ** 2 + right[indices] ** 2 - squared) / 2
     norms = left[:, None] * right[indices]
     # A zero row has no direction: its similarity to anything is 0.

@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.utils.extmath import randomized_svd
 
 from ._types import Array, Factors, Matrix
-from .engines.sources import whole
+from .engines.sources import is_streamed, whole
 from .engines.threads import Threads
 from .equations import consensus, rescale, unit_columns
 from .masked import Fill, MaskedView
@@ -154,6 +154,10 @@ def _nndsvd_start(
     X: Any, n_components: int, g: Term, rng: np.random.Generator, threads: Threads | None
 ) -> tuple[Array, Array]:
     """Nonnegative double SVD (Boutsidis & Gallopoulos), zeros filled with a little of the mean."""
+    if is_streamed(X):
+        raise ValueError(
+            "init='nndsvd' needs views in memory; use init='gnmf' or init='random' for views in files"
+        )
     rank = min(n_components, *X.shape)
     known = X.X if isinstance(X, MaskedView) else whole(X)
     left, values, right = randomized_svd(known, rank, random_state=int(rng.integers(2**31)))

@@ -20,7 +20,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ._types import Array, Matrix
-from .engines.sources import whole
+from .engines.sources import resident
 from .graph import affinity, automatic_width, links
 
 
@@ -112,7 +112,7 @@ class _FittedGraphTerm(GraphTerm):
 
     def link(self, X_new: Matrix, known: Array) -> LinkedTerm:
         s = self.settings
-        A = links(X_new, whole(self.X), s.n_neighbors, s.affinity, s.width)
+        A = links(X_new, resident(self.X), s.n_neighbors, s.affinity, s.width)
         return LinkedTerm(A.astype(X_new.dtype), known)
 
 

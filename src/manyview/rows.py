@@ -14,7 +14,7 @@ from sklearn.utils.extmath import row_norms
 from . import equations as eq
 from ._types import Array, Matrix, Split, Sums
 from .engines.compiled import compiled
-from .engines.sources import Source, as_source, block_rows, squared_norms
+from .engines.sources import Source, as_source, block_rows, looking_rows, squared_norms
 from .engines.threads import Threads, blocks
 from .regularizers import GraphTerm, Term
 from .solvers import Solver
@@ -83,6 +83,7 @@ class Rows:
         """V after one step; ``residuals`` also asks for those of every row."""
         H, q, kind = U.T @ U, U.sum(axis=0), self.dtype.type
         out, size = self._new_V(V), block_rows(self.source, V.shape[1])
+        piece = max(size, min(PIECE, looking_rows(self.shape[1])))
         residuals = residuals or not self.basis
         if residuals:
             self.residuals = np.empty_like(self.x_sq)
@@ -107,7 +108,7 @@ class Rows:
         def in_pieces(rows: slice) -> Sums:
             total = no_sums(self.shape[1], V.shape[1])
             sums = (total.P.T, *total[1:])
-            for b in blocks(rows, PIECE):
+            for b in blocks(rows, piece):
                 X, weight = np.ascontiguousarray(self.source.read(b)), self.sum_weight[b]
                 *products, split = given(b)
                 self._pass(X, U, V[b], *products, *split, weight, out[b], *sums, size)  # type: ignore

@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from sklearn.preprocessing import normalize
 
 from ._types import Array, Matrix, Views
+from .engines.sources import is_streamed, looking_rows
 from .graph import has_nan
 
 SCALES = ("sum", "minmax", "standard", "tfidf", "sqrt")
@@ -83,17 +84,16 @@ def _fit_one(X: Matrix, name: str, kind: str) -> Scaling:
     unit = _largest(X) or 1.0
     shift = gain = None
     if kind in SHIFTING:
-        scaled = _divided(X, unit)
-        low, high = _range(scaled)
-        if sp.issparse(X) and (low < 0).any():
+        low, high = _ranges(X, unit)
+        if (sp.issparse(X) or (is_streamed(X) and X.sparse)) and (low < 0).any():
             raise ValueError(
                 f"view {name!r} is sparse and has negative entries (min {low.min() * unit:g}): "
                 f"scale={kind!r} would fill its zeros; pass it as a dense array"
             )
-        spread = high - low if kind == "minmax" else _deviation(scaled)
+        spread = high - low if kind == "minmax" else _deviations(X, unit, low == high)
         shift, gain = low, np.divide(1, spread, out=np.zeros_like(spread), where=spread > 0)
     elif kind == "tfidf":
-        present = np.bincount(X.nonzero()[1], minlength=X.shape[1])
+        present = sum(np.bincount(x.nonzero()[1], minlength=X.shape[1]) for x in _parts(X))
         gain = np.log((1 + X.shape[0]) / (1 + present)) + 1
     elif kind not in ("sum", "sqrt"):
         raise ValueError(f"scale must be one of {SCALES} or None, got {kind!r}")
@@ -115,9 +115,13 @@ def _divided(X: Matrix, unit: float) -> Matrix:
 
 
 def _largest(X: Matrix) -> float:
-    if sp.issparse(X):
-        return float(abs(X).max())
-    return max((float(np.nanmax(np.abs(part), initial=0)) for part in _parts(X)), default=0.0)
+    return max((_largest_of(part) for part in _parts(X)), default=0.0)
+
+
+def _largest_of(part: Matrix) -> float:
+    if sp.issparse(part):
+        return float(abs(part).max())
+    return float(np.nanmax(np.abs(part), initial=0))
 
 
 def _mean_row_sum(X: Matrix, scaling: Scaling) -> float:
@@ -132,8 +136,35 @@ def _mean_row_sum(X: Matrix, scaling: Scaling) -> float:
 
 def _parts(X: Matrix) -> Iterator[Matrix]:
     """Some rows at a time: a large view is not copied whole to be looked at."""
-    step = 2**22 // max(1, X.shape[1]) + 1
+    step = looking_rows(X.shape[1])
     return (X[i : i + step] for i in range(0, X.shape[0], step))
+
+
+def _ranges(X: Matrix, unit: float) -> tuple[Array, Array]:
+    """`_range` of X/unit, by parts where X is in a file."""
+    if not is_streamed(X):
+        return _range(_divided(X, unit))
+    found = [_range(_divided(part, unit)) for part in _parts(X)]
+    lows, highs = zip(*found, strict=True)
+    return np.min(lows, axis=0), np.max(highs, axis=0)
+
+
+def _deviations(X: Matrix, unit: float, constant: Array) -> Array:
+    """`_deviation` of X/unit, by parts where X is in a file: the mean first, then squares about it."""
+    if not is_streamed(X):
+        return _deviation(_divided(X, unit))
+    parts = (_divided(part, unit) for part in _parts(X))
+    mean = sum(np.ravel(part.sum(axis=0, dtype=float)) for part in parts) / X.shape[0]
+    variance = np.zeros(X.shape[1])
+    for part in _parts(X):
+        part = _divided(part, unit)
+        if sp.issparse(part):  # zeros that are not stored lie at −mean
+            stored = np.bincount(part.indices, minlength=X.shape[1])
+            away = np.bincount(part.indices, (part.data - mean[part.indices]) ** 2, X.shape[1])
+            variance += away + (part.shape[0] - stored) * mean**2
+        else:
+            variance += np.sum((part - mean) ** 2, axis=0)
+    return np.where(constant, 0, np.sqrt(variance / X.shape[0]))
 
 
 def _range(X: Matrix) -> tuple[Array, Array]:

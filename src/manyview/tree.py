@@ -180,7 +180,7 @@ class Reader:
 def classes() -> dict[str, type]:
     """What a file may hold besides plain values; imported here because the estimators import this."""
     from . import _types, agreement, geometry, regularizers, scaling, selection, solvers
-    from .engines import sources
+    from .engines import disk, sources
     from .estimators import WMNMF
     from .robust import RobustWMNMF
 
@@ -194,6 +194,7 @@ def classes() -> dict[str, type]:
         geometry.RobustScaling,
         scaling.Scaling,
         sources.Scaled,
+        disk.DiskMatrix,
         selection.Selection,
         regularizers.Graph,
         regularizers.GraphTerm,

@@ -10,6 +10,11 @@ import scipy.sparse as sp
 
 from ._types import Array, Matrix, Views
 from .containers import collect
+from .engines.sources import is_streamed, looking_rows
+from .engines.threads import blocks
+
+#: Files are loaded if they take no more bytes than this together, and read by rows otherwise.
+LOAD_LIMIT = 2**28
 
 
 def as_views(
@@ -57,8 +62,12 @@ def as_views(
     """
     given = collect(data, views)
     names = given.names
+    large = sum(item.matrix.nbytes for item in given.items if _loadable(item.matrix)) > LOAD_LIMIT
     matrices = [
-        _as_matrix(item.matrix, name) for name, item in zip(names, given.items, strict=True)
+        _as_matrix(
+            item.matrix.load() if _loadable(item.matrix) and not large else item.matrix, name
+        )
+        for name, item in zip(names, given.items, strict=True)
     ]
     for X, name, item in zip(matrices, names, given.items, strict=True):
         for n, listed in zip(X.shape, (item.ids, item.features), strict=True):
@@ -77,6 +86,11 @@ def as_views(
         _check_values(X, name, allow_negative, allow_missing, caller)
     features = tuple(item.features for item in given.items)
     return Views(tuple(matrices), tuple(names), features, sample_names)
+
+
+def _loadable(matrix: Any) -> bool:
+    """Whether it is in a file that nobody asked to leave there."""
+    return is_streamed(matrix) and not matrix.keep
 
 
 def _align(
@@ -112,6 +126,11 @@ def _align(
             raise ValueError(
                 f"view {names[s]!r} is sparse and lacks {lacking} of the {len(reference)} samples, "
                 "and a row of zeros is a value here; pass it dense, or use RobustWMNMF"
+            )
+        if is_streamed(matrices[s]):
+            raise ValueError(
+                f"{matrices[s].label} lists the samples in another order than {names[first]!r}, or not "
+                "the same ones; views read from files by rows must list the same samples in one order"
             )
         aligned[s] = _take(matrices[s], rows)
     return reference, aligned
@@ -188,6 +207,8 @@ def _take(X: Matrix, rows: Array) -> Matrix:
 
 def _as_matrix(item: Any, name: str) -> Matrix:
     """A float32 or float64 array or CSR matrix; other numbers become float64."""
+    if is_streamed(item):
+        return item
     if sp.issparse(item):
         if item.ndim != 2:
             raise ValueError(f"Expected 2D array for view {name!r}, got {item.ndim}D array instead")
@@ -253,6 +274,9 @@ def _check_shapes(matrices: list[Matrix], names: list[str], min_samples: int, ca
 def _check_values(
     X: Matrix, name: str, allow_negative: bool, allow_missing: bool, caller: str
 ) -> None:
+    if is_streamed(X):
+        _check_file(X, allow_negative, caller)
+        return
     values = X.data if sp.issparse(X) else X
     if values.size == 0:
         return
@@ -276,6 +300,26 @@ def _check_values(
             f"{int((values < 0).sum())} negative entries (min {low:g}); shift it, or use "
             "scale='minmax' or scale='standard'"
         )
+
+
+def _check_file(X: Any, allow_negative: bool, caller: str) -> None:
+    """The same for a view in a file, block by block; NaN is refused even as a sign of missing values."""
+    for rows in blocks(slice(0, X.shape[0]), looking_rows(X.shape[1])):
+        block = X.read(rows)
+        values = block.data if sp.issparse(block) else block
+        where = f"{X.label}: rows {rows.start} to {rows.stop - 1} hold"
+        bad = int((~np.isfinite(values)).sum())
+        if bad:
+            raise ValueError(
+                f"{where} {bad} NaN or infinite entries; views read from files by rows must be "
+                "complete: impute them, or load the view into memory"
+            )
+        if not allow_negative and values.min(initial=0) < 0:
+            raise ValueError(
+                f"Negative values in data passed to {caller}. {where} {int((values < 0).sum())} "
+                f"negative entries (min {values.min():g}); shift them, or use scale='minmax' or "
+                "scale='standard'"
+            )
 
 
 def _position(X: Matrix, flat: int) -> tuple[int, int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Protocol
 
 import numpy as np
@@ -13,6 +14,8 @@ from .threads import Threads, blocks
 
 #: OpenBLAS multiplies without repacking up to about 10⁶ multiplications: twice as fast for thin factors.
 SMALL_PRODUCT = 10**6
+#: Entries of a block that is only looked at: 8 MiB in double precision.
+LOOK = 2**20
 
 
 class Source(Protocol):
@@ -38,7 +41,8 @@ class Scaled:
 
     def __init__(self, X: Matrix, scaling: Any, dtype: np.dtype):
         self.X, self.scaling, self.shape, self.dtype = X, scaling, X.shape, np.dtype(dtype)
-        self.sparse = sp.issparse(X)
+        self.sparse = X.sparse if is_streamed(X) else sp.issparse(X)
+        self.on_disk = is_streamed(X)
         constant = scaling.constant
         tiny, large = np.finfo(dtype).tiny, np.finfo(dtype).max
         self.constant = constant if constant is not None and tiny < constant < large else None
@@ -50,13 +54,14 @@ class Scaled:
         block = self.scaling.apply(block.astype(np.float64, copy=False))
         return block.astype(self.dtype, copy=False)
 
+    def take(self, rows: Array) -> Matrix:
+        return Scaled(self.X[rows], self.scaling, self.dtype).read(slice(None))
+
     def sum(self) -> float:
-        rows = slice(0, self.shape[0])
-        return float(sum(self.read(b).sum(dtype=float) for b in blocks(rows, 4096)))
+        return float(sum(block.sum(dtype=float) for block in reading(self)))
 
     def __matmul__(self, vector: Array) -> Array:
-        rows = slice(0, self.shape[0])
-        return np.concatenate([self.read(b) @ vector for b in blocks(rows, 4096)])
+        return np.concatenate([block @ vector for block in reading(self)])
 
 
 class UnitRows:
@@ -81,6 +86,27 @@ def whole(X: Any) -> Matrix:
     return X.read(slice(0, X.shape[0])) if hasattr(X, "read") else X
 
 
+def is_streamed(X: Any) -> bool:
+    """Whether the rows stay in a file, so that they must never be asked for all at once."""
+    return bool(getattr(X, "on_disk", False))
+
+
+def resident(X: Any) -> Any:
+    """All rows at once, unless they are in a file: then what reads them."""
+    return X if is_streamed(X) else whole(X)
+
+
+def looking_rows(n_features: int) -> int:
+    """Rows per block of what is only looked at."""
+    return int(np.clip(LOOK // max(1, n_features), 1, 4096))
+
+
+def reading(X: Source) -> Iterator[Matrix]:
+    """The rows in order, a block at a time."""
+    for rows in blocks(slice(0, X.shape[0]), looking_rows(X.shape[1])):
+        yield X.read(rows)
+
+
 def block_rows(source: Source, n_columns: int) -> int:
     """Rows per block: few enough for the cache and a small product, many enough to be worth a call."""
     if source.sparse:
@@ -92,7 +118,8 @@ def squared_norms(source: Source, threads: Threads) -> Array:
     """‖x_i‖² of every row."""
 
     def work(rows: slice) -> list[Array]:
-        return [row_norms(source.read(b), squared=True) for b in blocks(rows, 4096)]
+        step = looking_rows(source.shape[1])
+        return [row_norms(source.read(b), squared=True) for b in blocks(rows, step)]
 
     parts = threads.map(work, source.shape[0])
     return np.concatenate([norms for chunk in parts for norms in chunk])

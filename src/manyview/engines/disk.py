@@ -1,0 +1,267 @@
+"""Views that stay in their files: rows are read a slab at a time, the next slab while this one is used."""
+
+from __future__ import annotations
+
+import os
+from collections import OrderedDict
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import cache
+from itertools import count
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from .._types import Array, Matrix
+from .files import INSIDE, STREAMABLE, Plain, RowFile, Stored, check_shape, open_rows
+
+#: Bytes of a slab, and of all slabs held at a time, whatever the number of views.
+SLAB, HELD = 2**21, 2**25
+
+
+class DiskMatrix:
+    """One view in a file: its shape and precision, and rows when asked for.
+
+    ``path`` may end in "::name" for an array inside the file. A model keeps the path, not the rows.
+    """
+
+    on_disk = True
+    # Open files and slabs stay out of `vars`, and so out of saved models.
+    __slots__ = ("__dict__", "__weakref__", "_opened")
+
+    def __init__(self, path: str | os.PathLike[str], keep: bool = True, view: str = ""):
+        text = os.fspath(path)
+        file, _, key = text.partition(INSIDE)
+        self.path, self.key = os.path.abspath(file), key or None
+        self.layout: tuple[int, str, tuple[int, int]] | None = None
+        self.view, self.keep = view, keep
+        self._describe(self._open())
+
+    @classmethod
+    def around(cls, array: Any) -> DiskMatrix:
+        """What an open numpy.memmap, h5py.Dataset or zarr.Array reads from."""
+        new = cls.__new__(cls)
+        new.key, new.layout, new.view, new.keep = None, None, "", False
+        if isinstance(array, np.memmap):
+            new.path = os.path.abspath(str(array.filename))
+            new.layout = (array.offset, array.dtype.str, array.shape)
+            found: RowFile = Plain(new.path, new.layout)
+        else:
+            file = getattr(array, "file", None)
+            new.path = os.path.abspath(file.filename) if file else str(array.store_path)
+            new.path = new.path.removeprefix("file://")
+            new.key = array.name if file else None
+            found = Stored(array)
+        new._opened = Slabs(check_shape(found))
+        new._describe(found)
+        return new
+
+    def _describe(self, rows: RowFile) -> None:
+        self.shape = (int(rows.shape[0]), int(rows.shape[1]))
+        self.sparse = rows.sparse
+        small = rows.dtype in (np.float32, np.float16)
+        self.dtype = np.dtype(np.float32 if small else np.float64)
+        entries = getattr(rows, "nnz", None)
+        self.nbytes = int(
+            (np.prod(self.shape) if entries is None else entries) * self.dtype.itemsize
+        )
+
+    @property
+    def rows(self) -> RowFile:
+        return self._slabs().rows
+
+    @property
+    def label(self) -> str:
+        name = Path(self.path).name + (f"{INSIDE}{self.key}" if self.key else "")
+        return f"view {self.view!r} ({name})" if self.view else name
+
+    def _slabs(self) -> Slabs:
+        if not hasattr(self, "_opened"):
+            shape = self.shape
+            found = self._open()
+            if tuple(found.shape) != tuple(shape):
+                raise OSError(
+                    f"{self.label} now has the shape {tuple(found.shape)}, but was fitted with {shape}; "
+                    "put the file of the fit back"
+                )
+        return self._opened
+
+    def _open(self) -> RowFile:
+        try:
+            if self.layout is not None:
+                found: RowFile = Plain(self.path, self.layout)
+            else:
+                found = open_rows(self.path, self.key)
+        except ImportError:
+            raise
+        except FileNotFoundError:
+            raise FileNotFoundError(f"{self.label}: there is no file {self.path}") from None
+        except Exception as error:  # parsers of damaged files raise whatever they stumble over
+            raise ValueError(f"{self.label} cannot be read by rows: {_why(error)}") from error
+        self._opened = Slabs(found)
+        return found
+
+    def read(self, rows: slice) -> Matrix:
+        """Rows as they are in the file, in the working precision of the view."""
+        start, stop, _ = rows.indices(self.shape[0])
+        slabs = self._slabs()
+        parts = [
+            self._part(slabs, j, start, stop)
+            for j in range(start // slabs.size, -(-stop // slabs.size))
+        ]
+        if len(parts) == 1:
+            return parts[0]
+        if not parts:
+            return np.empty((0, self.shape[1]), dtype=self.dtype)
+        return sp.csr_array(sp.vstack(parts)) if self.sparse else np.concatenate(parts)
+
+    def _part(self, slabs: Slabs, j: int, start: int, stop: int) -> Matrix:
+        low, high = j * slabs.size, min((j + 1) * slabs.size, self.shape[0])
+        try:
+            block = slabs.get(j, self.dtype)
+        except Exception as error:
+            raise OSError(
+                f"{self.label}: rows {low} to {high - 1} could not be read ({_why(error)}); "
+                "nothing else was lost: put the file right and run again"
+            ) from error
+        if start <= low and high <= stop:
+            return block
+        return block[max(start, low) - low : min(stop, high) - low]
+
+    def __getitem__(self, rows: Any) -> Matrix:
+        if isinstance(rows, slice) and rows.step in (None, 1):
+            return self.read(rows)
+        if isinstance(rows, np.ndarray):
+            return self.take(np.flatnonzero(rows) if rows.dtype == bool else rows)
+        raise TypeError(
+            f"{self.label} is read by rows; for single columns or entries load it into memory"
+        )
+
+    def take(self, rows: Array) -> Matrix:
+        """Some rows, in the order asked for; the file is read once, in its own order."""
+        order = np.argsort(rows, kind="stable")
+        ordered, size = np.asarray(rows)[order], self._slabs().size
+        edges = np.flatnonzero(np.diff(ordered // size)) + 1
+        parts = []
+        for group in np.split(ordered, edges) if len(ordered) else []:
+            low = int(group[0])
+            parts.append(self.read(slice(low, int(group[-1]) + 1))[group - low])
+        if not parts:
+            return self.read(slice(0, 0))
+        taken = sp.csr_array(sp.vstack(parts)) if self.sparse else np.concatenate(parts)
+        back = np.empty_like(order)
+        back[order] = np.arange(len(order))
+        return taken[back]
+
+    def load(self) -> Matrix:
+        """All rows, in memory."""
+        return self.read(slice(0, self.shape[0]))
+
+    def __getstate__(self) -> dict[str, Any]:
+        return dict(vars(self))
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+
+
+class Slabs:
+    """Aligned pieces of a file in the shared store of slabs, each read once by a thread of its own."""
+
+    numbers = count()
+
+    def __init__(self, rows: RowFile):
+        self.rows, self.number = rows, next(self.numbers)
+        per_row = max(1, rows.shape[1] * 8 if not rows.sparse else 16 * _row_entries(rows))
+        size = max(1, SLAB // per_row)
+        # Whole pieces: a compressed one would be unpacked for each of its parts.
+        piece = max(1, rows.piece)
+        self.size = -(-size // piece) * piece if piece > 1 else size
+        self.n = -(-rows.shape[0] // self.size)
+
+    def get(self, j: int, dtype: np.dtype) -> Matrix:
+        slab = STORE.get(self, j, dtype)
+        if j + 1 < self.n:
+            STORE.get(self, j + 1, dtype)
+        return slab.result()
+
+    def load(self, j: int, dtype: np.dtype) -> Matrix:
+        low = j * self.size
+        block = self.rows.read(low, min(low + self.size, self.rows.shape[0]))
+        return block.astype(dtype, copy=False)
+
+
+class Store:
+    """Slabs asked for lately, of all views together, up to `HELD` bytes."""
+
+    def __init__(self) -> None:
+        self.lock, self.process = Lock(), os.getpid()
+        self.slabs: OrderedDict[tuple[int, int], Future] = OrderedDict()
+
+    def get(self, slabs: Slabs, j: int, dtype: np.dtype) -> Future:
+        key = (slabs.number, j)
+        with self.lock:
+            if self.process != os.getpid():  # a fork: reads under way are the parent's
+                self.slabs, self.process = OrderedDict(), os.getpid()
+            found = self.slabs.get(key)
+            if found is not None and not (found.done() and found.exception()):
+                self.slabs.move_to_end(key)
+                return found
+            self.slabs[key] = reader(os.getpid()).submit(slabs.load, j, dtype)
+            most = max(4, HELD // max(1, slabs.size * slabs.rows.shape[1] * 8))
+            while len(self.slabs) > most:
+                self.slabs.popitem(last=False)
+            return self.slabs[key]
+
+
+STORE = Store()
+
+
+@cache
+def reader(process: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(2, thread_name_prefix="manyview-read")
+
+
+def _row_entries(rows: RowFile) -> int:
+    return max(1, getattr(rows, "nnz", rows.shape[1]) // max(1, rows.shape[0]))
+
+
+def _why(error: BaseException) -> str:
+    return " ".join(str(error).split())[:300] or type(error).__name__
+
+
+def on_disk(path: str | os.PathLike[str]) -> DiskMatrix:
+    """A view that is read from its file by rows, however small: .npy, HDF5, .h5ad, Zarr or Parquet.
+
+    ``path`` may name an array inside the file, as in "measured.h5::counts". Estimators also take
+    plain paths: they load small files and read large ones by rows.
+
+    Examples
+    --------
+    >>> import manyview as mv, numpy as np, os, tempfile
+    >>> file = os.path.join(tempfile.mkdtemp(), "x.npy")
+    >>> np.save(file, np.random.default_rng(0).random((40, 3)))
+    >>> mv.on_disk(file).shape
+    (40, 3)
+    """
+    return DiskMatrix(path)
+
+
+def is_file_name(item: Any) -> bool:
+    """Whether ``item`` names a file that can be read by rows, rather than being data."""
+    if not isinstance(item, str | os.PathLike):
+        return False
+    file = os.fspath(item).partition(INSIDE)[0]
+    return isinstance(item, os.PathLike) or file.lower().endswith(STREAMABLE)
+
+
+def is_open_file(item: Any) -> bool:
+    """Whether ``item`` is an array that lives in a file: numpy.memmap, h5py.Dataset or zarr.Array."""
+    if isinstance(item, np.memmap):
+        # Only of the map itself is the place in the file known, not of a part of it.
+        whole = type(item.base).__name__ == "mmap" and item.flags.c_contiguous and item.ndim == 2
+        return whole and item.mode in ("r", "r+") and item.filename is not None
+    kind = type(item)
+    library = kind.__module__.split(".")[0]
+    return (kind.__name__, library) in {("Dataset", "h5py"), ("Array", "zarr")} and item.ndim == 2

@@ -1,0 +1,277 @@
+"""Files whose rows can be read a few at a time: .npy, HDF5, Zarr, Parquet and AnnData's .h5ad.
+
+Each reader has a shape, a dtype, whether it is sparse, how many rows are stored together (``piece``),
+the names of its rows and columns if the file has any, and ``read(start, stop)``.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from .._types import Array, Matrix
+
+HDF5, ZARR, PARQUET = (".h5", ".hdf5", ".h5ad"), (".zarr",), (".parquet",)
+#: Endings of file names that can be read by rows.
+STREAMABLE = (".npy", *HDF5, *ZARR, *PARQUET)
+#: Between the name of a file and that of an array in it.
+INSIDE = "::"
+#: A row group of a Parquet file is decoded whole: larger ones would fill the memory.
+LARGEST_GROUP = 2**28
+
+
+class RowFile:
+    shape: tuple[int, ...]
+    dtype: np.dtype
+    sparse = False
+    piece = 1
+    ids: Array | None = None
+    features: Array | None = None
+
+    def read(self, start: int, stop: int) -> Matrix:
+        raise NotImplementedError
+
+
+class Plain(RowFile):
+    """Numbers row by row from some byte on: an .npy file, or what a numpy.memmap maps.
+
+    Opened anew for every read: threads need no lock, and nothing is mapped, since touching a mapped
+    file that has shrunk kills the process.
+    """
+
+    def __init__(self, path: str, layout: tuple[int, str, tuple[int, int]] | None = None):
+        self.path = path
+        self.start, dtype, self.shape = layout or _npy_layout(path)
+        self.dtype = np.dtype(dtype)
+        check_shape(self)
+        self.row_bytes = self.shape[1] * self.dtype.itemsize
+        held, wanted = Path(path).stat().st_size, self.start + self.shape[0] * self.row_bytes
+        if held < wanted:
+            raise ValueError(f"it should hold {wanted} bytes but holds {held}: it was cut short")
+
+    def read(self, start: int, stop: int) -> Array:
+        block = np.empty((stop - start, self.shape[1]), dtype=self.dtype)
+        left = memoryview(block.data).cast("B")
+        with open(self.path, "rb", buffering=0) as file:
+            file.seek(self.start + start * self.row_bytes)
+            while len(left):
+                got = file.readinto(left)
+                if not got:
+                    raise EOFError("the file ends before; it has shrunk since it was opened")
+                left = left[got:]
+        return block
+
+
+def _npy_layout(path: str) -> tuple[int, str, tuple[int, int]]:
+    with open(path, "rb") as file:
+        version = np.lib.format.read_magic(file)
+        headers: Any = np.lib.format
+        read = headers.read_array_header_1_0 if version == (1, 0) else headers.read_array_header_2_0
+        shape, by_columns, dtype = read(file)
+        if dtype.hasobject:
+            raise ValueError(
+                "it holds Python objects, which are not read because they can run code"
+            )
+        if by_columns and len(shape) == 2 and 1 not in shape:
+            raise ValueError(
+                "it is stored column by column; save it again by "
+                "numpy.save(name, numpy.ascontiguousarray(array))"
+            )
+        return file.tell(), dtype.str, shape
+
+
+class Stored(RowFile):
+    """A two-dimensional dataset of HDF5, or array of Zarr: anything sliced by rows."""
+
+    def __init__(self, array: Any, ids: Array | None = None, features: Array | None = None):
+        self.array, self.shape, self.dtype = array, tuple(array.shape), np.dtype(array.dtype)
+        self.ids, self.features = ids, features
+        chunks = getattr(array, "chunks", None)
+        self.piece = int(chunks[0]) if chunks else 1
+
+    def read(self, start: int, stop: int) -> Array:
+        return np.asarray(self.array[start:stop])
+
+
+class StoredRows(RowFile):
+    """A sparse matrix in an HDF5 group, row by row: data, indices, indptr."""
+
+    sparse = True
+
+    def __init__(self, group: Any, ids: Array | None = None, features: Array | None = None):
+        self.group, self.ids, self.features = group, ids, features
+        kind = group.attrs.get("encoding-type", group.attrs.get("h5sparse_format", ""))
+        if not str(kind).startswith("csr"):
+            raise ValueError(
+                f"its sparse matrix is stored as {str(kind) or 'something unknown'}, not by rows; "
+                "save it again as csr_matrix"
+            )
+        shape = group.attrs["shape"] if "shape" in group.attrs else group.attrs["h5sparse_shape"]
+        self.shape = (int(shape[0]), int(shape[1]))
+        self.dtype = np.dtype(group["data"].dtype)
+        self.indptr = group["indptr"][()].astype(np.int64)
+        self.nnz = int(self.indptr[-1])
+
+    def read(self, start: int, stop: int) -> sp.csr_array:
+        ends = self.indptr[start : stop + 1]
+        part = slice(int(ends[0]), int(ends[-1]))
+        values, columns = self.group["data"][part], self.group["indices"][part]
+        block = sp.csr_array((values, columns, ends - ends[0]), (stop - start, self.shape[1]))
+        block.sum_duplicates()
+        return block
+
+
+class Parquet(RowFile):
+    """Numeric columns of a Parquet file; its one column of text, if any, names the rows."""
+
+    def __init__(self, path: str):
+        try:
+            import pyarrow.parquet as pq
+        except ImportError as error:
+            raise ImportError(
+                f"reading {Path(path).name} needs pyarrow; install it with: pip install 'manyview[app]'"
+            ) from error
+        self.file, self.lock, self._held = pq.ParquetFile(path), Lock(), (-1, np.empty((0, 0)))
+        fields = {field.name: str(field.type) for field in self.file.schema_arrow}
+        texts = [name for name, kind in fields.items() if "string" in kind]
+        others = [
+            name
+            for name, kind in fields.items()
+            if name not in texts and not kind.startswith(("int", "uint", "float", "double", "bool"))
+        ]
+        if len(texts) > 1 or others:
+            name = (texts[1:] + others)[0]
+            raise ValueError(
+                f"its column {name!r} ({fields[name]}) holds no numbers; leave one column of text at "
+                "most, for the ids of the rows"
+            )
+        self.columns = [name for name in fields if name not in texts]
+        self.features = np.array(self.columns, dtype=object)
+        if texts:
+            named = self.file.read(columns=texts).column(0)
+            self.ids = np.array(named.to_pylist(), dtype=object)
+        meta = self.file.metadata
+        sizes = [meta.row_group(g).num_rows for g in range(meta.num_row_groups)]
+        self.ends = np.cumsum([0, *sizes])
+        self.shape = (int(self.ends[-1]), len(self.columns))
+        self.dtype = np.dtype(
+            np.float32 if all(fields[c] == "float" for c in self.columns) else np.float64
+        )
+        self.piece = max(sizes, default=1)
+        group = self.piece * self.shape[1] * self.dtype.itemsize
+        if group > LARGEST_GROUP:
+            rows = max(1, LARGEST_GROUP // 8 // max(1, self.shape[1] * self.dtype.itemsize))
+            raise ValueError(
+                f"its row groups take {group >> 20} MiB each and are read whole; write it again with "
+                f"row_group_size={rows}"
+            )
+
+    def read(self, start: int, stop: int) -> Array:
+        first = int(np.searchsorted(self.ends, start, side="right")) - 1
+        last = int(np.searchsorted(self.ends, stop, side="left"))
+        with self.lock:
+            parts = []
+            for g in range(first, last):
+                low, high = (int(edge) for edge in self.ends[g : g + 2])
+                parts.append(self._group(g)[max(start, low) - low : min(stop, high) - low])
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+    def _group(self, g: int) -> Array:
+        if self._held[0] != g:
+            table = self.file.read_row_group(g, columns=self.columns)
+            block = np.empty((table.num_rows, len(self.columns)), dtype=self.dtype)
+            for j in range(len(self.columns)):
+                block[:, j] = table.column(j).to_numpy()
+            self._held = (g, block)
+        return self._held[1]
+
+
+def open_rows(path: str, key: str | None = None) -> RowFile:
+    """The reader that suits the name of a file; ``key`` names an array in it."""
+    kind = Path(path).suffix.lower()
+    if kind == ".npy":
+        found: RowFile = Plain(path)
+    elif kind in HDF5:
+        found = _hdf5(path, key)
+    elif kind in ZARR:
+        found = _zarr(path, key)
+    elif kind in PARQUET:
+        found = Parquet(path)
+    else:
+        raise ValueError(f"only {', '.join(STREAMABLE)} can be read by rows")
+    return check_shape(found)
+
+
+def check_shape(found: RowFile) -> RowFile:
+    if len(found.shape) != 2:
+        raise ValueError(f"it has {len(found.shape)} dimension(s); a view has samples × features")
+    if found.dtype.kind not in "biuf":
+        raise ValueError(f"it has entries of type {found.dtype}; a view holds numbers only")
+    if not all(found.shape):
+        raise ValueError(f"it is empty (shape {found.shape}); both must be at least 1")
+    return found
+
+
+def _hdf5(path: str, key: str | None) -> RowFile:
+    try:
+        import h5py
+    except ImportError as error:
+        raise ImportError(
+            f"reading {Path(path).name} needs h5py; install it with: pip install 'manyview[disk]'"
+        ) from error
+    file = h5py.File(path, "r")
+    ids = features = None
+    if Path(path).suffix.lower() == ".h5ad":
+        key = key or "X"
+        ids = _names(file, "obs")
+        features = _names(file, "var") if key == "X" or key.startswith("layers") else None
+    if key is None:
+        tables: list[str] = []
+        file.visititems(
+            lambda name, item: (
+                tables.append(name) if isinstance(item, h5py.Dataset) and item.ndim == 2 else None
+            )
+        )
+        key = _only(path, tables)
+    if key not in file:
+        raise ValueError(f"it holds no {key!r}, only {', '.join(file)}")
+    item = file[key]
+    return (Stored if isinstance(item, h5py.Dataset) else StoredRows)(item, ids, features)
+
+
+def _names(file: Any, table: str) -> Array | None:
+    """Names of the observations or variables of an AnnData file; None in those of old versions."""
+    group = file.get(table)
+    index = getattr(group, "attrs", {}).get("_index") if hasattr(group, "keys") else None
+    return None if index is None else np.array(group[index].asstr()[()], dtype=object)
+
+
+def _zarr(path: str, key: str | None) -> RowFile:
+    try:
+        import zarr
+    except ImportError as error:
+        raise ImportError(
+            f"reading {Path(path).name} needs zarr; install it with: pip install 'manyview[disk]'"
+        ) from error
+    opened = zarr.open(path, mode="r")
+    if hasattr(opened, "shape"):
+        return Stored(opened)
+    tables = [name for name, array in opened.arrays() if array.ndim == 2]
+    key = key or _only(path, tables)
+    if key not in opened:
+        raise ValueError(f"it holds no {key!r}, only {', '.join(tables)}")
+    return Stored(opened[key])
+
+
+def _only(path: str, tables: list[str]) -> str:
+    if len(tables) != 1:
+        example = f"{Path(path).name}{INSIDE}{tables[0] if tables else 'name'}"
+        raise ValueError(
+            f"it holds {len(tables)} two-dimensional arrays ({', '.join(tables[:5])}); name one of "
+            f"them, as in {example}"
+        )
+    return tables[0]

@@ -1,0 +1,328 @@
+"""Views in files: the same fit as in memory, sentences for broken files, little memory."""
+
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.metrics import adjusted_rand_score
+
+from conftest import blobs
+from manyview import WMNMF, estimators, load, neighbors, on_disk
+from manyview import views as views_module
+from manyview.engines import disk
+from manyview.engines.disk import DiskMatrix
+from manyview.engines.sources import Scaled
+from manyview.graph import affinity, nearest_neighbors
+from manyview.neighbors import leading_directions, project, streamed_neighbors
+from manyview.regularizers import Graph
+from manyview.scaling import fit_scaling
+from manyview.views import as_views
+
+N = 300
+
+
+@pytest.fixture
+def small_slabs(monkeypatch):
+    """Slabs of a few rows, few of them held at a time."""
+    monkeypatch.setattr(disk, "SLAB", 2000)
+    monkeypatch.setattr(disk, "HELD", 8000)
+
+
+def as_npy(folder, name, X):
+    np.save(folder / f"{name}.npy", X)
+    return on_disk(folder / f"{name}.npy")
+
+
+def as_hdf5(folder, name, X):
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(folder / f"{name}.h5", "w") as file:
+        file.create_dataset("group/x", data=X, chunks=(7, X.shape[1]), compression="gzip")
+    return on_disk(f"{folder / name}.h5::group/x")
+
+
+def as_zarr(folder, name, X):
+    zarr = pytest.importorskip("zarr")
+    zarr.save(str(folder / f"{name}.zarr"), X)
+    return on_disk(folder / f"{name}.zarr")
+
+
+def as_parquet(folder, name, X):
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(X, columns=[f"f{j}" for j in range(X.shape[1])])
+    frame.insert(0, "sample", [f"s{i}" for i in range(len(X))])
+    frame.to_parquet(folder / f"{name}.parquet", row_group_size=71, index=False)
+    return on_disk(folder / f"{name}.parquet")
+
+
+def as_h5ad(folder, name, X):
+    anndata = pytest.importorskip("anndata")
+    anndata.AnnData(X).write_h5ad(folder / f"{name}.h5ad")
+    return on_disk(folder / f"{name}.h5ad")
+
+
+def as_sparse_h5ad(folder, name, X):
+    return as_h5ad(folder, name, sp.csr_matrix(X))
+
+
+FORMS = (as_npy, as_hdf5, as_zarr, as_parquet, as_h5ad)
+
+
+@pytest.mark.parametrize("make", FORMS)
+def test_a_fit_from_files_has_the_bits_of_one_in_memory(make, tmp_path, monkeypatch, small_slabs):
+    views, _ = blobs(n=N)
+    monkeypatch.setattr(estimators, "COPY_LIMIT", 0)
+    kept = WMNMF(3, random_state=0).fit(views)
+    files = [make(tmp_path, f"v{s}", X) for s, X in enumerate(views)]
+    read = WMNMF(3, random_state=0).fit(files)
+    assert all(X.on_disk for X in read._fitted_views)
+    np.testing.assert_array_equal(read.consensus_, kept.consensus_)
+    np.testing.assert_array_equal(read.labels_, kept.labels_)
+    new = [X[:40] for X in views]
+    np.testing.assert_array_equal(read.predict(new), kept.predict(new))
+    np.testing.assert_allclose(read.transform(new), kept.transform(new), rtol=1e-9)
+    assert read.score(new) == pytest.approx(kept.score(new))
+    again = load(read.save(tmp_path / "m.npz"))
+    np.testing.assert_array_equal(again.predict(files), read.predict(views))
+
+
+@pytest.mark.parametrize("scale", ["minmax", "standard", "tfidf", "sqrt", None])
+@pytest.mark.parametrize("make", [as_npy, as_sparse_h5ad])
+def test_every_scaling_is_fitted_in_blocks(scale, make, tmp_path, small_slabs, monkeypatch):
+    rng = np.random.default_rng(0)
+    X = rng.random((N, 9)) * (rng.random((N, 9)) < 0.5)
+    monkeypatch.setattr("manyview.engines.sources.LOOK", 100)
+    file = make(tmp_path, "v", X)
+    held = sp.csr_array(X) if file.sparse else X
+    (expected,), (found,) = (fit_scaling(as_views([M]), scale) for M in (held, file))
+    scaled = Scaled(file, found, np.dtype(float)).read(slice(3, 50))
+    wanted = expected.apply(held)[3:50]
+    for M in (scaled, wanted):
+        assert sp.issparse(M) == file.sparse
+    dense = [M.toarray() if sp.issparse(M) else M for M in (scaled, wanted)]
+    np.testing.assert_allclose(*dense, rtol=1e-12, atol=1e-15)
+
+
+def test_rows_of_any_order_and_number_come_as_they_are(tmp_path, small_slabs):
+    X = np.random.default_rng(0).integers(0, 9, (N, 5))
+    file = as_npy(tmp_path, "v", X)
+    assert file.dtype == np.float64 and file.shape == X.shape
+    rows = np.random.default_rng(1).integers(0, N, 77)
+    np.testing.assert_array_equal(file[rows], X[rows])
+    np.testing.assert_array_equal(file[np.arange(N) % 3 == 0], X[::3])
+    np.testing.assert_array_equal(file[17:260], X[17:260])
+    assert file[5:5].shape == (0, 5) and file.load().shape == X.shape
+    with pytest.raises(TypeError, match="read by rows"):
+        file[:, 2]
+
+
+@pytest.mark.parametrize("kind", ["paths", "text", "memmap", "h5py", "zarr", "backed"])
+def test_what_users_hold_open_is_read_from_its_file(kind, tmp_path, monkeypatch):
+    views, _ = blobs(n=60)
+    monkeypatch.setattr(views_module, "LOAD_LIMIT", 0)
+    expected = WMNMF(3, random_state=0).fit(views)
+    if kind in ("paths", "text", "memmap"):
+        files = [Path(as_npy(tmp_path, f"v{s}", X).path) for s, X in enumerate(views)]
+        held = {
+            "paths": files,
+            "text": [str(f) for f in files],
+            "memmap": [np.load(f, mmap_mode="r") for f in files],
+        }[kind]
+    elif kind == "h5py":
+        h5py = pytest.importorskip("h5py")
+        files = [as_hdf5(tmp_path, f"v{s}", X).path for s, X in enumerate(views)]
+        held = [h5py.File(file, "r")["group/x"] for file in files]
+    elif kind == "zarr":
+        zarr = pytest.importorskip("zarr")
+        for s, X in enumerate(views):
+            as_zarr(tmp_path, f"v{s}", X)
+        held = [zarr.open(str(tmp_path / f"v{s}.zarr"), mode="r") for s in range(len(views))]
+    else:
+        anndata = pytest.importorskip("anndata")
+        held = [
+            anndata.read_h5ad(as_h5ad(tmp_path, f"v{s}", X).path, backed="r")
+            for s, X in enumerate(views)
+        ]
+    model = WMNMF(3, random_state=0).fit(held)
+    assert all(isinstance(X.X, DiskMatrix) for X in model._fitted_views)
+    np.testing.assert_allclose(model.consensus_, expected.consensus_, rtol=1e-9)
+
+
+def test_small_files_are_loaded_and_one_file_is_one_view(tmp_path):
+    views, _ = blobs(n=60)
+    file = Path(as_npy(tmp_path, "v", views[0]).path)
+    model = WMNMF(3, random_state=0).fit(file)
+    assert isinstance(model._fitted_views[0], np.ndarray) and model.n_features_in_ == 8
+    np.testing.assert_array_equal(
+        model.consensus_, WMNMF(3, random_state=0).fit(views[0]).consensus_
+    )
+    model = WMNMF(3, random_state=0).fit({"a": file, "b": views[1]})
+    assert list(model.view_names_in_) == ["a", "b"]
+
+
+@pytest.mark.parametrize("make", [as_npy, as_sparse_h5ad])
+def test_neighbours_found_by_reading_blocks_are_the_nearest(make, tmp_path, monkeypatch):
+    X = np.abs(np.random.default_rng(0).standard_normal((N, 20)))
+    file = make(tmp_path, "v", X)
+    monkeypatch.setattr("manyview.engines.sources.LOOK", 20 * 37)
+    monkeypatch.setattr(neighbors, "ASKING", 20 * 50)
+    for queries in (None, X[:33] + 0.01):
+        found, d = streamed_neighbors(file, 6, queries)
+        expected, d_expected = nearest_neighbors(X, 6, queries)
+        np.testing.assert_array_equal(found, expected)
+        np.testing.assert_allclose(d, d_expected, rtol=1e-6)
+    for kind in ("heat", "cosine"):
+        A, B = (affinity(M, 5, kind) for M in (X, file))
+        np.testing.assert_allclose(A.toarray(), B.toarray(), rtol=1e-6, atol=1e-9)
+
+
+@pytest.fixture
+def indexed(monkeypatch):
+    """Searches by an index from 100 rows on; the index itself, tested elsewhere, is exact here."""
+    monkeypatch.setattr(neighbors, "use_index", lambda n: n > 100)
+    exact = lambda Z, k, seed: nearest_neighbors(Z.astype(float), k)[0]  # noqa: E731
+    monkeypatch.setattr(neighbors, "index_neighbors", exact)
+
+
+def test_large_files_are_searched_along_their_leading_directions(tmp_path, indexed):
+    rng = np.random.default_rng(0)
+    X = rng.random((600, 4)) @ rng.random((4, 90)) + 1e-3 * rng.random((600, 90))
+    file = as_npy(tmp_path, "v", X)
+    directions = leading_directions(file, 6)
+    left = X - X.mean(axis=0)
+    best = np.linalg.svd(left, full_matrices=False)[2][:4]
+    overlap = np.linalg.svd(best @ directions, compute_uv=False)
+    np.testing.assert_allclose(overlap, 1, atol=1e-6)
+    assert project(file, directions).shape == (600, 6)
+    exact, _ = nearest_neighbors(X, 5)
+    found, d = nearest_neighbors(file, 5)
+    recall = np.mean([np.isin(a, b).mean() for a, b in zip(exact, found, strict=True)])
+    assert recall > 0.9 and (found != np.arange(600)[:, None]).all()
+    assert (np.diff(d, axis=1) >= 0).all()
+    term = Graph(5).prepare(file)
+    assert term.A.shape == (600, 600)
+
+
+def test_a_fit_above_all_limits_finds_the_groups(tmp_path, indexed):
+    views, y = blobs(n=900, features=(80, 5, 70))
+    files = {f"v{s}": as_npy(tmp_path, f"v{s}", X.astype("f4")) for s, X in enumerate(views)}
+    assert adjusted_rand_score(y, WMNMF(3, random_state=0).fit_predict(files)) > 0.98
+
+
+# --- what can go wrong -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("value", "told"), [(np.nan, "hold 1 NaN or infinite"), (-2.0, "hold 1 negative")]
+)
+def test_a_bad_entry_is_told_with_file_view_and_rows(value, told, tmp_path, monkeypatch):
+    views, _ = blobs(n=N)
+    views[1][6 * 40 + 3, 2] = value
+    files = {name: as_npy(tmp_path, name, X) for name, X in zip("abc", views, strict=True)}
+    monkeypatch.setattr("manyview.engines.sources.LOOK", 40 * 5)
+    with pytest.raises(ValueError, match=rf"view 'b' \(b.npy\): rows 240 to 279 {told}"):
+        WMNMF(3, missing="mask" if np.isnan(value) else "error").fit(files)
+
+
+@pytest.mark.parametrize("harm", ["shrink", "remove"])
+def test_a_file_harmed_during_the_run_is_told_with_view_and_rows(harm, tmp_path, small_slabs):
+    views, _ = blobs(n=N)
+    files = {name: as_npy(tmp_path, name, X) for name, X in zip("abc", views, strict=True)}
+
+    def callback(info):
+        if info["view"] == 1:
+            if harm == "shrink":
+                os.truncate(files["b"].path, 5000)
+            elif Path(files["b"].path).exists():
+                os.remove(files["b"].path)
+
+    words = "it has shrunk" if harm == "shrink" else "No such file"
+    with pytest.raises(OSError, match=rf"view 'b' \(b.npy\): rows \d+ to \d+ .*{words}"):
+        WMNMF(3, random_state=0, callback=callback).fit(files)
+
+
+def test_files_that_cannot_be_read_by_rows_are_refused_with_a_sentence(tmp_path):
+    views, _ = blobs(n=60)
+    np.save(tmp_path / "f.npy", np.asfortranarray(views[0]))
+    (tmp_path / "cut.npy").write_bytes((tmp_path / "f.npy").read_bytes()[:700])
+    np.save(tmp_path / "one.npy", np.ones(4))
+    np.save(tmp_path / "text.npy", np.array([["a", "b"]]))
+    for name, told in (
+        ("f.npy", "stored column by column"),
+        ("cut.npy", "f.npy|column by column|cut short"),
+        ("one.npy", "1 dimension"),
+        ("text.npy", "numbers only"),
+    ):
+        with pytest.raises(ValueError, match=told):
+            on_disk(tmp_path / name)
+    with pytest.raises(FileNotFoundError, match=r"there is no file .*absent.npy"):
+        on_disk(tmp_path / "absent.npy")
+    with pytest.raises(ValueError, match=r"only \.npy, \.h5"):
+        on_disk(__file__)
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(tmp_path / "two.h5", "w") as file:
+        file["x"], file["y"] = views[0], views[1]
+    with pytest.raises(ValueError, match=r"holds 2 two-dimensional arrays .* two.h5::x"):
+        on_disk(tmp_path / "two.h5")
+    with pytest.raises(ValueError, match="init='nndsvd' needs views in memory"):
+        WMNMF(3, init="nndsvd").fit([on_disk(f"{tmp_path}/two.h5::x")])
+    with pytest.raises(ValueError, match="cannot be split by columns"):
+        WMNMF(3, views=[4, 4]).fit(on_disk(f"{tmp_path}/two.h5::x"))
+
+
+def test_a_loaded_model_whose_file_is_gone_says_so(tmp_path):
+    views, _ = blobs(n=60)
+    files = [as_npy(tmp_path, f"v{s}", X) for s, X in enumerate(views)]
+    saved = WMNMF(3, random_state=0).fit(files).save(tmp_path / "m.npz")
+    np.save(tmp_path / "v1.npy", views[1][:50])
+    with pytest.raises(OSError, match=r"view 'view1' \(v1.npy\) now has the shape \(50, 5\)"):
+        load(saved).predict(views)
+    os.remove(files[1].path)
+    with pytest.raises(FileNotFoundError, match="there is no file"):
+        load(saved).predict(views)
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="memory is read from /proc")
+def test_a_fit_from_files_takes_little_memory(tmp_path):
+    """Anonymous memory beyond that of a fit of few rows stays below a quarter of the data."""
+    rng = np.random.default_rng(0)
+    for name in "ab":
+        block = rng.random((1500, 2500), dtype=np.float32)
+        np.save(tmp_path / f"{name}.npy", block)
+        np.save(tmp_path / f"{name}_few.npy", block[:100])
+    script = textwrap.dedent(
+        """
+        import sys, threading, time, warnings
+        import manyview as mv
+        from manyview import neighbors
+        from manyview.engines import disk, sources
+        warnings.simplefilter("ignore")
+        # Blocks as small against these data as the usual ones are against large data.
+        disk.SLAB, disk.HELD, sources.LOOK, neighbors.ASKING = 2**17, 2**19, 2**17, 2**18
+        def anonymous():
+            text = open("/proc/self/status").read()
+            return int(text.split("RssAnon:")[1].split()[0]) * 1024
+        def fit(end):
+            views = [mv.on_disk(f"{sys.argv[1]}/{name}{end}.npy") for name in "ab"]
+            mv.WMNMF(4, max_iter=1, inner_iter=2, random_state=0, n_jobs=1,
+                     assign_labels="argmax").fit(views)
+        fit("_few")
+        before, peak, done = anonymous(), [0], threading.Event()
+        def watch():
+            while not done.wait(0.002):
+                peak[0] = max(peak[0], anonymous())
+        thread = threading.Thread(target=watch); thread.start()
+        fit(""); done.set(); thread.join()
+        print(peak[0] - before, before)
+        """
+    )
+    source = str(Path(estimators.__file__).parents[1])
+    environment = os.environ | {"PYTHONPATH": source, "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, "-c", script, str(tmp_path)]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    data = 2 * 1500 * 2500 * 4
+    assert int(done.stdout.split()[0]) <= data / 4, done.stdout
