@@ -57,6 +57,10 @@ class MultiViewEstimator(BaseEstimator):
                 f"got {kinds[single]}; pass the same form"
             )
         collected = collect(X, getattr(self, "views", None))
+        if getattr(self, "engine", "numpy") == "dask":
+            for item in collected.items:
+                if is_streamed(item.matrix):
+                    item.matrix.keep = True  # workers read it, however small
         given = as_views(
             collected if reset or single else self._in_fitted_order(collected),
             allow_negative=self._allows_negative(),

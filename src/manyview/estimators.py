@@ -16,6 +16,7 @@ from . import equations as eq
 from ._types import Array, Factors, FitResult, Matrix, Stop, Views
 from .assign import ASSIGNMENTS, assign, assign_new
 from .base import MultiViewEstimator, generator, in_dtype, working_dtype
+from .engines.cluster import cluster_for
 from .engines.sources import Scaled, as_source, is_streamed, reading, resident
 from .engines.threads import Threads
 from .fit import run, warn_about
@@ -92,8 +93,10 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
         distances between rows; an observation without any value in a view gets weight 0 there.
     views : sequence of int, optional
         If the input is one 2-D array: the number of columns of each view. ``None``: one view.
-    engine : {"numpy"}, default="numpy"
-        Where the computation runs.
+    engine : {"numpy", "dask"}, default="numpy"
+        Where the computation runs. "dask": on the workers of the current `distributed.Client`, or
+        of a local cluster started for the fit. Views may be dask arrays or data frames cut by rows;
+        their blocks stay on the workers, the factors pass through this process (`docs/scaling.md`).
     n_jobs : int, optional
         Threads for the passes over the rows; ``None`` takes the cores this process may use. The
         results are the same for any number.
@@ -161,7 +164,7 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
         "assign_labels": [StrOptions(set(ASSIGNMENTS))],
         "missing": [StrOptions({"error", "mask"})],
         "views": ["array-like", None],
-        "engine": [StrOptions({"numpy"})],
+        "engine": [StrOptions({"numpy", "dask"})],
         "n_jobs": [Integral, None],
         "random_state": ["random_state", np.random.Generator],
         "verbose": ["verbose"],
@@ -238,6 +241,11 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
     def fit(self, X: Any, y: Any = None) -> WMNMF:
         """Factorise the views and cluster their consensus. ``y`` is ignored."""
         self._validate_params()
+        with cluster_for(self.engine) as cluster:
+            self._fit_on(cluster, X)
+        return self
+
+    def _fit_on(self, cluster: Any, X: Any) -> None:
         views = self._read(X, reset=True)
         self._check_n_clusters(self.n_clusters, views.n_samples)
         n_components = self.n_components or self.n_clusters
@@ -253,21 +261,23 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
             )
         # One thread: the sums inside BLAS and k-means differ between thread counts.
         with threadpool_limits(1):
-            self._fit(views, n_components)
-        return self
+            self._fit(views, n_components, cluster)
 
-    def _fit(self, views: Views, n_components: int) -> None:
+    def _fit(self, views: Views, n_components: int, cluster: Any = None) -> None:
         rng = generator(self.random_state)
         scalings = fit_scaling(views, self.scale)
-        Xs = self._scaled(views, scalings)
+        here = Xs = self._scaled(views, scalings)
+        if cluster is not None:
+            self._refuse_holes(Xs, views.names)
+            Xs = [cluster.view(X) for X in Xs]
         regularizer = make_regularizer(self.regularizer, self.n_neighbors, self.affinity)
-        terms = [self._prepare(regularizer, X) for X in Xs]
+        terms = [self._prepare(regularizer, *pair) for pair in zip(Xs, here, strict=True)]
         start_terms = terms
         if self.init == "gnmf" and not isinstance(regularizer, Graph):
             graph = Graph(self.n_neighbors, self.affinity)
-            start_terms = [self._prepare(graph, X) for X in Xs]
+            start_terms = [self._prepare(graph, *pair) for pair in zip(Xs, here, strict=True)]
         solver = SOLVERS[self.solver]()
-        self._fitted_views = Xs  # unseen rows look for their neighbours here
+        self._fitted_views = here  # unseen rows look for their neighbours here
         self._check_observed(Xs)
         fill = self._filling(Xs)
         Xs = self._masked(Xs, views.names)
@@ -298,11 +308,19 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
         self._starts = [fit.factors for fit in fits]
         self._expose(fits[0], stacked, labels, views.dtype)
 
-    def _prepare(self, regularizer: Any, X: Any) -> Any:
+    def _prepare(self, regularizer: Any, X: Any, here: Any) -> Any:
         term = regularizer.prepare(resident(X))
         if hasattr(term, "X"):
-            term.X = X  # rather than a scaled copy of a large view
+            term.X = here  # rather than a scaled copy of a large view
         return term
+
+    def _refuse_holes(self, Xs: list[Matrix], names: Any) -> None:
+        for X, name in zip(Xs, names, strict=True):
+            if has_nan(X):
+                raise ValueError(
+                    f"view {name!r} has unobserved (NaN) entries, which engine='dask' does not take; "
+                    "impute them, or use engine='numpy'"
+                )
 
     def _run(
         self, Xs: list[Matrix], start: Factors, terms: list, solver: Any, **kwargs: Any

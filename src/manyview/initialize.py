@@ -158,6 +158,11 @@ def _nndsvd_start(
         raise ValueError(
             "init='nndsvd' needs views in memory; use init='gnmf' or init='random' for views in files"
         )
+    if hasattr(X, "as_rows"):
+        raise ValueError(
+            "init='nndsvd' needs the whole view in one process; use init='gnmf' or 'random' with "
+            "another engine than 'numpy'"
+        )
     rank = min(n_components, *X.shape)
     known = X.X if isinstance(X, MaskedView) else whole(X)
     left, values, right = randomized_svd(known, rank, random_state=int(rng.integers(2**31)))

@@ -14,6 +14,8 @@ from sklearn.utils.extmath import row_norms
 from .._types import Array, Matrix
 from ..neighbors import use_index
 from .cluster import Cluster
+from .lazy import DaskMatrix, as_block
+from .sources import Scaled, as_source, is_streamed
 from .threads import chunks
 
 
@@ -32,6 +34,8 @@ class Block:
 class DaskView:
     """A scaled view whose blocks of rows are futures on the workers of a cluster."""
 
+    on_disk = True  # not to be asked for as a whole
+
     def __init__(self, cluster: Cluster, blocks: list[Any], rows: list[slice], like: Any):
         """``like`` has the view's shape and dtype."""
         self.cluster, self.blocks, self.rows = cluster, blocks, rows
@@ -41,15 +45,30 @@ class DaskView:
         self.edges: Any = None
 
     @classmethod
-    def from_source(cls, cluster: Cluster, source: Any) -> DaskView:
-        """Rows of this process, written to files that every worker opens: a lost one loses no data."""
+    def of(cls, cluster: Cluster, X: Any) -> DaskView:
+        """A view of any kind: a user's dask array, files that workers open, or rows of this process.
+
+        The last are written to files first, so that a lost worker loses no data.
+        """
+        source, held = as_source(X), getattr(X, "X", None)
+        if isinstance(held, DaskMatrix):
+            rows = held.rows
+            parts = [(part, held.dtype, X.scaling, X.dtype) for part in held.blocks()]
+            tasks = [cluster.task(None, _scaled_block, *part) for part in parts]
+            return cls(cluster, cluster.begin(tasks)[0], rows, X)
         rows = list(chunks(source.shape[0]))
-        folder, homes = cluster.new_folder(), cluster.homes(len(rows))
-        blocks = []
-        for b, part in enumerate(rows):
-            path = write_block(source.read(part), folder / str(b))
-            blocks.append(cluster.task(homes[b], open_block, path))
-        return cls(cluster, cluster.begin(blocks)[0], rows, source)
+        homes = cluster.homes(len(rows))
+        if is_streamed(X):
+            tasks = [
+                cluster.task(h, _read_block, X, part) for h, part in zip(homes, rows, strict=True)
+            ]
+        else:
+            folder = cluster.new_folder()
+            paths = [write_block(source.read(part), folder / str(part.start)) for part in rows]
+            tasks = [
+                cluster.task(h, _open_block, path) for h, path in zip(homes, paths, strict=True)
+            ]
+        return cls(cluster, cluster.begin(tasks)[0], rows, source)
 
     def as_rows(self, solver: Any) -> Any:
         from .dask import DaskRows
@@ -85,11 +104,15 @@ class DaskView:
         return np.concatenate(self.each(_product, vector))
 
     def take(self, chosen: Array) -> Matrix:
-        """Some rows, in the order of ``chosen`` (ascending), in this process."""
+        """Some rows, ``chosen`` in ascending order, in this process."""
         parts = [chosen[(chosen >= r.start) & (chosen < r.stop)] - r.start for r in self.rows]
         tasks = [(block, _take, part) for block, part in zip(self.blocks, parts, strict=True)]
         found = self.cluster.results(self.at_home(_on_matrix, tasks))
         return sp.csr_array(sp.vstack(found)) if sp.issparse(found[0]) else np.concatenate(found)
+
+    def read(self, rows: slice) -> Matrix:
+        start, stop, _ = rows.indices(self.shape[0])
+        return self.take(np.arange(start, stop))
 
     def neighbors(self, k: int) -> tuple[Array, Array]:
         """Indices and squared distances (N×k) of every row's nearest other rows.
@@ -126,7 +149,15 @@ def write_block(X: Matrix, path: Path) -> Path:
 # --- what runs on workers ----------------------------------------------------------------------
 
 
-def open_block(path: Path) -> Block:
+def _scaled_block(X: Any, own: np.dtype, scaling: Any, dtype: np.dtype) -> Block:
+    return Block(Scaled(as_block(X, own), scaling, dtype).read(slice(None)))
+
+
+def _read_block(source: Any, rows: slice) -> Block:
+    return Block(source.read(rows))
+
+
+def _open_block(path: Path) -> Block:
     if path.suffix == ".npz":
         return Block(sp.csr_array(sp.load_npz(path)))
     return Block(np.load(path, allow_pickle=False))

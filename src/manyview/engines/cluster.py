@@ -12,6 +12,7 @@ import tempfile
 import time
 import warnings
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -101,6 +102,12 @@ class Cluster:
                 )
         return Path(tempfile.mkdtemp(dir=self._folder))
 
+    def view(self, X: Any) -> Any:
+        """A scaled view as row blocks on the workers."""
+        from .blocks import DaskView
+
+        return DaskView.of(self, X)
+
     def homes(self, n_blocks: int) -> list[str]:
         """A worker for every block, neighbouring blocks together."""
         workers = sorted(self.client.scheduler_info(n_workers=-1)["workers"])
@@ -161,6 +168,11 @@ class Cluster:
 
     def _workers(self) -> int:
         return len(self.client.scheduler_info(n_workers=-1)["workers"])
+
+
+def cluster_for(engine: str) -> Any:
+    """The cluster of a fit, to be entered; with other engines nothing."""
+    return Cluster() if engine == "dask" else nullcontext()
 
 
 REMEDY = (
