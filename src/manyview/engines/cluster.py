@@ -43,16 +43,10 @@ class Cluster:
 
     def __init__(self) -> None:
         package = distributed()
-        self._lost = (
-            package.KilledWorker,
-            package.client.FutureCancelledError,
-            package.comm.CommClosedError,
-        )
         self._own: Any = None
         self._folder: Path | None = None
-        try:
-            self.client = package.get_client()
-        except ValueError:  # there is none
+        self.client = current_client()
+        if self.client is None:
             # Threads inside a worker would share its interpreter: one each. Only this machine can
             # reach it, and no page is served.
             self._own = package.LocalCluster(
@@ -145,29 +139,46 @@ class Cluster:
         return [[next(futures) for _ in group] for group in groups]
 
     def result(self, future: Any) -> Any:
-        """The value of a future, or a sentence if the cluster cannot make it any more."""
-        alone_since = None
-        while True:
-            try:
-                return future.result(timeout=BEAT)
-            except TimeoutError:
-                if self._workers():
-                    alone_since = None
-                elif alone_since is None:
-                    alone_since = time.monotonic()
-                elif time.monotonic() - alone_since > PATIENCE:
-                    raise ClusterLost(
-                        f"all Dask workers are gone (none for {PATIENCE:g} s); {REMEDY}"
-                    ) from None
-            except self._lost as error:
-                raise ClusterLost(f"the Dask cluster gave up ({error}); {REMEDY}") from error
+        return wait_for(self.client, future)
 
     def results(self, tasks: list[Any]) -> list[Any]:
         """The values of tasks not yet begun."""
         return [self.result(future) for future in self.begin(tasks)[0]]
 
-    def _workers(self) -> int:
-        return len(self.client.scheduler_info(n_workers=-1)["workers"])
+
+def current_client() -> Any:
+    """The user's `distributed.Client`, if there is one."""
+    try:
+        import distributed
+
+        return distributed.get_client()
+    except (ModuleNotFoundError, ValueError):
+        return None
+
+
+def wait_for(client: Any, future: Any) -> Any:
+    """The value of a future, or a sentence if the cluster cannot make it any more."""
+    package = distributed()
+    lost = (
+        package.KilledWorker,
+        package.client.FutureCancelledError,
+        package.comm.CommClosedError,
+    )
+    alone_since = None
+    while True:
+        try:
+            return future.result(timeout=BEAT)
+        except TimeoutError:
+            if client.scheduler_info(n_workers=-1)["workers"]:
+                alone_since = None
+            elif alone_since is None:
+                alone_since = time.monotonic()
+            elif time.monotonic() - alone_since > PATIENCE:
+                raise ClusterLost(
+                    f"all Dask workers are gone (none for {PATIENCE:g} s); {REMEDY}"
+                ) from None
+        except lost as error:
+            raise ClusterLost(f"the Dask cluster gave up ({error}); {REMEDY}") from error
 
 
 def cluster_for(engine: str) -> Any:

@@ -9,6 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from .._types import Array, Matrix
+from .cluster import current_client, wait_for
 
 
 def is_lazy(item: Any) -> bool:
@@ -76,15 +77,14 @@ class DaskMatrix:
         import dask
 
         call = dask.delayed(_on_block, pure=False)
-        pairs = zip(self.blocks(), self.rows, strict=True)
-        return list(
-            dask.compute(
-                *(
-                    call(part, self.dtype, work, *((rows.start,) if place else ()), *args)
-                    for part, rows in pairs
-                )
-            )
-        )
+        tasks = [
+            call(part, self.dtype, work, *((rows.start,) if place else ()), *args)
+            for part, rows in zip(self.blocks(), self.rows, strict=True)
+        ]
+        client = current_client()
+        if client is None:
+            return list(dask.compute(*tasks))
+        return [wait_for(client, future) for future in client.compute(tasks)]
 
     def read(self, rows: slice) -> Matrix:
         start, stop, _ = rows.indices(self.shape[0])
