@@ -127,7 +127,8 @@ class DaskRows(Rows):
             states, linked, [self.cluster.task(None, _add_up, small)]
         )
         self.held = Held(states)
-        self.sums, self.penalty = self.cluster.result(total)
+        sums, self.penalty = self.cluster.result(total)
+        self.sums = None if sums is None else Sums(*aligned(*sums))
 
 
 def cut_term(g: Term, view: DaskView) -> Edges:
@@ -163,6 +164,11 @@ def neighborhood(A: sp.csr_array, starts: Array, b: int) -> tuple[sp.csr_array, 
     return local, {int(c): others[owner == c] - starts[c] for c in np.unique(owner)}
 
 
+def aligned(*arrays: Array) -> list[Array]:
+    """Arrays that came over the network may start at any byte, and then products round differently."""
+    return [np.require(array, requirements="A") for array in arrays]
+
+
 # --- what runs on workers ----------------------------------------------------------------------
 
 
@@ -172,9 +178,10 @@ def _rows(block: Block, solver: Solver) -> Rows:
 
 def _sum(block: Block, state: State, given: tuple, solver: Solver) -> State:
     rows = _rows(block, solver)
-    rows.consensus, _, rows.sum_weight = given
-    rows.sum(state.V)
-    return State(state.V, rows.sums)
+    rows.consensus, _, rows.sum_weight = aligned(*given)
+    (V,) = aligned(state.V)
+    rows.sum(V)
+    return State(V, rows.sums)
 
 
 def _step(
@@ -190,14 +197,14 @@ def _step(
     residuals: bool,
 ) -> State:
     rows = _rows(block, solver)
-    consensus, fit_weight, sum_weight = given
-    rows.begin(state.V, consensus, fit_weight, sum_weight, linked, basis)
-    V = rows.step_V(U, state.V, a, beta, residuals)
+    U, V, consensus, fit_weight, sum_weight = aligned(U, state.V, *given)
+    rows.begin(V, consensus, fit_weight, sum_weight, linked, basis)
+    V = rows.step_V(U, V, a, beta, residuals)
     return State(V, rows.sums if basis else None, rows.residuals if residuals else None)
 
 
 def _all_residuals(block: Block, state: State, U: Array, solver: Solver) -> Array:
-    return _rows(block, solver).all_residuals(U, state.V)
+    return _rows(block, solver).all_residuals(*aligned(U, state.V))
 
 
 def _pick(state: State, asked: dict[int, Array], b: int) -> Array:
