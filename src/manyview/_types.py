@@ -75,7 +75,11 @@ class Split(NamedTuple):
 
     def rows(self, rows: slice) -> Split:
         """Their part for some rows; what is the same for all rows is left as it is."""
-        return Split(*(part[rows] if np.ndim(part) and len(part) > 1 else part for part in self))
+        return Split(*(part[rows] if _has_rows(part) else part for part in self))
+
+
+def _has_rows(part: Any) -> bool:
+    return len(getattr(part, "shape", ())) > 0 and part.shape[0] > 1
 
 
 @dataclass(frozen=True)

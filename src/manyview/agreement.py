@@ -6,12 +6,14 @@ All are estimated in closed form from neighbour lists; nothing here iterates, so
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
 from ._types import Array
+from .engines.arrays import is_tensor, namespace, on_host
 from .engines.threads import Threads
 from .geometry import Geometry
 from .lists import for_all_rows, fused_lists, view_lists
@@ -66,7 +68,7 @@ def agree(
     rows = row_contrasts(views, graphs)
     halves = split_half(views, n_neighbors, seed)
     M = agreement_matrix(rows, delta * halves)
-    neighbors = [for_all_rows(rows, indices, n) for rows, indices, _ in lists]
+    neighbors = [for_all_rows(rows, on_host(indices), n) for rows, indices, _ in lists]
     groups = duplicate_groups(views, neighbors, seed)
     n_views = len(views)
     alpha = group_weights(M, groups) if learn_view_weights else np.full(n_views, 1 / n_views)
@@ -76,7 +78,7 @@ def agree(
     sizes = [in_proportion(k, n) for k in (*SCALES, NEIGHBORS)]
     indices, F = fused_lists(views, alpha, max(sizes), neighbors, seed, threads)
     scales = {k: normalized(self_tuned(indices[:, :k], F[:, :k], n)) for k in set(sizes)}
-    fused = sp.csr_array(sum(scales[k] for k in sizes[:-1]) / len(SCALES))
+    fused = sum(scales[k] for k in sizes[:-1]) / len(SCALES)
     return Agreement(M, halves, groups, alpha, w, levels, graphs, fused, scales[sizes[-1]])
 
 
@@ -92,7 +94,8 @@ def embed(agreement: Agreement, n_clusters: int, rng: np.random.Generator) -> Ar
     mixed = agreement.fused_single
     for a, graph in zip(agreement.alpha, agreement.view_graphs, strict=True):
         mixed = mixed + a * normalized(graph)
-    return np.hstack([first, diffusion_map(sp.csr_array(mixed), n_vectors, rng)]) / np.sqrt(2)
+    second = diffusion_map(mixed, n_vectors, rng)
+    return namespace(first).hstack([first, second]) / 2**0.5
 
 
 # --- graphs ---------------------------------------------------------------------------
@@ -109,15 +112,19 @@ def self_tuned(indices: Array, d: Array, n: int, rows: Array | None = None) -> s
 
     The lists are those of ``rows``, by default all n.
     """
-    rows = np.arange(n) if rows is None else rows
+    xp, rows = namespace(d), np.arange(n) if rows is None else rows
     if len(rows) == 0:
         return sp.csr_array((n, n))
-    variance = d.max(axis=1)
+    variance = xp.amax(d, axis=1)
     # Duplicates have σ = 0: a small share of the median keeps their weights finite.
-    variance = np.maximum(variance, max(1e-6 * np.median(variance), np.finfo(float).tiny))
-    sigma = np.ones(n)
-    sigma[rows] = np.sqrt(variance)
-    weights = np.exp(-d / (sigma[rows][:, None] * sigma[indices]))
+    variance = variance.clip(max(1e-6 * float(xp.median(variance)), float(xp.finfo(d.dtype).tiny)))
+    sigma = xp.ones_like(variance[:1]).repeat(n)
+    sigma[rows] = variance**0.5
+    weights = xp.exp(-d / (sigma[rows][:, None] * sigma[indices]))
+    if is_tensor(d):
+        from .engines.device_graph import symmetric
+
+        return symmetric(xp.as_tensor(rows, device=d.device), indices, weights, n)
     i = np.repeat(rows, indices.shape[1])
     A = sp.csr_array((weights.ravel(), (i, indices.ravel())), shape=(n, n))
     return sp.csr_array((A + A.T) / 2)
@@ -131,6 +138,10 @@ def row_contrasts(views: list[Geometry], graphs: list[sp.csr_array]) -> Array:
 
     Do t's neighbours look close in s? Pairs with a member missing in s are skipped.
     """
+    if is_tensor(views[0].Z):
+        from .torch_geometry import row_contrasts
+
+        return row_contrasts(views, graphs)  # type: ignore[arg-type]
     n_views, n = len(views), views[0].n_samples
     rows = np.full((n_views, n_views, n), np.nan)
     for t, graph in enumerate(graphs):
@@ -179,12 +190,20 @@ def half_contrast(view: Geometry, order: Array, k: int, seed: int = 0) -> float:
     halves = [view.half(order[0::2]), view.half(order[1::2])]
     contrasts = []
     for one, other in (halves, halves[::-1]):
-        graph = sp.triu(view_graph(other, k), 1, format="coo")
-        if graph.nnz == 0:
+        i, j, weights = _edges(view_graph(other, k))
+        if len(i) == 0:
             return 0.0
-        d = one.pairs(*graph.coords)
-        contrasts.append(max(0.0, 1 - float(graph.data @ d) / graph.data.sum()))
+        close = (weights * one.pairs(i, j)).sum() / weights.sum()
+        contrasts.append(max(0.0, 1 - float(close)))
     return float(np.sqrt(contrasts[0] * contrasts[1]))
+
+
+def _edges(graph: Any) -> tuple[Any, Any, Any]:
+    """Ends and weights of the edges, each once (on a device: in both directions)."""
+    if not sp.issparse(graph):
+        return graph.edges()
+    upper = sp.triu(graph, 1, format="coo")
+    return *upper.coords, upper.data
 
 
 def perron(M: Array) -> Array:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import scipy.sparse as sp
 from sklearn.cluster import KMeans
 
 from ._types import Array, Matrix
+from .engines.arrays import is_tensor, namespace, one_hot
 from .graph import affinity, nearest_neighbors
 from .spectrum import inverse_root_degrees, leading_eigenvectors, normalized
 
@@ -43,11 +46,12 @@ def assign_new(new: Array, consensus: Array, labels: Array, method: str) -> Arra
     if method == "argmax":
         return new.argmax(axis=1)
     indices, _ = nearest_neighbors(consensus, n_neighbors(len(consensus)), new)
-    votes = np.zeros((len(new), labels.max() + 1))
-    np.add.at(votes, (np.arange(len(new))[:, None], labels[indices]), 1)
+    clusters = int(labels.max()) + 1
     # Ties go to the label of the nearer neighbours: later places count a little less.
-    places = 1e-3 * np.arange(indices.shape[1])[None]
-    np.subtract.at(votes, (np.arange(len(new))[:, None], labels[indices]), places)
+    votes: Any = sum(
+        (1 - 1e-3 * place) * one_hot(labels[indices[:, place]], clusters)
+        for place in range(indices.shape[1])
+    )
     return votes.argmax(axis=1)
 
 
@@ -81,14 +85,18 @@ def spectral_from_graph(
     """Labels from a symmetric affinity: "rw" eigenvectors, or "njw" (unit rows) if asked."""
     _, E = leading_eigenvectors(normalized(A), n_clusters, rng)
     if unit_rows:
-        norms = np.linalg.norm(E, axis=1, keepdims=True)
-        E = np.divide(E, norms, out=np.zeros_like(E), where=norms > 0)
+        norms = (E * E).sum(axis=1, keepdims=True) ** 0.5
+        E = E / namespace(E).where(norms > 0, norms, 1)
     else:
-        E = E * inverse_root_degrees(A)[:, None] * np.sqrt(A.sum() / len(E))
+        E = E * inverse_root_degrees(A)[:, None] * float(A.sum() / len(E)) ** 0.5
     return kmeans(E, n_clusters, rng, n_init)
 
 
 def kmeans(X: Array, n_clusters: int, rng: np.random.Generator, n_init: int) -> Array:
+    if is_tensor(X):
+        from .engines.device_graph import kmeans as on_device
+
+        return on_device(X, n_clusters, rng, n_init, KMEANS_SAMPLE)
     seed = int(rng.integers(2**31))
     if len(X) > KMEANS_SAMPLE:
         sample = X[np.random.default_rng(seed).choice(len(X), KMEANS_SAMPLE, replace=False)]

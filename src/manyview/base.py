@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,8 +14,10 @@ from sklearn.base import BaseEstimator
 from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ._types import Array, Views
-from .containers import Collection, Item, collect, is_single
+from ._types import Array, Factors, Views
+from .containers import Collection, Item, collect, is_single, tensor_among
+from .engines.arrays import on_host
+from .engines.device import memory_guard, put
 from .engines.disk import is_file_name
 from .engines.sources import is_streamed
 from .views import as_views
@@ -71,8 +75,9 @@ class MultiViewEstimator(BaseEstimator):
         )
         if single:
             # scikit-learn's own bookkeeping of n_features_in_ and feature_names_in_.
-            held = given.matrices[0] if is_file_name(X) else X
-            validate_data(self, held, reset=reset, skip_check_array=True)
+            opened = tensor_among(X) is not None or is_file_name(X)
+            table = collected.items[0].matrix if opened else X
+            validate_data(self, table, reset=reset, skip_check_array=True)
         if not reset:
             self._check_widths(given)
             return given
@@ -85,6 +90,23 @@ class MultiViewEstimator(BaseEstimator):
         self.sample_names_in_ = given.sample_names
         self._view_widths, self._fitted_on_single = given.n_features, single
         return given
+
+    def _like_input(self, array: Any, X: Any) -> Any:
+        """Tensors in, tensors out: a result on the device its input came from."""
+        given = tensor_among(X)
+        return array if given is None else put(array, given.device)
+
+    @contextmanager
+    def _whole_or_nothing(self) -> Iterator[None]:
+        """Out of memory, the estimator is unfitted, not half fitted, and a GPU is free again."""
+        guard = memory_guard(self.device) if self.engine == "torch" else nullcontext()
+        try:
+            with guard:
+                yield
+        except MemoryError:
+            for name in set(vars(self)) - set(self.get_params(deep=False)):
+                delattr(self, name)
+            raise
 
     def _in_fitted_order(self, given: Collection) -> Collection:
         """A dict may list the views in any order; named features may come in any order, too."""
@@ -184,6 +206,12 @@ def working_dtype(views: Views, asked: Any) -> np.dtype:
     size = sum(X.data.nbytes if sp.issparse(X) else X.nbytes for X in views.matrices)
     large = views.dtype == np.float32 and size > LARGE_FLOAT32
     return np.dtype(np.float32 if large else np.float64)
+
+
+def on_host_factors(factors: Factors) -> Factors:
+    """The same factors as NumPy arrays."""
+    U, V = (tuple(on_host(part) for part in parts) for parts in (factors.U, factors.V))
+    return Factors(U, V, on_host(factors.consensus), factors.alpha, on_host(factors.w))
 
 
 def in_dtype(array: Array, dtype: np.dtype) -> Array:

@@ -16,6 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ._types import Array
+from .engines.arrays import is_tensor, on_host
 from .engines.disk import DiskMatrix, is_file_name, is_open_file
 from .engines.lazy import DaskMatrix, is_lazy
 
@@ -90,6 +91,13 @@ def collect(data: Any, views: Any = None) -> Collection:
     return _from_mapping(data, chosen)
 
 
+def tensor_among(data: Any) -> Any:
+    """The first tensor among the views (its device is where results are wanted), or None."""
+    held = data.values() if isinstance(data, Mapping) else data
+    held = held if isinstance(held, list | tuple) or isinstance(data, Mapping) else [held]
+    return next((item for item in held if is_tensor(item)), None)
+
+
 def is_single(data: Any) -> bool:
     """Whether ``data`` is one 2-D array rather than a collection of views."""
     if sp.issparse(data):  # first: a DOK matrix is a Mapping as well
@@ -120,7 +128,7 @@ def as_item(data: Any, name: str, alone: bool = False) -> Item:
         return _from_dataarray(data, name)
     if is_frame(data):
         return Item(_numeric_frame(data, name), np.asarray(data.index), _texts(data.columns))
-    return Item(data)
+    return Item(on_host(data) if is_tensor(data) else data)
 
 
 def _from_file(matrix: DiskMatrix, name: str) -> Item:

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from ._types import Array, Split, Sums
-from .engines.arrays import namespace, pick, sorted_rows
+from .engines.arrays import namespace, one_hot, pick, sorted_rows
 
 # --- objective terms ---------------------------------------------------------------------------
 
@@ -75,13 +75,18 @@ def objective(
 # --- gradient parts ----------------------------------------------------------------------------
 
 
-def sums_over_rows(X: Array, V: Array, consensus: Array, w2: Array) -> Sums:
-    """P = XᵀW²V (M×K), G = VᵀW²V (K×K), Σ_i v_i∘v*_i and Σ_i v_i∘v_i (K), of some or all rows."""
+def sums_over_rows(
+    X: Array, V: Array, consensus: Array, w2: Array, XWV: Array | None = None
+) -> Sums:
+    """P = XᵀW²V (M×K), G = VᵀW²V (K×K), Σ_i v_i∘v*_i and Σ_i v_i∘v_i (K), of some or all rows.
+
+    ``XWV`` is P where an engine has another way to it.
+    """
     WV = w2 * V
     einsum = namespace(V).einsum
     vc, vv = einsum("ik,ik->k", V, consensus), einsum("ik,ik->k", V, V)
     # (WᵀX)ᵀ rather than XᵀW: the same numbers, and the long side of X stays in order.
-    return Sums((WV.T @ X).T, V.T @ WV, vc, vv)
+    return Sums((WV.T @ X).T if XWV is None else XWV, V.T @ WV, vc, vv)
 
 
 def split_U(U: Array, sums: Sums, a: float, fitted: Array | None = None) -> tuple[Array, Array]:
@@ -147,7 +152,7 @@ def sample_weights(residuals: Array) -> Array:
     return w / w.sum(axis=1, keepdims=True)
 
 
-def consensus(V: list[Array], q: list[Array], alpha: Array, p: float) -> Array:
+def consensus(V: list[Array], q: Sequence[Any], alpha: Array, p: float) -> Array:
     """V* = Σ_s α_s^p V_s Q_s / Σ_s α_s^p. The powers are of α/max α: α^p underflows for large p."""
     powers = (np.asarray(alpha) / np.max(alpha)) ** p
     powers = powers / powers.sum()
@@ -242,13 +247,11 @@ def simplex_consensus(
 
 def nearest_corner(distances: Array) -> Array:
     """1 for the nearest centre (the first of several), 0 for the others."""
-    xp = namespace(distances)
-    place = xp.ones_like(distances).cumsum(axis=1) - 1
-    return 1.0 * (place == distances.argmin(axis=1)[:, None])
+    return one_hot(distances.argmin(axis=1), distances.shape[1])
 
 
 def robust_objective(
-    errors: list[float],
+    errors: Sequence[Any],
     V: list[Array],
     consensus: Array,
     alpha: Array,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -15,7 +16,8 @@ from threadpoolctl import threadpool_limits
 from . import equations as eq
 from ._types import Array, Factors, FitResult, Matrix, Stop, Views
 from .assign import ASSIGNMENTS, assign, assign_new
-from .base import MultiViewEstimator, generator, in_dtype, working_dtype
+from .base import MultiViewEstimator, generator, in_dtype, on_host_factors, working_dtype
+from .engines.arrays import namespace, on_host
 from .engines.cluster import cluster_for
 from .engines.sources import Scaled, as_source, is_streamed, reading, resident
 from .engines.threads import Threads
@@ -93,10 +95,15 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
         distances between rows; an observation without any value in a view gets weight 0 there.
     views : sequence of int, optional
         If the input is one 2-D array: the number of columns of each view. ``None``: one view.
-    engine : {"numpy", "dask"}, default="numpy"
-        Where the computation runs. "dask": on the workers of the current `distributed.Client`, or
-        of a local cluster started for the fit. Views may be dask arrays or data frames cut by rows;
-        their blocks stay on the workers, the factors pass through this process (`docs/scaling.md`).
+    engine : {"numpy", "torch", "dask"}, default="numpy"
+        Where the computation runs. "torch" (extra ``torch``): for GPUs; NumPy in, NumPy out; the
+        fitted model lives on the host, and so does `predict`. "dask" (extra ``dask``): on the
+        workers of the current `distributed.Client`, or of a local cluster started for the fit.
+        Views may then be dask arrays or data frames cut by rows, whose blocks stay on the workers;
+        the factors pass through this process once per view and round (`docs/scaling.md`).
+    device : str, default="auto"
+        With engine="torch": "cpu", "cuda" (or "cuda:1", …), or "auto", a GPU where there is one and
+        the views are large enough to pay for the way there.
     n_jobs : int, optional
         Threads for the passes over the rows; ``None`` takes the cores this process may use. The
         results are the same for any number.
@@ -164,7 +171,8 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
         "assign_labels": [StrOptions(set(ASSIGNMENTS))],
         "missing": [StrOptions({"error", "mask"})],
         "views": ["array-like", None],
-        "engine": [StrOptions({"numpy", "dask"})],
+        "engine": [StrOptions({"numpy", "torch", "dask"})],
+        "device": [str],
         "n_jobs": [Integral, None],
         "random_state": ["random_state", np.random.Generator],
         "verbose": ["verbose"],
@@ -195,6 +203,7 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
         missing: str = "error",
         views: Any = None,
         engine: str = "numpy",
+        device: str = "auto",
         n_jobs: int | None = None,
         dtype: Any = None,
         random_state: Any = None,
@@ -222,6 +231,7 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
         self.missing = missing
         self.views = views
         self.engine = engine
+        self.device = device
         self.n_jobs = n_jobs
         self.dtype = dtype
         self.random_state = random_state
@@ -260,24 +270,25 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
                 "match); use n_init=1 or another assignment"
             )
         # One thread: the sums inside BLAS and k-means differ between thread counts.
-        with threadpool_limits(1):
+        with threadpool_limits(1), self._whole_or_nothing():
             self._fit(views, n_components, cluster)
 
     def _fit(self, views: Views, n_components: int, cluster: Any = None) -> None:
         rng = generator(self.random_state)
         scalings = fit_scaling(views, self.scale)
-        here = Xs = self._scaled(views, scalings)
-        if cluster is not None:
-            self._refuse_holes(Xs, views.names)
-            Xs = [cluster.view(X) for X in Xs]
+        Xs = self._scaled(views, scalings)
+        self._fitted_views = Xs  # unseen rows look for their neighbours here
+        if self.engine == "torch":
+            Xs = self._on_device(Xs, views)
+        elif cluster is not None:
+            Xs = self._on_workers(Xs, views, cluster)
         regularizer = make_regularizer(self.regularizer, self.n_neighbors, self.affinity)
-        terms = [self._prepare(regularizer, *pair) for pair in zip(Xs, here, strict=True)]
+        terms = [self._prepare(regularizer, X) for X in Xs]
         start_terms = terms
         if self.init == "gnmf" and not isinstance(regularizer, Graph):
             graph = Graph(self.n_neighbors, self.affinity)
-            start_terms = [self._prepare(graph, *pair) for pair in zip(Xs, here, strict=True)]
+            start_terms = [self._prepare(graph, X) for X in Xs]
         solver = SOLVERS[self.solver]()
-        self._fitted_views = here  # unseen rows look for their neighbours here
         self._check_observed(Xs)
         fill = self._filling(Xs)
         Xs = self._masked(Xs, views.names)
@@ -302,24 +313,50 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
             if fits[-1].stop is Stop.CALLBACK:
                 break
         warn_about(fits[0], views.names, self.tol)
-        stacked = np.hstack([fit.factors.consensus for fit in fits])
+        consensus = [fit.factors.consensus for fit in fits]
+        stacked = namespace(consensus[0]).hstack(consensus)
         labels = assign(stacked, self.n_clusters, self.assign_labels, rng)
+        if self.engine == "torch":  # what the model keeps: saving and predicting need no GPU
+            terms = [
+                term.to_host(X) if hasattr(term, "to_host") else term
+                for term, X in zip(terms, self._fitted_views, strict=True)
+            ]
+            stacked, labels = on_host(stacked), on_host(labels)
+            fits = [replace(fit, factors=on_host_factors(fit.factors)) for fit in fits]
+        for term, X in zip(terms, self._fitted_views, strict=True):
+            if cluster is not None and hasattr(term, "X"):
+                term.X = X  # the workers may be gone when unseen rows come
         self._terms, self._solver, self._stacked = terms, solver, stacked
         self._starts = [fit.factors for fit in fits]
         self._expose(fits[0], stacked, labels, views.dtype)
 
-    def _prepare(self, regularizer: Any, X: Any, here: Any) -> Any:
+    def _on_device(self, Xs: list[Matrix], views: Views) -> list[Any]:
+        """The scaled views where the computation will run, moved once."""
+        from .engines.device import choose, precision
+        from .torch_rows import TorchView
+
+        self._refuse_holes(Xs, views.names)
+        device = choose(self.device, sum(int(np.prod(X.shape)) for X in Xs))
+        dtype = precision(device, self.dtype, Xs[0].dtype)
+        return [TorchView(X, device, dtype) for X in Xs]
+
+    def _on_workers(self, Xs: list[Matrix], views: Views, cluster: Any) -> list[Any]:
+        """The scaled views as row blocks on the workers of a cluster."""
+        self._refuse_holes(Xs, views.names)
+        return [cluster.view(X) for X in Xs]
+
+    def _prepare(self, regularizer: Any, X: Any) -> Any:
         term = regularizer.prepare(resident(X))
         if hasattr(term, "X"):
-            term.X = here  # rather than a scaled copy of a large view
+            term.X = X  # rather than a scaled copy of a large view
         return term
 
     def _refuse_holes(self, Xs: list[Matrix], names: Any) -> None:
         for X, name in zip(Xs, names, strict=True):
             if has_nan(X):
                 raise ValueError(
-                    f"view {name!r} has unobserved (NaN) entries, which engine='dask' does not take; "
-                    "impute them, or use engine='numpy'"
+                    f"view {name!r} has unobserved (NaN) entries, which WMNMF takes with "
+                    "engine='numpy' only; use that, or fill them in"
                 )
 
     def _run(
@@ -361,6 +398,10 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
         product = np.where(product.any(axis=1, keepdims=True), product, self.sample_weights_)
         return product / product.sum(axis=1, keepdims=True)
 
+    def fit_predict(self, X: Any, y: Any = None, **kwargs: Any) -> Array:
+        """Fit, and return ``labels_`` (as a tensor, if the views are tensors)."""
+        return self._like_input(super().fit_predict(X, y, **kwargs), X)
+
     def transform(self, X: Any) -> Array:
         """Consensus coefficients of observations, given the fitted U and view weights.
 
@@ -370,7 +411,7 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
         """
         views = self._read(X, reset=False)
         new = in_dtype(self._transform(views) * self._output_unit, views.dtype)
-        return self._named_rows(new, views)
+        return self._like_input(self._named_rows(new, views), X)
 
     def _transform(self, views: Views) -> Array:
         """`transform` in the units of the loop, where squares neither under- nor overflow."""
@@ -382,7 +423,8 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
         """Cluster of each observation: the vote of its nearest fitted neighbours in the consensus."""
         new = self._transform(self._read(X, reset=False))
         with threadpool_limits(1):
-            return assign_new(new, self._stacked, self.labels_, self.assign_labels)
+            labels = assign_new(new, self._stacked, self.labels_, self.assign_labels)
+        return self._like_input(labels, X)
 
     def score(self, X: Any, y: Any = None) -> float:
         """Minus the mean squared reconstruction error of the scaled views (higher is better)."""
@@ -502,6 +544,7 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
         """Identical observations cannot be told apart: say so when there are fewer kinds than K."""
         rng = np.random.default_rng(0)
         plain = [X.X if isinstance(X, MaskedView) else X for X in Xs]
+        plain = self._fitted_views if self.engine == "torch" else plain
         marks = np.sum([X @ rng.random(X.shape[1]) for X in plain], axis=0)
         distinct = len(np.unique(marks))
         if distinct < self.n_clusters:

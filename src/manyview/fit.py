@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from . import equations as eq
 from ._types import Array, Callback, CollapseWarning, Factors, FitResult, Stop
-from .engines.arrays import namespace, on_host
+from .engines.arrays import is_tensor, namespace, on_host
 from .engines.threads import Threads
 from .masked import Fill, observed_rows
 from .regularizers import Term
@@ -182,5 +182,9 @@ class Progress:
 
 def _column(values: tuple[Any, ...]) -> Array:
     """One transfer for all values of a GPU."""
-    xp = namespace(values[0])
-    return np.array(values) if xp is np else on_host(xp.stack(values))
+    if not any(is_tensor(value) for value in values):
+        return np.array(values)
+    device = next(value.device for value in values if is_tensor(value))
+    xp = namespace(next(value for value in values if is_tensor(value)))
+    kind = {"dtype": xp.float64, "device": device}
+    return on_host(xp.stack([xp.as_tensor(value, **kind) for value in values]))

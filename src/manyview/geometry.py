@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -16,6 +17,7 @@ from sklearn.preprocessing import normalize
 from sklearn.utils.extmath import row_norms
 
 from ._types import Array, Matrix
+from .engines.arrays import converted, is_tensor, namespace, on_host
 from .engines.compiled import compiled
 
 #: A view with more zeros than this is counts or text: square roots, unit rows.
@@ -51,13 +53,14 @@ class RobustScaling:
     def apply(self, X: Matrix) -> Matrix:
         """z; NaN stays NaN. The zeros of a sparse view stay zeros: their place is below ``low``."""
         if self.low is None or self.gain is None:
-            root = X.copy()
-            values = root.data if sp.issparse(root) else root
-            values[...] = np.sign(values) * np.sqrt(np.abs(values))
-            if sp.issparse(root):
+            if sp.issparse(X):
+                root = X.copy()
+                root.data = np.sign(root.data) * np.sqrt(np.abs(root.data))
                 return normalize(root, copy=False)
-            norms = np.sqrt(np.nansum(root * root, axis=1, keepdims=True))
-            return np.divide(root, norms, out=np.zeros_like(root), where=norms > 0)
+            return unit_rows(namespace(X).sign(X) * abs(X) ** 0.5)
+        if is_tensor(X):
+            low, gain = (X.new_tensor(part) for part in (self.low, self.gain))
+            return ((X - low) * gain).clip(0, 1)
         low, gain = self.low.astype(X.dtype), self.gain.astype(X.dtype)
         if sp.issparse(X):
             Z = X.copy()
@@ -85,32 +88,34 @@ class Geometry:
         self.observed = _observed(Z)
         self.Z: Matrix = Z if self.observed is None else np.where(self.observed, Z, 0)
         self.n_samples, self.n_features = Z.shape
-        self.sq = row_norms(self.Z, squared=True)
+        self.sq = squared_norms(self.Z)
         self._moments_ = self._moments()
         self.root_mu = self.new_root_mu(self.Z, self.observed)
         #: Rows with distances to speak of: present, in a view that is not constant.
-        self.comparable = present & (self.root_mu > 0)
+        self.comparable = present & on_host(self.root_mu > 0)
 
     def _moments(self) -> tuple[Array, Array, Array]:
         """Per feature: mean square, mean and number of the observed values of present rows."""
         rows = self.Z if self.present.all() else self.Z[self.present]
+        squares = rows.multiply(rows) if sp.issparse(rows) else rows * rows
+        float64 = namespace(rows).float64
+        sums = [part.sum(axis=0, dtype=float64).reshape(-1) for part in (squares, rows)]
         if self.observed is None:
-            n = np.full(self.n_features, float(rows.shape[0]))
+            n = 0 * sums[0] + float(rows.shape[0])
         else:
             n = self.observed[self.present].sum(axis=0, dtype=float)
-        squares = rows.multiply(rows) if sp.issparse(rows) else rows * rows
-        count = np.maximum(n, 1)
-        sums = (np.ravel(part.sum(axis=0, dtype=float)) for part in (squares, rows))
-        mean_sq, mean = (total / count for total in sums)
+        mean_sq, mean = (total / n.clip(1) for total in sums)
         return mean_sq, mean, n
 
     def _mean_distances(
         self, Z: Matrix, observed: Array | None, mean_sq: Array, mean: Array, n: Array
     ) -> Array:
         """μ_i = (M/|O_i|) Σ_{m∈O_i} (z_im² − 2 z_im mean_m + mean_sq_m)·n_m/(n_m − 1)."""
-        correction = np.divide(n, n - 1, out=np.zeros_like(n), where=n > 1)
+        correction = (n > 1) * n / (n - 1).clip(1)
         if observed is None:
             level = float(mean_sq @ correction)
+            if is_tensor(Z):
+                correction, mean = (converted(part, Z.dtype) for part in (correction, mean))
             own = (Z.multiply(Z) if sp.issparse(Z) else Z * Z) @ correction
             return own - 2 * (Z @ (mean * correction)) + level
         total = (
@@ -122,7 +127,9 @@ class Geometry:
         """√μ of rows of ``Z``, which may be unseen; exactly 0 in a constant view."""
         mean_sq = self._moments_[0]
         mu = self._mean_distances(Z, observed, *self._moments_)
-        return np.sqrt(np.where(mu > 1e-12 * mean_sq.sum(), mu, 0))
+        # Below rounding errors all rows are the same row.
+        floor = 1e-12 if mu.dtype != namespace(mu).float32 else 1e-5
+        return namespace(mu).where(mu > floor * float(mean_sq.sum()), mu, 0) ** 0.5
 
     def blocks(self) -> Iterator[tuple[slice, Array]]:
         """Distances of all rows to all rows, a block of rows at a time (no N×N array)."""
@@ -157,13 +164,13 @@ class Geometry:
 
     def _side(self, Z: Matrix, root_mu: Array, left: bool) -> Matrix:
         """Rows whose products are distances: [−2z, ‖z‖², 1]/√μ on the left, [z, 1, ‖z‖²]/√μ right."""
-        scale = np.divide(1, root_mu, out=np.zeros_like(root_mu), where=root_mu > 0)[:, None]
-        ends = [row_norms(Z, squared=True)[:, None] * scale, scale]
+        scale = ((root_mu > 0) / (root_mu + (root_mu <= 0)))[:, None]
+        ends = [squared_norms(Z)[:, None] * scale, scale]
         ends = ends if left else ends[::-1]
         factor = -2 * scale if left else scale
         if sp.issparse(Z):
             return sp.csr_array(sp.hstack([Z.multiply(factor), *map(sp.csr_array, ends)]))
-        return np.hstack([Z * factor, *ends])
+        return namespace(Z).hstack([Z * factor, *ends])
 
     def _with_holes(self, Z: Array, observed: Array | None, root_mu: Array) -> Array:
         """Distances over shared observed features, rescaled to all; 1 where none is shared."""
@@ -210,7 +217,7 @@ class Geometry:
         Z = self.Z[chosen]
         if self.observed is not None:
             Z = np.where(self.observed[chosen], Z, np.nan)
-        return Geometry(Z, self.present[chosen], self.unit_rows)
+        return type(self)(Z, self.present[chosen], self.unit_rows)
 
     def half(self, columns: Array) -> Geometry:
         """The same rows seen through some of the features; count data get unit rows again."""
@@ -218,29 +225,58 @@ class Geometry:
         if self.observed is not None:
             Z = np.where(self.observed[:, columns], Z, np.nan)
         elif self.unit_rows:
-            Z = normalize(Z)
-        return Geometry(Z, self.present, self.unit_rows)
+            Z = normalize(Z) if sp.issparse(Z) else unit_rows(Z)
+        return type(self)(Z, self.present, self.unit_rows)
 
 
 def present_rows(X: Matrix) -> Array:
     """Rows that hold at least one observed, nonzero value."""
     if sp.issparse(X):
         return np.ravel(abs(X).sum(axis=1)) > 0
-    return (np.nan_to_num(X) != 0).any(axis=1)
+    return on_host((namespace(X).nan_to_num(X) != 0).any(axis=1))
+
+
+def squared_norms(Z: Matrix) -> Array:
+    """‖z_i‖² of every row."""
+    return (Z * Z).sum(axis=1) if is_tensor(Z) else row_norms(Z, squared=True)
+
+
+def unit_rows(X: Array) -> Array:
+    """Rows of unit length over what is observed; a row of zeros stays."""
+    xp = namespace(X)
+    norms = xp.nansum(X * X, axis=1, keepdims=True) ** 0.5
+    return X / xp.where(norms > 0, norms, 1)
 
 
 def share_of_zeros(X: Matrix) -> float:
     if sp.issparse(X):
         return 1 - X.count_nonzero() / max(1, X.shape[0] * X.shape[1])
-    return float((X == 0).sum() / max(1.0, float((~np.isnan(X)).sum())))
+    return float((X == 0).sum()) / max(1.0, float((~namespace(X).isnan(X)).sum()))
 
 
 def _observed(Z: Matrix) -> Array | None:
     """Which entries are known, or None if all are (in rows that have any)."""
     if sp.issparse(Z):
         return None
-    known = ~np.isnan(Z)
-    return None if known.all() else known
+    known = ~namespace(Z).isnan(Z)
+    return None if bool(known.all()) else known
+
+
+def _device_percentiles(X: Any) -> tuple[Array, Array]:
+    """The same of a tensor: NaN sorts to the end of its feature."""
+    ordered = X.double().sort(axis=0).values
+    known = (~X.isnan()).sum(axis=0)
+    last = (known - 1).clip(0)
+    ends = [ordered[0], ordered.take_along_dim(last[None], 0)[0]]
+    found = []
+    for q in (0.01, 0.99):
+        place = q * last
+        below = place.floor().long()
+        pair = [ordered.take_along_dim(r[None], 0)[0] for r in (below, (below + 1).clip(max=last))]
+        found.append(pair[0] + (place - below) * (pair[1] - pair[0]))
+    flat = ~(found[1] > found[0])
+    chosen = (e.where(flat, f) for e, f in zip(ends, found, strict=True))
+    return tuple(np.nan_to_num(on_host(part)) for part in chosen)  # type: ignore[return-value]
 
 
 def _percentiles(X: Matrix) -> tuple[Array, Array]:
@@ -250,6 +286,9 @@ def _percentiles(X: Matrix) -> tuple[Array, Array]:
     step = max(1, 8 * BLOCK // max(1, X.shape[0]))
     for start in range(0, X.shape[1], step):
         part = slice(start, start + step)
+        if is_tensor(X):
+            low[part], high[part] = _device_percentiles(X[:, part])
+            continue
         block = X[:, part].toarray() if sp.issparse(X) else X[:, part]
         quantiles = np.nanquantile(block, [0.01, 0.99], axis=0)
         flat = ~(quantiles[1] > quantiles[0])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import scipy.sparse as sp
 from sklearn.metrics import pairwise_distances_chunked
@@ -9,6 +11,7 @@ from sklearn.metrics.pairwise import nan_euclidean_distances
 from sklearn.neighbors import NearestNeighbors
 
 from ._types import Array, Matrix
+from .engines.arrays import is_tensor, namespace
 from .engines.sources import as_source, is_streamed, reading, squared_norms
 from .engines.threads import Threads
 from .neighbors import index_neighbors, streamed_neighbors, take_rows, use_index
@@ -29,8 +32,12 @@ def nearest_neighbors(
 
     Without ``queries`` the rows of X ask about each other and no row is its own neighbour. With
     NaN among dense entries, distances use the features both rows have, rescaled to all; a pair
-    that shares none is infinitely far.
+    that shares none is infinitely far. On a device all pairs are looked at.
     """
+    if on_device(X):
+        from .engines.device_graph import nearest_rows
+
+        return nearest_rows(X, n_neighbors, queries)
     if hasattr(X, "neighbors"):
         return X.neighbors(n_neighbors)
     if is_streamed(X) or is_streamed(queries):
@@ -58,6 +65,11 @@ def _index_neighbors(X: Matrix, k: int) -> tuple[Array, Array]:
         squared[b] = np.einsum("ikm,ikm->ik", gap, gap)
     order = np.argsort(squared, axis=1, kind="stable")[:, :k]
     return np.take_along_axis(near, order, axis=1), np.take_along_axis(squared, order, axis=1)
+
+
+def on_device(X: Any) -> bool:
+    """Tensors, and views that live on a device."""
+    return is_tensor(X) or hasattr(X, "dense")
 
 
 def has_nan(X: Matrix) -> bool:
@@ -96,6 +108,10 @@ def affinity(
     indices, squared = nearest_neighbors(X, n_neighbors)
     if kind == "heat" and width is None:
         width = automatic_width(X)
+    if on_device(X):
+        from .engines.device_graph import united
+
+        return united(indices, _weights(X, X, indices, squared, kind, width), mutual)
     A = _weighted_edges(X, X, indices, squared, kind, width)
     return (A.minimum(A.T) if mutual else A.maximum(A.T)).tocsr()
 
@@ -117,6 +133,11 @@ def links(
 def automatic_width(X: Matrix) -> float:
     """σ² = 2t², t the mean Euclidean distance over all pairs of rows, self pairs included."""
     n = X.shape[0]
+    if on_device(X):
+        from .engines.device_graph import mean_distance
+
+        t = mean_distance(X, min(n, WIDTH_SAMPLE))
+        return 2 * t * t if t > 0 else 1.0
     chosen = np.linspace(0, n - 1, min(n, WIDTH_SAMPLE)).astype(int)
     rows = take_rows(X, chosen) if n > WIDTH_SAMPLE or is_streamed(X) else X
     metric = "nan_euclidean" if has_nan(X) else "euclidean"
@@ -135,21 +156,27 @@ def _distance_sum(X: Matrix, rows: Matrix, metric: str) -> float:
     return sum(float(np.nansum(block)) for block in blocks)
 
 
+def _weights(
+    rows: Matrix, X: Matrix, indices: Array, squared: Array, kind: str, width: float | None
+) -> Array:
+    xp = namespace(squared)
+    if kind == "binary":
+        return 1.0 * xp.isfinite(squared)
+    if kind == "heat":
+        return xp.exp(-squared / width)
+    if kind != "cosine":
+        raise ValueError(f"affinity must be one of {AFFINITIES}, got {kind!r}")
+    if has_nan(rows) or has_nan(X):
+        raise ValueError(
+            "affinity='cosine' needs fully observed rows; use affinity='binary' or 'heat'"
+        )
+    return _cosines(rows, X, indices, squared)
+
+
 def _weighted_edges(
     rows: Matrix, X: Matrix, indices: Array, squared: Array, kind: str, width: float | None
 ) -> sp.csr_array:
-    if kind == "binary":
-        weights = np.isfinite(squared).astype(float)
-    elif kind == "heat":
-        weights = np.exp(-squared / width)
-    elif kind == "cosine":
-        if has_nan(rows) or has_nan(X):
-            raise ValueError(
-                "affinity='cosine' needs fully observed rows; use affinity='binary' or 'heat'"
-            )
-        weights = _cosines(rows, X, indices, squared)
-    else:
-        raise ValueError(f"affinity must be one of {AFFINITIES}, got {kind!r}")
+    weights = _weights(rows, X, indices, squared, kind, width)
     n, k = indices.shape
     indptr = np.arange(0, n * k + 1, k)
     edges = sp.csr_array((weights.ravel(), indices.ravel(), indptr), shape=(n, X.shape[0]))
@@ -160,8 +187,17 @@ def _weighted_edges(
 
 def _cosines(rows: Matrix, X: Matrix, indices: Array, squared: Array) -> Array:
     """Cosine similarity along the edges, from distances and norms: no second look at the features."""
-    left, right = (np.sqrt(squared_norms(as_source(Z), Threads(1))) for Z in (rows, X))
+    left, right = _lengths(rows), _lengths(X)
     products = (left[:, None] ** 2 + right[indices] ** 2 - squared) / 2
     norms = left[:, None] * right[indices]
     # A zero row has no direction: its similarity to anything is 0.
-    return np.clip(np.divide(products, norms, out=np.zeros_like(norms), where=norms > 0), 0, 1)
+    known = norms > 0
+    return (known * products / namespace(norms).where(known, norms, 1)).clip(0, 1)
+
+
+def _lengths(X: Matrix) -> Array:
+    if not on_device(X):
+        return np.sqrt(squared_norms(as_source(X), Threads(1)))
+    from .engines.device_graph import row_lengths
+
+    return row_lengths(X)

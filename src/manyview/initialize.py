@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.utils.extmath import randomized_svd
 
 from ._types import Array, Factors, Matrix
+from .engines.arrays import on_host
 from .engines.sources import is_streamed, whole
 from .engines.threads import Threads
 from .equations import consensus, rescale, unit_columns
@@ -44,10 +45,9 @@ def starting_factors(
         pairs = [(U, fill(s, V)) for s, (U, V) in enumerate(pairs)]
     n_views = len(Xs)
     alpha = np.full(n_views, 1 / n_views)
-    w = np.full((Xs[0].shape[0], n_views), 1 / n_views)
+    w = _placed(Xs[0], np.full((Xs[0].shape[0], n_views), 1 / n_views))
     # Before the solver's own scaling: with Q in it, V* starts far worse.
-    ones = [np.ones(U.shape[1], dtype=U.dtype) for U, _ in pairs]
-    V_star = consensus([V for _, V in pairs], ones, alpha, p)
+    V_star = consensus([V for _, V in pairs], [1.0] * n_views, alpha, p)
     pairs = [solver.start(U, V) for U, V in pairs]
     return Factors(tuple(U for U, _ in pairs), tuple(V for _, V in pairs), V_star, alpha, w)
 
@@ -108,7 +108,7 @@ def given_factors(
             ("components", (n_components, X.shape[1])),
             ("coefficients", (X.shape[0], n_components)),
         ):
-            array = np.array(init[name][s], dtype=X.dtype)
+            array = np.array(on_host(init[name][s]), dtype=X.dtype)
             if array.shape != shape or not np.isfinite(array).all() or (array < 0).any():
                 raise ValueError(
                     f"init[{name!r}][{s}] must be finite, nonnegative and of shape {shape}; "
@@ -116,13 +116,18 @@ def given_factors(
                 )
             factors[name] = array
         U = np.ascontiguousarray(factors["components"].T)
-        pairs.append((U, factors["coefficients"] / X.dtype.type(unit)))
+        pairs.append((_placed(X, U), _placed(X, factors["coefficients"] / X.dtype.type(unit))))
     return pairs
 
 
-def _uniform(rng: np.random.Generator, shape: tuple[int, int], dtype: np.dtype) -> Array:
+def _uniform(X: Any, rng: np.random.Generator, shape: tuple[int, int]) -> Array:
     # Drawn in float64 and never exactly 0: a zero would stay zero under the multiplicative rule.
-    return (1 - rng.random(shape)).astype(dtype)
+    return _placed(X, (1 - rng.random(shape)).astype(X.dtype))
+
+
+def _placed(X: Any, array: Array) -> Array:
+    """``array`` where the view is."""
+    return X.placed(array) if hasattr(X, "placed") else array
 
 
 def _total(X: Matrix) -> float:
@@ -133,9 +138,9 @@ def _gnmf_start(
     X: Any, n_components: int, g: Term, rng: np.random.Generator, threads: Threads | None
 ) -> tuple[Array, Array]:
     n, m = X.shape
-    U = _uniform(rng, (m, n_components), X.dtype)
+    U = _uniform(X, rng, (m, n_components))
     # The paper starts V at uniform(0, 1) against views whose entries sum to 1: keep that ratio.
-    V = _uniform(rng, (n, n_components), X.dtype) * X.dtype.type(_total(X))
+    V = _uniform(X, rng, (n, n_components)) * _total(X)
     U, V, _ = gnmf(X, U, V, g, GNMF_WEIGHT, threads=threads)
     return U, V
 
@@ -144,10 +149,8 @@ def _random_start(
     X: Any, n_components: int, g: Term, rng: np.random.Generator, threads: Threads | None
 ) -> tuple[Array, Array]:
     n, m = X.shape
-    U, V = rescale(
-        _uniform(rng, (m, n_components), X.dtype), _uniform(rng, (n, n_components), X.dtype)
-    )
-    return U, V * X.dtype.type(_total(X) / V.sum())
+    U, V = rescale(_uniform(X, rng, (m, n_components)), _uniform(X, rng, (n, n_components)))
+    return U, V * (_total(X) / float(V.sum()))
 
 
 def _nndsvd_start(
@@ -156,19 +159,18 @@ def _nndsvd_start(
     """Nonnegative double SVD (Boutsidis & Gallopoulos), zeros filled with a little of the mean."""
     if is_streamed(X):
         raise ValueError(
-            "init='nndsvd' needs views in memory; use init='gnmf' or init='random' for views in files"
-        )
-    if hasattr(X, "as_rows"):
-        raise ValueError(
-            "init='nndsvd' needs the whole view in one process; use init='gnmf' or 'random' with "
-            "another engine than 'numpy'"
+            "init='nndsvd' needs views in memory; use init='gnmf' or init='random' for views in files "
+            "or on a cluster"
         )
     rank = min(n_components, *X.shape)
-    known = X.X if isinstance(X, MaskedView) else whole(X)
-    left, values, right = randomized_svd(known, rank, random_state=int(rng.integers(2**31)))
-    U, V = _random_start(
-        X, n_components, g, rng, threads
-    )  # beyond the rank of X, columns stay random
+    seed = int(rng.integers(2**31))
+    if hasattr(X, "leading_svd"):
+        left, values, right = X.leading_svd(rank, seed)
+    else:
+        known = X.X if isinstance(X, MaskedView) else whole(X)
+        left, values, right = randomized_svd(known, rank, random_state=seed)
+    # Beyond the rank of X, columns stay random.
+    U, V = (on_host(factor) for factor in _random_start(X, n_components, g, rng, threads))
     for k in range(rank):
         signs = [
             (np.maximum(sign * left[:, k], 0), np.maximum(sign * right[k], 0)) for sign in (1, -1)
@@ -180,4 +182,4 @@ def _nndsvd_start(
             V[:, k], U[:, k] = root * v / np.linalg.norm(v), root * u / np.linalg.norm(u)
     for factor in (U, V):
         factor += factor.mean() / 100
-    return U, V
+    return _placed(X, U), _placed(X, V)

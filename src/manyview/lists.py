@@ -11,6 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ._types import Array
+from .engines.arrays import is_tensor
 from .engines.compiled import compiled
 from .engines.threads import Threads, blocks
 from .geometry import Geometry
@@ -30,6 +31,8 @@ def view_lists(
     view: Geometry, k: int, seed: int, threads: Threads | None = None
 ) -> tuple[Array, Array, Array]:
     """The k nearest rows of every comparable row: (rows, indices, d), nearest first."""
+    if is_tensor(view.Z):
+        return view.nearest(k)  # type: ignore[attr-defined]
     rows = np.flatnonzero(view.comparable)
     k = min(k, len(rows) - 1)
     if k < 1:
@@ -57,6 +60,10 @@ def fused_lists(
     """The k nearest rows of every row under F = Σ α_s d^s, nearest first."""
     n = views[0].n_samples
     k = min(k, n - 1)
+    if is_tensor(views[0].Z):
+        from .torch_geometry import fused_nearest
+
+        return fused_nearest(views, alpha, k)  # type: ignore[arg-type]
     if not use_index(n):
         indices, distances = np.empty((n, k), dtype=int), np.empty((n, k))
         for parts in zip(*(view.blocks() for view in views), strict=True):

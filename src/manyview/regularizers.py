@@ -100,15 +100,21 @@ class Graph:
         if self.affinity == "heat" and width is None:
             width = automatic_width(X)
         A = affinity(X, self.n_neighbors, self.affinity, width, self.mutual)
+        if not sp.issparse(A):
+            return _FittedGraphTerm(A, X, replace(self, width=width), A.row_sums())
         return _FittedGraphTerm(A.astype(X.dtype), X, replace(self, width=width))
 
 
 class _FittedGraphTerm(GraphTerm):
     """A graph term that remembers the rows it was built on, so that unseen rows can be linked."""
 
-    def __init__(self, A: sp.csr_array, X: Matrix, settings: Graph):
-        super().__init__(A)
+    def __init__(self, A: sp.csr_array, X: Matrix, settings: Graph, degrees: Array | None = None):
+        super().__init__(A, degrees)
         self.X, self.settings = X, settings
+
+    def to_host(self, X: Matrix) -> _FittedGraphTerm:
+        """The same term of a view on the host."""
+        return _FittedGraphTerm(self.A.to_scipy().astype(X.dtype), X, self.settings)
 
     def link(self, X_new: Matrix, known: Array) -> LinkedTerm:
         s = self.settings

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -18,7 +19,8 @@ from . import agreement as ag
 from . import equations as eq
 from ._types import Array, FitResult, Matrix, Stop, Views
 from .assign import kmeans
-from .base import MultiViewEstimator, generator, in_dtype, working_dtype
+from .base import MultiViewEstimator, generator, in_dtype, on_host_factors, working_dtype
+from .engines.arrays import is_tensor, namespace, on_host
 from .engines.sources import UnitRows
 from .engines.threads import Threads
 from .geometry import Geometry, RobustScaling, present_rows
@@ -79,7 +81,12 @@ class RobustWMNMF(
         Whether NaN is accepted.
     views : sequence of int, optional
         If the input is one 2-D array: the number of columns of each view. ``None``: one view.
-    engine : {"numpy"}, default="numpy"
+    engine : {"numpy", "torch"}, default="numpy"
+        Where the computation runs; "torch" (extra ``torch``) for GPUs. NumPy in, NumPy out; the
+        fitted model lives on the host, and so does `predict`.
+    device : str, default="auto"
+        With engine="torch": "cpu", "cuda" (or "cuda:1", …), or "auto", a GPU where there is one and
+        the views are large enough to pay for the way there.
     n_jobs : int, optional
         Threads; ``None`` takes the cores this process may use. The results are the same for any
         number.
@@ -134,7 +141,8 @@ class RobustWMNMF(
         "tol": [Interval(Real, 0, None, closed="left")],
         "missing": [StrOptions({"allow", "error"})],
         "views": ["array-like", None],
-        "engine": [StrOptions({"numpy"})],
+        "engine": [StrOptions({"numpy", "torch"})],
+        "device": [str],
         "n_jobs": [Integral, None],
         "random_state": ["random_state", np.random.Generator],
         "verbose": ["verbose"],
@@ -157,6 +165,7 @@ class RobustWMNMF(
         missing: str = "allow",
         views: Any = None,
         engine: str = "numpy",
+        device: str = "auto",
         n_jobs: int | None = None,
         dtype: Any = None,
         random_state: Any = None,
@@ -176,6 +185,7 @@ class RobustWMNMF(
         self.missing = missing
         self.views = views
         self.engine = engine
+        self.device = device
         self.n_jobs = n_jobs
         self.dtype = dtype
         self.random_state = random_state
@@ -191,7 +201,7 @@ class RobustWMNMF(
         )
         self._check_n_clusters(self.n_clusters_, views.n_samples)
         # One thread: the sums inside BLAS and k-means differ between thread counts.
-        with threadpool_limits(1):
+        with threadpool_limits(1), self._whole_or_nothing():
             self._fit(views)
         return self
 
@@ -211,6 +221,10 @@ class RobustWMNMF(
 
     def _fit(self, views: Views) -> None:
         rng = generator(self.random_state)
+        given = views  # the user's own arrays, not copies; `impute` fills them in
+        dtype = working_dtype(views, self.dtype)
+        if self.engine == "torch":
+            views, dtype = self._on_device(views, dtype)
         present = self._presence(views)
         self._geometry = self._geometries(views, present)
         agreement = ag.agree(
@@ -222,14 +236,16 @@ class RobustWMNMF(
             self.learn_sample_weights,
             Threads(self.n_jobs),
         )
-        P = ag.embed(agreement, self.n_clusters_, rng).astype(working_dtype(views, self.dtype))
-        self._data = views.matrices  # the user's own arrays, not copies; `impute` fills them in
+        P = ag.embed(agreement, self.n_clusters_, rng)
+        P = P if is_tensor(P) else P.astype(dtype)
         anywhere = self._counted(present, agreement.alpha)
-        start = np.zeros(views.n_samples, dtype=np.int64)
         self._check_n_clusters(self.n_clusters_, int(anywhere.sum()))
         # One in twenty fits of the digits met a poor local minimum with 10 starts.
-        start[anywhere] = kmeans(P[anywhere], self.n_clusters_, rng, n_init=30)
+        found = kmeans(P[anywhere], self.n_clusters_, rng, n_init=30)
+        start = namespace(found).zeros_like(found[:1]).repeat(views.n_samples)
+        start[anywhere] = found
         w = np.where(anywhere[:, None], agreement.w, 0)
+        w = namespace(P).as_tensor(w, dtype=P.dtype, device=P.device) if is_tensor(P) else w
         robust_views = self._robust_views()
         result, self._centres = run_robust(
             robust_views,
@@ -244,14 +260,46 @@ class RobustWMNMF(
             tol=self.tol,
             callback=self._callback,
         )
-        self._embedding, self._agreement, self._result = P, agreement, result.factors
         self._taus = [view.tau for view in robust_views]
+        if is_tensor(P):
+            result, agreement, P = self._off_device(result, agreement, P)
+        self._data = given.matrices
+        self._embedding, self._agreement, self._result = P, agreement, result.factors
         own = eq.cluster_distances(P, self._centres)[
             np.arange(len(P)), result.factors.consensus.argmax(axis=1)
         ]
         self._width = max(float(own[anywhere].mean()), np.finfo(float).tiny)
         self._warn(result, anywhere)
-        self._expose(result, agreement, present, anywhere, views.dtype)
+        self._expose(result, agreement, present, anywhere, given.dtype)
+
+    def _on_device(self, views: Views, dtype: np.dtype) -> tuple[Views, np.dtype]:
+        """The views as tensors, moved once."""
+        from .engines.device import choose, precision, put
+
+        for X, name in zip(views.matrices, views.names, strict=True):
+            if sp.issparse(X) or (np.isnan(X).any(axis=1) & ~np.isnan(X).all(axis=1)).any():
+                kind = "sparse" if sp.issparse(X) else "partly unobserved (NaN inside rows)"
+                raise ValueError(
+                    f"view {name!r} is {kind}, which RobustWMNMF takes with engine='numpy' only; "
+                    "use that, or make the view dense and complete"
+                )
+        device = choose(self.device, sum(X.size for X in views.matrices))
+        dtype = precision(device, self.dtype, dtype)
+        return views.with_matrices([put(X, device, dtype) for X in views.matrices]), dtype
+
+    def _off_device(
+        self, result: FitResult, agreement: ag.Agreement, P: Any
+    ) -> tuple[FitResult, ag.Agreement, Array]:
+        """What a fitted model keeps, as arrays of the host: saving and predicting need no GPU."""
+        from .torch_geometry import to_host
+
+        self._geometry = [to_host(view) for view in self._geometry]  # type: ignore[arg-type]
+        self._centres = on_host(self._centres)
+        graphs = {
+            name: getattr(agreement, name).to_scipy() for name in ("fused", "fused_single")
+        } | {"view_graphs": [graph.to_scipy() for graph in agreement.view_graphs]}
+        factors = on_host_factors(result.factors)
+        return replace(result, factors=factors), replace(agreement, **graphs), on_host(P)
 
     @staticmethod
     def _counted(present: list[Array], alpha: Array) -> Array:
@@ -270,7 +318,7 @@ class RobustWMNMF(
             for X, here, name in zip(views.matrices, present, views.names, strict=True)
         ]
         return [
-            Geometry(Z, here, scaling is not None and scaling.low is None)
+            geometry_of(Z)(Z, here, scaling is not None and scaling.low is None)
             for Z, here, scaling in zip(
                 self._scaled(views, present), present, self._scalings, strict=True
             )
@@ -278,7 +326,8 @@ class RobustWMNMF(
 
     def _present(self, X: Matrix, name: str) -> Array:
         present = present_rows(X)
-        zeros = ~present if sp.issparse(X) else ~present & ~np.isnan(X).all(axis=1)
+        holes = None if sp.issparse(X) else namespace(X).isnan(X)
+        zeros = ~present if holes is None else ~present & ~on_host(holes.all(axis=1))
         if zeros.any():
             warnings.warn(
                 f"view {name!r}: {int(zeros.sum())} observations are zero throughout and count as "
@@ -286,8 +335,8 @@ class RobustWMNMF(
                 UserWarning,
                 stacklevel=5,
             )
-        if not sp.issparse(X):
-            unobserved = np.isnan(X).mean(axis=1)
+        if holes is not None:
+            unobserved = on_host((1.0 * holes).mean(axis=1))
             sparse_rows = present & (unobserved > MAX_UNOBSERVED)
             if sparse_rows.any():
                 warnings.warn(
@@ -306,7 +355,7 @@ class RobustWMNMF(
         """z of every view; rows missing there are zero."""
         scaled = []
         for X, here, scaling in zip(views.matrices, present, self._scalings, strict=True):
-            X = X.astype(working_dtype(views, self.dtype))
+            X = X.clone() if is_tensor(X) else X.astype(working_dtype(views, self.dtype))
             if not sp.issparse(X):
                 X[~here] = 0
             Z = X if scaling is None else scaling.apply(X)
@@ -317,12 +366,8 @@ class RobustWMNMF(
 
     def _robust_views(self) -> list[RobustView]:
         return [
-            RobustView(
-                unit_sum_rows(geometry.Z, geometry.observed),
-                geometry.present,
-                Threads(self.n_jobs),
-            )
-            for geometry in self._geometry
+            RobustView(unit_sum_rows(view.Z, view.observed), view.present, Threads(self.n_jobs))
+            for view in self._geometry
         ]
 
     # --- results -------------------------------------------------------------------------------
@@ -394,20 +439,24 @@ class RobustWMNMF(
 
     # --- new observations ----------------------------------------------------------------------
 
+    def fit_predict(self, X: Any, y: Any = None, **kwargs: Any) -> Array:
+        """Fit, and return ``labels_`` (as a tensor, if the views are tensors)."""
+        return self._like_input(super().fit_predict(X, y, **kwargs), X)
+
     def transform(self, X: Any) -> Array:
         """Cluster confidences (rows sum to 1) of observations, placed by their fitted neighbours and U."""
         views = self._read(X, reset=False)
         with threadpool_limits(1):
             V_star, _ = self._place(views)
         dtype = np.dtype(views.dtype if self.dtype is None else self.dtype)
-        return self._named_rows(in_dtype(V_star, dtype), views)
+        return self._like_input(self._named_rows(in_dtype(V_star, dtype), views), X)
 
     def predict(self, X: Any) -> Array:
         """Cluster of each observation; −1 where every view is missing."""
         views = self._read(X, reset=False)
         with threadpool_limits(1):
             V_star, anywhere = self._place(views)
-        return np.where(anywhere, V_star.argmax(axis=1), -1)
+        return self._like_input(np.where(anywhere, V_star.argmax(axis=1), -1), X)
 
     def predict_confidence(self, X: Any) -> Array:
         """Confidence of each observation in each cluster (rows sum to 1), as in ``confidence_``."""
@@ -415,7 +464,7 @@ class RobustWMNMF(
         with threadpool_limits(1):
             *_, P, anywhere = self._place_all(views)
         dtype = np.dtype(views.dtype if self.dtype is None else self.dtype)
-        return in_dtype(self._confidence(P, anywhere), dtype)
+        return self._like_input(in_dtype(self._confidence(P, anywhere), dtype), X)
 
     def score(self, X: Any, y: Any = None) -> float:
         """Minus the mean reconstruction error of the present rows, in units of each view's spread."""
@@ -527,8 +576,21 @@ class RobustWMNMF(
         return tags
 
 
-def unit_sum_rows(Z: Matrix, observed: Array | None) -> UnitRows | MaskedView:
+def geometry_of(Z: Matrix) -> type[Geometry]:
+    if not is_tensor(Z):
+        return Geometry
+    from .torch_geometry import TorchGeometry
+
+    return TorchGeometry
+
+
+def unit_sum_rows(Z: Matrix, observed: Array | None) -> Any:
     """x: rows of z with unit L1 norm, over all features where some are unobserved."""
+    if is_tensor(Z):
+        from .torch_rows import TorchView
+
+        total = abs(Z).sum(axis=1, keepdims=True)
+        return TorchView(Z / namespace(Z).where(total > 0, total, 1), Z.device)
     total = np.ravel(abs(Z).sum(axis=1))
     if observed is not None:
         total = total * Z.shape[1] / np.maximum(observed.sum(axis=1), 1)

@@ -8,6 +8,7 @@ import numpy as np
 
 from . import equations as eq
 from ._types import Array, Callback, Factors, FitResult, Stop
+from .engines.arrays import converted, copied, is_tensor, namespace, one_hot
 from .engines.threads import Threads
 from .fit import Progress
 from .masked import MaskedView
@@ -16,6 +17,8 @@ from .rows import rows_of
 from .solvers import SimplexHALS
 
 SOLVER, NO_PENALTY = SimplexHALS(), NoPenalty()
+#: Iterations between two looks at J where looking means waiting for a GPU.
+CHECK_EVERY = 4
 
 
 class RobustView:
@@ -25,7 +28,8 @@ class RobustView:
         self.masked = X if isinstance(X, MaskedView) else None
         self.rows = rows_of(X.X if isinstance(X, MaskedView) else X, SOLVER, threads)
         here, n = present.astype(self.rows.dtype)[:, None], max(1, int(present.sum()))
-        mean = self._products(here, np.ones_like(here))[:, 0] / n
+        here = X.placed(here) if hasattr(X, "placed") else here
+        mean = self._products(here, namespace(here).ones_like(here))[:, 0] / n
         self.tau = eq.spread(self.rows.x_sq[present], mean)
 
     def _products(self, V: Array, w: Array) -> Array:
@@ -35,10 +39,10 @@ class RobustView:
         return self.rows.sums.P
 
     def start_U(self, V: Array, w: Array) -> Array:
-        U = np.maximum(self._products(V, w), 0)  # count data may be signed; parts are not
-        total = U.sum(axis=0)
-        U = np.where(total > 0, U / np.where(total > 0, total, 1), 1 / len(U))
-        return U.astype(V.dtype)
+        U = self._products(V, w).clip(0)  # count data may be signed; parts are not
+        total, xp = U.sum(axis=0), namespace(U)
+        U = xp.where(total > 0, U / xp.where(total > 0, total, 1), 1 / len(U))
+        return converted(U, V.dtype)
 
     def step(
         self, U: Array, V: Array, consensus: Array, w: Array, lam: float
@@ -47,7 +51,7 @@ class RobustView:
         if self.masked is not None:
             V = self.masked.update_V(U, V, consensus, 1 / self.tau, lam)
             U = self.masked.update_U(U, V, w)
-            self.error = float(w @ self.residuals(U, V))
+            self.error = w @ self.residuals(U, V)
         else:
             V = self.update_V(U, V, consensus, w, lam, basis=True)
             U = self.rows.step_U(U, 0.0)
@@ -82,11 +86,11 @@ def run_robust(
     callback: Callback | None = None,
 ) -> tuple[FitResult, Array]:
     """Minimise J from hard ``labels``; returns the fit and the centres."""
-    V_star = soft_start(labels, n_clusters).astype(P.dtype)
-    V = [V_star.copy() for _ in views]
+    V_star = converted(soft_start(labels, n_clusters), P.dtype)
+    V = [copied(V_star) for _ in views]
     U = [view.start_U(V[s], w[:, s]) for s, view in enumerate(views)]
     for s, view in enumerate(views):
-        view.error = float(w[:, s] @ view.residuals(U[s], V[s]))
+        view.error = w[:, s] @ view.residuals(U[s], V[s])
     centres = eq.cluster_centres(P, V_star)
     distances = eq.cluster_distances(P, centres)
     progress = Progress(max_iter, 1, 1, callback)
@@ -97,6 +101,8 @@ def run_robust(
         return progress.record(iteration, 0, 1, terms)
 
     record(0)
+    # The answer of a GPU is asked for now and then only, so that it never runs dry.
+    patience = CHECK_EVERY if is_tensor(P) else 1
     stop, previous = Stop.MAX_ITER, progress.last
     for iteration in range(1, max_iter + 1):
         for s, view in enumerate(views):
@@ -107,10 +113,11 @@ def run_robust(
         if record(iteration):
             stop = Stop.CALLBACK
             break
-        if previous - progress.last <= tol * abs(previous):
-            stop = Stop.CONVERGED
-            break
-        previous = progress.last
+        if iteration % patience == 0:
+            if previous - progress.last <= patience * tol * abs(previous):
+                stop = Stop.CONVERGED
+                break
+            previous = progress.last
     factors = Factors(tuple(U), tuple(V), V_star, alpha, w)
     return FitResult(factors, progress.history(), iteration, stop), centres
 
@@ -126,8 +133,8 @@ def place_robust(
 ) -> tuple[list[Array], Array]:
     """V and V* of unseen rows: the same steps with U and the centres kept."""
     distances = eq.cluster_distances(P, centres)
-    V_star = soft_start(distances.argmin(axis=1), len(centres)).astype(P.dtype)
-    V = [V_star.copy() for _ in views]
+    V_star = converted(soft_start(distances.argmin(axis=1), len(centres)), P.dtype)
+    V = [copied(V_star) for _ in views]
     for _ in range(20):
         V = [
             view.update_V(U, Vs, V_star, w[:, s], lam)
@@ -139,4 +146,4 @@ def place_robust(
 
 def soft_start(labels: Array, n_clusters: int) -> Array:
     """.8 one-hot + .2/K: columns mean the same cluster in every view."""
-    return 0.8 * np.eye(n_clusters)[labels] + 0.2 / n_clusters
+    return 0.8 * one_hot(labels, n_clusters) + 0.2 / n_clusters

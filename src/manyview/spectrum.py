@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import scipy.sparse as sp
 from scipy.linalg import eigh
@@ -9,6 +11,7 @@ from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import ArpackNoConvergence, eigsh, lobpcg
 
 from ._types import Array
+from .engines.arrays import namespace
 
 #: Up to this many vertices (or 20 per eigenvector) a component is solved densely: exact and quick.
 DENSE_COMPONENT, DENSE_LIMIT = 200, 4000
@@ -18,12 +21,16 @@ BLOCK_ITERATION = 20_000
 
 def inverse_root_degrees(A: sp.csr_array) -> Array:
     """Degrees to the power −1/2; 0 for a vertex whose every edge underflowed, not a division by 0."""
+    if not sp.issparse(A):
+        return A.inverse_root_degrees()
     degrees = np.ravel(A.sum(axis=1)).astype(float)
     return np.divide(1, np.sqrt(degrees), out=np.zeros_like(degrees), where=degrees > 0)
 
 
 def normalized(A: sp.csr_array) -> sp.csr_array:
     """D^{-1/2} A D^{-1/2}."""
+    if not sp.issparse(A):
+        return A.normalized()
     scale = inverse_root_degrees(A)
     return sp.csr_array(A.multiply(scale[:, None]).multiply(scale[None]))
 
@@ -35,7 +42,10 @@ def leading_eigenvectors(
 
     On a disconnected graph eigenvalue 1 repeats, and Lanczos finds a repeated eigenvalue once; the
     components each have it once. Where components outnumber ``n_vectors`` the largest are taken.
+    A graph on a device is solved whole, by methods that find repeated eigenvalues.
     """
+    if not sp.issparse(S):
+        return _on_device(S, n_vectors, rng)
     n_parts, part = connected_components(S, directed=False)
     sizes = np.bincount(part)
     members = np.split(np.argsort(part, kind="stable"), np.cumsum(sizes)[:-1])
@@ -76,8 +86,20 @@ def _leading_pairs(
     return values[order], vectors * np.where(signs == 0, 1, signs)
 
 
+def _on_device(S: Any, n_vectors: int, rng: np.random.Generator) -> tuple[Any, Any]:
+    if S.shape[0] <= max(DENSE_COMPONENT, 20 * n_vectors):
+        dense = S @ S.placed(np.eye(S.shape[0]))
+        values, vectors = namespace(dense).linalg.eigh(dense)
+        values, vectors = values[-n_vectors:], vectors[:, -n_vectors:]
+    elif S.shape[0] <= BLOCK_ITERATION:  # where the host, too, is exact
+        values, vectors = filtered_subspace(S.double(), n_vectors, rng, max_rounds=60, tol=1e-7)
+    else:
+        values, vectors = filtered_subspace(S, n_vectors, rng)
+    return values.flip(0).to(S.dtype), vectors.flip(1).to(S.dtype)
+
+
 def filtered_subspace(
-    S: sp.csr_array,
+    S: Any,
     n_vectors: int,
     rng: np.random.Generator,
     degree: int = 10,
@@ -91,21 +113,24 @@ def filtered_subspace(
     block finds repeated eigenvalues, and reads the graph once for all vectors.
     """
     size = n_vectors + max(8, n_vectors // 2)
-    Y = np.linalg.qr(rng.standard_normal((S.shape[0], size)))[0]
+    start = rng.standard_normal((S.shape[0], size))
+    Y: Any = start if sp.issparse(S) else S.placed(start)
+    xp = namespace(Y)
+    Y = xp.linalg.qr(Y)[0]
     cut = 0.5
     for _ in range(max_rounds):
         centre, half = (cut - 1) / 2, (cut + 1) / 2
         before, now = Y, (S @ Y - centre * Y) / half
         for _ in range(degree - 1):
             before, now = now, 2 / half * (S @ now - centre * now) - before
-        Y = np.linalg.qr(now)[0]
+        Y = xp.linalg.qr(now)[0]
         SY = S @ Y
-        values, turn = np.linalg.eigh(Y.T @ SY)
+        values, turn = xp.linalg.eigh(Y.T @ SY)
         Y, SY = Y @ turn, SY @ turn
-        residuals = np.linalg.norm(SY - Y * values, axis=0)[-n_vectors:]
-        if residuals.max() <= tol:
+        residuals = ((SY - Y * values) ** 2).sum(axis=0)[-n_vectors:] ** 0.5
+        if float(residuals.max()) <= tol:
             break
-        cut = float(np.clip(values[0], -0.5, 0.999))
+        cut = float(np.clip(float(values[0]), -0.5, 0.999))
     return values[-n_vectors:], Y[:, -n_vectors:]
 
 
@@ -115,7 +140,7 @@ def diffusion_map(A: sp.csr_array, n_vectors: int, rng: np.random.Generator) -> 
     Each eigenvector is multiplied by ρ² + ρ⁵ + ρ¹⁰ + ρ²⁰ of its eigenvalue (0 where negative).
     """
     values, vectors = leading_eigenvectors(normalized(A), min(n_vectors, A.shape[0]), rng)
-    rho = np.maximum(values, 0)
+    rho = values.clip(0)
     Y = vectors * (rho**2 + rho**5 + rho**10 + rho**20)
-    norms = np.linalg.norm(Y, axis=1, keepdims=True)
-    return np.divide(Y, norms, out=np.zeros_like(Y), where=norms > 0)
+    norms = (Y * Y).sum(axis=1, keepdims=True) ** 0.5
+    return Y / namespace(Y).where(norms > 0, norms, 1)

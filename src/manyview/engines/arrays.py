@@ -34,6 +34,13 @@ def pick(Y: Any, columns: Any) -> Any:
     return Y.take_along_dim(columns, 1) if is_tensor(Y) else np.take_along_axis(Y, columns, axis=1)
 
 
+def one_hot(labels: Any, n_columns: int) -> Any:
+    """1 in the column of each row's label, 0 elsewhere."""
+    columns = np.arange(n_columns)
+    columns = labels.new_tensor(columns) if is_tensor(labels) else columns
+    return 1.0 * (columns == labels[:, None])
+
+
 def copied(x: Any) -> Any:
     return x.clone() if is_tensor(x) else np.array(x, order="C")
 

@@ -128,7 +128,8 @@ class DaskRows(Rows):
         )
         self.held = Held(states)
         sums, self.penalty = self.cluster.result(total)
-        self.sums = None if sums is None else Sums(*aligned(*sums))
+        if sums is not None:
+            self.sums = Sums(*aligned(*sums))
 
 
 def cut_term(g: Term, view: DaskView) -> Edges:

@@ -1,0 +1,107 @@
+"""Tensors: which device, what fits there, and how arrays get there and back (extra "torch")."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from .._types import Array
+
+#: With fewer entries than this in all views, a GPU waits for its launches longer than a CPU computes.
+WORTH_A_GPU = 2_000_000
+#: Share of the card's free memory that data may take; the rest is for factors, graphs and distances.
+SHARE_FOR_DATA = 0.5
+DEVICES = ("auto", "cpu", "cuda")
+
+
+def torch_or_sentence() -> Any:
+    try:
+        import torch
+    except ModuleNotFoundError:
+        raise ModuleNotFoundError(
+            "engine='torch' needs PyTorch: pip install 'manyview[torch]', or use engine='numpy'"
+        ) from None
+    return torch
+
+
+def choose(device: str, n_entries: int) -> Any:
+    """The torch device for views of so many entries; "auto" takes a GPU where it pays."""
+    torch = torch_or_sentence()
+    there = torch.cuda.is_available()
+    if device == "auto":
+        device = "cuda" if there and n_entries >= WORTH_A_GPU else "cpu"
+    if device.startswith("cuda") and not there:
+        raise RuntimeError(
+            f"device={device!r} was asked for, but PyTorch {torch.__version__} sees no GPU here; use "
+            "device='auto' or 'cpu', or install a PyTorch built for your card"
+        )
+    return torch.device(device)
+
+
+def precision(device: Any, asked: Any, otherwise: np.dtype) -> np.dtype:
+    """float32 on a GPU unless float64 is asked for; elsewhere what NumPy would use."""
+    return np.dtype(np.float32) if device.type == "cuda" and asked is None else otherwise
+
+
+def put(array: Any, device: Any, dtype: Any = None) -> Any:
+    """``array`` as a tensor on ``device``, moved once."""
+    import torch
+
+    tensor = array if isinstance(array, torch.Tensor) else torch.from_numpy(_writable(array))
+    return tensor.to(device=device, dtype=None if dtype is None else torch_dtype(dtype))
+
+
+def torch_dtype(dtype: Any) -> Any:
+    import torch
+
+    return dtype if isinstance(dtype, torch.dtype) else getattr(torch, np.dtype(dtype).name)
+
+
+def _writable(array: Any) -> Array:
+    # PyTorch warns about arrays it may not write to (memory maps); nothing here writes to its input.
+    array = np.ascontiguousarray(array)
+    if array.flags.writeable:
+        return array
+    view = array.view()
+    try:
+        view.flags.writeable = True
+    except ValueError:
+        return array.copy()
+    return view
+
+
+def fits(n_bytes: int, device: Any) -> bool:
+    """Whether data of this size can live on the device during a fit."""
+    import torch
+
+    if device.type != "cuda":
+        return True
+    free, _ = torch.cuda.mem_get_info(device)
+    return n_bytes <= SHARE_FOR_DATA * free
+
+
+@contextmanager
+def memory_guard(device: str) -> Iterator[None]:
+    """Running out of the card's memory becomes a sentence, and what was taken is given back."""
+    torch = torch_or_sentence()
+    try:
+        yield
+    except torch.OutOfMemoryError as error:
+        error.__traceback__ = None  # its frames hold the tensors
+        room = ""
+        if torch.cuda.is_available():
+            torch.cuda.empty_cache()
+            free, total = torch.cuda.mem_get_info()
+            room = (
+                f" (the card has {total / 2**30:.0f} GiB, {free / 2**30:.1f} free without this fit)"
+            )
+        raise MemoryError(
+            f"device={device!r} ran out of memory{room}; use dtype='float32', fewer features, or "
+            "engine='numpy'. The estimator is left unfitted"
+        ) from None
+    finally:
+        if torch.cuda.is_available():
+            torch.cuda.empty_cache()

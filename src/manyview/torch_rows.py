@@ -1,0 +1,250 @@
+"""The pass over the rows of a view that lives on a GPU (or as tensors): the interface of `rows.Rows`.
+
+The formulas are those of `equations` and `solvers`, on tensors. Views larger than the card stay in
+pinned host memory, and their blocks are copied while the block before is computed with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+
+from . import equations as eq
+from ._types import Array, Split, Sums
+from .engines.device import fits, put, torch_dtype
+from .engines.device_graph import csr
+from .engines.sources import as_source
+from .engines.threads import blocks
+from .regularizers import Term
+from .rows import CANCELLED
+from .solvers import Solver
+
+#: Entries of X per block: enough to fill the card, few enough that temporaries stay small.
+RESIDENT_BLOCK, STREAMED_BLOCK = 2**28, 2**25
+
+
+class TorchView:
+    """One scaled view on a device: dense rows, or a CSR matrix and its transpose."""
+
+    def __init__(self, X: Any, device: Any, dtype: np.dtype | None = None):
+        if isinstance(X, torch.Tensor):
+            self.X, self.device, self.shape = X, device, X.shape
+            self.dtype = np.dtype(str(X.dtype).removeprefix("torch."))
+            self.sparse, self.transposed, self.resident = False, None, True
+            return
+        source = as_source(X)
+        self.device, self.dtype, self.shape = device, np.dtype(dtype), source.shape
+        self.sparse, self.transposed = source.sparse, None
+        everything = slice(0, self.shape[0])
+        if self.sparse:
+            self.matrix = sp.csr_matrix(source.read(everything))
+            self.X = csr_tensor(self.matrix, device, dtype)
+            self.transposed = csr_tensor(self.matrix.T.tocsr(), device, dtype)
+            self.resident = True
+            return
+        size = self.shape[0] * self.shape[1] * self.dtype.itemsize
+        self.resident = fits(size, device)
+        where = device if self.resident else torch.device("cpu")
+        self.X = torch.empty(self.shape, dtype=torch_dtype(dtype), device=where)
+        if not self.resident:
+            self.X = self.X.pin_memory()
+        step = max(1, STREAMED_BLOCK // max(1, self.shape[1]))
+        for b in blocks(everything, step):
+            self.X[b] = put(source.read(b), where, dtype)
+
+    def as_rows(self, solver: Solver) -> TorchRows:
+        return TorchRows(self, solver)
+
+    def placed(self, array: Array) -> torch.Tensor:
+        """Something of the host (a random start, weights) to where the view is."""
+        return put(array, self.device, self.dtype)
+
+    def sum(self) -> float:
+        return float(sum(part.sum(dtype=torch.float64) for _, part in self.blocks()))
+
+    def dense(self, rows: slice) -> torch.Tensor:
+        """Some rows on the device, zeros and all."""
+        if self.sparse:
+            return put(self.matrix[rows].toarray(), self.device, self.dtype)
+        return self.X[rows].to(self.device)
+
+    def leading_svd(self, rank: int, seed: int) -> tuple[Array, Array, Array]:
+        """The largest singular values and vectors, for the host: a random block and four powers."""
+        start = np.random.default_rng(seed).standard_normal((self.shape[1], rank + 10))
+        block = self.placed(start[:, : min(self.shape)])
+        for _ in range(4):
+            block = torch.linalg.qr(self._gram(block))[0]
+        Q, R = torch.linalg.qr(self._times(block))
+        left, values, right = torch.linalg.svd(R)
+        kept = (Q @ left[:, :rank], values[:rank], right[:rank] @ block.T)
+        return tuple(part.cpu().numpy() for part in kept)
+
+    def _times(self, block: torch.Tensor) -> torch.Tensor:
+        return torch.cat([X @ block for _, X in self.blocks()])
+
+    def _gram(self, block: torch.Tensor) -> torch.Tensor:
+        if self.transposed is not None:
+            return self.transposed @ (self.X @ block)
+        return sum(X.T @ (X @ block) for _, X in self.blocks())
+
+    def blocks(self) -> Iterator[tuple[slice, torch.Tensor]]:
+        """Rows on the device, a block at a time; the next block travels meanwhile."""
+        everything = slice(0, self.shape[0])
+        if self.sparse:
+            yield everything, self.X
+        elif self.resident:
+            for b in blocks(everything, max(1, RESIDENT_BLOCK // max(1, self.shape[1]))):
+                yield b, self.X[b]
+        else:
+            yield from self._streamed(everything)
+
+    def _streamed(self, everything: slice) -> Iterator[tuple[slice, torch.Tensor]]:
+        copying, computing = torch.cuda.Stream(self.device), torch.cuda.current_stream(self.device)
+
+        def fetch(b: slice) -> tuple[slice, torch.Tensor, torch.cuda.Event]:
+            with torch.cuda.stream(copying):
+                part = self.X[b].to(self.device, non_blocking=True)
+            return b, part, copying.record_event()
+
+        parts = blocks(everything, max(1, STREAMED_BLOCK // max(1, self.shape[1])))
+        waiting: Any = fetch(next(parts))
+        while waiting is not None:
+            b, part, arrived = waiting
+            following = next(parts, None)
+            waiting = None if following is None else fetch(following)
+            computing.wait_event(arrived)
+            part.record_stream(computing)
+            yield b, part
+
+
+class TorchRows:
+    """What the loop asks of a view, answered on its device without waiting for it."""
+
+    def __init__(self, view: TorchView, solver: Solver):
+        self.view, self.solver, self.shape = view, solver, view.shape
+        self.dtype = view.dtype
+        self.x_sq = torch.cat([_row_squares(part) for _, part in view.blocks()])
+        self.residuals = self.x_sq
+        self._buffers: dict[str, torch.Tensor] = {}
+
+    def begin(
+        self, V: Any, consensus: Any, fit_weight: Any, sum_weight: Any, g: Term, basis: bool
+    ) -> None:
+        self.g, self.basis = g, basis
+        self.consensus = self.view.placed(consensus)
+        self.fit_weight = self.view.placed(fit_weight).reshape(-1, 1)
+        self.sum_weight = self.view.placed(sum_weight).reshape(-1, 1)
+        self.weighted_sq = (self.sum_weight[:, 0].double() * self.x_sq).sum()
+        self.consensus_sq = (self.consensus.double() ** 2).sum()
+        self._look_at(V)
+
+    def sum(self, V: torch.Tensor) -> None:
+        """The sums of a V that no pass has made."""
+        parts = [self._sums(b, X, V[b]) for b, X in self.view.blocks()]
+        self.sums = _total(parts)
+
+    def step_U(self, U: torch.Tensor, a: float) -> torch.Tensor:
+        moved: Any = self.solver.update_U(U.double(), self.sums, a)
+        return moved.to(U.dtype).contiguous()
+
+    def step_V(
+        self, U: torch.Tensor, V: torch.Tensor, a: float, beta: float, residuals: bool = False
+    ) -> torch.Tensor:
+        """V after one step; ``residuals`` also asks for those of every row."""
+        H, q, out = U.T @ U, U.sum(axis=0), self._new_V(V)
+        residuals = residuals or not self.basis
+        found, squares = [], []
+        for b, X in self.view.blocks():
+            XU = X @ U
+            given = (H, q, self.consensus[b], self.fit_weight[b], a, beta, self.split.rows(b))
+            out[b] = self.solver.update_V(V[b], XU, *given)
+            if self.basis:
+                found.append(self._sums(b, X, out[b]))
+            if residuals:
+                squares.append(_residuals(X, XU, U, out[b], self.x_sq[b], H))
+        if self.basis:
+            self.sums = _total(found)
+        if residuals:
+            self.residuals = torch.cat(squares)
+        self._look_at(out)
+        return out
+
+    def collect(self, V: torch.Tensor) -> torch.Tensor:
+        return V
+
+    def error(self, U: torch.Tensor) -> torch.Tensor:
+        """Σ_i w_i² ‖x_i − Uv_i‖² at the current V."""
+        if self.basis:
+            return eq.reconstruction_from(self.sums, self.weighted_sq, U.double())
+        return (self.sum_weight[:, 0] * self.residuals).sum(dtype=torch.float64)
+
+    def gap(self, U: torch.Tensor, V: torch.Tensor) -> torch.Tensor:
+        if self.basis:
+            return eq.gap_from(self.sums, U.double().sum(axis=0), self.consensus_sq)
+        return eq.consensus_gap(V, U.sum(axis=0), self.consensus)
+
+    def all_residuals(self, U: torch.Tensor, V: torch.Tensor) -> torch.Tensor:
+        H = U.T @ U
+        parts = [_residuals(X, X @ U, U, V[b], self.x_sq[b], H) for b, X in self.view.blocks()]
+        return torch.cat(parts)
+
+    def _sums(self, b: slice, X: torch.Tensor, V: torch.Tensor) -> Sums:
+        part = (V, self.consensus[b], self.sum_weight[b])
+        if self.view.transposed is None:
+            sums: Any = eq.sums_over_rows(X, *part)
+        else:  # a product with the transpose of a CSR matrix wants that transpose in CSR form
+            sums = eq.sums_over_rows(X, *part, XWV=self.view.transposed @ (part[2] * V))
+        return Sums(*(piece.double() for piece in sums))
+
+    def _look_at(self, V: torch.Tensor) -> None:
+        """The regulariser at V."""
+        self.penalty = self.g.value(V)
+        curvature = self.g.curvature(V) if self.solver.unit_sums else 0.0  # type: ignore[attr-defined]
+        self.split = Split(*self.g.split(V), curvature)
+
+    def _new_V(self, V: torch.Tensor) -> torch.Tensor:
+        """Somewhere for the new V: one of two tensors, whichever does not hold the old one."""
+        for name in ("V", "other V"):
+            kept = self._buffers.setdefault(name, torch.empty_like(V))
+            if kept.data_ptr() != V.data_ptr() and kept.shape == V.shape:
+                return kept
+        return torch.empty_like(V)
+
+
+def csr_tensor(matrix: Any, device: Any, dtype: Any) -> torch.Tensor:
+    starts, columns = (put(part, device) for part in (matrix.indptr, matrix.indices))
+    return csr(starts, columns, put(matrix.data, device, dtype), matrix.shape)
+
+
+def _row_squares(X: torch.Tensor) -> torch.Tensor:
+    if X.layout == torch.sparse_csr:
+        squares = torch.segment_reduce(X.values() ** 2, "sum", offsets=X.crow_indices().long())
+        return squares
+    return (X * X).sum(axis=1)
+
+
+def _residuals(
+    X: torch.Tensor, XU: torch.Tensor, U: torch.Tensor, V: torch.Tensor, x_sq: Any, H: Any
+) -> torch.Tensor:
+    """‖x_i − Uv_i‖² from products, directly where the difference cancels."""
+    r = eq.squared_residuals(x_sq, XU, V, H)
+    if X.layout == torch.sparse_csr:
+        return r
+    limit = CANCELLED[np.dtype(str(r.dtype).removeprefix("torch."))]
+    cancelled = torch.nonzero(r < limit * x_sq)[:, 0]
+    step = max(1, 2**24 // X.shape[1])
+    for i in range(0, len(cancelled), step):
+        rows = cancelled[i : i + step]
+        r[rows] = ((X[rows] - V[rows] @ U.T) ** 2).sum(axis=1)
+    return r
+
+
+def _total(parts: list[Sums]) -> Sums:
+    first, *rest = parts
+    for part in rest:
+        first = Sums(*(whole + piece for whole, piece in zip(first, part, strict=True)))
+    return first

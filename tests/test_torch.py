@@ -1,0 +1,313 @@
+"""The torch engine gives NumPy's answers: on the CPU always, on a GPU where there is one."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.metrics import adjusted_rand_score
+
+torch = pytest.importorskip("torch", reason="engine='torch' needs PyTorch (extra 'torch')")
+
+from manyview import WMNMF, RobustWMNMF  # noqa: E402
+from manyview._types import Factors  # noqa: E402
+from manyview.assign import kmeans  # noqa: E402
+from manyview.datasets import load_handwritten, make_synthetic  # noqa: E402
+from manyview.engines import device as engine  # noqa: E402
+from manyview.engines.device_graph import DeviceGraph, nearest_rows, united  # noqa: E402
+from manyview.fit import run  # noqa: E402
+from manyview.graph import affinity, nearest_neighbors  # noqa: E402
+from manyview.regularizers import GraphTerm, NoPenalty, Orthogonal, Sparse  # noqa: E402
+from manyview.rows import Rows  # noqa: E402
+from manyview.solvers import SOLVERS  # noqa: E402
+from manyview.spectrum import diffusion_map, leading_eigenvectors, normalized  # noqa: E402
+from manyview.torch_geometry import TorchGeometry  # noqa: E402
+from manyview.torch_rows import TorchView  # noqa: E402
+
+DEVICES = ["cpu", "cuda"] if torch.cuda.is_available() else ["cpu"]
+on_devices = pytest.mark.parametrize("device", DEVICES)
+
+
+def random_problem(seed=0, n=230, m=37, k=5, dtype=np.float64, density=None):
+    rng = np.random.default_rng(seed)
+    X = rng.random((n, m)) * (rng.random((n, m)) < (density or 1))
+    U, V = rng.random((m, k)), rng.random((n, k))
+    weights = rng.random(n) * (rng.random(n) > 0.1)
+    A = affinity(X, 4)
+    return X.astype(dtype), U.astype(dtype), V.astype(dtype), rng.random((n, k)), weights, A
+
+
+def graph_on(A, device, dtype=np.float64):
+    parts = [engine.put(p.astype(np.int64), device) for p in (A.indptr, A.indices)]
+    return DeviceGraph(*parts, engine.put(A.data, device, dtype))
+
+
+def terms_on(term, device):
+    if not isinstance(term, GraphTerm):
+        return term
+    graph = graph_on(term.A, device)
+    return GraphTerm(graph, graph.row_sums())
+
+
+@on_devices
+@pytest.mark.parametrize("solver", ["multiplicative", "hals"])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_a_pass_is_the_pass_of_numpy(device, solver, sparse):
+    X, U, V, consensus, weights, A = random_problem(density=0.2 if sparse else None)
+    X = sp.csr_array(X) if sparse else X
+    steps = SOLVERS[solver]()
+    here = Rows(X, steps)
+    there = TorchView(X, torch.device(device), np.float64).as_rows(steps)
+    U, V = steps.start(U, V)
+    U2, V2 = (engine.put(part, device) for part in (U, V))
+    here.begin(V, consensus, weights, weights, GraphTerm(A), True)
+    there.begin(V2, consensus, weights, weights, terms_on(GraphTerm(A), device), True)
+    here.sum(V)
+    there.sum(V2)
+    for _ in range(4):
+        U, U2 = here.step_U(U, 0.3), there.step_U(U2, 0.3)
+        V, V2 = here.step_V(U, V, 0.3, 0.2, True), there.step_V(U2, V2, 0.3, 0.2, True)
+        np.testing.assert_allclose(V2.cpu(), V, rtol=1e-8, atol=1e-12)
+        np.testing.assert_allclose(U2.cpu(), U, rtol=1e-8, atol=1e-12)
+        np.testing.assert_allclose(float(there.error(U2)), here.error(U), rtol=1e-9)
+        np.testing.assert_allclose(float(there.gap(U2, V2)), here.gap(U, V), rtol=1e-9)
+        np.testing.assert_allclose(float(there.penalty), here.penalty, rtol=1e-9)
+    np.testing.assert_allclose(there.residuals.cpu(), here.residuals, rtol=1e-7, atol=1e-10)
+
+
+@on_devices
+@pytest.mark.parametrize("solver", ["multiplicative", "hals"])
+@pytest.mark.parametrize("term", [None, NoPenalty(), Sparse(), Orthogonal()])
+def test_the_loop_gives_the_factors_of_numpy(device, solver, term):
+    problems = [random_problem(seed, m=20 + seed) for seed in range(3)]
+    steps, terms = SOLVERS[solver](), [term or GraphTerm(p[-1]) for p in problems]
+    pairs = [steps.start(p[1], p[2]) for p in problems]
+    n, n_views = len(pairs[0][1]), len(pairs)
+    w = np.full((n, n_views), 1 / n_views)
+    start = Factors(*zip(*pairs, strict=True), pairs[0][1] * 1.0, np.full(n_views, 1 / n_views), w)
+    moved = Factors(
+        tuple(engine.put(U, device) for U in start.U),
+        tuple(engine.put(V, device) for V in start.V),
+        engine.put(start.consensus, device),
+        start.alpha,
+        engine.put(w, device),
+    )
+    settings = {"p": 3.0, "beta": 0.05, "max_iter": 3, "inner_iter": 5}
+    here = run([p[0] for p in problems], start, terms, steps, **settings)
+    views = [TorchView(p[0], torch.device(device), np.float64) for p in problems]
+    there = run(views, moved, [terms_on(t, device) for t in terms], steps, **settings)
+    np.testing.assert_allclose(there.factors.consensus.cpu(), here.factors.consensus, rtol=1e-7)
+    np.testing.assert_allclose(there.factors.alpha, here.factors.alpha, rtol=1e-8)
+    np.testing.assert_allclose(there.factors.w.cpu(), here.factors.w, rtol=1e-6)
+    for name, column in here.history.items():
+        np.testing.assert_allclose(there.history[name], column, rtol=1e-8, err_msg=name)
+
+
+@on_devices
+def test_float32_stays_close_to_float64(device):
+    X, U, V, consensus, weights, A = random_problem(n=3000, m=60)
+    steps, results = SOLVERS["multiplicative"](), []
+    for dtype in (np.float64, np.float32):
+        rows = TorchView(X, torch.device(device), dtype).as_rows(steps)
+        U2, V2 = (engine.put(part, device, dtype) for part in (U, V))
+        rows.begin(V2, consensus, weights, weights, terms_on(GraphTerm(A), device), True)
+        rows.sum(V2)
+        for _ in range(20):
+            U2 = rows.step_U(U2, 0.3)
+            V2 = rows.step_V(U2, V2, 0.3, 0.2)
+        results.append(V2.double().cpu().numpy())
+    scale = np.abs(results[0]).max()
+    assert np.abs(results[1] - results[0]).max() <= 1e-4 * scale
+
+
+@on_devices
+@pytest.mark.parametrize("n, k", [(40, 3), (700, 5), (3000, 7)])
+def test_neighbours_are_the_nearest(device, n, k):
+    X = np.random.default_rng(n).random((n, 11))
+    expected, squared = nearest_neighbors(X, k)
+    found, d = nearest_rows(engine.put(X, device), k)
+    np.testing.assert_array_equal(found.cpu(), expected)
+    np.testing.assert_allclose(d.cpu(), squared, rtol=1e-9)
+
+
+@on_devices
+def test_neighbours_in_blocks_of_columns_too(device, monkeypatch):
+    X = np.random.default_rng(0).random((500, 6))
+    view = TorchView(X, torch.device(device), np.float64)
+    view.resident = False  # as if it did not fit on the device
+    monkeypatch.setattr("manyview.engines.device_graph.BLOCK", 4 * 6 * 37)
+    found, d = nearest_rows(view, 4)
+    expected, squared = nearest_neighbors(X, 4)
+    np.testing.assert_array_equal(found.cpu(), expected)
+    np.testing.assert_allclose(d.cpu(), squared, atol=1e-12)
+
+
+@on_devices
+@pytest.mark.parametrize("kind", ["binary", "heat", "cosine"])
+@pytest.mark.parametrize("mutual", [False, True])
+def test_affinities_are_those_of_the_host(device, kind, mutual):
+    X = np.random.default_rng(1).random((300, 8))
+    expected = affinity(X, 5, kind, mutual=mutual)
+    found = affinity(engine.put(X, device), 5, kind, mutual=mutual)
+    assert abs(found.to_scipy() - expected).max() <= 1e-10
+
+
+@on_devices
+def test_graphs_add_scale_and_multiply(device):
+    A, B = (random_problem(seed)[-1] for seed in (0, 1))
+    one, other = graph_on(A, device), graph_on(B, device)
+    Y = np.random.default_rng(0).random((A.shape[0], 3))
+    both = (A + 0.5 * B) / 3
+    np.testing.assert_allclose(((one + 0.5 * other) / 3).to_scipy().toarray(), both.toarray())
+    np.testing.assert_allclose((one @ engine.put(Y, device)).cpu(), A @ Y)
+    np.testing.assert_allclose(one.normalized().to_scipy().toarray(), normalized(A).toarray())
+    empty = united(torch.zeros((3, 1), dtype=torch.long), torch.zeros((3, 1)), mutual=False)
+    assert empty.to_scipy().nnz == 0
+
+
+@on_devices
+@pytest.mark.parametrize("n_parts", [1, 3])
+def test_eigenvectors_also_repeated_ones(device, n_parts):
+    rng = np.random.default_rng(0)
+    X = rng.random((900, 4)) + 50 * (np.arange(900) % n_parts)[:, None]
+    S = normalized(affinity(X, 8, "heat", 1.0))
+    exact = np.linalg.eigvalsh(S.toarray())[::-1][:6]
+    values, vectors = leading_eigenvectors(graph_on(S, device), 6, rng)
+    np.testing.assert_allclose(values.cpu(), exact, atol=1e-6)
+    vectors = vectors.cpu().numpy()
+    np.testing.assert_allclose(vectors.T @ vectors, np.eye(6), atol=1e-8)
+    np.testing.assert_allclose(S @ vectors, vectors * exact, atol=1e-5)
+    P = diffusion_map(graph_on(S, device), 6, rng).cpu().numpy()
+    np.testing.assert_allclose((P**2).sum(axis=1), 1, atol=1e-9)
+
+
+@on_devices
+def test_kmeans_finds_blobs_and_is_reproducible(device):
+    rng = np.random.default_rng(0)
+    truth = rng.integers(6, size=2000)
+    X = engine.put(rng.standard_normal((6, 5))[truth] * 5 + rng.standard_normal((2000, 5)), device)
+    labels = [kmeans(X, 6, np.random.default_rng(3), 10).cpu().numpy() for _ in range(2)]
+    np.testing.assert_array_equal(*labels)
+    assert adjusted_rand_score(truth, labels[0]) > 0.95
+
+
+@on_devices
+def test_distances_with_missing_rows_are_those_of_the_host(device):
+    from manyview.geometry import Geometry
+    from manyview.lists import fused_lists, view_lists
+
+    rng = np.random.default_rng(0)
+    Zs, present = [rng.random((300, m)) for m in (5, 9)], rng.random((2, 300)) > 0.2
+    hosts = [Geometry(Z * p[:, None], p) for Z, p in zip(Zs, present, strict=True)]
+    views = [TorchGeometry(engine.put(v.Z, device), v.present) for v in hosts]
+    i, j = rng.integers(300, size=(2, 500))
+    alpha = np.array([0.3, 0.7])
+    for host, view in zip(hosts, views, strict=True):
+        np.testing.assert_allclose(view.pairs(i, j), host.pairs(i, j), rtol=1e-10)
+        for mine, theirs in zip(view_lists(view, 6, 0), view_lists(host, 6, 0), strict=True):
+            mine = mine.cpu() if isinstance(mine, torch.Tensor) else mine
+            np.testing.assert_allclose(mine, theirs, rtol=1e-9)
+    F = fused_lists(views, alpha, 8, [], 0)[1].cpu()
+    np.testing.assert_allclose(F, fused_lists(hosts, alpha, 8, [], 0)[1], rtol=1e-9)
+
+
+@on_devices
+@pytest.mark.parametrize("estimator", [WMNMF, RobustWMNMF])
+def test_labels_agree_with_numpy(device, estimator):
+    data = make_synthetic(n_samples=600, random_state=0)
+    expected = estimator(10, random_state=0).fit(data.views)
+    model = estimator(10, random_state=0, engine="torch", device=device).fit(data.views)
+    assert adjusted_rand_score(expected.labels_, model.labels_) >= 0.99
+    np.testing.assert_allclose(model.view_weights_, expected.view_weights_, atol=1e-3)
+    assert isinstance(model.labels_, np.ndarray)
+    assert adjusted_rand_score(model.labels_, model.predict(data.views)) >= 0.97
+
+
+@on_devices
+def test_the_digits_are_clustered_as_by_numpy(device):
+    digits = load_handwritten(views="paper")
+    expected = RobustWMNMF(10, random_state=0).fit(digits.views)
+    model = RobustWMNMF(10, random_state=0, engine="torch", device=device).fit(digits.views)
+    assert adjusted_rand_score(expected.labels_, model.labels_) >= 0.99
+    objective = model.history_["objective"]
+    assert (np.diff(objective) <= 1e-6 * objective[0]).all()
+
+
+def test_missing_rows_and_two_runs():
+    data = make_synthetic(n_samples=300, random_state=1)
+    views = {name: X.copy() for name, X in data.views.items()}
+    next(iter(views.values()))[:20] = np.nan
+    first, second = (
+        RobustWMNMF(10, random_state=0, engine="torch").fit(views).consensus_ for _ in range(2)
+    )
+    np.testing.assert_array_equal(first, second)
+
+
+def test_a_model_fitted_on_a_device_is_saved_and_loaded(tmp_path):
+    from manyview import load
+
+    data = make_synthetic(n_samples=200, random_state=1)
+    for estimator in (WMNMF, RobustWMNMF):
+        model = estimator(10, random_state=0, engine="torch").fit(data.views)
+        again = load(model.save(tmp_path / "model.npz"))
+        np.testing.assert_array_equal(again.predict(data.views), model.predict(data.views))
+
+
+@pytest.mark.parametrize("estimator", [WMNMF, RobustWMNMF])
+def test_tensors_in_tensors_out(estimator):
+    data = make_synthetic(n_samples=200, random_state=1)
+    views = {name: torch.from_numpy(X) for name, X in data.views.items()}
+    model = estimator(10, random_state=0, engine="torch")
+    labels = model.fit_predict(views)
+    assert isinstance(labels, torch.Tensor) and isinstance(model.transform(views), torch.Tensor)
+    assert isinstance(model.predict(views), torch.Tensor)
+    np.testing.assert_array_equal(labels, model.labels_)
+    np.testing.assert_array_equal(
+        estimator(10, random_state=0, engine="torch").fit(data.views).labels_, labels
+    )
+    single = estimator(10, random_state=0, engine="torch").fit_predict(next(iter(views.values())))
+    assert isinstance(single, torch.Tensor)
+
+
+@pytest.mark.parametrize("init", ["random", "nndsvd"])
+def test_other_starts(init):
+    data = make_synthetic(n_samples=200, random_state=1)
+    expected = WMNMF(10, random_state=0, init=init).fit(data.views)
+    model = WMNMF(10, random_state=0, init=init, engine="torch").fit(data.views)
+    np.testing.assert_allclose(model.objective_, expected.objective_, rtol=1e-2)
+
+
+def test_sparse_views_of_wmnmf():
+    data = make_synthetic(n_samples=300, random_state=1)
+    views = [sp.csr_array(X * (np.median(X) < X)) for X in data.views.values()]
+    expected = WMNMF(10, random_state=0).fit(views)
+    model = WMNMF(10, random_state=0, engine="torch").fit(views)
+    assert adjusted_rand_score(expected.labels_, model.labels_) >= 0.99
+
+
+def test_sentences(monkeypatch):
+    X = np.random.default_rng(0).random((30, 4))
+    if not torch.cuda.is_available():
+        with pytest.raises(RuntimeError, match="sees no GPU here; use device='auto'"):
+            WMNMF(2, engine="torch", device="cuda").fit(X)
+    with pytest.raises(ValueError, match="'view0' is sparse"):
+        RobustWMNMF(2, engine="torch").fit([sp.csr_array(X)])
+    holes = X.copy()
+    holes[0, 0] = np.nan
+    with pytest.raises(ValueError, match="'view0' is partly unobserved"):
+        RobustWMNMF(2, engine="torch").fit([holes])
+    with pytest.raises(ValueError, match=r"unobserved \(NaN\) entries"):
+        WMNMF(2, engine="torch", missing="mask").fit([holes])
+
+
+def test_running_out_of_memory_leaves_the_estimator_unfitted(monkeypatch):
+    def full(*args, **kwargs):
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    X = np.random.default_rng(0).random((30, 4))
+    for estimator, name in ((WMNMF, "estimators.run"), (RobustWMNMF, "robust.run_robust")):
+        monkeypatch.setattr(f"manyview.{name}", full)
+        model = estimator(2, engine="torch")
+        with pytest.raises(MemoryError, match=r"ran out of memory.*left unfitted"):
+            model.fit(X)
+        assert not [attribute for attribute in vars(model) if attribute.endswith("_")]
