@@ -5,19 +5,24 @@ from __future__ import annotations
 import logging
 import os
 import signal
+import sys
+from itertools import pairwise
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.neighbors import NearestNeighbors
 
 import manyview as mv
 
 distributed = pytest.importorskip("distributed", reason="needs the extra 'dask'")
+dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")
 
 from manyview.engines import blocks as block_module  # noqa: E402
 from manyview.engines import cluster as cluster_module  # noqa: E402
 from manyview.engines import dask as engine  # noqa: E402
+from manyview.engines.blocks import Block  # noqa: E402
 from manyview.engines.cluster import Cluster, ClusterLost  # noqa: E402
 from manyview.engines.dask import neighborhood  # noqa: E402
 from manyview.graph import nearest_neighbors  # noqa: E402
@@ -50,7 +55,7 @@ def local_cluster(n_workers: int):
         n_workers=n_workers,
         threads_per_worker=1,
         host="127.0.0.1",
-        dashboard_address=None,
+        dashboard_address="127.0.0.1:0",
         silence_logs=logging.CRITICAL,
     )
 
@@ -134,7 +139,7 @@ def test_bits_do_not_depend_on_the_number_of_workers(client):
 
 
 def test_a_cluster_of_its_own_leaves_nothing_behind(tmp_path, monkeypatch):
-    with __import__("dask").config.set({"temporary-directory": str(tmp_path)}):
+    with dask.config.set({"temporary-directory": str(tmp_path)}):
         model = wmnmf(engine="dask", max_iter=1, inner_iter=1)
         monkeypatch.setattr(cluster_module, "current_client", lambda: None)
         model.fit(VIEWS)
@@ -166,23 +171,36 @@ def test_neighbours_are_those_of_the_whole_view(client, monkeypatch):
     assert np.allclose(squared, expected[1])
 
 
-def test_an_index_per_block_finds_nearly_the_same_neighbours(client, monkeypatch):
-    pytest.importorskip("pynndescent")
-    monkeypatch.setattr(block_module, "use_index", lambda n: True)
-    monkeypatch.setattr(block_module, "chunks", lambda n: [slice(0, 60), slice(60, n)])
-    with Cluster() as cluster:
-        indices, _ = cluster.view(VIEWS[0]).neighbors(5)
-    expected, _ = nearest_neighbors(VIEWS[0], 5)
-    hits = [np.isin(a, b).mean() for a, b in zip(expected, indices, strict=True)]
-    assert np.mean(hits) > 0.95
-    assert not (indices == np.arange(N)[:, None]).any()
+class PerfectIndex:
+    """Stands in for pynndescent, which takes minutes to compile: rows of X by distance, self included."""
+
+    def __init__(self, X):
+        self.search = NearestNeighbors().fit(X)
+
+    def query(self, rows, k, epsilon):
+        return self.search.kneighbors(rows, k)[::-1]
+
+
+def test_lists_of_an_index_per_block_are_merged(client):
+    X = VIEWS[0]
+    halves, starts = [Block(X[:50]), Block(X[50:])], (0, 50)
+    for b, queries in enumerate(halves):
+        found = [
+            block_module._approximate(PerfectIndex(held.X), queries, 5, start, b == c)
+            for c, (held, start) in enumerate(zip(halves, starts, strict=True))
+        ]
+        indices, squared = block_module._best(found, 5)
+        expected = nearest_neighbors(X, 5)
+        rows = slice(starts[b], starts[b] + queries.X.shape[0])
+        assert np.array_equal(indices, expected[0][rows])
+        assert np.allclose(squared, expected[1][rows], rtol=1e-5)
 
 
 @pytest.mark.parametrize("bounds", [(0, 120), (0, 40, 120), (0, 1, 60, 120)])
 def test_a_graph_cut_by_blocks_is_the_graph(bounds):
     A, V = Graph(5).prepare(VIEWS[0]).A, np.random.default_rng(0).random((N, K))
     starts, found = np.array(bounds[:-1]), []
-    for b, (start, stop) in enumerate(zip(bounds[:-1], bounds[1:], strict=True)):
+    for b, (start, stop) in enumerate(pairwise(bounds)):
         local, wanted = neighborhood(A[start:stop], starts, b)
         assert b not in wanted
         received = [V[starts[c] + rows] for c, rows in wanted.items()]
@@ -225,12 +243,17 @@ def test_unobserved_entries_and_nndsvd_get_a_sentence(client):
 
 
 def test_a_missing_package_is_named(monkeypatch):
-    monkeypatch.setitem(__import__("sys").modules, "distributed", None)
+    monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(ModuleNotFoundError, match=r"pip install 'manyview\[dask\]'"):
         wmnmf(engine="dask").fit(VIEWS)
 
 
 # --- lost workers --------------------------------------------------------------------------------
+
+
+def let_them_stay_dead(workers) -> None:
+    for nanny in workers.workers.values():
+        nanny.close_gracefully()
 
 
 def killing(client, n: int, at: int):
@@ -250,10 +273,9 @@ def test_a_fit_survives_the_loss_of_a_worker():
     views = [in_blocks(VIEWS[0], 50, 70), VIEWS[1]]
     with local_cluster(2) as workers, distributed.Client(workers) as client:
         expected = wmnmf(engine="dask").fit(views)
-        for nanny in workers.workers.values():
-            nanny.auto_restart = False
+        let_them_stay_dead(workers)
         model = wmnmf(engine="dask", callback=killing(client, 1, at=5)).fit(views)
-        assert len(client.scheduler_info()["workers"]) == 1
+        assert len(client.scheduler_info(n_workers=-1)["workers"]) == 1
     assert np.array_equal(model.consensus_, expected.consensus_)
 
 
@@ -261,8 +283,7 @@ def test_without_workers_a_fit_ends_with_a_sentence(monkeypatch):
     monkeypatch.setattr(cluster_module, "PATIENCE", 1.0)
     monkeypatch.setattr(cluster_module, "BEAT", 0.2)
     with local_cluster(2) as workers, distributed.Client(workers) as client:
-        for nanny in workers.workers.values():
-            nanny.auto_restart = False
+        let_them_stay_dead(workers)
         with pytest.raises(ClusterLost, match=r"all Dask workers are gone .* checkpoint="):
             wmnmf(engine="dask", callback=killing(client, 2, at=5)).fit(VIEWS)
         with pytest.raises(ClusterLost, match="has had no worker"):

@@ -48,12 +48,11 @@ class Cluster:
         self.client = current_client()
         if self.client is None:
             # Threads inside a worker would share its interpreter: one each. Only this machine can
-            # reach it, and no page is served.
+            # reach them.
             self._own = package.LocalCluster(
                 threads_per_worker=1,
                 host="127.0.0.1",
-                dashboard_address=None,
-                worker_dashboard_address=None,
+                dashboard_address="127.0.0.1:0",
             )
             self.client = package.Client(self._own)
         try:
