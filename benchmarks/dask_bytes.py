@@ -1,14 +1,14 @@
-"""Bytes over the network per iteration and worker: the cost model of docs/scaling.md beside Dask's counters.
+"""Bytes over the network per iteration and worker: the model of docs/scaling.md beside Dask's counters.
 
-    python benchmarks/dask_bytes.py                    # measure on a local cluster, and print the model
-    python benchmarks/dask_bytes.py --estimate         # the model for 100 million observations, 32 workers
+python benchmarks/dask_bytes.py                    # measure on a local cluster, and print the model
+python benchmarks/dask_bytes.py --estimate         # the model for 100 million observations, 32 workers
 """
 
 from __future__ import annotations
 
 import argparse
 import time
-from itertools import product
+from itertools import pairwise, product
 
 import numpy as np
 
@@ -43,8 +43,11 @@ def sent_so_far(client) -> dict[str, int]:
 
 
 def measure(n: int, m: int, K: int, n_blocks: int, n_workers: int, iterations: int) -> dict:
+    import dask
     import distributed
 
+    # As for the cluster a fit starts itself: idle workers take no blocks from others.
+    dask.config.set({"distributed.scheduler.work-stealing": False})
     rng = np.random.default_rng(0)
     kind = rng.integers(0, K, n)
     X = np.abs(rng.random((K, m))[kind] + 0.3 * rng.standard_normal((n, m)))
@@ -63,7 +66,7 @@ def measure(n: int, m: int, K: int, n_blocks: int, n_workers: int, iterations: i
         import manyview.engines.blocks as blocks
 
         ends = np.linspace(0, n, n_blocks + 1).astype(int)
-        pieces = [slice(int(a), int(b)) for a, b in zip(ends[:-1], ends[1:], strict=True)]
+        pieces = [slice(int(a), int(b)) for a, b in pairwise(ends)]
         blocks.chunks = lambda n_rows: pieces
         view = cluster.view(X)
         rows = view.as_rows(SOLVERS["multiplicative"]())
@@ -89,7 +92,9 @@ def estimate(n: int, m: int, K: int, k: float, n_workers: int, item: int, networ
     wanted = rows * (1 - np.exp(-k / n_workers)) * (n_workers - 1)
     neighbours, U = wanted * K * item, m * K * item
     per_round = 4 * n * K * item  # V there and back, V* there, and w: through the driver
-    print(f"N={n:.0e}, M={m}, K={K}, {k:g} edges per row, {n_workers} workers, {8 * item}-bit numbers")
+    print(
+        f"N={n:.0e}, M={m}, K={K}, {k:g} edges per row, {n_workers} workers, {8 * item}-bit numbers"
+    )
     print(f"  X per worker                      {rows * m * item / 2**30:8.2f} GiB")
     print(f"  V per worker and view             {rows * K * item / 2**30:8.2f} GiB")
     print(f"  neighbour rows per iteration      {neighbours / 2**30:8.2f} GiB into each worker")
@@ -110,7 +115,9 @@ def main() -> None:
         for item in (8, 4):
             estimate(10**8, 1000, 20, 8.0, 32, item, 1.25e9)
         return
-    print("rows features K blocks workers | model KiB  found KiB  found/model per worker | s/iteration")
+    print(
+        "rows features K blocks workers | model KiB  found KiB  found/model per worker | s/iteration"
+    )
     for (n, m, K), (n_blocks, n_workers) in product(
         [(4000, 50, 10), (20000, 100, 20)], [(2, 2), (5, 2), (6, 3)]
     ):

@@ -23,7 +23,9 @@ class Block:
     """Some rows of a view on a worker, with their squared norms."""
 
     def __init__(self, X: Matrix):
-        self.X, self.x_sq = X, row_norms(X, squared=True)
+        # One kind of memory wherever the rows come from: read-only ones would be compiled for again.
+        self.X = X if sp.issparse(X) else np.require(X, requirements=["C", "A", "W"])
+        self.x_sq = row_norms(self.X, squared=True)
 
     def __sizeof__(self) -> int:
         """What Dask reads: it keeps work where the large values are."""

@@ -43,17 +43,21 @@ class Cluster:
 
     def __init__(self) -> None:
         package = distributed()
+        import dask
+
         self._own: Any = None
         self._folder: Path | None = None
         self.client = current_client()
         if self.client is None:
             # Threads inside a worker would share its interpreter: one each. Only this machine can
             # reach them.
-            self._own = package.LocalCluster(
-                threads_per_worker=1,
-                host="127.0.0.1",
-                dashboard_address="127.0.0.1:0",
-            )
+            # A worker with nothing to do would take blocks from another, and carry them over.
+            with dask.config.set({"distributed.scheduler.work-stealing": False}):
+                self._own = package.LocalCluster(
+                    threads_per_worker=1,
+                    host="127.0.0.1",
+                    dashboard_address="127.0.0.1:0",
+                )
             self.client = package.Client(self._own)
         try:
             self.client.wait_for_workers(1, timeout=PATIENCE)

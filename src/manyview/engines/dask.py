@@ -166,8 +166,12 @@ def neighborhood(A: sp.csr_array, starts: Array, b: int) -> tuple[sp.csr_array, 
 
 
 def aligned(*arrays: Array) -> list[Array]:
-    """Arrays that came over the network may start at any byte, and then products round differently."""
-    return [np.require(array, requirements="A") for array in arrays]
+    """Arrays as this process would have made them.
+
+    Those that came over the network may start at any byte, and then products round differently; they
+    are read-only, and compiled loops would be compiled once more for them.
+    """
+    return [np.require(array, requirements=["A", "W"]) for array in arrays]
 
 
 # --- what runs on workers ----------------------------------------------------------------------
