@@ -272,12 +272,22 @@ def test_a_fit_survives_the_loss_of_a_worker():
     assert np.array_equal(model.consensus_, expected.consensus_)
 
 
-def test_without_workers_a_fit_ends_with_a_sentence(monkeypatch):
+def test_without_workers_a_fit_ends_with_a_sentence_and_can_be_resumed(monkeypatch, tmp_path):
+    params = {"engine": "dask", "checkpoint": (tmp_path / "state", 0)}
+    views = [in_blocks(VIEWS[0], 50, 70), VIEWS[1]]
     monkeypatch.setattr(cluster_module, "PATIENCE", 1.0)
     monkeypatch.setattr(cluster_module, "BEAT", 0.2)
     with local_cluster(2) as workers, distributed.Client(workers) as client:
         let_them_stay_dead(workers)
         with pytest.raises(ClusterLost, match=r"all Dask workers are gone .* checkpoint="):
-            wmnmf(engine="dask", callback=killing(client, 2, at=5)).fit(VIEWS)
+            wmnmf(**params, callback=killing(client, 2, at=5)).fit(views)
         with pytest.raises(ClusterLost, match="has had no worker"):
             wmnmf(engine="dask").fit(VIEWS)
+    assert (tmp_path / "state").exists()
+    monkeypatch.undo()
+    done: list = []
+    with local_cluster(1) as workers, distributed.Client(workers):
+        model = wmnmf(**params, callback=done.append).fit(views)
+        expected = wmnmf(engine="dask").fit(views)
+    assert len(done) < 12  # of 2 rounds × 2 views × 3 iterations
+    assert np.array_equal(model.consensus_, expected.consensus_)

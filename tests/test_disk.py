@@ -9,14 +9,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.cluster import KMeans
 from sklearn.metrics import adjusted_rand_score
 
 from conftest import blobs
-from manyview import WMNMF, estimators, load, neighbors, on_disk
+from manyview import WMNMF, RobustWMNMF, estimators, load, neighbors, on_disk, select_n_clusters
 from manyview import views as views_module
+from manyview.baselines import ConcatViews
+from manyview.disk_geometry import FileGeometry, ScaledFile
 from manyview.engines import disk
 from manyview.engines.disk import DiskMatrix
 from manyview.engines.sources import Scaled
+from manyview.geometry import Geometry
 from manyview.graph import affinity, nearest_neighbors
 from manyview.neighbors import leading_directions, project, streamed_neighbors
 from manyview.regularizers import Graph
@@ -98,7 +102,9 @@ def test_every_scaling_is_fitted_in_blocks(scale, make, tmp_path, small_slabs, m
     monkeypatch.setattr("manyview.engines.sources.LOOK", 100)
     file = make(tmp_path, "v", X)
     held = sp.csr_array(X) if file.sparse else X
-    (expected,), (found,) = (fit_scaling(as_views([M]), scale) for M in (held, file))
+    (expected,), (found,) = (
+        fit_scaling(as_views([M], allow_files=True), scale) for M in (held, file)
+    )
     scaled = Scaled(file, found, np.dtype(float)).read(slice(3, 50))
     wanted = expected.apply(held)[3:50]
     for M in (scaled, wanted):
@@ -211,6 +217,17 @@ def test_a_fit_above_all_limits_finds_the_groups(tmp_path, indexed):
     views, y = blobs(n=900, features=(80, 5, 70))
     files = {f"v{s}": as_npy(tmp_path, f"v{s}", X.astype("f4")) for s, X in enumerate(views)}
     assert adjusted_rand_score(y, WMNMF(3, random_state=0).fit_predict(files)) > 0.98
+
+
+def test_methods_that_need_all_rows_load_them(tmp_path):
+    views, _ = blobs(n=60)
+    files = [as_npy(tmp_path, f"v{s}", X) for s, X in enumerate(views)]
+    plain = ConcatViews(KMeans(3, n_init=2, random_state=0))
+    np.testing.assert_array_equal(plain.fit_predict(files), plain.fit_predict(views))
+    held = [isinstance(X, np.ndarray) for X in as_views(files).matrices]
+    left = [isinstance(X, DiskMatrix) for X in as_views(files, allow_files=True).matrices]
+    assert all(held) and all(left)
+    assert select_n_clusters(files, range(2, 5), random_state=0).n_clusters == 3
 
 
 # --- what can go wrong -------------------------------------------------------------------------
@@ -326,3 +343,53 @@ def test_a_fit_from_files_takes_little_memory(tmp_path):
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
     data = 2 * 1500 * 2500 * 4
     assert int(done.stdout.split()[0]) <= data / 4, done.stdout
+
+
+# --- RobustWMNMF -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("make", [as_npy, as_hdf5])
+def test_the_robust_method_on_files_finds_what_it_finds_in_memory(make, tmp_path, small_slabs):
+    views, y = blobs(n=N, features=(90, 5, 6))
+    files = {f"v{s}": make(tmp_path, f"v{s}", X) for s, X in enumerate(views)}
+    kept = RobustWMNMF(3, random_state=0).fit(dict(zip(files, views, strict=True)))
+    read = RobustWMNMF(3, random_state=0).fit(files)
+    assert adjusted_rand_score(kept.labels_, read.labels_) > 0.99
+    assert adjusted_rand_score(y, read.labels_) > 0.99
+    np.testing.assert_allclose(read.view_weights_, kept.view_weights_, atol=0.05)
+    assert isinstance(read._geometry[0], FileGeometry) and read._geometry[0].Z.shape == (N, 64)
+    new = {name: X[:40] for name, X in zip(files, views, strict=True)}
+    np.testing.assert_array_equal(read.predict(new), read.labels_[:40])
+    np.testing.assert_array_equal(read.predict(files), read.labels_)
+    again = load(read.save(tmp_path / "m.npz"))
+    np.testing.assert_array_equal(again.predict(new), read.predict(new))
+    with pytest.raises(ValueError, match="impute works on views in memory"):
+        read.impute("v0")
+    new["v0"][3, 4] = np.nan
+    with pytest.raises(ValueError, match=r"'v0' has unobserved .* inside rows"):
+        read.predict(new)
+
+
+def test_counts_in_a_file_stay_sparse_and_rows_of_zeros_are_missing(tmp_path):
+    rng = np.random.default_rng(0)
+    y = np.arange(120) % 3
+    rates = np.where(rng.random((3, 200)) < 0.1, 2.0, 0.005)
+    counts = rng.poisson(rates[y]).astype(float)
+    counts[5] = 0
+    other = blobs(n=120)[0][1]
+    file = as_sparse_h5ad(tmp_path, "counts", counts)
+    with pytest.warns(UserWarning, match="zero throughout and count as missing"):
+        read = RobustWMNMF(3, random_state=0).fit({"c": file, "o": as_npy(tmp_path, "o", other)})
+    assert read.sample_weights_[5, 0] == 0 and adjusted_rand_score(y, read.labels_) > 0.95
+    assert sp.issparse(read._geometry[0].source.read(slice(0, 5)))
+
+
+def test_distances_along_all_directions_are_the_distances(tmp_path):
+    X = np.random.default_rng(0).random((80, 30))
+    file = as_npy(tmp_path, "v", X)
+    present = np.ones(80, dtype=bool)
+    here = ScaledFile(file, None, present, np.dtype(float))
+    exact, found = Geometry(X, present), FileGeometry(here, present)
+    i, j = np.random.default_rng(1).integers(0, 80, (2, 200))
+    np.testing.assert_allclose(found.pairs(i, j), exact.pairs(i, j), atol=1e-5)
+    np.testing.assert_allclose(found.coordinates(X[3:9]), found.Z[3:9], atol=1e-6)

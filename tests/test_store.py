@@ -148,7 +148,9 @@ def rewritten(content, change=lambda header: None, members=None, checksum=True):
     arrays = {name.removesuffix(".npy"): raw for name, raw in held.items()} | (members or {})
     if checksum:
         header["sha256"] = store._checksum(header, arrays)
-    return store._archive(header, arrays)
+    file = io.BytesIO()
+    store._archive(file, header, arrays, zipfile.ZIP_DEFLATED)
+    return file.getvalue()
 
 
 def objects():

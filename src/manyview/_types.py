@@ -23,6 +23,7 @@ class Stop(StrEnum):
     ROUNDS = "all max_iter rounds were done, as asked (tol=0)"
     MAX_ITER = "max_iter rounds were done before the objective settled to tol"
     CALLBACK = "the callback asked to stop"
+    BATCH = "the batch was added to those before (partial_fit)"
 
 
 class CollapseWarning(UserWarning):

@@ -46,6 +46,9 @@ class MultiViewEstimator(BaseEstimator):
     def _allows_missing(self) -> bool:
         return False
 
+    #: Whether views may stay in their files.
+    _reads_files = False
+
     #: Whether a row of zeros in a sparse view means that the view is missing there.
     _zero_is_missing = False
 
@@ -68,13 +71,14 @@ class MultiViewEstimator(BaseEstimator):
             allow_negative=self._allows_negative(),
             allow_missing=self._allows_missing(),
             zero_is_missing=self._zero_is_missing,
+            allow_files=self._reads_files,
             min_samples=2 if reset else 1,
             caller=type(self).__name__,
         )
         if single:
             # scikit-learn's own bookkeeping of n_features_in_ and feature_names_in_.
-            opened = tensor_among(X) is not None or is_file_name(X)
-            table = collected.items[0].matrix if opened else X
+            as_it_is = tensor_among(X) is None and not is_file_name(X)
+            table = X if as_it_is else collected.items[0].matrix
             validate_data(self, table, reset=reset, skip_check_array=True)
         if not reset:
             self._check_widths(given)

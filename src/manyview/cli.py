@@ -143,12 +143,20 @@ def fit(
     report: Annotated[
         bool, typer.Option(help="Write report.html; without it no refits judge the stability.")
     ] = True,
+    on_disk: Annotated[
+        bool, typer.Option("--on-disk", help="Read files by rows even if they fit in memory.")
+    ] = False,
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option(help="File for the state of the fit; the same command goes on from it."),
+    ] = None,
     quiet: Quiet = False,
     json: Json = False,
 ) -> None:
     """Cluster the samples of your files; write labels, weights, parts, the model and a report.
 
-    One file is one view of the samples (.csv .tsv .txt .parquet .npy .npz .mat .mtx .h5ad .h5mu).
+    One file is one view of the samples (.csv .tsv .txt .parquet .npy .npz .mat .mtx .h5ad .h5mu, and
+    .h5 .zarr). Files .npy .parquet .h5ad .h5 .zarr of over 256 MiB in all stay on disk.
     Samples are matched by the ids in the first column; rows are samples, but a table whose
     headings are the other files' ids is turned.
 
@@ -177,8 +185,11 @@ def fit(
         seed,
         force,
         report,
+        on_disk,
+        checkpoint,
     )
-    with reported("fit", out):
+    resume = f"Interrupted; run the same command again to go on from {checkpoint}."
+    with reported("fit", out, resume if checkpoint is not None else ""):
         run_fit(ask, Voice(quiet, json))
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from dataclasses import replace
+from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -14,9 +16,11 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from threadpoolctl import threadpool_limits
 
 from . import equations as eq
-from ._types import Array, Factors, FitResult, Matrix, Stop, Views
+from . import stream
+from ._types import Array, Factors, FitResult, Matrix, Stop, Sums, Views
 from .assign import ASSIGNMENTS, assign, assign_new
 from .base import MultiViewEstimator, generator, in_dtype, on_host_factors, working_dtype
+from .checkpoint import Checkpoint
 from .engines.arrays import namespace, on_host
 from .engines.cluster import cluster_for
 from .engines.sources import Scaled, as_source, is_streamed, reading, resident
@@ -26,7 +30,7 @@ from .graph import AFFINITIES, has_nan, nearest_neighbors
 from .initialize import INITS, starting_factors
 from .masked import MaskedView, stand_ins
 from .regularizers import Graph, make_regularizer
-from .rows import Rows
+from .rows import Rows, rows_of
 from .scaling import SCALES, SHIFTING, fit_scaling
 from .solvers import SOLVERS
 
@@ -110,6 +114,10 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
     dtype : dtype, optional
         Precision of the computation. ``None`` computes in float64 (in float32 if the input is
         float32 and larger than 1 GiB) and returns the input's precision.
+    checkpoint : path, or (path, seconds), optional
+        Write the state of the fit to this file every minute (or so many seconds). A fit that finds
+        the file goes on from there to the same result, bit for bit; when it is done the file is
+        removed. A checkpoint of other data or settings is refused.
     random_state : int, RandomState, Generator or None
         Seed of every random draw. Results do not depend on the number of threads.
     verbose : int, default=0
@@ -152,6 +160,17 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
     """
 
     _rows_stay = True
+    _reads_files = True
+
+    # What the fit leaves for later calls: views and terms of the fitted rows, factors of all starts,
+    # their consensus side by side, and what partial_fit remembers (sums, gaps, number of batches).
+    _fitted_views: list[Any]
+    _terms: list[Any]
+    _solver: Any
+    _scalings: list[Any]
+    _starts: list[Factors]
+    _stacked: Array
+    _stream: Any
 
     _parameter_constraints: ClassVar[dict] = {
         "n_clusters": [Interval(Integral, 1, None, closed="left")],
@@ -176,6 +195,7 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
         "engine": [StrOptions({"numpy", "torch", "dask"})],
         "device": [str],
         "n_jobs": [Integral, None],
+        "checkpoint": [str, os.PathLike, tuple, None],
         "random_state": ["random_state", np.random.Generator],
         "verbose": ["verbose"],
         "callback": [callable, None],
@@ -208,6 +228,7 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
         device: str = "auto",
         n_jobs: int | None = None,
         dtype: Any = None,
+        checkpoint: Any = None,
         random_state: Any = None,
         verbose: int = 0,
         callback: Any = None,
@@ -236,6 +257,7 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
         self.device = device
         self.n_jobs = n_jobs
         self.dtype = dtype
+        self.checkpoint = checkpoint
         self.random_state = random_state
         self.verbose = verbose
         self.callback = callback
@@ -275,8 +297,64 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
         with threadpool_limits(1), self._whole_or_nothing():
             self._fit(views, n_components, cluster)
 
+    def partial_fit(self, X: Any, y: Any = None) -> WMNMF:
+        """Learn from one more batch of observations; ``y`` is ignored.
+
+        The first batch is fitted as by `fit` (also where `fit` was called before, whose data then are
+        the first batch). For later ones U and the view weights move by what is remembered of all
+        batches, the older the less; scaling stays that of the first batch. ``labels_``,
+        ``consensus_`` and the other attributes of observations are those of the latest batch, its
+        labels by the vote of the nearest observations of the batch before. The result is near that
+        of a fit of all observations, not equal to it (`docs/scaling.md` says how near).
+        """
+        self._validate_params()
+        if self.n_init > 1 or self.missing == "mask":
+            raise ValueError(
+                "partial_fit needs n_init=1 and missing='error', got "
+                f"n_init={self.n_init} and missing={self.missing!r}"
+            )
+        if not hasattr(self, "labels_"):
+            self.fit(X)
+        else:
+            views = self._read(X, reset=False)
+            with threadpool_limits(1):
+                self._add_batch(views)
+        return self
+
+    def _add_batch(self, views: Views) -> None:
+        solver, threads = self._solver, Threads(self.n_jobs)
+        if self._stream is None:  # so far there was one batch, that of `fit`
+            rows = [rows_of(X, solver, threads) for X in self._fitted_views]
+            sums = stream.batch_sums(rows, self._starts[0])
+            self._stream = ([tuple(s) for s in sums], stream.batch_gaps(self._starts[0]), 1)
+        known, gaps, n_batches = self._stream
+        Xs, placed = self._scaled(views, self._scalings), self._place(views)[0]
+        labels = assign_new(placed.consensus, self._stacked, self.labels_, self.assign_labels)
+        rows = [rows_of(X, solver, threads) for X in Xs]
+        new = stream.batch_sums(rows, placed)
+        sums = [stream.added(Sums(*past), s) for past, s in zip(known, new, strict=True)]
+        gaps = stream.FORGET * gaps + stream.batch_gaps(placed)
+        factors, sums = stream.updated_basis(placed, sums, solver, self.p, self.rescale)
+        if self.learn_view_weights:
+            factors = stream.reweighted(factors, gaps, self.p)
+        # Later rows are linked to these; among themselves they need no graph any more.
+        self._terms = [
+            g.settings.term(X, sp.csr_array((X.shape[0],) * 2), g.settings.width)
+            if hasattr(g, "settings")
+            else g
+            for g, X in zip(self._terms, Xs, strict=True)
+        ]
+        self._fitted_views, self._starts, self._stacked = Xs, [factors], factors.consensus
+        self._stream = ([tuple(s) for s in sums], gaps, n_batches + 1)
+        self.sample_names_in_ = views.sample_names
+        history = stream.batch_history(rows, factors, self.p, n_batches + 1)
+        result = FitResult(factors, history, self.n_iter_, Stop.BATCH)
+        self._expose(result, factors.consensus, labels, views.dtype)
+
     def _fit(self, views: Views, n_components: int, cluster: Any = None) -> None:
+        self._stream = None
         rng = generator(self.random_state)
+        checkpoint = Checkpoint(self.checkpoint, self, views, rng)
         scalings = fit_scaling(views, self.scale)
         Xs = self._scaled(views, scalings)
         self._fitted_views = Xs  # unseen rows look for their neighbours here
@@ -285,11 +363,11 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
         elif cluster is not None:
             Xs = self._on_workers(Xs, views, cluster)
         regularizer = make_regularizer(self.regularizer, self.n_neighbors, self.affinity)
-        terms = [self._prepare(regularizer, X) for X in Xs]
+        terms = self._prepare(regularizer, Xs, checkpoint)
         start_terms = terms
         if self.init == "gnmf" and not isinstance(regularizer, Graph):
             graph = Graph(self.n_neighbors, self.affinity)
-            start_terms = [self._prepare(graph, X) for X in Xs]
+            start_terms = self._prepare(graph, Xs, checkpoint)
         solver = SOLVERS[self.solver]()
         self._check_observed(Xs)
         fill = self._filling(Xs)
@@ -297,8 +375,8 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
         self._scalings = scalings
         unit = self._output_unit
         self._warn_few_distinct(Xs)
-        fits = []
-        for _ in range(self.n_init):
+
+        def start_and_run(i: int) -> FitResult:
             start = starting_factors(
                 Xs,
                 self.init,
@@ -310,8 +388,14 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
                 unit,
                 fill,
                 Threads(self.n_jobs),
+                lambda name, compute: checkpoint.keep(f"start {i} {name}", compute),
             )
-            fits.append(self._run(Xs, start, terms, solver, fill=fill))
+            return self._run(Xs, start, terms, solver, fill=fill, checkpoint=checkpoint)
+
+        fits = []
+        for i in range(self.n_init):
+            fits.append(checkpoint.keep(f"fit {i}", partial(start_and_run, i)))
+            checkpoint.forget(f"start {i} ")
             if fits[-1].stop is Stop.CALLBACK:
                 break
         warn_about(fits[0], views.names, self.tol)
@@ -331,6 +415,7 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
         self._terms, self._solver, self._stacked = terms, solver, stacked
         self._starts = [fit.factors for fit in fits]
         self._expose(fits[0], stacked, labels, views.dtype)
+        checkpoint.finish()
 
     def _on_device(self, Xs: list[Matrix], views: Views) -> list[Any]:
         """The scaled views where the computation will run, moved once."""
@@ -338,6 +423,12 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
         from .torch_rows import TorchView
 
         self._refuse_holes(Xs, views.names)
+        for X in Xs:
+            if is_streamed(X):
+                raise ValueError(
+                    f"{X.X.label} is read from its file by rows, which engine='numpy' does; use that, "
+                    "or load the view into memory"
+                )
         device = choose(self.device, sum(int(np.prod(X.shape)) for X in Xs))
         dtype = precision(device, self.dtype, Xs[0].dtype)
         return [TorchView(X, device, dtype) for X in Xs]
@@ -347,11 +438,15 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
         self._refuse_holes(Xs, views.names)
         return [cluster.view(X) for X in Xs]
 
-    def _prepare(self, regularizer: Any, X: Any) -> Any:
-        term = regularizer.prepare(resident(X))
-        if hasattr(term, "X"):
-            term.X = X  # rather than a scaled copy of a large view
-        return term
+    def _prepare(self, regularizer: Any, Xs: list[Any], checkpoint: Checkpoint) -> list[Any]:
+        if not isinstance(regularizer, Graph):
+            return [regularizer.prepare(resident(X)) for X in Xs]
+        terms = []
+        for s, X in enumerate(Xs):
+            find = partial(lambda X: regularizer.edges(resident(X)), X)
+            # The term holds the view as it is read, not a scaled copy of a large one.
+            terms.append(regularizer.term(X, *checkpoint.keep(f"graph {s}", find)))
+        return terms
 
     def _refuse_holes(self, Xs: list[Matrix], names: Any) -> None:
         for X, name in zip(Xs, names, strict=True):

@@ -9,7 +9,8 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from . import equations as eq
-from ._types import Array, Callback, CollapseWarning, Factors, FitResult, Stop
+from ._types import Array, Callback, CollapseWarning, Factors, FitResult, Stop, Sums
+from .checkpoint import Checkpoint
 from .engines.arrays import is_tensor, namespace, on_host
 from .engines.threads import Threads
 from .masked import Fill, observed_rows
@@ -38,20 +39,28 @@ def run(
     callback: Callback | None = None,
     fill: Fill | None = None,
     threads: Threads | None = None,
+    checkpoint: Checkpoint | None = None,
 ) -> FitResult:
     """Minimise O from ``start``; ``learn_basis=False`` keeps U (placing unseen rows).
 
     ``fill(s, V)`` gives rows that view s does not observe at all their stand-in coefficients.
+    A loop that ``checkpoint`` has seen broken off goes on where it was, to the same bits.
     """
     for g in terms:
         solver.check(g)
     views = [rows_of(X, solver, threads) for X in Xs]
     observed = observed_rows(Xs)
     fill = fill or (lambda s, V: V)
+    saved = None if checkpoint is None else checkpoint.loop()
+    start = start if saved is None else saved["factors"]
     U, V = list(start.U), list(start.V)
     alpha, w, V_star = start.alpha, start.w, start.consensus
     state = Progress(max_iter, inner_iter, len(Xs), callback)
-    residuals = [view.all_residuals(U[s], V[s]) for s, view in enumerate(views)]
+    residuals = (
+        saved["residuals"]
+        if saved
+        else [view.all_residuals(U[s], V[s]) for s, view in enumerate(views)]
+    )
     penalties = [g.value(V[s]) for s, g in enumerate(terms)]
 
     def all_gaps() -> list:
@@ -67,13 +76,42 @@ def run(
     errors, gaps = all_errors(), all_gaps()
     state.record(0, -1, 0, terms_now())
     previous, stop = state.last, Stop.MAX_ITER if tol > 0 else Stop.ROUNDS
-    for round_ in range(1, max_iter + 1):
-        for s, view in enumerate(views):
+    at = (1, 0, 1)
+    sums: Any = None
+    if saved is not None:
+        errors, gaps, penalties = saved["errors"], saved["gaps"], saved["penalties"]
+        previous, sums, at = saved["previous"], saved["sums"], saved["at"]
+        state.resume(saved["history"])
+
+    def whole_V() -> tuple[Array, ...]:
+        return tuple(view.collect(Vs) for view, Vs in zip(views, V, strict=True))
+
+    def now() -> dict[str, Any]:
+        """Everything the rest of the loop depends on, before an inner iteration."""
+        return {
+            "at": (round_, s, inner),
+            "factors": Factors(tuple(U), whole_V(), V_star, alpha, w),
+            "sums": tuple(view.sums) if learn_basis and hasattr(view, "sums") else None,
+            "residuals": list(residuals),
+            "errors": list(errors),
+            "gaps": list(gaps),
+            "penalties": list(penalties),
+            "previous": previous,
+            "history": state.history(),
+        }
+
+    for round_ in range(at[0], max_iter + 1):
+        for s in range(at[1], len(views)):
+            view = views[s]
             w2, a = w[:, s] ** 2, float(alpha[s] ** p)
             view.begin(V[s], V_star, w2, w2, terms[s], learn_basis)
-            if learn_basis:
+            if learn_basis and sums is not None:
+                view.sums = Sums(*sums)  # a pass that adds them anew may differ in the last bit
+            elif learn_basis:
                 view.sum(V[s])
-            for inner in range(1, inner_iter + 1):
+            for inner in range(at[2], inner_iter + 1):
+                if checkpoint is not None:
+                    checkpoint.offer(now)
                 if learn_basis:
                     U[s] = view.step_U(U[s], a)
                 V[s] = view.step_V(U[s], V[s], a, beta, residuals=inner == inner_iter)
@@ -81,6 +119,7 @@ def run(
                 penalties[s] = view.penalty
                 if state.record(round_, s, inner, terms_now()):
                     break
+            at, sums = (0, 0, 1), None
             stopped_early = state.stopped and inner < inner_iter
             residuals[s] = view.all_residuals(U[s], V[s]) if stopped_early else view.residuals
             V[s] = view.collect(V[s])
@@ -174,6 +213,10 @@ class Progress:
             info = dict(zip(self.columns, values, strict=True)) | {"total": self.total}
             self.stopped = bool(self.callback(info)) or self.stopped
         return self.stopped
+
+    def resume(self, history: dict[str, Array]) -> None:
+        self.rows = list(zip(*(history[name].tolist() for name in self.columns), strict=True))
+        self.last = self.rows[-1][-1]
 
     def history(self) -> dict[str, Array]:
         columns = zip(*self.rows, strict=True)

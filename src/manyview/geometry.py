@@ -19,6 +19,7 @@ from sklearn.utils.extmath import row_norms
 from ._types import Array, Matrix
 from .engines.arrays import converted, is_tensor, namespace, on_host
 from .engines.compiled import compiled
+from .engines.sources import is_streamed, reading
 
 #: A view with more zeros than this is counts or text: square roots, unit rows.
 ZEROS = 0.9
@@ -212,6 +213,10 @@ class Geometry:
         d = np.nan_to_num(d, nan=1.0)
         return np.where(self.comparable[i] & self.comparable[j], d, 1)
 
+    def coordinates(self, Z: Matrix) -> Matrix:
+        """Scaled rows in the space in which this view measures distances."""
+        return Z
+
     def rows(self, chosen: Array) -> Geometry:
         """The same view of some of the rows."""
         Z = self.Z[chosen]
@@ -231,6 +236,8 @@ class Geometry:
 
 def present_rows(X: Matrix) -> Array:
     """Rows that hold at least one observed, nonzero value."""
+    if is_streamed(X):
+        return np.concatenate([present_rows(block) for block in reading(X)])
     if sp.issparse(X):
         return np.ravel(abs(X).sum(axis=1)) > 0
     return on_host((namespace(X).nan_to_num(X) != 0).any(axis=1))

@@ -9,10 +9,11 @@ import scipy.sparse as sp
 from sklearn.metrics import pairwise_distances_chunked
 from sklearn.metrics.pairwise import nan_euclidean_distances
 from sklearn.neighbors import NearestNeighbors
+from sklearn.utils.extmath import row_norms
 
 from ._types import Array, Matrix
 from .engines.arrays import is_tensor, namespace
-from .engines.sources import as_source, is_streamed, reading, squared_norms
+from .engines.sources import is_streamed, reading, squared_norms
 from .engines.threads import Threads
 from .neighbors import index_neighbors, streamed_neighbors, take_rows, use_index
 
@@ -34,14 +35,14 @@ def nearest_neighbors(
     NaN among dense entries, distances use the features both rows have, rescaled to all; a pair
     that shares none is infinitely far. On a device all pairs are looked at.
     """
-    if on_device(X):
-        from .engines.device_graph import nearest_rows
-
-        return nearest_rows(X, n_neighbors, queries)
     if hasattr(X, "neighbors"):
         return X.neighbors(n_neighbors)
     if is_streamed(X) or is_streamed(queries):
         return streamed_neighbors(X, n_neighbors, queries)
+    if on_device(X):
+        from .engines.device_graph import nearest_rows
+
+        return nearest_rows(X, n_neighbors, queries)
     if has_nan(X) or (queries is not None and has_nan(queries)):
         return _neighbors_with_holes(X, n_neighbors, queries)
     available = X.shape[0] - (queries is None)
@@ -196,8 +197,10 @@ def _cosines(rows: Matrix, X: Matrix, indices: Array, squared: Array) -> Array:
 
 
 def _lengths(X: Matrix) -> Array:
+    if is_streamed(X):
+        return np.sqrt(squared_norms(X, Threads(1)))
     if not on_device(X):
-        return np.sqrt(squared_norms(as_source(X), Threads(1)))
+        return row_norms(X)
     from .engines.device_graph import row_lengths
 
     return row_lengths(X)

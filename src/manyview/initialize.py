@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -34,11 +36,18 @@ def starting_factors(
     unit: float = 1.0,
     fill: Fill | None = None,
     threads: Threads | None = None,
+    keep: Callable[[str, Callable[[], Any]], Any] = lambda name, compute: compute(),
 ) -> Factors:
-    """U and V of every view by ``init``, equal weights, and V* their mean *without* Q (as the recipe)."""
+    """U and V of every view by ``init``, equal weights, and V* their mean *without* Q (as the recipe).
+
+    ``keep(name, compute)`` may remember the pair of a view.
+    """
     if isinstance(init, str):
         make = {"gnmf": _gnmf_start, "random": _random_start, "nndsvd": _nndsvd_start}[init]
-        pairs = [make(X, n_components, g, rng, threads) for X, g in zip(Xs, terms, strict=True)]
+        pairs = [
+            keep(f"view {s}", partial(make, X, n_components, g, rng, threads))
+            for s, (X, g) in enumerate(zip(Xs, terms, strict=True))
+        ]
     else:
         pairs = given_factors(init, Xs, n_components, unit)
     if fill is not None:

@@ -96,13 +96,19 @@ class Graph:
     mutual: bool = False
 
     def prepare(self, X: Matrix) -> GraphTerm:
+        return self.term(X, *self.edges(X))
+
+    def edges(self, X: Matrix) -> tuple[sp.csr_array, float | None]:
+        """The affinity of the rows of X, and the width of its weights."""
         width = self.width
         if self.affinity == "heat" and width is None:
             width = automatic_width(X)
         A = affinity(X, self.n_neighbors, self.affinity, width, self.mutual)
-        if not sp.issparse(A):
-            return _FittedGraphTerm(A, X, replace(self, width=width), A.row_sums())
-        return _FittedGraphTerm(A.astype(X.dtype), X, replace(self, width=width))
+        return (A.astype(X.dtype) if sp.issparse(A) else A), width
+
+    def term(self, X: Matrix, A: Any, width: float | None) -> GraphTerm:
+        degrees = None if sp.issparse(A) else A.row_sums()
+        return _FittedGraphTerm(A, X, replace(self, width=width), degrees)
 
 
 class _FittedGraphTerm(GraphTerm):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from dataclasses import replace
 from numbers import Integral, Real
@@ -20,11 +21,19 @@ from . import equations as eq
 from ._types import Array, FitResult, Matrix, Stop, Views
 from .assign import kmeans
 from .base import MultiViewEstimator, generator, in_dtype, on_host_factors, working_dtype
+from .checkpoint import Checkpoint
+from .disk_geometry import (
+    FileGeometry,
+    ScaledFile,
+    fit_scaling,
+    unit_rows_of_file,
+)
 from .engines.arrays import is_tensor, namespace, on_host
 from .engines.cluster import cluster_for
-from .engines.sources import UnitRows
+from .engines.sources import UnitRows, is_streamed
 from .engines.threads import Threads
 from .geometry import Geometry, RobustScaling, present_rows
+from .graph import has_nan
 from .masked import MaskedView
 from .robust_fit import RobustView, place_robust, run_robust
 
@@ -97,6 +106,10 @@ class RobustWMNMF(
     dtype : dtype, optional
         Precision of the computation. ``None`` computes in float64 (in float32 if the input is
         float32 and larger than 1 GiB) and returns the input's precision.
+    checkpoint : path, or (path, seconds), optional
+        Write the state of the fit to this file every minute (or so many seconds). A fit that finds
+        the file goes on from there to the same result, bit for bit; when it is done the file is
+        removed. A checkpoint of other data or settings is refused.
     random_state : int, RandomState, Generator or None
     verbose : int, default=0
     callback : callable, optional
@@ -148,6 +161,7 @@ class RobustWMNMF(
         "engine": [StrOptions({"numpy", "torch", "dask"})],
         "device": [str],
         "n_jobs": [Integral, None],
+        "checkpoint": [str, os.PathLike, tuple, None],
         "random_state": ["random_state", np.random.Generator],
         "verbose": ["verbose"],
         "callback": [callable, None],
@@ -172,6 +186,7 @@ class RobustWMNMF(
         device: str = "auto",
         n_jobs: int | None = None,
         dtype: Any = None,
+        checkpoint: Any = None,
         random_state: Any = None,
         verbose: int = 0,
         callback: Any = None,
@@ -192,6 +207,7 @@ class RobustWMNMF(
         self.device = device
         self.n_jobs = n_jobs
         self.dtype = dtype
+        self.checkpoint = checkpoint
         self.random_state = random_state
         self.verbose = verbose
         self.callback = callback
@@ -200,8 +216,10 @@ class RobustWMNMF(
         """Weigh the views, fuse them, and factorise. ``y`` is ignored."""
         self._validate_params()
         views = self._read(X, reset=True)
+        rng = generator(self.random_state)
+        checkpoint = Checkpoint(self.checkpoint, self, views, rng)
         self.n_clusters_: int = (
-            self._choose(X) if isinstance(self.n_clusters, str) else self.n_clusters
+            self._choose(X, checkpoint) if isinstance(self.n_clusters, str) else self.n_clusters
         )
         self._check_n_clusters(self.n_clusters_, views.n_samples)
         # One thread: the sums inside BLAS and k-means differ between thread counts.
@@ -210,46 +228,60 @@ class RobustWMNMF(
             self._whole_or_nothing(),
             cluster_for(self.engine) as cluster,
         ):
-            self._fit(views, cluster)
+            self._fit(views, rng, checkpoint, cluster)
+        checkpoint.finish()
         return self
 
-    def _choose(self, X: Any) -> int:
+    def _choose(self, X: Any, checkpoint: Checkpoint) -> int:
         """n_clusters="auto": ask the fused graph, by stability and by its eigengap."""
         from .selection import select_n_clusters
 
         n = self._read(X, reset=True).n_samples
-        self.selection_ = select_n_clusters(
-            X,
-            range(2, max(3, min(15, n))),
-            ["stability", "eigengap"],
-            model=self,
-            random_state=generator(self.random_state),
+        self.selection_ = checkpoint.keep(
+            "selection",
+            lambda: select_n_clusters(
+                X,
+                range(2, max(3, min(15, n))),
+                ["stability", "eigengap"],
+                model=self,
+                random_state=generator(self.random_state),
+            ),
         )
         return self.selection_.n_clusters
 
-    def _fit(self, views: Views, cluster: Any = None) -> None:
-        rng = generator(self.random_state)
+    def _fit(
+        self,
+        views: Views,
+        rng: np.random.Generator,
+        checkpoint: Checkpoint,
+        cluster: Any = None,
+    ) -> None:
         given = views  # the user's own arrays, not copies; `impute` fills them in
         dtype = working_dtype(views, self.dtype)
         if self.engine == "torch":
             views, dtype = self._on_device(views, dtype)
         present = self._presence(views)
         self._geometry = self._geometries(views, present)
-        agreement = ag.agree(
-            self._geometry,
-            self.n_neighbors,
-            self.reliability_weight,
-            rng,
-            self.learn_view_weights,
-            self.learn_sample_weights,
-            Threads(self.n_jobs),
+        agreement = checkpoint.keep(
+            "agreement",
+            lambda: ag.agree(
+                self._geometry,
+                self.n_neighbors,
+                self.reliability_weight,
+                rng,
+                self.learn_view_weights,
+                self.learn_sample_weights,
+                Threads(self.n_jobs),
+            ),
         )
-        P = ag.embed(agreement, self.n_clusters_, rng)
+        P = checkpoint.keep("embedding", lambda: ag.embed(agreement, self.n_clusters_, rng))
         P = P if is_tensor(P) else P.astype(dtype)
         anywhere = self._counted(present, agreement.alpha)
         self._check_n_clusters(self.n_clusters_, int(anywhere.sum()))
         # One in twenty fits of the digits met a poor local minimum with 10 starts.
-        found = kmeans(P[anywhere], self.n_clusters_, rng, n_init=30)
+        found = checkpoint.keep(
+            "start", lambda: kmeans(P[anywhere], self.n_clusters_, rng, n_init=30)
+        )
         start = namespace(found).zeros_like(found[:1]).repeat(views.n_samples)
         start[anywhere] = found
         w = np.where(anywhere[:, None], agreement.w, 0)
@@ -267,6 +299,7 @@ class RobustWMNMF(
             max_iter=self.max_iter,
             tol=self.tol,
             callback=self._callback,
+            checkpoint=checkpoint,
         )
         self._taus = [view.tau for view in robust_views]
         if is_tensor(P):
@@ -285,6 +318,11 @@ class RobustWMNMF(
         from .engines.device import choose, precision, put
 
         for X, name in zip(views.matrices, views.names, strict=True):
+            if is_streamed(X):
+                raise ValueError(
+                    f"{X.label} is read from its file by rows, which engine='numpy' does; use that, "
+                    "or load the view into memory"
+                )
             if sp.issparse(X) or (np.isnan(X).any(axis=1) & ~np.isnan(X).all(axis=1)).any():
                 kind = "sparse" if sp.issparse(X) else "partly unobserved (NaN inside rows)"
                 raise ValueError(
@@ -334,7 +372,7 @@ class RobustWMNMF(
 
     def _present(self, X: Matrix, name: str) -> Array:
         present = present_rows(X)
-        holes = None if sp.issparse(X) else namespace(X).isnan(X)
+        holes = None if sp.issparse(X) or is_streamed(X) else namespace(X).isnan(X)
         zeros = ~present if holes is None else ~present & ~on_host(holes.all(axis=1))
         if zeros.any():
             warnings.warn(
@@ -357,12 +395,17 @@ class RobustWMNMF(
         return present
 
     def _scaling(self, X: Matrix, present: Array, name: str) -> RobustScaling | None:
-        return None if self.scale is None else RobustScaling.fit(X, present, name)
+        if self.scale is None:
+            return None
+        return (fit_scaling if is_streamed(X) else RobustScaling.fit)(X, present, name)
 
     def _scaled(self, views: Views, present: list[Array]) -> list[Matrix]:
         """z of every view; rows missing there are zero."""
         scaled = []
         for X, here, scaling in zip(views.matrices, present, self._scalings, strict=True):
+            if is_streamed(X):
+                scaled.append(ScaledFile(X, scaling, here, working_dtype(views, self.dtype)))
+                continue
             X = X.clone() if is_tensor(X) else X.astype(working_dtype(views, self.dtype))
             if not sp.issparse(X):
                 X[~here] = 0
@@ -373,7 +416,9 @@ class RobustWMNMF(
         return scaled
 
     def _robust_views(self, cluster: Any = None) -> list[RobustView]:
-        rows = [unit_sum_rows(view.Z, view.observed) for view in self._geometry]
+        rows = [
+            unit_sum_rows(getattr(view, "source", view.Z), view.observed) for view in self._geometry
+        ]
         if cluster is not None:  # a view with unobserved entries is factorised in this process
             rows = [cluster.view(x) if isinstance(x, UnitRows) else x for x in rows]
         return [
@@ -448,6 +493,14 @@ class RobustWMNMF(
                 stacklevel=4,
             )
 
+    @property
+    def partial_fit(self) -> Any:
+        """Not available; `WMNMF` has it."""
+        raise AttributeError(
+            "RobustWMNMF has no partial_fit: its weights and its graph come from all observations at "
+            "once; use WMNMF for a stream, or fit again and place new observations by predict"
+        )
+
     # --- new observations ----------------------------------------------------------------------
 
     def fit_predict(self, X: Any, y: Any = None, **kwargs: Any) -> Array:
@@ -493,11 +546,17 @@ class RobustWMNMF(
             warnings.simplefilter("ignore", UserWarning)
             present = self._presence(views)
         Zs = self._scaled(views, present)
-        observed = [None if sp.issparse(Z) or not np.isnan(Z).any() else ~np.isnan(Z) for Z in Zs]
+        observed = [~np.isnan(Z) if has_nan(Z) else None for Z in Zs]
         Zs = [Z if o is None else np.where(o, Z, 0) for Z, o in zip(Zs, observed, strict=True)]
+        for view, o, name in zip(self._geometry, observed, views.names, strict=True):
+            if o is not None and isinstance(view, FileGeometry):
+                raise ValueError(
+                    f"view {name!r} has unobserved (NaN) entries inside rows, and the model was fitted "
+                    "on a complete view in a file; fill them in, or leave out the whole row"
+                )
         P, w = ag.place(
             self._geometry,
-            Zs,
+            [view.coordinates(Z) for view, Z in zip(self._geometry, Zs, strict=True)],
             observed,
             present,
             self._agreement,
@@ -532,6 +591,11 @@ class RobustWMNMF(
         check_is_fitted(self)
         s = self._view_position(view)
         geometry, X, scaling = self._geometry[s], self._data[s], self._scalings[s]
+        if is_streamed(X):
+            raise ValueError(
+                f"{X.label} is read from its file by rows and has nothing missing but rows of zeros; "
+                "impute works on views in memory"
+            )
         dense = X.toarray() if sp.issparse(X) else X
         guess = self.consensus_.astype(float) @ self.components_[s].astype(float)
         known = geometry.present[:, None] & ~np.isnan(dense)
@@ -561,6 +625,7 @@ class RobustWMNMF(
     # --- scikit-learn --------------------------------------------------------------------------
 
     _zero_is_missing = True
+    _reads_files = True
 
     def _allows_negative(self) -> bool:
         return True
@@ -588,6 +653,8 @@ class RobustWMNMF(
 
 
 def geometry_of(Z: Matrix) -> type[Geometry]:
+    if is_streamed(Z):
+        return FileGeometry
     if not is_tensor(Z):
         return Geometry
     from .torch_geometry import TorchGeometry
@@ -597,6 +664,8 @@ def geometry_of(Z: Matrix) -> type[Geometry]:
 
 def unit_sum_rows(Z: Matrix, observed: Array | None) -> Any:
     """x: rows of z with unit L1 norm, over all features where some are unobserved."""
+    if is_streamed(Z):
+        return unit_rows_of_file(Z)
     if is_tensor(Z):
         from .torch_rows import TorchView
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from . import equations as eq
 from ._types import Array, Callback, Factors, FitResult, Stop
+from .checkpoint import Checkpoint
 from .engines.arrays import converted, copied, is_tensor, namespace, one_hot
 from .engines.threads import Threads
 from .fit import Progress
@@ -84,6 +85,7 @@ def run_robust(
     max_iter: int,
     tol: float,
     callback: Callback | None = None,
+    checkpoint: Checkpoint | None = None,
 ) -> tuple[FitResult, Array]:
     """Minimise J from hard ``labels``; returns the fit and the centres."""
     V_star = converted(soft_start(labels, n_clusters), P.dtype)
@@ -100,11 +102,33 @@ def run_robust(
         terms = eq.robust_objective(errors, V, V_star, alpha, w, distances, lam, beta)
         return progress.record(iteration, 0, 1, terms)
 
-    record(0)
     # The answer of a GPU is asked for now and then only, so that it never runs dry.
     patience = CHECK_EVERY if is_tensor(P) else 1
-    stop, previous = Stop.MAX_ITER, progress.last
-    for iteration in range(1, max_iter + 1):
+    saved = None if checkpoint is None else checkpoint.loop()
+    if saved is None:
+        record(0)
+    stop, previous, first = Stop.MAX_ITER, progress.last, 1
+    if saved is not None:
+        V_star, centres, first = saved["consensus"], saved["centres"], saved["iteration"]
+        U, V, previous = saved["U"], saved["V"], saved["previous"]
+        distances = eq.cluster_distances(P, centres)
+        progress.resume(saved["history"])
+
+    def now() -> dict[str, Any]:
+        """Everything the rest of the loop depends on, before an iteration."""
+        return {
+            "iteration": iteration,
+            "U": list(U),
+            "V": list(V),
+            "consensus": V_star,
+            "centres": centres,
+            "previous": previous,
+            "history": progress.history(),
+        }
+
+    for iteration in range(first, max_iter + 1):
+        if checkpoint is not None:
+            checkpoint.offer(now)
         for s, view in enumerate(views):
             U[s], V[s] = view.step(U[s], V[s], V_star, w[:, s], lam)
         V_star = eq.simplex_consensus(V, alpha, w, distances, lam, beta)

@@ -254,6 +254,8 @@ def _seeded(model: Any, rng: np.random.Generator) -> Any:
         for name in fresh.get_params()
         if name == "random_state" or name.endswith("__random_state")
     ]
+    if "checkpoint" in fresh.get_params():  # that is for the fit of all observations
+        fresh.set_params(checkpoint=None)
     return fresh.set_params(**dict.fromkeys(seeds, seed))
 
 

@@ -13,17 +13,22 @@ import os
 import warnings
 import zipfile
 import zlib
+from collections.abc import Callable
 from io import BytesIO
 from numbers import Integral
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
 from .npy import check_sizes, read_npy
 from .tree import MODELS, Reader, Writer, classes
 
-KIND = "manyview model"
+#: What files hold, and who writes them.
+MAKERS = {
+    "model": "models are written by model.save()",
+    "checkpoint": "checkpoints are written by a fit with checkpoint=PATH",
+}
 #: Raised when the tree changes its meaning; other versions are refused.
 FORMAT = 1
 HEADER = "header.json"
@@ -35,8 +40,6 @@ def save(model: Any, path: str | Path) -> Path:
     """Write a fitted model; `load` gives it back exactly."""
     from sklearn.utils.validation import check_is_fitted
 
-    from . import __version__
-
     check_is_fitted(model)
     path = Path(path)
     name = type(model).__name__
@@ -44,15 +47,7 @@ def save(model: Any, path: str | Path) -> Path:
         raise ValueError(f"a {name} cannot be saved, only {' and '.join(MODELS)}")
     writer = Writer()
     state = {name: writer.attribute(name, value) for name, value in _kept(model).items()}
-    header = {
-        "kind": KIND,
-        "format": FORMAT,
-        "library": __version__,
-        "class": name,
-        "state": state,
-    }
-    header["sha256"] = _checksum(header, writer.members)
-    write_whole(path, _archive(header, writer.members))
+    _write(path, "model", {"class": name, "state": state}, writer.members, zipfile.ZIP_DEFLATED)
     return path
 
 
@@ -85,41 +80,87 @@ def load(path: str | Path) -> Any:
         raise ValueError(f"{path.name} is no usable model: {why}; save it again") from error
 
 
-def write_whole(path: Path, content: bytes) -> None:
+def write_state(path: Path, kind: str, state: dict[str, Any]) -> None:
+    """Plain values, arrays and objects of the listed classes, whole or not at all."""
+    writer = Writer()
+    _write(path, kind, {"state": writer.value(state)}, writer.members, zipfile.ZIP_STORED)
+
+
+def read_state(path: Path, kind: str) -> dict[str, Any]:
+    """What `write_state` wrote; anything else is refused."""
+    header, members = _unpack(path, kind)
+    try:
+        arrays = {name: read_npy(BytesIO(raw)) for name, raw in members.items()}
+        return Reader(arrays).value(header["state"])
+    except (ValueError, TypeError, KeyError, AttributeError, IndexError, RecursionError) as error:
+        why = str(error) or type(error).__name__
+        raise ValueError(f"{path.name} is no usable {kind}: {why}; remove it") from error
+
+
+def write_whole(path: Path, content: bytes | Callable[[BinaryIO], Any]) -> None:
     """Write beside and rename: a reader, or a crash, sees the old file or the new one."""
     beside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         with beside.open("wb") as file:
-            file.write(content)
+            if callable(content):
+                content(file)
+            else:
+                file.write(content)
             file.flush()
             os.fsync(file.fileno())
         os.replace(beside, path)
+        _sync_folder(path.absolute().parent)
     finally:
         beside.unlink(missing_ok=True)
+
+
+def _sync_folder(folder: Path) -> None:
+    """The new name, too, should survive a power cut; some file systems cannot promise that."""
+    try:
+        handle = os.open(folder, os.O_RDONLY)
+    except OSError:
+        return
+    try:
+        os.fsync(handle)
+    except OSError:
+        pass
+    finally:
+        os.close(handle)
 
 
 # --- the file ----------------------------------------------------------------------------------
 
 
-def _archive(header: dict[str, Any], members: dict[str, bytes]) -> bytes:
-    buffer = BytesIO()
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
+def _write(
+    path: Path, kind: str, fields: dict[str, Any], members: dict[str, bytes], packing: int
+) -> None:
+    from . import __version__
+
+    header = {"kind": f"manyview {kind}", "format": FORMAT, "library": __version__, **fields}
+    header["sha256"] = _checksum(header, members)
+    write_whole(path, lambda file: _archive(file, header, members, packing))
+
+
+def _archive(
+    file: BinaryIO, header: dict[str, Any], members: dict[str, bytes], packing: int
+) -> None:
+    with zipfile.ZipFile(file, "w", packing, compresslevel=1) as archive:
         # A fixed date: the same model gives the same bytes.
         for name, content in {HEADER: _text(header), **members}.items():
             member = zipfile.ZipInfo(name if name == HEADER else f"{name}.npy")
-            member.compress_type = zipfile.ZIP_DEFLATED
+            member.compress_type = packing
             archive.writestr(member, content)
-    return buffer.getvalue()
 
 
-def _unpack(path: Path) -> tuple[dict[str, Any], dict[str, bytes]]:
+def _unpack(path: Path, kind: str = "model") -> tuple[dict[str, Any], dict[str, bytes]]:
     damaged = f"{path.name} is damaged or was cut short"
+    remedy = "copy it again or save the model again" if kind == "model" else "remove it"
     try:
         with zipfile.ZipFile(path) as archive:
             check_sizes(archive, path.stat().st_size)
             if HEADER not in archive.namelist():
-                raise _Refused(f"{path.name} is no manyview model; models are written by .save()")
-            header = _checked_header(path.name, archive.read(HEADER))
+                raise _Refused(f"{path.name} is no manyview {kind}; {MAKERS[kind]}")
+            header = _checked_header(path.name, archive.read(HEADER), kind)
             members = {
                 name.removesuffix(".npy"): archive.read(name)
                 for name in archive.namelist()
@@ -131,15 +172,14 @@ def _unpack(path: Path) -> tuple[dict[str, Any], dict[str, bytes]]:
     except zipfile.BadZipFile as error:
         with path.open("rb") as file:
             ours = file.read(2) == b"PK"
-        what = damaged if ours else f"{path.name} is no manyview model, nor any .npz file"
-        raise ValueError(f"{what} ({error}); copy it again or save the model again") from error
+        what = damaged if ours else f"{path.name} is no manyview {kind}, nor any .npz file"
+        raise ValueError(f"{what} ({error}); {remedy}") from error
     except (ValueError, EOFError, OSError, zlib.error, NotImplementedError, RuntimeError) as error:
         # RuntimeError: the archive asks for a password, or its header nests too deep.
-        raise ValueError(f"{damaged} ({error}); copy it again or save the model again") from error
+        raise ValueError(f"{damaged} ({error}); {remedy}") from error
     if header.get("sha256") != checksum:
         raise ValueError(
-            f"{path.name} was changed after it was saved (its checksum differs); "
-            "copy it again or save the model again"
+            f"{path.name} was changed after it was saved (its checksum differs); {remedy}"
         )
     return header, members
 
@@ -148,15 +188,15 @@ class _Refused(Exception):
     pass
 
 
-def _checked_header(file: str, text: bytes) -> dict[str, Any]:
+def _checked_header(file: str, text: bytes, kind: str) -> dict[str, Any]:
     header = json.loads(text, parse_constant=_no_constant)
-    if not isinstance(header, dict) or header.get("kind") != KIND:
-        raise _Refused(f"{file} is no manyview model; models are written by model.save()")
+    if not isinstance(header, dict) or header.get("kind") != f"manyview {kind}":
+        raise _Refused(f"{file} is no manyview {kind}; {MAKERS[kind]}")
     if header.get("format") != FORMAT:
         raise _Refused(
             f"{file} was written by manyview {header.get('library')} in format "
             f"{header.get('format')}, and this manyview reads format {FORMAT}; use that version, "
-            "or fit and save the model again"
+            f"or {'fit and save the model again' if kind == 'model' else 'remove it'}"
         )
     return header
 
@@ -182,6 +222,7 @@ def _checksum(header: dict[str, Any], members: dict[str, bytes]) -> str:
 
 def _kept(model: Any) -> dict[str, Any]:
     state = dict(vars(model))
+    state["checkpoint"] = None  # the fit is done
     for name in DROPPED:
         value = state.get(name)
         if value is not None and not isinstance(value, Integral | list | tuple | np.ndarray):

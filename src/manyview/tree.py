@@ -179,7 +179,16 @@ class Reader:
 
 def classes() -> dict[str, type]:
     """What a file may hold besides plain values; imported here because the estimators import this."""
-    from . import _types, agreement, geometry, regularizers, scaling, selection, solvers
+    from . import (
+        _types,
+        agreement,
+        disk_geometry,
+        geometry,
+        regularizers,
+        scaling,
+        selection,
+        solvers,
+    )
     from .engines import disk, sources
     from .estimators import WMNMF
     from .robust import RobustWMNMF
@@ -189,9 +198,12 @@ def classes() -> dict[str, type]:
         RobustWMNMF,
         _types.Stop,
         _types.Factors,
+        _types.FitResult,
         agreement.Agreement,
         geometry.Geometry,
         geometry.RobustScaling,
+        disk_geometry.FileGeometry,
+        disk_geometry.ScaledFile,
         scaling.Scaling,
         sources.Scaled,
         disk.DiskMatrix,

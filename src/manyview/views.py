@@ -24,6 +24,7 @@ def as_views(
     allow_negative: bool = False,
     allow_missing: bool = False,
     zero_is_missing: bool = True,
+    allow_files: bool = False,
     min_samples: int = 2,
     caller: str = "manyview",
 ) -> Views:
@@ -32,7 +33,8 @@ def as_views(
     Parameters
     ----------
     data : list or tuple of 2-D arrays, dict of name → array, one 2-D array, or a container
-        Arrays may be NumPy, SciPy sparse, pandas or polars DataFrames, xarray DataArrays or
+        Arrays may be paths of files (.npy, HDF5, Zarr, Parquet, .h5ad), NumPy, SciPy sparse,
+        pandas or polars DataFrames, xarray DataArrays or
         AnnData; those with ids of their rows are aligned on them (the ids of a polars frame are its
         one column of text, or one headed as ids). Containers: MuData (modalities), xarray Dataset
         (variables), AnnData. A list whose items are 2-D is a list of views; a list of rows is one
@@ -48,6 +50,8 @@ def as_views(
         zeros if sparse.
     zero_is_missing : bool
         Whether a sparse row of zeros may stand for a missing one.
+    allow_files : bool
+        Whether large views may stay in their files, read by rows; otherwise they are loaded.
     min_samples : int
         Fewest observations accepted: 2 to fit, 1 to predict.
     caller : str
@@ -62,12 +66,13 @@ def as_views(
     """
     given = collect(data, views)
     names = given.names
-    large = sum(item.matrix.nbytes for item in given.items if _loadable(item.matrix)) > LOAD_LIMIT
+    held = [item.matrix for item in given.items]
+    large = sum(X.nbytes for X in held if is_streamed(X)) > LOAD_LIMIT
     matrices = [
         _as_matrix(
-            item.matrix.load() if _loadable(item.matrix) and not large else item.matrix, name
+            X.load() if is_streamed(X) and not (allow_files and (X.keep or large)) else X, name
         )
-        for name, item in zip(names, given.items, strict=True)
+        for name, X in zip(names, held, strict=True)
     ]
     for X, name, item in zip(matrices, names, given.items, strict=True):
         for n, listed in zip(X.shape, (item.ids, item.features), strict=True):
@@ -86,11 +91,6 @@ def as_views(
         _check_values(X, name, allow_negative, allow_missing, caller)
     features = tuple(item.features for item in given.items)
     return Views(tuple(matrices), tuple(names), features, sample_names)
-
-
-def _loadable(matrix: Any) -> bool:
-    """Whether it is in a file that nobody asked to leave there."""
-    return is_streamed(matrix) and not matrix.keep
 
 
 def _align(

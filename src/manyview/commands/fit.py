@@ -42,6 +42,8 @@ class FitRequest:
     seed: int = 0
     force: bool = False
     report: bool = True
+    on_disk: bool = False
+    checkpoint: Path | None = None
 
 
 def run_fit(ask: FitRequest, voice: Voice) -> dict[str, Any]:
@@ -49,7 +51,13 @@ def run_fit(ask: FitRequest, voice: Voice) -> dict[str, Any]:
     free_folder(ask.out, ask.force)
     model = make_model(ask)
     with voice.busy("reading the files") as tell:
-        data = read_views(ask.files, index=ask.index, transpose=ask.transpose, missing=ask.missing)
+        data = read_views(
+            ask.files,
+            index=ask.index,
+            transpose=ask.transpose,
+            missing=ask.missing,
+            on_disk=ask.on_disk,
+        )
         truth = None if ask.labels is None else read_labels(ask.labels, data, partial=True)
         if truth is not None and None in truth:
             data.notes.append(
@@ -111,7 +119,7 @@ def make_model(ask: FitRequest) -> Any:
             f"--scale {ask.scale}: the method {ask.method} takes {', '.join(scales)}"
             + ("; for others use --method wmnmf" if robust and ask.scale in SCALES else "")
         )
-    params: dict[str, Any] = {"random_state": ask.seed}
+    params: dict[str, Any] = {"random_state": ask.seed, "checkpoint": ask.checkpoint}
     if ask.scale is not None:
         params["scale"] = None if ask.scale == "none" else ask.scale
     if ask.missing == "allow":

@@ -203,4 +203,8 @@ def _seeded_copy(estimator: Any, seed: int) -> Any:
         set_seeds(copy, np.random.default_rng(seed))
         if "random_state" in copy.get_params(deep=False):
             copy.set_params(random_state=seed)
+        if "checkpoint" in copy.get_params(
+            deep=False
+        ):  # runs at the same time would share the file
+            copy.set_params(checkpoint=None)
     return copy

@@ -1,4 +1,8 @@
-"""Views that stay in their files: rows are read a slab at a time, the next slab while this one is used."""
+"""Views that stay in their files: rows are read when needed, and the next ones meanwhile.
+
+From an .npy file any rows are read at once. Of chunked or compressed files whole slabs are read, by
+threads, and held for a while.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +22,7 @@ from .._types import Array, Matrix
 from .files import INSIDE, STREAMABLE, Plain, RowFile, Stored, check_shape, open_rows
 
 #: Bytes of a slab, and of all slabs held at a time, whatever the number of views.
-SLAB, HELD = 2**21, 2**25
+SLAB, HELD = 2**22, 2**25
 
 
 class DiskMatrix:
@@ -107,6 +111,11 @@ class DiskMatrix:
         """Rows as they are in the file, in the working precision of the view."""
         start, stop, _ = rows.indices(self.shape[0])
         slabs = self._slabs()
+        if slabs.rows.direct:
+            try:
+                return slabs.rows.read(start, stop).astype(self.dtype, copy=False)
+            except Exception as error:
+                raise self._unreadable(start, stop, error) from error
         parts = [
             self._part(slabs, j, start, stop)
             for j in range(start // slabs.size, -(-stop // slabs.size))
@@ -122,13 +131,16 @@ class DiskMatrix:
         try:
             block = slabs.get(j, self.dtype)
         except Exception as error:
-            raise OSError(
-                f"{self.label}: rows {low} to {high - 1} could not be read ({_why(error)}); "
-                "nothing else was lost: put the file right and run again"
-            ) from error
+            raise self._unreadable(low, high, error) from error
         if start <= low and high <= stop:
             return block
         return block[max(start, low) - low : min(stop, high) - low]
+
+    def _unreadable(self, start: int, stop: int, error: Exception) -> OSError:
+        return OSError(
+            f"{self.label}: rows {start} to {stop - 1} could not be read ({_why(error)}); put the file "
+            "right and run again"
+        )
 
     def __getitem__(self, rows: Any) -> Matrix:
         if isinstance(rows, slice) and rows.step in (None, 1):
@@ -173,7 +185,7 @@ class Slabs:
 
     def __init__(self, rows: RowFile):
         self.rows, self.number = rows, next(self.numbers)
-        per_row = max(1, rows.shape[1] * 8 if not rows.sparse else 16 * _row_entries(rows))
+        per_row = max(1, rows.shape[1] * 8 if not rows.sparse else 12 * _row_entries(rows))
         size = max(1, SLAB // per_row)
         # Whole pieces: a compressed one would be unpacked for each of its parts.
         piece = max(1, rows.piece)

@@ -6,6 +6,7 @@ the names of its rows and columns if the file has any, and ``read(start, stop)``
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -29,6 +30,8 @@ class RowFile:
     dtype: np.dtype
     sparse = False
     piece = 1
+    #: Whether any rows can be read as quickly as others: then slabs and a thread would only cost.
+    direct = False
     ids: Array | None = None
     features: Array | None = None
 
@@ -40,8 +43,10 @@ class Plain(RowFile):
     """Numbers row by row from some byte on: an .npy file, or what a numpy.memmap maps.
 
     Opened anew for every read: threads need no lock, and nothing is mapped, since touching a mapped
-    file that has shrunk kills the process.
+    file that has shrunk kills the process. The system is told to fetch as many rows again meanwhile.
     """
+
+    direct = True
 
     def __init__(self, path: str, layout: tuple[int, str, tuple[int, int]] | None = None):
         self.path = path
@@ -54,10 +59,15 @@ class Plain(RowFile):
             raise ValueError(f"it should hold {wanted} bytes but holds {held}: it was cut short")
 
     def read(self, start: int, stop: int) -> Array:
-        block = np.empty((stop - start, self.shape[1]), dtype=self.dtype)
+        block = np.empty((max(0, stop - start), self.shape[1]), dtype=self.dtype)
+        if not block.size:
+            return block
         left = memoryview(block.data).cast("B")
         with open(self.path, "rb", buffering=0) as file:
             file.seek(self.start + start * self.row_bytes)
+            if hasattr(os, "posix_fadvise"):
+                after = self.start + stop * self.row_bytes
+                os.posix_fadvise(file.fileno(), after, block.nbytes, os.POSIX_FADV_WILLNEED)
             while len(left):
                 got = file.readinto(left)
                 if not got:

@@ -64,22 +64,30 @@ class DaskMatrix:
     def label(self) -> str:
         return f"view {self.view!r}" if self.view else "a dask array"
 
+    def _overlapping(self, rows: Array) -> list[int]:
+        """Blocks that hold some of these (ascending) rows; at least one."""
+        low, high = (rows[0], rows[-1]) if len(rows) else (0, 0)
+        return [b for b, part in enumerate(self.rows) if part.start <= high and low < part.stop]
+
     def blocks(self) -> list[Any]:
         """A delayed matrix for every block that has rows."""
         whole = self.array.to_delayed().ravel()
         return [part for part, n in zip(whole, self.array.chunks[0], strict=True) if n]
 
-    def each(self, work: Callable, *args: Any, place: bool = False) -> list[Any]:
+    def each(
+        self, work: Callable, *args: Any, place: bool = False, only: list[int] | None = None
+    ) -> list[Any]:
         """work(X_b, *args) of every block, where Dask computes, in their order.
 
-        With ``place`` the number of its first row comes after X_b.
+        With ``place`` the number of its first row comes after X_b; ``only`` lists the blocks asked.
         """
         import dask
 
         call = dask.delayed(_on_block, pure=False)
         tasks = [
             call(part, self.dtype, work, *((rows.start,) if place else ()), *args)
-            for part, rows in zip(self.blocks(), self.rows, strict=True)
+            for b, (part, rows) in enumerate(zip(self.blocks(), self.rows, strict=True))
+            if only is None or b in only
         ]
         client = current_client()
         if client is None:
@@ -93,7 +101,8 @@ class DaskMatrix:
     def take(self, rows: Array) -> Matrix:
         """Some rows in the order asked for, in this process."""
         order = np.argsort(rows, kind="stable")
-        found = self.each(_chosen, np.asarray(rows)[order], place=True)
+        ordered = np.asarray(rows)[order]
+        found = self.each(_chosen, ordered, place=True, only=self._overlapping(ordered))
         found = [part for part in found if part.shape[0]] or found[:1]
         taken = sp.csr_array(sp.vstack(found)) if self.sparse else np.concatenate(found)
         back = np.empty_like(order)

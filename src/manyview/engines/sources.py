@@ -49,7 +49,10 @@ class Scaled:
 
     def read(self, rows: slice) -> Matrix:
         block = self.X[rows]
-        if self.constant is not None and block.dtype == self.dtype:
+        if self.constant is not None and not sp.issparse(block):
+            if block.dtype.itemsize <= self.dtype.itemsize:
+                return np.multiply(block, self.dtype.type(self.constant), dtype=self.dtype)
+        elif self.constant is not None and block.dtype == self.dtype:
             return block * self.dtype.type(self.constant)
         block = self.scaling.apply(block.astype(np.float64, copy=False))
         return block.astype(self.dtype, copy=False)
@@ -74,13 +77,15 @@ class UnitRows:
     """Rows of Z with unit L1 norm; ``row_scale`` is 1/norm, 0 for an empty row."""
 
     def __init__(self, Z: Matrix, row_scale: Array):
-        self.Z, self.shape, self.dtype, self.sparse = Z, Z.shape, Z.dtype, sp.issparse(Z)
+        self.Z, self.shape, self.dtype, self.on_disk = Z, Z.shape, Z.dtype, is_streamed(Z)
+        self.sparse = Z.sparse if self.on_disk else sp.issparse(Z)
         self.row_scale = row_scale.astype(Z.dtype).reshape(-1, 1)
 
     def read(self, rows: slice) -> Matrix:
-        if sp.issparse(self.Z):
-            return sp.csr_array(self.Z[rows].multiply(self.row_scale[rows]))
-        return self.Z[rows] * self.row_scale[rows]
+        block = self.Z.read(rows) if self.on_disk else self.Z[rows]
+        if sp.issparse(block):
+            return sp.csr_array(block.multiply(self.row_scale[rows]))
+        return block * self.row_scale[rows]
 
 
 def as_source(X: Any) -> Source:

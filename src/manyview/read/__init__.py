@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -16,6 +15,7 @@ from ..containers import Collection, Item
 from ..datasets._tables import SEPARATORS, split_suffix
 from .align import Aligned, align, oriented, with_common_ids
 from .arrays import READERS, load_npy, read_arrays
+from .by_rows import checksum, common_ids, held, named_files, open_views, stay_on_disk
 from .part import Part
 from .tables import NOTHING, cells_of, read_table, text_of
 
@@ -55,6 +55,7 @@ def read_views(
     transpose: Sequence[str] = (),
     missing: str = "error",
     fitted: Mapping[str, Sequence[str]] | None = None,
+    on_disk: bool = False,
 ) -> ReadViews:
     """Read one view per file (``path``, or ``name=path``) and align the samples by id.
 
@@ -77,7 +78,12 @@ def read_views(
     fitted : dict of view → features, optional
         What a model was fitted on ("" for any view): a file that has them in rows is transposed,
         and a note says so.
+    on_disk : bool
+        Read .npy, .parquet, .h5ad, .h5 and .zarr files by rows, however small; large ones are in any
+        case. Such files must list the same samples in one order.
     """
+    if stay_on_disk(files, on_disk):
+        return _by_rows(files, index, transpose, on_disk)
     parts: dict[str, Part] = {}
     columns = dict(item.rpartition("=")[::2] for item in index)  # "" is for all views
     for item in files:
@@ -113,6 +119,30 @@ def read_views(
         {view: part.features for view, part in parts.items()},
         [_input(view, part) for view, part in parts.items()],
     )
+
+
+def _by_rows(
+    files: Sequence[str | Path], index: Sequence[str], transpose: Sequence[str], on_disk: bool
+) -> ReadViews:
+    if index or transpose:
+        raise ValueError(
+            "--index and --transpose are for tables in memory; files that are read by rows have the "
+            "samples in rows, and their ids in the one column of text or in the .h5ad"
+        )
+    found = open_views(files)
+    ids = common_ids(found)
+    views, notes = held(found, on_disk)
+    n = next(iter(found.values())).shape[0]
+    listed = {view: X.rows.features for view, X in found.items()}
+    features = {
+        v: None if names is None else [str(f) for f in names] for v, names in listed.items()
+    }
+    inputs = [
+        {"view": view, "path": path, "rows": n, "columns": found[view].shape[1],
+         "sha256": checksum(path)}
+        for view, path in named_files(files)
+    ]  # fmt: skip
+    return ReadViews(views, ids, notes, np.arange(n), n, features, inputs)
 
 
 def _name_and_path(item: str) -> tuple[str | None, Path]:
@@ -212,10 +242,6 @@ def _complete(found: Aligned, notes: list[str]) -> Aligned:
 
 def _input(view: str, part: Part) -> dict[str, Any]:
     assert part.path is not None
-    digest = hashlib.sha256()
-    with part.path.open("rb") as file:
-        while chunk := file.read(2**20):
-            digest.update(chunk)
     rows, columns = part.matrix.shape
     return {"view": view, "path": str(part.path), "rows": rows, "columns": columns,
-            "sha256": digest.hexdigest()}  # fmt: skip
+            "sha256": checksum(str(part.path))}  # fmt: skip

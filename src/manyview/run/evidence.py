@@ -14,17 +14,29 @@ from threadpoolctl import threadpool_limits
 from .. import agreement as ag
 from .._types import Array, Matrix, Views
 from ..baselines.wrappers import scaled, side_by_side
+from ..engines.sources import is_streamed
 from ..metrics import scores
 from ..robust import RobustWMNMF
 from ..stability import Stability, shared_ari, stability
 
 #: Observations whose silhouette is computed: its cost is quadratic.
 SILHOUETTE_SAMPLE = 5000
+#: Entries, and fewest rows, of the part of large files that is looked at.
+ENTRIES, FEWEST_ROWS = 2**22, 500
 #: Above this many observations refits and the rival clustering are left to those who ask for them.
 LARGE = 20_000
 #: Share of the observations in a refit.
 PART = 0.8
 BASELINE = "z-scored features side by side, spectral clustering of their 10 nearest neighbours"
+
+
+def looked_at(views: Views, labels: Array) -> tuple[Views, Array]:
+    """The views that are looked at, and which rows: all, or of files a part that fits in memory."""
+    if not any(is_streamed(X) for X in views.matrices):
+        return views, np.arange(len(labels))
+    most = max(FEWEST_ROWS, ENTRIES // sum(views.n_features))
+    rows = drawn(labels, min(SILHOUETTE_SAMPLE, most))
+    return views.with_matrices([X[rows] for X in views.matrices]), rows
 
 
 def z_scored(views: Views) -> list[Matrix]:

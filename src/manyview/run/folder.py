@@ -19,6 +19,7 @@ import scipy.sparse as sp
 from sklearn.utils.validation import check_is_fitted
 
 from .._types import Views
+from ..engines.sources import is_streamed, reading
 from ..report.page import file_stem
 from ..views import as_views
 from . import evidence, tables
@@ -83,7 +84,12 @@ def write_run(
     tell = progress or (lambda text: None)
     check_free(out, force)
     given = as_views(
-        views, model.views, allow_negative=True, allow_missing=True, caller="write_run"
+        views,
+        model.views,
+        allow_negative=True,
+        allow_missing=True,
+        allow_files=True,
+        caller="write_run",
     )
     names = _ids(model, given, ids)
     _check_truth(truth, given.n_samples)
@@ -128,23 +134,26 @@ def _tables(
     n_clusters = getattr(model, "n_clusters_", model.n_clusters)
     sure, meaning = tables.confidence(model)
     tell("comparing with a plain clustering")
-    zs = evidence.z_scored(views)
-    silhouette = evidence.silhouettes(zs, labels)
-    rival = evidence.rival_labels(zs, n_clusters, seed)
+    shown, rows = evidence.looked_at(views, labels)
+    zs = evidence.z_scored(shown)
+    silhouette = np.full(len(labels), np.nan)
+    silhouette[rows] = evidence.silhouettes(zs, labels[rows])
+    rival = None if shown is not views else evidence.rival_labels(zs, n_clusters, seed)
     method = type(model).__name__
     rivals = [] if rival is None else evidence.rivalry(method, labels, silhouette, rival, zs, truth)
     tell("refitting parts of the data, to see which clusters come back")
     n_runs = evidence.n_refits(views.n_samples) if n_runs is None else n_runs
+    n_runs = n_runs if shown is views else 0
     stable = evidence.repeated(model, views, n_runs, seed)
     tell("measuring how much the views agree")
-    matrix = evidence.view_agreement(model, views)
+    matrix = evidence.view_agreement(model, shown)
     tell("drawing the consensus in two dimensions")
     found = {
         "labels.csv": tables.labels_table(ids, labels, sure),
         "clusters.csv": tables.clusters_table(labels, sure, silhouette, stable),
         "view_weights.csv": tables.view_weights_table(model, views),
         "sample_weights.csv": tables.sample_weights_table(model, views, ids, labels),
-        "top_features.csv": top_features(model, views, labels),
+        "top_features.csv": top_features(model, shown, labels[rows]),
         "embedding.csv": tables.embedding_table(model, ids, labels),
         "agreement.csv": tables.agreement_table(matrix, views.names),
         "history.csv": tables.history_table(model),
@@ -255,11 +264,11 @@ def _versions() -> dict[str, str]:
 def _checksum(X: Any) -> str:
     """Of the values as the model saw them, whatever file they came from."""
     digest = hashlib.sha256(str((X.shape, X.dtype)).encode())
-    if sp.issparse(X):
-        X = sp.csr_array(X)
-    parts = (X.indptr, X.indices, X.data) if sp.issparse(X) else (X,)
-    for part in parts:
-        digest.update(np.ascontiguousarray(part).data)
+    for block in reading(X) if is_streamed(X) else (X,):
+        block = sp.csr_array(block) if sp.issparse(block) else block
+        parts = (block.indptr, block.indices, block.data) if sp.issparse(block) else (block,)
+        for part in parts:
+            digest.update(np.ascontiguousarray(part).data)
     return digest.hexdigest()
 
 

@@ -97,7 +97,12 @@ def select_n_clusters(
     rng = generator(random_state)
     model = _model(model)
     given = as_views(
-        views, model.views, allow_negative=True, allow_missing=True, caller="select_n_clusters"
+        views,
+        model.views,
+        allow_negative=True,
+        allow_files=True,
+        allow_missing=True,
+        caller="select_n_clusters",
     )
     asked = _candidates(candidates, given.n_samples)
     _check_count("n_runs", n_runs, 3)
@@ -216,7 +221,7 @@ def _model(model: Any) -> Any:
             f"{type(model).__name__}; for another estimator compare "
             "stability(model, views).score between numbers of clusters"
         )
-    return clone(model)
+    return clone(model).set_params(checkpoint=None)
 
 
 def _check_count(name: str, value: Any, least: int) -> None:

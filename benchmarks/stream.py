@@ -1,0 +1,69 @@
+"""How far `partial_fit` on batches is from a fit of all observations, on the shipped digits.
+
+    python benchmarks/stream.py [--runs 3]
+
+The objective (without regulariser, per observation) is that of all digits placed with the final U and
+view weights of either model; "first" is a model that saw the first batch only. NMI of labels against the
+digits' classes, each observation labelled when its batch came.
+"""
+
+from __future__ import annotations
+
+import argparse
+import warnings
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+import manyview as mv
+from manyview.rows import rows_of
+from manyview.stream import batch_history
+
+
+def objective(model: mv.WMNMF, views: dict) -> float:
+    """O on all observations, placed with what the model has learned."""
+    given = model._read(views, reset=False)
+    with threadpool_limits(1):
+        factors = model._place(given)[0]
+        rows = [rows_of(X, model._solver) for X in model._scaled(given, model._scalings)]
+        return float(batch_history(rows, factors, model.p, 1)["objective"][0])
+
+
+def one_run(views: dict, y: np.ndarray, n_batches: int, solver: str, seed: int) -> tuple:
+    order = np.random.default_rng(seed).permutation(len(y))
+    views = {name: X[order] for name, X in views.items()}
+    full = mv.WMNMF(10, solver=solver, random_state=seed).fit(views)
+    model, labels = mv.WMNMF(10, solver=solver, random_state=seed), []
+    first = np.nan
+    for rows in np.array_split(np.arange(len(y)), n_batches):
+        model.partial_fit({name: X[rows] for name, X in views.items()})
+        labels.append(model.labels_)
+        if len(labels) == 1:
+            first = objective(model, views)
+    nmi = [
+        mv.metrics.scores(y[order], found)["nmi"]
+        for found in (full.labels_, np.concatenate(labels))
+    ]
+    whole = objective(full, views)
+    return first / whole, objective(model, views) / whole, *nmi
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--runs", type=int, default=3)
+    asked = parser.parse_args()
+    warnings.simplefilter("ignore")
+    data = mv.datasets.load_handwritten(views="paper")
+    views = {name: np.asarray(X) for name, X in data.views.items()}
+    print("| solver | batches | objective, first only | objective, all | NMI full | NMI stream |")
+    print("|---|---|---|---|---|---|")
+    for solver in ("multiplicative", "hals"):
+        for n_batches in (2, 4, 8):
+            found = [one_run(views, data.labels, n_batches, solver, s) for s in range(asked.runs)]
+            first, last, full, stream = np.mean(found, axis=0)
+            numbers = " | ".join(f"{value:.3f}" for value in (first, last, full, stream))
+            print(f"| {solver} | {n_batches} | {numbers} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,201 @@
+"""Work in progress on disk: finished stages and the state of the loop, written whole every so often.
+
+A fit is a sequence of stages (graphs, starts, loops). A checkpoint holds the results of those that are
+done, where the loop is, the state of the random generator, and what was being fitted with which settings.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import time
+import warnings
+from collections.abc import Callable
+from glob import escape
+from numbers import Integral
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+import scipy.sparse as sp
+
+from ._types import Matrix, Views
+from .store import read_state, write_state
+from .tree import Writer
+
+#: Seconds between two writings, unless asked otherwise by ``checkpoint=(path, seconds)``.
+SECONDS = 60.0
+#: Parameters that change nothing in the result.
+IRRELEVANT = ("checkpoint", "callback", "verbose", "n_jobs")
+#: Views of more bytes than this are recognised by this many places of this many rows.
+WHOLE, PLACES, PLACE_ROWS = 2**26, 64, 16
+
+Result = TypeVar("Result")
+
+
+class Checkpoint:
+    """Where a fit is, and how it goes on after it was killed. Without a path it keeps nothing."""
+
+    def __init__(self, where: Any, model: Any, views: Views, rng: np.random.Generator):
+        self.path, self.seconds = _path_and_seconds(where)
+        self.rng, self.written = rng, time.monotonic()
+        self.stages: dict[str, Any] = {}
+        self._loop: dict[str, Any] | None = None
+        if self.path is None:
+            return
+        if getattr(model, "engine", "numpy") not in ("numpy", "dask"):
+            raise ValueError(
+                f"checkpoint needs engine='numpy' or 'dask', got engine={model.engine!r}; leave one of "
+                "them out"
+            )
+        if not os.access(self.path.absolute().parent, os.W_OK | os.X_OK):
+            raise ValueError(
+                f"checkpoint={str(self.path)!r}: no file can be written in "
+                f"{self.path.absolute().parent}; name a place in a folder of your own"
+            )
+        # What a process left that was killed while it wrote.
+        for left in self.path.absolute().parent.glob(f".{escape(self.path.name)}.*.tmp"):
+            left.unlink(missing_ok=True)
+        self.identity = identity_of(model, views)
+        if self.path.exists():
+            self._resume(read_state(self.path, "checkpoint"))
+
+    def _resume(self, saved: dict[str, Any]) -> None:
+        difference = _difference(saved["identity"], self.identity)
+        if difference:
+            raise ValueError(
+                f"the checkpoint {self.path} belongs to another fit: {difference}; fit that again, or "
+                "remove the file to start anew"
+            )
+        self.stages, self._loop = saved["stages"], saved["loop"]
+        self.rng.bit_generator.state = saved["random"]
+
+    def keep(self, name: str, compute: Callable[[], Result]) -> Result:
+        """The result of a stage: read if it was finished before, computed otherwise."""
+        if self.path is None:
+            return compute()
+        if name not in self.stages:
+            result = compute()
+            self.stages[name], self._loop = result, None
+            self._write_if_due()
+        return self.stages[name]
+
+    def forget(self, name: str) -> None:
+        """Stages whose names begin so are not needed any more."""
+        self.stages = {k: v for k, v in self.stages.items() if not k.startswith(name)}
+
+    def loop(self) -> dict[str, Any] | None:
+        """The state in which the loop that comes now was left, if it was."""
+        state, self._loop = self._loop, None
+        return state
+
+    def offer(self, state: Callable[[], dict[str, Any]]) -> None:
+        """Between two iterations: write if it is time."""
+        if self.path is not None and self._due():
+            self._loop = state()
+            self._write()
+            self._loop = None
+
+    def finish(self) -> None:
+        """The fit is done: nothing is left to resume."""
+        if self.path is not None:
+            self.path.unlink(missing_ok=True)
+
+    def _due(self) -> bool:
+        return time.monotonic() - self.written >= self.seconds
+
+    def _write_if_due(self) -> None:
+        if self._due():
+            self._write()
+
+    def _write(self) -> None:
+        assert self.path is not None
+        state = {
+            "identity": self.identity,
+            "stages": self.stages,
+            "loop": self._loop,
+            "random": self.rng.bit_generator.state,
+        }
+        try:
+            write_state(self.path, "checkpoint", state)
+        except OSError as error:
+            warnings.warn(
+                f"the checkpoint {self.path} could not be written ({error.strerror or error}); the fit "
+                "goes on, and what was written before is kept",
+                UserWarning,
+                stacklevel=2,
+            )
+        self.written = time.monotonic()
+
+
+def _path_and_seconds(where: Any) -> tuple[Path | None, float]:
+    path, seconds = where if isinstance(where, tuple) else (where, SECONDS)
+    if path is None:
+        return None, float(seconds)
+    path = Path(path)
+    if path.is_dir():
+        raise ValueError(f"checkpoint={str(path)!r} is a folder; name a file in it")
+    return path, float(seconds)
+
+
+# --- what is being fitted, with which settings -------------------------------------------------
+
+
+def identity_of(model: Any, views: Views) -> dict[str, Any]:
+    settings = {
+        name: _as_text(name, value)
+        for name, value in model.get_params(deep=False).items()
+        if name not in IRRELEVANT
+    }
+    held = [
+        [name, " × ".join(map(str, X.shape)), str(X.dtype), digest(X)]
+        for name, X in zip(views.names, views.matrices, strict=True)
+    ]
+    return {"method": type(model).__name__, "settings": settings, "views": held}
+
+
+def _as_text(name: str, value: Any) -> str:
+    """A setting as text that differs where it differs; arrays by their checksum."""
+    if name == "random_state" and value is not None and not isinstance(value, Integral):
+        return type(value).__name__  # its state is kept anyway
+    writer = Writer()
+    try:
+        text = json.dumps(writer.value(value))
+    except TypeError:
+        return type(value).__name__
+    sums = [hashlib.sha256(content).hexdigest()[:16] for content in writer.members.values()]
+    return " ".join([text, *sums])
+
+
+def digest(X: Matrix) -> str:
+    """A checksum of the rows, or of some rows all over a large view; rows elsewhere are read there."""
+    if hasattr(X, "each"):
+        return hashlib.sha256("".join(X.each(digest)).encode()).hexdigest()
+    n = X.shape[0]
+    size = X.data.nbytes if sp.issparse(X) else X.nbytes
+    step = max(1, n // PLACES) if size > WHOLE else PLACE_ROWS
+    found = hashlib.sha256()
+    for start in range(0, n, step):
+        rows = slice(start, min(n, start + PLACE_ROWS))
+        part = X[rows]
+        for array in (part.data, part.indices, part.indptr) if sp.issparse(part) else (part,):
+            found.update(np.ascontiguousarray(array).tobytes())
+    return found.hexdigest()
+
+
+def _difference(saved: dict[str, Any], now: dict[str, Any]) -> str:
+    if saved["method"] != now["method"]:
+        return f"it is one of {saved['method']}, and this is {now['method']}"
+    for name, value in now["settings"].items():
+        if saved["settings"].get(name) != value:
+            return f"it has {name}={saved['settings'].get(name)}, and now {name}={value}"
+    if len(saved["views"]) != len(now["views"]):
+        return f"it has {len(saved['views'])} views, and now there are {len(now['views'])}"
+    for before, after in zip(saved["views"], now["views"], strict=True):
+        for word, old, new in zip(("called", "of shape", "of type"), before, after, strict=False):
+            if old != new:
+                return f"view {after[0]!r} was {word} {old}, and now is {word} {new}"
+        if before != after:
+            return f"the numbers of view {after[0]!r} have changed"
+    return ""

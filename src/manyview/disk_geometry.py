@@ -1,0 +1,92 @@
+"""The distances of a view that stays in its file, from its leading directions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from ._types import Array, Matrix
+from .engines.sources import Source, UnitRows, is_streamed, reading
+from .geometry import Geometry, RobustScaling
+from .neighbors import leading_directions, project
+
+#: Entries of a sample of rows: what it tells (percentiles, agreement of halves) needs no more.
+SAMPLE = 2**22
+#: Fewest rows of a sample.
+FEWEST = 500
+
+
+class ScaledFile:
+    """z of a view in a file, row by row when read; rows missing there are zero."""
+
+    on_disk = True
+
+    def __init__(self, X: Any, scaling: RobustScaling | None, present: Array, dtype: np.dtype):
+        self.X, self.scaling, self.present = X, scaling, present
+        self.shape, self.dtype, self.sparse = X.shape, np.dtype(dtype), X.sparse
+
+    def read(self, rows: slice) -> Matrix:
+        return self._scaled(self.X.read(rows), self.present[rows])
+
+    def take(self, rows: Array) -> Matrix:
+        return self._scaled(self.X.take(rows), self.present[rows])
+
+    def _scaled(self, X: Matrix, present: Array) -> Matrix:
+        X = X.astype(self.dtype)
+        Z = X if self.scaling is None else self.scaling.apply(X)
+        if not sp.issparse(Z):
+            Z[~present] = 0
+        return Z
+
+
+class FileGeometry(Geometry):
+    """Distances of rows in a file along the directions in which they vary most; exact up to 64 features.
+
+    Only these coordinates are in memory. Halves of the features are compared on a sample of rows.
+    """
+
+    def __init__(self, Z: Any, present: Array, unit_rows: bool = False):
+        self.source, self.directions = Z, leading_directions(Z)
+        self.centre = np.zeros(self.directions.shape[1], dtype=np.float32)
+        self.centre = self.coordinates(Z).mean(axis=0)
+        super().__init__(self.coordinates(Z), present, unit_rows)
+
+    def coordinates(self, Z: Any) -> Array:
+        return project(Z if is_streamed(Z) else _Held(Z), self.directions) - self.centre
+
+    def rows(self, chosen: Array) -> Geometry:
+        chosen = chosen[sampled(len(chosen), self.source.shape[1])]
+        return Geometry(self.source.take(chosen), self.present[chosen], self.unit_rows)
+
+    def half(self, columns: Array) -> Geometry:
+        return self.rows(np.arange(self.n_samples)).half(columns)
+
+
+class _Held:
+    """Rows in memory, read like those of a file."""
+
+    def __init__(self, Z: Matrix):
+        self.Z, self.shape = Z, Z.shape
+
+    def read(self, rows: slice) -> Matrix:
+        return self.Z[rows]
+
+
+def sampled(n: int, n_features: int) -> Array:
+    """Evenly spaced row numbers, as many as a sample may have."""
+    most = max(FEWEST, SAMPLE // max(1, n_features))
+    return np.arange(n) if n <= most else np.linspace(0, n - 1, most).astype(int)
+
+
+def fit_scaling(X: Any, present: Array, name: str) -> RobustScaling:
+    """Percentiles of a sample of the rows that are present."""
+    here = np.flatnonzero(present)
+    rows = here[sampled(len(here), X.shape[1])]
+    return RobustScaling.fit(X.take(rows), np.ones(len(rows), dtype=bool), name)
+
+
+def unit_rows_of_file(Z: Source) -> UnitRows:
+    total = np.concatenate([np.ravel(abs(block).sum(axis=1)) for block in reading(Z)])
+    return UnitRows(Z, np.divide(1, total, out=np.zeros_like(total), where=total > 0))

@@ -1,0 +1,140 @@
+"""`manyview fit` on files that stay on disk, and with a checkpoint."""
+
+import json
+import os
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from conftest import blobs
+from manyview import load
+from manyview.cli import app
+from manyview.engines.disk import DiskMatrix
+from manyview.read import read_views
+
+runner = CliRunner()
+
+
+@pytest.fixture
+def files(tmp_path):
+    views, y = blobs(n=90)
+    for name, X in zip("abc", views, strict=True):
+        np.save(tmp_path / f"{name}.npy", X)
+    return [str(tmp_path / f"{name}.npy") for name in "abc"], views, y
+
+
+def fit(files, out, *options):
+    return runner.invoke(app, ["fit", *files, "--clusters", "3", "--out", str(out), *options])
+
+
+@pytest.mark.parametrize("method", ["robust", "wmnmf"])
+def test_a_run_on_files_writes_what_a_run_in_memory_writes(method, files, tmp_path):
+    names, *_ = files
+    done = fit(names, tmp_path / "disk", "--method", method, "--on-disk")
+    assert done.exit_code == 0, done.output
+    assert "stay on disk" in done.stderr
+    assert fit(names, tmp_path / "memory", "--method", method, "--no-report").exit_code == 0
+    labels = [
+        (tmp_path / run / "labels.csv").read_text().splitlines() for run in ("disk", "memory")
+    ]
+    clusters = [[line.split(",")[1] for line in lines] for lines in labels]
+    assert clusters[0] == clusters[1]
+    written = {path.name for path in (tmp_path / "disk").iterdir()}
+    assert {"report.html", "run.json", "model.npz", "top_features.csv"} <= written
+    record = json.loads((tmp_path / "disk" / "run.json").read_text())
+    kept = json.loads((tmp_path / "memory" / "run.json").read_text())
+    assert [v["sha256"] for v in record["views"]] == [v["sha256"] for v in kept["views"]]
+    assert record["inputs"] == kept["inputs"]
+    placed = [str(tmp_path / "disk" / "model.npz"), *names, "--out", str(tmp_path / "new.csv")]
+    again = runner.invoke(app, ["predict", *placed])
+    assert again.exit_code == 0, again.output
+
+
+def test_hdf5_and_zarr_files_are_views(files, tmp_path):
+    h5py, zarr = pytest.importorskip("h5py"), pytest.importorskip("zarr")
+    _, views, _ = files
+    with h5py.File(tmp_path / "two.h5", "w") as file:
+        file["rna"], file["deep/atac"] = views[0], views[1]
+    zarr.save(str(tmp_path / "c.zarr"), views[2])
+    named = [f"{tmp_path}/two.h5::rna", f"open={tmp_path}/two.h5::deep/atac", f"{tmp_path}/c.zarr"]
+    data = read_views(named)
+    assert list(data.views) == ["rna", "open", "c"] and data.notes == []
+    for X, found in zip(views, data.views.values(), strict=True):
+        np.testing.assert_array_equal(X, found)
+    data = read_views(named, on_disk=True)
+    assert all(isinstance(X, DiskMatrix) for X in data.views.values())
+    done = fit(named, tmp_path / "run", "--no-report")
+    assert done.exit_code == 0, done.output
+    assert list(load(tmp_path / "run" / "model.npz").view_names_in_) == ["rna", "open", "c"]
+
+
+def test_ids_of_files_must_be_the_same_in_one_order(tmp_path):
+    pandas = pytest.importorskip("pandas")
+    views, _ = blobs(n=30)
+    for name, X, step in zip("ab", views[:2], (1, -1), strict=True):
+        frame = pandas.DataFrame(X, columns=[f"{name}{j}" for j in range(X.shape[1])])
+        frame.insert(0, "id", [f"s{i}" for i in range(30)][::step])
+        frame.to_parquet(tmp_path / f"{name}.parquet", index=False)
+    with pytest.raises(ValueError, match=r"row 0: 's0' and 's29'"):
+        read_views([tmp_path / "a.parquet", tmp_path / "b.parquet"], on_disk=True)
+    data = read_views([tmp_path / "a.parquet"], on_disk=True)
+    assert data.sample_names.tolist()[:2] == ["s0", "s1"] and data.features["a"][0] == "a0"
+
+
+def test_bad_files_end_in_a_sentence_and_leave_nothing(files, tmp_path, monkeypatch):
+    names, views, _ = files
+    before = sorted(tmp_path.iterdir())
+    bad = views[1].copy()
+    bad[6 * 10 + 4, 1] = np.nan
+    np.save(names[1], bad)
+    monkeypatch.setattr("manyview.engines.sources.LOOK", 10 * bad.shape[1])
+    done = fit(names, tmp_path / "run", "--on-disk")
+    assert done.exit_code == 2
+    assert "view 'b' (b.npy): rows 60 to 69 hold 1 NaN" in " ".join(done.stderr.split())
+    os.truncate(names[1], 900)
+    done = fit(names, tmp_path / "run", "--on-disk")
+    assert done.exit_code == 2 and "it was cut short" in " ".join(done.stderr.split())
+    for options, told in (
+        (["--transpose", "a"], "have the samples in rows"),
+        (["--index", "id"], "have the samples in rows"),
+    ):
+        done = fit(names, tmp_path / "run", "--on-disk", *options)
+        assert done.exit_code == 2 and told in " ".join(done.stderr.split())
+    (tmp_path / "t.csv").write_text("a,b\n1,2\n")
+    done = fit([*names, str(tmp_path / "t.csv")], tmp_path / "run", "--on-disk")
+    assert done.exit_code == 2 and "t.csv cannot be read by rows" in " ".join(done.stderr.split())
+    np.save(names[1], views[1][:50])
+    done = fit(names, tmp_path / "run", "--on-disk")
+    assert done.exit_code == 2 and "the same samples in one order" in " ".join(done.stderr.split())
+    assert sorted(p for p in tmp_path.iterdir() if p.suffix != ".csv") == before
+
+
+@pytest.mark.parametrize("method", ["robust", "wmnmf"])
+def test_an_interrupted_command_goes_on_from_its_checkpoint(method, files, tmp_path, monkeypatch):
+    names, *_ = files
+    state = tmp_path / "state"
+    monkeypatch.setattr("manyview.checkpoint.SECONDS", 0)
+    options = ["--method", method, "--no-report", "--checkpoint", str(state)]
+    calls = []
+
+    def interrupting(*args, **kwargs):
+        calls.append(args)
+        if len(calls) == 7:
+            raise KeyboardInterrupt
+        return record(*args, **kwargs)
+
+    from manyview.fit import Progress
+
+    record = Progress.record
+    with monkeypatch.context() as patch:
+        patch.setattr(Progress, "record", interrupting)
+        done = fit(names, tmp_path / "run", *options)
+    assert done.exit_code == 130 and state.exists() and not (tmp_path / "run").exists()
+    assert "run the same command again to go on from" in " ".join(done.stderr.split())
+    done = fit(names, tmp_path / "run", *options)
+    assert done.exit_code == 0, done.output
+    assert fit(names, tmp_path / "whole", *options).exit_code == 0
+    one, other = (load(tmp_path / run / "model.npz") for run in ("run", "whole"))
+    np.testing.assert_array_equal(one.consensus_, other.consensus_)
+    assert not state.exists()
