@@ -16,6 +16,9 @@ from manyview.engines.cluster import Cluster
 from manyview.regularizers import Graph
 from manyview.solvers import SOLVERS
 
+#: Assumed for the estimate: bytes/s over a worker's network and from its memory, seconds per task.
+NETWORK, MEMORY, TASK = 1.25e9, 1e10, 1e-3
+
 
 def modelled(view, n_components: int) -> dict[str, float]:
     """Bytes each worker sends in an iteration: neighbour rows, its blocks' sums, and U if it has it.
@@ -84,26 +87,44 @@ def measure(n: int, m: int, K: int, n_blocks: int, n_workers: int, iterations: i
     return {"model": model, "found": found, "seconds": seconds}
 
 
-def estimate(n: int, m: int, K: int, k: float, n_workers: int, item: int, network: float) -> None:
-    """The same model, for rows in random order and one block per worker; ``network`` in bytes/s."""
-    rows = n / n_workers
+def estimate(n: int, m: int, K: int, k: float, n_workers: int, n_views: int, item: int) -> None:
+    """The same model for rows in random order, one block per worker, and the rates assumed below."""
+    rows, inner = n / n_workers, 30
     # A block has rows·k edges, spread evenly over n rows: each row of another block is wanted with
     # probability 1 − exp(−k/workers).
     wanted = rows * (1 - np.exp(-k / n_workers)) * (n_workers - 1)
-    neighbours, U = wanted * K * item, m * K * item
-    per_round = 4 * n * K * item  # V there and back, V* there, and w: through the driver
+    neighbours = wanted * K * item
+    through_driver = (
+        3 * n * K + 3 * n
+    ) * item  # V out and back, V* out; weights out, residuals back
+    search = (n - rows) * m * item
+    tasks = n_workers * (n_workers + 2) + 2
+    iteration = {
+        "read X of the worker": rows * m * item / MEMORY,
+        "receive neighbour rows": neighbours / NETWORK,
+        "schedule tasks": tasks * TASK,
+    }
+    per_view = inner * sum(iteration.values()) + through_driver / NETWORK
+    # The start (31 iterations) and two rounds of 30.
+    total = n_views * (3 * per_view + search / NETWORK)
     print(
-        f"N={n:.0e}, M={m}, K={K}, {k:g} edges per row, {n_workers} workers, {8 * item}-bit numbers"
+        f"N={n:.0e}, {n_views} views of M={m}, K={K}, {k:g} edges per row, {n_workers} workers, {item} bytes"
     )
-    print(f"  X per worker                      {rows * m * item / 2**30:8.2f} GiB")
-    print(f"  V per worker and view             {rows * K * item / 2**30:8.2f} GiB")
-    print(f"  neighbour rows per iteration      {neighbours / 2**30:8.2f} GiB into each worker")
-    print(f"    at {network / 1e9:g} GB/s                    {neighbours / network:8.2f} s")
-    print(f"  U and sums per iteration          {2 * U / 2**20:8.2f} MiB")
-    print(f"  tasks per iteration               {n_workers * (n_workers + 2) + 2:8d}")
-    print(f"  through the driver per inner loop {per_round / 2**30:8.2f} GiB")
-    print(f"    at {network / 1e9:g} GB/s                    {per_round / network:8.2f} s")
-    print(f"  V of a view in the driver         {n * K * item / 2**30:8.2f} GiB")
+    for what, size in {
+        "X of a view, per worker": rows * m * item,
+        "V of a view, per worker": rows * K * item,
+        "neighbour rows per iteration, into a worker": neighbours,
+        "U and sums per iteration, a worker": 2 * m * K * item,
+        "through the driver per view and round": through_driver,
+        "rows for the graph's search, into a worker, once": search,
+        "graph of a view, in the driver, once": n * k * (item + 4),
+        "V, V* and w, in the driver": n * (n_views * (K + 1) + K) * item,
+    }.items():
+        print(f"  {what:50s} {size / 2**30:10.3f} GiB")
+    for what, seconds in iteration.items():
+        print(f"  seconds per iteration to {what:25s} {seconds:10.2f}")
+    print(f"  seconds through the driver per view and round      {through_driver / NETWORK:10.1f}")
+    print(f"  hours for the whole fit, the search's own work apart {total / 3600:8.1f}")
 
 
 def main() -> None:
@@ -113,7 +134,7 @@ def main() -> None:
     arguments = parser.parse_args()
     if arguments.estimate:
         for item in (8, 4):
-            estimate(10**8, 1000, 20, 8.0, 32, item, 1.25e9)
+            estimate(10**8, 1000, 20, 8.0, 32, 3, item)
         return
     print(
         "rows features K blocks workers | model KiB  found KiB  found/model per worker | s/iteration"
