@@ -49,14 +49,14 @@ def measure(n: int, m: int, K: int, n_blocks: int, n_workers: int, iterations: i
     import dask
     import distributed
 
-    # As for the cluster a fit starts itself: idle workers take no blocks from others.
-    dask.config.set({"distributed.scheduler.work-stealing": False})
     rng = np.random.default_rng(0)
     kind = rng.integers(0, K, n)
     X = np.abs(rng.random((K, m))[kind] + 0.3 * rng.standard_normal((n, m)))
     g = Graph(5).prepare(X)
     V, U, one = rng.random((n, K)), rng.random((m, K)), np.ones(n)
     with (
+        # As for the cluster a fit starts itself: idle workers take no blocks from others.
+        dask.config.set({"distributed.scheduler.work-stealing": False}),
         distributed.LocalCluster(
             n_workers=n_workers,
             threads_per_worker=1,
@@ -70,8 +70,9 @@ def measure(n: int, m: int, K: int, n_blocks: int, n_workers: int, iterations: i
 
         ends = np.linspace(0, n, n_blocks + 1).astype(int)
         pieces = [slice(int(a), int(b)) for a, b in pairwise(ends)]
-        blocks.chunks = lambda n_rows: pieces
+        usual, blocks.chunks = blocks.chunks, lambda n_rows: pieces
         view = cluster.view(X)
+        blocks.chunks = usual
         rows = view.as_rows(SOLVERS["multiplicative"]())
         rows.begin(V, V, one, one, g, basis=True)
         rows.sum(V)
@@ -108,7 +109,8 @@ def estimate(n: int, m: int, K: int, k: float, n_workers: int, n_views: int, ite
     # The start (31 iterations) and two rounds of 30.
     total = n_views * (3 * per_view + search / NETWORK)
     print(
-        f"N={n:.0e}, {n_views} views of M={m}, K={K}, {k:g} edges per row, {n_workers} workers, {item} bytes"
+        f"N={n:.0e}, {n_views} views of M={m}, K={K}, {k:g} edges per row, {n_workers} workers, "
+        f"{item} bytes per number"
     )
     for what, size in {
         "X of a view, per worker": rows * m * item,

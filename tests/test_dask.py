@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import importlib.util
 import logging
 import os
 import signal
 import sys
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -205,6 +207,16 @@ def test_passing_through_the_driver_changes_nothing(client, monkeypatch):
     never = wmnmf(engine="dask", max_iter=1).fit(views)
     monkeypatch.setattr(engine, "ANCHOR", 2)
     assert np.array_equal(wmnmf(engine="dask", max_iter=1).fit(views).consensus_, never.consensus_)
+
+
+def test_what_workers_send_is_what_the_cost_model_says():
+    path = Path(__file__).parent.parent / "benchmarks" / "dask_bytes.py"
+    spec = importlib.util.spec_from_file_location("dask_bytes", path)
+    benchmark = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(benchmark)
+    result = benchmark.measure(3000, 20, 8, n_blocks=4, n_workers=2, iterations=3)
+    for worker, expected in result["model"].items():
+        assert expected / 1.5 < result["found"][worker] < 1.5 * expected
 
 
 # --- what is refused -----------------------------------------------------------------------------
