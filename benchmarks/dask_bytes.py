@@ -45,7 +45,15 @@ def sent_so_far(client) -> dict[str, int]:
     return client.run(lambda dask_worker: dask_worker.transfer_outgoing_bytes_total)
 
 
-def measure(n: int, m: int, K: int, n_blocks: int, n_workers: int, iterations: int) -> dict:
+def measure(
+    n: int,
+    m: int,
+    K: int,
+    n_blocks: int,
+    n_workers: int,
+    iterations: int,
+    stealing: bool = False,
+) -> dict:
     import dask
     import distributed
 
@@ -56,7 +64,7 @@ def measure(n: int, m: int, K: int, n_blocks: int, n_workers: int, iterations: i
     V, U, one = rng.random((n, K)), rng.random((m, K)), np.ones(n)
     with (
         # As for the cluster a fit starts itself: idle workers take no blocks from others.
-        dask.config.set({"distributed.scheduler.work-stealing": False}),
+        dask.config.set({"distributed.scheduler.work-stealing": stealing}),
         distributed.LocalCluster(
             n_workers=n_workers,
             threads_per_worker=1,
@@ -132,6 +140,7 @@ def estimate(n: int, m: int, K: int, k: float, n_workers: int, n_views: int, ite
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--estimate", action="store_true")
+    parser.add_argument("--stealing", action="store_true", help="let idle workers take work")
     parser.add_argument("--iterations", type=int, default=10)
     arguments = parser.parse_args()
     if arguments.estimate:
@@ -144,7 +153,7 @@ def main() -> None:
     for (n, m, K), (n_blocks, n_workers) in product(
         [(4000, 50, 10), (20000, 100, 20)], [(2, 2), (5, 2), (6, 3)]
     ):
-        result = measure(n, m, K, n_blocks, n_workers, arguments.iterations)
+        result = measure(n, m, K, n_blocks, n_workers, arguments.iterations, arguments.stealing)
         model, found = result["model"], result["found"]
         ratios = " ".join(f"{found[w] / model[w]:.2f}" for w in model)
         print(
