@@ -1,6 +1,6 @@
 """Fits from files against fits in memory: time per iteration, peak memory, the disk's own speed.
 
-    python benchmarks/disk.py [--rows 30000] [--features 2500] [--kind npy] [--method wmnmf]
+    python benchmarks/disk.py [--rows 40000] [--features 2500] [--kind npy] [--method wmnmf]
 
 Every fit runs in a process of its own. Memory is the peak of RssAnon (file cache is not counted), and
 what of it the process had before the fit (interpreter, libraries, compiled loops). Time per iteration is
@@ -65,6 +65,7 @@ def anonymous() -> int:
 def measure(files: list[str], where: str, method: str, graph: bool) -> dict[str, Any]:
     """One fit in this process, watched."""
     import manyview as mv
+    from manyview.neighbors import index_neighbors
 
     warnings.simplefilter("ignore")
     common = {"random_state": 0, "dtype": np.float32}
@@ -76,6 +77,8 @@ def measure(files: list[str], where: str, method: str, graph: bool) -> dict[str,
     }
     small = np.random.default_rng(0).random((300, 40), dtype=np.float32)
     make[method]().fit([small, small + 1])  # compiles
+    if graph:
+        index_neighbors(small, 6, 0)  # compiles, too
     if where == "memory":
         views = [mv.on_disk(file).load() for file in files]
     else:
@@ -133,7 +136,7 @@ def main() -> None:
     parser.add_argument("--measure", choices=["memory", "disk"])
     parser.add_argument("--method", choices=["wmnmf", "robust"], default="wmnmf")
     parser.add_argument("--kind", choices=["npy", "h5", "zarr"], default="npy")
-    parser.add_argument("--rows", type=int, default=30_000)
+    parser.add_argument("--rows", type=int, default=40_000)
     parser.add_argument("--features", type=int, default=2500)
     parser.add_argument("--no-graph", action="store_true", help="WMNMF without its neighbour graph")
     parser.add_argument(

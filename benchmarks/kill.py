@@ -57,9 +57,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--kills", type=int, default=20)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--methods", nargs="+", default=["wmnmf", "robust"])
     asked = parser.parse_args()
     rng = np.random.default_rng(asked.seed)
-    for method in ("wmnmf", "robust"):
+    for method in asked.methods:
         with tempfile.TemporaryDirectory() as folder:
             began = time.perf_counter()
             expected = finish(start(Path(folder), method))

@@ -183,6 +183,8 @@ def test_where_nothing_can_be_written_is_told_before_the_work(tmp_path):
         FITS["paper"](checkpoint=tmp_path / "absent" / "state").fit(data())
     with pytest.raises(ValueError, match="is a folder; name a file in it"):
         FITS["paper"](checkpoint=tmp_path).fit(data())
+    with pytest.raises(ValueError, match="does not go with engine='torch'"):
+        FITS["paper"](checkpoint=tmp_path / "state", engine="torch").fit(data())
 
 
 def test_a_full_disk_is_told_and_what_was_written_is_kept(broken_off, monkeypatch):

@@ -90,12 +90,14 @@ def test_any_blocks_give_the_fit_of_numpy(client, sizes, solver):
     assert_same_fit(wmnmf(solver=solver, engine="dask").fit(views), expected)
 
 
-def test_sparse_blocks_and_the_gnmf_start(client):
+def test_sparse_blocks_the_gnmf_start_and_a_saved_model(client, tmp_path):
     sparse = [sp.csr_array(np.where(X > 0.4, X, 0)) for X in VIEWS]
     lazy = [da.from_array(X.toarray(), chunks=(50, -1)).map_blocks(sp.csr_matrix) for X in sparse]
     model = wmnmf(engine="dask", init="gnmf").fit(lazy)
     assert_same_fit(model, wmnmf(init="gnmf").fit(sparse))
-    assert np.array_equal(model.predict(sparse), wmnmf(init="gnmf").fit(sparse).predict(sparse))
+    expected = wmnmf(init="gnmf").fit(sparse).predict(sparse)
+    assert np.array_equal(model.predict(sparse), expected)
+    assert np.array_equal(mv.load(model.save(tmp_path / "model.npz")).predict(sparse), expected)
 
 
 @pytest.mark.parametrize("regularizer", ["orthogonal", None])

@@ -44,10 +44,10 @@ class Checkpoint:
         self._loop: dict[str, Any] | None = None
         if self.path is None:
             return
-        if getattr(model, "engine", "numpy") not in ("numpy", "dask"):
+        if getattr(model, "engine", "numpy") == "torch":
             raise ValueError(
-                f"checkpoint needs engine='numpy' or 'dask', got engine={model.engine!r}; leave one of "
-                "them out"
+                "checkpoint does not go with engine='torch', whose state is on its device; leave one "
+                "of them out"
             )
         if not os.access(self.path.absolute().parent, os.W_OK | os.X_OK):
             raise ValueError(

@@ -23,7 +23,7 @@ from .base import MultiViewEstimator, generator, in_dtype, on_host_factors, work
 from .checkpoint import Checkpoint
 from .engines.arrays import namespace, on_host
 from .engines.cluster import cluster_for
-from .engines.sources import Scaled, as_source, is_streamed, reading, resident
+from .engines.sources import Scaled, is_streamed, resident
 from .engines.threads import Threads
 from .fit import run, warn_about
 from .graph import AFFINITIES, has_nan, nearest_neighbors
@@ -355,12 +355,12 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
         self._stream = None
         rng = generator(self.random_state)
         checkpoint = Checkpoint(self.checkpoint, self, views, rng)
-        scalings = fit_scaling(views, self.scale)
-        Xs = self._scaled(views, scalings)
-        self._fitted_views = Xs  # unseen rows look for their neighbours here
         if self.engine == "torch":
-            Xs = self._on_device(Xs, views)
-        elif cluster is not None:
+            Xs, scalings = self._on_device(views)
+        else:
+            scalings = fit_scaling(views, self.scale)
+            Xs = self._fitted_views = self._scaled(views, scalings)
+        if cluster is not None:
             Xs = self._on_workers(Xs, views, cluster)
         regularizer = make_regularizer(self.regularizer, self.n_neighbors, self.affinity)
         terms = self._prepare(regularizer, Xs, checkpoint)
@@ -417,21 +417,26 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
         self._expose(fits[0], stacked, labels, views.dtype)
         checkpoint.finish()
 
-    def _on_device(self, Xs: list[Matrix], views: Views) -> list[Any]:
-        """The scaled views where the computation will run, moved once."""
+    def _on_device(self, views: Views) -> tuple[list[Any], list]:
+        """The views where the computation will run, moved once and scaled there."""
         from .engines.device import choose, precision
-        from .torch_rows import TorchView
+        from .torch_rows import device_views
 
-        self._refuse_holes(Xs, views.names)
-        for X in Xs:
+        self._refuse_holes(list(views.matrices), views.names)
+        for X in views.matrices:
             if is_streamed(X):
                 raise ValueError(
-                    f"{X.X.label} is read from its file by rows, which engine='numpy' does; use that, "
+                    f"{X.label} is read from its file by rows, which engine='numpy' does; use that, "
                     "or load the view into memory"
                 )
-        device = choose(self.device, sum(int(np.prod(X.shape)) for X in Xs))
-        dtype = precision(device, self.dtype, Xs[0].dtype)
-        return [TorchView(X, device, dtype) for X in Xs]
+        device = choose(self.device, sum(int(np.prod(X.shape)) for X in views.matrices))
+        dtype = precision(device, self.dtype, working_dtype(views, self.dtype))
+        Xs, scalings = device_views(views, self.scale, device, dtype)
+        # Unseen rows look for their neighbours here; scaled when read, not copied.
+        pairs = zip(views.matrices, scalings, strict=True)
+        self._fitted_views = [Scaled(X, scaling, dtype) for X, scaling in pairs]
+        self._check_finite(Xs, views.names)
+        return Xs, scalings
 
     def _on_workers(self, Xs: list[Matrix], views: Views, cluster: Any) -> list[Any]:
         """The scaled views as row blocks on the workers of a cluster."""
@@ -585,14 +590,16 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
             else Scaled(X, scaling, dtype)
             for X, scaling in zip(views.matrices, scalings, strict=True)
         ]
-        for X, name in zip(scaled, views.names, strict=True):
-            if self.missing == "error" and not np.isfinite(X.sum()):
-                largest = max(float(abs(block).max()) for block in reading(as_source(X)))
-                raise ValueError(
-                    f"view {name!r} has entries too large or too small to compute with "
-                    f"(largest {largest:g} after scaling); divide it by a constant"
-                )
+        self._check_finite(scaled, views.names)
         return scaled
+
+    def _check_finite(self, scaled: list[Any], names: Any) -> None:
+        for X, name in zip(scaled, names, strict=True):
+            if self.missing == "error" and not np.isfinite(X.sum()):
+                raise ValueError(
+                    f"view {name!r} has entries too large or too small to compute with; divide it "
+                    "by a constant"
+                )
 
     @property
     def _output_unit(self) -> float:
@@ -641,9 +648,8 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
         """Identical observations cannot be told apart: say so when there are fewer kinds than K."""
         rng = np.random.default_rng(0)
         plain = [X.X if isinstance(X, MaskedView) else X for X in Xs]
-        plain = self._fitted_views if self.engine == "torch" else plain
-        marks = np.sum([X @ rng.random(X.shape[1]) for X in plain], axis=0)
-        distinct = len(np.unique(marks))
+        marks: Any = sum(X @ rng.random(X.shape[1]) for X in plain)
+        distinct = len(namespace(marks).unique(marks))
         if distinct < self.n_clusters:
             warnings.warn(
                 f"only {distinct} distinct observations for n_clusters={self.n_clusters}: identical "

@@ -17,7 +17,7 @@ from sklearn.preprocessing import normalize
 from sklearn.utils.extmath import row_norms
 
 from ._types import Array, Matrix
-from .engines.arrays import converted, is_tensor, namespace, on_host
+from .engines.arrays import converted, is_tensor, like, namespace, on_host
 from .engines.compiled import compiled
 from .engines.sources import is_streamed, reading
 
@@ -60,8 +60,7 @@ class RobustScaling:
                 return normalize(root, copy=False)
             return unit_rows(namespace(X).sign(X) * abs(X) ** 0.5)
         if is_tensor(X):
-            low, gain = (X.new_tensor(part) for part in (self.low, self.gain))
-            return ((X - low) * gain).clip(0, 1)
+            return ((X - like(self.low, X)) * like(self.gain, X)).clip(0, 1)
         low, gain = self.low.astype(X.dtype), self.gain.astype(X.dtype)
         if sp.issparse(X):
             Z = X.copy()

@@ -11,7 +11,9 @@ import scipy.sparse as sp
 from sklearn.preprocessing import normalize
 
 from ._types import Array, Matrix, Views
+from .engines.arrays import is_tensor, like, namespace, on_host
 from .engines.sources import is_streamed, looking_rows
+from .geometry import unit_rows
 from .graph import has_nan
 
 SCALES = ("sum", "minmax", "standard", "tfidf", "sqrt")
@@ -41,8 +43,8 @@ class Scaling:
         else:
             X = self._features(X, slice(None))
         if self.unit_rows:
-            X = normalize(X, copy=False)
-        return X * X.dtype.type(self.factor)
+            X = unit_rows(X) if is_tensor(X) else normalize(X, copy=False)
+        return X * self.factor if is_tensor(X) else X * X.dtype.type(self.factor)
 
     @property
     def constant(self) -> float | None:
@@ -52,10 +54,10 @@ class Scaling:
 
     def _features(self, values: Array, columns: Array | slice) -> Array:
         if self.shift is not None:  # an implicit zero below the shift is clipped back to zero
-            values = np.maximum(values - self.shift[columns].astype(values.dtype), 0)
+            values = (values - like(self.shift[columns], values)).clip(0)
         if self.gain is not None:
-            values = values * self.gain[columns].astype(values.dtype)
-        return np.sqrt(values) if self.root else values
+            values = values * like(self.gain[columns], values)
+        return values**0.5 if self.root else values
 
 
 def fit_scaling(views: Views, kind: str | None) -> list[Scaling]:
@@ -109,6 +111,8 @@ def _divided(X: Matrix, unit: float) -> Matrix:
         X = X.tocsr().copy()
         X.data = _divided(X.data, unit)
         return X
+    if is_tensor(X):
+        return X / unit
     mantissa, exponent = np.frexp(unit)
     if mantissa == 0.5 and abs(exponent) < 1000:  # a power of two: its inverse is exact
         return X * X.dtype.type(1 / unit)
@@ -120,26 +124,34 @@ def _largest(X: Matrix) -> float:
 
 
 def _largest_of(part: Matrix) -> float:
-    if sp.issparse(part):
+    if sp.issparse(part) or is_tensor(part):
         return float(abs(part).max())
     return float(np.nanmax(np.abs(part), initial=0))
 
 
 def _mean_row_sum(X: Matrix, scaling: Scaling) -> float:
     """Mean sum of the scaled rows, were the unobserved entries like the observed ones."""
-    total, observed = np.sum(_over(X, _sum_of, scaling), axis=0)
+    # Scaled in double precision a whole tensor may not fit its device.
+    tensor = is_tensor(X)
+    found = [_sum_of(x, scaling) for x in _parts(X)] if tensor else _over(X, _sum_of, scaling)
+    total, observed = np.sum(found, axis=0)
     return total / observed * X.shape[1] if observed else 0.0
 
 
 def _sum_of(part: Matrix, scaling: Scaling) -> tuple[float, float]:
     """The sum of the observed entries, scaled, and their number."""
-    part = scaling.apply(part)
-    total = part.sum(dtype=float) if sp.issparse(part) else np.nansum(part, dtype=float)
-    return float(total), np.prod(part.shape) - (np.isnan(part).sum() if has_nan(part) else 0)
+    part = scaling.apply(part.double() if is_tensor(part) else part)
+    if sp.issparse(part) or is_tensor(part):
+        total = float(part.sum(dtype=namespace(part).float64))
+    else:
+        total = float(np.nansum(part, dtype=float))
+    return total, float(np.prod(part.shape) - (np.isnan(part).sum() if has_nan(part) else 0))
 
 
 def _presence(part: Matrix) -> Array:
     """In how many rows each feature is there."""
+    if is_tensor(part):
+        return on_host((part != 0).sum(axis=0))
     return np.bincount(part.nonzero()[1], minlength=part.shape[1])
 
 
@@ -147,7 +159,7 @@ def _over(X: Matrix, work: Callable, *args: Any) -> list[Any]:
     """work(part, *args) of all rows, a part at a time; rows on other machines are looked at there."""
     if hasattr(X, "each"):
         return X.each(work, *args)
-    return [work(part, *args) for part in _parts(X)]
+    return [work(part, *args) for part in ((X,) if is_tensor(X) else _parts(X))]
 
 
 def _parts(X: Matrix) -> Iterator[Matrix]:
@@ -199,6 +211,8 @@ def _range(X: Matrix) -> tuple[Array, Array]:
         low = np.min(np.where(np.isnan(X), np.inf, X), axis=0)
         high = np.max(np.where(np.isnan(X), -np.inf, X), axis=0)
         return np.where(empty, 0.0, low), np.where(empty, 0.0, high)
+    if is_tensor(X):
+        return on_host(X.amin(axis=0)).astype(float), on_host(X.amax(axis=0)).astype(float)
     return _dense_row(X.min(axis=0)), _dense_row(X.max(axis=0))
 
 
@@ -213,6 +227,8 @@ def _deviation(X: Matrix) -> Array:
         square = X.copy()
         square.data = square.data**2
         variance = _dense_row(square.mean(axis=0)) - _dense_row(X.mean(axis=0)) ** 2
+    elif is_tensor(X):
+        variance = on_host(X.double().var(axis=0, correction=0))
     else:
         n = np.maximum(np.count_nonzero(~np.isnan(X), axis=0), 1)
         mean = np.nansum(X, axis=0) / n

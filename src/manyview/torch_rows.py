@@ -14,13 +14,14 @@ import scipy.sparse as sp
 import torch
 
 from . import equations as eq
-from ._types import Array, Split, Sums
+from ._types import Array, Split, Sums, Views
 from .engines.device import fits, put, torch_dtype
 from .engines.device_graph import csr
-from .engines.sources import as_source
+from .engines.sources import Scaled, as_source
 from .engines.threads import blocks
 from .regularizers import Term
 from .rows import CANCELLED
+from .scaling import Scaling, fit_scaling
 from .solvers import Solver
 
 #: Entries of X per block: enough to fill the card, few enough that temporaries stay small.
@@ -83,6 +84,9 @@ class TorchView:
         kept = (Q @ left[:, :rank], values[:rank], right[:rank] @ block.T)
         return tuple(part.cpu().numpy() for part in kept)
 
+    def __matmul__(self, vector: Array) -> torch.Tensor:
+        return self._times(self.placed(vector[:, None]))[:, 0]
+
     def _times(self, block: torch.Tensor) -> torch.Tensor:
         return torch.cat([X @ block for _, X in self.blocks()])
 
@@ -119,6 +123,26 @@ class TorchView:
             computing.wait_event(arrived)
             part.record_stream(computing)
             yield b, part
+
+
+def device_views(
+    views: Views, scale: str | None, device: Any, dtype: np.dtype
+) -> tuple[list[TorchView], list[Scaling]]:
+    """Views moved to the device as they are and scaled there; sparse and too large ones on the host."""
+    size = sum(int(np.prod(X.shape)) for X in views.matrices) * 8
+    if any(sp.issparse(X) for X in views.matrices) or not fits(2 * size, device):
+        scalings = fit_scaling(views, scale)
+        pairs = zip(views.matrices, scalings, strict=True)
+        return [TorchView(Scaled(X, s, dtype), device, dtype) for X, s in pairs], scalings
+    raw = [put(X, device) for X in views.matrices]
+    scalings = fit_scaling(views.with_matrices(raw), scale)
+    found = []
+    for X, scaling in zip(raw, scalings, strict=True):
+        scaled = torch.empty(X.shape, dtype=torch_dtype(dtype), device=device)
+        for b in blocks(slice(0, len(X)), max(1, STREAMED_BLOCK // X.shape[1])):
+            scaled[b] = scaling.apply(X[b].double()).to(scaled.dtype)
+        found.append(TorchView(scaled, device))
+    return found, scalings
 
 
 class TorchRows:

@@ -50,6 +50,11 @@ def converted(x: Any, dtype: Any) -> Any:
     return x.to(dtype) if is_tensor(x) else x.astype(dtype, copy=False)
 
 
+def like(x: Array, model: Any) -> Any:
+    """A NumPy array in the library, precision and place of ``model``."""
+    return model.new_tensor(x) if is_tensor(model) else x.astype(model.dtype, copy=False)
+
+
 def on_host(x: Any) -> Array:
     """As a NumPy array, wherever it lives."""
     if is_tensor(x):

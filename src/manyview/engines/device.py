@@ -11,7 +11,7 @@ import numpy as np
 from .._types import Array
 
 #: With fewer entries than this in all views, a GPU waits for its launches longer than a CPU computes.
-WORTH_A_GPU = 2_000_000
+WORTH_A_GPU = 200_000
 #: Share of the card's free memory that data may take; the rest is for factors, graphs and distances.
 SHARE_FOR_DATA = 0.5
 DEVICES = ("auto", "cpu", "cuda")

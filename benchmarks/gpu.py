@@ -1,0 +1,191 @@
+"""The torch engine beside the limits of the card it runs on: iterations and whole fits.
+
+    python benchmarks/gpu.py [--out FILE] [--only iterations fits digits million] [--cpu]
+
+Iterations are medians of many, timed by the device's own clock; the ceiling is reading X once, in the
+same run. ``--cpu`` fits the same data with two threads of the NumPy engine for comparison.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from sklearn.metrics import adjusted_rand_score
+
+from manyview import WMNMF, RobustWMNMF
+from manyview.datasets import load_handwritten
+from manyview.engines.device_graph import DeviceGraph
+from manyview.regularizers import GraphTerm
+from manyview.solvers import SOLVERS
+from manyview.torch_rows import TorchView
+
+PARTS = ("iterations", "digits", "fits", "million")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--only", nargs="+", choices=PARTS, default=PARTS)
+    parser.add_argument("--cpu", action="store_true", help="also two threads of the NumPy engine")
+    parser.add_argument("--out", type=Path, help="write the numbers to this JSON file")
+    args = parser.parse_args()
+    if not torch.cuda.is_available() and not args.cpu:
+        raise SystemExit("no GPU here: nothing to measure (--cpu measures the NumPy engine alone)")
+    found: dict[str, Any] = {"machine": machine()}
+    print(found["machine"], flush=True)
+    for part in args.only:
+        found[part] = globals()[part](args.cpu)
+    if args.out:
+        args.out.write_text(json.dumps(found, indent=1))
+
+
+def machine() -> dict:
+    card = torch.cuda.get_device_name() if torch.cuda.is_available() else "none"
+    return {"card": card, "torch": torch.__version__, "numpy": np.__version__}
+
+
+# --- iterations --------------------------------------------------------------------------------
+
+
+def median_ms(task: Any, rounds: int = 30) -> float:
+    """Median milliseconds of a task by the device's clock, after warming up."""
+    for _ in range(3):
+        task()
+    times = []
+    for _ in range(rounds):
+        start, stop = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        start.record()
+        task()
+        stop.record()
+        stop.synchronize()
+        times.append(start.elapsed_time(stop))
+    return float(np.median(times))
+
+
+def chain(n: int, device: str, reach: int = 4) -> DeviceGraph:
+    """A neighbour graph in local order: every row linked to the four before and after it."""
+    i = torch.arange(n, device=device)
+    edges = [(i[:-r], i[r:]) for r in range(1, reach + 1)]
+    a, b = (torch.cat(side) for side in zip(*edges, strict=True))
+    ones = torch.ones(2 * len(a), device=device)
+    return DeviceGraph.from_edges(torch.cat([a, b]), torch.cat([b, a]), ones, n)
+
+
+def iterations(cpu: bool) -> list[dict]:
+    if not torch.cuda.is_available():
+        return []
+    rows = []
+    for n, m, k in ((1_000_000, 1000, 20), (1_000_000, 100, 10), (200_000, 250, 10)):
+        X = torch.rand(n, m, device="cuda")
+        read = median_ms(lambda X=X: torch.sum(X))
+        graph = chain(n, "cuda")
+        for solver in SOLVERS:
+            for precision in ("highest", "high"):
+                torch.set_float32_matmul_precision(precision)
+                ms = median_ms(iteration(X, k, graph, SOLVERS[solver]()))
+                row = {"n": n, "m": m, "k": k, "solver": solver, "matmul": precision}
+                row |= {"ms": ms, "read_ms": read, "ratio": ms / read}
+                rows.append(row)
+                print(
+                    f"N={n} M={m} K={k} {solver:15s} {precision:8s} {ms:7.2f} ms, reading X once "
+                    f"{read:.2f} ms: {ms / read:.1f}×",
+                    flush=True,
+                )
+        torch.set_float32_matmul_precision("highest")
+        del X, graph
+        torch.cuda.empty_cache()
+    return rows
+
+
+def iteration(X: torch.Tensor, k: int, graph: DeviceGraph, solver: Any) -> Any:
+    """One step on U and one on V, as the loop makes them."""
+    n, m = X.shape
+    view = TorchView(X, X.device).as_rows(solver)
+    U, V = solver.start(torch.rand(m, k, device="cuda"), torch.rand(n, k, device="cuda"))
+    weights = torch.rand(n, device="cuda")
+    view.begin(V, torch.rand_like(V), weights, weights, GraphTerm(graph, graph.row_sums()), True)
+    view.sum(V)
+    state = [U, V]
+
+    def task() -> None:
+        state[0] = view.step_U(state[0], 0.1)
+        state[1] = view.step_V(state[0], state[1], 0.1, 0.01)
+
+    return task
+
+
+# --- whole fits --------------------------------------------------------------------------------
+
+
+def mixture(
+    n: int, m: int, n_views: int = 4, k: int = 10, seed: int = 0
+) -> tuple[dict, np.ndarray]:
+    """Clusters seen in several views, float32."""
+    rng = np.random.default_rng(seed)
+    labels = rng.integers(k, size=n)
+    views = {}
+    for s in range(n_views):
+        centres = rng.random((k, m), dtype=np.float32)
+        noise = rng.standard_normal((n, m), dtype=np.float32)
+        views[f"view{s}"] = np.maximum(centres[labels] + 0.3 * noise, 0)
+    return views, labels
+
+
+def fit(model: Any, views: dict, labels: np.ndarray, title: str) -> dict:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        started = time.perf_counter()
+        model.fit(views)
+        seconds = time.perf_counter() - started
+    peak = torch.cuda.max_memory_allocated() / 2**30 if torch.cuda.is_available() else 0.0
+    ari = adjusted_rand_score(labels, model.labels_)
+    print(
+        f"{title:52s} {seconds:7.2f} s, ARI {ari:.3f}, peak {peak:.1f} GiB on the card", flush=True
+    )
+    return {"title": title, "seconds": seconds, "ari": ari, "peak_gib": peak}
+
+
+def engines(cpu: bool) -> list[dict]:
+    there = [{"engine": "torch", "device": "cuda"}] if torch.cuda.is_available() else []
+    return there + [{"n_jobs": 2}] * cpu
+
+
+def digits(cpu: bool) -> list[dict]:
+    """Small problems: every engine and device, after a first fit."""
+    data, rows = load_handwritten(views="paper"), []
+    there = [{"engine": "torch", "device": "cuda"}] if torch.cuda.is_available() else []
+    for estimator in (WMNMF, RobustWMNMF):
+        for how in [*there, {"engine": "torch", "device": "auto"}, {"n_jobs": 2}]:
+            title = f"digits {estimator.__name__} {' '.join(map(str, how.values()))}"
+            for _ in range(3):
+                row = fit(estimator(10, random_state=0, **how), data.views, data.labels, title)
+            rows.append(row)
+    return rows
+
+
+def fits(cpu: bool, n: int = 200_000, m: int = 250) -> list[dict]:
+    views, labels = mixture(n, m)
+    return [
+        fit(
+            estimator(10, random_state=0, dtype=np.float32, **how),
+            views,
+            labels,
+            f"N={n} 4×{m} {estimator.__name__} {' '.join(map(str, how.values()))}",
+        )
+        for estimator in (WMNMF, RobustWMNMF)
+        for how in engines(cpu)
+    ]
+
+
+def million(cpu: bool) -> list[dict]:
+    return fits(cpu, 1_000_000, 100)
+
+
+if __name__ == "__main__":
+    main()
