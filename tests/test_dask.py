@@ -92,7 +92,7 @@ def test_any_blocks_give_the_fit_of_numpy(client, sizes, solver):
 
 def test_sparse_blocks_the_gnmf_start_and_a_saved_model(client, tmp_path):
     sparse = [sp.csr_array(np.where(X > 0.4, X, 0)) for X in VIEWS]
-    lazy = [da.from_array(X.toarray(), chunks=(50, -1)).map_blocks(sp.csr_matrix) for X in sparse]
+    lazy = [da.from_array(X.toarray(), chunks=(70, -1)).map_blocks(sp.csr_matrix) for X in sparse]
     model = wmnmf(engine="dask", init="gnmf").fit(lazy)
     assert_same_fit(model, wmnmf(init="gnmf").fit(sparse))
     expected = wmnmf(init="gnmf").fit(sparse).predict(sparse)

@@ -43,21 +43,11 @@ class Cluster:
 
     def __init__(self) -> None:
         package = distributed()
-        import dask
-
         self._own: Any = None
         self._folder: Path | None = None
         self.client = current_client()
         if self.client is None:
-            # Threads inside a worker would share its interpreter: one each. Only this machine can
-            # reach them.
-            # A worker with nothing to do would take blocks from another, and carry them over.
-            with dask.config.set({"distributed.scheduler.work-stealing": False}):
-                self._own = package.LocalCluster(
-                    threads_per_worker=1,
-                    host="127.0.0.1",
-                    dashboard_address="127.0.0.1:0",
-                )
+            self._own = _local_cluster(package)
             self.client = package.Client(self._own)
         try:
             self.client.wait_for_workers(1, timeout=PATIENCE)
@@ -182,6 +172,24 @@ def wait_for(client: Any, future: Any) -> Any:
                 ) from None
         except lost as error:
             raise ClusterLost(f"the Dask cluster gave up ({error}); {REMEDY}") from error
+
+
+def _local_cluster(package: Any) -> Any:
+    """One process per core of this machine, which nobody else can reach."""
+    import dask
+
+    # A worker with nothing to do would take blocks from another, and carry them over.
+    with dask.config.set({"distributed.scheduler.work-stealing": False}):
+        try:
+            # Threads inside a worker would share its interpreter: one each.
+            return package.LocalCluster(
+                threads_per_worker=1, host="127.0.0.1", dashboard_address="127.0.0.1:0"
+            )
+        except RuntimeError as error:
+            raise ClusterLost(
+                f"a local Dask cluster could not be started ({error}); in a script, the fit must be "
+                "under 'if __name__ == \"__main__\":', since workers import it; or start a Client first"
+            ) from error
 
 
 def cluster_for(engine: str) -> Any:
