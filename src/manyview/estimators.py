@@ -276,13 +276,16 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
         """Factorise the views and cluster their consensus. ``y`` is ignored."""
         self._validate_params()
         with cluster_for(self.engine) as cluster:
-            self._fit_on(cluster, X)
+            views = self._read(X, reset=True)
+            self._check_n_clusters(self.n_clusters, views.n_samples)
+            n_components = self.n_components or self.n_clusters
+            self._check_argmax(n_components)
+            # One thread: the sums inside BLAS and k-means differ between thread counts.
+            with threadpool_limits(1), self._whole_or_nothing():
+                self._fit(views, n_components, cluster)
         return self
 
-    def _fit_on(self, cluster: Any, X: Any) -> None:
-        views = self._read(X, reset=True)
-        self._check_n_clusters(self.n_clusters, views.n_samples)
-        n_components = self.n_components or self.n_clusters
+    def _check_argmax(self, n_components: int) -> None:
         if self.assign_labels == "argmax" and n_components != self.n_clusters:
             raise ValueError(
                 "assign_labels='argmax' reads one cluster per component, but "
@@ -293,9 +296,6 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
                 f"assign_labels='argmax' needs one start (components of {self.n_init} starts do not "
                 "match); use n_init=1 or another assignment"
             )
-        # One thread: the sums inside BLAS and k-means differ between thread counts.
-        with threadpool_limits(1), self._whole_or_nothing():
-            self._fit(views, n_components, cluster)
 
     def partial_fit(self, X: Any, y: Any = None) -> WMNMF:
         """Learn from one more batch of observations; ``y`` is ignored.
