@@ -18,6 +18,7 @@ import scipy.sparse as sp
 from ._types import Array
 from .engines.arrays import is_tensor, on_host
 from .engines.disk import DiskMatrix, is_file_name, is_open_file
+from .engines.lazy import DaskMatrix, is_lazy
 
 #: Headings of a column that certainly holds ids, and of one that does if its entries all differ.
 ID_HEADING = re.compile(r"(.*[\W_])?ids?|.*[a-z]I[dD]s?|index|row\.?names?|unnamed: 0|", re.DOTALL)
@@ -114,6 +115,9 @@ def as_item(data: Any, name: str, alone: bool = False) -> Item:
         return _from_file(DiskMatrix(data, keep=False, view=name), name)
     if isinstance(data, DiskMatrix):
         return _from_file(copy(data), name)
+    if is_lazy(data):
+        lazy = DaskMatrix(data, name)
+        return Item(lazy, None, None if lazy.features is None else _texts(lazy.features))
     if is_open_file(data):
         return _from_file(DiskMatrix.around(data), name)
     if _is_a(data, "AnnData"):

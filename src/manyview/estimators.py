@@ -22,6 +22,7 @@ from .assign import ASSIGNMENTS, assign, assign_new
 from .base import MultiViewEstimator, generator, in_dtype, on_host_factors, working_dtype
 from .checkpoint import Checkpoint
 from .engines.arrays import namespace, on_host
+from .engines.cluster import cluster_for
 from .engines.sources import Scaled, is_streamed, resident
 from .engines.threads import Threads
 from .fit import run, warn_about
@@ -98,9 +99,12 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
         distances between rows; an observation without any value in a view gets weight 0 there.
     views : sequence of int, optional
         If the input is one 2-D array: the number of columns of each view. ``None``: one view.
-    engine : {"numpy", "torch"}, default="numpy"
-        Where the computation runs; "torch" (extra ``torch``) for GPUs. NumPy in, NumPy out; the
-        fitted model lives on the host, and so does `predict`.
+    engine : {"numpy", "torch", "dask"}, default="numpy"
+        Where the computation runs. "torch" (extra ``torch``): for GPUs; NumPy in, NumPy out; the
+        fitted model lives on the host, and so does `predict`. "dask" (extra ``dask``): on the
+        workers of the current `distributed.Client`, or of a local cluster started for the fit.
+        Views may then be dask arrays or data frames cut by rows, whose blocks stay on the workers;
+        the factors pass through this process once per view and round (`docs/scaling.md`).
     device : str, default="auto"
         With engine="torch": "cpu", "cuda" (or "cuda:1", …), or "auto", a GPU where there is one and
         the views are large enough to pay for the way there.
@@ -155,6 +159,7 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
     array([0.24, 0.29, 0.21, 0.25])
     """
 
+    _rows_stay = True
     _reads_files = True
 
     # What the fit leaves for later calls: views and terms of the fitted rows, factors of all starts,
@@ -187,7 +192,7 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
         "assign_labels": [StrOptions(set(ASSIGNMENTS))],
         "missing": [StrOptions({"error", "mask"})],
         "views": ["array-like", None],
-        "engine": [StrOptions({"numpy", "torch"})],
+        "engine": [StrOptions({"numpy", "torch", "dask"})],
         "device": [str],
         "n_jobs": [Integral, None],
         "checkpoint": [str, os.PathLike, tuple, None],
@@ -270,9 +275,17 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
     def fit(self, X: Any, y: Any = None) -> WMNMF:
         """Factorise the views and cluster their consensus. ``y`` is ignored."""
         self._validate_params()
-        views = self._read(X, reset=True)
-        self._check_n_clusters(self.n_clusters, views.n_samples)
-        n_components = self.n_components or self.n_clusters
+        with cluster_for(self.engine) as cluster:
+            views = self._read(X, reset=True)
+            self._check_n_clusters(self.n_clusters, views.n_samples)
+            n_components = self.n_components or self.n_clusters
+            self._check_argmax(n_components)
+            # One thread: the sums inside BLAS and k-means differ between thread counts.
+            with threadpool_limits(1), self._whole_or_nothing():
+                self._fit(views, n_components, cluster)
+        return self
+
+    def _check_argmax(self, n_components: int) -> None:
         if self.assign_labels == "argmax" and n_components != self.n_clusters:
             raise ValueError(
                 "assign_labels='argmax' reads one cluster per component, but "
@@ -283,10 +296,6 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
                 f"assign_labels='argmax' needs one start (components of {self.n_init} starts do not "
                 "match); use n_init=1 or another assignment"
             )
-        # One thread: the sums inside BLAS and k-means differ between thread counts.
-        with threadpool_limits(1), self._whole_or_nothing():
-            self._fit(views, n_components)
-        return self
 
     def partial_fit(self, X: Any, y: Any = None) -> WMNMF:
         """Learn from one more batch of observations; ``y`` is ignored.
@@ -342,7 +351,7 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
         result = FitResult(factors, history, self.n_iter_, Stop.BATCH)
         self._expose(result, factors.consensus, labels, views.dtype)
 
-    def _fit(self, views: Views, n_components: int) -> None:
+    def _fit(self, views: Views, n_components: int, cluster: Any = None) -> None:
         self._stream = None
         rng = generator(self.random_state)
         checkpoint = Checkpoint(self.checkpoint, self, views, rng)
@@ -351,6 +360,8 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
         else:
             scalings = fit_scaling(views, self.scale)
             Xs = self._fitted_views = self._scaled(views, scalings)
+        if cluster is not None:
+            Xs = self._on_workers(Xs, views, cluster)
         regularizer = make_regularizer(self.regularizer, self.n_neighbors, self.affinity)
         terms = self._prepare(regularizer, Xs, checkpoint)
         start_terms = terms
@@ -398,6 +409,9 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
             ]
             stacked, labels = on_host(stacked), on_host(labels)
             fits = [replace(fit, factors=on_host_factors(fit.factors)) for fit in fits]
+        for term, X in zip(terms, self._fitted_views, strict=True):
+            if cluster is not None and hasattr(term, "X"):
+                term.X = X  # the workers may be gone when unseen rows come
         self._terms, self._solver, self._stacked = terms, solver, stacked
         self._starts = [fit.factors for fit in fits]
         self._expose(fits[0], stacked, labels, views.dtype)
@@ -408,12 +422,8 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
         from .engines.device import choose, precision
         from .torch_rows import device_views
 
-        for X, name in zip(views.matrices, views.names, strict=True):
-            if has_nan(X):
-                raise ValueError(
-                    f"view {name!r} has unobserved (NaN) entries, which WMNMF takes with "
-                    "engine='numpy' only; use that, or fill them in"
-                )
+        self._refuse_holes(list(views.matrices), views.names)
+        for X in views.matrices:
             if is_streamed(X):
                 raise ValueError(
                     f"{X.label} is read from its file by rows, which engine='numpy' does; use that, "
@@ -428,6 +438,11 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
         self._check_finite(Xs, views.names)
         return Xs, scalings
 
+    def _on_workers(self, Xs: list[Matrix], views: Views, cluster: Any) -> list[Any]:
+        """The scaled views as row blocks on the workers of a cluster."""
+        self._refuse_holes(Xs, views.names)
+        return [cluster.view(X) for X in Xs]
+
     def _prepare(self, regularizer: Any, Xs: list[Any], checkpoint: Checkpoint) -> list[Any]:
         if not isinstance(regularizer, Graph):
             return [regularizer.prepare(resident(X)) for X in Xs]
@@ -437,6 +452,14 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
             # The term holds the view as it is read, not a scaled copy of a large one.
             terms.append(regularizer.term(X, *checkpoint.keep(f"graph {s}", find)))
         return terms
+
+    def _refuse_holes(self, Xs: list[Matrix], names: Any) -> None:
+        for X, name in zip(Xs, names, strict=True):
+            if has_nan(X):
+                raise ValueError(
+                    f"view {name!r} has unobserved (NaN) entries, which WMNMF takes with "
+                    "engine='numpy' only; use that, or fill them in"
+                )
 
     def _run(
         self, Xs: list[Matrix], start: Factors, terms: list, solver: Any, **kwargs: Any

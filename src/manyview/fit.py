@@ -83,11 +83,14 @@ def run(
         previous, sums, at = saved["previous"], saved["sums"], saved["at"]
         state.resume(saved["history"])
 
+    def whole_V() -> tuple[Array, ...]:
+        return tuple(view.collect(Vs) for view, Vs in zip(views, V, strict=True))
+
     def now() -> dict[str, Any]:
         """Everything the rest of the loop depends on, before an inner iteration."""
         return {
             "at": (round_, s, inner),
-            "factors": Factors(tuple(U), tuple(V), V_star, alpha, w),
+            "factors": Factors(tuple(U), whole_V(), V_star, alpha, w),
             "sums": tuple(view.sums) if learn_basis and hasattr(view, "sums") else None,
             "residuals": list(residuals),
             "errors": list(errors),
@@ -119,6 +122,7 @@ def run(
             at, sums = (0, 0, 1), None
             stopped_early = state.stopped and inner < inner_iter
             residuals[s] = view.all_residuals(U[s], V[s]) if stopped_early else view.residuals
+            V[s] = view.collect(V[s])
             filled = fill(s, V[s])
             if rescale and learn_basis and not solver.unit_sums:
                 U[s], filled = eq.rescale(U[s], filled)

@@ -35,6 +35,8 @@ def nearest_neighbors(
     NaN among dense entries, distances use the features both rows have, rescaled to all; a pair
     that shares none is infinitely far. On a device all pairs are looked at.
     """
+    if hasattr(X, "neighbors"):
+        return X.neighbors(n_neighbors)
     if is_streamed(X) or is_streamed(queries):
         return streamed_neighbors(X, n_neighbors, queries)
     if on_device(X):
@@ -140,12 +142,19 @@ def automatic_width(X: Matrix) -> float:
     chosen = np.linspace(0, n - 1, min(n, WIDTH_SAMPLE)).astype(int)
     rows = take_rows(X, chosen) if n > WIDTH_SAMPLE or is_streamed(X) else X
     metric = "nan_euclidean" if has_nan(X) else "euclidean"
-    total = 0.0
-    for part in reading(X) if is_streamed(X) else (X,):
-        blocks = pairwise_distances_chunked(rows, part, metric=metric, working_memory=64)
-        total += sum(float(np.nansum(block)) for block in blocks)
+    if hasattr(X, "each"):
+        total = sum(X.each(_distance_sum, rows, metric))
+    else:
+        parts = reading(X) if is_streamed(X) else (X,)
+        total = sum(_distance_sum(part, rows, metric) for part in parts)
     t = total / (rows.shape[0] * n)
     return 2 * t * t if t > 0 else 1.0
+
+
+def _distance_sum(X: Matrix, rows: Matrix, metric: str) -> float:
+    """The sum of all distances between rows of X and ``rows``."""
+    blocks = pairwise_distances_chunked(rows, X, metric=metric, working_memory=64)
+    return sum(float(np.nansum(block)) for block in blocks)
 
 
 def _weights(

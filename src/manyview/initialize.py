@@ -90,7 +90,7 @@ def gnmf(
         V = view.step_V(U, V, 0.0, weight)
         U = view.step_U(U, 0.0)
         done += 1
-    return *unit_columns(U, V), done
+    return *unit_columns(U, view.collect(V)), done
 
 
 def given_factors(
@@ -168,7 +168,8 @@ def _nndsvd_start(
     """Nonnegative double SVD (Boutsidis & Gallopoulos), zeros filled with a little of the mean."""
     if is_streamed(X):
         raise ValueError(
-            "init='nndsvd' needs views in memory; use init='gnmf' or init='random' for views in files"
+            "init='nndsvd' needs views in memory; use init='gnmf' or init='random' for views in files "
+            "or on a cluster"
         )
     rank = min(n_components, *X.shape)
     seed = int(rng.integers(2**31))

@@ -115,6 +115,9 @@ class MaskedView:
             self.residuals = self.all_residuals(U, self.V)
         return self.V
 
+    def collect(self, V: Array) -> Array:
+        return V
+
     def error(self, U: Array) -> float:
         return np.dot(self.w2[:, 0], self.all_residuals(U, self.V))
 

@@ -52,6 +52,22 @@ class GraphTerm:
         return 2 * self.degrees
 
 
+class GraphPart:
+    """Some rows of a graph term, given what their neighbours wherever pull them to: A V (n×K)."""
+
+    def __init__(self, pull: Array, degrees: Array):
+        self.pull, self.degrees = pull, degrees
+
+    def value(self, V: Array) -> float:
+        return float(np.vdot(V, self.degrees * V - self.pull))
+
+    def split(self, V: Array) -> tuple[Array, Array]:
+        return self.pull, self.degrees * V
+
+    def curvature(self, V: Array) -> Array:
+        return 2 * self.degrees
+
+
 class LinkedTerm:
     """The graph term of unseen rows whose neighbours' coefficients are known: Σ A_ij ‖v_i − v_j‖²."""
 

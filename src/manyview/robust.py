@@ -29,6 +29,7 @@ from .disk_geometry import (
     unit_rows_of_file,
 )
 from .engines.arrays import is_tensor, namespace, on_host
+from .engines.cluster import cluster_for
 from .engines.sources import UnitRows, is_streamed
 from .engines.threads import Threads
 from .geometry import Geometry, RobustScaling, present_rows
@@ -90,9 +91,12 @@ class RobustWMNMF(
         Whether NaN is accepted.
     views : sequence of int, optional
         If the input is one 2-D array: the number of columns of each view. ``None``: one view.
-    engine : {"numpy", "torch"}, default="numpy"
-        Where the computation runs; "torch" (extra ``torch``) for GPUs. NumPy in, NumPy out; the
-        fitted model lives on the host, and so does `predict`.
+    engine : {"numpy", "torch", "dask"}, default="numpy"
+        Where the computation runs. "torch" (extra ``torch``): for GPUs; NumPy in, NumPy out; the
+        fitted model lives on the host, and so does `predict`. "dask" (extra ``dask``): the passes
+        over the rows of the factorisation run on Dask workers; everything before (weights, graph,
+        embedding) runs in this process, to which dask arrays are brought whole, and so do V and V*
+        in every iteration. Use `WMNMF` for data that do not fit here.
     device : str, default="auto"
         With engine="torch": "cpu", "cuda" (or "cuda:1", …), or "auto", a GPU where there is one and
         the views are large enough to pay for the way there.
@@ -154,7 +158,7 @@ class RobustWMNMF(
         "tol": [Interval(Real, 0, None, closed="left")],
         "missing": [StrOptions({"allow", "error"})],
         "views": ["array-like", None],
-        "engine": [StrOptions({"numpy", "torch"})],
+        "engine": [StrOptions({"numpy", "torch", "dask"})],
         "device": [str],
         "n_jobs": [Integral, None],
         "checkpoint": [str, os.PathLike, tuple, None],
@@ -219,8 +223,12 @@ class RobustWMNMF(
         )
         self._check_n_clusters(self.n_clusters_, views.n_samples)
         # One thread: the sums inside BLAS and k-means differ between thread counts.
-        with threadpool_limits(1), self._whole_or_nothing():
-            self._fit(views, rng, checkpoint)
+        with (
+            threadpool_limits(1),
+            self._whole_or_nothing(),
+            cluster_for(self.engine) as cluster,
+        ):
+            self._fit(views, rng, checkpoint, cluster)
         checkpoint.finish()
         return self
 
@@ -241,7 +249,13 @@ class RobustWMNMF(
         )
         return self.selection_.n_clusters
 
-    def _fit(self, views: Views, rng: np.random.Generator, checkpoint: Checkpoint) -> None:
+    def _fit(
+        self,
+        views: Views,
+        rng: np.random.Generator,
+        checkpoint: Checkpoint,
+        cluster: Any = None,
+    ) -> None:
         given = views  # the user's own arrays, not copies; `impute` fills them in
         dtype = working_dtype(views, self.dtype)
         if self.engine == "torch":
@@ -272,7 +286,7 @@ class RobustWMNMF(
         start[anywhere] = found
         w = np.where(anywhere[:, None], agreement.w, 0)
         w = namespace(P).as_tensor(w, dtype=P.dtype, device=P.device) if is_tensor(P) else w
-        robust_views = self._robust_views()
+        robust_views = self._robust_views(cluster)
         result, self._centres = run_robust(
             robust_views,
             agreement.alpha,
@@ -401,14 +415,15 @@ class RobustWMNMF(
             scaled.append(Z)
         return scaled
 
-    def _robust_views(self) -> list[RobustView]:
+    def _robust_views(self, cluster: Any = None) -> list[RobustView]:
+        rows = [
+            unit_sum_rows(getattr(view, "source", view.Z), view.observed) for view in self._geometry
+        ]
+        if cluster is not None:  # a view with unobserved entries is factorised in this process
+            rows = [cluster.view(x) if isinstance(x, UnitRows) else x for x in rows]
         return [
-            RobustView(
-                unit_sum_rows(getattr(view, "source", view.Z), view.observed),
-                view.present,
-                Threads(self.n_jobs),
-            )
-            for view in self._geometry
+            RobustView(x, view.present, Threads(self.n_jobs))
+            for x, view in zip(rows, self._geometry, strict=True)
         ]
 
     # --- results -------------------------------------------------------------------------------

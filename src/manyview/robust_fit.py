@@ -66,7 +66,7 @@ class RobustView:
             return self.masked.update_V(U, V, consensus, 1 / self.tau, lam)
         precision = np.full(len(V), 1 / self.tau)
         self.rows.begin(V, consensus, precision, w, NO_PENALTY, basis)
-        return self.rows.step_V(U, V, lam, 0.0)
+        return self.rows.collect(self.rows.step_V(U, V, lam, 0.0))
 
     def residuals(self, U: Array, V: Array) -> Array:
         return (self.masked or self.rows).all_residuals(U, V)

@@ -35,11 +35,13 @@ def rows_of(X: Any, solver: Solver, threads: Threads | None = None) -> Any:
 class Rows:
     """One fully observed view: its rows, and what the last pass over them found."""
 
-    def __init__(self, X: Any, solver: Solver, threads: Threads | None = None):
+    def __init__(
+        self, X: Any, solver: Solver, threads: Threads | None = None, x_sq: Array | None = None
+    ):
         self.source: Source = as_source(X)
         self.solver, self.dtype, self.shape = solver, self.source.dtype, self.source.shape
         self.threads = threads or Threads(1)
-        self.x_sq = squared_norms(self.source, self.threads)
+        self.x_sq: Array = squared_norms(self.source, self.threads) if x_sq is None else x_sq
         self.residuals: Array = self.x_sq
         self._buffers: dict[str, Array] = {}
         self._update = row_update(solver)
@@ -66,10 +68,10 @@ class Rows:
         size = block_rows(self.source, V.shape[1])
 
         def work(rows: slice) -> Sums:
-            total = _no_sums(self.shape[1], V.shape[1])
+            total = no_sums(self.shape[1], V.shape[1])
             for b in blocks(rows, size):
                 part = (self.source.read(b), V[b], self.consensus[b], self.sum_weight[b])
-                _add(total, eq.sums_over_rows(*part))
+                add_sums(total, eq.sums_over_rows(*part))
             return total
 
         self.sums = _total(self.threads.map(work, len(V)))
@@ -91,20 +93,20 @@ class Rows:
             return (H, q, *part, self.split.rows(rows))
 
         def in_blocks(rows: slice) -> Sums:
-            total = _no_sums(self.shape[1], V.shape[1])
+            total = no_sums(self.shape[1], V.shape[1])
             for b in blocks(rows, size):
                 X = self.source.read(b)
                 XU = X @ U
                 self._update(V[b], XU, *given(b), out[b])
                 if self.basis:
                     part = (X, out[b], self.consensus[b], self.sum_weight[b])
-                    _add(total, eq.sums_over_rows(*part))
+                    add_sums(total, eq.sums_over_rows(*part))
                 if residuals:
                     self.residuals[b] = residual_rows(X, XU, U, out[b], self.x_sq[b], H)
             return total
 
         def in_pieces(rows: slice) -> Sums:
-            total = _no_sums(self.shape[1], V.shape[1])
+            total = no_sums(self.shape[1], V.shape[1])
             sums = (total.P.T, *total[1:])
             for b in blocks(rows, piece):
                 X, weight = np.ascontiguousarray(self.source.read(b)), self.sum_weight[b]
@@ -118,6 +120,10 @@ class Rows:
         if self.basis:
             self.sums = _total(found)
         return out
+
+    def collect(self, V: Array) -> Array:
+        """V at the end of iterations, where all of it can be seen; here it always can."""
+        return V
 
     def error(self, U: Array) -> float:
         """Σ_i w_i² ‖x_i − Uv_i‖² at the current V."""
@@ -214,13 +220,13 @@ def residual_rows(X: Matrix, XU: Array, U: Array, V: Array, x_sq: Array, H: Arra
     return r
 
 
-def _no_sums(n_features: int, K: int) -> Sums:
+def no_sums(n_features: int, K: int) -> Sums:
     # In float64 whatever the data: many float32 blocks are added. P in Fortran order, as products
     # come out that have the long side of X last.
     return Sums(np.zeros((n_features, K), order="F"), np.zeros((K, K)), np.zeros(K), np.zeros(K))
 
 
-def _add(total: Sums, part: Sums) -> None:
+def add_sums(total: Sums, part: Sums) -> None:
     for whole, piece in zip(total, part, strict=True):
         whole += piece
 
@@ -228,5 +234,5 @@ def _add(total: Sums, part: Sums) -> None:
 def _total(parts: list[Sums]) -> Sums:
     first = parts[0]
     for part in parts[1:]:
-        _add(first, part)
+        add_sums(first, part)
     return first

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -95,10 +96,7 @@ def _fit_one(X: Matrix, name: str, kind: str) -> Scaling:
         spread = high - low if kind == "minmax" else _deviations(X, unit, low == high)
         shift, gain = low, np.divide(1, spread, out=np.zeros_like(spread), where=spread > 0)
     elif kind == "tfidf":
-        present = np.zeros(X.shape[1], dtype=int)
-        for part in (X,) if is_tensor(X) else _parts(X):
-            found = (X != 0).sum(axis=0) if is_tensor(X) else np.bincount(part.nonzero()[1])
-            present[: len(found)] += on_host(found)
+        present = sum(_over(X, _presence))
         gain = np.log((1 + X.shape[0]) / (1 + present)) + 1
     elif kind not in ("sum", "sqrt"):
         raise ValueError(f"scale must be one of {SCALES} or None, got {kind!r}")
@@ -122,8 +120,7 @@ def _divided(X: Matrix, unit: float) -> Matrix:
 
 
 def _largest(X: Matrix) -> float:
-    parts = (X,) if is_tensor(X) else _parts(X)
-    return max((_largest_of(part) for part in parts), default=0.0)
+    return max(_over(X, _largest_of), default=0.0)
 
 
 def _largest_of(part: Matrix) -> float:
@@ -134,15 +131,35 @@ def _largest_of(part: Matrix) -> float:
 
 def _mean_row_sum(X: Matrix, scaling: Scaling) -> float:
     """Mean sum of the scaled rows, were the unobserved entries like the observed ones."""
-    total = observed = 0.0
-    for part in _parts(X):
-        part = scaling.apply(part.double() if is_tensor(part) else part)
-        if sp.issparse(part) or is_tensor(part):
-            total += float(part.sum(dtype=namespace(part).float64))
-        else:
-            total += float(np.nansum(part, dtype=float))
-        observed += np.prod(part.shape) - (np.isnan(part).sum() if has_nan(part) else 0)
+    # Scaled in double precision a whole tensor may not fit its device.
+    tensor = is_tensor(X)
+    found = [_sum_of(x, scaling) for x in _parts(X)] if tensor else _over(X, _sum_of, scaling)
+    total, observed = np.sum(found, axis=0)
     return total / observed * X.shape[1] if observed else 0.0
+
+
+def _sum_of(part: Matrix, scaling: Scaling) -> tuple[float, float]:
+    """The sum of the observed entries, scaled, and their number."""
+    part = scaling.apply(part.double() if is_tensor(part) else part)
+    if sp.issparse(part) or is_tensor(part):
+        total = float(part.sum(dtype=namespace(part).float64))
+    else:
+        total = float(np.nansum(part, dtype=float))
+    return total, float(np.prod(part.shape) - (np.isnan(part).sum() if has_nan(part) else 0))
+
+
+def _presence(part: Matrix) -> Array:
+    """In how many rows each feature is there."""
+    if is_tensor(part):
+        return on_host((part != 0).sum(axis=0))
+    return np.bincount(part.nonzero()[1], minlength=part.shape[1])
+
+
+def _over(X: Matrix, work: Callable, *args: Any) -> list[Any]:
+    """work(part, *args) of all rows, a part at a time; rows on other machines are looked at there."""
+    if hasattr(X, "each"):
+        return X.each(work, *args)
+    return [work(part, *args) for part in ((X,) if is_tensor(X) else _parts(X))]
 
 
 def _parts(X: Matrix) -> Iterator[Matrix]:
@@ -155,8 +172,7 @@ def _ranges(X: Matrix, unit: float) -> tuple[Array, Array]:
     """`_range` of X/unit, by parts where X is in a file."""
     if not is_streamed(X):
         return _range(_divided(X, unit))
-    found = [_range(_divided(part, unit)) for part in _parts(X)]
-    lows, highs = zip(*found, strict=True)
+    lows, highs = zip(*_over(X, _range_of, unit), strict=True)
     return np.min(lows, axis=0), np.max(highs, axis=0)
 
 
@@ -164,18 +180,28 @@ def _deviations(X: Matrix, unit: float, constant: Array) -> Array:
     """`_deviation` of X/unit, by parts where X is in a file: the mean first, then squares about it."""
     if not is_streamed(X):
         return _deviation(_divided(X, unit))
-    parts = (_divided(part, unit) for part in _parts(X))
-    mean = sum(np.ravel(part.sum(axis=0, dtype=float)) for part in parts) / X.shape[0]
-    variance = np.zeros(X.shape[1])
-    for part in _parts(X):
-        part = _divided(part, unit)
-        if sp.issparse(part):  # zeros that are not stored lie at −mean
-            stored = np.bincount(part.indices, minlength=X.shape[1])
-            away = np.bincount(part.indices, (part.data - mean[part.indices]) ** 2, X.shape[1])
-            variance += away + (part.shape[0] - stored) * mean**2
-        else:
-            variance += np.sum((part - mean) ** 2, axis=0)
-    return np.where(constant, 0, np.sqrt(variance / X.shape[0]))
+    mean = sum(_over(X, _totals_of, unit)) / X.shape[0]
+    variance = sum(_over(X, _squares_about, unit, mean)) / X.shape[0]
+    return np.where(constant, 0, np.sqrt(variance))
+
+
+def _range_of(part: Matrix, unit: float) -> tuple[Array, Array]:
+    return _range(_divided(part, unit))
+
+
+def _totals_of(part: Matrix, unit: float) -> Array:
+    return np.ravel(_divided(part, unit).sum(axis=0, dtype=float))
+
+
+def _squares_about(part: Matrix, unit: float, mean: Array) -> Array:
+    """Σ_i (x_im/unit − mean_m)² of every feature."""
+    part = _divided(part, unit)
+    if not sp.issparse(part):
+        return np.sum((part - mean) ** 2, axis=0)
+    # Zeros that are not stored lie at −mean.
+    stored = np.bincount(part.indices, minlength=part.shape[1])
+    away = np.bincount(part.indices, (part.data - mean[part.indices]) ** 2, part.shape[1])
+    return away + (part.shape[0] - stored) * mean**2
 
 
 def _range(X: Matrix) -> tuple[Array, Array]:

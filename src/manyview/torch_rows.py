@@ -206,7 +206,8 @@ class TorchRows:
                 out[b] = self.solver.update_V(V[b], X @ U, *given)
                 if self.basis:
                     found.append(self._sums(b, X, out[b]))
-            self.sums = _total(found) if self.basis else self.sums
+            if self.basis:
+                self.sums = _total(found)
         if residuals:
             self.residuals = self.all_residuals(U, out)
         self._look_at(out)
@@ -217,6 +218,9 @@ class TorchRows:
         return self._fused is not None and self._fused.worthwhile(
             n, m, V.shape[1], V.dtype, self.view.device
         )
+
+    def collect(self, V: torch.Tensor) -> torch.Tensor:
+        return V
 
     def error(self, U: torch.Tensor) -> torch.Tensor:
         """Σ_i w_i² ‖x_i − Uv_i‖² at the current V."""

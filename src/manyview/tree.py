@@ -10,6 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ._types import Array
+from .engines.lazy import DaskMatrix
 from .npy import npy_bytes
 
 MODELS = ("WMNMF", "RobustWMNMF")
@@ -47,6 +48,8 @@ class Writer:
             return {"~": "array", "of": self.array(value)}
         if sp.issparse(value):
             return self.sparse(value)
+        if isinstance(value, DaskMatrix):  # a cluster outlives no file: its rows are written
+            return self.value(value.load())
         return self.container(value)
 
     def container(self, value: Any) -> Any:

@@ -304,22 +304,36 @@ def _check_values(
 
 def _check_file(X: Any, allow_negative: bool, caller: str) -> None:
     """The same for a view in a file, block by block; NaN is refused even as a sign of missing values."""
-    for rows in blocks(slice(0, X.shape[0]), looking_rows(X.shape[1])):
-        block = X.read(rows)
-        values = block.data if sp.issparse(block) else block
-        where = f"{X.label}: rows {rows.start} to {rows.stop - 1} hold"
-        bad = int((~np.isfinite(values)).sum())
-        if bad:
-            raise ValueError(
-                f"{where} {bad} NaN or infinite entries; views read from files by rows must be "
-                "complete: impute them, or load the view into memory"
-            )
-        if not allow_negative and values.min(initial=0) < 0:
-            raise ValueError(
-                f"Negative values in data passed to {caller}. {where} {int((values < 0).sum())} "
-                f"negative entries (min {values.min():g}); shift them, or use scale='minmax' or "
-                "scale='standard'"
-            )
+    if hasattr(X, "each"):
+        found = X.each(_complaint, X.label, allow_negative, caller, place=True)
+    else:
+        slabs = blocks(slice(0, X.shape[0]), looking_rows(X.shape[1]))
+        # Lazily: the first complaint ends the reading.
+        found = (_complaint(X.read(b), b.start, X.label, allow_negative, caller) for b in slabs)
+    for complaint in found:
+        if complaint is not None:
+            raise ValueError(complaint)
+
+
+def _complaint(
+    block: Matrix, start: int, label: str, allow_negative: bool, caller: str
+) -> str | None:
+    """What is wrong with some rows, if anything."""
+    values = block.data if sp.issparse(block) else block
+    where = f"{label}: rows {start} to {start + block.shape[0] - 1} hold"
+    bad = int((~np.isfinite(values)).sum())
+    if bad:
+        return (
+            f"{where} {bad} NaN or infinite entries; views read by rows must be complete: impute "
+            "them, or load the view into memory"
+        )
+    if not allow_negative and values.min(initial=0) < 0:
+        return (
+            f"Negative values in data passed to {caller}. {where} {int((values < 0).sum())} "
+            f"negative entries (min {values.min():g}); shift them, or use scale='minmax' or "
+            "scale='standard'"
+        )
+    return None
 
 
 def _position(X: Matrix, flat: int) -> tuple[int, int]:

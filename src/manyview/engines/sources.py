@@ -61,10 +61,16 @@ class Scaled:
         return Scaled(self.X[rows], self.scaling, self.dtype).read(slice(None))
 
     def sum(self) -> float:
+        if hasattr(self.X, "each"):
+            return float(sum(self.X.each(_scaled_sum, self.scaling, self.dtype)))
         return float(sum(block.sum(dtype=float) for block in reading(self)))
 
     def __matmul__(self, vector: Array) -> Array:
         return np.concatenate([block @ vector for block in reading(self)])
+
+
+def _scaled_sum(X: Matrix, scaling: Any, dtype: np.dtype) -> float:
+    return float(Scaled(X, scaling, dtype).read(slice(None)).sum(dtype=float))
 
 
 class UnitRows:
@@ -121,6 +127,9 @@ def block_rows(source: Source, n_columns: int) -> int:
 
 def squared_norms(source: Source, threads: Threads) -> Array:
     """‖x_i‖² of every row."""
+
+    if hasattr(source, "squared_norms"):
+        return source.squared_norms()
 
     def work(rows: slice) -> list[Array]:
         step = looking_rows(source.shape[1])

@@ -1,0 +1,206 @@
+"""The Dask cluster a fit runs on: the user's, or one started here; and what to do when it is gone.
+
+Nothing here knows the mathematics. Values live on workers as futures; `Cluster.keep` gives a value a
+lineage of its own (it can be made again from the scheduler), `Cluster.result` waits for one without
+ever hanging on a cluster that has no workers left.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import time
+import warnings
+from collections.abc import Callable
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+#: Seconds without any worker after which a fit gives up.
+PATIENCE = 30.0
+#: Seconds between two looks at whether there still are workers.
+BEAT = 2.0
+
+
+class ClusterLost(RuntimeError):
+    """The Dask cluster can no longer finish the fit."""
+
+
+def distributed() -> Any:
+    """The package, or a sentence that says how to get it."""
+    try:
+        import dask.array  # noqa: F401
+        import distributed
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(
+            f"engine='dask' needs the package {error.name!r}; pip install 'manyview[dask]'"
+        ) from error
+    return distributed
+
+
+class Cluster:
+    """The current `distributed.Client`, or a local cluster of one process per core for this fit alone."""
+
+    def __init__(self) -> None:
+        package = distributed()
+        self._own: Any = None
+        self._folder: Path | None = None
+        self.client = current_client()
+        if self.client is None:
+            self._own = _local_cluster(package)
+            self.client = package.Client(self._own)
+        try:
+            self.client.wait_for_workers(1, timeout=PATIENCE)
+        except TimeoutError as error:
+            self.close()
+            raise ClusterLost(
+                f"the Dask cluster at {self.client.scheduler.address} has had no worker for "
+                f"{PATIENCE:g} s; start its workers and fit again"
+            ) from error
+
+    def __enter__(self) -> Cluster:
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.close()
+
+    def close(self) -> None:
+        if self._own is not None:
+            self.client.close()
+            self._own.close()
+        if self._folder is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)
+
+    def new_folder(self) -> Path:
+        """A folder all workers can read, removed with this object; `dask.config` says where."""
+        if self._folder is None:
+            import dask
+
+            where = dask.config.get("temporary-directory", None)
+            self._folder = Path(tempfile.mkdtemp(prefix="manyview-", dir=where))
+            mark = self._folder / "mark"
+            mark.touch()
+            blind = [who for who, sees in self.client.run(mark.exists).items() if not sees]
+            if blind:
+                raise ValueError(
+                    f"views in memory are handed to workers as files, and {len(blind)} workers (the "
+                    f"first is {blind[0]}) do not see the folder {self._folder}; set Dask's "
+                    "'temporary-directory' to one that all machines share, or pass dask arrays"
+                )
+        return Path(tempfile.mkdtemp(dir=self._folder))
+
+    def view(self, X: Any) -> Any:
+        """A scaled view as row blocks on the workers."""
+        from .blocks import DaskView
+
+        return DaskView.of(self, X)
+
+    def homes(self, n_blocks: int) -> list[str]:
+        """A worker for every block, neighbouring blocks together."""
+        workers = sorted(self.client.scheduler_info(n_workers=-1)["workers"])
+        return [workers[b * len(workers) // n_blocks] for b in range(n_blocks)]
+
+    def where(self, futures: list[Any], homes: list[str]) -> list[str]:
+        """Where the values are now; at home if nowhere."""
+        held = self.client.who_has(futures)
+        return [
+            (held.get(future.key) or [home])[0] for future, home in zip(futures, homes, strict=True)
+        ]
+
+    def task(self, home: str | None, work: Callable, *args: Any) -> Any:
+        """work(*args), not yet begun; at home if that worker is still there when it is.
+
+        Tasks and futures may be among the arguments.
+        """
+        import dask
+
+        place = {} if home is None else {"workers": [home], "allow_other_workers": True}
+        with dask.annotate(**place):
+            return dask.delayed(work, pure=False)(*args)
+
+    def keep(self, value: Any, home: str | None = None) -> Any:
+        """A task whose value is one of this process: the scheduler can always make it again."""
+        return self.task(home, _itself, value)
+
+    def begin(self, *groups: list[Any]) -> list[list[Any]]:
+        """Futures of some lists of tasks, all begun in one message."""
+        with warnings.catch_warnings():
+            # Dask would rather have large values scattered: they would then be lost with a worker.
+            warnings.filterwarnings("ignore", message="Sending large graph")
+            tasks = [task for group in groups for task in group]
+            futures = iter(self.client.compute(tasks, optimize_graph=False))
+        return [[next(futures) for _ in group] for group in groups]
+
+    def result(self, future: Any) -> Any:
+        return wait_for(self.client, future)
+
+    def results(self, tasks: list[Any]) -> list[Any]:
+        """The values of tasks not yet begun."""
+        return [self.result(future) for future in self.begin(tasks)[0]]
+
+
+def current_client() -> Any:
+    """The user's `distributed.Client`, if there is one."""
+    try:
+        import distributed
+
+        return distributed.get_client()
+    except (ModuleNotFoundError, ValueError):
+        return None
+
+
+def wait_for(client: Any, future: Any) -> Any:
+    """The value of a future, or a sentence if the cluster cannot make it any more."""
+    package = distributed()
+    lost = (
+        package.KilledWorker,
+        package.client.FutureCancelledError,
+        package.comm.CommClosedError,
+    )
+    alone_since = None
+    while True:
+        try:
+            return future.result(timeout=BEAT)
+        except TimeoutError:
+            if client.scheduler_info(n_workers=-1)["workers"]:
+                alone_since = None
+            elif alone_since is None:
+                alone_since = time.monotonic()
+            elif time.monotonic() - alone_since > PATIENCE:
+                raise ClusterLost(
+                    f"all Dask workers are gone (none for {PATIENCE:g} s); {REMEDY}"
+                ) from None
+        except lost as error:
+            raise ClusterLost(f"the Dask cluster gave up ({error}); {REMEDY}") from error
+
+
+def _local_cluster(package: Any) -> Any:
+    """One process per core of this machine, which nobody else can reach."""
+    import dask
+
+    # A worker with nothing to do would take blocks from another, and carry them over.
+    with dask.config.set({"distributed.scheduler.work-stealing": False}):
+        try:
+            # Threads inside a worker would share its interpreter: one each.
+            return package.LocalCluster(
+                threads_per_worker=1, host="127.0.0.1", dashboard_address="127.0.0.1:0"
+            )
+        except RuntimeError as error:
+            raise ClusterLost(
+                f"a local Dask cluster could not be started ({error}); in a script, the fit must be "
+                "under 'if __name__ == \"__main__\":', since workers import it; or start a Client first"
+            ) from error
+
+
+def cluster_for(engine: str) -> Any:
+    """The cluster of a fit, to be entered; with other engines nothing."""
+    return Cluster() if engine == "dask" else nullcontext()
+
+
+REMEDY = (
+    "start workers again and fit with the same settings: a fit with checkpoint= goes on from there"
+)
+
+
+def _itself(value: Any) -> Any:
+    return value

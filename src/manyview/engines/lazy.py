@@ -1,0 +1,136 @@
+"""Dask arrays and data frames of users as views whose rows stay where Dask keeps them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from .._types import Array, Matrix
+from .cluster import current_client, wait_for
+
+
+def is_lazy(item: Any) -> bool:
+    """Whether ``item`` is a dask array or data frame; Dask is not imported to find out."""
+    kind = type(item)
+    library = kind.__module__.split(".")[0]
+    return library in ("dask", "dask_expr") and kind.__name__ in ("Array", "DataFrame")
+
+
+class DaskMatrix:
+    """A dask array cut by rows: its shape and precision, work on its blocks, and rows when asked for."""
+
+    on_disk, keep = True, False
+
+    def __init__(self, data: Any, view: str = ""):
+        self.view = view
+        self.features = [str(c) for c in data.columns] if hasattr(data, "columns") else None
+        self.array = self._by_rows(data)
+        self.shape = tuple(int(n) for n in self.array.shape)
+        single = self.array.dtype in (np.float32, np.float16)
+        self.dtype = np.dtype(np.float32 if single else np.float64)
+        self.sparse = sp.issparse(self.array._meta)
+        self.nbytes = int(np.prod(self.shape)) * self.dtype.itemsize
+        ends = np.cumsum(self.array.chunks[0])
+        sizes = zip(ends, self.array.chunks[0], strict=True)
+        self.rows = [slice(int(end - size), int(end)) for end, size in sizes if size]
+
+    def _by_rows(self, data: Any) -> Any:
+        if hasattr(data, "columns"):
+            data = data.to_dask_array(lengths=True)
+        if data.ndim != 2:
+            raise ValueError(
+                f"Expected 2D array for {self.label} (observations × features), got {data.ndim}D "
+                "array instead"
+            )
+        if data.dtype.kind not in "biuf":
+            raise ValueError(
+                f"{self.label} has entries that are not numbers (dtype {data.dtype}); encode them as "
+                "numbers"
+            )
+        if np.isnan(data.chunks[0]).any():
+            data = data.compute_chunk_sizes()
+        if len(data.chunks[1]) > 1:
+            raise ValueError(
+                f"{self.label} has the shape {data.shape} in {len(data.chunks[1])} blocks of features "
+                f"({' + '.join(map(str, data.chunks[1][:4]))}{', …' * (len(data.chunks[1]) > 4)}); "
+                f"blocks must hold whole rows: pass .rechunk({{1: -1}})"
+            )
+        return data
+
+    @property
+    def label(self) -> str:
+        return f"view {self.view!r}" if self.view else "a dask array"
+
+    def _overlapping(self, rows: Array) -> list[int]:
+        """Blocks that hold some of these (ascending) rows; at least one."""
+        low, high = (rows[0], rows[-1]) if len(rows) else (0, 0)
+        return [b for b, part in enumerate(self.rows) if part.start <= high and low < part.stop]
+
+    def blocks(self) -> list[Any]:
+        """A delayed matrix for every block that has rows."""
+        whole = self.array.to_delayed().ravel()
+        return [part for part, n in zip(whole, self.array.chunks[0], strict=True) if n]
+
+    def each(
+        self, work: Callable, *args: Any, place: bool = False, only: list[int] | None = None
+    ) -> list[Any]:
+        """work(X_b, *args) of every block, where Dask computes, in their order.
+
+        With ``place`` the number of its first row comes after X_b; ``only`` lists the blocks asked.
+        """
+        import dask
+
+        call = dask.delayed(_on_block, pure=False)
+        tasks = [
+            call(part, self.dtype, work, *((rows.start,) if place else ()), *args)
+            for b, (part, rows) in enumerate(zip(self.blocks(), self.rows, strict=True))
+            if only is None or b in only
+        ]
+        client = current_client()
+        if client is None:
+            return list(dask.compute(*tasks))
+        return [wait_for(client, future) for future in client.compute(tasks)]
+
+    def read(self, rows: slice) -> Matrix:
+        start, stop, _ = rows.indices(self.shape[0])
+        return self.take(np.arange(start, stop))
+
+    def take(self, rows: Array) -> Matrix:
+        """Some rows in the order asked for, in this process."""
+        order = np.argsort(rows, kind="stable")
+        ordered = np.asarray(rows)[order]
+        found = self.each(_chosen, ordered, place=True, only=self._overlapping(ordered))
+        found = [part for part in found if part.shape[0]] or found[:1]
+        taken = sp.csr_array(sp.vstack(found)) if self.sparse else np.concatenate(found)
+        back = np.empty_like(order)
+        back[order] = np.arange(len(order))
+        return taken[back]
+
+    def load(self) -> Matrix:
+        return self.read(slice(0, self.shape[0]))
+
+    def __getitem__(self, rows: Any) -> Matrix:
+        if isinstance(rows, slice):
+            return self.read(rows)
+        return self.take(np.flatnonzero(rows) if rows.dtype == bool else rows)
+
+
+# --- what runs on workers ----------------------------------------------------------------------
+
+
+def as_block(X: Any, dtype: np.dtype) -> Matrix:
+    """A block as the equations want it, whatever the array's blocks are."""
+    if sp.issparse(X):
+        return sp.csr_array(X).astype(dtype, copy=False)
+    return np.ascontiguousarray(X, dtype=dtype)
+
+
+def _on_block(X: Any, dtype: np.dtype, work: Callable, *args: Any) -> Any:
+    return work(as_block(X, dtype), *args)
+
+
+def _chosen(X: Matrix, start: int, rows: Array) -> Matrix:
+    return X[rows[(rows >= start) & (rows < start + X.shape[0])] - start]

@@ -1,0 +1,307 @@
+"""The Dask engine: the same numbers for any blocks and workers, also when workers are lost."""
+
+from __future__ import annotations
+
+import importlib.util
+import logging
+import os
+import signal
+import sys
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.neighbors import NearestNeighbors
+
+import manyview as mv
+
+distributed = pytest.importorskip("distributed", reason="needs the extra 'dask'")
+dask = pytest.importorskip("dask")
+da = pytest.importorskip("dask.array")
+
+from manyview.engines import blocks as block_module  # noqa: E402
+from manyview.engines import cluster as cluster_module  # noqa: E402
+from manyview.engines import dask as engine  # noqa: E402
+from manyview.engines.blocks import Block  # noqa: E402
+from manyview.engines.cluster import Cluster, ClusterLost  # noqa: E402
+from manyview.engines.dask import neighborhood  # noqa: E402
+from manyview.graph import nearest_neighbors  # noqa: E402
+from manyview.regularizers import Graph  # noqa: E402
+from manyview.solvers import SOLVERS  # noqa: E402
+
+N, K = 120, 3
+
+
+def some_views() -> list[np.ndarray]:
+    rng = np.random.default_rng(0)
+    kind = rng.integers(0, K, N)
+    return [np.abs(rng.normal(size=(K, m))[kind] + 0.3 * rng.normal(size=(N, m))) for m in (9, 7)]
+
+
+VIEWS = some_views()
+
+
+def in_blocks(X: np.ndarray, *sizes: int):
+    return da.from_array(X, chunks=(sizes, -1))
+
+
+def wmnmf(**params) -> mv.WMNMF:
+    given = {"n_clusters": K, "random_state": 0, "inner_iter": 3, "init": "random"}
+    return mv.WMNMF(**(given | params))
+
+
+def local_cluster(n_workers: int):
+    return distributed.LocalCluster(
+        n_workers=n_workers,
+        threads_per_worker=1,
+        host="127.0.0.1",
+        dashboard_address="127.0.0.1:0",
+        silence_logs=logging.CRITICAL,
+    )
+
+
+@pytest.fixture(scope="module")
+def client():
+    with local_cluster(2) as workers, distributed.Client(workers) as client:
+        yield client
+
+
+def assert_same_fit(model, other, tol=1e-8):
+    for name in ("consensus_", "sample_weights_", "view_weights_"):
+        expected = getattr(other, name)
+        assert np.abs(getattr(model, name) - expected).max() <= tol * np.abs(expected).max(), name
+    for U, expected in zip(model.components_, other.components_, strict=True):
+        assert np.abs(U - expected).max() <= tol * np.abs(expected).max()
+    assert np.allclose(model.history_["objective"], other.history_["objective"], rtol=tol)
+    assert np.array_equal(model.labels_, other.labels_)
+
+
+# --- equality with NumPy -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("solver", sorted(SOLVERS))
+@pytest.mark.parametrize("sizes", [(N,), (60, 60), (13, 1, 106)], ids=["one", "even", "ragged"])
+def test_any_blocks_give_the_fit_of_numpy(client, sizes, solver):
+    expected = wmnmf(solver=solver).fit(VIEWS)
+    # The views need not be cut alike.
+    views = [in_blocks(VIEWS[0], *sizes), in_blocks(VIEWS[1], 70, 50)]
+    assert_same_fit(wmnmf(solver=solver, engine="dask").fit(views), expected)
+
+
+def test_sparse_blocks_the_gnmf_start_and_a_saved_model(client, tmp_path):
+    sparse = [sp.csr_array(np.where(X > 0.4, X, 0)) for X in VIEWS]
+    lazy = [da.from_array(X.toarray(), chunks=(70, -1)).map_blocks(sp.csr_matrix) for X in sparse]
+    model = wmnmf(engine="dask", init="gnmf").fit(lazy)
+    assert_same_fit(model, wmnmf(init="gnmf").fit(sparse))
+    expected = wmnmf(init="gnmf").fit(sparse).predict(sparse)
+    assert np.array_equal(model.predict(sparse), expected)
+    assert np.array_equal(mv.load(model.save(tmp_path / "model.npz")).predict(sparse), expected)
+
+
+@pytest.mark.parametrize("regularizer", ["orthogonal", None])
+def test_terms_without_a_graph(client, regularizer):
+    params = {"regularizer": regularizer, "beta": 1e-3, "max_iter": 1, "scale": "minmax"}
+    expected = wmnmf(**params).fit(VIEWS)
+    views = [in_blocks(X, 70, 50) for X in VIEWS]
+    assert_same_fit(wmnmf(engine="dask", **params).fit(views), expected)
+
+
+@pytest.mark.parametrize("scale", ["standard", "tfidf", None])
+def test_scalings_and_edge_weights_are_found_where_the_rows_are(client, scale):
+    affinity = "cosine" if scale is None else "heat"
+    params = {"scale": scale, "affinity": affinity, "max_iter": 1, "inner_iter": 1}
+    views = [in_blocks(X, 50, 70) for X in VIEWS]
+    assert_same_fit(wmnmf(engine="dask", **params).fit(views), wmnmf(**params).fit(VIEWS))
+
+
+def test_data_frames_memory_and_files_agree(client, tmp_path):
+    pandas, frames = pytest.importorskip("pandas"), pytest.importorskip("dask.dataframe")
+    tables = [pandas.DataFrame(X).add_prefix("f") for X in VIEWS]
+    for s, X in enumerate(VIEWS):
+        np.save(tmp_path / f"{s}.npy", X)
+    expected = wmnmf(max_iter=1).fit(VIEWS)
+    forms = {
+        "frames": [frames.from_pandas(table, npartitions=2) for table in tables],
+        "memory": VIEWS,
+        "files": [tmp_path / "0.npy", tmp_path / "1.npy"],
+    }
+    for views in forms.values():
+        model = wmnmf(max_iter=1, engine="dask").fit(views)
+        assert_same_fit(model, expected)
+    model = wmnmf(max_iter=1, engine="dask").fit(forms["frames"])
+    assert list(model.view_feature_names_in_["view0"][:2]) == ["f0", "f1"]
+
+
+def test_a_cluster_of_its_own_leaves_nothing_behind(tmp_path, monkeypatch):
+    with dask.config.set({"temporary-directory": str(tmp_path)}):
+        model = wmnmf(engine="dask", max_iter=1, inner_iter=1)
+        monkeypatch.setattr(cluster_module, "current_client", lambda: None)
+        model.fit(VIEWS)
+    assert_same_fit(model, wmnmf(max_iter=1, inner_iter=1).fit(VIEWS))
+    assert not list(tmp_path.glob("manyview-*"))
+
+
+def test_robust_labels_agree(client):
+    params = {"n_clusters": K, "random_state": 0, "max_iter": 5, "tol": 0}
+    with pytest.warns(match="stopped after"):
+        expected = mv.RobustWMNMF(**params).fit(VIEWS)
+    with pytest.warns(match="stopped after"):
+        model = mv.RobustWMNMF(**params, engine="dask").fit([in_blocks(X, 50, 70) for X in VIEWS])
+    assert mv.metrics.scores(expected.labels_, model.labels_)["ari"] >= 0.99
+    assert np.allclose(model.consensus_, expected.consensus_, atol=1e-8)
+
+
+# --- parts ---------------------------------------------------------------------------------------
+
+
+def test_neighbours_are_those_of_the_whole_view(client, monkeypatch):
+    monkeypatch.setattr(
+        block_module, "chunks", lambda n: [slice(0, 50), slice(50, 51), slice(51, n)]
+    )
+    with Cluster() as cluster:
+        indices, squared = cluster.view(VIEWS[0]).neighbors(5)
+    expected = nearest_neighbors(VIEWS[0], 5)
+    assert np.array_equal(indices, expected[0])
+    assert np.allclose(squared, expected[1])
+
+
+class PerfectIndex:
+    """Stands in for pynndescent, which takes minutes to compile: rows of X by distance, self included."""
+
+    def __init__(self, X):
+        self.search = NearestNeighbors().fit(X)
+
+    def query(self, rows, k, epsilon):
+        return self.search.kneighbors(rows, k)[::-1]
+
+
+def test_lists_of_an_index_per_block_are_merged(client):
+    X = VIEWS[0]
+    halves, starts = [Block(X[:50]), Block(X[50:])], (0, 50)
+    for b, queries in enumerate(halves):
+        found = [
+            block_module._approximate(PerfectIndex(held.X), queries, 5, start, b == c)
+            for c, (held, start) in enumerate(zip(halves, starts, strict=True))
+        ]
+        indices, squared = block_module._best(found, 5)
+        expected = nearest_neighbors(X, 5)
+        rows = slice(starts[b], starts[b] + queries.X.shape[0])
+        assert np.array_equal(indices, expected[0][rows])
+        assert np.allclose(squared, expected[1][rows], rtol=1e-5)
+
+
+@pytest.mark.parametrize("bounds", [(0, 120), (0, 40, 120), (0, 1, 60, 120)])
+def test_a_graph_cut_by_blocks_is_the_graph(bounds):
+    A, V = Graph(5).prepare(VIEWS[0]).A, np.random.default_rng(0).random((N, K))
+    starts, found = np.array(bounds[:-1]), []
+    for b, (start, stop) in enumerate(pairwise(bounds)):
+        local, wanted = neighborhood(A[start:stop], starts, b)
+        assert b not in wanted
+        received = [V[starts[c] + rows] for c, rows in wanted.items()]
+        found.append(local @ np.vstack([V[start:stop], *received]))
+    assert np.allclose(np.vstack(found), A @ V)
+
+
+def test_passing_through_the_driver_changes_nothing(client, monkeypatch):
+    views = [in_blocks(X, 50, 70) for X in VIEWS]
+    never = wmnmf(engine="dask", max_iter=1).fit(views)
+    monkeypatch.setattr(engine, "ANCHOR", 2)
+    assert np.array_equal(wmnmf(engine="dask", max_iter=1).fit(views).consensus_, never.consensus_)
+
+
+def test_what_workers_send_is_what_the_cost_model_says():
+    path = Path(__file__).parent.parent / "benchmarks" / "dask_bytes.py"
+    spec = importlib.util.spec_from_file_location("dask_bytes", path)
+    benchmark = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(benchmark)
+    result = benchmark.measure(3000, 20, 8, n_blocks=4, n_workers=2, iterations=3)
+    for worker, expected in result["model"].items():
+        assert expected / 1.5 < result["found"][worker] < 1.5 * expected
+
+
+# --- what is refused -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("spoil", "sentence"),
+    [
+        (lambda x: x.rechunk((60, 5)), r"'view0' has the shape \(120, 9\) in 2 blocks .*rechunk"),
+        (lambda x: da.where(x > 3, np.nan, x), r"'view0': rows \d+ to \d+ hold \d+ NaN"),
+        (lambda x: x - 1, r"'view0': rows 0 to 59 hold \d+ negative entries"),
+        (lambda x: x.astype(str), "'view0' has entries that are not numbers"),
+    ],
+    ids=["features", "nan", "negative", "text"],
+)
+def test_unfit_arrays_get_a_sentence(client, spoil, sentence):
+    views = [spoil(da.from_array(VIEWS[0], chunks=(60, -1))), VIEWS[1]]
+    with pytest.raises(ValueError, match=sentence):
+        wmnmf(engine="dask").fit(views)
+
+
+def test_unobserved_entries_and_nndsvd_get_a_sentence(client):
+    holes = [np.where(VIEWS[0] > 3, np.nan, VIEWS[0]), VIEWS[1]]
+    with pytest.raises(ValueError, match="engine='numpy' only"):
+        wmnmf(engine="dask", missing="mask").fit(holes)
+    with pytest.raises(ValueError, match="init='nndsvd' needs views in memory"):
+        wmnmf(engine="dask", init="nndsvd").fit(VIEWS)
+
+
+def test_a_missing_package_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with pytest.raises(ModuleNotFoundError, match=r"pip install 'manyview\[dask\]'"):
+        wmnmf(engine="dask").fit(VIEWS)
+
+
+# --- lost workers --------------------------------------------------------------------------------
+
+
+def let_them_stay_dead(workers) -> None:
+    for nanny in workers.workers.values():
+        nanny.close_gracefully()
+
+
+def killing(client, n: int, at: int):
+    """A callback that ends n worker processes in the iteration ``at``."""
+    seen = []
+
+    def callback(info):
+        seen.append(info)
+        if len(seen) == at:
+            for pid in list(client.run(os.getpid).values())[:n]:
+                os.kill(pid, signal.SIGKILL)
+
+    return callback
+
+
+def test_a_fit_survives_the_loss_of_a_worker():
+    views = [in_blocks(VIEWS[0], 50, 70), VIEWS[1]]
+    with local_cluster(2) as workers, distributed.Client(workers) as client:
+        expected = wmnmf(engine="dask").fit(views)
+        let_them_stay_dead(workers)
+        model = wmnmf(engine="dask", callback=killing(client, 1, at=5)).fit(views)
+        assert len(client.scheduler_info(n_workers=-1)["workers"]) == 1
+    # Bit for bit: nothing depends on how many workers there are.
+    assert np.array_equal(model.consensus_, expected.consensus_)
+
+
+def test_without_workers_a_fit_ends_with_a_sentence_and_can_be_resumed(monkeypatch, tmp_path):
+    params = {"engine": "dask", "checkpoint": (tmp_path / "state", 0)}
+    views = [in_blocks(VIEWS[0], 50, 70), VIEWS[1]]
+    monkeypatch.setattr(cluster_module, "PATIENCE", 1.0)
+    monkeypatch.setattr(cluster_module, "BEAT", 0.2)
+    with local_cluster(2) as workers, distributed.Client(workers) as client:
+        let_them_stay_dead(workers)
+        with pytest.raises(ClusterLost, match=r"all Dask workers are gone .* checkpoint="):
+            wmnmf(**params, callback=killing(client, 2, at=5)).fit(views)
+        with pytest.raises(ClusterLost, match="has had no worker"):
+            wmnmf(engine="dask").fit(VIEWS)
+    assert (tmp_path / "state").exists()
+    monkeypatch.undo()
+    done: list = []
+    with local_cluster(1) as workers, distributed.Client(workers):
+        model = wmnmf(**params, callback=done.append).fit(views)
+        expected = wmnmf(engine="dask").fit(views)
+    assert len(done) < 12  # of 2 rounds × 2 views × 3 iterations
+    assert np.array_equal(model.consensus_, expected.consensus_)
