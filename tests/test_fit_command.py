@@ -380,3 +380,13 @@ def test_a_reader_who_leaves_is_no_failure(lab, how):
     os.close(writer)
     assert done.returncode == 0 and not done.stderr
     assert (folder / "run" / "run.json").exists()
+
+
+def test_the_engine_is_handed_on_and_an_unknown_one_refused(tmp_path):
+    from manyview.commands.fit import FitRequest, make_model
+
+    asked = FitRequest(["a.csv"], "3", tmp_path, engine="torch", device="cpu")
+    model = make_model(asked)
+    assert (model.engine, model.device) == ("torch", "cpu")
+    with pytest.raises(ValueError, match="--engine must be one of numpy, torch, dask, got 'cupy'"):
+        make_model(FitRequest(["a.csv"], "3", tmp_path, engine="cupy"))

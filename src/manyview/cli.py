@@ -150,6 +150,12 @@ def fit(
         Path | None,
         typer.Option(help="File for the state of the fit; the same command goes on from it."),
     ] = None,
+    engine: Annotated[
+        str, typer.Option(help="numpy, torch (GPUs) or dask (several processes or machines).")
+    ] = "numpy",
+    device: Annotated[
+        str, typer.Option(help="With --engine torch: auto, cpu, cuda or cuda:1.")
+    ] = "auto",
     quiet: Quiet = False,
     json: Json = False,
 ) -> None:
@@ -187,6 +193,8 @@ def fit(
         report,
         on_disk,
         checkpoint,
+        engine,
+        device,
     )
     resume = f"Interrupted; run the same command again to go on from {checkpoint}."
     with reported("fit", out, resume if checkpoint is not None else ""):

@@ -23,6 +23,7 @@ from ..scaling import SCALES
 from ..selection import Selection, select_n_clusters
 from .common import Voice, caught_warnings, free_folder, most_clusters
 
+ENGINES = ("numpy", "torch", "dask")
 METHODS = {"robust": RobustWMNMF, "wmnmf": WMNMF}
 
 
@@ -44,6 +45,8 @@ class FitRequest:
     report: bool = True
     on_disk: bool = False
     checkpoint: Path | None = None
+    engine: str = "numpy"
+    device: str = "auto"
 
 
 def run_fit(ask: FitRequest, voice: Voice) -> dict[str, Any]:
@@ -119,7 +122,10 @@ def make_model(ask: FitRequest) -> Any:
             f"--scale {ask.scale}: the method {ask.method} takes {', '.join(scales)}"
             + ("; for others use --method wmnmf" if robust and ask.scale in SCALES else "")
         )
+    if ask.engine not in ENGINES:
+        raise ValueError(f"--engine must be one of {', '.join(ENGINES)}, got {ask.engine!r}")
     params: dict[str, Any] = {"random_state": ask.seed, "checkpoint": ask.checkpoint}
+    params |= {"engine": ask.engine, "device": ask.device}
     if ask.scale is not None:
         params["scale"] = None if ask.scale == "none" else ask.scale
     if ask.missing == "allow":
