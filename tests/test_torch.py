@@ -285,12 +285,24 @@ def test_sparse_views_of_wmnmf():
     assert adjusted_rand_score(expected.labels_, model.labels_) >= 0.99
 
 
+def test_sparse_views_of_the_robust_estimator():
+    data = make_synthetic(n_samples=300, random_state=1)
+    views = [X * (np.quantile(X, 0.95) < X) for X in data.views.values()]
+    expected = RobustWMNMF(10, random_state=0).fit([sp.csr_array(X) for X in views])
+    model = RobustWMNMF(10, random_state=0, engine="torch").fit([sp.csr_array(X) for X in views])
+    # Many rows are equally far from each other: which are "the nearest" differs.
+    np.testing.assert_allclose(model.view_weights_, expected.view_weights_, atol=5e-3)
+    assert all(sp.issparse(view.Z) for view in model._geometry)
+    assert adjusted_rand_score(expected.labels_, model.labels_) >= 0.9
+
+
 def test_sentences(monkeypatch):
     X = np.random.default_rng(0).random((30, 4))
     if not torch.cuda.is_available():
         with pytest.raises(RuntimeError, match="sees no GPU here; use device='auto'"):
             WMNMF(2, engine="torch", device="cuda").fit(X)
-    with pytest.raises(ValueError, match="'view0' is sparse"):
+    monkeypatch.setattr("manyview.torch_geometry.fits", lambda size, device: False)
+    with pytest.raises(ValueError, match=r"'view0' is sparse.*too much to compute with"):
         RobustWMNMF(2, engine="torch").fit([sp.csr_array(X)])
     holes = X.copy()
     holes[0, 0] = np.nan

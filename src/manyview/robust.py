@@ -259,7 +259,9 @@ class RobustWMNMF(
         given = views  # the user's own arrays, not copies; `impute` fills them in
         dtype = working_dtype(views, self.dtype)
         if self.engine == "torch":
-            views, dtype = self._on_device(views, dtype)
+            from .torch_geometry import moved
+
+            views, dtype = moved(views, self.device, self.dtype, dtype)
         present = self._presence(views)
         self._geometry = self._geometries(views, present)
         agreement = checkpoint.keep(
@@ -303,7 +305,14 @@ class RobustWMNMF(
         )
         self._taus = [view.tau for view in robust_views]
         if is_tensor(P):
-            result, agreement, P = self._off_device(result, agreement, P)
+            # What the model keeps: saving and predicting need no GPU.
+            from .torch_geometry import agreement_on_host, to_host
+
+            pairs = zip(self._geometry, given.matrices, strict=True)
+            self._geometry = [to_host(view, sp.issparse(X)) for view, X in pairs]  # type: ignore
+            self._centres, P = on_host(self._centres), on_host(P)
+            agreement = agreement_on_host(agreement)
+            result = replace(result, factors=on_host_factors(result.factors))
         self._data = given.matrices
         self._embedding, self._agreement, self._result = P, agreement, result.factors
         own = eq.cluster_distances(P, self._centres)[
@@ -313,40 +322,6 @@ class RobustWMNMF(
         self._warn(result, anywhere)
         self._expose(result, agreement, present, anywhere, given.dtype)
 
-    def _on_device(self, views: Views, dtype: np.dtype) -> tuple[Views, np.dtype]:
-        """The views as tensors, moved once."""
-        from .engines.device import choose, precision, put
-
-        for X, name in zip(views.matrices, views.names, strict=True):
-            if is_streamed(X):
-                raise ValueError(
-                    f"{X.label} is read from its file by rows, which engine='numpy' does; use that, "
-                    "or load the view into memory"
-                )
-            if sp.issparse(X) or (np.isnan(X).any(axis=1) & ~np.isnan(X).all(axis=1)).any():
-                kind = "sparse" if sp.issparse(X) else "partly unobserved (NaN inside rows)"
-                raise ValueError(
-                    f"view {name!r} is {kind}, which RobustWMNMF takes with engine='numpy' only; "
-                    "use that, or make the view dense and complete"
-                )
-        device = choose(self.device, sum(X.size for X in views.matrices))
-        dtype = precision(device, self.dtype, dtype)
-        return views.with_matrices([put(X, device, dtype) for X in views.matrices]), dtype
-
-    def _off_device(
-        self, result: FitResult, agreement: ag.Agreement, P: Any
-    ) -> tuple[FitResult, ag.Agreement, Array]:
-        """What a fitted model keeps, as arrays of the host: saving and predicting need no GPU."""
-        from .torch_geometry import to_host
-
-        self._geometry = [to_host(view) for view in self._geometry]  # type: ignore[arg-type]
-        self._centres = on_host(self._centres)
-        graphs = {
-            name: getattr(agreement, name).to_scipy() for name in ("fused", "fused_single")
-        } | {"view_graphs": [graph.to_scipy() for graph in agreement.view_graphs]}
-        factors = on_host_factors(result.factors)
-        return replace(result, factors=factors), replace(agreement, **graphs), on_host(P)
-
     @staticmethod
     def _counted(present: list[Array], alpha: Array) -> Array:
         """Observations that some view with weight describes; the others get the label −1."""
@@ -355,7 +330,10 @@ class RobustWMNMF(
     # --- views ---------------------------------------------------------------------------------
 
     def _presence(self, views: Views) -> list[Array]:
-        return [self._present(X, name) for X, name in zip(views.matrices, views.names, strict=True)]
+        present = []  # no comprehension: warnings count the frames up to the caller of `fit`
+        for X, name in zip(views.matrices, views.names, strict=True):
+            present.append(self._present(X, name))
+        return present
 
     def _geometries(self, views: Views, present: list[Array]) -> list[Geometry]:
         """Fit the scalings to the views, and measure distances in what they give."""

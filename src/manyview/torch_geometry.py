@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 import torch
 
-from ._types import Array
+from ._types import Array, Views
+from .agreement import Agreement
 from .engines.arrays import on_host
+from .engines.device import choose, fits, precision, put, torch_dtype
 from .engines.device_graph import DeviceGraph, extra, smallest_products
+from .engines.sources import is_streamed
+from .engines.threads import blocks
 from .geometry import Geometry
 
 #: Entries gathered at a time for distances of pairs.
@@ -115,12 +121,65 @@ def row_contrasts(views: list[TorchGeometry], graphs: list[DeviceGraph]) -> Arra
     return rows
 
 
-def to_host(view: TorchGeometry) -> Geometry:
-    """The same for the host, nothing computed again."""
+def moved(views: Views, device_name: str, asked: Any, dtype: np.dtype) -> tuple[Views, np.dtype]:
+    """The views as dense tensors, moved once, and the precision of the computation.
+
+    Sparse views are written out on the device: there, neighbours are found by products of dense rows.
+    """
+    n_entries = sum(int(np.prod(X.shape)) for X in views.matrices)
+    device = choose(device_name, n_entries)
+    dtype, tensors = precision(device, asked, dtype), []
+    for X, name in zip(views.matrices, views.names, strict=True):
+        if is_streamed(X):
+            raise ValueError(
+                f"{X.label} is read from its file by rows, which engine='numpy' does; use that, or "
+                "load the view into memory"
+            )
+        if sp.issparse(X) and not fits(2 * n_entries * dtype.itemsize, device):
+            raise ValueError(
+                f"view {name!r} is sparse, and written out on {device} the views take "
+                f"{n_entries * dtype.itemsize / 2**30:.1f} GiB, too much to compute with there; use "
+                "engine='numpy', which keeps it sparse"
+            )
+        tensor = dense_tensor(X, device, dtype) if sp.issparse(X) else put(X, device, dtype)
+        holes = tensor.isnan()
+        if bool((holes.any(1) & ~holes.all(1)).any()):
+            raise ValueError(
+                f"view {name!r} is partly unobserved (NaN inside rows), which RobustWMNMF takes with "
+                "engine='numpy' only; use that, or fill it in"
+            )
+        tensors.append(tensor)
+    return views.with_matrices(tensors), dtype
+
+
+def dense_tensor(X: Any, device: Any, dtype: np.dtype) -> torch.Tensor:
+    tensor = torch.empty(X.shape, dtype=torch_dtype(dtype), device=device)
+    X = X.tocsr()
+    for b in blocks(slice(0, X.shape[0]), max(1, GATHERED // X.shape[1])):
+        tensor[b] = put(X[b].toarray(), device, dtype)
+    return tensor
+
+
+def to_host(view: TorchGeometry, sparse: bool) -> Geometry:
+    """The same for the host, nothing computed again; sparse where the view came so."""
     host = Geometry.__new__(Geometry)
     for name in ("present", "comparable", "unit_rows", "n_samples", "n_features"):
         setattr(host, name, getattr(view, name))
     host.observed = None
-    host.Z, host.sq, host.root_mu = (on_host(x) for x in (view.Z, view.sq, view.root_mu))
+    host.Z = sparse_rows(view.Z) if sparse else on_host(view.Z)
+    host.sq, host.root_mu = on_host(view.sq), on_host(view.root_mu)
     host._moments_ = tuple(on_host(part) for part in view._moments_)  # type: ignore[assignment]
     return host
+
+
+def sparse_rows(Z: torch.Tensor) -> sp.csr_array:
+    step = max(1, GATHERED // Z.shape[1])
+    parts = [sp.csr_array(on_host(Z[b])) for b in blocks(slice(0, len(Z)), step)]
+    return sp.csr_array(sp.vstack(parts))
+
+
+def agreement_on_host(agreement: Agreement) -> Agreement:
+    """The same with graphs of the host."""
+    graphs = {name: getattr(agreement, name).to_scipy() for name in ("fused", "fused_single")}
+    each = [graph.to_scipy() for graph in agreement.view_graphs]
+    return replace(agreement, view_graphs=each, **graphs)
