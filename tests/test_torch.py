@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import weakref
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -135,7 +137,7 @@ def test_neighbours_in_blocks_of_columns_too(device, monkeypatch):
     X = np.random.default_rng(0).random((500, 6))
     view = TorchView(X, torch.device(device), np.float64)
     view.resident = False  # as if it did not fit on the device
-    monkeypatch.setattr("manyview.engines.device_graph.BLOCK", 4 * 6 * 37)
+    monkeypatch.setattr("manyview.engines.device_graph.HOST_BLOCK", 4 * 6 * 37)
     found, d = nearest_rows(view, 4)
     expected, squared = nearest_neighbors(X, 4)
     np.testing.assert_array_equal(found.cpu(), expected)
@@ -296,11 +298,96 @@ def test_sparse_views_of_the_robust_estimator():
     assert adjusted_rand_score(expected.labels_, model.labels_) >= 0.9
 
 
+@on_devices
+@pytest.mark.parametrize("kind", ["constant", "zero", "missing", "one row"])
+def test_views_that_say_nothing(device, kind):
+    rng = np.random.default_rng(0)
+    views = [rng.random((3, 5))[np.arange(60) % 3] + 0.1 * rng.random((60, 5)) for _ in range(2)]
+    dull = {
+        "constant": np.ones((60, 2)),
+        "zero": np.zeros((60, 2)),
+        "missing": np.full((60, 2), np.nan),
+        "one row": np.where(np.arange(60)[:, None] == 3, 1.0, np.nan) * np.ones((60, 2)),
+    }[kind]
+    model = RobustWMNMF(3, random_state=0, engine="torch", device=device).fit([*views, dull])
+    assert adjusted_rand_score(np.arange(60) % 3, model.labels_) == 1
+    assert model.view_weights_[2] < 1e-8
+
+
+@on_devices
+def test_more_components_than_clusters(device):
+    """The largest components are told apart first, as by NumPy."""
+    rng = np.random.default_rng(0)
+    groups = np.r_[np.repeat(range(3), 120), 3 + np.repeat(range(20), 12)]
+    views = [rng.random((23, m))[groups] * 100 + 0.01 * rng.random((600, m)) for m in (4, 3)]
+    model = WMNMF(3, random_state=0, engine="torch", device=device).fit(views)
+    assert adjusted_rand_score(groups[:360], model.labels_[:360]) == 1
+
+
+@on_devices
+def test_numbers_that_do_not_fit_float32(device):
+    rng = np.random.default_rng(0)
+    truth = np.arange(90) % 3
+    views = [rng.random((3, 6))[truth] + 0.1 * rng.random((90, 6)) for _ in range(2)]
+    for change in (lambda X: X + 1.7e9, lambda X: X * 1e60, lambda X: X * 1e-60):
+        model = RobustWMNMF(3, random_state=0, engine="torch", device=device, dtype=np.float32)
+        assert adjusted_rand_score(truth, model.fit([change(X) for X in views]).labels_) == 1
+
+
+@on_devices
+def test_the_same_seed_gives_the_same_bits(device):
+    rng = np.random.default_rng(0)
+    X = np.round(rng.random((6000, 8)), 1)  # many ties
+    for estimator in (WMNMF, RobustWMNMF):
+        found = [
+            estimator(4, random_state=0, engine="torch", device=device).fit([X, X[:, ::-1] ** 2])
+            for _ in range(2)
+        ]
+        np.testing.assert_array_equal(found[0].consensus_, found[1].consensus_)
+        np.testing.assert_array_equal(found[0].labels_, found[1].labels_)
+
+
+def test_the_model_keeps_what_it_was_fitted_on():
+    data = make_synthetic(n_samples=200, random_state=1)
+    views, new = [X.copy() for X in data.views.values()], list(data.views.values())
+    model = WMNMF(10, random_state=0, engine="torch").fit(views)
+    before = model.transform(new)
+    for X in views:
+        X *= 0.5
+    np.testing.assert_array_equal(model.transform(new), before)
+
+
+def test_a_regulariser_of_your_own_must_say_that_it_takes_tensors():
+    class Ridge:
+        def prepare(self, X):
+            return self
+
+        def value(self, V):
+            return (V * V).sum()
+
+        def split(self, V):
+            return 0.0, V
+
+    X = np.random.default_rng(0).random((40, 5))
+    with pytest.raises(ValueError, match="Ridge would be handed tensors"):
+        WMNMF(2, engine="torch", regularizer=Ridge()).fit(X)
+    Ridge.takes_tensors = True
+    here, there = (
+        WMNMF(2, engine=name, regularizer=Ridge(), random_state=0).fit(X)
+        for name in ("numpy", "torch")
+    )
+    np.testing.assert_allclose(here.objective_, there.objective_, rtol=1e-6)
+
+
 def test_sentences(monkeypatch):
     X = np.random.default_rng(0).random((30, 4))
     if not torch.cuda.is_available():
         with pytest.raises(RuntimeError, match="sees no GPU here; use device='auto'"):
             WMNMF(2, engine="torch", device="cuda").fit(X)
+    with pytest.raises(ValueError, match="device must be 'auto', 'cpu'"):
+        WMNMF(2, engine="torch", device="gpu").fit(X)
+    with pytest.raises(ValueError, match="negative entries"):
+        RobustWMNMF(2, engine="torch").fit([sp.csr_array(X - 0.5)])
     monkeypatch.setattr("manyview.torch_geometry.fits", lambda size, device: False)
     with pytest.raises(ValueError, match=r"'view0' is sparse.*too much to compute with"):
         RobustWMNMF(2, engine="torch").fit([sp.csr_array(X)])
@@ -313,15 +400,20 @@ def test_sentences(monkeypatch):
 
 
 def test_running_out_of_memory_leaves_the_estimator_unfitted(monkeypatch):
+    taken = []
+
     def full(*args, **kwargs):
+        tensor = torch.zeros(3)
+        taken.append(weakref.ref(tensor))
         raise torch.OutOfMemoryError("CUDA out of memory")
 
     X = np.random.default_rng(0).random((30, 4))
     for estimator, name in ((WMNMF, "estimators.run"), (RobustWMNMF, "robust.run_robust")):
         monkeypatch.setattr(f"manyview.{name}", full)
         model = estimator(2, engine="torch")
-        with pytest.raises(MemoryError, match=r"ran out of memory.*left unfitted"):
+        with pytest.raises(MemoryError, match=r"ran out of memory.*left unfitted") as held:
             model.fit(X)
+        assert held and taken[-1]() is None  # free, although somebody looks at the error
         assert not [attribute for attribute in vars(model) if attribute.endswith("_")]
 
 
@@ -382,13 +474,12 @@ def test_views_larger_than_the_card_are_streamed(monkeypatch):
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA card")
-@pytest.mark.parametrize("structured", [False, True])
-def test_tensor_cores_miss_no_neighbour(structured):
+@pytest.mark.parametrize("apart", [0, 3, 300])
+def test_tensor_cores_miss_no_neighbour(apart):
     """Candidates by products of 11 bits, chosen by exact distances: the lists of float64."""
     rng = np.random.default_rng(0)
     X = rng.random((20_000, 120))
-    if structured:
-        X += 3 * rng.random((30, 120))[rng.integers(30, size=len(X))]
+    X += apart * rng.random((30, 120))[rng.integers(30, size=len(X))]
     exact, _ = nearest_rows(engine.put(X, "cuda"), 10)
     found, _ = nearest_rows(engine.put(X, "cuda", np.float32), 10)
     hits = (exact[:, :, None] == found[:, None, :]).any(2).double().mean()

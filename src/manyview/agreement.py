@@ -114,7 +114,7 @@ def self_tuned(indices: Array, d: Array, n: int, rows: Array | None = None) -> s
     """
     xp, rows = namespace(d), np.arange(n) if rows is None else rows
     if len(rows) == 0:
-        return sp.csr_array((n, n))
+        return sp.csr_array((n, n)) if xp is np else _empty_on(d, n)
     variance = xp.amax(d, axis=1)
     # Duplicates have σ = 0: a small share of the median keeps their weights finite.
     variance = variance.clip(max(1e-6 * float(xp.median(variance)), float(xp.finfo(d.dtype).tiny)))
@@ -128,6 +128,13 @@ def self_tuned(indices: Array, d: Array, n: int, rows: Array | None = None) -> s
     i = np.repeat(rows, indices.shape[1])
     A = sp.csr_array((weights.ravel(), (i, indices.ravel())), shape=(n, n))
     return sp.csr_array((A + A.T) / 2)
+
+
+def _empty_on(like: Any, n: int) -> Any:
+    """A graph without edges where ``like`` lives."""
+    from .engines.device_graph import DeviceGraph
+
+    return DeviceGraph(like.new_zeros(n + 1).long(), like.new_zeros(0).long(), like.new_zeros(0))
 
 
 # --- contrasts and weights ---------------------------------------------------------------------

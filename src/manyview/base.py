@@ -106,7 +106,8 @@ class MultiViewEstimator(BaseEstimator):
             with guard:
                 yield
         except MemoryError:
-            for name in set(vars(self)) - set(self.get_params(deep=False)):
+            kept = {*self.get_params(deep=False), "_sklearn_output_config"}
+            for name in set(vars(self)) - kept:
                 delattr(self, name)
             raise
 

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from ._types import Array, Split, Sums
-from .engines.arrays import namespace, one_hot, pick, sorted_rows
+from .engines.arrays import column_dots, namespace, one_hot, pick, sorted_rows
 
 # --- objective terms ---------------------------------------------------------------------------
 
@@ -83,8 +83,7 @@ def sums_over_rows(
     ``XWV`` is P where an engine has another way to it.
     """
     WV = w2 * V
-    einsum = namespace(V).einsum
-    vc, vv = einsum("ik,ik->k", V, consensus), einsum("ik,ik->k", V, V)
+    vc, vv = column_dots(V, consensus), column_dots(V, V)
     # (WᵀX)ᵀ rather than XᵀW: the same numbers, and the long side of X stays in order.
     return Sums((WV.T @ X).T if XWV is None else XWV, V.T @ WV, vc, vv)
 

@@ -29,7 +29,7 @@ from .fit import run, warn_about
 from .graph import AFFINITIES, has_nan, nearest_neighbors
 from .initialize import INITS, starting_factors
 from .masked import MaskedView, stand_ins
-from .regularizers import Graph, make_regularizer
+from .regularizers import Graph, NoPenalty, Orthogonal, Sparse, make_regularizer
 from .rows import Rows, rows_of
 from .scaling import SCALES, SHIFTING, fit_scaling
 from .solvers import SOLVERS
@@ -432,9 +432,7 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
         device = choose(self.device, sum(int(np.prod(X.shape)) for X in views.matrices))
         dtype = precision(device, self.dtype, working_dtype(views, self.dtype))
         Xs, scalings = device_views(views, self.scale, device, dtype)
-        # Unseen rows look for their neighbours here; scaled when read, not copied.
-        pairs = zip(views.matrices, scalings, strict=True)
-        self._fitted_views = [Scaled(X, scaling, dtype) for X, scaling in pairs]
+        self._fitted_views = self._scaled(views, scalings)  # unseen rows look for neighbours here
         self._check_finite(Xs, views.names)
         return Xs, scalings
 
@@ -445,6 +443,12 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
 
     def _prepare(self, regularizer: Any, Xs: list[Any], checkpoint: Checkpoint) -> list[Any]:
         if not isinstance(regularizer, Graph):
+            own = not isinstance(regularizer, Sparse | Orthogonal | NoPenalty)
+            if self.engine == "torch" and own and not getattr(regularizer, "takes_tensors", False):
+                raise ValueError(
+                    f"regularizer {type(regularizer).__name__} would be handed tensors by "
+                    "engine='torch'; set takes_tensors = True on it if it can, or use engine='numpy'"
+                )
             return [regularizer.prepare(resident(X)) for X in Xs]
         terms = []
         for s, X in enumerate(Xs):

@@ -226,7 +226,8 @@ class Progress:
 def _column(values: tuple[Any, ...]) -> Array:
     """One transfer for all values of a GPU."""
     if not any(is_tensor(value) for value in values):
-        return np.array(values)
+        column = np.array(values)
+        return column.astype(float) if column.dtype.kind == "f" else column
     device = next(value.device for value in values if is_tensor(value))
     xp = namespace(next(value for value in values if is_tensor(value)))
     kind = {"dtype": xp.float64, "device": device}

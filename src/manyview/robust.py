@@ -263,7 +263,7 @@ class RobustWMNMF(
 
             views, dtype = moved(views, self.device, self.dtype, dtype)
         present = self._presence(views)
-        self._geometry = self._geometries(views, present)
+        self._geometry = self._geometries(views, present, dtype)
         agreement = checkpoint.keep(
             "agreement",
             lambda: ag.agree(
@@ -335,8 +335,11 @@ class RobustWMNMF(
             present.append(self._present(X, name))
         return present
 
-    def _geometries(self, views: Views, present: list[Array]) -> list[Geometry]:
+    def _geometries(
+        self, views: Views, present: list[Array], dtype: np.dtype | None = None
+    ) -> list[Geometry]:
         """Fit the scalings to the views, and measure distances in what they give."""
+        dtype = working_dtype(views, self.dtype) if dtype is None else dtype
         self._scalings = [
             self._scaling(X, here, name)
             for X, here, name in zip(views.matrices, present, views.names, strict=True)
@@ -344,7 +347,7 @@ class RobustWMNMF(
         return [
             geometry_of(Z)(Z, here, scaling is not None and scaling.low is None)
             for Z, here, scaling in zip(
-                self._scaled(views, present), present, self._scalings, strict=True
+                self._scaled(views, present, dtype), present, self._scalings, strict=True
             )
         ]
 
@@ -377,14 +380,19 @@ class RobustWMNMF(
             return None
         return (fit_scaling if is_streamed(X) else RobustScaling.fit)(X, present, name)
 
-    def _scaled(self, views: Views, present: list[Array]) -> list[Matrix]:
+    def _scaled(self, views: Views, present: list[Array], dtype: np.dtype) -> list[Matrix]:
         """z of every view; rows missing there are zero."""
         scaled = []
         for X, here, scaling in zip(views.matrices, present, self._scalings, strict=True):
             if is_streamed(X):
-                scaled.append(ScaledFile(X, scaling, here, working_dtype(views, self.dtype)))
+                scaled.append(ScaledFile(X, scaling, here, dtype))
                 continue
-            X = X.clone() if is_tensor(X) else X.astype(working_dtype(views, self.dtype))
+            if is_tensor(X):
+                from .torch_geometry import scaled_tensor
+
+                scaled.append(scaled_tensor(X, here, scaling, dtype))
+                continue
+            X = X.astype(dtype)
             if not sp.issparse(X):
                 X[~here] = 0
             Z = X if scaling is None else scaling.apply(X)
@@ -523,7 +531,7 @@ class RobustWMNMF(
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)
             present = self._presence(views)
-        Zs = self._scaled(views, present)
+        Zs = self._scaled(views, present, working_dtype(views, self.dtype))
         observed = [~np.isnan(Z) if has_nan(Z) else None for Z in Zs]
         Zs = [Z if o is None else np.where(o, Z, 0) for Z, o in zip(Zs, observed, strict=True)]
         for view, o, name in zip(self._geometry, observed, views.names, strict=True):
@@ -625,7 +633,7 @@ class RobustWMNMF(
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
-        tags.input_tags.allow_nan = self._allows_missing()
+        tags.input_tags.allow_nan = self._allows_missing() and self.engine == "numpy"
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 

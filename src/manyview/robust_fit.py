@@ -103,7 +103,7 @@ def run_robust(
         return progress.record(iteration, 0, 1, terms)
 
     # The answer of a GPU is asked for now and then only, so that it never runs dry.
-    patience = CHECK_EVERY if is_tensor(P) else 1
+    patience = CHECK_EVERY if is_tensor(P) and P.is_cuda else 1  # type: ignore[attr-defined]
     saved = None if checkpoint is None else checkpoint.loop()
     if saved is None:
         record(0)
@@ -137,11 +137,10 @@ def run_robust(
         if record(iteration):
             stop = Stop.CALLBACK
             break
-        if iteration % patience == 0:
-            if previous - progress.last <= patience * tol * abs(previous):
-                stop = Stop.CONVERGED
-                break
-            previous = progress.last
+        if iteration % patience == 0 and previous - progress.last <= tol * abs(previous):
+            stop = Stop.CONVERGED
+            break
+        previous = progress.last
     factors = Factors(tuple(U), tuple(V), V_star, alpha, w)
     return FitResult(factors, progress.history(), iteration, stop), centres
 

@@ -11,7 +11,7 @@ from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import ArpackNoConvergence, eigsh, lobpcg
 
 from ._types import Array
-from .engines.arrays import namespace
+from .engines.arrays import namespace, on_host
 
 #: Up to this many vertices (or 20 per eigenvector) a component is solved densely: exact and quick.
 DENSE_COMPONENT, DENSE_LIMIT = 200, 4000
@@ -42,26 +42,27 @@ def leading_eigenvectors(
 
     On a disconnected graph eigenvalue 1 repeats, and Lanczos finds a repeated eigenvalue once; the
     components each have it once. Where components outnumber ``n_vectors`` the largest are taken.
-    A graph on a device is solved whole, by methods that find repeated eigenvalues.
     """
-    if not sp.issparse(S):
-        return _on_device(S, n_vectors, rng)
-    n_parts, part = connected_components(S, directed=False)
+    on_host_too = sp.issparse(S)
+    n_parts, part = connected_components(S if on_host_too else S.pattern(), directed=False)
     sizes = np.bincount(part)
     members = np.split(np.argsort(part, kind="stable"), np.cumsum(sizes)[:-1])
     found: list[tuple[float, Array, Array]] = []
     for c in np.argsort(-sizes, kind="stable")[:n_vectors]:
         rows = members[c]
-        block = S if n_parts == 1 else S[rows][:, rows]
-        values, vectors = _leading_pairs(block, min(n_vectors, len(rows)), rng)
+        block = S if n_parts == 1 else S[rows][:, rows] if on_host_too else S.part(rows)
+        solve = _leading_pairs if on_host_too else _on_device
+        values, vectors = solve(block, min(n_vectors, len(rows)), rng)
         found += [(value, rows, vector) for value, vector in zip(values, vectors.T, strict=True)]
     # Rounded, so that the eigenvalue 1 of every component ties and larger components come first.
     order = np.argsort([-round(value, 9) for value, _, _ in found], kind="stable")[:n_vectors]
     vectors = np.zeros((S.shape[0], len(order)))
+    vectors = vectors if on_host_too else S.placed(vectors)
     for column, i in enumerate(order):
         _, rows, vector = found[i]
         vectors[rows, column] = vector
-    return np.array([found[i][0] for i in order]), vectors
+    values = np.array([found[i][0] for i in order])
+    return values if on_host_too else S.placed(values), vectors
 
 
 def _leading_pairs(
@@ -86,7 +87,8 @@ def _leading_pairs(
     return values[order], vectors * np.where(signs == 0, 1, signs)
 
 
-def _on_device(S: Any, n_vectors: int, rng: np.random.Generator) -> tuple[Any, Any]:
+def _on_device(S: Any, n_vectors: int, rng: np.random.Generator) -> tuple[Array, Any]:
+    """Of a connected graph on a device: values for the host, vectors there."""
     if S.shape[0] <= max(DENSE_COMPONENT, 20 * n_vectors):
         dense = S @ S.placed(np.eye(S.shape[0]))
         values, vectors = namespace(dense).linalg.eigh(dense)
@@ -95,7 +97,7 @@ def _on_device(S: Any, n_vectors: int, rng: np.random.Generator) -> tuple[Any, A
         values, vectors = filtered_subspace(S.double(), n_vectors, rng, max_rounds=60, tol=1e-7)
     else:
         values, vectors = filtered_subspace(S, n_vectors, rng)
-    return values.flip(0).to(S.dtype), vectors.flip(1).to(S.dtype)
+    return on_host(values.flip(0)), vectors.flip(1).to(S.dtype)
 
 
 def filtered_subspace(

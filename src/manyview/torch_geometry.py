@@ -13,10 +13,10 @@ from ._types import Array, Views
 from .agreement import Agreement
 from .engines.arrays import on_host
 from .engines.device import choose, fits, precision, put, torch_dtype
-from .engines.device_graph import DeviceGraph, extra, smallest_products
+from .engines.device_graph import DeviceGraph, nearest_by_products
 from .engines.sources import is_streamed
 from .engines.threads import blocks
-from .geometry import Geometry
+from .geometry import ZEROS, Geometry, share_of_zeros
 
 #: Entries gathered at a time for distances of pairs.
 GATHERED = 2**27
@@ -55,13 +55,19 @@ class TorchGeometry(Geometry):
         left, right = (
             side if len(rows) == self.n_samples else side[chosen] for side in self.sides()
         )
-        near = _near(left, right, k)
-        return rows, *ordered([self], np.ones(1), chosen, chosen[near], k)
+        near, d = _nearest([self], np.ones(1), left, right, chosen, k)
+        return rows, chosen[near], d
 
     def sides(self) -> list[torch.Tensor]:
         """What has d as its products. Around the mean, where numbers are small and round well."""
         Z = self.Z - self.Z[self.here].mean(0) if self.here.any() else self.Z
-        return [self._side(Z, self.root_mu, left=left) for left in (True, False)]
+        left, right = (self._side(Z, self.root_mu, left=left) for left in (True, False))
+        # Long and short columns made alike: the bound on rounding errors is a product of lengths.
+        size = ((Z * Z).sum(1).mean() ** 0.5).clip(1e-30)
+        for side, factor in ((left, size), (right, 1 / size)):
+            side[:, -2] /= factor
+            side[:, -1] *= factor
+        return [left, right]
 
 
 def fused_nearest(views: list[TorchGeometry], alpha: Array, k: int) -> tuple[Any, Any]:
@@ -83,26 +89,29 @@ def fused_nearest(views: list[TorchGeometry], alpha: Array, k: int) -> tuple[Any
             rights.append(torch.cat([torch.ones_like(here), here], dim=1))
     n = views[0].n_samples
     k = min(k, n - 1)
-    near = _near(torch.cat(lefts, dim=1), torch.cat(rights, dim=1), k)
     everyone = torch.arange(n, device=views[0].device)
-    return ordered(views, alpha, everyone, near, k)
+    return _nearest(views, alpha, torch.cat(lefts, dim=1), torch.cat(rights, dim=1), everyone, k)
 
 
-def _near(left: torch.Tensor, right: torch.Tensor, k: int) -> torch.Tensor:
-    n = len(left)
-    k = min(k + extra(left), n - 1)
-    sides = (lambda b: left[b]), (lambda b: right[b])
-    return smallest_products(*sides, n, n, k, skip_self=True)[0]
-
-
-def ordered(
-    views: list[TorchGeometry], alpha: Array, rows: torch.Tensor, near: torch.Tensor, k: int
+def _nearest(
+    views: list[TorchGeometry],
+    alpha: Array,
+    left: torch.Tensor,
+    right: torch.Tensor,
+    chosen: torch.Tensor,
+    k: int,
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """The best k of the rows' candidates by their exact distances."""
-    i, j = rows.repeat_interleave(near.shape[1]), near.reshape(-1)
-    d: Any = sum(float(a) * v.pairs(i, j) for a, v in zip(alpha, views, strict=True) if a > 0)
-    d, order = d.reshape(near.shape).sort(dim=1, stable=True)
-    return near.gather(1, order)[:, :k], d[:, :k]
+    """The k nearest among the chosen rows, whose sides these are, by exact distances Σ α_s d^s."""
+
+    def distances(i: torch.Tensor, near: torch.Tensor) -> torch.Tensor:
+        pairs = chosen[i].repeat_interleave(near.shape[1]), chosen[near.reshape(-1)]
+        each = (float(a) * v.pairs(*pairs) for a, v in zip(alpha, views, strict=True) if a > 0)
+        d: Any = sum(each)
+        return d.reshape(near.shape)
+
+    n, own = len(left), torch.arange(len(left), device=left.device)
+    sides = left.__getitem__, right.__getitem__
+    return nearest_by_products(*sides, distances, n, n, k, own)
 
 
 def row_contrasts(views: list[TorchGeometry], graphs: list[DeviceGraph]) -> Array:
@@ -141,7 +150,12 @@ def moved(views: Views, device_name: str, asked: Any, dtype: np.dtype) -> tuple[
                 f"{n_entries * dtype.itemsize / 2**30:.1f} GiB, too much to compute with there; use "
                 "engine='numpy', which keeps it sparse"
             )
-        tensor = dense_tensor(X, device, dtype) if sp.issparse(X) else put(X, device, dtype)
+        if sp.issparse(X):
+            refuse_signed(X, name)
+            tensor = dense_tensor(X, device, X.dtype if X.dtype.kind == "f" else dtype)
+        else:
+            tensor = put(X, device)  # scaled there, in float64: raw numbers may not fit float32
+            tensor = tensor if tensor.is_floating_point() else tensor.double()
         holes = tensor.isnan()
         if bool((holes.any(1) & ~holes.all(1)).any()):
             raise ValueError(
@@ -150,6 +164,25 @@ def moved(views: Views, device_name: str, asked: Any, dtype: np.dtype) -> tuple[
             )
         tensors.append(tensor)
     return views.with_matrices(tensors), dtype
+
+
+def refuse_signed(X: Any, name: str) -> None:
+    """Percentiles would move the zeros of a sparse view that has entries below them."""
+    if X.nnz and X.data.min() < 0 and share_of_zeros(X) <= ZEROS:
+        raise ValueError(
+            f"view {name!r} is sparse and has negative entries (the smallest is {X.data.min():g}): "
+            "scaling would fill its zeros; pass it as a dense array"
+        )
+
+
+def scaled_tensor(X: torch.Tensor, present: Array, scaling: Any, dtype: np.dtype) -> torch.Tensor:
+    """z in the precision of the computation, from float64 block by block; missing rows are zero."""
+    Z = torch.empty(X.shape, dtype=torch_dtype(dtype), device=X.device)
+    for b in blocks(slice(0, len(X)), max(1, GATHERED // X.shape[1])):
+        part = torch.where(torch.as_tensor(present[b], device=X.device)[:, None], X[b].double(), 0)
+        Z[b] = (part if scaling is None else scaling.apply(part)).to(Z.dtype)
+    Z[torch.as_tensor(~present, device=X.device)] = 0
+    return Z
 
 
 def dense_tensor(X: Any, device: Any, dtype: np.dtype) -> torch.Tensor:

@@ -51,9 +51,8 @@ class TorchView:
         size = self.shape[0] * self.shape[1] * self.dtype.itemsize
         self.resident = fits(size, device)
         where = device if self.resident else torch.device("cpu")
-        self.X = torch.empty(self.shape, dtype=torch_dtype(dtype), device=where)
-        if not self.resident:
-            self.X = self.X.pin_memory()
+        pinned = not self.resident and torch.cuda.is_available()
+        self.X = torch.empty(self.shape, dtype=torch_dtype(dtype), device=where, pin_memory=pinned)
         step = max(1, STREAMED_BLOCK // max(1, self.shape[1]))
         for b in blocks(everything, step):
             self.X[b] = put(source.read(b), where, dtype)
@@ -216,7 +215,7 @@ class TorchRows:
     def _reads_once(self, V: torch.Tensor) -> bool:
         n, m = self.shape
         return self._fused is not None and self._fused.worthwhile(
-            n, m, V.shape[1], V.dtype, self.view.device
+            n, m, V.shape[1], V.dtype, self.view.device, self.solver.kernel == "hals"
         )
 
     def collect(self, V: torch.Tensor) -> torch.Tensor:
@@ -301,7 +300,10 @@ class Replayed:
 
 def _precision() -> str:
     """TF32 only where PyTorch was told to use it (`torch.set_float32_matmul_precision`)."""
-    return "tf32x3" if torch.get_float32_matmul_precision() == "highest" else "tf32"
+    matmul = torch.backends.cuda.matmul
+    if hasattr(matmul, "fp32_precision"):
+        return "tf32" if matmul.fp32_precision == "tf32" else "tf32x3"
+    return "tf32" if matmul.allow_tf32 else "tf32x3"
 
 
 def csr_tensor(matrix: Any, device: Any, dtype: Any) -> torch.Tensor:

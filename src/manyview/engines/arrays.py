@@ -41,6 +41,13 @@ def one_hot(labels: Any, n_columns: int) -> Any:
     return 1.0 * (columns == labels[:, None])
 
 
+def column_dots(A: Any, B: Any) -> Any:
+    """Σ_i a_ik b_ik (K), on a device in float64: as many numbers are added as there are rows."""
+    if is_tensor(A):
+        return (A * B).sum(axis=0, dtype=namespace(A).float64)
+    return np.einsum("ik,ik->k", A, B)
+
+
 def copied(x: Any) -> Any:
     return x.clone() if is_tensor(x) else np.array(x, order="C")
 

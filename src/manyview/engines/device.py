@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import gc
+import os
+import re
+import traceback
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -14,7 +18,7 @@ from .._types import Array
 WORTH_A_GPU = 200_000
 #: Share of the card's free memory that data may take; the rest is for factors, graphs and distances.
 SHARE_FOR_DATA = 0.5
-DEVICES = ("auto", "cpu", "cuda")
+DEVICES = re.compile(r"auto|cpu|cuda(:\d+)?")
 
 
 def torch_or_sentence() -> Any:
@@ -31,12 +35,18 @@ def choose(device: str, n_entries: int) -> Any:
     """The torch device for views of so many entries; "auto" takes a GPU where it pays."""
     torch = torch_or_sentence()
     there = torch.cuda.is_available()
+    if not DEVICES.fullmatch(device):
+        raise ValueError(f"device must be 'auto', 'cpu', 'cuda' or 'cuda:1', …, got {device!r}")
     if device == "auto":
         device = "cuda" if there and n_entries >= WORTH_A_GPU else "cpu"
     if device.startswith("cuda") and not there:
         raise RuntimeError(
             f"device={device!r} was asked for, but PyTorch {torch.__version__} sees no GPU here; use "
             "device='auto' or 'cpu', or install a PyTorch built for your card"
+        )
+    if device.startswith("cuda:") and int(device[5:]) >= torch.cuda.device_count():
+        raise RuntimeError(
+            f"device={device!r}, but there are {torch.cuda.device_count()} cards here"
         )
     return torch.device(device)
 
@@ -77,31 +87,45 @@ def fits(n_bytes: int, device: Any) -> bool:
     """Whether data of this size can live on the device during a fit."""
     import torch
 
-    if device.type != "cuda":
-        return True
-    free, _ = torch.cuda.mem_get_info(device)
+    if device.type == "cuda":
+        free = torch.cuda.mem_get_info(device)[0]
+    else:
+        free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     return n_bytes <= SHARE_FOR_DATA * free
 
 
 @contextmanager
 def memory_guard(device: str) -> Iterator[None]:
-    """Running out of the card's memory becomes a sentence, and what was taken is given back."""
+    """Work on this device; running out of its memory becomes a sentence, and frees what was taken."""
     torch = torch_or_sentence()
-    try:
-        yield
-    except torch.OutOfMemoryError as error:
-        error.__traceback__ = None  # its frames hold the tensors
-        room = ""
-        if torch.cuda.is_available():
+    there, full = torch.cuda.is_available(), False
+    chosen = torch.cuda.device(device) if there and device.startswith("cuda") else nullcontext()
+    with chosen:
+        try:
+            yield
+        except (torch.OutOfMemoryError, RuntimeError) as error:
+            if not _out_of_memory(torch, error):
+                raise
+            full = True
+            traceback.clear_frames(error.__traceback__)  # they hold the tensors
+        if there:
+            gc.collect()
             torch.cuda.empty_cache()
-            free, total = torch.cuda.mem_get_info()
-            room = (
-                f" (the card has {total / 2**30:.0f} GiB, {free / 2**30:.1f} free without this fit)"
-            )
-        raise MemoryError(
-            f"device={device!r} ran out of memory{room}; use dtype='float32', fewer features, or "
-            "engine='numpy'. The estimator is left unfitted"
-        ) from None
-    finally:
-        if torch.cuda.is_available():
-            torch.cuda.empty_cache()
+        if full:
+            raise MemoryError(_full(torch, device))
+
+
+def _out_of_memory(torch: Any, error: Exception) -> bool:
+    told = ("out of memory", "ALLOC_FAILED", "not enough memory")
+    return isinstance(error, torch.OutOfMemoryError) or any(part in str(error) for part in told)
+
+
+def _full(torch: Any, device: str) -> str:
+    room = ""
+    if torch.cuda.is_available():
+        free, total = torch.cuda.mem_get_info()
+        room = f" (the card has {total / 2**30:.0f} GiB, {free / 2**30:.1f} free without this fit)"
+    return (
+        f"device={device!r} ran out of memory{room}; use fewer observations or features, or "
+        "engine='numpy'. The estimator is left unfitted"
+    )

@@ -16,8 +16,10 @@ import torch
 
 from .threads import blocks
 
-#: Entries of a temporary block of distances.
-BLOCK = 2**29
+#: Entries of a temporary block of distances, on a GPU and in the memory of the host.
+BLOCK, HOST_BLOCK = 2**29, 2**24
+#: Relative error of a product of two numbers that tensor cores round to 11 bits.
+ROUNDING = 2.0**-10
 #: Neighbours by products of rounded numbers, beyond those wanted; exact distances choose among them.
 #: Many more where the products are those of tensor cores, which keep 11 bits of every factor.
 EXTRA, EXTRA_TF32 = 4, 16
@@ -63,6 +65,20 @@ class DeviceGraph:
             self._arrays = self.starts.int(), self.columns.int(), self.values.float()
         return self._arrays
 
+    def pattern(self) -> sp.csr_array:
+        """Who is linked, for the host."""
+        starts, columns = (part.int().cpu().numpy() for part in (self.starts, self.columns))
+        return sp.csr_array((np.ones(len(columns), np.int8), columns, starts), shape=self.shape)
+
+    def part(self, rows: Any) -> DeviceGraph:
+        """The graph among some of the rows."""
+        rows = torch.as_tensor(rows, device=self.values.device)
+        place = torch.full((self.shape[0],), -1, device=self.values.device)
+        place[rows] = torch.arange(len(rows), device=self.values.device)
+        i, j, values = self.edges()
+        inside = (place[i] >= 0) & (place[j] >= 0)
+        return self.from_edges(place[i[inside]], place[j[inside]], values[inside], len(rows))
+
     def with_values(self, values: torch.Tensor) -> DeviceGraph:
         return DeviceGraph(self.starts, self.columns, values)
 
@@ -72,6 +88,8 @@ class DeviceGraph:
     def row_sums(self, values: torch.Tensor | None = None) -> torch.Tensor:
         """Sums over the entries of every row, of these values or its own."""
         values = self.values if values is None else values
+        if len(values) == 0:
+            return values.new_zeros(self.shape[0])
         return torch.segment_reduce(values, "sum", offsets=self.starts)
 
     def sum(self, axis: int | None = None) -> torch.Tensor:
@@ -151,59 +169,129 @@ def united(indices: torch.Tensor, weights: torch.Tensor, mutual: bool) -> Device
     return DeviceGraph._from_keys(i * n + j, v, n)
 
 
-def extra(X: torch.Tensor) -> int:
-    return EXTRA_TF32 if X.is_cuda and X.dtype == torch.float32 else EXTRA
+def has_tensor_cores(X: torch.Tensor) -> bool:
+    return X.is_cuda and X.dtype == torch.float32
+
+
+def block_entries(X: torch.Tensor) -> int:
+    """Distances to hold at a time: an eighth of the card's free memory at most."""
+    if not X.is_cuda:
+        return HOST_BLOCK
+    return min(BLOCK, torch.cuda.mem_get_info(X.device)[0] // (8 * X.element_size()))
 
 
 @contextmanager
-def candidates_by_tensor_cores() -> Iterator[None]:
-    """Products good enough to say who may be near; who is, exact distances say afterwards."""
-    before = torch.backends.cuda.matmul.allow_tf32
-    torch.backends.cuda.matmul.allow_tf32 = True
+def tensor_cores(wanted: bool) -> Iterator[None]:
+    """TF32 products where wanted, and the user's setting again afterwards."""
+    matmul = torch.backends.cuda.matmul
+    name, value = (
+        ("fp32_precision", "tf32") if hasattr(matmul, "fp32_precision") else ("allow_tf32", True)
+    )
+    if not wanted:
+        yield
+        return
+    before = getattr(matmul, name)
+    setattr(matmul, name, value)
     try:
         yield
     finally:
-        torch.backends.cuda.matmul.allow_tf32 = before
+        setattr(matmul, name, before)
 
 
-def smallest_products(
-    left: Callable[[slice], torch.Tensor],
-    right: Callable[[slice], torch.Tensor],
+Rows = Callable[[slice], torch.Tensor]
+
+
+def nearest_by_products(
+    left: Rows,
+    right: Rows,
+    distances: Callable[[torch.Tensor, torch.Tensor], torch.Tensor],
     n_left: int,
     n_right: int,
     k: int,
-    skip_self: bool,
+    own: torch.Tensor | None,
     width: int | None = None,
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Columns and values of the k smallest entries in every row of L Rᵀ, smallest first.
+    """The k nearest of n_right rows for every row on the left: indices and exact distances.
 
-    ``left`` and ``right`` give rows of L and R on the device; ``width`` is how many rows of R may
-    be there at once (all, if not given).
+    L Rᵀ (rows given by ``left`` and ``right``) has the distances but for rounding, and a constant per
+    row; its smallest entries are candidates, ``distances(rows, candidates)`` orders them. With tensor
+    cores the rounding is coarse: rows whose k-th distance does not lie safely below everything that
+    is no candidate are looked for again without. ``own`` is each row's own place on the right.
     """
-    width = n_right if width is None else width
-    step = max(1, min(n_left, BLOCK // min(width, n_right)))
-    whole = right(slice(0, n_right)) if width >= n_right else None
+    probe = left(slice(0, 1))
+    coarse, most = has_tensor_cores(probe), n_right - (own is not None)
+    k = min(k, most)
+    wide = min(k + (EXTRA_TF32 if coarse else EXTRA), most)
+    products = SmallestProducts(right, n_right, own, width)
+    everyone = torch.arange(n_left, device=probe.device)
+    near, values, lengths = products.find(left, n_left, everyone, wide, coarse)
+    d, order = distances(everyone, near).sort(dim=1, stable=True)
+    near = near.gather(1, order)
+    if coarse and wide < most:
+        constant = (d - values.gather(1, order)).median(1).values  # what the product leaves out
+        safe = values.amax(1) + constant - ROUNDING * lengths * products.longest
+        doubtful = torch.nonzero(d[:, k - 1] > safe)[:, 0]
+        if len(doubtful):
+            rows = _rows_of(left, doubtful, n_left)
+            again, _, _ = products.find(rows.__getitem__, len(rows), doubtful, wide, False)
+            exact, order = distances(doubtful, again).sort(dim=1, stable=True)
+            near[doubtful], d[doubtful] = again.gather(1, order), exact
+    return near[:, :k], d[:, :k]
+
+
+def _rows_of(left: Rows, rows: torch.Tensor, n: int) -> torch.Tensor:
+    """Rows of the left side by number, found block by block."""
     found = []
-    for b in blocks(slice(0, n_left), step):
-        L = left(b)
-        best: tuple[torch.Tensor, torch.Tensor] | None = None
-        for c in blocks(slice(0, n_right), width):
-            with candidates_by_tensor_cores():
-                d = L @ (right(c) if whole is None else whole).T
-            if skip_self:
-                last = max(c.start, min(b.stop, c.stop))
-                inside = torch.arange(min(max(b.start, c.start), last), last, device=d.device)
-                d[inside - b.start, inside - c.start] = torch.inf
-            values, columns = _smallest(d, min(k, d.shape[1]))
-            columns = columns + c.start
-            if best is not None:
-                values, columns = torch.cat([best[0], values], 1), torch.cat([best[1], columns], 1)
-                values, order = values.topk(min(k, values.shape[1]), largest=False)
-                columns = columns.gather(1, order)
-            best = values, columns
-        assert best is not None
-        found.append(best)
-    return torch.cat([columns for _, columns in found]), torch.cat([v for v, _ in found])
+    for b in blocks(slice(0, n), 65536):
+        inside = rows[(rows >= b.start) & (rows < b.stop)]
+        if len(inside):
+            found.append(left(b)[inside - b.start])
+    return torch.cat(found)
+
+
+class SmallestProducts:
+    """The smallest entries of every row of L Rᵀ, R given by rows; ``width`` of them fit at once."""
+
+    def __init__(self, right: Rows, n_right: int, own: torch.Tensor | None, width: int | None):
+        self.right, self.n, self.own = right, n_right, own
+        self.width = n_right if width is None else min(width, n_right)
+        self.whole = right(slice(0, n_right)) if self.width == n_right else None
+        self.longest = torch.tensor(0.0)
+
+    def find(
+        self, left: Rows, n_left: int, rows: torch.Tensor, k: int, coarse: bool
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """Columns and values of the k smallest entries per row, and the lengths of the rows of L."""
+        probe = left(slice(0, 1))
+        room = block_entries(probe)
+        step = max(1, min(n_left, room // self.width, room // (2 * max(1, probe.shape[1]))))
+        found = []
+        for b in blocks(slice(0, n_left), step):
+            L = left(b)
+            best: list[torch.Tensor] = []
+            for c in blocks(slice(0, self.n), self.width):
+                R = self.right(c) if self.whole is None else self.whole
+                self.longest = torch.maximum(self.longest.to(R.device), R.norm(dim=1).amax())
+                with tensor_cores(coarse):
+                    d = L @ R.T
+                if self.own is not None:
+                    at = self.own[rows[b]] - c.start
+                    inside = torch.nonzero((at >= 0) & (at < d.shape[1]))[:, 0]
+                    d[inside, at[inside]] = torch.inf
+                values, columns = _smallest(d, min(k, d.shape[1]))
+                best = _merged(best, [values, columns + c.start], k)
+            found.append((best[1], best[0], L.norm(dim=1)))
+        columns, values, lengths = (torch.cat(part) for part in zip(*found, strict=True))
+        return columns, values, lengths
+
+
+def _merged(best: list[torch.Tensor], more: list[torch.Tensor], k: int) -> list[torch.Tensor]:
+    """The k smallest of two lists per row."""
+    if not best:
+        return more
+    values, columns = (torch.cat(pair, 1) for pair in zip(best, more, strict=True))
+    values, order = values.topk(min(k, values.shape[1]), largest=False)
+    return [values, columns.gather(1, order)]
 
 
 def nearest_rows(X: Any, k: int, queries: Any = None) -> tuple[torch.Tensor, torch.Tensor]:
@@ -213,29 +301,33 @@ def nearest_rows(X: Any, k: int, queries: Any = None) -> tuple[torch.Tensor, tor
     """
     rows = X.dense if hasattr(X, "dense") else X.__getitem__
     asking = rows if queries is None else queries.__getitem__
-    n_left = (X if queries is None else queries).shape[0]
+    n, n_left = X.shape[0], (X if queries is None else queries).shape[0]
     # Distances do not care where the origin is; around the mean, numbers are small and round well.
-    origin = rows(slice(0, 4096)).mean(0)
+    some = rows(slice(0, 4096))
+    origin = some.mean(0)
+    # Columns of like size: the bound on rounding errors is a product of lengths.
+    size = ((some - origin).square().sum(1).mean() ** 0.5).clip(1e-30)
 
     def left(b: slice) -> torch.Tensor:
         x = asking(b) - origin
-        return torch.hstack([-2 * x, torch.ones_like(x[:, :1])])
+        return torch.hstack([-2 * x, size * torch.ones_like(x[:, :1])])
 
     def right(c: slice) -> torch.Tensor:
         x = rows(c) - origin
-        return torch.hstack([x, (x * x).sum(1, keepdim=True)])
+        return torch.hstack([x, (x * x).sum(1, keepdim=True) / size])
 
-    n = X.shape[0]
-    k = min(k, n - (queries is None))
-    wide = min(k + extra(origin), n - (queries is None))
-    width = None if getattr(X, "resident", True) else max(1, BLOCK // 4 // X.shape[1])
-    near, _ = smallest_products(left, right, n_left, n, wide, queries is None, width)
-    squared = torch.empty(near.shape, dtype=origin.dtype, device=origin.device)
-    for b in blocks(slice(0, n_left), max(1, BLOCK // 4 // (wide * X.shape[1]))):
-        others = _gathered(X, near[b])
-        squared[b] = ((others - asking(b)[:, None]) ** 2).sum(2)
-    squared, order = squared.sort(dim=1, stable=True)
-    return near.gather(1, order)[:, :k], squared[:, :k]
+    def distances(i: torch.Tensor, near: torch.Tensor) -> torch.Tensor:
+        squared = torch.empty(near.shape, dtype=origin.dtype, device=origin.device)
+        step = max(1, block_entries(origin) // 4 // max(1, near.shape[1] * X.shape[1]))
+        for b in blocks(slice(0, len(i)), step):
+            mine = _gathered(X if queries is None else queries, i[b])
+            squared[b] = (_gathered(X, near[b]) - mine[:, None]).square_().sum(2)
+        return squared
+
+    resident = getattr(X, "resident", True) and not getattr(X, "sparse", False)
+    width = None if resident else max(1, block_entries(origin) // 4 // X.shape[1])
+    own = torch.arange(n, device=origin.device) if queries is None else None
+    return nearest_by_products(left, right, distances, n_left, n, k, own, width)
 
 
 def _gathered(X: Any, rows: torch.Tensor) -> torch.Tensor:
@@ -250,14 +342,14 @@ def mean_distance(X: Any, n_rows: int) -> float:
     n, rows = X.shape[0], X.dense if hasattr(X, "dense") else X.__getitem__
     places = np.linspace(0, n - 1, n_rows).astype(int)
     chosen = torch.cat([rows(slice(i, i + 1)) for i in places]) if n_rows < n else rows(slice(0, n))
-    step = max(1, BLOCK // 8 // n_rows)
+    step = max(1, block_entries(chosen) // 8 // n_rows)
     parts = [torch.cdist(chosen, rows(b)).double().sum() for b in blocks(slice(0, n), step)]
     return float(sum(parts)) / (n_rows * n)
 
 
 def row_lengths(X: Any) -> torch.Tensor:
     n, rows = X.shape[0], X.dense if hasattr(X, "dense") else X.__getitem__
-    step = max(1, BLOCK // 8 // X.shape[1])
+    step = max(1, block_entries(rows(slice(0, 1))) // 8 // X.shape[1])
     return torch.cat([(rows(b) ** 2).sum(1) ** 0.5 for b in blocks(slice(0, n), step)])
 
 

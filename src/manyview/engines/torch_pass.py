@@ -33,8 +33,15 @@ def fused() -> Any:
             stacklevel=2,
         )
         return None
-    from . import triton_pass
-
+    try:
+        from . import triton_pass
+    except Exception as error:  # a broken installation of what is never required
+        warnings.warn(
+            f"the fused pass does not load ({error}); going on with plain PyTorch, slower",
+            UserWarning,
+            stacklevel=2,
+        )
+        return None
     return triton_pass
 
 

@@ -59,7 +59,9 @@ def _plan_on(M: int, K: int, device: torch.device, hals: bool = False) -> Plan |
     return plan(M, K, card.shared_memory_per_block_optin, hals) if card.major >= 8 else None
 
 
-def worthwhile(N: int, M: int, K: int, dtype: torch.dtype, device: torch.device) -> bool:
+def worthwhile(
+    N: int, M: int, K: int, dtype: torch.dtype, device: torch.device, hals: bool = False
+) -> bool:
     """Whether to read X once rather than call plain PyTorch.
 
     Measured on Hopper, where it is faster wherever a plan fits; smaller views are not worth the second
@@ -68,7 +70,7 @@ def worthwhile(N: int, M: int, K: int, dtype: torch.dtype, device: torch.device)
     if device.type != "cuda" or dtype != torch.float32 or N * M < WORTH_COMPILING:
         return False
     hopper = torch.cuda.get_device_properties(device).major == 9
-    return hopper and _plan_on(M, K, device) is not None
+    return hopper and _plan_on(M, K, device, hals) is not None
 
 
 def fused_pass(
