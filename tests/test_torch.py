@@ -343,8 +343,12 @@ def test_the_same_seed_gives_the_same_bits(device):
             estimator(4, random_state=0, engine="torch", device=device).fit([X, X[:, ::-1] ** 2])
             for _ in range(2)
         ]
-        np.testing.assert_array_equal(found[0].consensus_, found[1].consensus_)
-        np.testing.assert_array_equal(found[0].labels_, found[1].labels_)
+        # cuSPARSE adds in no fixed order: there, only rounding may differ.
+        tolerance = 0 if device == "cpu" else 1e-5
+        np.testing.assert_allclose(
+            found[0].consensus_, found[1].consensus_, rtol=tolerance, atol=tolerance
+        )
+        assert adjusted_rand_score(found[0].labels_, found[1].labels_) >= (1 - 100 * tolerance)
 
 
 def test_the_model_keeps_what_it_was_fitted_on():

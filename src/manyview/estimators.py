@@ -360,6 +360,7 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
         else:
             scalings = fit_scaling(views, self.scale)
             Xs = self._fitted_views = self._scaled(views, scalings)
+            self._check_finite(Xs, views.names)
         if cluster is not None:
             Xs = self._on_workers(Xs, views, cluster)
         regularizer = make_regularizer(self.regularizer, self.n_neighbors, self.affinity)
@@ -594,7 +595,6 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
             else Scaled(X, scaling, dtype)
             for X, scaling in zip(views.matrices, scalings, strict=True)
         ]
-        self._check_finite(scaled, views.names)
         return scaled
 
     def _check_finite(self, scaled: list[Any], names: Any) -> None:
