@@ -12,6 +12,7 @@ from manyview import load
 from manyview.cli import app
 from manyview.engines.disk import DiskMatrix
 from manyview.read import read_views
+from manyview.views import as_views
 
 runner = CliRunner()
 
@@ -80,6 +81,34 @@ def test_ids_of_files_must_be_the_same_in_one_order(tmp_path):
         read_views([tmp_path / "a.parquet", tmp_path / "b.parquet"], on_disk=True)
     data = read_views([tmp_path / "a.parquet"], on_disk=True)
     assert data.sample_names.tolist()[:2] == ["s0", "s1"] and data.features["a"][0] == "a0"
+
+
+@pytest.mark.parametrize(
+    "how", ["index", "named index", "text index", "id column", "known heading"]
+)
+def test_ids_in_parquet_are_no_feature_whatever_their_type(how, tmp_path):
+    pandas = pytest.importorskip("pandas")
+    X = blobs(n=30)[0][0]
+    numbers = np.random.default_rng(0).permutation(30) * 1000
+    for name, order in (("a", slice(None)), ("b", slice(None, None, -1))):
+        ids = [f"p{n}" for n in numbers[order]] if how == "text index" else numbers[order]
+        frame = pandas.DataFrame(X[order], columns=[f"f{j}" for j in range(X.shape[1])])
+        if how.endswith("index"):
+            frame.index = pandas.Index(ids, name="age" if how == "named index" else None)
+        else:
+            frame.insert(0, "patient_id" if how == "id column" else "patient", ids)
+        frame.to_parquet(tmp_path / f"{name}.parquet")
+    a, b = (str(tmp_path / f"{name}.parquet") for name in "ab")
+    memory, disk = read_views([a]), read_views([a], on_disk=True)
+    assert disk.sample_names.tolist() == memory.sample_names.tolist()
+    assert disk.features == memory.features and disk.views["a"].shape == X.shape
+    np.testing.assert_array_equal(disk.views["a"].load(), memory.views["a"])
+    with pytest.raises(ValueError, match="list other samples, or in another order"):
+        read_views([a, b], on_disk=True)
+    aligned = as_views([a, b])
+    np.testing.assert_array_equal(*aligned.matrices)
+    with pytest.raises(ValueError, match="lists the samples in another order"):
+        as_views([DiskMatrix(a), DiskMatrix(b)], allow_files=True)
 
 
 def test_bad_files_end_in_a_sentence_and_leave_nothing(files, tmp_path, monkeypatch):
