@@ -1,5 +1,6 @@
 """`manyview fit` on files that stay on disk, and with a checkpoint."""
 
+import errno
 import json
 import os
 
@@ -167,3 +168,45 @@ def test_an_interrupted_command_goes_on_from_its_checkpoint(method, files, tmp_p
     one, other = (load(tmp_path / run / "model.npz") for run in ("run", "whole"))
     np.testing.assert_array_equal(one.consensus_, other.consensus_)
     assert not state.exists()
+
+
+@pytest.mark.parametrize("method", ["robust", "wmnmf"])
+def test_the_checkpoint_outlives_results_that_could_not_be_written(
+    method, files, tmp_path, monkeypatch
+):
+    names, *_ = files
+    state = tmp_path / "state"
+    options = ["--method", method, "--no-report", "--checkpoint", str(state)]
+    whole = ["--method", method, "--no-report"]
+    assert fit(names, tmp_path / "whole", *whole).exit_code == 0
+
+    def full(*args, **kwargs):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("manyview.commands.fit.write_run", full)
+        done = fit(names, tmp_path / "run", *options)
+    told = " ".join(done.stderr.split())
+    assert done.exit_code == 1 and state.exists() and "nothing was written; run the same" in told
+
+    def never(*args, **kwargs):
+        raise AssertionError("an iteration was done again")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("manyview.fit.Progress.record", never)
+        patch.setattr("manyview.estimators.assign", never)
+        done = fit(names, tmp_path / "run", *options)
+    assert done.exit_code == 0, done.output
+    one, other = (load(tmp_path / run / "model.npz") for run in ("run", "whole"))
+    for name in ("consensus_", "labels_", "view_weights_", "sample_weights_"):
+        np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
+    assert not state.exists()
+
+
+def test_an_interruption_before_the_first_checkpoint_promises_nothing(files, tmp_path, monkeypatch):
+    def interrupted(*args, **kwargs):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("manyview.commands.fit.read_views", interrupted)
+    done = fit(files[0], tmp_path / "run", "--checkpoint", str(tmp_path / "state"))
+    assert done.exit_code == 130 and "go on" not in done.stderr

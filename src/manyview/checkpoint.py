@@ -11,7 +11,9 @@ import json
 import os
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from glob import escape
 from numbers import Integral
 from pathlib import Path
@@ -32,6 +34,21 @@ IRRELEVANT = ("checkpoint", "callback", "verbose", "n_jobs")
 WHOLE, PLACES, PLACE_ROWS = 2**26, 64, 16
 
 Result = TypeVar("Result")
+#: Files of finished fits that `kept_until_written` is to remove; None where nobody asked to keep them.
+FINISHED: ContextVar[list[Path] | None] = ContextVar("finished", default=None)
+
+
+@contextmanager
+def kept_until_written() -> Iterator[None]:
+    """Checkpoints of fits in here go when this block is left without an error, not when the fit ends."""
+    finished: list[Path] = []
+    before = FINISHED.set(finished)
+    try:
+        yield
+    finally:
+        FINISHED.reset(before)
+    for path in finished:
+        path.unlink(missing_ok=True)
 
 
 class Checkpoint:
@@ -98,8 +115,12 @@ class Checkpoint:
             self._loop = None
 
     def finish(self) -> None:
-        """The fit is done: nothing is left to resume."""
-        if self.path is not None:
+        """The fit is done: its file goes, or, if its results are not yet written, gets all stages."""
+        finished = FINISHED.get()
+        if self.path is not None and finished is not None:
+            self._write()
+            finished.append(self.path)
+        elif self.path is not None:
             self.path.unlink(missing_ok=True)
 
     def _due(self) -> bool:

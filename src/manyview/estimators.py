@@ -401,7 +401,9 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
         warn_about(fits[0], views.names, self.tol)
         consensus = [fit.factors.consensus for fit in fits]
         stacked = namespace(consensus[0]).hstack(consensus)
-        labels = assign(stacked, self.n_clusters, self.assign_labels, rng)
+        labels = checkpoint.keep(
+            "labels", lambda: assign(stacked, self.n_clusters, self.assign_labels, rng)
+        )
         if self.engine == "torch":  # what the model keeps: saving and predicting need no GPU
             terms = [
                 term.to_host(X) if hasattr(term, "to_host") else term
