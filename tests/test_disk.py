@@ -1,6 +1,7 @@
 """Views in files: the same fit as in memory, sentences for broken files, little memory."""
 
 import os
+import shutil
 import subprocess
 import sys
 import textwrap
@@ -20,6 +21,7 @@ from manyview.disk_geometry import FileGeometry, ScaledFile
 from manyview.engines import disk
 from manyview.engines.disk import DiskMatrix
 from manyview.engines.sources import Scaled
+from manyview.fit import Progress
 from manyview.geometry import Geometry
 from manyview.graph import affinity, nearest_neighbors
 from manyview.neighbors import leading_directions, project, streamed_neighbors
@@ -260,6 +262,38 @@ def test_a_file_harmed_during_the_run_is_told_with_view_and_rows(harm, tmp_path,
     words = "it has shrunk" if harm == "shrink" else "No such file"
     with pytest.raises(OSError, match=rf"view 'b' \(b.npy\): rows \d+ to \d+ .*{words}"):
         WMNMF(3, random_state=0, callback=callback).fit(files)
+
+
+@pytest.mark.parametrize("kind", ["npy", "h5", "zarr"])
+@pytest.mark.parametrize("how", ["overwritten", "replaced"])
+def test_a_file_of_the_same_shape_put_in_its_place_is_told(kind, how, tmp_path):
+    make = {"npy": as_npy, "h5": as_hdf5, "zarr": as_zarr}[kind]
+    pytest.importorskip({"npy": "numpy", "h5": "h5py", "zarr": "zarr"}[kind])
+    views, _ = blobs(n=N)
+    files = [make(tmp_path, f"v{s}", X) for s, X in enumerate(views)]
+    (tmp_path / "aside").mkdir()
+    other = Path(make(tmp_path / "aside", "v1", views[1] * np.nan).path)
+
+    def callback(info):
+        target = Path(files[1].path)
+        if info["view"] != 1 or not other.exists():
+            return
+        if target.is_dir():
+            shutil.rmtree(target)
+        if how == "replaced" or other.is_dir():
+            os.replace(other, target)
+        else:
+            target.write_bytes(other.read_bytes())
+
+    with pytest.raises(OSError, match=rf"view 'view1' \(v1.{kind}.*changed or replaced while"):
+        WMNMF(3, random_state=0, callback=callback).fit(files)
+
+
+def test_an_objective_that_is_no_number_ends_the_loop():
+    progress = Progress(1, 1, 1, None)
+    terms = {"reconstruction": 1.0, "consensus": 0.0, "regularizer": 0.0, "objective": np.nan}
+    with pytest.raises(ValueError, match="the objective is nan in round 2, iteration 3"):
+        progress.record(2, 0, 3, terms)
 
 
 def test_files_that_cannot_be_read_by_rows_are_refused_with_a_sentence(tmp_path):

@@ -104,12 +104,30 @@ class DiskMatrix:
             raise FileNotFoundError(f"{self.label}: there is no file {self.path}") from None
         except Exception as error:  # parsers of damaged files raise whatever they stumble over
             raise ValueError(f"{self.label} cannot be read by rows: {_why(error)}") from error
-        self._opened = Slabs(found)
+        self._opened = Slabs(found, _state_of(self.path, self.key))
         return found
 
     def read(self, rows: slice) -> Matrix:
         """Rows as they are in the file, in the working precision of the view."""
         start, stop, _ = rows.indices(self.shape[0])
+        found = self._read(start, stop)
+        if start == 0 or stop == self.shape[0]:  # once or twice in a pass over the file
+            self._check_unchanged(start, stop)
+        return found
+
+    def _check_unchanged(self, start: int, stop: int) -> None:
+        opened = self._slabs()
+        try:
+            now = _state_of(self.path, self.key)
+        except OSError as error:
+            raise self._unreadable(start, stop, error) from error
+        if opened.state is not None and now != opened.state:
+            raise OSError(
+                f"{self.label} was changed or replaced while it was being read; leave the file alone "
+                "and run again"
+            )
+
+    def _read(self, start: int, stop: int) -> Matrix:
         slabs = self._slabs()
         if slabs.rows.direct:
             try:
@@ -183,8 +201,8 @@ class Slabs:
 
     numbers = count()
 
-    def __init__(self, rows: RowFile):
-        self.rows, self.number = rows, next(self.numbers)
+    def __init__(self, rows: RowFile, state: Any = None):
+        self.rows, self.number, self.state = rows, next(self.numbers), state
         per_row = max(1, rows.shape[1] * 8 if not rows.sparse else 12 * _row_entries(rows))
         size = max(1, SLAB // per_row)
         # Whole pieces: a compressed one would be unpacked for each of its parts.
@@ -233,6 +251,16 @@ STORE = Store()
 @cache
 def reader(process: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(2, thread_name_prefix="manyview-read")
+
+
+def _state_of(path: str, key: str | None) -> tuple[int, int, int]:
+    """What changes when a file does. Of a folder (Zarr) it is the description of its array."""
+    place = Path(path)
+    if place.is_dir():
+        inside = [place / (key or "") / name for name in ("zarr.json", ".zarray")]
+        place = next((file for file in inside if file.exists()), place)
+    found = place.stat()
+    return found.st_ino, found.st_size, found.st_mtime_ns
 
 
 def _row_entries(rows: RowFile) -> int:
