@@ -307,7 +307,9 @@ def _annotated(data: Any, matrix: Any, name: str, features: Any = None) -> Item:
     if matrix is None:
         raise ValueError(f"view {name!r} is an AnnData without X; choose a layer or obsm instead")
     if getattr(data, "isbacked", False) and not data.is_view and _is_X(matrix):
-        return _from_file(DiskMatrix(data.filename, keep=False), name)
+        item = _from_file(DiskMatrix(data.filename, keep=False), name)
+        # Names may have been changed since the file was opened.
+        return replace(item, ids=np.asarray(data.obs_names), features=_texts(data.var_names))
     if hasattr(matrix, "to_memory"):  # a file opened in "backed" mode
         matrix = matrix.to_memory()
     if is_frame(matrix):

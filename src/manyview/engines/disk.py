@@ -32,6 +32,8 @@ class DiskMatrix:
     """
 
     on_disk = True
+    #: An ending of file names that says how to read one that has another.
+    kind = ""
     # Open files and slabs stay out of `vars`, and so out of saved models.
     __slots__ = ("__dict__", "__weakref__", "_opened")
 
@@ -53,11 +55,9 @@ class DiskMatrix:
             new.layout = (array.offset, array.dtype.str, array.shape)
             found: RowFile = Plain(new.path, new.layout)
         else:
-            file = getattr(array, "file", None)
-            new.path = os.path.abspath(file.filename) if file else str(array.store_path)
-            new.path = new.path.removeprefix("file://")
-            new.key = array.name if file else None
+            new.path, new.key, new.kind = _place_of(array) or ("", None, "")
             found = Stored(array)
+        # Whoever holds it open for writing may be writing something else.
         new._opened = Slabs(check_shape(found))
         new._describe(found)
         return new
@@ -97,7 +97,7 @@ class DiskMatrix:
             if self.layout is not None:
                 found: RowFile = Plain(self.path, self.layout)
             else:
-                found = open_rows(self.path, self.key)
+                found = open_rows(self.path, self.key, self.kind)
         except ImportError:
             raise
         except FileNotFoundError:
@@ -304,4 +304,17 @@ def is_open_file(item: Any) -> bool:
         return whole and item.mode in ("r", "r+") and item.filename is not None
     kind = type(item)
     library = kind.__module__.split(".")[0]
-    return (kind.__name__, library) in {("Dataset", "h5py"), ("Array", "zarr")} and item.ndim == 2
+    known = (kind.__name__, library) in {("Dataset", "h5py"), ("Array", "zarr")}
+    return known and item.ndim == 2 and _place_of(item) is not None
+
+
+def _place_of(array: Any) -> tuple[str, str | None, str] | None:
+    """File, name inside and kind of an open h5py.Dataset or zarr.Array; None of one in memory."""
+    file = getattr(array, "file", None)
+    if file is not None:
+        there = file.driver != "core" and os.path.isfile(file.filename)
+        return (os.path.abspath(file.filename), array.name, ".h5") if there else None
+    root = getattr(array.store, "root", getattr(array.store, "path", None))
+    if not isinstance(root, str | os.PathLike) or not os.path.isdir(root):
+        return None
+    return os.path.abspath(root), array.path or None, ".zarr"

@@ -81,7 +81,8 @@ class Plain(RowFile):
         return block
 
 
-def _npy_layout(path: str) -> tuple[int, str, tuple[int, int]]:
+def _npy_header(path: str) -> tuple[int, tuple[int, ...], bool, np.dtype]:
+    """Where the numbers begin, their shape, whether they are stored by columns, and their type."""
     with open(path, "rb") as file:
         version = np.lib.format.read_magic(file)
         headers: Any = np.lib.format
@@ -91,12 +92,34 @@ def _npy_layout(path: str) -> tuple[int, str, tuple[int, int]]:
             raise ValueError(
                 "it holds Python objects, which are not read because they can run code"
             )
-        if by_columns and len(shape) == 2 and 1 not in shape:
-            raise ValueError(
-                "it is stored column by column; save it again by "
-                "numpy.save(name, numpy.ascontiguousarray(array))"
-            )
-        return file.tell(), dtype.str, shape
+        return file.tell(), shape, by_columns and len(shape) == 2 and 1 not in shape, dtype
+
+
+def _npy_layout(path: str) -> tuple[int, str, Any]:
+    start, shape, by_columns, dtype = _npy_header(path)
+    if by_columns:
+        raise ValueError(
+            "it is stored column by column; save it again by "
+            "numpy.save(name, numpy.ascontiguousarray(array))"
+        )
+    return start, dtype.str, shape
+
+
+class Turned(RowFile):
+    """An .npy file stored column by column, small enough to be loaded."""
+
+    direct = True
+
+    def __init__(self, path: str):
+        self.array = np.ascontiguousarray(np.load(path, allow_pickle=False))
+        self.shape, self.dtype = self.array.shape, self.array.dtype
+
+    def read(self, start: int, stop: int) -> Array:
+        return self.array[start:stop]
+
+
+def _small_by_columns(path: str) -> bool:
+    return _npy_header(path)[2] and Path(path).stat().st_size <= LARGEST_GROUP
 
 
 class Stored(RowFile):
@@ -236,11 +259,11 @@ class Parquet(RowFile):
         return self._held[1]
 
 
-def open_rows(path: str, key: str | None = None) -> RowFile:
-    """The reader that suits the name of a file; ``key`` names an array in it."""
-    kind = Path(path).suffix.lower()
+def open_rows(path: str, key: str | None = None, kind: str = "") -> RowFile:
+    """The reader that suits the name of a file, or ``kind``; ``key`` names an array in it."""
+    kind = kind or Path(path).suffix.lower()
     if kind == ".npy":
-        found: RowFile = Plain(path)
+        found: RowFile = Turned(path) if _small_by_columns(path) else Plain(path)
     elif kind in HDF5:
         found = _hdf5(path, key)
     elif kind in ZARR:
@@ -293,7 +316,14 @@ def _names(file: Any, table: str) -> Array | None:
     """Names of the observations or variables of an AnnData file; None in those of old versions."""
     group = file.get(table)
     index = getattr(group, "attrs", {}).get("_index") if hasattr(group, "keys") else None
-    return None if index is None else np.array(group[index].asstr()[()], dtype=object)
+    if index is None:
+        return None
+    held = group[index]
+    if not hasattr(held, "keys"):
+        return np.array(held.asstr()[()], dtype=object)
+    if "codes" in held:  # a categorical index
+        return np.array(held["categories"].asstr()[()], dtype=object)[held["codes"][()]]
+    return np.array(held["values"].asstr()[()], dtype=object)  # nullable: a mask is beside
 
 
 def _zarr(path: str, key: str | None) -> RowFile:
