@@ -206,6 +206,26 @@ def test_names_of_anndata_are_those_of_the_object(tmp_path, monkeypatch):
     assert on_disk(tmp_path / "n.h5ad").rows.ids[:2].tolist() == ["c0", "c1"]
 
 
+def test_slabs_held_are_bounded_in_bytes_and_let_go(tmp_path, monkeypatch):
+    pytest.importorskip("h5py")
+    X = np.random.default_rng(0).random((4000, 8))
+    file = as_hdf5(tmp_path, "x", X)
+    monkeypatch.setattr(disk, "SLAB", 64 * 100)
+    monkeypatch.setattr(disk, "HELD", 64 * 1000)
+    most, again = 0, on_disk(f"{file.path}::{file.key}")
+    for start in range(0, 4000, 50):
+        np.testing.assert_array_equal(again.read(slice(start, start + 50)), X[start : start + 50])
+        most = max(most, sum(n for _, n in disk.STORE.slabs.values()))
+    assert 0 < most <= 64 * 1000
+    WMNMF(2, random_state=0, max_iter=1, inner_iter=1, regularizer=None).fit([X[:50], X[:50]])
+    assert not disk.STORE.slabs
+    monkeypatch.setattr(disk, "LARGEST_SLAB", 64)
+    with pytest.raises(
+        ValueError, match=r"x.h5.*its chunks of \d+ rows take .* write it again in chunks"
+    ):
+        on_disk(f"{file.path}::{file.key}")
+
+
 def test_small_files_are_loaded_and_one_file_is_one_view(tmp_path):
     views, _ = blobs(n=60)
     file = Path(as_npy(tmp_path, "v", views[0]).path)

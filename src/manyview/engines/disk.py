@@ -23,6 +23,8 @@ from .files import INSIDE, STREAMABLE, Plain, RowFile, Stored, check_shape, open
 
 #: Bytes of a slab, and of all slabs held at a time, whatever the number of views.
 SLAB, HELD = 2**22, 2**25
+#: Bytes of a slab up to which two are held anyway, and of the largest one.
+LARGE_SLAB, LARGEST_SLAB = 2**26, 2**28
 
 
 class DiskMatrix:
@@ -98,13 +100,13 @@ class DiskMatrix:
                 found: RowFile = Plain(self.path, self.layout)
             else:
                 found = open_rows(self.path, self.key, self.kind)
+            self._opened = Slabs(found, _state_of(self.path, self.key))
         except ImportError:
             raise
         except FileNotFoundError:
             raise FileNotFoundError(f"{self.label}: there is no file {self.path}") from None
         except Exception as error:  # parsers of damaged files raise whatever they stumble over
             raise ValueError(f"{self.label} cannot be read by rows: {_why(error)}") from error
-        self._opened = Slabs(found, _state_of(self.path, self.key))
         return found
 
     def read(self, rows: slice) -> Matrix:
@@ -203,16 +205,23 @@ class Slabs:
 
     def __init__(self, rows: RowFile, state: Any = None):
         self.rows, self.number, self.state = rows, next(self.numbers), state
-        per_row = max(1, rows.shape[1] * 8 if not rows.sparse else 12 * _row_entries(rows))
+        wide = 4 if rows.dtype in (np.float32, np.float16) else 8
+        per_row = max(1, rows.shape[1] * wide if not rows.sparse else 12 * _row_entries(rows))
         size = max(1, SLAB // per_row)
         # Whole pieces: a compressed one would be unpacked for each of its parts.
-        piece = max(1, rows.piece)
+        piece = max(1, min(rows.piece, rows.shape[0]))
         self.size = -(-size // piece) * piece if piece > 1 else size
         self.n = -(-rows.shape[0] // self.size)
+        self.nbytes = self.size * per_row
+        if self.nbytes > LARGEST_SLAB and not rows.direct:
+            raise ValueError(
+                f"its chunks of {piece} rows take {self.nbytes >> 20} MiB unpacked and are read "
+                f"whole; write it again in chunks of {max(1, SLAB // per_row)} rows"
+            )
 
     def get(self, j: int, dtype: np.dtype) -> Matrix:
         slab = STORE.get(self, j, dtype)
-        if j + 1 < self.n:
+        if j + 1 < self.n and 2 * self.nbytes <= HELD:
             STORE.get(self, j + 1, dtype)
         return slab.result()
 
@@ -227,22 +236,28 @@ class Store:
 
     def __init__(self) -> None:
         self.lock, self.process = Lock(), os.getpid()
-        self.slabs: OrderedDict[tuple[int, int], Future] = OrderedDict()
+        self.slabs: OrderedDict[tuple[int, int], tuple[Future, int]] = OrderedDict()
 
     def get(self, slabs: Slabs, j: int, dtype: np.dtype) -> Future:
         key = (slabs.number, j)
         with self.lock:
             if self.process != os.getpid():  # a fork: reads under way are the parent's
                 self.slabs, self.process = OrderedDict(), os.getpid()
-            found = self.slabs.get(key)
+            found = self.slabs.get(key, (None, 0))[0]
             if found is not None and not (found.done() and found.exception()):
                 self.slabs.move_to_end(key)
                 return found
-            self.slabs[key] = reader(os.getpid()).submit(slabs.load, j, dtype)
-            most = max(4, HELD // max(1, slabs.size * slabs.rows.shape[1] * 8))
-            while len(self.slabs) > most:
+            found = reader(os.getpid()).submit(slabs.load, j, dtype)
+            self.slabs[key] = (found, slabs.nbytes)
+            # Threads that read far apart would drive out each other's.
+            least = 2 if slabs.nbytes <= LARGE_SLAB else 1
+            while len(self.slabs) > least and sum(n for _, n in self.slabs.values()) > HELD:
                 self.slabs.popitem(last=False)
-            return self.slabs[key]
+            return found
+
+    def clear(self) -> None:
+        with self.lock:
+            self.slabs.clear()
 
 
 STORE = Store()
