@@ -351,7 +351,7 @@ def test_a_file_of_the_same_shape_put_in_its_place_is_told(kind, how, tmp_path):
         else:
             target.write_bytes(other.read_bytes())
 
-    with pytest.raises(OSError, match=rf"view 'view1' \(v1.{kind}.*changed or replaced while"):
+    with pytest.raises(OSError, match=rf"view 'view1' \(v1.{kind}.*changed or replaced since"):
         WMNMF(3, random_state=0, callback=callback).fit(files)
 
 

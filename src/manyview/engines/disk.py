@@ -125,7 +125,7 @@ class DiskMatrix:
             raise self._unreadable(start, stop, error) from error
         if opened.state is not None and now != opened.state:
             raise OSError(
-                f"{self.label} was changed or replaced while it was being read; leave the file alone "
+                f"{self.label} was changed or replaced since it was opened; leave the file alone "
                 "and run again"
             )
 
