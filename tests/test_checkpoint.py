@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -209,13 +210,83 @@ def test_a_full_disk_is_told_and_what_was_written_is_kept(broken_off, monkeypatc
     assert not any(path.name.endswith(("npz", "tmp")) for path in broken_off.parent.iterdir())
 
 
-def test_the_digest_sees_every_form_and_large_views_by_samples(monkeypatch, tmp_path):
+def test_the_digest_sees_every_row_in_every_form(tmp_path, monkeypatch):
+    monkeypatch.setattr("manyview.engines.sources.LOOK", 40)
     X = np.random.default_rng(0).random((200, 4))
     np.save(tmp_path / "x.npy", X)
     assert digest(X) == digest(on_disk(tmp_path / "x.npy")) == digest(X.copy("F"))
-    assert digest(X) != digest(X[::-1]) and digest(sp.csr_array(X)) != digest(sp.csr_array(2 * X))
-    monkeypatch.setattr("manyview.checkpoint.WHOLE", 0)
-    assert digest(X) == digest(on_disk(tmp_path / "x.npy")) != digest(X + 1)
+    sparse = sp.csr_array(np.where(X > 0.5, X, 0))
+    wide = sp.csr_array((sparse.data, sparse.indices.astype("i8"), sparse.indptr.astype("i8")))
+    assert digest(sparse) == digest(wide) != digest(2 * sparse)
+    seen = {digest(X)}
+    for i in range(200):
+        other = X.copy()
+        other[i, i % 4] += 1e-12
+        seen.add(digest(other))
+    assert len(seen) == 201
+
+
+@pytest.mark.parametrize("make", [np.random.default_rng, np.random.RandomState])
+def test_a_generator_is_known_by_its_state(make, tmp_path):
+    def fit(seed, **params):
+        params |= {"max_iter": 1, "inner_iter": 5, "init": "random", "random_state": make(seed)}
+        return WMNMF(3, **params).fit(data())
+
+    file = tmp_path / "state"
+    with pytest.raises(Broken):
+        fit(1, checkpoint=(file, 0), callback=breaking(4))
+    with pytest.raises(ValueError, match="belongs to another fit: it has random_state="):
+        fit(2, checkpoint=file)
+    assert_same(fit(1, checkpoint=file), fit(1))
+
+
+class Ridge:
+    """A regulariser of a user, of which nothing can be told."""
+
+    def __init__(self, c):
+        self.c = c
+
+    def prepare(self, X):
+        return self
+
+    def value(self, V):
+        return self.c * float((V**2).sum())
+
+    def split(self, V):
+        return np.zeros_like(V), self.c * V
+
+
+@dataclass
+class ToldRidge(Ridge):
+    c: float
+
+
+def test_regularisers_of_users_are_told_apart_or_refused(tmp_path):
+    def fit(regularizer, **params):
+        return WMNMF(3, regularizer=regularizer, inner_iter=5, random_state=0, **params).fit(data())
+
+    file = tmp_path / "state"
+    with pytest.raises(
+        ValueError, match=r"checkpoint cannot tell regularizer=.*make it a dataclass"
+    ):
+        fit(Ridge(0.1), checkpoint=file)
+    assert not file.exists()
+    with pytest.raises(Broken):
+        fit(ToldRidge(0.1), checkpoint=(file, 0), callback=breaking(4))
+    with pytest.raises(ValueError, match=r"belongs to another fit: it has regularizer=ToldRidge"):
+        fit(ToldRidge(5.0), checkpoint=file)
+    assert_same(fit(ToldRidge(0.1), checkpoint=file), fit(ToldRidge(0.1)))
+
+
+def test_what_is_no_checkpoint_is_told_and_files_of_others_stay(tmp_path):
+    path = str(tmp_path / "state")
+    for wrong in ((path,), (path, "often"), (path, -1), (path, 1, 2), (3, 1), (path, True)):
+        with pytest.raises(ValueError, match="checkpoint must be a path, or"):
+            FITS["paper"](checkpoint=wrong).fit(data())
+    other = tmp_path / ".state.mine.tmp"
+    other.write_bytes(b"of somebody else")
+    FITS["paper"](checkpoint=path).fit(data())
+    assert list(tmp_path.iterdir()) == [other]
 
 
 # --- killed ------------------------------------------------------------------------------------

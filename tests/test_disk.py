@@ -1,6 +1,7 @@
 """Views in files: the same fit as in memory, sentences for broken files, little memory."""
 
 import os
+import shutil
 import subprocess
 import sys
 import textwrap
@@ -20,6 +21,7 @@ from manyview.disk_geometry import FileGeometry, ScaledFile
 from manyview.engines import disk
 from manyview.engines.disk import DiskMatrix
 from manyview.engines.sources import Scaled
+from manyview.fit import Progress
 from manyview.geometry import Geometry
 from manyview.graph import affinity, nearest_neighbors
 from manyview.neighbors import leading_directions, project, streamed_neighbors
@@ -158,6 +160,72 @@ def test_what_users_hold_open_is_read_from_its_file(kind, tmp_path, monkeypatch)
     np.testing.assert_allclose(model.consensus_, expected.consensus_, rtol=1e-9)
 
 
+@pytest.mark.parametrize("kind", ["h5py .hdf", "h5py core", "zarr group", "zarr memory"])
+def test_open_arrays_are_found_again_by_file_and_name_or_loaded(kind, tmp_path, monkeypatch):
+    library = pytest.importorskip(kind.split()[0])
+    views, _ = blobs(n=60)
+    monkeypatch.setattr(views_module, "LOAD_LIMIT", 0)
+    expected = WMNMF(3, random_state=0).fit(views)
+    if kind == "h5py .hdf":
+        with library.File(tmp_path / "x.hdf", "w") as file:
+            for s, X in enumerate(views):
+                file[f"inner/{s}"] = X
+        opened = library.File(tmp_path / "x.hdf", "r")
+        held = [opened[f"inner/{s}"] for s in range(len(views))]
+    elif kind == "h5py core":
+        opened = library.File("memory.h5", "w", driver="core", backing_store=False)
+        held = [opened.create_dataset(f"x{s}", data=X) for s, X in enumerate(views)]
+    elif kind == "zarr group":
+        group = library.open_group(str(tmp_path / "g.zarr"), mode="w")
+        for s, X in enumerate(views):
+            group.create_group(f"inner{s}")["x"] = X
+        held = [group[f"inner{s}/x"] for s in range(len(views))]
+    else:
+        held = [library.array(X) for X in views]
+    model = WMNMF(3, random_state=0).fit(held)
+    np.testing.assert_allclose(model.consensus_, expected.consensus_, rtol=1e-9)
+    again = load(model.save(tmp_path / "m.npz"))
+    np.testing.assert_array_equal(again.predict(views), model.predict(views))
+
+
+def test_names_of_anndata_are_those_of_the_object(tmp_path, monkeypatch):
+    anndata, pandas = pytest.importorskip("anndata"), pytest.importorskip("pandas")
+    monkeypatch.setattr(views_module, "LOAD_LIMIT", 0)
+    file = as_h5ad(tmp_path, "v", blobs(n=60)[0][0]).path
+    held = anndata.read_h5ad(file, backed="r")
+    held.obs_names = [f"new{i}" for i in range(60)]
+    held.var_names = [f"gene{j}" for j in range(held.n_vars)]
+    found = as_views([held], allow_files=True)
+    assert found.sample_names[1] == "new1" and found.feature_names[0][1] == "gene1"
+    if not hasattr(anndata.settings, "allow_write_nullable_strings"):
+        pytest.skip("this anndata writes no nullable strings")
+    nullable = anndata.AnnData(blobs(n=60)[0][0])
+    nullable.obs_names = pandas.Index([f"c{i}" for i in range(60)], dtype="string")
+    with anndata.settings.override(allow_write_nullable_strings=True):
+        nullable.write_h5ad(tmp_path / "n.h5ad")
+    assert on_disk(tmp_path / "n.h5ad").rows.ids[:2].tolist() == ["c0", "c1"]
+
+
+def test_slabs_held_are_bounded_in_bytes_and_let_go(tmp_path, monkeypatch):
+    pytest.importorskip("h5py")
+    X = np.random.default_rng(0).random((4000, 8))
+    file = as_hdf5(tmp_path, "x", X)
+    monkeypatch.setattr(disk, "SLAB", 64 * 100)
+    monkeypatch.setattr(disk, "HELD", 64 * 1000)
+    most, again = 0, on_disk(f"{file.path}::{file.key}")
+    for start in range(0, 4000, 50):
+        np.testing.assert_array_equal(again.read(slice(start, start + 50)), X[start : start + 50])
+        most = max(most, sum(n for _, n in disk.STORE.slabs.values()))
+    assert 0 < most <= 64 * 1000
+    WMNMF(2, random_state=0, max_iter=1, inner_iter=1, regularizer=None).fit([X[:50], X[:50]])
+    assert not disk.STORE.slabs
+    monkeypatch.setattr(disk, "LARGEST_SLAB", 64)
+    with pytest.raises(
+        ValueError, match=r"x.h5.*its chunks of \d+ rows take .* write it again in chunks"
+    ):
+        on_disk(f"{file.path}::{file.key}")
+
+
 def test_small_files_are_loaded_and_one_file_is_one_view(tmp_path):
     views, _ = blobs(n=60)
     file = Path(as_npy(tmp_path, "v", views[0]).path)
@@ -262,9 +330,44 @@ def test_a_file_harmed_during_the_run_is_told_with_view_and_rows(harm, tmp_path,
         WMNMF(3, random_state=0, callback=callback).fit(files)
 
 
-def test_files_that_cannot_be_read_by_rows_are_refused_with_a_sentence(tmp_path):
+@pytest.mark.parametrize("kind", ["npy", "h5", "zarr"])
+@pytest.mark.parametrize("how", ["overwritten", "replaced"])
+def test_a_file_of_the_same_shape_put_in_its_place_is_told(kind, how, tmp_path):
+    make = {"npy": as_npy, "h5": as_hdf5, "zarr": as_zarr}[kind]
+    pytest.importorskip({"npy": "numpy", "h5": "h5py", "zarr": "zarr"}[kind])
+    views, _ = blobs(n=N)
+    files = [make(tmp_path, f"v{s}", X) for s, X in enumerate(views)]
+    (tmp_path / "aside").mkdir()
+    other = Path(make(tmp_path / "aside", "v1", views[1] * np.nan).path)
+
+    def callback(info):
+        target = Path(files[1].path)
+        if info["view"] != 1 or not other.exists():
+            return
+        if target.is_dir():
+            shutil.rmtree(target)
+        if how == "replaced" or other.is_dir():
+            os.replace(other, target)
+        else:
+            target.write_bytes(other.read_bytes())
+
+    with pytest.raises(OSError, match=rf"view 'view1' \(v1.{kind}.*changed or replaced since"):
+        WMNMF(3, random_state=0, callback=callback).fit(files)
+
+
+def test_an_objective_that_is_no_number_ends_the_loop():
+    progress = Progress(1, 1, 1, None)
+    terms = {"reconstruction": 1.0, "consensus": 0.0, "regularizer": 0.0, "objective": np.nan}
+    with pytest.raises(ValueError, match="the objective is nan in round 2, iteration 3"):
+        progress.record(2, 0, 3, terms)
+
+
+def test_files_that_cannot_be_read_by_rows_are_refused_with_a_sentence(tmp_path, monkeypatch):
     views, _ = blobs(n=60)
     np.save(tmp_path / "f.npy", np.asfortranarray(views[0]))
+    turned = on_disk(tmp_path / "f.npy")  # small: loaded
+    np.testing.assert_array_equal(turned.read(slice(3, 9)), views[0][3:9])
+    monkeypatch.setattr("manyview.engines.files.LARGEST_GROUP", 0)
     (tmp_path / "cut.npy").write_bytes((tmp_path / "f.npy").read_bytes()[:700])
     np.save(tmp_path / "one.npy", np.ones(4))
     np.save(tmp_path / "text.npy", np.array([["a", "b"]]))

@@ -1,5 +1,6 @@
 """`manyview fit` on files that stay on disk, and with a checkpoint."""
 
+import errno
 import json
 import os
 
@@ -12,6 +13,7 @@ from manyview import load
 from manyview.cli import app
 from manyview.engines.disk import DiskMatrix
 from manyview.read import read_views
+from manyview.views import as_views
 
 runner = CliRunner()
 
@@ -82,6 +84,34 @@ def test_ids_of_files_must_be_the_same_in_one_order(tmp_path):
     assert data.sample_names.tolist()[:2] == ["s0", "s1"] and data.features["a"][0] == "a0"
 
 
+@pytest.mark.parametrize(
+    "how", ["index", "named index", "text index", "id column", "known heading"]
+)
+def test_ids_in_parquet_are_no_feature_whatever_their_type(how, tmp_path):
+    pandas = pytest.importorskip("pandas")
+    X = blobs(n=30)[0][0]
+    numbers = np.random.default_rng(0).permutation(30) * 1000
+    for name, order in (("a", slice(None)), ("b", slice(None, None, -1))):
+        ids = [f"p{n}" for n in numbers[order]] if how == "text index" else numbers[order]
+        frame = pandas.DataFrame(X[order], columns=[f"f{j}" for j in range(X.shape[1])])
+        if how.endswith("index"):
+            frame.index = pandas.Index(ids, name="age" if how == "named index" else None)
+        else:
+            frame.insert(0, "patient_id" if how == "id column" else "patient", ids)
+        frame.to_parquet(tmp_path / f"{name}.parquet")
+    a, b = (str(tmp_path / f"{name}.parquet") for name in "ab")
+    memory, disk = read_views([a]), read_views([a], on_disk=True)
+    assert disk.sample_names.tolist() == memory.sample_names.tolist()
+    assert disk.features == memory.features and disk.views["a"].shape == X.shape
+    np.testing.assert_array_equal(disk.views["a"].load(), memory.views["a"])
+    with pytest.raises(ValueError, match="list other samples, or in another order"):
+        read_views([a, b], on_disk=True)
+    aligned = as_views([a, b])
+    np.testing.assert_array_equal(*aligned.matrices)
+    with pytest.raises(ValueError, match="lists the samples in another order"):
+        as_views([DiskMatrix(a), DiskMatrix(b)], allow_files=True)
+
+
 def test_bad_files_end_in_a_sentence_and_leave_nothing(files, tmp_path, monkeypatch):
     names, views, _ = files
     before = sorted(tmp_path.iterdir())
@@ -138,3 +168,45 @@ def test_an_interrupted_command_goes_on_from_its_checkpoint(method, files, tmp_p
     one, other = (load(tmp_path / run / "model.npz") for run in ("run", "whole"))
     np.testing.assert_array_equal(one.consensus_, other.consensus_)
     assert not state.exists()
+
+
+@pytest.mark.parametrize("method", ["robust", "wmnmf"])
+def test_the_checkpoint_outlives_results_that_could_not_be_written(
+    method, files, tmp_path, monkeypatch
+):
+    names, *_ = files
+    state = tmp_path / "state"
+    options = ["--method", method, "--no-report", "--checkpoint", str(state)]
+    whole = ["--method", method, "--no-report"]
+    assert fit(names, tmp_path / "whole", *whole).exit_code == 0
+
+    def full(*args, **kwargs):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("manyview.commands.fit.write_run", full)
+        done = fit(names, tmp_path / "run", *options)
+    told = " ".join(done.stderr.split())
+    assert done.exit_code == 1 and state.exists() and "nothing was written; run the same" in told
+
+    def never(*args, **kwargs):
+        raise AssertionError("an iteration was done again")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("manyview.fit.Progress.record", never)
+        patch.setattr("manyview.estimators.assign", never)
+        done = fit(names, tmp_path / "run", *options)
+    assert done.exit_code == 0, done.output
+    one, other = (load(tmp_path / run / "model.npz") for run in ("run", "whole"))
+    for name in ("consensus_", "labels_", "view_weights_", "sample_weights_"):
+        np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
+    assert not state.exists()
+
+
+def test_an_interruption_before_the_first_checkpoint_promises_nothing(files, tmp_path, monkeypatch):
+    def interrupted(*args, **kwargs):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("manyview.commands.fit.read_views", interrupted)
+    done = fit(files[0], tmp_path / "run", "--checkpoint", str(tmp_path / "state"))
+    assert done.exit_code == 130 and "go on" not in done.stderr

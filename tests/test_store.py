@@ -224,6 +224,25 @@ def test_what_is_no_model_is_refused_by_a_sentence(tmp_path, saved, case):
     assert "m.npz" in str(caught.value)
 
 
+@pytest.mark.parametrize("model", [mv.WMNMF(3, random_state=0), mv.RobustWMNMF(3, random_state=0)])
+def test_models_older_than_some_parameters_are_read(tmp_path, model):
+    views, _ = blobs(n=60)
+    model.fit(views)
+
+    def younger(header):
+        for name in ("checkpoint", "device", "engine", "_stream"):
+            header["state"].pop(name, None)
+
+    file = tmp_path / "old.npz"
+    file.write_bytes(rewritten(model.save(file).read_bytes(), younger))
+    again = mv.load(file)
+    assert again.get_params() == model.get_params()
+    np.testing.assert_array_equal(again.predict(views), model.predict(views))
+    if hasattr(again, "partial_fit"):
+        again.partial_fit(views)
+        np.testing.assert_array_equal(again.consensus_, model.partial_fit(views).consensus_)
+
+
 def test_absent_files_folders_and_bombs(tmp_path, saved):
     with pytest.raises(FileNotFoundError, match="there is no file"):
         mv.load(tmp_path / "none.npz")

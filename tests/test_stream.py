@@ -73,7 +73,7 @@ def test_steps_on_the_sums_lower_the_error_they_describe(rng):
     X, U, V = rng.random((60, 7)), rng.random((7, 3)), rng.random((60, 3))
     factors = Factors((U,), (V,), V, np.ones(1), np.ones((60, 1)))
     sums = stream.batch_sums([rows_of(X, solver)], factors)
-    new, scaled = stream.updated_basis(factors, sums, solver, 5.0, rescale=True)
+    new, scaled, _ = stream.updated_basis(factors, sums, solver, 5.0, rescale=True)
 
     def objective(f):
         line = stream.batch_history([rows_of(X, solver)], f, 5.0, 1)
@@ -94,6 +94,33 @@ def test_a_stream_goes_on_after_saving(tmp_path):
     one, other = model.partial_fit(parts[2]), again.partial_fit(parts[2])
     np.testing.assert_array_equal(one.consensus_, other.consensus_)
     np.testing.assert_array_equal(one.view_weights_, other.view_weights_)
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_a_cluster_outlives_batches_without_it(solver):
+    views, y = blobs(n=450)
+    three, one, last = np.arange(0, 150), np.flatnonzero(y == 0), np.arange(300, 450)
+    one = one[(one >= 150) & (one < 300)]
+    model = WMNMF(3, solver=solver, random_state=0)
+    model.partial_fit([X[three] for X in views])
+    for _ in range(3):
+        model.partial_fit([X[one] for X in views])
+        assert len(np.unique(model.labels_)) == 1
+    assert adjusted_rand_score(y[last], model.predict([X[last] for X in views])) > 0.9
+    model.partial_fit([X[last] for X in views])
+    assert adjusted_rand_score(y[last], model.labels_) > 0.9
+    kept = stream.remembered_labels(model)
+    assert len(kept) == len(model._stacked) == len(model._starts[0].V[0])
+
+
+def test_what_is_remembered_is_bounded_and_renewed(rng):
+    old = np.repeat([0, 1, 2], [stream.REMEMBERED, stream.REMEMBERED, 10])
+    new = np.repeat([0, 2], [1000, 1000])
+    a, b = stream.which_to_remember(new, old)
+    half = stream.REMEMBERED // 2
+    assert np.bincount(new[a]).tolist() == [half, 0, stream.REMEMBERED - 10]
+    assert np.bincount(old[b]).tolist() == [half, stream.REMEMBERED, 10]
+    assert len(np.unique(a)) == len(a) and len(np.unique(b)) == len(b)
 
 
 def test_what_cannot_be_streamed_is_told():

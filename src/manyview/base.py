@@ -18,7 +18,7 @@ from ._types import Array, Factors, Views
 from .containers import Collection, Item, collect, is_single, tensor_among
 from .engines.arrays import on_host
 from .engines.device import memory_guard, put
-from .engines.disk import is_file_name
+from .engines.disk import STORE, is_file_name
 from .engines.sources import is_streamed
 from .views import as_views
 
@@ -100,7 +100,10 @@ class MultiViewEstimator(BaseEstimator):
 
     @contextmanager
     def _whole_or_nothing(self) -> Iterator[None]:
-        """Out of memory, the estimator is unfitted, not half fitted, and a GPU is free again."""
+        """Out of memory, the estimator is unfitted, not half fitted, and a GPU is free again.
+
+        What was read ahead of files is let go in any case.
+        """
         guard = memory_guard(self.device) if self.engine == "torch" else nullcontext()
         try:
             with guard:
@@ -110,6 +113,8 @@ class MultiViewEstimator(BaseEstimator):
             for name in set(vars(self)) - kept:
                 delattr(self, name)
             raise
+        finally:
+            STORE.clear()
 
     #: Whether rows in files or on workers are worked on where they are; otherwise they are brought here.
     _rows_stay = False

@@ -9,11 +9,15 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import fields, is_dataclass
 from glob import escape
-from numbers import Integral
+from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -21,6 +25,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from ._types import Matrix, Views
+from .engines.sources import looking_rows
+from .engines.threads import blocks
 from .store import read_state, write_state
 from .tree import Writer
 
@@ -28,10 +34,23 @@ from .tree import Writer
 SECONDS = 60.0
 #: Parameters that change nothing in the result.
 IRRELEVANT = ("checkpoint", "callback", "verbose", "n_jobs")
-#: Views of more bytes than this are recognised by this many places of this many rows.
-WHOLE, PLACES, PLACE_ROWS = 2**26, 64, 16
 
 Result = TypeVar("Result")
+#: Files of finished fits that `kept_until_written` is to remove; None where nobody asked to keep them.
+FINISHED: ContextVar[list[Path] | None] = ContextVar("finished", default=None)
+
+
+@contextmanager
+def kept_until_written() -> Iterator[None]:
+    """Checkpoints of fits in here go when this block is left without an error, not when the fit ends."""
+    finished: list[Path] = []
+    before = FINISHED.set(finished)
+    try:
+        yield
+    finally:
+        FINISHED.reset(before)
+    for path in finished:
+        path.unlink(missing_ok=True)
 
 
 class Checkpoint:
@@ -54,10 +73,8 @@ class Checkpoint:
                 f"checkpoint={str(self.path)!r}: no file can be written in "
                 f"{self.path.absolute().parent}; name a place in a folder of your own"
             )
-        # What a process left that was killed while it wrote.
-        for left in self.path.absolute().parent.glob(f".{escape(self.path.name)}.*.tmp"):
-            left.unlink(missing_ok=True)
-        self.identity = identity_of(model, views)
+        _remove_leftovers(self.path)
+        self.identity = identity_of(model, views, rng)
         if self.path.exists():
             self._resume(read_state(self.path, "checkpoint"))
 
@@ -98,8 +115,12 @@ class Checkpoint:
             self._loop = None
 
     def finish(self) -> None:
-        """The fit is done: nothing is left to resume."""
-        if self.path is not None:
+        """The fit is done: its file goes, or, if its results are not yet written, gets all stages."""
+        finished = FINISHED.get()
+        if self.path is not None and finished is not None:
+            self._write()
+            finished.append(self.path)
+        elif self.path is not None:
             self.path.unlink(missing_ok=True)
 
     def _due(self) -> bool:
@@ -130,7 +151,12 @@ class Checkpoint:
 
 
 def _path_and_seconds(where: Any) -> tuple[Path | None, float]:
-    path, seconds = where if isinstance(where, tuple) else (where, SECONDS)
+    path, seconds = where if isinstance(where, tuple) and len(where) == 2 else (where, SECONDS)
+    timed = isinstance(seconds, Real) and not isinstance(seconds, bool) and float(seconds) >= 0
+    if not timed or not isinstance(path, str | os.PathLike | None):
+        raise ValueError(
+            f"checkpoint must be a path, or (path, seconds) with 0 seconds or more, got {where!r}"
+        )
     if path is None:
         return None, float(seconds)
     path = Path(path)
@@ -139,12 +165,20 @@ def _path_and_seconds(where: Any) -> tuple[Path | None, float]:
     return path, float(seconds)
 
 
+def _remove_leftovers(path: Path) -> None:
+    """What a process left that was killed while it wrote."""
+    ours = re.compile(rf"\.{re.escape(path.name)}\.\d+\.tmp")
+    for left in path.absolute().parent.glob(f".{escape(path.name)}.*.tmp"):
+        if ours.fullmatch(left.name):
+            left.unlink(missing_ok=True)
+
+
 # --- what is being fitted, with which settings -------------------------------------------------
 
 
-def identity_of(model: Any, views: Views) -> dict[str, Any]:
+def identity_of(model: Any, views: Views, rng: np.random.Generator) -> dict[str, Any]:
     settings = {
-        name: _as_text(name, value)
+        name: _as_text(name, value, rng)
         for name, value in model.get_params(deep=False).items()
         if name not in IRRELEVANT
     }
@@ -155,32 +189,38 @@ def identity_of(model: Any, views: Views) -> dict[str, Any]:
     return {"method": type(model).__name__, "settings": settings, "views": held}
 
 
-def _as_text(name: str, value: Any) -> str:
+def _as_text(name: str, value: Any, rng: np.random.Generator) -> str:
     """A setting as text that differs where it differs; arrays by their checksum."""
     if name == "random_state" and value is not None and not isinstance(value, Integral):
-        return type(value).__name__  # its state is kept anyway
+        state = _as_text("", rng.bit_generator.state, rng)
+        return f"{type(value).__name__} in state {hashlib.sha256(state.encode()).hexdigest()[:8]}"
+    if is_dataclass(value) and not isinstance(value, type):
+        told = {field.name: getattr(value, field.name) for field in fields(value)}
+        return f"{type(value).__name__} {_as_text(name, told, rng)}"
     writer = Writer()
     try:
         text = json.dumps(writer.value(value))
-    except TypeError:
-        return type(value).__name__
+    except TypeError as error:
+        raise ValueError(
+            f"checkpoint cannot tell {name}={value!r} from another one, since it is {error}; make it a "
+            "dataclass of plain values, use a named setting, or leave checkpoint out"
+        ) from None
     sums = [hashlib.sha256(content).hexdigest()[:16] for content in writer.members.values()]
     return " ".join([text, *sums])
 
 
 def digest(X: Matrix) -> str:
-    """A checksum of the rows, or of some rows all over a large view; rows elsewhere are read there."""
+    """A checksum of all rows, read a block at a time; rows elsewhere are read there."""
     if hasattr(X, "each"):
-        return hashlib.sha256("".join(X.each(digest)).encode()).hexdigest()
-    n = X.shape[0]
-    size = X.data.nbytes if sp.issparse(X) else X.nbytes
-    step = max(1, n // PLACES) if size > WHOLE else PLACE_ROWS
-    found = hashlib.sha256()
-    for start in range(0, n, step):
-        rows = slice(start, min(n, start + PLACE_ROWS))
+        return hashlib.blake2b("".join(X.each(digest)).encode()).hexdigest()
+    found = hashlib.blake2b(digest_size=32)
+    for rows in blocks(slice(0, X.shape[0]), looking_rows(X.shape[1])):
         part = X[rows]
-        for array in (part.data, part.indices, part.indptr) if sp.issparse(part) else (part,):
-            found.update(np.ascontiguousarray(array).tobytes())
+        if sp.issparse(part):
+            for places in (part.indices, part.indptr):  # of 4 or 8 bytes, wherever they come from
+                found.update(places.astype(np.int64).data)
+            part = part.data
+        found.update(np.ascontiguousarray(part).data)
     return found.hexdigest()
 
 

@@ -196,8 +196,7 @@ def fit(
         engine,
         device,
     )
-    resume = f"Interrupted; run the same command again to go on from {checkpoint}."
-    with reported("fit", out, resume if checkpoint is not None else ""):
+    with reported("fit", out, checkpoint=checkpoint):
         run_fit(ask, Voice(quiet, json))
 
 

@@ -5,7 +5,6 @@ Libraries are recognised by the type of what is passed, never imported.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from copy import copy
 from dataclasses import dataclass, replace
@@ -19,13 +18,7 @@ from ._types import Array
 from .engines.arrays import is_tensor, on_host
 from .engines.disk import DiskMatrix, is_file_name, is_open_file
 from .engines.lazy import DaskMatrix, is_lazy
-
-#: Headings of a column that certainly holds ids, and of one that does if its entries all differ.
-ID_HEADING = re.compile(r"(.*[\W_])?ids?|.*[a-z]I[dD]s?|index|row\.?names?|unnamed: 0|", re.DOTALL)
-ID_WORDS = re.compile(
-    r"(sample|patient|subject|participant|donor|individual|case|cell|mouse|animal|observation)s?"
-    r"([\W_]?(names?|no|nr|num|number|codes?|barcodes?))?|barcodes?|names?|obs|pid|eid|mrn|sid"
-)
+from .headings import is_id_heading
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,14 +42,6 @@ class Collection:
     by_name: bool = False
     single: bool = False
     index: Array | None = None
-
-
-def is_id_heading(heading: str, distinct: bool) -> bool:
-    """Whether a column so headed holds ids; ``distinct`` says that no entry occurs twice."""
-    heading = heading.strip()
-    if ID_HEADING.fullmatch(heading) or ID_HEADING.fullmatch(heading.lower()):
-        return True
-    return distinct and ID_WORDS.fullmatch(heading.lower()) is not None
 
 
 def collect(data: Any, views: Any = None) -> Collection:
@@ -322,7 +307,9 @@ def _annotated(data: Any, matrix: Any, name: str, features: Any = None) -> Item:
     if matrix is None:
         raise ValueError(f"view {name!r} is an AnnData without X; choose a layer or obsm instead")
     if getattr(data, "isbacked", False) and not data.is_view and _is_X(matrix):
-        return _from_file(DiskMatrix(data.filename, keep=False), name)
+        item = _from_file(DiskMatrix(data.filename, keep=False), name)
+        # Names may have been changed since the file was opened.
+        return replace(item, ids=np.asarray(data.obs_names), features=_texts(data.var_names))
     if hasattr(matrix, "to_memory"):  # a file opened in "backed" mode
         matrix = matrix.to_memory()
     if is_frame(matrix):

@@ -17,7 +17,7 @@ from threadpoolctl import threadpool_limits
 
 from . import equations as eq
 from . import stream
-from ._types import Array, Factors, FitResult, Matrix, Stop, Sums, Views
+from ._types import Array, Factors, FitResult, Matrix, Stop, Views
 from .assign import ASSIGNMENTS, assign, assign_new
 from .base import MultiViewEstimator, generator, in_dtype, on_host_factors, working_dtype
 from .checkpoint import Checkpoint
@@ -30,7 +30,7 @@ from .graph import AFFINITIES, has_nan, nearest_neighbors
 from .initialize import INITS, starting_factors
 from .masked import MaskedView, stand_ins
 from .regularizers import Graph, NoPenalty, Orthogonal, Sparse, make_regularizer
-from .rows import Rows, rows_of
+from .rows import Rows
 from .scaling import SCALES, SHIFTING, fit_scaling
 from .solvers import SOLVERS
 
@@ -163,14 +163,15 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
     _reads_files = True
 
     # What the fit leaves for later calls: views and terms of the fitted rows, factors of all starts,
-    # their consensus side by side, and what partial_fit remembers (sums, gaps, number of batches).
+    # their consensus side by side. After partial_fit these are of the rows it remembers, whose labels
+    # `_stream` holds with sums, gaps and the number of batches.
     _fitted_views: list[Any]
     _terms: list[Any]
     _solver: Any
     _scalings: list[Any]
     _starts: list[Factors]
     _stacked: Array
-    _stream: Any
+    _stream: Any = None
 
     _parameter_constraints: ClassVar[dict] = {
         "n_clusters": [Interval(Integral, 1, None, closed="left")],
@@ -304,8 +305,9 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
         the first batch). For later ones U and the view weights move by what is remembered of all
         batches, the older the less; scaling stays that of the first batch. ``labels_``,
         ``consensus_`` and the other attributes of observations are those of the latest batch, its
-        labels by the vote of the nearest observations of the batch before. The result is near that
-        of a fit of all observations, not equal to it (`docs/scaling.md` says how near).
+        labels by the vote of the nearest of some observations of every cluster that are remembered.
+        The result is near that of a fit of all observations, not equal to it (`docs/scaling.md` says
+        how near).
         """
         self._validate_params()
         if self.n_init > 1 or self.missing == "mask":
@@ -318,38 +320,8 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
         else:
             views = self._read(X, reset=False)
             with threadpool_limits(1):
-                self._add_batch(views)
+                stream.add_batch(self, views)
         return self
-
-    def _add_batch(self, views: Views) -> None:
-        solver, threads = self._solver, Threads(self.n_jobs)
-        if self._stream is None:  # so far there was one batch, that of `fit`
-            rows = [rows_of(X, solver, threads) for X in self._fitted_views]
-            sums = stream.batch_sums(rows, self._starts[0])
-            self._stream = ([tuple(s) for s in sums], stream.batch_gaps(self._starts[0]), 1)
-        known, gaps, n_batches = self._stream
-        Xs, placed = self._scaled(views, self._scalings), self._place(views)[0]
-        labels = assign_new(placed.consensus, self._stacked, self.labels_, self.assign_labels)
-        rows = [rows_of(X, solver, threads) for X in Xs]
-        new = stream.batch_sums(rows, placed)
-        sums = [stream.added(Sums(*past), s) for past, s in zip(known, new, strict=True)]
-        gaps = stream.FORGET * gaps + stream.batch_gaps(placed)
-        factors, sums = stream.updated_basis(placed, sums, solver, self.p, self.rescale)
-        if self.learn_view_weights:
-            factors = stream.reweighted(factors, gaps, self.p)
-        # Later rows are linked to these; among themselves they need no graph any more.
-        self._terms = [
-            g.settings.term(X, sp.csr_array((X.shape[0],) * 2), g.settings.width)
-            if hasattr(g, "settings")
-            else g
-            for g, X in zip(self._terms, Xs, strict=True)
-        ]
-        self._fitted_views, self._starts, self._stacked = Xs, [factors], factors.consensus
-        self._stream = ([tuple(s) for s in sums], gaps, n_batches + 1)
-        self.sample_names_in_ = views.sample_names
-        history = stream.batch_history(rows, factors, self.p, n_batches + 1)
-        result = FitResult(factors, history, self.n_iter_, Stop.BATCH)
-        self._expose(result, factors.consensus, labels, views.dtype)
 
     def _fit(self, views: Views, n_components: int, cluster: Any = None) -> None:
         self._stream = None
@@ -402,7 +374,9 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
         warn_about(fits[0], views.names, self.tol)
         consensus = [fit.factors.consensus for fit in fits]
         stacked = namespace(consensus[0]).hstack(consensus)
-        labels = assign(stacked, self.n_clusters, self.assign_labels, rng)
+        labels = checkpoint.keep(
+            "labels", lambda: assign(stacked, self.n_clusters, self.assign_labels, rng)
+        )
         if self.engine == "torch":  # what the model keeps: saving and predicting need no GPU
             terms = [
                 term.to_host(X) if hasattr(term, "to_host") else term
@@ -530,7 +504,8 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
         """Cluster of each observation: the vote of its nearest fitted neighbours in the consensus."""
         new = self._transform(self._read(X, reset=False))
         with threadpool_limits(1):
-            labels = assign_new(new, self._stacked, self.labels_, self.assign_labels)
+            known = stream.remembered_labels(self)
+            labels = assign_new(new, self._stacked, known, self.assign_labels)
         return self._like_input(labels, X)
 
     def score(self, X: Any, y: Any = None) -> float:

@@ -208,6 +208,11 @@ class Progress:
         row = (round_, view, iteration, *terms.values())
         self.rows.append(row)
         self.last = terms["objective"]
+        if not is_tensor(self.last) and not np.isfinite(self.last):  # of a GPU it is not waited for
+            raise ValueError(
+                f"the objective is {self.last} in round {round_}, iteration {iteration}: some numbers "
+                "are too large or too small, or the data changed during the fit; scale the views"
+            )
         if self.callback is not None and view >= 0:
             values = (round_, view, iteration, *(float(term) for term in terms.values()))
             info = dict(zip(self.columns, values, strict=True)) | {"total": self.total}

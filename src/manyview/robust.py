@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from dataclasses import replace
+from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -289,7 +290,8 @@ class RobustWMNMF(
         w = np.where(anywhere[:, None], agreement.w, 0)
         w = namespace(P).as_tensor(w, dtype=P.dtype, device=P.device) if is_tensor(P) else w
         robust_views = self._robust_views(cluster)
-        result, self._centres = run_robust(
+        run = partial(
+            run_robust,
             robust_views,
             agreement.alpha,
             w,
@@ -303,6 +305,7 @@ class RobustWMNMF(
             callback=self._callback,
             checkpoint=checkpoint,
         )
+        result, self._centres = checkpoint.keep("fit", run)
         self._taus = [view.tau for view in robust_views]
         if is_tensor(P):
             # What the model keeps: saving and predicting need no GPU.

@@ -104,10 +104,11 @@ class Reader:
             raise ValueError(f"its class {name!r} is none of {', '.join(MODELS)}")
         cls: Any = classes()[name]
         values = {key: self.value(item) for key, item in state.items()}
-        unknown = [key for key in cls._get_param_names() if key not in values]
-        if unknown:
-            raise ValueError(f"it lacks the parameter {unknown[0]!r}")
-        model = cls(**{key: values[key] for key in cls._get_param_names()})
+        # A parameter younger than the file has its default, under which nothing else changed.
+        if "n_clusters" not in values:
+            raise ValueError("it lacks the parameter 'n_clusters'")
+        known = [key for key in cls._get_param_names() if key in values]
+        model = cls(**{key: values[key] for key in known})
         model.__dict__.update(values)
         return model
 

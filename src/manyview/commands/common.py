@@ -26,17 +26,23 @@ BAD_INPUT = (ValueError, ImportError, FileNotFoundError, FileExistsError, Permis
 
 
 @contextmanager
-def reported(command: str, out: Path | None = None, resume: str = "") -> Iterator[None]:
+def reported(
+    command: str, out: Path | None = None, resume: str = "", checkpoint: Path | None = None
+) -> Iterator[None]:
     """Exceptions → one sentence and an exit status: 2 bad input, 1 failure, 130 interrupted.
 
-    A look at ``out`` tells whether anything was written; ``resume`` says how to go on instead.
+    A look at ``out`` tells whether anything was written, and one at ``checkpoint`` whether the same
+    command can go on from there; ``resume`` says how to go on after an interruption instead.
     """
     before = _held(out)
 
     def written() -> str:
+        state = f"some of the results may be in {out}"
         if _held(out) == before:
-            return "nothing was written"
-        return f"some of the results may be in {out}"
+            state = "nothing was written"
+        if checkpoint is not None and checkpoint.exists():
+            state += f"; run the same command again to go on from {checkpoint}"
+        return state
 
     try:
         yield

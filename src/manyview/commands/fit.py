@@ -13,6 +13,7 @@ import scipy.sparse as sp
 from rich.markup import escape
 from rich.table import Table
 
+from ..checkpoint import kept_until_written
 from ..comparison.labels import read_labels
 from ..estimators import WMNMF
 from ..read import ReadViews, read_views
@@ -53,7 +54,8 @@ def run_fit(ask: FitRequest, voice: Voice) -> dict[str, Any]:
     """Read, fit, write to ``ask.out``, say what was found; the summary as plain values."""
     free_folder(ask.out, ask.force)
     model = make_model(ask)
-    with voice.busy("reading the files") as tell:
+    # The results of a finished fit are lost with its process until they are written.
+    with kept_until_written(), voice.busy("reading the files") as tell:
         data = read_views(
             ask.files,
             index=ask.index,

@@ -23,6 +23,8 @@ from .files import INSIDE, STREAMABLE, Plain, RowFile, Stored, check_shape, open
 
 #: Bytes of a slab, and of all slabs held at a time, whatever the number of views.
 SLAB, HELD = 2**22, 2**25
+#: Bytes of a slab up to which two are held anyway, and of the largest one.
+LARGE_SLAB, LARGEST_SLAB = 2**26, 2**28
 
 
 class DiskMatrix:
@@ -32,6 +34,8 @@ class DiskMatrix:
     """
 
     on_disk = True
+    #: An ending of file names that says how to read one that has another.
+    kind = ""
     # Open files and slabs stay out of `vars`, and so out of saved models.
     __slots__ = ("__dict__", "__weakref__", "_opened")
 
@@ -53,11 +57,9 @@ class DiskMatrix:
             new.layout = (array.offset, array.dtype.str, array.shape)
             found: RowFile = Plain(new.path, new.layout)
         else:
-            file = getattr(array, "file", None)
-            new.path = os.path.abspath(file.filename) if file else str(array.store_path)
-            new.path = new.path.removeprefix("file://")
-            new.key = array.name if file else None
+            new.path, new.key, new.kind = _place_of(array) or ("", None, "")
             found = Stored(array)
+        # Whoever holds it open for writing may be writing something else.
         new._opened = Slabs(check_shape(found))
         new._describe(found)
         return new
@@ -97,19 +99,37 @@ class DiskMatrix:
             if self.layout is not None:
                 found: RowFile = Plain(self.path, self.layout)
             else:
-                found = open_rows(self.path, self.key)
+                found = open_rows(self.path, self.key, self.kind)
+            self._opened = Slabs(found, _state_of(self.path, self.key))
         except ImportError:
             raise
         except FileNotFoundError:
             raise FileNotFoundError(f"{self.label}: there is no file {self.path}") from None
         except Exception as error:  # parsers of damaged files raise whatever they stumble over
             raise ValueError(f"{self.label} cannot be read by rows: {_why(error)}") from error
-        self._opened = Slabs(found)
         return found
 
     def read(self, rows: slice) -> Matrix:
         """Rows as they are in the file, in the working precision of the view."""
         start, stop, _ = rows.indices(self.shape[0])
+        found = self._read(start, stop)
+        if start == 0 or stop == self.shape[0]:  # once or twice in a pass over the file
+            self._check_unchanged(start, stop)
+        return found
+
+    def _check_unchanged(self, start: int, stop: int) -> None:
+        opened = self._slabs()
+        try:
+            now = _state_of(self.path, self.key)
+        except OSError as error:
+            raise self._unreadable(start, stop, error) from error
+        if opened.state is not None and now != opened.state:
+            raise OSError(
+                f"{self.label} was changed or replaced since it was opened; leave the file alone "
+                "and run again"
+            )
+
+    def _read(self, start: int, stop: int) -> Matrix:
         slabs = self._slabs()
         if slabs.rows.direct:
             try:
@@ -183,18 +203,25 @@ class Slabs:
 
     numbers = count()
 
-    def __init__(self, rows: RowFile):
-        self.rows, self.number = rows, next(self.numbers)
-        per_row = max(1, rows.shape[1] * 8 if not rows.sparse else 12 * _row_entries(rows))
+    def __init__(self, rows: RowFile, state: Any = None):
+        self.rows, self.number, self.state = rows, next(self.numbers), state
+        wide = 4 if rows.dtype in (np.float32, np.float16) else 8
+        per_row = max(1, rows.shape[1] * wide if not rows.sparse else 12 * _row_entries(rows))
         size = max(1, SLAB // per_row)
         # Whole pieces: a compressed one would be unpacked for each of its parts.
-        piece = max(1, rows.piece)
+        piece = max(1, min(rows.piece, rows.shape[0]))
         self.size = -(-size // piece) * piece if piece > 1 else size
         self.n = -(-rows.shape[0] // self.size)
+        self.nbytes = self.size * per_row
+        if self.nbytes > LARGEST_SLAB and not rows.direct:
+            raise ValueError(
+                f"its chunks of {piece} rows take {self.nbytes >> 20} MiB unpacked and are read "
+                f"whole; write it again in chunks of {max(1, SLAB // per_row)} rows"
+            )
 
     def get(self, j: int, dtype: np.dtype) -> Matrix:
         slab = STORE.get(self, j, dtype)
-        if j + 1 < self.n:
+        if j + 1 < self.n and 2 * self.nbytes <= HELD:
             STORE.get(self, j + 1, dtype)
         return slab.result()
 
@@ -209,22 +236,28 @@ class Store:
 
     def __init__(self) -> None:
         self.lock, self.process = Lock(), os.getpid()
-        self.slabs: OrderedDict[tuple[int, int], Future] = OrderedDict()
+        self.slabs: OrderedDict[tuple[int, int], tuple[Future, int]] = OrderedDict()
 
     def get(self, slabs: Slabs, j: int, dtype: np.dtype) -> Future:
         key = (slabs.number, j)
         with self.lock:
             if self.process != os.getpid():  # a fork: reads under way are the parent's
                 self.slabs, self.process = OrderedDict(), os.getpid()
-            found = self.slabs.get(key)
+            found = self.slabs.get(key, (None, 0))[0]
             if found is not None and not (found.done() and found.exception()):
                 self.slabs.move_to_end(key)
                 return found
-            self.slabs[key] = reader(os.getpid()).submit(slabs.load, j, dtype)
-            most = max(4, HELD // max(1, slabs.size * slabs.rows.shape[1] * 8))
-            while len(self.slabs) > most:
+            found = reader(os.getpid()).submit(slabs.load, j, dtype)
+            self.slabs[key] = (found, slabs.nbytes)
+            # Threads that read far apart would drive out each other's.
+            least = 2 if slabs.nbytes <= LARGE_SLAB else 1
+            while len(self.slabs) > least and sum(n for _, n in self.slabs.values()) > HELD:
                 self.slabs.popitem(last=False)
-            return self.slabs[key]
+            return found
+
+    def clear(self) -> None:
+        with self.lock:
+            self.slabs.clear()
 
 
 STORE = Store()
@@ -233,6 +266,16 @@ STORE = Store()
 @cache
 def reader(process: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(2, thread_name_prefix="manyview-read")
+
+
+def _state_of(path: str, key: str | None) -> tuple[int, int, int]:
+    """What changes when a file does. Of a folder (Zarr) it is the description of its array."""
+    place = Path(path)
+    if place.is_dir():
+        inside = [place / (key or "") / name for name in ("zarr.json", ".zarray")]
+        place = next((file for file in inside if file.exists()), place)
+    found = place.stat()
+    return found.st_ino, found.st_size, found.st_mtime_ns
 
 
 def _row_entries(rows: RowFile) -> int:
@@ -276,4 +319,17 @@ def is_open_file(item: Any) -> bool:
         return whole and item.mode in ("r", "r+") and item.filename is not None
     kind = type(item)
     library = kind.__module__.split(".")[0]
-    return (kind.__name__, library) in {("Dataset", "h5py"), ("Array", "zarr")} and item.ndim == 2
+    known = (kind.__name__, library) in {("Dataset", "h5py"), ("Array", "zarr")}
+    return known and item.ndim == 2 and _place_of(item) is not None
+
+
+def _place_of(array: Any) -> tuple[str, str | None, str] | None:
+    """File, name inside and kind of an open h5py.Dataset or zarr.Array; None of one in memory."""
+    file = getattr(array, "file", None)
+    if file is not None:
+        there = file.driver != "core" and os.path.isfile(file.filename)
+        return (os.path.abspath(file.filename), array.name, ".h5") if there else None
+    root = getattr(array.store, "root", getattr(array.store, "path", None))
+    if not isinstance(root, str | os.PathLike) or not os.path.isdir(root):
+        return None
+    return os.path.abspath(root), array.path or None, ".zarr"

@@ -7,6 +7,7 @@ the names of its rows and columns if the file has any, and ``read(start, stop)``
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -15,6 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from .._types import Array, Matrix
+from ..headings import is_id_heading
 
 HDF5, ZARR, PARQUET = (".h5", ".hdf5", ".h5ad"), (".zarr",), (".parquet",)
 #: Endings of file names that can be read by rows.
@@ -23,6 +25,9 @@ STREAMABLE = (".npy", *HDF5, *ZARR, *PARQUET)
 INSIDE = "::"
 #: A row group of a Parquet file is decoded whole: larger ones would fill the memory.
 LARGEST_GROUP = 2**28
+#: Types of Parquet columns that hold numbers, and text.
+NUMBERS = ("int", "uint", "float", "double", "halffloat", "bool")
+TEXT = re.compile(r"(large_)?string(_view)?|dictionary<values=(large_)?string,.*")
 
 
 class RowFile:
@@ -76,7 +81,8 @@ class Plain(RowFile):
         return block
 
 
-def _npy_layout(path: str) -> tuple[int, str, tuple[int, int]]:
+def _npy_header(path: str) -> tuple[int, tuple[int, ...], bool, np.dtype]:
+    """Where the numbers begin, their shape, whether they are stored by columns, and their type."""
     with open(path, "rb") as file:
         version = np.lib.format.read_magic(file)
         headers: Any = np.lib.format
@@ -86,12 +92,34 @@ def _npy_layout(path: str) -> tuple[int, str, tuple[int, int]]:
             raise ValueError(
                 "it holds Python objects, which are not read because they can run code"
             )
-        if by_columns and len(shape) == 2 and 1 not in shape:
-            raise ValueError(
-                "it is stored column by column; save it again by "
-                "numpy.save(name, numpy.ascontiguousarray(array))"
-            )
-        return file.tell(), dtype.str, shape
+        return file.tell(), shape, by_columns and len(shape) == 2 and 1 not in shape, dtype
+
+
+def _npy_layout(path: str) -> tuple[int, str, Any]:
+    start, shape, by_columns, dtype = _npy_header(path)
+    if by_columns:
+        raise ValueError(
+            "it is stored column by column; save it again by "
+            "numpy.save(name, numpy.ascontiguousarray(array))"
+        )
+    return start, dtype.str, shape
+
+
+class Turned(RowFile):
+    """An .npy file stored column by column, small enough to be loaded."""
+
+    direct = True
+
+    def __init__(self, path: str):
+        self.array = np.ascontiguousarray(np.load(path, allow_pickle=False))
+        self.shape, self.dtype = self.array.shape, self.array.dtype
+
+    def read(self, start: int, stop: int) -> Array:
+        return self.array[start:stop]
+
+
+def _small_by_columns(path: str) -> bool:
+    return _npy_header(path)[2] and Path(path).stat().st_size <= LARGEST_GROUP
 
 
 class Stored(RowFile):
@@ -138,7 +166,11 @@ class StoredRows(RowFile):
 
 
 class Parquet(RowFile):
-    """Numeric columns of a Parquet file; its one column of text, if any, names the rows."""
+    """Numeric columns of a Parquet file.
+
+    Rows are named by the index that pandas has stored, the one column of text, or a first column headed
+    as ids.
+    """
 
     def __init__(self, path: str):
         try:
@@ -149,23 +181,17 @@ class Parquet(RowFile):
             ) from error
         self.file, self.lock, self._held = pq.ParquetFile(path), Lock(), (-1, np.empty((0, 0)))
         fields = {field.name: str(field.type) for field in self.file.schema_arrow}
-        texts = [name for name, kind in fields.items() if "string" in kind]
-        others = [
-            name
-            for name, kind in fields.items()
-            if name not in texts and not kind.startswith(("int", "uint", "float", "double", "bool"))
-        ]
-        if len(texts) > 1 or others:
-            name = (texts[1:] + others)[0]
-            raise ValueError(
-                f"its column {name!r} ({fields[name]}) holds no numbers; leave one column of text at "
-                "most, for the ids of the rows"
-            )
-        self.columns = [name for name in fields if name not in texts]
+        names = self._id_columns(fields)
+        for name, kind in fields.items():
+            if name not in names and not kind.startswith(NUMBERS):
+                raise ValueError(
+                    f"its column {name!r} ({kind}) holds no numbers; leave one column of text at "
+                    "most, for the ids of the rows"
+                )
+        self.columns = [name for name in fields if name not in names]
         self.features = np.array(self.columns, dtype=object)
-        if texts:
-            named = self.file.read(columns=texts).column(0)
-            self.ids = np.array(named.to_pylist(), dtype=object)
+        if names:
+            self.ids = self._column(names[0])
         meta = self.file.metadata
         sizes = [meta.row_group(g).num_rows for g in range(meta.num_row_groups)]
         self.ends = np.cumsum([0, *sizes])
@@ -181,6 +207,37 @@ class Parquet(RowFile):
                 f"its row groups take {group >> 20} MiB each and are read whole; write it again with "
                 f"row_group_size={rows}"
             )
+
+    def _id_columns(self, fields: dict[str, str]) -> list[str]:
+        """The column with the ids of the rows, if any; `ids` is set where the index is a range."""
+        index = (self.file.schema_arrow.pandas_metadata or {}).get("index_columns", [])
+        if len(index) > 1:
+            raise ValueError(
+                f"its index has {len(index)} levels; write it with one column of ids for the rows"
+            )
+        if index and isinstance(index[0], str) and index[0] in fields:
+            return index
+        if index and isinstance(index[0], dict):
+            start, stop, step = (int(index[0][key]) for key in ("start", "stop", "step"))
+            if (start, step) != (0, 1):
+                self.ids = np.arange(start, stop, step)
+                return []
+        texts = [name for name, kind in fields.items() if TEXT.fullmatch(kind)]
+        if texts or not fields:
+            return texts[:1]
+        first = next(iter(fields))
+        # The whole column is read only where its heading leaves a doubt.
+        known = is_id_heading(first, False) or (
+            is_id_heading(first, True)
+            and len(np.unique(self._column(first))) == self.file.metadata.num_rows
+        )
+        return [first] if known and len(fields) > 1 else []
+
+    def _column(self, name: str) -> Array:
+        values = self.file.read(columns=[name]).column(0)
+        if TEXT.fullmatch(str(values.type)):
+            return np.array(values.to_pylist(), dtype=object)
+        return values.to_numpy()
 
     def read(self, start: int, stop: int) -> Array:
         first = int(np.searchsorted(self.ends, start, side="right")) - 1
@@ -202,11 +259,11 @@ class Parquet(RowFile):
         return self._held[1]
 
 
-def open_rows(path: str, key: str | None = None) -> RowFile:
-    """The reader that suits the name of a file; ``key`` names an array in it."""
-    kind = Path(path).suffix.lower()
+def open_rows(path: str, key: str | None = None, kind: str = "") -> RowFile:
+    """The reader that suits the name of a file, or ``kind``; ``key`` names an array in it."""
+    kind = kind or Path(path).suffix.lower()
     if kind == ".npy":
-        found: RowFile = Plain(path)
+        found: RowFile = Turned(path) if _small_by_columns(path) else Plain(path)
     elif kind in HDF5:
         found = _hdf5(path, key)
     elif kind in ZARR:
@@ -259,7 +316,14 @@ def _names(file: Any, table: str) -> Array | None:
     """Names of the observations or variables of an AnnData file; None in those of old versions."""
     group = file.get(table)
     index = getattr(group, "attrs", {}).get("_index") if hasattr(group, "keys") else None
-    return None if index is None else np.array(group[index].asstr()[()], dtype=object)
+    if index is None:
+        return None
+    held = group[index]
+    if not hasattr(held, "keys"):
+        return np.array(held.asstr()[()], dtype=object)
+    if "codes" in held:  # a categorical index
+        return np.array(held["categories"].asstr()[()], dtype=object)[held["codes"][()]]
+    return np.array(held["values"].asstr()[()], dtype=object)  # nullable: a mask is beside
 
 
 def _zarr(path: str, key: str | None) -> RowFile:

@@ -13,6 +13,7 @@ from .._types import Array
 from ..engines.disk import DiskMatrix
 from ..engines.files import INSIDE, STREAMABLE
 from ..views import LOAD_LIMIT
+from .tables import text_of
 
 #: Kinds that no other reader knows.
 ONLY_HERE = (".h5", ".hdf5", ".zarr")
@@ -67,9 +68,9 @@ def common_ids(found: dict[str, DiskMatrix]) -> Array | None:
     """The ids of the rows, which must be the same in every file that has them."""
     ids, holder = None, ""
     for view, X in found.items():
-        listed = X.rows.ids
-        if listed is None:
+        if X.rows.ids is None:
             continue
+        listed = np.array([text_of(sample) for sample in X.rows.ids], dtype=object)
         if ids is None:
             ids, holder = listed, view
         elif (ids != listed).any():

@@ -14,9 +14,9 @@ from typing import Any, NamedTuple, TextIO
 
 import numpy as np
 
-from ..containers import is_id_heading
 from ..datasets._dataset import import_pandas
 from ..datasets._tables import SEPARATORS, Table, numbers, split_suffix
+from ..headings import is_id_heading
 from .part import Part
 
 WORDS = {",": "commas", "\t": "tabs", ";": "semicolons", " ": "spaces"}

@@ -1,0 +1,20 @@
+"""Which column of a table holds ids rather than a feature, told from its heading."""
+
+from __future__ import annotations
+
+import re
+
+#: Headings of a column that certainly holds ids, and of one that does if its entries all differ.
+ID_HEADING = re.compile(r"(.*[\W_])?ids?|.*[a-z]I[dD]s?|index|row\.?names?|unnamed: 0|", re.DOTALL)
+ID_WORDS = re.compile(
+    r"(sample|patient|subject|participant|donor|individual|case|cell|mouse|animal|observation)s?"
+    r"([\W_]?(names?|no|nr|num|number|codes?|barcodes?))?|barcodes?|names?|obs|pid|eid|mrn|sid"
+)
+
+
+def is_id_heading(heading: str, distinct: bool) -> bool:
+    """Whether a column so headed holds ids; ``distinct`` says that no entry occurs twice."""
+    heading = heading.strip()
+    if ID_HEADING.fullmatch(heading) or ID_HEADING.fullmatch(heading.lower()):
+        return True
+    return distinct and ID_WORDS.fullmatch(heading.lower()) is not None
