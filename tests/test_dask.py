@@ -134,6 +134,35 @@ def test_data_frames_memory_and_files_agree(client, tmp_path):
     assert list(model.view_feature_names_in_["view0"][:2]) == ["f0", "f1"]
 
 
+def frames_of(*tables):
+    frames = pytest.importorskip("dask.dataframe")
+    return [frames.from_pandas(table, npartitions=2, sort=False) for table in tables]
+
+
+def test_the_index_of_a_data_frame_names_its_rows(client):
+    pandas = pytest.importorskip("pandas")
+    ids = [f"s{i}" for i in range(N)]
+    tables = [pandas.DataFrame(X, index=ids).add_prefix("f") for X in VIEWS]
+    shuffled = tables[1].iloc[np.random.default_rng(1).permutation(N)]
+    expected = wmnmf(max_iter=1).fit([tables[0], shuffled])
+    model = wmnmf(max_iter=1, engine="dask").fit([*frames_of(tables[0]), shuffled])
+    assert_same_fit(model, expected)
+    assert list(model.sample_names_in_) == ids
+    for first in ([tables[0]], frames_of(tables[0])):
+        with pytest.raises(ValueError, match="'view1' lists the samples in another order than"):
+            wmnmf(engine="dask").fit([*first, *frames_of(shuffled)])
+
+
+def test_parts_that_all_count_from_zero_name_nobody(client, tmp_path):
+    pandas, frames = pytest.importorskip("pandas"), pytest.importorskip("dask.dataframe")
+    for b, part in enumerate((VIEWS[0][:50], VIEWS[0][50:])):
+        pandas.DataFrame(part).add_prefix("f").to_csv(tmp_path / f"{b}.csv", index=False)
+    table = pandas.DataFrame(VIEWS[1], index=[f"s{i}" for i in range(N)]).add_prefix("g")
+    params = {"engine": "dask", "max_iter": 1, "inner_iter": 1}
+    model = wmnmf(**params).fit([frames.read_csv(tmp_path / "*.csv"), table])
+    assert_same_fit(model, wmnmf(**params | {"engine": "numpy"}).fit(VIEWS))
+
+
 def test_a_cluster_of_its_own_leaves_nothing_behind(tmp_path, monkeypatch):
     with dask.config.set({"temporary-directory": str(tmp_path)}):
         model = wmnmf(engine="dask", max_iter=1, inner_iter=1)

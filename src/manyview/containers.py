@@ -117,7 +117,7 @@ def as_item(data: Any, name: str, alone: bool = False) -> Item:
         return _from_file(copy(data), name)
     if is_lazy(data):
         lazy = DaskMatrix(data, name)
-        return Item(lazy, None, None if lazy.features is None else _texts(lazy.features))
+        return Item(lazy, lazy.ids, None if lazy.features is None else _texts(lazy.features))
     if is_open_file(data):
         return _from_file(DiskMatrix.around(data), name)
     if _is_a(data, "AnnData"):

@@ -26,7 +26,10 @@ class DaskMatrix:
 
     def __init__(self, data: Any, view: str = ""):
         self.view = view
-        self.features = [str(c) for c in data.columns] if hasattr(data, "columns") else None
+        self.features, self.ids = None, None
+        if hasattr(data, "columns"):
+            self.features = [str(c) for c in data.columns]
+            data, self.ids = _from_frame(data)
         self.array = self._by_rows(data)
         self.shape = tuple(int(n) for n in self.array.shape)
         single = self.array.dtype in (np.float32, np.float16)
@@ -38,8 +41,6 @@ class DaskMatrix:
         self.rows = [slice(int(end - size), int(end)) for end, size in sizes if size]
 
     def _by_rows(self, data: Any) -> Any:
-        if hasattr(data, "columns"):
-            data = data.to_dask_array(lengths=True)
         if data.ndim != 2:
             raise ValueError(
                 f"Expected 2D array for {self.label} (observations × features), got {data.ndim}D "
@@ -89,10 +90,7 @@ class DaskMatrix:
             for b, (part, rows) in enumerate(zip(self.blocks(), self.rows, strict=True))
             if only is None or b in only
         ]
-        client = current_client()
-        if client is None:
-            return list(dask.compute(*tasks))
-        return [wait_for(client, future) for future in client.compute(tasks)]
+        return computed(tasks)
 
     def read(self, rows: slice) -> Matrix:
         start, stop, _ = rows.indices(self.shape[0])
@@ -116,6 +114,32 @@ class DaskMatrix:
         if isinstance(rows, slice):
             return self.read(rows)
         return self.take(np.flatnonzero(rows) if rows.dtype == bool else rows)
+
+
+def computed(tasks: list[Any]) -> list[Any]:
+    """The values of delayed things, where Dask computes."""
+    import dask
+
+    client = current_client()
+    if client is None:
+        return list(dask.compute(*tasks))
+    return [wait_for(client, future) for future in client.compute(tasks)]
+
+
+def _from_frame(frame: Any) -> tuple[Any, Array | None]:
+    """A data frame as an array whose blocks have known lengths, and the ids in its index.
+
+    A frame read in parts may count from 0 in every part: that names nobody.
+    """
+    parts = computed(frame.index.to_delayed())
+    array = frame.to_dask_array(lengths=[len(part) for part in parts])
+    filled = [np.asarray(part) for part in parts if len(part)]
+    counted = all(
+        part.dtype.kind in "iu" and np.array_equal(part, np.arange(len(part))) for part in filled
+    )
+    if not filled or (counted and len(filled) > 1 and frame.index.name is None):
+        return array, None
+    return array, np.concatenate(filled)
 
 
 # --- what runs on workers ----------------------------------------------------------------------
