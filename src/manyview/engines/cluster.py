@@ -11,8 +11,8 @@ import shutil
 import tempfile
 import time
 import warnings
-from collections.abc import Callable
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +50,8 @@ class Cluster:
             self._own = _local_cluster(package)
             self.client = package.Client(self._own)
         try:
-            self.client.wait_for_workers(1, timeout=PATIENCE)
+            with saying_if_lost():
+                self.client.wait_for_workers(1, timeout=PATIENCE)
         except TimeoutError as error:
             self.close()
             raise ClusterLost(
@@ -80,7 +81,8 @@ class Cluster:
             self._folder = Path(tempfile.mkdtemp(prefix="manyview-", dir=where))
             mark = self._folder / "mark"
             mark.touch()
-            blind = [who for who, sees in self.client.run(mark.exists).items() if not sees]
+            with saying_if_lost():
+                blind = [who for who, sees in self.client.run(mark.exists).items() if not sees]
             if blind:
                 raise ValueError(
                     f"views in memory are handed to workers as files, and {len(blind)} workers (the "
@@ -97,12 +99,16 @@ class Cluster:
 
     def homes(self, n_blocks: int) -> list[str]:
         """A worker for every block, neighbouring blocks together."""
-        workers = sorted(self.client.scheduler_info(n_workers=-1)["workers"])
+        with saying_if_lost():
+            workers = sorted(workers_of(self.client))
+        if not workers:
+            raise ClusterLost(f"all Dask workers are gone; {REMEDY}")
         return [workers[b * len(workers) // n_blocks] for b in range(n_blocks)]
 
     def where(self, futures: list[Any], homes: list[str]) -> list[str]:
         """Where the values are now; at home if nowhere."""
-        held = self.client.who_has(futures)
+        with saying_if_lost():
+            held = self.client.who_has(futures)
         return [
             (held.get(future.key) or [home])[0] for future, home in zip(futures, homes, strict=True)
         ]
@@ -124,7 +130,7 @@ class Cluster:
 
     def begin(self, *groups: list[Any]) -> list[list[Any]]:
         """Futures of some lists of tasks, all begun in one message."""
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), saying_if_lost():
             # Dask would rather have large values scattered: they would then be lost with a worker.
             warnings.filterwarnings("ignore", message="Sending large graph")
             tasks = [task for group in groups for task in group]
@@ -149,29 +155,52 @@ def current_client() -> Any:
         return None
 
 
+def workers_of(client: Any) -> list[str]:
+    try:
+        return list(client.nthreads())
+    except OSError:  # the scheduler does not answer
+        return []
+
+
+@contextmanager
+def saying_if_lost() -> Iterator[None]:
+    """What Dask raises when the scheduler or the client is gone, as a sentence."""
+    package = distributed()
+    lost = [
+        package.KilledWorker,
+        package.CancelledError,
+        package.comm.CommClosedError,
+        # Younger than the versions we take.
+        getattr(package.client, "ClosedClientError", None),
+    ]
+    try:
+        yield
+    except tuple(error for error in lost if error is not None) as error:
+        why = f"{type(error).__name__}: {error}".split()
+        raise ClusterLost(f"the Dask cluster gave up ({' '.join(why)}); {REMEDY}") from error
+
+
 def wait_for(client: Any, future: Any) -> Any:
     """The value of a future, or a sentence if the cluster cannot make it any more."""
     package = distributed()
-    lost = (
-        package.KilledWorker,
-        package.client.FutureCancelledError,
-        package.comm.CommClosedError,
-    )
     alone_since = None
-    while True:
-        try:
-            return future.result(timeout=BEAT)
-        except TimeoutError:
-            if client.scheduler_info(n_workers=-1)["workers"]:
-                alone_since = None
-            elif alone_since is None:
-                alone_since = time.monotonic()
-            elif time.monotonic() - alone_since > PATIENCE:
-                raise ClusterLost(
-                    f"all Dask workers are gone (none for {PATIENCE:g} s); {REMEDY}"
-                ) from None
-        except lost as error:
-            raise ClusterLost(f"the Dask cluster gave up ({error}); {REMEDY}") from error
+    with saying_if_lost():
+        # Not by result(timeout=...): a task may raise a TimeoutError of its own.
+        while not future.done():
+            try:
+                package.wait(future, timeout=BEAT)
+            except TimeoutError:
+                if client.status not in ("running", "connecting") or future.cancelled():
+                    raise ClusterLost(f"the Dask client is {client.status}; {REMEDY}") from None
+                if workers_of(client):
+                    alone_since = None
+                elif alone_since is None:
+                    alone_since = time.monotonic()
+                elif time.monotonic() - alone_since > PATIENCE:
+                    raise ClusterLost(
+                        f"all Dask workers are gone (none for {PATIENCE:g} s); {REMEDY}"
+                    ) from None
+        return future.result()
 
 
 def _local_cluster(package: Any) -> Any:

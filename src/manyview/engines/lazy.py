@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from .._types import Array, Matrix
-from .cluster import current_client, wait_for
+from .cluster import current_client, saying_if_lost, wait_for
 
 
 def is_lazy(item: Any) -> bool:
@@ -123,7 +123,9 @@ def computed(tasks: list[Any]) -> list[Any]:
     client = current_client()
     if client is None:
         return list(dask.compute(*tasks))
-    return [wait_for(client, future) for future in client.compute(tasks)]
+    with saying_if_lost():
+        futures = client.compute(tasks)
+    return [wait_for(client, future) for future in futures]
 
 
 def _from_frame(frame: Any) -> tuple[Any, Array | None]:
