@@ -163,6 +163,18 @@ def test_parts_that_all_count_from_zero_name_nobody(client, tmp_path):
     assert_same_fit(model, wmnmf(**params | {"engine": "numpy"}).fit(VIEWS))
 
 
+def test_one_array_is_split_by_columns_and_left_as_it_is(client):
+    joined = np.hstack(VIEWS)
+    expected = wmnmf(max_iter=1, views=[9, 7]).fit(joined)
+    unknown = in_blocks(joined, 50, 70)
+    unknown = unknown[unknown[:, 0] >= 0]
+    for whole in (unknown, unknown.map_blocks(sp.csr_matrix)):
+        assert_same_fit(wmnmf(max_iter=1, views=[9, 7], engine="dask").fit(whole), expected)
+    assert np.isnan(unknown.chunks[0]).all()
+    with pytest.raises(ValueError, match="adds up to 17 columns, but X has 16"):
+        wmnmf(views=[9, 8], engine="dask").fit(unknown)
+
+
 def test_a_cluster_of_its_own_leaves_nothing_behind(tmp_path, monkeypatch):
     with dask.config.set({"temporary-directory": str(tmp_path)}):
         model = wmnmf(engine="dask", max_iter=1, inner_iter=1)

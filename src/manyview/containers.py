@@ -183,7 +183,8 @@ def _split_columns(item: Item, widths: list) -> list[Item]:
     for width, end in zip(widths, ends, strict=True):
         part = slice(end - width, end)
         names = None if item.features is None else item.features[part]
-        parts.append(replace(item, matrix=X[:, part], features=names))
+        some = X.columns(part) if isinstance(X, DaskMatrix) else X[:, part]
+        parts.append(replace(item, matrix=some, features=names))
     return parts
 
 

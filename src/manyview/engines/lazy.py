@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,8 @@ class DaskMatrix:
     """A dask array cut by rows: its shape and precision, work on its blocks, and rows when asked for."""
 
     on_disk, keep = True, False
+
+    ndim = 2
 
     def __init__(self, data: Any, view: str = ""):
         self.view = view
@@ -52,7 +55,7 @@ class DaskMatrix:
                 "numbers"
             )
         if np.isnan(data.chunks[0]).any():
-            data = data.compute_chunk_sizes()
+            data = copy(data).compute_chunk_sizes()  # it writes them into the array
         if len(data.chunks[1]) > 1:
             raise ValueError(
                 f"{self.label} has the shape {data.shape} in {len(data.chunks[1])} blocks of features "
@@ -106,6 +109,10 @@ class DaskMatrix:
         back = np.empty_like(order)
         back[order] = np.arange(len(order))
         return taken[back]
+
+    def columns(self, part: slice) -> DaskMatrix:
+        """Some features of all rows."""
+        return DaskMatrix(self.array[:, part], self.view)
 
     def load(self) -> Matrix:
         return self.read(slice(0, self.shape[0]))
