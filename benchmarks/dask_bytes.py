@@ -78,9 +78,9 @@ def measure(
 
         ends = np.linspace(0, n, n_blocks + 1).astype(int)
         pieces = [slice(int(a), int(b)) for a, b in pairwise(ends)]
-        usual, blocks.chunks = blocks.chunks, lambda n_rows: pieces
+        usual, blocks.cut = blocks.cut, lambda source: pieces
         view = cluster.view(X)
-        blocks.chunks = usual
+        blocks.cut = usual
         rows = view.as_rows(SOLVERS["multiplicative"]())
         rows.begin(V, V, one, one, g, basis=True)
         rows.sum(V)

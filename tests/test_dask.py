@@ -13,6 +13,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from hypothesis import given
+from hypothesis import strategies as st
 from sklearn.neighbors import NearestNeighbors
 
 import manyview as mv
@@ -24,7 +26,7 @@ da = pytest.importorskip("dask.array")
 from manyview.engines import blocks as block_module  # noqa: E402
 from manyview.engines import cluster as cluster_module  # noqa: E402
 from manyview.engines import dask as engine  # noqa: E402
-from manyview.engines.blocks import Block  # noqa: E402
+from manyview.engines.blocks import Block, merged  # noqa: E402
 from manyview.engines.cluster import Cluster, ClusterLost  # noqa: E402
 from manyview.engines.dask import neighborhood  # noqa: E402
 from manyview.graph import nearest_neighbors  # noqa: E402
@@ -48,8 +50,8 @@ def in_blocks(X: np.ndarray, *sizes: int):
 
 
 def wmnmf(**params) -> mv.WMNMF:
-    given = {"n_clusters": K, "random_state": 0, "inner_iter": 3, "init": "random"}
-    return mv.WMNMF(**(given | params))
+    usual = {"n_clusters": K, "random_state": 0, "inner_iter": 3, "init": "random"}
+    return mv.WMNMF(**(usual | params))
 
 
 def local_cluster(n_workers: int):
@@ -198,9 +200,7 @@ def test_robust_labels_agree(client):
 
 
 def test_neighbours_are_those_of_the_whole_view(client, monkeypatch):
-    monkeypatch.setattr(
-        block_module, "chunks", lambda n: [slice(0, 50), slice(50, 51), slice(51, n)]
-    )
+    monkeypatch.setattr(block_module, "cut", lambda X: [slice(0, 50), slice(50, 51), slice(51, N)])
     with Cluster() as cluster:
         indices, squared = cluster.view(VIEWS[0]).neighbors(5)
     expected = nearest_neighbors(VIEWS[0], 5)
@@ -243,6 +243,23 @@ def test_a_graph_cut_by_blocks_is_the_graph(bounds):
         received = [V[starts[c] + rows] for c, rows in wanted.items()]
         found.append(local @ np.vstack([V[start:stop], *received]))
     assert np.allclose(np.vstack(found), A @ V)
+
+
+@given(sizes=st.lists(st.integers(1, 50), min_size=1, max_size=60), most=st.integers(1, 20))
+def test_merged_blocks_are_few_and_keep_their_order(sizes, most):
+    ends = np.cumsum([0, *sizes]).tolist()
+    groups = merged([slice(*pair) for pair in pairwise(ends)], most)
+    assert [b for group in groups for b in group] == list(range(len(sizes)))
+    assert len(groups) <= most
+    assert len(groups) == len(sizes) or len(sizes) > most
+
+
+def test_many_blocks_give_the_fit_of_numpy(client, monkeypatch):
+    monkeypatch.setattr(block_module, "FEW", 3)
+    sizes = (5,) * 20 + (10, 1, 9)
+    views = [in_blocks(VIEWS[0], *sizes), in_blocks(VIEWS[1], *sizes).map_blocks(sp.csr_matrix)]
+    expected = wmnmf(max_iter=1).fit([VIEWS[0], sp.csr_array(VIEWS[1])])
+    assert_same_fit(wmnmf(max_iter=1, engine="dask").fit(views), expected)
 
 
 def test_passing_through_the_driver_changes_nothing(client, monkeypatch):

@@ -105,7 +105,7 @@ class DaskMatrix:
         ordered = np.asarray(rows)[order]
         found = self.each(_chosen, ordered, place=True, only=self._overlapping(ordered))
         found = [part for part in found if part.shape[0]] or found[:1]
-        taken = sp.csr_array(sp.vstack(found)) if self.sparse else np.concatenate(found)
+        taken = together(found)
         back = np.empty_like(order)
         back[order] = np.arange(len(order))
         return taken[back]
@@ -159,6 +159,13 @@ def as_block(X: Any, dtype: np.dtype) -> Matrix:
     if sp.issparse(X):
         return sp.csr_array(X).astype(dtype, copy=False)
     return np.ascontiguousarray(X, dtype=dtype)
+
+
+def together(parts: list[Matrix]) -> Matrix:
+    """Rows of some matrices, one after the other."""
+    if len(parts) == 1:
+        return parts[0]
+    return sp.csr_array(sp.vstack(parts)) if sp.issparse(parts[0]) else np.concatenate(parts)
 
 
 def _on_block(X: Any, dtype: np.dtype, work: Callable, *args: Any) -> Any:
