@@ -6,6 +6,7 @@ import importlib.util
 import logging
 import os
 import signal
+import subprocess
 import sys
 from itertools import pairwise
 from pathlib import Path
@@ -184,6 +185,31 @@ def test_a_cluster_of_its_own_leaves_nothing_behind(tmp_path, monkeypatch):
         model.fit(VIEWS)
     assert_same_fit(model, wmnmf(max_iter=1, inner_iter=1).fit(VIEWS))
     assert not list(tmp_path.glob("manyview-*"))
+
+
+def test_folders_of_killed_processes_are_removed(tmp_path):
+    from manyview.engines.scratch import own_folder
+
+    code = (
+        "import os, signal, sys, pathlib; from manyview.engines.scratch import own_folder; "
+        "f, lock = own_folder(pathlib.Path(sys.argv[1])); os.kill(os.getpid(), signal.SIGKILL)"
+    )
+    path = os.pathsep.join(sys.path)
+    subprocess.run([sys.executable, "-c", code, tmp_path], env=os.environ | {"PYTHONPATH": path})
+    (left,) = tmp_path.iterdir()
+    (tmp_path / left.name.replace("manyview-", "manyview-elsewhere")).mkdir()
+    mine, lock = own_folder(tmp_path)
+    assert not left.exists()
+    own_folder(tmp_path)
+    assert mine.exists()  # we live
+    assert len(list(tmp_path.iterdir())) == 3  # also the other machine's
+    # A process whose number means another one here still has the lock.
+    seen = mine.rename(mine.with_name(left.name))
+    own_folder(tmp_path)
+    assert seen.exists()
+    lock.close()
+    own_folder(tmp_path)
+    assert not seen.exists()
 
 
 def test_robust_labels_agree(client):

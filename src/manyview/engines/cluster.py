@@ -16,6 +16,8 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
+from .scratch import MARK, own_folder
+
 #: Seconds without any worker after which a fit gives up.
 PATIENCE = 30.0
 #: Seconds between two looks at whether there still are workers.
@@ -45,6 +47,7 @@ class Cluster:
         package = distributed()
         self._own: Any = None
         self._folder: Path | None = None
+        self._lock: Any = None
         self.client = current_client()
         if self.client is None:
             self._own = _local_cluster(package)
@@ -71,6 +74,7 @@ class Cluster:
             self._own.close()
         if self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)
+            self._lock.close()
 
     def new_folder(self) -> Path:
         """A folder all workers can read, removed with this object; `dask.config` says where."""
@@ -78,9 +82,8 @@ class Cluster:
             import dask
 
             where = dask.config.get("temporary-directory", None)
-            self._folder = Path(tempfile.mkdtemp(prefix="manyview-", dir=where))
-            mark = self._folder / "mark"
-            mark.touch()
+            self._folder, self._lock = own_folder(Path(where or tempfile.gettempdir()))
+            mark = self._folder / MARK
             with saying_if_lost():
                 blind = [who for who, sees in self.client.run(mark.exists).items() if not sees]
             if blind:
