@@ -53,7 +53,7 @@ class Cluster:
             self._own = _local_cluster(package)
             self.client = package.Client(self._own)
         try:
-            with saying_if_lost():
+            with saying_if_lost(self.client):
                 self.client.wait_for_workers(1, timeout=PATIENCE)
         except TimeoutError as error:
             self.close()
@@ -84,7 +84,7 @@ class Cluster:
             where = dask.config.get("temporary-directory", None)
             self._folder, self._lock = own_folder(Path(where or tempfile.gettempdir()))
             mark = self._folder / MARK
-            with saying_if_lost():
+            with saying_if_lost(self.client):
                 blind = [who for who, sees in self.client.run(mark.exists).items() if not sees]
             if blind:
                 raise ValueError(
@@ -102,7 +102,7 @@ class Cluster:
 
     def homes(self, n_blocks: int) -> list[str]:
         """A worker for every block, neighbouring blocks together."""
-        with saying_if_lost():
+        with saying_if_lost(self.client):
             workers = sorted(workers_of(self.client))
         if not workers:
             raise ClusterLost(f"all Dask workers are gone; {REMEDY}")
@@ -110,7 +110,7 @@ class Cluster:
 
     def where(self, futures: list[Any], homes: list[str]) -> list[str]:
         """Where the values are now; at home if nowhere."""
-        with saying_if_lost():
+        with saying_if_lost(self.client):
             held = self.client.who_has(futures)
         return [
             (held.get(future.key) or [home])[0] for future, home in zip(futures, homes, strict=True)
@@ -133,7 +133,7 @@ class Cluster:
 
     def begin(self, *groups: list[Any]) -> list[list[Any]]:
         """Futures of some lists of tasks, all begun in one message."""
-        with warnings.catch_warnings(), saying_if_lost():
+        with warnings.catch_warnings(), saying_if_lost(self.client):
             # Dask would rather have large values scattered: they would then be lost with a worker.
             warnings.filterwarnings("ignore", message="Sending large graph")
             tasks = [task for group in groups for task in group]
@@ -166,14 +166,15 @@ def workers_of(client: Any) -> list[str]:
 
 
 @contextmanager
-def saying_if_lost() -> Iterator[None]:
+def saying_if_lost(client: Any) -> Iterator[None]:
     """What Dask raises when the scheduler or the client is gone, as a sentence."""
     package = distributed()
+    if client.status in ("closing", "closed"):  # older versions raise a bare Exception for that
+        raise ClusterLost(f"the Dask client is {client.status}; {REMEDY}")
     lost = [
         package.KilledWorker,
         package.CancelledError,
         package.comm.CommClosedError,
-        # Younger than the versions we take.
         getattr(package.client, "ClosedClientError", None),
     ]
     try:
@@ -187,14 +188,12 @@ def wait_for(client: Any, future: Any) -> Any:
     """The value of a future, or a sentence if the cluster cannot make it any more."""
     package = distributed()
     alone_since = None
-    with saying_if_lost():
+    with saying_if_lost(client):
         # Not by result(timeout=...): a task may raise a TimeoutError of its own.
         while not future.done():
             try:
                 package.wait(future, timeout=BEAT)
             except TimeoutError:
-                if client.status not in ("running", "connecting") or future.cancelled():
-                    raise ClusterLost(f"the Dask client is {client.status}; {REMEDY}") from None
                 if workers_of(client):
                     alone_since = None
                 elif alone_since is None:

@@ -130,7 +130,7 @@ def computed(tasks: list[Any]) -> list[Any]:
     client = current_client()
     if client is None:
         return list(dask.compute(*tasks))
-    with saying_if_lost():
+    with saying_if_lost(client):
         futures = client.compute(tasks)
     return [wait_for(client, future) for future in futures]
 
