@@ -26,10 +26,12 @@ da = pytest.importorskip("dask.array")
 
 from manyview.engines import blocks as block_module  # noqa: E402
 from manyview.engines import cluster as cluster_module  # noqa: E402
-from manyview.engines import dask as engine  # noqa: E402
+from manyview.engines import dask as dask_module  # noqa: E402
+from manyview.engines import lazy as lazy_module  # noqa: E402
 from manyview.engines.blocks import Block, merged  # noqa: E402
 from manyview.engines.cluster import Cluster, ClusterLost  # noqa: E402
 from manyview.engines.dask import neighborhood  # noqa: E402
+from manyview.engines.disk import DiskMatrix  # noqa: E402
 from manyview.graph import nearest_neighbors  # noqa: E402
 from manyview.regularizers import Graph  # noqa: E402
 from manyview.solvers import SOLVERS  # noqa: E402
@@ -222,6 +224,43 @@ def test_robust_labels_agree(client):
     assert np.allclose(model.consensus_, expected.consensus_, atol=1e-8)
 
 
+def counting(block, calls):
+    with open(calls, "a") as file:
+        file.write(".")
+    return block
+
+
+@pytest.mark.parametrize("engine", ["numpy", "dask"])
+def test_blocks_are_computed_a_few_times_whatever_the_engine(client, monkeypatch, tmp_path, engine):
+    monkeypatch.setattr(mv.views, "LOAD_LIMIT", 0)
+    path = tmp_path / "calls"
+    views = [in_blocks(X, 50, 70).map_blocks(counting, path, dtype=float) for X in VIEWS]
+    made = []
+    for inner_iter in (1, 3):
+        path.write_text("")
+        wmnmf(engine=engine, max_iter=1, inner_iter=inner_iter).fit(views)
+        made.append(len(path.read_text()))
+    assert made[0] == made[1]
+
+
+def test_robust_reads_large_files_by_rows_and_refuses_large_arrays(client, monkeypatch, tmp_path):
+    params = {"n_clusters": K, "random_state": 0, "max_iter": 2, "tol": 0}
+    for s, X in enumerate(VIEWS):
+        np.save(tmp_path / f"{s}.npy", X)
+    files = [mv.on_disk(tmp_path / f"{s}.npy") for s in range(2)]
+    with pytest.warns(match="stopped after"):
+        expected = mv.RobustWMNMF(**params).fit(files)
+    monkeypatch.setattr(DiskMatrix, "load", None)
+    with pytest.warns(match="stopped after"):
+        model = mv.RobustWMNMF(**params, engine="dask").fit(files)
+    assert np.allclose(model.consensus_, expected.consensus_, atol=1e-8)
+    monkeypatch.setattr(lazy_module, "free_memory", lambda: 10_000)
+    for form in (np.asarray, sp.csr_matrix):
+        views = [in_blocks(X, 50, 70).map_blocks(form) for X in VIEWS]
+        with pytest.raises(ValueError, match=r"'view0' is a dask array of .* engine='dask' leaves"):
+            mv.RobustWMNMF(**params, engine="dask").fit(views)
+
+
 # --- parts ---------------------------------------------------------------------------------------
 
 
@@ -291,7 +330,7 @@ def test_many_blocks_give_the_fit_of_numpy(client, monkeypatch):
 def test_passing_through_the_driver_changes_nothing(client, monkeypatch):
     views = [in_blocks(X, 50, 70) for X in VIEWS]
     never = wmnmf(engine="dask", max_iter=1).fit(views)
-    monkeypatch.setattr(engine, "ANCHOR", 2)
+    monkeypatch.setattr(dask_module, "ANCHOR", 2)
     assert np.array_equal(wmnmf(engine="dask", max_iter=1).fit(views).consensus_, never.consensus_)
 
 

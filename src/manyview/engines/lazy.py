@@ -115,6 +115,18 @@ class DaskMatrix:
         return DaskMatrix(self.array[:, part], self.view)
 
     def load(self) -> Matrix:
+        """All rows in this process, if they leave room for as many again."""
+        free = free_memory()
+        size = self.nbytes
+        if self.sparse and 2 * size > free:
+            size = sum(self.each(_sparse_bytes))
+        if 2 * size > free:
+            raise ValueError(
+                f"{self.label} is a dask array of {size / 2**30:.3g} GiB, more than half of the free "
+                f"memory ({free / 2**30:.3g} GiB), and would be brought here whole; WMNMF with "
+                "engine='dask' leaves it on the workers, or write it to a file (.npy, HDF5, Zarr), "
+                "which WMNMF and RobustWMNMF read by rows"
+            )
         return self.read(slice(0, self.shape[0]))
 
     def __getitem__(self, rows: Any) -> Matrix:
@@ -133,6 +145,16 @@ def computed(tasks: list[Any]) -> list[Any]:
     with saying_if_lost(client):
         futures = client.compute(tasks)
     return [wait_for(client, future) for future in futures]
+
+
+def free_memory() -> float:
+    """Bytes this process could take; without limit where the system does not say."""
+    try:
+        with open("/proc/meminfo") as lines:
+            found = dict(line.split(":") for line in lines)
+        return int(found["MemAvailable"].split()[0]) * 1024
+    except (OSError, KeyError):
+        return np.inf
 
 
 def _from_frame(frame: Any) -> tuple[Any, Array | None]:
@@ -170,6 +192,10 @@ def together(parts: list[Matrix]) -> Matrix:
 
 def _on_block(X: Any, dtype: np.dtype, work: Callable, *args: Any) -> Any:
     return work(as_block(X, dtype), *args)
+
+
+def _sparse_bytes(X: Any) -> int:
+    return X.data.nbytes + X.indices.nbytes
 
 
 def _chosen(X: Matrix, start: int, rows: Array) -> Matrix:
