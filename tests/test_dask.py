@@ -24,6 +24,7 @@ distributed = pytest.importorskip("distributed", reason="needs the extra 'dask'"
 dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")
 
+from manyview.checkpoint import digest  # noqa: E402
 from manyview.engines import blocks as block_module  # noqa: E402
 from manyview.engines import cluster as cluster_module  # noqa: E402
 from manyview.engines import dask as dask_module  # noqa: E402
@@ -32,6 +33,7 @@ from manyview.engines.blocks import Block, merged  # noqa: E402
 from manyview.engines.cluster import Cluster, ClusterLost  # noqa: E402
 from manyview.engines.dask import neighborhood  # noqa: E402
 from manyview.engines.disk import DiskMatrix  # noqa: E402
+from manyview.engines.lazy import DaskMatrix  # noqa: E402
 from manyview.graph import nearest_neighbors  # noqa: E402
 from manyview.regularizers import Graph  # noqa: E402
 from manyview.solvers import SOLVERS  # noqa: E402
@@ -327,6 +329,21 @@ def test_many_blocks_give_the_fit_of_numpy(client, monkeypatch):
     assert_same_fit(wmnmf(max_iter=1, engine="dask").fit(views), expected)
 
 
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix])
+def test_pieces_do_not_depend_on_blocks(client, monkeypatch, form):
+    monkeypatch.setattr(lazy_module, "PIECE", 17 * 9 * 8)
+    found = []
+    for sizes in ((N,), (60, 60), (13, 1, 106), (10,) * 12):
+        matrix = DaskMatrix(in_blocks(VIEWS[0], *sizes).map_blocks(form))
+        found.append(digest(matrix))
+        assert len(matrix.each(np.shape)) == 8
+        for rows in (np.array([119, 3, 3, 50]), np.arange(20, 30), np.array([], dtype=int)):
+            taken = matrix.take(rows)
+            dense = taken.toarray() if sp.issparse(taken) else taken
+            assert np.array_equal(dense, VIEWS[0][rows])
+    assert len(set(found)) == 1
+
+
 def test_passing_through_the_driver_changes_nothing(client, monkeypatch):
     views = [in_blocks(X, 50, 70) for X in VIEWS]
     never = wmnmf(engine="dask", max_iter=1).fit(views)
@@ -352,7 +369,7 @@ def test_what_workers_send_is_what_the_cost_model_says():
     [
         (lambda x: x.rechunk((60, 5)), r"'view0' has the shape \(120, 9\) in 2 blocks .*rechunk"),
         (lambda x: da.where(x > 3, np.nan, x), r"'view0': rows \d+ to \d+ hold \d+ NaN"),
-        (lambda x: x - 1, r"'view0': rows 0 to 59 hold \d+ negative entries"),
+        (lambda x: x - 1, r"'view0': rows 0 to 119 hold \d+ negative entries"),
         (lambda x: x.astype(str), "'view0' has entries that are not numbers"),
     ],
     ids=["features", "nan", "negative", "text"],

@@ -11,6 +11,10 @@ import scipy.sparse as sp
 
 from .._types import Array, Matrix
 from .cluster import current_client, saying_if_lost, wait_for
+from .threads import blocks
+
+#: Bytes of the rows that are worked on at a time (as if they were dense).
+PIECE = 2**26
 
 
 def is_lazy(item: Any) -> bool:
@@ -42,6 +46,9 @@ class DaskMatrix:
         ends = np.cumsum(self.array.chunks[0])
         sizes = zip(ends, self.array.chunks[0], strict=True)
         self.rows = [slice(int(end - size), int(end)) for end, size in sizes if size]
+        step = max(1, PIECE // max(1, self.shape[1] * self.dtype.itemsize))
+        #: What `each` works on: cut by the shape alone, so that sums and checksums do not depend on blocks.
+        self.pieces = list(blocks(slice(0, self.shape[0]), step))
 
     def _by_rows(self, data: Any) -> Any:
         if data.ndim != 2:
@@ -68,31 +75,36 @@ class DaskMatrix:
     def label(self) -> str:
         return f"view {self.view!r}" if self.view else "a dask array"
 
-    def _overlapping(self, rows: Array) -> list[int]:
-        """Blocks that hold some of these (ascending) rows; at least one."""
-        low, high = (rows[0], rows[-1]) if len(rows) else (0, 0)
-        return [b for b, part in enumerate(self.rows) if part.start <= high and low < part.stop]
-
     def blocks(self) -> list[Any]:
         """A delayed matrix for every block that has rows."""
         whole = self.array.to_delayed().ravel()
         return [part for part, n in zip(whole, self.array.chunks[0], strict=True) if n]
 
     def each(
-        self, work: Callable, *args: Any, place: bool = False, only: list[int] | None = None
+        self, work: Callable, *args: Any, place: bool = False, only: Array | None = None
     ) -> list[Any]:
-        """work(X_b, *args) of every block, where Dask computes, in their order.
+        """work(X_p, *args) of consecutive pieces, where Dask computes, in their order.
 
-        With ``place`` the number of its first row comes after X_b; ``only`` lists the blocks asked.
+        With ``place`` the number of its first row comes after X_p; pieces without any of the rows
+        ``only`` (ascending) are left out, except one.
         """
         import dask
 
-        call = dask.delayed(_on_block, pure=False)
-        tasks = [
-            call(part, self.dtype, work, *((rows.start,) if place else ()), *args)
-            for b, (part, rows) in enumerate(zip(self.blocks(), self.rows, strict=True))
-            if only is None or b in only
-        ]
+        call, parts, tasks = dask.delayed(_on_piece, pure=False), self.blocks(), []
+        low, high = (0, self.shape[0]) if only is None else (0, 0)
+        if only is not None and len(only):
+            low, high = only[0], only[-1]
+        starts = np.array([rows.start for rows in self.rows])
+        for piece in self.pieces:
+            if piece.start > high or low >= piece.stop:
+                continue
+            first = int(np.searchsorted(starts, piece.start, side="right")) - 1
+            last = int(np.searchsorted(starts, piece.stop, side="left"))
+            inside = slice(
+                piece.start - self.rows[first].start, piece.stop - self.rows[first].start
+            )
+            given = (piece.start, *args) if place else args
+            tasks.append(call(parts[first:last], inside, self.dtype, work, *given))
         return computed(tasks)
 
     def read(self, rows: slice) -> Matrix:
@@ -103,7 +115,7 @@ class DaskMatrix:
         """Some rows in the order asked for, in this process."""
         order = np.argsort(rows, kind="stable")
         ordered = np.asarray(rows)[order]
-        found = self.each(_chosen, ordered, place=True, only=self._overlapping(ordered))
+        found = self.each(_chosen, ordered, place=True, only=ordered)
         found = [part for part in found if part.shape[0]] or found[:1]
         taken = together(found)
         back = np.empty_like(order)
@@ -190,8 +202,15 @@ def together(parts: list[Matrix]) -> Matrix:
     return sp.csr_array(sp.vstack(parts)) if sp.issparse(parts[0]) else np.concatenate(parts)
 
 
-def _on_block(X: Any, dtype: np.dtype, work: Callable, *args: Any) -> Any:
-    return work(as_block(X, dtype), *args)
+def _on_piece(parts: list[Any], inside: slice, dtype: np.dtype, work: Callable, *args: Any) -> Any:
+    """``inside`` are the rows of the piece, counted from the first row of the parts."""
+    start, chosen = 0, []
+    for part in parts:
+        low, high = max(0, inside.start - start), min(part.shape[0], inside.stop - start)
+        start += part.shape[0]
+        part = as_block(part, dtype) if sp.issparse(part) else part  # not all kinds can be sliced
+        chosen.append(as_block(part[low:high], dtype))
+    return work(together(chosen), *args)
 
 
 def _sparse_bytes(X: Any) -> int:
