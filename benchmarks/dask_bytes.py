@@ -16,8 +16,11 @@ from manyview.engines.cluster import Cluster
 from manyview.regularizers import Graph
 from manyview.solvers import SOLVERS
 
-#: Assumed for the estimate: bytes/s over a worker's network and from its memory, seconds per task.
-NETWORK, MEMORY, TASK = 1.25e9, 1e10, 1e-3
+#: Assumed for the estimate: bytes/s over a machine's network and from its memory.
+NETWORK, MEMORY = 1.25e9, 1e10
+#: Milliseconds per task, between those measured for 16 and for 5 blocks of 4000 rows, where there is
+#: little to compute (2.2 and 4.8, scheduler and workers on two cores).
+TASK_MS = 4.0
 
 
 def modelled(view, n_components: int) -> dict[str, float]:
@@ -78,9 +81,9 @@ def measure(
 
         ends = np.linspace(0, n, n_blocks + 1).astype(int)
         pieces = [slice(int(a), int(b)) for a, b in pairwise(ends)]
-        usual, blocks.chunks = blocks.chunks, lambda n_rows: pieces
+        usual, blocks.cut = blocks.cut, lambda source: pieces
         view = cluster.view(X)
-        blocks.chunks = usual
+        blocks.cut = usual
         rows = view.as_rows(SOLVERS["multiplicative"]())
         rows.begin(V, V, one, one, g, basis=True)
         rows.sum(V)
@@ -96,45 +99,60 @@ def measure(
     return {"model": model, "found": found, "seconds": seconds}
 
 
-def estimate(n: int, m: int, K: int, k: float, n_workers: int, n_views: int, item: int) -> None:
-    """The same model for rows in random order, one block per worker, and the rates assumed below."""
-    rows, inner = n / n_workers, 30
-    # A block has rows·k edges, spread evenly over n rows: each row of another block is wanted with
-    # probability 1 − exp(−k/workers).
-    wanted = rows * (1 - np.exp(-k / n_workers)) * (n_workers - 1)
-    neighbours = wanted * K * item
-    through_driver = (
-        3 * n * K + 3 * n
-    ) * item  # V out and back, V* out; weights out, residuals back
-    search = (n - rows) * m * item
-    tasks = n_workers * (n_workers + 2) + 2
-    iteration = {
-        "read X of the worker": rows * m * item / MEMORY,
-        "receive neighbour rows": neighbours / NETWORK,
-        "schedule tasks": tasks * TASK,
+def n_tasks(n_blocks: int) -> int:
+    """Tasks of an iteration: picks for every pair of blocks, three for every block, U and the sum."""
+    return n_blocks * (n_blocks + 2) + 2
+
+
+def estimate(
+    n: int, m: int, K: int, n_workers: int, n_blocks: int, n_views: int, item: int, task_ms: float
+) -> None:
+    """The same model for rows in random order, and the rates assumed above."""
+    rows, inner, k, neighbors = n / n_workers, 30, 8.0, 5
+    # A block has n/n_blocks·k edges, spread evenly: it wants a row of another worker with
+    # probability 1 − exp(−k/n_blocks).
+    wanted = (n - rows) * (1 - np.exp(-k / n_blocks)) * n_blocks / n_workers
+    sizes = {
+        "X of a view, per worker": rows * m * item,
+        "neighbour rows per iteration, into a worker": wanted * K * item,
+        "U and sums per iteration, a worker": 2 * m * K * item,
+        "V, V*, weights out; V, residuals back; per begin": (3 * n * K + 3 * n) * item,
+        "neighbour lists back and graph out, per view, once": n * (16 * neighbors + k * (item + 4)),
+        "rows for the graph's search, into a worker, once": (n - rows) * m * item,
+        "driver: neighbour lists and graphs of all views": n_views * n * k * (item + 4)
+        + n * 16 * neighbors,
+        "driver: V, V*, w, norms and residuals": n * (n_views * (K + 3) + K) * item,
+        "scheduler: V, V*, weights of a view, all graphs": n * (2 * K + 2) * item
+        + n_views * n * k * (item + 4),
     }
-    per_view = inner * sum(iteration.values()) + through_driver / NETWORK
-    # The start (31 iterations) and two rounds of 30.
-    total = n_views * (3 * per_view + search / NETWORK)
+    iteration = {
+        "read X of the worker": sizes["X of a view, per worker"] / MEMORY,
+        "receive neighbour rows": wanted * K * item / NETWORK,
+        "schedule tasks": n_tasks(n_blocks) * task_ms / 1000,
+    }
+    # What goes between driver and workers passes through the scheduler: twice over a network.
+    begin = 2 * sizes["V, V*, weights out; V, residuals back; per begin"] / NETWORK
+    once = 2 * sizes["neighbour lists back and graph out, per view, once"] / NETWORK
+    search = sizes["rows for the graph's search, into a worker, once"] / NETWORK
+    # The start (31 iterations) and two rounds of 30, for every view.
+    hours = {
+        **{what: 3 * inner * s for what, s in iteration.items()},
+        "bring V and V* out and back": 3 * begin,
+        "send rows for the search": search,
+        "send lists and graph": once,
+    }
     print(
         f"N={n:.0e}, {n_views} views of M={m}, K={K}, {k:g} edges per row, {n_workers} workers, "
-        f"{item} bytes per number"
+        f"{n_blocks} blocks, {item} bytes per number, {task_ms:g} ms per task"
     )
-    for what, size in {
-        "X of a view, per worker": rows * m * item,
-        "V of a view, per worker": rows * K * item,
-        "neighbour rows per iteration, into a worker": neighbours,
-        "U and sums per iteration, a worker": 2 * m * K * item,
-        "through the driver per view and round": through_driver,
-        "rows for the graph's search, into a worker, once": search,
-        "graph of a view, in the driver, once": n * k * (item + 4),
-        "V, V* and w, in the driver": n * (n_views * (K + 1) + K) * item,
-    }.items():
-        print(f"  {what:50s} {size / 2**30:10.3f} GiB")
+    for what, size in sizes.items():
+        print(f"  {what:52s} {size / 2**30:9.3f} GiB")
     for what, seconds in iteration.items():
-        print(f"  seconds per iteration to {what:25s} {seconds:10.2f}")
-    print(f"  seconds through the driver per view and round      {through_driver / NETWORK:10.1f}")
-    print(f"  hours for the whole fit, the search's own work apart {total / 3600:8.1f}")
+        print(f"  seconds per iteration to {what:27s} {seconds:9.2f}")
+    for what, seconds in sorted(hours.items(), key=lambda pair: -pair[1]):
+        print(f"  hours of the fit to {what:32s} {n_views * seconds / 3600:9.2f}")
+    total = n_views * sum(hours.values()) / 3600
+    print(f"  hours of the fit, the search's own computing apart   {total:9.2f}")
 
 
 def main() -> None:
@@ -142,24 +160,25 @@ def main() -> None:
     parser.add_argument("--estimate", action="store_true")
     parser.add_argument("--stealing", action="store_true", help="let idle workers take work")
     parser.add_argument("--iterations", type=int, default=10)
+    parser.add_argument("--task-ms", type=float, default=TASK_MS, help="for the estimate")
     arguments = parser.parse_args()
     if arguments.estimate:
-        for item in (8, 4):
-            estimate(10**8, 1000, 20, 8.0, 32, 3, item)
+        for n_blocks, item in ((64, 8), (32, 8), (32, 4)):
+            estimate(10**8, 1000, 20, 32, n_blocks, 3, item, arguments.task_ms)
         return
     print(
-        "rows features K blocks workers | model KiB  found KiB  found/model per worker | s/iteration"
+        "rows features K blocks workers | model KiB  found KiB  found/model per worker | "
+        "s/iteration  ms/task"
     )
-    for (n, m, K), (n_blocks, n_workers) in product(
-        [(4000, 50, 10), (20000, 100, 20)], [(2, 2), (5, 2), (6, 3)]
-    ):
+    runs = product([(4000, 50, 10), (20000, 100, 20)], [(2, 2), (5, 2), (6, 3)])
+    for (n, m, K), (n_blocks, n_workers) in [*runs, ((4000, 50, 10), (16, 2))]:
         result = measure(n, m, K, n_blocks, n_workers, arguments.iterations, arguments.stealing)
         model, found = result["model"], result["found"]
         ratios = " ".join(f"{found[w] / model[w]:.2f}" for w in model)
         print(
             f"{n:6d} {m:4d} {K:3d} {n_blocks:3d} {n_workers:3d} | "
             f"{np.mean(list(model.values())) / 1024:9.0f} {np.mean(list(found.values())) / 1024:9.0f}  "
-            f"{ratios} | {result['seconds']:.2f}"
+            f"{ratios} | {result['seconds']:.2f}  {1000 * result['seconds'] / n_tasks(n_blocks):.1f}"
         )
 
 

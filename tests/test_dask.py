@@ -6,6 +6,7 @@ import importlib.util
 import logging
 import os
 import signal
+import subprocess
 import sys
 from itertools import pairwise
 from pathlib import Path
@@ -13,6 +14,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from hypothesis import given
+from hypothesis import strategies as st
 from sklearn.neighbors import NearestNeighbors
 
 import manyview as mv
@@ -21,12 +24,16 @@ distributed = pytest.importorskip("distributed", reason="needs the extra 'dask'"
 dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")
 
+from manyview.checkpoint import digest  # noqa: E402
 from manyview.engines import blocks as block_module  # noqa: E402
 from manyview.engines import cluster as cluster_module  # noqa: E402
-from manyview.engines import dask as engine  # noqa: E402
-from manyview.engines.blocks import Block  # noqa: E402
+from manyview.engines import dask as dask_module  # noqa: E402
+from manyview.engines import lazy as lazy_module  # noqa: E402
+from manyview.engines.blocks import Block, merged  # noqa: E402
 from manyview.engines.cluster import Cluster, ClusterLost  # noqa: E402
 from manyview.engines.dask import neighborhood  # noqa: E402
+from manyview.engines.disk import DiskMatrix  # noqa: E402
+from manyview.engines.lazy import DaskMatrix  # noqa: E402
 from manyview.graph import nearest_neighbors  # noqa: E402
 from manyview.regularizers import Graph  # noqa: E402
 from manyview.solvers import SOLVERS  # noqa: E402
@@ -48,8 +55,8 @@ def in_blocks(X: np.ndarray, *sizes: int):
 
 
 def wmnmf(**params) -> mv.WMNMF:
-    given = {"n_clusters": K, "random_state": 0, "inner_iter": 3, "init": "random"}
-    return mv.WMNMF(**(given | params))
+    usual = {"n_clusters": K, "random_state": 0, "inner_iter": 3, "init": "random"}
+    return mv.WMNMF(**(usual | params))
 
 
 def local_cluster(n_workers: int):
@@ -134,6 +141,47 @@ def test_data_frames_memory_and_files_agree(client, tmp_path):
     assert list(model.view_feature_names_in_["view0"][:2]) == ["f0", "f1"]
 
 
+def frames_of(*tables):
+    frames = pytest.importorskip("dask.dataframe")
+    return [frames.from_pandas(table, npartitions=2, sort=False) for table in tables]
+
+
+def test_the_index_of_a_data_frame_names_its_rows(client):
+    pandas = pytest.importorskip("pandas")
+    ids = [f"s{i}" for i in range(N)]
+    tables = [pandas.DataFrame(X, index=ids).add_prefix("f") for X in VIEWS]
+    shuffled = tables[1].iloc[np.random.default_rng(1).permutation(N)]
+    expected = wmnmf(max_iter=1).fit([tables[0], shuffled])
+    model = wmnmf(max_iter=1, engine="dask").fit([*frames_of(tables[0]), shuffled])
+    assert_same_fit(model, expected)
+    assert list(model.sample_names_in_) == ids
+    for first in ([tables[0]], frames_of(tables[0])):
+        with pytest.raises(ValueError, match="'view1' lists the samples in another order than"):
+            wmnmf(engine="dask").fit([*first, *frames_of(shuffled)])
+
+
+def test_parts_that_all_count_from_zero_name_nobody(client, tmp_path):
+    pandas, frames = pytest.importorskip("pandas"), pytest.importorskip("dask.dataframe")
+    for b, part in enumerate((VIEWS[0][:50], VIEWS[0][50:])):
+        pandas.DataFrame(part).add_prefix("f").to_csv(tmp_path / f"{b}.csv", index=False)
+    table = pandas.DataFrame(VIEWS[1], index=[f"s{i}" for i in range(N)]).add_prefix("g")
+    params = {"engine": "dask", "max_iter": 1, "inner_iter": 1}
+    model = wmnmf(**params).fit([frames.read_csv(tmp_path / "*.csv"), table])
+    assert_same_fit(model, wmnmf(**params | {"engine": "numpy"}).fit(VIEWS))
+
+
+def test_one_array_is_split_by_columns_and_left_as_it_is(client):
+    joined = np.hstack(VIEWS)
+    expected = wmnmf(max_iter=1, views=[9, 7]).fit(joined)
+    unknown = in_blocks(joined, 50, 70)
+    unknown = unknown[unknown[:, 0] >= 0]
+    for whole in (unknown, unknown.map_blocks(sp.csr_matrix)):
+        assert_same_fit(wmnmf(max_iter=1, views=[9, 7], engine="dask").fit(whole), expected)
+    assert np.isnan(unknown.chunks[0]).all()
+    with pytest.raises(ValueError, match="adds up to 17 columns, but X has 16"):
+        wmnmf(views=[9, 8], engine="dask").fit(unknown)
+
+
 def test_a_cluster_of_its_own_leaves_nothing_behind(tmp_path, monkeypatch):
     with dask.config.set({"temporary-directory": str(tmp_path)}):
         model = wmnmf(engine="dask", max_iter=1, inner_iter=1)
@@ -141,6 +189,31 @@ def test_a_cluster_of_its_own_leaves_nothing_behind(tmp_path, monkeypatch):
         model.fit(VIEWS)
     assert_same_fit(model, wmnmf(max_iter=1, inner_iter=1).fit(VIEWS))
     assert not list(tmp_path.glob("manyview-*"))
+
+
+def test_folders_of_killed_processes_are_removed(tmp_path):
+    from manyview.engines.scratch import own_folder
+
+    code = (
+        "import os, signal, sys, pathlib; from manyview.engines.scratch import own_folder; "
+        "f, lock = own_folder(pathlib.Path(sys.argv[1])); os.kill(os.getpid(), signal.SIGKILL)"
+    )
+    path = os.pathsep.join(sys.path)
+    subprocess.run([sys.executable, "-c", code, tmp_path], env=os.environ | {"PYTHONPATH": path})
+    (left,) = tmp_path.iterdir()
+    (tmp_path / left.name.replace("manyview-", "manyview-elsewhere")).mkdir()
+    mine, lock = own_folder(tmp_path)
+    assert not left.exists()
+    own_folder(tmp_path)
+    assert mine.exists()  # we live
+    assert len(list(tmp_path.iterdir())) == 3  # also the other machine's
+    # A process whose number means another one here still has the lock.
+    seen = mine.rename(mine.with_name(left.name))
+    own_folder(tmp_path)
+    assert seen.exists()
+    lock.close()
+    own_folder(tmp_path)
+    assert not seen.exists()
 
 
 def test_robust_labels_agree(client):
@@ -153,13 +226,48 @@ def test_robust_labels_agree(client):
     assert np.allclose(model.consensus_, expected.consensus_, atol=1e-8)
 
 
+def counting(block, calls):
+    with open(calls, "a") as file:
+        file.write(".")
+    return block
+
+
+@pytest.mark.parametrize("engine", ["numpy", "dask"])
+def test_blocks_are_computed_a_few_times_whatever_the_engine(client, monkeypatch, tmp_path, engine):
+    monkeypatch.setattr(mv.views, "LOAD_LIMIT", 0)
+    path = tmp_path / "calls"
+    views = [in_blocks(X, 50, 70).map_blocks(counting, path, dtype=float) for X in VIEWS]
+    made = []
+    for inner_iter in (1, 3):
+        path.write_text("")
+        wmnmf(engine=engine, max_iter=1, inner_iter=inner_iter).fit(views)
+        made.append(len(path.read_text()))
+    assert made[0] == made[1]
+
+
+def test_robust_reads_large_files_by_rows_and_refuses_large_arrays(client, monkeypatch, tmp_path):
+    params = {"n_clusters": K, "random_state": 0, "max_iter": 2, "tol": 0}
+    for s, X in enumerate(VIEWS):
+        np.save(tmp_path / f"{s}.npy", X)
+    files = [mv.on_disk(tmp_path / f"{s}.npy") for s in range(2)]
+    with pytest.warns(match="stopped after"):
+        expected = mv.RobustWMNMF(**params).fit(files)
+    monkeypatch.setattr(DiskMatrix, "load", None)
+    with pytest.warns(match="stopped after"):
+        model = mv.RobustWMNMF(**params, engine="dask").fit(files)
+    assert np.allclose(model.consensus_, expected.consensus_, atol=1e-8)
+    monkeypatch.setattr(lazy_module, "free_memory", lambda: 10_000)
+    for form in (np.asarray, sp.csr_matrix):
+        views = [in_blocks(X, 50, 70).map_blocks(form) for X in VIEWS]
+        with pytest.raises(ValueError, match=r"'view0' is a dask array of .* engine='dask' leaves"):
+            mv.RobustWMNMF(**params, engine="dask").fit(views)
+
+
 # --- parts ---------------------------------------------------------------------------------------
 
 
 def test_neighbours_are_those_of_the_whole_view(client, monkeypatch):
-    monkeypatch.setattr(
-        block_module, "chunks", lambda n: [slice(0, 50), slice(50, 51), slice(51, n)]
-    )
+    monkeypatch.setattr(block_module, "cut", lambda X: [slice(0, 50), slice(50, 51), slice(51, N)])
     with Cluster() as cluster:
         indices, squared = cluster.view(VIEWS[0]).neighbors(5)
     expected = nearest_neighbors(VIEWS[0], 5)
@@ -204,10 +312,42 @@ def test_a_graph_cut_by_blocks_is_the_graph(bounds):
     assert np.allclose(np.vstack(found), A @ V)
 
 
+@given(sizes=st.lists(st.integers(1, 50), min_size=1, max_size=60), most=st.integers(1, 20))
+def test_merged_blocks_are_few_and_keep_their_order(sizes, most):
+    ends = np.cumsum([0, *sizes]).tolist()
+    groups = merged([slice(*pair) for pair in pairwise(ends)], most)
+    assert [b for group in groups for b in group] == list(range(len(sizes)))
+    assert len(groups) <= most
+    assert len(groups) == len(sizes) or len(sizes) > most
+
+
+def test_many_blocks_give_the_fit_of_numpy(client, monkeypatch):
+    monkeypatch.setattr(block_module, "FEW", 3)
+    sizes = (5,) * 20 + (10, 1, 9)
+    views = [in_blocks(VIEWS[0], *sizes), in_blocks(VIEWS[1], *sizes).map_blocks(sp.csr_matrix)]
+    expected = wmnmf(max_iter=1).fit([VIEWS[0], sp.csr_array(VIEWS[1])])
+    assert_same_fit(wmnmf(max_iter=1, engine="dask").fit(views), expected)
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix])
+def test_pieces_do_not_depend_on_blocks(client, monkeypatch, form):
+    monkeypatch.setattr(lazy_module, "PIECE", 17 * 9 * 8)
+    found = []
+    for sizes in ((N,), (60, 60), (13, 1, 106), (10,) * 12):
+        matrix = DaskMatrix(in_blocks(VIEWS[0], *sizes).map_blocks(form))
+        found.append(digest(matrix))
+        assert len(matrix.each(np.shape)) == 8
+        for rows in (np.array([119, 3, 3, 50]), np.arange(20, 30), np.array([], dtype=int)):
+            taken = matrix.take(rows)
+            dense = taken.toarray() if sp.issparse(taken) else taken
+            assert np.array_equal(dense, VIEWS[0][rows])
+    assert len(set(found)) == 1
+
+
 def test_passing_through_the_driver_changes_nothing(client, monkeypatch):
     views = [in_blocks(X, 50, 70) for X in VIEWS]
     never = wmnmf(engine="dask", max_iter=1).fit(views)
-    monkeypatch.setattr(engine, "ANCHOR", 2)
+    monkeypatch.setattr(dask_module, "ANCHOR", 2)
     assert np.array_equal(wmnmf(engine="dask", max_iter=1).fit(views).consensus_, never.consensus_)
 
 
@@ -229,7 +369,7 @@ def test_what_workers_send_is_what_the_cost_model_says():
     [
         (lambda x: x.rechunk((60, 5)), r"'view0' has the shape \(120, 9\) in 2 blocks .*rechunk"),
         (lambda x: da.where(x > 3, np.nan, x), r"'view0': rows \d+ to \d+ hold \d+ NaN"),
-        (lambda x: x - 1, r"'view0': rows 0 to 59 hold \d+ negative entries"),
+        (lambda x: x - 1, r"'view0': rows 0 to 119 hold \d+ negative entries"),
         (lambda x: x.astype(str), "'view0' has entries that are not numbers"),
     ],
     ids=["features", "nan", "negative", "text"],
@@ -281,7 +421,7 @@ def test_a_fit_survives_the_loss_of_a_worker():
         expected = wmnmf(engine="dask").fit(views)
         let_them_stay_dead(workers)
         model = wmnmf(engine="dask", callback=killing(client, 1, at=5)).fit(views)
-        assert len(client.scheduler_info(n_workers=-1)["workers"]) == 1
+        assert len(client.nthreads()) == 1
     # Bit for bit: nothing depends on how many workers there are.
     assert np.array_equal(model.consensus_, expected.consensus_)
 
@@ -305,3 +445,26 @@ def test_without_workers_a_fit_ends_with_a_sentence_and_can_be_resumed(monkeypat
         expected = wmnmf(engine="dask").fit(views)
     assert len(done) < 12  # of 2 rounds × 2 views × 3 iterations
     assert np.array_equal(model.consensus_, expected.consensus_)
+
+
+def test_a_cluster_that_is_closed_is_a_sentence(client):
+    with local_cluster(1) as workers, distributed.Client(workers):
+        seen: list = []
+
+        def closing(info):
+            seen.append(info)
+            if len(seen) == 2:
+                workers.close()
+
+        with pytest.raises(ClusterLost, match=r"the Dask .* start workers again"):
+            wmnmf(engine="dask", callback=closing).fit([in_blocks(X, 50, 70) for X in VIEWS])
+
+
+def times_out(block):
+    raise TimeoutError("the store did not answer")
+
+
+def test_a_task_that_times_out_is_not_waited_for(client):
+    views = [da.from_array(VIEWS[0]).map_blocks(times_out, meta=np.empty((0, 0))), VIEWS[1]]
+    with pytest.raises(TimeoutError, match="the store did not answer"):
+        wmnmf(engine="dask").fit(views)

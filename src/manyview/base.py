@@ -65,7 +65,7 @@ class MultiViewEstimator(BaseEstimator):
             )
         collected = collect(X, getattr(self, "views", None))
         if getattr(self, "engine", "numpy") == "dask":
-            collected = self._for_workers(collected)
+            self._leave_to_workers(collected)
         given = as_views(
             collected if reset or single else self._in_fitted_order(collected),
             allow_negative=self._allows_negative(),
@@ -116,18 +116,13 @@ class MultiViewEstimator(BaseEstimator):
         finally:
             STORE.clear()
 
-    #: Whether rows in files or on workers are worked on where they are; otherwise they are brought here.
+    #: Whether workers of the Dask engine make the passes over rows in files or dask arrays.
     _rows_stay = False
 
-    def _for_workers(self, given: Collection) -> Collection:
-        items = []
+    def _leave_to_workers(self, given: Collection) -> None:
         for item in given.items:
             if is_streamed(item.matrix) and self._rows_stay:
                 item.matrix.keep = True  # workers read it, however small
-            elif is_streamed(item.matrix):
-                item = replace(item, matrix=item.matrix.load())
-            items.append(item)
-        return replace(given, items=items)
 
     def _in_fitted_order(self, given: Collection) -> Collection:
         """A dict may list the views in any order; named features may come in any order, too."""

@@ -102,7 +102,7 @@ def as_item(data: Any, name: str, alone: bool = False) -> Item:
         return _from_file(copy(data), name)
     if is_lazy(data):
         lazy = DaskMatrix(data, name)
-        return Item(lazy, None, None if lazy.features is None else _texts(lazy.features))
+        return Item(lazy, lazy.ids, None if lazy.features is None else _texts(lazy.features))
     if is_open_file(data):
         return _from_file(DiskMatrix.around(data), name)
     if _is_a(data, "AnnData"):
@@ -168,7 +168,8 @@ def _split_columns(item: Item, widths: list) -> list[Item]:
     for width, end in zip(widths, ends, strict=True):
         part = slice(end - width, end)
         names = None if item.features is None else item.features[part]
-        parts.append(replace(item, matrix=X[:, part], features=names))
+        some = X.columns(part) if isinstance(X, DaskMatrix) else X[:, part]
+        parts.append(replace(item, matrix=some, features=names))
     return parts
 
 

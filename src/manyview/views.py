@@ -10,6 +10,7 @@ import scipy.sparse as sp
 
 from ._types import Array, Matrix, Views
 from .containers import collect
+from .engines.lazy import DaskMatrix
 from .engines.sources import is_streamed, looking_rows
 from .engines.threads import blocks
 
@@ -68,11 +69,16 @@ def as_views(
     names = given.names
     held = [item.matrix for item in given.items]
     large = sum(X.nbytes for X in held if is_streamed(X)) > LOAD_LIMIT
+    # Rows of a dask array would be computed anew for each reading: only workers leave it where it is.
+    stay = [
+        allow_files and (X.keep or (large and not isinstance(X, DaskMatrix)))
+        if is_streamed(X)
+        else True
+        for X in held
+    ]
     matrices = [
-        _as_matrix(
-            X.load() if is_streamed(X) and not (allow_files and (X.keep or large)) else X, name
-        )
-        for name, X in zip(names, held, strict=True)
+        _as_matrix(X if stays else X.load(), name)
+        for name, X, stays in zip(names, held, stay, strict=True)
     ]
     for X, name, item in zip(matrices, names, given.items, strict=True):
         for n, listed in zip(X.shape, (item.ids, item.features), strict=True):

@@ -14,9 +14,14 @@ from sklearn.utils.extmath import row_norms
 from .._types import Array, Matrix
 from ..neighbors import use_index
 from .cluster import Cluster
-from .lazy import DaskMatrix, as_block
+from .lazy import DaskMatrix, as_block, together
 from .sources import Scaled, as_source, is_streamed
-from .threads import chunks
+from .threads import CHUNK_ROWS, blocks
+
+#: An iteration has a task for every pair of blocks. So many blocks are enough for a view of less than
+#: `LARGE` bytes, and so many for one of more: by its size alone, so that sums over blocks have the
+#: same bits for any number of workers.
+FEW, MANY, LARGE = 16, 64, 2**32
 
 
 class Block:
@@ -54,11 +59,16 @@ class DaskView:
         """
         source, held = as_source(X), getattr(X, "X", None)
         if isinstance(held, DaskMatrix):
-            rows = held.rows
-            parts = [(part, held.dtype, X.scaling, X.dtype) for part in held.blocks()]
-            tasks = [cluster.task(None, _scaled_block, *part) for part in parts]
+            parts, groups = held.blocks(), merged(held.rows, most_blocks(X))
+            tasks = [
+                cluster.task(
+                    None, _scaled_block, [parts[b] for b in g], held.dtype, X.scaling, X.dtype
+                )
+                for g in groups
+            ]
+            rows = [slice(held.rows[g[0]].start, held.rows[g[-1]].stop) for g in groups]
             return cls(cluster, cluster.begin(tasks)[0], rows, X)
-        rows = list(chunks(source.shape[0]))
+        rows = cut(source)
         homes = cluster.homes(len(rows))
         if is_streamed(X):
             tasks = [
@@ -110,7 +120,7 @@ class DaskView:
         parts = [chosen[(chosen >= r.start) & (chosen < r.stop)] - r.start for r in self.rows]
         tasks = [(block, _take, part) for block, part in zip(self.blocks, parts, strict=True)]
         found = self.cluster.results(self.at_home(_on_matrix, tasks))
-        return sp.csr_array(sp.vstack(found)) if sp.issparse(found[0]) else np.concatenate(found)
+        return together(found)
 
     def read(self, rows: slice) -> Matrix:
         start, stop, _ = rows.indices(self.shape[0])
@@ -138,6 +148,27 @@ class DaskView:
         return np.concatenate(indices), np.concatenate(squared)
 
 
+def most_blocks(like: Any) -> int:
+    n_bytes = int(np.prod(like.shape)) * np.dtype(like.dtype).itemsize
+    return FEW if n_bytes < LARGE else MANY
+
+
+def cut(source: Any) -> list[slice]:
+    """Blocks of rows that nobody has cut yet."""
+    n = source.shape[0]
+    return list(blocks(slice(0, n), max(CHUNK_ROWS, -(-n // most_blocks(source)))))
+
+
+def merged(rows: list[slice], most: int) -> list[list[int]]:
+    """Consecutive blocks put together where there are more than ``most``."""
+    if len(rows) <= most:
+        return [[b] for b in range(len(rows))]
+    groups: dict[int, list[int]] = {}
+    for b, part in enumerate(rows):
+        groups.setdefault(part.start * most // rows[-1].stop, []).append(b)
+    return list(groups.values())
+
+
 def write_block(X: Matrix, path: Path) -> Path:
     if sp.issparse(X):
         path = path.with_suffix(".npz")
@@ -151,8 +182,9 @@ def write_block(X: Matrix, path: Path) -> Path:
 # --- what runs on workers ----------------------------------------------------------------------
 
 
-def _scaled_block(X: Any, own: np.dtype, scaling: Any, dtype: np.dtype) -> Block:
-    return Block(Scaled(as_block(X, own), scaling, dtype).read(slice(None)))
+def _scaled_block(parts: list[Any], own: np.dtype, scaling: Any, dtype: np.dtype) -> Block:
+    X = together([as_block(part, own) for part in parts])
+    return Block(Scaled(X, scaling, dtype).read(slice(None)))
 
 
 def _read_block(source: Any, rows: slice) -> Block:

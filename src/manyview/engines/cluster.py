@@ -11,10 +11,12 @@ import shutil
 import tempfile
 import time
 import warnings
-from collections.abc import Callable
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
+
+from .scratch import MARK, own_folder
 
 #: Seconds without any worker after which a fit gives up.
 PATIENCE = 30.0
@@ -45,12 +47,14 @@ class Cluster:
         package = distributed()
         self._own: Any = None
         self._folder: Path | None = None
+        self._lock: Any = None
         self.client = current_client()
         if self.client is None:
             self._own = _local_cluster(package)
             self.client = package.Client(self._own)
         try:
-            self.client.wait_for_workers(1, timeout=PATIENCE)
+            with saying_if_lost(self.client):
+                self.client.wait_for_workers(1, timeout=PATIENCE)
         except TimeoutError as error:
             self.close()
             raise ClusterLost(
@@ -70,6 +74,7 @@ class Cluster:
             self._own.close()
         if self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)
+            self._lock.close()
 
     def new_folder(self) -> Path:
         """A folder all workers can read, removed with this object; `dask.config` says where."""
@@ -77,10 +82,10 @@ class Cluster:
             import dask
 
             where = dask.config.get("temporary-directory", None)
-            self._folder = Path(tempfile.mkdtemp(prefix="manyview-", dir=where))
-            mark = self._folder / "mark"
-            mark.touch()
-            blind = [who for who, sees in self.client.run(mark.exists).items() if not sees]
+            self._folder, self._lock = own_folder(Path(where or tempfile.gettempdir()))
+            mark = self._folder / MARK
+            with saying_if_lost(self.client):
+                blind = [who for who, sees in self.client.run(mark.exists).items() if not sees]
             if blind:
                 raise ValueError(
                     f"views in memory are handed to workers as files, and {len(blind)} workers (the "
@@ -97,12 +102,16 @@ class Cluster:
 
     def homes(self, n_blocks: int) -> list[str]:
         """A worker for every block, neighbouring blocks together."""
-        workers = sorted(self.client.scheduler_info(n_workers=-1)["workers"])
+        with saying_if_lost(self.client):
+            workers = sorted(workers_of(self.client))
+        if not workers:
+            raise ClusterLost(f"all Dask workers are gone; {REMEDY}")
         return [workers[b * len(workers) // n_blocks] for b in range(n_blocks)]
 
     def where(self, futures: list[Any], homes: list[str]) -> list[str]:
         """Where the values are now; at home if nowhere."""
-        held = self.client.who_has(futures)
+        with saying_if_lost(self.client):
+            held = self.client.who_has(futures)
         return [
             (held.get(future.key) or [home])[0] for future, home in zip(futures, homes, strict=True)
         ]
@@ -124,7 +133,7 @@ class Cluster:
 
     def begin(self, *groups: list[Any]) -> list[list[Any]]:
         """Futures of some lists of tasks, all begun in one message."""
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), saying_if_lost(self.client):
             # Dask would rather have large values scattered: they would then be lost with a worker.
             warnings.filterwarnings("ignore", message="Sending large graph")
             tasks = [task for group in groups for task in group]
@@ -149,29 +158,51 @@ def current_client() -> Any:
         return None
 
 
+def workers_of(client: Any) -> list[str]:
+    try:
+        return list(client.nthreads())
+    except OSError:  # the scheduler does not answer
+        return []
+
+
+@contextmanager
+def saying_if_lost(client: Any) -> Iterator[None]:
+    """What Dask raises when the scheduler or the client is gone, as a sentence."""
+    package = distributed()
+    if client.status in ("closing", "closed"):  # older versions raise a bare Exception for that
+        raise ClusterLost(f"the Dask client is {client.status}; {REMEDY}")
+    lost = [
+        package.KilledWorker,
+        package.CancelledError,
+        package.comm.CommClosedError,
+        getattr(package.client, "ClosedClientError", None),
+    ]
+    try:
+        yield
+    except tuple(error for error in lost if error is not None) as error:
+        why = f"{type(error).__name__}: {error}".split()
+        raise ClusterLost(f"the Dask cluster gave up ({' '.join(why)}); {REMEDY}") from error
+
+
 def wait_for(client: Any, future: Any) -> Any:
     """The value of a future, or a sentence if the cluster cannot make it any more."""
     package = distributed()
-    lost = (
-        package.KilledWorker,
-        package.client.FutureCancelledError,
-        package.comm.CommClosedError,
-    )
     alone_since = None
-    while True:
-        try:
-            return future.result(timeout=BEAT)
-        except TimeoutError:
-            if client.scheduler_info(n_workers=-1)["workers"]:
-                alone_since = None
-            elif alone_since is None:
-                alone_since = time.monotonic()
-            elif time.monotonic() - alone_since > PATIENCE:
-                raise ClusterLost(
-                    f"all Dask workers are gone (none for {PATIENCE:g} s); {REMEDY}"
-                ) from None
-        except lost as error:
-            raise ClusterLost(f"the Dask cluster gave up ({error}); {REMEDY}") from error
+    with saying_if_lost(client):
+        # Not by result(timeout=...): a task may raise a TimeoutError of its own.
+        while not future.done():
+            try:
+                package.wait(future, timeout=BEAT)
+            except TimeoutError:
+                if workers_of(client):
+                    alone_since = None
+                elif alone_since is None:
+                    alone_since = time.monotonic()
+                elif time.monotonic() - alone_since > PATIENCE:
+                    raise ClusterLost(
+                        f"all Dask workers are gone (none for {PATIENCE:g} s); {REMEDY}"
+                    ) from None
+        return future.result()
 
 
 def _local_cluster(package: Any) -> Any:
