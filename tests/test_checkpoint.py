@@ -184,8 +184,6 @@ def test_where_nothing_can_be_written_is_told_before_the_work(tmp_path):
         FITS["paper"](checkpoint=tmp_path / "absent" / "state").fit(data())
     with pytest.raises(ValueError, match="is a folder; name a file in it"):
         FITS["paper"](checkpoint=tmp_path).fit(data())
-    with pytest.raises(ValueError, match="does not go with engine='torch'"):
-        FITS["paper"](checkpoint=tmp_path / "state", engine="torch").fit(data())
 
 
 def test_a_full_disk_is_told_and_what_was_written_is_kept(broken_off, monkeypatch):
@@ -337,3 +335,16 @@ def test_killed_and_resumed_the_result_is_the_same(kind, tmp_path):
     for name in one.files:
         np.testing.assert_array_equal(one[name], other[name])
     assert not (tmp_path / "killed" / "state").exists()
+
+
+def test_a_device_takes_no_checkpoint(tmp_path):
+    pytest.importorskip("torch", reason="engine='torch' needs PyTorch")
+    with pytest.raises(ValueError, match="does not go with engine='torch'"):
+        FITS["paper"](checkpoint=tmp_path / "state", engine="torch").fit(data())
+
+
+def test_without_pytorch_a_sentence_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch", None)
+    for name in FITS:
+        with pytest.raises(ModuleNotFoundError, match=r"pip install 'manyview\[torch\]'"):
+            FITS[name](engine="torch").fit(data())
