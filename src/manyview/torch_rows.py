@@ -7,6 +7,7 @@ pinned host memory, and their blocks are copied while the block before is comput
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -250,7 +251,7 @@ class TorchRows:
         curvature = self.g.curvature(V) if self.solver.unit_sums else 0.0  # type: ignore[attr-defined]
         if isinstance(self.g, GraphTerm) and self._reads_once(V):
             A: Any = self.g.A
-            negative = self._buffers.setdefault("negative", torch.empty_like(V))
+            negative = self._buffer("negative", V)
             self.penalty = self._fused.graph_product(*A.arrays(), self.g.degrees, V, negative)
             self.split = Split(negative, self.g.degrees, curvature)
         else:
@@ -260,10 +261,16 @@ class TorchRows:
     def _new_V(self, V: torch.Tensor) -> torch.Tensor:
         """Somewhere for the new V: one of two tensors, whichever does not hold the old one."""
         for name in ("V", "other V"):
-            kept = self._buffers.setdefault(name, torch.empty_like(V))
-            if kept.data_ptr() != V.data_ptr() and kept.shape == V.shape:
+            kept = self._buffer(name, V)
+            if kept.data_ptr() != V.data_ptr():
                 return kept
-        return torch.empty_like(V)
+        raise AssertionError("two buffers cannot both be the old V")
+
+    def _buffer(self, name: str, like: torch.Tensor) -> torch.Tensor:
+        kept = self._buffers.get(name)
+        if kept is None or kept.shape != like.shape:
+            kept = self._buffers[name] = torch.empty_like(like)
+        return kept
 
 
 def update_U_on(device: Any, solver: Solver) -> Any:
@@ -289,13 +296,19 @@ class Replayed:
     def _record(self, U: torch.Tensor, sums: Sums, a: float) -> None:
         self.inputs = [torch.clone(part) for part in (U, *sums)]
         given = self.inputs[0], Sums(*self.inputs[1:]), a
-        aside = torch.cuda.Stream()
+        aside = _stream_aside(U.device)
         aside.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(aside):  # a first run outside, as recording asks for
             self.solver.update_U(*given)
         torch.cuda.current_stream().wait_stream(aside)
         with torch.cuda.graph(self.graph):
             self.moved = self.solver.update_U(*given)
+
+
+@cache
+def _stream_aside(device: Any) -> Any:
+    """One for all fits: matrix products keep tens of MiB of the card for every stream they saw."""
+    return torch.cuda.Stream(device)
 
 
 def _precision() -> str:
