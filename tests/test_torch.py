@@ -11,13 +11,16 @@ from sklearn.metrics import adjusted_rand_score
 
 torch = pytest.importorskip("torch", reason="engine='torch' needs PyTorch (extra 'torch')")
 
-from manyview import WMNMF, RobustWMNMF  # noqa: E402
+from manyview import (  # noqa: E402
+    WMNMF,
+    RobustWMNMF,
+    torch_neighbors,
+)
 from manyview._types import Factors  # noqa: E402
 from manyview.assign import kmeans  # noqa: E402
 from manyview.datasets import load_handwritten, make_synthetic  # noqa: E402
 from manyview.engines import device as engine  # noqa: E402
-from manyview.engines import device_graph  # noqa: E402
-from manyview.engines.device_graph import DeviceGraph, nearest_rows, united  # noqa: E402
+from manyview.engines.device_graph import DeviceGraph, united  # noqa: E402
 from manyview.fit import run  # noqa: E402
 from manyview.graph import affinity, nearest_neighbors  # noqa: E402
 from manyview.regularizers import GraphTerm, NoPenalty, Orthogonal, Sparse  # noqa: E402
@@ -25,6 +28,7 @@ from manyview.rows import Rows  # noqa: E402
 from manyview.solvers import SOLVERS  # noqa: E402
 from manyview.spectrum import diffusion_map, leading_eigenvectors, normalized  # noqa: E402
 from manyview.torch_geometry import TorchGeometry  # noqa: E402
+from manyview.torch_neighbors import nearest_rows  # noqa: E402
 from manyview.torch_rows import TorchView  # noqa: E402
 
 DEVICES = ["cpu", "cuda"] if torch.cuda.is_available() else ["cpu"]
@@ -138,7 +142,7 @@ def test_neighbours_in_blocks_of_columns_too(device, monkeypatch):
     X = np.random.default_rng(0).random((500, 6))
     view = TorchView(X, torch.device(device), np.float64)
     view.resident = False  # as if it did not fit on the device
-    monkeypatch.setattr("manyview.engines.device_graph.HOST_BLOCK", 4 * 6 * 37)
+    monkeypatch.setattr("manyview.torch_neighbors.HOST_BLOCK", 4 * 6 * 37)
     found, d = nearest_rows(view, 4)
     expected, squared = nearest_neighbors(X, 4)
     np.testing.assert_array_equal(found.cpu(), expected)
@@ -488,8 +492,8 @@ def test_tensor_cores_miss_no_neighbour(apart, monkeypatch):
     X = engine.put(X, "cuda", np.float32)
     found, _ = nearest_rows(X, 10)
     exact, _ = nearest_rows(X.double(), 10)
-    monkeypatch.setattr(device_graph, "has_tensor_cores", lambda X: False)
-    monkeypatch.setattr(device_graph, "EXTRA", device_graph.EXTRA_TF32)
+    monkeypatch.setattr(torch_neighbors, "has_tensor_cores", lambda X: False)
+    monkeypatch.setattr(torch_neighbors, "EXTRA", torch_neighbors.EXTRA_TF32)
     plain, _ = nearest_rows(X, 10)
     hits, plain_hits = (
         (exact[:, :, None] == n[:, None]).any(2).double().mean() for n in (found, plain)

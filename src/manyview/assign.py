@@ -94,7 +94,7 @@ def spectral_from_graph(
 
 def kmeans(X: Array, n_clusters: int, rng: np.random.Generator, n_init: int) -> Array:
     if is_tensor(X):
-        from .engines.device_graph import kmeans as on_device
+        from .torch_kmeans import kmeans as on_device
 
         return on_device(X, n_clusters, rng, n_init, KMEANS_SAMPLE)
     seed = int(rng.integers(2**31))

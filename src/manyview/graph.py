@@ -40,7 +40,7 @@ def nearest_neighbors(
     if is_streamed(X) or is_streamed(queries):
         return streamed_neighbors(X, n_neighbors, queries)
     if on_device(X):
-        from .engines.device_graph import nearest_rows
+        from .torch_neighbors import nearest_rows
 
         return nearest_rows(X, n_neighbors, queries)
     if has_nan(X) or (queries is not None and has_nan(queries)):
@@ -135,7 +135,7 @@ def automatic_width(X: Matrix) -> float:
     """σ² = 2t², t the mean Euclidean distance over all pairs of rows, self pairs included."""
     n = X.shape[0]
     if on_device(X):
-        from .engines.device_graph import mean_distance
+        from .torch_neighbors import mean_distance
 
         t = mean_distance(X, min(n, WIDTH_SAMPLE))
         return 2 * t * t if t > 0 else 1.0
@@ -201,6 +201,6 @@ def _lengths(X: Matrix) -> Array:
         return np.sqrt(squared_norms(X, Threads(1)))
     if not on_device(X):
         return row_norms(X)
-    from .engines.device_graph import row_lengths
+    from .torch_neighbors import row_lengths
 
     return row_lengths(X)

@@ -13,10 +13,11 @@ from ._types import Array, Views
 from .agreement import Agreement
 from .engines.arrays import on_host
 from .engines.device import choose, fits, precision, put, torch_dtype
-from .engines.device_graph import DeviceGraph, nearest_by_products
+from .engines.device_graph import DeviceGraph
 from .engines.sources import is_streamed
 from .engines.threads import blocks
 from .geometry import ZEROS, Geometry, share_of_zeros
+from .torch_neighbors import nearest_by_products
 
 #: Entries gathered at a time for distances of pairs.
 GATHERED = 2**27

@@ -1,0 +1,68 @@
+"""k-means on a device: many starts at once, the answer looked at now and then."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+
+
+def kmeans(
+    X: torch.Tensor,
+    n_clusters: int,
+    rng: np.random.Generator,
+    n_init: int,
+    sample: int,
+    max_iter: int = 300,
+) -> torch.Tensor:
+    """Lloyd's iterations from ``n_init`` k-means++ starts at once, tried on a sample of many rows."""
+    tried = X
+    if len(X) > sample:
+        chosen = np.sort(rng.choice(len(X), sample, replace=False))
+        tried = X[torch.as_tensor(chosen, device=X.device)]
+    centres = _plus_plus(tried, n_clusters, rng, n_init)
+    centres, inertia = _lloyd(tried, centres, max_iter)
+    best = centres[inertia.argmin()][None]
+    if tried is not X:
+        best, _ = _lloyd(X, best, max_iter)
+    return _squared(X, best)[0].argmin(1)
+
+
+def _squared(X: torch.Tensor, centres: torch.Tensor) -> torch.Tensor:
+    """Squared distances, starts × rows × clusters, without ‖x‖², which changes no choice."""
+    starts, K, dim = centres.shape
+    products = X @ centres.reshape(starts * K, dim).T
+    squares = (centres**2).sum(2).reshape(-1)
+    return (squares - 2 * products).reshape(len(X), starts, K).movedim(1, 0)
+
+
+def _plus_plus(
+    X: torch.Tensor, n_clusters: int, rng: np.random.Generator, n_init: int
+) -> torch.Tensor:
+    """Starts whose centres are rows drawn far from those drawn before (n_init × K × dim)."""
+    first = torch.as_tensor(rng.integers(len(X), size=n_init), device=X.device)
+    centres, norms = X[first][:, None], (X**2).sum(1)
+    while centres.shape[1] < n_clusters:
+        d = (_squared(X, centres).amin(2) + norms).clip(0).double()  # n_init × rows
+        total = d.cumsum(1)
+        draw = torch.as_tensor(rng.random(n_init), device=X.device)[:, None] * total[:, -1:]
+        drawn = torch.searchsorted(total, draw).clip(max=len(X) - 1)[:, 0]
+        centres = torch.cat([centres, X[drawn][:, None]], dim=1)
+    return centres
+
+
+def _lloyd(
+    X: torch.Tensor, centres: torch.Tensor, max_iter: int
+) -> tuple[torch.Tensor, torch.Tensor]:
+    n_clusters = centres.shape[1]
+    spread, norms = float(X.var(0).mean()), (X**2).sum()
+    for done in range(max_iter):
+        d = _squared(X, centres)
+        members = torch.nn.functional.one_hot(d.argmin(2), n_clusters).to(X.dtype)
+        sizes = members.sum(1)[:, :, None]
+        moved = torch.where(sizes > 0, members.transpose(1, 2) @ X / sizes.clip(1), centres)
+        shift = ((moved - centres) ** 2).sum((1, 2)).amax()
+        centres = moved
+        # Looked at now and then only: the answer has to come from the device.
+        if done % 8 == 7 and float(shift) <= 1e-4 * spread:
+            break
+    return centres, _squared(X, centres).amin(2).double().sum(1) + norms
