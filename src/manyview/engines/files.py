@@ -6,6 +6,7 @@ the names of its rows and columns if the file has any, and ``read(start, stop)``
 
 from __future__ import annotations
 
+import importlib
 import os
 import re
 from pathlib import Path
@@ -275,23 +276,31 @@ def open_rows(path: str, key: str | None = None, kind: str = "") -> RowFile:
     return check_shape(found)
 
 
-def check_shape(found: RowFile) -> RowFile:
+def check_shape(found: Any, what: str = "it") -> Any:
+    """What a file holds, if that can be a view."""
     if len(found.shape) != 2:
-        raise ValueError(f"it has {len(found.shape)} dimension(s); a view has samples × features")
+        raise ValueError(
+            f"{what} has {len(found.shape)} dimension(s); a view has samples × features"
+        )
     if found.dtype.kind not in "biuf":
-        raise ValueError(f"it has entries of type {found.dtype}; a view holds numbers only")
+        raise ValueError(f"{what} has entries of type {found.dtype}; a view holds numbers only")
     if not all(found.shape):
-        raise ValueError(f"it is empty (shape {found.shape}); both must be at least 1")
+        raise ValueError(f"{what} is empty (shape {found.shape}); both must be at least 1")
     return found
 
 
-def _hdf5(path: str, key: str | None) -> RowFile:
+def _imported(library: str, path: str) -> Any:
     try:
-        import h5py
+        return importlib.import_module(library)
     except ImportError as error:
         raise ImportError(
-            f"reading {Path(path).name} needs h5py; install it with: pip install 'manyview[disk]'"
+            f"reading {Path(path).name} needs {library}; "
+            "install it with: pip install 'manyview[disk]'"
         ) from error
+
+
+def _hdf5(path: str, key: str | None) -> RowFile:
+    h5py = _imported("h5py", path)
     file = h5py.File(path, "r")
     ids = features = None
     if Path(path).suffix.lower() == ".h5ad":
@@ -327,13 +336,7 @@ def _names(file: Any, table: str) -> Array | None:
 
 
 def _zarr(path: str, key: str | None) -> RowFile:
-    try:
-        import zarr
-    except ImportError as error:
-        raise ImportError(
-            f"reading {Path(path).name} needs zarr; install it with: pip install 'manyview[disk]'"
-        ) from error
-    opened = zarr.open(path, mode="r")
+    opened = _imported("zarr", path).open(path, mode="r")
     if hasattr(opened, "shape"):
         return Stored(opened)
     tables = [name for name, array in opened.arrays() if array.ndim == 2]

@@ -14,10 +14,11 @@ import scipy.sparse as sp
 
 from .._types import Array, Matrix
 from ..datasets._tables import split_suffix
+from ..engines.files import check_shape
 from ..npy import check_sizes, read_npy
 from .mat import read_mat
 from .mtx import read_mtx
-from .part import Part, checked
+from .part import Part
 
 #: Arrays so called, one number per sample, are the answer and no view.
 LABELS = {"y", "gt", "gnd", "label", "labels", "truth", "target", "class", "classes", "c", "s"}
@@ -55,7 +56,7 @@ def load_npy(path: Path) -> Array:
 def _npy(path: Path) -> dict[str, Part]:
     array = load_npy(path)
     try:
-        return {"": Part(path.name, checked(path.name, array))}
+        return {"": Part(path.name, check_shape(array, path.name))}
     except ValueError as error:
         raise _Sentence(str(error)) from None
 
@@ -71,7 +72,7 @@ def _npz(path: Path) -> dict[str, Part]:
     if not arrays:
         raise _Sentence(f"{path.name} holds no array; save it by numpy.savez")
     if {"format", "shape", "data"} <= set(arrays):
-        return {"": Part(path.name, checked(path.name, _sparse(arrays)))}
+        return {"": Part(path.name, check_shape(_sparse(arrays), path.name))}
     return _several(path, arrays)
 
 
@@ -112,7 +113,7 @@ def _several(path: Path, arrays: dict[str, Any]) -> dict[str, Part]:
         file = path.name if alone else f"{path.name}[{key}]"
         try:
             array = sp.csr_array(array) if sp.issparse(array) else array
-            parts["" if alone else key] = Part(file, checked(file, array), notes=notes)
+            parts["" if alone else key] = Part(file, check_shape(array, file), notes=notes)
         except ValueError as error:
             raise _Sentence(str(error)) from None
         notes = []
@@ -158,7 +159,7 @@ def _check_claim(item: Any, path: Path) -> None:
 
 
 def _mtx(path: Path) -> dict[str, Part]:
-    return {"": Part(path.name, checked(path.name, read_mtx(path)))}
+    return {"": Part(path.name, check_shape(read_mtx(path), path.name))}
 
 
 def _import(name: str, file: str) -> Any:
@@ -176,7 +177,7 @@ def _annotated(file: str, data: Any) -> Part:
         raise ValueError(f"{file} has no X")
     matrix = sp.csr_array(X) if sp.issparse(X) else np.asarray(X)
     ids, features = ([str(n) for n in names] for names in (data.obs_names, data.var_names))
-    return Part(file, checked(file, matrix), ids, features)
+    return Part(file, check_shape(matrix, file), ids, features)
 
 
 def _check_claims(path: Path) -> None:

@@ -47,13 +47,3 @@ class Part:
                     "so remove or rename the repeated ones"
                 )
             seen.add(sample)
-
-
-def checked(file: str, array: Matrix) -> Matrix:
-    if array.ndim != 2:
-        raise ValueError(f"{file} has {array.ndim} dimension(s); a view has samples × features")
-    if array.dtype.kind not in "biuf":
-        raise ValueError(f"{file} has entries of type {array.dtype}; a view holds numbers only")
-    if not all(array.shape):
-        raise ValueError(f"{file} is empty (shape {array.shape}); both must be at least 1")
-    return array
