@@ -27,6 +27,10 @@ SHAPES += [
     (1000, 20, 0),
     (100, 5, 0),
 ]
+# Where the cut changes with the number of components.
+SHAPES += [(200, k, 1001) for k in (16, 17, 24, 25, 32, 48, 49)]
+#: Shared memory of a Hopper card, bytes per block.
+HOPPER = 232448
 #: Of the new V (the steps of HALS are differences, which cost digits), and of the sums of that V.
 TOLERANCE = {"multiplicative": {"tf32": 3e-3, None: 1e-6}, "hals": {"tf32": 3e-2, None: 3e-5}}
 SUMS = {"tf32": 3e-3, None: 1e-6}
@@ -129,6 +133,14 @@ def test_the_graph_product_is_that_of_scipy(n, k):
     assert far(out, expected) < 1e-6
     right = np.vdot(V, degrees[:, None] * V - expected)
     assert float(value) == pytest.approx(right, rel=1e-5, abs=1e-4)
+
+
+@pytest.mark.parametrize(("m", "k"), [(1536, 16), (1024, 32), (512, 64), (1000, 20), (7, 1)])
+def test_there_is_a_plan_for_what_the_documentation_promises(m, k):
+    assert plan(m, k, HOPPER) is not None
+    card = torch.cuda.get_device_properties(0)
+    if card.major == 9:
+        assert worthwhile(10**8, m, k, torch.float32, torch.device("cuda"))
 
 
 def test_plans_fit_the_chip_and_the_choice_follows_them():

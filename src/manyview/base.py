@@ -104,17 +104,20 @@ class MultiViewEstimator(BaseEstimator):
 
         What was read ahead of files is let go in any case.
         """
-        guard = memory_guard(self.device) if self.engine == "torch" else nullcontext()
+        guard = memory_guard(self.device, self._forget) if self.engine == "torch" else nullcontext()
         try:
             with guard:
                 yield
         except MemoryError:
-            kept = {*self.get_params(deep=False), "_sklearn_output_config"}
-            for name in set(vars(self)) - kept:
-                delattr(self, name)
+            self._forget()
             raise
         finally:
             STORE.clear()
+
+    def _forget(self) -> None:
+        kept = {*self.get_params(deep=False), "_sklearn_output_config"}
+        for name in set(vars(self)) - kept:
+            delattr(self, name)
 
     #: Whether workers of the Dask engine make the passes over rows in files or dask arrays.
     _rows_stay = False

@@ -113,7 +113,17 @@ def as_item(data: Any, name: str, alone: bool = False) -> Item:
         return _from_dataarray(data, name)
     if is_frame(data):
         return Item(_numeric_frame(data, name), np.asarray(data.index), _texts(data.columns))
-    return Item(on_host(data) if is_tensor(data) else data)
+    return Item(_from_tensor(data, name) if is_tensor(data) else data)
+
+
+def _from_tensor(data: Any, name: str) -> Array:
+    """As NumPy has it; what it has no type for (bfloat16) in float32."""
+    if str(data.layout) != "torch.strided":
+        raise ValueError(
+            f"view {name!r} is a sparse tensor ({data.layout}); pass a SciPy sparse matrix, which "
+            "stays sparse, or data.to_dense()"
+        )
+    return on_host(data.float() if str(data.dtype) == "torch.bfloat16" else data)
 
 
 def _from_file(matrix: DiskMatrix, name: str) -> Item:

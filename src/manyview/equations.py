@@ -20,7 +20,15 @@ from typing import Any
 import numpy as np
 
 from ._types import Array, Split, Sums
-from .engines.arrays import column_dots, namespace, one_hot, pick, sorted_rows
+from .engines.arrays import (
+    as_numbers,
+    column_dots,
+    converted,
+    namespace,
+    one_hot,
+    pick,
+    sorted_rows,
+)
 
 # --- objective terms ---------------------------------------------------------------------------
 
@@ -147,7 +155,7 @@ def sample_weights(residuals: Array) -> Array:
     xp = namespace(residuals)
     smallest = xp.amin(residuals, axis=1, keepdims=True)
     safe = xp.where(residuals > 0, residuals, 1)
-    w = xp.where(smallest > 0, smallest / safe, 1.0 * (residuals == smallest))
+    w = xp.where(smallest > 0, smallest / safe, as_numbers(residuals == smallest, residuals))
     return w / w.sum(axis=1, keepdims=True)
 
 
@@ -236,8 +244,8 @@ def simplex_consensus(
     c̄_i = Σ_s α_s w_is; an observation no view speaks for goes to its nearest centre.
     """
     xp = namespace(distances)
-    B = sum(float(a) * w[:, [s]] * V[s] for s, a in enumerate(alpha))
-    c = sum(float(a) * w[:, [s]] for s, a in enumerate(alpha))
+    B = sum(float(a) * w[:, s : s + 1] * V[s] for s, a in enumerate(alpha))
+    c = sum(float(a) * w[:, s : s + 1] for s, a in enumerate(alpha))
     silent = c < 1e-6
     c = xp.where(silent, 1, c)
     V_star = simplex_rows(B / c - beta / (2 * lam * c) * distances)
@@ -246,7 +254,8 @@ def simplex_consensus(
 
 def nearest_corner(distances: Array) -> Array:
     """1 for the nearest centre (the first of several), 0 for the others."""
-    return one_hot(distances.argmin(axis=1), distances.shape[1])
+    corners = one_hot(distances.argmin(axis=1), distances.shape[1])
+    return converted(corners, distances.dtype)
 
 
 def robust_objective(

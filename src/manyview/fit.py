@@ -208,11 +208,8 @@ class Progress:
         row = (round_, view, iteration, *terms.values())
         self.rows.append(row)
         self.last = terms["objective"]
-        if not is_tensor(self.last) and not np.isfinite(self.last):  # of a GPU it is not waited for
-            raise ValueError(
-                f"the objective is {self.last} in round {round_}, iteration {iteration}: some numbers "
-                "are too large or too small, or the data changed during the fit; scale the views"
-            )
+        if not is_tensor(self.last):  # of a GPU it is not waited for
+            _check_finite(self.last, round_, iteration)
         if self.callback is not None and view >= 0:
             values = (round_, view, iteration, *(float(term) for term in terms.values()))
             info = dict(zip(self.columns, values, strict=True)) | {"total": self.total}
@@ -225,7 +222,18 @@ class Progress:
 
     def history(self) -> dict[str, Array]:
         columns = zip(*self.rows, strict=True)
-        return {name: _column(c) for name, c in zip(self.columns, columns, strict=True)}
+        found = {name: _column(c) for name, c in zip(self.columns, columns, strict=True)}
+        worst = int(np.argmin(np.isfinite(found["objective"])))
+        _check_finite(*(found[name][worst] for name in ("objective", "round", "iteration")))
+        return found
+
+
+def _check_finite(objective: float, round_: int, iteration: int) -> None:
+    if not np.isfinite(objective):
+        raise ValueError(
+            f"the objective is {objective} in round {round_}, iteration {iteration}: some numbers "
+            "are too large or too small, or the data changed during the fit; scale the views"
+        )
 
 
 def _column(values: tuple[Any, ...]) -> Array:

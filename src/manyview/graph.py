@@ -12,7 +12,7 @@ from sklearn.neighbors import NearestNeighbors
 from sklearn.utils.extmath import row_norms
 
 from ._types import Array, Matrix
-from .engines.arrays import is_tensor, namespace
+from .engines.arrays import as_numbers, is_tensor, namespace
 from .engines.sources import is_streamed, reading, squared_norms
 from .engines.threads import Threads
 from .neighbors import index_neighbors, streamed_neighbors, take_rows, use_index
@@ -162,7 +162,7 @@ def _weights(
 ) -> Array:
     xp = namespace(squared)
     if kind == "binary":
-        return 1.0 * xp.isfinite(squared)
+        return as_numbers(xp.isfinite(squared), squared)
     if kind == "heat":
         return xp.exp(-squared / width)
     if kind != "cosine":

@@ -264,11 +264,12 @@ class RobustWMNMF(
 
             views, dtype = moved(views, self.device, self.dtype, dtype)
         present = self._presence(views)
-        self._geometry = self._geometries(views, present, dtype)
+        geometry, n = self._geometries(views, present, dtype), views.n_samples
+        del views  # on a GPU a copy of the data
         agreement = checkpoint.keep(
             "agreement",
             lambda: ag.agree(
-                self._geometry,
+                geometry,
                 self.n_neighbors,
                 self.reliability_weight,
                 rng,
@@ -285,11 +286,11 @@ class RobustWMNMF(
         found = checkpoint.keep(
             "start", lambda: kmeans(P[anywhere], self.n_clusters_, rng, n_init=30)
         )
-        start = namespace(found).zeros_like(found[:1]).repeat(views.n_samples)
+        start = namespace(found).zeros_like(found[:1]).repeat(n)
         start[anywhere] = found
         w = np.where(anywhere[:, None], agreement.w, 0)
         w = namespace(P).as_tensor(w, dtype=P.dtype, device=P.device) if is_tensor(P) else w
-        robust_views = self._robust_views(cluster)
+        robust_views = self._robust_views(geometry, cluster)
         run = partial(
             run_robust,
             robust_views,
@@ -311,12 +312,12 @@ class RobustWMNMF(
             # What the model keeps: saving and predicting need no GPU.
             from .torch_geometry import agreement_on_host, to_host
 
-            pairs = zip(self._geometry, given.matrices, strict=True)
-            self._geometry = [to_host(view, sp.issparse(X)) for view, X in pairs]  # type: ignore
+            pairs = zip(geometry, given.matrices, strict=True)
+            geometry = [to_host(view, sp.issparse(X)) for view, X in pairs]  # type: ignore
             self._centres, P = on_host(self._centres), on_host(P)
             agreement = agreement_on_host(agreement)
             result = replace(result, factors=on_host_factors(result.factors))
-        self._data = given.matrices
+        self._geometry, self._data = geometry, given.matrices
         self._embedding, self._agreement, self._result = P, agreement, result.factors
         own = eq.cluster_distances(P, self._centres)[
             np.arange(len(P)), result.factors.consensus.argmax(axis=1)
@@ -366,7 +367,7 @@ class RobustWMNMF(
                 stacklevel=5,
             )
         if holes is not None:
-            unobserved = on_host((1.0 * holes).mean(axis=1))
+            unobserved = on_host(holes.sum(axis=1)) / holes.shape[1]
             sparse_rows = present & (unobserved > MAX_UNOBSERVED)
             if sparse_rows.any():
                 warnings.warn(
@@ -404,15 +405,13 @@ class RobustWMNMF(
             scaled.append(Z)
         return scaled
 
-    def _robust_views(self, cluster: Any = None) -> list[RobustView]:
-        rows = [
-            unit_sum_rows(getattr(view, "source", view.Z), view.observed) for view in self._geometry
-        ]
+    def _robust_views(self, geometry: list[Geometry], cluster: Any) -> list[RobustView]:
+        rows = [unit_sum_rows(getattr(view, "source", view.Z), view.observed) for view in geometry]
         if cluster is not None:  # a view with unobserved entries is factorised in this process
             rows = [cluster.view(x) if isinstance(x, UnitRows) else x for x in rows]
         return [
             RobustView(x, view.present, Threads(self.n_jobs))
-            for x, view in zip(rows, self._geometry, strict=True)
+            for x, view in zip(rows, geometry, strict=True)
         ]
 
     # --- results -------------------------------------------------------------------------------

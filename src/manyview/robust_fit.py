@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from . import equations as eq
 from ._types import Array, Callback, Factors, FitResult, Stop
 from .checkpoint import Checkpoint
-from .engines.arrays import converted, copied, is_tensor, namespace, one_hot
+from .engines.arrays import Question, constant, converted, copied, is_tensor, namespace, one_hot
 from .engines.threads import Threads
 from .fit import Progress
 from .masked import MaskedView
@@ -18,7 +16,7 @@ from .rows import rows_of
 from .solvers import SimplexHALS
 
 SOLVER, NO_PENALTY = SimplexHALS(), NoPenalty()
-#: Iterations between two looks at J where looking means waiting for a GPU.
+#: Iterations between two looks at J on a GPU; the answer is read at the next look.
 CHECK_EVERY = 4
 
 
@@ -64,7 +62,7 @@ class RobustView:
     ) -> Array:
         if self.masked is not None:
             return self.masked.update_V(U, V, consensus, 1 / self.tau, lam)
-        precision = np.full(len(V), 1 / self.tau)
+        precision = constant(1 / self.tau, V)
         self.rows.begin(V, consensus, precision, w, NO_PENALTY, basis)
         return self.rows.collect(self.rows.step_V(U, V, lam, 0.0))
 
@@ -102,8 +100,8 @@ def run_robust(
         terms = eq.robust_objective(errors, V, V_star, alpha, w, distances, lam, beta)
         return progress.record(iteration, 0, 1, terms)
 
-    # The answer of a GPU is asked for now and then only, so that it never runs dry.
     patience = CHECK_EVERY if is_tensor(P) and P.is_cuda else 1  # type: ignore[attr-defined]
+    settled = Question()
     saved = None if checkpoint is None else checkpoint.loop()
     if saved is None:
         record(0)
@@ -137,7 +135,8 @@ def run_robust(
         if record(iteration):
             stop = Stop.CALLBACK
             break
-        if iteration % patience == 0 and previous - progress.last <= tol * abs(previous):
+        gain = previous - progress.last
+        if iteration % patience == 0 and settled.ask(gain <= tol * abs(previous)):
             stop = Stop.CONVERGED
             break
         previous = progress.last

@@ -89,11 +89,13 @@ def _leading_pairs(
 
 def _on_device(S: Any, n_vectors: int, rng: np.random.Generator) -> tuple[Array, Any]:
     """Of a connected graph on a device: values for the host, vectors there."""
-    if S.shape[0] <= max(DENSE_COMPONENT, 20 * n_vectors):
-        dense = S @ S.placed(np.eye(S.shape[0]))
+    n = S.shape[0]
+    # Where the block of vectors would be nearly the whole space, too.
+    if n <= max(DENSE_COMPONENT, min(20 * n_vectors, DENSE_LIMIT), 3 * n_vectors):
+        dense = S @ S.placed(np.eye(n))
         values, vectors = namespace(dense).linalg.eigh(dense)
         values, vectors = values[-n_vectors:], vectors[:, -n_vectors:]
-    elif S.shape[0] <= BLOCK_ITERATION:  # where the host, too, is exact
+    elif n <= BLOCK_ITERATION:  # where the host, too, is exact
         values, vectors = filtered_subspace(S.double(), n_vectors, rng, max_rounds=60, tol=1e-7)
     else:
         values, vectors = filtered_subspace(S, n_vectors, rng)

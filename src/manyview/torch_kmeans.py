@@ -38,15 +38,24 @@ def _squared(X: torch.Tensor, centres: torch.Tensor) -> torch.Tensor:
 def _plus_plus(
     X: torch.Tensor, n_clusters: int, rng: np.random.Generator, n_init: int
 ) -> torch.Tensor:
-    """Starts whose centres are rows drawn far from those drawn before (n_init × K × dim)."""
-    first = torch.as_tensor(rng.integers(len(X), size=n_init), device=X.device)
-    centres, norms = X[first][:, None], (X**2).sum(1)
+    """Starts whose centres are rows drawn far from those drawn before (n_init × K × dim).
+
+    Of a few rows drawn for every centre the best is taken, as scikit-learn does: single draws
+    often put two centres into one cluster.
+    """
+    trials, norms = 2 + int(np.log(n_clusters)), (X**2).sum(1)
+    starts = torch.arange(n_init, device=X.device)
+    centres = X[torch.as_tensor(rng.integers(len(X), size=n_init), device=X.device)][:, None]
+    nearest = (_squared(X, centres)[:, :, 0] + norms).clip(0).double()  # n_init × rows
     while centres.shape[1] < n_clusters:
-        d = (_squared(X, centres).amin(2) + norms).clip(0).double()  # n_init × rows
-        total = d.cumsum(1)
-        draw = torch.as_tensor(rng.random(n_init), device=X.device)[:, None] * total[:, -1:]
-        drawn = torch.searchsorted(total, draw).clip(max=len(X) - 1)[:, 0]
-        centres = torch.cat([centres, X[drawn][:, None]], dim=1)
+        total = nearest.cumsum(1)
+        draw = torch.as_tensor(rng.random((n_init, trials)), device=X.device) * total[:, -1:]
+        drawn = torch.searchsorted(total, draw).clip(max=len(X) - 1)
+        tried = (_squared(X, X[drawn]) + norms[:, None]).clip(0).double()
+        left = torch.minimum(nearest[:, :, None], tried)  # n_init × rows × trials
+        best = left.sum(1).argmin(1)
+        nearest = left[starts, :, best]
+        centres = torch.cat([centres, X[drawn[starts, best]][:, None]], dim=1)
     return centres
 
 
@@ -54,15 +63,23 @@ def _lloyd(
     X: torch.Tensor, centres: torch.Tensor, max_iter: int
 ) -> tuple[torch.Tensor, torch.Tensor]:
     n_clusters = centres.shape[1]
-    spread, norms = float(X.var(0).mean()), (X**2).sum()
+    spread, norms = float(X.var(0).mean()), (X**2).sum(1)
     for done in range(max_iter):
-        d = _squared(X, centres)
-        members = torch.nn.functional.one_hot(d.argmin(2), n_clusters).to(X.dtype)
+        nearest, own = _squared(X, centres).min(2)
+        members = torch.nn.functional.one_hot(own, n_clusters).to(X.dtype)
         sizes = members.sum(1)[:, :, None]
-        moved = torch.where(sizes > 0, members.transpose(1, 2) @ X / sizes.clip(1), centres)
+        means = members.transpose(1, 2) @ X / sizes.clip(1)
+        moved = torch.where(sizes > 0, means, _far_rows(X, nearest + norms, sizes[:, :, 0] == 0))
         shift = ((moved - centres) ** 2).sum((1, 2)).amax()
         centres = moved
         # Looked at now and then only: the answer has to come from the device.
         if done % 8 == 7 and float(shift) <= 1e-4 * spread:
             break
-    return centres, _squared(X, centres).amin(2).double().sum(1) + norms
+    return centres, (_squared(X, centres).amin(2) + norms).double().sum(1)
+
+
+def _far_rows(X: torch.Tensor, distances: torch.Tensor, empty: torch.Tensor) -> torch.Tensor:
+    """For the empty clusters of every start, the rows farthest from their centres, one each."""
+    farthest = distances.topk(min(empty.shape[1], len(X)), dim=1).indices
+    turn = (empty.cumsum(1) - 1).clip(0, farthest.shape[1] - 1)
+    return X[farthest.gather(1, turn)]

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from .engines.device import free_memory
 from .engines.threads import blocks
 
 #: Entries of a temporary block of distances, on a GPU and in the memory of the host.
@@ -30,19 +31,16 @@ def block_entries(X: torch.Tensor) -> int:
     """Distances to hold at a time: an eighth of the card's free memory at most."""
     if not X.is_cuda:
         return HOST_BLOCK
-    return min(BLOCK, torch.cuda.mem_get_info(X.device)[0] // (8 * X.element_size()))
+    return min(BLOCK, free_memory(X.device) // (8 * X.element_size()))
 
 
 @contextmanager
 def tensor_cores(wanted: bool) -> Iterator[None]:
-    """TF32 products where wanted, and the user's setting again afterwards."""
+    """TF32 products where wanted, exact ones elsewhere, and the user's setting again afterwards."""
     matmul = torch.backends.cuda.matmul
-    name, value = (
-        ("fp32_precision", "tf32") if hasattr(matmul, "fp32_precision") else ("allow_tf32", True)
-    )
-    if not wanted:
-        yield
-        return
+    new = hasattr(matmul, "fp32_precision")
+    name: str = "fp32_precision" if new else "allow_tf32"
+    value: Any = ("tf32" if wanted else "ieee") if new else wanted
     before = getattr(matmul, name)
     setattr(matmul, name, value)
     try:

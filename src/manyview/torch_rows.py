@@ -6,7 +6,9 @@ pinned host memory, and their blocks are copied while the block before is comput
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
@@ -114,7 +116,7 @@ class TorchView:
             yield from self._streamed(everything)
 
     def _streamed(self, everything: slice) -> Iterator[tuple[slice, torch.Tensor]]:
-        copying, computing = torch.cuda.Stream(self.device), torch.cuda.current_stream(self.device)
+        copying, computing = _stream_aside(self.device), torch.cuda.current_stream(self.device)
 
         def fetch(b: slice) -> tuple[slice, torch.Tensor, torch.cuda.Event]:
             with torch.cuda.stream(copying):
@@ -190,16 +192,7 @@ class TorchRows:
         """V after one step; ``residuals`` also asks for those of every row."""
         H, q, out = U.T @ U, U.sum(axis=0), self._new_V(V)
         residuals = residuals or not self.basis
-        if self._reads_once(V):
-            weights = (self.fit_weight, self.sum_weight, a, beta)
-            _, self.sums = self._fused.fused_pass(
-                *(self.view.X, U, V, H, q, self.consensus, *weights, *self.split),
-                times_V=isinstance(self.g, GraphTerm),
-                solver=self.solver.kernel,
-                precision=_precision(),
-                out=out,
-            )
-        else:
+        if not self._fused_step(U, V, H, q, a, beta, out):
             found = []
             for b, X in self.view.blocks():
                 given = (H, q, self.consensus[b], self.fit_weight[b], a, beta, self.split.rows(b))
@@ -212,6 +205,40 @@ class TorchRows:
             self.residuals = self.all_residuals(U, out)
         self._look_at(out)
         return out
+
+    def _fused_step(
+        self, U: Any, V: Any, H: Any, q: Any, a: float, beta: float, out: torch.Tensor
+    ) -> bool:
+        """The step and its sums from one read of X, where the card has that."""
+        if not self._reads_once(V):
+            return False
+        weights = (self.fit_weight, self.sum_weight, a, beta)
+        with self._not_required():
+            _, self.sums = self._fused.fused_pass(
+                *(self.view.X, U, V, H, q, self.consensus, *weights, *self.split),
+                times_V=isinstance(self.g, GraphTerm),
+                solver=self.solver.kernel,
+                precision=_precision(),
+                out=out,
+            )
+            return True
+        self._look_at(V)  # as plain PyTorch wants it
+        return False
+
+    @contextmanager
+    def _not_required(self) -> Iterator[None]:
+        """A kernel that does not compile here (no compiler, say) is done without."""
+        try:
+            yield
+        except torch.OutOfMemoryError:
+            raise
+        except Exception as error:
+            self._fused = None
+            warnings.warn(
+                f"the fused pass cannot run here ({error}); going on with plain PyTorch, slower",
+                UserWarning,
+                stacklevel=2,
+            )
 
     def _reads_once(self, V: torch.Tensor) -> bool:
         n, m = self.shape
@@ -252,11 +279,12 @@ class TorchRows:
         if isinstance(self.g, GraphTerm) and self._reads_once(V):
             A: Any = self.g.A
             negative = self._buffer("negative", V)
-            self.penalty = self._fused.graph_product(*A.arrays(), self.g.degrees, V, negative)
-            self.split = Split(negative, self.g.degrees, curvature)
-        else:
-            self.penalty = self.g.value(V)
-            self.split = Split(*self.g.split(V), curvature)
+            with self._not_required():
+                self.penalty = self._fused.graph_product(*A.arrays(), self.g.degrees, V, negative)
+                self.split = Split(negative, self.g.degrees, curvature)
+                return
+        self.penalty = self.g.value(V)
+        self.split = Split(*self.g.split(V), curvature)
 
     def _new_V(self, V: torch.Tensor) -> torch.Tensor:
         """Somewhere for the new V: one of two tensors, whichever does not hold the old one."""
@@ -294,15 +322,17 @@ class Replayed:
         return self.moved
 
     def _record(self, U: torch.Tensor, sums: Sums, a: float) -> None:
-        self.inputs = [torch.clone(part) for part in (U, *sums)]
-        given = self.inputs[0], Sums(*self.inputs[1:]), a
+        inputs = [torch.clone(part) for part in (U, *sums)]
+        given = inputs[0], Sums(*inputs[1:]), a
         aside = _stream_aside(U.device)
         aside.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(aside):  # a first run outside, as recording asks for
             self.solver.update_U(*given)
         torch.cuda.current_stream().wait_stream(aside)
-        with torch.cuda.graph(self.graph):
+        # On this card's own stream: PyTorch's default one belongs to the card that recorded first.
+        with torch.cuda.graph(self.graph, stream=aside, capture_error_mode="thread_local"):
             self.moved = self.solver.update_U(*given)
+        self.inputs = inputs
 
 
 @cache

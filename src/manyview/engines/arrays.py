@@ -36,9 +36,19 @@ def pick(Y: Any, columns: Any) -> Any:
 
 def one_hot(labels: Any, n_columns: int) -> Any:
     """1 in the column of each row's label, 0 elsewhere."""
-    columns = np.arange(n_columns)
-    columns = labels.new_tensor(columns) if is_tensor(labels) else columns
-    return 1.0 * (columns == labels[:, None])
+    xp = namespace(labels)
+    where = {"device": labels.device} if is_tensor(labels) else {}
+    return converted(xp.arange(n_columns, **where) == labels[:, None], xp.float64)
+
+
+def as_numbers(mask: Any, like: Any) -> Any:
+    """0 and 1 for a mask, as tensors in the precision of ``like``: PyTorch's default may be any."""
+    return converted(mask, like.dtype if is_tensor(like) else np.float64)
+
+
+def constant(value: float, like: Any) -> Any:
+    """One number for every row of ``like``, made where that is."""
+    return like.new_full((len(like),), value) if is_tensor(like) else np.full(len(like), value)
 
 
 def column_dots(A: Any, B: Any) -> Any:
@@ -60,6 +70,30 @@ def converted(x: Any, dtype: Any) -> Any:
 def like(x: Array, model: Any) -> Any:
     """A NumPy array in the library, precision and place of ``model``."""
     return model.new_tensor(x) if is_tensor(model) else x.astype(model.dtype, copy=False)
+
+
+class Question:
+    """A yes or no that may have to come from a GPU, which is not waited for.
+
+    `ask` then answers what was asked the time before, which has arrived long since.
+    """
+
+    def __init__(self) -> None:
+        self.before: Any = None
+
+    def ask(self, answer: Any) -> bool:
+        if not is_tensor(answer) or not answer.is_cuda:
+            return bool(answer)
+        torch = namespace(answer)
+        told = torch.empty((), dtype=torch.bool, pin_memory=True)
+        told.copy_(answer, non_blocking=True)
+        arrived = torch.cuda.Event()
+        arrived.record()
+        before, self.before = self.before, (arrived, told)
+        if before is None:
+            return False
+        before[0].synchronize()
+        return bool(before[1])
 
 
 def on_host(x: Any) -> Array:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import gc
-import os
 import re
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from typing import Any
 
@@ -33,22 +32,29 @@ def torch_or_sentence() -> Any:
 
 def choose(device: str, n_entries: int) -> Any:
     """The torch device for views of so many entries; "auto" takes a GPU where it pays."""
+    torch = check(device)
+    if device == "auto":
+        there = torch.cuda.is_available()
+        device = "cuda" if there and n_entries >= WORTH_A_GPU else "cpu"
+    return torch.device(device)
+
+
+def check(device: str) -> Any:
+    """PyTorch, if it is here and has this device."""
     torch = torch_or_sentence()
-    there = torch.cuda.is_available()
     if not DEVICES.fullmatch(device):
         raise ValueError(f"device must be 'auto', 'cpu', 'cuda' or 'cuda:1', …, got {device!r}")
-    if device == "auto":
-        device = "cuda" if there and n_entries >= WORTH_A_GPU else "cpu"
-    if device.startswith("cuda") and not there:
+    if device.startswith("cuda") and not torch.cuda.is_available():
         raise RuntimeError(
             f"device={device!r} was asked for, but PyTorch {torch.__version__} sees no GPU here; use "
             "device='auto' or 'cpu', or install a PyTorch built for your card"
         )
     if device.startswith("cuda:") and int(device[5:]) >= torch.cuda.device_count():
         raise RuntimeError(
-            f"device={device!r}, but there are {torch.cuda.device_count()} cards here"
+            f"device={device!r} was asked for, but PyTorch sees {torch.cuda.device_count()} GPU(s), "
+            "counted from 0; use device='cuda' for the current one"
         )
-    return torch.device(device)
+    return torch
 
 
 def precision(device: Any, asked: Any, otherwise: np.dtype) -> np.dtype:
@@ -85,39 +91,50 @@ def _writable(array: Any) -> Array:
 
 def fits(n_bytes: int, device: Any) -> bool:
     """Whether data of this size can live on the device during a fit."""
+
+    if device.type != "cuda":
+        return True  # it is in this memory already
+    return n_bytes <= SHARE_FOR_DATA * free_memory(device)
+
+
+def free_memory(device: Any) -> int:
+    """Bytes of a card that a fit can have: those PyTorch keeps for later are free to it, too."""
     import torch
 
-    if device.type == "cuda":
-        free = torch.cuda.mem_get_info(device)[0]
-    else:
-        free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    return n_bytes <= SHARE_FOR_DATA * free
+    kept = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+    return torch.cuda.mem_get_info(device)[0] + kept
 
 
 @contextmanager
-def memory_guard(device: str) -> Iterator[None]:
-    """Work on this device; running out of its memory becomes a sentence, and frees what was taken."""
-    torch = torch_or_sentence()
+def memory_guard(device: str, forget: Callable[[], None]) -> Iterator[None]:
+    """Work on this device; running out of its memory becomes a sentence, and frees what was taken.
+
+    ``forget`` drops what the fit has stored by then.
+    """
+    torch = check(device)
     there, full = torch.cuda.is_available(), False
     chosen = torch.cuda.device(device) if there and device.startswith("cuda") else nullcontext()
     with chosen:
         try:
             yield
-        except (torch.OutOfMemoryError, RuntimeError) as error:
+        except (torch.OutOfMemoryError, RuntimeError, MemoryError) as error:
             if not _out_of_memory(torch, error):
                 raise
             full = True
+            forget()
             traceback.clear_frames(error.__traceback__)  # they hold the tensors
-        if there:
-            gc.collect()
-            torch.cuda.empty_cache()
+        finally:
+            if there:
+                gc.collect()
+                torch.cuda.empty_cache()
         if full:
             raise MemoryError(_full(torch, device))
 
 
 def _out_of_memory(torch: Any, error: Exception) -> bool:
     told = ("out of memory", "ALLOC_FAILED", "not enough memory")
-    return isinstance(error, torch.OutOfMemoryError) or any(part in str(error) for part in told)
+    kinds = (torch.OutOfMemoryError, MemoryError)
+    return isinstance(error, kinds) or any(part in str(error) for part in told)
 
 
 def _full(torch: Any, device: str) -> str:
