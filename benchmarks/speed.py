@@ -54,7 +54,7 @@ def main() -> None:
         import gpu
 
         print("on the GPU:", flush=True)
-        found["gpu"] = gpu.measure(("iterations", "digits", "fits"))
+        found["gpu"] = gpu.measure(("iterations", "digits", "fits"), cpu=args.full)
     args.out.mkdir(parents=True, exist_ok=True)
     (args.out / "speed.json").write_text(json.dumps(found, indent=1))
     text = markdown(found)
