@@ -2,12 +2,6 @@
 
 import csv
 import json
-import os
-import signal
-import subprocess
-import sys
-import textwrap
-import time
 
 import numpy as np
 import pandas as pd
@@ -16,6 +10,7 @@ from rich.console import Console
 
 import manyview as mv
 from conftest import blobs
+from manyview.comparison.processes import run_tasks
 from manyview.experiments import (
     catalogue,
     command,
@@ -24,32 +19,15 @@ from manyview.experiments import (
     noise,
     omics,
     plain,
+    running,
     sweeps,
 )
 from manyview.experiments.cells import ALONE, Cell, Options
-from manyview.experiments.fitting import grid, score
+from manyview.experiments.fitting import grid
 from manyview.experiments.rounds import BETA, P, Rounds
 from manyview.experiments.running import PORTION, portioned
 from manyview.fit import run
 from manyview.solvers import Multiplicative
-
-#: A small experiment, in a script that can be killed. MLRSSC shares a fit between its cells.
-SCRIPT = """
-import sys
-from pathlib import Path
-from rich.console import Console
-from manyview.experiments import catalogue
-from manyview.experiments.cells import Experiment
-from manyview.experiments.command import run_reproduce
-from manyview.experiments.fitting import grid
-
-def cells(options):
-    return grid(options, "nutrimouse", ["WM-NMF", "ConcatK", "C-KMLRSSC"])
-
-catalogue.EXPERIMENTS["tiny"] = Experiment("tiny", "Tiny", "A test.", cells)
-sys.exit(run_reproduce(["tiny"], Path(sys.argv[1]), replications=5, seed=3, jobs=2, data=None,
-                       linear_mlrssc="auto", console=Console(quiet=True)))
-"""
 
 
 def table(path):
@@ -62,33 +40,6 @@ def table(path):
 def reproduce(names, out, **settings):
     given = {"replications": 1, "seed": 0, "jobs": 2, "data": None, "linear_mlrssc": "skip"}
     return command.run_reproduce(names, out, **(given | settings), console=Console(quiet=True))
-
-
-def test_killed_and_resumed_gives_the_tables_of_an_uninterrupted_run(tmp_path):
-    script = tmp_path / "script.py"
-    script.write_text(textwrap.dedent(SCRIPT))
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    whole, killed = tmp_path / "whole", tmp_path / "killed"
-    start = [sys.executable, str(script)]
-    one = subprocess.Popen([*start, str(whole)], env=env)
-    other = subprocess.Popen([*start, str(killed)], env=env)
-    deadline = time.monotonic() + 120
-    while not list(killed.glob("runs/*.json")) and time.monotonic() < deadline:
-        time.sleep(0.01)
-    other.send_signal(signal.SIGKILL)
-    other.wait()
-    time.sleep(1)  # a child that has just finished a cell finds nobody to tell
-    done = {path: path.stat().st_mtime_ns for path in killed.glob("runs/*.json")}
-    assert 0 < len(done) < 15 and not (killed / "tiny.csv").exists()
-    assert subprocess.run([*start, str(killed)], env=env).returncode == 0
-    assert one.wait() == 0
-    assert {path: path.stat().st_mtime_ns for path in done} == done  # none was run again
-    assert len(list(killed.glob("runs/*.json"))) == 15
-    for name in ("tiny.csv", "tiny-weights.csv"):
-        assert table(killed / name) == table(whole / name) != []
-    rows = table(whole / "tiny.csv")
-    assert [row["run"] for row in rows] == list("01234") * 3
-    assert all("numpy" in row["versions"] and "seed" in row["settings"] for row in rows)
 
 
 def lihc_files(folder, kind):
@@ -112,15 +63,23 @@ def save(frame, path):
         frame.to_csv(path, sep="\t" if path.suffix == ".tsv" else ",")
 
 
-def test_lihc_runs_whole_from_all_three_formats(tmp_path):
+def test_lihc_runs_whole_from_all_three_formats(tmp_path, monkeypatch):
     pytest.importorskip("pyarrow")
-    found = {}
+    found, written = {}, set()
+
+    def watched(portions, folder, *args):
+        for event in run_tasks(portions, folder, *args):
+            written.update(path.name.split("-")[0] for path in folder.iterdir())
+            yield event
+
+    monkeypatch.setattr(running, "run_tasks", watched)
     for kind in ("csv", "tsv", "parquet"):
         data = lihc_files(tmp_path / kind, kind)
         assert reproduce(["lihc"], tmp_path / "out", data=data) == 0
         found[kind] = table(tmp_path / "out" / "lihc.csv")
     assert found["csv"] == found["tsv"] == found["parquet"]
     assert [row["method"] for row in found["csv"]] == list(omics.METHODS)
+    assert written == {"stderr"}  # a killed run must not leave the user's data anywhere
     best = {row["method"]: float(row["acc"]) for row in found["csv"]}
     assert best["WM-NMF"] > 0.9 and best["RobustWMNMF"] > 0.9
     entry = json.loads((tmp_path / "out" / "reproduction.json").read_text())["experiments"][0]
@@ -184,16 +143,6 @@ def test_portions_keep_groups_whole_and_lose_nothing():
     for portion in portions:
         costs = [c.cost for c in portion.cells]
         assert len(costs) == 1 or portion in shared or sum(costs) <= PORTION
-
-
-def test_mlrssc_is_fitted_once_for_all_seeds(monkeypatch):
-    fits = []
-    fit = mv.baselines.MLRSSC.fit
-    monkeypatch.setattr(
-        mv.baselines.MLRSSC, "fit", lambda self, X, y=None: fits.append(1) or fit(self, X, y)
-    )
-    rows = [score("nutrimouse", "P-KMLRSSC", seed)[""][0] for seed in range(3)]
-    assert len(fits) == 1 and all("iterations" in row["remark"] for row in rows)
 
 
 def test_rounds_are_those_of_the_estimator():
