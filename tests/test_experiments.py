@@ -20,6 +20,7 @@ from manyview.experiments import (
     omics,
     plain,
     running,
+    runtime,
     sweeps,
 )
 from manyview.experiments.cells import ALONE, Cell, Options
@@ -130,8 +131,31 @@ def test_every_method_of_the_paper_is_in_the_digits_table():
         "digits-50"
     }
     assert {c.labels["dataset"] for c in full} == {"digits"}
-    runtime = catalogue.EXPERIMENTS["runtime"].cells(Options(20))
-    assert {c.phase for c in runtime} == {ALONE}
+
+
+@pytest.mark.parametrize("replications", [1, 3, 20])
+def test_running_times_are_repeated_alone_and_reach_the_ends(replications):
+    cells = runtime.cells(Options(replications))
+    assert {c.phase for c in cells} == {ALONE}
+    for axis, values in (("N", runtime.N_SAMPLES), ("n_v", runtime.N_VIEWS)):
+        ours = [c for c in cells if c.labels["axis"] == axis and c.labels["method"] == "manyview"]
+        points = sorted({c.labels["value"] for c in ours})
+        assert len(ours) == 3 * len(points) and len({c.key for c in ours}) == len(ours)
+        assert (points[0], points[-1]) == (min(values), max(values)) and len(points) >= 3
+
+
+def test_start_up_is_over_before_the_clock_starts(monkeypatch):
+    order = []
+    lap = runtime._Clock.lap
+    monkeypatch.setattr(runtime, "warm_up", lambda: order.append("small fit"))
+    monkeypatch.setattr(runtime._Clock, "lap", lambda self: order.append("lap") or lap(self))
+    (row,) = runtime.ours(120, 2, 20, 0)[""]
+    assert order == ["small fit"] + 4 * ["lap"]
+    assert list(row) == [f"seconds_{part}" for part in ("graph", "start", "loop", "labels")]
+    order.clear()
+    monkeypatch.setattr(runtime._Clock, "lap", lambda self: order.append("lap") or len(order))
+    # Four laps for each view: of 2, 3, 4 and of 6, 7, 8 the medians are 3 and 7.
+    assert runtime.numpy(120, 2, 20, 0)[""] == [{"seconds_loop": (3 + 7) * 60.0}]
 
 
 def test_portions_keep_groups_whole_and_lose_nothing():
@@ -197,6 +221,63 @@ def test_noise_goes_where_it_is_said_to_go(rng):
     added, _ = noise.corrupted(views, "added", "noise", np.random.default_rng(0))
     assert list(added) == ["a", "b", "noise"] and added["noise"].shape == (50, 4)
     assert noise.corrupted(views, "clean", "", np.random.default_rng(0)) == (views, {})
+
+
+@pytest.fixture
+def small_noise(monkeypatch):
+    """The noise study on data that take no time; how many fits were made."""
+    views, labels = blobs(n=90)
+    small = mv.datasets.Dataset("small", dict(zip("abc", views, strict=True)), labels, "")
+    made = []
+    make = noise.make
+    monkeypatch.setattr(noise, "load", lambda name: small)
+    monkeypatch.setattr(noise, "make", lambda *args: made.append(args) or make(*args))
+    noise._clean.cache_clear()
+    yield made
+    noise._clean.cache_clear()
+
+
+@pytest.mark.parametrize("method", noise.METHODS)
+def test_weights_are_told_with_noise_and_without(small_noise, method):
+    def rows(scenario, view):
+        return noise.weights("small", method, scenario, view, 3, share=0.2, level=3.0)
+
+    (clean,) = rows("clean", "")[""]
+    assert clean["of_view"] == "" and clean["alpha"] is None
+    some, replaced, added = (
+        rows(scenario, view)[""][0]
+        for scenario, view in (("some observations", "a"), ("replaced", "b"), ("added", "noise"))
+    )
+    assert len(small_noise) == 4  # the fit without noise is made once
+    alone = noise._clean("small", method, 3)
+    for row, s in ((some, 0), (replaced, 1)):
+        assert row["alpha_before"] == alone.alpha[s]
+    assert replaced["w_before"] == alone.w[:, 1].mean()
+    (noisy,) = noise.corrupted(
+        noise.load("small").views, "some observations", "a", np.random.default_rng([3, 1])
+    )[1].values()
+    assert some["w_before"] == alone.w[noisy, 0].mean()
+    assert some["w_noisy"] < some["w_before"] and some["w_noisy"] < some["w_clean"]
+    assert replaced["w_clean"] is None and 0 <= replaced["w_noisy"] <= 1
+    assert added["alpha_before"] == 1 / 4 and added["n_views"] == 4
+    assert added["w_noisy"] < added["w_before"]
+
+
+def test_noisy_views_of_the_synthetic_data_are_held_against_exact_copies(monkeypatch):
+    views = {f"view{i}": np.full((3, 1), i) for i in range(1, 7)}
+    known = mv.datasets.Dataset("synthetic", views, np.arange(3), "")
+    monkeypatch.setattr(noise, "load", lambda name: known)
+    monkeypatch.setattr(noise, "_fit", lambda views, *args: [X[0, 0] for X in views.values()])
+    noise._clean.cache_clear()
+    assert noise._clean("synthetic", "WM-NMF", 0) == [1, 2, 3, 4, 1, 3]
+    noise._clean.cache_clear()
+
+
+def test_scenarios_of_a_seed_share_a_process():
+    for portion in portioned(noise.cells(Options(10))):
+        for group in {cell.group for cell in portion.cells}:
+            n = 10 if "digits" in group else 1
+            assert sum(cell.group == group for cell in portion.cells) == n
 
 
 def test_terms_are_told_after_every_iteration():
