@@ -4,7 +4,8 @@ import numpy as np
 
 from manyview.experiments.catalogue import EXPERIMENTS
 from manyview.experiments.cells import Options
-from manyview.experiments.results import write_manifest, write_tables
+from manyview.experiments.manifest import write_manifest
+from manyview.experiments.results import write_tables
 
 SCORES = ("acc", "nmi", "precision", "recall", "f_score", "ari")
 

@@ -2,12 +2,6 @@
 
 import csv
 import json
-import os
-import signal
-import subprocess
-import sys
-import textwrap
-import time
 
 import numpy as np
 import pandas as pd
@@ -16,6 +10,7 @@ from rich.console import Console
 
 import manyview as mv
 from conftest import blobs
+from manyview.comparison.processes import run_tasks
 from manyview.experiments import (
     catalogue,
     command,
@@ -24,32 +19,16 @@ from manyview.experiments import (
     noise,
     omics,
     plain,
+    running,
+    runtime,
     sweeps,
 )
 from manyview.experiments.cells import ALONE, Cell, Options
-from manyview.experiments.fitting import grid, score
+from manyview.experiments.fitting import grid
 from manyview.experiments.rounds import BETA, P, Rounds
 from manyview.experiments.running import PORTION, portioned
 from manyview.fit import run
 from manyview.solvers import Multiplicative
-
-#: A small experiment, in a script that can be killed. MLRSSC shares a fit between its cells.
-SCRIPT = """
-import sys
-from pathlib import Path
-from rich.console import Console
-from manyview.experiments import catalogue
-from manyview.experiments.cells import Experiment
-from manyview.experiments.command import run_reproduce
-from manyview.experiments.fitting import grid
-
-def cells(options):
-    return grid(options, "nutrimouse", ["WM-NMF", "ConcatK", "C-KMLRSSC"])
-
-catalogue.EXPERIMENTS["tiny"] = Experiment("tiny", "Tiny", "A test.", cells)
-sys.exit(run_reproduce(["tiny"], Path(sys.argv[1]), replications=5, seed=3, jobs=2, data=None,
-                       linear_mlrssc="auto", console=Console(quiet=True)))
-"""
 
 
 def table(path):
@@ -62,33 +41,6 @@ def table(path):
 def reproduce(names, out, **settings):
     given = {"replications": 1, "seed": 0, "jobs": 2, "data": None, "linear_mlrssc": "skip"}
     return command.run_reproduce(names, out, **(given | settings), console=Console(quiet=True))
-
-
-def test_killed_and_resumed_gives_the_tables_of_an_uninterrupted_run(tmp_path):
-    script = tmp_path / "script.py"
-    script.write_text(textwrap.dedent(SCRIPT))
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    whole, killed = tmp_path / "whole", tmp_path / "killed"
-    start = [sys.executable, str(script)]
-    one = subprocess.Popen([*start, str(whole)], env=env)
-    other = subprocess.Popen([*start, str(killed)], env=env)
-    deadline = time.monotonic() + 120
-    while not list(killed.glob("runs/*.json")) and time.monotonic() < deadline:
-        time.sleep(0.01)
-    other.send_signal(signal.SIGKILL)
-    other.wait()
-    time.sleep(1)  # a child that has just finished a cell finds nobody to tell
-    done = {path: path.stat().st_mtime_ns for path in killed.glob("runs/*.json")}
-    assert 0 < len(done) < 15 and not (killed / "tiny.csv").exists()
-    assert subprocess.run([*start, str(killed)], env=env).returncode == 0
-    assert one.wait() == 0
-    assert {path: path.stat().st_mtime_ns for path in done} == done  # none was run again
-    assert len(list(killed.glob("runs/*.json"))) == 15
-    for name in ("tiny.csv", "tiny-weights.csv"):
-        assert table(killed / name) == table(whole / name) != []
-    rows = table(whole / "tiny.csv")
-    assert [row["run"] for row in rows] == list("01234") * 3
-    assert all("numpy" in row["versions"] and "seed" in row["settings"] for row in rows)
 
 
 def lihc_files(folder, kind):
@@ -112,15 +64,23 @@ def save(frame, path):
         frame.to_csv(path, sep="\t" if path.suffix == ".tsv" else ",")
 
 
-def test_lihc_runs_whole_from_all_three_formats(tmp_path):
+def test_lihc_runs_whole_from_all_three_formats(tmp_path, monkeypatch):
     pytest.importorskip("pyarrow")
-    found = {}
+    found, written = {}, set()
+
+    def watched(portions, folder, *args):
+        for event in run_tasks(portions, folder, *args):
+            written.update(path.name.split("-")[0] for path in folder.iterdir())
+            yield event
+
+    monkeypatch.setattr(running, "run_tasks", watched)
     for kind in ("csv", "tsv", "parquet"):
         data = lihc_files(tmp_path / kind, kind)
         assert reproduce(["lihc"], tmp_path / "out", data=data) == 0
         found[kind] = table(tmp_path / "out" / "lihc.csv")
     assert found["csv"] == found["tsv"] == found["parquet"]
     assert [row["method"] for row in found["csv"]] == list(omics.METHODS)
+    assert written == {"stderr"}  # a killed run must not leave the user's data anywhere
     best = {row["method"]: float(row["acc"]) for row in found["csv"]}
     assert best["WM-NMF"] > 0.9 and best["RobustWMNMF"] > 0.9
     entry = json.loads((tmp_path / "out" / "reproduction.json").read_text())["experiments"][0]
@@ -171,8 +131,31 @@ def test_every_method_of_the_paper_is_in_the_digits_table():
         "digits-50"
     }
     assert {c.labels["dataset"] for c in full} == {"digits"}
-    runtime = catalogue.EXPERIMENTS["runtime"].cells(Options(20))
-    assert {c.phase for c in runtime} == {ALONE}
+
+
+@pytest.mark.parametrize("replications", [1, 3, 20])
+def test_running_times_are_repeated_alone_and_reach_the_ends(replications):
+    cells = runtime.cells(Options(replications))
+    assert {c.phase for c in cells} == {ALONE}
+    for axis, values in (("N", runtime.N_SAMPLES), ("n_v", runtime.N_VIEWS)):
+        ours = [c for c in cells if c.labels["axis"] == axis and c.labels["method"] == "manyview"]
+        points = sorted({c.labels["value"] for c in ours})
+        assert len(ours) == 3 * len(points) and len({c.key for c in ours}) == len(ours)
+        assert (points[0], points[-1]) == (min(values), max(values)) and len(points) >= 3
+
+
+def test_start_up_is_over_before_the_clock_starts(monkeypatch):
+    order = []
+    lap = runtime._Clock.lap
+    monkeypatch.setattr(runtime, "warm_up", lambda: order.append("small fit"))
+    monkeypatch.setattr(runtime._Clock, "lap", lambda self: order.append("lap") or lap(self))
+    (row,) = runtime.ours(120, 2, 20, 0)[""]
+    assert order == ["small fit"] + 4 * ["lap"]
+    assert list(row) == [f"seconds_{part}" for part in ("graph", "start", "loop", "labels")]
+    order.clear()
+    monkeypatch.setattr(runtime._Clock, "lap", lambda self: order.append("lap") or len(order))
+    # Four laps for each view: of 2, 3, 4 and of 6, 7, 8 the medians are 3 and 7.
+    assert runtime.numpy(120, 2, 20, 0)[""] == [{"seconds_loop": (3 + 7) * 60.0}]
 
 
 def test_portions_keep_groups_whole_and_lose_nothing():
@@ -184,16 +167,6 @@ def test_portions_keep_groups_whole_and_lose_nothing():
     for portion in portions:
         costs = [c.cost for c in portion.cells]
         assert len(costs) == 1 or portion in shared or sum(costs) <= PORTION
-
-
-def test_mlrssc_is_fitted_once_for_all_seeds(monkeypatch):
-    fits = []
-    fit = mv.baselines.MLRSSC.fit
-    monkeypatch.setattr(
-        mv.baselines.MLRSSC, "fit", lambda self, X, y=None: fits.append(1) or fit(self, X, y)
-    )
-    rows = [score("nutrimouse", "P-KMLRSSC", seed)[""][0] for seed in range(3)]
-    assert len(fits) == 1 and all("iterations" in row["remark"] for row in rows)
 
 
 def test_rounds_are_those_of_the_estimator():
@@ -248,6 +221,63 @@ def test_noise_goes_where_it_is_said_to_go(rng):
     added, _ = noise.corrupted(views, "added", "noise", np.random.default_rng(0))
     assert list(added) == ["a", "b", "noise"] and added["noise"].shape == (50, 4)
     assert noise.corrupted(views, "clean", "", np.random.default_rng(0)) == (views, {})
+
+
+@pytest.fixture
+def small_noise(monkeypatch):
+    """The noise study on data that take no time; how many fits were made."""
+    views, labels = blobs(n=90)
+    small = mv.datasets.Dataset("small", dict(zip("abc", views, strict=True)), labels, "")
+    made = []
+    make = noise.make
+    monkeypatch.setattr(noise, "load", lambda name: small)
+    monkeypatch.setattr(noise, "make", lambda *args: made.append(args) or make(*args))
+    noise._clean.cache_clear()
+    yield made
+    noise._clean.cache_clear()
+
+
+@pytest.mark.parametrize("method", noise.METHODS)
+def test_weights_are_told_with_noise_and_without(small_noise, method):
+    def rows(scenario, view):
+        return noise.weights("small", method, scenario, view, 3, share=0.2, level=3.0)
+
+    (clean,) = rows("clean", "")[""]
+    assert clean["of_view"] == "" and clean["alpha"] is None
+    some, replaced, added = (
+        rows(scenario, view)[""][0]
+        for scenario, view in (("some observations", "a"), ("replaced", "b"), ("added", "noise"))
+    )
+    assert len(small_noise) == 4  # the fit without noise is made once
+    alone = noise._clean("small", method, 3)
+    for row, s in ((some, 0), (replaced, 1)):
+        assert row["alpha_before"] == alone.alpha[s]
+    assert replaced["w_before"] == alone.w[:, 1].mean()
+    (noisy,) = noise.corrupted(
+        noise.load("small").views, "some observations", "a", np.random.default_rng([3, 1])
+    )[1].values()
+    assert some["w_before"] == alone.w[noisy, 0].mean()
+    assert some["w_noisy"] < some["w_before"] and some["w_noisy"] < some["w_clean"]
+    assert replaced["w_clean"] is None and 0 <= replaced["w_noisy"] <= 1
+    assert added["alpha_before"] == 1 / 4 and added["n_views"] == 4
+    assert added["w_noisy"] < added["w_before"]
+
+
+def test_noisy_views_of_the_synthetic_data_are_held_against_exact_copies(monkeypatch):
+    views = {f"view{i}": np.full((3, 1), i) for i in range(1, 7)}
+    known = mv.datasets.Dataset("synthetic", views, np.arange(3), "")
+    monkeypatch.setattr(noise, "load", lambda name: known)
+    monkeypatch.setattr(noise, "_fit", lambda views, *args: [X[0, 0] for X in views.values()])
+    noise._clean.cache_clear()
+    assert noise._clean("synthetic", "WM-NMF", 0) == [1, 2, 3, 4, 1, 3]
+    noise._clean.cache_clear()
+
+
+def test_scenarios_of_a_seed_share_a_process():
+    for portion in portioned(noise.cells(Options(10))):
+        for group in {cell.group for cell in portion.cells}:
+            n = 10 if "digits" in group else 1
+            assert sum(cell.group == group for cell in portion.cells) == n
 
 
 def test_terms_are_told_after_every_iteration():

@@ -295,6 +295,9 @@ def reproduce(
             help="full: all digits, an hour; small: 50 per class; skip; auto: full from 20."
         ),
     ] = "auto",
+    again: Annotated[
+        bool, typer.Option("--again", help="Rerun stored cells that other code has made.")
+    ] = False,
 ) -> None:
     """Run the paper's experiments and write their tables and the page that holds them together.
 
@@ -314,6 +317,7 @@ def reproduce(
             data=data,
             linear_mlrssc=linear_mlrssc,
             console=console,
+            again=again,
         )
         typer.echo(f"The page: {build(out)[0]}")
     if failed:

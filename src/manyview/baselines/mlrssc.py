@@ -154,6 +154,12 @@ class MLRSSC(Baseline):
 
     def fit(self, X: Any, y: Any = None) -> MLRSSC:
         """Find the joint representation and cluster it. ``y`` is ignored."""
+        self._find_affinity(X)
+        self.relabel(self.random_state)
+        return self
+
+    def _find_affinity(self, X: Any) -> None:
+        """All of a fit but its k-means: what no seed changes."""
         views = self._checked(X)
         self._check_settings()
         widths = self._widths(views)
@@ -182,7 +188,7 @@ class MLRSSC(Baseline):
                 f"everywhere and its labels mean nothing. Lower mu={self.mu:g}, thr={self.thr:g} or "
                 "sparse; without a kernel, larger features do the same",
                 UserWarning,
-                stacklevel=2,
+                stacklevel=3,
             )
         if not outcome.converged:
             worst = max(float(outcome.history[name][-1]) for name in admm.RESIDUALS)
@@ -190,10 +196,8 @@ class MLRSSC(Baseline):
                 f"MLRSSC stopped after {self.n_iter_} iterations with a residual of {worst:.2g}, "
                 f"above thr={self.thr:g}; raise max_iter or thr",
                 ConvergenceWarning,
-                stacklevel=2,
+                stacklevel=3,
             )
-        self.relabel(self.random_state)
-        return self
 
     def relabel(self, random_state: Any = None) -> Array:
         """Cluster the fitted affinity again with another seed; sets and returns ``labels_``."""
@@ -285,7 +289,7 @@ class MLRSSC(Baseline):
         if self.verbose:
             print(message)
         else:
-            warnings.warn(message, CostWarning, stacklevel=3)
+            warnings.warn(message, CostWarning, stacklevel=4)
 
     def _print(self, iteration: int, mu: float, worst: tuple[float, ...]) -> None:
         parts = ", ".join(f"{n} {r:.2g}" for n, r in zip(admm.RESIDUALS, worst, strict=True))

@@ -169,7 +169,9 @@ class _Child:
         if event is None:
             code = self._process.wait()
             record = {"status": "failed", "reason": self._ended(code)}
-            return [(run, record) for run in self.left]
+            # A process that ended before its first run would end again; after, others may do better.
+            later = record | ({"untried": True} if self._fitting else {})
+            return [(run, later if place else record) for place, run in enumerate(self.left)]
         kind = event.pop("event")
         if kind == "result":
             return [(self.left.pop(0), event)]

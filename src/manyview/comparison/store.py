@@ -18,16 +18,16 @@ class Store:
     """Records of finished runs by key, in ``out/runs/KEY.json``, or in memory without ``out``."""
 
     def __init__(self, out: Path | None):
-        self._folder = None if out is None else folder(out) / "runs"
+        self.folder = None if out is None else folder(out) / "runs"
         self._memory: dict[str, dict[str, Any]] = {}
-        if self._folder is not None:
-            self._folder.mkdir(parents=True, exist_ok=True)
+        if self.folder is not None:
+            self.folder.mkdir(parents=True, exist_ok=True)
 
     def read(self, key: str) -> dict[str, Any] | None:
-        if key in self._memory or self._folder is None:
+        if key in self._memory or self.folder is None:
             return self._memory.get(key)
         try:
-            record = json.loads((self._folder / f"{key}.json").read_text(encoding="utf-8"))
+            record = json.loads((self.folder / f"{key}.json").read_text(encoding="utf-8"))
         except (OSError, ValueError):  # absent, or damaged by something else: run again
             return None
         if not isinstance(record, dict) or record.get("key") != key:
@@ -38,15 +38,15 @@ class Store:
     def write(self, key: str, record: dict[str, Any]) -> None:
         record = {"key": key, **record}
         self._memory[key] = record
-        if self._folder is not None:
+        if self.folder is not None:
             text = json.dumps(record)
-            write_whole(self._folder / f"{key}.json", text.encode())
+            write_whole(self.folder / f"{key}.json", text.encode())
 
     def n_others(self, keys: Iterable[str]) -> int:
         """How many stored files belong to other data or settings."""
-        if self._folder is None:
+        if self.folder is None:
             return 0
-        return len({path.stem for path in self._folder.glob("*.json")} - set(keys))
+        return len({path.stem for path in self.folder.glob("*.json")} - set(keys))
 
 
 def folder(out: str | Path) -> Path:

@@ -14,9 +14,10 @@ from rich.markup import escape
 
 from ..comparison.store import Store
 from .catalogue import chosen
-from .cells import SLOW, Cell, Experiment, Options
-from .data import hand_over
-from .results import TIMES, write_manifest, write_tables
+from .cells import Cell, Options
+from .data import read_given
+from .manifest import entry_of, slow_methods, write_manifest
+from .results import write_tables
 from .running import run_cells
 
 LINEAR = ("auto", "full", "small", "skip")
@@ -32,6 +33,7 @@ def run_reproduce(
     data: Path | None,
     linear_mlrssc: str,
     console: Console,
+    again: bool = False,
 ) -> int:
     """Run, write, tell; the number of cells that failed."""
     if out.exists() and not out.is_dir():
@@ -41,62 +43,47 @@ def run_reproduce(
     if linear_mlrssc == "auto":  # an hour of ADMM is for those who ask for the full table
         linear_mlrssc = "full" if replications >= 20 else "small"
     experiments = chosen(list(names), data is not None)
+    fingerprint, notes, given = "", "", None
+    if data is not None:
+        fingerprint, given = read_given(data)
+        notes = f" {given.n_samples} samples, {given.n_clusters} classes. {given.description}"
+    options = Options(replications, seed, linear_mlrssc, fingerprint)
+    started = time.perf_counter()
+    grids = {e.name: e.cells(options) for e in experiments}
+    cells = [cell for grid in grids.values() for cell in grid]
     with tempfile.TemporaryDirectory(prefix="manyview-") as folder:
-        fingerprint, notes = "", ""
-        if data is not None:
-            fingerprint, known = hand_over(data, Path(folder))
-            notes = f"{known.n_samples} samples, {known.n_clusters} classes. {known.description}"
-        options = Options(replications, seed, linear_mlrssc, fingerprint)
-        started = time.perf_counter()
-        store = Store(out)
-        grids = {e.name: e.cells(options) for e in experiments}
-        cells = [cell for grid in grids.values() for cell in grid]
-        records = run_cells(cells, store, Path(folder), jobs, console)
+        records = run_cells(
+            cells, Store(out), Path(folder), jobs, console, again=again, given=given
+        )
     told = []
-    again = ["--replications", str(replications), "--seed", str(seed), "--jobs", str(jobs)]
-    again += ["--linear-mlrssc", linear_mlrssc]
-    again += ["--data", str(data)] if data is not None else []
+    settings = ["--replications", str(replications), "--seed", str(seed), "--jobs", str(jobs)]
+    settings += ["--linear-mlrssc", linear_mlrssc]
+    settings += ["--data", str(data)] if data is not None else []
     for experiment in experiments:
-        words = ["manyview", "reproduce", experiment.name, "--out", str(out), *again]
-        told.append(_told(out, experiment, grids[experiment.name], records, shlex.join(words)))
-        told[-1] |= {"replications": replications}
-        if experiment.needs_data:
-            told[-1]["about"] += f" {notes}"
+        grid = grids[experiment.name]
+        words = ["manyview", "reproduce", experiment.name, "--out", str(out), *settings]
+        about = {
+            "name": experiment.name,
+            "title": experiment.title,
+            "about": experiment.about + (notes if experiment.needs_data else ""),
+            "command": shlex.join(words),
+            "files": write_tables(out, experiment, grid, records),
+            "replications": replications,
+        }
+        told.append(about | entry_of(grid, records))
     write_manifest(out, told)
     return _say(console, cells, records, time.perf_counter() - started)
 
 
-def _told(
-    out: Path, experiment: Experiment, cells: list[Cell], records: Mapping[str, Any], command: str
-) -> dict[str, Any]:
-    """What the report needs to know of an experiment, beside its tables."""
-    states = [records.get(cell.key, {}) for cell in cells]
-    reasons = [state["reason"] for state in states if state.get("status") == "failed"]
-    return {
-        "name": experiment.name,
-        "title": experiment.title,
-        "about": experiment.about,
-        "command": command,
-        "files": write_tables(out, experiment, cells, records),
-        "cells": len(cells),
-        **{name: sum(state.get(name, 0.0) for state in states) for name in TIMES},
-        "failed": len(reasons),
-        "reasons": sorted(set(reasons))[:5],
-    }
-
-
 def _say(console: Console, cells: list[Cell], records: Mapping[str, Any], seconds: float) -> int:
-    unique = {cell.key: cell for cell in cells}
-    for name in dict.fromkeys(c.labels["method"] for c in unique.values() if c.phase == SLOW):
-        mine = [
-            records[k] for k, c in unique.items() if c.phase == SLOW and c.labels["method"] == name
-        ]
-        minutes = sum(record.get("cell_seconds", 0.0) for record in mine) / 60
+    for slow in slow_methods(cells, records):
         console.print(
-            f"{name} on all digits: {minutes:.1f} min, one ADMM and {len(mine)} k-means.",
+            f"{slow['method']} on all digits: {slow['minutes']:.1f} min, one ADMM and k-means for "
+            "every run.",
             highlight=False,
         )
-    failed = {k: records[k]["reason"] for k in unique if records[k]["status"] == "failed"}
+    unique = {cell.key for cell in cells}
+    failed = {k: records[k]["reason"] for k in unique if records[k]["status"] != "ok"}
     for reason in sorted(set(failed.values()))[:5]:
         console.print(f"failed: {escape(reason)}", highlight=False)
     work = sum(records[k].get("cpu_seconds", 0.0) for k in unique)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
@@ -14,8 +13,8 @@ from ..datasets import Dataset, load_handwritten, load_lihc, load_nutrimouse, ma
 
 #: Seed of the synthetic data. The replications vary the methods' seeds, not the data.
 SYNTHETIC_SEED = 0
-#: Where the parent has put the user's data; set in every process that needs it.
-FOLDER: Path | None = None
+#: The user's data; set in every process that needs them, and never written to a file.
+GIVEN: Dataset | None = None
 
 
 @lru_cache(maxsize=2)
@@ -29,8 +28,8 @@ def load(name: str) -> Dataset:
         return make_synthetic(random_state=SYNTHETIC_SEED)
     if name == "nutrimouse":
         return nonnegative(load_nutrimouse())
-    if name == "lihc" and FOLDER is not None:
-        return _stored(FOLDER)
+    if name == "lihc" and GIVEN is not None:
+        return GIVEN
     raise ValueError(f"there is no dataset {name!r} here")
 
 
@@ -40,21 +39,12 @@ def nonnegative(dataset: Dataset) -> Dataset:
     return replace(dataset, views=views)
 
 
-def hand_over(folder: Path, into: Path) -> tuple[str, Dataset]:
-    """Read the user's files once and put what is used where every process finds it; its fingerprint."""
+def read_given(folder: Path) -> tuple[str, Dataset]:
+    """The user's files as the experiments use them, and a fingerprint of these."""
     dataset = nonnegative(load_lihc(folder))
-    matrices = {f"X{s}": X for s, X in enumerate(dataset.views.values())}
     codes = np.unique(dataset.labels, return_inverse=True)[1]
-    np.savez(into / "lihc.npz", labels=codes, **matrices)  # type: ignore[arg-type]
-    (into / "lihc.json").write_text(json.dumps(list(dataset.views)), encoding="utf-8")
-    return fingerprint([*dataset.views.values(), codes], dataset.views), dataset
-
-
-def _stored(folder: Path) -> Dataset:
-    names = json.loads((folder / "lihc.json").read_text(encoding="utf-8"))
-    with np.load(folder / "lihc.npz") as file:
-        views = {name: file[f"X{s}"] for s, name in enumerate(names)}
-        return Dataset("lihc", views, file["labels"], "the user's own files")
+    used = replace(dataset, labels=codes, sample_names=None)
+    return fingerprint([*used.views.values(), codes], used.views), used
 
 
 def _first_of_each(dataset: Dataset, n: int) -> Dataset:

@@ -14,19 +14,23 @@ import sys
 import threading
 import time
 import warnings
-from pathlib import Path
+from datetime import UTC, datetime
 from typing import Any
 
 from ..comparison.worker import end_with_parent, reason_of
-from . import data
+from . import data, kept
+from .provenance import code, machine
+from .warm import begin_with_stored_loops
 
 
 def main() -> None:
+    begin_with_stored_loops()
     events = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # what a method prints must not be taken for an event
     job = pickle.load(sys.stdin.buffer)
     threading.Thread(target=end_with_parent, daemon=True).start()
-    data.FOLDER = Path(job["folder"])
+    data.GIVEN, kept.FOLDER = job["given"], job["kept"]
+    made_by = {"code": code(), "machine": machine()}
 
     def tell(**event: Any) -> None:
         print(json.dumps(event), file=events, flush=True)
@@ -41,7 +45,12 @@ def main() -> None:
         else:
             ended = time.perf_counter(), time.process_time()
             took, used = (after - before for before, after in zip(started, ended, strict=True))
-            tell(event="result", status="ok", tables=tables, cell_seconds=took, cpu_seconds=used)
+            times = {"cell_seconds": took, "cpu_seconds": used, "finished": now()}
+            tell(event="result", status="ok", tables=tables, **times, **made_by)
+
+
+def now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 def carry_out(task: str, settings: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:

@@ -1,0 +1,56 @@
+"""The fit that all seeds of MLRSSC share, kept on disk until the last of them is stored.
+
+ADMM may take an hour where the k-means of a seed takes a second: a run that is interrupted between
+the two must not pay for it twice.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..comparison.plan import versions
+from ..comparison.store import key_of, write_whole
+from .provenance import code
+
+#: Set in every process that runs cells; without a folder nothing is kept.
+FOLDER: Path | None = None
+
+
+def file_of(folder: Path, dataset: str, method: str, data: str = "") -> Path:
+    return folder / f"{key_of('admm', dataset, method, data, versions())}.npz"
+
+
+def read(dataset: str, method: str, data: str) -> dict[str, Any] | None:
+    """What `write` was given; None if it is not there, damaged, or of other code than this."""
+    if FOLDER is None:
+        return None
+    try:
+        with np.load(file_of(FOLDER, dataset, method, data), allow_pickle=False) as file:
+            found = {name: file[name] if file[name].ndim else file[name].item() for name in file}
+    except (OSError, ValueError, zipfile.BadZipFile):
+        return None
+    return found if found.pop("code", None) == code() else None
+
+
+def write(dataset: str, method: str, data: str, **values: Any) -> None:
+    if FOLDER is not None:
+        # A full disk costs what an interruption would lose, not the result.
+        with contextlib.suppress(OSError):
+            write_whole(
+                file_of(FOLDER, dataset, method, data),
+                lambda file: np.savez(file, code=code(), **values),
+            )
+
+
+def remove(folder: Path, settings: Mapping[str, Any]) -> None:
+    """The file of a cell's fit, and what a killed process left of it."""
+    names = ("dataset", "method", "data")
+    path = file_of(folder, **{name: settings[name] for name in names if name in settings})
+    for file in (path, *folder.glob(f".{path.name}.*.tmp")):
+        file.unlink(missing_ok=True)

@@ -1,0 +1,170 @@
+"""What is kept of an experiment: the key of a cell, the code that made it, and the manifest."""
+
+import hashlib
+import io
+import json
+
+import pytest
+from rich.console import Console
+
+from manyview.experiments import catalogue, cells, command, manifest, provenance, running
+from manyview.experiments.cells import SLOW, Cell, Experiment, Options
+from manyview.experiments.fitting import grid
+
+#: Settings of one cell of every experiment whose results are kept for long.
+SETTINGS = {
+    "digits": ("fitting.score", {"dataset": "digits", "method": "BSV-kmeans", "seed": 1}),
+    "honest": ("fitting.score", {"dataset": "digits", "method": "WM-NMF", "seed": 1}),
+    "synthetic": ("fitting.score", {"dataset": "synthetic", "method": "BSV-kmeans", "seed": 1}),
+    "lihc": (
+        "fitting.score",
+        {"dataset": "lihc", "method": "BSV-kmeans", "seed": 1, "data": "print"},
+    ),
+    "nutrimouse": ("fitting.score", {"dataset": "nutrimouse", "method": "BSV-kmeans", "seed": 1}),
+    "p": (
+        "fitting.score",
+        {"dataset": "digits", "method": "WM-NMF", "seed": 1, "params": {"p": 2}},
+    ),
+    "beta": (
+        "fitting.score",
+        {"dataset": "digits", "method": "WM-NMF", "seed": 1, "params": {"beta": 0.005}},
+    ),
+    "k": (
+        "fitting.score",
+        {"dataset": "digits", "method": "WM-NMF", "seed": 1, "params": {"n_components": 8}},
+    ),
+    "operations": ("operations.counts", {"dataset": "digits"}),
+    "convergence": ("convergence.terms", {"dataset": "digits", "scheme": "recipe", "seed": 1}),
+    "degeneracy": ("degeneracy.collapse", {"dataset": "digits", "seed": 1}),
+}
+
+
+def test_keys_are_made_of_task_settings_and_versions_only(monkeypatch):
+    monkeypatch.setattr(cells, "versions", lambda: {"manyview": "9", "numpy": "8"})
+    monkeypatch.setattr(cells, "seed_of", lambda random_state, run: run + 1)
+    for name, (task, settings) in SETTINGS.items():
+        found = catalogue.EXPERIMENTS[name].cells(Options(1, lihc="print"))[0]
+        assert (found.task, dict(found.settings)) == (task, settings)
+        text = json.dumps(
+            [1, "cell", task, settings, {"manyview": "9", "numpy": "8"}], sort_keys=True
+        )
+        assert found.key == hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+def test_the_code_changes_with_what_decides_results_and_with_nothing_else(tmp_path):
+    (tmp_path / "report").mkdir()
+    for name in ("fit.py", "cli.py", "report/page.py"):
+        (tmp_path / name).write_text("one")
+    first = provenance.digest_of(tmp_path)
+    for name in ("cli.py", "report/page.py"):
+        (tmp_path / name).write_text("two")
+    assert provenance.digest_of(tmp_path) == first
+    (tmp_path / "fit.py").write_text("two")
+    assert provenance.digest_of(tmp_path) != first
+    (tmp_path / "fit.py").write_text("one")
+    (tmp_path / "new.py").touch()
+    assert provenance.digest_of(tmp_path) != first
+
+
+@pytest.fixture
+def tiny(monkeypatch):
+    """An experiment of which every run is made up at once; what was run."""
+    ran = []
+
+    def made_up(portions, folder, jobs, limits):
+        for portion in portions:
+            for place in portion.runs:
+                ran.append(portion.cells[place].settings["seed"])
+                row = {"acc": 1.0, "seconds": 70.0, "seconds_shared": 60.0}
+                times = {"cell_seconds": 2.0, "cpu_seconds": 1.0, "finished": "2020-01-01T00:00"}
+                made_by = {"code": running.code(), "machine": {"processor": "a", "cores": 1}}
+                yield portion, place, {"status": "ok", "tables": {"": [row]}, **times, **made_by}
+
+    monkeypatch.setattr(running, "run_tasks", made_up)
+    for name, method in (("tiny", "WM-NMF"), ("same", "WM-NMF"), ("slow", "P-MLRSSC")):
+        experiment = Experiment(name, name, "", lambda o, m=method: grid(o, "digits", [m]))
+        monkeypatch.setitem(catalogue.EXPERIMENTS, name, experiment)
+    return ran
+
+
+def reproduce(names, out, **settings):
+    given = {"replications": 2, "seed": 0, "jobs": 2, "data": None, "linear_mlrssc": "skip"}
+    said = io.StringIO()
+    given |= {"console": Console(file=said, width=200)} | settings
+    assert command.run_reproduce(names, out, **given) == 0
+    return said.getvalue(), json.loads((out / "reproduction.json").read_text())
+
+
+def test_cells_of_other_code_are_told_and_run_again_only_if_asked(tiny, tmp_path, monkeypatch):
+    reproduce(["tiny"], tmp_path)
+    now = running.code()
+    said, found = reproduce(["tiny"], tmp_path)
+    assert len(tiny) == 2 and "other code" not in said
+    assert found["experiments"][0]["code"] == now
+    (file, _) = (tmp_path / "runs").glob("*.json")
+    record = json.loads(file.read_text())
+    del record["code"]
+    file.write_text(json.dumps(record))
+    said, found = reproduce(["tiny"], tmp_path)
+    assert len(tiny) == 2 and "1 of them were made by other code" in said and "--again" in said
+    assert found["experiments"][0]["code"] == f"{now} (1 cells); unknown (1 cells)" or (
+        found["experiments"][0]["code"] == f"unknown (1 cells); {now} (1 cells)"
+    )
+    said, found = reproduce(["tiny"], tmp_path, again=True)
+    assert len(tiny) == 3 and "1 stored cells made by other code than this are run again" in said
+    assert found["experiments"][0]["code"] == now
+    monkeypatch.setattr(running, "code", lambda: "new")
+    assert reproduce(["tiny"], tmp_path, again=True)[1]["experiments"][0]["code"] == "new"
+    assert len(tiny) == 5
+    reproduce(["tiny"], tmp_path, again=True)
+    assert len(tiny) == 5  # interrupted, --again goes on: what it has run is of this code
+
+
+def test_the_manifest_counts_shared_cells_once_and_keeps_the_provenance_of_each(tiny, tmp_path):
+    _, first = reproduce(["tiny", "same"], tmp_path, replications=3)
+    assert len(tiny) == 3 and first["cpu_seconds"] == 3.0 and first["slow"] == []
+    assert [e["cpu_seconds"] for e in first["experiments"]] == [3.0, 3.0]
+    _, both = reproduce(["slow"], tmp_path)
+    assert both["cpu_seconds"] == 5.0 and len(both["experiments"]) == 3
+    # One shared minute, and ten seconds for each of two runs.
+    assert both["slow"] == [{"method": "P-MLRSSC", "minutes": pytest.approx(80 / 60)}]
+    for entry in both["experiments"]:
+        assert entry["finished"] == "2020-01-01T00:00" and "numpy" in entry["versions"]
+        assert entry["machine"]["processor"] == "a"
+        n = 2 if entry["name"] == "slow" else 3
+        assert entry["runs"] == {"least": n, "most": n}
+    parts = both["command"].split(" && ")
+    assert [part.split(" --out ")[0] for part in parts] == [
+        "manyview reproduce tiny same",
+        "manyview reproduce slow",
+    ]
+
+
+def test_runs_are_those_really_made():
+    grid_ = catalogue.EXPERIMENTS["noise"].cells(Options(20))
+    records = {cell.key: {"status": "ok"} for cell in grid_}
+    assert manifest._runs(grid_, records) == {"least": 3, "most": 10}
+    records[grid_[0].key] = {"status": "failed"}
+    assert manifest._runs(grid_[:10], records) == {"least": 9, "most": 9}
+    assert manifest._runs(catalogue.EXPERIMENTS["degeneracy"].cells(Options(20)), {}) == {
+        "least": 0,
+        "most": 0,
+    }
+
+
+def test_one_command_makes_it_all():
+    names = [e.name for e in catalogue.EXPERIMENTS.values() if not e.needs_data]
+    commands = [f"manyview reproduce {name} --out 'a b' --seed 0" for name in names]
+    assert manifest.whole_command(commands) == "manyview reproduce all --out 'a b' --seed 0"
+    assert manifest.whole_command(commands[:2]) == (
+        "manyview reproduce digits honest --out 'a b' --seed 0"
+    )
+    assert SLOW in {c.phase for c in catalogue.EXPERIMENTS["digits"].cells(Options(20, 0, "full"))}
+
+
+def test_older_records_tell_the_minutes_of_slow_methods_too():
+    cell = Cell("fitting.score", {}, {"method": "C-MLRSSC"}, phase=SLOW)
+    record = {"status": "ok", "cell_seconds": 120.0, "tables": {"": [{"seconds": 230.0}]}}
+    assert manifest.slow_methods([cell], {cell.key: record}) == [
+        {"method": "C-MLRSSC", "minutes": 2.0}
+    ]
