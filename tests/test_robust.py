@@ -524,3 +524,13 @@ def test_sparse_views_are_projected_not_filled_in_the_joint_space():
     assert small.shape == (300, lists.PROJECTED)
     true = np.linalg.norm((Z[:100] - Z[100:200]).toarray(), axis=1)
     np.testing.assert_allclose(np.linalg.norm(small[:100] - small[100:200], axis=1), true, rtol=0.3)
+
+
+def test_auto_asks_for_no_more_clusters_than_there_are_observations(rng):
+    """Most rows are nowhere present: the seven that are cannot make fourteen clusters."""
+    views = [np.full((40, m), np.nan) for m in (4, 5)]
+    for X in views:
+        X[:7] = rng.normal(8 * (np.arange(7) % 2)[:, None], 1, (7, X.shape[1]))
+    with pytest.warns(UserWarning, match="33 observations"):
+        model = RobustWMNMF("auto", random_state=0).fit(views)
+    assert 1 <= model.n_clusters_ <= 7 and (model.labels_[7:] == -1).all()

@@ -237,7 +237,9 @@ class RobustWMNMF(
         """n_clusters="auto": ask the fused graph, by stability and by its eigengap."""
         from .selection import select_n_clusters
 
-        n = self._read(X, reset=True).n_samples
+        views = self._read(X, reset=True)
+        # Nobody can tell the cluster of an observation that is nowhere present.
+        n = int(np.any([present_rows(M) for M in views.matrices], axis=0).sum())
         self.selection_ = checkpoint.keep(
             "selection",
             lambda: select_n_clusters(
