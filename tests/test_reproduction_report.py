@@ -100,6 +100,70 @@ def test_the_page_fits_a_phone(folder):
     assert seen.value <= 390
 
 
+def test_figures_fit_the_paper_and_do_not_cover_each_other(few):
+    seen = visit(
+        _page(Results(few)),
+        """(async () => {
+          window.dispatchEvent(new Event('beforeprint'));
+          await new Promise(done => setTimeout(done, 500));
+          const plots = [...document.querySelectorAll('.plot')];
+          const boxes = plots.map(p => p.querySelector('.main-svg').getBoundingClientRect());
+          const before = (a, b) => a.right <= b.left || a.bottom <= b.top;
+          const apart = (a, b) => before(a, b) || before(b, a);
+          const found = {
+            right: Math.max(...boxes.map(b => b.right)),
+            columns: new Set(boxes.map(b => Math.round(b.left))).size,
+            widths: [...new Set(boxes.map(b => Math.round(b.width)))].sort(),
+            covered: boxes.filter((a, i) => boxes.some((b, j) => i !== j && !apart(a, b))).length,
+            ink: getComputedStyle(document.body).color,
+            open: [...document.querySelectorAll('details')].every(d => d.open),
+            page: document.documentElement.scrollWidth,
+          };
+          window.dispatchEvent(new Event('afterprint'));
+          await new Promise(done => setTimeout(done, 500));
+          found.fixed = plots.filter(p => p.layout.width !== undefined).length;
+          return JSON.stringify(found);
+        })()""",
+        width=717,  # A4 less Chromium's margins
+        media="print",
+        dark=True,
+    )
+    found = json.loads(seen.value)
+    assert seen.errors == []
+    assert found["right"] <= 717 and found["page"] <= 717 and found["covered"] == 0
+    assert found["widths"] == [335, 680] and found["columns"] == 2
+    assert found["ink"] == "rgb(0, 0, 0)" and found["open"] and found["fixed"] == 0
+
+
+def test_all_text_can_be_read_on_the_dark_page(few):
+    seen = visit(
+        _page(Results(few)),
+        """(() => {
+          const light = color => {
+            const part = color.match(/[\\d.]+/g).slice(0, 3).map(v => v / 255);
+            const linear = part.map(v => v <= .03928 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4);
+            return .2126 * linear[0] + .7152 * linear[1] + .0722 * linear[2];
+          };
+          const back = light(getComputedStyle(document.body).backgroundColor);
+          const contrast = (node, property) => {
+            const ink = light(getComputedStyle(node)[property]);
+            return (Math.max(ink, back) + .05) / (Math.min(ink, back) + .05);
+          };
+          const least = (selector, property) =>
+            Math.min(...[...document.querySelectorAll(selector)].map(n => contrast(n, property)));
+          return JSON.stringify({
+            back: back,
+            text: least('p, li, td, th, b, pre, h2, a', 'color'),
+            plots: least('.gtitle, .xtick text, .ytick text, .legendtext, .xtitle', 'fill'),
+          });
+        })()""",
+        dark=True,
+    )
+    found = json.loads(seen.value)
+    assert seen.errors == [] and found["back"] < 0.02
+    assert found["text"] >= 4.5 and found["plots"] >= 4.5
+
+
 def test_figures_and_tables_are_files_too_and_the_same_each_time(few):
     written = build(few)
     names = {str(path.relative_to(few)) for path in written}

@@ -24,6 +24,8 @@ def runs_of(results: Results, experiment: str) -> tuple[int, int]:
 
 def runs_in_words(span: tuple[int, int]) -> str:
     least, most = span
+    if not most:
+        return ""
     return str(most) if least == most else f"{least} to {most}"
 
 
@@ -62,8 +64,8 @@ def how(results: Results) -> list[str]:
     """Sentences on the whole."""
     m = results.manifest
     found = []
-    if m.get("finished"):
-        found.append(f"Last finished {m['finished']}.")
+    for column, value in common(results).items():
+        found += [f"{column}: {value}."] if value else []
     if m.get("cpu_seconds") is not None:
         found.append(
             f"{m['cpu_seconds'] / 60:.0f} minutes of processor time in all, one thread per process; what "
@@ -78,6 +80,14 @@ def how(results: Results) -> list[str]:
         "where it was interrupted."
     )
     return found
+
+
+def _minute(when: str | None) -> str:
+    """2026-01-31T12:34:56+00:00 → 2026-01-31 12:34 UTC"""
+    if not when:
+        return ""
+    day, _, hour = when.partition("T")
+    return f"{day} {hour[:5]} UTC" if hour.endswith("+00:00") else when
 
 
 def machine_of(entry: Row) -> str:
@@ -101,25 +111,33 @@ def made(results: Results) -> Table:
     """A row per experiment; what the manifest only knows of the whole is said for each."""
     rows = []
     for name, e in results.experiments.items():
-        known = {
-            key: e.get(key) or results.manifest.get(key)
-            for key in ("machine", "versions", "finished")
-        }
         cpu = e.get("cpu_seconds")
-        rows.append(
-            [
-                name,
-                runs_in_words(runs_of(results, name)),
-                e.get("cells"),
-                None if cpu is None else round(cpu / 60, 1),
-                known["finished"] or "",
-                machine_of(known),
-                versions_of(known),
-                e.get("code") or "",
-            ]
-        )
-    columns = (
-        "Experiment", "Runs", "Cells", "Processor minutes", "Finished", "Machine", "Versions", "Code",
-    )  # fmt: skip
+        minutes = None if cpu is None else round(cpu / 60, 1)
+        where = _where(results, e)
+        rows.append([name, runs_in_words(runs_of(results, name)), e.get("cells"), minutes, *where])
+    columns = ("Experiment", "Runs", "Cells", "Processor minutes", *WHERE)
     caption = "Where and when; minutes of cells that several experiments share are in each of them"
-    return Table("provenance", caption, columns, rows)
+    # What is the same for all is said once, in a sentence.
+    kept = [i for i, column in enumerate(columns) if column not in common(results)]
+    rows = [[row[i] for i in kept] for row in rows]
+    return Table("provenance", caption, [columns[i] for i in kept], rows)
+
+
+WHERE = ("Finished", "Machine", "Versions", "Code")
+
+
+def _where(results: Results, entry: Row) -> list[str]:
+    keys = ("finished", "machine", "versions", "code")
+    known = {key: entry.get(key) or results.manifest.get(key) for key in keys}
+    code = known["code"]
+    return [_minute(known["finished"]), machine_of(known), versions_of(known), str(code or "")]
+
+
+def common(results: Results) -> dict[str, str]:
+    """Of `WHERE`, what is the same for all experiments, or known of none."""
+    every = [_where(results, entry) for entry in results.experiments.values()]
+    return {
+        column: values[0]
+        for column, values in zip(WHERE, zip(*every, strict=True), strict=True)
+        if len(set(values)) == 1
+    }

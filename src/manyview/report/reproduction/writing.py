@@ -132,7 +132,6 @@ def _section(results: Results, experiment: Row) -> Any:
     name = experiment["name"]
     command, settings = experiment["command"], settings_of(results, name)
     forms = figures(results, name)
-    runs = runs_of(results, name)
     return pg.html(
         "<p>{{ about }}{% if runs %} Runs made: {{ runs }}.{% endif %}</p>"
         "{% if trouble %}<p class=warning>{{ trouble }}</p>{% endif %}"
@@ -141,7 +140,7 @@ def _section(results: Results, experiment: Row) -> Any:
         "</li>{% endfor %}</ul>{% endif %}"
         "{% for f in figures %}{{ f }}{% endfor %}{{ made }}{% for t in tables %}{{ t }}{% endfor %}",
         about=experiment["about"],
-        runs=runs_in_words(runs) if runs[1] else "",
+        runs=runs_in_words(runs_of(results, name)),
         trouble=_trouble(experiment) if experiment["failed"] else "",
         said=[v for v in verdicts(results) if v.experiment == name],
         tone=_TONE,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from itertools import pairwise, product
 from typing import NamedTuple
 
@@ -140,22 +141,20 @@ def _best(rows: dict[str, DigitsRow]) -> Verdict:
     ours = rows["WM-NMF"]
     rivals = [row for row in rows.values() if row is not ours]
     idle = [row for row in rivals if row.cells["nmi"].ours.mean < MEANINGLESS]
-    outcomes, doubtful, ahead = {}, {}, {}
+    outcomes: dict[str, str] = {}
+    rest: dict[str, list[str]] = {DIFFERS: [], UNDECIDED: []}  # rivals, once for every score
     for score in SCORES:
         judged = [row for row in rivals if score != "recall" or row not in idle]
         each = {row.method: above(paired(ours.runs, row.runs, score)) for row in judged}
-        doubtful[score] = [m for m, word in each.items() if word == UNDECIDED]
-        ahead[score] = [m for m, word in each.items() if word == DIFFERS]
-        outcomes[score] = DIFFERS if ahead[score] else UNDECIDED if doubtful[score] else AGREES
+        for word, names in rest.items():
+            names += [method for method, found in each.items() if found == word]
+        found = set(each.values())
+        outcomes[score] = next((word for word in rest if word in found), AGREES)
     best = [SCORES[s] for s in SCORES if outcomes[s] == AGREES]
-    parts = [f"Clearly best on {listed(best)}"] if best else []
-    for said, who in (("not above", ahead), ("not clearly above", doubtful)):
-        by_who = grouped(
-            [{"who": listed(who[s]), "score": SCORES[s]} for s in SCORES if who[s]], "who"
-        )
-        parts += [f"{said} {w} on {listed([r['score'] for r in r_])}" for w, r_ in by_who.items()]
-    words = "; ".join(parts)
-    words = f"{words[0].upper()}{words[1:]}." if words else ""
+    words = f"Clearly best on {listed(best)}." if best else "Clearly best on none."
+    for said, word in (("Clearly not above", DIFFERS), ("Not clearly above", UNDECIDED)):
+        counts = [f"{method} on {n}" for method, n in Counter(rest[word]).most_common()]
+        words += f" {said} {listed(counts)} of the scores." if counts else ""
     for row in idle:
         words += (
             f" {row.method} is left aside for recall ({row.cells['recall'].ours}): with NMI "
