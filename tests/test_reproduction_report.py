@@ -194,6 +194,14 @@ def test_pictures_name_their_methods_and_views(folder):
     assert EVIL not in text and "&lt;script&gt;alert(1)&lt;/script&gt;" in text
 
 
+def test_boxes_carry_the_means_of_the_paper(folder):
+    results = Results(folder)
+    for name, n in (("digits", len(paper.DIGITS) - 2), ("lihc", 2), ("nutrimouse", 0)):
+        marks = [s for s in figures(results, name)[0].panels[0].series if s.kind == "marks"]
+        assert sum(len(s.x) for s in marks) == n  # none where the method saw few digits
+        assert not marks or 0.96 in marks[0].x or 0.97 in marks[0].x
+
+
 def test_markdown_has_the_numbers_and_the_commands(folder):
     text = markdown(folder)
     assert "| WM-NMF | paper | .96 (.02) | .93 (.01) |" in text

@@ -32,7 +32,7 @@ _LATEX = {
     "}": r"\}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}",
     ">": r"\textgreater{}", "|": r"\textbar{}", "α": r"$\alpha$", "β": r"$\beta$", "≥": r"$\geq$",
     "≤": r"$\leq$", "∝": r"$\propto$", "→": r"$\to$", "×": r"$\times$", "²": "$^2$",
-    "ᵀ": r"$^\top$", "−": "$-$",
+    "ᵀ": r"$^\top$", "−": "$-$", "±": r"$\pm$",
 }  # fmt: skip
 
 

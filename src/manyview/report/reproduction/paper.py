@@ -53,10 +53,6 @@ WHY = {
         "MultiNMF1",
         "higher",
     ): "The published algorithm does better with this weight than the paper says.",
-    (
-        "WM-NMF",
-        "lower",
-    ): "Single runs scatter: some seeds end in a poorer clustering and pull the mean down.",
 }
 
 CITATION = "S. S. Liu and L. Lin, Adaptive Weighted Multi-View Clustering"
