@@ -22,6 +22,7 @@ from manyview.report.reproduction.claims.judging import signed
 from manyview.report.reproduction.figures import figures
 from manyview.report.reproduction.formats import Table, as_latex, as_markdown
 from manyview.report.reproduction.pictures import pictures
+from manyview.report.reproduction.provenance import settings_of
 from manyview.report.reproduction.read import Results, Spread, two
 from manyview.report.reproduction.tables import digits, tables
 from manyview.report.reproduction.writing import _page
@@ -251,8 +252,9 @@ def test_command_and_settings_stand_under_each_figure(folder):
         section = page.split(f'id="{name}"')[1].split("</section>")[0]
         n = max(1, len(figures(results, name)))
         assert html.unescape(section).count(f"<pre>{experiment['command']}</pre>") == n
-        assert section.count("<p>Settings: ") == n
-    assert "method WM-NMF; params beta=0.005" in page
+        assert section.count("<summary>Settings</summary>") == n
+    (told,) = [line for line in settings_of(results, "beta") if line.startswith("WM-NMF: ")]
+    assert "beta 0.005, " in told and "0.025" in told and f"<li>{told}</li>" in page
 
 
 def test_the_page_says_what_was_run_where_and_for_how_long(folder):

@@ -11,11 +11,11 @@ TITLES = {"some": "noise on some observations", "replaced": "view replaced", "ad
 
 def noise(results: Results, experiment: str) -> list[Figure]:
     asked = {
-        "alpha": "Does the weight α of a view fall where there is noise in it? Grey: in the clean run of "
-        "the same seed (for an added view, an equal share); orange: with the noise. Means over the runs.",
-        "w": "Does the weight w of observations fall where they are noisy? Grey: the same observations in "
-        "the clean run (for data that come noisy, the clean observations of the view); orange: with "
-        "the noise. Means over the runs.",
+        "alpha": "Does the weight α of a view fall where there is noise in it? Grey: without the noise, "
+        "same seed (for an added view, an equal share); orange: with it. Means over the runs.",
+        "w": "Does the weight w of observations fall where they are noisy? Grey: the same observations "
+        "without the noise, same seed (for an added view, the mean of the other views); orange: with it. "
+        "Means over the runs.",
     }
     found = [
         Figure(f"noise-{weight}", caption, _panels(results, weight), height=280)
@@ -37,7 +37,7 @@ def _panels(results: Results, weight: str) -> list[Panel]:
                 for i in (0, 1)
             ]
             series = [
-                Series("before", list(pairs), means[0], "bar", 9),
+                Series("without noise", list(pairs), means[0], "bar", 9),
                 Series("with noise", list(pairs), means[1], "bar", 5),
             ]
             title = f"{method}: {TITLES[kind]}"

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from ..page import PALETTE, figure, html, plot_text
 from .forms import Figure, Panel, Series
 
 
-def drawn(form: Figure, command: str = "", settings: str = "") -> Any:
+def drawn(form: Figure, command: str = "", settings: Sequence[str] = ()) -> Any:
     """The panels side by side where there is room, with one row of toggles or a legend in each.
 
     Below them the caption, and what made the figure.
@@ -32,10 +33,11 @@ def drawn(form: Figure, command: str = "", settings: str = "") -> Any:
     )
 
 
-def made_by(command: str, settings: str) -> Any:
+def made_by(command: str, settings: Sequence[str]) -> Any:
     return html(
         "{% if command %}<div class=made><pre>{{ command }}</pre>"
-        "{% if settings %}<p>Settings: {{ settings }}.</p>{% endif %}</div>{% endif %}",
+        "{% if settings %}<details><summary>Settings</summary><ul>{% for line in settings %}"
+        "<li>{{ line }}</li>{% endfor %}</ul></details>{% endif %}</div>{% endif %}",
         command=command,
         settings=settings,
     )

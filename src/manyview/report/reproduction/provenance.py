@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 from .formats import Table
 from .read import Results, Row, grouped
@@ -29,30 +28,32 @@ def runs_in_words(span: tuple[int, int]) -> str:
     return str(most) if least == most else f"{least} to {most}"
 
 
-def settings_of(results: Results, experiment: str) -> str:
-    """Every setting its cells had, with the values it took; many values only counted."""
-    found: dict[str, dict[str, None]] = {}
+def settings_of(results: Results, experiment: str) -> list[str]:
+    """What the cells of an experiment were given, and the parameters of each method: all values seen."""
+    common: dict[str, dict[str, None]] = {}
+    params: dict[str, dict[str, dict[str, None]]] = {}
     for name in results.experiments[experiment]["files"]:
         table = name.removesuffix(".csv").removeprefix(experiment).removeprefix("-")
-        for text in dict.fromkeys(
-            r.get("settings") or "{}" for r in results.rows(experiment, table)
-        ):
-            for key, value in json.loads(text).items():
-                found.setdefault(key, {})[_said(value)] = None
-    parts = [f"{key} {_counted(key, [v for v in values if v])}" for key, values in found.items()]
-    return "; ".join(part for part in parts if not part.endswith(" "))
+        rows = results.rows(experiment, table)
+        for text in dict.fromkeys(row.get("settings") or "{}" for row in rows):
+            given = json.loads(text)
+            own = params.setdefault(given.get("method", ""), {})
+            for key, value in (given.pop("params", None) or {}).items():
+                own.setdefault(key, {})[str(value)] = None
+            for key, value in given.items():
+                common.setdefault(key, {})[str(value)] = None
+    lines = [_values(common), *(f"{m}: {_values(own)}" for m, own in params.items() if own)]
+    return [line for line in lines if line]
 
 
-def _said(value: Any) -> str:
-    if isinstance(value, dict):
-        return " ".join(f"{k}={v}" for k, v in value.items())
-    return str(value)
+def _values(found: dict[str, dict[str, None]]) -> str:
+    return "; ".join(_counted(key, [v for v in values if v]) for key, values in found.items())
 
 
 def _counted(key: str, values: list[str]) -> str:
     if key == "seed" and len(values) > 1:
-        return f"{values[0]} and {len(values) - 1} more"
-    return ", ".join(values) if len(values) <= 20 else f"({len(values)} values)"
+        return f"{key} {values[0]} and {len(values) - 1} more"
+    return f"{key} {', '.join(values)}"
 
 
 def lead_runs(results: Results) -> str:

@@ -233,5 +233,5 @@ def noise(results: Results) -> Table:
         "Data", "Method", "Noise", "View", "α before", "α", "w before", "w of clean ones",
         "w of noisy ones", "ACC", "NMI", "Runs",
     )  # fmt: skip
-    caption = "Weights and scores, means over the runs; before: in the clean run of the same seed"
+    caption = "Weights and scores, means over the runs; before: without the noise, same seed"
     return Table("noise", caption, columns, rows, folded=True)

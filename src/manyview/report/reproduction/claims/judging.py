@@ -21,6 +21,8 @@ OWN = {AGREES: "yes", DIFFERS: "no"}
 SAME = 0.02
 #: Mean scores that differ by less are called alike.
 ALIKE = 0.05
+#: More names than this are only counted.
+MANY = 6
 #: Below what any score can show: keeps 0.96 - 0.94 within 0.02, and a tie from being above.
 TINY = 1e-9
 
@@ -112,14 +114,18 @@ def listed(names: Sequence[str]) -> str:
 
 def told(each: Mapping[str, str], parts: str) -> str:
     """For how many parts of a claim it holds, and which are the others."""
+    if len(each) == 1:
+        (outcome,) = each.values()
+        return sentence(outcome, "Clearly so.", "Clearly not so.", "Not clear.")
     n = sum(outcome == AGREES for outcome in each.values())
     if n == len(each):
-        return f"Clearly so for all {n} {parts}." if n > 1 else "Clearly so."
-    said = f"Clearly so for {n or 'none'} of {len(each)} {parts}" if len(each) > 1 else ""
+        return f"Clearly so for all {n} {parts}."
+    said = f"Clearly so for {n or 'none'} of {len(each)} {parts}"
     for words, outcome in (("not so for", DIFFERS), ("not clear for", UNDECIDED)):
         names = [name for name, found in each.items() if found == outcome]
-        said += f"{'; ' if said else ''}{words} {listed(names)}" if names else ""
-    return f"{said[0].upper()}{said[1:]}."
+        who = listed(names) if len(names) <= MANY else f"{len(names)} of them"
+        said += f"; {words} {who}" if names else ""
+    return f"{said}."
 
 
 def sentence(outcome: str, yes: str, no: str, open_: str = "") -> str:

@@ -27,7 +27,7 @@ SYMBOLS = {"w": "w", "alpha": "α"}
 CLAIMS = {
     ("w", "some"): "w is smaller for noisy observations of a view",
     ("w", "replaced"): "w of a view falls when it is replaced by noise",
-    ("w", "added"): "w of an added view of noise is small",
+    ("w", "added"): "w of an added view of noise is below that of the others",
     ("alpha", "some"): "α of a view falls with noise on some of its observations",
     ("alpha", "replaced"): "α of a view falls when it is replaced by noise",
     ("alpha", "added"): "α of an added view of noise is below an equal share",
@@ -37,8 +37,8 @@ CLAIMS = {
 def before_and_after(rows: list[Row], weight: str) -> dict[str, tuple[list[Row], list[Row]]]:
     """By view: runs with the weight before the noise, and with it; those without both left out.
 
-    Before is the clean run of the same seed; where there is none (data that come noisy), the
-    clean observations of the same view.
+    Before is the fit without noise of the same seed; in tables that do not tell it, the clean
+    observations of the same view.
     """
     found: dict[str, tuple[list[Row], list[Row]]] = {}
     for row in rows:
