@@ -42,7 +42,7 @@ def _sparse(dataset: str, rows: list[Row]) -> Verdict:
         "largest α " + ", ".join(f"{m:.2f} at p={value}" for value, m in means.items()),
         f"{gaps[rest[-1]]} from p={low} to p={rest[-1]}",
         together(each.values()),
-        f"Is it larger at p={low} than at the others? {told(each, 'values')}",
+        f"Is the largest α higher at p={low} than at the others? {told(each, 'values')}",
     )
 
 
