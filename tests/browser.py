@@ -29,8 +29,21 @@ class Visit:
     screenshot: bytes = b""
 
 
-def visit(page, expression="null", *, width=1200, height=900, dark=False, shot=False, phone=False):
-    """Load ``page`` (text), evaluate ``expression`` (awaited), and collect complaints and requests."""
+def visit(
+    page,
+    expression="null",
+    *,
+    width=1200,
+    height=900,
+    dark=False,
+    shot=False,
+    phone=False,
+    media="",
+):
+    """Load ``page`` (text), evaluate ``expression`` (awaited), and collect complaints and requests.
+
+    ``media`` "print" lays the page out as for paper.
+    """
     program = next((path for name in NAMES if (path := shutil.which(name))), None)
     if program is None:
         pytest.skip("no Chromium here")
@@ -39,7 +52,7 @@ def visit(page, expression="null", *, width=1200, height=900, dark=False, shot=F
         path.write_text(page, encoding="utf-8")
         browser = Browser(program, folder)
         try:
-            return browser.visit(path, expression, width, height, dark, shot, phone)
+            return browser.visit(path, expression, width, height, dark, shot, phone, media)
         finally:
             browser.close()
 
@@ -100,7 +113,7 @@ class Browser:
         while not any(event.get("method") == name for event in self.events):
             self.events.append(self._message())
 
-    def visit(self, path, expression, width, height, dark, shot, phone):
+    def visit(self, path, expression, width, height, dark, shot, phone, media):
         target = self.ask("Target.createTarget", url="about:blank")["targetId"]
         s = self.ask("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         saved = Path(self.folder) / "saved"
@@ -112,7 +125,7 @@ class Browser:
         if phone:
             self.ask("Emulation.setTouchEmulationEnabled", s, enabled=True)
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
-        self.ask("Emulation.setEmulatedMedia", s, features=[scheme])
+        self.ask("Emulation.setEmulatedMedia", s, media=media, features=[scheme])
         self.ask("Page.navigate", s, url=path.as_uri())
         self.wait_for("Page.loadEventFired")
         answer = self.ask(

@@ -1,5 +1,7 @@
 """Result files of every experiment with invented numbers, in the form `manyview reproduce` writes."""
 
+import json
+
 import numpy as np
 
 from manyview.experiments.catalogue import EXPERIMENTS
@@ -8,6 +10,12 @@ from manyview.experiments.manifest import write_manifest
 from manyview.experiments.results import write_tables
 
 SCORES = ("acc", "nmi", "precision", "recall", "f_score", "ari")
+#: What the manifest says of the whole.
+WHOLE = {
+    "cpu_seconds": 720.0,
+    "slow": [{"method": "P-MLRSSC", "minutes": 51.3}],
+    "command": "manyview reproduce all --out <&>",
+}
 
 
 def make_up(out, view="pix", replications=2):
@@ -37,9 +45,16 @@ def make_up(out, view="pix", replications=2):
                 "cpu_seconds": 1.0,
                 "failed": 0,
                 "reasons": [],
+                "runs": {"least": 1, "most": replications},
+                "versions": {"python": "3.11", "manyview": "0.1"},
+                "machine": {"processor": f"of {experiment.name}", "cores": 2, "system": "Linux"},
+                "finished": "2026-01-01T00:00:00+00:00",
+                "code": "abc",
             }
         )
     write_manifest(out, told)
+    path = out / "reproduction.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | WHOLE))
     return out
 
 
@@ -64,11 +79,12 @@ def tables_of(cell, rng, view):
         }
     if task == "weights":
         names = [cell.settings["view"]] if cell.settings["view"] else ["view5", "view6"]
-        some = None if cell.settings["scenario"] in ("replaced", "added", "clean") else 0.1
-        rows = [
-            {"of_view": n, "alpha": 0.3, "rank": 1, "w_noisy": some, "w_clean": some and 0.5}
-            for n in names
-        ]
+        whole = cell.settings["scenario"] in ("replaced", "added")
+        before = {"w_before": 0.4, "alpha_before": 0.25}
+        weights_of = {"alpha": 0.3, "w_noisy": 0.1, "w_clean": None if whole else 0.5, **before}
+        rows = [{"of_view": n, "rank": 1, **weights_of} for n in names]
+        if cell.settings["scenario"] == "clean":
+            rows = [{"of_view": "", "alpha": None}]
         named = [{"of_view": w["view"], "alpha": w["alpha"]} for w in weights]
         return {
             "": [row | scores | {"n_views": 4, "seconds": 1.0} for row in rows],

@@ -203,8 +203,9 @@ _TABLE = """<table{% if sortable %} class="sortable"{% endif %}>
  data-first="{{ 'descending' if number else 'ascending' }}">{% if sortable %}<button type="button">{{
  column }}</button>{% else %}{{ column }}{% endif %}</th>{% endfor %}</tr></thead>
 <tbody>{% for row in cells %}<tr>{% for text, value in row %}<td{% if columns[loop.index0][1]
- %} class="number"{% elif text|length > 30 %} class="long"{% endif %}{% if sortable
- %} data-value="{{ value }}"{% endif %}>{{ text }}</td>{% endfor %}</tr>{% endfor %}</tbody></table>"""
+ %} class="number"{% elif text|length > 30 %} class="long"{% elif text|length < 11 %} class="short"
+{%- endif %}{% if sortable %} data-value="{{ value }}"{% endif %}>{{ text }}</td>{% endfor %}</tr>
+{% endfor %}</tbody></table>"""
 
 _HOLDER = """<div class="table" data-name="{{ name }}">
 <div class="scroll" tabindex="0" role="region" aria-label="{{ label }}">

@@ -18,12 +18,20 @@
         bgcolor: color("paper"), bordercolor: color("faint"), font: { color: color("ink") } },
       modebar: { bgcolor: "rgba(0,0,0,0)", color: color("faint"), activecolor: color("link") } } };
   }
+  // On paper a figure cannot ask how wide its place is: A4 and Letter have room for 680 pixels.
+  var printing = false;
+  function paperWidth(plot) {
+    var beside = plot.closest(".panels, .pair") && !plot.parentNode.matches(":only-child");
+    return beside ? 335 : 680;
+  }
+  function widthOf(plot) { return printing ? paperWidth(plot) : plot.clientWidth; }
   function layoutOf(plot, figure) {
     var layout = Object.assign({ margin: { l: 10, r: 10, t: 30, b: 40 } }, figure.layout);
     layout.height = Number(plot.dataset.height);
+    if (printing) layout.width = paperWidth(plot);
     layout.template = template();
     if (window.matchMedia("(pointer: coarse)").matches) layout.dragmode = false; // fingers scroll the page
-    if (plot.clientWidth < 560 && layout.showlegend !== false) {
+    if (widthOf(plot) < 560 && layout.showlegend !== false) {
       layout.legend = Object.assign({}, layout.legend, { orientation: "h", title: { text: "" }, x: 0, xanchor: "left", y: -0.15, yanchor: "top" });
     }
     return layout;
@@ -96,10 +104,12 @@
   window.addEventListener("beforeprint", function () {
     before = root.dataset.theme;
     root.dataset.theme = "light";
+    printing = true;
     document.querySelectorAll("details").forEach(function (d) { d.open = true; });
     retheme();
   });
   window.addEventListener("afterprint", function () {
+    printing = false;
     if (before) root.dataset.theme = before; else delete root.dataset.theme;
     retheme();
   });

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from ..page import PALETTE, figure, html, plot_text
 from .forms import Figure, Panel, Series
 
 
-def drawn(form: Figure) -> Any:
-    """The panels side by side where there is room, with one row of toggles or a legend in each."""
+def drawn(form: Figure, command: str = "", settings: Sequence[str] = ()) -> Any:
+    """The panels side by side where there is room, with one row of toggles or a legend in each.
+
+    Below them the caption, and what made the figure.
+    """
     plots = [_plot(panel, form) for panel in form.panels]
     names = {s.name: s.color for panel in form.panels for s in panel.series}
     toggles = list(names.items())[::-1] if form.shared_legend else []
@@ -19,12 +23,23 @@ def drawn(form: Figure) -> Any:
         'data-series="{{ name }}"><span style="background:{{ palette[color] }}"></span>{{ name }}</button>'
         '{% endfor %}</p>{% endif %}<div class="panels wide{{ columns }}">'
         "{% for plot in plots %}{{ plot }}{% endfor %}</div>"
-        "<p class=caption>{{ caption }}</p></div>",
+        "<p class=caption>{{ caption }}</p>{{ made }}</div>",
         toggles=toggles,
         palette=PALETTE,
         plots=plots,
         caption=form.caption,
         columns=form.columns,
+        made=made_by(command, settings),
+    )
+
+
+def made_by(command: str, settings: Sequence[str]) -> Any:
+    return html(
+        "{% if command %}<div class=made><pre>{{ command }}</pre>"
+        "{% if settings %}<details><summary>Settings</summary><ul>{% for line in settings %}"
+        "<li>{{ line }}</li>{% endfor %}</ul></details>{% endif %}</div>{% endif %}",
+        command=command,
+        settings=settings,
     )
 
 

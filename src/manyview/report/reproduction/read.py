@@ -23,6 +23,13 @@ SCORES = {
     "f_score": "F-score",
     "ari": "ARI",
 }
+#: Datasets in words.
+DATA = {
+    "digits": "digits",
+    "synthetic": "synthetic data",
+    "lihc": "LIHC",
+    "nutrimouse": "nutrimouse",
+}
 #: Columns that hold words, even where a word looks like a number.
 WORDS = {
     "dataset", "method", "view", "of_view", "scenario", "step", "scheme", "axis", "remark",

@@ -1,78 +1,93 @@
-"""Tables as plain values, and as CSV, LaTeX and Markdown."""
+"""The tables of every experiment, as plain values."""
 
 from __future__ import annotations
 
-import csv
-import io
-import re
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
 
-from .read import SCORES, Results, Spread, grouped, spread
-from .verdicts import PARTS, Verdict, digits_rows, in_order, total_seconds
-
-
-class Table(NamedTuple):
-    """``name`` is also the stem of its files; ``folded`` ones are opened by the reader."""
-
-    name: str
-    caption: str
-    columns: Sequence[str]
-    rows: Sequence[Sequence[Any]]
-    folded: bool = False
+from .claims.digits import digits_rows, in_order, name_of
+from .claims.judging import Verdict
+from .claims.lihc import beside
+from .claims.runtime import PARTS, total_seconds
+from .formats import Table
+from .read import DATA, SCORES, Results, Row, Spread, grouped, spread
 
 
 def claims(found: Sequence[Verdict]) -> Table:
-    rows = [_told(v) for v in found]
+    rows = [
+        [v.claim, v.paper, v.ours, v.difference, v.verdict, v.words] for v in found if not v.is_own
+    ]
     columns = ("Claim", "Paper", "Ours", "Difference", "Verdict", "In words")
     return Table("summary", "The paper's claims beside what was measured", columns, rows)
 
 
-def _told(v: Verdict) -> list[str]:
-    return [v.claim, v.paper, v.ours, v.difference, v.verdict, v.words]
+def observations(found: Sequence[Verdict]) -> Table:
+    rows = [[v.claim, v.ours, v.difference, v.verdict, v.words] for v in found if v.is_own]
+    columns = ("Observation", "Measured", "Difference", "Answer", "In words")
+    return Table("observations", "What the paper does not say, measured here", columns, rows)
 
 
 def tables(results: Results, experiment: str) -> list[Table]:
     """The tables of an experiment, those without rows left out."""
-    if experiment == "digits":
-        found = [digits(results), differences(results)]
-    elif experiment in ("honest", "synthetic", "lihc", "nutrimouse"):
-        found = [scores(results, experiment, "method")]
-    elif experiment in ("p", "beta", "k"):
-        found = [scores(results, experiment, "value")]
-    elif experiment == "runtime":
-        found = [runtime(results)]
-    elif experiment == "operations":
-        found = [operations(results), formulas()]
-    elif experiment == "noise":
-        found = [noise(results)]
-    else:
-        found = []
+    makers = {
+        "digits": (digits, differences),
+        "lihc": (lihc, _by("lihc", "method")),
+        **{name: (_by(name, "method"),) for name in ("honest", "synthetic", "nutrimouse")},
+        **{name: (_by(name, "value"),) for name in ("p", "beta", "k")},
+        "runtime": (runtime,),
+        "operations": (operations, formulas),
+        "convergence": (convergence,),
+        "noise": (noise,),
+        "degeneracy": (rounds, sizes, scales),
+    }
+    found = [make(results) for make in makers.get(experiment, ())]
     return [table for table in found if table.rows]
+
+
+def _by(experiment: str, key: str) -> Callable[[Results], Table]:
+    return lambda results: scores(results, experiment, key)
 
 
 def digits(results: Results) -> Table:
     """Every method: paper and ours for all six scores, and whether ours lies in the paper's spread."""
     rows = []
     for row in digits_rows(results):
-        inside = f"on {row.n_inside} of {len(row.cells)} scores"
-        inside = {0: "no", len(row.cells): "yes"}.get(row.n_inside, inside)
-        theirs = [Spread(m, sd, 20) for m, sd, _, _ in row.cells.values()]
-        rows.append([row.method, "paper", *map(str, theirs), "", ""])
-        rows.append(
-            [row.method, "ours", *(str(c[2]) for c in row.cells.values()), inside, row.note]
-        )
-    columns = ("Method", "Source", *SCORES.values())
-    caption = (
-        "Mean (standard deviation) over the runs. Within the spread: our mean lies within one of the "
-        "paper's standard deviations of its mean, or within rounding where it gives none."
-    )
-    return Table("digits", caption, (*columns, "Within the paper's spread", "Note"), rows)
+        theirs = [Spread(cell.paper, cell.paper_sd, 20) for cell in row.cells.values()]
+        ours = [str(cell.ours) for cell in row.cells.values()]
+        inside = _inside(row.n_inside, len(row.cells))
+        name = name_of(row.runs[0])
+        rows.append([row.method, "paper", *map(str, theirs), "", "", 20])
+        rows.append([name, "ours", *ours, inside, row.note, len(row.runs)])
+    columns = ("Method", "Source", *SCORES.values(), "Within the paper's spread", "Note", "Runs")
+    few = any(not row.is_whole for row in digits_rows(results))
+    caption = SPREAD + (" (500): on the first 50 digits of each class." if few else "")
+    return Table("digits", caption, columns, rows)
+
+
+SPREAD = (
+    "Mean (standard deviation) over the runs. Within the spread: our mean, rounded as the paper's are, "
+    "lies within one of its standard deviations of its mean; where it gives none, the two are equal."
+)
+
+
+def _inside(n: int, of: int) -> str:
+    return {0: "no", of: "yes"}.get(n, f"on {n} of {of} scores")
+
+
+def lihc(results: Results) -> Table:
+    """What the paper names of its figure, beside ours."""
+    rows: list[list[str]] = []
+    for name, method, cells in beside(results):
+        inside = _inside(sum(c[3] for c in cells.values()), len(cells))
+        theirs = [str(Spread(m, sd, 20)) for m, sd, _, _ in cells.values()]
+        rows.append([name, "paper", *theirs, ""])
+        rows.append([method, "ours", *(str(c[2]) for c in cells.values()), inside])
+    columns = ("Method", "Source", *SCORES.values(), "Within the paper's spread")
+    return Table("lihc", SPREAD, columns, rows)
 
 
 def differences(results: Results) -> Table:
     rows = [
-        [row.method, *(round(ours.mean - m, 3) for m, _, ours, _ in row.cells.values())]
+        [name_of(row.runs[0]), *(round(c.ours.mean - c.paper, 3) + 0.0 for c in row.cells.values())]
         for row in digits_rows(results)
     ]
     columns = ("Method", *SCORES.values())
@@ -130,7 +145,7 @@ def operations(results: Results) -> Table:
     return Table("operations", "Multiplications of one iteration", columns, rows)
 
 
-def formulas() -> Table:
+def formulas(results: Results) -> Table:
     rows = [
         ["U of one view", "O(M N K)", "O(M N K)", "the products XᵀW²V and VᵀW²V"],
         ["V of one view", "O(M N K + N² K)", "O(M N K + nnz(A) K)", "the graph is kept sparse"],
@@ -141,75 +156,82 @@ def formulas() -> Table:
     )
 
 
+def convergence(results: Results) -> Table:
+    """The objective and its terms at a few iterations; the curves have them all."""
+    terms = ("reconstruction", "consensus", "regularizer", "objective")
+    rows = []
+    for (dataset, scheme), mine in grouped(
+        results.rows("convergence"), lambda r: (r["dataset"], r["scheme"])
+    ).items():
+        at = grouped(mine, "iteration")
+        last = max(at)
+        for i in sorted({min(at), 1, 10, 25, 50, 75, 100, last} & set(at)):
+            shown = [_rounded(at[i], term) for term in terms]
+            rows.append([DATA.get(dataset, dataset), scheme, i, *shown, len(at[i])])
+    columns = ("Data", "Scheme", "Iteration", *(term.capitalize() for term in terms), "Runs")
+    caption = "Terms of the objective at some iterations, means over the runs"
+    return Table("convergence", caption, columns, rows, folded=True)
+
+
+def rounds(results: Results) -> Table:
+    by_round = grouped(results.rows("degeneracy"), "round")
+    names = ("acc", "nmi", "max_alpha", "objective")
+    rows = [
+        [r, *(_rounded(mine, name) for name in names), len(mine)]
+        for r, mine in by_round.items()
+        if r <= 5 or r % 5 == 0
+    ]
+    columns = ("Round", "ACC", "NMI", "Largest α", "Objective", "Runs")
+    caption = "WM-NMF round by round, means over the runs"
+    return Table("degeneracy-rounds", caption, columns, rows, folded=True)
+
+
+def sizes(results: Results) -> Table:
+    rows = []
+    for (rescale, r), mine in grouped(
+        results.rows("degeneracy", "sizes"), lambda r: (r["rescale"], r["round"])
+    ).items():
+        if r <= 2 or r % 5 == 0:
+            shown = [_rounded(mine, c) for c in ("column_sum_of_U", "size_of_V", "objective")]
+            rows.append(["yes" if rescale == "True" else "no", r, *shown, len(mine)])
+    columns = (
+        "U rescaled",
+        "Round",
+        "Mean column sum of U",
+        "Mean entry of V",
+        "Objective",
+        "Runs",
+    )
+    caption = "The sizes of U and V, with and without rescaling"
+    return Table("degeneracy-sizes", caption, columns, rows, folded=True)
+
+
+def scales(results: Results) -> Table:
+    terms = ("reconstruction", "consensus", "regularizer", "objective")
+    by_t = grouped(results.rows("degeneracy", "scales"), "t")
+    rows = [[t, *(_rounded(mine, term) for term in terms)] for t, mine in by_t.items()]
+    columns = ("t", *(term.capitalize() for term in terms))
+    caption = "Terms of the objective at (tU, V/t)"
+    return Table("degeneracy-scales", caption, columns, rows, folded=True)
+
+
+def _rounded(rows: list[Row], column: str) -> float | None:
+    """The mean, to four digits that say something."""
+    found = spread(rows, column)
+    return None if found is None else float(f"{found.mean:.4g}")
+
+
 def noise(results: Results) -> Table:
     rows = []
     for (dataset, method, scenario, view), mine in grouped(
         results.rows("noise"), lambda r: (r["dataset"], r["method"], r["scenario"], r["of_view"])
     ).items():
-        spreads = [spread(mine, c) for c in ("alpha", "w_noisy", "w_clean", "acc", "nmi")]
-        shown = [None if s is None else round(s.mean, 4) for s in spreads]
+        names = ("alpha_before", "alpha", "w_before", "w_clean", "w_noisy", "acc", "nmi")
+        shown = [_rounded(mine, name) for name in names]
         rows.append([dataset, method, scenario, view, *shown, len(mine)])
     columns = (
-        "Data",
-        "Method",
-        "Noise",
-        "View",
-        "α of it",
-        "w noisy",
-        "w clean",
-        "ACC",
-        "NMI",
-        "Runs",
-    )
-    caption = "Weights and scores under noise, means over the runs"
+        "Data", "Method", "Noise", "View", "α before", "α", "w before", "w of clean ones",
+        "w of noisy ones", "ACC", "NMI", "Runs",
+    )  # fmt: skip
+    caption = "Weights and scores, means over the runs; before: without the noise, same seed"
     return Table("noise", caption, columns, rows, folded=True)
-
-
-def as_csv(table: Table) -> bytes:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(table.columns)
-    writer.writerows([["" if v is None else v for v in row] for row in table.rows])
-    return text.getvalue().encode()
-
-
-_LATEX = {
-    "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{",
-    "}": r"\}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}",
-    ">": r"\textgreater{}", "|": r"\textbar{}", "α": r"$\alpha$", "β": r"$\beta$", "≥": r"$\geq$",
-    "≤": r"$\leq$", "∝": r"$\propto$", "→": r"$\to$", "×": r"$\times$", "²": "$^2$",
-    "ᵀ": r"$^\top$", "−": "$-$",
-}  # fmt: skip
-
-
-def as_latex(table: Table) -> bytes:
-    """A plain tabular, to be included by \\input; needs booktabs."""
-
-    def line(values: Sequence[Any]) -> str:
-        return (
-            " & ".join(re.sub(".", lambda m: _LATEX.get(m[0], m[0]), _text(v)) for v in values)
-            + r" \\"
-        )
-
-    lines = [
-        rf"\begin{{tabular}}{{{'l' * len(table.columns)}}}", r"\toprule", line(table.columns), r"\midrule",
-        *(line(row) for row in table.rows), r"\bottomrule", r"\end{tabular}", "",
-    ]  # fmt: skip
-    return "\n".join(lines).encode()
-
-
-def as_markdown(table: Table) -> str:
-    def line(values: Sequence[Any]) -> str:
-        return (
-            "| "
-            + " | ".join(_text(v).replace("|", "/").replace("<", "&lt;") for v in values)
-            + " |"
-        )
-
-    return "\n".join(
-        [line(table.columns), "|" + "---|" * len(table.columns), *map(line, table.rows)]
-    )
-
-
-def _text(value: Any) -> str:
-    return "" if value is None else " ".join(str(value).split())

@@ -1,0 +1,347 @@
+"""The verdicts on the paper's claims: judged by paired runs, the same way for and against."""
+
+import math
+
+import pytest
+
+from manyview.report.reproduction import paper
+from manyview.report.reproduction.claims import (
+    digits,
+    judging,
+    lihc,
+    noise,
+    objective,
+    runtime,
+    sweeps,
+    verdicts,
+)
+from manyview.report.reproduction.claims.judging import (
+    AGREES,
+    DIFFERS,
+    NOT_MEASURED,
+    PARTLY,
+    UNDECIDED,
+    interval,
+    paired,
+    together,
+    within,
+)
+
+SCORES = ("acc", "nmi", "precision", "recall", "f_score", "ari")
+JITTER = (0.0, 0.002, -0.002, 0.001, -0.001)
+
+
+class Made:
+    """Results without files."""
+
+    def __init__(self, **tables):
+        self.tables = {name.replace("_", "-"): rows for name, rows in tables.items()}
+
+    def rows(self, experiment, table="", **wanted):
+        rows = self.tables.get(f"{experiment}-{table}" if table else experiment, [])
+        return [r for r in rows if all(r.get(k) == v for k, v in wanted.items())]
+
+
+def runs(method="WM-NMF", level=0.9, dataset="digits", n=5, **more):
+    """Runs of a method with all scores near a level; the jitter is not shared between methods."""
+    shift = sum(map(ord, method)) % 5
+    values = [level + JITTER[(i + shift) % 5] for i in range(n)]
+    return [
+        {"method": method, "dataset": dataset, "run": i, **dict.fromkeys(SCORES, v), **more}
+        for i, v in enumerate(values)
+    ]
+
+
+def only(found, words):
+    (verdict,) = [v for v in found if words in v.claim]
+    return verdict
+
+
+# --- how outcomes come about ---
+
+
+@pytest.mark.parametrize("values", [[0.1, 0.11, 0.12], [0.1, -0.2, 0.3], [0.1]])
+def test_the_opposite_of_a_finding_gets_the_opposite_verdict(values):
+    mirror = {AGREES: DIFFERS, DIFFERS: AGREES, UNDECIDED: UNDECIDED}
+    found = judging.above(interval(values))
+    assert judging.above(interval([-v for v in values])) == mirror[found]
+    assert judging.below(interval([-v for v in values])) == found
+
+
+def test_one_run_never_decides():
+    for question in (judging.above, judging.below, lambda i: within(i, 1.0)):
+        assert question(interval([0.5])) == question(interval([])) == UNDECIDED
+
+
+def test_runs_are_compared_with_the_run_of_the_same_seed():
+    a = [{"run": i, "acc": 0.5 + 0.1 * i + 0.01} for i in range(4)]
+    b = [{"run": i, "acc": 0.5 + 0.1 * i} for i in reversed(range(4))]
+    gap = paired(a, b, "acc")  # scatters far less than either
+    assert gap.mean == pytest.approx(0.01) and gap.margin == pytest.approx(0, abs=1e-9)
+    assert judging.above(gap) == AGREES
+    assert paired(a, b[:2], "acc").n == 2 and paired(a[:1], b[:1], "acc").n == 0
+
+
+def test_margins_are_those_of_student():
+    found = interval([0.0, 1.0, 2.0])
+    assert found.margin == pytest.approx(4.302653 / math.sqrt(3), rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    "off, verdict",
+    [(0.02, AGREES), (-0.02, AGREES), (0.94 - 0.96, AGREES), (0.0201, DIFFERS), (-0.0249, DIFFERS)],
+)
+def test_the_same_means_within_the_tolerance_said_and_no_more(off, verdict):
+    assert within(interval([off, off]), judging.SAME) == verdict
+
+
+def test_a_tie_is_not_above():
+    assert judging.above(interval([0.0, 0.0])) == DIFFERS
+
+
+def test_partly_needs_parts_that_hold_and_parts_that_do_not():
+    assert together([AGREES, AGREES]) == AGREES
+    assert together([AGREES, UNDECIDED]) == UNDECIDED
+    assert together([AGREES, DIFFERS, UNDECIDED]) == PARTLY
+    assert together([UNDECIDED, DIFFERS]) == DIFFERS
+
+
+@pytest.mark.parametrize(
+    "ours, theirs, sd, inside",
+    [
+        (0.9449, 0.96, 0.02, True),  # printed as .94
+        (0.9349, 0.96, 0.02, False),  # printed as .93
+        (0.984, 0.96, 0.02, True),
+        (0.986, 0.96, 0.02, False),
+        (0.684, 0.68, None, True),
+        (0.686, 0.68, None, False),
+        (0.104, 0.12, None, False),
+    ],
+)
+def test_the_spread_is_that_of_the_numbers_printed(ours, theirs, sd, inside):
+    assert digits.is_inside(ours, theirs, sd) is inside
+
+
+# --- the digits ---
+
+
+def table(**levels):
+    names = {"W1": "NMF-W1", "W2": "NMF-W2", "WM": "WM-NMF"}
+    return [row for name, level in levels.items() for row in runs(names.get(name, name), level)]
+
+
+def test_the_order_of_the_ablations_can_hold_fail_and_be_open():
+    def of(**levels):
+        return only(digits.verdicts(Made(digits=table(**levels))), "WM-NMF > NMF-W1").verdict
+
+    assert of(WM=0.96, W1=0.92, W2=0.81) == AGREES
+    assert of(WM=0.81, W1=0.92, W2=0.96) == DIFFERS
+    assert of(WM=0.92, W1=0.96, W2=0.81) == PARTLY
+    assert of(WM=0.92, W1=0.92, W2=0.81) == UNDECIDED
+
+
+def test_a_single_run_agrees_with_nothing():
+    rows = [
+        r for r in table(WM=0.96, W1=0.92, W2=0.81, MultiNMF1=0.6, MultiNMF2=0.7) if r["run"] == 0
+    ]
+    assert {v.verdict for v in digits.verdicts(Made(digits=rows))} == {UNDECIDED}
+
+
+def test_few_digits_are_named_so_and_not_judged():
+    few = runs("P-MLRSSC", 0.99, dataset="digits-50")
+    rows = table(WM=0.96, W1=0.92, W2=0.81) + few
+    assert only(digits.verdicts(Made(digits=rows)), "best on all").verdict == AGREES
+    assert digits.name_of(few[0]) == "P-MLRSSC (500)"
+    rows = table(WM=0.96, W1=0.92, W2=0.81) + runs("P-MLRSSC", 0.99)
+    assert only(digits.verdicts(Made(digits=rows)), "best on all").verdict == DIFFERS
+
+
+def test_recall_of_what_finds_no_classes_is_set_aside_and_said():
+    idle = [row | {"nmi": 0.01, "recall": 0.99} for row in runs("ConcatSpectral", 0.11)]
+    found = only(digits.verdicts(Made(digits=table(WM=0.96) + idle)), "best on all")
+    assert found.verdict == AGREES and "with it WM-NMF would not be best" in found.words
+    found = only(digits.verdicts(Made(digits=table(WM=0.96, ConcatK=0.97))), "best on all")
+    assert found.verdict == DIFFERS and "ot above ConcatK on" in found.words
+
+
+def test_a_baseline_is_held_against_its_own_row_and_the_scaled_one_is_our_observation():
+    made = Made(
+        digits=runs("ConcatSpectral", 0.11),
+        honest=runs("ConcatSpectral-z", 0.97) + runs("WM-NMF", 0.93),
+    )
+    found = verdicts(made)
+    assert only(found, "concatenated views fails").verdict == AGREES
+    ours = only(found, "scaled, concatenated views is above")
+    assert ours.is_own and ours.verdict == "yes"
+
+
+def test_reasons_follow_the_direction():
+    (lower,) = digits.digits_rows(Made(digits=runs("P-KMLRSSC", 0.5)))
+    (higher,) = digits.digits_rows(Made(digits=runs("WM-NMF", 0.995)))
+    assert lower.note.startswith("Ours is lower on") and "Settings of" in lower.note
+    assert higher.note.startswith("Ours is higher on") and "not known" in higher.note
+    (steady,) = digits.digits_rows(Made(digits=runs("WM-NMF", 0.8)))
+    (poor,) = digits.digits_rows(Made(digits=runs("WM-NMF", 0.96) + runs("WM-NMF", 0.7, n=2)))
+    assert "not known" in steady.note and "2 of 7 runs end more than .05 below" in poor.note
+    for method in paper.DIGITS:
+        for row in digits.digits_rows(Made(digits=runs(method, 0.3))):
+            assert row.note.count(".") >= 2  # where it lies, and why or that it is not known
+
+
+# --- LIHC ---
+
+
+def test_every_claim_on_lihc_is_judged():
+    rows = [row for m in paper.DIGITS for row in runs(m, 0.6, dataset="lihc")]
+    rows = [r for r in rows if r["method"] not in ("WM-NMF", "NMF-W2", "P-MLRSSC")]
+    rows += runs("NMF-W2", 0.96, dataset="lihc") + runs("P-MLRSSC", 0.65, dataset="lihc")
+    steady = [
+        {"method": "WM-NMF", "dataset": "lihc", "run": i, **dict(zip(SCORES, theirs, strict=True))}
+        for i, theirs in enumerate([[m for m, _ in paper.LIHC["WM-NMF"]]] * 5)
+    ]
+    made = Made(lihc=rows + steady)
+    found = lihc.verdicts(made)
+    assert [v.verdict for v in found] == [AGREES, AGREES, AGREES, AGREES]
+    assert [name for name, _, _ in lihc.beside(made)] == ["WM-NMF", "best MLRSSC"]
+    assert lihc.beside(made)[1][1] == "P-MLRSSC"
+    worse = [row | dict.fromkeys(SCORES, 0.5 + 0.1 * (row["run"] % 2)) for row in steady]
+    found = lihc.verdicts(Made(lihc=rows + worse))
+    assert AGREES not in [v.verdict for v in found]
+
+
+# --- sweeps, time, objective ---
+
+
+def sweep(values, **more):
+    return [row | more for v, level in values.items() for row in runs("WM-NMF", level, value=v)]
+
+
+def test_alike_looks_at_all_scores():
+    made = Made(beta=sweep({0.01: 0.9, 0.02: 0.9}))
+    assert only(sweeps.verdicts(made), "β").verdict == AGREES
+    off = [row | {"recall": row["recall"] - 0.2} if row["value"] == 0.02 else row
+           for row in made.rows("beta")]  # fmt: skip
+    found = only(sweeps.verdicts(Made(beta=off)), "β")
+    assert found.verdict == PARTLY and found.ours.startswith("Recall")
+    assert only(sweeps.verdicts(Made(beta=sweep({1: 0.5, 2: 0.9}))), "β").verdict == DIFFERS
+
+
+def test_sparse_weights_are_compared_at_every_p():
+    def of(tops):
+        rows = [
+            {"dataset": "digits", "value": p, "run": i, "view": view, "alpha": alpha}
+            for p, top in tops.items()
+            for i in range(3)
+            for view, alpha in (("a", top), ("b", top / 2))
+        ]
+        return only(sweeps.verdicts(Made(p_weights=rows)), "sparse").verdict
+
+    assert of({2: 0.9, 4: 0.5, 11: 0.3}) == AGREES
+    assert of({2: 0.5, 4: 0.9, 11: 0.3}) == PARTLY
+    assert of({2: 0.3, 4: 0.5, 11: 0.9}) == DIFFERS
+
+
+def test_slopes_are_exponents():
+    points = [(x, 3 * x**1.7) for x in (1.0, 2.0, 5.0)]
+    assert runtime.slope(points) == pytest.approx(1.7)
+    assert runtime.slope(points[:1]) is None
+
+
+def timed(exponent, repeats, graph=1.0):
+    return [
+        {"axis": "N", "value": n, "method": "manyview", "run": i,
+         "seconds_loop": n**exponent * (1 + 0.01 * i), "seconds_graph": 1e-9 * n**graph}
+        for n in (1000, 2000, 4000) for i in range(repeats)
+    ]  # fmt: skip
+
+
+def test_growth_is_judged_over_repeats_and_told_by_part():
+    (found,) = runtime.verdicts(Made(runtime=timed(1.1, 3, graph=2.0)))
+    assert found.verdict == AGREES and "loop N^1.10" in found.words
+    assert "graph N^2.00" in found.words and "all pairs" in found.words
+    assert runtime.verdicts(Made(runtime=timed(2.0, 3)))[0].verdict == DIFFERS
+    (found,) = runtime.verdicts(Made(runtime=timed(1.0, 1)))
+    assert found.verdict == UNDECIDED and "all pairs" not in found.words
+
+
+def falling(values, dataset="digits", n=3):
+    return [{"dataset": dataset, "scheme": "one at a time", "run": i, "iteration": at, "objective": o}
+            for i in range(n) for at, o in zip((1, 50, 100), values, strict=True)]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "values, verdict, words",
+    [
+        ((10.0, 1.01, 1.0), AGREES, "falls by 1.0%"),
+        ((10.0, 5.0, 1.0), DIFFERS, "falls by 80.0%"),
+        ((10.0, 1.0, 2.0), DIFFERS, "rises by 100.0%"),
+        ((1.0, 2.0, 3.0), DIFFERS, "ends higher than it began"),
+    ],
+)
+def test_convergence_says_which_way_the_objective_goes(values, verdict, words):
+    (found,) = objective.verdicts(Made(convergence=falling(values)))
+    assert found.verdict == verdict and words in found.words
+
+
+def test_convergence_on_data_the_paper_does_not_show_is_our_observation():
+    (found,) = verdicts(Made(convergence=falling((10.0, 5.0, 1.0), dataset="synthetic")))
+    assert found.is_own and found.verdict == "no"
+
+
+def collapse(acc, alpha):
+    return [{"run": i, "round": r, "acc": a + JITTER[i], "max_alpha": m, "objective": 1 / r}
+            for i in range(3) for r, a, m in zip((1, 2, 20), acc, alpha, strict=True)]  # fmt: skip
+
+
+def test_collapse_is_told_from_the_numbers():
+    found = objective.verdicts(Made(degeneracy=collapse((0.8, 0.9, 0.7), (0.3, 0.3, 0.9))))
+    assert [v.verdict for v in found] == [AGREES] * 3
+    found = objective.verdicts(Made(degeneracy=collapse((0.8, 0.9, 0.95), (0.3, 0.4, 0.2))))
+    assert [v.verdict for v in found] == [AGREES, DIFFERS, DIFFERS]
+    assert "No view gains weight." in found[1].words and all(v.is_own for v in found)
+
+
+def test_the_scale_escape_is_checked_term_by_term():
+    def at(t, power):
+        return {"t": t, "reconstruction": 1.0, "consensus": 2.0, "regularizer": t**power,
+                "objective": 3 + t**power}  # fmt: skip
+
+    (found,) = objective.verdicts(Made(degeneracy_scales=[at(t, -2) for t in (0.5, 1.0, 4.0)]))
+    assert found.verdict == AGREES and "t^-2.00" in found.words
+    (found,) = objective.verdicts(Made(degeneracy_scales=[at(t, 1) for t in (0.5, 1.0, 4.0)]))
+    assert found.verdict == PARTLY and "no minimum" not in found.words
+
+
+# --- noise ---
+
+
+def noisy(scenario, view, after, before, method="WM-NMF"):
+    w, alpha = after
+    return [
+        {"dataset": "digits", "method": method, "scenario": scenario, "of_view": view, "run": i,
+         "w_noisy": w + JITTER[i], "alpha": alpha + JITTER[i], "w_before": before[0],
+         "alpha_before": before[1]}
+        for i in range(3)
+    ]  # fmt: skip
+
+
+def test_both_weights_are_judged_under_three_kinds_of_noise():
+    rows = [
+        *noisy("some observations", "fou", (0.1, 0.4), (0.4, 0.2)),
+        *noisy("some observations", "zer", (0.1, 0.1), (0.2, 0.2)),
+        *noisy("replaced", "fou", (0.1, 0.1), (0.2, 0.2)),
+        *noisy("added", "noise", (0.5, 0.5), (0.2, 0.2)),
+    ]
+    found = noise.verdicts(Made(noise=rows))
+    assert [v.verdict for v in found] == [AGREES, AGREES, DIFFERS, PARTLY, AGREES, DIFFERS]
+    assert found[0].difference == "0.38 times (0.25 to 0.50)"  # of views, not of pooled means
+    assert "not so for fou" in found[3].words
+
+
+def test_what_older_tables_lack_is_not_measured():
+    rows = noisy("replaced", "fou", (0.1, 0.1), (0.2, 0.2))
+    old = [
+        {k: v for k, v in r.items() if not k.endswith("_before")} | {"w_noisy": None} for r in rows
+    ]
+    assert {v.verdict for v in noise.verdicts(Made(noise=old))} == {NOT_MEASURED}
+    assert noise.verdicts(Made()) == []
