@@ -147,6 +147,23 @@ def test_a_single_run_agrees_with_nothing():
     assert {v.verdict for v in digits.verdicts(Made(digits=rows))} == {UNDECIDED}
 
 
+@pytest.mark.parametrize(
+    ("values", "verdict", "unsure"),
+    [
+        ([0.95, 0.96, 0.96, 0.95], AGREES, False),
+        ([0.99, 0.99, 0.99, 0.80], AGREES, True),  # the mean is near, chance could move it away
+        ([0.99, 0.99, 0.99, 0.70], UNDECIDED, True),
+        ([0.90, 0.91, 0.90, 0.91], DIFFERS, False),
+        ([0.96], UNDECIDED, True),
+    ],
+)
+def test_a_mean_near_the_papers_agrees_and_says_how_sure_that_is(values, verdict, unsure):
+    rows = [{"run": i, "acc": value} for i, value in enumerate(values)]
+    found = digits.reaches("digits", rows, "acc", 0.96)
+    assert found.verdict == verdict
+    assert ("scatter" in found.words) == unsure
+
+
 def test_few_digits_are_named_so_and_not_judged():
     few = runs("P-MLRSSC", 0.99, dataset="digits-50")
     rows = table(WM=0.96, W1=0.92, W2=0.81) + few

@@ -55,6 +55,6 @@ CONVERGENCE = Experiment(
     "convergence",
     "Convergence of every term of the objective",
     "WM-NMF with its defaults; 'recipe' is 2 rounds of 30 iterations per view, 'one at a time' 100 rounds "
-    "of one iteration per view, which is what the paper's figure counts; at most 3 seeds.",
+    "of one iteration per view; at most 3 seeds.",
     cells,
 )

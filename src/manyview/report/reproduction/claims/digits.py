@@ -141,12 +141,14 @@ def reaches(experiment: str, runs: list[Row], score: str, target: float) -> Verd
     ours = spread(runs, score)
     assert ours is not None
     off = interval([row[score] - target for row in runs])
-    outcome = within(off, SAME)
+    sure = within(off, SAME)
     near = "within" if abs(off.mean) <= SAME else "more than"
+    # The claim is about a mean, and the means agree; the words say how sure that is.
+    outcome = AGREES if sure == UNDECIDED and near == "within" and off.n > 1 else sure
     words = f"The mean of {ours.n} run{'s' * (ours.n > 1)} is {near} {two(SAME)} of the paper's."
     if near == "more than":
         words = words.replace(" of the", " from the")
-    if outcome == UNDECIDED:
+    if sure == UNDECIDED:
         words = words[:-1] + ", but runs scatter so much that others could end on the other side."
     data = {"digits": "the digits", "lihc": "LIHC"}[experiment]
     claim = f"WM-NMF reaches {SCORES[score]} {two(target)} on {data}"
