@@ -214,34 +214,3 @@ def test_a_kept_fit_of_other_code_or_damaged_is_not_used(fits, tmp_path, monkeyp
     assert row() == first and len(fits) == 3
     kept.remove(tmp_path, {"dataset": "nutrimouse", "method": "P-KMLRSSC", "seed": 4})
     assert not list(tmp_path.iterdir())
-
-
-#: A process with loops of which ``misses`` had to be compiled.
-COMPILING = """
-import sys
-from pathlib import Path
-from types import SimpleNamespace as Thing
-from manyview.experiments import warm
-
-file = Path(sys.argv[1])
-file.write_text(file.read_text() + "begun ")
-loop = Thing(stats=Thing(cache_misses={{"a signature": {misses}}}))
-warm.compiled, warm.warm_up = lambda: Thing(loop=loop), lambda: None
-warm.begin_with_stored_loops()
-file.write_text(file.read_text() + input())
-"""
-
-
-@pytest.mark.skipif(os.name != "posix", reason="only there can a process become another")
-@pytest.mark.parametrize("misses, said", [(0, "begun read"), (1, "begun begun read")])
-def test_a_process_that_compiles_begins_again_and_loses_nothing(tmp_path, misses, said):
-    file = tmp_path / "said"
-    file.touch()
-    subprocess.run(
-        [sys.executable, "-c", COMPILING.format(misses=misses), str(file)],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-        input="read\n",
-        text=True,
-        check=True,
-    )
-    assert file.read_text() == said

@@ -1,11 +1,14 @@
 """The pass: blocks equal the whole, compiled equals NumPy, threads change no bit."""
 
+import ast
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
+import manyview
 from conftest import blobs
 from manyview import WMNMF, RobustWMNMF
 from manyview import equations as eq
@@ -152,3 +155,17 @@ def test_sums_of_float32_blocks_are_kept_in_float64():
     assert isinstance(rows.sums, Sums) and rows.sums.P.dtype == np.float64
     assert rows.step_V(U, V, 0.1, 0.0).dtype == np.float32
     assert rows.step_U(U, 0.1).dtype == np.float32
+
+
+def test_kernels_call_no_kernel_that_is_not_written_out_in_place():
+    """A call may reach another copy when kernels are compiled than when they come from the cache."""
+    source = Path(manyview.__file__).with_name("kernels.py").read_text(encoding="utf-8")
+    functions = [node for node in ast.parse(source).body if isinstance(node, ast.FunctionDef)]
+    kind = {f.name: ast.unparse(f.decorator_list[0]) for f in functions}
+    called = {
+        node.func.id
+        for f in functions
+        for node in ast.walk(f)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in kind
+    }
+    assert called and {kind[name] for name in called} == {"inlined"}

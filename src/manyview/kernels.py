@@ -6,6 +6,8 @@ go of the interpreter's lock: `engines.threads` runs them on row blocks side by 
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numba import njit
 
@@ -14,10 +16,14 @@ from ._types import Array
 #: Sums may be regrouped and fused; NaN and infinity keep their meaning.
 FAST = {"reassoc", "contract", "nsz"}
 #: Division by zero gives infinity, as in NumPy: no test in the inner loops, which can then use vectors.
-fast = njit(nogil=True, cache=True, fastmath=FAST, error_model="numpy")
+SETTINGS: Any = {"nogil": True, "cache": True, "fastmath": FAST, "error_model": "numpy"}
+fast = njit(**SETTINGS)
+#: For what other kernels call, too. As a call it may be the copy of either, depending on what was
+#: compiled and what loaded from the cache: a first run would then round otherwise than all later ones.
+inlined = njit(inline="always", **SETTINGS)
 
 
-@fast
+@inlined
 def multiplicative_rows(
     V: Array,
     XU: Array,
@@ -51,7 +57,7 @@ def multiplicative_rows(
             out[i, k] = step if usable else V[i, k]
 
 
-@fast
+@inlined
 def hals_rows(
     V: Array,
     XU: Array,
@@ -94,7 +100,7 @@ def hals_rows(
                     fitted[m] += change * H[k, m]
 
 
-@fast
+@inlined
 def add_sums(
     X: Array,
     V: Array,
@@ -160,8 +166,11 @@ def multiplicative_pass(
         parts = (negative[start:stop], positive[start:stop], curvature[start:stop])
         weight, room = fit_weight[start:stop], WV[:count]
         np.dot(x, U, XU[:count])
-        multiplicative_rows(V_b, XU[:count], H, q, V_star, weight, a, beta, *parts, V_new)
-        add_sums(x, V_new, V_star, sum_weight[start:stop], room, XWV, P, G, vc, vv)
+        minus, plus, curve = parts
+        XU_b = XU[:count]
+        multiplicative_rows(V_b, XU_b, H, q, V_star, weight, a, beta, minus, plus, curve, V_new)
+        sums_weight = sum_weight[start:stop]
+        add_sums(x, V_new, V_star, sums_weight, room, XWV, P, G, vc, vv)
 
 
 @fast
@@ -197,8 +206,11 @@ def hals_pass(
         parts = (negative[start:stop], positive[start:stop], curvature[start:stop])
         weight, room = fit_weight[start:stop], WV[:count]
         np.dot(x, U, XU[:count])
-        hals_rows(V_b, XU[:count], H, q, V_star, weight, a, beta, *parts, V_new)
-        add_sums(x, V_new, V_star, sum_weight[start:stop], room, XWV, P, G, vc, vv)
+        minus, plus, curve = parts
+        XU_b = XU[:count]
+        hals_rows(V_b, XU_b, H, q, V_star, weight, a, beta, minus, plus, curve, V_new)
+        sums_weight = sum_weight[start:stop]
+        add_sums(x, V_new, V_star, sums_weight, room, XWV, P, G, vc, vv)
 
 
 @fast
@@ -244,7 +256,7 @@ def graph_rows(
     return _graph_value(degrees, V, start, stop, negative, positive)
 
 
-@fast
+@inlined
 def _graph_product(
     indptr: Array, indices: Array, data: Array, V: Array, start: int, stop: int, negative: Array
 ) -> None:
@@ -259,7 +271,7 @@ def _graph_product(
                 negative[i, k] += weight * V[j, k]
 
 
-@fast
+@inlined
 def _graph_value(
     degrees: Array, V: Array, start: int, stop: int, negative: Array, positive: Array
 ) -> float:

@@ -20,11 +20,9 @@ from typing import Any
 from ..comparison.worker import end_with_parent, reason_of
 from . import data, kept
 from .provenance import code, machine
-from .warm import begin_with_stored_loops
 
 
 def main() -> None:
-    begin_with_stored_loops()
     events = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # what a method prints must not be taken for an event
     job = pickle.load(sys.stdin.buffer)
