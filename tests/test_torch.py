@@ -617,7 +617,7 @@ def not_waiting(forbidden):
 
 
 @needs_card
-def test_tensor_cores_are_used_for_candidates_only():
+def test_the_users_precision_is_restored_after_an_error():
     before = torch.get_float32_matmul_precision()
     try:
         for setting in ("high", "highest"):

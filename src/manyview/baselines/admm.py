@@ -83,7 +83,7 @@ def soft_singular(M: Array, t: float) -> Array:
 
 
 def _all_above(gram: Array, t: float, bound: float) -> bool:
-    """Whether max(t, s)² ≥ bound for all eigenvalues s²: a Cholesky factor costs a tenth of them."""
+    """Whether max(t, s)² ≥ bound for all eigenvalues s²: a Cholesky factor is much cheaper."""
     if t * t >= bound:
         return True
     try:

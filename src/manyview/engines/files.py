@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import os
 import re
+from abc import ABC, abstractmethod
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -31,7 +32,7 @@ NUMBERS = ("int", "uint", "float", "double", "halffloat", "bool")
 TEXT = re.compile(r"(large_)?string(_view)?|dictionary<values=(large_)?string,.*")
 
 
-class RowFile:
+class RowFile(ABC):
     shape: tuple[int, ...]
     dtype: np.dtype
     sparse = False
@@ -41,8 +42,9 @@ class RowFile:
     ids: Array | None = None
     features: Array | None = None
 
+    @abstractmethod
     def read(self, start: int, stop: int) -> Matrix:
-        raise NotImplementedError
+        """Rows from start to before stop."""
 
 
 class Plain(RowFile):

@@ -8,7 +8,6 @@ import platform
 import shlex
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ from ..comparison.plan import versions
 from ..comparison.store import write_whole
 from .catalogue import EXPERIMENTS
 from .cells import SLOW, Cell
-from .provenance import code_of, machine, machine_of
+from .provenance import code_of, machine, machine_of, now
 from .results import TIMES
 
 MANIFEST = "reproduction.json"
@@ -40,7 +39,7 @@ def entry_of(cells: Sequence[Cell], records: Mapping[str, Any]) -> Entry:
         "code": _code(finished),
         "versions": _versions(),
         "machine": machine_of(finished),
-        "finished": max((state.get("finished", "") for state in finished), default="") or _now(),
+        "finished": max((state.get("finished", "") for state in finished), default="") or now(),
     }
 
 
@@ -69,7 +68,7 @@ def write_manifest(out: Path, told: list[Entry]) -> None:
     manifest = {
         "format": FORMAT,
         # Of the last run; every experiment has its own.
-        "finished": _now(),
+        "finished": now(),
         "versions": _versions(),
         "machine": machine(),
         "command": whole_command([entry["command"] for entry in entries]),
@@ -130,10 +129,6 @@ def _code(records: Sequence[Mapping[str, Any]]) -> str:
 
 def _versions() -> dict[str, str]:
     return {"python": platform.python_version(), **versions()}
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 def _place(name: str) -> int:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import time
+import warnings
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -11,6 +13,7 @@ import numpy as np
 from ..assign import assign
 from ..base import generator
 from ..datasets import make_synthetic
+from ..estimators import WMNMF
 from ..fit import run
 from ..initialize import starting_factors
 from ..regularizers import Graph
@@ -20,7 +23,6 @@ from ..views import as_views
 from . import plain
 from .cells import ALONE, Cell, Experiment, Options, Tables
 from .rounds import BETA, INNER, P
-from .warm import warm_up
 
 N_SAMPLES = (3000, 5000, 7000, 9000, 11000)
 N_VIEWS = (2, 3, 4, 5, 6)
@@ -36,6 +38,14 @@ def _data(n_samples: int, n_views: int, n_features: int) -> list[Any]:
     data = as_views(made.views, allow_negative=False, caller="reproduce")
     pairs = zip(data.matrices, fit_scaling(data, "sum"), strict=True)
     return [scaling.apply(X) for X, scaling in pairs]
+
+
+@lru_cache(maxsize=1)
+def warm_up() -> None:
+    """A small fit, once per process, so that no cell pays for loading or compiling anything."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        WMNMF(2, random_state=0).fit([*np.random.default_rng(0).random((2, 60, 8))])
 
 
 class _Clock:

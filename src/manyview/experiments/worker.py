@@ -14,12 +14,11 @@ import sys
 import threading
 import time
 import warnings
-from datetime import UTC, datetime
 from typing import Any
 
 from ..comparison.worker import end_with_parent, reason_of
 from . import data, kept
-from .provenance import code, machine
+from .provenance import code, machine, now
 
 
 def main() -> None:
@@ -45,10 +44,6 @@ def main() -> None:
             took, used = (after - before for before, after in zip(started, ended, strict=True))
             times = {"cell_seconds": took, "cpu_seconds": used, "finished": now()}
             tell(event="result", status="ok", tables=tables, **times, **made_by)
-
-
-def now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 def carry_out(task: str, settings: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
