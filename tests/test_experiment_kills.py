@@ -10,6 +10,7 @@ import sys
 import time
 from itertools import count
 
+import numpy as np
 import pytest
 
 import manyview as mv
@@ -214,3 +215,11 @@ def test_a_kept_fit_of_other_code_or_damaged_is_not_used(fits, tmp_path, monkeyp
     assert row() == first and len(fits) == 3
     kept.remove(tmp_path, {"dataset": "nutrimouse", "method": "P-KMLRSSC", "seed": 4})
     assert not list(tmp_path.iterdir())
+
+
+def test_a_fit_that_cannot_be_kept_is_told(tmp_path, monkeypatch):
+    file = tmp_path / "file"
+    file.write_text("not a folder")
+    monkeypatch.setattr(kept, "FOLDER", file)
+    with pytest.warns(UserWarning, match="fit of P-KMLRSSC on digits could not be kept"):
+        kept.write("digits", "P-KMLRSSC", "", Z=np.ones(3))

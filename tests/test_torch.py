@@ -12,7 +12,7 @@ from sklearn.metrics import adjusted_rand_score
 
 torch = pytest.importorskip("torch", reason="engine='torch' needs PyTorch (extra 'torch')")
 
-from manyview import WMNMF, RobustWMNMF, torch_kmeans, torch_neighbors  # noqa: E402
+from manyview import WMNMF, RobustWMNMF, load, torch_kmeans, torch_neighbors  # noqa: E402
 from manyview import equations as eq  # noqa: E402
 from manyview._types import Factors  # noqa: E402
 from manyview.assign import kmeans  # noqa: E402
@@ -300,8 +300,6 @@ def test_missing_rows_and_two_runs(device):
 
 @on_devices
 def test_a_model_fitted_on_a_device_is_saved_and_loaded(device, tmp_path):
-    from manyview import load
-
     data = make_synthetic(n_samples=200, random_state=1)
     for estimator in (WMNMF, RobustWMNMF):
         model = estimator(10, random_state=0, engine="torch", device=device).fit(data.views)
@@ -685,6 +683,45 @@ def test_views_larger_than_the_card_are_streamed(monkeypatch):
             V2 = rows.step_V(U2, V2, 0.3, 0.2)
         results.append(np.asarray(V2 if rows is here else V2.cpu()))
     np.testing.assert_allclose(*results, rtol=1e-8, atol=1e-12)
+
+
+@pytest.fixture(params=DEVICES)
+def too_small(request, monkeypatch):
+    """A device on which no view fits: rows are streamed (on the CPU from its own memory)."""
+    monkeypatch.setattr("manyview.torch_geometry.fits", lambda size, device: False)
+    monkeypatch.setattr("manyview.torch_rows.STREAMED_BLOCK", 2**16)
+    if request.param == "cuda":
+        monkeypatch.setattr("manyview.torch_rows.fits", lambda size, device: False)
+    return request.param
+
+
+def test_the_robust_estimator_streams_views_larger_than_the_card(too_small, tmp_path):
+    data = load_handwritten()
+    views, y = data.views, data.labels
+    here = RobustWMNMF(10, random_state=0).fit(views)
+    there = RobustWMNMF(10, random_state=0, engine="torch", device=too_small).fit(views)
+    assert adjusted_rand_score(here.labels_, there.labels_) > 0.97
+    assert adjusted_rand_score(y, there.labels_) > adjusted_rand_score(y, here.labels_) - 0.01
+    np.testing.assert_allclose(there.view_weights_, here.view_weights_, atol=0.01)
+    some = {name: X[:200] for name, X in views.items()}
+    assert np.mean(there.predict(some) == there.labels_[:200]) > 0.97
+    there.save(tmp_path / "model.npz")
+    np.testing.assert_array_equal(load(tmp_path / "model.npz").predict(some), there.predict(some))
+
+
+def test_streamed_views_may_miss_rows_but_not_entries(too_small):
+    data = make_synthetic(n_samples=300, random_state=0)
+    settings = {"engine": "torch", "device": too_small, "random_state": 0}
+    views = [X.copy() for X in data.views.values()]
+    views[0][5:40] = np.nan
+    there = RobustWMNMF(10, **settings).fit(views)
+    here = RobustWMNMF(10, random_state=0).fit(views)
+    assert adjusted_rand_score(here.labels_, there.labels_) > 0.99
+    assert (there.sample_weights_[5:40, 0] == 0).all()
+    np.testing.assert_allclose(there.impute(0), here.impute(0), rtol=0.05, atol=0.05)
+    views[1][3, 2] = np.nan
+    with pytest.raises(ValueError, match="partly unobserved"):
+        RobustWMNMF(10, **settings).fit(views)
 
 
 @needs_card

@@ -52,6 +52,7 @@ class FileGeometry(Geometry):
         self.centre = np.zeros(self.directions.shape[1], dtype=np.float32)
         self.centre = self.coordinates(Z).mean(axis=0)
         super().__init__(self.coordinates(Z), present, unit_rows)
+        self.n_features = Z.shape[1]
 
     def coordinates(self, Z: Any) -> Array:
         return project(Z if is_streamed(Z) else _Held(Z), self.directions) - self.centre

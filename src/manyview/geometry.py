@@ -242,6 +242,15 @@ def present_rows(X: Matrix) -> Array:
     return on_host((namespace(X).nan_to_num(X) != 0).any(axis=1))
 
 
+def unobserved(X: Matrix) -> Array:
+    """Share of the features of every row that is NaN; files have none."""
+    if hasattr(X, "unobserved"):
+        return X.unobserved
+    if sp.issparse(X) or is_streamed(X):
+        return np.zeros(X.shape[0])
+    return on_host(namespace(X).isnan(X).sum(axis=1)) / max(1, X.shape[1])
+
+
 def squared_norms(Z: Matrix) -> Array:
     """‖z_i‖² of every row."""
     return (Z * Z).sum(axis=1) if is_tensor(Z) else row_norms(Z, squared=True)

@@ -33,7 +33,7 @@ from .engines.arrays import is_tensor, namespace, on_host
 from .engines.cluster import cluster_for
 from .engines.sources import UnitRows, is_streamed
 from .engines.threads import Threads
-from .geometry import Geometry, RobustScaling, present_rows
+from .geometry import Geometry, RobustScaling, present_rows, unobserved
 from .graph import has_nan
 from .masked import MaskedView
 from .robust_fit import RobustView, place_robust, run_robust
@@ -312,10 +312,10 @@ class RobustWMNMF(
         self._taus = [view.tau for view in robust_views]
         if is_tensor(P):
             # What the model keeps: saving and predicting need no GPU.
-            from .torch_geometry import agreement_on_host, to_host
+            from .torch_geometry import agreement_on_host
 
             pairs = zip(geometry, given.matrices, strict=True)
-            geometry = [to_host(view, sp.issparse(X)) for view, X in pairs]  # type: ignore
+            geometry = [view.to_host(sp.issparse(X)) for view, X in pairs]  # type: ignore
             self._centres, P = on_host(self._centres), on_host(P)
             agreement = agreement_on_host(agreement)
             result = replace(result, factors=on_host_factors(result.factors))
@@ -359,8 +359,8 @@ class RobustWMNMF(
 
     def _present(self, X: Matrix, name: str) -> Array:
         present = present_rows(X)
-        holes = None if sp.issparse(X) or is_streamed(X) else namespace(X).isnan(X)
-        zeros = ~present if holes is None else ~present & ~on_host(holes.all(axis=1))
+        share = unobserved(X)
+        zeros = ~present & (share < 1)
         if zeros.any():
             warnings.warn(
                 f"view {name!r}: {int(zeros.sum())} observations are zero throughout and count as "
@@ -368,18 +368,15 @@ class RobustWMNMF(
                 UserWarning,
                 stacklevel=5,
             )
-        if holes is not None:
-            unobserved = on_host(holes.sum(axis=1)) / holes.shape[1]
-            sparse_rows = present & (unobserved > MAX_UNOBSERVED)
-            if sparse_rows.any():
-                warnings.warn(
-                    f"view {name!r}: {int(sparse_rows.sum())} observations have over "
-                    f"{MAX_UNOBSERVED:.0%} of their features unobserved and count as missing there",
-                    UserWarning,
-                    stacklevel=5,
-                )
-                present = present & ~sparse_rows
-        return present
+        mostly = present & (share > MAX_UNOBSERVED)
+        if mostly.any():
+            warnings.warn(
+                f"view {name!r}: {int(mostly.sum())} observations have over "
+                f"{MAX_UNOBSERVED:.0%} of their features unobserved and count as missing there",
+                UserWarning,
+                stacklevel=5,
+            )
+        return present & ~mostly
 
     def _scaling(self, X: Matrix, present: Array, name: str) -> RobustScaling | None:
         if self.scale is None:
@@ -390,6 +387,9 @@ class RobustWMNMF(
         """z of every view; rows missing there are zero."""
         scaled = []
         for X, here, scaling in zip(views.matrices, present, self._scalings, strict=True):
+            if hasattr(X, "scaled"):
+                scaled.append(X.scaled(scaling, here, dtype))
+                continue
             if is_streamed(X):
                 scaled.append(ScaledFile(X, scaling, here, dtype))
                 continue
@@ -542,7 +542,7 @@ class RobustWMNMF(
             if o is not None and isinstance(view, FileGeometry):
                 raise ValueError(
                     f"view {name!r} has unobserved (NaN) entries inside rows, and the model was fitted "
-                    "on a complete view in a file; fill them in, or leave out the whole row"
+                    "on a complete view read by rows; fill them in, or leave out the whole row"
                 )
         P, w = ag.place(
             self._geometry,
@@ -589,7 +589,7 @@ class RobustWMNMF(
         dense = X.toarray() if sp.issparse(X) else X
         guess = self.consensus_.astype(float) @ self.components_[s].astype(float)
         known = geometry.present[:, None] & ~np.isnan(dense)
-        Z = geometry.Z.toarray() if sp.issparse(geometry.Z) else geometry.Z
+        Z = dense if scaling is None else scaling.apply(dense.astype(float))
         # A row of z is as large, against its U v*, as its observed entries are.
         covered = np.where(known, guess, 0).sum(axis=1)
         size = np.divide(
@@ -645,17 +645,20 @@ class RobustWMNMF(
 def geometry_of(Z: Matrix) -> type[Geometry]:
     if is_streamed(Z):
         return FileGeometry
-    if not is_tensor(Z):
+    if isinstance(Z, np.ndarray) or sp.issparse(Z):
         return Geometry
     from .torch_geometry import TorchGeometry
+    from .torch_streamed import StreamedGeometry
 
-    return TorchGeometry
+    return TorchGeometry if is_tensor(Z) else StreamedGeometry
 
 
 def unit_sum_rows(Z: Matrix, observed: Array | None) -> Any:
     """x: rows of z with unit L1 norm, over all features where some are unobserved."""
     if is_streamed(Z):
         return unit_rows_of_file(Z)
+    if hasattr(Z, "unit_sum_rows"):
+        return Z.unit_sum_rows()
     if is_tensor(Z):
         from .torch_rows import TorchView
 

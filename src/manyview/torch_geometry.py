@@ -9,18 +9,21 @@ import numpy as np
 import scipy.sparse as sp
 import torch
 
-from ._types import Array, Views
+from ._types import Array, Matrix, Views
 from .agreement import Agreement
 from .engines.arrays import on_host
 from .engines.device import choose, fits, precision, put, torch_dtype
 from .engines.device_graph import DeviceGraph
 from .engines.sources import is_streamed
 from .engines.threads import blocks
-from .geometry import ZEROS, Geometry, share_of_zeros
+from .geometry import ZEROS, Geometry, share_of_zeros, unobserved
 from .torch_neighbors import nearest_by_products
 
 #: Entries gathered at a time for distances of pairs.
 GATHERED = 2**27
+#: Copies of the views that half of the card must have room for: at worst there are five, of z, of both
+#: sides of its products, and of these next to those of other views.
+COPIES = 3
 
 
 class TorchGeometry(Geometry):
@@ -69,6 +72,10 @@ class TorchGeometry(Geometry):
             side[:, -2] /= factor
             side[:, -1] *= factor
         return [left, right]
+
+    def to_host(self, sparse: bool) -> Geometry:
+        """The same for the host; sparse where the view came so."""
+        return host_parts(self, Geometry, sparse_rows(self.Z) if sparse else on_host(self.Z))
 
 
 def fused_nearest(views: list[TorchGeometry], alpha: Array, k: int) -> tuple[Any, Any]:
@@ -135,17 +142,19 @@ def moved(views: Views, device_name: str, asked: Any, dtype: np.dtype) -> tuple[
     """The views as dense tensors, moved once, and the precision of the computation.
 
     Sparse views are written out on the device: there, neighbours are found by products of dense rows.
+    Where the views are too large for it, they stay with the host (`torch_streamed`).
     """
     n_entries = sum(int(np.prod(X.shape)) for X in views.matrices)
     device = choose(device_name, n_entries)
     dtype, tensors = precision(device, asked, dtype), []
+    all_fit = fits(COPIES * n_entries * dtype.itemsize, device)
     for X, name in zip(views.matrices, views.names, strict=True):
         if is_streamed(X):
             raise ValueError(
                 f"{X.label} is read from its file by rows, which engine='numpy' does; use that, or "
                 "load the view into memory"
             )
-        if sp.issparse(X) and not fits(2 * n_entries * dtype.itemsize, device):
+        if sp.issparse(X) and not all_fit:
             raise ValueError(
                 f"view {name!r} is sparse, and written out on {device} the views take "
                 f"{n_entries * dtype.itemsize / 2**30:.1f} GiB, too much to compute with there; use "
@@ -154,11 +163,15 @@ def moved(views: Views, device_name: str, asked: Any, dtype: np.dtype) -> tuple[
         if sp.issparse(X):
             refuse_signed(X, name)
             tensor = dense_tensor(X, device, X.dtype if X.dtype.kind == "f" else dtype)
-        else:
+        elif all_fit:
             tensor = put(X, device)  # scaled there, in float64: raw numbers may not fit float32
             tensor = tensor if tensor.is_floating_point() else tensor.double()
-        holes = tensor.isnan()
-        if bool((holes.any(1) & ~holes.all(1)).any()):
+        else:
+            from .torch_streamed import HeldView
+
+            tensor = HeldView(X, device)
+        share = unobserved(tensor)
+        if ((share > 0) & (share < 1)).any():
             raise ValueError(
                 f"view {name!r} is partly unobserved (NaN inside rows), which RobustWMNMF takes with "
                 "engine='numpy' only; use that, or fill it in"
@@ -194,15 +207,14 @@ def dense_tensor(X: Any, device: Any, dtype: np.dtype) -> torch.Tensor:
     return tensor
 
 
-def to_host(view: TorchGeometry, sparse: bool) -> Geometry:
-    """The same for the host, nothing computed again; sparse where the view came so."""
-    host = Geometry.__new__(Geometry)
+def host_parts(view: TorchGeometry, kind: type, Z: Matrix) -> Any:
+    """A geometry of the host with the rows ``Z`` and what is known of them, nothing computed again."""
+    host: Any = object.__new__(kind)
     for name in ("present", "comparable", "unit_rows", "n_samples", "n_features"):
         setattr(host, name, getattr(view, name))
-    host.observed = None
-    host.Z = sparse_rows(view.Z) if sparse else on_host(view.Z)
+    host.observed, host.Z = None, Z
     host.sq, host.root_mu = on_host(view.sq), on_host(view.root_mu)
-    host._moments_ = tuple(on_host(part) for part in view._moments_)  # type: ignore[assignment]
+    host._moments_ = tuple(on_host(part) for part in view._moments_)
     return host
 
 

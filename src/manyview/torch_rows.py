@@ -82,6 +82,14 @@ class TorchView:
             return put(self.matrix[rows.cpu().numpy()].toarray(), self.device, self.dtype)
         return self.X[rows.to(self.X.device)].to(self.device)
 
+    def unit_sum_rows(self) -> TorchView:
+        """Its rows divided by their L1 norm, in place: there is no room for them twice."""
+        everything = slice(0, self.shape[0])
+        for b in blocks(everything, max(1, STREAMED_BLOCK // max(1, self.shape[1]))):
+            total = self.X[b].abs().sum(1, keepdim=True)
+            self.X[b] /= total + (total <= 0)
+        return self
+
     def leading_svd(self, rank: int, seed: int) -> tuple[Array, Array, Array]:
         """The largest singular values and vectors, for the host: a random block and four powers."""
         start = np.random.default_rng(seed).standard_normal((self.shape[1], rank + 10))

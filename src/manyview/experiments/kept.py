@@ -6,7 +6,7 @@ the two must not pay for it twice.
 
 from __future__ import annotations
 
-import contextlib
+import warnings
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -40,11 +40,17 @@ def read(dataset: str, method: str, data: str) -> dict[str, Any] | None:
 
 def write(dataset: str, method: str, data: str, **values: Any) -> None:
     if FOLDER is not None:
-        # A full disk costs what an interruption would lose, not the result.
-        with contextlib.suppress(OSError):
+        try:
             write_whole(
                 file_of(FOLDER, dataset, method, data),
                 lambda file: np.savez(file, code=code(), **values),
+            )
+        except OSError as error:  # costs what an interruption would lose, not the result
+            warnings.warn(
+                f"the fit of {method} on {dataset} could not be kept in {FOLDER} ({error}): if this "
+                "run is interrupted before its last seed, ADMM starts again; free some space",
+                UserWarning,
+                stacklevel=2,
             )
 
 

@@ -1,0 +1,93 @@
+"""RobustWMNMF with views larger than the card: their scaled rows wait in pinned host memory.
+
+Distances are those along the directions in which the rows vary most, as for views in files. On the card
+are these coordinates, and the block of rows that is computed with.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+
+from ._types import Array
+from .disk_geometry import FileGeometry, sampled
+from .engines.arrays import on_host
+from .engines.device import put
+from .engines.sources import reading
+from .geometry import Geometry
+from .neighbors import DIRECTIONS
+from .torch_geometry import TorchGeometry, host_parts, scaled_tensor
+from .torch_rows import TorchView
+
+
+class HeldView:
+    """A view in the host's memory; the rows asked for come to the device."""
+
+    on_disk, sparse = True, False
+
+    def __init__(self, X: Any, device: Any):
+        self.X, self.device, self.shape, self.dtype = X, device, X.shape, X.dtype
+        shares = [block.isnan().double().mean(1) for block in reading(self)]
+        #: Share of the features of every row that is unobserved.
+        self.unobserved = on_host(torch.cat(shares))
+
+    def read(self, rows: slice) -> torch.Tensor:
+        return self.take(rows)
+
+    def take(self, rows: Any) -> torch.Tensor:
+        part = put(self.X[rows], self.device)
+        return part if part.is_floating_point() else part.double()
+
+    def scaled(self, scaling: Any, present: Array, dtype: np.dtype) -> TorchView:
+        return TorchView(_Scaled(self, scaling, present, dtype), self.device, dtype)
+
+
+class _Scaled:
+    """z, made on the device; rows missing there are zero."""
+
+    sparse = False
+
+    def __init__(self, X: HeldView, scaling: Any, present: Array, dtype: np.dtype):
+        self.X, self.scaling, self.present, self.dtype = X, scaling, present, dtype
+        self.shape = X.shape
+
+    def read(self, rows: slice) -> torch.Tensor:
+        return scaled_tensor(self.X.read(rows), self.present[rows], self.scaling, self.dtype)
+
+
+class StreamedGeometry(TorchGeometry):
+    """Distances of streamed rows along the directions in which they vary most; exact for few features.
+
+    Halves of the features are compared on a sample of rows.
+    """
+
+    def __init__(self, Z: TorchView, present: Array, unit_rows: bool = False):
+        self.source, self.directions = Z, leading_directions(Z)
+        along = torch.cat([part @ self.directions for _, part in Z.blocks()])
+        self.centre = along.mean(0)
+        super().__init__(along - self.centre, present, unit_rows)
+        self.n_features = Z.shape[1]
+
+    def rows(self, chosen: Array) -> TorchGeometry:
+        chosen = chosen[sampled(len(chosen), self.n_features)]
+        Z = self.source.gathered(torch.as_tensor(chosen, device=self.device))
+        return TorchGeometry(Z, self.present[chosen], self.unit_rows)
+
+    def half(self, columns: Array) -> Geometry:
+        return self.rows(np.arange(self.n_samples)).half(columns)
+
+    def to_host(self, sparse: bool) -> FileGeometry:
+        """What placing new rows needs: the rows themselves are not kept a second time."""
+        host = host_parts(self, FileGeometry, on_host(self.Z))
+        host.source = None
+        host.directions, host.centre = on_host(self.directions), on_host(self.centre)
+        return host
+
+
+def leading_directions(Z: TorchView) -> torch.Tensor:
+    """Directions of feature space (M×d); the first is nearly that of the mean."""
+    if Z.shape[1] <= DIRECTIONS:
+        return Z.placed(np.eye(Z.shape[1]))
+    return Z.placed(Z.leading_svd(DIRECTIONS + 1, seed=0)[2].T)
