@@ -230,7 +230,7 @@ def million(cpu: bool) -> list[dict]:
     return fits(cpu, 1_000_000, 100)
 
 
-def streamed(cpu: bool, n: int = 200_000, m: int = 2000) -> list[dict]:
+def streamed(cpu: bool, n: int = 200_000, m: int = 1000) -> list[dict]:
     """Views on the card, and the same views as if the card had room for none of them."""
     views, labels = mixture(n, m)
     share, rows = device.SHARE_FOR_DATA, []
