@@ -9,7 +9,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
+from llvmlite import ir
+from numba import njit, types
+from numba.core.cgutils import get_item_pointer
+from numba.extending import intrinsic
+from numba.np.arrayobj import make_array
 
 from ._types import Array
 
@@ -18,6 +22,11 @@ FAST = {"reassoc", "contract", "nsz"}
 #: Division by zero gives infinity, as in NumPy: no test in the inner loops, which can then use vectors.
 SETTINGS: Any = {"nogil": True, "cache": True, "fastmath": FAST, "error_model": "numpy"}
 fast = njit(**SETTINGS)
+#: Rows of a block, half as many where rows are long. With so few, and X turned, OpenBLAS uses kernels for
+#: small products: a third less time than with larger blocks, and half of it in float32.
+BLOCK, WIDE = 64, 2048
+#: Neighbours lie anywhere in V: their rows are asked for so many edges ahead.
+AHEAD = 16
 #: For what other kernels call, too. As a call it may be the copy of either, depending on what was
 #: compiled and what loaded from the cache: a first run would then round otherwise than all later ones.
 inlined = njit(inline="always", **SETTINGS)
@@ -40,18 +49,13 @@ def multiplicative_rows(
 ) -> None:
     """`Multiplicative.update_V`: v ∘ negative/positive, v itself where positive vanishes."""
     n, K = V.shape
-    fitted, tiny = np.empty(K, dtype=V.dtype), np.finfo(V.dtype).tiny
+    tiny = np.finfo(V.dtype).tiny
+    np.dot(V, H, out)
     for i in range(n):
         weight = w2[i, 0]
         for k in range(K):
-            fitted[k] = 0
-        for m in range(K):
-            v = V[i, m]
-            for k in range(K):
-                fitted[k] += v * H[m, k]
-        for k in range(K):
             top = weight * XU[i, k] + a * consensus[i, k] * q[k] + beta * negative[i, k]
-            bottom = weight * fitted[k] + a * q[k] * q[k] * V[i, k] + beta * positive[i, k]
+            bottom = weight * out[i, k] + a * q[k] * q[k] * V[i, k] + beta * positive[i, k]
             usable = bottom > tiny
             step = V[i, k] * top / (bottom if usable else tiny)
             out[i, k] = step if usable else V[i, k]
@@ -72,32 +76,39 @@ def hals_rows(
     curvature: Array,
     out: Array,
 ) -> None:
-    """`SimplexHALS.update_V`, a row at a time: two sweeps over its coordinates, Hv kept up to date."""
+    """`SimplexHALS.update_V`: two sweeps over the coordinates, HV kept up to date.
+
+    Coordinates depend on each other, rows do not: everything is turned so that rows lie side by side.
+    """
     n, K = V.shape
-    linear, fitted = np.empty(K, dtype=V.dtype), np.empty(K, dtype=V.dtype)
+    room = np.empty((4, K, n), dtype=V.dtype)
+    new, linear, quadratic, fitted = room[0], room[1], room[2], room[3]
+    weight, change = np.empty(n, dtype=V.dtype), np.empty(n, dtype=V.dtype)
     for i in range(n):
-        weight = w2[i, 0]
+        weight[i] = w2[i, 0]
         for k in range(K):
             pull = negative[i, k] - positive[i, k] + curvature[i, k] * V[i, k]
-            linear[k] = weight * XU[i, k] + a * consensus[i, k] + beta * pull
-            out[i, k] = V[i, k]
-            fitted[k] = 0
-        for m in range(K):
-            v = V[i, m]
-            for k in range(K):
-                fitted[k] += v * H[m, k]
-        for _ in range(2):
-            for k in range(K):
-                quadratic = weight * H[k, k] + a + beta * curvature[i, k]
-                if quadratic <= 0:
-                    continue
-                old = out[i, k]
-                new = (linear[k] - weight * (fitted[k] - old * H[k, k])) / quadratic
-                new = new if new > 0 else 0 * new
-                change = new - old
-                out[i, k] = new
-                for m in range(K):
-                    fitted[m] += change * H[k, m]
+            linear[k, i] = w2[i, 0] * XU[i, k] + a * consensus[i, k] + beta * pull
+            quadratic[k, i] = w2[i, 0] * H[k, k] + a + beta * curvature[i, k]
+            new[k, i] = V[i, k]
+    np.dot(H, new, fitted)
+    for _ in range(2):
+        for k in range(K):
+            for i in range(n):
+                old, divisor = new[k, i], quadratic[k, i]
+                usable = divisor > 0
+                rest = linear[k, i] - weight[i] * (fitted[k, i] - old * H[k, k])
+                step = rest / (divisor if usable else 1)
+                step = step if step > 0 else 0 * step
+                step = step if usable else old
+                change[i] = step - old
+                new[k, i] = step
+            for m in range(K):
+                for i in range(n):
+                    fitted[m, i] += change[i] * H[k, m]
+    for i in range(n):
+        for k in range(K):
+            out[i, k] = new[k, i]
 
 
 @inlined
@@ -134,7 +145,7 @@ def add_sums(
 
 
 @fast
-def multiplicative_pass(
+def rows_pass(
     X: Array,
     U: Array,
     V: Array,
@@ -153,64 +164,27 @@ def multiplicative_pass(
     G: Array,
     vc: Array,
     vv: Array,
-    size: int,
+    hals: bool,
 ) -> None:
     """The pass over some rows: a block is read once for X_bU, the step on V_b and its sums."""
-    K, dtype = V.shape[1], X.dtype
-    XU, WV = np.empty((size, K), dtype=dtype), np.empty((size, K), dtype=dtype)
-    XWV = np.empty((K, X.shape[1]), dtype=dtype)
+    K, M, dtype = V.shape[1], X.shape[1], X.dtype
+    size = BLOCK if M <= WIDE else BLOCK // 2
+    Ut = np.ascontiguousarray(U.T)
+    XU, WV = np.empty((K, size), dtype=dtype), np.empty((size, K), dtype=dtype)
+    XWV = np.empty((K, M), dtype=dtype)
     for start in range(0, len(X), size):
         stop = min(start + size, len(X))
-        count = stop - start
         x, V_b, V_new, V_star = X[start:stop], V[start:stop], out[start:stop], consensus[start:stop]
-        parts = (negative[start:stop], positive[start:stop], curvature[start:stop])
-        weight, room = fit_weight[start:stop], WV[:count]
-        np.dot(x, U, XU[:count])
-        minus, plus, curve = parts
-        XU_b = XU[:count]
-        multiplicative_rows(V_b, XU_b, H, q, V_star, weight, a, beta, minus, plus, curve, V_new)
-        sums_weight = sum_weight[start:stop]
-        add_sums(x, V_new, V_star, sums_weight, room, XWV, P, G, vc, vv)
-
-
-@fast
-def hals_pass(
-    X: Array,
-    U: Array,
-    V: Array,
-    H: Array,
-    q: Array,
-    consensus: Array,
-    fit_weight: Array,
-    a: float,
-    beta: float,
-    negative: Array,
-    positive: Array,
-    curvature: Array,
-    sum_weight: Array,
-    out: Array,
-    P: Array,
-    G: Array,
-    vc: Array,
-    vv: Array,
-    size: int,
-) -> None:
-    """The same with the steps of HALS."""
-    K, dtype = V.shape[1], X.dtype
-    XU, WV = np.empty((size, K), dtype=dtype), np.empty((size, K), dtype=dtype)
-    XWV = np.empty((K, X.shape[1]), dtype=dtype)
-    for start in range(0, len(X), size):
-        stop = min(start + size, len(X))
-        count = stop - start
-        x, V_b, V_new, V_star = X[start:stop], V[start:stop], out[start:stop], consensus[start:stop]
-        parts = (negative[start:stop], positive[start:stop], curvature[start:stop])
-        weight, room = fit_weight[start:stop], WV[:count]
-        np.dot(x, U, XU[:count])
-        minus, plus, curve = parts
-        XU_b = XU[:count]
-        hals_rows(V_b, XU_b, H, q, V_star, weight, a, beta, minus, plus, curve, V_new)
-        sums_weight = sum_weight[start:stop]
-        add_sums(x, V_new, V_star, sums_weight, room, XWV, P, G, vc, vv)
+        minus, plus, curve = negative[start:stop], positive[start:stop], curvature[start:stop]
+        weight, sums_weight = fit_weight[start:stop], sum_weight[start:stop]
+        products = XU if len(x) == size else np.empty((K, len(x)), dtype=dtype)
+        np.dot(Ut, x.T, products)
+        XU_b = products.T
+        if hals:
+            hals_rows(V_b, XU_b, H, q, V_star, weight, a, beta, minus, plus, curve, V_new)
+        else:
+            multiplicative_rows(V_b, XU_b, H, q, V_star, weight, a, beta, minus, plus, curve, V_new)
+        add_sums(x, V_new, V_star, sums_weight, WV[: len(x)], XWV, P, G, vc, vv)
 
 
 @fast
@@ -256,15 +230,37 @@ def graph_rows(
     return _graph_value(degrees, V, start, stop, negative, positive)
 
 
+@intrinsic
+def ask_for(context: Any, array: Any, row: Any, column: Any) -> Any:
+    """Have an entry of a matrix fetched, without waiting for it."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        kind = signature.args[0]
+        matrix = make_array(kind)(context, builder, args[0])
+        entry = get_item_pointer(context, builder, kind, matrix, args[1:])
+        byte, number = ir.IntType(8).as_pointer(), ir.IntType(32)
+        prefetch = builder.module.declare_intrinsic(
+            "llvm.prefetch", [byte], ir.FunctionType(ir.VoidType(), [byte, number, number, number])
+        )
+        to_read, everywhere, data = number(0), number(3), number(1)
+        builder.call(prefetch, [builder.bitcast(entry, byte), to_read, everywhere, data])
+        return context.get_dummy_value()
+
+    return types.void(array, types.intp, types.intp), generate
+
+
 @inlined
 def _graph_product(
     indptr: Array, indices: Array, data: Array, V: Array, start: int, stop: int, negative: Array
 ) -> None:
-    K = V.shape[1]
+    K, last = V.shape[1], len(indices) - 1
     for i in range(start, stop):
         for k in range(K):
             negative[i, k] = 0
         for e in range(indptr[i], indptr[i + 1]):
+            coming = indices[min(e + AHEAD, last)]
+            ask_for(V, coming, 0)  # type: ignore[call-arg]
+            ask_for(V, coming, K - 1)
             # Unsigned: otherwise every access asks whether the index counts from the end.
             j, weight = np.uint64(indices[e]), data[e]
             for k in range(K):

@@ -46,7 +46,7 @@ class Rows:
         self._buffers: dict[str, Array] = {}
         self._update = row_update(solver)
         kernels = None if self.source.sparse else compiled()
-        self._pass = None if kernels is None else getattr(kernels, solver.kernel + "_pass")
+        self._pass = None if kernels is None else kernels.rows_pass
 
     def begin(
         self, V: Array, consensus: Array, fit_weight: Array, sum_weight: Array, g: Term, basis: bool
@@ -83,7 +83,7 @@ class Rows:
         """V after one step; ``residuals`` also asks for those of every row."""
         H, q, kind = U.T @ U, U.sum(axis=0), self.dtype.type
         out, size = self._new_V(V), block_rows(self.source, V.shape[1])
-        piece = max(size, min(PIECE, looking_rows(self.shape[1])))
+        piece = min(PIECE, looking_rows(self.shape[1]))
         residuals = residuals or not self.basis
         if residuals:
             self.residuals = np.empty_like(self.x_sq)
@@ -107,11 +107,11 @@ class Rows:
 
         def in_pieces(rows: slice) -> Sums:
             total = no_sums(self.shape[1], V.shape[1])
-            sums = (total.P.T, *total[1:])
+            sums, hals = (total.P.T, *total[1:]), self.solver.kernel == "hals"
             for b in blocks(rows, piece):
                 X, weight = np.ascontiguousarray(self.source.read(b)), self.sum_weight[b]
                 *products, split = given(b)
-                self._pass(X, U, V[b], *products, *split, weight, out[b], *sums, size)  # type: ignore
+                self._pass(X, U, V[b], *products, *split, weight, out[b], *sums, hals)  # type: ignore
             return total
 
         whole = self._pass is not None and self.basis and not residuals

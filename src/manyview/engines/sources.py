@@ -109,7 +109,7 @@ def resident(X: Any) -> Any:
 
 def looking_rows(n_features: int) -> int:
     """Rows per block of what is only looked at."""
-    return int(np.clip(LOOK // max(1, n_features), 1, 4096))
+    return min(max(LOOK // max(1, n_features), 1), 4096)
 
 
 def reading(X: Source) -> Iterator[Matrix]:
@@ -122,7 +122,7 @@ def block_rows(source: Source, n_columns: int) -> int:
     """Rows per block: few enough for the cache and a small product, many enough to be worth a call."""
     if source.sparse:
         return 4096
-    return int(np.clip(SMALL_PRODUCT // max(1, 4 * source.shape[1] * n_columns), 32, 2048))
+    return min(max(SMALL_PRODUCT // max(1, 4 * source.shape[1] * n_columns), 32), 2048)
 
 
 def squared_norms(source: Source, threads: Threads) -> Array:
