@@ -235,11 +235,14 @@ def streamed(cpu: bool, n: int = 200_000, m: int = 1000) -> list[dict]:
     views, labels = mixture(n, m)
     share, rows = device.SHARE_FOR_DATA, []
     for estimator in (WMNMF, RobustWMNMF):
-        for how, device.SHARE_FOR_DATA in (("on the card", share), ("streamed", 0.0)):
+        for how, room in (("on the card", share), ("streamed", 0.0)):
             model = estimator(10, random_state=0, engine="torch", device="cuda", dtype=np.float32)
             what = f"N={n:,}, 4×{m}, {estimator.__name__}"
-            rows.append(fit(model, views, labels, what, how) | {"iterations": model.n_iter_})
-    device.SHARE_FOR_DATA = share
+            device.SHARE_FOR_DATA = room
+            try:
+                rows.append(fit(model, views, labels, what, how) | {"iterations": model.n_iter_})
+            finally:
+                device.SHARE_FOR_DATA = share
     return rows
 
 

@@ -461,6 +461,8 @@ def test_the_robust_method_on_files_finds_what_it_finds_in_memory(make, tmp_path
     assert adjusted_rand_score(y, read.labels_) > 0.99
     np.testing.assert_allclose(read.view_weights_, kept.view_weights_, atol=0.05)
     assert isinstance(read._geometry[0], FileGeometry) and read._geometry[0].Z.shape == (N, 64)
+    assert read._geometry[0].n_features == 90  # all of which split halves look at
+    np.testing.assert_allclose(read.split_half_, kept.split_half_, atol=0.02)
     new = {name: X[:40] for name, X in zip(files, views, strict=True)}
     np.testing.assert_array_equal(read.predict(new), read.labels_[:40])
     np.testing.assert_array_equal(read.predict(files), read.labels_)
@@ -496,3 +498,17 @@ def test_distances_along_all_directions_are_the_distances(tmp_path):
     i, j = np.random.default_rng(1).integers(0, 80, (2, 200))
     np.testing.assert_allclose(found.pairs(i, j), exact.pairs(i, j), atol=1e-5)
     np.testing.assert_allclose(found.coordinates(X[3:9]), found.Z[3:9], atol=1e-6)
+
+
+def test_features_constant_in_the_sample_are_scaled_by_all_rows(tmp_path, monkeypatch):
+    monkeypatch.setattr("manyview.disk_geometry.SAMPLE", 1)  # the fewest rows there are
+    rng = np.random.default_rng(0)
+    X = rng.random((3000, 30))
+    X[:, 20:] = rng.random((3000, 10)) < 0.001
+    path = tmp_path / "rare.npy"
+    np.save(path, X)
+    kept = RobustWMNMF(2, random_state=0, max_iter=3).fit([X])
+    read = RobustWMNMF(2, random_state=0, max_iter=3).fit([path])
+    rare = slice(20, 30)
+    np.testing.assert_array_equal(read._scalings[0].gain[rare], kept._scalings[0].gain[rare])
+    np.testing.assert_array_equal(read._scalings[0].low[rare], kept._scalings[0].low[rare])

@@ -17,6 +17,7 @@ from manyview import equations as eq  # noqa: E402
 from manyview._types import Factors  # noqa: E402
 from manyview.assign import kmeans  # noqa: E402
 from manyview.datasets import load_handwritten, make_synthetic  # noqa: E402
+from manyview.disk_geometry import FileGeometry  # noqa: E402
 from manyview.engines import device as engine  # noqa: E402
 from manyview.engines.arrays import Question  # noqa: E402
 from manyview.engines.device_graph import DeviceGraph, united  # noqa: E402
@@ -699,7 +700,9 @@ def test_the_robust_estimator_streams_views_larger_than_the_card(too_small, tmp_
     data = load_handwritten()
     views, y = data.views, data.labels
     here = RobustWMNMF(10, random_state=0).fit(views)
-    there = RobustWMNMF(10, random_state=0, engine="torch", device=too_small).fit(views)
+    with pytest.warns(UserWarning, match="stay in host memory"):
+        there = RobustWMNMF(10, random_state=0, engine="torch", device=too_small).fit(views)
+    assert all(isinstance(view, FileGeometry) for view in there._geometry)
     assert adjusted_rand_score(here.labels_, there.labels_) > 0.97
     assert adjusted_rand_score(y, there.labels_) > adjusted_rand_score(y, here.labels_) - 0.01
     np.testing.assert_allclose(there.view_weights_, here.view_weights_, atol=0.01)
@@ -717,11 +720,33 @@ def test_streamed_views_may_miss_rows_but_not_entries(too_small):
     there = RobustWMNMF(10, **settings).fit(views)
     here = RobustWMNMF(10, random_state=0).fit(views)
     assert adjusted_rand_score(here.labels_, there.labels_) > 0.99
+    assert all(isinstance(view, FileGeometry) for view in there._geometry)
     assert (there.sample_weights_[5:40, 0] == 0).all()
     np.testing.assert_allclose(there.impute(0), here.impute(0), rtol=0.05, atol=0.05)
     views[1][3, 2] = np.nan
     with pytest.raises(ValueError, match="partly unobserved"):
         RobustWMNMF(10, **settings).fit(views)
+
+
+def test_streamed_counts_and_rare_features(too_small, monkeypatch):
+    """Sparse counts beside a wide view whose rare features a sample of its rows would miss."""
+    monkeypatch.setattr("manyview.torch_streamed.HeldView.sample", 1)  # the fewest rows there are
+    monkeypatch.setattr("manyview.torch_geometry.fits", lambda size, device: size < 6_000_000)
+    rng = np.random.default_rng(0)
+    y = np.repeat([0, 1, 2], 400)
+    wide = rng.random((3, 98))[y] + 0.1 * rng.random((len(y), 98))
+    wide[:, 50:] = rng.random((len(y), 48)) < 0.003
+    wide[7] = np.nan  # a share of 98 features, 1/98 of which times 98 is not 1
+    counts = rng.poisson(rng.random((3, 200))[y] * (rng.random((3, 200)) < 0.1)[y])
+    views = {"wide": wide, "counts": sp.csr_array(counts.astype(float))}
+    settings = {"random_state": 0, "dtype": np.float64}
+    there = RobustWMNMF(3, engine="torch", device=too_small, **settings).fit(views)
+    here = RobustWMNMF(3, random_state=0).fit(views)
+    assert adjusted_rand_score(here.labels_, there.labels_) > 0.99
+    assert there.sample_weights_[7, 0] == 0
+    expected = here._scalings[0].gain > 0
+    np.testing.assert_array_equal(there._scalings[0].gain > 0, expected)
+    np.testing.assert_allclose(there.split_half_, here.split_half_, atol=0.05)
 
 
 @needs_card

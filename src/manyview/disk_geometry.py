@@ -8,6 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ._types import Array, Matrix
+from .engines.arrays import on_host
 from .engines.sources import Source, UnitRows, is_streamed, reading
 from .geometry import Geometry, RobustScaling
 from .neighbors import leading_directions, project
@@ -75,17 +76,37 @@ class _Held:
         return self.Z[rows]
 
 
-def sampled(n: int, n_features: int) -> Array:
-    """Evenly spaced row numbers, as many as a sample may have."""
-    most = max(FEWEST, SAMPLE // max(1, n_features))
+def sampled(n: int, n_features: int, size: int | None = None) -> Array:
+    """Evenly spaced row numbers, as many as a sample of this many entries may have."""
+    most = max(FEWEST, (SAMPLE if size is None else size) // max(1, n_features))
     return np.arange(n) if n <= most else np.linspace(0, n - 1, most).astype(int)
 
 
 def fit_scaling(X: Any, present: Array, name: str) -> RobustScaling:
-    """Percentiles of a sample of the rows that are present."""
+    """Percentiles of a sample of the rows that are present.
+
+    Of features that are constant there, the smallest and largest value of all rows.
+    """
     here = np.flatnonzero(present)
-    rows = here[sampled(len(here), X.shape[1])]
-    return RobustScaling.fit(X.take(rows), np.ones(len(rows), dtype=bool), name)
+    rows = here[sampled(len(here), X.shape[1], getattr(X, "sample", None))]
+    found = RobustScaling.fit(X.take(rows), np.ones(len(rows), dtype=bool), name)
+    if found.low is None or found.gain is None or len(rows) == len(here):
+        return found
+    flat = np.flatnonzero(found.gain == 0)
+    if len(flat) == 0:
+        return found
+    low, high = np.full(len(flat), np.inf), np.full(len(flat), -np.inf)
+    start = 0
+    for block in reading(X):
+        part = block[present[start : start + block.shape[0]]][:, flat]
+        part = part.toarray() if sp.issparse(part) else on_host(part)
+        low = np.minimum(low, part.min(axis=0, initial=np.inf))
+        high = np.maximum(high, part.max(axis=0, initial=-np.inf))
+        start += block.shape[0]
+    spread = high - low
+    found.low[flat] = low
+    found.gain[flat] = np.divide(1, spread, out=np.zeros_like(spread), where=spread > 0)
+    return found
 
 
 def unit_rows_of_file(Z: Source) -> UnitRows:

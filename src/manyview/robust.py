@@ -541,8 +541,9 @@ class RobustWMNMF(
         for view, o, name in zip(self._geometry, observed, views.names, strict=True):
             if o is not None and isinstance(view, FileGeometry):
                 raise ValueError(
-                    f"view {name!r} has unobserved (NaN) entries inside rows, and the model was fitted "
-                    "on a complete view read by rows; fill them in, or leave out the whole row"
+                    f"view {name!r} has unobserved (NaN) entries inside rows; the model measures its "
+                    "distances along leading directions (it was too large to hold), which need whole "
+                    "rows: fill them in, or leave out the whole row"
                 )
         P, w = ag.place(
             self._geometry,
@@ -657,8 +658,8 @@ def unit_sum_rows(Z: Matrix, observed: Array | None) -> Any:
     """x: rows of z with unit L1 norm, over all features where some are unobserved."""
     if is_streamed(Z):
         return unit_rows_of_file(Z)
-    if hasattr(Z, "unit_sum_rows"):
-        return Z.unit_sum_rows()
+    if hasattr(Z, "give_rows_unit_sums"):
+        return Z.give_rows_unit_sums()
     if is_tensor(Z):
         from .torch_rows import TorchView
 

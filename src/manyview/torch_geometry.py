@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
 from typing import Any
 
@@ -148,20 +149,29 @@ def moved(views: Views, device_name: str, asked: Any, dtype: np.dtype) -> tuple[
     device = choose(device_name, n_entries)
     dtype, tensors = precision(device, asked, dtype), []
     all_fit = fits(COPIES * n_entries * dtype.itemsize, device)
+    if not all_fit:
+        warnings.warn(
+            f"the views take {n_entries * dtype.itemsize / 2**30:.1f} GiB, too much to compute with on "
+            f"{device}: they stay in host memory, and distances are measured along their leading "
+            "directions",
+            UserWarning,
+            stacklevel=4,
+        )
     for X, name in zip(views.matrices, views.names, strict=True):
         if is_streamed(X):
             raise ValueError(
                 f"{X.label} is read from its file by rows, which engine='numpy' does; use that, or "
                 "load the view into memory"
             )
-        if sp.issparse(X) and not all_fit:
+        dense_size = int(np.prod(X.shape)) * dtype.itemsize
+        if sp.issparse(X) and not fits(COPIES * dense_size, device):
             raise ValueError(
-                f"view {name!r} is sparse, and written out on {device} the views take "
-                f"{n_entries * dtype.itemsize / 2**30:.1f} GiB, too much to compute with there; use "
-                "engine='numpy', which keeps it sparse"
+                f"view {name!r} is sparse, and written out it takes {dense_size / 2**30:.1f} GiB, too "
+                f"much to compute with on {device}; use engine='numpy', which keeps it sparse"
             )
         if sp.issparse(X):
             refuse_signed(X, name)
+        if sp.issparse(X) and all_fit:
             tensor = dense_tensor(X, device, X.dtype if X.dtype.kind == "f" else dtype)
         elif all_fit:
             tensor = put(X, device)  # scaled there, in float64: raw numbers may not fit float32

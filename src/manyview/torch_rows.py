@@ -7,6 +7,7 @@ pinned host memory, and their blocks are copied while the block before is comput
 from __future__ import annotations
 
 import warnings
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -35,7 +36,9 @@ RESIDENT_BLOCK, STREAMED_BLOCK = 2**28, 2**25
 class TorchView:
     """One scaled view on a device: dense rows, or a CSR matrix and its transpose."""
 
-    def __init__(self, X: Any, device: Any, dtype: np.dtype | None = None):
+    def __init__(
+        self, X: Any, device: Any, dtype: np.dtype | None = None, resident: bool | None = None
+    ):
         if isinstance(X, torch.Tensor):
             self.X, self.device, self.shape = X, device, X.shape
             self.dtype = np.dtype(str(X.dtype).removeprefix("torch."))
@@ -52,13 +55,23 @@ class TorchView:
             self.resident = True
             return
         size = self.shape[0] * self.shape[1] * self.dtype.itemsize
-        self.resident = fits(size, device)
+        self.resident = fits(size, device) if resident is None else resident
         where = device if self.resident else torch.device("cpu")
-        pinned = not self.resident and torch.cuda.is_available()
-        self.X = torch.empty(self.shape, dtype=torch_dtype(dtype), device=where, pin_memory=pinned)
+        self.X = torch.empty(self.shape, dtype=torch_dtype(dtype), device=where)
+        if not self.resident and torch.cuda.is_available():
+            self._pin()
         step = max(1, STREAMED_BLOCK // max(1, self.shape[1]))
         for b in blocks(everything, step):
             self.X[b] = put(source.read(b), where, dtype)
+
+    def _pin(self) -> None:
+        """Let the card read the host's memory directly; where that is refused, copies are slower.
+
+        PyTorch's own pinned memory is rounded up to a power of two, and kept after the fit.
+        """
+        card, place = torch.cuda.cudart(), self.X.data_ptr()
+        if int(card.cudaHostRegister(place, self.X.numel() * self.X.element_size(), 0)) == 0:
+            weakref.finalize(self, card.cudaHostUnregister, place).atexit = False
 
     def as_rows(self, solver: Solver) -> TorchRows:
         return TorchRows(self, solver)
@@ -82,8 +95,8 @@ class TorchView:
             return put(self.matrix[rows.cpu().numpy()].toarray(), self.device, self.dtype)
         return self.X[rows.to(self.X.device)].to(self.device)
 
-    def unit_sum_rows(self) -> TorchView:
-        """Its rows divided by their L1 norm, in place: there is no room for them twice."""
+    def give_rows_unit_sums(self) -> TorchView:
+        """Divide its rows by their L1 norm, in place: there is no room for them twice."""
         everything = slice(0, self.shape[0])
         for b in blocks(everything, max(1, STREAMED_BLOCK // max(1, self.shape[1]))):
             total = self.X[b].abs().sum(1, keepdim=True)
@@ -91,15 +104,20 @@ class TorchView:
         return self
 
     def leading_svd(self, rank: int, seed: int) -> tuple[Array, Array, Array]:
-        """The largest singular values and vectors, for the host: a random block and four powers."""
-        start = np.random.default_rng(seed).standard_normal((self.shape[1], rank + 10))
-        block = self.placed(start[:, : min(self.shape)])
-        for _ in range(4):
-            block = torch.linalg.qr(self._gram(block))[0]
+        """The largest singular values and vectors, for the host."""
+        block = self.leading_block(rank, seed)
         Q, R = torch.linalg.qr(self._times(block))
         left, values, right = torch.linalg.svd(R)
         kept = (Q @ left[:, :rank], values[:rank], right[:rank] @ block.T)
         return tuple(part.cpu().numpy() for part in kept)
+
+    def leading_block(self, rank: int, seed: int) -> torch.Tensor:
+        """Orthogonal columns that nearly span the leading directions: a random block, four powers."""
+        start = np.random.default_rng(seed).standard_normal((self.shape[1], rank + 10))
+        block = self.placed(start[:, : min(self.shape)])
+        for _ in range(4):
+            block = torch.linalg.qr(self.gram(block))[0]
+        return block
 
     def __matmul__(self, vector: Array) -> torch.Tensor:
         return self._times(self.placed(vector[:, None]))[:, 0]
@@ -107,7 +125,8 @@ class TorchView:
     def _times(self, block: torch.Tensor) -> torch.Tensor:
         return torch.cat([X @ block for _, X in self.blocks()])
 
-    def _gram(self, block: torch.Tensor) -> torch.Tensor:
+    def gram(self, block: torch.Tensor) -> torch.Tensor:
+        """XᵀX times a block."""
         if self.transposed is not None:
             return self.transposed @ (self.X @ block)
         return sum(X.T @ (X @ block) for _, X in self.blocks())

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 import torch
 
 from ._types import Array
@@ -16,7 +17,7 @@ from .disk_geometry import FileGeometry, sampled
 from .engines.arrays import on_host
 from .engines.device import put
 from .engines.sources import reading
-from .geometry import Geometry
+from .geometry import Geometry, unobserved
 from .neighbors import DIRECTIONS
 from .torch_geometry import TorchGeometry, host_parts, scaled_tensor
 from .torch_rows import TorchView
@@ -25,23 +26,27 @@ from .torch_rows import TorchView
 class HeldView:
     """A view in the host's memory; the rows asked for come to the device."""
 
-    on_disk, sparse = True, False
+    on_disk = True  # like a file: its rows are never asked for all at once
+    sparse = False
+    #: Entries of a sample of rows: they are in memory, so it can be large.
+    sample = 2**28
 
     def __init__(self, X: Any, device: Any):
         self.X, self.device, self.shape, self.dtype = X, device, X.shape, X.dtype
-        shares = [block.isnan().double().mean(1) for block in reading(self)]
-        #: Share of the features of every row that is unobserved.
-        self.unobserved = on_host(torch.cat(shares))
+        self.unobserved = np.concatenate([unobserved(block) for block in reading(self)])
 
     def read(self, rows: slice) -> torch.Tensor:
         return self.take(rows)
 
     def take(self, rows: Any) -> torch.Tensor:
-        part = put(self.X[rows], self.device)
+        part = self.X[rows]
+        part = put(part.toarray() if sp.issparse(part) else part, self.device)
         return part if part.is_floating_point() else part.double()
 
     def scaled(self, scaling: Any, present: Array, dtype: np.dtype) -> TorchView:
-        return TorchView(_Scaled(self, scaling, present, dtype), self.device, dtype)
+        # On the card there would be room for some of them, and then none for the neighbours.
+        there = self.device.type != "cuda"
+        return TorchView(_Scaled(self, scaling, present, dtype), self.device, dtype, there)
 
 
 class _Scaled:
@@ -87,7 +92,10 @@ class StreamedGeometry(TorchGeometry):
 
 
 def leading_directions(Z: TorchView) -> torch.Tensor:
-    """Directions of feature space (M×d); the first is nearly that of the mean."""
-    if Z.shape[1] <= DIRECTIONS:
-        return Z.placed(np.eye(Z.shape[1]))
-    return Z.placed(Z.leading_svd(DIRECTIONS + 1, seed=0)[2].T)
+    """Directions of feature space (M×d); one of them is nearly that of the mean."""
+    m, d = Z.shape[1], DIRECTIONS + 1
+    if m <= DIRECTIONS:
+        return Z.placed(np.eye(m))
+    block = Z.leading_block(d, seed=0)
+    vectors = torch.linalg.eigh(block.T @ Z.gram(block)).eigenvectors
+    return block @ vectors[:, -d:]
