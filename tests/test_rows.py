@@ -169,3 +169,16 @@ def test_kernels_call_no_kernel_that_is_not_written_out_in_place():
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in kind
     }
     assert called and {kind[name] for name in called} == {"inlined", "intrinsic"}
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_factors_of_another_precision_are_taken_in_that_of_the_rows(solver):
+    """New rows may be in double precision where the model's factors are not."""
+    X, U, V, V_star, w2 = problem()
+    solver, found = SOLVERS[solver](), []
+    for dtype in (np.float64, np.float32):
+        rows = Rows(X, solver)
+        rows.begin(V, V_star, w2, w2, NoPenalty(), basis=False)
+        found.append(rows.step_V(U.astype(dtype), V.astype(dtype), 0.3, 0.0))
+    assert found[1].dtype == np.float64
+    np.testing.assert_allclose(found[1], found[0], rtol=1e-5, atol=1e-7)
