@@ -180,7 +180,7 @@ def test_a_damaged_or_foreign_file_is_refused_and_left_alone(broken_off, tmp_pat
 
 
 def test_where_nothing_can_be_written_is_told_before_the_work(tmp_path):
-    with pytest.raises(ValueError, match="no file can be written in"):
+    with pytest.raises(ValueError, match="does not exist"):
         FITS["paper"](checkpoint=tmp_path / "absent" / "state").fit(data())
     with pytest.raises(ValueError, match="is a folder; name a file in it"):
         FITS["paper"](checkpoint=tmp_path).fit(data())
@@ -348,3 +348,26 @@ def test_without_pytorch_a_sentence_says_what_to_install(monkeypatch):
     for name in FITS:
         with pytest.raises(ModuleNotFoundError, match=r"pip install 'manyview\[torch\]'"):
             FITS[name](engine="torch").fit(data())
+
+
+def test_a_checkpoint_of_another_version_or_place_is_refused(tmp_path, monkeypatch):
+    views, _ = blobs(n=60)
+    path = tmp_path / "state"
+
+    def stop(info):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        WMNMF(3, random_state=0, checkpoint=(path, 0), callback=stop).fit(views)
+    with monkeypatch.context() as other:
+        other.setattr("manyview.__version__", "9.9.9")
+        with pytest.raises(ValueError, match=r"made by manyview .*, and this is 9\.9\.9"):
+            WMNMF(3, random_state=0, checkpoint=path).fit(views)
+    WMNMF(np.int64(3), random_state=0, checkpoint=path).fit(views)
+    with pytest.raises(ValueError, match="does not exist; make it"):
+        WMNMF(3, checkpoint=tmp_path / "nowhere" / "state").fit(views)
+    mine = tmp_path / "mine.npy"
+    np.save(mine, views[0])
+    with pytest.raises(ValueError, match="name another file"):
+        WMNMF(3, checkpoint=mine).fit(views)
+    assert mine.exists()

@@ -11,7 +11,7 @@ from sklearn.utils.estimator_checks import check_estimator
 import manyview as mv
 from conftest import blobs
 from golden_files import load
-from manyview import RobustWMNMF, agreement, lists
+from manyview import WMNMF, RobustWMNMF, agreement, lists
 from manyview import equations as eq
 from manyview import neighbors as index
 from manyview.geometry import Geometry, RobustScaling, present_rows
@@ -534,3 +534,78 @@ def test_auto_asks_for_no_more_clusters_than_there_are_observations(rng):
     with pytest.warns(UserWarning, match="33 observations"):
         model = RobustWMNMF("auto", random_state=0).fit(views)
     assert 1 <= model.n_clusters_ <= 7 and (model.labels_[7:] == -1).all()
+
+
+# --- what a failed or odd call leaves and says -------------------------------------------------
+
+
+@pytest.mark.parametrize("estimator", [WMNMF, RobustWMNMF])
+@pytest.mark.parametrize("seed", [0, np.random.default_rng(3), np.random.RandomState(3)])
+def test_a_fit_broken_off_leaves_the_model_and_its_generator_as_they_were(estimator, seed):
+    views, _ = blobs(n=90)
+    others, _ = blobs(n=70, features=(3, 9, 2), seed=5)
+    model = estimator(3, random_state=seed).fit(views)
+    before, state = vars(model).copy(), repr(_state(seed))
+    labels = model.predict(views)
+
+    def stop(info):
+        raise KeyboardInterrupt
+
+    model.set_params(callback=stop)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(others)
+    model.set_params(callback=None)
+    assert vars(model).keys() == before.keys() and repr(_state(seed)) == state
+    np.testing.assert_array_equal(model.predict(views), labels)
+    fresh = estimator(3, random_state=0, callback=stop)
+    with pytest.raises(KeyboardInterrupt):
+        fresh.fit(views)
+    assert not hasattr(fresh, "view_names_in_") and not hasattr(fresh, "labels_")
+
+
+def _state(seed):
+    return seed if isinstance(seed, int) else seed.__getstate__()
+
+
+def test_a_view_may_be_left_out_when_predicting():
+    views, _ = blobs(n=120, features=(6, 5, 7))
+    named = dict(zip("abc", views, strict=True))
+    model = RobustWMNMF(3, random_state=0).fit(named)
+    expected = model.predict(named | {"c": np.full_like(views[2], np.nan)})
+    np.testing.assert_array_equal(model.predict({"b": views[1], "a": views[0]}), expected)
+    with pytest.raises(ValueError, match="unknown: \\['d'\\]"):
+        model.predict({"a": views[0], "d": views[1]})
+    with pytest.raises(ValueError, match="missing here: \\['c'\\]"):
+        WMNMF(3, random_state=0).fit(named).predict({"a": views[0], "b": views[1]})
+
+
+def test_imputing_keeps_what_was_observed_and_invents_nothing():
+    views, _ = blobs(n=90, features=(8, 6))
+    X = views[0].copy()
+    X[4, 1:] = np.nan  # over half unobserved: counts as missing, and has a value
+    X[:, 7] = np.nan
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        model = RobustWMNMF(3, random_state=0).fit([X, views[1]])
+    filled = model.impute(0)
+    known = ~np.isnan(X)
+    np.testing.assert_array_equal(filled[known], X[known])
+    assert np.isnan(filled[:, 7]).all() and np.isfinite(filled[:, :7]).all()
+
+
+def test_views_that_tell_nothing_are_told():
+    views, _ = blobs(n=60)
+    with pytest.warns(UserWarning, match="'view1' has no observed value"):
+        RobustWMNMF(3, random_state=0).fit([views[0], np.full((60, 4), np.nan)])
+    with pytest.warns(UserWarning, match="no view tells observations apart"):
+        RobustWMNMF(3, random_state=0).fit([np.ones((60, 4)), np.full((60, 3), 2.0)])
+    model = RobustWMNMF(3, random_state=0).fit(views)
+    with pytest.raises(ValueError, match="all are missing"):
+        model.score([np.full_like(X, np.nan) for X in views])
+
+
+def test_duplicates_vote_apart_where_weights_are_not_learned():
+    views, _ = blobs(n=90)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        RobustWMNMF(3, random_state=0, learn_view_weights=False).fit([views[0], *views])

@@ -133,3 +133,10 @@ def test_what_cannot_be_streamed_is_told():
     model = WMNMF(3, random_state=0).partial_fit(parts[0])
     with pytest.raises(ValueError, match="view 'view1' has 4 features"):
         model.partial_fit([parts[1][0], parts[1][1][:, :4], parts[1][2]])
+
+
+def test_batches_keep_the_number_of_components():
+    views, _ = blobs(n=60)
+    model = WMNMF(3, random_state=0).partial_fit(views)
+    with pytest.raises(ValueError, match="3 components, and now 5 are asked for"):
+        model.set_params(n_clusters=5).partial_fit(views)

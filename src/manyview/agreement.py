@@ -30,6 +30,8 @@ VECTORS = 3
 #: Views whose distances correlate at least this much over random pairs, and this much over pairs of
 #: neighbours, are near-duplicates: separated clusters alone give the first, not the second.
 DUPLICATE, NEAR_DUPLICATE, DUPLICATE_PAIRS = 0.95, 0.7, 20_000
+#: How fast the weight of a neighbour falls with its distance when an unseen row is placed.
+SHARPNESS = 4.0
 #: An observation as well supported as this share of all has weight 1.
 FULL_SUPPORT = 0.9
 
@@ -334,12 +336,12 @@ def place(
 
 
 def _neighbour_mean(d: Array, k: int, P: Array) -> Array:
-    """Mean of P over the k nearest rows, weighted by exp(−d/σ²), σ² the largest of them."""
+    """Mean of P over the k nearest rows, weighted by exp(−4 d/median d): the very near ones count."""
     k = min(k, d.shape[1])
     nearest = np.argpartition(d, k - 1, axis=1)[:, :k]
     near = np.take_along_axis(d, nearest, axis=1)
-    scale = np.maximum(near.max(axis=1, keepdims=True), np.finfo(float).tiny)
-    weights = np.exp(-near / scale)
+    scale = np.maximum(np.median(near, axis=1, keepdims=True), np.finfo(float).tiny)
+    weights = np.exp(-SHARPNESS * near / scale)
     return np.einsum("ik,ikd->id", weights, P[nearest]) / weights.sum(axis=1, keepdims=True)
 
 

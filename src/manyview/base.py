@@ -33,6 +33,20 @@ def generator(random_state: Any) -> np.random.Generator:
     return np.random.default_rng(random_state)
 
 
+def _random_state(random_state: Any) -> Any:
+    """The state of a generator that a fit would advance; None for a seed."""
+    if isinstance(random_state, np.random.Generator):
+        return random_state.bit_generator.state
+    return random_state.get_state() if isinstance(random_state, np.random.RandomState) else None
+
+
+def _set_random_state(random_state: Any, state: Any) -> None:
+    if isinstance(random_state, np.random.Generator):
+        random_state.bit_generator.state = state
+    else:
+        random_state.set_state(state)
+
+
 class MultiViewEstimator(BaseEstimator):
     """Validates views at fit, and holds later input to the same views and features."""
 
@@ -100,16 +114,24 @@ class MultiViewEstimator(BaseEstimator):
 
     @contextmanager
     def _whole_or_nothing(self) -> Iterator[None]:
-        """Out of memory, the estimator is unfitted, not half fitted, and a GPU is free again.
+        """A fit that fails leaves the estimator (and a generator it was given) as it was before.
 
-        What was read ahead of files is let go in any case.
+        Out of memory, it is left unfitted, and a GPU is free again. What was read ahead of files is
+        let go in any case.
         """
         guard = memory_guard(self.device, self._forget) if self.engine == "torch" else nullcontext()
+        before, state = vars(self).copy(), _random_state(self.random_state)
         try:
             with guard:
                 yield
         except MemoryError:
             self._forget()
+            raise
+        except BaseException:
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            if state is not None:
+                _set_random_state(self.random_state, state)
             raise
         finally:
             STORE.clear()
@@ -133,11 +155,12 @@ class MultiViewEstimator(BaseEstimator):
         if given.by_name:
             absent = [name for name in names if name not in given.names]
             extra = [name for name in given.names if name not in names]
-            if absent or extra:
+            if extra or (absent and not self._allows_missing()):
                 raise ValueError(
                     f"{me} was fitted on the views {names}; missing here: {absent}, unknown: {extra}"
                 )
-            items = [given.items[given.names.index(name)] for name in names]
+            found = dict(zip(given.names, given.items, strict=True))
+            items = [found[n] if n in found else self._absent(n, given.items[0]) for n in names]
         elif len(given.items) != len(names):
             raise ValueError(
                 f"{me} was fitted on {len(names)} views {names}, got {len(given.items)}"
@@ -146,6 +169,11 @@ class MultiViewEstimator(BaseEstimator):
             items = given.items
         ordered = [self._with_fitted_features(n, x) for n, x in zip(names, items, strict=True)]
         return replace(given, names=names, items=ordered)
+
+    def _absent(self, name: str, other: Item) -> Item:
+        """A view that none of the observations has, of those that ``other`` lists."""
+        width = self._view_widths[list(self.view_names_in_).index(name)]
+        return Item(np.full((other.matrix.shape[0], width), np.nan), other.ids)
 
     def _with_fitted_features(self, name: str, item: Item) -> Item:
         fitted = self.view_feature_names_in_[name]

@@ -68,6 +68,11 @@ class Checkpoint:
                 "checkpoint does not go with engine='torch', whose state is on its device; leave one "
                 "of them out"
             )
+        if not self.path.absolute().parent.is_dir():
+            raise ValueError(
+                f"checkpoint={str(self.path)!r}: the folder {self.path.absolute().parent} does not "
+                "exist; make it, or name another place"
+            )
         if not os.access(self.path.absolute().parent, os.W_OK | os.X_OK):
             raise ValueError(
                 f"checkpoint={str(self.path)!r}: no file can be written in "
@@ -177,6 +182,8 @@ def _remove_leftovers(path: Path) -> None:
 
 
 def identity_of(model: Any, views: Views, rng: np.random.Generator) -> dict[str, Any]:
+    from . import __version__
+
     settings = {
         name: _as_text(name, value, rng)
         for name, value in model.get_params(deep=False).items()
@@ -186,7 +193,12 @@ def identity_of(model: Any, views: Views, rng: np.random.Generator) -> dict[str,
         [name, " × ".join(map(str, X.shape)), str(X.dtype), digest(X)]
         for name, X in zip(views.names, views.matrices, strict=True)
     ]
-    return {"method": type(model).__name__, "settings": settings, "views": held}
+    return {
+        "method": type(model).__name__,
+        "library": __version__,
+        "settings": settings,
+        "views": held,
+    }
 
 
 def _as_text(name: str, value: Any, rng: np.random.Generator) -> str:
@@ -194,6 +206,7 @@ def _as_text(name: str, value: Any, rng: np.random.Generator) -> str:
     if name == "random_state" and value is not None and not isinstance(value, Integral):
         state = _as_text("", rng.bit_generator.state, rng)
         return f"{type(value).__name__} in state {hashlib.sha256(state.encode()).hexdigest()[:8]}"
+    value = value.item() if isinstance(value, np.generic) else value
     if is_dataclass(value) and not isinstance(value, type):
         told = {field.name: getattr(value, field.name) for field in fields(value)}
         return f"{type(value).__name__} {_as_text(name, told, rng)}"
@@ -227,6 +240,8 @@ def digest(X: Matrix) -> str:
 def _difference(saved: dict[str, Any], now: dict[str, Any]) -> str:
     if saved["method"] != now["method"]:
         return f"it is one of {saved['method']}, and this is {now['method']}"
+    if saved.get("library") != now["library"]:
+        return f"it was made by manyview {saved.get('library')}, and this is {now['library']}"
     for name, value in now["settings"].items():
         if saved["settings"].get(name) != value:
             return f"it has {name}={saved['settings'].get(name)}, and now {name}={value}"

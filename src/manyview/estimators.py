@@ -276,14 +276,17 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
     def fit(self, X: Any, y: Any = None) -> WMNMF:
         """Factorise the views and cluster their consensus. ``y`` is ignored."""
         self._validate_params()
-        with cluster_for(self.engine) as cluster:
+        # One thread: the sums inside BLAS and k-means differ between thread counts.
+        with (
+            threadpool_limits(1),
+            self._whole_or_nothing(),
+            cluster_for(self.engine) as cluster,
+        ):
             views = self._read(X, reset=True)
             self._check_n_clusters(self.n_clusters, views.n_samples)
             n_components = self.n_components or self.n_clusters
             self._check_argmax(n_components)
-            # One thread: the sums inside BLAS and k-means differ between thread counts.
-            with threadpool_limits(1), self._whole_or_nothing():
-                self._fit(views, n_components, cluster)
+            self._fit(views, n_components, cluster)
         return self
 
     def _check_argmax(self, n_components: int) -> None:
@@ -318,10 +321,19 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
         if not hasattr(self, "labels_"):
             self.fit(X)
         else:
+            self._check_same_shape()
             views = self._read(X, reset=False)
-            with threadpool_limits(1):
+            with threadpool_limits(1), self._whole_or_nothing():
                 stream.add_batch(self, views)
         return self
+
+    def _check_same_shape(self) -> None:
+        fitted, asked = len(self.components_[0]), self.n_components or self.n_clusters
+        if fitted != asked:
+            raise ValueError(
+                f"the batches before were fitted with {fitted} components, and now {asked} are asked "
+                "for (n_clusters or n_components); set it back, or call fit to start anew"
+            )
 
     def _fit(self, views: Views, n_components: int, cluster: Any = None) -> None:
         self._stream = None

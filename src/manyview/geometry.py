@@ -7,6 +7,7 @@ features both rows have, rescaled to all of them.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -305,8 +306,10 @@ def _percentiles(X: Matrix) -> tuple[Array, Array]:
             low[part], high[part] = _device_percentiles(X[:, part])
             continue
         block = X[:, part].toarray() if sp.issparse(X) else X[:, part]
-        quantiles = np.nanquantile(block, [0.01, 0.99], axis=0)
-        flat = ~(quantiles[1] > quantiles[0])
+        with warnings.catch_warnings():  # a feature that no row has: zero below
+            warnings.filterwarnings("ignore", "All-NaN slice", RuntimeWarning)
+            quantiles = np.nanquantile(block, [0.01, 0.99], axis=0)
+        flat = ~(quantiles[1] > quantiles[0]) & ~np.isnan(quantiles[0])
         if flat.any():
             edges = np.array([np.nanmin(block[:, flat], axis=0), np.nanmax(block[:, flat], axis=0)])
             quantiles[:, flat] = edges

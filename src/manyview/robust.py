@@ -120,7 +120,7 @@ class RobustWMNMF(
     ----------
     n_clusters_ : int
     selection_ : Selection, with ``n_clusters="auto"``
-    labels_ : ndarray (N,); −1 for observations missing in every view
+    labels_ : ndarray (N,); −1 for observations missing in every view that has weight
     confidence_ : ndarray (N, K), how sure each label is; rows sum to 1
         From the distances to the cluster centres in the embedding, in units of the mean distance
         to the own centre: near ½ between two clusters.
@@ -216,21 +216,21 @@ class RobustWMNMF(
     def fit(self, X: Any, y: Any = None) -> RobustWMNMF:
         """Weigh the views, fuse them, and factorise. ``y`` is ignored."""
         self._validate_params()
-        views = self._read(X, reset=True)
-        rng = generator(self.random_state)
-        checkpoint = Checkpoint(self.checkpoint, self, views, rng)
-        self.n_clusters_: int = (
-            self._choose(X, checkpoint) if isinstance(self.n_clusters, str) else self.n_clusters
-        )
-        self._check_n_clusters(self.n_clusters_, views.n_samples)
         # One thread: the sums inside BLAS and k-means differ between thread counts.
         with (
             threadpool_limits(1),
             self._whole_or_nothing(),
             cluster_for(self.engine) as cluster,
         ):
+            views = self._read(X, reset=True)
+            rng = generator(self.random_state)
+            checkpoint = Checkpoint(self.checkpoint, self, views, rng)
+            self.n_clusters_: int = (
+                self._choose(X, checkpoint) if isinstance(self.n_clusters, str) else self.n_clusters
+            )
+            self._check_n_clusters(self.n_clusters_, views.n_samples)
             self._fit(views, rng, checkpoint, cluster)
-        checkpoint.finish()
+            checkpoint.finish()
         return self
 
     def _choose(self, X: Any, checkpoint: Checkpoint) -> int:
@@ -361,7 +361,13 @@ class RobustWMNMF(
         present = present_rows(X)
         share = unobserved(X)
         zeros = ~present & (share < 1)
-        if zeros.any():
+        if not present.any():
+            warnings.warn(
+                f"view {name!r} has no observed value that is not zero; it gets no weight",
+                UserWarning,
+                stacklevel=5,
+            )
+        elif zeros.any():
             warnings.warn(
                 f"view {name!r}: {int(zeros.sum())} observations are zero throughout and count as "
                 "missing there; add a constant to the view if zeros are values",
@@ -465,7 +471,14 @@ class RobustWMNMF(
                 ConvergenceWarning,
                 stacklevel=4,
             )
-        groups = self._agreement.groups
+        if not any(view.comparable.any() for view in self._geometry):
+            warnings.warn(
+                "no view tells observations apart (each is constant): the clusters mean nothing; look "
+                "at how the views were read",
+                UserWarning,
+                stacklevel=4,
+            )
+        groups = self._agreement.groups if self.learn_view_weights else np.arange(len(self._taus))
         for g in np.flatnonzero(np.bincount(groups) > 1):
             alike = [str(name) for name in self.view_names_in_[groups == g]]
             warnings.warn(
@@ -498,7 +511,10 @@ class RobustWMNMF(
         return self._like_input(super().fit_predict(X, y, **kwargs), X)
 
     def transform(self, X: Any) -> Array:
-        """Cluster confidences (rows sum to 1) of observations, placed by their fitted neighbours and U."""
+        """V* of observations (rows sum to 1), placed by their fitted neighbours and U.
+
+        What ``consensus_`` is to the fitted ones; for how sure a label is, see `predict_confidence`.
+        """
         views = self._read(X, reset=False)
         with threadpool_limits(1):
             V_star, _ = self._place(views)
@@ -521,17 +537,23 @@ class RobustWMNMF(
         return self._like_input(in_dtype(self._confidence(P, anywhere), dtype), X)
 
     def score(self, X: Any, y: Any = None) -> float:
-        """Minus the mean reconstruction error of the present rows, in units of each view's spread."""
+        """Minus the mean reconstruction error of the present rows, in units of each view's spread.
+
+        More clusters reconstruct better: `select_n_clusters` chooses their number, not a grid search.
+        """
         views = self._read(X, reset=False)
         with threadpool_limits(1):
-            return -self._place_all(views)[1]
+            error = self._place_all(views)[1]
+        if error is None:
+            raise ValueError("score needs an observation that some view describes; all are missing")
+        return -error
 
     def _place(self, views: Views) -> tuple[Array, Array]:
         V_star, _, _, anywhere = self._place_all(views)
         return V_star, anywhere
 
-    def _place_all(self, views: Views) -> tuple[Array, float, Array, Array]:
-        """V*, the mean error, the embedding, and who can be placed at all."""
+    def _place_all(self, views: Views) -> tuple[Array, float | None, Array, Array]:
+        """V*, the mean error if any row is there, the embedding, and who can be placed at all."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)
             present = self._presence(views)
@@ -570,14 +592,15 @@ class RobustWMNMF(
             if here.any()
         ]
         V_star = np.where(anywhere[:, None], V_star, 1 / self.n_clusters_)
-        return V_star, float(np.mean(errors)) if errors else 0.0, P, anywhere
+        return V_star, float(np.mean(errors)) if errors else None, P, anywhere
 
     def impute(self, view: str | int) -> Array:
         """The fitted data of a view with what is absent filled in from its parts: U v*.
 
         Rows where the view is missing are filled whole, at the size of a typical row; unobserved
-        entries of other rows at the size of their own row. Observed entries are kept. Views of
-        counts come back dense, as shares times the row's (or the mean) total.
+        entries of other rows at the size of their own row. Observed entries are kept, and a feature
+        that no row has stays NaN. Views of counts come back dense, as shares times the row's (or the
+        mean) total.
         """
         check_is_fitted(self)
         s = self._view_position(view)
@@ -589,7 +612,9 @@ class RobustWMNMF(
             )
         dense = X.toarray() if sp.issparse(X) else X
         guess = self.consensus_.astype(float) @ self.components_[s].astype(float)
-        known = geometry.present[:, None] & ~np.isnan(dense)
+        known = ~np.isnan(dense)
+        zeros = ~geometry.present & ~np.where(known, dense, 0).any(axis=1)
+        known &= ~zeros[:, None]  # rows of zeros count as missing
         Z = dense if scaling is None else scaling.apply(dense.astype(float))
         # A row of z is as large, against its U v*, as its observed entries are.
         covered = np.where(known, guess, 0).sum(axis=1)
@@ -603,6 +628,7 @@ class RobustWMNMF(
             totals = np.nansum(np.abs(dense), axis=1)
             mean_total = totals[geometry.present].mean() if geometry.present.any() else 1.0
             filled = filled * np.where(totals > 0, totals, mean_total)[:, None]
+        filled[:, ~known.any(axis=0)] = np.nan
         return np.where(known, dense, filled).astype(self.consensus_.dtype)
 
     def _view_position(self, view: str | int) -> int:

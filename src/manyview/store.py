@@ -172,8 +172,11 @@ def _unpack(path: Path, kind: str = "model") -> tuple[dict[str, Any], dict[str, 
     except zipfile.BadZipFile as error:
         with path.open("rb") as file:
             ours = file.read(2) == b"PK"
-        what = damaged if ours else f"{path.name} is no manyview {kind}, nor any .npz file"
-        raise ValueError(f"{what} ({error}); {remedy}") from error
+        if ours:
+            raise ValueError(f"{damaged} ({error}); {remedy}") from error
+        raise ValueError(
+            f"{path.name} is no manyview {kind}, nor any .npz file ({error}); name another file"
+        ) from error
     except (ValueError, EOFError, OSError, zlib.error, NotImplementedError, RuntimeError) as error:
         # RuntimeError: the archive asks for a password, or its header nests too deep.
         raise ValueError(f"{damaged} ({error}); {remedy}") from error
