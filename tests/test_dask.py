@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+import warnings
 from itertools import pairwise
 from pathlib import Path
 
@@ -468,3 +469,37 @@ def test_a_task_that_times_out_is_not_waited_for(client):
     views = [da.from_array(VIEWS[0]).map_blocks(times_out, meta=np.empty((0, 0))), VIEWS[1]]
     with pytest.raises(TimeoutError, match="the store did not answer"):
         wmnmf(engine="dask").fit(views)
+
+
+@pytest.mark.parametrize("form", ["dense", "sparse"])
+def test_the_robust_method_leaves_large_dask_arrays_on_the_workers(
+    client, monkeypatch, tmp_path, form
+):
+    """Distances along leading directions, as from files; only these coordinates come to the driver."""
+    monkeypatch.setattr("manyview.robust.LOAD_LIMIT", 0)
+    monkeypatch.setattr(DaskMatrix, "load", lambda self: pytest.fail("brought to the driver whole"))
+    rng = np.random.default_rng(0)
+    y = np.arange(240) % 3
+    wide = rng.random((3, 80))[y] + 0.3 * rng.random((240, 80))
+    wide[7] = 0
+    other = rng.poisson(6 * (rng.random((3, 40)) < 0.05)[y]).astype(float)
+    other[:, 0] += 1
+    given = [wide, other]
+    lazy = [in_blocks(X, 50, 110, 80) for X in given]
+    if form == "sparse":
+        lazy[1] = lazy[1].map_blocks(sp.csr_matrix)
+    files = [tmp_path / "wide.npy", tmp_path / "other.npy"]
+    for path, X in zip(files, (wide, other), strict=True):
+        np.save(path, X)
+    params = {"n_clusters": 3, "random_state": 0}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # a row of zeros counts as missing
+        model = mv.RobustWMNMF(**params, engine="dask").fit(lazy)
+        read = mv.RobustWMNMF(**params).fit([mv.on_disk(path) for path in files])
+        kept = mv.RobustWMNMF(**params).fit(given)
+    for fitted in (read, kept):
+        assert mv.metrics.scores(fitted.labels_, model.labels_)["ari"] > 0.99
+    np.testing.assert_allclose(model.view_weights_, read.view_weights_, atol=5e-3)
+    np.testing.assert_allclose(model.sample_weights_, read.sample_weights_, atol=5e-2)
+    assert model.sample_weights_[7, 0] == 0
+    np.testing.assert_array_equal(model.predict(given), model.labels_)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -9,7 +11,7 @@ import scipy.sparse as sp
 
 from ._types import Array, Matrix
 from .engines.arrays import on_host
-from .engines.sources import Source, UnitRows, is_streamed, reading
+from .engines.sources import Source, UnitRows, is_streamed, over
 from .geometry import Geometry, RobustScaling
 from .neighbors import leading_directions, project
 
@@ -29,17 +31,42 @@ class ScaledFile:
         self.shape, self.dtype, self.sparse = X.shape, np.dtype(dtype), X.sparse
 
     def read(self, rows: slice) -> Matrix:
-        return self._scaled(self.X.read(rows), self.present[rows])
+        return scaled_rows(self.X.read(rows), self.scaling, self.present[rows], self.dtype)
+
+    def recipe(self, rows: slice) -> Callable[[Matrix], Matrix]:
+        """What makes z of these rows of the data; it holds no data."""
+        present = self.present[rows]
+        return partial(scaled_rows, scaling=self.scaling, present=present, dtype=self.dtype)
 
     def take(self, rows: Array) -> Matrix:
-        return self._scaled(self.X.take(rows), self.present[rows])
+        return scaled_rows(self.X.take(rows), self.scaling, self.present[rows], self.dtype)
 
-    def _scaled(self, X: Matrix, present: Array) -> Matrix:
-        X = X.astype(self.dtype)
-        Z = X if self.scaling is None else self.scaling.apply(X)
-        if not sp.issparse(Z):
-            Z[~present] = 0
-        return Z
+
+class ScaledElsewhere(ScaledFile):
+    """The same of rows on other machines, which are worked on there."""
+
+    def each(self, work: Callable, *args: Any, place: bool = True) -> list[Any]:
+        """work(z of a piece, its first row, *args) of consecutive pieces."""
+        given = (self.scaling, self.present, self.dtype, work, *args)
+        return self.X.each(_on_scaled, *given, place=True)
+
+
+def scaled_rows(
+    X: Matrix, scaling: RobustScaling | None, present: Array, dtype: np.dtype
+) -> Matrix:
+    """z of some rows; those missing there are zero."""
+    X = X.astype(dtype)
+    Z = X if scaling is None else scaling.apply(X)
+    if not sp.issparse(Z):
+        Z[~present] = 0
+    return Z
+
+
+def _on_scaled(
+    X: Matrix, start: int, scaling: Any, present: Array, dtype: np.dtype, work: Callable, *args: Any
+) -> Any:
+    here = present[start : start + X.shape[0]]
+    return work(scaled_rows(X, scaling, here, dtype), start, *args)
 
 
 class FileGeometry(Geometry):
@@ -95,20 +122,25 @@ def fit_scaling(X: Any, present: Array, name: str) -> RobustScaling:
     flat = np.flatnonzero(found.gain == 0)
     if len(flat) == 0:
         return found
-    low, high = np.full(len(flat), np.inf), np.full(len(flat), -np.inf)
-    start = 0
-    for block in reading(X):
-        part = block[present[start : start + block.shape[0]]][:, flat]
-        part = part.toarray() if sp.issparse(part) else on_host(part)
-        low = np.minimum(low, part.min(axis=0, initial=np.inf))
-        high = np.maximum(high, part.max(axis=0, initial=-np.inf))
-        start += block.shape[0]
+    lows, highs = zip(*over(X, _extremes, present, flat), strict=True)
+    low, high = np.min(lows, axis=0), np.max(highs, axis=0)
     spread = high - low
     found.low[flat] = low
     found.gain[flat] = np.divide(1, spread, out=np.zeros_like(spread), where=spread > 0)
     return found
 
 
+def _extremes(block: Matrix, start: int, present: Array, columns: Array) -> tuple[Array, Array]:
+    """Smallest and largest value of some features in the rows of a block that are present."""
+    part = block[present[start : start + block.shape[0]]][:, columns]
+    part = part.toarray() if sp.issparse(part) else on_host(part)
+    return part.min(axis=0, initial=np.inf), part.max(axis=0, initial=-np.inf)
+
+
+def _row_sums(block: Matrix, start: int) -> Array:
+    return np.ravel(abs(block).sum(axis=1))
+
+
 def unit_rows_of_file(Z: Source) -> UnitRows:
-    total = np.concatenate([np.ravel(abs(block).sum(axis=1)) for block in reading(Z)])
+    total = np.concatenate(over(Z, _row_sums))
     return UnitRows(Z, np.divide(1, total, out=np.zeros_like(total), where=total > 0))

@@ -20,7 +20,7 @@ from sklearn.utils.extmath import row_norms
 from ._types import Array, Matrix
 from .engines.arrays import converted, is_tensor, like, namespace, on_host
 from .engines.compiled import compiled
-from .engines.sources import is_streamed, reading
+from .engines.sources import is_streamed, over
 
 #: A view with more zeros than this is counts or text: square roots, unit rows.
 ZEROS = 0.9
@@ -237,10 +237,14 @@ class Geometry:
 def present_rows(X: Matrix) -> Array:
     """Rows that hold at least one observed, nonzero value."""
     if is_streamed(X):
-        return np.concatenate([present_rows(block) for block in reading(X)])
+        return np.concatenate(over(X, _present_here))
     if sp.issparse(X):
         return np.ravel(abs(X).sum(axis=1)) > 0
     return on_host((namespace(X).nan_to_num(X) != 0).any(axis=1))
+
+
+def _present_here(block: Matrix, start: int) -> Array:
+    return present_rows(block)
 
 
 def unobserved(X: Matrix) -> Array:

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from sklearn.neighbors import NearestNeighbors
 
 from ._types import Array, Matrix
-from .engines.sources import as_source, is_streamed, reading
+from .engines.sources import as_source, is_streamed, over, reading
 from .engines.threads import blocks
 
 #: Up to this many rows every pair is looked at.
@@ -135,20 +135,30 @@ def leading_directions(X: Any, n_directions: int = DIRECTIONS) -> Array:
     m = X.shape[1]
     if m <= n_directions:
         return np.eye(m)
-    mean = sum(np.ravel(block.sum(axis=0, dtype=float)) for block in reading(X)) / X.shape[0]
+    mean = sum(over(X, _feature_sums)) / X.shape[0]
     directions = np.linalg.qr(np.random.default_rng(0).standard_normal((m, n_directions)))[0]
     for _ in range(PASSES):
-        image = np.zeros((m, n_directions))
-        for block in reading(X):
-            along = block @ directions - mean @ directions
-            image += block.T @ along - np.outer(mean, along.sum(axis=0))
-        directions = np.linalg.qr(image)[0]
+        directions = np.linalg.qr(sum(over(X, _image, directions, mean)))[0]
     return directions
+
+
+def _feature_sums(block: Matrix, start: int) -> Array:
+    return np.ravel(block.sum(axis=0, dtype=float))
+
+
+def _image(block: Matrix, start: int, directions: Array, mean: Array) -> Array:
+    """(X − mean)ᵀ(X − mean) times the directions, of some rows."""
+    along = block @ directions - mean @ directions
+    return block.T @ along - np.outer(mean, along.sum(axis=0))
 
 
 def project(X: Any, directions: Array) -> Array:
     """Rows of X along ``directions``, in float32."""
-    return np.concatenate([(block @ directions).astype(np.float32) for block in reading(X)])
+    return np.concatenate(over(X, _along, directions))
+
+
+def _along(block: Matrix, start: int, directions: Array) -> Array:
+    return (block @ directions).astype(np.float32)
 
 
 def take_rows(X: Any, rows: Array) -> Matrix:

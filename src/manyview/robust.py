@@ -23,20 +23,24 @@ from ._types import Array, FitResult, Matrix, Stop, Views
 from .assign import kmeans
 from .base import MultiViewEstimator, generator, in_dtype, on_host_factors, working_dtype
 from .checkpoint import Checkpoint
+from .containers import Collection
 from .disk_geometry import (
     FileGeometry,
+    ScaledElsewhere,
     ScaledFile,
     fit_scaling,
     unit_rows_of_file,
 )
 from .engines.arrays import is_tensor, namespace, on_host
 from .engines.cluster import cluster_for
+from .engines.lazy import DaskMatrix
 from .engines.sources import UnitRows, is_streamed
 from .engines.threads import Threads
 from .geometry import Geometry, RobustScaling, present_rows, unobserved
 from .graph import has_nan
 from .masked import MaskedView
 from .robust_fit import RobustView, place_robust, run_robust
+from .views import LOAD_LIMIT
 
 #: Views with less weight than this in sum cannot place an observation.
 NO_WEIGHT = 1e-3
@@ -319,6 +323,9 @@ class RobustWMNMF(
             self._centres, P = on_host(self._centres), on_host(P)
             agreement = agreement_on_host(agreement)
             result = replace(result, factors=on_host_factors(result.factors))
+        for view in geometry:
+            if isinstance(getattr(view, "source", None), ScaledElsewhere):
+                view.source = None  # type: ignore[attr-defined]  # a model outlives the cluster
         self._geometry, self._data = geometry, given.matrices
         self._embedding, self._agreement, self._result = P, agreement, result.factors
         own = eq.cluster_distances(P, self._centres)[
@@ -397,7 +404,8 @@ class RobustWMNMF(
                 scaled.append(X.scaled(scaling, here, dtype))
                 continue
             if is_streamed(X):
-                scaled.append(ScaledFile(X, scaling, here, dtype))
+                kind = ScaledElsewhere if hasattr(X, "each") else ScaledFile
+                scaled.append(kind(X, scaling, here, dtype))
                 continue
             if is_tensor(X):
                 from .torch_geometry import scaled_tensor
@@ -643,6 +651,12 @@ class RobustWMNMF(
 
     _zero_is_missing = True
     _reads_files = True
+
+    def _leave_to_workers(self, given: Collection) -> None:
+        """Large dask arrays stay where they are; of small ones all distances are measured here."""
+        for item in given.items:
+            if isinstance(item.matrix, DaskMatrix) and item.matrix.nbytes > LOAD_LIMIT:
+                item.matrix.keep = True
 
     def _allows_negative(self) -> bool:
         return True

@@ -15,7 +15,7 @@ from .._types import Array, Matrix
 from ..neighbors import use_index
 from .cluster import Cluster
 from .lazy import DaskMatrix, as_block, together
-from .sources import Scaled, as_source, is_streamed
+from .sources import as_source, is_streamed
 from .threads import CHUNK_ROWS, blocks
 
 #: An iteration has a task for every pair of blocks. So many blocks are enough for a view of less than
@@ -38,6 +38,14 @@ class Block:
         return int(sum(part.nbytes for part in parts))
 
 
+def _dask_rows(X: Any) -> DaskMatrix | None:
+    """The user's dask array that a scaled view is made of."""
+    for held in (getattr(X, "X", None), getattr(getattr(X, "Z", None), "X", None)):
+        if isinstance(held, DaskMatrix):
+            return held
+    return None
+
+
 class DaskView:
     """A scaled view whose blocks of rows are futures on the workers of a cluster."""
 
@@ -57,16 +65,14 @@ class DaskView:
 
         The last are written to files first, so that a lost worker loses no data.
         """
-        source, held = as_source(X), getattr(X, "X", None)
-        if isinstance(held, DaskMatrix):
+        source, held = as_source(X), _dask_rows(X)
+        if held is not None:
             parts, groups = held.blocks(), merged(held.rows, most_blocks(X))
-            tasks = [
-                cluster.task(
-                    None, _scaled_block, [parts[b] for b in g], held.dtype, X.scaling, X.dtype
-                )
-                for g in groups
-            ]
             rows = [slice(held.rows[g[0]].start, held.rows[g[-1]].stop) for g in groups]
+            tasks = [
+                cluster.task(None, _scaled_block, [parts[b] for b in g], held.dtype, X.recipe(r))
+                for g, r in zip(groups, rows, strict=True)
+            ]
             return cls(cluster, cluster.begin(tasks)[0], rows, X)
         rows = cut(source)
         homes = cluster.homes(len(rows))
@@ -182,9 +188,8 @@ def write_block(X: Matrix, path: Path) -> Path:
 # --- what runs on workers ----------------------------------------------------------------------
 
 
-def _scaled_block(parts: list[Any], own: np.dtype, scaling: Any, dtype: np.dtype) -> Block:
-    X = together([as_block(part, own) for part in parts])
-    return Block(Scaled(X, scaling, dtype).read(slice(None)))
+def _scaled_block(parts: list[Any], own: np.dtype, recipe: Callable[[Matrix], Matrix]) -> Block:
+    return Block(recipe(together([as_block(part, own) for part in parts])))
 
 
 def _read_block(source: Any, rows: slice) -> Block:

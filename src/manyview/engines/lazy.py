@@ -135,9 +135,9 @@ class DaskMatrix:
         if 2 * size > free:
             raise ValueError(
                 f"{self.label} is a dask array of {size / 2**30:.3g} GiB, more than half of the free "
-                f"memory ({free / 2**30:.3g} GiB), and would be brought here whole; WMNMF with "
+                f"memory ({free / 2**30:.3g} GiB), and would be brought here whole; "
                 "engine='dask' leaves it on the workers, or write it to a file (.npy, HDF5, Zarr), "
-                "which WMNMF and RobustWMNMF read by rows"
+                "which is read by rows"
             )
         return self.read(slice(0, self.shape[0]))
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -57,6 +58,10 @@ class Scaled:
         block = self.scaling.apply(block.astype(np.float64, copy=False))
         return block.astype(self.dtype, copy=False)
 
+    def recipe(self, rows: slice) -> Callable[[Matrix], Matrix]:
+        """What makes these rows of the data those of this view; it holds no data."""
+        return partial(_scaled_whole, self.scaling, self.dtype)
+
     def take(self, rows: Array) -> Matrix:
         return Scaled(self.X[rows], self.scaling, self.dtype).read(slice(None))
 
@@ -69,8 +74,12 @@ class Scaled:
         return np.concatenate([block @ vector for block in reading(self)])
 
 
+def _scaled_whole(scaling: Any, dtype: np.dtype, X: Matrix) -> Matrix:
+    return Scaled(X, scaling, dtype).read(slice(None))
+
+
 def _scaled_sum(X: Matrix, scaling: Any, dtype: np.dtype) -> float:
-    return float(Scaled(X, scaling, dtype).read(slice(None)).sum(dtype=float))
+    return float(_scaled_whole(scaling, dtype, X).sum(dtype=float))
 
 
 class UnitRows:
@@ -83,9 +92,17 @@ class UnitRows:
 
     def read(self, rows: slice) -> Matrix:
         block = self.Z.read(rows) if self.on_disk else self.Z[rows]
-        if sp.issparse(block):
-            return sp.csr_array(block.multiply(self.row_scale[rows]))
-        return block * self.row_scale[rows]
+        return _times_rows(None, self.row_scale[rows], block)
+
+    def recipe(self, rows: slice) -> Callable[[Matrix], Matrix]:
+        """What makes these rows of the data those of this view; it holds no data."""
+        return partial(_times_rows, self.Z.recipe(rows), self.row_scale[rows])
+
+
+def _times_rows(before: Callable[[Matrix], Matrix] | None, scale: Array, X: Matrix) -> Matrix:
+    """Every row times a number, after what is to be done before."""
+    Z = X if before is None else before(X)
+    return sp.csr_array(Z.multiply(scale)) if sp.issparse(Z) else Z * scale
 
 
 def as_source(X: Any) -> Source:
@@ -116,6 +133,16 @@ def reading(X: Source) -> Iterator[Matrix]:
     """The rows in order, a block at a time."""
     for rows in blocks(slice(0, X.shape[0]), looking_rows(X.shape[1])):
         yield X.read(rows)
+
+
+def over(X: Any, work: Callable, *args: Any) -> list[Any]:
+    """work(block, first row, *args) of all rows in order; rows on other machines are worked on there."""
+    if hasattr(X, "each"):
+        return X.each(work, *args, place=True)
+    step, found = looking_rows(X.shape[1]), []
+    for rows in blocks(slice(0, X.shape[0]), step):
+        found.append(work(X.read(rows), rows.start, *args))
+    return found
 
 
 def block_rows(source: Source, n_columns: int) -> int:
