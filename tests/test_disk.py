@@ -355,6 +355,69 @@ def test_a_file_of_the_same_shape_put_in_its_place_is_told(kind, how, tmp_path):
         WMNMF(3, random_state=0, callback=callback).fit(files)
 
 
+@pytest.mark.parametrize("harm", ["deleted", "rewritten", "put back from a copy"])
+@pytest.mark.parametrize("held", ["path", "array"])
+def test_chunks_of_zarr_changed_during_the_run_are_told(harm, held, tmp_path, monkeypatch):
+    zarr = pytest.importorskip("zarr")
+    monkeypatch.setattr(views_module, "LOAD_LIMIT", 0)
+    views, _ = blobs(n=N)
+    group = zarr.open_group(str(tmp_path / "g.zarr"), mode="w")
+    create = getattr(group, "create_array", None) or group.create_dataset  # Zarr 3, Zarr 2
+    other = create("other", shape=(4, 4), chunks=(2, 4), dtype="f8")
+    array = create("deep/x", shape=views[1].shape, chunks=(50, 5), dtype="f8")
+    array[:] = views[1]
+    chunk = sorted(f for f in (tmp_path / "g.zarr/deep/x").rglob("*") if f.is_file())[2]
+    assert "zarr" not in chunk.name and not chunk.name.startswith(".")
+
+    def callback(info):
+        other[:] = info["iteration"]  # of no concern
+        if info["view"] != 1 or info["iteration"] != 2:
+            return
+        if harm == "deleted":
+            chunk.unlink(missing_ok=True)
+        elif harm == "rewritten":
+            array[50:60] = 3.0
+        else:
+            shutil.copy2(chunk, tmp_path / "copy")
+            os.replace(tmp_path / "copy", chunk)
+
+    given = f"{tmp_path}/g.zarr::deep/x" if held == "path" else array
+    model = WMNMF(3, random_state=0, callback=callback)
+    with pytest.raises(OSError, match=r"view 'b' \(g.zarr::deep/x\) was changed or replaced since"):
+        model.fit({"a": views[0], "b": given})
+
+
+@pytest.mark.parametrize("harm", ["replaced before", "replaced during", "removed", "written to"])
+def test_a_map_whose_file_is_another_is_told(harm, tmp_path, monkeypatch):
+    monkeypatch.setattr(views_module, "LOAD_LIMIT", 0)
+    views, _ = blobs(n=N)
+    path = as_npy(tmp_path, "b", views[1]).path
+    other = as_npy(tmp_path, "other", views[1][::-1]).path
+    held = np.load(path, mmap_mode="r+" if harm == "written to" else "r")
+    if harm == "written to":
+        held[3] = 0.5  # before the fit: what the fit is of
+    elif harm == "replaced before":
+        os.replace(other, path)
+    elif harm == "removed":
+        os.remove(path)
+
+    def callback(info):
+        if harm == "replaced during" and os.path.exists(other):
+            os.replace(other, path)
+
+    model, given = WMNMF(3, random_state=0, callback=callback), {"a": views[0], "b": held}
+    if harm == "written to":
+        np.testing.assert_array_equal(model.fit(given)._fitted_views[1].X.load()[3], 0.5)
+        return
+    told = {
+        "replaced before": "row 0 of the file .* has other values: .* map it again",
+        "replaced during": "was changed or replaced since it was opened",
+        "removed": ": there is no file .*b.npy",
+    }[harm]
+    with pytest.raises((ValueError, OSError), match=rf"view 'b' \(b.npy\).*{told}"):
+        model.fit(given)
+
+
 def test_an_objective_that_is_no_number_ends_the_loop():
     progress = Progress(1, 1, 1, None)
     terms = {"reconstruction": 1.0, "consensus": 0.0, "regularizer": 0.0, "objective": np.nan}

@@ -104,7 +104,7 @@ def as_item(data: Any, name: str, alone: bool = False) -> Item:
         lazy = DaskMatrix(data, name)
         return Item(lazy, lazy.ids, None if lazy.features is None else _texts(lazy.features))
     if is_open_file(data):
-        return _from_file(DiskMatrix.around(data), name)
+        return _from_file(DiskMatrix.around(data, name), name)
     if _is_a(data, "AnnData"):
         return _annotated(data, data.X, name)
     if _is_polars(data):
