@@ -75,6 +75,12 @@ def as_sparse_h5ad(folder, name, X):
     return as_h5ad(folder, name, sp.csr_matrix(X))
 
 
+def as_sparse_zarr(folder, name, X):
+    anndata, _ = pytest.importorskip("anndata"), pytest.importorskip("zarr")
+    anndata.AnnData(sp.csr_matrix(X)).write_zarr(folder / f"{name}.zarr")
+    return on_disk(folder / f"{name}.zarr")
+
+
 FORMS = (as_npy, as_hdf5, as_zarr, as_parquet, as_h5ad)
 
 
@@ -97,7 +103,7 @@ def test_a_fit_from_files_has_the_bits_of_one_in_memory(make, tmp_path, monkeypa
 
 
 @pytest.mark.parametrize("scale", ["minmax", "standard", "tfidf", "sqrt", None])
-@pytest.mark.parametrize("make", [as_npy, as_sparse_h5ad])
+@pytest.mark.parametrize("make", [as_npy, as_sparse_h5ad, as_sparse_zarr])
 def test_every_scaling_is_fitted_in_blocks(scale, make, tmp_path, small_slabs, monkeypatch):
     rng = np.random.default_rng(0)
     X = rng.random((N, 9)) * (rng.random((N, 9)) < 0.5)
@@ -204,6 +210,33 @@ def test_names_of_anndata_are_those_of_the_object(tmp_path, monkeypatch):
     with anndata.settings.override(allow_write_nullable_strings=True):
         nullable.write_h5ad(tmp_path / "n.h5ad")
     assert on_disk(tmp_path / "n.h5ad").rows.ids[:2].tolist() == ["c0", "c1"]
+
+
+@pytest.mark.parametrize("kind", ["h5ad", "zarr"])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_arrays_in_anndata_have_its_names(kind, sparse, tmp_path):
+    anndata, _ = pytest.importorskip("anndata"), pytest.importorskip("zarr")
+    X = np.arange(1.0, 25).reshape(6, 4)
+    data = anndata.AnnData(sp.csr_matrix(X) if sparse else X)
+    data.obs_names, data.var_names = list("uvwxyz"), list("ABCD")
+    data.layers["twice"], data.obsm["some"] = 2 * X, X[:, :3]
+    data.layers["columns"] = sp.csc_matrix(X)
+    path = tmp_path / f"a.{kind}"
+    getattr(data, f"write_{kind}")(path)
+    for key, wanted in (("", X), ("::X", X), ("::layers/twice", 2 * X), ("::obsm/some", X[:, :3])):
+        file = on_disk(f"{path}{key}")
+        found = file.load()
+        np.testing.assert_array_equal(found.toarray() if file.sparse else found, wanted)
+        assert "".join(file.rows.ids) == "uvwxyz"
+        features = file.rows.features
+        assert features is None if "obsm" in key else "".join(features) == "ABCD"
+    for key, told in (
+        ("layers", f"a.{kind}::layers .*no array but a group of .*twice.*name an array in it"),
+        ("layers/columns", "stored as csc_matrix, not by rows"),
+        ("absent", "holds no 'absent', only .*obsm"),
+    ):
+        with pytest.raises(ValueError, match=told):
+            on_disk(f"{path}::{key}")
 
 
 def test_slabs_held_are_bounded_in_bytes_and_let_go(tmp_path, monkeypatch):
