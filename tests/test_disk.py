@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import sys
 import textwrap
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +21,8 @@ from manyview.baselines import ConcatViews
 from manyview.disk_geometry import FileGeometry, ScaledFile
 from manyview.engines import disk
 from manyview.engines.disk import DiskMatrix
-from manyview.engines.sources import Scaled
+from manyview.engines.files import RowFile
+from manyview.engines.sources import Scaled, reading
 from manyview.fit import Progress
 from manyview.geometry import Geometry
 from manyview.graph import affinity, nearest_neighbors
@@ -334,16 +336,21 @@ def test_methods_that_need_all_rows_load_them(tmp_path):
 # --- what can go wrong -------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("value", "told"), [(np.nan, "hold 1 NaN or infinite"), (-2.0, "hold 1 negative")]
-)
-def test_a_bad_entry_is_told_with_file_view_and_rows(value, told, tmp_path, monkeypatch):
+@pytest.mark.parametrize(("value", "told"), [(np.nan, "NaN or infinite"), (-2.0, "negative")])
+@pytest.mark.parametrize("make", [as_npy, as_sparse_h5ad])
+def test_a_bad_entry_is_told_with_file_view_and_place(value, told, make, tmp_path, monkeypatch):
     views, _ = blobs(n=N)
     views[1][6 * 40 + 3, 2] = value
-    files = {name: as_npy(tmp_path, name, X) for name, X in zip("abc", views, strict=True)}
+    files = {name: make(tmp_path, name, X) for name, X in zip("abc", views, strict=True)}
     monkeypatch.setattr("manyview.engines.sources.LOOK", 40 * 5)
-    with pytest.raises(ValueError, match=rf"view 'b' \(b.npy\): rows 240 to 279 {told}"):
-        WMNMF(3, missing="mask" if np.isnan(value) else "error").fit(files)
+    model = WMNMF(3, missing="mask" if np.isnan(value) and make is as_npy else "error")
+    entry = rf"\(the first is {value:g} at row 243, column 2[;)]"
+    file = rf"view 'b' \({Path(files['b'].path).name}\)"
+    with pytest.raises(ValueError, match=rf"{file}: rows 240 to 279 hold 1 {told} .*{entry}"):
+        model.fit(files)
+    # Small files given by their names are loaded: then, too, the file is named.
+    with pytest.raises(ValueError, match=rf"{file} has 1 {told}"):
+        WMNMF(3).fit({name: file.path for name, file in files.items()})
 
 
 @pytest.mark.parametrize("harm", ["shrink", "remove"])
@@ -542,6 +549,40 @@ def test_a_fit_from_files_takes_little_memory(tmp_path):
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
     data = 2 * 1500 * 2500 * 4
     assert int(done.stdout.split()[0]) <= data / 4, done.stdout
+
+
+class Zeros(RowFile):
+    """Rows of a compressed file of any size, without the file."""
+
+    piece = 16
+    dtype = np.dtype(float)
+
+    def __init__(self, shape):
+        self.shape = shape
+
+    def read(self, start, stop):
+        return np.zeros((stop - start, self.shape[1]))
+
+
+@pytest.mark.parametrize("shape", [(400_000, 64), (1_600, 16_000)], ids=["tall", "wide"])
+@pytest.mark.parametrize("direct", [True, False], ids=["npy", "slabs"])
+def test_a_pass_with_the_blocks_that_are_shipped_holds_64_mib(shape, direct, tmp_path):
+    """Of data of 200 MiB, with no constant changed."""
+    path = tmp_path / "x.npy"
+    np.lib.format.open_memmap(path, "w+", float, shape)  # a hole: it takes no room on the disk
+    file = DiskMatrix(path)
+    if not direct:
+        file._opened = disk.Slabs(Zeros(shape))
+    disk.STORE.clear()
+    tracemalloc.start()
+    try:
+        rows = sum(block.shape[0] for block in reading(file))
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+        disk.STORE.clear()
+    assert rows == shape[0] and file.nbytes > 3 * 2**26
+    assert 2**20 < peak < 2**26
 
 
 # --- RobustWMNMF -------------------------------------------------------------------------------
