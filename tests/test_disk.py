@@ -497,6 +497,21 @@ def test_files_that_cannot_be_read_by_rows_are_refused_with_a_sentence(tmp_path,
         WMNMF(3, views=[4, 4]).fit(on_disk(f"{tmp_path}/two.h5::x"))
 
 
+@pytest.mark.parametrize("form", ["list", "all texts", "dict", "alone", "path"])
+def test_files_that_python_does_not_take_by_name_are_named(form, tmp_path):
+    file = as_npy(tmp_path, "a", blobs(n=60)[0][0]).path
+    views = {
+        "list": [file, "x.csv"],
+        "all texts": ["x.csv", "y.csv"],
+        "dict": {"a": file, "b": "x.csv"},
+        "alone": "x.csv",
+        "path": [file, Path("x.csv")],
+    }[form]
+    told = r"view '\w+' is the text 'x.csv'; .*only .*\.npy, .* are views.*pandas.*`manyview fit`"
+    with pytest.raises(ValueError, match=told):
+        WMNMF(3).fit(views)
+
+
 def test_a_loaded_model_whose_file_is_gone_says_so(tmp_path):
     views, _ = blobs(n=60)
     files = [as_npy(tmp_path, f"v{s}", X) for s, X in enumerate(views)]
