@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import importlib.util
 import logging
 import os
@@ -379,6 +380,48 @@ def test_unfit_arrays_get_a_sentence(client, spoil, sentence):
     views = [spoil(da.from_array(VIEWS[0], chunks=(60, -1))), VIEWS[1]]
     with pytest.raises(ValueError, match=sentence):
         wmnmf(engine="dask").fit(views)
+
+
+@pytest.mark.parametrize("kind", ["str", "category", "datetime64[ns]", "object"])
+def test_a_column_without_numbers_is_named(client, kind):
+    pandas = pytest.importorskip("pandas")
+    table = pandas.DataFrame(VIEWS[0]).add_prefix("f")
+    table["f3"] = table["f3"].round().astype(kind)
+    with pytest.raises(
+        ValueError, match=r"view 'view0' has the non-numeric column 'f3' \(.*drop it"
+    ):
+        wmnmf(engine="dask").fit([*frames_of(table), VIEWS[1]])
+
+
+@pytest.mark.parametrize("engine", ["numpy", "dask"])
+def test_nullable_columns_are_numbers_unless_one_is_missing(client, engine):
+    pandas = pytest.importorskip("pandas")
+    table = pandas.DataFrame(VIEWS[0].astype("f4")).astype(float).add_prefix("f")
+    table["f2"] = table["f2"].round()  # one alone: no distances tie
+    mixed = table.astype({"f2": "Int64", "f5": "Float32"})
+    params = {"engine": engine, "max_iter": 1, "inner_iter": 1}
+    model = wmnmf(**params).fit([*frames_of(mixed), VIEWS[1]])
+    assert_same_fit(model, wmnmf(**params).fit([table, VIEWS[1]]))
+    mixed.loc[7, "f2"] = pandas.NA
+    with pytest.raises(ValueError, match=r"view 'view0'.*the first is nan at row 7, column 2"):
+        wmnmf(**params).fit([*frames_of(mixed), VIEWS[1]])
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_an_asynchronous_client_is_a_sentence():
+    views = [in_blocks(X, 50, 70) for X in VIEWS]
+    params = {"engine": "dask", "max_iter": 1, "inner_iter": 1}
+
+    async def fits():
+        options = {"processes": False, "n_workers": 1, "dashboard_address": None}
+        async with distributed.Client(asynchronous=True, **options):
+            with pytest.raises(RuntimeError, match=r"is asynchronous.*await asyncio.to_thread"):
+                wmnmf(**params).fit(views)
+            with pytest.raises(RuntimeError, match="is asynchronous"):
+                wmnmf(max_iter=1).fit(views)
+            return await asyncio.to_thread(wmnmf(**params).fit, views)
+
+    assert_same_fit(asyncio.run(fits()), wmnmf(**params | {"engine": "numpy"}).fit(VIEWS))
 
 
 def test_unobserved_entries_and_nndsvd_get_a_sentence(client):

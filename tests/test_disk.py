@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import sys
 import textwrap
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +21,8 @@ from manyview.baselines import ConcatViews
 from manyview.disk_geometry import FileGeometry, ScaledFile
 from manyview.engines import disk
 from manyview.engines.disk import DiskMatrix
-from manyview.engines.sources import Scaled
+from manyview.engines.files import RowFile
+from manyview.engines.sources import Scaled, reading
 from manyview.fit import Progress
 from manyview.geometry import Geometry
 from manyview.graph import affinity, nearest_neighbors
@@ -75,6 +77,12 @@ def as_sparse_h5ad(folder, name, X):
     return as_h5ad(folder, name, sp.csr_matrix(X))
 
 
+def as_sparse_zarr(folder, name, X):
+    anndata, _ = pytest.importorskip("anndata"), pytest.importorskip("zarr")
+    anndata.AnnData(sp.csr_matrix(X)).write_zarr(folder / f"{name}.zarr")
+    return on_disk(folder / f"{name}.zarr")
+
+
 FORMS = (as_npy, as_hdf5, as_zarr, as_parquet, as_h5ad)
 
 
@@ -97,7 +105,7 @@ def test_a_fit_from_files_has_the_bits_of_one_in_memory(make, tmp_path, monkeypa
 
 
 @pytest.mark.parametrize("scale", ["minmax", "standard", "tfidf", "sqrt", None])
-@pytest.mark.parametrize("make", [as_npy, as_sparse_h5ad])
+@pytest.mark.parametrize("make", [as_npy, as_sparse_h5ad, as_sparse_zarr])
 def test_every_scaling_is_fitted_in_blocks(scale, make, tmp_path, small_slabs, monkeypatch):
     rng = np.random.default_rng(0)
     X = rng.random((N, 9)) * (rng.random((N, 9)) < 0.5)
@@ -206,6 +214,33 @@ def test_names_of_anndata_are_those_of_the_object(tmp_path, monkeypatch):
     assert on_disk(tmp_path / "n.h5ad").rows.ids[:2].tolist() == ["c0", "c1"]
 
 
+@pytest.mark.parametrize("kind", ["h5ad", "zarr"])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_arrays_in_anndata_have_its_names(kind, sparse, tmp_path):
+    anndata, _ = pytest.importorskip("anndata"), pytest.importorskip("zarr")
+    X = np.arange(1.0, 25).reshape(6, 4)
+    data = anndata.AnnData(sp.csr_matrix(X) if sparse else X)
+    data.obs_names, data.var_names = list("uvwxyz"), list("ABCD")
+    data.layers["twice"], data.obsm["some"] = 2 * X, X[:, :3]
+    data.layers["columns"] = sp.csc_matrix(X)
+    path = tmp_path / f"a.{kind}"
+    getattr(data, f"write_{kind}")(path)
+    for key, wanted in (("", X), ("::X", X), ("::layers/twice", 2 * X), ("::obsm/some", X[:, :3])):
+        file = on_disk(f"{path}{key}")
+        found = file.load()
+        np.testing.assert_array_equal(found.toarray() if file.sparse else found, wanted)
+        assert "".join(file.rows.ids) == "uvwxyz"
+        features = file.rows.features
+        assert features is None if "obsm" in key else "".join(features) == "ABCD"
+    for key, told in (
+        ("layers", f"a.{kind}::layers .*no array but a group of .*twice.*name an array in it"),
+        ("layers/columns", "stored as csc_matrix, not by rows"),
+        ("absent", "holds no 'absent', only .*obsm"),
+    ):
+        with pytest.raises(ValueError, match=told):
+            on_disk(f"{path}::{key}")
+
+
 def test_slabs_held_are_bounded_in_bytes_and_let_go(tmp_path, monkeypatch):
     pytest.importorskip("h5py")
     X = np.random.default_rng(0).random((4000, 8))
@@ -301,16 +336,21 @@ def test_methods_that_need_all_rows_load_them(tmp_path):
 # --- what can go wrong -------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("value", "told"), [(np.nan, "hold 1 NaN or infinite"), (-2.0, "hold 1 negative")]
-)
-def test_a_bad_entry_is_told_with_file_view_and_rows(value, told, tmp_path, monkeypatch):
+@pytest.mark.parametrize(("value", "told"), [(np.nan, "NaN or infinite"), (-2.0, "negative")])
+@pytest.mark.parametrize("make", [as_npy, as_sparse_h5ad])
+def test_a_bad_entry_is_told_with_file_view_and_place(value, told, make, tmp_path, monkeypatch):
     views, _ = blobs(n=N)
     views[1][6 * 40 + 3, 2] = value
-    files = {name: as_npy(tmp_path, name, X) for name, X in zip("abc", views, strict=True)}
+    files = {name: make(tmp_path, name, X) for name, X in zip("abc", views, strict=True)}
     monkeypatch.setattr("manyview.engines.sources.LOOK", 40 * 5)
-    with pytest.raises(ValueError, match=rf"view 'b' \(b.npy\): rows 240 to 279 {told}"):
-        WMNMF(3, missing="mask" if np.isnan(value) else "error").fit(files)
+    model = WMNMF(3, missing="mask" if np.isnan(value) and make is as_npy else "error")
+    entry = rf"\(the first is {value:g} at row 243, column 2[;)]"
+    file = rf"view 'b' \({Path(files['b'].path).name}\)"
+    with pytest.raises(ValueError, match=rf"{file}: rows 240 to 279 hold 1 {told} .*{entry}"):
+        model.fit(files)
+    # Small files given by their names are loaded: then, too, the file is named.
+    with pytest.raises(ValueError, match=rf"{file} has 1 {told}"):
+        WMNMF(3).fit({name: file.path for name, file in files.items()})
 
 
 @pytest.mark.parametrize("harm", ["shrink", "remove"])
@@ -355,6 +395,69 @@ def test_a_file_of_the_same_shape_put_in_its_place_is_told(kind, how, tmp_path):
         WMNMF(3, random_state=0, callback=callback).fit(files)
 
 
+@pytest.mark.parametrize("harm", ["deleted", "rewritten", "put back from a copy"])
+@pytest.mark.parametrize("held", ["path", "array"])
+def test_chunks_of_zarr_changed_during_the_run_are_told(harm, held, tmp_path, monkeypatch):
+    zarr = pytest.importorskip("zarr")
+    monkeypatch.setattr(views_module, "LOAD_LIMIT", 0)
+    views, _ = blobs(n=N)
+    group = zarr.open_group(str(tmp_path / "g.zarr"), mode="w")
+    create = getattr(group, "create_array", None) or group.create_dataset  # Zarr 3, Zarr 2
+    other = create("other", shape=(4, 4), chunks=(2, 4), dtype="f8")
+    array = create("deep/x", shape=views[1].shape, chunks=(50, 5), dtype="f8")
+    array[:] = views[1]
+    chunk = sorted(f for f in (tmp_path / "g.zarr/deep/x").rglob("*") if f.is_file())[2]
+    assert "zarr" not in chunk.name and not chunk.name.startswith(".")
+
+    def callback(info):
+        other[:] = info["iteration"]  # of no concern
+        if info["view"] != 1 or info["iteration"] != 2:
+            return
+        if harm == "deleted":
+            chunk.unlink(missing_ok=True)
+        elif harm == "rewritten":
+            array[50:60] = 3.0
+        else:
+            shutil.copy2(chunk, tmp_path / "copy")
+            os.replace(tmp_path / "copy", chunk)
+
+    given = f"{tmp_path}/g.zarr::deep/x" if held == "path" else array
+    model = WMNMF(3, random_state=0, callback=callback)
+    with pytest.raises(OSError, match=r"view 'b' \(g.zarr::deep/x\) was changed or replaced since"):
+        model.fit({"a": views[0], "b": given})
+
+
+@pytest.mark.parametrize("harm", ["replaced before", "replaced during", "removed", "written to"])
+def test_a_map_whose_file_is_another_is_told(harm, tmp_path, monkeypatch):
+    monkeypatch.setattr(views_module, "LOAD_LIMIT", 0)
+    views, _ = blobs(n=N)
+    path = as_npy(tmp_path, "b", views[1]).path
+    other = as_npy(tmp_path, "other", views[1][::-1]).path
+    held = np.load(path, mmap_mode="r+" if harm == "written to" else "r")
+    if harm == "written to":
+        held[3] = 0.5  # before the fit: what the fit is of
+    elif harm == "replaced before":
+        os.replace(other, path)
+    elif harm == "removed":
+        os.remove(path)
+
+    def callback(info):
+        if harm == "replaced during" and os.path.exists(other):
+            os.replace(other, path)
+
+    model, given = WMNMF(3, random_state=0, callback=callback), {"a": views[0], "b": held}
+    if harm == "written to":
+        np.testing.assert_array_equal(model.fit(given)._fitted_views[1].X.load()[3], 0.5)
+        return
+    told = {
+        "replaced before": "row 0 of the file .* has other values: .* map it again",
+        "replaced during": "was changed or replaced since it was opened",
+        "removed": ": there is no file .*b.npy",
+    }[harm]
+    with pytest.raises((ValueError, OSError), match=rf"view 'b' \(b.npy\).*{told}"):
+        model.fit(given)
+
+
 def test_an_objective_that_is_no_number_ends_the_loop():
     progress = Progress(1, 1, 1, None)
     terms = {"reconstruction": 1.0, "consensus": 0.0, "regularizer": 0.0, "objective": np.nan}
@@ -392,6 +495,21 @@ def test_files_that_cannot_be_read_by_rows_are_refused_with_a_sentence(tmp_path,
         WMNMF(3, init="nndsvd").fit([on_disk(f"{tmp_path}/two.h5::x")])
     with pytest.raises(ValueError, match="cannot be split by columns"):
         WMNMF(3, views=[4, 4]).fit(on_disk(f"{tmp_path}/two.h5::x"))
+
+
+@pytest.mark.parametrize("form", ["list", "all texts", "dict", "alone", "path"])
+def test_files_that_python_does_not_take_by_name_are_named(form, tmp_path):
+    file = as_npy(tmp_path, "a", blobs(n=60)[0][0]).path
+    views = {
+        "list": [file, "x.csv"],
+        "all texts": ["x.csv", "y.csv"],
+        "dict": {"a": file, "b": "x.csv"},
+        "alone": "x.csv",
+        "path": [file, Path("x.csv")],
+    }[form]
+    told = r"view '\w+' is the text 'x.csv'; .*only .*\.npy, .* are views.*pandas.*`manyview fit`"
+    with pytest.raises(ValueError, match=told):
+        WMNMF(3).fit(views)
 
 
 def test_a_loaded_model_whose_file_is_gone_says_so(tmp_path):
@@ -446,6 +564,40 @@ def test_a_fit_from_files_takes_little_memory(tmp_path):
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
     data = 2 * 1500 * 2500 * 4
     assert int(done.stdout.split()[0]) <= data / 4, done.stdout
+
+
+class Zeros(RowFile):
+    """Rows of a compressed file of any size, without the file."""
+
+    piece = 16
+    dtype = np.dtype(float)
+
+    def __init__(self, shape):
+        self.shape = shape
+
+    def read(self, start, stop):
+        return np.zeros((stop - start, self.shape[1]))
+
+
+@pytest.mark.parametrize("shape", [(400_000, 64), (1_600, 16_000)], ids=["tall", "wide"])
+@pytest.mark.parametrize("direct", [True, False], ids=["npy", "slabs"])
+def test_a_pass_with_the_blocks_that_are_shipped_holds_64_mib(shape, direct, tmp_path):
+    """Of data of 200 MiB, with no constant changed."""
+    path = tmp_path / "x.npy"
+    np.lib.format.open_memmap(path, "w+", float, shape)  # a hole: it takes no room on the disk
+    file = DiskMatrix(path)
+    if not direct:
+        file._opened = disk.Slabs(Zeros(shape))
+    disk.STORE.clear()
+    tracemalloc.start()
+    try:
+        rows = sum(block.shape[0] for block in reading(file))
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+        disk.STORE.clear()
+    assert rows == shape[0] and file.nbytes > 3 * 2**26
+    assert 2**20 < peak < 2**26
 
 
 # --- RobustWMNMF -------------------------------------------------------------------------------

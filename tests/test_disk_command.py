@@ -84,6 +84,25 @@ def test_ids_of_files_must_be_the_same_in_one_order(tmp_path):
     assert data.sample_names.tolist()[:2] == ["s0", "s1"] and data.features["a"][0] == "a0"
 
 
+def test_anndata_in_zarr_in_another_order_is_refused_as_h5ad_is(tmp_path):
+    anndata, _ = pytest.importorskip("anndata"), pytest.importorskip("zarr")
+    views, _ = blobs(n=30)
+    for name, X, step in zip("ab", views[:2], (1, -1), strict=True):
+        data = anndata.AnnData(X)
+        data.obs_names = [f"s{i}" for i in range(30)][::step]
+        data.write_h5ad(tmp_path / f"{name}.h5ad")
+        data.write_zarr(tmp_path / f"{name}.zarr")
+    first = str(tmp_path / "a.h5ad")
+    for other in ("b.h5ad", "b=b.zarr::X", "b.zarr"):
+        name, _, file = other.rpartition("=")
+        given = f"{name}={tmp_path / file}" if name else str(tmp_path / file)
+        done = fit([first, given], tmp_path / "run", "--on-disk")
+        assert done.exit_code == 2
+        assert "in another order (row 0: 's0' and 's29')" in " ".join(done.stderr.split())
+    data = read_views([first, tmp_path / "a.zarr::X"], on_disk=True)
+    assert data.sample_names.tolist()[:2] == ["s0", "s1"]
+
+
 @pytest.mark.parametrize(
     "how", ["index", "named index", "text index", "id column", "known heading"]
 )

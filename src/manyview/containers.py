@@ -5,6 +5,7 @@ Libraries are recognised by the type of what is passed, never imported.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from copy import copy
 from dataclasses import dataclass, replace
@@ -16,7 +17,8 @@ import scipy.sparse as sp
 
 from ._types import Array
 from .engines.arrays import is_tensor, on_host
-from .engines.disk import DiskMatrix, is_file_name, is_open_file
+from .engines.disk import DiskMatrix, is_open_file
+from .engines.files import INSIDE, STREAMABLE
 from .engines.lazy import DaskMatrix, is_lazy
 from .headings import is_id_heading
 
@@ -96,7 +98,8 @@ def as_item(data: Any, name: str, alone: bool = False) -> Item:
     """One table of any kind. ``alone``: all its columns are features, none may be ids."""
     if isinstance(data, Item):
         return data
-    if is_file_name(data):
+    if isinstance(data, str | os.PathLike):
+        _check_kind(data, name)
         return _from_file(DiskMatrix(data, keep=False, view=name), name)
     if isinstance(data, DiskMatrix):
         return _from_file(copy(data), name)
@@ -104,7 +107,7 @@ def as_item(data: Any, name: str, alone: bool = False) -> Item:
         lazy = DaskMatrix(data, name)
         return Item(lazy, lazy.ids, None if lazy.features is None else _texts(lazy.features))
     if is_open_file(data):
-        return _from_file(DiskMatrix.around(data), name)
+        return _from_file(DiskMatrix.around(data, name), name)
     if _is_a(data, "AnnData"):
         return _annotated(data, data.X, name)
     if _is_polars(data):
@@ -124,6 +127,17 @@ def _from_tensor(data: Any, name: str) -> Array:
             "stays sparse, or data.to_dense()"
         )
     return on_host(data.float() if str(data.dtype) == "torch.bfloat16" else data)
+
+
+def _check_kind(path: str | os.PathLike[str], name: str) -> None:
+    text = os.fspath(path)
+    if not text.partition(INSIDE)[0].lower().endswith(STREAMABLE):
+        raise ValueError(
+            f"view {name!r} is the text {text!r}; as names of files only those ending in "
+            f"{', '.join(STREAMABLE)} are views. Read another first, a table for example by "
+            f"pandas.read_csv(name, index_col=0), or use the command `manyview fit`, which also reads "
+            ".csv, .tsv, .txt, .npz, .mat, .mtx and .h5mu"
+        )
 
 
 def _from_file(matrix: DiskMatrix, name: str) -> Item:
@@ -184,7 +198,7 @@ def _split_columns(item: Item, widths: list) -> list[Item]:
 
 
 def _ndim(item: Any) -> int:
-    if is_file_name(item):
+    if isinstance(item, str | os.PathLike):  # the name of a file
         return 2
     if hasattr(item, "ndim"):
         return item.ndim

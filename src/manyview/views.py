@@ -93,8 +93,10 @@ def as_views(
         zero_is_missing,
     )
     _check_shapes(matrices, names, min_samples, caller)
-    for X, name in zip(matrices, names, strict=True):
-        _check_values(X, name, allow_negative, allow_missing, caller)
+    for X, given_X, name in zip(matrices, held, names, strict=True):
+        # Of what was loaded from a file, the file is named as well.
+        label = given_X.label if is_streamed(given_X) else f"view {name!r}"
+        _check_values(X, label, allow_negative, allow_missing, caller)
     features = tuple(item.features for item in given.items)
     return Views(tuple(matrices), tuple(names), features, sample_names)
 
@@ -278,7 +280,7 @@ def _check_shapes(matrices: list[Matrix], names: list[str], min_samples: int, ca
 
 
 def _check_values(
-    X: Matrix, name: str, allow_negative: bool, allow_missing: bool, caller: str
+    X: Matrix, label: str, allow_negative: bool, allow_missing: bool, caller: str
 ) -> None:
     if is_streamed(X):
         _check_file(X, allow_negative, caller)
@@ -296,13 +298,13 @@ def _check_values(
         if len(bad):
             row, column = _position(X, bad[0])
             raise ValueError(
-                f"view {name!r} has {len(bad)} NaN or infinite entries (the first is "
+                f"{label} has {len(bad)} NaN or infinite entries (the first is "
                 f"{values.ravel()[bad[0]]} at row {row}, column {column}); remove or impute them"
             )
     low = np.nanmin(values) if np.isfinite(values).any() else 0.0
     if low < 0 and not allow_negative:
         raise ValueError(
-            f"Negative values in data passed to {caller}: view {name!r} has "
+            f"Negative values in data passed to {caller}: {label} has "
             f"{int((values < 0).sum())} negative entries (min {low:g}); shift it, or use "
             "scale='minmax' or scale='standard'"
         )
@@ -327,19 +329,27 @@ def _complaint(
     """What is wrong with some rows, if anything."""
     values = block.data if sp.issparse(block) else block
     where = f"{label}: rows {start} to {start + block.shape[0] - 1} hold"
-    bad = int((~np.isfinite(values)).sum())
-    if bad:
+    bad = ~np.isfinite(values)
+    if bad.any():
         return (
-            f"{where} {bad} NaN or infinite entries; views read by rows must be complete: impute "
-            "them, or load the view into memory"
+            f"{where} {int(bad.sum())} NaN or infinite entries ({_first(block, start, bad)}); views "
+            "read by rows must be complete: impute them, or load the view into memory"
         )
     if not allow_negative and values.min(initial=0) < 0:
         return (
-            f"Negative values in data passed to {caller}. {where} {int((values < 0).sum())} "
-            f"negative entries (min {values.min():g}); shift them, or use scale='minmax' or "
-            "scale='standard'"
+            f"Negative values in data passed to {caller}. {where} {int((values < 0).sum())} negative "
+            f"entries ({_first(block, start, values < 0)}; min {values.min():g}); shift them, or use "
+            "scale='minmax' or scale='standard'"
         )
     return None
+
+
+def _first(block: Matrix, start: int, bad: Array) -> str:
+    """The first bad entry of rows that begin with row ``start`` of the view."""
+    flat = int(np.flatnonzero(bad)[0])
+    row, column = _position(block, flat)
+    value = (block.data if sp.issparse(block) else block).ravel()[flat]
+    return f"the first is {value:g} at row {start + row}, column {column}"
 
 
 def _position(X: Matrix, flat: int) -> tuple[int, int]:

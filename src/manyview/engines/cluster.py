@@ -153,9 +153,16 @@ def current_client() -> Any:
     try:
         import distributed
 
-        return distributed.get_client()
+        client = distributed.get_client()
     except (ModuleNotFoundError, ValueError):
         return None
+    if client.asynchronous:  # in the thread of its event loop: its answers are coroutines
+        raise RuntimeError(
+            "the current Dask client is asynchronous, and a fit waits for its answers; fit in another "
+            "thread, as in: await asyncio.to_thread(model.fit, views), or use a Client made without "
+            "asynchronous=True"
+        )
+    return client
 
 
 def workers_of(client: Any) -> list[str]:

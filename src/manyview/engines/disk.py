@@ -19,7 +19,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from .._types import Array, Matrix
-from .files import INSIDE, STREAMABLE, Plain, RowFile, Stored, check_shape, open_rows
+from .files import INSIDE, STREAMABLE, ZARR, Plain, RowFile, Stored, check_shape, open_rows
 
 #: Bytes of a slab, and of all slabs held at a time, whatever the number of views.
 SLAB, HELD = 2**22, 2**25
@@ -48,21 +48,35 @@ class DiskMatrix:
         self._describe(self._open())
 
     @classmethod
-    def around(cls, array: Any) -> DiskMatrix:
+    def around(cls, array: Any, view: str = "") -> DiskMatrix:
         """What an open numpy.memmap, h5py.Dataset or zarr.Array reads from."""
         new = cls.__new__(cls)
-        new.key, new.layout, new.view, new.keep = None, None, "", False
+        new.key, new.layout, new.view, new.keep = None, None, view, False
         if isinstance(array, np.memmap):
             new.path = os.path.abspath(str(array.filename))
             new.layout = (array.offset, array.dtype.str, array.shape)
-            found: RowFile = Plain(new.path, new.layout)
+            if array.mode == "r+":
+                array.flush()  # what was written before counts as no change of the file
+            found = new._open()
+            new._check_map(array, found)
         else:
             new.path, new.key, new.kind = _place_of(array) or ("", None, "")
             found = Stored(array)
-        # Whoever holds it open for writing may be writing something else.
-        new._opened = Slabs(check_shape(found))
+            # Whoever holds an HDF5 file open for writing may be writing something else into it.
+            alone = new.kind in ZARR
+            new._opened = Slabs(check_shape(found), _state_of(new.path, new.key) if alone else None)
         new._describe(found)
         return new
+
+    def _check_map(self, held: Any, found: RowFile) -> None:
+        """Rows are read by the name of the file: it must still be the file that was mapped."""
+        for row in (0, len(held) // 2, len(held) - 1):
+            if found.read(row, row + 1).tobytes() != held[row].tobytes():
+                raise ValueError(
+                    f"{self.label} is a numpy.memmap, but row {row} of the file {self.path} has other "
+                    "values: the file was replaced since it was mapped; map it again by "
+                    "numpy.load(path, mmap_mode='r'), or pass numpy.array(map)"
+                )
 
     def _describe(self, rows: RowFile) -> None:
         self.shape = (int(rows.shape[0]), int(rows.shape[1]))
@@ -268,13 +282,19 @@ def reader(process: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(2, thread_name_prefix="manyview-read")
 
 
-def _state_of(path: str, key: str | None) -> tuple[int, int, int]:
-    """What changes when a file does. Of a folder (Zarr) it is the description of its array."""
+def _state_of(path: str, key: str | None) -> tuple[int, ...]:
+    """What changes when a file does. Of a folder (Zarr): number and sums over its files, since chunks
+    are files of their own."""
     place = Path(path)
-    if place.is_dir():
-        inside = [place / (key or "") / name for name in ("zarr.json", ".zarray")]
-        place = next((file for file in inside if file.exists()), place)
-    found = place.stat()
+    if not place.is_dir():
+        return _marks(place)
+    inside = os.walk(place / (key or "").strip("/"))
+    files = [_marks(Path(folder, name)) for folder, _, names in inside for name in names]
+    return len(files), *(sum(marks) for marks in zip(*files, strict=True))
+
+
+def _marks(file: Path) -> tuple[int, int, int]:
+    found = file.stat()
     return found.st_ino, found.st_size, found.st_mtime_ns
 
 

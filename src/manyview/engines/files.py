@@ -141,12 +141,17 @@ class Stored(RowFile):
 
 
 class StoredRows(RowFile):
-    """A sparse matrix in an HDF5 group, row by row: data, indices, indptr."""
+    """A sparse matrix in a group of HDF5 or Zarr, row by row: data, indices, indptr."""
 
     sparse = True
 
     def __init__(self, group: Any, ids: Array | None = None, features: Array | None = None):
-        self.group, self.ids, self.features = group, ids, features
+        self.ids, self.features = ids, features
+        if "indptr" not in group:
+            raise ValueError(
+                f"{group.name!r} is no array but a group of {', '.join(group.keys()) or 'nothing'}; "
+                f"name an array in it, after {INSIDE}"
+            )
         kind = group.attrs.get("encoding-type", group.attrs.get("h5sparse_format", ""))
         if not str(kind).startswith("csr"):
             raise ValueError(
@@ -155,14 +160,15 @@ class StoredRows(RowFile):
             )
         shape = group.attrs["shape"] if "shape" in group.attrs else group.attrs["h5sparse_shape"]
         self.shape = (int(shape[0]), int(shape[1]))
-        self.dtype = np.dtype(group["data"].dtype)
-        self.indptr = group["indptr"][()].astype(np.int64)
+        self.data, self.indices = group["data"], group["indices"]
+        self.dtype = np.dtype(self.data.dtype)
+        self.indptr = group["indptr"][:].astype(np.int64)
         self.nnz = int(self.indptr[-1])
 
     def read(self, start: int, stop: int) -> sp.csr_array:
         ends = self.indptr[start : stop + 1]
         part = slice(int(ends[0]), int(ends[-1]))
-        values, columns = self.group["data"][part], self.group["indices"][part]
+        values, columns = self.data[part], self.indices[part]
         block = sp.csr_array((values, columns, ends - ends[0]), (stop - start, self.shape[1]))
         block.sum_duplicates()
         return block
@@ -304,11 +310,8 @@ def _imported(library: str, path: str) -> Any:
 def _hdf5(path: str, key: str | None) -> RowFile:
     h5py = _imported("h5py", path)
     file = h5py.File(path, "r")
-    ids = features = None
-    if Path(path).suffix.lower() == ".h5ad":
-        key = key or "X"
-        ids = _names(file, "obs")
-        features = _names(file, "var") if key == "X" or key.startswith("layers") else None
+    if key is None and (Path(path).suffix.lower() == ".h5ad" or _is_anndata(file)):
+        key = "X"
     if key is None:
         tables: list[str] = []
         file.visititems(
@@ -317,35 +320,62 @@ def _hdf5(path: str, key: str | None) -> RowFile:
             )
         )
         key = _only(path, tables)
-    if key not in file:
-        raise ValueError(f"it holds no {key!r}, only {', '.join(file)}")
-    item = file[key]
-    return (Stored if isinstance(item, h5py.Dataset) else StoredRows)(item, ids, features)
-
-
-def _names(file: Any, table: str) -> Array | None:
-    """Names of the observations or variables of an AnnData file; None in those of old versions."""
-    group = file.get(table)
-    index = getattr(group, "attrs", {}).get("_index") if hasattr(group, "keys") else None
-    if index is None:
-        return None
-    held = group[index]
-    if not hasattr(held, "keys"):
-        return np.array(held.asstr()[()], dtype=object)
-    if "codes" in held:  # a categorical index
-        return np.array(held["categories"].asstr()[()], dtype=object)[held["codes"][()]]
-    return np.array(held["values"].asstr()[()], dtype=object)  # nullable: a mask is beside
+    return _inside(file, key)
 
 
 def _zarr(path: str, key: str | None) -> RowFile:
     opened = _imported("zarr", path).open(path, mode="r")
     if hasattr(opened, "shape"):
         return Stored(opened)
-    tables = [name for name, array in opened.arrays() if array.ndim == 2]
-    key = key or _only(path, tables)
-    if key not in opened:
-        raise ValueError(f"it holds no {key!r}, only {', '.join(tables)}")
-    return Stored(opened[key])
+    if key is None and _is_anndata(opened):
+        key = "X"
+    if key is None:
+        key = _only(path, [name for name, array in opened.arrays() if array.ndim == 2])
+    return _inside(opened, key)
+
+
+def _inside(file: Any, key: str) -> RowFile:
+    """An array of an open file, or a sparse matrix; with names if it is a part of an AnnData."""
+    if key not in file:
+        raise ValueError(f"it holds no {key!r}, only {', '.join(file.keys())}")
+    item = file[key]
+    return (Stored if hasattr(item, "shape") else StoredRows)(item, *_names_of(file, key))
+
+
+def _is_anndata(group: Any) -> bool:
+    return group.attrs.get("encoding-type") == "anndata"
+
+
+def _names_of(file: Any, key: str) -> tuple[Array | None, Array | None]:
+    """Names of the rows and columns of an array that is part of an AnnData: the whole file, or a group
+    in it (a modality of MuData)."""
+    steps = key.strip("/").split("/")
+    for depth in reversed(range(len(steps))):
+        group = file["/".join(steps[:depth])] if depth else file
+        ids = _names(group, "obs")
+        if ids is not None:
+            by_variables = steps[depth:] == ["X"] or steps[depth] == "layers"
+            return ids, _names(group, "var") if by_variables else None
+    return None, None
+
+
+def _names(file: Any, table: str) -> Array | None:
+    """Names of the observations or variables of an AnnData; None in those of old versions."""
+    group = file.get(table)
+    index = getattr(group, "attrs", {}).get("_index") if hasattr(group, "keys") else None
+    if index is None:
+        return None
+    held = group[index]
+    if not hasattr(held, "keys"):
+        return _texts(held)
+    if "codes" in held:  # a categorical index
+        return _texts(held["categories"])[held["codes"][:]]
+    return _texts(held["values"])  # nullable: a mask is beside
+
+
+def _texts(array: Any) -> Array:
+    """Of HDF5, texts are bytes unless asked for otherwise."""
+    return np.array((array.asstr() if hasattr(array, "asstr") else array)[:], dtype=object)
 
 
 def _only(path: str, tables: list[str]) -> str:

@@ -36,7 +36,7 @@ class DaskMatrix:
         self.features, self.ids = None, None
         if hasattr(data, "columns"):
             self.features = [str(c) for c in data.columns]
-            data, self.ids = _from_frame(data)
+            data, self.ids = _from_frame(self._numeric(data))
         self.array = self._by_rows(data)
         self.shape = tuple(int(n) for n in self.array.shape)
         single = self.array.dtype in (np.float32, np.float16)
@@ -49,6 +49,19 @@ class DaskMatrix:
         step = max(1, PIECE // max(1, self.shape[1] * self.dtype.itemsize))
         #: What `each` works on: cut by the shape alone, so that sums and checksums do not depend on blocks.
         self.pieces = list(blocks(slice(0, self.shape[0]), step))
+
+    def _numeric(self, frame: Any) -> Any:
+        """pandas' nullable columns, which would make objects of all numbers, as floats with NaN."""
+        nullable = {}
+        for name, kind in frame.dtypes.items():
+            if getattr(kind, "kind", "O") not in "biuf":
+                raise ValueError(
+                    f"{self.label} has the non-numeric column {name!r} ({kind}); drop it, set it as "
+                    "the index, or encode it as numbers"
+                )
+            if not isinstance(kind, np.dtype):
+                nullable[name] = float
+        return frame.astype(nullable) if nullable else frame
 
     def _by_rows(self, data: Any) -> Any:
         if data.ndim != 2:
