@@ -9,9 +9,9 @@ import manyview as mv
 from conftest import blobs
 from manyview import agreement
 from manyview.geometry import Geometry
-from manyview.selection import METHODS, select_n_clusters
+from manyview.selection import METHODS, graph, select_n_clusters
 from manyview.selection import rank as rank
-from manyview.selection.graph import consensus_quality, reference_graph
+from manyview.selection.graph import consensus_quality, n_components, reference_graph
 from manyview.selection.result import NoClustersWarning, Vote
 from manyview.selection.votes import combine
 
@@ -86,10 +86,60 @@ def test_votes_are_combined_and_ranks_do_not_overrule_the_graph():
     assert chosen.votes["sure"] != 1 and chosen.n_clusters == 1
 
 
-def test_a_graph_method_that_finds_nothing_is_named():
-    chosen = [Vote("stability", {}, 1, ""), Vote("eigengap", {}, 4, ""), Vote("mdl", {}, 5, "")]
+def test_what_stability_does_not_find_is_not_there():
+    chosen = [Vote("eigengap", {}, 4, ""), Vote("stability", {}, 1, ""), Vote("mdl", {}, 5, "")]
     winner, words = combine(chosen)
-    assert winner == 4 and words[-1] == "stability finds no clusters: take 4 with care"
+    assert winner == 1 and words[-1].startswith("eigengap says 4, but stability finds no clusters")
+
+
+def test_an_eigengap_that_finds_nothing_is_named():
+    chosen = [Vote("stability", {}, 4, ""), Vote("eigengap", {}, 1, ""), Vote("mdl", {}, 5, "")]
+    winner, words = combine(chosen)
+    assert winner == 4 and words[-1] == "eigengap finds no clusters: take 4 with care"
+
+
+def skewed(rng):
+    shared = rng.standard_normal((200, 2))
+    return [
+        np.exp(shared @ rng.standard_normal((2, m)) + rng.normal(0, 0.3, (200, m))) for m in (8, 10)
+    ]
+
+
+def ring(rng):
+    angle = rng.uniform(0, 2 * np.pi, 200)
+    circle = np.c_[np.cos(angle), np.sin(angle)]
+    return [circle + rng.normal(0, 0.05, (200, 2)) for _ in range(2)]
+
+
+def test_a_gap_in_a_skewed_cloud_is_not_believed():
+    views = skewed(np.random.default_rng(1))  # one that has a gap beyond that of the references
+    with pytest.warns(NoClustersWarning, match="but stability finds no clusters"):
+        chosen = quick(views, range(2, 15), GRAPH)
+    assert chosen.n_clusters == 1 and not chosen.found
+    assert chosen.votes["stability"] == 1 and chosen.votes["eigengap"] > 1
+
+
+@pytest.mark.parametrize("n_clusters", [16, 25])  # 25 are just joined, 16 are not
+@pytest.mark.parametrize("method", ["eigengap", GRAPH])
+def test_more_clusters_than_candidates_are_not_called_none(method, n_clusters):
+    views = groups(n_clusters, n=500, features=(10, 10), spread=12)
+    with pytest.warns(UserWarning, match=r"largest candidate \(14\).*raise the candidates"):
+        chosen = quick(views, range(2, 15), method)
+    assert chosen.found and chosen.n_clusters == 14
+    assert any("more clusters than the largest candidate" in r for r in chosen.reasons)
+
+
+def test_an_eigengap_beyond_the_candidates_goes_before_stability():
+    more = Vote("eigengap", {}, 14, "", open_ended=True)
+    for seen in (1, 12):
+        winner, words = combine([Vote("stability", {}, seen, ""), more])
+        assert winner == 14 and "more clusters than any candidate" in words[-1]
+
+
+@pytest.mark.parametrize("cloud", [noise, lambda: ring(np.random.default_rng(0))])
+def test_few_candidates_do_not_make_clusters_of_a_cloud(cloud):
+    with pytest.warns(NoClustersWarning):
+        assert quick(cloud(), [2, 3], "eigengap").n_clusters == 1
 
 
 def test_the_largest_candidate_is_recommended_with_a_warning():
@@ -235,14 +285,31 @@ def test_without_matplotlib_the_figure_names_the_extra(monkeypatch):
 # --- parts -------------------------------------------------------------------------------------
 
 
-def test_a_reference_has_the_covariance_of_the_views_but_no_clusters(rng):
+def test_a_reference_has_the_covariance_of_the_views_but_no_clusters(rng, monkeypatch):
     X = groups(4)[0]
-    view = Geometry(X, np.ones(len(X), bool))
-    graph = reference_graph([view], np.ones(1), rng)
-    assert graph.shape == (150, 150) and abs(graph - graph.T).max() < 1e-12
-    views = [Geometry(Z, np.ones(len(Z), bool)) for Z in (X, np.hstack([X] * 20))]  # wide as well
-    a, b = (reference_graph([v], np.ones(1), np.random.default_rng(0)) for v in views)
-    assert a.nnz > 0 and b.nnz > 0
+    two, wide = X[:, :3] @ rng.standard_normal((3, 5)), np.hstack([X] * 20)  # 600 columns
+    views = [Geometry(Z, np.ones(len(Z), bool)) for Z in (X, two, wide)]
+    drawn = []
+    fuse = graph.fuse
+    monkeypatch.setattr(graph, "fuse", lambda c, a: drawn.append(c) or fuse(c, a))
+    for seed in range(40):
+        fused = reference_graph(views, np.ones(3) / 3, np.random.default_rng(seed))
+    assert fused.shape == (150, 150) and abs(fused - fused.T).max() < 1e-12
+    # Of 6000 rows, so that covariances are known to about 2%; within a view and between two.
+    clouds = [np.concatenate([draw[s].Z for draw in drawn]) for s in range(3)]
+    centred = [Z - Z.mean(axis=0) for Z in (X, two)]
+    wanted, found = (np.cov(np.hstack(parts).T, bias=True) for parts in (centred, clouds[:2]))
+    assert np.linalg.norm(found - wanted) < 0.05 * np.linalg.norm(wanted)
+    # Of the wide view the columns are turned, which leaves the distances: the spectrum is the same.
+    flat = wide - wide.mean(axis=0)
+    spectra = [np.linalg.svd(Z, compute_uv=False)[:5] ** 2 / len(Z) for Z in (clouds[2], flat)]
+    np.testing.assert_allclose(*spectra, rtol=0.1)
+    # The groups, moved further apart, fall into four pieces; the cloud is one.
+    assert (
+        n_components(graph.fuse([Geometry(groups(4, spread=5)[0], np.ones(150, bool))], np.ones(1)))
+        == 4
+    )
+    assert n_components(fused) == 1
 
 
 def test_consensus_of_identical_runs_is_unambiguous(rng):

@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from sklearn.cluster import KMeans
+from sklearn.cluster import DBSCAN, KMeans
 from sklearn.metrics import adjusted_rand_score
 
 import manyview as mv
@@ -136,6 +136,36 @@ def test_bad_input_is_answered_by_a_sentence(change, sentence):
         stability(**call)
     with pytest.raises(TypeError, match="fit_predict"):
         stability(mv.RobustWMNMF, blobs(20)[0])
+
+
+def test_a_run_that_labels_nothing_holds_no_cluster_together():
+    labels = np.array([0, 0, 1, 1, -1])
+    nothing = np.full(5, -1)
+    found = summarize(labels, np.array([labels, nothing]))
+    assert found.clusters == {0: 0.5, 1: 0.5}
+    np.testing.assert_array_equal(found.observations[:4], 1)  # of the run that saw them
+    assert found.score == 0 and found.reference_ari.tolist() == [1, 0]
+    none = summarize(nothing, np.array([labels, nothing]))
+    assert none.clusters == {} and np.isnan(none.observations).all()
+
+
+@pytest.mark.parametrize("eps", [0.8, 0.6, 0.5, 0.3])
+def test_a_clusterer_that_may_call_everything_noise(eps, rng):
+    X = rng.standard_normal((12, 2))
+    model = DBSCAN(eps=eps, min_samples=4)
+    sure = stability(model, X, n_runs=8, random_state=0)
+    assert len(sure.clusters) == sure.labels.max() + 1
+    assert all(0 <= value <= 1 for value in sure.clusters.values())
+
+
+def test_more_clusters_than_rows_in_a_run_is_answered_with_the_remedy():
+    views, _ = blobs(10)
+    sentence = r"a run has 8 rows \(fraction=0.8 of 10\).*n_clusters=9; raise fraction"
+    with pytest.raises(ValueError, match=sentence):
+        stability(mv.RobustWMNMF(9), views, n_runs=2)
+    assert stability(mv.RobustWMNMF(9), views, n_runs=2, fraction=1).n_runs == 2
+    with pytest.raises(ValueError, match="n_samples=10"):  # no fraction would do
+        stability(mv.RobustWMNMF(11), views, n_runs=2)
 
 
 def test_a_chosen_number_of_clusters_is_not_chosen_again(monkeypatch):

@@ -126,6 +126,7 @@ def stability(
     chosen = None if is_single(views) else getattr(model, "views", None)
     given = as_views(views, chosen, allow_negative=True, allow_missing=True, caller="stability")
     n = given.n_samples
+    _check_parts(getattr(model, "n_clusters", None), n, fraction)
 
     def part(rows: Array | slice) -> Any:
         if is_single(views):
@@ -141,6 +142,7 @@ def stability(
     again = clone(model)
     if getattr(model, "n_clusters", None) == "auto":
         again.set_params(n_clusters=fitted.n_clusters_)
+        _check_parts(fitted.n_clusters_, n, fraction)
     runs = np.full((n_runs, n), -1)
     for run, rows in enumerate(resamples(n, fraction, n_runs, rng)):
         # The fit of all observations has said what there is to say about the data.
@@ -159,10 +161,12 @@ def summarize(labels: Array, runs: Array) -> Stability:
     jaccard: list[Array] = []
     for run in runs[:, known]:
         rows = np.flatnonzero(run >= 0)
-        table = contingency(own[rows], run[rows], n_clusters, int(run.max()) + 1)
+        # A run may label nothing (DBSCAN); one empty cluster then overlaps with none.
+        n_found = int(run[rows].max()) + 1 if len(rows) else 1
+        table = contingency(own[rows], run[rows], n_clusters, n_found)
         sizes, found = table.sum(axis=1), table.sum(axis=0)
         overlap = table / np.maximum(sizes[:, None] + found - table, 1)
-        jaccard.append(np.where(sizes > 0, overlap.max(axis=1), np.nan))
+        jaccard.append(np.where((sizes > 0) | (len(rows) == 0), overlap.max(axis=1), np.nan))
         mine = table[own[rows], run[rows]]
         others = len(rows) - sizes[own[rows]]
         size = sizes[own[rows]]
@@ -188,7 +192,7 @@ def summarize(labels: Array, runs: Array) -> Stability:
 
 def resamples(n: int, fraction: float, n_runs: int, rng: np.random.Generator) -> Iterator[Array]:
     """``n_runs`` sorted subsets of a share of range(n), each row left out equally often (±1)."""
-    n_out = min(n - 2, n - round(fraction * n))
+    n_out = n - part_size(n, fraction)
     waiting = np.empty(0, dtype=int)
     for _ in range(n_runs):
         if len(waiting) < n_out:
@@ -199,6 +203,11 @@ def resamples(n: int, fraction: float, n_runs: int, rng: np.random.Generator) ->
             waiting = np.concatenate([waiting, now, rng.permutation(later)])
         out, waiting = waiting[:n_out], waiting[n_out:]
         yield np.setdiff1d(np.arange(n), out)
+
+
+def part_size(n: int, fraction: float) -> int:
+    """Rows in a run."""
+    return max(2, round(fraction * n))
 
 
 def pairwise_ari(runs: Array) -> Array:
@@ -215,8 +224,8 @@ def shared_ari(one: Array, other: Array) -> float:
     """
     both = (one >= 0) & (other >= 0)
     a, b = one[both], other[both]
-    if len(a) < 2:
-        return 1.0
+    if len(a) < 2:  # nothing to compare; but who labels nothing agrees with nobody
+        return float((one >= 0).any() and (other >= 0).any())
     table = contingency(a, b, int(a.max()) + 1, int(b.max()) + 1)
 
     def pairs(counts: Array) -> float:
@@ -270,4 +279,14 @@ def _check(model: Any, n_runs: Any, fraction: Any) -> None:
     if not isinstance(fraction, Real) or not 0.5 <= float(fraction) <= 1:
         raise ValueError(
             f"fraction must be between 0.5 and 1 (two runs have to share observations), got {fraction!r}"
+        )
+
+
+def _check_parts(n_clusters: Any, n: int, fraction: float) -> None:
+    """Whether a run has as many rows as clusters; if not even all rows suffice, the fit says so."""
+    rows = part_size(n, fraction)
+    if isinstance(n_clusters, Integral) and rows < int(n_clusters) <= n:
+        raise ValueError(
+            f"a run has {rows} rows (fraction={fraction} of {n}), too few for "
+            f"n_clusters={n_clusters}; raise fraction or lower n_clusters"
         )

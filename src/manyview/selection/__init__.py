@@ -15,7 +15,7 @@ from .._types import Views
 from ..base import generator
 from ..views import as_views
 from .result import NoClustersWarning, Selection, Vote, as_table
-from .votes import METHODS, Evidence, combine, judge
+from .votes import METHODS, Evidence, combine, judge, too_few
 
 
 def select_n_clusters(
@@ -47,7 +47,9 @@ def select_n_clusters(
     "eigengap"
         h(ρ_K) − h(ρ_{K+1}) for the eigenvalues ρ of the normalised graph, h(ρ) =
         (ρ² + ρ⁵ + ρ¹⁰ + ρ²⁰)/4; the largest excess over the clouds, if it is at least .05 and three
-        of their standard deviations.
+        of their standard deviations. Without such a gap, and with eigenvalues near 1 beyond the
+        largest candidate, the answer is that candidate or more. Clouds that are far from Gaussian
+        (bent, skewed, bounded) may have a gap without clusters: ask for stability as well.
 
     Four choose the rank of a nonnegative factorisation of each view (α-weighted means over views;
     the smallest rank within one standard error of the best). That rank is not the number of
@@ -71,8 +73,9 @@ def select_n_clusters(
     method : str or list of str, default="stability"
         One or several of the above, or "all". Several vote: graph methods count 1, rank methods
         ¼; a method whose best is the largest candidate, or that cannot tell, abstains if others do
-        not. Ties go to the method named first. If every graph method asked finds nothing, that is
-        the answer.
+        not. Ties go to the method named first. If stability finds nothing, or is not asked and
+        eigengap finds nothing, that is the answer, unless eigengap sees more clusters than any
+        candidate.
     model : RobustWMNMF, optional
         Its settings (neighbours, scale, views, …) are used; never changed.
     n_runs : int, default=20
@@ -164,7 +167,9 @@ def _warn(selection: Selection, votes: list[Vote]) -> None:
             NoClustersWarning,
             stacklevel=3,
         )
-    elif all(vote.open_ended for vote in votes if vote.choice == selection.n_clusters):
+    elif too_few(votes) or all(
+        vote.open_ended for vote in votes if vote.choice == selection.n_clusters
+    ):
         warnings.warn(
             f"the best number of clusters is the largest candidate ({selection.n_clusters}); "
             "more may be better still: raise the candidates",

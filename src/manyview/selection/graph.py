@@ -127,6 +127,15 @@ def separation(own: Array, references: Array, candidates: list[int]) -> Array:
     return (own[np.array(candidates) - 1] - others.mean(axis=0)) / spread
 
 
+def surplus(own: Array, references: Array, candidates: list[int]) -> float:
+    """How far h(ρ) after the largest candidate is on the way from the references' to 1.
+
+    Near 1 all candidates are too few: the graph comes apart into more, and no gap is among them.
+    """
+    usual = references[:, candidates[-1]].mean()
+    return float((own[candidates[-1]] - usual) / max(1 - usual, 0.05))
+
+
 def n_components(graph: sp.csr_array) -> int:
     """Connected parts of the graph that hold at least 1% of its vertices."""
     _, part = connected_components(graph, directed=False)

@@ -18,6 +18,7 @@ from .graph import (
     reference_graph,
     resampled,
     separation,
+    surplus,
 )
 from .rank import largest_rank, rank_curves
 from .result import Vote
@@ -28,6 +29,9 @@ METHODS = GRAPH_METHODS + RANK_METHODS
 #: The least score (stability) and the least excess over the references (eigengap) that count as
 #: clusters; eigenvalues also have to exceed the references by so many of their standard deviations.
 LEAST_STABILITY, LEAST_GAP, DEVIATIONS = 0.5, 0.05, 3.0
+#: An eigenvalue after the largest candidate that is so much of the way from the references to 1
+#: tells of more clusters. After 14, clouds of 1000 rows along a curve reach .8, separate clusters .95.
+LEAST_SURPLUS = 0.9
 #: Clouds without clusters to compare eigenvalues with, and stability; random blocks per rank criterion.
 N_REFERENCES, STABILITY_REFERENCES, RANK_RUNS = 8, 4, 4
 RANK_CAVEAT = (
@@ -119,6 +123,13 @@ def _by_eigengap(evidence: Evidence, candidates: list[int]) -> Vote:
     numbers = f"{curves.score[best]:.2f}; in clouds without clusters {curves.reference[best]:.2f}"
     joined = "one piece" if parts == 1 else f"{parts} unconnected pieces"
     columns = {"score": curves.score, "reference": curves.reference}
+    if not clear.any() and surplus(*evidence.weights, candidates) >= LEAST_SURPLUS:
+        most = candidates[-1]
+        reason = (
+            f"eigengap: more clusters than the largest candidate ({most} or more). The eigenvalues "
+            f"of the fused graph stay near 1 beyond number {most}; the graph is {joined}"
+        )
+        return Vote("eigengap", columns, most, reason, open_ended=True)
     if not clear.any():
         reason = (
             f"eigengap: there is no gap beyond chance. The widest, after {K}, is {numbers}; the fused "
@@ -170,9 +181,23 @@ def combine(votes: list[Vote]) -> tuple[int, list[str]]:
     if any(vote.method in RANK_METHODS for vote in votes):
         words.append(RANK_CAVEAT)
     graph = [vote for vote in votes if vote.method in GRAPH_METHODS]
+    more = too_few(votes)
+    if more:
+        assert more.choice is not None
+        if len(votes) > 1:
+            words.append("eigengap sees more clusters than any candidate, so the others count less")
+        return more.choice, words
     if graph and all(vote.choice == 1 for vote in graph):
         if len(graph) < len(votes):
             words.append("no graph method finds clusters, so the ranks say nothing about clusters")
+        return 1, words
+    # Gaps also open in bent, skewed or bounded clouds, of which the references know nothing.
+    if any(vote.method == "stability" and vote.choice == 1 for vote in graph):
+        gap = next(vote.choice for vote in graph if vote.method == "eigengap")
+        words.append(
+            f"eigengap says {gap}, but stability finds no clusters: a gap whose clusters do not come "
+            "back is not believed"
+        )
         return 1, words
     able = [vote for vote in votes if vote.choice is not None]
     firm = [vote for vote in able if not vote.open_ended and vote.choice != 1] or [
@@ -193,3 +218,12 @@ def combine(votes: list[Vote]) -> tuple[int, list[str]]:
     if doubters:
         words.append(f"{', '.join(doubters)} finds no clusters: take {winner} with care")
     return winner, words
+
+
+def too_few(votes: list[Vote]) -> Vote | None:
+    """The vote of an eigengap that sees more clusters than any candidate.
+
+    It goes before stability: that scores only the candidates, and clusters merged to fit their
+    number need not be merged alike every time.
+    """
+    return next((v for v in votes if v.method == "eigengap" and v.open_ended), None)
