@@ -182,3 +182,23 @@ def test_factors_of_another_precision_are_taken_in_that_of_the_rows(solver):
         found.append(rows.step_V(U.astype(dtype), V.astype(dtype), 0.3, 0.0))
     assert found[1].dtype == np.float64
     np.testing.assert_allclose(found[1], found[0], rtol=1e-5, atol=1e-7)
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_a_view_at_rest_keeps_no_room_and_goes_on_as_before(solver):
+    X, U, V, V_star, w2 = problem()
+    found = []
+    for resting in (False, True):
+        rows = Rows(X, SOLVERS[solver]())
+        g, U_now, V_now = Graph(3).prepare(X), U, V
+        for _ in range(2):
+            rows.begin(V_now, V_star, w2, w2, g, basis=True)
+            rows.sum(V_now)
+            for _ in range(3):
+                U_now = rows.step_U(U_now, 0.3)
+                V_now = rows.step_V(U_now, V_now, 0.3, 0.2)
+            if resting:
+                rows.rest()
+                assert not rows._buffers
+        found.append(V_now)
+    np.testing.assert_array_equal(*found)

@@ -123,6 +123,7 @@ def run(
             stopped_early = state.stopped and inner < inner_iter
             residuals[s] = view.all_residuals(U[s], V[s]) if stopped_early else view.residuals
             V[s] = view.collect(V[s])
+            view.rest()
             filled = fill(s, V[s])
             if rescale and learn_basis and not solver.unit_sums:
                 U[s], filled = eq.rescale(U[s], filled)

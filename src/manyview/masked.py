@@ -118,6 +118,9 @@ class MaskedView:
     def collect(self, V: Array) -> Array:
         return V
 
+    def rest(self) -> None:
+        """Nothing here is kept for iterations alone."""
+
     def error(self, U: Array) -> float:
         return np.dot(self.w2[:, 0], self.all_residuals(U, self.V))
 

@@ -126,6 +126,11 @@ class Rows:
         """V at the end of iterations, where all of it can be seen; here it always can."""
         return V
 
+    def rest(self) -> None:
+        """Other views have their turn: room that only iterations need is theirs."""
+        self._buffers.clear()
+        self.split = Split(*[np.empty(0)] * 3)
+
     def error(self, U: Array) -> float:
         """Σ_i w_i² ‖x_i − Uv_i‖² at the current V."""
         if self.basis:

@@ -276,6 +276,9 @@ class TorchRows:
     def collect(self, V: torch.Tensor) -> torch.Tensor:
         return V
 
+    def rest(self) -> None:
+        """Nothing here is kept for iterations alone."""
+
     def error(self, U: torch.Tensor) -> torch.Tensor:
         """Σ_i w_i² ‖x_i − Uv_i‖² at the current V."""
         if self.basis:

@@ -103,6 +103,9 @@ class DaskRows(Rows):
     def collect(self, V: Any) -> Array:
         return self._field("V", V.states) if isinstance(V, Held) else V
 
+    def rest(self) -> None:
+        """Nothing here is kept for iterations alone."""
+
     def _field(self, name: str, states: list[Any]) -> Array:
         tasks = self.view.at_home(getattr, [(state, name) for state in states])
         return np.concatenate(self.cluster.results(tasks))
