@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 from llvmlite import ir
-from numba import njit, types
+from numba import config, njit, types
 from numba.core.cgutils import get_item_pointer
 from numba.extending import intrinsic
 from numba.np.arrayobj import make_array
@@ -23,7 +23,8 @@ FAST = {"reassoc", "contract", "nsz"}
 SETTINGS: Any = {"nogil": True, "cache": True, "fastmath": FAST, "error_model": "numpy"}
 fast = njit(**SETTINGS)
 #: Rows of a block, half as many where rows are long. With so few, and X turned, OpenBLAS uses kernels for
-#: small products: a third less time than with larger blocks, and half of it in float32.
+#: small products where the processor has AVX-512: a third less time than with larger blocks, and half of
+#: it in float32. (Told to compute as on older processors, the float32 pass took a fifth longer instead.)
 BLOCK, WIDE = 64, 2048
 #: Neighbours lie anywhere in V: their rows are asked for so many edges ahead.
 AHEAD = 16
@@ -99,7 +100,7 @@ def hals_rows(
                 usable = divisor > 0
                 rest = linear[k, i] - weight[i] * (fitted[k, i] - old * H[k, k])
                 step = rest / (divisor if usable else 1)
-                step = step if step > 0 else 0 * step
+                step = 0 if step <= 0 else step  # NaN stays
                 step = step if usable else old
                 change[i] = step - old
                 new[k, i] = step
@@ -231,7 +232,7 @@ def graph_rows(
 
 
 @intrinsic
-def ask_for(context: Any, array: Any, row: Any, column: Any) -> Any:
+def _ask_for(context: Any, array: Any, row: Any, column: Any) -> Any:
     """Have an entry of a matrix fetched, without waiting for it."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -249,6 +250,14 @@ def ask_for(context: Any, array: Any, row: Any, column: Any) -> Any:
     return types.void(array, types.intp, types.intp), generate
 
 
+def _nothing(array: Array, row: int, column: int) -> None:
+    pass
+
+
+#: Without a compiler (NUMBA_DISABLE_JIT) nothing can be asked for.
+ask_for: Any = _nothing if config.DISABLE_JIT else _ask_for  # type: ignore[attr-defined]
+
+
 @inlined
 def _graph_product(
     indptr: Array, indices: Array, data: Array, V: Array, start: int, stop: int, negative: Array
@@ -259,7 +268,7 @@ def _graph_product(
             negative[i, k] = 0
         for e in range(indptr[i], indptr[i + 1]):
             coming = indices[min(e + AHEAD, last)]
-            ask_for(V, coming, 0)  # type: ignore[call-arg]
+            ask_for(V, coming, 0)
             ask_for(V, coming, K - 1)
             # Unsigned: otherwise every access asks whether the index counts from the end.
             j, weight = np.uint64(indices[e]), data[e]

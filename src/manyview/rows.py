@@ -81,7 +81,8 @@ class Rows:
 
     def step_V(self, U: Array, V: Array, a: float, beta: float, residuals: bool = False) -> Array:
         """V after one step; ``residuals`` also asks for those of every row."""
-        U, V = (part.astype(self.dtype, copy=False) for part in (U, V))  # a model may be coarser
+        # A model may be coarser than the rows, and its arrays may lie column by column.
+        U, V = (np.ascontiguousarray(part, dtype=self.dtype) for part in (U, V))
         H, q, kind = U.T @ U, U.sum(axis=0), self.dtype.type
         out, size = self._new_V(V), block_rows(self.source, V.shape[1])
         piece = min(PIECE, looking_rows(self.shape[1]))
