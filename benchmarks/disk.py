@@ -25,16 +25,18 @@ from typing import Any
 import numpy as np
 
 N_VIEWS, CLUSTERS = 2, 10
+#: What the names of the files end with.
+KINDS = {"npy": ".npy", "h5": ".h5", "zarr": ".zarr", "plain-zarr": "-plain.zarr"}
 
 
-def write(folder: Path, rows: int, features: int, kind: str) -> list[str]:
+def write(folder: Path, rows: int, features: int, ending: str) -> list[str]:
     """Nonnegative views of ten groups in float32, written a block at a time."""
     files = []
     for s in range(N_VIEWS):
         rng = np.random.default_rng(s)
         centres = rng.random((CLUSTERS, features), dtype=np.float32)
-        path = folder / f"view{s}.{kind}"
-        out = open_for_writing(path, rows, features, kind)
+        path = folder / f"view{s}{ending}"
+        out = open_for_writing(path, rows, features)
         for start in range(0, rows, 1000):
             stop = min(rows, start + 1000)
             y = np.arange(start, stop) % CLUSTERS
@@ -44,17 +46,18 @@ def write(folder: Path, rows: int, features: int, kind: str) -> list[str]:
     return files
 
 
-def open_for_writing(path: Path, rows: int, features: int, kind: str) -> Any:
+def open_for_writing(path: Path, rows: int, features: int) -> Any:
     shape = (rows, features)
-    if kind == "npy":
+    if path.suffix == ".npy":
         return np.lib.format.open_memmap(path, mode="w+", dtype=np.float32, shape=shape)
-    if kind == "h5":
+    if path.suffix == ".h5":
         import h5py
 
         return h5py.File(path, "w").create_dataset("x", shape, np.float32, chunks=(256, features))
     import zarr
 
-    return zarr.create_array(str(path), shape=shape, dtype="f4", chunks=(256, features))
+    packing = {"compressors": None} if path.stem.endswith("plain") else {}
+    return zarr.create_array(str(path), shape=shape, dtype="f4", chunks=(256, features), **packing)
 
 
 def anonymous() -> int:
@@ -135,7 +138,7 @@ def main() -> None:
     parser.add_argument("files", nargs="*")
     parser.add_argument("--measure", choices=["memory", "disk"])
     parser.add_argument("--method", choices=["wmnmf", "robust"], default="wmnmf")
-    parser.add_argument("--kind", choices=["npy", "h5", "zarr"], default="npy")
+    parser.add_argument("--kind", choices=KINDS, default="npy")
     parser.add_argument("--rows", type=int, default=40_000)
     parser.add_argument("--features", type=int, default=2500)
     parser.add_argument("--no-graph", action="store_true", help="WMNMF without its neighbour graph")
@@ -150,7 +153,7 @@ def main() -> None:
     from sklearn.metrics import adjusted_rand_score
 
     with tempfile.TemporaryDirectory() as folder:
-        files = write(Path(folder), asked.rows, asked.features, asked.kind)
+        files = write(Path(folder), asked.rows, asked.features, KINDS[asked.kind])
         data = N_VIEWS * asked.rows * asked.features * 4
         speed = disk_speed(files)
         wheres = ["disk"] if asked.only_files else ["memory", "disk"]
