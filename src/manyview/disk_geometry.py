@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from ._types import Array, Matrix
 from .engines.arrays import on_host
 from .engines.sources import Source, UnitRows, is_streamed, over
-from .geometry import Geometry, RobustScaling
+from .geometry import Geometry, RobustScaling, present_rows
 from .neighbors import leading_directions, project
 
 #: Entries of a sample of rows: what it tells (percentiles, agreement of halves) needs no more.
@@ -45,10 +45,9 @@ class ScaledFile:
 class ScaledElsewhere(ScaledFile):
     """The same of rows on other machines, which are worked on there."""
 
-    def each(self, work: Callable, *args: Any, place: bool = True) -> list[Any]:
-        """work(z of a piece, its first row, *args) of consecutive pieces."""
-        given = (self.scaling, self.present, self.dtype, work, *args)
-        return self.X.each(_on_scaled, *given, place=True)
+    def each(self, work: Callable, *args: Any) -> list[Any]:
+        """work(z of a piece, *args) of consecutive pieces."""
+        return self.X.each(_on_scaled, self.scaling, self.dtype, work, *args)
 
 
 def scaled_rows(
@@ -62,11 +61,8 @@ def scaled_rows(
     return Z
 
 
-def _on_scaled(
-    X: Matrix, start: int, scaling: Any, present: Array, dtype: np.dtype, work: Callable, *args: Any
-) -> Any:
-    here = present[start : start + X.shape[0]]
-    return work(scaled_rows(X, scaling, here, dtype), start, *args)
+def _on_scaled(X: Matrix, scaling: Any, dtype: np.dtype, work: Callable, *args: Any) -> Any:
+    return work(scaled_rows(X, scaling, present_rows(X), dtype), *args)
 
 
 class FileGeometry(Geometry):
@@ -122,7 +118,7 @@ def fit_scaling(X: Any, present: Array, name: str) -> RobustScaling:
     flat = np.flatnonzero(found.gain == 0)
     if len(flat) == 0:
         return found
-    lows, highs = zip(*over(X, _extremes, present, flat), strict=True)
+    lows, highs = zip(*over(X, _extremes, flat), strict=True)
     low, high = np.min(lows, axis=0), np.max(highs, axis=0)
     spread = high - low
     found.low[flat] = low
@@ -130,14 +126,14 @@ def fit_scaling(X: Any, present: Array, name: str) -> RobustScaling:
     return found
 
 
-def _extremes(block: Matrix, start: int, present: Array, columns: Array) -> tuple[Array, Array]:
+def _extremes(block: Matrix, columns: Array) -> tuple[Array, Array]:
     """Smallest and largest value of some features in the rows of a block that are present."""
-    part = block[present[start : start + block.shape[0]]][:, columns]
+    part = block[present_rows(block)][:, columns]
     part = part.toarray() if sp.issparse(part) else on_host(part)
     return part.min(axis=0, initial=np.inf), part.max(axis=0, initial=-np.inf)
 
 
-def _row_sums(block: Matrix, start: int) -> Array:
+def _row_sums(block: Matrix) -> Array:
     return np.ravel(abs(block).sum(axis=1))
 
 

@@ -237,14 +237,10 @@ class Geometry:
 def present_rows(X: Matrix) -> Array:
     """Rows that hold at least one observed, nonzero value."""
     if is_streamed(X):
-        return np.concatenate(over(X, _present_here))
+        return np.concatenate(over(X, present_rows))
     if sp.issparse(X):
         return np.ravel(abs(X).sum(axis=1)) > 0
     return on_host((namespace(X).nan_to_num(X) != 0).any(axis=1))
-
-
-def _present_here(block: Matrix, start: int) -> Array:
-    return present_rows(block)
 
 
 def unobserved(X: Matrix) -> Array:

@@ -142,11 +142,11 @@ def leading_directions(X: Any, n_directions: int = DIRECTIONS) -> Array:
     return directions
 
 
-def _feature_sums(block: Matrix, start: int) -> Array:
+def _feature_sums(block: Matrix) -> Array:
     return np.ravel(block.sum(axis=0, dtype=float))
 
 
-def _image(block: Matrix, start: int, directions: Array, mean: Array) -> Array:
+def _image(block: Matrix, directions: Array, mean: Array) -> Array:
     """(X − mean)ᵀ(X − mean) times the directions, of some rows."""
     along = block @ directions - mean @ directions
     return block.T @ along - np.outer(mean, along.sum(axis=0))
@@ -157,7 +157,7 @@ def project(X: Any, directions: Array) -> Array:
     return np.concatenate(over(X, _along, directions))
 
 
-def _along(block: Matrix, start: int, directions: Array) -> Array:
+def _along(block: Matrix, directions: Array) -> Array:
     return (block @ directions).astype(np.float32)
 
 

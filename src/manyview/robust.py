@@ -29,6 +29,7 @@ from .disk_geometry import (
     ScaledElsewhere,
     ScaledFile,
     fit_scaling,
+    scaled_rows,
     unit_rows_of_file,
 )
 from .engines.arrays import is_tensor, namespace, on_host
@@ -412,13 +413,7 @@ class RobustWMNMF(
 
                 scaled.append(scaled_tensor(X, here, scaling, dtype))
                 continue
-            X = X.astype(dtype)
-            if not sp.issparse(X):
-                X[~here] = 0
-            Z = X if scaling is None else scaling.apply(X)
-            if not sp.issparse(Z):
-                Z[~here] = 0
-            scaled.append(Z)
+            scaled.append(scaled_rows(X, scaling, here, dtype))
         return scaled
 
     def _robust_views(self, geometry: list[Geometry], cluster: Any) -> list[RobustView]:

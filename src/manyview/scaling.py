@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +12,7 @@ from sklearn.preprocessing import normalize
 
 from ._types import Array, Matrix, Views
 from .engines.arrays import is_tensor, like, namespace, on_host
-from .engines.sources import is_streamed, looking_rows
+from .engines.sources import is_streamed, over
 from .geometry import unit_rows
 from .graph import has_nan
 
@@ -132,8 +132,7 @@ def _largest_of(part: Matrix) -> float:
 def _mean_row_sum(X: Matrix, scaling: Scaling) -> float:
     """Mean sum of the scaled rows, were the unobserved entries like the observed ones."""
     # Scaled in double precision a whole tensor may not fit its device.
-    tensor = is_tensor(X)
-    found = [_sum_of(x, scaling) for x in _parts(X)] if tensor else _over(X, _sum_of, scaling)
+    found = over(X, _sum_of, scaling)
     total, observed = np.sum(found, axis=0)
     return total / observed * X.shape[1] if observed else 0.0
 
@@ -156,16 +155,8 @@ def _presence(part: Matrix) -> Array:
 
 
 def _over(X: Matrix, work: Callable, *args: Any) -> list[Any]:
-    """work(part, *args) of all rows, a part at a time; rows on other machines are looked at there."""
-    if hasattr(X, "each"):
-        return X.each(work, *args)
-    return [work(part, *args) for part in ((X,) if is_tensor(X) else _parts(X))]
-
-
-def _parts(X: Matrix) -> Iterator[Matrix]:
-    """Some rows at a time: a large view is not copied whole to be looked at."""
-    step = looking_rows(X.shape[1])
-    return (X[i : i + step] for i in range(0, X.shape[0], step))
+    """work(part, *args) of all rows, a part at a time; a tensor is looked at whole."""
+    return [work(X, *args)] if is_tensor(X) else over(X, work, *args)
 
 
 def _ranges(X: Matrix, unit: float) -> tuple[Array, Array]:

@@ -136,13 +136,10 @@ def reading(X: Source) -> Iterator[Matrix]:
 
 
 def over(X: Any, work: Callable, *args: Any) -> list[Any]:
-    """work(block, first row, *args) of all rows in order; rows on other machines are worked on there."""
+    """work(block, *args) of all rows in order; rows on other machines are worked on there."""
     if hasattr(X, "each"):
-        return X.each(work, *args, place=True)
-    step, found = looking_rows(X.shape[1]), []
-    for rows in blocks(slice(0, X.shape[0]), step):
-        found.append(work(X.read(rows), rows.start, *args))
-    return found
+        return X.each(work, *args)
+    return [work(block, *args) for block in reading(as_source(X))]
 
 
 def block_rows(source: Source, n_columns: int) -> int:
