@@ -183,7 +183,7 @@ class MultiViewEstimator(BaseEstimator):
         if seen == wanted:
             return item
         place = {feature: j for j, feature in enumerate(seen)}
-        if len(place) < len(seen):
+        if len(place) < len(seen) or len(set(wanted)) < len(wanted):
             raise ValueError(
                 f"view {name!r} has repeated column names in another order than at fit; "
                 "give its features unique names"

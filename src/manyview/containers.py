@@ -25,7 +25,11 @@ from .headings import is_id_heading
 
 @dataclass(frozen=True, eq=False)
 class Item:
-    """One view as it came: a table, and the ids of its rows and names of its columns if known."""
+    """One view as it came: a table, and the ids of its rows and names of its columns if known.
+
+    Views that share one array of ids, not just its values, are parts of one table: their rows are the
+    same observations without any matching.
+    """
 
     matrix: Any
     ids: Array | None = None
@@ -115,7 +119,7 @@ def as_item(data: Any, name: str, alone: bool = False) -> Item:
     if _is_a(data, "DataArray"):
         return _from_dataarray(data, name)
     if is_frame(data):
-        return Item(_numeric_frame(data, name), np.asarray(data.index), _texts(data.columns))
+        return Item(_numeric_frame(data, name), np.array(data.index), _texts(data.columns))
     return Item(_from_tensor(data, name) if is_tensor(data) else data)
 
 
@@ -163,7 +167,14 @@ def _selected(chosen: list, known: list[str], where: str) -> list[str]:
     for name in chosen:
         if name not in known:
             raise ValueError(f"views names {name!r}, but {where} are {known}")
+    _refuse_twice(chosen)
     return list(chosen)
+
+
+def _refuse_twice(names: list[str]) -> None:
+    for s, name in enumerate(names):
+        if name in names[:s]:
+            raise ValueError(f"views names {name!r} twice; a view counts once, so leave one out")
 
 
 def _are_names(chosen: list) -> bool:
@@ -300,7 +311,7 @@ def _from_dataarray(array: Any, name: str, samples: Any = None) -> Item:
     rows, columns = (array.indexes.get(dim) for dim in array.dims)
     return Item(
         array.values,
-        None if rows is None else np.asarray(rows),
+        None if rows is None else np.array(rows),
         None if columns is None else _texts(columns),
     )
 
@@ -325,7 +336,11 @@ def _from_dataset(data: Any, chosen: list | None) -> Collection:
             "one dimension of all of them"
         )
     items = [_from_dataarray(v, n, shared[0]) for v, n in zip(variables, names, strict=True)]
-    return Collection(names, items, by_name=True)
+    return Collection(names, _of_one_table(items), by_name=True)
+
+
+def _of_one_table(items: list[Item]) -> list[Item]:
+    return [replace(item, ids=items[0].ids) for item in items]
 
 
 def _annotated(data: Any, matrix: Any, name: str, features: Any = None) -> Item:
@@ -334,7 +349,7 @@ def _annotated(data: Any, matrix: Any, name: str, features: Any = None) -> Item:
     if getattr(data, "isbacked", False) and not data.is_view and _is_X(matrix):
         item = _from_file(DiskMatrix(data.filename, keep=False), name)
         # Names may have been changed since the file was opened.
-        return replace(item, ids=np.asarray(data.obs_names), features=_texts(data.var_names))
+        return replace(item, ids=np.array(data.obs_names), features=_texts(data.var_names))
     if hasattr(matrix, "to_memory"):  # a file opened in "backed" mode
         matrix = matrix.to_memory()
     if is_frame(matrix):
@@ -343,7 +358,7 @@ def _annotated(data: Any, matrix: Any, name: str, features: Any = None) -> Item:
         features = data.var_names
     return Item(
         matrix if sp.issparse(matrix) else np.asarray(matrix),
-        np.asarray(data.obs_names),
+        np.array(data.obs_names),
         None if features is None else _texts(features),
     )
 
@@ -367,6 +382,7 @@ def _from_anndata(data: Any, chosen: list | None) -> Collection:
         chosen = ["X"]
     if not _are_names(chosen):
         raise ValueError(f"views must name some of {list(places)} of the AnnData, got {chosen}")
+    _refuse_twice(chosen)
     items = []
     for name in chosen:
         matching = [place for place in places if name in (place, place.partition(":")[2])]
@@ -382,7 +398,7 @@ def _from_anndata(data: Any, chosen: list | None) -> Collection:
         items.append(
             item if is_frame(matrix) or features is not None else replace(item, features=None)
         )
-    return Collection(list(chosen), items, by_name=True)
+    return Collection(list(chosen), _of_one_table(items), by_name=True)
 
 
 def _from_mudata(data: Any, chosen: list | None) -> Collection:

@@ -190,6 +190,10 @@ class Parquet(RowFile):
             ) from error
         self.file, self.lock, self._held = pq.ParquetFile(path), Lock(), (-1, np.empty((0, 0)))
         fields = {field.name: str(field.type) for field in self.file.schema_arrow}
+        if len(fields) < len(self.file.schema_arrow):
+            listed = [field.name for field in self.file.schema_arrow]
+            twice = next(name for name in listed if listed.count(name) > 1)
+            raise ValueError(f"it has the column {twice!r} more than once; give each its own name")
         names = self._id_columns(fields)
         for name, kind in fields.items():
             if name not in names and not kind.startswith(NUMBERS):
@@ -368,9 +372,10 @@ def _names(file: Any, table: str) -> Array | None:
     held = group[index]
     if not hasattr(held, "keys"):
         return _texts(held)
-    if "codes" in held:  # a categorical index
-        return _texts(held["categories"])[held["codes"][:]]
-    return _texts(held["values"])  # nullable: a mask is beside
+    if "codes" in held:  # a categorical index, in which -1 is no name
+        codes = held["codes"][:]
+        return np.where(codes < 0, None, _texts(held["categories"])[codes])
+    return np.where(held["mask"][:], None, _texts(held["values"]))
 
 
 def _texts(array: Any) -> Array:

@@ -9,6 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from .._types import Array, Matrix
+from ..ids import refuse_lookalikes
 from ..views import _take
 from .part import Part
 
@@ -158,6 +159,7 @@ def align(parts: dict[str, Part], union: bool) -> Aligned:
     sets = [set(ids) for ids in listed]
     if not _linked(sets, 0):
         _complain_of_strangers(list(parts.values()))
+    refuse_lookalikes(listed, [part.file for part in parts.values()])
     shared, everyone = set.intersection(*sets), dict.fromkeys(i for ids in listed for i in ids)
     if not union and not shared:
         _complain_of_strangers(list(parts.values()))

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
 
 from .._types import Matrix
+from ..ids import named_rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,15 +37,21 @@ class Part:
         )
 
     def check_ids(self) -> None:
-        seen: set[str] = set()
-        for row, sample in enumerate(self.ids or ()):
-            if sample == "":
-                raise ValueError(
-                    f"{self.file} has no sample id in row {row + 1} below the header; fill it in"
-                )
-            if sample in seen:
-                raise ValueError(
-                    f"{self.file} has the sample id {sample!r} more than once; ids must be unique, "
-                    "so remove or rename the repeated ones"
-                )
-            seen.add(sample)
+        """Labels and tables of results are looked up by id: every sample has one, and its own."""
+        if self.ids is None:
+            return
+        empty = [row + 1 for row, sample in enumerate(self.ids) if sample == ""]
+        if empty:
+            raise ValueError(
+                f"{self.file} has no sample id in {named_rows(empty)} below the header; fill it in"
+            )
+        counts = Counter(self.ids)
+        twice = [sample for sample, n in counts.items() if n > 1]
+        if twice:
+            rows = [row + 1 for row, sample in enumerate(self.ids) if sample == twice[0]]
+            others = f", and so are {len(twice) - 1} others" if len(twice) > 1 else ""
+            raise ValueError(
+                f"{self.file} has the sample id {twice[0]!r} more than once ({named_rows(rows)})"
+                f"{others}; ids must be unique, so remove or rename the repeated ones, or, if this is "
+                "not the column of ids, name that one by --index"
+            )
