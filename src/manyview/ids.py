@@ -20,7 +20,9 @@ def keys_of(ids: Array, label: str) -> list[Any]:
     """What the ids of a table are compared by; rows without an id are refused."""
     ids = np.asarray(ids)
     if ids.ndim != 1:
-        raise ValueError(f"{label} has sample ids in {ids.ndim} dimensions; give one id for each row")
+        raise ValueError(
+            f"{label} has sample ids in {ids.ndim} dimensions; give one id for each row"
+        )
     keys = _times(ids) if ids.dtype.kind in "mM" else ids.tolist()
     if ids.dtype.kind not in "biu":
         refuse_missing([i for i, key in enumerate(keys) if _is_missing(key)], label)
@@ -79,7 +81,7 @@ def refuse_lookalikes(keys: Sequence[Sequence[Any]], labels: Sequence[str]) -> N
 
 
 def named_rows(rows: Sequence[int]) -> str:
-    """"row 3", "rows 3 and 5", "rows 3, 5, 8, … (12 in all)"."""
+    """ "row 3", "rows 3 and 5", "rows 3, 5, 8, … (12 in all)"."""
     shown = [str(row) for row in rows[:SHOWN]]
     if len(rows) > SHOWN:
         return f"rows {', '.join(shown)}, … ({len(rows)} in all)"
@@ -109,7 +111,7 @@ def _is_missing(key: Any) -> bool:
         return len(key) == 0 or any(_is_missing(part) for part in key)
     same = key == key
     # NaN and NaT differ from themselves; pandas' NA answers neither yes nor no.
-    return isinstance(same, bool | np.bool_) and not same or type(key).__name__ == "NAType"
+    return (isinstance(same, bool | np.bool_) and not same) or type(key).__name__ == "NAType"
 
 
 def _written(key: Any) -> str:

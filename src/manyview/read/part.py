@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from shlex import quote
 
 import numpy as np
 
@@ -22,19 +23,63 @@ class Part:
     first: tuple[str, list[str]] | None = None
     notes: list[str] = field(default_factory=list)
     path: Path | None = None
+    #: Heading of the column the ids come from, if it was one.
+    heading: str | None = None
+    #: Whether the first line is headings; None where the kind of file leaves no doubt.
+    headed: bool | None = None
+    #: Whether somebody has said where the ids are.
+    asked: bool = False
+    turned: bool = False
 
     def transposed(self) -> Part:
         """Rows and columns exchanged, and their names with them."""
         matrix = self.matrix.T
         matrix = np.ascontiguousarray(matrix) if isinstance(matrix, np.ndarray) else matrix.tocsr()
-        return replace(self, matrix=matrix, ids=self.features, features=self.ids, first=None)
+        return replace(
+            self,
+            matrix=matrix,
+            ids=self.features,
+            features=self.ids,
+            first=None,
+            turned=not self.turned,
+        )
 
     def with_first_as_ids(self) -> Part:
         assert self.first is not None
         features = None if self.features is None else self.features[1:]
         return replace(
-            self, matrix=self.matrix[:, 1:], ids=self.first[1], features=features, first=None
+            self,
+            matrix=self.matrix[:, 1:],
+            ids=self.first[1],
+            features=features,
+            first=None,
+            heading=self.first[0],
         )
+
+    @property
+    def decision(self) -> str:
+        """How the file was read: which way round, what its first line is, where the ids are."""
+        rows, columns = ("columns", "rows") if self.turned else ("rows", "columns")
+        n, m = self.matrix.shape
+        told = [
+            f"{self.file}: {n} sample{'s' * (n != 1)} in {rows}, {m} feature{'s' * (m != 1)} in {columns}"
+        ]
+        if self.headed is not None:
+            told.append(f"the first line is {'headings' if self.headed else 'a sample'}")
+        if self.ids is None:
+            told.append("no sample ids, rows are taken in their order")
+        else:
+            place = "the headings" if self.turned and self.headed else "the file"
+            if self.heading is not None and not self.turned:
+                place = f"the column {self.heading!r}" if self.heading else "the first column"
+            shown = ", ".join(repr(sample) for sample in self.ids[:2])
+            told.append(f"sample ids from {place} ({shown}{', …' * (n > 2)})")
+        if self.first is not None:
+            told.append(
+                f"the first column {self.first[0]!r} is read as a feature (if it names the samples, add "
+                f"--index {quote(self.first[0])})"
+            )
+        return "; ".join(told)
 
     def check_ids(self) -> None:
         """Labels and tables of results are looked up by id: every sample has one, and its own."""
