@@ -22,6 +22,11 @@ from .engines.files import INSIDE, STREAMABLE
 from .engines.lazy import DaskMatrix, is_lazy
 from .headings import is_id_heading
 
+#: What to do about numbers that have no place among the doubles.
+TOO_LARGE = (
+    "its size must be below 1.8e308: divide the feature by a constant, or take its logarithm"
+)
+
 
 @dataclass(frozen=True, eq=False)
 class Item:
@@ -54,6 +59,7 @@ def collect(data: Any, views: Any = None) -> Collection:
     """Whatever users hold → named items; ``views`` splits one array, or names parts of a container."""
     if isinstance(data, Collection):
         return data
+    refuse_nothing(data)
     if hasattr(data, "views") and hasattr(data, "labels"):
         raise ValueError(f"got a whole {type(data).__name__}; pass its .views")
     if views is not None and (isinstance(views, str) or not hasattr(views, "__iter__")):
@@ -80,6 +86,16 @@ def collect(data: Any, views: Any = None) -> Collection:
         names = [f"view{s}" for s in range(len(data))]
         return Collection(names, [as_item(X, n) for X, n in zip(data, names, strict=True)])
     return _from_mapping(data, chosen)
+
+
+def refuse_nothing(data: Any) -> None:
+    if sp.issparse(data) or _is_a(data, "Dataset"):  # Mappings as well
+        return
+    if isinstance(data, list | tuple | Mapping) and len(data) == 0:
+        raise ValueError(
+            f"at least one view is needed, got an empty {type(data).__name__}; pass a 2-D array "
+            "(observations × features), or a list or dict of them"
+        )
 
 
 def tensor_among(data: Any) -> Any:
@@ -151,8 +167,6 @@ def _from_file(matrix: DiskMatrix, name: str) -> Item:
 
 
 def _from_mapping(data: Mapping, chosen: list | None) -> Collection:
-    if len(data) == 0:
-        raise ValueError("at least one view is needed, got an empty dict")
     names = [str(name) for name in data]
     if len(set(names)) < len(names):
         raise ValueError(f"view names must differ as text, got {list(data)}")
@@ -185,7 +199,9 @@ def _are_names(chosen: list) -> bool:
 
 
 def _split_columns(item: Item, widths: list) -> list[Item]:
-    if not widths or any(not isinstance(m, Integral) or m < 1 for m in widths):
+    if not widths or any(
+        isinstance(m, bool) or not isinstance(m, Integral) or m < 1 for m in widths
+    ):
         raise ValueError(
             f"views must list how many columns each view takes (1 or more); got {widths}"
         )
@@ -241,6 +257,11 @@ def _numeric_frame(frame: Any, name: str) -> Array:
             if kind in "mM" or (kind not in "biufc" and any(isinstance(v, str) for v in column)):
                 raise TypeError(f"dtype {column.dtype}")
             columns.append(column.to_numpy(dtype=float, na_value=np.nan))
+        except OverflowError as error:
+            raise ValueError(
+                f"view {name!r} has an entry too large for a floating-point number in the column "
+                f"{frame.columns[j]!r}; {TOO_LARGE}"
+            ) from error
         except (TypeError, ValueError) as error:
             raise ValueError(
                 f"view {name!r} has the non-numeric column {frame.columns[j]!r} ({error}); "

@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ._types import Array, Matrix, Views
-from .containers import Collection, collect
+from .containers import TOO_LARGE, Collection, collect
 from .engines.lazy import DaskMatrix
 from .engines.sources import is_streamed, looking_rows
 from .engines.threads import blocks
@@ -244,7 +244,7 @@ def _as_matrix(item: Any, name: str) -> Matrix:
             X = X.copy()
             X.sum_duplicates()
     else:
-        if isinstance(item, np.ma.MaskedArray):
+        if isinstance(item, np.ma.MaskedArray) and item.dtype != object:
             item = np.ma.filled(item.astype(float), np.nan)
         try:
             # One memory order, so that every container gives the same bits.
@@ -253,6 +253,11 @@ def _as_matrix(item: Any, name: str) -> Matrix:
             raise ValueError(
                 f"view {name!r} is not a rectangular table of numbers: {error}"
             ) from error
+        if X.ndim == 0:
+            raise ValueError(
+                f"Expected 2D array for view {name!r} (observations × features), got a "
+                f"{type(item).__name__}; pass an array or a table of numbers"
+            )
         if X.ndim != 2:
             raise ValueError(
                 f"Expected 2D array for view {name!r} (observations × features), got {X.ndim}D array "
@@ -271,9 +276,23 @@ def _as_matrix(item: Any, name: str) -> Matrix:
         return X.astype(np.float32 if X.dtype == np.float16 else np.float64)
     try:
         return X.astype(np.float64)
+    except OverflowError as error:
+        row, column = next(
+            (i, j)
+            for i, j in np.ndindex(X.shape)
+            if isinstance(X[i, j], int) and _overflows(X[i, j])
+        )
+        raise ValueError(
+            f"view {name!r} has an entry too large for a floating-point number at row {row}, column "
+            f"{column}; {TOO_LARGE}"
+        ) from error
     except (TypeError, ValueError) as error:
         # An object that can never be a number is a TypeError, a text that is none a ValueError.
         raise type(error)(f"view {name!r} has entries that are not numbers: {error}") from error
+
+
+def _overflows(number: int) -> bool:
+    return abs(number) > float(np.finfo(np.float64).max)  # exact: one of Python's is an integer
 
 
 def _check_shapes(matrices: list[Matrix], names: list[str], min_samples: int, caller: str) -> None:
@@ -291,8 +310,8 @@ def _check_shapes(matrices: list[Matrix], names: list[str], min_samples: int, ca
     n = matrices[0].shape[0]
     if n < min_samples:
         raise ValueError(
-            f"{caller} needs at least {min_samples} observations, got n_samples = {n}"
-            + (" (1 sample)" if n == 1 else "")
+            f"{caller} needs at least {min_samples} observation{'s' * (min_samples > 1)}, got "
+            f"n_samples = {n}{' (1 sample)' * (n == 1)}" + ("; there are no rows" if n == 0 else "")
         )
 
 

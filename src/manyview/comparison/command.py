@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,7 @@ def run_compare(
     methods: str,
     settings: dict[str, Any],
     console: Console,
-    reading: Mapping[str, Sequence[str]] | None = None,
+    reading: dict[str, Any] | None = None,
 ) -> bool:
     """Read, compare, write to ``out``, and print the summary; ``settings`` are those of `compare`.
 
@@ -59,7 +59,7 @@ def _command(
     out: Path,
     methods: str,
     settings: dict[str, Any],
-    reading: Mapping[str, Sequence[str]],
+    reading: dict[str, Any],
 ) -> str:
     """What to type to do it again, every setting spelled out."""
     words = ["manyview", "compare", *files]

@@ -10,6 +10,7 @@ import importlib
 import os
 import re
 from abc import ABC, abstractmethod
+from collections import Counter
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -191,8 +192,8 @@ class Parquet(RowFile):
         self.file, self.lock, self._held = pq.ParquetFile(path), Lock(), (-1, np.empty((0, 0)))
         fields = {field.name: str(field.type) for field in self.file.schema_arrow}
         if len(fields) < len(self.file.schema_arrow):
-            listed = [field.name for field in self.file.schema_arrow]
-            twice = next(name for name in listed if listed.count(name) > 1)
+            counts = Counter(self.file.schema_arrow.names)
+            twice = next(name for name, n in counts.items() if n > 1)
             raise ValueError(f"it has the column {twice!r} more than once; give each its own name")
         names = self._id_columns(fields)
         for name, kind in fields.items():
@@ -374,8 +375,11 @@ def _names(file: Any, table: str) -> Array | None:
         return _texts(held)
     if "codes" in held:  # a categorical index, in which -1 is no name
         codes = held["codes"][:]
-        return np.where(codes < 0, None, _texts(held["categories"])[codes])
-    return np.where(held["mask"][:], None, _texts(held["values"]))
+        names, lost = _texts(held["categories"])[codes], codes < 0
+    else:
+        names, lost = _texts(held["values"]), held["mask"][:].astype(bool)
+    names[lost] = None
+    return names
 
 
 def _texts(array: Any) -> Array:

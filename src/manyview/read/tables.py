@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import gzip
 import zlib
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import islice
@@ -141,10 +142,29 @@ def _parquet(pandas: Any, path: Path) -> Cells:
             f"{path.name} claims {claimed.num_rows} rows of {claimed.num_columns} columns, which its "
             f"{size} bytes can hardly hold; write it again"
         )
+    _check_columns(path)
     frame = pandas.read_parquet(path)
     if not isinstance(frame.index, pandas.RangeIndex):
         frame = frame.reset_index(names="id" if frame.index.nlevels == 1 else None)
     return Cells(frame, [str(name).strip() for name in frame.columns], True)
+
+
+def _check_columns(path: Path) -> None:
+    from pyarrow.parquet import read_schema
+    from pyarrow.types import is_nested
+
+    schema = read_schema(path)
+    counts = Counter(schema.names)
+    for field in schema:
+        if is_nested(field.type):
+            raise _Sentence(
+                f"{path.name} has several values in each cell of its column {field.name!r} "
+                f"({field.type}); write every value into a column of its own, or leave the column out"
+            )
+        if counts[field.name] > 1:
+            raise _Sentence(
+                f"{path.name} has the column {field.name!r} more than once; give each its own name"
+            )
 
 
 def _text(pandas: Any, path: Path, kind: str, index: str | None, asked: bool | None) -> Cells:
