@@ -64,12 +64,11 @@ def test_samples_are_aligned_by_id_and_the_rest_is_told(tmp_path):
         ("id,g0,g1\n7,1,2\n9,3,4\n", (2, 2), ["7", "9"]),
         (",g0,g1\n0,1,2\n1,3,4\n", (2, 2), ["0", "1"]),
         ("g0,g1\n1,2\n3,4\n", (2, 2), None),
-        ("0,1\n1,2\n3,4\n", (2, 2), None),
         ("1.5,2\n3,4\n", (2, 2), None),
         ("a,1.5,2\nb,3,4\n", (2, 2), ["a", "b"]),
         ("sample,7157,1956\na,3,4\n", (1, 2), ["a"]),
         ("g0,g1\nx,1,2\ny,3,4\n", (2, 2), ["x", "y"]),  # as R writes it
-        ("gene,g1\nx,1\ny,3\n", (2, 1), ["x", "y"]),
+        ("status,g1\nx,1\ny,3\n", (2, 1), ["x", "y"]),
     ],
 )
 def test_what_a_first_column_and_a_first_line_are(tmp_path, content, shape, named):
@@ -135,13 +134,13 @@ def test_labels_by_id_in_file_order_and_their_mistakes(tmp_path):
     named, bare = read_views([tmp_path / "a.csv"]), read_views([tmp_path / "b.npy"])
     classes = [str(i % 3) for i in range(12)]
 
-    def lines(pairs):
+    def joined(pairs):
         return "\n".join(pairs) + "\n"
 
-    shuffled = lines(
+    shuffled = joined(
         ["id,label", *(f"{s},{c}" for s, c in reversed(list(zip(IDS, classes, strict=True))))]
     )
-    column = lines(classes)
+    column = joined(classes)
     good = {
         "id.csv": (shuffled, named),
         "id.tsv": (shuffled.replace(",", "\t"), named),
@@ -149,7 +148,7 @@ def test_labels_by_id_in_file_order_and_their_mistakes(tmp_path):
         "wide.csv": (shuffled.replace(",", ",9,").replace(",9,label", ",age,class"), named),
         "column.csv": (column, bare),
         "headed.csv": ("label\n" + column, bare),
-        "pandas.csv": (lines([",label", *(f"{i},{c}" for i, c in enumerate(classes))]), bare),
+        "pandas.csv": (joined([",label", *(f"{i},{c}" for i, c in enumerate(classes))]), bare),
     }  # fmt: skip
     for name, (content, read) in good.items():
         assert read_labels(text(tmp_path, name, content), read) == classes, name
@@ -281,6 +280,93 @@ def test_a_file_without_headings_keeps_its_first_sample_and_says_so(tmp_path, co
     read = read_views([text(tmp_path, "v.csv", content)])
     assert read.views["v"].shape == shape
     assert "v.csv has no line of headings" in read.notes[0]
+
+
+WORDS = "abcdefghijklmnopqrst"
+INTEGERS = np.random.default_rng(0).permutation(1000)[:60].reshape(20, 3)
+
+
+def lines(rows):
+    return "".join(",".join(map(str, row)) + "\n" for row in rows)
+
+
+@pytest.mark.parametrize(
+    "content, shape",
+    [
+        (lines(INTEGERS), (20, 3)),  # distinct whole numbers are numbers
+        (lines([["alice", "NA", 3], ["bob", 1, 2]]), (2, 2)),  # nobody heads a column NA
+        (lines([range(10), *np.ones((20, 10), int)]), (20, 10)),  # headings that pandas invents
+        (lines([range(3), *np.random.default_rng(0).random((20, 3))]), (20, 3)),
+        (lines([[5594, 207, 7157, 1956], *np.random.default_rng(0).random((20, 4))]), (20, 4)),
+    ],
+)
+def test_a_first_line_of_numbers_is_a_sample_unless_the_numbers_below_say_otherwise(
+    tmp_path, content, shape
+):
+    read = read_views([text(tmp_path, "v.csv", content)], missing="allow")
+    assert read.views["v"].shape == shape
+    what = "a sample" if shape[0] == content.count("\n") else "headings"
+    assert f"the first line is {what}" in read.decisions[0]
+
+
+DOUBTFUL = {
+    "names and whole numbers": lines([w, *row] for w, row in zip(WORDS, INTEGERS, strict=True)),
+    "counted": lines([[1, 2, 3], *INTEGERS]),
+    "two columns": "0,1\n1,2\n3,4\n",
+    "one column": "1\n0\n1\n5\n",
+    "out of range": lines([[5594, 2070, 7157], *INTEGERS]),
+    "a scale": lines([[400.5, 401, 401.5, 402, 402.5, 403], *np.random.default_rng(0).random((20, 6))]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", DOUBTFUL)
+def test_a_first_line_that_may_be_either_is_asked_about(tmp_path, case):
+    content = DOUBTFUL[case]
+    file, n = text(tmp_path, "v.csv", content), content.count("\n")
+    with pytest.raises(
+        ValueError, match=r"v\.csv .* may be headings or the first sample.*--header v="
+    ):
+        read_views([file])
+    for answers, rows in ((["no"], n), (["v=yes"], n - 1), (["yes", "v=no"], n)):
+        assert read_views([file], header=answers).views["v"].shape[0] == rows
+    with pytest.raises(ValueError, match="--header v=maybe: say yes or no"):
+        read_views([file], header=["v=maybe"])
+    with pytest.raises(ValueError, match=r"--header w=…: the views are v"):
+        read_views([file], header=["no", "w=no"])
+
+
+def test_rows_that_may_be_features_and_columns_that_count_are_asked_about(tmp_path):
+    table = frame().rename_axis("gene_id")
+    table.to_csv(tmp_path / "a.csv")
+    with pytest.raises(ValueError, match=r"headed 'gene_id'.*--transpose a .*--index a=gene_id"):
+        read_views([tmp_path / "a.csv"])
+    assert list(read_views([tmp_path / "a.csv"], index=["gene_id"]).sample_names) == IDS
+    turned = read_views([tmp_path / "a.csv"], transpose=["a"])
+    assert list(turned.sample_names) == ["g0", "g1", "g2"]
+    assert "3 samples in columns, 12 features in rows" in turned.decisions[0]
+    frame(1).to_csv(tmp_path / "b.csv")  # whose ids are samples: then so are these
+    assert read_views([tmp_path / "a.csv", tmp_path / "b.csv"]).views["a"].shape == (12, 3)
+    table.reset_index(drop=True).to_csv(tmp_path / "c.csv", index_label="X")
+    with pytest.raises(ValueError, match=r"'X' of c\.csv counts the rows \(0, 1, …, 11\)"):
+        read_views([tmp_path / "c.csv"])
+    assert read_views([tmp_path / "c.csv"], index=["c=X"]).views["c"].shape == (12, 3)
+    assert read_views([tmp_path / "c.csv"], index=["c="]).views["c"].shape == (12, 4)
+    with pytest.raises(ValueError, match=r"--index d=…: the views are c"):
+        read_views([tmp_path / "c.csv"], index=["c=", "d=X"])
+
+
+def test_every_decision_is_told(tmp_path):
+    frame().to_csv(tmp_path / "a.csv", index_label="who")
+    np.save(tmp_path / "b.npy", np.ones((12, 1)))
+    frame(2, list(range(100, 112))).to_csv(tmp_path / "c.csv", index_label="nr")
+    assert read_views([tmp_path / name for name in ("a.csv", "b.npy", "c.csv")]).decisions == [
+        "a.csv: 12 samples in rows, 3 features in columns; the first line is headings; sample ids from "
+        "the column 'who' ('s0', 's1', …)",
+        "b.npy: 12 samples in rows, 1 feature in columns; no sample ids, rows are taken in their order",
+        "c.csv: 12 samples in rows, 4 features in columns; the first line is headings; no sample ids, "
+        "rows are taken in their order; the first column 'nr' is read as a feature (if it names the "
+        "samples, add --index nr)",
+    ]
 
 
 @pytest.mark.parametrize("which", ["a", "b", "c", "ab"])

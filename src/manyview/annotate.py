@@ -10,13 +10,14 @@ from sklearn.utils.validation import check_is_fitted
 from ._types import Array
 from .containers import _is_a
 from .datasets._dataset import import_pandas
+from .ids import refuse_repeated
 
 
 def annotate(data: Any, model: Any, key: str = "manyview") -> Any:
     """Write labels, weights and the consensus of a fitted model into an AnnData or MuData.
 
-    Observations are matched by name (by position if the model was fitted without names); those
-    the model has not seen get NaN.
+    Observations are matched by name (by position if the model was fitted without names, or on the
+    same names in the same order); those the model has not seen get NaN.
 
     Parameters
     ----------
@@ -62,19 +63,25 @@ def annotate(data: Any, model: Any, key: str = "manyview") -> Any:
 
 def _rows(data: Any, model: Any) -> Array:
     """The model's row of every observation of ``data``, −1 where it has none."""
-    fitted, names = model.sample_names_in_, [str(name) for name in data.obs_names]
+    kind, fitted = type(data).__name__, model.sample_names_in_
+    names = [str(name) for name in data.obs_names]
     if fitted is None:
         if len(names) != len(model.labels_):
             raise ValueError(
                 f"the model was fitted on {len(model.labels_)} observations without names, and the "
-                f"{type(data).__name__} has {len(names)}; fit on named observations"
+                f"{kind} has {len(names)}; fit on named observations"
             )
         return np.arange(len(names))
-    place = {str(name): i for i, name in enumerate(fitted)}
+    known = [str(name) for name in fitted]
+    if known == names:  # also where names are repeated: these are the fitted rows in their order
+        return np.arange(len(names))
+    refuse_repeated(known, "the model")
+    refuse_repeated(names, f"the {kind}")
+    place = {name: i for i, name in enumerate(known)}
     rows = np.array([place.get(name, -1) for name in names], dtype=np.int64)
     if (rows < 0).all():
         raise ValueError(
-            f"no observation of the {type(data).__name__} (the first is {names[0]!r}) was in the "
+            f"no observation of the {kind} (the first is {names[0]!r}) was in the "
             f"fit (the first there is {str(fitted[0])!r}); annotate the data the model was fitted on"
         )
     return rows

@@ -6,16 +6,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator
+from sklearn.utils._param_validation import InvalidParameterError
 from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ._types import Array, Factors, Views
-from .containers import Collection, Item, collect, is_single, tensor_among
+from .containers import Collection, Item, collect, is_single, refuse_nothing, tensor_among
 from .engines.arrays import on_host
 from .engines.device import memory_guard, put
 from .engines.disk import STORE, is_file_name
@@ -53,6 +54,19 @@ class MultiViewEstimator(BaseEstimator):
     views: Any
     _fitted_on_single: bool
 
+    _parameter_constraints: ClassVar[dict]
+
+    def _validate_params(self) -> None:
+        """Also refuse True and False where a number is meant: Python would count with them."""
+        for name, value in self.get_params(deep=False).items():
+            allowed = [c for c in self._parameter_constraints.get(name, ()) if isinstance(c, str)]
+            if isinstance(value, bool) and not {"boolean", "verbose"} & set(allowed):
+                raise InvalidParameterError(
+                    f"The {name!r} parameter of {type(self).__name__} must be a number or one of its "
+                    f"named settings, got {value!r}; say what was meant"
+                )
+        super()._validate_params()
+
     #: Whether `_read` lets negative entries through; estimators that scale decide by their scale.
     def _allows_negative(self) -> bool:
         return False
@@ -70,6 +84,7 @@ class MultiViewEstimator(BaseEstimator):
         """``X`` as Views; at fit (``reset``) its names are stored, afterwards compared."""
         if not reset:
             check_is_fitted(self)
+        refuse_nothing(X)
         single = is_single(X)
         if not reset and single != self._fitted_on_single:
             kinds = ("a collection of views", "one array")
@@ -183,7 +198,7 @@ class MultiViewEstimator(BaseEstimator):
         if seen == wanted:
             return item
         place = {feature: j for j, feature in enumerate(seen)}
-        if len(place) < len(seen):
+        if len(place) < len(seen) or len(set(wanted)) < len(wanted):
             raise ValueError(
                 f"view {name!r} has repeated column names in another order than at fit; "
                 "give its features unique names"

@@ -25,11 +25,17 @@ Files = Annotated[
 ]
 Index = Annotated[
     list[str] | None,
-    typer.Option(metavar="COLUMN", help="Column of sample ids, or VIEW=COLUMN; may be repeated."),
+    typer.Option(metavar="COLUMN", help="Column of sample ids, VIEW=COLUMN, or VIEW= for none."),
 ]
 Transpose = Annotated[
     list[str] | None,
     typer.Option(metavar="VIEW", help="This file has samples in columns; may be repeated."),
+]
+Header = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="yes|no", help="Whether the first line is headings, or VIEW=yes; may be repeated."
+    ),
 ]
 Force = Annotated[bool, typer.Option("--force", help="Replace the results of an earlier run.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Say nothing but errors.")]
@@ -75,6 +81,9 @@ def compare(
     jobs: Annotated[int, typer.Option(min=1, help="Runs at the same time.")] = 1,
     max_seconds: Annotated[float, typer.Option(help="Longest time of one run.")] = 300.0,
     max_memory: Annotated[float, typer.Option(help="Most memory of one run, in GiB.")] = 4.0,
+    index: Index = None,
+    transpose: Transpose = None,
+    header: Header = None,
 ) -> None:
     """Run every method on your files and write tables, a picture and a page to compare them.
 
@@ -92,7 +101,8 @@ def compare(
     }
     resume = f"Interrupted. Finished runs are in {out}/runs; run it again to go on."
     with reported("compare", out, resume):
-        any_result = run_compare(views, labels, out, methods, settings, console)
+        reading = {"index": index or [], "transpose": transpose or [], "header": header or []}
+        any_result = run_compare(views, labels, out, methods, settings, console, reading)
     if not any_result:
         typer.echo("manyview compare: no run gave a result; the reasons are above.", err=True)
         raise typer.Exit(1)
@@ -138,6 +148,7 @@ def fit(
     ] = None,
     index: Index = None,
     transpose: Transpose = None,
+    header: Header = None,
     seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same result.")] = 0,
     force: Force = False,
     report: Annotated[
@@ -195,6 +206,7 @@ def fit(
         checkpoint,
         engine,
         device,
+        tuple(header or ()),
     )
     with reported("fit", out, checkpoint=checkpoint):
         run_fit(ask, Voice(quiet, json))
@@ -207,6 +219,7 @@ def predict(
     out: Annotated[Path, typer.Option(help="File for id, cluster and confidence (CSV).")],
     index: Index = None,
     transpose: Transpose = None,
+    header: Header = None,
     force: Force = False,
     quiet: Quiet = False,
     json: Json = False,
@@ -225,7 +238,14 @@ def predict(
 
     with reported("predict", out):
         run_predict(
-            model, views, out, tuple(index or ()), tuple(transpose or ()), force, Voice(quiet, json)
+            model,
+            views,
+            out,
+            tuple(index or ()),
+            tuple(transpose or ()),
+            force,
+            Voice(quiet, json),
+            tuple(header or ()),
         )
 
 
@@ -246,6 +266,7 @@ def select_k(
     ] = "stability,eigengap",
     index: Index = None,
     transpose: Transpose = None,
+    header: Header = None,
     seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same result.")] = 0,
     force: Force = False,
     quiet: Quiet = False,
@@ -271,6 +292,7 @@ def select_k(
             seed,
             force,
             Voice(quiet, json),
+            tuple(header or ()),
         )
 
 

@@ -22,10 +22,19 @@ from .engines.files import INSIDE, STREAMABLE
 from .engines.lazy import DaskMatrix, is_lazy
 from .headings import is_id_heading
 
+#: What to do about numbers that have no place among the doubles.
+TOO_LARGE = (
+    "its size must be below 1.8e308: divide the feature by a constant, or take its logarithm"
+)
+
 
 @dataclass(frozen=True, eq=False)
 class Item:
-    """One view as it came: a table, and the ids of its rows and names of its columns if known."""
+    """One view as it came: a table, and the ids of its rows and names of its columns if known.
+
+    Views that share one array of ids, not just its values, are parts of one table: their rows are the
+    same observations without any matching.
+    """
 
     matrix: Any
     ids: Array | None = None
@@ -50,6 +59,7 @@ def collect(data: Any, views: Any = None) -> Collection:
     """Whatever users hold → named items; ``views`` splits one array, or names parts of a container."""
     if isinstance(data, Collection):
         return data
+    refuse_nothing(data)
     if hasattr(data, "views") and hasattr(data, "labels"):
         raise ValueError(f"got a whole {type(data).__name__}; pass its .views")
     if views is not None and (isinstance(views, str) or not hasattr(views, "__iter__")):
@@ -76,6 +86,16 @@ def collect(data: Any, views: Any = None) -> Collection:
         names = [f"view{s}" for s in range(len(data))]
         return Collection(names, [as_item(X, n) for X, n in zip(data, names, strict=True)])
     return _from_mapping(data, chosen)
+
+
+def refuse_nothing(data: Any) -> None:
+    if sp.issparse(data) or _is_a(data, "Dataset"):  # Mappings as well
+        return
+    if isinstance(data, list | tuple | Mapping) and len(data) == 0:
+        raise ValueError(
+            f"at least one view is needed, got an empty {type(data).__name__}; pass a 2-D array "
+            "(observations × features), or a list or dict of them"
+        )
 
 
 def tensor_among(data: Any) -> Any:
@@ -115,7 +135,7 @@ def as_item(data: Any, name: str, alone: bool = False) -> Item:
     if _is_a(data, "DataArray"):
         return _from_dataarray(data, name)
     if is_frame(data):
-        return Item(_numeric_frame(data, name), np.asarray(data.index), _texts(data.columns))
+        return Item(_numeric_frame(data, name), np.array(data.index), _texts(data.columns))
     return Item(_from_tensor(data, name) if is_tensor(data) else data)
 
 
@@ -147,8 +167,6 @@ def _from_file(matrix: DiskMatrix, name: str) -> Item:
 
 
 def _from_mapping(data: Mapping, chosen: list | None) -> Collection:
-    if len(data) == 0:
-        raise ValueError("at least one view is needed, got an empty dict")
     names = [str(name) for name in data]
     if len(set(names)) < len(names):
         raise ValueError(f"view names must differ as text, got {list(data)}")
@@ -163,7 +181,14 @@ def _selected(chosen: list, known: list[str], where: str) -> list[str]:
     for name in chosen:
         if name not in known:
             raise ValueError(f"views names {name!r}, but {where} are {known}")
+    _refuse_twice(chosen)
     return list(chosen)
+
+
+def _refuse_twice(names: list[str]) -> None:
+    for s, name in enumerate(names):
+        if name in names[:s]:
+            raise ValueError(f"views names {name!r} twice; a view counts once, so leave one out")
 
 
 def _are_names(chosen: list) -> bool:
@@ -174,7 +199,9 @@ def _are_names(chosen: list) -> bool:
 
 
 def _split_columns(item: Item, widths: list) -> list[Item]:
-    if not widths or any(not isinstance(m, Integral) or m < 1 for m in widths):
+    if not widths or any(
+        isinstance(m, bool) or not isinstance(m, Integral) or m < 1 for m in widths
+    ):
         raise ValueError(
             f"views must list how many columns each view takes (1 or more); got {widths}"
         )
@@ -230,6 +257,11 @@ def _numeric_frame(frame: Any, name: str) -> Array:
             if kind in "mM" or (kind not in "biufc" and any(isinstance(v, str) for v in column)):
                 raise TypeError(f"dtype {column.dtype}")
             columns.append(column.to_numpy(dtype=float, na_value=np.nan))
+        except OverflowError as error:
+            raise ValueError(
+                f"view {name!r} has an entry too large for a floating-point number in the column "
+                f"{frame.columns[j]!r}; {TOO_LARGE}"
+            ) from error
         except (TypeError, ValueError) as error:
             raise ValueError(
                 f"view {name!r} has the non-numeric column {frame.columns[j]!r} ({error}); "
@@ -300,7 +332,7 @@ def _from_dataarray(array: Any, name: str, samples: Any = None) -> Item:
     rows, columns = (array.indexes.get(dim) for dim in array.dims)
     return Item(
         array.values,
-        None if rows is None else np.asarray(rows),
+        None if rows is None else np.array(rows),
         None if columns is None else _texts(columns),
     )
 
@@ -325,7 +357,11 @@ def _from_dataset(data: Any, chosen: list | None) -> Collection:
             "one dimension of all of them"
         )
     items = [_from_dataarray(v, n, shared[0]) for v, n in zip(variables, names, strict=True)]
-    return Collection(names, items, by_name=True)
+    return Collection(names, _of_one_table(items), by_name=True)
+
+
+def _of_one_table(items: list[Item]) -> list[Item]:
+    return [replace(item, ids=items[0].ids) for item in items]
 
 
 def _annotated(data: Any, matrix: Any, name: str, features: Any = None) -> Item:
@@ -334,7 +370,7 @@ def _annotated(data: Any, matrix: Any, name: str, features: Any = None) -> Item:
     if getattr(data, "isbacked", False) and not data.is_view and _is_X(matrix):
         item = _from_file(DiskMatrix(data.filename, keep=False), name)
         # Names may have been changed since the file was opened.
-        return replace(item, ids=np.asarray(data.obs_names), features=_texts(data.var_names))
+        return replace(item, ids=np.array(data.obs_names), features=_texts(data.var_names))
     if hasattr(matrix, "to_memory"):  # a file opened in "backed" mode
         matrix = matrix.to_memory()
     if is_frame(matrix):
@@ -343,7 +379,7 @@ def _annotated(data: Any, matrix: Any, name: str, features: Any = None) -> Item:
         features = data.var_names
     return Item(
         matrix if sp.issparse(matrix) else np.asarray(matrix),
-        np.asarray(data.obs_names),
+        np.array(data.obs_names),
         None if features is None else _texts(features),
     )
 
@@ -367,6 +403,7 @@ def _from_anndata(data: Any, chosen: list | None) -> Collection:
         chosen = ["X"]
     if not _are_names(chosen):
         raise ValueError(f"views must name some of {list(places)} of the AnnData, got {chosen}")
+    _refuse_twice(chosen)
     items = []
     for name in chosen:
         matching = [place for place in places if name in (place, place.partition(":")[2])]
@@ -382,7 +419,7 @@ def _from_anndata(data: Any, chosen: list | None) -> Collection:
         items.append(
             item if is_frame(matrix) or features is not None else replace(item, features=None)
         )
-    return Collection(list(chosen), items, by_name=True)
+    return Collection(list(chosen), _of_one_table(items), by_name=True)
 
 
 def _from_mudata(data: Any, chosen: list | None) -> Collection:

@@ -10,6 +10,17 @@ ID_WORDS = re.compile(
     r"(sample|patient|subject|participant|donor|individual|case|cell|mouse|animal|observation)s?"
     r"([\W_]?(names?|no|nr|num|number|codes?|barcodes?))?|barcodes?|names?|obs|pid|eid|mrn|sid"
 )
+#: Headings of a column that names features: its rows are no samples, unless somebody says so.
+FEATURE_WORDS = re.compile(
+    r"(.*[\W_])?(genes?|probes?|probe[\W_]?sets?|features?|variables?|transcripts?|proteins?|peptides?"
+    r"|metabolites?|cpgs?|snps?|mirnas?|loci|locus|ensembl|entrez|hugo|hgnc)"
+    r"([\W_]?(ids?|names?|symbols?|codes?|accessions?))?|symbols?",
+)
+
+
+def is_feature_heading(heading: str) -> bool:
+    """Whether a column so headed names features rather than samples."""
+    return FEATURE_WORDS.fullmatch(heading.strip().lower()) is not None
 
 
 def is_id_heading(heading: str, distinct: bool) -> bool:

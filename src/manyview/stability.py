@@ -276,7 +276,11 @@ def _check(model: Any, n_runs: Any, fraction: Any) -> None:
         )
     if isinstance(n_runs, bool) or not isinstance(n_runs, Integral) or n_runs < 2:
         raise ValueError(f"n_runs must be an integer of at least 2, got {n_runs!r}")
-    if not isinstance(fraction, Real) or not 0.5 <= float(fraction) <= 1:
+    if (
+        isinstance(fraction, bool)
+        or not isinstance(fraction, Real)
+        or not 0.5 <= float(fraction) <= 1
+    ):
         raise ValueError(
             f"fraction must be between 0.5 and 1 (two runs have to share observations), got {fraction!r}"
         )

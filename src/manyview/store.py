@@ -220,11 +220,34 @@ def _checksum(header: dict[str, Any], members: dict[str, bytes]) -> str:
     return digest.hexdigest()
 
 
+def _plain_ids(ids: Any) -> Any:
+    """Ids as a file without pickle can keep them: those of classes of their own as text."""
+    if ids is None or not ids.dtype.hasobject:
+        return ids
+    odd = next((sample for sample in ids if not _is_plain(sample)), None)
+    if odd is None:
+        return ids
+    warnings.warn(
+        f"the sample ids are saved as text, since a file without pickle has no {type(odd).__name__}: "
+        f"{odd!r} as {str(odd)!r}",
+        UserWarning,
+        stacklevel=5,
+    )
+    return np.array([str(sample) for sample in ids], dtype=object)
+
+
+def _is_plain(value: Any) -> bool:
+    if type(value) is tuple:
+        return all(_is_plain(part) for part in value)
+    return type(value) in (str, int, float, bool) or isinstance(value, np.generic)
+
+
 # --- model → tree ------------------------------------------------------------------------------
 
 
 def _kept(model: Any) -> dict[str, Any]:
     state = dict(vars(model))
+    state["sample_names_in_"] = _plain_ids(state.get("sample_names_in_"))
     state["checkpoint"] = None  # the fit is done
     for name in DROPPED:
         value = state.get(name)

@@ -9,10 +9,11 @@ import numpy as np
 import scipy.sparse as sp
 
 from ._types import Array, Matrix, Views
-from .containers import collect
+from .containers import TOO_LARGE, Collection, collect
 from .engines.lazy import DaskMatrix
 from .engines.sources import is_streamed, looking_rows
 from .engines.threads import blocks
+from .ids import keys_of, refuse_lookalikes, refuse_repeated
 
 #: Files are loaded if they take no more bytes than this together, and read by rows otherwise.
 LOAD_LIMIT = 2**28
@@ -84,14 +85,7 @@ def as_views(
         for n, listed in zip(X.shape, (item.ids, item.features), strict=True):
             if listed is not None and len(listed) != n:
                 raise ValueError(f"view {name!r} has shape {X.shape} but {len(listed)} names")
-    sample_names, matrices = _align(
-        names,
-        [item.ids for item in given.items],
-        matrices,
-        given.index,
-        allow_missing,
-        zero_is_missing,
-    )
+    sample_names, matrices = _align(given, matrices, allow_missing, zero_is_missing)
     _check_shapes(matrices, names, min_samples, caller)
     for X, given_X, name in zip(matrices, held, names, strict=True):
         # Of what was loaded from a file, the file is named as well.
@@ -102,37 +96,44 @@ def as_views(
 
 
 def _align(
-    names: list[str],
-    ids: list[Array | None],
-    matrices: list[Matrix],
-    index: Array | None,
-    allow_missing: bool,
-    zero_is_missing: bool,
+    given: Collection, matrices: list[Matrix], allow_missing: bool, zero_is_missing: bool
 ) -> tuple[Array | None, list[Matrix]]:
-    """Bring views with ids to one order, by default the first one's; plain arrays have none."""
+    """Bring views with ids to one order, by default the first one's; plain arrays have none.
+
+    Where only one table has ids, or all views are parts of one, nothing is moved: as many rows come
+    out as were given, whatever their ids are.
+    """
+    names, ids = given.names, [item.ids for item in given.items]
     named = [s for s, listed in enumerate(ids) if listed is not None]
     if not named:
         return None, matrices
-    places = {s: _places(names[s], ids[s], len(names) > 1) for s in named}
-    first, everywhere = named[0], len(named) == len(names)
+    labels = {s: f"view {names[s]!r}" for s in named}
+    first = named[0]
     reference = np.asarray(ids[first])
+    keys = {first: keys_of(reference, labels[first])}
+    if given.index is None and all(ids[s] is ids[first] for s in named):
+        return reference, matrices
+    keys |= {s: keys_of(ids[s], labels[s]) for s in named[1:]}  # type: ignore[arg-type]
+    for s in named:
+        refuse_repeated(keys[s], labels[s])
+    wanted = keys[first]
+    everywhere = len(named) == len(names)
     if allow_missing and everywhere:
-        if index is None:
-            _refuse_strangers(names, [places[s] for s in named])
-            index = _union([np.asarray(ids[s]) for s in named])
-        reference = index
+        reference, wanted = _everyone(given, keys, labels)
+    elif any(keys[s] != wanted for s in named):
+        refuse_lookalikes([keys[s] for s in named], [labels[s] for s in named])
     aligned = list(matrices)
     for s in named:
-        listed: Any = ids[s]
-        if len(listed) == len(reference) and listed.tolist() == reference.tolist():
+        if keys[s] == wanted:
             continue
-        rows = np.array([places[s].get(i, -1) for i in reference.tolist()], dtype=np.int64)
+        place = {key: i for i, key in enumerate(keys[s])}
+        rows = np.array([place.get(key, -1) for key in wanted], dtype=np.int64)
         lacking = int((rows < 0).sum())
         if not (allow_missing and everywhere):
-            _check_same_samples(names, first, s, len(reference), len(listed), lacking, everywhere)
+            _check_same_samples(names, first, s, len(wanted), len(place), lacking, everywhere)
         if lacking and sp.issparse(matrices[s]) and not zero_is_missing:
             raise ValueError(
-                f"view {names[s]!r} is sparse and lacks {lacking} of the {len(reference)} samples, "
+                f"view {names[s]!r} is sparse and lacks {lacking} of the {len(wanted)} samples, "
                 "and a row of zeros is a value here; pass it dense, or use RobustWMNMF"
             )
         if is_streamed(matrices[s]):
@@ -144,14 +145,26 @@ def _align(
     return reference, aligned
 
 
-def _places(name: str, ids: Any, must_differ: bool) -> dict[Any, int]:
-    places: dict[Any, int] = {}
-    for i, sample in enumerate(ids.tolist()):
-        if places.setdefault(sample, i) != i and must_differ:
+def _everyone(
+    given: Collection, keys: dict[int, list[Any]], labels: dict[int, str]
+) -> tuple[Array, list[Any]]:
+    """The ids of all observations, as they are and as they are compared: the container's, or the union."""
+    if given.index is None:
+        if any(keys[s] != keys[0] for s in keys):
+            _refuse_strangers(given.names, list(keys.values()))
+            refuse_lookalikes(list(keys.values()), list(labels.values()))
+        return _union([np.asarray(item.ids) for item in given.items], list(keys.values()))
+    wanted = keys_of(given.index, "the container")
+    refuse_repeated(wanted, "the container")
+    known = set(wanted)
+    for s, listed in keys.items():
+        unknown = [key for key in listed if key not in known]
+        if unknown:
             raise ValueError(
-                f"view {name!r} has the sample id {sample!r} more than once; ids must be unique"
+                f"{labels[s]} has {len(unknown)} observations that the container's obs_names lack, the "
+                f"first being {unknown[0]!r}; call its update() first"
             )
-    return places
+    return given.index, wanted
 
 
 def _check_same_samples(
@@ -170,31 +183,35 @@ def _check_same_samples(
         )
 
 
-def _refuse_strangers(names: list[str], places: list[dict[Any, int]]) -> None:
+def _refuse_strangers(names: list[str], keys: list[list[Any]]) -> None:
     """Every view must share an id with the others, if only over a third one."""
-    reached, waiting = set(places[0]), list(range(1, len(places)))
+    reached, waiting = set(keys[0]), list(range(1, len(keys)))
     while waiting:
-        new = [s for s in waiting if not reached.isdisjoint(places[s])]
+        new = [s for s in waiting if not reached.isdisjoint(keys[s])]
         if not new:
             s = waiting[0]
             raise ValueError(
                 f"view {names[s]!r} shares no sample id with the others: {names[0]!r} has "
-                f"{next(iter(places[0]), None)!r}, {names[s]!r} has {next(iter(places[s]), None)!r}; "
+                f"{next(iter(keys[0]), None)!r}, {names[s]!r} has {next(iter(keys[s]), None)!r}; "
                 "give one sample one id everywhere, as text or as a number"
             )
-        reached.update(*(places[s] for s in new))
+        reached.update(*(keys[s] for s in new))
         waiting = [s for s in waiting if s not in new]
 
 
-def _union(listed: list[Array]) -> Array:
+def _union(listed: list[Array], keys: list[list[Any]]) -> tuple[Array, list[Any]]:
     """Every id once, in order of appearance; of the ids' own type where all have the same."""
-    seen = dict.fromkeys(sample for ids in listed for sample in ids.tolist())
+    seen: dict[Any, Any] = {}
+    for ids, found in zip(listed, keys, strict=True):
+        samples = list(ids) if ids.dtype.kind in "mM" else ids.tolist()
+        for sample, key in zip(samples, found, strict=True):
+            seen.setdefault(key, sample)
     if len(seen) == len(listed[0]):
-        return listed[0]
+        return listed[0], keys[0]
     union = np.empty(len(seen), dtype=object)
-    union[:] = list(seen)
+    union[:] = list(seen.values())
     same = all(ids.dtype == listed[0].dtype for ids in listed)
-    return union.astype(listed[0].dtype) if same else union
+    return union.astype(listed[0].dtype) if same else union, list(seen)
 
 
 def _take(X: Matrix, rows: Array) -> Matrix:
@@ -227,7 +244,7 @@ def _as_matrix(item: Any, name: str) -> Matrix:
             X = X.copy()
             X.sum_duplicates()
     else:
-        if isinstance(item, np.ma.MaskedArray):
+        if isinstance(item, np.ma.MaskedArray) and item.dtype != object:
             item = np.ma.filled(item.astype(float), np.nan)
         try:
             # One memory order, so that every container gives the same bits.
@@ -236,6 +253,11 @@ def _as_matrix(item: Any, name: str) -> Matrix:
             raise ValueError(
                 f"view {name!r} is not a rectangular table of numbers: {error}"
             ) from error
+        if X.ndim == 0:
+            raise ValueError(
+                f"Expected 2D array for view {name!r} (observations × features), got a "
+                f"{type(item).__name__}; pass an array or a table of numbers"
+            )
         if X.ndim != 2:
             raise ValueError(
                 f"Expected 2D array for view {name!r} (observations × features), got {X.ndim}D array "
@@ -254,9 +276,23 @@ def _as_matrix(item: Any, name: str) -> Matrix:
         return X.astype(np.float32 if X.dtype == np.float16 else np.float64)
     try:
         return X.astype(np.float64)
+    except OverflowError as error:
+        row, column = next(
+            (i, j)
+            for i, j in np.ndindex(X.shape)
+            if isinstance(X[i, j], int) and _overflows(X[i, j])
+        )
+        raise ValueError(
+            f"view {name!r} has an entry too large for a floating-point number at row {row}, column "
+            f"{column}; {TOO_LARGE}"
+        ) from error
     except (TypeError, ValueError) as error:
         # An object that can never be a number is a TypeError, a text that is none a ValueError.
         raise type(error)(f"view {name!r} has entries that are not numbers: {error}") from error
+
+
+def _overflows(number: int) -> bool:
+    return abs(number) > float(np.finfo(np.float64).max)  # exact: one of Python's is an integer
 
 
 def _check_shapes(matrices: list[Matrix], names: list[str], min_samples: int, caller: str) -> None:
@@ -274,8 +310,8 @@ def _check_shapes(matrices: list[Matrix], names: list[str], min_samples: int, ca
     n = matrices[0].shape[0]
     if n < min_samples:
         raise ValueError(
-            f"{caller} needs at least {min_samples} observations, got n_samples = {n}"
-            + (" (1 sample)" if n == 1 else "")
+            f"{caller} needs at least {min_samples} observation{'s' * (min_samples > 1)}, got "
+            f"n_samples = {n}{' (1 sample)' * (n == 1)}" + ("; there are no rows" if n == 0 else "")
         )
 
 

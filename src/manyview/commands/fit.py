@@ -48,6 +48,7 @@ class FitRequest:
     checkpoint: Path | None = None
     engine: str = "numpy"
     device: str = "auto"
+    header: tuple[str, ...] = ()
 
 
 def run_fit(ask: FitRequest, voice: Voice) -> dict[str, Any]:
@@ -60,6 +61,7 @@ def run_fit(ask: FitRequest, voice: Voice) -> dict[str, Any]:
             ask.files,
             index=ask.index,
             transpose=ask.transpose,
+            header=ask.header,
             missing=ask.missing,
             on_disk=ask.on_disk,
         )
@@ -69,7 +71,7 @@ def run_fit(ask: FitRequest, voice: Voice) -> dict[str, Any]:
                 f"{ask.labels} knows the classes of {sum(t is not None for t in truth)} of "
                 f"{len(truth)} samples; only these are scored"
             )
-        for note in data.notes:
+        for note in data.told:
             voice.note(note)
         views = data.collection()
         _check_sparse(ask, data)
@@ -84,7 +86,7 @@ def run_fit(ask: FitRequest, voice: Voice) -> dict[str, Any]:
         voice.warn(warned)
         info = {
             "command": shlex.join(["manyview", *sys.argv[1:]]),
-            "alignment": data.notes or [f"all files list the same {n} samples"],
+            "alignment": data.decisions + (data.notes or [f"all files list the same {n} samples"]),
             "warnings": warned,
             "inputs": data.inputs,
         }
@@ -101,7 +103,7 @@ def run_fit(ask: FitRequest, voice: Voice) -> dict[str, Any]:
             stability_runs=None if ask.report else 0,
             progress=tell,
         )
-    summary = _summary(model, data, truth, ask) | {"notes": data.notes, "warnings": warned}
+    summary = _summary(model, data, truth, ask) | {"notes": data.told, "warnings": warned}
     voice.show(*_tables(summary))
     voice.show(
         f"Results in [bold]{escape(str(ask.out))}/[/bold]: {escape(', '.join(summary['files']))}"

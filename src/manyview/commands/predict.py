@@ -25,6 +25,7 @@ def run_predict(
     transpose: Sequence[str],
     force: bool,
     voice: Voice,
+    header: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Label the samples of ``files`` and write id, cluster and confidence to ``out``."""
     free_file(out, force)
@@ -39,6 +40,7 @@ def run_predict(
             files,
             index=index,
             transpose=transpose,
+            header=header,
             missing="allow" if allows else "error",
             fitted=_features(model),
         )
@@ -48,7 +50,7 @@ def run_predict(
             labels = model.predict(views)
             robust = hasattr(model, "confidence_")
             sure = np.asarray(model.predict_confidence(views)) if robust else None
-    for note in data.notes:
+    for note in data.told:
         voice.note(note)
     voice.warn(warned)
     n = len(labels)
@@ -57,7 +59,7 @@ def run_predict(
     write_whole(out, _csv(ids, labels, sure))
     names, sizes = np.unique(labels, return_counts=True)
     counts = {str(k): int(m) for k, m in zip(names, sizes, strict=True)}
-    summary = {"out": str(out), "n_samples": n, "cluster_sizes": counts, "notes": data.notes,
+    summary = {"out": str(out), "n_samples": n, "cluster_sizes": counts, "notes": data.told,
                "warnings": warned}  # fmt: skip
     told = ", ".join(f"{m} in {k}" for k, m in counts.items())
     voice.show(f"{n} samples ({told}) in [bold]{escape(str(out))}[/bold]")

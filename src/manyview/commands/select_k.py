@@ -31,6 +31,7 @@ def run_select_k(
     seed: int,
     force: bool,
     voice: Voice,
+    header: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Read, judge every candidate, write selection.csv, .png and .json to ``out``."""
     free_folder(out, force)
@@ -38,8 +39,8 @@ def run_select_k(
         raise ValueError(f"--to {largest} is less than --from {smallest}; raise it")
     names = [name.strip() for name in methods.split(",") if name.strip()]
     with voice.busy("reading the files") as tell:
-        data = read_views(files, index=index, transpose=transpose, missing="allow")
-        for note in data.notes:
+        data = read_views(files, index=index, transpose=transpose, header=header, missing="allow")
+        for note in data.told:
             voice.note(note)
         largest = max(smallest, most_clusters(data)) if largest is None else largest
         tell(f"trying {smallest} to {largest} clusters")
@@ -55,7 +56,7 @@ def run_select_k(
         "found": found.found,
         "reasons": found.reasons,
         "votes": found.votes,
-        "notes": data.notes,
+        "notes": data.told,
         "warnings": warned,
         "seed": seed,
         "inputs": data.inputs,

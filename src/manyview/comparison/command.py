@@ -27,20 +27,24 @@ def run_compare(
     methods: str,
     settings: dict[str, Any],
     console: Console,
+    reading: dict[str, Any] | None = None,
 ) -> bool:
     """Read, compare, write to ``out``, and print the summary; ``settings`` are those of `compare`.
+
+    ``reading`` says how: the index, transpose and header of `read_views`.
 
     Whether any run gave a result.
     """
     _pyplot()  # hours of work must not end with the news that matplotlib is missing
     folder(out)
-    data = read_views(files)
+    reading = reading or {}
+    data = read_views(files, **reading)
     y = None if labels is None else read_labels(labels, data)
-    for note in data.notes:
+    for note in data.told:
         console.print(_shown(note), highlight=False)
     names = [name.strip() for name in methods.split(",") if name.strip()]
     found = compare(data.views, y, methods=names, out=out, **settings)
-    command = _command(files, labels, out, methods, settings)
+    command = _command(files, labels, out, methods, settings, reading)
     written = found.save(out, command=command)
     console.print(_summary(found))
     _say_troubles(found, console)
@@ -50,10 +54,18 @@ def run_compare(
 
 
 def _command(
-    files: Sequence[str], labels: Path | None, out: Path, methods: str, settings: dict[str, Any]
+    files: Sequence[str],
+    labels: Path | None,
+    out: Path,
+    methods: str,
+    settings: dict[str, Any],
+    reading: dict[str, Any],
 ) -> str:
     """What to type to do it again, every setting spelled out."""
     words = ["manyview", "compare", *files]
+    words += [
+        word for name, given in reading.items() for item in given for word in (f"--{name}", item)
+    ]
     words += ["--labels", str(labels)] if labels is not None else []
     words += ["--clusters", str(settings["n_clusters"]), "--out", str(out), "--methods", methods]
     words += ["--runs", str(settings["n_runs"]), "--seed", str(settings["random_state"])]

@@ -92,6 +92,11 @@ def _table(file: str, rows: list[Any], columns: list[Any], cells: Any) -> Table:
     return Table(file, [str(r).strip() for r in rows], [str(c).strip() for c in columns], cells)
 
 
+def _short(cell: Any) -> str:
+    text = str(cell)
+    return text if len(text) <= 60 else f"{text[:40]}… ({len(text)} characters)"
+
+
 def numbers(table: Table, rows_are: str = "row", columns_are: str = "column") -> np.ndarray:
     """The cells as doubles, NaN where empty; anything else that is no number is an error."""
     pandas = import_pandas(f"reading {table.file}")
@@ -114,7 +119,7 @@ def numbers(table: Table, rows_are: str = "row", columns_are: str = "column") ->
         if bad.size:
             i = int(bad[0])
             raise ValueError(
-                f"{table.file} has {str(column.iloc[i])!r} in {rows_are} {table.rows[i]!r}, "
+                f"{table.file} has {_short(column.iloc[i])!r} in {rows_are} {table.rows[i]!r}, "
                 f"{columns_are} {table.columns[j]!r}, which is not a finite number; "
                 "correct the cell or remove what is not data"
             )

@@ -59,7 +59,7 @@ class Cluster:
             self.close()
             raise ClusterLost(
                 f"the Dask cluster at {self.client.scheduler.address} has had no worker for "
-                f"{PATIENCE:g} s; start its workers and fit again"
+                f"{PATIENCE:g} s; start its workers and fit again ({SHORT})"
             ) from error
 
     def __enter__(self) -> Cluster:
@@ -179,16 +179,33 @@ def saying_if_lost(client: Any) -> Iterator[None]:
     if client.status in ("closing", "closed"):  # older versions raise a bare Exception for that
         raise ClusterLost(f"the Dask client is {client.status}; {REMEDY}")
     lost = [
-        package.KilledWorker,
         package.CancelledError,
         package.comm.CommClosedError,
         getattr(package.client, "ClosedClientError", None),
     ]
     try:
         yield
+    except package.KilledWorker as error:
+        raise ClusterLost(_killed(client, error)) from error
     except tuple(error for error in lost if error is not None) as error:
         why = f"{type(error).__name__}: {error}".split()
         raise ClusterLost(f"the Dask cluster gave up ({' '.join(why)}); {REMEDY}") from error
+
+
+def _killed(client: Any, error: BaseException) -> str:
+    """A task that ended several workers one after the other: nearly always for want of memory."""
+    try:
+        workers = client.scheduler_info(n_workers=-1)["workers"].values()
+    except (OSError, TypeError):  # gone, or of a version without this argument
+        workers = []
+    limits = [worker.get("memory_limit") or 0 for worker in workers]
+    least = f" (the smallest may take {min(limits) / 2**30:.3g} GiB)" if any(limits) else ""
+    return (
+        "the same task ended several Dask workers, which happens when it takes more memory than a "
+        f"worker has{least}: give workers more memory (memory_limit=, fewer per machine), start more of "
+        "them, or pass dask arrays in smaller blocks of rows; then fit with the same settings: a fit "
+        f"with checkpoint= goes on from there. Dask said: {' '.join(str(error).split())[:300]}"
+    )
 
 
 def wait_for(client: Any, future: Any) -> Any:
@@ -207,7 +224,7 @@ def wait_for(client: Any, future: Any) -> Any:
                     alone_since = time.monotonic()
                 elif time.monotonic() - alone_since > PATIENCE:
                     raise ClusterLost(
-                        f"all Dask workers are gone (none for {PATIENCE:g} s); {REMEDY}"
+                        f"all Dask workers are gone (none for {PATIENCE:g} s; {SHORT}); {REMEDY}"
                     ) from None
         return future.result()
 
@@ -235,6 +252,7 @@ def cluster_for(engine: str) -> Any:
     return Cluster() if engine == "dask" else nullcontext()
 
 
+SHORT = "as happens when tasks need more memory than workers have"
 REMEDY = (
     "start workers again and fit with the same settings: a fit with checkpoint= goes on from there"
 )

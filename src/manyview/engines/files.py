@@ -10,6 +10,7 @@ import importlib
 import os
 import re
 from abc import ABC, abstractmethod
+from collections import Counter
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -190,6 +191,10 @@ class Parquet(RowFile):
             ) from error
         self.file, self.lock, self._held = pq.ParquetFile(path), Lock(), (-1, np.empty((0, 0)))
         fields = {field.name: str(field.type) for field in self.file.schema_arrow}
+        if len(fields) < len(self.file.schema_arrow):
+            counts = Counter(self.file.schema_arrow.names)
+            twice = next(name for name, n in counts.items() if n > 1)
+            raise ValueError(f"it has the column {twice!r} more than once; give each its own name")
         names = self._id_columns(fields)
         for name, kind in fields.items():
             if name not in names and not kind.startswith(NUMBERS):
@@ -368,9 +373,13 @@ def _names(file: Any, table: str) -> Array | None:
     held = group[index]
     if not hasattr(held, "keys"):
         return _texts(held)
-    if "codes" in held:  # a categorical index
-        return _texts(held["categories"])[held["codes"][:]]
-    return _texts(held["values"])  # nullable: a mask is beside
+    if "codes" in held:  # a categorical index, in which -1 is no name
+        codes = held["codes"][:]
+        names, lost = _texts(held["categories"])[codes], codes < 0
+    else:
+        names, lost = _texts(held["values"]), held["mask"][:].astype(bool)
+    names[lost] = None
+    return names
 
 
 def _texts(array: Any) -> Array:

@@ -126,6 +126,8 @@ class DaskMatrix:
 
     def take(self, rows: Array) -> Matrix:
         """Some rows in the order asked for, in this process."""
+        if not self.pieces:  # no rows at all
+            return np.empty(self.shape, dtype=self.dtype)
         order = np.argsort(rows, kind="stable")
         ordered = np.asarray(rows)[order]
         found = self.each(_chosen, ordered, place=True, only=ordered)

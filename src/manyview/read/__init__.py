@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from .._types import Array, Matrix
 from ..containers import Collection, Item
 from ..datasets._tables import SEPARATORS, split_suffix
-from .align import Aligned, align, oriented, with_common_ids
+from .align import Aligned, align, ask_if_rows_are_counted, oriented, with_common_ids
 from .arrays import READERS, load_npy, read_arrays
 from .by_rows import checksum, common_ids, held, named_files, open_views, stay_on_disk
 from .part import Part
@@ -37,6 +37,13 @@ class ReadViews:
     features: dict[str, list[str] | None] = field(default_factory=dict)
     #: For each view its file, its size there and the file's checksum.
     inputs: list[dict[str, Any]] = field(default_factory=list)
+    #: How each file was read: which way round, what its first line is, where its ids are.
+    decisions: list[str] = field(default_factory=list)
+
+    @property
+    def told(self) -> list[str]:
+        """All there is to say about the reading."""
+        return self.decisions + self.notes
 
     def collection(self) -> Collection:
         """What estimators take: matrices with the names of samples and features."""
@@ -53,6 +60,7 @@ def read_views(
     *,
     index: Sequence[str] = (),
     transpose: Sequence[str] = (),
+    header: Sequence[str] = (),
     missing: str = "error",
     fitted: Mapping[str, Sequence[str]] | None = None,
     on_disk: bool = False,
@@ -67,10 +75,12 @@ def read_views(
     ----------
     files : list of path, or "name=path"
     index : list of column, or "name=column"
-        Where tables have their ids, if that cannot be seen.
+        Where tables have their ids, if that cannot be seen; "name=" says nowhere.
     transpose : list of view names
         Files whose columns are samples. A file is transposed without being asked, and a note says
         so, if only then its ids agree with the others'.
+    header : list of "yes", "no", "name=yes" or "name=no"
+        Whether the first line of text tables is headings, where that cannot be seen.
     missing : {"error", "drop", "allow"}
         "error": samples that all files have; an empty cell is an error. "drop": samples that all
         files have, without an empty cell. "allow": all samples; what is absent is NaN (in a sparse
@@ -83,12 +93,13 @@ def read_views(
         case. Such files must list the same samples in one order.
     """
     if stay_on_disk(files, on_disk):
-        return _by_rows(files, index, transpose, on_disk)
+        return _by_rows(files, (*index, *header), transpose, on_disk)
     parts: dict[str, Part] = {}
     columns = dict(item.rpartition("=")[::2] for item in index)  # "" is for all views
+    headed = _headed(header)
     for item in files:
         name, path = _name_and_path(str(item))
-        for view, part in _read(name, path, columns).items():
+        for view, part in _read(name, path, columns, headed).items():
             if view in parts:
                 raise ValueError(
                     f"{parts[view].file} and {part.file} would both be the view {view!r}; tell them "
@@ -97,8 +108,10 @@ def read_views(
             parts[view] = part
     if not parts:
         raise ValueError("no view file was given; name at least one")
+    _check_named(parts, {"--index": columns, "--header": headed})
     notes = [note for part in parts.values() for note in part.notes]
     parts, told = with_common_ids(parts)
+    ask_if_rows_are_counted(parts)
     parts, turned = oriented(parts, transpose, fitted)
     if missing == "error":
         for part in parts.values():
@@ -118,7 +131,25 @@ def read_views(
         next(iter(parts.values())).matrix.shape[0],
         {view: part.features for view, part in parts.items()},
         [_input(view, part) for view, part in parts.items()],
+        [part.decision for part in parts.values()],
     )
+
+
+def _headed(header: Sequence[str]) -> dict[str, bool]:
+    """view → whether its first line is headings; "" is for all views."""
+    words = dict(item.rpartition("=")[::2] for item in header)
+    for view, word in words.items():
+        if word not in ("yes", "no"):
+            asked = f"{view}={word}" if view else word
+            raise ValueError(f"--header {asked}: say yes or no, or VIEW=yes or VIEW=no")
+    return {view: word == "yes" for view, word in words.items()}
+
+
+def _check_named(parts: dict[str, Part], asked: dict[str, dict[str, Any]]) -> None:
+    for option, views in asked.items():
+        for view in views:
+            if view and view not in parts:
+                raise ValueError(f"{option} {view}=…: the views are {', '.join(parts)}")
 
 
 def _by_rows(
@@ -126,8 +157,8 @@ def _by_rows(
 ) -> ReadViews:
     if index or transpose:
         raise ValueError(
-            "--index and --transpose are for tables in memory; files that are read by rows have the "
-            "samples in rows, and their ids in the one column of text or in the .h5ad"
+            "--index, --transpose and --header are for tables in memory; files that are read by rows "
+            "have the samples in rows, and their ids in the one column of text or in the .h5ad"
         )
     found = open_views(files)
     ids = common_ids(found)
@@ -142,7 +173,15 @@ def _by_rows(
          "sha256": checksum(path)}
         for view, path in named_files(files)
     ]  # fmt: skip
-    return ReadViews(views, ids, notes, np.arange(n), n, features, inputs)
+    decisions = [_told_by_rows(X) for X in found.values()]
+    return ReadViews(views, ids, notes, np.arange(n), n, features, inputs, decisions)
+
+
+def _told_by_rows(X: Any) -> str:
+    ids = None if X.rows.ids is None else [text_of(sample) for sample in X.rows.ids[:3]]
+    # An empty matrix of the same shape: nothing is read for a sentence.
+    shape = sp.csr_array(X.shape)
+    return Part(X.label, shape, ids).decision
 
 
 def _name_and_path(item: str) -> tuple[str | None, Path]:
@@ -166,15 +205,17 @@ def existing(path: Path) -> Path:
     return path
 
 
-def _read(name: str | None, path: Path, columns: dict[str, str]) -> dict[str, Part]:
+def _read(
+    name: str | None, path: Path, columns: dict[str, str], headed: dict[str, bool]
+) -> dict[str, Part]:
     stem, kind = split_suffix(path.name)
     view = name or path.name[: len(stem)]
     if kind in READERS:
         found = read_arrays(path)
         keys = {key: f"{name}.{key}" if name else key for key in found}
         return {keys[k] if k else view: replace(p, path=path) for k, p in found.items()}
-    index = columns.get(view, columns.get(""))
-    return {view: replace(read_table(path, index), path=path)}
+    index, header = columns.get(view, columns.get("")), headed.get(view, headed.get(""))
+    return {view: replace(read_table(path, view, index, header), path=path)}
 
 
 def _empty(part: Part) -> Array:

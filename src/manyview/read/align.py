@@ -4,16 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import product
+from shlex import quote
 
 import numpy as np
 import scipy.sparse as sp
 
 from .._types import Array, Matrix
+from ..headings import is_feature_heading
+from ..ids import refuse_lookalikes
 from ..views import _take
 from .part import Part
 
 #: Above this many files nobody guesses which of them are transposed.
 MOST_GUESSED = 10
+#: From so many rows on, a column that counts them is asked about.
+FEWEST_COUNTED = 5
 
 
 def with_common_ids(parts: dict[str, Part]) -> tuple[dict[str, Part], list[str]]:
@@ -68,7 +73,44 @@ def oriented(
             )
     if not any(fixed) and not any(flips):
         notes += _doubt(parts)
+        _ask_if_rows_are_features(parts, fitted)
     return parts, notes
+
+
+def _ask_if_rows_are_features(
+    parts: dict[str, Part], fitted: Mapping[str, Sequence[str]] | None
+) -> None:
+    """Where every column of ids is headed as one of genes or the like, samples may be the columns."""
+    named = {view: part for view, part in parts.items() if part.ids is not None}
+    known = {name for names in (fitted or {}).values() for name in names}
+    for part in named.values():
+        expected = known & set(part.features or ())
+        if part.asked or part.heading is None or not is_feature_heading(part.heading) or expected:
+            return
+    if named:
+        view, part = next(iter(named.items()))
+        stay = quote(f"{view}={part.heading}")
+        turn = " ".join(f"--transpose {name}" for name in named)
+        raise ValueError(
+            f"{part.file} has its ids in a column headed {part.heading!r}, so that its "
+            f"{part.matrix.shape[0]} rows may be features and its {part.matrix.shape[1]} columns the "
+            f"samples; say which: {turn} if the columns are samples, --index {stay} if the rows are"
+        )
+
+
+def ask_if_rows_are_counted(parts: dict[str, Part]) -> None:
+    """A first column 1, 2, 3, … is hardly a feature, and as one it would weigh as much as any."""
+    for view, part in parts.items():
+        if part.first is None:
+            continue
+        heading, values = part.first
+        start = [str(i) for i in range(len(values))], [str(i + 1) for i in range(len(values))]
+        if len(values) >= FEWEST_COUNTED and values in start:
+            raise ValueError(
+                f"the first column {heading!r} of {part.file} counts the rows ({values[0]}, {values[1]}, "
+                f"…, {values[-1]}) and may be ids or a feature; say which: --index "
+                f"{quote(f'{view}={heading}')} for ids, --index {quote(view)}= for a feature"
+            )
 
 
 def _rows_are_features(part: Part, wanted: set[str]) -> bool:
@@ -158,6 +200,7 @@ def align(parts: dict[str, Part], union: bool) -> Aligned:
     sets = [set(ids) for ids in listed]
     if not _linked(sets, 0):
         _complain_of_strangers(list(parts.values()))
+    refuse_lookalikes(listed, [part.file for part in parts.values()])
     shared, everyone = set.intersection(*sets), dict.fromkeys(i for ids in listed for i in ids)
     if not union and not shared:
         _complain_of_strangers(list(parts.values()))

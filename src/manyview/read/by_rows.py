@@ -13,6 +13,7 @@ from .._types import Array
 from ..engines.disk import DiskMatrix
 from ..engines.files import INSIDE, STREAMABLE
 from ..views import LOAD_LIMIT
+from .part import Part
 from .tables import text_of
 
 #: Kinds that no other reader knows.
@@ -70,7 +71,9 @@ def common_ids(found: dict[str, DiskMatrix]) -> Array | None:
     for view, X in found.items():
         if X.rows.ids is None:
             continue
-        listed = np.array([text_of(sample) for sample in X.rows.ids], dtype=object)
+        texts = [text_of(sample) for sample in X.rows.ids]
+        Part(X.label, np.empty((0, 0)), texts).check_ids()
+        listed = np.array(texts, dtype=object)
         if ids is None:
             ids, holder = listed, view
         elif (ids != listed).any():

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import csv
 import gzip
-import re
 import zlib
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
+from shlex import quote
 from typing import Any, NamedTuple, TextIO
 
 import numpy as np
@@ -17,53 +18,72 @@ import numpy as np
 from ..datasets._dataset import import_pandas
 from ..datasets._tables import SEPARATORS, Table, numbers, split_suffix
 from ..headings import is_id_heading
+from .first_line import NOTHING, is_headings
 from .part import Part
 
 WORDS = {",": "commas", "\t": "tabs", ";": "semicolons", " ": "spaces"}
 #: Lines looked at to tell a header from data.
 PEEK = 50
-#: What stands for an empty cell (the words pandas knows), unless it is an id.
-NOTHING = {
-    "", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN", "<NA>",
-    "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null",
-}  # fmt: skip
 #: A table of so many bytes is read however small its file: repeated values take no room.
 LIKELY = 2**28
 TROUBLE = (OSError, ValueError, EOFError, zlib.error, csv.Error, OverflowError, MemoryError)
 
 
 class Cells(NamedTuple):
-    """The body of a table and its header; ``headed`` says that the file has one."""
+    """The body of a table and its header.
+
+    ``headed`` says whether the file has one; None: its first line, kept in the body, may be either.
+    """
 
     frame: Any
     header: list[str]
-    headed: bool
+    headed: bool | None
 
 
-def read_table(path: Path, index: str | None) -> Part:
-    """A table with samples in rows; ``index`` names the column of ids if it is not the first."""
-    frame, header, headed = cells_of(path, index)
-    notes = [] if headed else [_no_header(path.name, header)]
-    place = _id_place(path.name, frame, header, headed, index)
+def read_table(path: Path, view: str, index: str | None, header: bool | None) -> Part:
+    """A table with samples in rows; ``index`` names the column of ids if it is not the first.
+
+    An ``index`` of "" says that no column holds ids; ``header`` whether the first line is headings.
+    """
+    frame, names, headed = cells_of(path, index, header)
+    if headed is None:
+        raise ValueError(_ask_for_header(path.name, view, frame))
+    return _part(path.name, frame, names, headed, index)
+
+
+def _part(file: str, frame: Any, header: list[str], headed: bool, index: str | None) -> Part:
+    notes = [] if headed else [_no_header(file, header)]
+    place = _id_place(file, frame, header, headed, index)
     ids = None if place is None else [text_of(cell) for cell in frame.iloc[:, place]]
-    if place != 0 and split_suffix(path.name)[1] != ".parquet":
+    if place != 0 and split_suffix(file)[1] != ".parquet":
         # Read as text in case it names samples; as a feature it may lack values.
         frame[0] = frame[0].where(~frame[0].str.strip().isin(NOTHING))
+    heading = None if place is None else header[place]
     if place is not None:
         keep = [j for j in range(len(header)) if j != place]
         frame, header = frame.iloc[:, keep], [header[j] for j in keep]
     if not header or not len(frame):
         raise ValueError(
-            f"{path.name} has {len(frame)} samples and {len(header)} features besides the ids; both "
+            f"{file} has {len(frame)} samples and {len(header)} features besides the ids; both "
             "must be at least 1"
         )
     rows = ids if ids is not None else [str(i + 1) for i in range(len(frame))]
     cells = frame.set_axis(range(len(rows)), axis=0).set_axis(range(len(header)), axis=1)
-    matrix = numbers(Table(path.name, rows, header, cells), rows_are="row")
+    matrix = numbers(Table(file, rows, header, cells), rows_are="row")
     first = None
-    if place is None and headed and len(header) > 1 and _distinct_integers(matrix[:, 0]):
+    if place is None and index is None and len(header) > 1 and _distinct_integers(matrix[:, 0]):
         first = (header[0], [text_of(value) for value in matrix[:, 0]])
-    return Part(path.name, matrix, ids, header if headed else None, first, notes)
+    features = header if headed else None
+    return Part(file, matrix, ids, features, first, notes, None, heading, headed, index is not None)
+
+
+def _ask_for_header(file: str, view: str, frame: Any) -> str:
+    cells = [text_of(cell) for cell in frame.iloc[0, :4]]
+    shown = ", ".join(cells) + ", …" * (frame.shape[1] > 4)
+    return (
+        f"the first line of {file} ({shown}) may be headings or the first sample; say which: --header "
+        f"{quote(view)}=yes or --header {quote(view)}=no"
+    )
 
 
 def _no_header(file: str, header: list[str]) -> str:
@@ -73,8 +93,8 @@ def _no_header(file: str, header: list[str]) -> str:
     )
 
 
-def cells_of(path: Path, index: str | None = None) -> Cells:
-    """The body of a table and its header; ids, if any, are still a column."""
+def cells_of(path: Path, index: str | None = None, header: bool | None = None) -> Cells:
+    """The body of a table and its header, if it has one; ids, if any, are still a column."""
     pandas = import_pandas(f"reading {path.name}")
     kind = split_suffix(path.name)[1]
     try:
@@ -82,7 +102,7 @@ def cells_of(path: Path, index: str | None = None) -> Cells:
             return _parquet(pandas, path)
         if kind not in SEPARATORS:
             raise ValueError("labels come as .csv, .tsv, .txt, .parquet or .npy")
-        return _text(pandas, path, kind, index)
+        return _text(pandas, path, kind, index, header)
     except ImportError as error:
         raise ImportError(
             f"reading {path.name} needs pyarrow; install it with: pip install 'manyview[app]'"
@@ -122,13 +142,32 @@ def _parquet(pandas: Any, path: Path) -> Cells:
             f"{path.name} claims {claimed.num_rows} rows of {claimed.num_columns} columns, which its "
             f"{size} bytes can hardly hold; write it again"
         )
+    _check_columns(path)
     frame = pandas.read_parquet(path)
     if not isinstance(frame.index, pandas.RangeIndex):
         frame = frame.reset_index(names="id" if frame.index.nlevels == 1 else None)
     return Cells(frame, [str(name).strip() for name in frame.columns], True)
 
 
-def _text(pandas: Any, path: Path, kind: str, index: str | None) -> Cells:
+def _check_columns(path: Path) -> None:
+    from pyarrow.parquet import read_schema
+    from pyarrow.types import is_nested
+
+    schema = read_schema(path)
+    counts = Counter(schema.names)
+    for field in schema:
+        if is_nested(field.type):
+            raise _Sentence(
+                f"{path.name} has several values in each cell of its column {field.name!r} "
+                f"({field.type}); write every value into a column of its own, or leave the column out"
+            )
+        if counts[field.name] > 1:
+            raise _Sentence(
+                f"{path.name} has the column {field.name!r} more than once; give each its own name"
+            )
+
+
+def _text(pandas: Any, path: Path, kind: str, index: str | None, asked: bool | None) -> Cells:
     with _opened(path) as file:
         lines = [line for line in islice(file, PEEK) if line.strip(" \r\n")]
     separator = _separator(path, kind, lines)
@@ -140,11 +179,14 @@ def _text(pandas: Any, path: Path, kind: str, index: str | None) -> Cells:
     _check_separator(path.name, kind, separator, header)
     # R leaves out the heading of the row names.
     unnamed = bool(body) and len(body[0]) == len(header) + 1
-    headed = unnamed or not is_data(header, [row[0].strip() for row in body if row])
+    headed = asked
+    if asked is None:
+        headed = unnamed or is_headings(header, body)
     if unnamed:
         header = ["", *header]
+    names = header if headed else [f"column {j + 1}" for j in range(len(header))]
     # Ids are kept as they are: a sample may be called NA. A converter looks at no cell's meaning.
-    texts = {j: str for j, name in enumerate(header) if j == 0 or (headed and name == index)}
+    texts = {j: str for j, name in enumerate(names) if j == 0 or name == index}
     with _opened(path) as file:
         if headed:
             next((r for r in _records(file, separator) if len(r) > 1 or "".join(r).strip()), None)
@@ -161,9 +203,7 @@ def _text(pandas: Any, path: Path, kind: str, index: str | None) -> Cells:
             f"{path.name} has {len(header)} headings and rows of {frame.shape[1]} cells; a {kind} "
             f"file is separated by {WORDS[separator]}, with decimal points"
         )
-    if not headed:
-        header = [f"column {j + 1}" for j in range(len(header))]
-    return Cells(frame, header, headed)
+    return Cells(frame, names, headed)
 
 
 @contextmanager
@@ -198,48 +238,12 @@ def _check_separator(file: str, kind: str, ours: str, header: list[str]) -> None
             )
 
 
-def is_data(header: list[str], column: list[str]) -> bool:
-    """Whether the first line is no header but a sample; ``column`` is what follows its first cell.
-
-    It is if all cells are numbers (but for 0, 1, 2, …, which pandas invents as headings), or if the
-    first looks like the ids below it and the others are numbers as headings never are: repeated,
-    or with decimals.
-    """
-    values = [_number(cell) for cell in header]
-    rest = values[1:]
-    if any(value is None for value in rest):
-        return False
-    first = values[0]
-    if first is None or not rest:
-        if not rest:
-            return first is not None and first not in (0, 1)
-        if is_id_heading(header[0], distinct=True):
-            return False
-        alike = [_shape(cell) for cell in column].count(_shape(header[0])) > len(column) / 2
-        odd = len(set(header[1:])) < len(rest) or any(v is None or v % 1 for v in rest)
-        return odd or alike
-    return [None if v is None else v - first for v in rest] != list(
-        range(1, len(header))
-    ) or first not in (0, 1)
-
-
-def _shape(text: str) -> str:
-    """How an id is built: p12 and p7 are alike, p12 and gene are not."""
-    return re.sub(r"\d+", "0", text)
-
-
-def _number(text: str) -> float | None:
-    try:
-        value = float(text)
-    except ValueError:
-        return None
-    return value if np.isfinite(value) else None
-
-
 def _id_place(
     file: str, frame: Any, header: list[str], headed: bool, index: str | None
 ) -> int | None:
     """Which column names the samples: the one asked for, or the first if it is text or says so."""
+    if index == "":
+        return None
     if index is not None:
         if header.count(index) != 1:
             shown = ", ".join(repr(name) for name in header[:5])
