@@ -27,8 +27,9 @@ from .engines.sources import Scaled, is_streamed, resident
 from .engines.threads import Threads
 from .fit import run, warn_about
 from .graph import AFFINITIES, has_nan, nearest_neighbors
-from .initialize import INITS, starting_factors
-from .masked import MaskedView, stand_ins
+from .initialize import INITS, check_lengths, starting_factors
+from .masked import MaskedView, mean_error, scarce, stand_ins
+from .observed import observed_somewhere, spread_out
 from .regularizers import Graph, NoPenalty, Orthogonal, Sparse, make_regularizer
 from .rows import Rows
 from .scaling import SCALES, SHIFTING, fit_scaling
@@ -171,6 +172,8 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
     _scalings: list[Any]
     _starts: list[Factors]
     _stacked: Array
+    #: Mean squared error of an entry of every view, for each start.
+    _entry_errors: Any = None
     _stream: Any = None
 
     _parameter_constraints: ClassVar[dict] = {
@@ -283,10 +286,11 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
             cluster_for(self.engine) as cluster,
         ):
             views = self._read(X, reset=True)
-            self._check_n_clusters(self.n_clusters, views.n_samples)
+            anywhere = observed_somewhere(views.matrices)
+            self._check_n_clusters(self.n_clusters, int(anywhere.sum()))
             n_components = self.n_components or self.n_clusters
             self._check_argmax(n_components)
-            self._fit(views, n_components, cluster)
+            self._fit(views, n_components, anywhere, cluster)
         return self
 
     def _check_argmax(self, n_components: int) -> None:
@@ -335,10 +339,15 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
                 "for (n_clusters or n_components); set it back, or call fit to start anew"
             )
 
-    def _fit(self, views: Views, n_components: int, cluster: Any = None) -> None:
+    def _fit(
+        self, views: Views, n_components: int, anywhere: Array, cluster: Any = None
+    ) -> None:
         self._stream = None
         rng = generator(self.random_state)
         checkpoint = Checkpoint(self.checkpoint, self, views, rng)
+        if not anywhere.all():
+            self._tell_nowhere(anywhere)
+            views = _rows(views, anywhere)
         if self.engine == "torch":
             Xs, scalings = self._on_device(views)
         else:
@@ -354,9 +363,9 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
             graph = Graph(self.n_neighbors, self.affinity)
             start_terms = self._prepare(graph, Xs, checkpoint)
         solver = SOLVERS[self.solver]()
-        self._check_observed(Xs)
         fill = self._filling(Xs)
         Xs = self._masked(Xs, views.names)
+        self._tell_scarce(Xs, views.names, n_components)
         self._scalings = scalings
         unit = self._output_unit
         self._warn_few_distinct(Xs)
@@ -364,7 +373,7 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
         def start_and_run(i: int) -> FitResult:
             start = starting_factors(
                 Xs,
-                self.init,
+                self._observed_init(anywhere),
                 n_components,
                 start_terms,
                 solver,
@@ -401,7 +410,8 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
                 term.X = X  # the workers may be gone when unseen rows come
         self._terms, self._solver, self._stacked = terms, solver, stacked
         self._starts = [fit.factors for fit in fits]
-        self._expose(fits[0], stacked, labels, views.dtype)
+        self._entry_errors = [fit.entry_errors for fit in fits]
+        self._expose(fits[0], stacked, labels, views.dtype, anywhere)
         checkpoint.finish()
 
     def _on_device(self, views: Views) -> tuple[list[Any], list]:
@@ -469,14 +479,28 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
         }
         return run(Xs, start, terms, solver, **(settings | kwargs))
 
-    def _expose(self, fit: FitResult, stacked: Array, labels: Array, dtype: np.dtype) -> None:
+    def _expose(
+        self,
+        fit: FitResult,
+        stacked: Array,
+        labels: Array,
+        dtype: np.dtype,
+        anywhere: Array | None = None,
+    ) -> None:
+        """Results in the shape of what was given: 0 for what nobody observed, and the label −1."""
         factors, unit = fit.factors, self._output_unit
-        self.labels_ = labels
-        self.consensus_ = in_dtype(stacked * unit, dtype)
-        self.view_weights_ = factors.alpha
-        self.sample_weights_ = in_dtype(factors.w, dtype)
-        self.components_ = [in_dtype(U.T, dtype) for U in factors.U]
-        self.coefficients_ = [in_dtype(V * unit, dtype) for V in factors.V]
+        rows = np.ones(len(labels), dtype=bool) if anywhere is None else anywhere
+        self.labels_ = labels if rows.all() else spread_out(labels + 1, rows, 0) - 1
+        self.consensus_ = spread_out(in_dtype(stacked * unit, dtype), rows, 0)
+        self.view_weights_ = self._all_views(factors.alpha)
+        self.sample_weights_ = spread_out(self._all_views(in_dtype(factors.w, dtype)), rows, 0)
+        self.components_ = self._all_columns([in_dtype(U.T, dtype) for U in factors.U])
+        found = {
+            s: spread_out(in_dtype(V * unit, dtype), rows, 0)
+            for s, V in zip(self._kept(), factors.V, strict=True)
+        }
+        none = np.zeros((len(rows), factors.consensus.shape[1]), dtype=dtype)
+        self.coefficients_ = [found.get(s, none) for s in range(len(self._view_widths))]
         self.history_ = fit.history
         self.objective_ = float(fit.history["objective"][-1])
         self.n_iter_ = fit.n_iter
@@ -489,7 +513,8 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
         product = self.sample_weights_ * self.view_weights_.astype(self.sample_weights_.dtype)
         # An observation that only views without weight describe relies on those.
         product = np.where(product.any(axis=1, keepdims=True), product, self.sample_weights_)
-        return product / product.sum(axis=1, keepdims=True)
+        total = product.sum(axis=1, keepdims=True)
+        return np.divide(product, total, out=np.zeros_like(product), where=total > 0)
 
     def fit_predict(self, X: Any, y: Any = None, **kwargs: Any) -> Array:
         """Fit, and return ``labels_`` (as a tensor, if the views are tensors)."""
@@ -508,37 +533,50 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
 
     def _transform(self, views: Views) -> Array:
         """`transform` in the units of the loop, where squares neither under- nor overflow."""
+        anywhere = observed_somewhere(views.matrices)
+        if not anywhere.any():
+            return np.zeros((views.n_samples, self._n_features_out))
         with threadpool_limits(1):
-            placed = self._place(views)
-        return np.hstack([factors.consensus for factors in placed])
+            placed = self._place(_rows(views, anywhere))
+        return spread_out(np.hstack([factors.consensus for factors in placed]), anywhere, 0)
 
     def predict(self, X: Any) -> Array:
-        """Cluster of each observation: the vote of its nearest fitted neighbours in the consensus."""
-        new = self._transform(self._read(X, reset=False))
+        """Cluster of each observation: the vote of its nearest fitted neighbours in the consensus.
+
+        −1 where every view is missing.
+        """
+        views = self._read(X, reset=False)
+        new = self._transform(views)
         with threadpool_limits(1):
             known = stream.remembered_labels(self)
             labels = assign_new(new, self._stacked, known, self.assign_labels)
-        return self._like_input(labels, X)
+        anywhere = observed_somewhere(views.matrices)
+        return self._like_input(labels if anywhere.all() else np.where(anywhere, labels, -1), X)
 
     def score(self, X: Any, y: Any = None) -> float:
         """Minus the mean squared reconstruction error of the scaled views (higher is better)."""
         views = self._read(X, reset=False)
-        Xs = self._scaled(views, self._scalings)
+        anywhere = observed_somewhere(views.matrices)
+        if not anywhere.any():
+            raise ValueError("score needs an observation that some view describes; all are missing")
+        views = _rows(views, anywhere)
+        Xs = self._masked(self._scaled(views, self._scalings), views.names)
         with threadpool_limits(1):
             factors = self._place(views)[0]
             errors = [
-                (X if isinstance(X, MaskedView) else Rows(X, self._solver))
-                .all_residuals(U, V)
-                .mean()
-                for X, U, V in zip(self._masked(Xs, views.names), factors.U, factors.V, strict=True)
+                (X if isinstance(X, MaskedView) else Rows(X, self._solver)).all_residuals(U, V)
+                for X, U, V in zip(Xs, factors.U, factors.V, strict=True)
             ]
-        return -float(np.mean(errors))
+        # Per observed entry: what is missing is not explained without error.
+        means = [mean_error(X, r) * X.shape[1] for X, r in zip(Xs, errors, strict=True)]
+        return -float(np.mean(means))
 
     def _place(self, views: Views) -> list[Factors]:
         """The fit's loop with U and α kept: V, V* and w of new rows, for every start."""
         Xs = self._scaled(views, self._scalings)
         placed = []
-        for fitted in self._starts:
+        known_errors = self._entry_errors or [None] * len(self._starts)
+        for fitted, entry_errors in zip(self._starts, known_errors, strict=True):
             terms, V0 = [], []
             # Where rescaling lets U absorb a penalty on V (it does not for a graph, whose links pull
             # towards known rows), the same penalty with U fixed would crush the coefficients.
@@ -567,6 +605,7 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
                 tol=0.0,
                 callback=None,
                 fill=fill,
+                entry_errors=entry_errors,
             )
             placed.append(result.factors)
         return placed
@@ -607,15 +646,39 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
             )
         return [MaskedView(X) if hole else X for X, hole in zip(Xs, holes, strict=True)]
 
-    def _check_observed(self, Xs: list[Matrix]) -> None:
-        if self.missing == "mask":
-            silent = [np.isnan(X).all(axis=1) for X in Xs if isinstance(X, np.ndarray)]
-            nowhere = np.all(silent, axis=0) if len(silent) == len(Xs) else np.zeros(1, bool)
-            if nowhere.any():
-                raise ValueError(
-                    f"{int(nowhere.sum())} observations have no value in any view (the first is row "
-                    f"{int(np.flatnonzero(nowhere)[0])}); drop them, or use RobustWMNMF"
-                )
+    def _observed_init(self, anywhere: Array) -> Any:
+        """The user's own start without what nobody observed."""
+        init = self.init
+        whole = self._columns is None and anywhere.all()
+        if whole or not isinstance(init, dict) or not {"components", "coefficients"} <= set(init):
+            return init
+        masks = self._columns or [np.ones(m, dtype=bool) for m in self._view_widths]
+        check_lengths(init, len(masks))
+        kept = self._kept()
+        return {
+            "components": [np.asarray(init["components"][s])[:, masks[s]] for s in kept],
+            "coefficients": [np.asarray(init["coefficients"][s])[anywhere] for s in kept],
+        }
+
+    def _tell_nowhere(self, anywhere: Array) -> None:
+        warnings.warn(
+            f"{int((~anywhere).sum())} observations have no value in any view (the first is row "
+            f"{int(np.flatnonzero(~anywhere)[0])}); they are left out and get the label -1",
+            UserWarning,
+            stacklevel=4,
+        )
+
+    def _tell_scarce(self, Xs: list[Any], names: Any, n_components: int) -> None:
+        for s in np.flatnonzero(scarce(Xs, n_components)):
+            X = Xs[s]
+            warnings.warn(
+                f"view {names[s]!r} is observed for {int(X.here.sum())} of {X.shape[0]} observations "
+                f"({X.counts.sum() / np.prod(X.shape):.1%} of its entries), too few to learn "
+                f"{n_components} parts from: it cannot lead, and its weight is small; leave it out, "
+                "or ask for fewer clusters",
+                UserWarning,
+                stacklevel=4,
+            )
 
     def _filling(self, Xs: list[Matrix], known: Any = None) -> Any:
         """How rows a view does not observe get coefficients: from their neighbours in other views.
@@ -662,9 +725,9 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
 
         def report(info: dict[str, Any]) -> Any:
             info["total"] *= self.n_init
-            last = (
-                info["iteration"] == self.inner_iter and info["view"] == len(self._view_widths) - 1
-            )
+            kept = self._kept()
+            last = info["iteration"] == self.inner_iter and info["view"] == len(kept) - 1
+            info["view"] = kept[info["view"]]
             if self.verbose > 1 or (self.verbose and last):
                 print(
                     f"round {info['round']} view {self.view_names_in_[info['view']]} "
@@ -681,6 +744,11 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
         tags.input_tags.allow_nan = self._allows_missing()
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
+
+
+def _rows(views: Views, chosen: Array) -> Views:
+    """Some of the observations; all of them as they are."""
+    return views if chosen.all() else views.with_matrices([X[chosen] for X in views.matrices])
 
 
 def _first_coefficients(X: Matrix, fitted: Matrix, V: Array, term: Any, n_neighbors: int) -> Array:

@@ -21,13 +21,18 @@ from .graph import nearest_neighbors
 from .regularizers import Term
 
 Fill = Callable[[int, Array], Array]
+#: Fewest rows, per component and as a share of all, from which a view's parts can be learned.
+ROWS_PER_COMPONENT, FEWEST_SHARE = 10, 0.05
+#: About how many rows stand in for one that nothing links to the view.
+STRANGERS = 100
 
 
 def stand_ins(Xs: list[Any], fitted: list[Any], k: int) -> list[sp.csr_array | None]:
     """Who stands in for a row in a view that does not observe it: B_s, rows × fitted rows, or None.
 
     The row's k nearest fitted rows in each view that has it, among those the lacking view observes;
-    their mean coefficients there are the row's.
+    their mean coefficients there are the row's. Where no view links the row to such rows, rows from all
+    over the lacking view stand in alike.
     """
     absent = [_silent(X) for X in Xs]
     seen = [~_silent(X) for X in fitted]
@@ -40,11 +45,16 @@ def stand_ins(Xs: list[Any], fitted: list[Any], k: int) -> list[sp.csr_array | N
         for t, X in enumerate(Xs):
             rows = np.flatnonzero(lacking & ~absent[t])
             among = np.flatnonzero(seen[s] & seen[t])
-            if t == s or len(rows) == 0 or len(among) <= k:
+            if t == s or len(rows) == 0 or len(among) == 0:
                 continue
             near, _ = nearest_neighbors(fitted[t][among], k, X[rows])
             entries.append((np.repeat(rows, near.shape[1]), among[near].ravel()))
         i, j = np.hstack(entries) if entries else np.empty((2, 0), dtype=int)
+        alone = np.setdiff1d(np.flatnonzero(lacking), i)
+        everybody = np.flatnonzero(seen[s])
+        everybody = everybody[:: max(1, len(everybody) // STRANGERS)]
+        i = np.concatenate([i, np.repeat(alone, len(everybody))])
+        j = np.concatenate([j, np.tile(everybody, len(alone))])
         B = sp.csr_array((np.ones(len(i)), (i, j)), shape=shape)
         total = np.maximum(B.sum(axis=1), 1)
         stands.append(sp.csr_array(B.multiply(1 / total[:, None])))
@@ -64,15 +74,66 @@ def observed_rows(Xs: list[Any]) -> Array | None:
         return None
     n = Xs[0].shape[0]
     return np.column_stack(
-        [X.observed.any(axis=1) if isinstance(X, MaskedView) else np.ones(n, bool) for X in Xs]
+        [X.here if isinstance(X, MaskedView) else np.ones(n, bool) for X in Xs]
     )
 
 
+def mean_error(X: Any, residuals: Array) -> float:
+    """Mean squared error of an observed entry, from the squared residuals of the rows."""
+    entries = X.counts.sum() if isinstance(X, MaskedView) else np.prod(X.shape)
+    return float(residuals.sum()) / max(1.0, float(entries))
+
+
+def expected_residuals(X: Any, residuals: Array, typical: float | None = None) -> Array:
+    """The residuals of whole rows: an unobserved entry counts like an observed one on average.
+
+    Left out, it would count as reconstructed without error, and the view that hardly has a row would
+    explain it best. ``typical`` is the error of an entry on average, by default that of these rows.
+    """
+    if not isinstance(X, MaskedView):
+        return residuals
+    typical = mean_error(X, residuals) if typical is None else typical
+    return residuals + (X.shape[1] - X.counts) * typical
+
+
+def expected_gap(X: Any, gap: float) -> float:
+    """The gap of all rows, from that of the rows of which the view has something."""
+    if not isinstance(X, MaskedView) or X.here.all():
+        return gap
+    return gap * len(X.here) / max(1, int(X.here.sum()))
+
+
+def reaches(Xs: list[Any], n_components: int) -> Array:
+    """1 for every view; less for one of too few rows to learn its parts from (`scarce`)."""
+    return np.array([_rows_told(X) / _rows_needed(X, n_components) for X in Xs]).clip(max=1.0)
+
+
+def scarce(Xs: list[Any], n_components: int) -> Array:
+    """Views observed for too few rows: their parts can follow any consensus, which says nothing."""
+    return reaches(Xs, n_components) < 1
+
+
+def _rows_told(X: Any) -> float:
+    """How many whole rows the observed entries would make."""
+    return X.counts.sum() / X.shape[1] if isinstance(X, MaskedView) else float(X.shape[0])
+
+
+def _rows_needed(X: Any, n_components: int) -> float:
+    n = X.shape[0]
+    return min(max(ROWS_PER_COMPONENT * n_components, FEWEST_SHARE * n), n / 2)
+
+
 class MaskedView:
-    """X with NaN where unobserved; errors are summed over the observed entries only."""
+    """X with NaN where unobserved; errors are summed over the observed entries only.
+
+    Rows of which nothing is observed are no part of the gap to the consensus, either: U could follow
+    it there at no cost.
+    """
 
     def __init__(self, X: Array):
         self.observed = ~np.isnan(X)
+        self.counts = self.observed.sum(axis=1)
+        self.here = self.counts > 0
         self.X = np.where(self.observed, X, 0)
         self.shape, self.dtype = X.shape, X.dtype
 
@@ -101,7 +162,8 @@ class MaskedView:
 
     def step_U(self, U: Array, a: float) -> Array:
         """The multiplicative rule for U, numerator and denominator over observed entries."""
-        sums = sums_over_rows(self.X, self.V, self.consensus, self.w2)
+        told = (self.X, self.V, self.consensus, self.w2)
+        sums = sums_over_rows(*told if self.here.all() else (part[self.here] for part in told))
         fitted = self.fitted(U, self.V).T @ (self.w2 * self.V)
         return ratio_step(U, *split_U(U, sums, a, fitted))
 
@@ -125,7 +187,13 @@ class MaskedView:
         return np.dot(self.w2[:, 0], self.all_residuals(U, self.V))
 
     def gap(self, U: Array, V: Array) -> float:
-        return consensus_gap(V, U.sum(axis=0), self.consensus)
+        return self.gap_to(self.consensus, U, V)
+
+    def gap_to(self, consensus: Array, U: Array, V: Array) -> float:
+        """‖VQ − V*‖² over the rows of which something is observed."""
+        if not self.here.all():
+            V, consensus = V[self.here], consensus[self.here]
+        return consensus_gap(V, U.sum(axis=0), consensus)
 
     def all_residuals(self, U: Array, V: Array) -> Array:
         E = self.errors(U, V)
