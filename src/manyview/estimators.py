@@ -20,19 +20,20 @@ from . import stream
 from ._types import Array, Factors, FitResult, Matrix, Stop, Views
 from .assign import ASSIGNMENTS, assign, assign_new
 from .base import MultiViewEstimator, generator, in_dtype, on_host_factors, working_dtype
-from .checkpoint import Checkpoint
+from .checkpoint import Checkpoint, digest
+from .distinct import row_kinds, tell_empty_clusters, tell_few_kinds
 from .engines.arrays import namespace, on_host
 from .engines.cluster import cluster_for
 from .engines.sources import Scaled, is_streamed, resident
 from .engines.threads import Threads
 from .fit import run, warn_about
 from .graph import AFFINITIES, has_nan, nearest_neighbors
-from .initialize import INITS, check_lengths, starting_factors
-from .masked import MaskedView, mean_error, scarce, stand_ins
+from .initialize import INITS, check_lengths, starting_factors, starting_weights
+from .masked import MaskedView, least_entries, mean_error, reaches, stand_ins
 from .observed import observed_somewhere, spread_out
 from .regularizers import Graph, NoPenalty, Orthogonal, Sparse, make_regularizer
 from .rows import Rows
-from .scaling import SCALES, SHIFTING, fit_scaling
+from .scaling import SCALES, SHIFTING, fit_scaling, tell_rounded
 from .solvers import SOLVERS
 
 #: Dense views of more bytes than this are scaled when read, not copied.
@@ -174,6 +175,8 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
     _stacked: Array
     #: Mean squared error of an entry of every view, for each start.
     _entry_errors: Any = None
+    #: Checksums of the user's own arrays, where views are too large to be copied.
+    _digests: Any = None
     _stream: Any = None
 
     _parameter_constraints: ClassVar[dict] = {
@@ -354,6 +357,7 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
             scalings = fit_scaling(views, self.scale)
             Xs = self._fitted_views = self._scaled(views, scalings)
             self._check_finite(Xs, views.names)
+        self._tell_rounded(views)
         if cluster is not None:
             Xs = self._on_workers(Xs, views, cluster)
         regularizer = make_regularizer(self.regularizer, self.n_neighbors, self.affinity)
@@ -368,7 +372,9 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
         self._tell_scarce(Xs, views.names, n_components)
         self._scalings = scalings
         unit = self._output_unit
-        self._warn_few_distinct(Xs)
+        kinds = row_kinds(views.matrices, self.n_clusters)
+        if kinds is not None:
+            tell_few_kinds(int(kinds.max()) + 1, self.n_clusters, stacklevel=3)
 
         def start_and_run(i: int) -> FitResult:
             start = starting_factors(
@@ -396,7 +402,10 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
         consensus = [fit.factors.consensus for fit in fits]
         stacked = namespace(consensus[0]).hstack(consensus)
         labels = checkpoint.keep(
-            "labels", lambda: assign(stacked, self.n_clusters, self.assign_labels, rng)
+            "labels",
+            lambda: assign(stacked, self.n_clusters, self.assign_labels, rng)
+            if kinds is None
+            else kinds,
         )
         if self.engine == "torch":  # what the model keeps: saving and predicting need no GPU
             terms = [
@@ -411,6 +420,9 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
         self._terms, self._solver, self._stacked = terms, solver, stacked
         self._starts = [fit.factors for fit in fits]
         self._entry_errors = [fit.entry_errors for fit in fits]
+        if kinds is None:
+            tell_empty_clusters(labels, self.n_clusters, stacklevel=3)
+        self._digests = [digest(X.X) if _is_live(X) else None for X in self._fitted_views]
         self._expose(fits[0], stacked, labels, views.dtype, anywhere)
         checkpoint.finish()
 
@@ -573,6 +585,7 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
 
     def _place(self, views: Views) -> list[Factors]:
         """The fit's loop with U and α kept: V, V* and w of new rows, for every start."""
+        self._check_unchanged()
         Xs = self._scaled(views, self._scalings)
         placed = []
         known_errors = self._entry_errors or [None] * len(self._starts)
@@ -591,11 +604,13 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
             if fill is not None:
                 V0 = [fill(s, V) for s, V in enumerate(V0)]
             q = [U.sum(axis=0) for U in fitted.U]
-            w = np.full((views.n_samples, len(Xs)), 1 / len(Xs))
             V_star = eq.consensus(V0, q, fitted.alpha, self.p)
-            start = Factors(fitted.U, tuple(V0), V_star, fitted.alpha, w)
+            masked = self._masked(Xs, views.names)
+            start = Factors(
+                fitted.U, tuple(V0), V_star, fitted.alpha, starting_weights(masked)
+            )
             result = self._run(
-                self._masked(Xs, views.names),
+                masked,
                 start,
                 terms,
                 self._solver,
@@ -610,6 +625,17 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
             placed.append(result.factors)
         return placed
 
+    def _check_unchanged(self) -> None:
+        """Views too large to be copied are read where they are: they must be those of the fit."""
+        for X, mark, s in zip(
+            self._fitted_views, self._digests or [], self._kept(), strict=False
+        ):
+            if mark is not None and digest(X.X) != mark:
+                raise ValueError(
+                    f"view {self.view_names_in_[s]!r} was changed after the fit (it is too large to be "
+                    "copied, and the model reads it where it is); fit again, or put its numbers back"
+                )
+
     def _scaled(self, views: Views, scalings: list) -> list[Matrix]:
         dtype = working_dtype(views, self.dtype)
         size = sum(np.prod(X.shape) for X in views.matrices if not sp.issparse(X)) * dtype.itemsize
@@ -622,6 +648,11 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
             for X, scaling in zip(views.matrices, scalings, strict=True)
         ]
         return scaled
+
+    def _tell_rounded(self, views: Views) -> None:
+        if self.dtype is not None and np.dtype(self.dtype) == np.float32 and self.scale not in SHIFTING:
+            for X, name in zip(views.matrices, views.names, strict=True):
+                tell_rounded(X, name, stacklevel=4)
 
     def _check_finite(self, scaled: list[Any], names: Any) -> None:
         for X, name in zip(scaled, names, strict=True):
@@ -644,7 +675,11 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
                 f"view {names[holes.index(True)]!r} has unobserved (NaN) entries, which "
                 "solver='hals' does not take; use solver='multiplicative' or RobustWMNMF"
             )
-        return [MaskedView(X) if hole else X for X, hole in zip(Xs, holes, strict=True)]
+        n_components = self.n_components or self.n_clusters
+        return [
+            MaskedView(X, least_entries(X.shape[1], n_components)) if hole else X
+            for X, hole in zip(Xs, holes, strict=True)
+        ]
 
     def _observed_init(self, anywhere: Array) -> Any:
         """The user's own start without what nobody observed."""
@@ -669,7 +704,7 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
         )
 
     def _tell_scarce(self, Xs: list[Any], names: Any, n_components: int) -> None:
-        for s in np.flatnonzero(scarce(Xs, n_components)):
+        for s in np.flatnonzero(reaches(Xs, n_components) < 1):
             X = Xs[s]
             warnings.warn(
                 f"view {names[s]!r} is observed for {int(X.here.sum())} of {X.shape[0]} observations "
@@ -687,7 +722,8 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
         """
         if not any(has_nan(X) for X in Xs):
             return None
-        stands = stand_ins(Xs, self._fitted_views, self.n_neighbors)
+        n_components = self.n_components or self.n_clusters
+        stands = stand_ins(Xs, self._fitted_views, self.n_neighbors, n_components)
 
         def fill(s: int, V: Array) -> Array:
             B = stands[s]
@@ -697,20 +733,6 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
             return np.where(rows[:, None], B @ (V if known is None else known[s]), V)
 
         return fill
-
-    def _warn_few_distinct(self, Xs: list[Any]) -> None:
-        """Identical observations cannot be told apart: say so when there are fewer kinds than K."""
-        rng = np.random.default_rng(0)
-        plain = [X.X if isinstance(X, MaskedView) else X for X in Xs]
-        marks: Any = sum(X @ rng.random(X.shape[1]) for X in plain)
-        distinct = len(namespace(marks).unique(marks))
-        if distinct < self.n_clusters:
-            warnings.warn(
-                f"only {distinct} distinct observations for n_clusters={self.n_clusters}: identical "
-                "observations will be split; ask for fewer clusters",
-                UserWarning,
-                stacklevel=4,
-            )
 
     def _allows_missing(self) -> bool:
         return self.missing == "mask"
@@ -744,6 +766,11 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
         tags.input_tags.allow_nan = self._allows_missing()
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
+
+
+def _is_live(X: Any) -> bool:
+    """Whether the model reads the user's own array."""
+    return isinstance(X, Scaled) and not X.on_disk
 
 
 def _rows(views: Views, chosen: Array) -> Views:

@@ -14,7 +14,7 @@ from .engines.arrays import on_host
 from .engines.sources import is_streamed, whole
 from .engines.threads import Threads
 from .equations import consensus, rescale, unit_columns
-from .masked import Fill, MaskedView, reaches
+from .masked import Fill, MaskedView, observed_rows, reaches
 from .regularizers import Term
 from .rows import rows_of
 from .solvers import Multiplicative, Solver
@@ -54,12 +54,20 @@ def starting_factors(
         pairs = [(U, fill(s, V)) for s, (U, V) in enumerate(pairs)]
     n_views = len(Xs)
     reach = reaches(Xs, n_components)
-    alpha = reach / reach.sum()
-    w = _placed(Xs[0], np.full((Xs[0].shape[0], n_views), 1 / n_views))
+    alpha = reach / reach.sum() if reach.any() else np.full(n_views, 1 / n_views)
+    w = _placed(Xs[0], starting_weights(Xs))
     # Before the solver's own scaling: with Q in it, V* starts far worse.
     V_star = consensus([V for _, V in pairs], [1.0] * n_views, alpha, p)
     pairs = [solver.start(U, V) for U, V in pairs]
     return Factors(tuple(U for U, _ in pairs), tuple(V for _, V in pairs), V_star, alpha, w)
+
+
+def starting_weights(Xs: list[Any]) -> Array:
+    """Observation weights that are equal among the views that observe a row (N×n_v)."""
+    observed = observed_rows(Xs)
+    if observed is None:
+        return np.full((Xs[0].shape[0], len(Xs)), 1 / len(Xs))
+    return observed / observed.sum(axis=1, keepdims=True)
 
 
 def gnmf(

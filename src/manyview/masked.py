@@ -27,15 +27,17 @@ ROWS_PER_COMPONENT, FEWEST_SHARE = 10, 0.05
 STRANGERS = 100
 
 
-def stand_ins(Xs: list[Any], fitted: list[Any], k: int) -> list[sp.csr_array | None]:
-    """Who stands in for a row in a view that does not observe it: B_s, rows × fitted rows, or None.
+def stand_ins(
+    Xs: list[Any], fitted: list[Any], k: int, n_components: int
+) -> list[sp.csr_array | None]:
+    """Who stands in for a row in a view that hardly observes it: B_s, rows × fitted rows, or None.
 
     The row's k nearest fitted rows in each view that has it, among those the lacking view observes;
     their mean coefficients there are the row's. Where no view links the row to such rows, rows from all
     over the lacking view stand in alike.
     """
-    absent = [_silent(X) for X in Xs]
-    seen = [~_silent(X) for X in fitted]
+    absent = [~_told(X, n_components) for X in Xs]
+    seen = [_told(X, n_components) for X in fitted]
     stands: list[sp.csr_array | None] = []
     for s, lacking in enumerate(absent):
         if not lacking.any():
@@ -50,7 +52,7 @@ def stand_ins(Xs: list[Any], fitted: list[Any], k: int) -> list[sp.csr_array | N
             near, _ = nearest_neighbors(fitted[t][among], k, X[rows])
             entries.append((np.repeat(rows, near.shape[1]), among[near].ravel()))
         i, j = np.hstack(entries) if entries else np.empty((2, 0), dtype=int)
-        alone = np.setdiff1d(np.flatnonzero(lacking), i)
+        alone = np.setdiff1d(np.flatnonzero(lacking & np.isnan(Xs[s]).all(axis=1)), i)
         everybody = np.flatnonzero(seen[s])
         everybody = everybody[:: max(1, len(everybody) // STRANGERS)]
         i = np.concatenate([i, np.repeat(alone, len(everybody))])
@@ -61,21 +63,31 @@ def stand_ins(Xs: list[Any], fitted: list[Any], k: int) -> list[sp.csr_array | N
     return stands
 
 
-def _silent(X: Any) -> Array:
-    """Rows of which nothing is observed."""
+def least_entries(n_features: int, n_components: int) -> int:
+    """Fewest entries that tell where a row is: as many as coefficients, or half of the features."""
+    return max(1, min(n_components, -(-n_features // 2)))
+
+
+def _told(X: Any, n_components: int) -> Array:
+    """Rows of which enough is observed to tell where they are."""
     if isinstance(X, np.ndarray):
-        return np.asarray(np.isnan(X).all(axis=1))
-    return np.zeros(X.shape[0], dtype=bool)
+        return np.count_nonzero(~np.isnan(X), axis=1) >= least_entries(X.shape[1], n_components)
+    return np.ones(X.shape[0], dtype=bool)
 
 
 def observed_rows(Xs: list[Any]) -> Array | None:
-    """Which views observe anything of each row (N×n_v), or None if all do."""
+    """Which views can tell of each row (N×n_v), or None if all can of all.
+
+    Of a row of which no view has enough, those that have anything.
+    """
     if not any(isinstance(X, MaskedView) for X in Xs):
         return None
-    n = Xs[0].shape[0]
-    return np.column_stack(
-        [X.here if isinstance(X, MaskedView) else np.ones(n, bool) for X in Xs]
+    all_rows = np.ones(Xs[0].shape[0], dtype=bool)
+    told, any_value = (
+        np.column_stack([part(X) if isinstance(X, MaskedView) else all_rows for X in Xs])
+        for part in (lambda X: X.here, lambda X: X.counts > 0)
     )
+    return np.where(told.any(axis=1, keepdims=True), told, any_value)
 
 
 def mean_error(X: Any, residuals: Array) -> float:
@@ -97,43 +109,38 @@ def expected_residuals(X: Any, residuals: Array, typical: float | None = None) -
 
 
 def expected_gap(X: Any, gap: float) -> float:
-    """The gap of all rows, from that of the rows of which the view has something."""
+    """The gap of all rows, from that of the rows of which the view has enough."""
     if not isinstance(X, MaskedView) or X.here.all():
         return gap
     return gap * len(X.here) / max(1, int(X.here.sum()))
 
 
 def reaches(Xs: list[Any], n_components: int) -> Array:
-    """1 for every view; less for one of too few rows to learn its parts from (`scarce`)."""
-    return np.array([_rows_told(X) / _rows_needed(X, n_components) for X in Xs]).clip(max=1.0)
+    """1 for every view, but the share it has of the rows for one that has too few to learn from.
+
+    Its parts can follow any consensus, so that a small gap says nothing. Half of the rows are enough.
+    """
+    shares = np.array([_share_told(X) for X in Xs])
+    fewest = max(ROWS_PER_COMPONENT * n_components / Xs[0].shape[0], FEWEST_SHARE)
+    return np.where(shares >= min(fewest, 0.5), 1.0, shares)
 
 
-def scarce(Xs: list[Any], n_components: int) -> Array:
-    """Views observed for too few rows: their parts can follow any consensus, which says nothing."""
-    return reaches(Xs, n_components) < 1
-
-
-def _rows_told(X: Any) -> float:
-    """How many whole rows the observed entries would make."""
-    return X.counts.sum() / X.shape[1] if isinstance(X, MaskedView) else float(X.shape[0])
-
-
-def _rows_needed(X: Any, n_components: int) -> float:
-    n = X.shape[0]
-    return min(max(ROWS_PER_COMPONENT * n_components, FEWEST_SHARE * n), n / 2)
+def _share_told(X: Any) -> float:
+    """How many rows the observed entries of rows with enough of them would fill, as a share of all."""
+    return X.counts[X.here].sum() / np.prod(X.shape) if isinstance(X, MaskedView) else 1.0
 
 
 class MaskedView:
     """X with NaN where unobserved; errors are summed over the observed entries only.
 
-    Rows of which nothing is observed are no part of the gap to the consensus, either: U could follow
-    it there at no cost.
+    Rows of which less than ``least`` entries are observed are no part of the gap to the consensus,
+    either: it could be followed there at no cost.
     """
 
-    def __init__(self, X: Array):
+    def __init__(self, X: Array, least: int = 1):
         self.observed = ~np.isnan(X)
         self.counts = self.observed.sum(axis=1)
-        self.here = self.counts > 0
+        self.here = self.counts >= least
         self.X = np.where(self.observed, X, 0)
         self.shape, self.dtype = X.shape, X.dtype
 
@@ -190,7 +197,7 @@ class MaskedView:
         return self.gap_to(self.consensus, U, V)
 
     def gap_to(self, consensus: Array, U: Array, V: Array) -> float:
-        """‖VQ − V*‖² over the rows of which something is observed."""
+        """‖VQ − V*‖² over the rows of which enough is observed."""
         if not self.here.all():
             V, consensus = V[self.here], consensus[self.here]
         return consensus_gap(V, U.sum(axis=0), consensus)

@@ -104,7 +104,7 @@ def _remember(
         else g
         for g, X in zip(model._terms, views, strict=True)
     ]
-    model._fitted_views, model._stacked = views, consensus
+    model._fitted_views, model._stacked, model._digests = views, consensus, None
     model._starts = [Factors(factors.U, V, consensus, factors.alpha, w)]
 
 
