@@ -98,7 +98,13 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
         the paper's random-walk "spectral".
     missing : {"error", "mask"}, default="error"
         "mask": NaN entries are unobserved and do not count, in the errors, the scaling or the
-        distances between rows; an observation without any value in a view gets weight 0 there.
+        distances between rows. Weights compare errors and gaps by what is observed: an unobserved
+        entry counts like an observed one of its view on average. An observation without enough
+        values in a view (fewer than K, and less than half) gets weight 0 there, and coefficients from
+        its neighbours in other views. Columns, views and observations without any value are left out
+        with a warning and change nothing: their weights, components and coefficients are 0, the
+        label is −1. A view observed for too few rows (below 10 K and half of them, or below 5%) is
+        told, and gets no more than that share of the smallest weight of the others.
     views : sequence of int, optional
         If the input is one 2-D array: the number of columns of each view. ``None``: one view.
     engine : {"numpy", "torch", "dask"}, default="numpy"
@@ -130,7 +136,7 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
 
     Attributes
     ----------
-    labels_ : ndarray (N,)
+    labels_ : ndarray (N,); −1 for observations without any value
     consensus_ : ndarray (N, K), or (N, K·n_init)
     view_weights_ : ndarray (n_views,), α
     sample_weights_ : ndarray (N, n_views), w
@@ -342,9 +348,7 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
                 "for (n_clusters or n_components); set it back, or call fit to start anew"
             )
 
-    def _fit(
-        self, views: Views, n_components: int, anywhere: Array, cluster: Any = None
-    ) -> None:
+    def _fit(self, views: Views, n_components: int, anywhere: Array, cluster: Any = None) -> None:
         self._stream = None
         rng = generator(self.random_state)
         checkpoint = Checkpoint(self.checkpoint, self, views, rng)
@@ -403,9 +407,11 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
         stacked = namespace(consensus[0]).hstack(consensus)
         labels = checkpoint.keep(
             "labels",
-            lambda: assign(stacked, self.n_clusters, self.assign_labels, rng)
-            if kinds is None
-            else kinds,
+            lambda: (
+                assign(stacked, self.n_clusters, self.assign_labels, rng)
+                if kinds is None
+                else kinds
+            ),
         )
         if self.engine == "torch":  # what the model keeps: saving and predicting need no GPU
             terms = [
@@ -606,9 +612,7 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
             q = [U.sum(axis=0) for U in fitted.U]
             V_star = eq.consensus(V0, q, fitted.alpha, self.p)
             masked = self._masked(Xs, views.names)
-            start = Factors(
-                fitted.U, tuple(V0), V_star, fitted.alpha, starting_weights(masked)
-            )
+            start = Factors(fitted.U, tuple(V0), V_star, fitted.alpha, starting_weights(masked))
             result = self._run(
                 masked,
                 start,
@@ -627,9 +631,7 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
 
     def _check_unchanged(self) -> None:
         """Views too large to be copied are read where they are: they must be those of the fit."""
-        for X, mark, s in zip(
-            self._fitted_views, self._digests or [], self._kept(), strict=False
-        ):
+        for X, mark, s in zip(self._fitted_views, self._digests or [], self._kept(), strict=False):
             if mark is not None and digest(X.X) != mark:
                 raise ValueError(
                     f"view {self.view_names_in_[s]!r} was changed after the fit (it is too large to be "
@@ -650,7 +652,11 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
         return scaled
 
     def _tell_rounded(self, views: Views) -> None:
-        if self.dtype is not None and np.dtype(self.dtype) == np.float32 and self.scale not in SHIFTING:
+        if (
+            self.dtype is not None
+            and np.dtype(self.dtype) == np.float32
+            and self.scale not in SHIFTING
+        ):
             for X, name in zip(views.matrices, views.names, strict=True):
                 tell_rounded(X, name, stacklevel=4)
 

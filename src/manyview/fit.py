@@ -155,7 +155,7 @@ def run(
         V_star = eq.consensus(V, [Us.sum(axis=0) for Us in U], alpha, p)
         gaps = all_gaps()
         if learn_sample_weights:
-            known = entry_errors or [None] * len(Xs)
+            known: Any = entry_errors or [None] * len(Xs)
             whole_rows = [expected_residuals(*of) for of in zip(Xs, residuals, known, strict=True)]
             w = eq.sample_weights(_told(whole_rows, observed))
         errors = all_errors()

@@ -38,8 +38,9 @@ def starting_factors(
     threads: Threads | None = None,
     keep: Callable[[str, Callable[[], Any]], Any] = lambda name, compute: compute(),
 ) -> Factors:
-    """U and V of every view by ``init``, equal weights (less for a view of few rows), and V* their mean *without* Q (as the recipe).
+    """U and V of every view by ``init``, equal weights, and V* their mean *without* Q (as the recipe).
 
+    A view of too few rows starts with less, and a row has no weight where it is not observed.
     ``keep(name, compute)`` may remember the pair of a view.
     """
     if isinstance(init, str):

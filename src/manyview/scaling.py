@@ -138,8 +138,9 @@ def tell_rounded(X: Matrix, name: str, stacklevel: int) -> None:
         j = int(np.flatnonzero(lost)[0])
         warnings.warn(
             f"view {name!r}: dtype=float32 rounds away what tells observations apart in "
-            f"{int(lost.sum())} of {len(lost)} columns (column {j} goes from {low[j]:g} to {high[j]:g}); "
-            "subtract a constant from them, use dtype=None, or a scale that starts features at 0",
+            f"{int(lost.sum())} of {len(lost)} columns (column {j} goes from {low[j]:.12g} to "
+            f"{high[j]:.12g}); subtract a constant from them, use dtype=None, or a scale that starts "
+            "features at 0",
             UserWarning,
             stacklevel=stacklevel + 1,
         )
