@@ -485,7 +485,7 @@ def test_masks_meet_sentences():
     nowhere = [X.copy() for X in views]
     for X in nowhere:
         X[5] = np.nan
-    with pytest.raises(ValueError, match=r"1 observations have no value in any view .*row 5"):
-        WMNMF(3, missing="mask").fit(nowhere)
+    with pytest.warns(UserWarning, match=r"1 observations have no value in any view .*row 5"):
+        assert WMNMF(3, missing="mask").fit(nowhere).labels_[5] == -1
     for scale in ("sum", "minmax", "standard", None):
         assert np.isfinite(WMNMF(3, missing="mask", scale=scale).fit(views).consensus_).all()

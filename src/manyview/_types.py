@@ -102,3 +102,5 @@ class FitResult:
     history: dict[str, Array]
     n_iter: int
     stop: Stop
+    #: Mean squared error of an entry, of every view.
+    entry_errors: list[float] | None = None

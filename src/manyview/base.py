@@ -21,6 +21,7 @@ from .engines.arrays import on_host
 from .engines.device import memory_guard, put
 from .engines.disk import STORE, is_file_name
 from .engines.sources import is_streamed
+from .observed import kept_views, observed_columns, observed_part, tell_unobserved
 from .views import as_views
 
 #: float32 views of more bytes than this are computed with as they are.
@@ -53,6 +54,8 @@ class MultiViewEstimator(BaseEstimator):
 
     views: Any
     _fitted_on_single: bool
+    #: Which columns of each view anybody observed at the fit; None: all.
+    _columns: list[Array] | None = None
 
     _parameter_constraints: ClassVar[dict]
 
@@ -81,7 +84,11 @@ class MultiViewEstimator(BaseEstimator):
     _zero_is_missing = False
 
     def _read(self, X: Any, reset: bool) -> Views:
-        """``X`` as Views; at fit (``reset``) its names are stored, afterwards compared."""
+        """``X`` as Views; at fit (``reset``) its names are stored, afterwards compared.
+
+        Columns that nobody observed at the fit are left out, at the fit with a warning; the names and
+        widths stored are those of all columns.
+        """
         if not reset:
             check_is_fitted(self)
         refuse_nothing(X)
@@ -111,7 +118,7 @@ class MultiViewEstimator(BaseEstimator):
             validate_data(self, table, reset=reset, skip_check_array=True)
         if not reset:
             self._check_widths(given)
-            return given
+            return given if self._columns is None else observed_part(given, self._columns)
         if not single:
             self.n_features_in_ = given.n_features
             if hasattr(self, "feature_names_in_"):  # of an earlier fit on one DataFrame
@@ -120,7 +127,42 @@ class MultiViewEstimator(BaseEstimator):
         self.view_feature_names_in_ = dict(zip(given.names, given.feature_names, strict=True))
         self.sample_names_in_ = given.sample_names
         self._view_widths, self._fitted_on_single = given.n_features, single
-        return given
+        self._columns = observed_columns(given)
+        if self._columns is None:
+            return given
+        if not any(mask.any() for mask in self._columns):
+            raise ValueError(
+                f"none of the views {list(given.names)} has an observed value; look at how they were read"
+            )
+        tell_unobserved(given, self._columns, stacklevel=3)
+        return observed_part(given, self._columns)
+
+    def _kept(self) -> list[int]:
+        """Places of the views with a value, among those given."""
+        every = range(len(self._view_widths))
+        return list(every) if self._columns is None else kept_views(self._columns)
+
+    def _all_columns(self, parts: list[Array], empty: float = 0.0) -> list[Array]:
+        """One array per fitted view (… × kept columns) as one per given view (… × all columns)."""
+        if self._columns is None:
+            return parts
+        found = dict(zip(self._kept(), parts, strict=True))
+        rows = parts[0].shape[0]
+        whole = []
+        for s, mask in enumerate(self._columns):
+            array = np.full((rows, len(mask)), empty, dtype=parts[0].dtype)
+            if s in found:
+                array[:, mask] = found[s]
+            whole.append(array)
+        return whole
+
+    def _all_views(self, array: Array) -> Array:
+        """Numbers of the fitted views (along the last axis) as those of the given ones; 0 elsewhere."""
+        if self._columns is None:
+            return array
+        whole = np.zeros((*array.shape[:-1], len(self._columns)), dtype=array.dtype)
+        whole[..., self._kept()] = array
+        return whole
 
     def _like_input(self, array: Any, X: Any) -> Any:
         """Tensors in, tensors out: a result on the device its input came from."""

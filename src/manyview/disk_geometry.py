@@ -11,7 +11,8 @@ import scipy.sparse as sp
 
 from ._types import Array, Matrix
 from .engines.arrays import on_host
-from .engines.sources import Source, UnitRows, is_streamed, over
+from .engines.sources import Source, UnitRows, is_streamed, looking_rows, over
+from .engines.threads import blocks
 from .geometry import Geometry, RobustScaling, present_rows
 from .neighbors import leading_directions, project
 
@@ -53,9 +54,18 @@ class ScaledElsewhere(ScaledFile):
 def scaled_rows(
     X: Matrix, scaling: RobustScaling | None, present: Array, dtype: np.dtype
 ) -> Matrix:
-    """z of some rows; those missing there are zero."""
-    X = X.astype(dtype)
-    Z = X if scaling is None else scaling.apply(X)
+    """z of some rows; those missing there are zero.
+
+    Scaled in float64 a block at a time, then cast: float32 could not tell raw numbers of 10⁸ apart.
+    """
+    if scaling is None:
+        Z = X.astype(dtype)
+    elif sp.issparse(X):
+        Z = scaling.apply(X.astype(np.float64)).astype(dtype, copy=False)
+    else:
+        Z = np.empty(X.shape, dtype=dtype)
+        for b in blocks(slice(0, X.shape[0]), looking_rows(X.shape[1])):
+            Z[b] = scaling.apply(X[b].astype(np.float64))
     if not sp.issparse(Z):
         Z[~present] = 0
     return Z

@@ -132,12 +132,24 @@ def split_V(
 # --- closed forms ------------------------------------------------------------------------------
 
 
-def view_weights(gaps: Array, p: float) -> Array:
+def view_weights(gaps: Array, p: float, reach: Array | None = None) -> Array:
     """α minimising Σ α_s^p A_s on the simplex: α_s ∝ A_s^{−1/(p−1)}.
 
-    p = 1 puts all weight on the smallest A_s; ties, and several A_s = 0, share it equally.
+    p = 1 puts all weight on the smallest A_s; ties, and several A_s = 0, share it equally. A view whose
+    ``reach`` is below 1 cannot lead: its gap counts as at least the largest of those with reach 1, and
+    its weight is multiplied by the reach.
     """
     gaps = np.asarray(gaps, dtype=float)
+    if reach is not None and (reach < 1).any() and (reach >= 1).any():
+        full = reach >= 1
+        alpha = np.zeros(len(gaps))
+        alpha[full] = view_weights(gaps[full], p)
+        largest = gaps[full].max()
+        ratio = np.divide(largest, gaps, out=np.ones_like(gaps), where=gaps > largest)
+        # p = 1 gives all weight to the best view: to one that cannot lead, none.
+        share = 0.0 if p == 1 else ratio ** (1 / (p - 1)) * reach
+        alpha = np.where(full, alpha, share * alpha[full].min())
+        return alpha / alpha.sum()
     smallest = gaps.min()
     if p == 1 or smallest == 0:
         winners = gaps == smallest

@@ -20,18 +20,20 @@ from . import stream
 from ._types import Array, Factors, FitResult, Matrix, Stop, Views
 from .assign import ASSIGNMENTS, assign, assign_new
 from .base import MultiViewEstimator, generator, in_dtype, on_host_factors, working_dtype
-from .checkpoint import Checkpoint
+from .checkpoint import Checkpoint, digest
+from .distinct import row_kinds, tell_empty_clusters, tell_few_kinds
 from .engines.arrays import namespace, on_host
 from .engines.cluster import cluster_for
 from .engines.sources import Scaled, is_streamed, resident
 from .engines.threads import Threads
 from .fit import run, warn_about
 from .graph import AFFINITIES, has_nan, nearest_neighbors
-from .initialize import INITS, starting_factors
-from .masked import MaskedView, stand_ins
+from .initialize import INITS, check_lengths, starting_factors, starting_weights
+from .masked import MaskedView, least_entries, mean_error, reaches, stand_ins
+from .observed import observed_somewhere, spread_out
 from .regularizers import Graph, NoPenalty, Orthogonal, Sparse, make_regularizer
 from .rows import Rows
-from .scaling import SCALES, SHIFTING, fit_scaling
+from .scaling import SCALES, SHIFTING, fit_scaling, tell_rounded
 from .solvers import SOLVERS
 
 #: Dense views of more bytes than this are scaled when read, not copied.
@@ -96,7 +98,13 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
         the paper's random-walk "spectral".
     missing : {"error", "mask"}, default="error"
         "mask": NaN entries are unobserved and do not count, in the errors, the scaling or the
-        distances between rows; an observation without any value in a view gets weight 0 there.
+        distances between rows. Weights compare errors and gaps by what is observed: an unobserved
+        entry counts like an observed one of its view on average. An observation without enough
+        values in a view (fewer than K, and less than half) gets weight 0 there, and coefficients from
+        its neighbours in other views. Columns, views and observations without any value are left out
+        with a warning and change nothing: their weights, components and coefficients are 0, the
+        label is −1. A view observed for too few rows (below 10 K and half of them, or below 5%) is
+        told, and gets no more than that share of the smallest weight of the others.
     views : sequence of int, optional
         If the input is one 2-D array: the number of columns of each view. ``None``: one view.
     engine : {"numpy", "torch", "dask"}, default="numpy"
@@ -128,7 +136,7 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
 
     Attributes
     ----------
-    labels_ : ndarray (N,)
+    labels_ : ndarray (N,); −1 for observations without any value
     consensus_ : ndarray (N, K), or (N, K·n_init)
     view_weights_ : ndarray (n_views,), α
     sample_weights_ : ndarray (N, n_views), w
@@ -171,6 +179,10 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
     _scalings: list[Any]
     _starts: list[Factors]
     _stacked: Array
+    #: Mean squared error of an entry of every view, for each start.
+    _entry_errors: Any = None
+    #: Checksums of the user's own arrays, where views are too large to be copied.
+    _digests: Any = None
     _stream: Any = None
 
     _parameter_constraints: ClassVar[dict] = {
@@ -283,10 +295,11 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
             cluster_for(self.engine) as cluster,
         ):
             views = self._read(X, reset=True)
-            self._check_n_clusters(self.n_clusters, views.n_samples)
+            anywhere = observed_somewhere(views.matrices)
+            self._check_n_clusters(self.n_clusters, int(anywhere.sum()))
             n_components = self.n_components or self.n_clusters
             self._check_argmax(n_components)
-            self._fit(views, n_components, cluster)
+            self._fit(views, n_components, anywhere, cluster)
         return self
 
     def _check_argmax(self, n_components: int) -> None:
@@ -335,16 +348,20 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
                 "for (n_clusters or n_components); set it back, or call fit to start anew"
             )
 
-    def _fit(self, views: Views, n_components: int, cluster: Any = None) -> None:
+    def _fit(self, views: Views, n_components: int, anywhere: Array, cluster: Any = None) -> None:
         self._stream = None
         rng = generator(self.random_state)
         checkpoint = Checkpoint(self.checkpoint, self, views, rng)
+        if not anywhere.all():
+            self._tell_nowhere(anywhere)
+            views = _rows(views, anywhere)
         if self.engine == "torch":
             Xs, scalings = self._on_device(views)
         else:
             scalings = fit_scaling(views, self.scale)
             Xs = self._fitted_views = self._scaled(views, scalings)
             self._check_finite(Xs, views.names)
+        self._tell_rounded(views)
         if cluster is not None:
             Xs = self._on_workers(Xs, views, cluster)
         regularizer = make_regularizer(self.regularizer, self.n_neighbors, self.affinity)
@@ -354,17 +371,19 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
             graph = Graph(self.n_neighbors, self.affinity)
             start_terms = self._prepare(graph, Xs, checkpoint)
         solver = SOLVERS[self.solver]()
-        self._check_observed(Xs)
         fill = self._filling(Xs)
         Xs = self._masked(Xs, views.names)
+        self._tell_scarce(Xs, views.names, n_components)
         self._scalings = scalings
         unit = self._output_unit
-        self._warn_few_distinct(Xs)
+        kinds = row_kinds(views.matrices, self.n_clusters)
+        if kinds is not None:
+            tell_few_kinds(int(kinds.max()) + 1, self.n_clusters, stacklevel=3)
 
         def start_and_run(i: int) -> FitResult:
             start = starting_factors(
                 Xs,
-                self.init,
+                self._observed_init(anywhere),
                 n_components,
                 start_terms,
                 solver,
@@ -387,7 +406,12 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
         consensus = [fit.factors.consensus for fit in fits]
         stacked = namespace(consensus[0]).hstack(consensus)
         labels = checkpoint.keep(
-            "labels", lambda: assign(stacked, self.n_clusters, self.assign_labels, rng)
+            "labels",
+            lambda: (
+                assign(stacked, self.n_clusters, self.assign_labels, rng)
+                if kinds is None
+                else kinds
+            ),
         )
         if self.engine == "torch":  # what the model keeps: saving and predicting need no GPU
             terms = [
@@ -401,7 +425,11 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
                 term.X = X  # the workers may be gone when unseen rows come
         self._terms, self._solver, self._stacked = terms, solver, stacked
         self._starts = [fit.factors for fit in fits]
-        self._expose(fits[0], stacked, labels, views.dtype)
+        self._entry_errors = [fit.entry_errors for fit in fits]
+        if kinds is None:
+            tell_empty_clusters(labels, self.n_clusters, stacklevel=3)
+        self._digests = [digest(X.X) if _is_live(X) else None for X in self._fitted_views]
+        self._expose(fits[0], stacked, labels, views.dtype, anywhere)
         checkpoint.finish()
 
     def _on_device(self, views: Views) -> tuple[list[Any], list]:
@@ -469,14 +497,28 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
         }
         return run(Xs, start, terms, solver, **(settings | kwargs))
 
-    def _expose(self, fit: FitResult, stacked: Array, labels: Array, dtype: np.dtype) -> None:
+    def _expose(
+        self,
+        fit: FitResult,
+        stacked: Array,
+        labels: Array,
+        dtype: np.dtype,
+        anywhere: Array | None = None,
+    ) -> None:
+        """Results in the shape of what was given: 0 for what nobody observed, and the label −1."""
         factors, unit = fit.factors, self._output_unit
-        self.labels_ = labels
-        self.consensus_ = in_dtype(stacked * unit, dtype)
-        self.view_weights_ = factors.alpha
-        self.sample_weights_ = in_dtype(factors.w, dtype)
-        self.components_ = [in_dtype(U.T, dtype) for U in factors.U]
-        self.coefficients_ = [in_dtype(V * unit, dtype) for V in factors.V]
+        rows = np.ones(len(labels), dtype=bool) if anywhere is None else anywhere
+        self.labels_ = labels if rows.all() else spread_out(labels + 1, rows, 0) - 1
+        self.consensus_ = spread_out(in_dtype(stacked * unit, dtype), rows, 0)
+        self.view_weights_ = self._all_views(factors.alpha)
+        self.sample_weights_ = spread_out(self._all_views(in_dtype(factors.w, dtype)), rows, 0)
+        self.components_ = self._all_columns([in_dtype(U.T, dtype) for U in factors.U])
+        found = {
+            s: spread_out(in_dtype(V * unit, dtype), rows, 0)
+            for s, V in zip(self._kept(), factors.V, strict=True)
+        }
+        none = np.zeros((len(rows), factors.consensus.shape[1]), dtype=dtype)
+        self.coefficients_ = [found.get(s, none) for s in range(len(self._view_widths))]
         self.history_ = fit.history
         self.objective_ = float(fit.history["objective"][-1])
         self.n_iter_ = fit.n_iter
@@ -489,7 +531,8 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
         product = self.sample_weights_ * self.view_weights_.astype(self.sample_weights_.dtype)
         # An observation that only views without weight describe relies on those.
         product = np.where(product.any(axis=1, keepdims=True), product, self.sample_weights_)
-        return product / product.sum(axis=1, keepdims=True)
+        total = product.sum(axis=1, keepdims=True)
+        return np.divide(product, total, out=np.zeros_like(product), where=total > 0)
 
     def fit_predict(self, X: Any, y: Any = None, **kwargs: Any) -> Array:
         """Fit, and return ``labels_`` (as a tensor, if the views are tensors)."""
@@ -508,37 +551,51 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
 
     def _transform(self, views: Views) -> Array:
         """`transform` in the units of the loop, where squares neither under- nor overflow."""
+        anywhere = observed_somewhere(views.matrices)
+        if not anywhere.any():
+            return np.zeros((views.n_samples, self._n_features_out))
         with threadpool_limits(1):
-            placed = self._place(views)
-        return np.hstack([factors.consensus for factors in placed])
+            placed = self._place(_rows(views, anywhere))
+        return spread_out(np.hstack([factors.consensus for factors in placed]), anywhere, 0)
 
     def predict(self, X: Any) -> Array:
-        """Cluster of each observation: the vote of its nearest fitted neighbours in the consensus."""
-        new = self._transform(self._read(X, reset=False))
+        """Cluster of each observation: the vote of its nearest fitted neighbours in the consensus.
+
+        −1 where every view is missing.
+        """
+        views = self._read(X, reset=False)
+        new = self._transform(views)
         with threadpool_limits(1):
             known = stream.remembered_labels(self)
             labels = assign_new(new, self._stacked, known, self.assign_labels)
-        return self._like_input(labels, X)
+        anywhere = observed_somewhere(views.matrices)
+        return self._like_input(labels if anywhere.all() else np.where(anywhere, labels, -1), X)
 
     def score(self, X: Any, y: Any = None) -> float:
         """Minus the mean squared reconstruction error of the scaled views (higher is better)."""
         views = self._read(X, reset=False)
-        Xs = self._scaled(views, self._scalings)
+        anywhere = observed_somewhere(views.matrices)
+        if not anywhere.any():
+            raise ValueError("score needs an observation that some view describes; all are missing")
+        views = _rows(views, anywhere)
+        Xs = self._masked(self._scaled(views, self._scalings), views.names)
         with threadpool_limits(1):
             factors = self._place(views)[0]
             errors = [
-                (X if isinstance(X, MaskedView) else Rows(X, self._solver))
-                .all_residuals(U, V)
-                .mean()
-                for X, U, V in zip(self._masked(Xs, views.names), factors.U, factors.V, strict=True)
+                (X if isinstance(X, MaskedView) else Rows(X, self._solver)).all_residuals(U, V)
+                for X, U, V in zip(Xs, factors.U, factors.V, strict=True)
             ]
-        return -float(np.mean(errors))
+        # Per observed entry: what is missing is not explained without error.
+        means = [mean_error(X, r) * X.shape[1] for X, r in zip(Xs, errors, strict=True)]
+        return -float(np.mean(means))
 
     def _place(self, views: Views) -> list[Factors]:
         """The fit's loop with U and α kept: V, V* and w of new rows, for every start."""
+        self._check_unchanged()
         Xs = self._scaled(views, self._scalings)
         placed = []
-        for fitted in self._starts:
+        known_errors = self._entry_errors or [None] * len(self._starts)
+        for fitted, entry_errors in zip(self._starts, known_errors, strict=True):
             terms, V0 = [], []
             # Where rescaling lets U absorb a penalty on V (it does not for a graph, whose links pull
             # towards known rows), the same penalty with U fixed would crush the coefficients.
@@ -553,11 +610,11 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
             if fill is not None:
                 V0 = [fill(s, V) for s, V in enumerate(V0)]
             q = [U.sum(axis=0) for U in fitted.U]
-            w = np.full((views.n_samples, len(Xs)), 1 / len(Xs))
             V_star = eq.consensus(V0, q, fitted.alpha, self.p)
-            start = Factors(fitted.U, tuple(V0), V_star, fitted.alpha, w)
+            masked = self._masked(Xs, views.names)
+            start = Factors(fitted.U, tuple(V0), V_star, fitted.alpha, starting_weights(masked))
             result = self._run(
-                self._masked(Xs, views.names),
+                masked,
                 start,
                 terms,
                 self._solver,
@@ -567,9 +624,19 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
                 tol=0.0,
                 callback=None,
                 fill=fill,
+                entry_errors=entry_errors,
             )
             placed.append(result.factors)
         return placed
+
+    def _check_unchanged(self) -> None:
+        """Views too large to be copied are read where they are: they must be those of the fit."""
+        for X, mark, s in zip(self._fitted_views, self._digests or [], self._kept(), strict=False):
+            if mark is not None and digest(X.X) != mark:
+                raise ValueError(
+                    f"view {self.view_names_in_[s]!r} was changed after the fit (it is too large to be "
+                    "copied, and the model reads it where it is); fit again, or put its numbers back"
+                )
 
     def _scaled(self, views: Views, scalings: list) -> list[Matrix]:
         dtype = working_dtype(views, self.dtype)
@@ -583,6 +650,15 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
             for X, scaling in zip(views.matrices, scalings, strict=True)
         ]
         return scaled
+
+    def _tell_rounded(self, views: Views) -> None:
+        if (
+            self.dtype is not None
+            and np.dtype(self.dtype) == np.float32
+            and self.scale not in SHIFTING
+        ):
+            for X, name in zip(views.matrices, views.names, strict=True):
+                tell_rounded(X, name, stacklevel=4)
 
     def _check_finite(self, scaled: list[Any], names: Any) -> None:
         for X, name in zip(scaled, names, strict=True):
@@ -605,17 +681,45 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
                 f"view {names[holes.index(True)]!r} has unobserved (NaN) entries, which "
                 "solver='hals' does not take; use solver='multiplicative' or RobustWMNMF"
             )
-        return [MaskedView(X) if hole else X for X, hole in zip(Xs, holes, strict=True)]
+        n_components = self.n_components or self.n_clusters
+        return [
+            MaskedView(X, least_entries(X.shape[1], n_components)) if hole else X
+            for X, hole in zip(Xs, holes, strict=True)
+        ]
 
-    def _check_observed(self, Xs: list[Matrix]) -> None:
-        if self.missing == "mask":
-            silent = [np.isnan(X).all(axis=1) for X in Xs if isinstance(X, np.ndarray)]
-            nowhere = np.all(silent, axis=0) if len(silent) == len(Xs) else np.zeros(1, bool)
-            if nowhere.any():
-                raise ValueError(
-                    f"{int(nowhere.sum())} observations have no value in any view (the first is row "
-                    f"{int(np.flatnonzero(nowhere)[0])}); drop them, or use RobustWMNMF"
-                )
+    def _observed_init(self, anywhere: Array) -> Any:
+        """The user's own start without what nobody observed."""
+        init = self.init
+        whole = self._columns is None and anywhere.all()
+        if whole or not isinstance(init, dict) or not {"components", "coefficients"} <= set(init):
+            return init
+        masks = self._columns or [np.ones(m, dtype=bool) for m in self._view_widths]
+        check_lengths(init, len(masks))
+        kept = self._kept()
+        return {
+            "components": [np.asarray(init["components"][s])[:, masks[s]] for s in kept],
+            "coefficients": [np.asarray(init["coefficients"][s])[anywhere] for s in kept],
+        }
+
+    def _tell_nowhere(self, anywhere: Array) -> None:
+        warnings.warn(
+            f"{int((~anywhere).sum())} observations have no value in any view (the first is row "
+            f"{int(np.flatnonzero(~anywhere)[0])}); they are left out and get the label -1",
+            UserWarning,
+            stacklevel=4,
+        )
+
+    def _tell_scarce(self, Xs: list[Any], names: Any, n_components: int) -> None:
+        for s in np.flatnonzero(reaches(Xs, n_components) < 1):
+            X = Xs[s]
+            warnings.warn(
+                f"view {names[s]!r} is observed for {int(X.here.sum())} of {X.shape[0]} observations "
+                f"({X.counts.sum() / np.prod(X.shape):.1%} of its entries), too few to learn "
+                f"{n_components} parts from: it cannot lead, and its weight is small; leave it out, "
+                "or ask for fewer clusters",
+                UserWarning,
+                stacklevel=4,
+            )
 
     def _filling(self, Xs: list[Matrix], known: Any = None) -> Any:
         """How rows a view does not observe get coefficients: from their neighbours in other views.
@@ -624,7 +728,8 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
         """
         if not any(has_nan(X) for X in Xs):
             return None
-        stands = stand_ins(Xs, self._fitted_views, self.n_neighbors)
+        n_components = self.n_components or self.n_clusters
+        stands = stand_ins(Xs, self._fitted_views, self.n_neighbors, n_components)
 
         def fill(s: int, V: Array) -> Array:
             B = stands[s]
@@ -634,20 +739,6 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
             return np.where(rows[:, None], B @ (V if known is None else known[s]), V)
 
         return fill
-
-    def _warn_few_distinct(self, Xs: list[Any]) -> None:
-        """Identical observations cannot be told apart: say so when there are fewer kinds than K."""
-        rng = np.random.default_rng(0)
-        plain = [X.X if isinstance(X, MaskedView) else X for X in Xs]
-        marks: Any = sum(X @ rng.random(X.shape[1]) for X in plain)
-        distinct = len(namespace(marks).unique(marks))
-        if distinct < self.n_clusters:
-            warnings.warn(
-                f"only {distinct} distinct observations for n_clusters={self.n_clusters}: identical "
-                "observations will be split; ask for fewer clusters",
-                UserWarning,
-                stacklevel=4,
-            )
 
     def _allows_missing(self) -> bool:
         return self.missing == "mask"
@@ -662,9 +753,9 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
 
         def report(info: dict[str, Any]) -> Any:
             info["total"] *= self.n_init
-            last = (
-                info["iteration"] == self.inner_iter and info["view"] == len(self._view_widths) - 1
-            )
+            kept = self._kept()
+            last = info["iteration"] == self.inner_iter and info["view"] == len(kept) - 1
+            info["view"] = kept[info["view"]]
             if self.verbose > 1 or (self.verbose and last):
                 print(
                     f"round {info['round']} view {self.view_names_in_[info['view']]} "
@@ -681,6 +772,16 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
         tags.input_tags.allow_nan = self._allows_missing()
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
+
+
+def _is_live(X: Any) -> bool:
+    """Whether the model reads the user's own array."""
+    return isinstance(X, Scaled) and not X.on_disk
+
+
+def _rows(views: Views, chosen: Array) -> Views:
+    """Some of the observations; all of them as they are."""
+    return views if chosen.all() else views.with_matrices([X[chosen] for X in views.matrices])
 
 
 def _first_coefficients(X: Matrix, fitted: Matrix, V: Array, term: Any, n_neighbors: int) -> Array:

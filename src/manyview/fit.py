@@ -13,7 +13,15 @@ from ._types import Array, Callback, CollapseWarning, Factors, FitResult, Stop, 
 from .checkpoint import Checkpoint
 from .engines.arrays import is_tensor, namespace, on_host
 from .engines.threads import Threads
-from .masked import Fill, observed_rows
+from .masked import (
+    Fill,
+    MaskedView,
+    expected_gap,
+    expected_residuals,
+    mean_error,
+    observed_rows,
+    reaches,
+)
 from .regularizers import Term
 from .rows import rows_of
 from .solvers import Solver
@@ -40,8 +48,12 @@ def run(
     fill: Fill | None = None,
     threads: Threads | None = None,
     checkpoint: Checkpoint | None = None,
+    entry_errors: list[float] | None = None,
 ) -> FitResult:
     """Minimise O from ``start``; ``learn_basis=False`` keeps U (placing unseen rows).
+
+    Where entries are unobserved, α compares the gaps of observed rows and w the errors of observed
+    entries, those of unseen rows with ``entry_errors``, the mean error of an entry of each view.
 
     ``fill(s, V)`` gives rows that view s does not observe at all their stand-in coefficients.
     A loop that ``checkpoint`` has seen broken off goes on where it was, to the same bits.
@@ -63,9 +75,15 @@ def run(
     )
     penalties = [g.value(V[s]) for s, g in enumerate(terms)]
 
+    reach = reaches(Xs, start.consensus.shape[1])
+
     def all_gaps() -> list:
-        pairs = zip(U, V, strict=True)
-        return [eq.consensus_gap(Vs, Us.sum(axis=0), V_star) for Us, Vs in pairs]
+        return [
+            X.gap_to(V_star, Us, Vs)
+            if isinstance(X, MaskedView)
+            else eq.consensus_gap(Vs, Us.sum(axis=0), V_star)
+            for X, Us, Vs in zip(Xs, U, V, strict=True)
+        ]
 
     def all_errors() -> list:
         return [eq.reconstruction(r, w[:, s]) for s, r in enumerate(residuals)]
@@ -132,11 +150,14 @@ def run(
             if state.stopped:
                 break
         if learn_view_weights:
-            alpha = eq.view_weights(np.array([float(gap) for gap in all_gaps()]), p)
+            whole = [float(expected_gap(X, gap)) for X, gap in zip(Xs, all_gaps(), strict=True)]
+            alpha = eq.view_weights(np.array(whole), p, reach)
         V_star = eq.consensus(V, [Us.sum(axis=0) for Us in U], alpha, p)
         gaps = all_gaps()
         if learn_sample_weights:
-            w = eq.sample_weights(_told(residuals, observed))
+            known: Any = entry_errors or [None] * len(Xs)
+            whole_rows = [expected_residuals(*of) for of in zip(Xs, residuals, known, strict=True)]
+            w = eq.sample_weights(_told(whole_rows, observed))
         errors = all_errors()
         state.record(round_, -1, 0, terms_now())
         if state.stopped:
@@ -147,7 +168,8 @@ def run(
             break
         previous = state.last
     factors = Factors(tuple(U), tuple(V), V_star, alpha, w)
-    return FitResult(factors, state.history(), round_, stop)
+    found = [mean_error(X, r) for X, r in zip(Xs, residuals, strict=True)]
+    return FitResult(factors, state.history(), round_, stop, found)
 
 
 def _told(residuals: list[Array], observed: Array | None) -> Array:

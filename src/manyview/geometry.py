@@ -49,7 +49,9 @@ class RobustScaling:
                 f"view {name!r} is sparse and has negative entries (a feature's 1st percentile is "
                 f"{low.min():g}): scaling would fill its zeros; pass it as a dense array"
             )
-        spread = high - low
+        with np.errstate(over="ignore"):
+            spread = high - low
+        refuse_extreme(spread, name)
         return cls(low, np.divide(1, spread, out=np.zeros_like(spread), where=spread > 0))
 
     def apply(self, X: Matrix) -> Matrix:
@@ -76,6 +78,17 @@ class RobustScaling:
             return np.sign(Z) * Z * Z
         spread = np.divide(1, self.gain, out=np.zeros_like(self.gain), where=self.gain > 0)
         return self.low + Z * spread
+
+
+def refuse_extreme(spread: Array, name: str, lost: Array | bool = False) -> None:
+    """Features whose spread has no inverse, is no number, or is ``lost`` otherwise."""
+    bad = ~np.isfinite(spread) | ((spread > 0) & (spread < np.finfo(float).tiny)) | lost
+    if bad.any():
+        j = int(np.flatnonzero(bad)[0])
+        raise ValueError(
+            f"view {name!r}: {int(bad.sum())} features spread too little or too much to compute with "
+            f"(column {j} by {spread[j]:g}); multiply them by a constant, or leave them out"
+        )
 
 
 class Geometry:

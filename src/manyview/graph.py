@@ -74,7 +74,10 @@ def on_device(X: Any) -> bool:
 
 
 def has_nan(X: Matrix) -> bool:
-    return isinstance(X, np.ndarray) and bool(np.isnan(X.sum(dtype=float)) and np.isnan(X).any())
+    if not isinstance(X, np.ndarray):
+        return False
+    with np.errstate(over="ignore", invalid="ignore"):  # the largest numbers have no sum
+        return bool(np.isnan(X.sum(dtype=float)) and np.isnan(X).any())
 
 
 def _neighbors_with_holes(X: Array, n_neighbors: int, queries: Array | None) -> tuple[Array, Array]:

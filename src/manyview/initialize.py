@@ -14,7 +14,7 @@ from .engines.arrays import on_host
 from .engines.sources import is_streamed, whole
 from .engines.threads import Threads
 from .equations import consensus, rescale, unit_columns
-from .masked import Fill, MaskedView
+from .masked import Fill, MaskedView, observed_rows, reaches
 from .regularizers import Term
 from .rows import rows_of
 from .solvers import Multiplicative, Solver
@@ -40,6 +40,7 @@ def starting_factors(
 ) -> Factors:
     """U and V of every view by ``init``, equal weights, and V* their mean *without* Q (as the recipe).
 
+    A view of too few rows starts with less, and a row has no weight where it is not observed.
     ``keep(name, compute)`` may remember the pair of a view.
     """
     if isinstance(init, str):
@@ -53,12 +54,21 @@ def starting_factors(
     if fill is not None:
         pairs = [(U, fill(s, V)) for s, (U, V) in enumerate(pairs)]
     n_views = len(Xs)
-    alpha = np.full(n_views, 1 / n_views)
-    w = _placed(Xs[0], np.full((Xs[0].shape[0], n_views), 1 / n_views))
+    reach = reaches(Xs, n_components)
+    alpha = reach / reach.sum() if reach.any() else np.full(n_views, 1 / n_views)
+    w = _placed(Xs[0], starting_weights(Xs))
     # Before the solver's own scaling: with Q in it, V* starts far worse.
     V_star = consensus([V for _, V in pairs], [1.0] * n_views, alpha, p)
     pairs = [solver.start(U, V) for U, V in pairs]
     return Factors(tuple(U for U, _ in pairs), tuple(V for _, V in pairs), V_star, alpha, w)
+
+
+def starting_weights(Xs: list[Any]) -> Array:
+    """Observation weights that are equal among the views that observe a row (N×n_v)."""
+    observed = observed_rows(Xs)
+    if observed is None:
+        return np.full((Xs[0].shape[0], len(Xs)), 1 / len(Xs))
+    return observed / observed.sum(axis=1, keepdims=True)
 
 
 def gnmf(
@@ -106,11 +116,7 @@ def given_factors(
             f"(one array per view, as a fitted model has them); got {type(init).__name__}"
         )
     pairs = []
-    for name in ("components", "coefficients"):
-        if len(init[name]) != len(Xs):
-            raise ValueError(
-                f"init[{name!r}] has {len(init[name])} arrays for {len(Xs)} views; give one per view"
-            )
+    check_lengths(init, len(Xs))
     for s, X in enumerate(Xs):
         factors = {}
         for name, shape in (
@@ -127,6 +133,14 @@ def given_factors(
         U = np.ascontiguousarray(factors["components"].T)
         pairs.append((_placed(X, U), _placed(X, factors["coefficients"] / X.dtype.type(unit))))
     return pairs
+
+
+def check_lengths(init: dict[str, Any], n_views: int) -> None:
+    for name in ("components", "coefficients"):
+        if len(init[name]) != n_views:
+            raise ValueError(
+                f"init[{name!r}] has {len(init[name])} arrays for {n_views} views; give one per view"
+            )
 
 
 def _uniform(X: Any, rng: np.random.Generator, shape: tuple[int, int]) -> Array:

@@ -21,16 +21,23 @@ from .graph import nearest_neighbors
 from .regularizers import Term
 
 Fill = Callable[[int, Array], Array]
+#: Fewest rows, per component and as a share of all, from which a view's parts can be learned.
+ROWS_PER_COMPONENT, FEWEST_SHARE = 10, 0.05
+#: About how many rows stand in for one that nothing links to the view.
+STRANGERS = 100
 
 
-def stand_ins(Xs: list[Any], fitted: list[Any], k: int) -> list[sp.csr_array | None]:
-    """Who stands in for a row in a view that does not observe it: B_s, rows × fitted rows, or None.
+def stand_ins(
+    Xs: list[Any], fitted: list[Any], k: int, n_components: int
+) -> list[sp.csr_array | None]:
+    """Who stands in for a row in a view that hardly observes it: B_s, rows × fitted rows, or None.
 
     The row's k nearest fitted rows in each view that has it, among those the lacking view observes;
-    their mean coefficients there are the row's.
+    their mean coefficients there are the row's. Where no view links the row to such rows, rows from all
+    over the lacking view stand in alike.
     """
-    absent = [_silent(X) for X in Xs]
-    seen = [~_silent(X) for X in fitted]
+    absent = [~_told(X, n_components) for X in Xs]
+    seen = [_told(X, n_components) for X in fitted]
     stands: list[sp.csr_array | None] = []
     for s, lacking in enumerate(absent):
         if not lacking.any():
@@ -40,39 +47,100 @@ def stand_ins(Xs: list[Any], fitted: list[Any], k: int) -> list[sp.csr_array | N
         for t, X in enumerate(Xs):
             rows = np.flatnonzero(lacking & ~absent[t])
             among = np.flatnonzero(seen[s] & seen[t])
-            if t == s or len(rows) == 0 or len(among) <= k:
+            if t == s or len(rows) == 0 or len(among) == 0:
                 continue
             near, _ = nearest_neighbors(fitted[t][among], k, X[rows])
             entries.append((np.repeat(rows, near.shape[1]), among[near].ravel()))
         i, j = np.hstack(entries) if entries else np.empty((2, 0), dtype=int)
+        alone = np.setdiff1d(np.flatnonzero(lacking & np.isnan(Xs[s]).all(axis=1)), i)
+        everybody = np.flatnonzero(seen[s])
+        everybody = everybody[:: max(1, len(everybody) // STRANGERS)]
+        i = np.concatenate([i, np.repeat(alone, len(everybody))])
+        j = np.concatenate([j, np.tile(everybody, len(alone))])
         B = sp.csr_array((np.ones(len(i)), (i, j)), shape=shape)
         total = np.maximum(B.sum(axis=1), 1)
         stands.append(sp.csr_array(B.multiply(1 / total[:, None])))
     return stands
 
 
-def _silent(X: Any) -> Array:
-    """Rows of which nothing is observed."""
+def least_entries(n_features: int, n_components: int) -> int:
+    """Fewest entries that tell where a row is: as many as coefficients, or half of the features."""
+    return max(1, min(n_components, -(-n_features // 2)))
+
+
+def _told(X: Any, n_components: int) -> Array:
+    """Rows of which enough is observed to tell where they are."""
     if isinstance(X, np.ndarray):
-        return np.asarray(np.isnan(X).all(axis=1))
-    return np.zeros(X.shape[0], dtype=bool)
+        return np.count_nonzero(~np.isnan(X), axis=1) >= least_entries(X.shape[1], n_components)
+    return np.ones(X.shape[0], dtype=bool)
 
 
 def observed_rows(Xs: list[Any]) -> Array | None:
-    """Which views observe anything of each row (N×n_v), or None if all do."""
+    """Which views can tell of each row (N×n_v), or None if all can of all.
+
+    Of a row of which no view has enough, those that have anything.
+    """
     if not any(isinstance(X, MaskedView) for X in Xs):
         return None
-    n = Xs[0].shape[0]
-    return np.column_stack(
-        [X.observed.any(axis=1) if isinstance(X, MaskedView) else np.ones(n, bool) for X in Xs]
+    all_rows = np.ones(Xs[0].shape[0], dtype=bool)
+    told, any_value = (
+        np.column_stack([part(X) if isinstance(X, MaskedView) else all_rows for X in Xs])
+        for part in (lambda X: X.here, lambda X: X.counts > 0)
     )
+    return np.where(told.any(axis=1, keepdims=True), told, any_value)
+
+
+def mean_error(X: Any, residuals: Array) -> float:
+    """Mean squared error of an observed entry, from the squared residuals of the rows."""
+    entries = X.counts.sum() if isinstance(X, MaskedView) else np.prod(X.shape)
+    return float(residuals.sum()) / max(1.0, float(entries))
+
+
+def expected_residuals(X: Any, residuals: Array, typical: float | None = None) -> Array:
+    """The residuals of whole rows: an unobserved entry counts like an observed one on average.
+
+    Left out, it would count as reconstructed without error, and the view that hardly has a row would
+    explain it best. ``typical`` is the error of an entry on average, by default that of these rows.
+    """
+    if not isinstance(X, MaskedView):
+        return residuals
+    typical = mean_error(X, residuals) if typical is None else typical
+    return residuals + (X.shape[1] - X.counts) * typical
+
+
+def expected_gap(X: Any, gap: float) -> float:
+    """The gap of all rows, from that of the rows of which the view has enough."""
+    if not isinstance(X, MaskedView) or X.here.all():
+        return gap
+    return gap * len(X.here) / max(1, int(X.here.sum()))
+
+
+def reaches(Xs: list[Any], n_components: int) -> Array:
+    """1 for every view, but the share it has of the rows for one that has too few to learn from.
+
+    Its parts can follow any consensus, so that a small gap says nothing. Half of the rows are enough.
+    """
+    shares = np.array([_share_told(X) for X in Xs])
+    fewest = max(ROWS_PER_COMPONENT * n_components / Xs[0].shape[0], FEWEST_SHARE)
+    return np.where(shares >= min(fewest, 0.5), 1.0, shares)
+
+
+def _share_told(X: Any) -> float:
+    """How many rows the observed entries of rows with enough of them would fill, as a share of all."""
+    return X.counts[X.here].sum() / np.prod(X.shape) if isinstance(X, MaskedView) else 1.0
 
 
 class MaskedView:
-    """X with NaN where unobserved; errors are summed over the observed entries only."""
+    """X with NaN where unobserved; errors are summed over the observed entries only.
 
-    def __init__(self, X: Array):
+    Rows of which less than ``least`` entries are observed are no part of the gap to the consensus,
+    either: it could be followed there at no cost.
+    """
+
+    def __init__(self, X: Array, least: int = 1):
         self.observed = ~np.isnan(X)
+        self.counts = self.observed.sum(axis=1)
+        self.here = self.counts >= least
         self.X = np.where(self.observed, X, 0)
         self.shape, self.dtype = X.shape, X.dtype
 
@@ -101,7 +169,8 @@ class MaskedView:
 
     def step_U(self, U: Array, a: float) -> Array:
         """The multiplicative rule for U, numerator and denominator over observed entries."""
-        sums = sums_over_rows(self.X, self.V, self.consensus, self.w2)
+        told = (self.X, self.V, self.consensus, self.w2)
+        sums = sums_over_rows(*told if self.here.all() else (part[self.here] for part in told))
         fitted = self.fitted(U, self.V).T @ (self.w2 * self.V)
         return ratio_step(U, *split_U(U, sums, a, fitted))
 
@@ -125,7 +194,13 @@ class MaskedView:
         return np.dot(self.w2[:, 0], self.all_residuals(U, self.V))
 
     def gap(self, U: Array, V: Array) -> float:
-        return consensus_gap(V, U.sum(axis=0), self.consensus)
+        return self.gap_to(self.consensus, U, V)
+
+    def gap_to(self, consensus: Array, U: Array, V: Array) -> float:
+        """‖VQ − V*‖² over the rows of which enough is observed."""
+        if not self.here.all():
+            V, consensus = V[self.here], consensus[self.here]
+        return consensus_gap(V, U.sum(axis=0), consensus)
 
     def all_residuals(self, U: Array, V: Array) -> Array:
         E = self.errors(U, V)

@@ -22,7 +22,7 @@ from . import equations as eq
 from ._types import Array, FitResult, Matrix, Stop, Views
 from .assign import kmeans
 from .base import MultiViewEstimator, generator, in_dtype, on_host_factors, working_dtype
-from .checkpoint import Checkpoint
+from .checkpoint import Checkpoint, digest
 from .containers import Collection
 from .disk_geometry import (
     FileGeometry,
@@ -32,6 +32,7 @@ from .disk_geometry import (
     scaled_rows,
     unit_rows_of_file,
 )
+from .distinct import row_kinds, tell_empty_clusters, tell_few_kinds
 from .engines.arrays import is_tensor, namespace, on_host
 from .engines.cluster import cluster_for
 from .engines.lazy import DaskMatrix
@@ -39,8 +40,9 @@ from .engines.sources import UnitRows, is_streamed
 from .engines.threads import Threads
 from .geometry import Geometry, RobustScaling, present_rows, unobserved
 from .graph import has_nan
-from .masked import MaskedView
+from .masked import FEWEST_SHARE, MaskedView
 from .robust_fit import RobustView, place_robust, run_robust
+from .scaling import largest, tell_rounded
 from .views import LOAD_LIMIT
 
 #: Views with less weight than this in sum cannot place an observation.
@@ -70,7 +72,8 @@ class RobustWMNMF(
     A row of NaN (an id absent from a DataFrame, an all-zero row of counts) means that this view is
     missing for this observation; NaN inside a row means unobserved entries, which do not count (a
     row with over half of its features unobserved is taken as missing). An observation missing in
-    every view gets the label −1.
+    every view gets the label −1. A column or view without any value is left out with a warning and
+    changes nothing: its entries of ``components_`` and its weight are 0, and `impute` leaves it NaN.
 
     Parameters
     ----------
@@ -123,7 +126,7 @@ class RobustWMNMF(
 
     Attributes
     ----------
-    n_clusters_ : int
+    n_clusters_ : int, fewer than asked for where there are fewer distinct observations
     selection_ : Selection, with ``n_clusters="auto"``
     labels_ : ndarray (N,); −1 for observations missing in every view that has weight
     confidence_ : ndarray (N, K), how sure each label is; rows sum to 1
@@ -231,18 +234,19 @@ class RobustWMNMF(
             rng = generator(self.random_state)
             checkpoint = Checkpoint(self.checkpoint, self, views, rng)
             self.n_clusters_: int = (
-                self._choose(X, checkpoint) if isinstance(self.n_clusters, str) else self.n_clusters
+                self._choose(X, views, checkpoint)
+                if isinstance(self.n_clusters, str)
+                else self.n_clusters
             )
             self._check_n_clusters(self.n_clusters_, views.n_samples)
             self._fit(views, rng, checkpoint, cluster)
             checkpoint.finish()
         return self
 
-    def _choose(self, X: Any, checkpoint: Checkpoint) -> int:
+    def _choose(self, X: Any, views: Views, checkpoint: Checkpoint) -> int:
         """n_clusters="auto": ask the fused graph, by stability and by its eigengap."""
         from .selection import select_n_clusters
 
-        views = self._read(X, reset=True)
         # Nobody can tell the cluster of an observation that is nowhere present.
         n = int(np.any([present_rows(M) for M in views.matrices], axis=0).sum())
         self.selection_ = checkpoint.keep(
@@ -264,15 +268,24 @@ class RobustWMNMF(
         checkpoint: Checkpoint,
         cluster: Any = None,
     ) -> None:
-        given = views  # the user's own arrays, not copies; `impute` fills them in
         dtype = working_dtype(views, self.dtype)
+        present = self._presence(views)
+        self._remember(views)
+        self._rows = self._described(views, present)
+        if self._rows is not None:
+            views = views.with_matrices([X[self._rows] for X in views.matrices])
+            present = [here[self._rows] for here in present]
+        given = views
         if self.engine == "torch":
             from .torch_geometry import moved
 
             views, dtype = moved(views, self.device, self.dtype, dtype)
-        present = self._presence(views)
+        if self.scale is None and dtype == np.float32:
+            for X, name in zip(given.matrices, given.names, strict=True):
+                tell_rounded(X, name, stacklevel=4)
         geometry, n = self._geometries(views, present, dtype), views.n_samples
         del views  # on a GPU a copy of the data
+        kinds = self._kinds(given, np.any(present, axis=0))
         agreement = checkpoint.keep(
             "agreement",
             lambda: ag.agree(
@@ -289,9 +302,16 @@ class RobustWMNMF(
         P = P if is_tensor(P) else P.astype(dtype)
         anywhere = self._counted(present, agreement.alpha)
         self._check_n_clusters(self.n_clusters_, int(anywhere.sum()))
+        if kinds is not None:
+            P = same_for_kinds(P, kinds)
         # One in twenty fits of the digits met a poor local minimum with 10 starts.
         found = checkpoint.keep(
-            "start", lambda: kmeans(P[anywhere], self.n_clusters_, rng, n_init=30)
+            "start",
+            lambda: (
+                kmeans(P[anywhere], self.n_clusters_, rng, n_init=30)
+                if kinds is None
+                else converted_like(kinds[anywhere], P)
+            ),
         )
         start = namespace(found).zeros_like(found[:1]).repeat(n)
         start[anywhere] = found
@@ -327,14 +347,42 @@ class RobustWMNMF(
         for view in geometry:
             if isinstance(getattr(view, "source", None), ScaledElsewhere):
                 view.source = None  # type: ignore[attr-defined]  # a model outlives the cluster
-        self._geometry, self._data = geometry, given.matrices
+        self._geometry = geometry
         self._embedding, self._agreement, self._result = P, agreement, result.factors
         own = eq.cluster_distances(P, self._centres)[
             np.arange(len(P)), result.factors.consensus.argmax(axis=1)
         ]
         self._width = max(float(own[anywhere].mean()), np.finfo(float).tiny)
-        self._warn(result, anywhere)
+        self._warn(result, self._all_rows(anywhere))
         self._expose(result, agreement, present, anywhere, given.dtype)
+
+    def _kinds(self, views: Views, here: Array) -> Array | None:
+        """Fewer distinct observations than clusters: as many clusters, and who is identical to whom."""
+        kinds = row_kinds(views.matrices, self.n_clusters_, here)
+        if kinds is not None:
+            tell_few_kinds(int(kinds.max()) + 1, self.n_clusters_, stacklevel=4)
+            self.n_clusters_ = int(kinds.max()) + 1
+        return kinds
+
+    @staticmethod
+    def _described(views: Views, present: list[Array]) -> Array | None:
+        """Observations that some view has, if not all: the others are no neighbours of anybody.
+
+        Rows of files stay: none can be taken out.
+        """
+        rows = np.any(present, axis=0)
+        in_memory = not any(is_streamed(X) for X in views.matrices)
+        return rows if in_memory and rows.any() and not rows.all() else None
+
+    def _remember(self, views: Views) -> None:
+        """What `impute` fills in: copies, since users' arrays change. Of what is too large to be copied
+        there is a checksum."""
+        held = [X for X in views.matrices if not is_streamed(X)]
+        large = sum(X.data.nbytes if sp.issparse(X) else X.nbytes for X in held) > LOAD_LIMIT
+        self._data = [X if large or is_streamed(X) else X.copy() for X in views.matrices]
+        self._digests = [
+            digest(X) if large and not is_streamed(X) else None for X in views.matrices
+        ]
 
     @staticmethod
     def _counted(present: list[Array], alpha: Array) -> Array:
@@ -390,10 +438,24 @@ class RobustWMNMF(
                 UserWarning,
                 stacklevel=5,
             )
-        return present & ~mostly
+        enough = present & ~mostly
+        if present.any() and enough.mean() < FEWEST_SHARE:
+            warnings.warn(
+                f"view {name!r} is observed for {int(enough.sum())} of {len(enough)} observations: "
+                "too few for the view to tell much",
+                UserWarning,
+                stacklevel=5,
+            )
+        return enough
 
     def _scaling(self, X: Matrix, present: Array, name: str) -> RobustScaling | None:
         if self.scale is None:
+            size = largest(X)
+            if size and not 1e-150 < size < 1e150:
+                raise ValueError(
+                    f"view {name!r} has a largest entry of {size:g}, whose square is no number to "
+                    "compute with; divide the view by a constant, or use scale='auto'"
+                )
             return None
         return (fit_scaling if is_streamed(X) else RobustScaling.fit)(X, present, name)
 
@@ -438,22 +500,48 @@ class RobustWMNMF(
         dtype = np.dtype(dtype if self.dtype is None else self.dtype)
         factors = result.factors
         V_star = np.where(anywhere[:, None], factors.consensus, 1 / self.n_clusters_)
-        self.labels_ = np.where(anywhere, V_star.argmax(axis=1), -1)
-        self.confidence_ = in_dtype(self._confidence(self._embedding, anywhere), dtype)
-        self.consensus_ = in_dtype(V_star, dtype)
-        self.view_weights_ = agreement.alpha
-        self.sample_weights_ = in_dtype(factors.w, dtype)
-        self.components_ = [in_dtype(U.T, dtype) for U in factors.U]
-        self.coefficients_ = [
-            in_dtype(np.where(here[:, None], V, V_star), dtype)
-            for V, here in zip(factors.V, present, strict=True)
-        ]
-        self.graph_ = agreement.fused
-        self.agreement_, self.split_half_ = agreement.matrix, agreement.split_half
+        labels = np.where(anywhere, V_star.argmax(axis=1), -1)
+        self.labels_ = self._all_rows(labels, empty=-1)
+        tell_empty_clusters(labels, self.n_clusters_, stacklevel=4)
+        even = 1 / self.n_clusters_
+        sure = self._confidence(self._embedding, anywhere)
+        self.confidence_ = self._all_rows(in_dtype(sure, dtype), even)
+        self.consensus_ = self._all_rows(in_dtype(V_star, dtype), even)
+        self.view_weights_ = self._all_views(agreement.alpha)
+        self.sample_weights_ = self._all_rows(self._all_views(in_dtype(factors.w, dtype)))
+        self.components_ = self._all_columns([in_dtype(U.T, dtype) for U in factors.U])
+        found = {
+            s: self._all_rows(in_dtype(np.where(here[:, None], V, V_star), dtype), even)
+            for s, V, here in zip(self._kept(), factors.V, present, strict=True)
+        }
+        every = range(len(self._view_widths))
+        self.coefficients_ = [found.get(s, self.consensus_) for s in every]
+        self.graph_ = self._graph_of_all(agreement.fused)
+        self.agreement_ = self._all_views(self._all_views(agreement.matrix).T).T
+        self.split_half_ = self._all_views(agreement.split_half)
         self.history_ = result.history
         self.objective_ = float(result.history["objective"][-1])
         self.n_iter_, self.stop_reason_ = result.n_iter, result.stop
         self._n_features_out = self.n_clusters_
+
+    def _all_rows(self, array: Array, empty: float = 0) -> Array:
+        """Rows of the fit as rows of what was given, ``empty`` where no view has the observation."""
+        if self._rows is None:
+            return array
+        whole = np.full((len(self._rows), *array.shape[1:]), empty, dtype=array.dtype)
+        whole[self._rows] = array
+        return whole
+
+    def _graph_of_all(self, graph: sp.csr_array) -> sp.csr_array:
+        if self._rows is None:
+            return graph
+        edges, place = graph.tocoo(), np.flatnonzero(self._rows)
+        i, j = (place[ends] for ends in edges.coords)
+        return sp.csr_array((edges.data, (i, j)), shape=(len(self._rows),) * 2)
+
+    def _coordinates(self) -> Array:
+        """Where the observations are in the embedding; at 0 if no view has them."""
+        return self._all_rows(self._embedding)
 
     @property
     def reliance_(self) -> Array:
@@ -482,8 +570,9 @@ class RobustWMNMF(
                 stacklevel=4,
             )
         groups = self._agreement.groups if self.learn_view_weights else np.arange(len(self._taus))
+        names = self.view_names_in_[self._kept()]
         for g in np.flatnonzero(np.bincount(groups) > 1):
-            alike = [str(name) for name in self.view_names_in_[groups == g]]
+            alike = [str(name) for name in names[groups == g]]
             warnings.warn(
                 f"views {alike} are near-duplicates (their distances correlate over "
                 f"{ag.DUPLICATE:.0%}); they vote as one",
@@ -600,23 +689,46 @@ class RobustWMNMF(
     def impute(self, view: str | int) -> Array:
         """The fitted data of a view with what is absent filled in from its parts: U v*.
 
-        Rows where the view is missing are filled whole, at the size of a typical row; unobserved
-        entries of other rows at the size of their own row. Observed entries are kept, and a feature
-        that no row has stays NaN. Views of counts come back dense, as shares times the row's (or the
-        mean) total.
+        The data are those of the fit, whatever became of the arrays since (views of over 256 MiB in
+        all are not copied: if they have changed, that is an error). Rows where the view is missing are
+        filled whole, at the size of a typical row; unobserved entries of other rows at the size of
+        their own row. Observed entries are kept, and a feature that no row has stays NaN. Views of
+        counts come back dense, as shares times the row's (or the mean) total.
         """
         check_is_fitted(self)
-        s = self._view_position(view)
+        given = self._view_position(view)
+        columns = None if self._columns is None else self._columns[given]
+        shape = (len(self.labels_), self._view_widths[given])
+        if columns is not None and not columns.any():
+            return np.full(shape, np.nan, dtype=self.consensus_.dtype)
+        filled = self._imputed(self._kept().index(given), self.components_[given])
+        if columns is None or columns.all():
+            return filled
+        whole = np.full(shape, np.nan, dtype=filled.dtype)
+        whole[:, columns] = filled
+        return whole
+
+    def _imputed(self, s: int, parts: Array) -> Array:
+        """`impute` of the s-th of the fitted views, whose parts these are (of all columns given)."""
         geometry, X, scaling = self._geometry[s], self._data[s], self._scalings[s]
+        name = self.view_names_in_[self._kept()[s]]
+        if self._columns is not None:
+            parts = parts[:, self._columns[self._kept()[s]]]
         if is_streamed(X):
             raise ValueError(
                 f"{X.label} is read from its file by rows and has nothing missing but rows of zeros; "
                 "impute works on views in memory"
             )
+        if self._digests is not None and self._digests[s] not in (None, digest(X)):
+            raise ValueError(
+                f"view {name!r} was changed after the fit (it is too large to be copied, and the model "
+                "reads it where it is); fit again, or put its numbers back"
+            )
         dense = X.toarray() if sp.issparse(X) else X
-        guess = self.consensus_.astype(float) @ self.components_[s].astype(float)
+        present = self._all_rows(geometry.present)
+        guess = self.consensus_.astype(float) @ parts.astype(float)
         known = ~np.isnan(dense)
-        zeros = ~geometry.present & ~np.where(known, dense, 0).any(axis=1)
+        zeros = ~present & ~np.where(known, dense, 0).any(axis=1)
         known &= ~zeros[:, None]  # rows of zeros count as missing
         Z = dense if scaling is None else scaling.apply(dense.astype(float))
         # A row of z is as large, against its U v*, as its observed entries are.
@@ -624,12 +736,12 @@ class RobustWMNMF(
         size = np.divide(
             np.where(known, Z, 0).sum(axis=1), covered, out=np.zeros(len(Z)), where=covered > 0
         )
-        typical = size[geometry.present].mean() if geometry.present.any() else 1.0
+        typical = size[present].mean() if present.any() else 1.0
         size = np.where(size > 0, size, typical)[:, None]
         filled = size * guess if scaling is None else scaling.undo(size * guess)
         if scaling is not None and scaling.low is None:
             totals = np.nansum(np.abs(dense), axis=1)
-            mean_total = totals[geometry.present].mean() if geometry.present.any() else 1.0
+            mean_total = totals[present].mean() if present.any() else 1.0
             filled = filled * np.where(totals > 0, totals, mean_total)[:, None]
         filled[:, ~known.any(axis=0)] = np.nan
         return np.where(known, dense, filled).astype(self.consensus_.dtype)
@@ -644,6 +756,10 @@ class RobustWMNMF(
 
     # --- scikit-learn --------------------------------------------------------------------------
 
+    #: Which observations some view has, where not all; the fit is of these.
+    _rows: Array | None = None
+    #: Checksums of the user's own arrays, where views are too large to be copied.
+    _digests: Any = None
     _zero_is_missing = True
     _reads_files = True
 
@@ -687,6 +803,22 @@ def geometry_of(Z: Matrix) -> type[Geometry]:
     from .torch_streamed import StreamedGeometry
 
     return TorchGeometry if is_tensor(Z) else StreamedGeometry
+
+
+def same_for_kinds(P: Array, kinds: Array) -> Array:
+    """P with the mean of each kind of row in all of its rows."""
+    rows, first = on_host(P), np.unique(kinds, return_inverse=True)[1]
+    total = np.zeros((first.max() + 1, rows.shape[1]))
+    np.add.at(total, first, rows)
+    mean = (total / np.bincount(first)[:, None])[first]
+    return converted_like(mean.astype(rows.dtype), P)
+
+
+def converted_like(array: Array, model: Array) -> Array:
+    """An array of the host in the library and place of ``model``, in its own precision."""
+    if not is_tensor(model):
+        return array
+    return namespace(model).as_tensor(array, device=model.device)
 
 
 def unit_sum_rows(Z: Matrix, observed: Array | None) -> Any:

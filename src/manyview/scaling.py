@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -13,12 +14,14 @@ from sklearn.preprocessing import normalize
 from ._types import Array, Matrix, Views
 from .engines.arrays import is_tensor, like, namespace, on_host
 from .engines.sources import is_streamed, over
-from .geometry import unit_rows
+from .geometry import refuse_extreme, unit_rows
 from .graph import has_nan
 
 SCALES = ("sum", "minmax", "standard", "tfidf", "sqrt")
 #: Scalings that move every feature to start at 0, and so accept negative values.
 SHIFTING = ("minmax", "standard")
+#: A range of fewer roundings than this is hardly known.
+ROUNDED = 64
 
 
 @dataclass(frozen=True)
@@ -72,7 +75,7 @@ def fit_scaling(views: Views, kind: str | None) -> list[Scaling]:
     all views, keeps the arithmetic in range.
     """
     if kind is None:
-        unit = max(_largest(X) for X in views.matrices)
+        unit = max(largest(X) for X in views.matrices)
         power = float(2.0 ** np.floor(np.log2(unit))) if unit > 0 else 1.0
         return [Scaling(power)] * len(views)
     return [_fit_one(X, name, kind) for X, name in zip(views.matrices, views.names, strict=True)]
@@ -84,7 +87,7 @@ def _fit_one(X: Matrix, name: str, kind: str) -> Scaling:
             f"view {name!r} has unobserved (NaN) entries, and scale={kind!r} needs whole rows; use "
             "scale='sum', 'minmax' or 'standard'"
         )
-    unit = _largest(X) or 1.0
+    unit = largest(X) or 1.0
     shift = gain = None
     if kind in SHIFTING:
         low, high = _ranges(X, unit)
@@ -94,6 +97,8 @@ def _fit_one(X: Matrix, name: str, kind: str) -> Scaling:
                 f"scale={kind!r} would fill its zeros; pass it as a dense array"
             )
         spread = high - low if kind == "minmax" else _deviations(X, unit, low == high)
+        # A feature so small beside the largest that its squares vanish is not constant.
+        refuse_extreme(high - low, name, (high > low) & (spread < np.finfo(float).tiny))
         shift, gain = low, np.divide(1, spread, out=np.zeros_like(spread), where=spread > 0)
     elif kind == "tfidf":
         present = sum(_over(X, _presence))
@@ -119,7 +124,29 @@ def _divided(X: Matrix, unit: float) -> Matrix:
     return X / X.dtype.type(unit)
 
 
-def _largest(X: Matrix) -> float:
+def tell_rounded(X: Matrix, name: str, stacklevel: int) -> None:
+    """Say so where float32 has hardly a digit for what tells observations apart.
+
+    Only of views in memory, of which nothing is subtracted before they are rounded.
+    """
+    if not isinstance(X, np.ndarray):
+        return
+    low, high = _range(X)
+    size = np.maximum(np.abs(low), np.abs(high))
+    lost = (high > low) & (high - low < ROUNDED * np.finfo(np.float32).eps * size)
+    if lost.any():
+        j = int(np.flatnonzero(lost)[0])
+        warnings.warn(
+            f"view {name!r}: dtype=float32 rounds away what tells observations apart in "
+            f"{int(lost.sum())} of {len(lost)} columns (column {j} goes from {low[j]:.12g} to "
+            f"{high[j]:.12g}); subtract a constant from them, use dtype=None, or a scale that starts "
+            "features at 0",
+            UserWarning,
+            stacklevel=stacklevel + 1,
+        )
+
+
+def largest(X: Matrix) -> float:
     return max(_over(X, _largest_of), default=0.0)
 
 

@@ -60,7 +60,10 @@ def add_batch(model: Any, views: Views) -> None:
 
 def remembered_labels(model: Any) -> Array:
     """The clusters of the rows among which unseen ones find theirs."""
-    return model.labels_ if model._stream is None else model._stream[3]
+    if model._stream is not None:
+        return model._stream[3]
+    labels = model.labels_
+    return labels if labels.min() >= 0 else labels[labels >= 0]
 
 
 def which_to_remember(new: Array, old: Array) -> tuple[Array, Array]:
@@ -101,7 +104,7 @@ def _remember(
         else g
         for g, X in zip(model._terms, views, strict=True)
     ]
-    model._fitted_views, model._stacked = views, consensus
+    model._fitted_views, model._stacked, model._digests = views, consensus, None
     model._starts = [Factors(factors.U, V, consensus, factors.alpha, w)]
 
 

@@ -72,9 +72,10 @@ def _views(model: Any, views: Views, agreement: Array) -> list[str]:
     if n_views == 1:
         return []
     found = []
-    groups = getattr(getattr(model, "_agreement", None), "groups", np.arange(n_views))
+    kept = np.array(model._kept())
+    groups = getattr(getattr(model, "_agreement", None), "groups", np.arange(len(kept)))
     for g in np.flatnonzero(np.bincount(groups) > 1):
-        alike = [_quoted(views.names[s]) for s in np.flatnonzero(groups == g)]
+        alike = [_quoted(views.names[s]) for s in kept[groups == g]]
         found.append(f"Views {', '.join(alike)} are near-duplicates; they vote as one.")
     if weights.max() > COLLAPSE:
         found.append(

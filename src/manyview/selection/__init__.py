@@ -13,6 +13,7 @@ from threadpoolctl import threadpool_limits
 from .. import agreement as ag
 from .._types import Views
 from ..base import generator
+from ..observed import observed_columns, observed_part
 from ..views import as_views
 from .result import NoClustersWarning, Selection, Vote, as_table
 from .votes import METHODS, Evidence, combine, judge, too_few
@@ -138,6 +139,9 @@ def prepare(
     model: Any, given: Views, max_samples: int, n_values: int, rng: np.random.Generator
 ) -> Evidence:
     """Scale, weigh and fuse (a sample of) the observations that some view has."""
+    columns = observed_columns(given)
+    if columns is not None and any(mask.any() for mask in columns):
+        given = observed_part(given, columns)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # fitting the model will give them
         present = model._presence(given)
