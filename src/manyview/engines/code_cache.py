@@ -15,6 +15,7 @@ import tempfile
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -132,6 +133,7 @@ def _without_keeping() -> Iterator[None]:
             kind.enable_caching = method
 
 
+@cache  # once
 def _tell(chosen: str | None, consequence: str) -> None:
     failed = f"not in {SETTING} ({chosen!r}), " if chosen else ""
     warnings.warn(
