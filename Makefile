@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 
-.PHONY: demo test test-torch lint bench table fuzz docs clean
+.PHONY: demo test test-torch test-minimal lint bench table fuzz docs clean
 
 demo: $(VENV)/.installed
 	@$(BIN)/manyview demo --out demo-results
@@ -35,6 +35,26 @@ $(VENV)/.torch: $(VENV)/.installed
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check torch==2.13.0
 	@touch $@
 
+# The tests of the core with the oldest versions that pyproject.toml allows and nothing else. They have
+# wheels for Python 3.11 and 3.12: `make test-minimal PYTHON=python3.11` where python3 is newer.
+MINIMAL := .venv-minimal
+FLOORS  := import tomllib; \
+           project = tomllib.load(open("pyproject.toml", "rb"))["project"]; \
+           print(*(name.replace(">=", "==") for name in project["dependencies"]))
+# Rounding decides between neighbours at equal distance in this test, and rounding has its versions.
+ROUNDED := tests/test_robust.py::test_golden_weights_and_graphs
+CORE    := assign equations fit golden metrics mlrssc multinmf robust views wmnmf environment
+
+test-minimal: $(MINIMAL)/.installed
+	$(MINIMAL)/bin/python -m pytest $(CORE:%=tests/test_%.py) --deselect $(ROUNDED)
+
+$(MINIMAL)/.installed: pyproject.toml
+	$(PYTHON) -m venv --clear $(MINIMAL)
+	$(MINIMAL)/bin/python -m pip install --quiet --disable-pip-version-check \
+	    $$($(PYTHON) -c '$(FLOORS)') 'pytest>=8' 'hypothesis>=6.100'
+	$(MINIMAL)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps -e .
+	@touch $@
+
 # The documentation, in docs/_build/index.html; a warning is an error.
 docs: $(VENV)/.docs
 	$(BIN)/sphinx-build -W --keep-going -b html docs docs/_build
@@ -49,4 +69,4 @@ $(VENV)/.installed: pyproject.toml
 	@touch $@
 
 clean:
-	rm -rf $(VENV) demo-results build dist src/*.egg-info docs/_build docs/gallery docs/generated
+	rm -rf $(VENV) $(MINIMAL) demo-results build dist src/*.egg-info docs/_build docs/gallery docs/generated

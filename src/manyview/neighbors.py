@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from sklearn.neighbors import NearestNeighbors
 
 from ._types import Array, Matrix
+from .engines.code_cache import import_compiled
 from .engines.sources import as_source, is_streamed, over, reading
 from .engines.threads import blocks
 
@@ -28,8 +29,8 @@ def use_index(n: int) -> bool:
     if n <= EXACT:
         return False
     try:
-        import pynndescent  # noqa: F401
-    except ModuleNotFoundError:
+        import_compiled("pynndescent")
+    except ImportError:
         warnings.warn(
             f"exact neighbours of {n} observations take time quadratic in their number; "
             "pip install 'manyview[fast]' for an approximate index",
@@ -69,10 +70,10 @@ def index_neighbors(Z: Any, k: int, seed: int) -> Array:
 
 
 def _descend(data: Any, k: int, wider: int, seed: int) -> Array:
-    from pynndescent import NNDescent
-
     # One job: with more, the lists depend on how many.
-    index = NNDescent(data, n_neighbors=wider * k + 1, random_state=seed, n_jobs=1)
+    index = import_compiled("pynndescent").NNDescent(
+        data, n_neighbors=wider * k + 1, random_state=seed, n_jobs=1
+    )
     found, _ = index.neighbor_graph
     others = found != np.arange(len(found))[:, None]
     others[others.all(axis=1), -1] = False  # a duplicate took the row's own place

@@ -14,6 +14,7 @@ from sklearn.utils.extmath import row_norms
 from .._types import Array, Matrix
 from ..neighbors import use_index
 from .cluster import Cluster
+from .code_cache import import_compiled
 from .lazy import DaskMatrix, as_block, together
 from .sources import as_source, is_streamed
 from .threads import CHUNK_ROWS, blocks
@@ -229,11 +230,9 @@ def _exact(held: Block, queries: Block, k: int, first: int, same: bool) -> tuple
 
 
 def _index(block: Block) -> Any:
-    from pynndescent import NNDescent
-
     data = block.X.astype(np.float32)
     data = sp.csr_matrix(data) if sp.issparse(data) else np.ascontiguousarray(data)
-    index = NNDescent(data, random_state=0, n_jobs=1)
+    index = import_compiled("pynndescent").NNDescent(data, random_state=0, n_jobs=1)
     index.prepare()
     return index
 

@@ -6,12 +6,14 @@ import warnings
 from functools import cache
 from typing import Any
 
+from .code_cache import import_compiled
+
 
 @cache
 def compiled() -> Any:
     """The module of compiled loops, or None without numba: then NumPy does the same, slower."""
     try:
-        from .. import kernels
+        return import_compiled("manyview.kernels")
     except ModuleNotFoundError:
         return None
     except ImportError as error:  # numba refuses a NumPy newer than itself
@@ -21,4 +23,3 @@ def compiled() -> Any:
             stacklevel=2,
         )
         return None
-    return kernels

@@ -1,0 +1,206 @@
+"""Where users run it: nothing but the core installed, nowhere to keep compiled code, oldest versions."""
+
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import manyview
+from manyview.engines import code_cache
+
+SOURCE = str(Path(manyview.__file__).parents[1])
+posix = pytest.mark.skipif(os.name != "posix", reason="others have no such folder")
+
+
+def run(code, **environment):
+    """Output and errors of a program, run by this Python with manyview to import."""
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "PYTHONPATH": SOURCE, **environment},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout, done.stderr
+
+
+# --- nothing but the core ----------------------------------------------------------------------
+
+BARE = """
+import sys
+from importlib.machinery import PathFinder
+
+CORE = {"manyview", "numpy", "scipy", "sklearn", "threadpoolctl"}
+CORE |= {"joblib", "narwhals", "cloudpickle"}  # scikit-learn needs them
+
+class CoreAlone:
+    def find_spec(self, name, path=None, target=None):
+        if path is None and name not in CORE | sys.stdlib_module_names:
+            found = PathFinder.find_spec(name)
+            if found is not None and "site-packages" in str(found.origin):
+                raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+sys.meta_path.insert(0, CoreAlone())
+import numpy as np, manyview as mv
+from sklearn.metrics import adjusted_rand_score
+
+data = mv.datasets.make_synthetic(90, n_clusters=3, noisy_views=(), random_state=0)
+for method in (mv.RobustWMNMF, mv.WMNMF):
+    model = method(3, random_state=0).fit(data.views)
+    model.save("model.npz")
+    again = mv.load("model.npz").predict(data.views)
+    print(adjusted_rand_score(data.labels, model.labels_), len(again))
+outside = {m.split(".")[0] for m in sys.modules} & {"pandas", "numba", "matplotlib", "h5py", "rich"}
+assert not outside, outside
+"""
+
+
+def test_the_core_alone_fits_saves_and_predicts(tmp_path):
+    code = f"import os\nos.chdir({str(tmp_path)!r})\n" + BARE
+    scores = [line.split() for line in run(code)[0].splitlines()]
+    assert [int(n) for _, n in scores] == [90, 90]
+    assert float(scores[0][0]) > 0.9
+
+
+def test_floors_are_versions_that_can_be_asked_for():
+    """`make test-minimal` installs every floor exactly; a floor of another form would not be tested."""
+    project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]
+    assert all(re.fullmatch(r"[a-z-]+>=[\d.]+", name) for name in project["dependencies"])
+
+
+# --- nowhere to keep compiled code -------------------------------------------------------------
+
+
+@pytest.fixture
+def temporary(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    return tmp_path
+
+
+@posix
+def test_the_folder_is_private_and_found_again(temporary):
+    folder = code_cache.private_folder()
+    assert folder.parent == temporary.resolve()
+    assert folder.stat().st_mode & 0o777 == 0o700 and folder.stat().st_uid == os.getuid()
+    (folder / "kept").touch()
+    assert code_cache.private_folder() == folder and (folder / "kept").exists()
+
+
+def opened(folder):
+    folder.chmod(0o770)
+
+
+def linked(folder):
+    folder.rename(folder.with_name("elsewhere"))
+    folder.symlink_to(folder.with_name("elsewhere"))
+
+
+def a_file(folder):
+    folder.rmdir()
+    folder.touch(0o600)
+
+
+def in_a_folder_open_to_all(folder):
+    folder.parent.chmod(0o777)
+
+
+def given_away(folder):
+    if os.getuid() != 0:
+        pytest.skip("only root can give a folder away")
+    os.chown(folder, 65534, 65534)
+
+
+@posix
+@pytest.mark.parametrize("plant", [opened, linked, a_file, in_a_folder_open_to_all, given_away])
+def test_a_folder_that_others_can_change_is_not_used(temporary, plant):
+    plant(code_cache.private_folder())
+    assert code_cache.private_folder() is None
+
+
+@posix
+def test_a_sticky_folder_open_to_all_will_do(temporary):
+    temporary.chmod(0o1777)
+    assert code_cache.private_folder() is not None
+
+
+def test_without_a_home_numba_is_not_left_to_the_current_folder(monkeypatch, tmp_path):
+    for name in (code_cache.SETTING, "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    assert code_cache._home_is_known()
+    monkeypatch.setattr(os.path, "expanduser", lambda path: path)
+    assert not code_cache._home_is_known()
+    monkeypatch.setenv(code_cache.SETTING, str(tmp_path / "a" / "file"))
+    assert code_cache._home_is_known()
+    (tmp_path / "file").touch()
+    monkeypatch.setenv(code_cache.SETTING, str(tmp_path / "file" / "below"))
+    assert not code_cache._home_is_known()
+
+
+PROBE = """
+import numba, numpy as np
+
+@numba.njit(cache=True)
+def twice(x):
+    return 2 * x
+
+@numba.vectorize(cache=True)
+def thrice(x):
+    return 3 * x
+"""
+USE = """
+import os, sys, warnings
+sys.path.insert(0, {folder!r})
+from manyview.engines.code_cache import import_compiled
+with warnings.catch_warnings(record=True) as told:
+    warnings.simplefilter("always")
+    probe, again = import_compiled("probe"), import_compiled("probe")
+print(probe.twice(4), probe.thrice(5), sum(probe.twice.stats.cache_hits.values()))
+print([str(w.message) for w in told])
+print(os.environ.get("NUMBA_CACHE_DIR"))
+"""
+
+
+@pytest.fixture
+def sealed(tmp_path):
+    """A module beside which nothing can be kept, by root neither, and an environment without a home."""
+    pytest.importorskip("numba")
+    package, temporary = tmp_path / "package", tmp_path / "temporary"
+    package.mkdir()
+    temporary.mkdir()
+    (package / "probe.py").write_text(PROBE)
+    (package / "__pycache__").touch()  # a file: no folder of this name can be made
+    nowhere = str(package / "__pycache__" / "home")
+    environment = {
+        "HOME": nowhere,
+        "XDG_CACHE_HOME": nowhere,
+        "TMPDIR": str(temporary),
+        "NUMBA_CACHE_DIR": "",
+    }
+    return USE.format(folder=str(package)), environment, temporary
+
+
+@posix
+def test_compiled_code_is_kept_in_the_private_folder(sealed):
+    code, environment, temporary = sealed
+    for hits in (0, 1):
+        values, told, folder = run(code, **environment)[0].splitlines()
+        assert values.split() == ["8", "15", str(hits)]
+        assert told.count("numba cannot keep compiled code") == 1 and folder in told
+        assert Path(folder).parent == temporary.resolve() and list(Path(folder).rglob("*.nbi"))
+
+
+@posix
+def test_compiled_code_is_not_kept_where_others_could_change_it(sealed):
+    code, environment, temporary = sealed
+    planted = temporary / f"manyview-numba-{os.getuid()}"
+    planted.mkdir()
+    planted.chmod(0o777)
+    values, told, folder = run(code, **environment)[0].splitlines()
+    assert values.split()[0] == "8" and values.split()[2] == "0"
+    assert told.count("every run compiles anew") == 1
+    assert folder in ("None", "") and not list(planted.iterdir())
