@@ -20,12 +20,11 @@ from .table import counted, quoted
 KINDS = ("number", "ordered", "category")
 #: Texts that stand for a missing value, whatever their case.
 MISSING_WORDS = frozenset(
-    word.strip()
-    for word in (
-        "|na|n/a|#n/a|nan|null|nil|unknown|missing|not available|not reported|not applicable"
-        "|not evaluated|[not available]|[not applicable]|[not evaluated]|[unknown]|[discrepancy]"
-        "|--|'--|.|?|-"
-    ).split("|")
+    [
+        *("", "na", "n/a", "#n/a", "nan", "null", "nil", "unknown", "missing", "--", "'--", "-"),
+        *("not available", "not reported", "not applicable", "not evaluated", ".", "?"),
+        *("[not available]", "[not applicable]", "[not evaluated]", "[unknown]", "[discrepancy]"),
+    ]
 )
 #: More levels than this are no categories that could be compared.
 MAX_LEVELS = 100
@@ -53,7 +52,9 @@ class Column:
     kind : {"number", "ordered", "category"} or None
         None: it is not tested, and ``reason`` says why.
     values : ndarray of float
-        Numbers, or indices into ``levels``; NaN where missing.
+        Numbers, or indices into ``levels``; NaN where missing, and everywhere if not tested.
+    absent : ndarray of bool
+        Where the value is missing.
     levels : tuple
     reason, note : str
         Sentences, or empty.
@@ -62,13 +63,14 @@ class Column:
     name: str
     kind: str | None
     values: Array
+    absent: Array
     levels: tuple[Any, ...] = ()
     reason: str = ""
     note: str = ""
 
     def only(self, keep: Array) -> Column:
         """Return the entries marked in ``keep``."""
-        return replace(self, values=self.values[keep])
+        return replace(self, values=self.values[keep], absent=self.absent[keep])
 
 
 def read_column(name: str, data: Any, kind: Any = None) -> Column:
@@ -82,21 +84,23 @@ def read_column(name: str, data: Any, kind: Any = None) -> Column:
     told = kind
     if kind is None:
         kind = _declared(data)
-    absent = np.array([_stands_for_missing(value) for value in values], dtype=bool)
+    absent = np.array([stands_for_missing(value) for value in values], dtype=bool)
     kept = [value for value, gone in zip(values, absent.tolist(), strict=True) if not gone]
-    words = Counter(v.strip() for v in values if isinstance(v, str) and _stands_for_missing(v))
+    words = Counter(v.strip() for v in values if isinstance(v, str) and stands_for_missing(v))
     note = ""
     if words:
-        note = f"Read as missing: {counted(sum(words.values()), 'entry')} such as {quoted(next(iter(words)))}."
+        entries = counted(sum(words.values()), "entry")
+        note = f"Read as missing: {entries} such as {quoted(next(iter(words)))}."
     reason = "every value is missing" if not kept else _refusal(kept, told is not None)
     if not reason:
         kind, read, levels, reason, more = _read(kept, kind)
         note = " ".join(part for part in (note, more) if part)
     if reason:
-        return Column(name, None, np.full(len(values), np.nan), (), f"not tested: {reason}", note)
+        nothing = np.full(len(values), np.nan)
+        return Column(name, None, nothing, absent, (), f"not tested: {reason}", note)
     full = np.full(len(values), np.nan)
     full[~absent] = read
-    return Column(name, kind, full, levels, "", note)
+    return Column(name, kind, full, absent, levels, "", note)
 
 
 def read_numbers(name: str, data: Any) -> Array:
@@ -121,7 +125,8 @@ def _declared(data: Any) -> Any:
     return list(data.cat.categories) if data.cat.ordered else "category"
 
 
-def _stands_for_missing(value: Any) -> bool:
+def stands_for_missing(value: Any) -> bool:
+    """Tell missing values, and texts that say so, from others."""
     if isinstance(value, str):
         return value.strip().lower() in MISSING_WORDS
     return is_missing(value)
@@ -129,7 +134,7 @@ def _stands_for_missing(value: Any) -> bool:
 
 def _refusal(values: list[Any], kind_is_told: bool) -> str:
     """Say why a column is of no kind at all, if so."""
-    dates = [v for v in values if isinstance(v, date | datetime | time | np.datetime64)]
+    dates: list[Any] = [v for v in values if isinstance(v, date | datetime | time | np.datetime64)]
     texts = [v for v in values if isinstance(v, str)]
     if not dates and not kind_is_told:
         dates = [v for v in texts if DATE.fullmatch(v.strip())]
@@ -250,7 +255,7 @@ def _stage(level: str) -> tuple[float, str]:
 
 def read_events(data: Any) -> tuple[Array, str]:
     """Read a column of events: 1 happened, 0 censored, NaN missing; and a note on words read."""
-    values = [None if _stands_for_missing(value) else value for value in listed(data)]
+    values = [None if stands_for_missing(value) else value for value in listed(data)]
     read = np.array([np.nan if v is None else _event(v) for v in values], dtype=float)
     words = sorted({str(v).strip() for v in values if isinstance(v, str) and not _is_digit(v)})
     if not words:

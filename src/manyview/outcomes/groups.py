@@ -52,7 +52,7 @@ class Groups:
 
     @property
     def sizes(self) -> Array:
-        return np.bincount(self.codes, minlength=len(self.names))
+        return np.bincount(self.codes[self.codes >= 0], minlength=len(self.names))
 
     def only(self, keep: Array) -> Groups:
         """Return the groups of the observations marked in ``keep``; every name stays."""

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
@@ -31,7 +31,7 @@ class Table:
         The word printed for a missing number of a column, such as "not reached".
     """
 
-    columns: Mapping[str, Sequence[Any]]
+    columns: Mapping[str, Any]
     absent: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -138,7 +138,7 @@ def counted(n: int, word: str) -> str:
     return f"{n} {word[:-1]}ies" if word.endswith("y") else f"{n} {word}s"
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: Any) -> TypeGuard[float]:
     return isinstance(value, int | float | np.number) and not isinstance(value, bool)
 
 
