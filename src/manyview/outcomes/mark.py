@@ -236,7 +236,9 @@ def _without_view(
         raise ValueError("leave_view_out=True needs at least two views, got one")
     again = clone(model)
     known = again.get_params()
-    new_settings = {"n_clusters": len(groups.names), "views": None, "checkpoint": None}
+    new_settings: dict[str, Any] = {"views": None, "checkpoint": None}
+    if known.get("n_clusters") == "auto":
+        new_settings["n_clusters"] = len(groups.names)
     again.set_params(**{name: value for name, value in new_settings.items() if name in known})
     rest = {n: X for n, X in zip(views.names, views.matrices, strict=True) if n != views.names[s]}
     found = np.asarray(again.fit(rest).labels_)[rows]

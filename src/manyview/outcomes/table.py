@@ -116,7 +116,8 @@ class Table:
         if value is None or (_is_number(value) and np.isnan(value)):
             return self.absent.get(name, "–")
         if isinstance(value, float | np.floating):
-            return f"{value:.3g}" if abs(value) < 1000 else f"{value:.0f}"
+            number = float(value)
+            return f"{number:.3g}" if abs(number) < 1000 else f"{number:.0f}"
         return short(value)
 
 
