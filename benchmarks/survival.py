@@ -4,8 +4,8 @@
 
 DIR holds tcga_NAME_survival.npz files (view_<name> arrays, time in months, event, age, female, oncotree)
 and `load.py`. Every method clusters with K = 3, 4, 5 and K chosen by itself; survival is tested by
-9,999 permutations. Random labels of the sizes that our method found are tested as well: 5% of them must reach
-p ≤ .05. Rows already in the output file are not run again.
+9,999 permutations. Random labels of the sizes that our method found are tested as well: 5% of them
+must reach p ≤ .05. Rows already in the output file are not run again.
 """
 
 import argparse

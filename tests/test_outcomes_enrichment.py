@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from scipy import stats
 from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
+import manyview as mv
 from manyview.outcomes import crosstab, enrichment, survival
 from manyview.outcomes.associate import of_counts, of_numbers, rank_residuals, residuals
 from manyview.outcomes.columns import read_column, read_events
@@ -163,7 +164,7 @@ def test_residuals_of_two_clusters_are_the_z_of_mann_and_whitney():
         (["T2", "T10", "T1"], "category", ("T1", "T2", "T10")),
         (["T2", "T1", "T1a"], "ordered", ("T1", "T1a", "T2")),
         (["high", "Low", "medium"], "ordered", ("Low", "medium", "high")),
-        (pd.Series(["lo", "hi"], dtype=pd.CategoricalDtype(["lo", "hi"], ordered=True)), "ordered", ("lo", "hi")),
+        (pd.Series(pd.Categorical(["b", "a"], ["b", "a"], ordered=True)), "ordered", ("b", "a")),
         (pd.Series([1, 2, 3]).astype("category"), "category", (1, 2, 3)),
         (pd.Series([1, 2, None], dtype="Int64"), "category", (1, 2)),
         (np.array([1, 2, 3], dtype=np.int8), "number", ()),
@@ -268,7 +269,7 @@ def test_ids_are_matched_and_those_left_out_are_told():
     [
         ([0, 1], {"x": [1, 2, 3]}, "labels has 2 entries and clinical has 3"),
         (pd.Series([0, 1], ["a", "b"]), pd.DataFrame({"x": [1, 2]}, [1, 2]), "share no id"),
-        (pd.Series([0, 1], ["a", "b"]), pd.DataFrame({"x": [1, 2]}, ["a", "a"]), "the id 'a' more than once"),
+        (pd.Series([0, 1], ["a", "b"]), pd.DataFrame({"x": [1, 2]}, ["a", "a"]), "clinical has the id 'a'"),
         (pd.Series([0, 1], ["a", "a"]), {"x": [1, 2]}, "the id 'a' more than once"),
         (pd.Series([0, 1], ["a", None]), {"x": [1, 2]}, "row 1 of labels has no id"),
         ([-1, None, math.nan], {"x": [1, 2, 3]}, "none of the 3 observations has a cluster"),
@@ -276,6 +277,7 @@ def test_ids_are_matched_and_those_left_out_are_told():
         ([[0], [1]], {"x": [1, 2]}, "entry 0 is a list"),
         ("abc", {"x": [1, 2, 3]}, "must hold one value per observation"),
         ([0, 1], {}, "clinical has no columns"),
+        (mv.RobustWMNMF(2), {"x": [1]}, "has no labels yet; call fit first"),
         ([0, 1], {"x": [1, 2], "y": [1]}, "differ in length"),
         ([0, 1], pd.DataFrame([[1, 2], [3, 4]], columns=["x", "x"]), "two columns named 'x'"),
         (list(range(200)), {"x": list(range(200))}, "200 different values"),
@@ -314,6 +316,53 @@ def test_the_summary_counts_everybody():
     assert cells[cells["column"] == "sex"]["count"].sum() == 59
     age = cells[(cells["column"] == "age") & (cells["cluster"] == 1)].iloc[0]
     assert age["median"] == pytest.approx(np.median(table["age"][labels == 1]))
+
+
+JUNK = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-(10**20), 10**20),
+    st.floats(),
+    st.text(max_size=6),
+    st.sampled_from(["=1", "NA", "Stage I", "T1", "2020-01-01", "1,5", "low", "1e400", "١"]),
+    st.dates(),
+    st.lists(st.integers(), max_size=2),
+    st.binary(max_size=3),
+)
+
+
+@given(st.data(), st.integers(1, 25))
+@settings(max_examples=150, deadline=None)
+def test_any_table_is_tested_or_told(data, n):
+    labels = data.draw(st.lists(st.integers(-1, 3), min_size=n, max_size=n))
+    values = data.draw(st.lists(JUNK, min_size=n, max_size=n))
+    try:
+        found = enrichment(labels, {"x": values, "y": values[:1] * n}, permutations=9)
+    except ValueError as error:
+        assert "has a cluster" in str(error)
+        return
+    for row in found.table.rows():
+        assert np.isnan(row["p_value"]) == bool("not tested" in row["note"])
+        assert np.isnan(row["p_value"]) or 0 < row["p_value"] <= 1
+    assert str(found) and all(table.to_csv() for table in found.tables.values())
+
+
+@given(st.data(), st.integers(1, 25))
+@settings(max_examples=100, deadline=None)
+def test_any_cohort_gives_numbers_or_sentences(data, n):
+    few = st.lists(st.integers(0, 4), min_size=n, max_size=n)
+    labels, time = data.draw(few), data.draw(few)
+    event = data.draw(st.lists(st.sampled_from([0, 1, None]), min_size=n, max_size=n))
+    try:
+        found = survival(labels, time, event, permutations=9)
+    except ValueError as error:
+        assert "no observation has" in str(error)
+        return
+    assert np.isnan(found.p_value) or 0 < found.p_value <= 1
+    assert not np.isnan(found.p_value) or any(
+        word in " ".join(found.notes) for word in ("no test", "Fewer than two clusters")
+    )
+    assert str(found) and all(table.to_csv() for table in found.tables.values())
 
 
 # --- events ---------------------------------------------------------------------------------------
@@ -382,6 +431,15 @@ def test_crosstab_tells_ties_missing_classes_and_ids_for_classes():
     assert any("or are they ids" in n for n in ids.notes) and len(str(ids)) < 1000
     with pytest.raises(ValueError, match="no observation has both"):
         crosstab([0, 1], [None, None])
+
+
+def test_single_columns_may_be_dicts_of_ids():
+    labels = {"a": 0, "b": 0, "c": 1}
+    assert crosstab(labels, {"c": "y", "b": "x", "a": "x"}).ari == 1
+    found = survival(labels, {"c": 3, "b": 2, "a": 1}, {"a": 1, "b": 1, "c": 0}, permutations=0)
+    assert [c.n_events for c in found.curves] == [2, 0]
+    with pytest.raises(ValueError, match="classes must be one column, got a table of 2"):
+        crosstab([0, 1], pd.DataFrame({"a": [1, 2], "b": [1, 2]}))
 
 
 def test_one_and_the_text_one_are_two_classes():

@@ -31,8 +31,8 @@ def permuted_p(observed: float, drawn: Array) -> float:
     return (1 + reached) / (1 + len(drawn))
 
 
-def batches(total: int, width: int, limit: int = 2_000_000) -> list[int]:
-    """Return batch sizes that add up to ``total``, of ``limit`` numbers at most each."""
+def batches(total: int, width: int, limit: int = 100_000) -> list[int]:
+    """Return batch sizes that add up to ``total``, of ``limit`` numbers at most each: they stay in the cache."""
     size = max(1, limit // max(width, 1))
     return [min(size, total - start) for start in range(0, total, size)]
 

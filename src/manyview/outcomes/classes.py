@@ -10,7 +10,7 @@ from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
 from .._types import Array
 from .columns import stands_for_missing
-from .groups import hold, listed, match, order_of
+from .groups import hold_column, listed, match, order_of
 from .table import Table, counted, quoted
 
 #: More classes than this are unlikely to be classes.
@@ -113,7 +113,7 @@ def crosstab(labels: Any, classes: Any, *, ids: Any = None) -> Crosstab:
           0      1     2  3  LumA               0.667
           1      2     0  2  Basal                  1
     """
-    matched = match(labels, [hold("classes", classes)], ids)
+    matched = match(labels, [hold_column("classes", classes)], ids)
     notes = matched.notes
     names, read = _coded(next(iter(matched.columns[0].values())), notes)
     keep = read >= 0

@@ -10,6 +10,7 @@ from numbers import Number, Real
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
 from .._types import Array
 from .table import counted, quoted
@@ -103,6 +104,8 @@ def match(labels: Any, others: Sequence[Held], ids: Any = None) -> Matched:
 def read_labels(labels: Any, ids: Any = None) -> tuple[list[Any], list[Any] | None]:
     """Return labels as a list, and their ids if there are any."""
     known = None if ids is None else list(ids)
+    if isinstance(labels, BaseEstimator) and not isinstance(labels, Clustering):
+        raise ValueError(f"this {type(labels).__name__} has no labels yet; call fit first")
     if isinstance(labels, Clustering):
         names = vars(labels).get("sample_names_in_")
         known = list(np.asarray(names).tolist()) if known is None and names is not None else known
@@ -165,6 +168,8 @@ def order_of(name: Any) -> tuple[int, float, str]:
 
 
 def _is_unlabelled(value: Any) -> bool:
+    if isinstance(value, str):
+        return value.strip() in ("", "-1")
     return is_missing(value) or (
         isinstance(value, Number) and not isinstance(value, bool) and value == -1
     )
@@ -205,6 +210,17 @@ def hold(name: str, data: Any) -> Held:
             raise ValueError(f"the columns of {name} differ in length: {lengths}")
         return Held(name, columns, next(iter(lengths.values()), 0))
     return Held(name, {name: data}, _length(name, data))
+
+
+def hold_column(name: str, data: Any) -> Held:
+    """Take one column: a sequence, a Series, or a dict of id → value."""
+    if isinstance(data, Mapping):
+        _unique(name, list(data))
+        return Held(name, {name: list(data.values())}, len(data), list(data))
+    held = hold(name, data)
+    if len(held.columns) != 1:
+        raise ValueError(f"{name} must be one column, got a table of {len(held.columns)}")
+    return held
 
 
 def _named(table: str, names: Iterable[Any], column: Any) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from .._types import Array
 from .chance import check_level, rounds
 from .columns import Column, read_column, read_events, read_numbers
 from .cox import cox
-from .groups import Groups, hold, match
+from .groups import Groups, hold, hold_column, match
 from .kaplan_meier import Curve, kaplan_meier
 from .logrank import LogRank, logrank
 from .survival_result import Survival
@@ -123,7 +123,7 @@ class _Observed:
 
 
 def _observe(labels: Any, time: Any, event: Any, covariates: Any, ids: Any) -> _Observed:
-    others = [hold("time", time), hold("event", event)]
+    others = [hold_column("time", time), hold_column("event", event)]
     if covariates is not None:
         others.append(hold("covariates", covariates))
     matched = match(labels, others, ids)
