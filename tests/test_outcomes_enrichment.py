@@ -331,6 +331,11 @@ JUNK = st.one_of(
 )
 
 
+def test_numbers_of_any_size_are_printed_and_written():
+    found = enrichment([0, 0, 1, 1], {"x": [0, 2**64, 0, 2**64], "y": [1e300, -1e300, 5, 0]})
+    assert str(2**64) in found.summary.to_csv() and str(found)
+
+
 @given(st.data(), st.integers(1, 25))
 @settings(max_examples=150, deadline=None)
 def test_any_table_is_tested_or_told(data, n):

@@ -32,7 +32,7 @@ def permuted_p(observed: float, drawn: Array) -> float:
 
 
 def batches(total: int, width: int, limit: int = 100_000) -> list[int]:
-    """Return batch sizes that add up to ``total``, of ``limit`` numbers at most each: they stay in the cache."""
+    """Return batch sizes that add up to ``total``, so small that a batch stays in the cache."""
     size = max(1, limit // max(width, 1))
     return [min(size, total - start) for start in range(0, total, size)]
 

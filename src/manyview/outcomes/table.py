@@ -113,7 +113,7 @@ class Table:
         return f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
 
     def _cell(self, name: str, value: Any) -> str:
-        if value is None or (_is_number(value) and np.isnan(value)):
+        if value is None or (_is_number(value) and value != value):
             return self.absent.get(name, "–")
         if isinstance(value, float | np.floating):
             number = float(value)
@@ -145,7 +145,7 @@ def _is_number(value: Any) -> TypeGuard[float]:
 
 def _plain(value: Any) -> Any:
     """Return what stands in a CSV cell."""
-    if value is None or (_is_number(value) and np.isnan(value)):
+    if value is None or (_is_number(value) and value != value):
         return ""
     if isinstance(value, str):
         return "'" + value if value.startswith(FORMULA) else value
