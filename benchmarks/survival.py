@@ -160,7 +160,8 @@ def run(args):
                     wanted = k
                     if k == "auto" and method in NO_AUTO:
                         wanted = chosen(rows, name)
-                    labels = fit(views, wanted, args.seed)
+                    alone = np.zeros(len(known["time"]), dtype=int)
+                    labels = alone if wanted == 1 else fit(views, wanted, args.seed)
                     row = dict.fromkeys(FIELDS, "") | {
                         "set": name,
                         "n": len(known["time"]),
