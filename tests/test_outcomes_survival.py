@@ -178,6 +178,16 @@ def test_the_asymptotic_p_value_is_wrong_for_tiny_clusters_and_the_permuted_one_
     assert (permuted <= 0.01).sum() <= 12
 
 
+def test_clusters_observed_for_unequal_times_keep_the_level():
+    """The statistic has its own variance in every draw, so that censoring may differ (Neuhaus)."""
+    rng, codes, p = np.random.default_rng(0), np.repeat([0, 1], [70, 50]), []
+    for _ in range(400):
+        death, end = rng.exponential(10, 120), rng.uniform(0, np.where(codes == 0, 6, 40))
+        event = (death <= end).astype(int)
+        p.append(logrank(np.minimum(death, end), event, codes, 99, rng).p_value)
+    assert 9 <= (np.array(p) <= 0.05).sum() <= 32  # 20 ± 4.4
+
+
 def test_a_permuted_p_value_counts_the_observed_arrangement():
     assert permuted_p(3.0, np.array([1.0, 2.0, 3.0 - 1e-12, 4.0])) == 3 / 5
     assert permuted_p(9.0, np.zeros(99)) == 1 / 100

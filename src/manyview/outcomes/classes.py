@@ -10,7 +10,8 @@ from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
 from .._types import Array
 from .columns import stands_for_missing
-from .groups import hold_column, listed, match, order_of
+from .groups import match, order_of
+from .held import hold_column, listed
 from .table import Table, counted, quoted
 
 #: More classes than this are unlikely to be classes.

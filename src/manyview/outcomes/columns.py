@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from .._types import Array
-from .groups import is_missing, listed, order_of
+from .groups import order_of
+from .held import is_missing, listed
 from .table import counted, quoted
 
 KINDS = ("number", "ordered", "category")

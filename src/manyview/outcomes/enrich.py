@@ -12,7 +12,8 @@ from .._types import Array
 from .associate import Association, of_counts, of_numbers, rank_residuals, residuals, untested
 from .chance import adjusted, rounds
 from .columns import Column, read_column
-from .groups import Groups, hold, match
+from .groups import Groups, match
+from .held import hold
 from .table import Table, quoted, short
 
 

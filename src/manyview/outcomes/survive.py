@@ -13,7 +13,8 @@ from .._types import Array
 from .chance import check_level, rounds
 from .columns import Column, read_column, read_events, read_numbers
 from .cox import cox
-from .groups import Groups, hold, hold_column, match
+from .groups import Groups, match
+from .held import hold, hold_column
 from .kaplan_meier import Curve, kaplan_meier
 from .logrank import LogRank, logrank
 from .survival_result import Survival
