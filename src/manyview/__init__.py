@@ -1,6 +1,6 @@
 """manyview: cluster observations measured in several ways, and learn whom to trust."""
 
-from . import baselines, datasets, metrics, plot, regularizers
+from . import baselines, datasets, metrics, outcomes, plot, regularizers
 from ._types import CollapseWarning, Stop
 from .annotate import annotate
 from .compare import Comparison, compare
@@ -31,6 +31,7 @@ __all__ = [
     "load",
     "metrics",
     "on_disk",
+    "outcomes",
     "plot",
     "regularizers",
     "select_n_clusters",

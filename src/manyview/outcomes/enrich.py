@@ -1,0 +1,309 @@
+"""`enrichment`: which clinical columns differ between clusters?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .._types import Array
+from .associate import Association, of_counts, of_numbers, rank_residuals, residuals, untested
+from .chance import adjusted, rounds
+from .columns import Column, read_column
+from .groups import Groups, match
+from .held import hold
+from .table import Table, quoted, short
+
+
+@dataclass(frozen=True, eq=False)
+class ClinicalColumn:
+    """One clinical column by cluster.
+
+    Attributes
+    ----------
+    name : str
+    kind : {"number", "ordered", "category"} or None
+    n, missing : int
+        Observations with a value, and without.
+    missing_by_cluster : ndarray (K,)
+    levels : tuple
+        Of ordered columns and categories.
+    counts : ndarray (K, levels) or None
+    quartiles : ndarray (K + 1, 3) or None
+        Of numbers: lower quartile, median, upper quartile of every cluster, and of all.
+    residual : ndarray (K, levels) or (K,) or None
+        Counts, or for numbers mean ranks, less what is expected, in units of their deviation.
+    association : Association
+    note : str
+    """
+
+    name: str
+    kind: str | None
+    n: int
+    missing: int
+    missing_by_cluster: Array
+    levels: tuple[Any, ...]
+    counts: Array | None
+    quartiles: Array | None
+    residual: Array | None
+    association: Association
+    note: str
+
+
+@dataclass(frozen=True, eq=False)
+class Enrichment:
+    """What `enrichment` found.
+
+    Attributes
+    ----------
+    clusters : tuple
+    sizes : ndarray (K,)
+    columns : tuple of ClinicalColumn
+    q_value : ndarray
+        P-values of the columns adjusted by Benjamini–Hochberg; NaN where not tested.
+    notes : tuple of str
+    """
+
+    clusters: tuple[Any, ...]
+    sizes: Array
+    columns: tuple[ClinicalColumn, ...]
+    q_value: Array
+    notes: tuple[str, ...]
+
+    def significant(self, level: float = 0.05) -> tuple[str, ...]:
+        """Return the columns with a q-value of at most ``level``, the smallest first."""
+        found = [j for j in np.argsort(self.q_value).tolist() if self.q_value[j] <= level]
+        return tuple(self.columns[j].name for j in found)
+
+    @property
+    def table(self) -> Table:
+        """One row per column: kind, test, p, q, effect size, and where it is most marked."""
+        tests = [c.association for c in self.columns]
+        return Table(
+            {
+                "column": tuple(c.name for c in self.columns),
+                "kind": tuple(c.kind or "–" for c in self.columns),
+                "n": tuple(c.n for c in self.columns),
+                "missing": tuple(c.missing for c in self.columns),
+                "test": tuple(t.test or "–" for t in tests),
+                "statistic": tuple(t.statistic for t in tests),
+                "p_value": tuple(t.p_value for t in tests),
+                "q_value": tuple(self.q_value.tolist()),
+                "effect": tuple(t.effect for t in tests),
+                "effect_name": tuple(t.effect_name or "–" for t in tests),
+                "permutations": tuple(t.permutations for t in tests),
+                "most_marked": tuple(self._most_marked(c) for c in self.columns),
+                "note": tuple(
+                    " ".join(filter(None, (c.association.reason, c.note))) for c in self.columns
+                ),
+            }
+        )
+
+    @property
+    def summary(self) -> Table:
+        """The table of a paper: counts and shares, or median and quartiles, by cluster."""
+        rows: list[list[Any]] = []
+        for column, q in zip(self.columns, self.q_value.tolist(), strict=True):
+            tail = [column.association.p_value, q]
+            if column.counts is not None:
+                table = np.vstack([column.counts, column.counts.sum(axis=0)])
+                totals = np.maximum(table.sum(axis=1), 1)
+                for j, level in enumerate(column.levels):
+                    cells = [f"{c} ({c / t:.0%})" for c, t in zip(table[:, j], totals, strict=True)]
+                    rows.append([column.name, str(level), *cells, *tail])
+            elif column.quartiles is not None:
+                cells = [_spread(three) for three in column.quartiles]
+                rows.append([column.name, "median [quartiles]", *cells, *tail])
+            if column.missing:
+                cells = [str(m) for m in (*column.missing_by_cluster, column.missing)]
+                rows.append([column.name, "missing", *cells, np.nan, np.nan])
+        names = [f"cluster {name}" for name in self.clusters]
+        if len(set(names)) < len(names):  # 1 and "1"
+            names = [f"cluster {name!r}" for name in self.clusters]
+        heads = ["column", "level", *names, "all", "p_value", "q_value"]
+        return Table({head: [row[j] for row in rows] for j, head in enumerate(heads)})
+
+    @property
+    def cells(self) -> Table:
+        """One row per column, cluster and level, in numbers, for drawing and for CSV.
+
+        ``residual`` is a count, or for numbers the mean rank, less what is expected, in units of its
+        deviation: beyond ±3 is marked.
+        """
+        heads = ["column", "cluster", "level", "count", "share", "residual"]
+        heads += ["lower_quartile", "median", "upper_quartile"]
+        rows: list[tuple[Any, ...]] = []
+        for column in self.columns:
+            for k, cluster in enumerate(self.clusters):
+                if column.counts is not None and column.residual is not None:
+                    own, z = column.counts[k], column.residual[k]
+                    shares = own / max(own.sum(), 1)
+                    for j, level in enumerate(column.levels):
+                        numbers = (int(own[j]), float(shares[j]), float(z[j]))
+                        rows.append((column.name, cluster, level, *numbers, *(np.nan,) * 3))
+                elif column.quartiles is not None and column.residual is not None:
+                    count = int(self.sizes[k] - column.missing_by_cluster[k])
+                    three = column.quartiles[k].tolist()
+                    z = float(column.residual[k])
+                    rows.append((column.name, cluster, None, count, np.nan, z, *three))
+        return Table({head: [row[j] for row in rows] for j, head in enumerate(heads)})
+
+    @property
+    def tables(self) -> dict[str, Table]:
+        """Every table by name: columns, summary, cells."""
+        return {"columns": self.table, "summary": self.summary, "cells": self.cells}
+
+    def to_frame(self) -> Any:
+        """Return `table` as a pandas DataFrame."""
+        return self.table.to_frame()
+
+    def __repr__(self) -> str:
+        shown = ("column", "kind", "n", "test", "p_value", "q_value", "effect", "most_marked")
+        table = self.table
+        lines = [
+            f"{len(self.columns)} clinical columns by {len(self.clusters)} clusters; q over columns "
+            "by Benjamini–Hochberg",
+            str(Table({name: table[name] for name in shown})),
+        ]
+        lines += [
+            f"{quoted(name)}: {note}"
+            for name, note in zip(table["column"], table["note"], strict=True)
+            if note
+        ]
+        return "\n".join([*lines, *(f"Note: {note}" for note in self.notes)])
+
+    def _most_marked(self, column: ClinicalColumn) -> str:
+        if np.isnan(column.association.p_value) or column.residual is None:
+            return "–"
+        if column.counts is not None:
+            k, j = divmod(int(np.argmax(column.residual)), len(column.levels))
+            own, all_ = column.counts[k], column.counts.sum(axis=0)
+            return (
+                f"{short(self.clusters[k])}: {short(column.levels[j])} {own[j] / own.sum():.0%} "
+                f"(all {all_[j] / all_.sum():.0%})"
+            )
+        assert column.quartiles is not None
+        medians, whole = column.quartiles[:-1, 1], column.quartiles[-1, 1]
+        k = int(np.argmax(np.abs(column.residual)))
+        return f"{short(self.clusters[k])}: median {medians[k]:.3g} (all {whole:.3g})"
+
+
+def enrichment(
+    labels: Any,
+    clinical: Any,
+    *,
+    ids: Any = None,
+    kinds: Mapping[str, Any] | None = None,
+    permutations: int | None = None,
+    random_state: Any = 0,
+) -> Enrichment:
+    """Test which clinical columns differ between clusters.
+
+    Every column is typed by its values and tested by what suits it: categories by Fisher's exact
+    test (2 × 2) or Pearson's χ², numbers and ordered levels by Kruskal and Wallis. Where counts are
+    small (an expected count below 5, a cluster below 10 members) the p-value comes from permuted
+    labels. Dates, free text, mixtures and constant columns are not tested, and the result says why.
+
+    Parameters
+    ----------
+    labels : array-like, pandas Series, dict of id → label, or fitted model
+        One label per observation; −1, None and NaN are left out.
+    clinical : DataFrame (pandas or polars) or dict of columns
+        Missing values are left out column by column. Texts such as "NA", "unknown" or
+        "[Not Available]" count as missing.
+    ids : sequence, optional
+        Ids of the labels. Where labels and table have ids they are matched by them, otherwise by
+        position.
+    kinds : dict of column → kind, optional
+        "number", "ordered" or "category", or the list of levels in order, where the kind found by
+        itself is not the one meant.
+    permutations : int, optional
+        By default 9,999, fewer (at least 499) for more than 5,000 observations; 0: asymptotic.
+    random_state : int, Generator or None, default=0
+
+    Returns
+    -------
+    Enrichment
+
+    Examples
+    --------
+    >>> from manyview.outcomes import enrichment
+    >>> clinical = {"sex": ["m", "f"] * 10, "stage": ["I", "II"] * 5 + ["III", "IV"] * 5}
+    >>> found = enrichment([0] * 10 + [1] * 10, clinical)
+    >>> found.significant()
+    ('stage',)
+    """
+    held = hold("clinical", clinical)
+    unknown = [name for name in kinds or {} if name not in held.columns]
+    if unknown:
+        raise ValueError(
+            f"kinds names {quoted(unknown[0])}, which is no column of clinical; the columns are "
+            f"{', '.join(map(quoted, list(held.columns)[:20]))}"
+        )
+    if not held.columns:
+        raise ValueError("clinical has no columns; pass a table with one column per variable")
+    matched = match(labels, [held], ids)
+    here = matched.present[0]
+    groups = matched.groups.only(here)
+    rng = np.random.default_rng(random_state)
+    draws = rounds(permutations, len(groups.codes))
+    columns = []
+    for name, data in matched.columns[0].items():
+        column = read_column(name, data, (kinds or {}).get(name)).only(here)
+        columns.append(_by_cluster(column, groups, draws, rng))
+    p = np.array([column.association.p_value for column in columns])
+    return Enrichment(groups.names, groups.sizes, tuple(columns), adjusted(p), tuple(matched.notes))
+
+
+def _by_cluster(
+    column: Column, groups: Groups, permutations: int, rng: np.random.Generator
+) -> ClinicalColumn:
+    """Describe and test one column."""
+    there = ~np.isnan(column.values)
+    values, codes, k = column.values[there], groups.codes[there], len(groups.names)
+    lacking = np.bincount(groups.codes[column.absent], minlength=k)
+    counts, quartiles, residual = None, None, None
+    if column.kind is None:
+        association = untested(column.reason)
+    elif column.kind == "category":
+        counts = _counts(values, codes, k, len(column.levels))
+        association = of_counts(counts, permutations, rng)
+    else:
+        association = of_numbers(values, codes, permutations, rng)
+        if column.levels:
+            counts = _counts(values, codes, k, len(column.levels))
+        else:
+            quartiles = np.array([_quartiles(values[codes == c]) for c in range(k)])
+            quartiles = np.vstack([quartiles, _quartiles(values)])
+            residual = rank_residuals(values, codes, k)
+    if counts is not None:
+        residual = residuals(counts)
+    return ClinicalColumn(
+        column.name,
+        column.kind,
+        int((~column.absent).sum()),
+        int(lacking.sum()),
+        lacking,
+        column.levels,
+        counts,
+        quartiles,
+        residual,
+        association,
+        column.note,
+    )
+
+
+def _counts(values: Array, codes: Array, k: int, levels: int) -> Array:
+    flat = codes * levels + values.astype(np.intp)
+    return np.bincount(flat, minlength=k * levels).reshape(k, levels)
+
+
+def _quartiles(values: Array) -> Array:
+    return np.percentile(values, [25, 50, 75]) if len(values) else np.full(3, np.nan)
+
+
+def _spread(three: Array) -> str:
+    low, middle, high = three
+    return "–" if np.isnan(middle) else f"{middle:.3g} [{low:.3g}, {high:.3g}]"
