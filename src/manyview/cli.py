@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from .commands.common import PatientConsole, Voice, reported
+from .guard import unpacking_up_to
 
 app = typer.Typer(
     help="Cluster observations measured in several ways, and learn which views to trust.",
@@ -30,6 +31,10 @@ Index = Annotated[
 Transpose = Annotated[
     list[str] | None,
     typer.Option(metavar="VIEW", help="This file has samples in columns; may be repeated."),
+]
+MaxUnpacked = Annotated[
+    float | None,
+    typer.Option(metavar="GIB", help="Most that a packed file may take in memory, if you know it."),
 ]
 Force = Annotated[bool, typer.Option("--force", help="Replace the results of an earlier run.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Say nothing but errors.")]
@@ -75,6 +80,7 @@ def compare(
     jobs: Annotated[int, typer.Option(min=1, help="Runs at the same time.")] = 1,
     max_seconds: Annotated[float, typer.Option(help="Longest time of one run.")] = 300.0,
     max_memory: Annotated[float, typer.Option(help="Most memory of one run, in GiB.")] = 4.0,
+    max_unpacked: MaxUnpacked = None,
 ) -> None:
     """Run every method on your files and write tables, a picture and a page to compare them.
 
@@ -91,7 +97,7 @@ def compare(
         "max_memory": max_memory,
     }
     resume = f"Interrupted. Finished runs are in {out}/runs; run it again to go on."
-    with reported("compare", out, resume):
+    with reported("compare", out, resume), unpacking_up_to(max_unpacked):
         any_result = run_compare(views, labels, out, methods, settings, console)
     if not any_result:
         typer.echo("manyview compare: no run gave a result; the reasons are above.", err=True)
@@ -156,6 +162,7 @@ def fit(
     device: Annotated[
         str, typer.Option(help="With --engine torch: auto, cpu, cuda or cuda:1.")
     ] = "auto",
+    max_unpacked: MaxUnpacked = None,
     quiet: Quiet = False,
     json: Json = False,
 ) -> None:
@@ -196,7 +203,7 @@ def fit(
         engine,
         device,
     )
-    with reported("fit", out, checkpoint=checkpoint):
+    with reported("fit", out, checkpoint=checkpoint), unpacking_up_to(max_unpacked):
         run_fit(ask, Voice(quiet, json))
 
 
@@ -207,6 +214,14 @@ def predict(
     out: Annotated[Path, typer.Option(help="File for id, cluster and confidence (CSV).")],
     index: Index = None,
     transpose: Transpose = None,
+    fitted_on: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="FILE",
+            help="A file of the fit that stayed on disk, or VIEW=FILE if it moved; may be repeated.",
+        ),
+    ] = None,
+    max_unpacked: MaxUnpacked = None,
     force: Force = False,
     quiet: Quiet = False,
     json: Json = False,
@@ -223,9 +238,16 @@ def predict(
     """
     from .commands.predict import run_predict
 
-    with reported("predict", out):
+    with reported("predict", out), unpacking_up_to(max_unpacked):
         run_predict(
-            model, views, out, tuple(index or ()), tuple(transpose or ()), force, Voice(quiet, json)
+            model,
+            views,
+            out,
+            tuple(index or ()),
+            tuple(transpose or ()),
+            force,
+            Voice(quiet, json),
+            tuple(fitted_on or ()),
         )
 
 
@@ -247,6 +269,7 @@ def select_k(
     index: Index = None,
     transpose: Transpose = None,
     seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same result.")] = 0,
+    max_unpacked: MaxUnpacked = None,
     force: Force = False,
     quiet: Quiet = False,
     json: Json = False,
@@ -259,7 +282,7 @@ def select_k(
     """
     from .commands.select_k import run_select_k
 
-    with reported("select-k", out):
+    with reported("select-k", out), unpacking_up_to(max_unpacked):
         run_select_k(
             views,
             out,

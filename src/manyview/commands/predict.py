@@ -25,10 +25,14 @@ def run_predict(
     transpose: Sequence[str],
     force: bool,
     voice: Voice,
+    fitted_on: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Label the samples of ``files`` and write id, cluster and confidence to ``out``."""
     free_file(out, force)
-    model = load(model_file / "model.npz" if model_file.is_dir() else model_file)
+    model = load(
+        model_file / "model.npz" if model_file.is_dir() else model_file,
+        fitted_on=_files_of_fit(fitted_on),
+    )
     if model._fitted_on_single:
         raise ValueError(
             f"{model_file} was fitted on one array rather than on named views; predict in Python"
@@ -63,6 +67,18 @@ def run_predict(
     voice.show(f"{n} samples ({told}) in [bold]{escape(str(out))}[/bold]")
     voice.result(summary)
     return summary
+
+
+def _files_of_fit(files: Sequence[str]) -> Any:
+    """Paths as they are; VIEW=FILE where they moved, for all of them or none."""
+    parts = [item.partition("=") for item in files]
+    named = [
+        bool(mark) and not Path(item).exists()
+        for item, (_, mark, _) in zip(files, parts, strict=True)
+    ]
+    if any(named) and not all(named):
+        raise ValueError("--fitted-on takes VIEW=FILE for all files or for none")
+    return {view: file for view, _, file in parts} if any(named) else list(files)
 
 
 def _features(model: Any) -> dict[str, list[str]]:

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import csv
-import gzip
 import re
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple, TextIO
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..datasets._dataset import import_pandas
-from ..datasets._tables import SEPARATORS, Table, numbers, split_suffix
+from ..datasets._tables import SEPARATORS, Table, frame_of_parquet, numbers, split_suffix
+from ..guard import TooLarge, text_of_file
 from ..headings import is_id_heading
 from .part import Part
 
@@ -27,8 +26,6 @@ NOTHING = {
     "", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN", "<NA>",
     "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null",
 }  # fmt: skip
-#: A table of so many bytes is read however small its file: repeated values take no room.
-LIKELY = 2**28
 TROUBLE = (OSError, ValueError, EOFError, zlib.error, csv.Error, OverflowError, MemoryError)
 
 
@@ -93,6 +90,8 @@ def cells_of(path: Path, index: str | None = None) -> Cells:
         ) from error
     except _Sentence as error:
         raise ValueError(str(error)) from None
+    except TooLarge as error:
+        raise ValueError(f"{path.name}: {error}") from None
     except UnicodeDecodeError as error:
         raise ValueError(
             f"{path.name} could not be read as a table: it is not text in UTF-8 ({error.reason} at "
@@ -113,23 +112,14 @@ class _Sentence(Exception):
 
 
 def _parquet(pandas: Any, path: Path) -> Cells:
-    from pyarrow.parquet import read_metadata
-
-    claimed, size = read_metadata(path), path.stat().st_size
-    n_bytes = 8 * claimed.num_rows * claimed.num_columns
-    if n_bytes > max(LIKELY, 2000 * size):
-        raise _Sentence(
-            f"{path.name} claims {claimed.num_rows} rows of {claimed.num_columns} columns, which its "
-            f"{size} bytes can hardly hold; write it again"
-        )
-    frame = pandas.read_parquet(path)
+    frame = frame_of_parquet(path)
     if not isinstance(frame.index, pandas.RangeIndex):
         frame = frame.reset_index(names="id" if frame.index.nlevels == 1 else None)
     return Cells(frame, [str(name).strip() for name in frame.columns], True)
 
 
 def _text(pandas: Any, path: Path, kind: str, index: str | None) -> Cells:
-    with _opened(path) as file:
+    with text_of_file(path) as file:
         lines = [line for line in islice(file, PEEK) if line.strip(" \r\n")]
     separator = _separator(path, kind, lines)
     records = list(_records(lines, separator))
@@ -145,7 +135,7 @@ def _text(pandas: Any, path: Path, kind: str, index: str | None) -> Cells:
         header = ["", *header]
     # Ids are kept as they are: a sample may be called NA. A converter looks at no cell's meaning.
     texts = {j: str for j, name in enumerate(header) if j == 0 or (headed and name == index)}
-    with _opened(path) as file:
+    with text_of_file(path) as file:
         if headed:
             next((r for r in _records(file, separator) if len(r) > 1 or "".join(r).strip()), None)
         frame = pandas.read_csv(
@@ -164,14 +154,6 @@ def _text(pandas: Any, path: Path, kind: str, index: str | None) -> Cells:
     if not headed:
         header = [f"column {j + 1}" for j in range(len(header))]
     return Cells(frame, header, headed)
-
-
-@contextmanager
-def _opened(path: Path) -> Iterator[TextIO]:
-    zipped = path.name.lower().endswith(".gz")
-    opener: Any = gzip.open if zipped else open
-    with opener(path, "rt", encoding="utf-8-sig", newline="") as file:
-        yield file
 
 
 def _records(lines: Any, separator: str) -> Iterator[list[str]]:
