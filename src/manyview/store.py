@@ -91,7 +91,7 @@ def load(path: str | Path, *, fitted_on: Any = (), max_unpacked: float | None = 
 def _load(path: Path, fitted_on: Any) -> Any:
     header, members = _unpack(path)
     try:
-        reader = Reader({name: read_npy(BytesIO(raw)) for name, raw in members.items()})
+        reader = Reader(_arrays(members))
         model = reader.model(header["class"], header["state"])
     except (ValueError, TypeError, KeyError, AttributeError, IndexError, RecursionError) as error:
         why = str(error) or type(error).__name__
@@ -110,7 +110,7 @@ def read_state(path: Path, kind: str, fitted_on: Any = ()) -> dict[str, Any]:
     """What `write_state` wrote; anything else is refused. Of files it names, only ``fitted_on`` open."""
     header, members = _unpack(path, kind)
     try:
-        reader = Reader({name: read_npy(BytesIO(raw)) for name, raw in members.items()})
+        reader = Reader(_arrays(members))
         state = reader.value(header["state"])
         allow_files(reader.named, fitted_on)
         return state
@@ -260,6 +260,11 @@ def _no_constant(name: str) -> None:
 
 def _text(header: dict[str, Any]) -> bytes:
     return json.dumps(header, separators=(",", ":"), allow_nan=False).encode()
+
+
+def _arrays(members: dict[str, bytes]) -> dict[str, Any]:
+    """The arrays; the bytes of each are let go once it is there."""
+    return {name: read_npy(BytesIO(members.pop(name))) for name in list(members)}
 
 
 def _checksum(header: dict[str, Any], members: dict[str, bytes]) -> str:

@@ -13,6 +13,7 @@ from rich.markup import escape
 
 from ..containers import Collection, Item
 from ..read import ReadViews, read_views
+from ..read.by_rows import named_files
 from ..store import load, write_whole
 from .common import Voice, caught_warnings, free_file
 
@@ -31,7 +32,7 @@ def run_predict(
     free_file(out, force)
     model = load(
         model_file / "model.npz" if model_file.is_dir() else model_file,
-        fitted_on=_files_of_fit(fitted_on),
+        fitted_on=_files_of_fit(files, fitted_on),
     )
     if model._fitted_on_single:
         raise ValueError(
@@ -69,16 +70,14 @@ def run_predict(
     return summary
 
 
-def _files_of_fit(files: Sequence[str]) -> Any:
-    """Paths as they are; VIEW=FILE where they moved, for all of them or none."""
-    parts = [item.partition("=") for item in files]
-    named = [
-        bool(mark) and not Path(item).exists()
-        for item, (_, mark, _) in zip(files, parts, strict=True)
-    ]
-    if any(named) and not all(named):
-        raise ValueError("--fitted-on takes VIEW=FILE for all files or for none")
-    return {view: file for view, _, file in parts} if any(named) else list(files)
+def _files_of_fit(files: Sequence[str], fitted_on: Sequence[str]) -> Any:
+    """What the model may open: the files that are named here; VIEW=FILE where those of the fit moved."""
+    moved = [item.partition("=") for item in fitted_on if not Path(item).exists() and "=" in item]
+    if moved and len(moved) < len(fitted_on):
+        raise ValueError("--fitted-on takes VIEW=FILE for every file or for none")
+    if moved:
+        return {view: file for view, _, file in moved}
+    return [*(path for _, path in named_files(files)), *fitted_on]
 
 
 def _features(model: Any) -> dict[str, list[str]]:

@@ -51,11 +51,14 @@ def room_for(packed: float) -> float:
     return min(max(ALWAYS, RATIO * packed), free_memory())
 
 
-def check_held(wanted: float, packed: float, what: str = "it") -> None:
-    """Refuse what would take ``wanted`` bytes of memory, more than a file of ``packed`` bytes may."""
+def check_held(wanted: float, packed: float, what: str = "it", so_far: bool = False) -> None:
+    """Refuse what would take ``wanted`` bytes of memory, more than a file of ``packed`` bytes may.
+
+    ``so_far``: it may be much more, which only unpacking would tell.
+    """
     room = room_for(packed)
     if wanted > room:
-        raise TooLarge(_sentence(what, wanted, packed, room, "in memory"))
+        raise TooLarge(_sentence(what, wanted, packed, room, "in memory", so_far))
 
 
 def check_claim(wanted: float, packed: float, what: str = "it") -> None:
@@ -66,11 +69,14 @@ def check_claim(wanted: float, packed: float, what: str = "it") -> None:
         raise TooLarge(_sentence(what, wanted, packed, room, "when read"))
 
 
-def _sentence(what: str, wanted: float, packed: float, room: float, where: str) -> str:
+def _sentence(
+    what: str, wanted: float, packed: float, room: float, where: str, so_far: bool = False
+) -> str:
+    enough = _enough(4 * wanted if so_far else wanted)
     return (
-        f"{what} takes {size_text(wanted)} {where} and {size_text(packed)} in the file; "
-        f"{size_text(room)} is the limit here, against files made to fill the memory. If you know the "
-        f"file, raise it: max_unpacked={_enough(wanted)} or --max-unpacked {_enough(wanted)} (GiB)"
+        f"{what} takes {'more than ' * so_far}{size_text(wanted)} {where} and {size_text(packed)} in the "
+        f"file; {size_text(room)} is the limit here, against files made to fill the memory. If you know "
+        f"the file, raise it: max_unpacked={enough} or --max-unpacked {enough} (GiB)"
     )
 
 

@@ -16,8 +16,8 @@ from .limits import TooLarge, check_claim, check_held, room_for
 MAX_RATIO = 1100
 #: What a byte of JSON takes as Python objects, at worst: "[]," is a list.
 JSON_BYTES = 25
-#: What a byte of a table takes while pandas reads it: "0," becomes 8 bytes and a few on the way.
-TEXT_BYTES = 8
+#: What a byte of a table takes: "0," becomes 8 bytes.
+TEXT_BYTES = 4
 #: Kinds of Parquet columns that hold one value per row.
 FLAT = ("int", "uint", "float", "double", "halffloat", "bool", "string", "large_string", "string_view",
         "date", "time", "decimal", "null", "duration")  # fmt: skip
@@ -62,7 +62,7 @@ class _Counted(io.RawIOBase):
         buffer[: len(part)] = part
         self.seen += len(part)
         if self.seen > self.most:
-            check_held(self.weight * self.seen, self.packed)
+            check_held(self.weight * self.seen, self.packed, so_far=True)
             self.most = room_for(self.packed) / self.weight
         return len(part)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 import zipfile
 from collections.abc import Callable
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -68,7 +67,7 @@ def _npz(path: Path) -> dict[str, Part]:
     with zipfile.ZipFile(path) as archive:
         check_archive(archive, path.stat().st_size)
         arrays = {
-            member.removesuffix(".npy"): read_npy(BytesIO(archive.read(member)))
+            member.removesuffix(".npy"): _member(archive, member)
             for member in archive.namelist()
             if member.endswith(".npy")
         }
@@ -78,6 +77,11 @@ def _npz(path: Path) -> dict[str, Part]:
         matrix = _sparse(arrays, path.stat().st_size)
         return {"": Part(path.name, check_shape(matrix, path.name))}
     return _several(path, arrays)
+
+
+def _member(archive: zipfile.ZipFile, name: str) -> Array:
+    with archive.open(name) as file:
+        return read_npy(file, archive.getinfo(name).file_size)
 
 
 def _sparse(arrays: dict[str, Array], packed: int) -> Matrix:

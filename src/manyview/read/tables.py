@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import re
+import warnings
 import zlib
 from collections.abc import Iterator
 from itertools import islice
@@ -46,17 +47,18 @@ def read_table(path: Path, index: str | None) -> Part:
     if place != 0 and split_suffix(path.name)[1] != ".parquet":
         # Read as text in case it names samples; as a feature it may lack values.
         frame[0] = frame[0].where(~frame[0].str.strip().isin(NOTHING))
+    frame.columns = range(len(header))
     if place is not None:
-        keep = [j for j in range(len(header)) if j != place]
-        frame, header = frame.iloc[:, keep], [header[j] for j in keep]
+        frame.pop(place)  # in place, as below: a large table is not to be copied
+        header = [name for j, name in enumerate(header) if j != place]
     if not header or not len(frame):
         raise ValueError(
             f"{path.name} has {len(frame)} samples and {len(header)} features besides the ids; both "
             "must be at least 1"
         )
     rows = ids if ids is not None else [str(i + 1) for i in range(len(frame))]
-    cells = frame.set_axis(range(len(rows)), axis=0).set_axis(range(len(header)), axis=1)
-    matrix = numbers(Table(path.name, rows, header, cells), rows_are="row")
+    frame.index, frame.columns = range(len(rows)), range(len(header))
+    matrix = numbers(Table(path.name, rows, header, frame), rows_are="row")
     first = None
     if place is None and headed and len(header) > 1 and _distinct_integers(matrix[:, 0]):
         first = (header[0], [text_of(value) for value in matrix[:, 0]])
@@ -114,7 +116,10 @@ class _Sentence(Exception):
 def _parquet(pandas: Any, path: Path) -> Cells:
     frame = frame_of_parquet(path)
     if not isinstance(frame.index, pandas.RangeIndex):
-        frame = frame.reset_index(names="id" if frame.index.nlevels == 1 else None)
+        with warnings.catch_warnings():
+            # The frame is in pieces on purpose: put together it would be there twice.
+            warnings.simplefilter("ignore", pandas.errors.PerformanceWarning)
+            frame.reset_index(names="id" if frame.index.nlevels == 1 else None, inplace=True)
     return Cells(frame, [str(name).strip() for name in frame.columns], True)
 
 
