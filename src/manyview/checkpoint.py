@@ -25,6 +25,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ._types import Matrix, Views
+from .engines.disk import DiskMatrix
 from .engines.sources import looking_rows
 from .engines.threads import blocks
 from .store import read_state, write_state
@@ -81,7 +82,8 @@ class Checkpoint:
         _remove_leftovers(self.path)
         self.identity = identity_of(model, views, rng)
         if self.path.exists():
-            self._resume(read_state(self.path, "checkpoint"))
+            files = [X for X in views.matrices if isinstance(X, DiskMatrix)]
+            self._resume(read_state(self.path, "checkpoint", files))
 
     def _resume(self, saved: dict[str, Any]) -> None:
         difference = _difference(saved["identity"], self.identity)

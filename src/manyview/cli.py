@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from .commands.common import PatientConsole, Voice, reported
+from .guard import unpacking_up_to
 
 app = typer.Typer(
     help="Cluster observations measured in several ways, and learn which views to trust.",
@@ -36,6 +37,10 @@ Header = Annotated[
     typer.Option(
         metavar="yes|no", help="Whether the first line is headings, or VIEW=yes; may be repeated."
     ),
+]
+MaxUnpacked = Annotated[
+    float | None,
+    typer.Option(metavar="GIB", help="Most that a packed file may take in memory, if you know it."),
 ]
 Force = Annotated[bool, typer.Option("--force", help="Replace the results of an earlier run.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Say nothing but errors.")]
@@ -84,6 +89,7 @@ def compare(
     index: Index = None,
     transpose: Transpose = None,
     header: Header = None,
+    max_unpacked: MaxUnpacked = None,
 ) -> None:
     """Run every method on your files and write tables, a picture and a page to compare them.
 
@@ -100,7 +106,7 @@ def compare(
         "max_memory": max_memory,
     }
     resume = f"Interrupted. Finished runs are in {out}/runs; run it again to go on."
-    with reported("compare", out, resume):
+    with reported("compare", out, resume), unpacking_up_to(max_unpacked):
         reading = {"index": index or [], "transpose": transpose or [], "header": header or []}
         any_result = run_compare(views, labels, out, methods, settings, console, reading)
     if not any_result:
@@ -167,6 +173,7 @@ def fit(
     device: Annotated[
         str, typer.Option(help="With --engine torch: auto, cpu, cuda or cuda:1.")
     ] = "auto",
+    max_unpacked: MaxUnpacked = None,
     quiet: Quiet = False,
     json: Json = False,
 ) -> None:
@@ -208,7 +215,7 @@ def fit(
         device,
         tuple(header or ()),
     )
-    with reported("fit", out, checkpoint=checkpoint):
+    with reported("fit", out, checkpoint=checkpoint), unpacking_up_to(max_unpacked):
         run_fit(ask, Voice(quiet, json))
 
 
@@ -220,6 +227,14 @@ def predict(
     index: Index = None,
     transpose: Transpose = None,
     header: Header = None,
+    fitted_on: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="FILE",
+            help="A file of the fit that stayed on disk, or VIEW=FILE if it moved; may be repeated.",
+        ),
+    ] = None,
+    max_unpacked: MaxUnpacked = None,
     force: Force = False,
     quiet: Quiet = False,
     json: Json = False,
@@ -236,7 +251,7 @@ def predict(
     """
     from .commands.predict import run_predict
 
-    with reported("predict", out):
+    with reported("predict", out), unpacking_up_to(max_unpacked):
         run_predict(
             model,
             views,
@@ -246,6 +261,7 @@ def predict(
             force,
             Voice(quiet, json),
             tuple(header or ()),
+            tuple(fitted_on or ()),
         )
 
 
@@ -268,6 +284,7 @@ def select_k(
     transpose: Transpose = None,
     header: Header = None,
     seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same result.")] = 0,
+    max_unpacked: MaxUnpacked = None,
     force: Force = False,
     quiet: Quiet = False,
     json: Json = False,
@@ -280,7 +297,7 @@ def select_k(
     """
     from .commands.select_k import run_select_k
 
-    with reported("select-k", out):
+    with reported("select-k", out), unpacking_up_to(max_unpacked):
         run_select_k(
             views,
             out,

@@ -13,7 +13,7 @@ import os
 import warnings
 import zipfile
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from io import BytesIO
 from numbers import Integral
 from pathlib import Path
@@ -21,7 +21,10 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from .npy import check_sizes, read_npy
+from .engines.disk import DiskMatrix
+from .engines.files import INSIDE
+from .guard import TooLarge, check_archive, unpacking_limit, unpacking_up_to
+from .npy import read_npy
 from .tree import MODELS, Reader, Writer, classes
 
 #: What files hold, and who writes them.
@@ -51,11 +54,21 @@ def save(model: Any, path: str | Path) -> Path:
     return path
 
 
-def load(path: str | Path) -> Any:
+def load(path: str | Path, *, fitted_on: Any = (), max_unpacked: float | None = None) -> Any:
     """Read a model written by ``model.save``.
 
     Files of another format version, damaged, changed or made by something else are refused. No code
-    is run from the file, whatever it holds.
+    is run from the file, whatever it holds, and no file that it names is opened.
+
+    Parameters
+    ----------
+    path : path
+    fitted_on : path, list of path, or dict of view → path
+        The files of a fit that left its views on disk. `WMNMF` looks for the neighbours of unseen
+        rows there. Those in a dict may have moved since.
+    max_unpacked : float, optional
+        GiB that the model may take in memory. By default 100 times its file, at least 256 MiB, and no
+        more than there is.
 
     Examples
     --------
@@ -71,13 +84,20 @@ def load(path: str | Path) -> Any:
         raise ValueError(f"{path} is a folder; name the model file in it, such as model.npz")
     if not path.exists():
         raise FileNotFoundError(f"there is no file {path}")
+    with unpacking_up_to(max_unpacked):
+        return _load(path, fitted_on)
+
+
+def _load(path: Path, fitted_on: Any) -> Any:
     header, members = _unpack(path)
     try:
-        arrays = {name: read_npy(BytesIO(raw)) for name, raw in members.items()}
-        return Reader(arrays).model(header["class"], header["state"])
+        reader = Reader(_arrays(members))
+        model = reader.model(header["class"], header["state"])
     except (ValueError, TypeError, KeyError, AttributeError, IndexError, RecursionError) as error:
         why = str(error) or type(error).__name__
         raise ValueError(f"{path.name} is no usable model: {why}; save it again") from error
+    allow_files(reader.named, fitted_on)
+    return model
 
 
 def write_state(path: Path, kind: str, state: dict[str, Any]) -> None:
@@ -86,15 +106,43 @@ def write_state(path: Path, kind: str, state: dict[str, Any]) -> None:
     _write(path, kind, {"state": writer.value(state)}, writer.members, zipfile.ZIP_STORED)
 
 
-def read_state(path: Path, kind: str) -> dict[str, Any]:
-    """What `write_state` wrote; anything else is refused."""
+def read_state(path: Path, kind: str, fitted_on: Any = ()) -> dict[str, Any]:
+    """What `write_state` wrote; anything else is refused. Of files it names, only ``fitted_on`` open."""
     header, members = _unpack(path, kind)
     try:
-        arrays = {name: read_npy(BytesIO(raw)) for name, raw in members.items()}
-        return Reader(arrays).value(header["state"])
+        reader = Reader(_arrays(members))
+        state = reader.value(header["state"])
+        allow_files(reader.named, fitted_on)
+        return state
     except (ValueError, TypeError, KeyError, AttributeError, IndexError, RecursionError) as error:
         why = str(error) or type(error).__name__
         raise ValueError(f"{path.name} is no usable {kind}: {why}; remove it") from error
+
+
+def allow_files(named: list[DiskMatrix], given: Any) -> None:
+    """Let those of the named files be opened that the user gives as well."""
+    if isinstance(given, str | os.PathLike | DiskMatrix):
+        given = [given]
+    by_view = given if isinstance(given, Mapping) else {}
+    moved = {str(view): _place(item) for view, item in by_view.items()}
+    places = {_place(item) for item in given} if not by_view else set()
+    known = {X.view for X in named}
+    for view in moved:
+        if view not in known:
+            raise ValueError(
+                f"fitted_on names the view {view!r}, but the views the model has in files are: "
+                f"{', '.join(map(str, known)) or 'none'}"
+            )
+    for X in named:
+        if X.view in moved or X.path in places:
+            X.path, X.only_named = moved.get(X.view, X.path), False
+            X.max_unpacked = unpacking_limit()
+
+
+def _place(item: Any) -> str:
+    if isinstance(item, DiskMatrix):
+        return item.path
+    return os.path.abspath(os.fspath(item).partition(INSIDE)[0])
 
 
 def write_whole(path: Path, content: bytes | Callable[[BinaryIO], Any]) -> None:
@@ -157,7 +205,7 @@ def _unpack(path: Path, kind: str = "model") -> tuple[dict[str, Any], dict[str, 
     remedy = "copy it again or save the model again" if kind == "model" else "remove it"
     try:
         with zipfile.ZipFile(path) as archive:
-            check_sizes(archive, path.stat().st_size)
+            check_archive(archive, path.stat().st_size)
             if HEADER not in archive.namelist():
                 raise _Refused(f"{path.name} is no manyview {kind}; {MAKERS[kind]}")
             header = _checked_header(path.name, archive.read(HEADER), kind)
@@ -169,6 +217,8 @@ def _unpack(path: Path, kind: str = "model") -> tuple[dict[str, Any], dict[str, 
             checksum = _checksum(header, members)
     except _Refused as error:
         raise ValueError(str(error)) from None
+    except TooLarge as error:
+        raise ValueError(f"{path.name}: {error}") from None
     except zipfile.BadZipFile as error:
         with path.open("rb") as file:
             ours = file.read(2) == b"PK"
@@ -210,6 +260,11 @@ def _no_constant(name: str) -> None:
 
 def _text(header: dict[str, Any]) -> bytes:
     return json.dumps(header, separators=(",", ":"), allow_nan=False).encode()
+
+
+def _arrays(members: dict[str, bytes]) -> dict[str, Any]:
+    """The arrays; the bytes of each are let go once it is there."""
+    return {name: read_npy(BytesIO(members.pop(name))) for name in list(members)}
 
 
 def _checksum(header: dict[str, Any], members: dict[str, bytes]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from enum import Enum
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ._types import Array
+from .engines.disk import DiskMatrix
 from .engines.lazy import DaskMatrix
 from .npy import npy_bytes
 
@@ -95,9 +97,19 @@ def _is_numpy(value: Any) -> bool:
 # --- tree → model ------------------------------------------------------------------------------
 
 
+#: How often the parts of sparse matrices, which are copied, may be named, against all there is.
+MOST_COPIES = 8
+
+
 class Reader:
+    """What `Writer` wrote, from arrays by their names.
+
+    Files it names are not opened: they come in ``named``, for whoever knows which of them may be.
+    """
+
     def __init__(self, arrays: dict[str, Array]):
-        self.arrays = arrays
+        self.arrays, self.named = arrays, list[DiskMatrix]()
+        self.left = MOST_COPIES * (sum(array.nbytes for array in arrays.values()) + 2**16)
 
     def model(self, name: str, state: dict[str, Any]) -> Any:
         if name not in MODELS:
@@ -110,6 +122,7 @@ class Reader:
         known = [key for key in cls._get_param_names() if key in values]
         model = cls(**{key: values[key] for key in known})
         model.__dict__.update(values)
+        model.checkpoint = None  # `save` writes none; another's would be written when fitted again
         return model
 
     def value(self, node: Any) -> Any:
@@ -170,12 +183,18 @@ class Reader:
         cls = classes()[node["class"]]
         new: Any = object.__new__(cls)
         new.__dict__.update({name: self.value(item) for name, item in node["state"].items()})
+        if isinstance(new, DiskMatrix):
+            new.path, new.only_named, new.max_unpacked = os.path.abspath(new.path), True, None
+            self.named.append(new)
         return new
 
     def _sparse(self, node: dict[str, Any]) -> Any:
         make = {"csr_array": sp.csr_array, "csr_matrix": sp.csr_matrix,
                 "csc_array": sp.csc_array, "csc_matrix": sp.csc_matrix}[node["class"]]  # fmt: skip
         parts = tuple(self.arrays[name] for name in node["parts"])
+        self.left -= sum(part.nbytes for part in parts)
+        if self.left < 0:
+            raise ValueError("it makes many matrices of the same numbers")
         matrix = make(parts, shape=tuple(int(n) for n in node["shape"]))
         matrix.check_format(full_check=True)
         return matrix
@@ -193,7 +212,7 @@ def classes() -> dict[str, type]:
         selection,
         solvers,
     )
-    from .engines import disk, sources
+    from .engines import sources
     from .estimators import WMNMF
     from .robust import RobustWMNMF
 
@@ -210,7 +229,7 @@ def classes() -> dict[str, type]:
         disk_geometry.ScaledFile,
         scaling.Scaling,
         sources.Scaled,
-        disk.DiskMatrix,
+        DiskMatrix,
         selection.Selection,
         regularizers.Graph,
         regularizers.GraphTerm,

@@ -13,6 +13,7 @@ from rich.markup import escape
 
 from ..containers import Collection, Item
 from ..read import ReadViews, read_views
+from ..read.by_rows import named_files
 from ..store import load, write_whole
 from .common import Voice, caught_warnings, free_file
 
@@ -26,10 +27,14 @@ def run_predict(
     force: bool,
     voice: Voice,
     header: Sequence[str] = (),
+    fitted_on: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Label the samples of ``files`` and write id, cluster and confidence to ``out``."""
     free_file(out, force)
-    model = load(model_file / "model.npz" if model_file.is_dir() else model_file)
+    model = load(
+        model_file / "model.npz" if model_file.is_dir() else model_file,
+        fitted_on=_files_of_fit(files, fitted_on),
+    )
     if model._fitted_on_single:
         raise ValueError(
             f"{model_file} was fitted on one array rather than on named views; predict in Python"
@@ -65,6 +70,16 @@ def run_predict(
     voice.show(f"{n} samples ({told}) in [bold]{escape(str(out))}[/bold]")
     voice.result(summary)
     return summary
+
+
+def _files_of_fit(files: Sequence[str], fitted_on: Sequence[str]) -> Any:
+    """What the model may open: the files that are named here; VIEW=FILE where those of the fit moved."""
+    moved = [item.partition("=") for item in fitted_on if not Path(item).exists() and "=" in item]
+    if moved and len(moved) < len(fitted_on):
+        raise ValueError("--fitted-on takes VIEW=FILE for every file or for none")
+    if moved:
+        return {view: file for view, _, file in moved}
+    return [*(path for _, path in named_files(files)), *fitted_on]
 
 
 def _features(model: Any) -> dict[str, list[str]]:

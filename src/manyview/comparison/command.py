@@ -13,6 +13,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from ..compare import Comparison, compare
+from ..guard import unpacking_limit
 from ..plot import _pyplot
 from ..read import read_views
 from ..report import printable
@@ -71,7 +72,10 @@ def _command(
     words += ["--runs", str(settings["n_runs"]), "--seed", str(settings["random_state"])]
     words += ["--jobs", str(settings["n_jobs"])]
     words += ["--max-seconds", f"{settings['max_seconds']:g}"]
-    return shlex.join([*words, "--max-memory", f"{settings['max_memory']:g}"])
+    words += ["--max-memory", f"{settings['max_memory']:g}"]
+    allowed = unpacking_limit()
+    words += ["--max-unpacked", f"{allowed:g}"] if allowed is not None else []
+    return shlex.join(words)
 
 
 def _summary(found: Comparison) -> Table:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ..guard import unpacking_up_to
 from ._dataset import Dataset
 from ._tables import SUFFIXES, Table, numbers, read_table, split_suffix
 
@@ -34,6 +35,7 @@ def load_lihc(
     labels: str | None = None,
     label_column: str | None = None,
     missing: str = "error",
+    max_unpacked: float | None = None,
 ) -> Dataset:
     """Gene expression, copy number and methylation of the same samples, from your own files.
 
@@ -56,6 +58,9 @@ def load_lihc(
         called label, labels, class, sample_type, type or status.
     missing : "error" or "drop"
         What to do about empty cells: stop and say where, or drop the features that have any.
+    max_unpacked : float, optional
+        GiB that a packed file may take in memory. By default 100 times its size, at least 256 MiB, and
+        no more than there is.
 
     Returns
     -------
@@ -82,8 +87,9 @@ def load_lihc(
         "expression": expression,
     }
     paths = _find_files(Path(folder), given)
-    classes, unlabelled = _read_labels(read_table(paths["labels"]), label_column)
-    tables = {view: _samples_in_rows(read_table(paths[view]), classes) for view in VIEWS}
+    with unpacking_up_to(max_unpacked):
+        classes, unlabelled = _read_labels(read_table(paths["labels"]), label_column)
+        tables = {view: _samples_in_rows(read_table(paths[view]), classes) for view in VIEWS}
     shared = _shared_samples(classes, tables)
 
     views: dict[str, np.ndarray] = {}

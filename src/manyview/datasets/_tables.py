@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ..guard import TooLarge, check_parquet, check_texts, text_of_file
 from ._dataset import import_pandas
 
 SEPARATORS = {".csv": ",", ".tsv": "\t", ".txt": "\t"}
@@ -46,6 +47,8 @@ def read_table(path: Path) -> Table:
         raise ImportError(
             f"reading {path.name} needs pyarrow; install it with: pip install 'manyview[app]'"
         ) from error
+    except TooLarge as error:
+        raise ValueError(f"{path.name}: {error}") from None
     except (OSError, UnicodeDecodeError, ValueError) as error:  # pandas' parser errors included
         raise ValueError(f"{path.name} could not be read as a table: {error}") from error
     if not table.rows or not table.columns:
@@ -62,10 +65,12 @@ def _text(pandas: Any, path: Path, kind: str) -> Table:
     # sample has to be noticed.
     separator = SEPARATORS[kind]
     options: dict[str, Any] = {"sep": separator, "header": None}
-    head = pandas.read_csv(path, nrows=1, dtype=str, keep_default_na=False, **options)
+    with text_of_file(path) as file:
+        head = pandas.read_csv(file, nrows=1, dtype=str, keep_default_na=False, **options)
     header = head.iloc[0].tolist()
     try:
-        body = pandas.read_csv(path, skiprows=1, dtype={0: str}, low_memory=False, **options)
+        with text_of_file(path) as file:
+            body = pandas.read_csv(file, skiprows=1, dtype={0: str}, low_memory=False, **options)
     except pandas.errors.EmptyDataError:
         return Table(path.name, [], header[1:], head.iloc[:0])
     if len(header) == body.shape[1]:
@@ -76,12 +81,22 @@ def _text(pandas: Any, path: Path, kind: str) -> Table:
 
 
 def _parquet(pandas: Any, path: Path) -> Table:
-    frame = pandas.read_parquet(path)
+    frame = frame_of_parquet(path)
     if isinstance(frame.index, pandas.RangeIndex) and frame.shape[1]:
         names, frame = frame.iloc[:, 0].tolist(), frame.iloc[:, 1:]
     else:
         names = frame.index.tolist()
     return _table(path.name, names, frame.columns.tolist(), frame)
+
+
+def frame_of_parquet(path: Path) -> Any:
+    """A Parquet file as a data frame; what was converted is given free on the way."""
+    file, packed = check_parquet(path), path.stat().st_size
+    table = file.read()
+    for j, (name, column) in enumerate(zip(table.column_names, table.columns, strict=True)):
+        if "string" in str(column.type) and str(column.type).startswith("dictionary"):
+            table = table.set_column(j, name, check_texts(column, packed).cast("string"))
+    return table.to_pandas(split_blocks=True, self_destruct=True)
 
 
 def _table(file: str, rows: list[Any], columns: list[Any], cells: Any) -> Table:
@@ -109,7 +124,7 @@ def numbers(table: Table, rows_are: str = "row", columns_are: str = "column") ->
         plain = content in ("floating", "integer", "mixed-integer-float")
     else:
         plain = raw.dtype.kind in "iuf"
-    values = raw.astype(float) if plain else np.empty(raw.shape)
+    values = raw.astype(float, copy=False) if plain else np.empty(raw.shape)
     if plain and not np.isinf(values).any():
         return values
     for j in range(table.cells.shape[1]):

@@ -19,6 +19,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from .._types import Array, Matrix
+from ..guard import check_held, unpacking_limit, unpacking_up_to
 from .files import INSIDE, STREAMABLE, ZARR, Plain, RowFile, Stored, check_shape, open_rows
 
 #: Bytes of a slab, and of all slabs held at a time, whatever the number of views.
@@ -36,6 +37,10 @@ class DiskMatrix:
     on_disk = True
     #: An ending of file names that says how to read one that has another.
     kind = ""
+    #: GiB the file may take unpacked, where the user has said so.
+    max_unpacked: float | None = None
+    #: Whether only a saved model names the file: it is not opened unless the user names it as well.
+    only_named = False
     # Open files and slabs stay out of `vars`, and so out of saved models.
     __slots__ = ("__dict__", "__weakref__", "_opened")
 
@@ -44,7 +49,7 @@ class DiskMatrix:
         file, _, key = text.partition(INSIDE)
         self.path, self.key = os.path.abspath(file), key or None
         self.layout: tuple[int, str, tuple[int, int]] | None = None
-        self.view, self.keep = view, keep
+        self.view, self.keep, self.max_unpacked = view, keep, unpacking_limit()
         self._describe(self._open())
 
     @classmethod
@@ -109,6 +114,15 @@ class DiskMatrix:
         return self._opened
 
     def _open(self) -> RowFile:
+        if self.only_named:
+            raise ValueError(
+                f"the saved model reads {self.label} for this, from {self.path}, and opens no file that "
+                "you do not name: load it by mv.load(model, fitted_on=[file]), or give --fitted-on FILE"
+            )
+        with unpacking_up_to(self.max_unpacked):
+            return self._opened_rows()
+
+    def _opened_rows(self) -> RowFile:
         try:
             if self.layout is not None:
                 found: RowFile = Plain(self.path, self.layout)
@@ -203,6 +217,8 @@ class DiskMatrix:
 
     def load(self) -> Matrix:
         """All rows, in memory."""
+        with unpacking_up_to(self.max_unpacked):
+            check_held(self.nbytes, self.nbytes, self.label)
         return self.read(slice(0, self.shape[0]))
 
     def __getstate__(self) -> dict[str, Any]:
@@ -306,11 +322,14 @@ def _why(error: BaseException) -> str:
     return " ".join(str(error).split())[:300] or type(error).__name__
 
 
-def on_disk(path: str | os.PathLike[str]) -> DiskMatrix:
+def on_disk(path: str | os.PathLike[str], *, max_unpacked: float | None = None) -> DiskMatrix:
     """A view that is read from its file by rows, however small: .npy, HDF5, .h5ad, Zarr or Parquet.
 
     ``path`` may name an array inside the file, as in "measured.h5::counts". Estimators also take
     plain paths: they load small files and read large ones by rows.
+
+    A file that claims to be a thousand times larger than it is (and over 256 MiB) is refused;
+    ``max_unpacked`` allows so many GiB.
 
     Examples
     --------
@@ -320,7 +339,8 @@ def on_disk(path: str | os.PathLike[str]) -> DiskMatrix:
     >>> mv.on_disk(file).shape
     (40, 3)
     """
-    return DiskMatrix(path)
+    with unpacking_up_to(max_unpacked):
+        return DiskMatrix(path)
 
 
 def is_file_name(item: Any) -> bool:

@@ -19,6 +19,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from .._types import Array, Matrix
+from ..guard import check_parquet, check_texts, check_zarr, open_hdf5
 from ..headings import is_id_heading
 
 HDF5, ZARR, PARQUET = (".h5", ".hdf5", ".h5ad"), (".zarr",), (".parquet",)
@@ -135,7 +136,7 @@ class Stored(RowFile):
         chunks = getattr(array, "chunks", None)
         self.piece = int(chunks[0]) if chunks else 1
         # HDF5 unpacks whole chunks if they are compressed, and reads rows of others as they are.
-        self.direct = getattr(array, "compression", "unknown") is None
+        self.direct = hasattr(array, "file") and not array.id.get_create_plist().get_nfilters()
 
     def read(self, start: int, stop: int) -> Array:
         return np.asarray(self.array[start:stop])
@@ -164,12 +165,30 @@ class StoredRows(RowFile):
         self.data, self.indices = group["data"], group["indices"]
         self.dtype = np.dtype(self.data.dtype)
         self.indptr = group["indptr"][:].astype(np.int64)
+        self._check_ends()
         self.nnz = int(self.indptr[-1])
+
+    def _check_ends(self) -> None:
+        """SciPy trusts the places of a sparse matrix, and reads outside of memory if they are wrong."""
+        held = min(self.data.shape[0], self.indices.shape[0])
+        ends = self.indptr
+        if (
+            len(ends) != self.shape[0] + 1
+            or ends[0] != 0
+            or (np.diff(ends) < 0).any()
+            or ends[-1] > held
+        ):
+            raise ValueError(
+                f"its sparse matrix of shape {self.shape} has rows that end where it has no entries; "
+                "save it again"
+            )
 
     def read(self, start: int, stop: int) -> sp.csr_array:
         ends = self.indptr[start : stop + 1]
         part = slice(int(ends[0]), int(ends[-1]))
         values, columns = self.data[part], self.indices[part]
+        if len(columns) and not 0 <= columns.min() <= columns.max() < self.shape[1]:
+            raise ValueError(f"an entry of it lies outside of its {self.shape[1]} columns")
         block = sp.csr_array((values, columns, ends - ends[0]), (stop - start, self.shape[1]))
         block.sum_duplicates()
         return block
@@ -184,12 +203,13 @@ class Parquet(RowFile):
 
     def __init__(self, path: str):
         try:
-            import pyarrow.parquet as pq
-        except ImportError as error:
+            self.file = check_parquet(path, by_rows=True)
+        except ModuleNotFoundError as error:
             raise ImportError(
                 f"reading {Path(path).name} needs pyarrow; install it with: pip install 'manyview[app]'"
             ) from error
-        self.file, self.lock, self._held = pq.ParquetFile(path), Lock(), (-1, np.empty((0, 0)))
+        self.packed, self.lock = Path(path).stat().st_size, Lock()
+        self._held = (-1, np.empty((0, 0)))
         fields = {field.name: str(field.type) for field in self.file.schema_arrow}
         if len(fields) < len(self.file.schema_arrow):
             counts = Counter(self.file.schema_arrow.names)
@@ -250,7 +270,7 @@ class Parquet(RowFile):
     def _column(self, name: str) -> Array:
         values = self.file.read(columns=[name]).column(0)
         if TEXT.fullmatch(str(values.type)):
-            return np.array(values.to_pylist(), dtype=object)
+            return np.array(check_texts(values, self.packed).to_pylist(), dtype=object)
         return values.to_numpy()
 
     def read(self, start: int, stop: int) -> Array:
@@ -314,7 +334,7 @@ def _imported(library: str, path: str) -> Any:
 
 def _hdf5(path: str, key: str | None) -> RowFile:
     h5py = _imported("h5py", path)
-    file = h5py.File(path, "r")
+    file = open_hdf5(h5py, path)
     if key is None and (Path(path).suffix.lower() == ".h5ad" or _is_anndata(file)):
         key = "X"
     if key is None:
@@ -329,7 +349,9 @@ def _hdf5(path: str, key: str | None) -> RowFile:
 
 
 def _zarr(path: str, key: str | None) -> RowFile:
-    opened = _imported("zarr", path).open(path, mode="r")
+    zarr = _imported("zarr", path)
+    check_zarr(path)
+    opened = zarr.open(path, mode="r")
     if hasattr(opened, "shape"):
         return Stored(opened)
     if key is None and _is_anndata(opened):

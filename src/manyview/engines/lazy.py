@@ -10,6 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from .._types import Array, Matrix
+from ..guard import free_memory
 from .cluster import current_client, saying_if_lost, wait_for
 from .threads import blocks
 
@@ -172,16 +173,6 @@ def computed(tasks: list[Any]) -> list[Any]:
     with saying_if_lost(client):
         futures = client.compute(tasks)
     return [wait_for(client, future) for future in futures]
-
-
-def free_memory() -> float:
-    """Bytes this process could take; without limit where the system does not say."""
-    try:
-        with open("/proc/meminfo") as lines:
-            found = dict(line.split(":") for line in lines)
-        return int(found["MemAvailable"].split()[0]) * 1024
-    except (OSError, KeyError):
-        return np.inf
 
 
 def _from_frame(frame: Any) -> tuple[Any, Array | None]:

@@ -13,6 +13,7 @@ import scipy.sparse as sp
 from .._types import Array, Matrix
 from ..containers import Collection, Item
 from ..datasets._tables import SEPARATORS, split_suffix
+from ..guard import unpacking_up_to
 from .align import Aligned, align, ask_if_rows_are_counted, oriented, with_common_ids
 from .arrays import READERS, load_npy, read_arrays
 from .by_rows import checksum, common_ids, held, named_files, open_views, stay_on_disk
@@ -64,6 +65,7 @@ def read_views(
     missing: str = "error",
     fitted: Mapping[str, Sequence[str]] | None = None,
     on_disk: bool = False,
+    max_unpacked: float | None = None,
 ) -> ReadViews:
     """Read one view per file (``path``, or ``name=path``) and align the samples by id.
 
@@ -91,7 +93,23 @@ def read_views(
     on_disk : bool
         Read .npy, .parquet, .h5ad, .h5 and .zarr files by rows, however small; large ones are in any
         case. Such files must list the same samples in one order.
+    max_unpacked : float, optional
+        GiB that a file may take unpacked. By default 100 times its size, at least 256 MiB, and no more
+        than there is; 1000 times its size if it is read by rows.
     """
+    with unpacking_up_to(max_unpacked):
+        return _read_views(files, index, transpose, missing, fitted, on_disk, header)
+
+
+def _read_views(
+    files: Sequence[str | Path],
+    index: Sequence[str],
+    transpose: Sequence[str],
+    missing: str,
+    fitted: Mapping[str, Sequence[str]] | None,
+    on_disk: bool,
+    header: Sequence[str],
+) -> ReadViews:
     if stay_on_disk(files, on_disk):
         return _by_rows(files, (*index, *header), transpose, on_disk)
     parts: dict[str, Part] = {}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 import zipfile
 from collections.abc import Callable
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,8 @@ import scipy.sparse as sp
 from .._types import Array, Matrix
 from ..datasets._tables import split_suffix
 from ..engines.files import check_shape
-from ..npy import check_sizes, read_npy
+from ..guard import TooLarge, check_archive, check_held, check_shape_claim, open_hdf5
+from ..npy import read_npy
 from .mat import read_mat
 from .mtx import read_mtx
 from .part import Part
@@ -32,6 +32,8 @@ def read_arrays(path: Path) -> dict[str, Part]:
         return reader(path)
     except (ImportError, _Sentence) as error:
         raise type(error)(str(error)) from None if isinstance(error, ImportError) else error
+    except TooLarge as error:
+        raise ValueError(f"{path.name}: {error}") from None
     except Exception as error:  # parsers of damaged files raise whatever they stumble over
         why = " ".join(str(error).split())[:300] or type(error).__name__
         hint = "; save it again by numpy.save from a numeric array" if kind[:3] == ".np" else ""
@@ -63,26 +65,33 @@ def _npy(path: Path) -> dict[str, Part]:
 
 def _npz(path: Path) -> dict[str, Part]:
     with zipfile.ZipFile(path) as archive:
-        check_sizes(archive, path.stat().st_size)
+        check_archive(archive, path.stat().st_size)
         arrays = {
-            member.removesuffix(".npy"): read_npy(BytesIO(archive.read(member)))
+            member.removesuffix(".npy"): _member(archive, member)
             for member in archive.namelist()
             if member.endswith(".npy")
         }
     if not arrays:
         raise _Sentence(f"{path.name} holds no array; save it by numpy.savez")
     if {"format", "shape", "data"} <= set(arrays):
-        return {"": Part(path.name, check_shape(_sparse(arrays), path.name))}
+        matrix = _sparse(arrays, path.stat().st_size)
+        return {"": Part(path.name, check_shape(matrix, path.name))}
     return _several(path, arrays)
 
 
-def _sparse(arrays: dict[str, Array]) -> Matrix:
+def _member(archive: zipfile.ZipFile, name: str) -> Array:
+    with archive.open(name) as file:
+        return read_npy(file, archive.getinfo(name).file_size)
+
+
+def _sparse(arrays: dict[str, Array], packed: int) -> Matrix:
     """What scipy.sparse.save_npz writes, checked before use: SciPy itself trusts the indices."""
     kind = arrays["format"].item()
     kind = kind.decode() if isinstance(kind, bytes) else kind
     shape = tuple(int(n) for n in arrays["shape"])
     if len(shape) != 2 or min(shape) < 0:
         raise ValueError(f"its sparse matrix has the shape {shape}")
+    check_shape_claim(shape, packed, "its sparse matrix")
     if kind == "coo":
         parts: Any = (arrays["data"], (arrays["row"], arrays["col"]))
         return sp.csr_array(sp.coo_array(parts, shape=shape))
@@ -131,7 +140,7 @@ def _mat(path: Path) -> dict[str, Part]:
     if b"MATLAB 7.3" in start or start.startswith(b"\x89HDF"):
         return _several(path, _mat73(path))
     arrays: dict[str, Any] = {}
-    for key, value in read_mat(path.read_bytes()).items():
+    for key, value in read_mat(path).items():
         if not isinstance(value, list):
             arrays[key] = value
             continue
@@ -144,18 +153,15 @@ def _mat(path: Path) -> dict[str, Part]:
 
 def _mat73(path: Path) -> dict[str, Any]:
     h5py = _import("h5py", path.name)
-    with h5py.File(path, "r") as file:
-        found = {}
-        for key, item in file.items():
-            if isinstance(item, h5py.Dataset) and item.dtype.kind in "biuf":
-                _check_claim(item, path)
-                found[key] = np.asarray(item[()]).T  # MATLAB stores columns first
-        return found
-
-
-def _check_claim(item: Any, path: Path) -> None:
-    if item.nbytes > 2000 * path.stat().st_size:
-        raise ValueError(f"{item.name} claims the impossible shape {item.shape}")
+    with open_hdf5(h5py, path) as file:
+        numbers = {
+            key: item
+            for key, item in file.items()
+            if isinstance(item, h5py.Dataset) and item.dtype.kind in "biuf"
+        }
+        check_held(sum(item.nbytes for item in numbers.values()), path.stat().st_size)
+        # MATLAB stores columns first.
+        return {key: np.asarray(item[()]).T for key, item in numbers.items()}
 
 
 def _mtx(path: Path) -> dict[str, Part]:
@@ -175,23 +181,21 @@ def _annotated(file: str, data: Any) -> Part:
     X = data.X
     if X is None:
         raise ValueError(f"{file} has no X")
-    matrix = sp.csr_array(X) if sp.issparse(X) else np.asarray(X)
+    matrix: Matrix = sp.csr_array(X) if sp.issparse(X) else np.asarray(X)
+    if sp.issparse(matrix):
+        matrix.check_format(full_check=True)  # SciPy trusts the indices of a file
     ids, features = ([str(n) for n in names] for names in (data.obs_names, data.var_names))
     return Part(file, check_shape(matrix, file), ids, features)
 
 
-def _check_claims(path: Path) -> None:
-    """Refuse a file whose arrays claim more than it can hold, before memory is set aside for them."""
-    h5py = _import("h5py", path.name)
-    with h5py.File(path, "r") as file:
-        file.visititems(
-            lambda _, item: _check_claim(item, path) if isinstance(item, h5py.Dataset) else None
-        )
+def _check_whole(path: Path) -> None:
+    """Refuse a file that leads to others, or fills the memory, before all of it is read."""
+    open_hdf5(_import("h5py", path.name), path, whole=True).close()
 
 
 def _h5ad(path: Path) -> dict[str, Part]:
     anndata = _import("anndata", path.name)
-    _check_claims(path)
+    _check_whole(path)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return {"": _annotated(path.name, anndata.read_h5ad(path))}
@@ -199,7 +203,7 @@ def _h5ad(path: Path) -> dict[str, Part]:
 
 def _h5mu(path: Path) -> dict[str, Part]:
     mudata = _import("mudata", path.name)
-    _check_claims(path)
+    _check_whole(path)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         data = mudata.read_h5mu(path)

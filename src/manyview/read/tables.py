@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import csv
-import gzip
+import warnings
 import zlib
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 from shlex import quote
-from typing import Any, NamedTuple, TextIO
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..datasets._dataset import import_pandas
-from ..datasets._tables import SEPARATORS, Table, numbers, split_suffix
+from ..datasets._tables import SEPARATORS, Table, frame_of_parquet, numbers, split_suffix
+from ..guard import TooLarge, text_of_file
 from ..headings import is_id_heading
 from .first_line import NOTHING, is_headings
 from .part import Part
@@ -24,8 +24,6 @@ from .part import Part
 WORDS = {",": "commas", "\t": "tabs", ";": "semicolons", " ": "spaces"}
 #: Lines looked at to tell a header from data.
 PEEK = 50
-#: A table of so many bytes is read however small its file: repeated values take no room.
-LIKELY = 2**28
 TROUBLE = (OSError, ValueError, EOFError, zlib.error, csv.Error, OverflowError, MemoryError)
 
 
@@ -59,17 +57,18 @@ def _part(file: str, frame: Any, header: list[str], headed: bool, index: str | N
         # Read as text in case it names samples; as a feature it may lack values.
         frame[0] = frame[0].where(~frame[0].str.strip().isin(NOTHING))
     heading = None if place is None else header[place]
+    frame.columns = range(len(header))
     if place is not None:
-        keep = [j for j in range(len(header)) if j != place]
-        frame, header = frame.iloc[:, keep], [header[j] for j in keep]
+        frame.pop(place)  # in place, as below: a large table is not to be copied
+        header = [name for j, name in enumerate(header) if j != place]
     if not header or not len(frame):
         raise ValueError(
             f"{file} has {len(frame)} samples and {len(header)} features besides the ids; both "
             "must be at least 1"
         )
     rows = ids if ids is not None else [str(i + 1) for i in range(len(frame))]
-    cells = frame.set_axis(range(len(rows)), axis=0).set_axis(range(len(header)), axis=1)
-    matrix = numbers(Table(file, rows, header, cells), rows_are="row")
+    frame.index, frame.columns = range(len(rows)), range(len(header))
+    matrix = numbers(Table(file, rows, header, frame), rows_are="row")
     first = None
     if place is None and index is None and len(header) > 1 and _distinct_integers(matrix[:, 0]):
         first = (header[0], [text_of(value) for value in matrix[:, 0]])
@@ -113,6 +112,8 @@ def cells_of(path: Path, index: str | None = None, header: bool | None = None) -
         ) from error
     except _Sentence as error:
         raise ValueError(str(error)) from None
+    except TooLarge as error:
+        raise ValueError(f"{path.name}: {error}") from None
     except UnicodeDecodeError as error:
         raise ValueError(
             f"{path.name} could not be read as a table: it is not text in UTF-8 ({error.reason} at "
@@ -133,19 +134,13 @@ class _Sentence(Exception):
 
 
 def _parquet(pandas: Any, path: Path) -> Cells:
-    from pyarrow.parquet import read_metadata
-
-    claimed, size = read_metadata(path), path.stat().st_size
-    n_bytes = 8 * claimed.num_rows * claimed.num_columns
-    if n_bytes > max(LIKELY, 2000 * size):
-        raise _Sentence(
-            f"{path.name} claims {claimed.num_rows} rows of {claimed.num_columns} columns, which its "
-            f"{size} bytes can hardly hold; write it again"
-        )
     _check_columns(path)
-    frame = pandas.read_parquet(path)
+    frame = frame_of_parquet(path)
     if not isinstance(frame.index, pandas.RangeIndex):
-        frame = frame.reset_index(names="id" if frame.index.nlevels == 1 else None)
+        with warnings.catch_warnings():
+            # The frame is in pieces on purpose: put together it would be there twice.
+            warnings.simplefilter("ignore", pandas.errors.PerformanceWarning)
+            frame.reset_index(names="id" if frame.index.nlevels == 1 else None, inplace=True)
     return Cells(frame, [str(name).strip() for name in frame.columns], True)
 
 
@@ -168,7 +163,7 @@ def _check_columns(path: Path) -> None:
 
 
 def _text(pandas: Any, path: Path, kind: str, index: str | None, asked: bool | None) -> Cells:
-    with _opened(path) as file:
+    with text_of_file(path) as file:
         lines = [line for line in islice(file, PEEK) if line.strip(" \r\n")]
     separator = _separator(path, kind, lines)
     records = list(_records(lines, separator))
@@ -187,7 +182,7 @@ def _text(pandas: Any, path: Path, kind: str, index: str | None, asked: bool | N
     names = header if headed else [f"column {j + 1}" for j in range(len(header))]
     # Ids are kept as they are: a sample may be called NA. A converter looks at no cell's meaning.
     texts = {j: str for j, name in enumerate(names) if j == 0 or name == index}
-    with _opened(path) as file:
+    with text_of_file(path) as file:
         if headed:
             next((r for r in _records(file, separator) if len(r) > 1 or "".join(r).strip()), None)
         frame = pandas.read_csv(
@@ -204,14 +199,6 @@ def _text(pandas: Any, path: Path, kind: str, index: str | None, asked: bool | N
             f"file is separated by {WORDS[separator]}, with decimal points"
         )
     return Cells(frame, names, headed)
-
-
-@contextmanager
-def _opened(path: Path) -> Iterator[TextIO]:
-    zipped = path.name.lower().endswith(".gz")
-    opener: Any = gzip.open if zipped else open
-    with opener(path, "rt", encoding="utf-8-sig", newline="") as file:
-        yield file
 
 
 def _records(lines: Any, separator: str) -> Iterator[list[str]]:
