@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from io import BytesIO
 from math import prod
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from .chunks import MOST, check_chunk
 from .limits import check_claim, check_held, room_for
 
 OUTSIDE = "which would be read along, whatever they hold; copy the numbers into one file"
@@ -32,6 +34,8 @@ class _Walk:
 
     def __init__(self, h5py: Any, packed: int, whole: bool):
         self.h5py, self.packed, self.whole = h5py, packed, whole
+        #: Filters that unpack nothing: they reorder, or add a checksum.
+        self.keeping = (h5py.h5z.FILTER_SHUFFLE, h5py.h5z.FILTER_FLETCHER32)
         self.seen: set[Any] = set()
         self.total = 0.0
 
@@ -78,8 +82,26 @@ class _Walk:
         if item.chunks and made.get_nfilters():
             chunk = prod(item.chunks) * item.dtype.itemsize
             check_held(chunk, self.packed, f"a chunk of {item.name!r}")
+            self._chunks(item, [made.get_filter(i)[0] for i in range(made.get_nfilters())])
         if self.whole and item.dtype.hasobject:
             self._texts(item)
+
+    def _chunks(self, item: Any, filters: list[int]) -> None:
+        """Deflate unpacks whatever a chunk holds, however small it should be."""
+        unpacking = [number for number in filters if number not in self.keeping]
+        if len(unpacking) > 1:
+            raise ValueError(
+                f"{item.name!r} is packed more than once; write it again with one filter"
+            )
+        room = room_for(self.packed)
+        if unpacking != [self.h5py.h5z.FILTER_DEFLATE] or MOST["zlib"] * self.packed <= room:
+            return
+        stored: list[Any] = []
+        item.id.chunk_iter(stored.append)
+        for chunk in stored:
+            if MOST["zlib"] * chunk.size > room:
+                raw = item.id.read_direct_chunk(chunk.chunk_offset)[1]
+                check_chunk("zlib", len(raw), BytesIO(raw).read, self.packed)
 
     def _texts(self, item: Any) -> None:
         """Texts of any length: many rows can name one long text of the file.

@@ -8,12 +8,15 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
 from math import prod
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from .chunks import UNPACKING, check_chunk, shard_parts
 from .limits import check_claim, check_held
 
 #: Codecs that only rearrange or unpack bytes, as numcodecs names them.
@@ -30,7 +33,17 @@ SHARDS = "sharding_indexed"
 #: Names of the files that describe arrays and groups.
 DESCRIBING = {".zarray", ".zgroup", ".zmetadata", "zarr.json"}
 #: Deeper nesting describes nothing.
-DEEPEST = 8
+DEEPEST = 4
+
+
+@dataclass(frozen=True)
+class _Array:
+    """What a description says of an array; ``shards`` are (chunks in each, bytes after their table)."""
+
+    codecs: tuple[str, ...]
+    kind: np.dtype
+    chunk: Any
+    shards: tuple[int, int] | None = None
 
 
 def check_zarr(path: str | Path) -> None:
@@ -43,9 +56,40 @@ def check_zarr(path: str | Path) -> None:
         packed += file.stat().st_size
         if file.name.lower() in DESCRIBING:
             described.append(file)
+    looked_at = set()
     for file in described:
-        for array in _arrays(_parsed(file), DEEPEST):
-            _check_array(array, packed, str(file.parent.relative_to(folder)))
+        for place, listed in _arrays(_parsed(file), file.parent, DEEPEST):
+            name = (
+                f"the array {str(place.relative_to(folder))!r}" if place != folder else "the array"
+            )
+            array = _checked(name, listed, packed)
+            if (place, array.codecs, array.shards) not in looked_at:
+                looked_at.add((place, array.codecs, array.shards))
+                _check_chunks(place, array, packed)
+
+
+def _check_chunks(place: Path, array: _Array, packed: int) -> None:
+    codec = next((name for name in map(_short, array.codecs) if name in UNPACKING), None)
+    if codec is None or not place.is_dir():
+        return
+    for file in _files(place):
+        if file.name.lower() in DESCRIBING or file.name.lower() == ".zattrs":
+            continue
+        with file.open("rb") as opened:
+            parts = [(0, file.stat().st_size)]
+            if array.shards is not None and parts[0][1]:
+                parts = shard_parts(opened, *array.shards)
+            for start, size in parts:
+                check_chunk(codec, size, partial(_read_at, opened, start), packed)
+
+
+def _read_at(file: Any, start: int, n: int) -> bytes:
+    file.seek(start)
+    return file.read(n)
+
+
+def _short(codec: str) -> str:
+    return codec.removeprefix("numcodecs.")
 
 
 def _files(folder: Path) -> Iterator[Path]:
@@ -70,92 +114,113 @@ def _parsed(file: Path) -> Any:
         raise ValueError(f"{file.name!r} in it is no JSON ({error})") from error
 
 
-def _arrays(found: Any, deeper: int) -> Iterator[dict[str, Any]]:
-    """What describes arrays: itself, or inside what describes a whole folder at once."""
+def _arrays(found: Any, place: Path, deeper: int) -> Iterator[tuple[Path, dict[str, Any]]]:
+    """What describes arrays, and where they are: itself, or inside what describes a whole folder."""
     if not isinstance(found, dict) or not deeper:
         raise ValueError("a description in it is none of an array or a group")
     if "shape" in found or found.get("node_type") == "array":
-        yield found
+        yield place, found
         return
-    for name in ("metadata", "consolidated_metadata"):
-        inside = found.get(name)
-        if isinstance(inside, dict) and name == "metadata":
-            for key, item in inside.items():
-                if not str(key).lower().endswith(".zattrs"):
-                    yield from _arrays(item, deeper - 1)
-        elif inside is not None:
-            yield from _arrays(inside, deeper - 1)
+    if found.get("consolidated_metadata") is not None:
+        yield from _arrays(found["consolidated_metadata"], place, deeper - 1)
+    listed = found.get("metadata")
+    for key, item in listed.items() if isinstance(listed, dict) else ():
+        steps = str(key).split("/")
+        if ".." in steps:
+            raise ValueError(f"it describes {key!r}, which is outside of it")
+        if steps[-1].lower() != ".zattrs":
+            below = steps[:-1] if steps[-1].startswith(".z") else steps
+            yield from _arrays(item, place.joinpath(*filter(None, below)), deeper - 1)
 
 
-def _check_array(array: dict[str, Any], packed: int, where: str) -> None:
-    name = f"the array {where!r}" if where != "." else "the array"
-    if array.get("zarr_format") == 3 or "codecs" in array or "node_type" in array:
-        codecs, kind, chunk = _third(array)
-        texts = bool(TEXTS & set(codecs))
+def _checked(name: str, listed: dict[str, Any], packed: int) -> _Array:
+    if listed.get("zarr_format") == 3 or "codecs" in listed or "node_type" in listed:
+        array = _third(listed)
+        texts = bool(TEXTS & set(array.codecs))
         allowed = THIRD | {f"numcodecs.{codec}" for codec in PLAIN}
     else:
-        codecs, kind, chunk = _second(array)
-        texts = codecs[:1] in (["vlen-utf8"], ["vlen-bytes"])
+        array = _second(listed)
+        texts = array.codecs[:1] in (("vlen-utf8",), ("vlen-bytes",))
         allowed = PLAIN | TEXTS
-    for codec in codecs:
+    for codec in array.codecs:
         if codec not in allowed:
             raise ValueError(
                 f"{name} is packed by the codec {codec!r}, which is none of those that only unpack "
                 "numbers or texts: it could run code from the file. Write the array again with another, "
                 "such as zstd"
             )
-    if kind.hasobject and not texts:
+    if sum(_short(codec) in UNPACKING for codec in array.codecs) > 1:
+        raise ValueError(f"{name} is packed more than once; write it again with one codec")
+    if array.kind.hasobject and not texts:
         raise ValueError(
             f"{name} holds Python objects, which are not read because they can run code"
         )
-    _check_size(name, array.get("shape"), chunk, kind.itemsize, packed)
+    _check_size(name, listed.get("shape"), array.chunk, array.kind.itemsize, packed)
+    return array
 
 
 def _check_size(name: str, shape: Any, chunk: Any, width: int, packed: int) -> None:
     for sizes in (shape, chunk):
-        if not isinstance(sizes, list) or not all(type(n) is int and n >= 0 for n in sizes):
+        if not _is_shape(sizes):
             raise ValueError(f"{name} has the impossible shape {str(sizes)[:60]}")
     check_claim(prod(shape) * width, packed, name)
     check_held(prod(chunk) * width, packed, f"a chunk of {name}")
 
 
-def _second(array: dict[str, Any]) -> tuple[list[str], np.dtype, Any]:
-    filters = array.get("filters") or []
-    if not isinstance(filters, list):
-        raise ValueError("its list of filters is none")
-    listed = [*filters, *([array["compressor"]] if array.get("compressor") is not None else [])]
-    for further in (
-        "object_codec",
-        "codecs",
-    ):  # of no known version; whoever reads them must know them
-        if array.get(further):
-            listed.append(array[further])
-    return [_name(codec, "id") for codec in listed], _dtype(array.get("dtype")), array.get("chunks")
+def _is_shape(sizes: Any) -> bool:
+    return isinstance(sizes, list) and all(type(n) is int and n >= 0 for n in sizes)
 
 
-def _third(array: dict[str, Any]) -> tuple[list[str], np.dtype, Any]:
-    if array.get("storage_transformers"):
+def _second(listed: dict[str, Any]) -> _Array:
+    codecs = [*(listed.get("filters") or ()), listed.get("compressor")]
+    codecs += [
+        listed.get("object_codec")
+    ]  # of no known version; whoever writes it must mean something
+    named = tuple(_name(codec, "id") for codec in codecs if codec is not None)
+    return _Array(named, _dtype(listed.get("dtype")), listed.get("chunks"))
+
+
+def _third(listed: dict[str, Any]) -> _Array:
+    if listed.get("storage_transformers"):
         raise ValueError("its chunks are changed by storage transformers, which are not known here")
-    grid = array.get("chunk_grid")
-    settings = grid.get("configuration") if isinstance(grid, dict) else None
-    chunk = settings.get("chunk_shape") if isinstance(settings, dict) else None
-    codecs, chunk = _nested(array.get("codecs"), chunk, DEEPEST)
-    return codecs, _dtype_of_third(array.get("data_type")), chunk
+    codecs, chunk = _listed(listed.get("codecs")), _setting(listed.get("chunk_grid"), "chunk_shape")
+    names, shards = [_name(codec, "name") for codec in codecs], None
+    if SHARDS in names:
+        if names != [SHARDS]:
+            raise ValueError("its shards are packed again; write it with one codec for the shards")
+        whole, chunk = chunk, _setting(codecs[0], "chunk_shape")
+        if not _is_shape(whole) or not _is_shape(chunk) or 0 in chunk or len(whole) != len(chunk):
+            raise ValueError(f"its shards have the impossible shape {str(chunk)[:60]}")
+        n_chunks = prod(-(-n // m) for n, m in zip(whole, chunk, strict=True))
+        shards = (n_chunks, _after_table(codecs[0]))
+        names = [_name(codec, "name") for codec in _listed(_setting(codecs[0], "codecs"))]
+        if SHARDS in names:
+            raise ValueError("it has shards in shards; write it with one kind of them")
+    return _Array(tuple(names), _dtype_of_third(listed.get("data_type")), chunk, shards)
 
 
-def _nested(codecs: Any, chunk: Any, deeper: int) -> tuple[list[str], Any]:
-    """Names of codecs and those within; of shards, the chunk is what is unpacked at a time."""
-    if not isinstance(codecs, list) or not deeper:
-        raise ValueError("its list of codecs is none, or nested too deep")
-    names = []
-    for codec in codecs:
-        names.append(_name(codec, "name"))
-        settings = codec.get("configuration") if isinstance(codec, dict) else None
-        if names[-1] == SHARDS and isinstance(settings, dict):
-            inner, chunk = _nested(settings.get("codecs"), settings.get("chunk_shape"), deeper - 1)
-            names += inner
-            names += _nested(settings.get("index_codecs", []), chunk, deeper - 1)[0]
-    return names, chunk
+def _after_table(codec: Any) -> int:
+    """Bytes after the table of a shard, which must be at its end and as it is, to be looked at."""
+    names = [
+        _name(c, "name") for c in _listed(_setting(codec, "index_codecs") or [{"name": "bytes"}])
+    ]
+    place = _setting(codec, "index_location") or "end"
+    if place != "end" or names not in (["bytes"], ["bytes", "crc32c"]):
+        raise ValueError(
+            "the tables of its shards are kept in an unusual way; write it again by zarr"
+        )
+    return 4 * ("crc32c" in names)
+
+
+def _listed(codecs: Any) -> list[Any]:
+    if not isinstance(codecs, list):
+        raise ValueError("its list of codecs is none")
+    return codecs
+
+
+def _setting(of: Any, name: str) -> Any:
+    settings = of.get("configuration") if isinstance(of, dict) else None
+    return settings.get(name) if isinstance(settings, dict) else None
 
 
 def _name(codec: Any, key: str) -> str:
