@@ -79,7 +79,7 @@ def test_a_file_as_large_as_its_numbers_is_no_bomb(tmp_path, monkeypatch):
     np.save(tmp_path / "v.npy", np.ones((500, 20)))
     assert mv.on_disk(tmp_path / "v.npy")[10:20].shape == (10, 20)
     assert read_views([tmp_path / "v.npy"], on_disk=True).views["v"].shape == (500, 20)
-    with pytest.raises(ValueError, match="1e\\+03 bytes|1000 bytes is the limit"):
+    with pytest.raises(ValueError, match="1000 bytes is the limit"):
         mv.on_disk(tmp_path / "v.npy").load()
 
 
@@ -340,13 +340,16 @@ def test_claims_of_hdf5_are_compared_with_the_file(tmp_path):
     refused(tmp_path / "v.h5", r"'/x' takes 2.18 TiB when read")
     (tmp_path / "v.h5").rename(tmp_path / "v.mat")
     refused(tmp_path / "v.mat", r"takes 2.18 TiB")
+
+
+def test_chunks_of_hdf5_larger_than_the_array_are_refused(tmp_path, low):
+    h5py = pytest.importorskip("h5py")
     with h5py.File(tmp_path / "c.h5", "w") as file:
-        file.create_dataset(
-            "x", (4, 3), maxshape=(None, 3), chunks=(2 * 10**7, 3), compression="gzip"
-        )
+        sizes = {"maxshape": (None, 3), "chunks": (10**5, 3)}
+        file.create_dataset("x", (4, 3), dtype="f8", compression="gzip", **sizes)
         file["x"][:] = 1
-    refused(tmp_path / "c.h5", "a chunk of '/x' takes")
-    assert mv.on_disk(tmp_path / "c.h5", max_unpacked=1).shape == (4, 3)
+    refused(tmp_path / "c.h5", r"a chunk of '/x' takes 2.29 MiB in memory")
+    assert mv.on_disk(tmp_path / "c.h5", max_unpacked=1).load().shape == (4, 3)
 
 
 def test_a_chunk_of_hdf5_that_unpacks_to_more_than_it_should_is_refused(tmp_path, low):
@@ -365,7 +368,7 @@ def test_one_long_text_named_by_many_rows_is_refused(tmp_path, low):
         del file["obs/_index"]
         names = file["obs"].create_dataset("_index", (2000,), dtype=text, chunks=(2000,))
         names.attrs.update({"encoding-type": "string-array", "encoding-version": "0.2.0"})
-        names[0] = "x" * 9000
+        names[0] = "x" * 60_000
         place = names.id.read_direct_chunk((0,))[1][:16]
         names.id.write_direct_chunk((0,), place * 2000)
     with pytest.raises(ValueError, match=r"v.h5ad: what is in it, up to '/obs/_index', takes"):
@@ -411,7 +414,7 @@ def npy(array, **options):
 def test_archives_that_unpack_to_too_much_are_refused_and_can_be_allowed(tmp_path, low):
     np.savez_compressed(tmp_path / "v.npz", a=np.zeros((2000, 500)), b=np.ones((2000, 3)))
     refused(
-        tmp_path / "v.npz", r"takes 7.67 MiB in memory and .* KiB in the file.*max_unpacked=0.01"
+        tmp_path / "v.npz", r"takes 7.68 MiB in memory and .* KiB in the file.*max_unpacked=0.01"
     )
     assert read_views([tmp_path / "v.npz"], max_unpacked=0.01).views["a"].shape == (2000, 500)
 
@@ -492,7 +495,7 @@ def test_one_long_text_in_every_row_of_parquet_is_refused(tmp_path, low):
     path = tmp_path / "v.parquet"
     pandas.DataFrame({"id": ["x" * 10_000] * 2000, "a": 1.0, "b": 2.0}).to_parquet(path)
     refused(path, "a column of text takes 19.1 MiB")
-    with pytest.raises(ValueError, match="a column of text takes 19.1 MiB"):
+    with pytest.raises(ValueError, match=r"a column of text takes 19.1 MiB"):
         mv.on_disk(path)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from io import BytesIO
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -100,7 +101,7 @@ class _Walk:
         for chunk in stored:
             if MOST["zlib"] * chunk.size > room:
                 raw = item.id.read_direct_chunk(chunk.chunk_offset)[1]
-                check_chunk("zlib", len(raw), lambda n, raw=raw: raw[:n], self.packed)
+                check_chunk("zlib", len(raw), BytesIO(raw).read, self.packed)
 
     def _texts(self, item: Any) -> None:
         """Texts of any length: many rows can name one long text of the file.
