@@ -27,8 +27,9 @@ from manyview.baselines import MLRSSC, BestSingleView, ConcatViews, paper_method
 from manyview.compare import seed_of
 from manyview.comparison import plan, processes
 from manyview.comparison.methods import resolve, settings_of
-from manyview.comparison.store import Store, write_whole
+from manyview.comparison.store import Store
 from manyview.comparison.summary import mean_ranks, stability
+from manyview.output import write_whole
 
 SCORES = ["acc", "nmi", "precision", "recall", "f_score", "ari"]
 EVIL = "<script>alert(1)</script>"

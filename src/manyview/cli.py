@@ -32,6 +32,9 @@ Transpose = Annotated[
     typer.Option(metavar="VIEW", help="This file has samples in columns; may be repeated."),
 ]
 Force = Annotated[bool, typer.Option("--force", help="Replace the results of an earlier run.")]
+Beside = Annotated[
+    bool, typer.Option("--force", help="Write beside what is in the folder; nothing there is lost.")
+]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Say nothing but errors.")]
 Json = Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")]
 
@@ -46,11 +49,13 @@ def demo(
     out: Out = Path("demo-results"),
     seed: Seed = 0,
     runs: Annotated[int, typer.Option(min=1, help="Runs with different seeds.")] = 3,
+    force: Force = False,
 ) -> None:
     """Cluster the shipped handwritten digits and compare with the paper and a plain baseline."""
     from .demo import run_demo
 
-    run_demo(out, seed, runs, console)
+    with reported("demo", out):
+        run_demo(out, seed, runs, console, force)
 
 
 @app.command()
@@ -75,6 +80,7 @@ def compare(
     jobs: Annotated[int, typer.Option(min=1, help="Runs at the same time.")] = 1,
     max_seconds: Annotated[float, typer.Option(help="Longest time of one run.")] = 300.0,
     max_memory: Annotated[float, typer.Option(help="Most memory of one run, in GiB.")] = 4.0,
+    force: Beside = False,
 ) -> None:
     """Run every method on your files and write tables, a picture and a page to compare them.
 
@@ -92,7 +98,7 @@ def compare(
     }
     resume = f"Interrupted. Finished runs are in {out}/runs; run it again to go on."
     with reported("compare", out, resume):
-        any_result = run_compare(views, labels, out, methods, settings, console)
+        any_result = run_compare(views, labels, out, methods, settings, console, force)
     if not any_result:
         typer.echo("manyview compare: no run gave a result; the reasons are above.", err=True)
         raise typer.Exit(1)
@@ -298,6 +304,7 @@ def reproduce(
     again: Annotated[
         bool, typer.Option("--again", help="Rerun stored cells that other code has made.")
     ] = False,
+    force: Beside = False,
 ) -> None:
     """Run the paper's experiments and write their tables and the page that holds them together.
 
@@ -318,6 +325,7 @@ def reproduce(
             linear_mlrssc=linear_mlrssc,
             console=console,
             again=again,
+            force=force,
         )
         typer.echo(f"The page: {build(out)[0]}")
     if failed:

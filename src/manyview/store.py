@@ -9,11 +9,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import warnings
 import zipfile
 import zlib
-from collections.abc import Callable
 from io import BytesIO
 from numbers import Integral
 from pathlib import Path
@@ -22,6 +20,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from .npy import check_sizes, read_npy
+from .output.whole import write_whole
 from .tree import MODELS, Reader, Writer, classes
 
 #: What files hold, and who writes them.
@@ -95,37 +94,6 @@ def read_state(path: Path, kind: str) -> dict[str, Any]:
     except (ValueError, TypeError, KeyError, AttributeError, IndexError, RecursionError) as error:
         why = str(error) or type(error).__name__
         raise ValueError(f"{path.name} is no usable {kind}: {why}; remove it") from error
-
-
-def write_whole(path: Path, content: bytes | Callable[[BinaryIO], Any]) -> None:
-    """Write beside and rename: a reader, or a crash, sees the old file or the new one."""
-    beside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        with beside.open("wb") as file:
-            if callable(content):
-                content(file)
-            else:
-                file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(beside, path)
-        _sync_folder(path.absolute().parent)
-    finally:
-        beside.unlink(missing_ok=True)
-
-
-def _sync_folder(folder: Path) -> None:
-    """The new name, too, should survive a power cut; some file systems cannot promise that."""
-    try:
-        handle = os.open(folder, os.O_RDONLY)
-    except OSError:
-        return
-    try:
-        os.fsync(handle)
-    except OSError:
-        pass
-    finally:
-        os.close(handle)
 
 
 # --- the file ----------------------------------------------------------------------------------

@@ -13,11 +13,13 @@ from rich.markup import escape
 from rich.table import Table
 
 from ..compare import Comparison, compare
+from ..output import claimed
 from ..plot import _pyplot
 from ..read import read_views
 from ..report import printable
 from .labels import read_labels
-from .store import folder
+from .save import FILES
+from .store import KIND
 
 
 def run_compare(
@@ -27,21 +29,24 @@ def run_compare(
     methods: str,
     settings: dict[str, Any],
     console: Console,
+    force: bool = False,
 ) -> bool:
     """Read, compare, write to ``out``, and print the summary; ``settings`` are those of `compare`.
 
-    Whether any run gave a result.
+    A folder that holds something else than a comparison is refused, unless ``force``; files of others
+    are never written over. Whether any run gave a result.
     """
     _pyplot()  # hours of work must not end with the news that matplotlib is missing
-    folder(out)
-    data = read_views(files)
-    y = None if labels is None else read_labels(labels, data)
-    for note in data.notes:
-        console.print(_shown(note), highlight=False)
-    names = [name.strip() for name in methods.split(",") if name.strip()]
-    found = compare(data.views, y, methods=names, out=out, **settings)
-    command = _command(files, labels, out, methods, settings)
-    written = found.save(out, command=command)
+    with claimed(out, KIND, force=force, goes_on=True) as place:
+        place.check(FILES)
+        data = read_views(files)
+        y = None if labels is None else read_labels(labels, data)
+        for note in data.notes:
+            console.print(_shown(note), highlight=False)
+        names = [name.strip() for name in methods.split(",") if name.strip()]
+        found = compare(data.views, y, methods=names, out=out, **settings)
+        command = _command(files, labels, out, methods, settings)
+        written = found.save(out, command=command)
     console.print(_summary(found))
     _say_troubles(found, console)
     listed = ", ".join(path.name for path in written)
