@@ -2,12 +2,15 @@
 
 from .folder import OurFolder, claimed, restored
 from .names import left_behind
+from .refusal import FolderInUse, Refused
 from .single import check_file, write_file
 from .table import csv_bytes, csv_of_dicts, exact_text, read_csv, safe_text, write_csv
 from .whole import write_whole
 
 __all__ = [
+    "FolderInUse",
     "OurFolder",
+    "Refused",
     "check_file",
     "claimed",
     "csv_bytes",

@@ -17,6 +17,7 @@ from typing import Any
 from .locks import is_same_file, take_lock
 from .marker import MARKER, Marker, read_marker
 from .names import left_behind
+from .refusal import FolderInUse, Refused
 from .replace import NEW, check_names, is_stage, new_stage, replace_files, settle
 from .whole import write_whole
 
@@ -25,10 +26,6 @@ LOCK = ".manyview-lock"
 WRITER = "manyview writes here"
 #: Folders this task holds: a function that claims one of them again shares it.
 HELD: ContextVar[dict[Path, Lock] | None] = ContextVar("held", default=None)
-
-
-class FolderInUse(FileExistsError):
-    """Another process writes there."""
 
 
 @dataclass(frozen=True)
@@ -139,7 +136,7 @@ def _check_free(shown: Path, place: Path, kind: str, force: bool, goes_on: bool)
         return
     if force or (goes_on and marker is not None and kind in marker.files):
         return
-    raise FileExistsError(
+    raise Refused(
         f"the folder {shown} is not empty; name another, or replace what manyview wrote there by "
         "--force (force=True), which keeps the files of others"
     )
@@ -147,7 +144,7 @@ def _check_free(shown: Path, place: Path, kind: str, force: bool, goes_on: bool)
 
 def _check_writable(shown: Path, place: Path) -> None:
     if place.exists() and not place.is_dir():
-        raise FileExistsError(f"{shown} is a file; name a folder, new or empty")
+        raise Refused(f"{shown} is a file; name a folder, new or empty")
     at = place
     while not at.exists():
         at = at.parent
@@ -238,12 +235,12 @@ def _open_own(path: Path) -> Any:
     flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
     refusal = f"{path} was not written by manyview; move it away, or name another folder"
     if path.is_symlink() or (path.exists() and not path.is_file()):
-        raise FileExistsError(refusal)
+        raise Refused(refusal)
     file = os.fdopen(os.open(path, flags, 0o644), "rb+", buffering=0)
     words = file.read(len(WRITER))
     if words and words != WRITER.encode():
         file.close()
-        raise FileExistsError(refusal)
+        raise Refused(refusal)
     return file
 
 

@@ -18,6 +18,7 @@ from pathlib import Path, PurePosixPath
 
 from .marker import MARKER, Listed, Marker, is_unchanged, read_marker, through_link
 from .names import random_name, stem_of
+from .refusal import Refused
 from .whole import sync_file, sync_folder, write_whole
 
 STAGE = "manyview"
@@ -41,7 +42,7 @@ def check_names(folder: Path, marker: Marker, names: Iterable[str]) -> None:
     names = [*names, MARKER]
     for name in names:
         if through_link(folder, name):
-            raise FileExistsError(
+            raise Refused(
                 f"{folder / PurePosixPath(name).parent} is a link to another folder; name another "
                 "place, or remove the link"
             )
@@ -51,7 +52,7 @@ def check_names(folder: Path, marker: Marker, names: Iterable[str]) -> None:
     foreign = [n for n in there if n not in ours and (n != MARKER or read_marker(folder) is None)]
     if foreign:
         listed = ", ".join(foreign[:5]) + (", …" if len(foreign) > 5 else "")
-        raise FileExistsError(
+        raise Refused(
             f"{listed} in {folder} was not written by manyview, or was changed since, and is not "
             "replaced; move it away, or name another folder"
         )
@@ -97,7 +98,7 @@ def settle(folder: Path, stage: Path) -> None:
                 os.replace(here, back)
         for name in files_in(stage / OLD):
             if os.path.lexists(folder / name):
-                raise FileExistsError(
+                raise Refused(
                     f"writing into {folder} was interrupted, and {name} was put there since; what it "
                     f"was before is {stage / OLD / name}: keep one of them and remove {stage}"
                 )
@@ -126,7 +127,7 @@ def _swap(
         (folder / name).mkdir(exist_ok=True)
     for name in sorted(new, key=lambda name: name == MARKER):
         if os.path.lexists(folder / name):
-            raise FileExistsError(f"{folder / name} was put there by another program just now")
+            raise Refused(f"{folder / name} was put there by another program just now")
         os.replace(stage / NEW / name, folder / name)
 
 
@@ -157,7 +158,7 @@ def _folders_to_make(folder: Path, names: Iterable[str]) -> list[str]:
     wanted = sorted(set(_parents(names)), key=lambda name: (name.count("/"), name))
     for name in wanted:
         if (folder / name).exists() and not (folder / name).is_dir():
-            raise FileExistsError(f"{folder / name} is a file where a folder is to be made")
+            raise Refused(f"{folder / name} is a file where a folder is to be made")
     return [name for name in wanted if not (folder / name).exists()]
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from .marker import read_marker
 from .names import left_behind
+from .refusal import Refused
 from .table import columns_of
 from .whole import write_whole
 
@@ -21,14 +22,14 @@ def check_file(out: Path, columns: Sequence[str], force: bool) -> None:
             f"--out {out} is a folder; name a file, such as {out / 'labels.csv'}"
         )
     if os.path.lexists(place) and not force:
-        raise FileExistsError(f"{out} exists; name another file, or replace it by --force")
+        raise Refused(f"{out} exists; name another file, or replace it by --force")
     if os.path.lexists(place) and not _has_columns(place, columns):
-        raise FileExistsError(
+        raise Refused(
             f"{out} is no table of {', '.join(columns)} and is not replaced; name another file"
         )
     marker = read_marker(place.parent)
     if marker is not None and place.name in marker.every:
-        raise FileExistsError(f"{out} belongs to the results in {out.parent}; name another file")
+        raise Refused(f"{out} belongs to the results in {out.parent}; name another file")
     at = place.parent
     while not at.exists():
         at = at.parent
