@@ -6,8 +6,8 @@ import numpy as np
 
 from manyview.experiments.catalogue import EXPERIMENTS
 from manyview.experiments.cells import Options
-from manyview.experiments.manifest import write_manifest
-from manyview.experiments.results import write_tables
+from manyview.experiments.manifest import MANIFEST, manifest_of
+from manyview.experiments.results import tables_of as files_of
 
 SCORES = ("acc", "nmi", "precision", "recall", "f_score", "ari")
 #: What the manifest says of the whole.
@@ -32,13 +32,16 @@ def make_up(out, view="pix", replications=2):
             records[cell.key] = {
                 "status": "ok", "tables": tables, "cell_seconds": 1.0, "cpu_seconds": 1.0,
             }  # fmt: skip
+        files = files_of(experiment, cells, records)
+        for name, content in files.items():
+            (out / name).write_bytes(content)
         told.append(
             {
                 "name": experiment.name,
                 "title": experiment.title,
                 "about": experiment.about,
                 "command": f"manyview reproduce {experiment.name} --out <&> 'a b'",
-                "files": write_tables(out, experiment, cells, records),
+                "files": list(files),
                 "replications": replications,
                 "cells": len(cells),
                 "cell_seconds": 1.0,
@@ -52,7 +55,7 @@ def make_up(out, view="pix", replications=2):
                 "code": "abc",
             }
         )
-    write_manifest(out, told)
+    (out / MANIFEST).write_bytes(manifest_of(out, out, told))
     path = out / "reproduction.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | WHOLE))
     return out

@@ -17,6 +17,7 @@ from conftest import blobs
 from manyview import WMNMF, RobustWMNMF, load, on_disk, store
 from manyview import agreement as agreement_module
 from manyview.checkpoint import digest
+from manyview.output.names import random_name
 from manyview.regularizers import Graph
 
 FITS = {
@@ -115,7 +116,7 @@ def test_what_is_finished_is_not_done_again(tmp_path, monkeypatch):
 
 def test_an_undisturbed_fit_leaves_nothing_behind_and_is_the_same(tmp_path):
     for kind in ("paper", "robust"):
-        (tmp_path / ".state.123.tmp").write_bytes(b"of a process killed while it wrote")
+        (tmp_path / random_name("state")).write_bytes(b"of a process killed while it wrote")
         model = FITS[kind](checkpoint=(tmp_path / "state", 0)).fit(data())
         assert_same(model, FITS[kind]().fit(data()))
         assert list(tmp_path.iterdir()) == []
@@ -194,7 +195,7 @@ def test_a_full_disk_is_told_and_what_was_written_is_kept(broken_off, monkeypatc
         written.append(handle)
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(store.os, "fsync", full)
+    monkeypatch.setattr(os, "fsync", full)
     model = FITS["paper"](checkpoint=(broken_off, 0), callback=breaking(3))
     told = pytest.warns(UserWarning, match=r"could not be written \(No space left")
     with told, pytest.raises(Broken):
@@ -281,10 +282,13 @@ def test_what_is_no_checkpoint_is_told_and_files_of_others_stay(tmp_path):
     for wrong in ((path,), (path, "often"), (path, -1), (path, 1, 2), (3, 1), (path, True)):
         with pytest.raises(ValueError, match="checkpoint must be a path, or"):
             FITS["paper"](checkpoint=wrong).fit(data())
-    other = tmp_path / ".state.mine.tmp"
-    other.write_bytes(b"of somebody else")
+    others = {
+        tmp_path / name for name in (".state.mine.tmp", ".state.123.tmp", f".state.{'0a' * 12}.tmp")
+    }
+    for other in others:
+        other.write_bytes(b"of somebody else")
     FITS["paper"](checkpoint=path).fit(data())
-    assert list(tmp_path.iterdir()) == [other]
+    assert set(tmp_path.iterdir()) == others
 
 
 # --- killed ------------------------------------------------------------------------------------

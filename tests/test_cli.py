@@ -33,6 +33,7 @@ def test_demo_prints_scores_and_weights_and_writes_its_files(tmp_path):
         "sample_weights.csv",
         "scores.csv",
         "digits.png",
+        ".manyview.json",
     }
     with (tmp_path / "out" / "labels.csv").open() as file:
         assert len(list(csv.DictReader(file))) == 2000

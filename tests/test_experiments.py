@@ -80,7 +80,7 @@ def test_lihc_runs_whole_from_all_three_formats(tmp_path, monkeypatch):
         found[kind] = table(tmp_path / "out" / "lihc.csv")
     assert found["csv"] == found["tsv"] == found["parquet"]
     assert [row["method"] for row in found["csv"]] == list(omics.METHODS)
-    assert written == {"stderr"}  # a killed run must not leave the user's data anywhere
+    assert written == {"stderr", "mark"}  # a killed run must not leave the user's data anywhere
     best = {row["method"]: float(row["acc"]) for row in found["csv"]}
     assert best["WM-NMF"] > 0.9 and best["RobustWMNMF"] > 0.9
     entry = json.loads((tmp_path / "out" / "reproduction.json").read_text())["experiments"][0]

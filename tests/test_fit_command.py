@@ -270,6 +270,7 @@ def test_select_k_writes_its_reasons(lab):
         "selection.csv",
         "selection.png",
         "selection.json",
+        ".manyview.json",
     }
     assert run(*asked).exit_code == 2
     assert "less than --from" in run(*asked, "--force", "--from", 9).stderr

@@ -13,6 +13,7 @@ import scipy.sparse as sp
 
 import manyview as mv
 from conftest import blobs
+from manyview.output.marker import MARKER
 from manyview.run import write_run
 from manyview.run.evidence import drawn
 from manyview.run.features import top_features
@@ -54,7 +55,7 @@ def test_the_tables_say_what_the_model_says(kind, tmp_path):
     model, views = fitted(kind)
     ids = [f"s{i}" for i in range(60)]
     out = write_run(model, views, tmp_path / "run", ids=ids, truth=blobs()[1], stability_runs=2)
-    names = {path.name for path in out.iterdir()}
+    names = {path.name for path in out.iterdir()} - {MARKER}
     assert names - {"model.npz"} == TABLES | {f"components_view{s}.csv" for s in range(3)}
     labels = read(out / "labels.csv")
     assert [row["id"] for row in labels] == ids
@@ -87,7 +88,7 @@ def test_the_same_fit_writes_the_same_bytes(tmp_path):
         model, views = fitted()
         write_run(model, views, tmp_path / name, stability_runs=2)
     for path in (tmp_path / "a").iterdir():
-        if path.suffix != ".npz":
+        if path.suffix != ".npz" and path.name != MARKER:
             assert path.read_bytes() == (tmp_path / "b" / path.name).read_bytes(), path.name
 
 
@@ -293,7 +294,7 @@ def test_a_folder_that_is_there_is_filled_and_never_replaced(tmp_path, monkeypat
     for out in (tmp_path / "link", place):
         write_run(model, views, out, stability_runs=0, report=False, force=out == place)
         assert (tmp_path / "link").is_symlink() and (place / "run.json").exists()
-        assert not [path for path in place.iterdir() if path.name.startswith(".")]
+        assert [path.name for path in place.iterdir() if path.name.startswith(".")] == [MARKER]
 
 
 @pytest.mark.parametrize("before", [False, True])

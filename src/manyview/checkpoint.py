@@ -9,14 +9,12 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import re
 import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import fields, is_dataclass
-from glob import escape
 from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, TypeVar
@@ -28,6 +26,7 @@ from ._types import Matrix, Views
 from .engines.disk import DiskMatrix
 from .engines.sources import looking_rows
 from .engines.threads import blocks
+from .output.names import left_behind
 from .store import read_state, write_state
 from .tree import Writer
 
@@ -79,7 +78,8 @@ class Checkpoint:
                 f"checkpoint={str(self.path)!r}: no file can be written in "
                 f"{self.path.absolute().parent}; name a place in a folder of your own"
             )
-        _remove_leftovers(self.path)
+        for left in left_behind(self.path.absolute().parent, self.path.name):
+            left.unlink(missing_ok=True)
         self.identity = identity_of(model, views, rng)
         if self.path.exists():
             files = [X for X in views.matrices if isinstance(X, DiskMatrix)]
@@ -170,14 +170,6 @@ def _path_and_seconds(where: Any) -> tuple[Path | None, float]:
     if path.is_dir():
         raise ValueError(f"checkpoint={str(path)!r} is a folder; name a file in it")
     return path, float(seconds)
-
-
-def _remove_leftovers(path: Path) -> None:
-    """What a process left that was killed while it wrote."""
-    ours = re.compile(rf"\.{re.escape(path.name)}\.\d+\.tmp")
-    for left in path.absolute().parent.glob(f".{escape(path.name)}.*.tmp"):
-        if ours.fullmatch(left.name):
-            left.unlink(missing_ok=True)
 
 
 # --- what is being fitted, with which settings -------------------------------------------------

@@ -43,6 +43,9 @@ MaxUnpacked = Annotated[
     typer.Option(metavar="GIB", help="Most that a packed file may take in memory, if you know it."),
 ]
 Force = Annotated[bool, typer.Option("--force", help="Replace the results of an earlier run.")]
+Beside = Annotated[
+    bool, typer.Option("--force", help="Write beside what is in the folder; nothing there is lost.")
+]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Say nothing but errors.")]
 Json = Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")]
 
@@ -57,11 +60,13 @@ def demo(
     out: Out = Path("demo-results"),
     seed: Seed = 0,
     runs: Annotated[int, typer.Option(min=1, help="Runs with different seeds.")] = 3,
+    force: Force = False,
 ) -> None:
     """Cluster the shipped handwritten digits and compare with the paper and a plain baseline."""
     from .demo import run_demo
 
-    run_demo(out, seed, runs, console)
+    with reported("demo", out):
+        run_demo(out, seed, runs, console, force)
 
 
 @app.command()
@@ -90,6 +95,7 @@ def compare(
     transpose: Transpose = None,
     header: Header = None,
     max_unpacked: MaxUnpacked = None,
+    force: Beside = False,
 ) -> None:
     """Run every method on your files and write tables, a picture and a page to compare them.
 
@@ -108,7 +114,7 @@ def compare(
     resume = f"Interrupted. Finished runs are in {out}/runs; run it again to go on."
     with reported("compare", out, resume), unpacking_up_to(max_unpacked):
         reading = {"index": index or [], "transpose": transpose or [], "header": header or []}
-        any_result = run_compare(views, labels, out, methods, settings, console, reading)
+        any_result = run_compare(views, labels, out, methods, settings, console, reading, force)
     if not any_result:
         typer.echo("manyview compare: no run gave a result; the reasons are above.", err=True)
         raise typer.Exit(1)
@@ -337,6 +343,7 @@ def reproduce(
     again: Annotated[
         bool, typer.Option("--again", help="Rerun stored cells that other code has made.")
     ] = False,
+    force: Beside = False,
 ) -> None:
     """Run the paper's experiments and write their tables and the page that holds them together.
 
@@ -357,6 +364,7 @@ def reproduce(
             linear_mlrssc=linear_mlrssc,
             console=console,
             again=again,
+            force=force,
         )
         typer.echo(f"The page: {build(out)[0]}")
     if failed:

@@ -14,10 +14,11 @@ from ._types import Array, Views
 from .comparison.methods import Method, resolve
 from .comparison.plan import Plan, versions
 from .comparison.processes import Limits, memory_is_watched
-from .comparison.store import Store
+from .comparison.store import KIND, Store
 from .comparison.summary import summarise, tidy
 from .datasets._dataset import import_pandas
 from .metrics import _encode
+from .output import claimed
 from .views import as_views
 
 #: Asked for where neither a number nor known classes are given, as by the estimators.
@@ -60,7 +61,8 @@ class Comparison:
     def save(self, out: str | Path, *, command: str | None = None) -> list[Path]:
         """Write results.csv, summary.csv, comparison.png and comparison.html to the folder ``out``.
 
-        ``command`` is shown at the foot of the page, for whoever wants to do it again.
+        ``command`` is shown at the foot of the page, for whoever wants to do it again. Files of an
+        earlier comparison there are replaced, all or none; those of others are never written over.
         """
         from .comparison.save import save
 
@@ -156,8 +158,12 @@ def compare(
         )
     seeds = [seed_of(random_state, run) for run in range(n_runs)]
     plan = Plan(data, truth, chosen, seeds, Limits(float(max_seconds), float(max_memory)))
-    store = Store(None if out is None else Path(out))
-    records = plan.carry_out(store, n_jobs, progress)
+    if out is None:
+        records = plan.carry_out(Store(None), n_jobs, progress)
+    else:
+        with claimed(out, KIND, beside=True) as place:
+            place.begin()
+            records = plan.carry_out(Store(place.path), n_jobs, progress)
     table = tidy(pandas, chosen, seeds, records, truth)
     labels = {
         m.name: [

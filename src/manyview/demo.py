@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import csv
+import io
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -19,15 +19,24 @@ from threadpoolctl import threadpool_limits
 from .datasets import Dataset, load_handwritten
 from .estimators import WMNMF
 from .metrics import scores
+from .output import OurFolder, claimed, csv_bytes
 from .robust import RobustWMNMF
 
 METRICS = ("acc", "nmi", "precision", "recall", "f_score", "ari")
 #: The paper's WM-NMF on these digits, mean of 20 runs.
 PAPER = dict(zip(METRICS, (0.96, 0.93, 0.93, 0.94, 0.93, 0.93), strict=True))
 
+FILES = ("labels.csv", "view_weights.csv", "sample_weights.csv", "scores.csv", "digits.png")
 
-def run_demo(out: Path, seed: int, runs: int, console: Console) -> None:
+
+def run_demo(out: Path, seed: int, runs: int, console: Console, force: bool = False) -> None:
     """Fit ``runs`` seeds, print the tables, write labels, weights, scores and a picture to ``out``."""
+    with claimed(out, "demo", force=force) as place:
+        place.check(FILES)
+        _run(place, out, seed, runs, console)
+
+
+def _run(place: OurFolder, out: Path, seed: int, runs: int, console: Console) -> None:
     digits = load_handwritten(views="paper")
     started = time.perf_counter()
     console.print(
@@ -58,7 +67,7 @@ def run_demo(out: Path, seed: int, runs: int, console: Console) -> None:
     console.print(_score_table(rated, runs))
     robust = models["RobustWMNMF"][0]
     console.print(_weight_table(robust, models["WM-NMF"]))
-    files = _write(out, digits, robust, rated, seed)
+    files = _write(place, digits, robust, rated, seed)
     console.print(
         f"{time.perf_counter() - started:.0f} s. Results of RobustWMNMF in [bold]{out}/[/bold]: "
         f"{', '.join(files)}",
@@ -106,11 +115,10 @@ def _weight_table(robust: RobustWMNMF, papers: list[WMNMF]) -> Table:
 
 
 def _write(
-    out: Path, digits: Dataset, model: RobustWMNMF, rated: dict[str, list[dict]], seed: int
+    place: OurFolder, digits: Dataset, model: RobustWMNMF, rated: dict[str, list[dict]], seed: int
 ) -> list[str]:
     from .plot import overview
 
-    out.mkdir(parents=True, exist_ok=True)
     names = list(model.view_names_in_)
     tables: dict[str, tuple[list[str], Iterable]] = {
         "labels.csv": (
@@ -137,10 +145,8 @@ def _write(
             ),
         ),
     }
-    for name, (header, rows) in tables.items():
-        with (out / name).open("w", newline="") as file:
-            writer = csv.writer(file)
-            writer.writerow(header)
-            writer.writerows(rows)
-    overview(model, digits.views["pix"], image_shape=(16, 15)).savefig(out / "digits.png", dpi=110)
-    return [*tables, "digits.png"]
+    contents = {name: csv_bytes(header, rows) for name, (header, rows) in tables.items()}
+    picture = io.BytesIO()
+    overview(model, digits.views["pix"], image_shape=(16, 15)).savefig(picture, dpi=110)
+    place.put(contents | {"digits.png": picture.getvalue()})
+    return list(FILES)

@@ -13,7 +13,7 @@ import os
 import warnings
 import zipfile
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from io import BytesIO
 from numbers import Integral
 from pathlib import Path
@@ -25,6 +25,7 @@ from .engines.disk import DiskMatrix
 from .engines.files import INSIDE
 from .guard import TooLarge, check_archive, unpacking_limit, unpacking_up_to
 from .npy import read_npy
+from .output.whole import write_whole
 from .tree import MODELS, Reader, Writer, classes
 
 #: What files hold, and who writes them.
@@ -143,37 +144,6 @@ def _place(item: Any) -> str:
     if isinstance(item, DiskMatrix):
         return item.path
     return os.path.abspath(os.fspath(item).partition(INSIDE)[0])
-
-
-def write_whole(path: Path, content: bytes | Callable[[BinaryIO], Any]) -> None:
-    """Write beside and rename: a reader, or a crash, sees the old file or the new one."""
-    beside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        with beside.open("wb") as file:
-            if callable(content):
-                content(file)
-            else:
-                file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(beside, path)
-        _sync_folder(path.absolute().parent)
-    finally:
-        beside.unlink(missing_ok=True)
-
-
-def _sync_folder(folder: Path) -> None:
-    """The new name, too, should survive a power cut; some file systems cannot promise that."""
-    try:
-        handle = os.open(folder, os.O_RDONLY)
-    except OSError:
-        return
-    try:
-        os.fsync(handle)
-    except OSError:
-        pass
-    finally:
-        os.close(handle)
 
 
 # --- the file ----------------------------------------------------------------------------------

@@ -18,7 +18,6 @@ from rich.markup import escape
 
 from ..geometry import present_rows
 from ..read import ReadViews
-from ..store import write_whole
 
 #: The input or the request is at fault; anything else that fails is a failure (1).
 BAD_INPUT = (ValueError, ImportError, FileNotFoundError, FileExistsError, PermissionError,
@@ -138,43 +137,7 @@ def caught_warnings() -> Iterator[list[str]]:
             texts.append(str(item.message))
 
 
-def free_folder(out: Path, force: bool) -> None:
-    """Refuse a folder that cannot be written, or that has something in it, before any work is done."""
-    if out.exists() and not out.is_dir():
-        raise ValueError(f"--out {out} is a file; name a folder, new or empty")
-    if out.is_dir() and any(out.iterdir()) and not force:
-        raise ValueError(
-            f"the folder {out} is not empty; name another, or replace what is in it by --force"
-        )
-    _check_writable(out, "folder")
-
-
-def free_file(out: Path, force: bool) -> None:
-    if out.is_dir():
-        raise ValueError(f"--out {out} is a folder; name a file, such as {out / 'labels.csv'}")
-    if out.exists() and not force:
-        raise ValueError(f"{out} exists; name another file, or replace it by --force")
-    _check_writable(out.parent, "file")
-
-
-def _check_writable(folder: Path, what: str) -> None:
-    at = folder.absolute()
-    while not at.exists():
-        at = at.parent
-    if not at.is_dir():
-        raise ValueError(f"--out cannot be made: {at} is a file, not a folder")
-    if not os.access(at, os.W_OK | os.X_OK):
-        raise ValueError(f"--out: no {what} can be written in {at}; choose a folder of your own")
-
-
 def most_clusters(data: ReadViews) -> int:
     """The largest number of clusters tried unless asked: 14, and fewer than samples with data."""
     here = np.any([present_rows(X) for X in data.views.values()], axis=0)
     return max(2, min(14, int(here.sum()) - 1))
-
-
-def write_files(out: Path, contents: dict[str, bytes]) -> None:
-    """Files made beforehand, each whole or not at all."""
-    for name, content in contents.items():
-        (out / name).parent.mkdir(parents=True, exist_ok=True)
-        write_whole(out / name, content)

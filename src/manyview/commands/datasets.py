@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from pathlib import Path
 from typing import Any
 
 from rich.markup import escape
 
 from ..datasets import load_handwritten, load_nutrimouse, make_synthetic
-from .common import Voice, free_folder, write_files
+from ..output import claimed, csv_bytes
+from .common import Voice
 
 
 def run_datasets(out: Path | None, seed: int, force: bool, voice: Voice) -> None:
@@ -22,11 +21,11 @@ def run_datasets(out: Path | None, seed: int, force: bool, voice: Voice) -> None
         voice.show("Write them as tables by manyview datasets --out FOLDER")
         voice.result({data.name: data.description for data in made})
         return
-    free_folder(out, force)
-    contents: dict[str, bytes] = {}
-    for data in made:
-        contents |= {f"{data.name}/{name}": text for name, text in _tables(data).items()}
-    write_files(out, contents)
+    with claimed(out, "datasets", force=force) as place:
+        contents: dict[str, bytes] = {}
+        for data in made:
+            contents |= {f"{data.name}/{name}": text for name, text in _tables(data).items()}
+        place.put(contents)
     first = made[0]
     files = " ".join(str(out / first.name / f"{view}.csv") for view in list(first.views)[:2])
     voice.show(
@@ -41,18 +40,11 @@ def _tables(data: Any) -> dict[str, bytes]:
     ids = data.sample_names or [f"s{i + 1:04d}" for i in range(data.n_samples)]
     known = data.feature_names or {}
     found = {
-        "labels.csv": _csv([("id", "label"), *zip(ids, data.labels.tolist(), strict=True)]),
+        "labels.csv": csv_bytes(("id", "label"), zip(ids, data.labels.tolist(), strict=True)),
         "README.txt": (data.description + "\n").encode(),
     }
     for view, X in data.views.items():
         names = known.get(view) or [f"{view}_{j}" for j in range(X.shape[1])]
-        rows = [("id", *names)]
-        rows += [(i, *row) for i, row in zip(ids, X.tolist(), strict=True)]
-        found[f"{view}.csv"] = _csv(rows)
+        rows = ((i, *row) for i, row in zip(ids, X.tolist(), strict=True))
+        found[f"{view}.csv"] = csv_bytes(("id", *names), rows)
     return found
-
-
-def _csv(rows: list[tuple]) -> bytes:
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows(rows)
-    return text.getvalue().encode()

@@ -16,13 +16,15 @@ from rich.table import Table
 from ..checkpoint import kept_until_written
 from ..comparison.labels import read_labels
 from ..estimators import WMNMF
+from ..output import OurFolder, claimed
 from ..read import ReadViews, read_views
 from ..robust import RobustWMNMF
 from ..run import write_run
 from ..run.evidence import known_scores
+from ..run.folder import KIND, component_files, sure_files
 from ..scaling import SCALES
 from ..selection import Selection, select_n_clusters
-from .common import Voice, caught_warnings, free_folder, most_clusters
+from .common import Voice, caught_warnings, most_clusters
 
 ENGINES = ("numpy", "torch", "dask")
 METHODS = {"robust": RobustWMNMF, "wmnmf": WMNMF}
@@ -53,7 +55,12 @@ class FitRequest:
 
 def run_fit(ask: FitRequest, voice: Voice) -> dict[str, Any]:
     """Read, fit, write to ``ask.out``, say what was found; the summary as plain values."""
-    free_folder(ask.out, ask.force)
+    with claimed(ask.out, KIND, force=ask.force) as place:
+        place.check(sure_files(ask.report))
+        return _fit(place, ask, voice)
+
+
+def _fit(place: OurFolder, ask: FitRequest, voice: Voice) -> dict[str, Any]:
     model = make_model(ask)
     # The results of a finished fit are lost with its process until they are written.
     with kept_until_written(), voice.busy("reading the files") as tell:
@@ -74,6 +81,7 @@ def run_fit(ask: FitRequest, voice: Voice) -> dict[str, Any]:
         for note in data.told:
             voice.note(note)
         views = data.collection()
+        place.check(component_files(views.names))
         _check_sparse(ask, data)
         n = len(data.first_rows)
         tell(f"clustering {n} samples, {len(data.views)} views")
@@ -189,7 +197,7 @@ def _summary(model: Any, data: ReadViews, truth: Any, ask: FitRequest) -> dict[s
         "view_weights": {
             str(v): float(a) for v, a in zip(model.view_names_in_, model.view_weights_, strict=True)
         },
-        "files": sorted(path.name for path in ask.out.iterdir()),
+        "files": sorted(p.name for p in ask.out.iterdir() if not p.name.startswith(".")),
     }
     if truth is not None:
         found["scores"] = {k: float(v) for k, v in known_scores(truth, labels).items()}

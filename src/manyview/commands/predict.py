@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -12,10 +10,13 @@ import numpy as np
 from rich.markup import escape
 
 from ..containers import Collection, Item
+from ..output import check_file, csv_bytes, restored, safe_text, write_file
 from ..read import ReadViews, read_views
 from ..read.by_rows import named_files
-from ..store import load, write_whole
-from .common import Voice, caught_warnings, free_file
+from ..store import load
+from .common import Voice, caught_warnings
+
+COLUMNS = ("id", "cluster", "confidence")
 
 
 def run_predict(
@@ -30,7 +31,8 @@ def run_predict(
     fitted_on: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Label the samples of ``files`` and write id, cluster and confidence to ``out``."""
-    free_file(out, force)
+    check_file(out, COLUMNS, force)
+    restored(model_file)
     model = load(
         model_file / "model.npz" if model_file.is_dir() else model_file,
         fitted_on=_files_of_fit(files, fitted_on),
@@ -55,13 +57,19 @@ def run_predict(
             labels = model.predict(views)
             robust = hasattr(model, "confidence_")
             sure = np.asarray(model.predict_confidence(views)) if robust else None
+    n = len(labels)
+    ids = data.sample_names if data.sample_names is not None else np.arange(n)
+    changed = sum(safe_text(str(sample)) != str(sample) for sample in ids)
+    if changed:
+        data.notes.append(
+            f"{changed} ids would be taken for formulas by spreadsheets: they have an apostrophe in "
+            f"front in {out.name}"
+        )
     for note in data.told:
         voice.note(note)
     voice.warn(warned)
-    n = len(labels)
-    ids = data.sample_names if data.sample_names is not None else np.arange(n)
-    out.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(out, _csv(ids, labels, sure))
+    check_file(out, COLUMNS, force)  # hours may have passed
+    write_file(out, _csv(ids, labels, sure))
     names, sizes = np.unique(labels, return_counts=True)
     counts = {str(k): int(m) for k, m in zip(names, sizes, strict=True)}
     summary = {"out": str(out), "n_samples": n, "cluster_sizes": counts, "notes": data.told,
@@ -116,10 +124,9 @@ def _with_absent_views(model: Any, data: ReadViews, allows: bool, voice: Voice) 
 
 
 def _csv(ids: Any, labels: Any, sure: Any) -> bytes:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["id", "cluster", *(["confidence"] if sure is not None else [])])
-    for i, (sample, label) in enumerate(zip(ids, labels, strict=True)):
-        extra = [] if sure is None else ["" if label < 0 else f"{sure[i, label]:.8g}"]
-        writer.writerow([sample, int(label), *extra])
-    return text.getvalue().encode("utf-8", "backslashreplace")
+    columns = COLUMNS if sure is not None else COLUMNS[:2]
+    rows = (
+        (sample, int(label), None if sure is None or label < 0 else float(sure[i, label]))
+        for i, (sample, label) in enumerate(zip(ids, labels, strict=True))
+    )
+    return csv_bytes(columns, (row[: len(columns)] for row in rows), digits=8)

@@ -13,11 +13,14 @@ from typing import Any
 from rich.markup import escape
 from rich.table import Table
 
-from ..datasets._dataset import import_pandas
+from ..output import claimed, csv_of_dicts
 from ..plot import _pyplot
 from ..read import read_views
+from ..run.tables import selection_table
 from ..selection import select_n_clusters
-from .common import Voice, caught_warnings, free_folder, most_clusters, write_files
+from .common import Voice, caught_warnings, most_clusters
+
+FILES = ("selection.csv", "selection.png", "selection.json")
 
 
 def run_select_k(
@@ -34,7 +37,29 @@ def run_select_k(
     header: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Read, judge every candidate, write selection.csv, .png and .json to ``out``."""
-    free_folder(out, force)
+    with claimed(out, "select-k", force=force) as place:
+        place.check(FILES)
+        found, record = _chosen(
+            files, smallest, largest, methods, index, transpose, header, seed, voice
+        )
+        place.put(_contents(found, record))
+    voice.show(*_shown(found), f"Results in [bold]{escape(str(out))}/[/bold]: {', '.join(FILES)}")
+    voice.result(record | {"out": str(out), "files": sorted(FILES)})
+    return record
+
+
+def _chosen(
+    files: Sequence[str],
+    smallest: int,
+    largest: int | None,
+    methods: str,
+    index: Sequence[str],
+    transpose: Sequence[str],
+    header: Sequence[str],
+    seed: int,
+    voice: Voice,
+) -> tuple[Any, dict[str, Any]]:
+    """The choice, and what there is to remember of it."""
     if largest is not None and largest < smallest:
         raise ValueError(f"--to {largest} is less than --from {smallest}; raise it")
     names = [name.strip() for name in methods.split(",") if name.strip()]
@@ -62,23 +87,21 @@ def run_select_k(
         "inputs": data.inputs,
         "command": shlex.join(["manyview", *sys.argv[1:]]),
     }
-    frame = import_pandas("manyview select-k").DataFrame(found.table)
+    return found, record
+
+
+def _contents(found: Any, record: dict[str, Any]) -> dict[str, bytes]:
     picture = io.BytesIO()
     figure = found.figure()
     figure.savefig(picture, format="png", dpi=130, facecolor="white")
     _pyplot().close(figure)
-    contents = {
-        "selection.csv": frame.to_csv(index=False, lineterminator="\n").encode(),
-        "selection.png": picture.getvalue(),
-        "selection.json": json.dumps(record, indent=1, ensure_ascii=False).encode(),
-    }
-    out.mkdir(parents=True, exist_ok=True)
-    write_files(out, contents)
-    voice.show(
-        *_shown(found), f"Results in [bold]{escape(str(out))}/[/bold]: {', '.join(contents)}"
+    record_text = json.dumps(record, indent=1, ensure_ascii=False)
+    made = (
+        csv_of_dicts(selection_table(found)),
+        picture.getvalue(),
+        record_text.encode("utf-8", "backslashreplace"),
     )
-    voice.result(record | {"out": str(out), "files": sorted(contents)})
-    return record
+    return dict(zip(FILES, made, strict=True))
 
 
 def _shown(found: Any) -> list[Any]:

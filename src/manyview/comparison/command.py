@@ -14,11 +14,13 @@ from rich.table import Table
 
 from ..compare import Comparison, compare
 from ..guard import unpacking_limit
+from ..output import claimed
 from ..plot import _pyplot
 from ..read import read_views
 from ..report import printable
 from .labels import read_labels
-from .store import folder
+from .save import FILES
+from .store import KIND
 
 
 def run_compare(
@@ -29,24 +31,26 @@ def run_compare(
     settings: dict[str, Any],
     console: Console,
     reading: dict[str, Any] | None = None,
+    force: bool = False,
 ) -> bool:
     """Read, compare, write to ``out``, and print the summary; ``settings`` are those of `compare`.
 
-    ``reading`` says how: the index, transpose and header of `read_views`.
-
-    Whether any run gave a result.
+    ``reading`` says how: the index, transpose and header of `read_views`. A folder that holds something
+    else than a comparison is refused, unless ``force``; files of others are never written over. Whether
+    any run gave a result.
     """
     _pyplot()  # hours of work must not end with the news that matplotlib is missing
-    folder(out)
     reading = reading or {}
-    data = read_views(files, **reading)
-    y = None if labels is None else read_labels(labels, data)
-    for note in data.told:
-        console.print(_shown(note), highlight=False)
-    names = [name.strip() for name in methods.split(",") if name.strip()]
-    found = compare(data.views, y, methods=names, out=out, **settings)
-    command = _command(files, labels, out, methods, settings, reading)
-    written = found.save(out, command=command)
+    with claimed(out, KIND, force=force, goes_on=True) as place:
+        place.check(FILES)
+        data = read_views(files, **reading)
+        y = None if labels is None else read_labels(labels, data)
+        for note in data.told:
+            console.print(_shown(note), highlight=False)
+        names = [name.strip() for name in methods.split(",") if name.strip()]
+        found = compare(data.views, y, methods=names, out=out, **settings)
+        command = _command(files, labels, out, methods, settings, reading)
+        written = found.save(out, command=command)
     console.print(_summary(found))
     _say_troubles(found, console)
     listed = ", ".join(path.name for path in written)

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from ..datasets._tables import split_suffix
+from ..output import safe_text
 from ..read import NOTHING, ReadViews, cells_of, existing, load_npy, text_of
 
 #: Headings of the column of labels in a table of more than two columns.
@@ -107,7 +108,9 @@ def _by_id(file: str, ids: list[str], labels: list[str], read: ReadViews) -> lis
     for sample, label in zip(ids, labels, strict=True):
         if known.setdefault(sample, label) != label:
             raise ValueError(f"{file} gives the sample {sample!r} two labels; keep one")
-    return [_known(known.get(str(sample))) for sample in read.sample_names]
+    # Our own tables have an apostrophe before ids that spreadsheets take for formulas.
+    wanted = map(str, read.sample_names)
+    return [_known(known.get(sample, known.get(safe_text(sample)))) for sample in wanted]
 
 
 def _known(label: Any) -> Any:

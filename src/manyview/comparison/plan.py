@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from .._types import Array, Views
 from ..baselines.cost import duration
+from ..output.scratch import scratch
 from .methods import Method, fingerprint, settings_of
 from .processes import Limits, Task, not_tried, run_tasks
 from .store import Store, key_of
@@ -41,16 +40,16 @@ class Plan:
         cost_keys = [self._prepare(method, store) for method in self.methods]
         others = store.n_others([*self.keys.values(), *cost_keys])
         with (
-            tempfile.TemporaryDirectory(prefix="manyview-") as folder,
+            scratch() as folder,
             progress_bar(progress, len(self.records), len(self.keys), others) as advance,
         ):
-            save_views(self.data, Path(folder))
+            save_views(self.data, folder)
             if self.truth is not None:
-                np.save(Path(folder) / "y.npy", self.truth)
+                np.save(folder / "y.npy", self.truth)
             # First runs first: a method that cannot do one within the limits is not asked again.
             for first in (True, False):
                 tasks = [task for m in self.methods for task in self._tasks(m, first)]
-                with closing(run_tasks(tasks, Path(folder), n_jobs, self.limits)) as ended:
+                with closing(run_tasks(tasks, folder, n_jobs, self.limits)) as ended:
                     for task, run, record in ended:
                         place = task.method, run
                         self.records[place] = record

@@ -6,18 +6,19 @@ import io
 from pathlib import Path
 from typing import Any
 
+from ..output import claimed, csv_of_dicts
 from ..plot import _pyplot
 from ..report import comparison_page
 from .figure import draw, svg
 from .methods import GROUPS
-from .store import folder, write_whole
+from .store import KIND
 
 DPI = 130
+FILES = ("results.csv", "summary.csv", "comparison.png", "comparison.html")
 
 
 def save(found: Any, out: Path, command: str | None) -> list[Path]:
     """Make everything first, then write: a page that cannot be made leaves no half of the files."""
-    out = folder(out)
     figure = draw(found.table, found.summary, found.methods)
     try:
         picture = io.BytesIO()
@@ -25,9 +26,10 @@ def save(found: Any, out: Path, command: str | None) -> list[Path]:
         drawing = svg(figure)
     finally:
         _pyplot().close(figure)
+    summary, results = _plain(found.summary), _plain(found.table)
     page = comparison_page(
-        summary=_plain(found.summary),
-        results=_plain(found.table),
+        summary=summary,
+        results=results,
         methods=found.methods,
         groups=GROUPS,
         settings=found.settings,
@@ -35,20 +37,14 @@ def save(found: Any, out: Path, command: str | None) -> list[Path]:
         command=command,
     )
     contents = {
-        "results.csv": _csv(found.table),
-        "summary.csv": _csv(found.summary),
+        "results.csv": csv_of_dicts(results, columns=found.table.columns),
+        "summary.csv": csv_of_dicts(summary, columns=found.summary.columns),
         "comparison.png": picture.getvalue(),
         "comparison.html": page.encode(),
     }
-    out.mkdir(parents=True, exist_ok=True)
-    for name, content in contents.items():
-        write_whole(out / name, content)
+    with claimed(out, KIND, beside=True) as place:
+        place.put(contents)
     return [out / name for name in contents]
-
-
-def _csv(frame: Any) -> bytes:
-    # File names, and so views, may hold bytes that are no text.
-    return frame.to_csv(index=False, lineterminator="\n").encode(errors="backslashreplace")
 
 
 def _plain(frame: Any) -> list[dict[str, Any]]:

@@ -8,17 +8,19 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from ..store import write_whole
+from ..output.whole import write_whole
 
 #: Raised when the fields of a record change their meaning; older files are then ignored.
 FORMAT = 1
+#: What the folder of a comparison is called there; its results are replaced, its runs kept.
+KIND = "compare"
 
 
 class Store:
     """Records of finished runs by key, in ``out/runs/KEY.json``, or in memory without ``out``."""
 
     def __init__(self, out: Path | None):
-        self.folder = None if out is None else folder(out) / "runs"
+        self.folder = None if out is None else out / "runs"
         self._memory: dict[str, dict[str, Any]] = {}
         if self.folder is not None:
             self.folder.mkdir(parents=True, exist_ok=True)
@@ -47,13 +49,6 @@ class Store:
         if self.folder is None:
             return 0
         return len({path.stem for path in self.folder.glob("*.json")} - set(keys))
-
-
-def folder(out: str | Path) -> Path:
-    """``out`` as a path that is, or can become, a folder."""
-    if Path(out).exists() and not Path(out).is_dir():
-        raise ValueError(f"out={str(out)!r} is a file; name a folder, new or old")
-    return Path(out)
 
 
 def key_of(*parts: Any) -> str:

@@ -16,7 +16,7 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
-from .scratch import MARK, own_folder
+from ..output.scratch import MARK, own_folder
 
 #: Seconds without any worker after which a fit gives up.
 PATIENCE = 30.0

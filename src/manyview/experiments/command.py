@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -13,13 +12,17 @@ from rich.console import Console
 from rich.markup import escape
 
 from ..comparison.store import Store
+from ..output import claimed
+from ..output.scratch import scratch
 from .catalogue import chosen
 from .cells import Cell, Options
 from .data import read_given
-from .manifest import entry_of, slow_methods, write_manifest
-from .results import write_tables
+from .manifest import MANIFEST, entry_of, manifest_of, slow_methods
+from .results import tables_of
 from .running import run_cells
 
+#: What the folder is called there; an experiment's results are replaced, cells and other experiments kept.
+KIND = "reproduce"
 LINEAR = ("auto", "full", "small", "skip")
 
 
@@ -34,10 +37,9 @@ def run_reproduce(
     linear_mlrssc: str,
     console: Console,
     again: bool = False,
+    force: bool = False,
 ) -> int:
     """Run, write, tell; the number of cells that failed."""
-    if out.exists() and not out.is_dir():
-        raise ValueError(f"--out {out} is a file; name a folder, new or old")
     if linear_mlrssc not in LINEAR:
         raise ValueError(f"--linear-mlrssc is one of {', '.join(LINEAR)}, not {linear_mlrssc!r}")
     if linear_mlrssc == "auto":  # an hour of ADMM is for those who ask for the full table
@@ -51,27 +53,33 @@ def run_reproduce(
     started = time.perf_counter()
     grids = {e.name: e.cells(options) for e in experiments}
     cells = [cell for grid in grids.values() for cell in grid]
-    with tempfile.TemporaryDirectory(prefix="manyview-") as folder:
-        records = run_cells(
-            cells, Store(out), Path(folder), jobs, console, again=again, given=given
-        )
-    told = []
     settings = ["--replications", str(replications), "--seed", str(seed), "--jobs", str(jobs)]
     settings += ["--linear-mlrssc", linear_mlrssc]
     settings += ["--data", str(data)] if data is not None else []
-    for experiment in experiments:
-        grid = grids[experiment.name]
-        words = ["manyview", "reproduce", experiment.name, "--out", str(out), *settings]
-        about = {
-            "name": experiment.name,
-            "title": experiment.title,
-            "about": experiment.about + (notes if experiment.needs_data else ""),
-            "command": shlex.join(words),
-            "files": write_tables(out, experiment, grid, records),
-            "replications": replications,
-        }
-        told.append(about | entry_of(grid, records))
-    write_manifest(out, told)
+    with claimed(out, KIND, force=force, goes_on=True) as place:
+        place.check([MANIFEST, *(f"{experiment.name}.csv" for experiment in experiments)])
+        place.begin()
+        with scratch() as folder:
+            store = Store(place.path)
+            records = run_cells(cells, store, folder, jobs, console, again=again, given=given)
+        told = []
+        with place.replacing(keep=True) as new:
+            for experiment in experiments:
+                grid = grids[experiment.name]
+                tables = tables_of(experiment, grid, records)
+                for name, content in tables.items():
+                    (new / name).write_bytes(content)
+                words = ["manyview", "reproduce", experiment.name, "--out", str(out), *settings]
+                about = {
+                    "name": experiment.name,
+                    "title": experiment.title,
+                    "about": experiment.about + (notes if experiment.needs_data else ""),
+                    "command": shlex.join(words),
+                    "files": list(tables),
+                    "replications": replications,
+                }
+                told.append(about | entry_of(grid, records))
+            (new / MANIFEST).write_bytes(manifest_of(place.path, new, told))
     return _say(console, cells, records, time.perf_counter() - started)
 
 

@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 
 from ..comparison.plan import versions
-from ..comparison.store import key_of, write_whole
+from ..comparison.store import key_of
+from ..output import left_behind, write_whole
 from .provenance import code
 
 #: Set in every process that runs cells; without a folder nothing is kept.
@@ -58,5 +59,5 @@ def remove(folder: Path, settings: Mapping[str, Any]) -> None:
     """The file of a cell's fit, and what a killed process left of it."""
     names = ("dataset", "method", "data")
     path = file_of(folder, **{name: settings[name] for name in names if name in settings})
-    for file in (path, *folder.glob(f".{path.name}.*.tmp")):
+    for file in (path, *left_behind(folder, path.name)):
         file.unlink(missing_ok=True)

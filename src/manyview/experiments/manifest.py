@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import platform
 import shlex
@@ -12,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ..comparison.plan import versions
-from ..comparison.store import write_whole
+from ..output import read_csv
 from .catalogue import EXPERIMENTS
 from .cells import SLOW, Cell
 from .provenance import code_of, machine, machine_of, now
@@ -60,8 +59,11 @@ def slow_methods(cells: Sequence[Cell], records: Mapping[str, Any]) -> list[Entr
     ]
 
 
-def write_manifest(out: Path, told: list[Entry]) -> None:
-    """What was run, added to what an earlier run of other experiments has left in the folder."""
+def manifest_of(out: Path, new: Path, told: list[Entry]) -> bytes:
+    """What was run, added to what an earlier run of other experiments has left in the folder ``out``.
+
+    ``new`` holds the tables that are to be put there.
+    """
     earlier = read_manifest(out).get("experiments", [])
     known = {entry["name"]: entry for entry in (*earlier, *told)}
     entries = sorted(known.values(), key=lambda entry: _place(entry["name"]))
@@ -72,11 +74,11 @@ def write_manifest(out: Path, told: list[Entry]) -> None:
         "versions": _versions(),
         "machine": machine(),
         "command": whole_command([entry["command"] for entry in entries]),
-        "cpu_seconds": _cpu_seconds(out, entries),
+        "cpu_seconds": _cpu_seconds(out, new, entries),
         "slow": [slow for entry in entries for slow in entry.get("slow", ())],
         "experiments": entries,
     }
-    write_whole(out / MANIFEST, json.dumps(manifest, indent=1, ensure_ascii=False).encode())
+    return json.dumps(manifest, indent=1, ensure_ascii=False).encode()
 
 
 def read_manifest(out: Path) -> dict[str, Any]:
@@ -100,13 +102,12 @@ def whole_command(commands: Sequence[str]) -> str:
     return " && ".join(joined)
 
 
-def _cpu_seconds(out: Path, entries: Sequence[Entry]) -> float:
+def _cpu_seconds(out: Path, new: Path, entries: Sequence[Entry]) -> float:
     """Processor time of all cells behind the tables; one that several experiments show counts once."""
     seconds: dict[str, float] = {}
     for name in {file for entry in entries for file in entry["files"]}:
-        with (out / name).open(newline="", encoding="utf-8") as file:
-            for row in csv.DictReader(file):
-                seconds[row.get("cell") or row["settings"]] = float(row["cpu_seconds"])
+        for row in read_csv(new / name if (new / name).exists() else out / name):
+            seconds[row.get("cell") or row["settings"]] = float(row["cpu_seconds"])
     return sum(seconds.values())
 
 

@@ -19,6 +19,7 @@ SHOWING = (
     "report/",
     "commands/",
     "run/",
+    "output/",
     "cli.py",
     "__main__.py",
     "demo.py",

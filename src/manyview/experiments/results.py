@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from ..comparison.plan import versions
-from ..comparison.store import write_whole
+from ..output import csv_of_dicts
 from .cells import Cell, Experiment, Row
 from .provenance import code_of
 
@@ -18,10 +15,10 @@ from .provenance import code_of
 TIMES = ("cell_seconds", "cpu_seconds")
 
 
-def write_tables(
-    out: Path, experiment: Experiment, cells: Sequence[Cell], records: Mapping[str, Any]
-) -> list[str]:
-    """One CSV per table of the experiment, rows in the order of the grid; the names of the files.
+def tables_of(
+    experiment: Experiment, cells: Sequence[Cell], records: Mapping[str, Any]
+) -> dict[str, bytes]:
+    """One CSV per table of the experiment, rows in the order of the grid.
 
     The column "cell" is the name of the file in runs/ that a row comes from.
     """
@@ -41,17 +38,7 @@ def write_tables(
                 shown = {k: row[k] for k in row if k != "params"}
                 whole = {**cell.labels, **shown, "settings": settings, **last}
                 tables.setdefault(name, []).append(whole)
-    files = []
-    for name, rows in tables.items():
-        files.append(f"{experiment.name}{'-' if name else ''}{name}.csv")
-        write_whole(out / files[-1], _csv(rows))
-    return files
-
-
-def _csv(rows: Sequence[Row]) -> bytes:
-    columns = list(dict.fromkeys(column for row in rows for column in row))
-    text = io.StringIO()
-    writer = csv.DictWriter(text, columns, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    return text.getvalue().encode()
+    return {
+        f"{experiment.name}{'-' if name else ''}{name}.csv": csv_of_dicts(rows)
+        for name, rows in tables.items()
+    }

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import csv
 import json
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from ..output import read_csv
 from . import panels
 from .page import Section, html, page
 from .text import number
@@ -92,11 +92,10 @@ def read_run(folder: Path) -> Run:
 
 
 def _read_csv(path: Path, names: set[str]) -> Rows:
-    with path.open(newline="", encoding="utf-8") as file:
-        reader = csv.DictReader(file)
-        return [
-            {key: _cell(text, as_text=key in names) for key, text in row.items()} for row in reader
-        ]
+    return [
+        {key: _cell(text, as_text=key in names) for key, text in row.items()}
+        for row in read_csv(path)
+    ]
 
 
 def _cell(text: str, as_text: bool) -> Any:

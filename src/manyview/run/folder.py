@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import csv
 import hashlib
 import json
 import os
 import platform
-import shutil
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -20,17 +17,21 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._types import Views
 from ..engines.sources import is_streamed, reading
+from ..output import claimed, write_csv
 from ..report.page import file_stem
 from ..views import as_views
 from . import evidence, tables
 from .features import parts_are_clusters, top_features
 from .notes import choice_notes, warnings_about
-from .place import check_free, into_place
 
 FORMAT = 1
 PACKAGES = ("manyview", "numpy", "scipy", "scikit-learn")
 #: Digits kept in tables: enough for float32 results and half the size of all of them.
 DIGITS = 8
+#: What the folder of a run is called there.
+KIND = "fit"
+TABLES = ("labels.csv", "clusters.csv", "view_weights.csv", "sample_weights.csv", "top_features.csv",
+          "embedding.csv", "agreement.csv", "history.csv", "silhouette.csv")  # fmt: skip
 
 
 def write_run(
@@ -54,7 +55,7 @@ def write_run(
     ``components_<view>.csv``, ``top_features.csv``, ``embedding.csv``, ``agreement.csv``,
     ``history.csv``, ``silhouette.csv``, ``baseline.csv``,
     ``selection.csv``), the model (``model.npz``), what was done (``run.json``) and
-    a page to read (``report.html``). A failure leaves nothing behind.
+    a page to read (``report.html``). A failure leaves nothing behind, or the earlier run as it was.
 
     Parameters
     ----------
@@ -71,7 +72,8 @@ def write_run(
         20,000, none above. 0 leaves stability out.
     selection : how the number of clusters was chosen (`select_n_clusters`), written to
         ``selection.csv``; by default the model's own ``selection_``, if it has one
-    force : replace the files of an earlier run in ``out``; other files there stay
+    force : replace the files of an earlier run in ``out``, known by their checksums; all other files
+        there stay, and where one has the name of a file to be written it is refused
     report : whether to make ``report.html``
     progress : called with a few words before every step that takes time
 
@@ -82,7 +84,6 @@ def write_run(
     check_is_fitted(model)
     out = Path(out)
     tell = progress or (lambda text: None)
-    check_free(out, force)
     given = as_views(
         views,
         model.views,
@@ -93,12 +94,9 @@ def write_run(
     )
     names = _ids(model, given, ids)
     _check_truth(truth, given.n_samples)
-    place = out.resolve()  # a link stays, and what it points to is filled
-    place.parent.mkdir(parents=True, exist_ok=True)
     # A folder that is there may be a mount point, or its parent closed: it is filled, not replaced.
-    at = place if place.is_dir() else place.parent
-    beside = Path(tempfile.mkdtemp(prefix=f".{place.name}.", dir=at))
-    try:
+    with claimed(out, KIND, force=force) as place, place.replacing() as beside:
+        place.check([*sure_files(report), *component_files(given.names)])
         files, notes, extra = _tables(model, given, names, truth, stability_runs, tell)
         chosen = getattr(model, "selection_", None) if selection is None else selection
         if chosen is not None:
@@ -106,7 +104,11 @@ def write_run(
             extra["selection"] = _selection(chosen)
             notes += choice_notes(chosen)
         for name, rows in files.items():
-            _write_csv(beside / name, rows)
+            with (beside / name).open(
+                "w", newline="", encoding="utf-8", errors="backslashreplace"
+            ) as file:
+                columns = list(rows[0]) if rows else []
+                write_csv(file, columns, (row.values() for row in rows), DIGITS)
         if hasattr(model, "save"):
             model.save(beside / "model.npz")
         run = _record(model, given, settings, dict(info or {}), notes, extra)
@@ -119,10 +121,12 @@ def write_run(
             from ..report.fit import fit_page
 
             (beside / "report.html").write_text(fit_page(beside), encoding="utf-8")
-        into_place(beside, place)
-    finally:
-        shutil.rmtree(beside, ignore_errors=True)
     return out
+
+
+def sure_files(report: bool) -> list[str]:
+    """Files every run has, whatever its views are called."""
+    return [*TABLES, "model.npz", "run.json", *(["report.html"] if report else [])]
 
 
 def _tables(
@@ -296,17 +300,3 @@ def _ids(model: Any, views: Views, ids: Any) -> list[str]:
 def _check_truth(truth: Any, n: int) -> None:
     if truth is not None and len(truth) != n:
         raise ValueError(f"truth has {len(truth)} classes for {n} observations; give one each")
-
-
-def _write_csv(path: Path, rows: tables.Rows) -> None:
-    with path.open("w", newline="", encoding="utf-8", errors="backslashreplace") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        if rows:
-            writer.writerow(rows[0])
-        writer.writerows([_cell(value) for value in row.values()] for row in rows)
-
-
-def _cell(value: Any) -> Any:
-    if isinstance(value, float | np.floating):
-        return "" if np.isnan(value) else f"{value:.{DIGITS}g}"
-    return "" if value is None else value

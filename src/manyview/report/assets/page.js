@@ -72,6 +72,9 @@
   function csv(table) {
     function cell(value) {
       var text = value === null ? "" : String(value);
+      // A spreadsheet would run it: the same rule as for the files.
+      var number = /^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$/;
+      if (typeof value === "string" && /^'*[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]/.test(text) && !number.test(text)) text = "'" + text;
       return /[",\r\n]/.test(text) ? '"' + text.replace(/"/g, '""') + '"' : text;
     }
     return [table.columns].concat(table.rows).map(function (row) { return row.map(cell).join(","); }).join("\n") + "\n";

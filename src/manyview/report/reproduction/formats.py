@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
+
+from ...output import csv_bytes
 
 
 class Table(NamedTuple):
@@ -20,11 +20,7 @@ class Table(NamedTuple):
 
 
 def as_csv(table: Table) -> bytes:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(table.columns)
-    writer.writerows([["" if v is None else v for v in row] for row in table.rows])
-    return text.getvalue().encode()
+    return csv_bytes(table.columns, table.rows)
 
 
 _LATEX = {

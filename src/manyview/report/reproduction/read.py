@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import csv
 import json
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from statistics import mean, stdev
 from typing import Any, NamedTuple
 
+from ...output import read_csv
 from ..text import number
 
 Row = dict[str, Any]
@@ -103,8 +103,7 @@ def two(value: float) -> str:
 
 def _read(path: Path) -> list[Row]:
     try:
-        with path.open(newline="", encoding="utf-8") as file:
-            return [{k: _value(k, v) for k, v in row.items()} for row in csv.DictReader(file)]
+        return [{k: _value(k, v) for k, v in row.items()} for row in read_csv(path)]
     except OSError:
         raise ValueError(f"{path} is missing though {MANIFEST} names it; run it again") from None
 

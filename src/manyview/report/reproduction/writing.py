@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from ...output import claimed, restored
 from .. import page as pg
 from . import paper
 from .claims import verdicts
@@ -35,6 +35,7 @@ _RULES = (
 
 def build(folder: Path) -> list[Path]:
     """Write the page, figures/ and tables/ into the folder of results; everything is made first."""
+    restored(folder)
     results = Results(folder)
     contents = {PAGE: _page(results).encode()}
     contents["figures/method.svg"] = _diagram_file()
@@ -47,8 +48,8 @@ def build(folder: Path) -> list[Path]:
     for table in every:
         contents[f"tables/{table.name}.csv"] = as_csv(table)
         contents[f"tables/{table.name}.tex"] = as_latex(table)
-    for name, data in contents.items():
-        _write(folder / name, data)
+    with claimed(folder, "report", beside=True) as place:
+        place.put(contents)
     return [folder / name for name in contents]
 
 
@@ -201,14 +202,3 @@ def _diagram_file() -> bytes:
     """The diagram on its own: a file has to name its language, and the page's font is not there."""
     text = _asset("diagram.svg").replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ', 1)
     return text.replace('font-family="inherit"', 'font-family="sans-serif"').encode()
-
-
-def _write(path: Path, content: bytes) -> None:
-    """Beside and renamed: a reader sees the old file or the new one."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        beside.write_bytes(content)
-        os.replace(beside, path)
-    finally:
-        beside.unlink(missing_ok=True)

@@ -1,0 +1,528 @@
+"""Laws of the files we write: nothing of others is touched, and whoever is killed leaves old or new."""
+
+import csv
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+pytest.importorskip("typer")
+from typer.testing import CliRunner
+
+import manyview as mv
+from conftest import blobs
+from made_up_results import make_up
+from manyview.cli import app
+from manyview.output import (
+    FolderInUse,
+    claimed,
+    csv_bytes,
+    exact_text,
+    read_csv,
+    safe_text,
+    write_whole,
+)
+from manyview.output.folder import LOCK
+from manyview.output.marker import MARKER, Listed, read_marker
+from manyview.output.names import left_behind, random_name, stem_of
+from manyview.output.replace import is_stage
+from manyview.output.scratch import own_folder
+
+ENV = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+
+
+def run(*words):
+    return CliRunner().invoke(app, [str(word) for word in words])
+
+
+def held(folder):
+    """Everything in a folder: content, and where links lead."""
+    return {
+        str(path.relative_to(folder)): os.readlink(path)
+        if path.is_symlink()
+        else path.read_bytes()
+        if path.is_file()
+        else None
+        for path in sorted(folder.rglob("*"))
+    }
+
+
+def hidden(folder):
+    return {path.name for path in folder.iterdir() if path.name.startswith(".")}
+
+
+@pytest.fixture
+def data(tmp_path):
+    views, _ = blobs(n=24)
+    for name, X in zip("ab", views, strict=False):
+        frame = pd.DataFrame(X, index=[f"s{i}" for i in range(24)])
+        frame.to_csv(tmp_path / f"{name}.csv", index_label="id")
+    return [tmp_path / "a.csv", tmp_path / "b.csv"]
+
+
+def commands(data, out):
+    """Every command that writes into a folder, as quick as can be."""
+    few = ["--clusters", 3, "--out", out]
+    return {
+        "fit": ["fit", *data, *few, "--no-report"],
+        "select-k": ["select-k", *data, "--to", 3, "--out", out],
+        "compare": ["compare", *data, *few, "--runs", 1, "--methods", "ConcatK-z"],
+        "datasets": ["datasets", "--out", out],
+        "demo": ["demo", "--runs", 1, "--out", out],
+        "reproduce": ["reproduce", "operations", "--replications", 1, "--jobs", 1, "--out", out],
+    }
+
+
+KINDS = ["fit", "select-k", "compare", "datasets", "demo", "reproduce"]
+#: A file of every command that a stranger may have under the same name.
+SAME_NAME = {
+    "fit": "run.json",
+    "select-k": "selection.csv",
+    "compare": "results.csv",
+    "datasets": "nutrimouse/labels.csv",
+    "demo": "labels.csv",
+    "reproduce": "reproduction.json",
+}
+
+
+def strangers(folder):
+    """Files of others: of any name, of names like ours, a forged record, links, folders."""
+    folder.mkdir(exist_ok=True)
+    (folder.parent / "precious.txt").write_text("precious")
+    (folder / "thesis.docx").write_text("years of work")
+    (folder / "notes.csv").write_text("a,b\n1,2\n")
+    (folder / "old_run.json").write_text('{"format": 1, "files": ["thesis.docx", "notes.csv"]}')
+    (folder / "mine").mkdir()
+    (folder / "mine" / "labels.csv").write_text("mine")
+    (folder / "empty").mkdir()
+    (folder / "link").symlink_to("../precious.txt")
+    (folder / "away").symlink_to("..")
+    (folder / f".labels.csv.{'0a' * 12}.tmp").write_text("looks like a temporary file")
+    (folder / f".manyview.{'0a' * 12}.tmp").mkdir()
+    (folder / f".manyview.{'0a' * 12}.tmp" / "x").write_text("looks like a stage")
+
+
+def runs_quickly(kind, monkeypatch):
+    """Leave out the computations that these laws do not ask about."""
+    if kind == "datasets":
+        small = mv.datasets.make_synthetic(20, random_state=0)
+        monkeypatch.setattr("manyview.commands.datasets.load_handwritten", lambda: small)
+    if kind == "demo":
+        digits = mv.datasets.load_handwritten(views="paper")
+        labels = np.asarray(digits.labels)
+        few = np.flatnonzero(np.arange(2000) % 25 == 0)
+        small = type(digits)(
+            **{
+                **vars(digits),
+                "views": {name: X[few] for name, X in digits.views.items()},
+                "labels": labels[few],
+            }
+        )
+        monkeypatch.setattr("manyview.demo.load_handwritten", lambda **_: small)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_nothing_of_others_is_touched(kind, data, tmp_path, monkeypatch):
+    runs_quickly(kind, monkeypatch)
+    out = tmp_path / "out"
+    strangers(out)
+    before = held(out)
+    asked = commands(data, out)[kind]
+    refused = run(*asked)
+    assert refused.exit_code == 2 and "is not empty" in refused.stderr, refused.output
+    assert held(out) == before
+    for _ in range(2):  # beside strangers, and over its own files
+        done = run(*asked, "--force")
+        assert done.exit_code == 0, done.output
+        now = held(out)
+        assert before.items() <= now.items() and len(now) > len(before)
+    assert (tmp_path / "precious.txt").read_text() == "precious"
+    # A file of ours that was changed is no longer ours.
+    ours = sorted(read_marker(out).every)
+    (out / ours[-1]).write_bytes(b"corrected by hand")
+    again = run(*asked, "--force")
+    assert again.exit_code == 2 and ours[-1] in again.stderr and "changed since" in again.stderr
+    assert (before | {ours[-1]: b"corrected by hand"}).items() <= held(out).items()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("how", ["file", "link", "folder", "forged list"])
+def test_a_stranger_of_the_same_name_is_refused_before_any_work(
+    kind, how, data, tmp_path, monkeypatch
+):
+    def never(*args, **kwargs):
+        raise AssertionError("work was done")
+
+    for work in ("RobustWMNMF.fit", "compare.Plan.carry_out", "experiments.command.run_cells"):
+        monkeypatch.setattr(f"manyview.{work}", never)
+    out, name = tmp_path / "out", SAME_NAME[kind]
+    (out / name).parent.mkdir(parents=True)
+    (tmp_path / "precious.txt").write_text("precious")
+    if how == "link":
+        (out / name).symlink_to(tmp_path / "precious.txt")
+    elif how == "folder":
+        (out / name).mkdir()
+    else:
+        (out / name).write_text('{"files": ["thesis.docx"]}')
+    (out / "thesis.docx").write_text("years of work")
+    if how == "forged list":
+        forged = {n: list(Listed.of(out / n)) for n in ("thesis.docx", name)}
+        told = {"format": "manyview folder 1", "files": {kind: forged}, "folders": []}
+        (out / MARKER).write_text(json.dumps(told))
+    before = held(out)
+    refused = run(*commands(data, out)[kind], "--force")
+    assert refused.exit_code == 2 and "not written by manyview" in refused.stderr, refused.output
+    assert held(out) == before and (tmp_path / "precious.txt").read_text() == "precious"
+
+
+def test_links_to_folders_are_not_written_through(tmp_path):
+    out, elsewhere = tmp_path / "out", tmp_path / "elsewhere"
+    out.mkdir()
+    elsewhere.mkdir()
+    (out / "nutrimouse").symlink_to(elsewhere)
+    refused = run("datasets", "--out", out, "--force")
+    assert refused.exit_code == 2 and "is a link" in refused.stderr
+    assert not list(elsewhere.iterdir()) and hidden(out) == set()
+
+
+def test_the_page_of_a_reproduction_is_written_beside_strangers_only(tmp_path):
+    out = make_up(tmp_path / "out", replications=1)
+    (out / "figures").mkdir()
+    (out / "figures" / "mine.png").write_bytes(b"mine")
+    before = held(out)
+    for _ in range(2):
+        assert run("report", out).exit_code == 0
+        assert before.items() <= held(out).items()
+    (out / "reproduction.html").write_text("mine now")
+    before = held(out)
+    refused = run("report", out)
+    assert refused.exit_code == 2 and "reproduction.html" in refused.stderr
+    assert held(out) == before
+
+
+def test_a_prediction_replaces_nothing_but_predictions(data, tmp_path):
+    out = tmp_path / "run"
+    assert run("fit", *data, "--clusters", 3, "--out", out, "--no-report").exit_code == 0
+    before = held(out)
+    asked = ["predict", out, *data, "--out"]
+    thesis = tmp_path / "thesis.docx"
+    thesis.write_bytes(b"\xff\x00 years of work")
+    for target, sentence in (
+        (thesis, "is no table"),
+        (out / "labels.csv", "belongs to the results"),
+    ):
+        refused = run(*asked, target, "--force")
+        assert refused.exit_code == 2 and sentence in refused.stderr
+    assert thesis.read_bytes() == b"\xff\x00 years of work" and held(out) == before
+    assert run(*asked, tmp_path / "p.csv").exit_code == 0
+    left = tmp_path / random_name("p.csv")
+    left.write_bytes(b"of a killed process")
+    (tmp_path / "link.csv").symlink_to("p.csv")
+    assert run(*asked, tmp_path / "p.csv").exit_code == 2
+    assert run(*asked, tmp_path / "link.csv", "--force").exit_code == 0
+    assert (tmp_path / "link.csv").is_symlink() and not left.exists()
+
+
+def test_results_of_several_kinds_share_a_folder(data, tmp_path):
+    asked = commands(data, tmp_path / "out")
+    assert run(*asked["select-k"]).exit_code == 0
+    assert run(*asked["fit"], "--force").exit_code == 0
+    assert run(*asked["fit"], "--force").exit_code == 0
+    assert {"selection.png", "labels.csv"} <= set(held(tmp_path / "out"))
+
+
+# --- killed ------------------------------------------------------------------------------------
+
+#: Puts files named on the command line, and kills itself before the n-th renaming or removal.
+PUT = """
+import os, signal, sys
+from pathlib import Path
+from manyview.output import claimed
+
+out, text, left = Path(sys.argv[1]), sys.argv[2], [int(sys.argv[3])]
+def counted(true):
+    def action(*args, **kwargs):
+        left[0] -= 1
+        if left[0] < 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return true(*args, **kwargs)
+    return action
+for name in ("replace", "unlink", "rmdir", "mkdir"):
+    setattr(os, name, counted(getattr(os, name)))
+names = ["a.csv", "b.csv", "sub/c.csv", f"only_{text}.csv"]
+with claimed(out, "test", force=True) as place:
+    place.put({name: f"{text} {name}".encode() for name in names})
+"""
+
+
+def results(out):
+    """Text of every result in place; which processes wrote them."""
+    return {n: c.decode() for n, c in held(out).items() if n[0] != "." and c is not None}
+
+
+def put(out, text, kill_at=10**6):
+    words = [sys.executable, "-c", PUT, str(out), text, str(kill_at)]
+    return subprocess.Popen(words, env=ENV)
+
+
+def put_here(out, text):
+    with claimed(out, "test", force=True) as place:
+        names = ["a.csv", "b.csv", "sub/c.csv", f"only_{text}.csv"]
+        place.put({name: f"{text} {name}".encode() for name in names})
+
+
+@pytest.mark.parametrize("fresh", [True, False])
+def test_killed_at_every_step_of_a_writing_leaves_old_or_new(tmp_path, fresh):
+    """Whatever the moment: never both in place, the next process puts it right and goes on."""
+
+    def killed_at(step):
+        out = tmp_path / f"out{step}"
+        (out / "sub").mkdir(parents=True)
+        (out / "thesis.docx").write_text("years of work")
+        if not fresh:
+            put_here(out, "old")
+        before = results(out)
+        status = put(out, "new", step).wait()
+        seen = {text.split()[0] for n, text in results(out).items() if n != "thesis.docx"}
+        assert seen in (set(), {"old"}, {"new"}), seen
+        with claimed(out, "test", force=True):
+            now = results(out)
+        put_here(tmp_path / "whole", "new")
+        after = results(tmp_path / "whole") | {"thesis.docx": "years of work"}
+        assert now in (before, after), (step, now)
+        assert status in (0, -signal.SIGKILL) and (status != 0 or now == after)
+        put_here(out, "again")  # the same command goes on
+        assert results(out)["a.csv"] == "again a.csv" and hidden(out) == {MARKER}
+        return status, now == after
+
+    (tmp_path / "whole").mkdir()
+    put_here(tmp_path / "whole", "new")
+    with ThreadPoolExecutor(2) as pool:
+        ended = list(pool.map(killed_at, range(0, 40, 2 if fresh else 1)))
+    assert (-signal.SIGKILL, False) in ended and (0, True) in ended
+    assert (-signal.SIGKILL, True) in ended  # finished, but for the tidying up
+
+
+def test_killed_at_random_moments_the_same_command_goes_on(data, tmp_path):
+    seed = random.SystemRandom().randrange(10**6)
+    print(f"the moments are drawn from seed {seed}")
+    draw = random.Random(seed)
+    out = tmp_path / "out"
+    words = [sys.executable, "-m", "manyview", *commands(data, out)["fit"]]
+    words = [str(word) for word in words]
+    for _ in range(4):
+        process = subprocess.Popen(
+            words, env=ENV, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL
+        )
+        deadline = time.monotonic() + 60
+        while not out.exists() and process.poll() is None and time.monotonic() < deadline:
+            time.sleep(0.01)
+        time.sleep(draw.uniform(0, 0.7))
+        process.kill()
+        if process.wait() == 0:
+            break
+    done = subprocess.run(words, env=ENV, capture_output=True, text=True)
+    whole = (out / "run.json").exists()
+    assert whole and (done.returncode == 0 or "is not empty" in done.stderr), done.stderr
+    assert hidden(out) == {MARKER}
+    assert set(read_marker(out).every) == {n for n in held(out) if n != MARKER}
+
+
+def test_what_a_reader_finds_after_a_kill_is_put_right_first(data, tmp_path):
+    out = tmp_path / "run"
+    asked = commands(data, out)["fit"]
+    assert run(*asked).exit_code == 0
+    before = held(out)
+    code = (
+        "import os, signal, sys; true, left = os.replace, [5]\n"
+        "def counted(*args):\n"
+        "    left[0] -= '.manyview.' in str(args[1]) and os.sep + 'old' in str(args[1])\n"
+        "    true(*args) if left[0] else os.kill(os.getpid(), signal.SIGKILL)\n"
+        "os.replace = counted\n"
+        "from manyview.cli import app; app(sys.argv[1:])"
+    )
+    words = [sys.executable, "-c", code, *map(str, asked), "--force", "--seed", "1"]
+    assert subprocess.run(words, env=ENV).returncode == -signal.SIGKILL
+    assert any(map(is_stage, out.iterdir())) and len(results_of(out)) < len(before) - 1
+    assert run("predict", out, *data, "--out", tmp_path / "p.csv").exit_code == 0
+    assert held(out) == before
+
+
+def results_of(out):
+    return [path for path in out.iterdir() if path.is_file() and not path.name.startswith(".")]
+
+
+def test_copies_of_data_in_the_temporary_folder_go_with_the_next_process(tmp_path):
+    code = (
+        "import os, signal, sys, pathlib; from manyview.output.scratch import scratch\n"
+        "with scratch() as f: (f / 'data.npy').write_bytes(b'x'); os.kill(os.getpid(), signal.SIGKILL)"
+    )
+    env = ENV | {"TMPDIR": str(tmp_path)}
+    strange = tmp_path / f"manyview-{'0a' * 12}"
+    strange.mkdir()
+    subprocess.run([sys.executable, "-c", code], env=env)
+    subprocess.run([sys.executable, "-c", code], env=env)
+    (left,) = set(tmp_path.iterdir()) - {strange}
+    alive, lock = own_folder(tmp_path)
+    assert not left.exists() and strange.exists() and len(os.listdir(tmp_path)) == 2
+    other, _ = own_folder(tmp_path)
+    assert alive.exists() and other.exists()
+    lock.close()
+
+
+def test_of_a_file_only_what_killed_processes_left_is_removed(tmp_path):
+    names = [".state.12.tmp", f".state.{'0a' * 12}.tmp", "state", random_name("other")]
+    for name in (*names, random_name("state")):
+        (tmp_path / name).write_bytes(b"x")
+    (tmp_path / random_name("state")).mkdir()
+    found = left_behind(tmp_path, "state")
+    assert len(found) == 1 and stem_of(found[0].name) == "state" and found[0].is_file()
+    seen = []
+    write_whole(tmp_path / "new", lambda file: seen.extend(left_behind(tmp_path, "new")))
+    assert seen == []  # it is being written
+
+
+# --- two processes -----------------------------------------------------------------------------
+
+HOLD = """
+import sys, time
+from pathlib import Path
+from manyview.output import claimed
+with claimed(Path(sys.argv[1]), "test", beside=True):
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+
+
+def holding(out):
+    words = [sys.executable, "-c", HOLD, str(out)]
+    process = subprocess.Popen(words, env=ENV, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert process.stdout.readline() == b"held\n"
+    return process
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_of_two_processes_one_gets_a_sentence(kind, data, tmp_path):
+    out = tmp_path / "out"
+    first = holding(out)
+    before = held(out)
+    try:
+        refused = run(*commands(data, out)[kind])
+        assert refused.exit_code == 2 and f"process {first.pid}" in refused.stderr, refused.output
+        assert "writes into the folder" in refused.stderr and held(out) == before
+    finally:
+        first.kill()
+        first.communicate()
+    with claimed(out, "test"):  # its lock has died with it
+        pass
+    assert list(out.iterdir()) == []
+
+
+def test_many_at_once_into_a_new_folder_leave_the_files_of_one(tmp_path):
+    for attempt in range(3):
+        out = tmp_path / f"out{attempt}"
+        writers = {text: put(out, text) for text in ("x", "y", "z")}
+        done = {text for text, process in writers.items() if process.wait() == 0}
+        assert done and len({text.split()[0] for text in results(out).values()} & done) == 1
+        assert len(results(out)) == 4 and hidden(out) == {MARKER}
+
+
+def test_a_folder_taken_where_there_are_no_locks_is_told_before_writing(tmp_path, monkeypatch):
+    monkeypatch.setattr("manyview.output.folder.take_lock", lambda file: None)
+    out = tmp_path / "out"
+    with pytest.warns(UserWarning, match="knows no locks"), claimed(out, "test") as place:
+        first = holding(out)
+        with pytest.raises(FolderInUse, match="another process has begun"):
+            place.put({"a.csv": b"x"})
+        first.communicate()
+    assert not out.exists() or list(out.iterdir()) == []
+
+
+def test_a_lock_file_of_somebody_else_stays(tmp_path):
+    for make in (lambda p: p.write_text("mine"), lambda p: p.symlink_to("nowhere"), Path.mkdir):
+        out = tmp_path / f"out{len(os.listdir(tmp_path))}"
+        out.mkdir()
+        make(out / LOCK)
+        before = held(out)
+        with pytest.raises(FileExistsError, match="not written by manyview"), claimed(out, "test"):
+            pass
+        assert held(out) == before
+
+
+def test_a_failure_leaves_the_folder_as_it_was(tmp_path):
+    out = tmp_path / "x" / "y"
+    with pytest.raises(ZeroDivisionError), claimed(out, "test") as place, place.replacing() as new:
+        (new / "a.csv").write_text("1")
+        raise ZeroDivisionError
+    assert list(tmp_path.iterdir()) == []
+
+
+# --- formulas ----------------------------------------------------------------------------------
+
+DANGEROUS = [
+    "=1+1",
+    "+cmd|' /C calc'!A0",
+    "-2+3",
+    "@SUM(1)",
+    "\t=1",
+    "\r=1",
+    "'=1",
+    "''@x",
+    "\uff1d1",
+]
+
+
+@given(st.text(alphabet="='+-@\t\r\na1.e ", max_size=8) | st.text(max_size=8))
+def test_text_made_safe_is_no_formula_and_comes_back(text):
+    safe = safe_text(text)
+    assert exact_text(safe) == text
+    if safe[:1] and safe[0] in "=+-@\t\r\n":
+        float(safe)  # a plain number
+
+
+def test_tables_keep_numbers_and_give_texts_back(tmp_path):
+    rows = [(text, -1.5, -3, None, float("nan"), "-7", "+1e5") for text in DANGEROUS]
+    (tmp_path / "t.csv").write_bytes(csv_bytes(["=id", *"bcdefg"], rows))
+    with (tmp_path / "t.csv").open(newline="") as file:
+        lines = list(csv.reader(file))
+    assert all(line[0].startswith("'") for line in lines)
+    assert {tuple(line[1:]) for line in lines[1:]} == {("-1.5", "-3", "", "", "-7", "+1e5")}
+    assert [row["=id"] for row in read_csv(tmp_path / "t.csv")] == DANGEROUS
+
+
+def test_formulas_are_neutral_for_people_and_exact_for_programs(tmp_path):
+    ids = [f"={i}+cmd" for i in range(12)] + [f"@s{i}" for i in range(12)]
+    X, names = blobs(n=24, features=(3,))[0][0], ["=a", "+b", "-c"]
+    pd.DataFrame(X, index=ids, columns=names).to_csv(tmp_path / "=v.csv", index_label="id")
+    out, asked = tmp_path / "run", ["--clusters", 3, "--out"]
+    done = run("fit", f"=v={tmp_path / '=v.csv'}", *asked, out)
+    assert done.exit_code == 0, done.output
+    for path in out.glob("*.csv"):
+        with path.open(newline="") as file:
+            cells = [cell for line in csv.reader(file) for cell in line]
+        for cell in cells:
+            if cell[:1] in tuple("=+-@\t\r"):
+                float(cell)
+    model = mv.load(out / "model.npz")
+    assert model.sample_names_in_.tolist() == ids
+    assert [row["id"] for row in read_csv(out / "labels.csv")] == ids
+    page = (out / "report.html").read_text(encoding="utf-8")
+    assert "'=0+cmd" not in page and "&#39;=0+cmd" not in page and "=0+cmd" in page
+    told = run("predict", out, f"=v={tmp_path / '=v.csv'}", "--out", tmp_path / "p.csv")
+    assert told.exit_code == 0 and "24 ids would be taken for formulas" in told.stderr
+    assert [row["id"] for row in read_csv(tmp_path / "p.csv")] == ids
+    # Our own labels are known classes of the same samples.
+    again = run("fit", f"=v={tmp_path / '=v.csv'}", *asked, tmp_path / "again", "--no-report",
+                "--labels", out / "labels.csv", "--json")  # fmt: skip
+    assert json.loads(again.stdout)["scores"]["acc"] == 1
