@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import time
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -33,7 +32,7 @@ from manyview.output import (
     safe_text,
     write_whole,
 )
-from manyview.output.folder import LOCK
+from manyview.output.folder import HELD, LOCK
 from manyview.output.marker import MARKER, Listed, read_marker
 from manyview.output.names import left_behind, random_name, stem_of
 from manyview.output.replace import is_stage
@@ -164,7 +163,11 @@ def test_a_stranger_of_the_same_name_is_refused_before_any_work(
     def never(*args, **kwargs):
         raise AssertionError("work was done")
 
-    for work in ("RobustWMNMF.fit", "compare.Plan.carry_out", "experiments.command.run_cells"):
+    for work in (
+        "RobustWMNMF.fit",
+        "comparison.plan.Plan.carry_out",
+        "experiments.command.run_cells",
+    ):
         monkeypatch.setattr(f"manyview.{work}", never)
     out, name = tmp_path / "out", SAME_NAME[kind]
     (out / name).parent.mkdir(parents=True)
@@ -198,6 +201,9 @@ def test_links_to_folders_are_not_written_through(tmp_path):
 
 def test_the_page_of_a_reproduction_is_written_beside_strangers_only(tmp_path):
     out = make_up(tmp_path / "out", replications=1)
+    manifest = json.loads((out / "reproduction.json").read_text())
+    manifest["experiments"] = [e for e in manifest["experiments"] if e["name"] == "operations"]
+    (out / "reproduction.json").write_text(json.dumps(manifest))
     (out / "figures").mkdir()
     (out / "figures" / "mine.png").write_bytes(b"mine")
     before = held(out)
@@ -244,26 +250,41 @@ def test_results_of_several_kinds_share_a_folder(data, tmp_path):
 
 # --- killed ------------------------------------------------------------------------------------
 
-#: Puts files named on the command line, and kills itself before the n-th renaming or removal.
-PUT = """
-import os, signal, sys
-from pathlib import Path
-from manyview.output import claimed
 
-out, text, left = Path(sys.argv[1]), sys.argv[2], [int(sys.argv[3])]
-def counted(true):
-    def action(*args, **kwargs):
-        left[0] -= 1
-        if left[0] < 0:
-            os.kill(os.getpid(), signal.SIGKILL)
-        return true(*args, **kwargs)
-    return action
-for name in ("replace", "unlink", "rmdir", "mkdir"):
-    setattr(os, name, counted(getattr(os, name)))
-names = ["a.csv", "b.csv", "sub/c.csv", f"only_{text}.csv"]
-with claimed(out, "test", force=True) as place:
-    place.put({name: f"{text} {name}".encode() for name in names})
-"""
+class Forked:
+    """A child that starts at once: what it does is all it does."""
+
+    def __init__(self, action):
+        self.pid = os.fork()
+        if self.pid == 0:
+            status = 1
+            try:
+                action()
+                status = 0
+            except FolderInUse:
+                status = 2
+            finally:
+                os._exit(status)
+
+    def wait(self):
+        return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+
+
+def killed_before(step):
+    """From now on this process dies before its ``step``-th change of the folder."""
+    left = [step]
+
+    def counted(change):
+        def action(*args, **kwargs):
+            left[0] -= 1
+            if left[0] < 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return change(*args, **kwargs)
+
+        return action
+
+    for name in ("replace", "unlink", "rmdir", "mkdir"):
+        setattr(os, name, counted(getattr(os, name)))
 
 
 def results(out):
@@ -271,9 +292,13 @@ def results(out):
     return {n: c.decode() for n, c in held(out).items() if n[0] != "." and c is not None}
 
 
-def put(out, text, kill_at=10**6):
-    words = [sys.executable, "-c", PUT, str(out), text, str(kill_at)]
-    return subprocess.Popen(words, env=ENV)
+def put(out, text, kill_at=None):
+    def action():
+        if kill_at is not None:
+            killed_before(kill_at)
+        put_here(out, text)
+
+    return Forked(action)
 
 
 def put_here(out, text):
@@ -298,7 +323,6 @@ def test_killed_at_every_step_of_a_writing_leaves_old_or_new(tmp_path, fresh):
         assert seen in (set(), {"old"}, {"new"}), seen
         with claimed(out, "test", force=True):
             now = results(out)
-        put_here(tmp_path / "whole", "new")
         after = results(tmp_path / "whole") | {"thesis.docx": "years of work"}
         assert now in (before, after), (step, now)
         assert status in (0, -signal.SIGKILL) and (status != 0 or now == after)
@@ -306,10 +330,8 @@ def test_killed_at_every_step_of_a_writing_leaves_old_or_new(tmp_path, fresh):
         assert results(out)["a.csv"] == "again a.csv" and hidden(out) == {MARKER}
         return status, now == after
 
-    (tmp_path / "whole").mkdir()
     put_here(tmp_path / "whole", "new")
-    with ThreadPoolExecutor(2) as pool:
-        ended = list(pool.map(killed_at, range(0, 40, 2 if fresh else 1)))
+    ended = [killed_at(step) for step in range(40)]
     assert (-signal.SIGKILL, False) in ended and (0, True) in ended
     assert (-signal.SIGKILL, True) in ended  # finished, but for the tidying up
 
@@ -395,27 +417,32 @@ def test_of_a_file_only_what_killed_processes_left_is_removed(tmp_path):
 
 # --- two processes -----------------------------------------------------------------------------
 
-HOLD = """
-import sys, time
-from pathlib import Path
-from manyview.output import claimed
-with claimed(Path(sys.argv[1]), "test", beside=True):
-    print("held", flush=True)
-    sys.stdin.read()
-"""
 
+class Holding(Forked):
+    """A process that has claimed a folder, until it is killed."""
 
-def holding(out):
-    words = [sys.executable, "-c", HOLD, str(out)]
-    process = subprocess.Popen(words, env=ENV, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-    assert process.stdout.readline() == b"held\n"
-    return process
+    def __init__(self, out):
+        reader, writer = os.pipe()
+
+        def hold():
+            signal.alarm(100)  # should the test fail before it kills us
+            HELD.set(None)  # what the parent holds is not ours
+            with claimed(out, "test", beside=True):
+                os.write(writer, b"held")
+                signal.pause()
+
+        super().__init__(hold)
+        assert os.read(reader, 4) == b"held"
+
+    def kill(self):
+        os.kill(self.pid, signal.SIGKILL)
+        self.wait()
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_of_two_processes_one_gets_a_sentence(kind, data, tmp_path):
     out = tmp_path / "out"
-    first = holding(out)
+    first = Holding(out)
     before = held(out)
     try:
         refused = run(*commands(data, out)[kind])
@@ -423,7 +450,6 @@ def test_of_two_processes_one_gets_a_sentence(kind, data, tmp_path):
         assert "writes into the folder" in refused.stderr and held(out) == before
     finally:
         first.kill()
-        first.communicate()
     with claimed(out, "test"):  # its lock has died with it
         pass
     assert list(out.iterdir()) == []
@@ -442,11 +468,13 @@ def test_a_folder_taken_where_there_are_no_locks_is_told_before_writing(tmp_path
     monkeypatch.setattr("manyview.output.folder.take_lock", lambda file: None)
     out = tmp_path / "out"
     with pytest.warns(UserWarning, match="knows no locks"), claimed(out, "test") as place:
-        first = holding(out)
-        with pytest.raises(FolderInUse, match="another process has begun"):
-            place.put({"a.csv": b"x"})
-        first.communicate()
-    assert not out.exists() or list(out.iterdir()) == []
+        first = Holding(out)
+        try:
+            with pytest.raises(FolderInUse, match="another process has begun"):
+                place.put({"a.csv": b"x"})
+        finally:
+            first.kill()
+    assert hidden(out) == {LOCK} and len(list(out.iterdir())) == 1  # the killed one's, not ours
 
 
 def test_a_lock_file_of_somebody_else_stays(tmp_path):
@@ -504,9 +532,9 @@ def test_tables_keep_numbers_and_give_texts_back(tmp_path):
 def test_formulas_are_neutral_for_people_and_exact_for_programs(tmp_path):
     ids = [f"={i}+cmd" for i in range(12)] + [f"@s{i}" for i in range(12)]
     X, names = blobs(n=24, features=(3,))[0][0], ["=a", "+b", "-c"]
-    pd.DataFrame(X, index=ids, columns=names).to_csv(tmp_path / "=v.csv", index_label="id")
+    pd.DataFrame(X, index=ids, columns=names).to_csv(tmp_path / "v.csv", index_label="id")
     out, asked = tmp_path / "run", ["--clusters", 3, "--out"]
-    done = run("fit", f"=v={tmp_path / '=v.csv'}", *asked, out)
+    done = run("fit", f"@v={tmp_path / 'v.csv'}", *asked, out)
     assert done.exit_code == 0, done.output
     for path in out.glob("*.csv"):
         with path.open(newline="") as file:
@@ -519,10 +547,10 @@ def test_formulas_are_neutral_for_people_and_exact_for_programs(tmp_path):
     assert [row["id"] for row in read_csv(out / "labels.csv")] == ids
     page = (out / "report.html").read_text(encoding="utf-8")
     assert "'=0+cmd" not in page and "&#39;=0+cmd" not in page and "=0+cmd" in page
-    told = run("predict", out, f"=v={tmp_path / '=v.csv'}", "--out", tmp_path / "p.csv")
+    told = run("predict", out, f"@v={tmp_path / 'v.csv'}", "--out", tmp_path / "p.csv")
     assert told.exit_code == 0 and "24 ids would be taken for formulas" in told.stderr
     assert [row["id"] for row in read_csv(tmp_path / "p.csv")] == ids
     # Our own labels are known classes of the same samples.
-    again = run("fit", f"=v={tmp_path / '=v.csv'}", *asked, tmp_path / "again", "--no-report",
+    again = run("fit", f"@v={tmp_path / 'v.csv'}", *asked, tmp_path / "again", "--no-report",
                 "--labels", out / "labels.csv", "--json")  # fmt: skip
     assert json.loads(again.stdout)["scores"]["acc"] == 1

@@ -39,10 +39,10 @@ def write_csv(
     digits: int | None = None,
 ) -> None:
     """Lines ended by \\n; nothing where a value is None or NaN; numbers of so many digits, or all."""
-    writer = csv.writer(file, lineterminator="\n")
     if columns:
-        writer.writerow([_cell(column, None) for column in columns])
-    writer.writerows([_cell(value, digits) for value in row] for row in rows)
+        file.write(_line([_cell(column, None) for column in columns]))
+    for row in rows:
+        file.write(_line([_cell(value, digits) for value in row]))
 
 
 def csv_bytes(
@@ -81,11 +81,24 @@ def columns_of(path: Path) -> list[str]:
         return [exact_text(column) for column in next(csv.reader(file), [])]
 
 
-def _cell(value: Any, digits: int | None) -> Any:
+def _line(cells: list[str]) -> str:
+    # Not by Python's csv, which (before 3.13) leaves a carriage return bare: readers break the line there.
+    if cells == [""]:
+        return '""\n'  # an empty line is no row
+    return (
+        ",".join(
+            '"' + cell.replace('"', '""') + '"' if re.search('[",\r\n]', cell) else cell
+            for cell in cells
+        )
+        + "\n"
+    )
+
+
+def _cell(value: Any, digits: int | None) -> str:
     if value is None:
         return ""
     if isinstance(value, float | np.floating):
         if math.isnan(value):
             return ""
-        return value if digits is None else f"{value:.{digits}g}"
+        return str(value) if digits is None else f"{value:.{digits}g}"
     return safe_text(str(value))
