@@ -21,6 +21,7 @@ from ._types import Array, Matrix
 from .engines.arrays import converted, is_tensor, like, namespace, on_host
 from .engines.compiled import compiled
 from .engines.sources import is_streamed, over
+from .ties import product_error
 
 #: A view with more zeros than this is counts or text: square roots, unit rows.
 ZEROS = 0.9
@@ -196,7 +197,8 @@ class Geometry:
 
     def _pairs(self, i: Array, j: Array) -> Array:
         if sp.issparse(self.Z):
-            squared = self.sq[i] + self.sq[j] - 2 * self.Z[i].multiply(self.Z[j]).sum(axis=1)
+            gap = self.Z[i] - self.Z[j]  # from norms and products, copies would not be at 0
+            squared = gap.multiply(gap).sum(axis=1)
         else:
             gap = self.Z[i] - self.Z[j]
             if self.observed is not None:
@@ -212,6 +214,22 @@ class Geometry:
         d = np.divide(np.maximum(squared, 0), norm, out=np.ones_like(norm), where=norm > 0)
         d = np.nan_to_num(d, nan=1.0)
         return np.where(self.comparable[i] & self.comparable[j], d, 1)
+
+    def slack(self, Z: Matrix | None = None, root_mu: Array | None = None) -> Array:
+        """Bounds of the rounding errors in `to_all`, for every row of Z (or of this view)."""
+        own, largest = self._shares(self.sq, self.root_mu), 0.0
+        if self.comparable.any():
+            largest = float(own[self.comparable].max())
+        if Z is not None:
+            own = self._shares(squared_norms(Z), root_mu)
+        error = product_error(self.Z.dtype, self.n_features)
+        error *= 1 if self.observed is None else self.n_features  # few shared ones stand for all
+        return error * (own + largest) ** 2
+
+    @staticmethod
+    def _shares(sq: Array, root_mu: Array) -> Array:
+        """‖z‖/√μ; 0 in a constant view."""
+        return np.divide(np.sqrt(sq), root_mu, out=np.zeros(len(sq)), where=root_mu > 0)
 
     def coordinates(self, Z: Matrix) -> Matrix:
         """Scaled rows in the space in which this view measures distances."""

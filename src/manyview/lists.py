@@ -12,15 +12,13 @@ import scipy.sparse as sp
 
 from ._types import Array
 from .engines.arrays import is_tensor
-from .engines.compiled import compiled
 from .engines.threads import Threads, blocks
 from .geometry import Geometry
 from .neighbors import index_neighbors, use_index
+from .ties import equal_share, nearest
 
 #: Candidates asked of an index, per neighbour wanted.
 WIDER = 1.5
-#: Up to this many columns NumPy selects as quickly as a compiled loop.
-FEW = 500
 #: Coordinates of a sparse view in the joint space in which candidates are looked for.
 PROJECTED = 128
 #: Members of a neighbour's own list that are looked at when lists are improved.
@@ -43,9 +41,10 @@ def view_lists(
         indices, distances = improved([view], np.ones(1), lists, k, threads)
         return rows, indices[rows], distances[rows]
     indices, distances = np.empty((view.n_samples, k), dtype=int), np.empty((view.n_samples, k))
+    slack = view.slack()
     for block, d in view.blocks():
         d[:, ~view.comparable] = np.inf
-        indices[block], distances[block] = smallest(d, k, block)
+        indices[block], distances[block] = settled([view], np.ones(1), d, k, block, slack)
     return rows, indices[rows], distances[rows]
 
 
@@ -66,10 +65,11 @@ def fused_lists(
         return fused_nearest(views, alpha, k)  # type: ignore[arg-type]
     if not use_index(n):
         indices, distances = np.empty((n, k), dtype=int), np.empty((n, k))
+        slack: Array = sum(a * view.slack() for a, view in zip(alpha, views, strict=True))
         for parts in zip(*(view.blocks() for view in views), strict=True):
             block = parts[0][0]
-            d = sum(a * part for a, (_, part) in zip(alpha, parts, strict=True))
-            indices[block], distances[block] = smallest(d, k, block)
+            d: Array = sum(a * part for a, (_, part) in zip(alpha, parts, strict=True))
+            indices[block], distances[block] = settled(views, alpha, d, k, block, slack)
         return indices, distances
 
     joint = index_neighbors(joint_space(views, alpha, seed), min(int(WIDER * k), n - 1), seed)
@@ -79,18 +79,21 @@ def fused_lists(
     return improved(views, alpha, first, k, threads)
 
 
-def smallest(d: Array, k: int, block: slice) -> tuple[Array, Array]:
-    """Columns and values of the k smallest entries per row, the row itself apart, in order."""
-    kernels = compiled()
-    if kernels is not None and d.shape[1] > FEW:
-        indices, values = np.empty((len(d), k), dtype=np.int64), np.empty((len(d), k))
-        kernels.smallest_rows(d, k, block.start, indices, values)
-        return indices, values
-    d[np.arange(len(d)), np.arange(block.start, block.stop)] = np.inf
-    nearest = np.argpartition(d, k - 1, axis=1)[:, :k]
-    values = np.take_along_axis(d, nearest, axis=1)
-    order = np.argsort(values, axis=1, kind="stable")
-    return np.take_along_axis(nearest, order, axis=1), np.take_along_axis(values, order, axis=1)
+def settled(
+    views: list[Geometry], alpha: Array, d: Array, k: int, block: slice, slack: Array
+) -> tuple[Array, Array]:
+    """The k nearest rows of the rows of a block under Σ α_s d^s, in order, ties by row."""
+
+    def exact(i: Array, j: Array) -> Array:
+        return pair_distances(views, alpha, i + block.start, j)
+
+    return nearest(d, k, block.start, slack[block], exact, equal_share(views[0].Z.dtype))
+
+
+def pair_distances(views: list[Geometry], alpha: Array, i: Array, j: Array) -> Array:
+    """Σ α_s d^s of the pairs (i, j)."""
+    each = (a * view.pairs(i, j) for a, view in zip(alpha, views, strict=True) if a > 0)
+    return sum(each, start=np.zeros(len(i)))
 
 
 # --- approximate -------------------------------------------------------------------------------
@@ -146,7 +149,7 @@ def ranked(
     """The k nearest under Σ α_s d^s among a row's list and the first ``depth`` of its members' lists."""
     n, width = lists.shape
     indices, distances = np.empty((n, k), dtype=np.int64), np.empty((n, k))
-    step = max(1, 2**18 // (width * (1 + depth)))
+    step, share = max(1, 2**18 // (width * (1 + depth))), equal_share(views[0].Z.dtype)
 
     def work(rows: slice) -> None:
         for b in blocks(rows, step):
@@ -155,11 +158,11 @@ def ranked(
             reached = lists[members, :depth].reshape(len(here), -1)
             candidates = _distinct(here, np.hstack([members, reached]))
             d = _distances(views, alpha, here, candidates)
-            order = np.argpartition(d, k - 1, axis=1)[:, :k]
-            values = np.take_along_axis(d, order, axis=1)
-            order = np.take_along_axis(order, np.argsort(values, axis=1, kind="stable"), axis=1)
+            # Measured pair by pair already; candidates are in the order of the rows.
+            order, distances[b] = nearest(
+                d, k, None, np.zeros(len(d)), lambda i, j, d=d: d[i, j], share
+            )
             indices[b] = np.take_along_axis(candidates, order, axis=1)
-            distances[b] = np.take_along_axis(d, order, axis=1)
 
     (threads or Threads(1)).map(work, n)
     return indices, distances
@@ -179,9 +182,7 @@ def _distances(views: list[Geometry], alpha: Array, rows: Array, candidates: Arr
     useful = candidates >= 0
     d = np.where(useful, 0.0, np.inf)
     i, j = np.nonzero(useful)[0] + rows[0], candidates[useful]
-    for a, view in zip(alpha, views, strict=True):
-        if a > 0:
-            d[useful] += a * view.pairs(i, j)
+    d[useful] = pair_distances(views, alpha, i, j)
     return d
 
 
