@@ -13,10 +13,10 @@ import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
 from ._types import Array
-from .engines.arrays import is_tensor, namespace, on_host
+from .engines.arrays import is_tensor, like, namespace, on_host
 from .engines.threads import Threads
 from .geometry import Geometry
-from .lists import for_all_rows, fused_lists, view_lists
+from .lists import for_all_rows, fused_lists, masses, view_lists
 from .spectrum import diffusion_map, normalized
 
 #: Neighbours in a view's graph, and in the graphs whose mean is the fused one.
@@ -61,16 +61,16 @@ def agree(
     learn_sample_weights: bool = True,
     threads: Threads | None = None,
 ) -> Agreement:
-    """Weights and graphs of several views of the same rows (ROBUST formulation, steps 2 to 6)."""
+    """Weights and graphs of several views of the same distinct rows (steps 2 to 6)."""
     seed = int(rng.integers(2**31))
     n = views[0].n_samples
     n_neighbors = in_proportion(n_neighbors, n)
     lists = [view_lists(view, n_neighbors, seed, threads) for view in views]
-    graphs = [self_tuned(indices, d, n, rows) for rows, indices, d in lists]
+    graphs = [self_tuned(near.indices, near.d, n, near.rows, near.mass) for near in lists]
     rows = row_contrasts(views, graphs)
     halves = split_half(views, n_neighbors, seed)
-    M = agreement_matrix(rows, delta * halves)
-    neighbors = [for_all_rows(rows, on_host(indices), n) for rows, indices, _ in lists]
+    M = agreement_matrix(rows, delta * halves, views[0].mass)
+    neighbors = [for_all_rows(near.rows, on_host(near.indices), n) for near in lists]
     groups = duplicate_groups(views, neighbors, seed)
     n_views = len(views)
     alpha = group_weights(M, groups) if learn_view_weights else np.full(n_views, 1 / n_views)
@@ -79,7 +79,11 @@ def agree(
         w = np.column_stack([view.present for view in views]).astype(float)
     sizes = [in_proportion(k, n) for k in (*SCALES, NEIGHBORS)]
     indices, F = fused_lists(views, alpha, max(sizes), neighbors, seed, threads)
-    scales = {k: normalized(self_tuned(indices[:, :k], F[:, :k], n)) for k in set(sizes)}
+    mass = masses(views[0], np.arange(n), indices, None)
+    scales = {}
+    for k in set(sizes):
+        count = None if mass is None else mass[:, :k]
+        scales[k] = normalized(self_tuned(indices[:, :k], F[:, :k], n, None, count))
     fused = sum(scales[k] for k in sizes[:-1]) / len(SCALES)
     return Agreement(M, halves, groups, alpha, w, levels, graphs, fused, scales[sizes[-1]])
 
@@ -105,24 +109,30 @@ def embed(agreement: Agreement, n_clusters: int, rng: np.random.Generator) -> Ar
 
 def view_graph(view: Geometry, k: int, seed: int = 0) -> sp.csr_array:
     """Self-tuned graph of the k nearest rows of every row that is present."""
-    rows, indices, d = view_lists(view, k, seed)
-    return self_tuned(indices, d, view.n_samples, rows)
+    near = view_lists(view, k, seed)
+    return self_tuned(near.indices, near.d, view.n_samples, near.rows, near.mass)
 
 
-def self_tuned(indices: Array, d: Array, n: int, rows: Array | None = None) -> sp.csr_array:
+def self_tuned(
+    indices: Array, d: Array, n: int, rows: Array | None = None, mass: Array | None = None
+) -> sp.csr_array:
     """(A + Aᵀ)/2 with A_ij = exp(−d_ij/(σ_i σ_j)), σ_i² the distance to the last neighbour listed.
 
-    The lists are those of ``rows``, by default all n.
+    The lists are those of ``rows``, by default all n. ``mass`` is how much each pair counts.
     """
     xp, rows = namespace(d), np.arange(n) if rows is None else rows
     if len(rows) == 0:
         return sp.csr_array((n, n)) if xp is np else _empty_on(d, n)
     variance = xp.amax(d, axis=1)
     # Duplicates have σ = 0: a small share of the median keeps their weights finite.
-    variance = variance.clip(max(1e-6 * float(xp.median(variance)), float(xp.finfo(d.dtype).tiny)))
+    typical = float(xp.median(variance))
+    if typical == 0 and bool((variance > 0).any()):
+        typical = float(xp.median(variance[variance > 0]))
+    variance = variance.clip(max(1e-6 * typical, float(xp.finfo(d.dtype).tiny)))
     sigma = xp.ones_like(variance[:1]).repeat(n)
     sigma[rows] = variance**0.5
     weights = xp.exp(-d / (sigma[rows][:, None] * sigma[indices]))
+    weights = weights if mass is None else weights * like(mass, weights)
     if is_tensor(d):
         from .engines.device_graph import symmetric
 
@@ -163,15 +173,19 @@ def row_contrasts(views: list[Geometry], graphs: list[sp.csr_array]) -> Array:
             close = weight * view.pairs(i, j)
             total = np.bincount(i, weight, n) + np.bincount(j, weight, n)
             distance = np.bincount(i, close, n) + np.bincount(j, close, n)
+            total += graph.diagonal() * view.comparable  # its own copies, at no distance
             known = total > 0
             rows[s, t, known] = 1 - distance[known] / total[known]
     return rows
 
 
-def agreement_matrix(rows: Array, diagonal: Array) -> Array:
+def agreement_matrix(rows: Array, diagonal: Array, mass: Array | None = None) -> Array:
     """M_st = √([1 − c_st]₊ [1 − c_ts]₊) off the diagonal, c averaged over rows."""
     known = ~np.isnan(rows)
-    contrast = np.where(known, rows, 0).sum(axis=2) / np.maximum(known.sum(axis=2), 1)
+    if mass is None:
+        contrast = np.where(known, rows, 0).sum(axis=2) / np.maximum(known.sum(axis=2), 1)
+    else:
+        contrast = np.where(known, rows, 0) @ mass / np.maximum(known @ mass, 1)
     contrast = np.maximum(contrast, 0)
     M = np.sqrt(contrast * contrast.T)
     np.fill_diagonal(M, diagonal)
@@ -212,7 +226,13 @@ def _edges(graph: Any) -> tuple[Any, Any, Any]:
     if not sp.issparse(graph):
         return graph.edges()
     upper = sp.triu(graph, 1, format="coo")
-    return *upper.coords, upper.data
+    i, j, weights = *upper.coords, upper.data
+    own = graph.diagonal() / 2  # half, as of all others
+    rows = np.flatnonzero(own)
+    if len(rows):
+        pairs = zip((i, j, weights), (rows, rows, own[rows]), strict=True)
+        i, j, weights = (np.concatenate(pair) for pair in pairs)
+    return i, j, weights
 
 
 def perron(M: Array) -> Array:
@@ -281,9 +301,18 @@ def observation_weights(
         others = groups != groups[s]
         g = votes(rows[s, others], rows[others, s], alpha[others])
         if others.any() and view.present.any():
-            levels[s] = np.quantile(g[view.present], FULL_SUPPORT)
+            levels[s] = _quantile(g[view.present], FULL_SUPPORT, view.mass_of(view.present))
         w[view.present, s] = weigh(g, levels[s])[view.present]
     return w, levels
+
+
+def _quantile(values: Array, q: float, mass: Array | None) -> float:
+    """The value below which a share q of the mass lies."""
+    if mass is None:
+        return float(np.quantile(values, q))
+    order = np.argsort(values, kind="stable")
+    mass = mass[order]
+    return float(np.interp(q, (np.cumsum(mass) - mass / 2) / mass.sum(), values[order]))
 
 
 def votes(theirs: Array, mine: Array, alpha: Array) -> Array:

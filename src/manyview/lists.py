@@ -7,14 +7,17 @@ neighbours.
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import numpy as np
 import scipy.sparse as sp
 
 from ._types import Array
-from .engines.arrays import is_tensor
+from .engines.arrays import converted, is_tensor, namespace, on_host
 from .engines.threads import Threads, blocks
 from .geometry import Geometry
 from .neighbors import index_neighbors, use_index
+from .repeats import Crowds, crowds_of
 from .ties import equal_share, nearest
 
 #: Candidates asked of an index, per neighbour wanted.
@@ -25,27 +28,63 @@ PROJECTED = 128
 DEPTH = 8
 
 
-def view_lists(
-    view: Geometry, k: int, seed: int, threads: Threads | None = None
-) -> tuple[Array, Array, Array]:
-    """The k nearest rows of every comparable row: (rows, indices, d), nearest first."""
-    if is_tensor(view.Z):
-        return view.nearest(k)  # type: ignore[attr-defined]
+class Lists(NamedTuple):
+    """The k nearest rows of some rows, nearest first; and, where they differ, what each pair counts."""
+
+    rows: Array
+    indices: Array
+    d: Array
+    mass: Array | None = None
+
+
+def view_lists(view: Geometry, k: int, seed: int, threads: Threads | None = None) -> Lists:
+    """The k nearest rows of every comparable row."""
     rows = np.flatnonzero(view.comparable)
     k = min(k, len(rows) - 1)
     if k < 1:
-        return rows[:0], np.empty((0, 1), dtype=int), np.empty((0, 1))
-    if use_index(len(rows)):
+        none = view.Z.new_empty((0, 1)) if is_tensor(view.Z) else np.empty((0, 1))
+        return Lists(rows[:0], converted(none, namespace(none).int64), none)
+    crowds = crowds_of(view, rows, k)
+    if is_tensor(view.Z):
+        from .torch_geometry import nearest_of_each
+
+        found = nearest_of_each(view, rows, k, crowds)  # type: ignore[arg-type]
+    elif use_index(len(rows)):
         near = rows[index_neighbors(view.Z[rows], min(int(WIDER * k), len(rows) - 1), seed)]
         lists = for_all_rows(rows, near, view.n_samples)
-        indices, distances = improved([view], np.ones(1), lists, k, threads)
-        return rows, indices[rows], distances[rows]
-    indices, distances = np.empty((view.n_samples, k), dtype=int), np.empty((view.n_samples, k))
+        found = improved([view], np.ones(1), lists, k, threads)
+    else:
+        found = _all_pairs(view, k, crowds)
+    if is_tensor(view.Z):
+        return Lists(rows, *found, masses(view, rows, found[0], crowds))
+    indices, d = found
+    if crowds is not None:
+        indices[crowds.rows], d[crowds.rows] = crowds.near, 0
+    return Lists(rows, indices[rows], d[rows], masses(view, rows, indices[rows], crowds))
+
+
+def _all_pairs(view: Geometry, k: int, crowds: Crowds | None) -> tuple[Array, Array]:
+    indices, d = np.empty((view.n_samples, k), dtype=int), np.empty((view.n_samples, k))
     slack = view.slack()
-    for block, d in view.blocks():
-        d[:, ~view.comparable] = np.inf
-        indices[block], distances[block] = settled([view], np.ones(1), d, k, block, slack)
-    return rows, indices[rows], distances[rows]
+    if crowds is not None:
+        if len(crowds.rows) == view.comparable.sum():
+            return indices, d
+        slack[crowds.rows] = -np.inf  # they need not be sure: their lists are known
+    for block, distances in view.blocks():
+        distances[:, ~view.comparable] = np.inf
+        indices[block], d[block] = settled([view], np.ones(1), distances, k, block, slack)
+    return indices, d
+
+
+def masses(view: Geometry, rows: Array, indices: Any, crowds: Crowds | None) -> Array | None:
+    """What the pairs of lists count; None where all count alike."""
+    if view.mass is None and crowds is None:
+        return None
+    own = np.ones(view.n_samples) if view.mass is None else view.mass
+    theirs = own[on_host(indices)]
+    if crowds is not None:
+        theirs[np.searchsorted(rows, crowds.rows)] = crowds.stands_for
+    return own[rows][:, None] * theirs
 
 
 def fused_lists(

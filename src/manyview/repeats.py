@@ -1,7 +1,14 @@
-"""Observations that repeat: which rows are copies of each other."""
+"""Observations that repeat, and values that repeat within a view.
+
+An observation whose copies are identical in every view counts once, with a mass: a hundred copies are
+no more neighbours of each other than one row is of itself, and links among them alone would cut the
+graph into pieces. Different observations that are identical in one view (a category) are as near there
+as can be; where they are more than the neighbours wanted, a list takes every so-many-th of them.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,6 +22,99 @@ from .engines.threads import blocks
 MIXED = 2**20
 #: Odd numbers with well-spread bits, as signed integers of 64 bits.
 FIRST, SECOND, PLACE = -0x61C8864680B583EB, -0x40A7B892E31B1A47, -0x6B2FB644ECCEEE15
+
+
+@dataclass(frozen=True)
+class Repeats:
+    """The first row of every distinct observation, which of them each row is, how often each occurs.
+
+    ``mass`` is in units of the least frequent; None where all occur equally often.
+    """
+
+    first: Array
+    of: Array
+    mass: Array | None
+
+
+def repeats_of(views: list[Any]) -> Repeats | None:
+    """Rows that are identical in every view; None if there are none."""
+    codes = np.zeros(views[0].n_samples, dtype=np.int64)
+    for s, view in enumerate(views):
+        codes += _mixed(view_codes(view) + view.present, np.int64(s))
+    _, first, of, count = np.unique(
+        codes, return_index=True, return_inverse=True, return_counts=True
+    )
+    if len(first) == len(codes):
+        return None
+    order = np.argsort(first)  # distinct observations keep their order
+    place = np.empty_like(order)
+    place[order] = np.arange(len(order))
+    mass = count[order] / count.min()
+    return Repeats(first[order], place[of], None if (mass == 1).all() else mass)
+
+
+def distinct(views: list[Any]) -> tuple[list[Any], Repeats | None]:
+    """The views of the distinct observations."""
+    repeats = repeats_of(views)
+    if repeats is None:
+        return views, None
+    return [view.distinct(repeats.first, repeats.mass) for view in views], repeats
+
+
+def expanded_graph(graph: sp.csr_array, repeats: Repeats | None) -> sp.csr_array:
+    """A graph of distinct observations for all: the first of copies has the edges, the others hang on it."""
+    if repeats is None:
+        return graph
+    n, first = len(repeats.of), repeats.first
+    edges = graph.tocoo()
+    copies = np.setdiff1d(np.arange(n), first)
+    i = np.concatenate([first[edges.row], copies, first[repeats.of[copies]]])
+    j = np.concatenate([first[edges.col], first[repeats.of[copies]], copies])
+    values = np.concatenate([edges.data, np.ones(2 * len(copies), dtype=edges.data.dtype)])
+    return sp.csr_array((values, (i, j)), shape=(n, n))
+
+
+@dataclass(frozen=True)
+class Crowds:
+    """Rows that are identical, in one view, to more others than the neighbours wanted."""
+
+    rows: Array
+    near: Array
+    #: How much mass a listed neighbour stands for.
+    stands_for: Array
+
+
+def crowds_of(view: Any, rows: Array, k: int) -> Crowds | None:
+    """The lists of rows in crowds: neighbours evenly spread over the crowd, counted by mass.
+
+    A row may meet its own copies there. Copies of one observation alone are no crowd.
+    """
+    codes = view_codes(view)[rows]
+    _, of, members = np.unique(codes, return_inverse=True, return_counts=True)
+    if len(members) == len(rows):
+        return None
+    own = np.ones(len(rows)) if view.mass is None else view.mass[rows]
+    mass = np.bincount(of, own)
+    crowded = np.flatnonzero(((members > 1) & (mass - 1 >= k))[of])
+    if len(crowded) == 0:
+        return None
+    order = crowded[np.argsort(of[crowded], kind="stable")]  # crowd by crowd, in the order of rows
+    ends = np.cumsum(own[order])
+    size = mass[of[order]]
+    begins = (ends - own[order])[np.searchsorted(of[order], of[order])]
+    middle = ends - own[order] / 2 - begins
+    steps = np.arange(1, k + 1) / (k + 1)
+    met = begins[:, None] + (middle[:, None] + size[:, None] * steps) % size[:, None]
+    near = np.searchsorted(ends, met, side="right").clip(0, len(order) - 1)
+    return Crowds(rows[order], rows[order[near]], np.repeat(size[:, None] / k, k, axis=1))
+
+
+def view_codes(view: Any) -> Array:
+    """A number for every row of a geometry; rows that are identical there have the same."""
+    codes = row_codes(view.Z)
+    if view.observed is not None:
+        codes = codes + row_codes(view.observed.astype(np.float32))
+    return codes
 
 
 def row_codes(Z: Any) -> Array:

@@ -40,6 +40,7 @@ from .engines.threads import Threads
 from .geometry import Geometry, RobustScaling, present_rows, unobserved
 from .graph import has_nan
 from .masked import MaskedView
+from .repeats import Repeats, distinct, expanded_graph
 from .robust_fit import RobustView, place_robust, run_robust
 from .views import LOAD_LIMIT
 
@@ -271,12 +272,13 @@ class RobustWMNMF(
 
             views, dtype = moved(views, self.device, self.dtype, dtype)
         present = self._presence(views)
-        geometry, n = self._geometries(views, present, dtype), views.n_samples
+        geometry = self._geometries(views, present, dtype)
         del views  # on a GPU a copy of the data
+        told, repeats = distinct(geometry)
         agreement = checkpoint.keep(
             "agreement",
             lambda: ag.agree(
-                geometry,
+                told,
                 self.n_neighbors,
                 self.reliability_weight,
                 rng,
@@ -289,13 +291,13 @@ class RobustWMNMF(
         P = P if is_tensor(P) else P.astype(dtype)
         anywhere = self._counted(present, agreement.alpha)
         self._check_n_clusters(self.n_clusters_, int(anywhere.sum()))
-        # One in twenty fits of the digits met a poor local minimum with 10 starts.
-        found = checkpoint.keep(
-            "start", lambda: kmeans(P[anywhere], self.n_clusters_, rng, n_init=30)
+        start = checkpoint.keep(
+            "start", lambda: start_labels(P, anywhere, self.n_clusters_, rng, repeats)
         )
-        start = namespace(found).zeros_like(found[:1]).repeat(n)
-        start[anywhere] = found
-        w = np.where(anywhere[:, None], agreement.w, 0)
+        w = agreement.w
+        if repeats is not None:
+            P, start, w = P[repeats.of], start[repeats.of], w[repeats.of]
+        w = np.where(anywhere[:, None], w, 0)
         w = namespace(P).as_tensor(w, dtype=P.dtype, device=P.device) if is_tensor(P) else w
         robust_views = self._robust_views(geometry, cluster)
         run = partial(
@@ -329,11 +331,13 @@ class RobustWMNMF(
                 view.source = None  # type: ignore[attr-defined]  # a model outlives the cluster
         self._geometry, self._data = geometry, given.matrices
         self._embedding, self._agreement, self._result = P, agreement, result.factors
+        self._repeats = None if repeats is None else (repeats.first, repeats.mass)
         own = eq.cluster_distances(P, self._centres)[
             np.arange(len(P)), result.factors.consensus.argmax(axis=1)
         ]
         self._width = max(float(own[anywhere].mean()), np.finfo(float).tiny)
         self._warn(result, anywhere)
+        self.graph_ = expanded_graph(agreement.fused, repeats)
         self._expose(result, agreement, present, anywhere, given.dtype)
 
     @staticmethod
@@ -448,7 +452,6 @@ class RobustWMNMF(
             in_dtype(np.where(here[:, None], V, V_star), dtype)
             for V, here in zip(factors.V, present, strict=True)
         ]
-        self.graph_ = agreement.fused
         self.agreement_, self.split_half_ = agreement.matrix, agreement.split_half
         self.history_ = result.history
         self.objective_ = float(result.history["objective"][-1])
@@ -570,13 +573,17 @@ class RobustWMNMF(
                     "distances along leading directions (it was too large to hold), which need whole "
                     "rows: fill them in, or leave out the whole row"
                 )
+        fitted, known = self._geometry, self._embedding
+        if self._repeats is not None:
+            first, _ = self._repeats
+            fitted, known = [view.distinct(*self._repeats) for view in fitted], known[first]
         P, w = ag.place(
-            self._geometry,
-            [view.coordinates(Z) for view, Z in zip(self._geometry, Zs, strict=True)],
+            fitted,
+            [view.coordinates(Z) for view, Z in zip(fitted, Zs, strict=True)],
             observed,
             present,
             self._agreement,
-            self._embedding,
+            known,
             self.n_neighbors,
         )
         rows = [
@@ -644,6 +651,8 @@ class RobustWMNMF(
 
     # --- scikit-learn --------------------------------------------------------------------------
 
+    #: Models of earlier versions, and fits without repeated observations.
+    _repeats: tuple[Array, Array | None] | None = None
     _zero_is_missing = True
     _reads_files = True
 
@@ -687,6 +696,30 @@ def geometry_of(Z: Matrix) -> type[Geometry]:
     from .torch_streamed import StreamedGeometry
 
     return TorchGeometry if is_tensor(Z) else StreamedGeometry
+
+
+def start_labels(
+    P: Array,
+    anywhere: Array,
+    n_clusters: int,
+    rng: np.random.Generator,
+    repeats: Repeats | None,
+) -> Array:
+    """k-means of the embedding P of distinct observations; 0 for those that are nowhere.
+
+    ``anywhere`` tells of all observations, copies included.
+    """
+    here = anywhere if repeats is None else anywhere[repeats.first]
+    start = namespace(P).zeros_like(P[:, 0], dtype=namespace(P).int64)
+    mass = None if repeats is None or repeats.mass is None else repeats.mass[here]
+    # One in twenty fits of the digits met a poor local minimum with 10 starts.
+    if repeats is not None and (is_tensor(P) or here.sum() < n_clusters):
+        # On a device rows have no mass: all copies take part.
+        found = kmeans(P[repeats.of[anywhere]], n_clusters, rng, n_init=30)
+        start[repeats.of[anywhere]] = found
+        return start
+    start[here] = kmeans(P[here], n_clusters, rng, 30, mass)
+    return start
 
 
 def unit_sum_rows(Z: Matrix, observed: Array | None) -> Any:
