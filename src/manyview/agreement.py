@@ -18,6 +18,7 @@ from .engines.threads import Threads
 from .geometry import Geometry
 from .lists import for_all_rows, fused_lists, masses, view_lists
 from .spectrum import diffusion_map, normalized
+from .ties import equal_share, farthest, nearest
 
 #: Neighbours in a view's graph, and in the graphs whose mean is the fused one.
 NEIGHBORS, SCALES = 10, (5, 10, 20)
@@ -343,39 +344,52 @@ def place(
 ) -> tuple[Array, Array]:
     """Embedding and observation weights of unseen rows, from their neighbours among the fitted rows."""
     n_new, n_views, dim = len(present[0]), len(views), P.shape[1] // 2
-    k, nearest = in_proportion(k, len(P)), in_proportion(max(SCALES), len(P))
+    k, n_nearest = in_proportion(k, len(P)), in_proportion(max(SCALES), len(P))
     sides = [view.right_side() for view in views]
     placed, w = np.empty((n_new, P.shape[1])), np.zeros((n_new, n_views))
     step = max(1, 2**21 // views[0].n_samples)
     for start in range(0, n_new, step):
         rows = slice(start, start + step)
-        ds = []
+        ds, slack = [], []
         for view, Z, known, here, side in zip(views, Zs, observed, present, sides, strict=True):
-            d = view.to_all(Z[rows], None if known is None else known[rows], right=side)
+            some = None if known is None else known[rows]
+            root_mu = view.new_root_mu(Z[rows], some)
+            d = view.to_all(Z[rows], some, root_mu, side)
             d[~here[rows]] = 1
             ds.append(d)
-        F = sum(a * d for a, d in zip(agreement.alpha, ds, strict=True))
-        placed[rows] = _neighbour_mean(F, nearest, P)
+            slack.append(view.slack(Z[rows], root_mu))
+        F: Array = sum(a * d for a, d in zip(agreement.alpha, ds, strict=True))
+        error: Array = sum(a * e for a, e in zip(agreement.alpha, slack, strict=True))
+        placed[rows] = _neighbour_mean(F, n_nearest, P, error)
         here = np.column_stack([p[rows] for p in present])
-        w[rows] = _new_weights(views, ds, here, agreement, k)
+        w[rows] = _new_weights(views, ds, slack, here, agreement, k)
     for half in (slice(0, dim), slice(dim, 2 * dim)):
         norms = np.linalg.norm(placed[:, half], axis=1, keepdims=True) * np.sqrt(2)
         placed[:, half] = np.divide(placed[:, half], norms, out=placed[:, half], where=norms > 0)
     return placed, w
 
 
-def _neighbour_mean(d: Array, k: int, P: Array) -> Array:
+def _nearest(d: Array, k: int, slack: Array) -> tuple[Array, Array]:
+    """The k nearest rows to unseen ones, ties by row, and their distances."""
+    d = d.astype(float)
+    return nearest(d, k, None, slack, lambda i, j: d[i, j], equal_share(d.dtype))
+
+
+def _neighbour_mean(d: Array, k: int, P: Array, slack: Array) -> Array:
     """Mean of P over the k nearest rows, weighted by exp(−4 d/median d): the very near ones count."""
-    k = min(k, d.shape[1])
-    nearest = np.argpartition(d, k - 1, axis=1)[:, :k]
-    near = np.take_along_axis(d, nearest, axis=1)
+    near_rows, near = _nearest(d, min(k, d.shape[1]), slack)
     scale = np.maximum(np.median(near, axis=1, keepdims=True), np.finfo(float).tiny)
     weights = np.exp(-SHARPNESS * near / scale)
-    return np.einsum("ik,ikd->id", weights, P[nearest]) / weights.sum(axis=1, keepdims=True)
+    return np.einsum("ik,ikd->id", weights, P[near_rows]) / weights.sum(axis=1, keepdims=True)
 
 
 def _new_weights(
-    views: list[Geometry], ds: list[Array], here: Array, agreement: Agreement, k: int
+    views: list[Geometry],
+    ds: list[Array],
+    slack: list[Array],
+    here: Array,
+    agreement: Agreement,
+    k: int,
 ) -> Array:
     """w of unseen rows: do their neighbours in the other views look close in this one?"""
     n_views, n_new = len(views), len(here)
@@ -383,19 +397,22 @@ def _new_weights(
         return here.astype(float)
     rows = np.full((n_views, n_views, n_new), np.nan)
     for t, view in enumerate(views):
-        candidates = np.where(view.present, ds[t], np.inf)
         count = min(k, int(view.present.sum()))
         if count == 0:
             continue
-        nearest = np.argpartition(candidates, count - 1, axis=1)[:, :count]
+        candidates = np.where(view.present, ds[t], np.inf)
+        near, d = _nearest(candidates, count, slack[t])
+        limit = farthest(d[:, 0], slack[t], equal_share(float))
+        crowded = np.flatnonzero(d[:, -1] <= limit)
+        crowd = candidates[crowded] <= limit[crowded, None]
         for s in range(n_views):
             if s != t:
-                close = np.take_along_axis(ds[s], nearest, axis=1)
-                known = here[:, [s]] & here[:, [t]] & views[s].present[nearest]
-                total = known.sum(axis=1)
-                mean = np.divide(
-                    (close * known).sum(axis=1), total, out=np.ones(n_new), where=total > 0
-                )
+                known = (here[:, [s]] & here[:, [t]] & views[s].present[near]).astype(float)
+                mean, total = _mean(np.take_along_axis(ds[s], near, axis=1), known)
+                # As near as can be are more than k: all of them are asked.
+                known = (crowd & here[crowded][:, [s]] & here[crowded][:, [t]]) * views[s].present
+                known = known * (1.0 if view.mass is None else view.mass)
+                mean[crowded], total[crowded] = _mean(ds[s][crowded], known)
                 rows[s, t] = np.where(total > 0, 1 - mean, np.nan)
     w = np.zeros((n_new, n_views))
     for s in range(n_views):
@@ -403,3 +420,10 @@ def _new_weights(
         g = votes(rows[s, others], rows[others, s], agreement.alpha[others])
         w[:, s] = weigh(g, agreement.levels[s])
     return w * here
+
+
+def _mean(values: Array, weight: Array) -> tuple[Array, Array]:
+    """Weighted means of rows, 1 where nothing has weight; and the weights' sums."""
+    total = weight.sum(axis=1)
+    mean = np.ones(len(values))
+    return np.divide((values * weight).sum(axis=1), total, out=mean, where=total > 0), total

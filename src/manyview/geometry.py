@@ -22,6 +22,7 @@ from ._types import Array, Matrix
 from .engines.arrays import converted, is_tensor, like, namespace, on_host
 from .engines.compiled import compiled
 from .engines.sources import is_streamed, over
+from .repeats import fewest_copies
 from .ties import product_error
 
 #: A view with more zeros than this is counts or text: square roots, unit rows.
@@ -43,6 +44,7 @@ class RobustScaling:
     @classmethod
     def fit(cls, X: Matrix, present: Array, name: str) -> RobustScaling:
         rows = X if present.all() else X[present]
+        rows = rows[fewest_copies(rows)]
         if rows.shape[0] == 0 or share_of_zeros(rows) > ZEROS:
             return cls(None, None)
         low, high = _percentiles(rows)

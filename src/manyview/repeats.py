@@ -61,6 +61,21 @@ def distinct(views: list[Any]) -> tuple[list[Any], Repeats | None]:
     return [view.distinct(repeats.first, repeats.mass) for view in views], repeats
 
 
+def fewest_copies(X: Any) -> Any:
+    """Rows in which everything is as frequent, relatively, as in all, but no more copies than needed.
+
+    Percentiles lie between two rows: if every row occurred k times, they would be others.
+    """
+    _, of, count = np.unique(row_codes(X), return_inverse=True, return_counts=True)
+    common = int(np.gcd.reduce(count)) if len(count) else 1
+    if common == 1:
+        return slice(None)
+    order = np.argsort(of, kind="stable")
+    starts = np.cumsum(count) - count
+    which = np.arange(len(of)) - np.repeat(starts, count)  # the how-manieth copy
+    return np.sort(order[which < np.repeat(count // common, count)])
+
+
 def expanded_graph(graph: sp.csr_array, repeats: Repeats | None) -> sp.csr_array:
     """A graph of distinct observations for all: the first of copies has the edges, the others hang on it."""
     if repeats is None:
