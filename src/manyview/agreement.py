@@ -13,11 +13,12 @@ import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
 from ._types import Array
-from .engines.arrays import is_tensor, namespace, on_host
+from .engines.arrays import is_tensor, like, namespace, on_host
 from .engines.threads import Threads
 from .geometry import Geometry
-from .lists import for_all_rows, fused_lists, view_lists
+from .lists import for_all_rows, fused_lists, masses, view_lists
 from .spectrum import diffusion_map, normalized
+from .ties import equal_share, farthest, nearest
 
 #: Neighbours in a view's graph, and in the graphs whose mean is the fused one.
 NEIGHBORS, SCALES = 10, (5, 10, 20)
@@ -61,16 +62,16 @@ def agree(
     learn_sample_weights: bool = True,
     threads: Threads | None = None,
 ) -> Agreement:
-    """Weights and graphs of several views of the same rows (ROBUST formulation, steps 2 to 6)."""
+    """Weights and graphs of several views of the same distinct rows (steps 2 to 6)."""
     seed = int(rng.integers(2**31))
     n = views[0].n_samples
     n_neighbors = in_proportion(n_neighbors, n)
     lists = [view_lists(view, n_neighbors, seed, threads) for view in views]
-    graphs = [self_tuned(indices, d, n, rows) for rows, indices, d in lists]
+    graphs = [self_tuned(near.indices, near.d, n, near.rows, near.mass) for near in lists]
     rows = row_contrasts(views, graphs)
     halves = split_half(views, n_neighbors, seed)
-    M = agreement_matrix(rows, delta * halves)
-    neighbors = [for_all_rows(rows, on_host(indices), n) for rows, indices, _ in lists]
+    M = agreement_matrix(rows, delta * halves, views[0].mass)
+    neighbors = [for_all_rows(near.rows, on_host(near.indices), n) for near in lists]
     groups = duplicate_groups(views, neighbors, seed)
     n_views = len(views)
     alpha = group_weights(M, groups) if learn_view_weights else np.full(n_views, 1 / n_views)
@@ -79,7 +80,11 @@ def agree(
         w = np.column_stack([view.present for view in views]).astype(float)
     sizes = [in_proportion(k, n) for k in (*SCALES, NEIGHBORS)]
     indices, F = fused_lists(views, alpha, max(sizes), neighbors, seed, threads)
-    scales = {k: normalized(self_tuned(indices[:, :k], F[:, :k], n)) for k in set(sizes)}
+    mass = masses(views[0], np.arange(n), indices, None)
+    scales = {}
+    for k in set(sizes):
+        count = None if mass is None else mass[:, :k]
+        scales[k] = normalized(self_tuned(indices[:, :k], F[:, :k], n, None, count))
     fused = sum(scales[k] for k in sizes[:-1]) / len(SCALES)
     return Agreement(M, halves, groups, alpha, w, levels, graphs, fused, scales[sizes[-1]])
 
@@ -105,24 +110,30 @@ def embed(agreement: Agreement, n_clusters: int, rng: np.random.Generator) -> Ar
 
 def view_graph(view: Geometry, k: int, seed: int = 0) -> sp.csr_array:
     """Self-tuned graph of the k nearest rows of every row that is present."""
-    rows, indices, d = view_lists(view, k, seed)
-    return self_tuned(indices, d, view.n_samples, rows)
+    near = view_lists(view, k, seed)
+    return self_tuned(near.indices, near.d, view.n_samples, near.rows, near.mass)
 
 
-def self_tuned(indices: Array, d: Array, n: int, rows: Array | None = None) -> sp.csr_array:
+def self_tuned(
+    indices: Array, d: Array, n: int, rows: Array | None = None, mass: Array | None = None
+) -> sp.csr_array:
     """(A + Aᵀ)/2 with A_ij = exp(−d_ij/(σ_i σ_j)), σ_i² the distance to the last neighbour listed.
 
-    The lists are those of ``rows``, by default all n.
+    The lists are those of ``rows``, by default all n. ``mass`` is how much each pair counts.
     """
     xp, rows = namespace(d), np.arange(n) if rows is None else rows
     if len(rows) == 0:
         return sp.csr_array((n, n)) if xp is np else _empty_on(d, n)
     variance = xp.amax(d, axis=1)
     # Duplicates have σ = 0: a small share of the median keeps their weights finite.
-    variance = variance.clip(max(1e-6 * float(xp.median(variance)), float(xp.finfo(d.dtype).tiny)))
+    typical = float(xp.median(variance))
+    if typical == 0 and bool((variance > 0).any()):
+        typical = float(xp.median(variance[variance > 0]))
+    variance = variance.clip(max(1e-6 * typical, float(xp.finfo(d.dtype).tiny)))
     sigma = xp.ones_like(variance[:1]).repeat(n)
     sigma[rows] = variance**0.5
     weights = xp.exp(-d / (sigma[rows][:, None] * sigma[indices]))
+    weights = weights if mass is None else weights * like(mass, weights)
     if is_tensor(d):
         from .engines.device_graph import symmetric
 
@@ -163,15 +174,19 @@ def row_contrasts(views: list[Geometry], graphs: list[sp.csr_array]) -> Array:
             close = weight * view.pairs(i, j)
             total = np.bincount(i, weight, n) + np.bincount(j, weight, n)
             distance = np.bincount(i, close, n) + np.bincount(j, close, n)
+            total += graph.diagonal() * view.comparable  # its own copies, at no distance
             known = total > 0
             rows[s, t, known] = 1 - distance[known] / total[known]
     return rows
 
 
-def agreement_matrix(rows: Array, diagonal: Array) -> Array:
+def agreement_matrix(rows: Array, diagonal: Array, mass: Array | None = None) -> Array:
     """M_st = √([1 − c_st]₊ [1 − c_ts]₊) off the diagonal, c averaged over rows."""
     known = ~np.isnan(rows)
-    contrast = np.where(known, rows, 0).sum(axis=2) / np.maximum(known.sum(axis=2), 1)
+    if mass is None:
+        contrast = np.where(known, rows, 0).sum(axis=2) / np.maximum(known.sum(axis=2), 1)
+    else:
+        contrast = np.where(known, rows, 0) @ mass / np.maximum(known @ mass, 1)
     contrast = np.maximum(contrast, 0)
     M = np.sqrt(contrast * contrast.T)
     np.fill_diagonal(M, diagonal)
@@ -212,7 +227,13 @@ def _edges(graph: Any) -> tuple[Any, Any, Any]:
     if not sp.issparse(graph):
         return graph.edges()
     upper = sp.triu(graph, 1, format="coo")
-    return *upper.coords, upper.data
+    i, j, weights = *upper.coords, upper.data
+    own = graph.diagonal() / 2  # half, as of all others
+    rows = np.flatnonzero(own)
+    if len(rows):
+        pairs = zip((i, j, weights), (rows, rows, own[rows]), strict=True)
+        i, j, weights = (np.concatenate(pair) for pair in pairs)
+    return i, j, weights
 
 
 def perron(M: Array) -> Array:
@@ -281,9 +302,18 @@ def observation_weights(
         others = groups != groups[s]
         g = votes(rows[s, others], rows[others, s], alpha[others])
         if others.any() and view.present.any():
-            levels[s] = np.quantile(g[view.present], FULL_SUPPORT)
+            levels[s] = _quantile(g[view.present], FULL_SUPPORT, view.mass_of(view.present))
         w[view.present, s] = weigh(g, levels[s])[view.present]
     return w, levels
+
+
+def _quantile(values: Array, q: float, mass: Array | None) -> float:
+    """The value below which a share q of the mass lies."""
+    if mass is None:
+        return float(np.quantile(values, q))
+    order = np.argsort(values, kind="stable")
+    mass = mass[order]
+    return float(np.interp(q, (np.cumsum(mass) - mass / 2) / mass.sum(), values[order]))
 
 
 def votes(theirs: Array, mine: Array, alpha: Array) -> Array:
@@ -314,39 +344,52 @@ def place(
 ) -> tuple[Array, Array]:
     """Embedding and observation weights of unseen rows, from their neighbours among the fitted rows."""
     n_new, n_views, dim = len(present[0]), len(views), P.shape[1] // 2
-    k, nearest = in_proportion(k, len(P)), in_proportion(max(SCALES), len(P))
+    k, n_nearest = in_proportion(k, len(P)), in_proportion(max(SCALES), len(P))
     sides = [view.right_side() for view in views]
     placed, w = np.empty((n_new, P.shape[1])), np.zeros((n_new, n_views))
     step = max(1, 2**21 // views[0].n_samples)
     for start in range(0, n_new, step):
         rows = slice(start, start + step)
-        ds = []
+        ds, slack = [], []
         for view, Z, known, here, side in zip(views, Zs, observed, present, sides, strict=True):
-            d = view.to_all(Z[rows], None if known is None else known[rows], right=side)
+            some = None if known is None else known[rows]
+            root_mu = view.new_root_mu(Z[rows], some)
+            d = view.to_all(Z[rows], some, root_mu, side)
             d[~here[rows]] = 1
             ds.append(d)
-        F = sum(a * d for a, d in zip(agreement.alpha, ds, strict=True))
-        placed[rows] = _neighbour_mean(F, nearest, P)
+            slack.append(view.slack(Z[rows], root_mu))
+        F: Array = sum(a * d for a, d in zip(agreement.alpha, ds, strict=True))
+        error: Array = sum(a * e for a, e in zip(agreement.alpha, slack, strict=True))
+        placed[rows] = _neighbour_mean(F, n_nearest, P, error)
         here = np.column_stack([p[rows] for p in present])
-        w[rows] = _new_weights(views, ds, here, agreement, k)
+        w[rows] = _new_weights(views, ds, slack, here, agreement, k)
     for half in (slice(0, dim), slice(dim, 2 * dim)):
         norms = np.linalg.norm(placed[:, half], axis=1, keepdims=True) * np.sqrt(2)
         placed[:, half] = np.divide(placed[:, half], norms, out=placed[:, half], where=norms > 0)
     return placed, w
 
 
-def _neighbour_mean(d: Array, k: int, P: Array) -> Array:
+def _nearest(d: Array, k: int, slack: Array) -> tuple[Array, Array]:
+    """The k nearest rows to unseen ones, ties by row, and their distances."""
+    d = d.astype(float)
+    return nearest(d, k, None, slack, lambda i, j: d[i, j], equal_share(d.dtype))
+
+
+def _neighbour_mean(d: Array, k: int, P: Array, slack: Array) -> Array:
     """Mean of P over the k nearest rows, weighted by exp(−4 d/median d): the very near ones count."""
-    k = min(k, d.shape[1])
-    nearest = np.argpartition(d, k - 1, axis=1)[:, :k]
-    near = np.take_along_axis(d, nearest, axis=1)
+    near_rows, near = _nearest(d, min(k, d.shape[1]), slack)
     scale = np.maximum(np.median(near, axis=1, keepdims=True), np.finfo(float).tiny)
     weights = np.exp(-SHARPNESS * near / scale)
-    return np.einsum("ik,ikd->id", weights, P[nearest]) / weights.sum(axis=1, keepdims=True)
+    return np.einsum("ik,ikd->id", weights, P[near_rows]) / weights.sum(axis=1, keepdims=True)
 
 
 def _new_weights(
-    views: list[Geometry], ds: list[Array], here: Array, agreement: Agreement, k: int
+    views: list[Geometry],
+    ds: list[Array],
+    slack: list[Array],
+    here: Array,
+    agreement: Agreement,
+    k: int,
 ) -> Array:
     """w of unseen rows: do their neighbours in the other views look close in this one?"""
     n_views, n_new = len(views), len(here)
@@ -354,19 +397,22 @@ def _new_weights(
         return here.astype(float)
     rows = np.full((n_views, n_views, n_new), np.nan)
     for t, view in enumerate(views):
-        candidates = np.where(view.present, ds[t], np.inf)
         count = min(k, int(view.present.sum()))
         if count == 0:
             continue
-        nearest = np.argpartition(candidates, count - 1, axis=1)[:, :count]
+        candidates = np.where(view.present, ds[t], np.inf)
+        near, d = _nearest(candidates, count, slack[t])
+        limit = farthest(d[:, 0], slack[t], equal_share(float))
+        crowded = np.flatnonzero(d[:, -1] <= limit)
+        crowd = candidates[crowded] <= limit[crowded, None]
         for s in range(n_views):
             if s != t:
-                close = np.take_along_axis(ds[s], nearest, axis=1)
-                known = here[:, [s]] & here[:, [t]] & views[s].present[nearest]
-                total = known.sum(axis=1)
-                mean = np.divide(
-                    (close * known).sum(axis=1), total, out=np.ones(n_new), where=total > 0
-                )
+                known = (here[:, [s]] & here[:, [t]] & views[s].present[near]).astype(float)
+                mean, total = _mean(np.take_along_axis(ds[s], near, axis=1), known)
+                # As near as can be are more than k: all of them are asked.
+                known = (crowd & here[crowded][:, [s]] & here[crowded][:, [t]]) * views[s].present
+                known = known * (1.0 if view.mass is None else view.mass)
+                mean[crowded], total[crowded] = _mean(ds[s][crowded], known)
                 rows[s, t] = np.where(total > 0, 1 - mean, np.nan)
     w = np.zeros((n_new, n_views))
     for s in range(n_views):
@@ -374,3 +420,10 @@ def _new_weights(
         g = votes(rows[s, others], rows[others, s], agreement.alpha[others])
         w[:, s] = weigh(g, agreement.levels[s])
     return w * here
+
+
+def _mean(values: Array, weight: Array) -> tuple[Array, Array]:
+    """Weighted means of rows, 1 where nothing has weight; and the weights' sums."""
+    total = weight.sum(axis=1)
+    mean = np.ones(len(values))
+    return np.divide((values * weight).sum(axis=1), total, out=mean, where=total > 0), total

@@ -92,15 +92,24 @@ def spectral_from_graph(
     return kmeans(E, n_clusters, rng, n_init)
 
 
-def kmeans(X: Array, n_clusters: int, rng: np.random.Generator, n_init: int) -> Array:
+def kmeans(
+    X: Array,
+    n_clusters: int,
+    rng: np.random.Generator,
+    n_init: int,
+    mass: Array | None = None,
+) -> Array:
+    """Labels of the rows, each of which counts as often as ``mass`` says (on the host)."""
     if is_tensor(X):
         from .torch_kmeans import kmeans as on_device
 
         return on_device(X, n_clusters, rng, n_init, KMEANS_SAMPLE)
     seed = int(rng.integers(2**31))
     if len(X) > KMEANS_SAMPLE:
-        sample = X[np.random.default_rng(seed).choice(len(X), KMEANS_SAMPLE, replace=False)]
-        start = KMeans(n_clusters, n_init=n_init, random_state=seed).fit(sample)
+        chosen = np.random.default_rng(seed).choice(len(X), KMEANS_SAMPLE, replace=False)
+        weight = None if mass is None else mass[chosen]
+        start = KMeans(n_clusters, n_init=n_init, random_state=seed).fit(X[chosen], None, weight)
         model = KMeans(n_clusters, init=start.cluster_centers_, n_init=1, random_state=seed)
-        return model.fit_predict(X).astype(np.int64)
-    return KMeans(n_clusters, n_init=n_init, random_state=seed).fit_predict(X).astype(np.int64)
+        return model.fit_predict(X, None, mass).astype(np.int64)
+    model = KMeans(n_clusters, n_init=n_init, random_state=seed)
+    return model.fit_predict(X, None, mass).astype(np.int64)

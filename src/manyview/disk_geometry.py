@@ -81,6 +81,9 @@ class FileGeometry(Geometry):
     Only these coordinates are in memory. Halves of the features are compared on a sample of rows.
     """
 
+    #: Where the rows are in the file; None: in order.
+    places: Array | None = None
+
     def __init__(self, Z: Any, present: Array, unit_rows: bool = False):
         self.source, self.directions = Z, leading_directions(Z)
         self.centre = np.zeros(self.directions.shape[1], dtype=np.float32)
@@ -91,9 +94,16 @@ class FileGeometry(Geometry):
     def coordinates(self, Z: Any) -> Array:
         return project(Z if is_streamed(Z) else _Held(Z), self.directions) - self.centre
 
+    def distinct(self, first: Array, mass: Array | None) -> Geometry:
+        new: Any = super().distinct(first, mass)
+        new.places = first
+        return new
+
     def rows(self, chosen: Array) -> Geometry:
         chosen = chosen[sampled(len(chosen), self.source.shape[1])]
-        return Geometry(self.source.take(chosen), self.present[chosen], self.unit_rows)
+        places = chosen if self.places is None else self.places[chosen]
+        mass = self.mass_of(chosen)
+        return Geometry(self.source.take(places), self.present[chosen], self.unit_rows, mass)
 
     def half(self, columns: Array) -> Geometry:
         return self.rows(np.arange(self.n_samples)).half(columns)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
+from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +22,8 @@ from ._types import Array, Matrix
 from .engines.arrays import converted, is_tensor, like, namespace, on_host
 from .engines.compiled import compiled
 from .engines.sources import is_streamed, over
+from .repeats import fewest_copies
+from .ties import product_error
 
 #: A view with more zeros than this is counts or text: square roots, unit rows.
 ZEROS = 0.9
@@ -41,6 +44,7 @@ class RobustScaling:
     @classmethod
     def fit(cls, X: Matrix, present: Array, name: str) -> RobustScaling:
         rows = X if present.all() else X[present]
+        rows = rows[fewest_copies(rows)]
         if rows.shape[0] == 0 or share_of_zeros(rows) > ZEROS:
             return cls(None, None)
         low, high = _percentiles(rows)
@@ -97,8 +101,15 @@ class Geometry:
     μ_i is the mean squared distance of row i to all others: d = 1 is "no closer than a random pair".
     """
 
-    def __init__(self, Z: Matrix, present: Array, unit_rows: bool = False):
+    #: How often every row counts; None: all alike.
+    mass: Array | None = None
+
+    def __init__(
+        self, Z: Matrix, present: Array, unit_rows: bool = False, mass: Array | None = None
+    ):
         self.present, self.unit_rows = present, unit_rows
+        if mass is not None:
+            self.mass = mass
         self.observed = _observed(Z)
         self.Z: Matrix = Z if self.observed is None else np.where(self.observed, Z, 0)
         self.n_samples, self.n_features = Z.shape
@@ -110,6 +121,8 @@ class Geometry:
 
     def _moments(self) -> tuple[Array, Array, Array]:
         """Per feature: mean square, mean and number of the observed values of present rows."""
+        if self.mass is not None:
+            return self._weighed_moments(self.mass * self.present)
         rows = self.Z if self.present.all() else self.Z[self.present]
         squares = rows.multiply(rows) if sp.issparse(rows) else rows * rows
         float64 = namespace(rows).float64
@@ -120,6 +133,21 @@ class Geometry:
             n = self.observed[self.present].sum(axis=0, dtype=float)
         mean_sq, mean = (total / n.clip(1) for total in sums)
         return mean_sq, mean, n
+
+    def _weighed_moments(self, mass: Array) -> tuple[Array, Array, Array]:
+        squares = self.Z.multiply(self.Z) if sp.issparse(self.Z) else self.Z * self.Z
+        weight = like(mass, self.Z) if is_tensor(self.Z) else mass
+        known = weight if self.observed is None else weight @ self.observed
+        n = known if self.observed is not None else 0 * self._moment(weight, squares) + mass.sum()
+        mean_sq, mean = (self._moment(weight, part) / n.clip(1) for part in (squares, self.Z))
+        return mean_sq, mean, n
+
+    @staticmethod
+    def _moment(weight: Array, part: Matrix) -> Array:
+        """Σ_i weight_i part_im, in double precision."""
+        if sp.issparse(part):
+            return part.T @ weight
+        return converted(weight, namespace(part).float64) @ converted(part, namespace(part).float64)
 
     def _mean_distances(
         self, Z: Matrix, observed: Array | None, mean_sq: Array, mean: Array, n: Array
@@ -209,7 +237,8 @@ class Geometry:
 
     def _pairs(self, i: Array, j: Array) -> Array:
         if sp.issparse(self.Z):
-            squared = self.sq[i] + self.sq[j] - 2 * self.Z[i].multiply(self.Z[j]).sum(axis=1)
+            gap = self.Z[i] - self.Z[j]  # from norms and products, copies would not be at 0
+            squared = gap.multiply(gap).sum(axis=1)
         else:
             gap = self.Z[i] - self.Z[j]
             if self.observed is not None:
@@ -226,16 +255,46 @@ class Geometry:
         d = np.nan_to_num(d, nan=1.0)
         return np.where(self.comparable[i] & self.comparable[j], d, 1)
 
+    def slack(self, Z: Matrix | None = None, root_mu: Array | None = None) -> Array:
+        """Bounds of the rounding errors in `to_all`, for every row of Z (or of this view)."""
+        own, largest = self._shares(self.sq, self.root_mu), 0.0
+        if self.comparable.any():
+            largest = float(own[self.comparable].max())
+        if Z is not None:
+            own = self._shares(squared_norms(Z), root_mu)
+        error = product_error(self.Z.dtype, self.n_features)
+        error *= 1 if self.observed is None else self.n_features  # few shared ones stand for all
+        return error * (own + largest) ** 2
+
+    @staticmethod
+    def _shares(sq: Array, root_mu: Array) -> Array:
+        """‖z‖/√μ; 0 in a constant view."""
+        return np.divide(np.sqrt(sq), root_mu, out=np.zeros(len(sq)), where=root_mu > 0)
+
     def coordinates(self, Z: Matrix) -> Matrix:
         """Scaled rows in the space in which this view measures distances."""
         return Z
+
+    def distinct(self, first: Array, mass: Array | None) -> Geometry:
+        """The same view of some of the rows, each of which counts as often as ``mass`` says."""
+        new = copy(self)
+        new.mass, new.Z, new.sq = mass, self.Z[first], self.sq[first]
+        new.observed = None if self.observed is None else self.observed[first]
+        new.present, new.n_samples = self.present[first], len(first)
+        new._moments_ = new._moments()
+        new.root_mu = new.new_root_mu(new.Z, new.observed)
+        new.comparable = new.present & on_host(new.root_mu > 0)
+        return new
+
+    def mass_of(self, rows: Array) -> Array | None:
+        return None if self.mass is None else self.mass[rows]
 
     def rows(self, chosen: Array) -> Geometry:
         """The same view of some of the rows."""
         Z = self.Z[chosen]
         if self.observed is not None:
             Z = np.where(self.observed[chosen], Z, np.nan)
-        return type(self)(Z, self.present[chosen], self.unit_rows)
+        return type(self)(Z, self.present[chosen], self.unit_rows, self.mass_of(chosen))
 
     def half(self, columns: Array) -> Geometry:
         """The same rows seen through some of the features; count data get unit rows again."""
@@ -244,7 +303,7 @@ class Geometry:
             Z = np.where(self.observed[:, columns], Z, np.nan)
         elif self.unit_rows:
             Z = normalize(Z) if sp.issparse(Z) else unit_rows(Z)
-        return type(self)(Z, self.present, self.unit_rows)
+        return type(self)(Z, self.present, self.unit_rows, self.mass)
 
 
 def present_rows(X: Matrix) -> Array:

@@ -2,28 +2,34 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.metrics import pairwise_distances_chunked
 from sklearn.metrics.pairwise import nan_euclidean_distances
-from sklearn.neighbors import NearestNeighbors
 from sklearn.utils.extmath import row_norms
 
 from ._types import Array, Matrix
 from .engines.arrays import as_numbers, is_tensor, namespace
 from .engines.sources import is_streamed, reading, squared_norms
-from .engines.threads import Threads
-from .neighbors import index_neighbors, streamed_neighbors, take_rows, use_index
+from .engines.threads import Threads, blocks
+from .neighbors import (
+    TREE_FEATURES,
+    exact_neighbors,
+    index_neighbors,
+    streamed_neighbors,
+    take_rows,
+    use_index,
+)
+from .ties import equal_share, merged, nearest, product_error
 
 AFFINITIES = ("binary", "heat", "cosine")
 #: Above this many observations the automatic heat width is a mean over this many rows, not all.
 WIDTH_SAMPLE = 4096
 #: Neighbours asked of an approximate index beyond those wanted: its lists are better than it says.
 EXTRA = 8
-#: With at most so many features a tree finds exact neighbours quickly, however many rows there are.
-TREE_FEATURES = 15
 
 
 def nearest_neighbors(
@@ -33,7 +39,8 @@ def nearest_neighbors(
 
     Without ``queries`` the rows of X ask about each other and no row is its own neighbour. With
     NaN among dense entries, distances use the features both rows have, rescaled to all; a pair
-    that shares none is infinitely far. On a device all pairs are looked at.
+    that shares none is infinitely far. On a device all pairs are looked at. Of rows at equal distance
+    (see `ties`) those with smaller indices are taken.
     """
     if hasattr(X, "neighbors"):
         return X.neighbors(n_neighbors)
@@ -49,8 +56,7 @@ def nearest_neighbors(
     k = min(n_neighbors, available)
     if queries is None and (sp.issparse(X) or X.shape[1] > TREE_FEATURES) and use_index(available):
         return _index_neighbors(X, k)
-    distances, indices = NearestNeighbors(n_neighbors=k).fit(X).kneighbors(queries)
-    return indices, distances**2
+    return exact_neighbors(X, k, queries)
 
 
 def _index_neighbors(X: Matrix, k: int) -> tuple[Array, Array]:
@@ -64,8 +70,7 @@ def _index_neighbors(X: Matrix, k: int) -> tuple[Array, Array]:
         others = others.toarray() if sp.issparse(others) else others
         gap = others.reshape(*near[b].shape, -1) - rows[:, None]
         squared[b] = np.einsum("ikm,ikm->ik", gap, gap)
-    order = np.argsort(squared, axis=1, kind="stable")[:, :k]
-    return np.take_along_axis(near, order, axis=1), np.take_along_axis(squared, order, axis=1)
+    return merged([(near, squared)], k, equal_share(X.dtype))
 
 
 def on_device(X: Any) -> bool:
@@ -84,16 +89,28 @@ def _neighbors_with_holes(X: Array, n_neighbors: int, queries: Array | None) -> 
     rows = X if queries is None else queries
     k = min(n_neighbors, X.shape[0] - (queries is None))
     indices, squared = np.empty((len(rows), k), dtype=int), np.empty((len(rows), k))
-    step = max(1, 2**22 // X.shape[0])
-    for start in range(0, len(rows), step):
-        part = slice(start, min(start + step, len(rows)))
-        d = nan_euclidean_distances(rows[part], X, squared=True)
+    lengths = np.sqrt(np.nansum(rows * rows, axis=1, dtype=float))
+    # Few shared features are rescaled to all, and so are their errors.
+    error = product_error(X.dtype, X.shape[1]) * X.shape[1]
+    slack = error * (lengths + np.sqrt(np.nansum(X * X, axis=1, dtype=float).max())) ** 2
+    for b in blocks(slice(0, len(rows)), max(1, 2**22 // X.shape[0])):
+        d = nan_euclidean_distances(rows[b], X, squared=True)
         d[np.isnan(d)] = np.inf
-        if queries is None:
-            d[np.arange(part.stop - start), np.arange(start, part.stop)] = np.inf
-        indices[part] = np.argsort(d, axis=1, kind="stable")[:, :k]
-        squared[part] = np.take_along_axis(d, indices[part], axis=1)
+        again = partial(_shared_gaps, rows[b], X)
+        own = b.start if queries is None else None
+        indices[b], squared[b] = nearest(d, k, own, slack[b], again, equal_share(X.dtype))
     return indices, squared
+
+
+def _shared_gaps(rows: Array, X: Array, i: Array, j: Array) -> Array:
+    """Squared distances of pairs over the features both have, rescaled to all."""
+    squared = np.empty(len(i))
+    for b in blocks(slice(0, len(i)), max(1, 2**21 // X.shape[1])):
+        gap = rows[i[b]].astype(float) - X[j[b]]
+        shared = (~np.isnan(gap)).sum(axis=1)
+        total = np.nansum(gap * gap, axis=1) * X.shape[1]
+        squared[b] = np.divide(total, shared, out=np.full(len(gap), np.inf), where=shared > 0)
+    return squared
 
 
 def affinity(

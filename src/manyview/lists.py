@@ -7,46 +7,84 @@ neighbours.
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import numpy as np
 import scipy.sparse as sp
 
 from ._types import Array
-from .engines.arrays import is_tensor
-from .engines.compiled import compiled
+from .engines.arrays import converted, is_tensor, namespace, on_host
 from .engines.threads import Threads, blocks
 from .geometry import Geometry
 from .neighbors import index_neighbors, use_index
+from .repeats import Crowds, crowds_of
+from .ties import equal_share, nearest
 
 #: Candidates asked of an index, per neighbour wanted.
 WIDER = 1.5
-#: Up to this many columns NumPy selects as quickly as a compiled loop.
-FEW = 500
 #: Coordinates of a sparse view in the joint space in which candidates are looked for.
 PROJECTED = 128
 #: Members of a neighbour's own list that are looked at when lists are improved.
 DEPTH = 8
 
 
-def view_lists(
-    view: Geometry, k: int, seed: int, threads: Threads | None = None
-) -> tuple[Array, Array, Array]:
-    """The k nearest rows of every comparable row: (rows, indices, d), nearest first."""
-    if is_tensor(view.Z):
-        return view.nearest(k)  # type: ignore[attr-defined]
+class Lists(NamedTuple):
+    """The k nearest rows of some rows, nearest first; and, where they differ, what each pair counts."""
+
+    rows: Array
+    indices: Array
+    d: Array
+    mass: Array | None = None
+
+
+def view_lists(view: Geometry, k: int, seed: int, threads: Threads | None = None) -> Lists:
+    """The k nearest rows of every comparable row."""
     rows = np.flatnonzero(view.comparable)
     k = min(k, len(rows) - 1)
     if k < 1:
-        return rows[:0], np.empty((0, 1), dtype=int), np.empty((0, 1))
-    if use_index(len(rows)):
+        none = view.Z.new_empty((0, 1)) if is_tensor(view.Z) else np.empty((0, 1))
+        return Lists(rows[:0], converted(none, namespace(none).int64), none)
+    crowds = crowds_of(view, rows, k)
+    if is_tensor(view.Z):
+        from .torch_geometry import nearest_of_each
+
+        found = nearest_of_each(view, rows, k, crowds)  # type: ignore[arg-type]
+    elif use_index(len(rows)):
         near = rows[index_neighbors(view.Z[rows], min(int(WIDER * k), len(rows) - 1), seed)]
         lists = for_all_rows(rows, near, view.n_samples)
-        indices, distances = improved([view], np.ones(1), lists, k, threads)
-        return rows, indices[rows], distances[rows]
-    indices, distances = np.empty((view.n_samples, k), dtype=int), np.empty((view.n_samples, k))
-    for block, d in view.blocks():
-        d[:, ~view.comparable] = np.inf
-        indices[block], distances[block] = smallest(d, k, block)
-    return rows, indices[rows], distances[rows]
+        found = improved([view], np.ones(1), lists, k, threads)
+    else:
+        found = _all_pairs(view, k, crowds)
+    if is_tensor(view.Z):
+        return Lists(rows, *found, masses(view, rows, found[0], crowds))
+    indices, d = found
+    if crowds is not None:
+        indices[crowds.rows], d[crowds.rows] = crowds.near, 0
+    return Lists(rows, indices[rows], d[rows], masses(view, rows, indices[rows], crowds))
+
+
+def _all_pairs(view: Geometry, k: int, crowds: Crowds | None) -> tuple[Array, Array]:
+    indices, d = np.empty((view.n_samples, k), dtype=int), np.empty((view.n_samples, k))
+    slack = view.slack()
+    if crowds is not None:
+        if len(crowds.rows) == view.comparable.sum():
+            return indices, d
+        slack[crowds.rows] = -np.inf  # they need not be sure: their lists are known
+    for block, distances in view.blocks():
+        distances[:, ~view.comparable] = np.inf
+        indices[block], d[block] = settled([view], np.ones(1), distances, k, block, slack)
+    return indices, d
+
+
+def masses(view: Geometry, rows: Array, indices: Any, crowds: Crowds | None) -> Array | None:
+    """What the pairs of lists count; None where all count alike."""
+    if view.mass is None and crowds is None:
+        return None
+    own = np.ones(view.n_samples) if view.mass is None else view.mass
+    theirs = own[on_host(indices)]
+    if crowds is not None:
+        theirs[np.searchsorted(rows, crowds.rows)] = crowds.stands_for
+    return own[rows][:, None] * theirs
 
 
 def fused_lists(
@@ -66,10 +104,11 @@ def fused_lists(
         return fused_nearest(views, alpha, k)  # type: ignore[arg-type]
     if not use_index(n):
         indices, distances = np.empty((n, k), dtype=int), np.empty((n, k))
+        slack: Array = sum(a * view.slack() for a, view in zip(alpha, views, strict=True))
         for parts in zip(*(view.blocks() for view in views), strict=True):
             block = parts[0][0]
-            d = sum(a * part for a, (_, part) in zip(alpha, parts, strict=True))
-            indices[block], distances[block] = smallest(d, k, block)
+            d: Array = sum(a * part for a, (_, part) in zip(alpha, parts, strict=True))
+            indices[block], distances[block] = settled(views, alpha, d, k, block, slack)
         return indices, distances
 
     joint = index_neighbors(joint_space(views, alpha, seed), min(int(WIDER * k), n - 1), seed)
@@ -79,18 +118,21 @@ def fused_lists(
     return improved(views, alpha, first, k, threads)
 
 
-def smallest(d: Array, k: int, block: slice) -> tuple[Array, Array]:
-    """Columns and values of the k smallest entries per row, the row itself apart, in order."""
-    kernels = compiled()
-    if kernels is not None and d.shape[1] > FEW:
-        indices, values = np.empty((len(d), k), dtype=np.int64), np.empty((len(d), k))
-        kernels.smallest_rows(d, k, block.start, indices, values)
-        return indices, values
-    d[np.arange(len(d)), np.arange(block.start, block.stop)] = np.inf
-    nearest = np.argpartition(d, k - 1, axis=1)[:, :k]
-    values = np.take_along_axis(d, nearest, axis=1)
-    order = np.argsort(values, axis=1, kind="stable")
-    return np.take_along_axis(nearest, order, axis=1), np.take_along_axis(values, order, axis=1)
+def settled(
+    views: list[Geometry], alpha: Array, d: Array, k: int, block: slice, slack: Array
+) -> tuple[Array, Array]:
+    """The k nearest rows of the rows of a block under Σ α_s d^s, in order, ties by row."""
+
+    def exact(i: Array, j: Array) -> Array:
+        return pair_distances(views, alpha, i + block.start, j)
+
+    return nearest(d, k, block.start, slack[block], exact, equal_share(views[0].Z.dtype))
+
+
+def pair_distances(views: list[Geometry], alpha: Array, i: Array, j: Array) -> Array:
+    """Σ α_s d^s of the pairs (i, j)."""
+    each = (a * view.pairs(i, j) for a, view in zip(alpha, views, strict=True) if a > 0)
+    return sum(each, start=np.zeros(len(i)))
 
 
 # --- approximate -------------------------------------------------------------------------------
@@ -146,7 +188,7 @@ def ranked(
     """The k nearest under Σ α_s d^s among a row's list and the first ``depth`` of its members' lists."""
     n, width = lists.shape
     indices, distances = np.empty((n, k), dtype=np.int64), np.empty((n, k))
-    step = max(1, 2**18 // (width * (1 + depth)))
+    step, share = max(1, 2**18 // (width * (1 + depth))), equal_share(views[0].Z.dtype)
 
     def work(rows: slice) -> None:
         for b in blocks(rows, step):
@@ -155,11 +197,11 @@ def ranked(
             reached = lists[members, :depth].reshape(len(here), -1)
             candidates = _distinct(here, np.hstack([members, reached]))
             d = _distances(views, alpha, here, candidates)
-            order = np.argpartition(d, k - 1, axis=1)[:, :k]
-            values = np.take_along_axis(d, order, axis=1)
-            order = np.take_along_axis(order, np.argsort(values, axis=1, kind="stable"), axis=1)
+            # Measured pair by pair already; candidates are in the order of the rows.
+            order, distances[b] = nearest(
+                d, k, None, np.zeros(len(d)), lambda i, j, d=d: d[i, j], share
+            )
             indices[b] = np.take_along_axis(candidates, order, axis=1)
-            distances[b] = np.take_along_axis(d, order, axis=1)
 
     (threads or Threads(1)).map(work, n)
     return indices, distances
@@ -179,9 +221,7 @@ def _distances(views: list[Geometry], alpha: Array, rows: Array, candidates: Arr
     useful = candidates >= 0
     d = np.where(useful, 0.0, np.inf)
     i, j = np.nonzero(useful)[0] + rows[0], candidates[useful]
-    for a, view in zip(alpha, views, strict=True):
-        if a > 0:
-            d[useful] += a * view.pairs(i, j)
+    d[useful] = pair_distances(views, alpha, i, j)
     return d
 
 

@@ -7,12 +7,16 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.neighbors import NearestNeighbors
+from sklearn.utils.extmath import row_norms
 
 from ._types import Array, Matrix
 from .engines.code_cache import import_compiled
 from .engines.sources import as_source, is_streamed, over, reading
 from .engines.threads import blocks
+from .repeats import row_codes
+from .ties import equal_share, farthest, first_k, is_unsure, merged, product_error, squared_gaps
 
 #: Up to this many rows every pair is looked at.
 EXACT = 30_000
@@ -20,6 +24,8 @@ EXACT = 30_000
 CHECKED_ROWS, RECALL = 200, 0.9
 #: Large views in files are searched by their leading directions, this many, found in so many passes.
 DIRECTIONS, PASSES = 64, 3
+#: With at most so many features a tree finds exact neighbours quickly, however many rows there are.
+TREE_FEATURES = 15
 #: Rows that ask at a time, when all rows of a file are compared with them.
 ASKING = 2**22
 
@@ -80,6 +86,83 @@ def _descend(data: Any, k: int, wider: int, seed: int) -> Array:
     return found[others].reshape(len(found), wider * k)[:, :k]
 
 
+# --- every pair -----------------------------------------------------------------------------------
+
+
+def exact_neighbors(X: Matrix, k: int, queries: Matrix | None = None) -> tuple[Array, Array]:
+    """Indices and squared distances of the k nearest rows of X, ties by index.
+
+    Without ``queries`` the rows of X ask, and none is its own neighbour.
+    """
+    asking, alone = (X, True) if queries is None else (queries, False)
+    search = NearestNeighbors(n_neighbors=min(k + 1, X.shape[0] - alone)).fit(X)
+    distances, indices = search.kneighbors(queries)
+    squared, share = distances**2, equal_share(X.dtype)
+    # Neighbours are near: no longer than the row itself and the distance together.
+    reach = 2 * row_norms(asking) + distances[:, k - 1]
+    slack = product_error(np.float64, X.shape[1]) * reach**2
+    unsure = np.flatnonzero(is_unsure(squared, slack, share))
+    indices, squared = indices[:, :k], squared[:, :k]
+    if len(unsure):
+        limit = farthest(squared[unsure, k - 1], slack[unsure], share)
+        found = _measured_again(search, X, asking, unsure, limit, k, alone)
+        indices[unsure], squared[unsure] = found
+    return indices, squared
+
+
+def _measured_again(
+    search: Any, X: Matrix, asking: Matrix, rows: Array, limit: Array, k: int, alone: bool
+) -> tuple[Array, Array]:
+    """The lists of some rows from all pairs within ``limit``; copies of a row ask once."""
+    _, first, of = np.unique(row_codes(asking[rows]), return_index=True, return_inverse=True)
+    reach = np.zeros(len(first))
+    np.maximum.at(reach, of, limit)
+    lists, share = [], equal_share(X.dtype)
+    for b in blocks(slice(0, len(first)), max(1, ASKING // X.shape[0])):
+        one = rows[first[b]]
+        i, j = _within(search, X, asking[one], reach[b])
+        lists.append(first_k(i, j, squared_gaps(asking, one[i], X, j), k + alone, share))
+    indices, squared = (np.concatenate(part)[of] for part in zip(*lists, strict=True))
+    return without_own(indices, squared, rows) if alone else (indices, squared)
+
+
+def _within(search: Any, X: Matrix, queries: Matrix, reach: Array) -> tuple[Array, Array]:
+    """Pairs (query, row of X) no farther apart than the query's reach, the square of a distance."""
+    if sp.issparse(X) or X.shape[1] > TREE_FEATURES:
+        return np.nonzero(euclidean_distances(queries, X, squared=True) <= reach[:, None])
+    d, near = search.radius_neighbors(queries, np.sqrt(reach.max()))
+    i = np.repeat(np.arange(len(near)), [len(part) for part in near])
+    inside = np.concatenate(d) ** 2 <= reach[i]
+    return i[inside], np.concatenate(near)[inside]
+
+
+def without_own(indices: Array, squared: Array, rows: Array) -> tuple[Array, Array]:
+    """Lists one shorter: without the row itself, or without the last where it is not there."""
+    others = indices != rows[:, None]
+    others[others.all(axis=1), -1] = False
+    shape = (len(rows), indices.shape[1] - 1)
+    return indices[others].reshape(shape), squared[others].reshape(shape)
+
+
+def lists_in_block(
+    block: Matrix, queries: Matrix, k: int, first: int, own: int | None
+) -> tuple[Array, Array]:
+    """The k rows nearest to every query in a block that begins with row ``first`` of its view.
+
+    Distances are those of pairs, the same in any block. Queries that are rows of the view themselves,
+    from ``own`` on, do not count.
+    """
+    n = queries.shape[0]
+    k = min(k + (own is not None), block.shape[0])
+    indices, _ = exact_neighbors(block, k, queries)
+    rows = np.repeat(np.arange(n), k)
+    squared = squared_gaps(queries, rows, block, indices.ravel()).reshape(n, k)
+    indices = indices + first
+    if own is not None:
+        squared[indices == np.arange(own, own + n)[:, None]] = np.inf
+    return indices, squared
+
+
 # --- views in files ----------------------------------------------------------------------------
 
 
@@ -98,34 +181,23 @@ def streamed_neighbors(X: Any, k: int, queries: Any = None) -> tuple[Array, Arra
         for b in blocks(slice(0, len(near)), 4096):
             gap = sketch[near[b]] - sketch[b][:, None]
             squared[b] = np.einsum("ikm,ikm->ik", gap, gap)
-        order = np.argsort(squared, axis=1, kind="stable")
-        return np.take_along_axis(near, order, axis=1), np.take_along_axis(squared, order, axis=1)
+        return merged([(near, squared)], k, equal_share(sketch.dtype))
     asking = X if queries is None else as_source(queries)
     found = [
         _nearest_of(X, asking.read(rows), k, rows.start if queries is None else None)
         for rows in blocks(slice(0, asking.shape[0]), max(1, ASKING // X.shape[1]))
     ]
-    indices, distances = (np.concatenate(part) for part in zip(*found, strict=True))
-    return indices, distances**2
+    indices, squared = (np.concatenate(part) for part in zip(*found, strict=True))
+    return indices, squared
 
 
 def _nearest_of(X: Any, rows: Matrix, k: int, own: int | None) -> tuple[Array, Array]:
     """The k rows of X nearest to ``rows``; their own places in X, from ``own`` on, do not count."""
-    n = rows.shape[0]
-    indices, distances = np.empty((n, 0), dtype=np.int64), np.empty((n, 0))
-    start = 0
+    found, start = (np.empty((rows.shape[0], 0), dtype=np.int64), np.empty((rows.shape[0], 0))), 0
     for block in reading(as_source(X)):
-        model = NearestNeighbors(n_neighbors=min(k + 1, block.shape[0]), algorithm="brute")
-        d, near = model.fit(block).kneighbors(rows)
-        near = near + start
-        if own is not None:
-            d = np.where(near == np.arange(own, own + n)[:, None], np.inf, d)
-        indices, distances = np.hstack([indices, near]), np.hstack([distances, d])
-        order = np.argsort(distances, axis=1, kind="stable")[:, :k]
-        indices = np.take_along_axis(indices, order, axis=1)
-        distances = np.take_along_axis(distances, order, axis=1)
-        start += block.shape[0]
-    return indices, distances
+        more = lists_in_block(block, rows, k, start, own)
+        found, start = merged([found, more], k, equal_share(X.dtype)), start + block.shape[0]
+    return found
 
 
 def leading_directions(X: Any, n_directions: int = DIRECTIONS) -> Array:

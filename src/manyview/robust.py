@@ -41,6 +41,7 @@ from .engines.threads import Threads
 from .geometry import Geometry, RobustScaling, present_rows, unobserved
 from .graph import has_nan
 from .masked import FEWEST_SHARE, MaskedView
+from .repeats import Repeats, distinct, expanded_graph
 from .robust_fit import RobustView, place_robust, run_robust
 from .scaling import largest, tell_rounded
 from .views import LOAD_LIMIT
@@ -283,13 +284,14 @@ class RobustWMNMF(
         if self.scale is None and dtype == np.float32:
             for X, name in zip(given.matrices, given.names, strict=True):
                 tell_rounded(X, name, stacklevel=4)
-        geometry, n = self._geometries(views, present, dtype), views.n_samples
+        geometry = self._geometries(views, present, dtype)
         del views  # on a GPU a copy of the data
-        kinds = self._kinds(given, np.any(present, axis=0))
+        self._heed_few_kinds(given, np.any(present, axis=0))
+        told, repeats = distinct(geometry)
         agreement = checkpoint.keep(
             "agreement",
             lambda: ag.agree(
-                geometry,
+                told,
                 self.n_neighbors,
                 self.reliability_weight,
                 rng,
@@ -302,20 +304,13 @@ class RobustWMNMF(
         P = P if is_tensor(P) else P.astype(dtype)
         anywhere = self._counted(present, agreement.alpha)
         self._check_n_clusters(self.n_clusters_, int(anywhere.sum()))
-        if kinds is not None:
-            P = same_for_kinds(P, kinds)
-        # One in twenty fits of the digits met a poor local minimum with 10 starts.
-        found = checkpoint.keep(
-            "start",
-            lambda: (
-                kmeans(P[anywhere], self.n_clusters_, rng, n_init=30)
-                if kinds is None
-                else converted_like(kinds[anywhere], P)
-            ),
+        start = checkpoint.keep(
+            "start", lambda: start_labels(P, anywhere, self.n_clusters_, rng, repeats)
         )
-        start = namespace(found).zeros_like(found[:1]).repeat(n)
-        start[anywhere] = found
-        w = np.where(anywhere[:, None], agreement.w, 0)
+        w = agreement.w
+        if repeats is not None:
+            P, start, w = P[repeats.of], start[repeats.of], w[repeats.of]
+        w = np.where(anywhere[:, None], w, 0)
         w = namespace(P).as_tensor(w, dtype=P.dtype, device=P.device) if is_tensor(P) else w
         robust_views = self._robust_views(geometry, cluster)
         run = partial(
@@ -349,20 +344,21 @@ class RobustWMNMF(
                 view.source = None  # type: ignore[attr-defined]  # a model outlives the cluster
         self._geometry = geometry
         self._embedding, self._agreement, self._result = P, agreement, result.factors
+        self._repeats = None if repeats is None else (repeats.first, repeats.mass)
         own = eq.cluster_distances(P, self._centres)[
             np.arange(len(P)), result.factors.consensus.argmax(axis=1)
         ]
         self._width = max(float(own[anywhere].mean()), np.finfo(float).tiny)
         self._warn(result, self._all_rows(anywhere))
+        self.graph_ = self._graph_of_all(expanded_graph(agreement.fused, repeats))
         self._expose(result, agreement, present, anywhere, given.dtype)
 
-    def _kinds(self, views: Views, here: Array) -> Array | None:
-        """Fewer distinct observations than clusters: as many clusters, and who is identical to whom."""
+    def _heed_few_kinds(self, views: Views, here: Array) -> None:
+        """No more clusters than distinct observations: identical ones stay together."""
         kinds = row_kinds(views.matrices, self.n_clusters_, here)
         if kinds is not None:
             tell_few_kinds(int(kinds.max()) + 1, self.n_clusters_, stacklevel=4)
             self.n_clusters_ = int(kinds.max()) + 1
-        return kinds
 
     @staticmethod
     def _described(views: Views, present: list[Array]) -> Array | None:
@@ -516,7 +512,6 @@ class RobustWMNMF(
         }
         every = range(len(self._view_widths))
         self.coefficients_ = [found.get(s, self.consensus_) for s in every]
-        self.graph_ = self._graph_of_all(agreement.fused)
         self.agreement_ = self._all_views(self._all_views(agreement.matrix).T).T
         self.split_half_ = self._all_views(agreement.split_half)
         self.history_ = result.history
@@ -659,13 +654,17 @@ class RobustWMNMF(
                     "distances along leading directions (it was too large to hold), which need whole "
                     "rows: fill them in, or leave out the whole row"
                 )
+        fitted, known = self._geometry, self._embedding
+        if self._repeats is not None:
+            first, _ = self._repeats
+            fitted, known = [view.distinct(*self._repeats) for view in fitted], known[first]
         P, w = ag.place(
-            self._geometry,
-            [view.coordinates(Z) for view, Z in zip(self._geometry, Zs, strict=True)],
+            fitted,
+            [view.coordinates(Z) for view, Z in zip(fitted, Zs, strict=True)],
             observed,
             present,
             self._agreement,
-            self._embedding,
+            known,
             self.n_neighbors,
         )
         rows = [
@@ -760,6 +759,8 @@ class RobustWMNMF(
     _rows: Array | None = None
     #: Checksums of the user's own arrays, where views are too large to be copied.
     _digests: Any = None
+    #: Models of earlier versions, and fits without repeated observations.
+    _repeats: tuple[Array, Array | None] | None = None
     _zero_is_missing = True
     _reads_files = True
 
@@ -805,20 +806,28 @@ def geometry_of(Z: Matrix) -> type[Geometry]:
     return TorchGeometry if is_tensor(Z) else StreamedGeometry
 
 
-def same_for_kinds(P: Array, kinds: Array) -> Array:
-    """P with the mean of each kind of row in all of its rows."""
-    rows, first = on_host(P), np.unique(kinds, return_inverse=True)[1]
-    total = np.zeros((first.max() + 1, rows.shape[1]))
-    np.add.at(total, first, rows)
-    mean = (total / np.bincount(first)[:, None])[first]
-    return converted_like(mean.astype(rows.dtype), P)
+def start_labels(
+    P: Array,
+    anywhere: Array,
+    n_clusters: int,
+    rng: np.random.Generator,
+    repeats: Repeats | None,
+) -> Array:
+    """k-means of the embedding P of distinct observations; 0 for those that are nowhere.
 
-
-def converted_like(array: Array, model: Array) -> Array:
-    """An array of the host in the library and place of ``model``, in its own precision."""
-    if not is_tensor(model):
-        return array
-    return namespace(model).as_tensor(array, device=model.device)
+    ``anywhere`` tells of all observations, copies included.
+    """
+    here = anywhere if repeats is None else anywhere[repeats.first]
+    start = namespace(P).zeros_like(P[:, 0], dtype=namespace(P).int64)
+    mass = None if repeats is None or repeats.mass is None else repeats.mass[here]
+    # One in twenty fits of the digits met a poor local minimum with 10 starts.
+    if repeats is not None and (is_tensor(P) or here.sum() < n_clusters):
+        # On a device rows have no mass: all copies take part.
+        found = kmeans(P[repeats.of[anywhere]], n_clusters, rng, n_init=30)
+        start[repeats.of[anywhere]] = found
+        return start
+    start[here] = kmeans(P[here], n_clusters, rng, 30, mass)
+    return start
 
 
 def unit_sum_rows(Z: Matrix, observed: Array | None) -> Any:

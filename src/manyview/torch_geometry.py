@@ -18,6 +18,7 @@ from .engines.device_graph import DeviceGraph
 from .engines.sources import is_streamed
 from .engines.threads import blocks
 from .geometry import ZEROS, Geometry, share_of_zeros, unobserved
+from .repeats import Crowds
 from .torch_neighbors import nearest_by_products
 
 #: Entries gathered at a time for distances of pairs.
@@ -30,10 +31,17 @@ COPIES = 3
 class TorchGeometry(Geometry):
     """A `Geometry` whose rows are a tensor; who is present stays known to the host."""
 
-    def __init__(self, Z: torch.Tensor, present: Array, unit_rows: bool = False):
-        super().__init__(Z, present, unit_rows)
+    def __init__(
+        self, Z: torch.Tensor, present: Array, unit_rows: bool = False, mass: Array | None = None
+    ):
+        super().__init__(Z, present, unit_rows, mass)
         self.device = Z.device
         self.here = torch.as_tensor(self.comparable, device=Z.device)
+
+    def distinct(self, first: Array, mass: Array | None) -> Geometry:
+        new: Any = super().distinct(first, mass)
+        new.here = torch.as_tensor(new.comparable, device=self.device)
+        return new
 
     def pairs(self, i: Any, j: Any) -> Any:
         """d of the pairs (i, j); 1 where a member is missing. NumPy in, NumPy out."""
@@ -50,19 +58,6 @@ class TorchGeometry(Geometry):
             d[start : start + step] = torch.where(known, squared / norm.clip(1e-30), 1)
         return d
 
-    def nearest(self, k: int) -> tuple[Array, Any, Any]:
-        """The k nearest rows of every comparable row: (rows, indices, d), nearest first."""
-        rows = np.flatnonzero(self.comparable)
-        k = min(k, len(rows) - 1)
-        if k < 1:
-            return rows[:0], self.Z.new_empty((0, 1)).long(), self.Z.new_empty((0, 1))
-        chosen = torch.as_tensor(rows, device=self.device)
-        left, right = (
-            side if len(rows) == self.n_samples else side[chosen] for side in self.sides()
-        )
-        near, d = _nearest([self], np.ones(1), left, right, chosen, k)
-        return rows, chosen[near], d
-
     def sides(self) -> list[torch.Tensor]:
         """What has d as its products. Around the mean, where numbers are small and round well."""
         Z = self.Z - self.Z[self.here].mean(0) if self.here.any() else self.Z
@@ -77,6 +72,31 @@ class TorchGeometry(Geometry):
     def to_host(self, sparse: bool) -> Geometry:
         """The same for the host; sparse where the view came so."""
         return host_parts(self, Geometry, sparse_rows(self.Z) if sparse else on_host(self.Z))
+
+
+def nearest_of_each(
+    view: TorchGeometry, rows: Array, k: int, crowds: Crowds | None
+) -> tuple[Any, Any]:
+    """Indices and d of the k nearest of these rows to each of them, nearest first."""
+    chosen = torch.as_tensor(rows, device=view.device)
+    near = torch.empty((len(rows), k), dtype=torch.long, device=view.device)
+    d = torch.zeros((len(rows), k), dtype=view.Z.dtype, device=view.device)
+    alone = np.ones(len(rows), dtype=bool)
+    if crowds is not None:
+        places = np.searchsorted(rows, crowds.rows)
+        alone[places] = False
+        near[torch.as_tensor(places, device=view.device)] = torch.as_tensor(
+            crowds.near, device=view.device
+        )
+    if alone.any():
+        left, right = (
+            side if len(rows) == view.n_samples else side[chosen] for side in view.sides()
+        )
+        own = torch.as_tensor(np.flatnonzero(alone), device=view.device)
+        left = left if alone.all() else left[own]
+        found, d[own] = _nearest([view], np.ones(1), left, right, chosen, k, own)
+        near[own] = chosen[found]
+    return near, d
 
 
 def fused_nearest(views: list[TorchGeometry], alpha: Array, k: int) -> tuple[Any, Any]:
@@ -99,7 +119,8 @@ def fused_nearest(views: list[TorchGeometry], alpha: Array, k: int) -> tuple[Any
     n = views[0].n_samples
     k = min(k, n - 1)
     everyone = torch.arange(n, device=views[0].device)
-    return _nearest(views, alpha, torch.cat(lefts, dim=1), torch.cat(rights, dim=1), everyone, k)
+    sides = torch.cat(lefts, dim=1), torch.cat(rights, dim=1)
+    return _nearest(views, alpha, *sides, everyone, k, everyone)
 
 
 def _nearest(
@@ -109,18 +130,21 @@ def _nearest(
     right: torch.Tensor,
     chosen: torch.Tensor,
     k: int,
+    own: torch.Tensor,
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """The k nearest among the chosen rows, whose sides these are, by exact distances Σ α_s d^s."""
+    """The k nearest among the chosen rows, by exact distances Σ α_s d^s.
+
+    ``right`` is the right side of the chosen rows, ``left`` the left one of those at ``own`` of them.
+    """
 
     def distances(i: torch.Tensor, near: torch.Tensor) -> torch.Tensor:
-        pairs = chosen[i].repeat_interleave(near.shape[1]), chosen[near.reshape(-1)]
+        pairs = chosen[own[i]].repeat_interleave(near.shape[1]), chosen[near.reshape(-1)]
         each = (float(a) * v.pairs(*pairs) for a, v in zip(alpha, views, strict=True) if a > 0)
         d: Any = sum(each)
         return d.reshape(near.shape)
 
-    n, own = len(left), torch.arange(len(left), device=left.device)
     sides = left.__getitem__, right.__getitem__
-    return nearest_by_products(*sides, distances, n, n, k, own)
+    return nearest_by_products(*sides, distances, len(left), len(right), k, own)
 
 
 def row_contrasts(views: list[TorchGeometry], graphs: list[DeviceGraph]) -> Array:

@@ -11,6 +11,7 @@ import torch
 
 from .engines.device import free_memory
 from .engines.threads import blocks
+from .ties import equal_share, product_error
 
 #: Entries of a temporary block of distances, on a GPU and in the memory of the host.
 BLOCK, HOST_BLOCK = 2**29, 2**24
@@ -65,9 +66,10 @@ def nearest_by_products(
     """The k nearest of n_right rows for every row on the left: indices and exact distances.
 
     L Rᵀ (rows given by ``left`` and ``right``) has the distances but for rounding, and a constant per
-    row; its smallest entries are candidates, ``distances(rows, candidates)`` orders them. With tensor
-    cores the rounding is coarse: rows whose k-th distance does not lie safely below everything that
-    is no candidate are looked for again without. ``own`` is each row's own place on the right.
+    row; its smallest entries are candidates, ``distances(rows, candidates)`` orders them, ties by
+    index. Rows whose k-th distance does not lie safely below everything that is no candidate are
+    looked for again: first without tensor cores, whose rounding is coarse, then among all rows that
+    may be as near. ``own`` is each row's own place on the right.
     """
     probe = left(slice(0, 1))
     coarse, most = has_tensor_cores(probe), n_right - (own is not None)
@@ -76,18 +78,54 @@ def nearest_by_products(
     products = SmallestProducts(right, n_right, own, width)
     everyone = torch.arange(n_left, device=probe.device)
     near, values, lengths = products.find(left, n_left, everyone, wide, coarse)
-    d, order = distances(everyone, near).sort(dim=1, stable=True)
+    d, share, error = distances(everyone, near), *rounding(probe)
+    unsure, slack = everyone[:0], error * lengths * products.longest
+    if wide < most:
+        bound = ROUNDING * lengths * products.longest if coarse else slack
+        unsure = everyone[_unsure(d, values, k, bound, share)]
+    if coarse and len(unsure):
+        L = _rows_of(left, unsure, n_left)
+        near[unsure], values[unsure], _ = products.find(L.__getitem__, len(L), unsure, wide, False)
+        d[unsure] = distances(unsure, near[unsure])
+        unsure = unsure[_unsure(d[unsure], values[unsure], k, slack[unsure], share)]
+    constant = (d - values).median(1).values
+    near, d = (part[:, :k].contiguous() for part in in_order(near, d, share))
+    # Whatever may be as near as the k-th, up to the rounding of the products.
+    limit = d[unsure, k - 1] * (1 + share) - constant[unsure] + slack[unsure]
+    for b in blocks(slice(0, len(unsure)), max(1, block_entries(probe) // n_right)):
+        rows = unsure[b]
+        found = products.within(_rows_of(left, rows, n_left), rows, limit[b])
+        again = in_order(found, distances(rows, found), share)
+        near[rows], d[rows] = (part[:, :k] for part in again)
+    return near, d
+
+
+def rounding(like: torch.Tensor) -> tuple[float, float]:
+    """Which distances are equal (see `ties`), and the error of a product, as shares."""
+    name = str(like.dtype).removeprefix("torch.")
+    return equal_share(name), 2 * product_error(name, like.shape[1])
+
+
+def _unsure(
+    d: torch.Tensor, values: torch.Tensor, k: int, slack: torch.Tensor, share: float
+) -> torch.Tensor:
+    """Which rows may have as near neighbours as their k-th beyond their candidates."""
+    constant = (d - values).median(1).values  # what the product leaves out
+    kth = d.kthvalue(k, dim=1).values
+    return torch.nonzero(kth * (1 + share) > values.amax(1) + constant - slack)[:, 0]
+
+
+def in_order(
+    near: torch.Tensor, d: torch.Tensor, share: float
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Candidates by distance; those whose distances differ by less than a share of them by index."""
+    d, order = d.sort(dim=1)
     near = near.gather(1, order)
-    if coarse and wide < most:
-        constant = (d - values.gather(1, order)).median(1).values  # what the product leaves out
-        safe = values.amax(1) + constant - ROUNDING * lengths * products.longest
-        doubtful = torch.nonzero(d[:, k - 1] > safe)[:, 0]
-        if len(doubtful):
-            rows = _rows_of(left, doubtful, n_left)
-            again, _, _ = products.find(rows.__getitem__, len(rows), doubtful, wide, False)
-            exact, order = distances(doubtful, again).sort(dim=1, stable=True)
-            near[doubtful], d[doubtful] = again.gather(1, order), exact
-    return near[:, :k], d[:, :k]
+    apart = ~(d[:, 1:] <= d[:, :-1] * (1 + share))
+    level = torch.cat([torch.zeros_like(apart[:, :1]), apart], dim=1).cumsum(1)
+    order = near.argsort(dim=1)
+    order = order.gather(1, level.gather(1, order).argsort(dim=1, stable=True))
+    return near.gather(1, order), d.gather(1, order)
 
 
 def _rows_of(left: Rows, rows: torch.Tensor, n: int) -> torch.Tensor:
@@ -134,6 +172,16 @@ class SmallestProducts:
             found.append((best[1], best[0], L.norm(dim=1)))
         columns, values, lengths = (torch.cat(part) for part in zip(*found, strict=True))
         return columns, values, lengths
+
+    def within(self, L: torch.Tensor, rows: torch.Tensor, limit: torch.Tensor) -> torch.Tensor:
+        """Columns of all entries up to a row's limit, and of more where other rows have more."""
+        most = torch.zeros(len(L), dtype=torch.long, device=L.device)
+        for c in blocks(slice(0, self.n), self.width):
+            R = self.right(c) if self.whole is None else self.whole
+            with tensor_cores(False):
+                most += (limit[:, None] >= L @ R.T).sum(1)
+        count = min(int(most.max()), self.n - (self.own is not None))
+        return self.find(L.__getitem__, len(L), rows, count, False)[0]
 
 
 def _merged(best: list[torch.Tensor], more: list[torch.Tensor], k: int) -> list[torch.Tensor]:

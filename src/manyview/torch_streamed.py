@@ -68,6 +68,9 @@ class StreamedGeometry(TorchGeometry):
     Halves of the features are compared on a sample of rows.
     """
 
+    #: Where the rows are in the host's memory; None: in order.
+    places: Array | None = None
+
     def __init__(self, Z: TorchView, present: Array, unit_rows: bool = False):
         self.source, self.directions = Z, leading_directions(Z)
         along = torch.cat([part @ self.directions for _, part in Z.blocks()])
@@ -77,8 +80,14 @@ class StreamedGeometry(TorchGeometry):
 
     def rows(self, chosen: Array) -> TorchGeometry:
         chosen = chosen[sampled(len(chosen), self.n_features)]
-        Z = self.source.gathered(torch.as_tensor(chosen, device=self.device))
-        return TorchGeometry(Z, self.present[chosen], self.unit_rows)
+        places = chosen if self.places is None else self.places[chosen]
+        Z = self.source.gathered(torch.as_tensor(places, device=self.device))
+        return TorchGeometry(Z, self.present[chosen], self.unit_rows, self.mass_of(chosen))
+
+    def distinct(self, first: Array, mass: Array | None) -> Geometry:
+        new: Any = super().distinct(first, mass)
+        new.places = first
+        return new
 
     def half(self, columns: Array) -> Geometry:
         return self.rows(np.arange(self.n_samples)).half(columns)

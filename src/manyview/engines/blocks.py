@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.neighbors import NearestNeighbors
 from sklearn.utils.extmath import row_norms
 
 from .._types import Array, Matrix
-from ..neighbors import use_index
+from ..neighbors import lists_in_block, use_index
+from ..ties import equal_share
+from ..ties import merged as in_order
 from .cluster import Cluster
 from .code_cache import import_compiled
 from .lazy import DaskMatrix, as_block, together
@@ -141,7 +142,7 @@ class DaskView:
         """
         k = min(k, self.shape[0] - 1)
         search: Callable = _exact
-        held = self.blocks
+        held, share = self.blocks, equal_share(self.dtype)
         if use_index(self.shape[0]):
             search, held = _approximate, self.at_home(_index, [(block,) for block in self.blocks])
         merged = []
@@ -150,7 +151,7 @@ class DaskView:
                 self.cluster.task(home, search, held[c], block, k, self.rows[c].start, b == c)
                 for c, home in enumerate(self.homes)
             ]
-            merged.append(self.cluster.task(self.homes[b], _best, found, k))
+            merged.append(self.cluster.task(self.homes[b], in_order, found, k, share))
         indices, squared = zip(*self.cluster.results(merged), strict=True)
         return np.concatenate(indices), np.concatenate(squared)
 
@@ -221,12 +222,7 @@ def _take(X: Matrix, rows: Array) -> Matrix:
 
 def _exact(held: Block, queries: Block, k: int, first: int, same: bool) -> tuple[Array, Array]:
     """The k rows of ``held`` nearest to each query, by their places in the view."""
-    available = held.X.shape[0] - same
-    if available == 0:
-        return _nobody(queries)
-    search = NearestNeighbors(n_neighbors=min(k, available)).fit(held.X)
-    distances, indices = search.kneighbors(None if same else queries.X)
-    return indices + first, distances**2
+    return lists_in_block(held.X, queries.X, k, first, first if same else None)
 
 
 def _index(block: Block) -> Any:
@@ -245,14 +241,3 @@ def _approximate(index: Any, queries: Block, k: int, first: int, same: bool) -> 
     if same:  # last, and so left out when the best are chosen
         squared[indices == np.arange(len(indices))[:, None]] = np.inf
     return indices + first, squared
-
-
-def _best(found: list[tuple[Array, Array]], k: int) -> tuple[Array, Array]:
-    """The k nearest of the lists of all blocks; ties go to the earlier row."""
-    indices, squared = (np.hstack(parts) for parts in zip(*found, strict=True))
-    order = np.argsort(squared, axis=1, kind="stable")[:, :k]
-    return np.take_along_axis(indices, order, axis=1), np.take_along_axis(squared, order, axis=1)
-
-
-def _nobody(queries: Block) -> tuple[Array, Array]:
-    return np.empty((queries.X.shape[0], 0), dtype=int), np.empty((queries.X.shape[0], 0))

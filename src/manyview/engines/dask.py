@@ -23,6 +23,8 @@ from .blocks import Block, DaskView
 
 #: After so many iterations V passes through the driver: a lost worker costs no more than these again.
 ANCHOR = 50
+#: Bytes: what memory begins at a multiple of.
+ALIGNMENT = 16
 
 
 class State(NamedTuple):
@@ -174,14 +176,22 @@ def aligned(*arrays: Array) -> list[Array]:
     Those that came over the network may start at any byte, and then products round differently; they
     are read-only, and compiled loops would be compiled once more for them.
     """
-    return [np.require(array, requirements=["A", "W"]) for array in arrays]
+    return [_own(array) for array in arrays]
+
+
+def _own(array: Array) -> Array:
+    """NumPy's own memory begins at a multiple of 16 bytes; a copy does, too."""
+    fine = array.flags.writeable and array.ctypes.data % ALIGNMENT == 0
+    return array if fine else array.copy(order="K")
 
 
 # --- what runs on workers ----------------------------------------------------------------------
 
 
 def _rows(block: Block, solver: Solver) -> Rows:
-    return Rows(block.X, solver, x_sq=block.x_sq)
+    """A block may have come from another worker, like everything else."""
+    X = block.X if sp.issparse(block.X) else _own(block.X)
+    return Rows(X, solver, x_sq=_own(block.x_sq))
 
 
 def _sum(block: Block, state: State, given: tuple, solver: Solver) -> State:
@@ -206,6 +216,8 @@ def _step(
 ) -> State:
     rows = _rows(block, solver)
     U, V, consensus, fit_weight, sum_weight = aligned(U, state.V, *given)
+    if isinstance(linked, GraphPart):
+        linked = GraphPart(*aligned(linked.pull, linked.degrees))
     rows.begin(V, consensus, fit_weight, sum_weight, linked, basis)
     V = rows.step_V(U, V, a, beta, residuals)
     return State(V, rows.sums if basis else None, rows.residuals if residuals else None)
@@ -227,7 +239,7 @@ def _term_at(state: State, term: tuple, received: list[Array]) -> Term:
 
 
 def _small(state: State, linked: Term) -> tuple[Sums | None, float]:
-    return state.sums, linked.value(state.V)
+    return state.sums, linked.value(_own(state.V))
 
 
 def _add_up(parts: list[tuple[Any, float]]) -> tuple[Sums | None, float]:

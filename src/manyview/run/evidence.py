@@ -16,6 +16,7 @@ from .._types import Array, Matrix, Views
 from ..baselines.wrappers import scaled, side_by_side
 from ..engines.sources import is_streamed
 from ..metrics import scores
+from ..repeats import distinct
 from ..robust import RobustWMNMF
 from ..stability import Stability, shared_ari, stability
 
@@ -148,10 +149,11 @@ def view_agreement(model: Any, views: Views) -> Array:
         robust = RobustWMNMF()
         with warnings.catch_warnings(), threadpool_limits(1):
             warnings.simplefilter("ignore", UserWarning)
-            geometry = robust._geometries(views, robust._presence(views))
+            geometry, _ = distinct(robust._geometries(views, robust._presence(views)))
             graphs = [ag.view_graph(view, robust.n_neighbors) for view in geometry]
             halves = ag.split_half(geometry, robust.n_neighbors, 0)
-            matrix = ag.agreement_matrix(ag.row_contrasts(geometry, graphs), halves)
+            rows = ag.row_contrasts(geometry, graphs)
+            matrix = ag.agreement_matrix(rows, halves, geometry[0].mass)
     np.fill_diagonal(matrix, halves)
     return matrix
 

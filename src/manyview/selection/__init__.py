@@ -14,6 +14,7 @@ from .. import agreement as ag
 from .._types import Views
 from ..base import generator
 from ..observed import observed_columns, observed_part
+from ..repeats import distinct
 from ..views import as_views
 from .result import NoClustersWarning, Selection, Vote, as_table
 from .votes import METHODS, Evidence, combine, judge, too_few
@@ -155,7 +156,7 @@ def prepare(
         rows = np.sort(rng.permutation(rows)[:max_samples])
     given = given.with_matrices([X[rows] for X in given.matrices])
     here = [mask[rows] for mask in present]
-    geometry = model._geometries(given, here)
+    geometry, _ = distinct(model._geometries(given, here))
     agreement = ag.agree(
         geometry, model.n_neighbors, model.reliability_weight, rng, model.learn_view_weights
     )

@@ -18,6 +18,7 @@ from .. import agreement as ag
 from .._types import Array
 from ..assign import kmeans
 from ..geometry import Geometry
+from ..lists import fused_lists
 from ..spectrum import leading_eigenvectors, normalized
 from ..stability import pairwise_ari, resamples
 
@@ -63,16 +64,7 @@ def fuse(views: list[Geometry], alpha: Array) -> sp.csr_array:
     """Mean of the normalised self-tuned graphs of F = Σ α_s d^s over the scales, as stage 0 has it."""
     n = views[0].n_samples
     sizes = [ag.in_proportion(k, n) for k in ag.SCALES]
-    k = min(max(sizes), n - 1)
-    indices, distances = np.empty((n, k), dtype=int), np.empty((n, k))
-    for parts in zip(*(view.blocks() for view in views), strict=True):
-        rows = parts[0][0]
-        F = sum(a * d for a, (_, d) in zip(alpha, parts, strict=True))
-        F[np.arange(len(F)), np.arange(rows.start, rows.stop)] = np.inf
-        nearest = np.argpartition(F, k - 1, axis=1)[:, :k]
-        order = np.argsort(np.take_along_axis(F, nearest, axis=1), axis=1)
-        indices[rows] = np.take_along_axis(nearest, order, axis=1)
-        distances[rows] = np.take_along_axis(F, indices[rows], axis=1)
+    indices, distances = fused_lists(views, alpha, max(sizes), [], 0)
     graphs = [normalized(ag.self_tuned(indices[:, :m], distances[:, :m], n)) for m in sizes]
     return sp.csr_array(sum(graphs) / len(graphs))
 
