@@ -13,8 +13,8 @@ from ._types import Array, Matrix
 from .engines.sources import is_streamed
 from .engines.threads import blocks
 
-#: Rows looked at together.
-ROWS = 512
+#: Entries of a view looked at together: most often the first few rows already differ.
+ENTRIES = 2**16
 
 
 def row_kinds(
@@ -27,7 +27,8 @@ def row_kinds(
     """
     kinds: dict[tuple[bytes, ...], int] = {}
     found: list[int] = []
-    for rows in blocks(slice(0, matrices[0].shape[0]), ROWS):
+    size = max(1, ENTRIES // max(X.shape[1] for X in matrices))
+    for rows in blocks(slice(0, matrices[0].shape[0]), size):
         parts = [_marks(X.read(rows) if is_streamed(X) else X[rows]) for X in matrices]
         for i, marks in enumerate(zip(*parts, strict=True), rows.start):
             counts = here is None or here[i]

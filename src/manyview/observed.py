@@ -9,7 +9,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -62,15 +61,20 @@ def tell_unobserved(views: Views, columns: list[Array], stacklevel: int) -> None
             told = f"view {name!r} has no observed value; it is left out and gets no weight"
         elif not mask.all():
             empty = np.flatnonzero(~mask)
-            listed: list[Any] = [int(j) if names is None else names[j] for j in empty[:NAMED]]
+            listed = [_told_as(names, int(j)) for j in empty[:NAMED]]
             more = f" and {len(empty) - NAMED} more" if len(empty) > NAMED else ""
             told = (
                 f"view {name!r}: {len(empty)} of {X.shape[1]} columns have no observed value and are "
-                f"left out: {', '.join(map(repr, listed))}{more}"
+                f"left out: {', '.join(listed)}{more}"
             )
         else:
             continue
         warnings.warn(told, UserWarning, stacklevel=stacklevel + 1)
+
+
+def _told_as(names: Array | None, j: int) -> str:
+    """The name of a column, or its number where it has none."""
+    return repr(names[j]) if names is not None and str(names[j]).strip() else f"number {j + 1}"
 
 
 def observed_somewhere(matrices: Sequence[Matrix]) -> Array:

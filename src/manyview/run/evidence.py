@@ -17,6 +17,7 @@ from ..baselines.wrappers import scaled, side_by_side
 from ..engines.sources import is_streamed
 from ..metrics import scores
 from ..repeats import distinct
+from ..observed import observed_columns, observed_part
 from ..robust import RobustWMNMF
 from ..stability import Stability, shared_ari, stability
 
@@ -41,10 +42,10 @@ def looked_at(views: Views, labels: Array) -> tuple[Views, Array]:
 
 
 def z_scored(views: Views) -> list[Matrix]:
-    """Every feature as a z-score, what is not observed at its mean."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # features that nobody has
-        zs = scaled(views, "standard")
+    """Every feature as a z-score, what is not observed at its mean, features nobody has left out."""
+    columns = observed_columns(views)
+    views = views if columns is None else observed_part(views, columns)
+    zs = scaled(views, "standard")
     return [Z if sp.issparse(Z) else np.nan_to_num(Z, nan=0.0) for Z in zs]
 
 
@@ -149,11 +150,15 @@ def view_agreement(model: Any, views: Views) -> Array:
         robust = RobustWMNMF()
         with warnings.catch_warnings(), threadpool_limits(1):
             warnings.simplefilter("ignore", UserWarning)
+            if model._columns is not None:
+                views = observed_part(views, model._columns)
             geometry, _ = distinct(robust._geometries(views, robust._presence(views)))
             graphs = [ag.view_graph(view, robust.n_neighbors) for view in geometry]
             halves = ag.split_half(geometry, robust.n_neighbors, 0)
             rows = ag.row_contrasts(geometry, graphs)
             matrix = ag.agreement_matrix(rows, halves, geometry[0].mass)
+            matrix = model._all_views(model._all_views(matrix).T).T
+            halves = model._all_views(halves)
     np.fill_diagonal(matrix, halves)
     return matrix
 
