@@ -16,8 +16,8 @@ from .._types import Array, Matrix, Views
 from ..baselines.wrappers import scaled, side_by_side
 from ..engines.sources import is_streamed
 from ..metrics import scores
-from ..repeats import distinct
 from ..observed import observed_columns, observed_part
+from ..repeats import distinct
 from ..robust import RobustWMNMF
 from ..stability import Stability, shared_ari, stability
 
