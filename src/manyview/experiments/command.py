@@ -15,7 +15,7 @@ from ..comparison.store import Store
 from ..output import claimed
 from ..output.scratch import scratch
 from .catalogue import chosen
-from .cells import Cell, Options
+from .cells import Cell, Experiment, Options
 from .data import read_given
 from .manifest import MANIFEST, entry_of, manifest_of, slow_methods
 from .results import tables_of
@@ -62,25 +62,26 @@ def run_reproduce(
         with scratch() as folder:
             store = Store(place.path)
             records = run_cells(cells, store, folder, jobs, console, again=again, given=given)
-        told = []
         with place.replacing(keep=True) as new:
+            told = []
             for experiment in experiments:
-                grid = grids[experiment.name]
-                tables = tables_of(experiment, grid, records)
-                for name, content in tables.items():
-                    (new / name).write_bytes(content)
                 words = ["manyview", "reproduce", experiment.name, "--out", str(out), *settings]
-                about = {
-                    "name": experiment.name,
-                    "title": experiment.title,
-                    "about": experiment.about + (notes if experiment.needs_data else ""),
-                    "command": shlex.join(words),
-                    "files": list(tables),
-                    "replications": replications,
-                }
-                told.append(about | entry_of(grid, records))
+                about = {"command": shlex.join(words), "replications": replications}
+                about["about"] = experiment.about + (notes if experiment.needs_data else "")
+                told.append(_written(new, experiment, grids[experiment.name], records) | about)
             (new / MANIFEST).write_bytes(manifest_of(place.path, new, told))
     return _say(console, cells, records, time.perf_counter() - started)
+
+
+def _written(
+    new: Path, experiment: Experiment, grid: list[Cell], records: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Write the tables of an experiment; what the manifest says of it."""
+    tables = tables_of(experiment, grid, records)
+    for name, content in tables.items():
+        (new / name).write_bytes(content)
+    about = {"name": experiment.name, "title": experiment.title, "files": list(tables)}
+    return about | entry_of(grid, records)
 
 
 def _say(console: Console, cells: list[Cell], records: Mapping[str, Any], seconds: float) -> int:
