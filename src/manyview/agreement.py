@@ -28,9 +28,12 @@ FEW_OBSERVATIONS = 60
 SPLIT_HALF_ROWS = 4000
 #: Eigenvectors per cluster in each diffusion map.
 VECTORS = 3
-#: Views whose distances correlate at least this much over random pairs, and this much over pairs of
-#: neighbours, are near-duplicates: separated clusters alone give the first, not the second.
-DUPLICATE, NEAR_DUPLICATE, DUPLICATE_PAIRS = 0.95, 0.7, 20_000
+#: Pairs at random, and rows whose neighbours are looked at, to compare the distances of views.
+RANDOM_PAIRS, PAIR_ROWS = 20_000, 1000
+#: A contrast this many times its standard error counts by half; chance alone reaches one or two.
+STANDARD_ERRORS = 2.0
+#: Views as redundant as this are told to the user: they repeat each other.
+REPEATED = 0.95
 #: How fast the weight of a neighbour falls with its distance when an unseen row is placed.
 SHARPNESS = 4.0
 #: An observation as well supported as this share of all has weight 1.
@@ -39,18 +42,33 @@ FULL_SUPPORT = 0.9
 
 @dataclass(frozen=True)
 class Agreement:
-    """Everything the views say: M (view by view), split halves, groups of near-duplicates, α, w,
-    levels of the votes g, graphs."""
+    """Everything the views say: M (view by view), split halves, redundancy, spread of the distances,
+    α, w, levels of the votes g, graphs."""
 
     matrix: Array
     split_half: Array
-    groups: Array
+    redundancy: Array
+    spread: Array
     alpha: Array
     w: Array
     levels: Array
     view_graphs: list[sp.csr_array]
     fused: sp.csr_array
     fused_single: sp.csr_array
+
+    @property
+    def distance_weights(self) -> Array:
+        """The weights of the distances d^s in F."""
+        return distance_weights(self.alpha, self.spread)
+
+    def __getattr__(self, name: str) -> Any:
+        """What files of older models lack: they told groups of near-duplicates, and F had α itself."""
+        held = vars(self)
+        if name == "spread" and "alpha" in held:
+            return np.ones(len(held["alpha"]))
+        if name == "redundancy" and "groups" in held:
+            return np.equal.outer(held["groups"], held["groups"]).astype(float)
+        raise AttributeError(f"{type(self).__name__} has no {name!r}")
 
 
 def agree(
@@ -72,21 +90,26 @@ def agree(
     halves = split_half(views, n_neighbors, seed)
     M = agreement_matrix(rows, delta * halves, views[0].mass)
     neighbors = [for_all_rows(near.rows, on_host(near.indices), n) for near in lists]
-    groups = duplicate_groups(views, neighbors, seed)
-    n_views = len(views)
-    alpha = group_weights(M, groups) if learn_view_weights else np.full(n_views, 1 / n_views)
-    w, levels = observation_weights(views, rows, alpha, groups)
+    spread, redundancy = compare_distances(views, neighbors, seed)
+    if learn_view_weights:
+        agreed = effects(rows, spread, views[0].mass)
+        alpha = view_weights(agreed, halves / spread, redundancy, delta)
+    else:
+        alpha = np.full(len(views), 1 / len(views))
+    w, levels = observation_weights(views, rows, alpha, redundancy)
     if not learn_sample_weights:
         w = np.column_stack([view.present for view in views]).astype(float)
     sizes = [in_proportion(k, n) for k in (*SCALES, NEIGHBORS)]
-    indices, F = fused_lists(views, alpha, max(sizes), neighbors, seed, threads)
+    weights = distance_weights(alpha, spread)
+    indices, F = fused_lists(views, weights, max(sizes), neighbors, seed, threads)
     mass = masses(views[0], np.arange(n), indices, None)
     scales = {}
     for k in set(sizes):
         count = None if mass is None else mass[:, :k]
         scales[k] = normalized(self_tuned(indices[:, :k], F[:, :k], n, None, count))
     fused = sum(scales[k] for k in sizes[:-1]) / len(SCALES)
-    return Agreement(M, halves, groups, alpha, w, levels, graphs, fused, scales[sizes[-1]])
+    single = scales[sizes[-1]]
+    return Agreement(M, halves, redundancy, spread, alpha, w, levels, graphs, fused, single)
 
 
 def in_proportion(k: int, n: int) -> int:
@@ -182,15 +205,23 @@ def row_contrasts(views: list[Geometry], graphs: list[sp.csr_array]) -> Array:
 
 def agreement_matrix(rows: Array, diagonal: Array, mass: Array | None = None) -> Array:
     """M_st = √([1 − c_st]₊ [1 − c_ts]₊) off the diagonal, c averaged over rows."""
-    known = ~np.isnan(rows)
-    if mass is None:
-        contrast = np.where(known, rows, 0).sum(axis=2) / np.maximum(known.sum(axis=2), 1)
-    else:
-        contrast = np.where(known, rows, 0) @ mass / np.maximum(known @ mass, 1)
-    contrast = np.maximum(contrast, 0)
+    contrast = np.maximum(mean_contrasts(rows, mass)[0], 0)
     M = np.sqrt(contrast * contrast.T)
     np.fill_diagonal(M, diagonal)
     return M
+
+
+def mean_contrasts(rows: Array, mass: Array | None = None) -> tuple[Array, Array]:
+    """Means of the row contrasts over rows, and their standard errors.
+
+    With ``mass`` a row stands for several identical ones, which are no further evidence.
+    """
+    known = ~np.isnan(rows)
+    share = known if mass is None else known * mass
+    n = np.maximum(share.sum(axis=2), 1)
+    mean = (share * np.where(known, rows, 0)).sum(axis=2) / n
+    squares = (share**2 * np.where(known, (rows - mean[:, :, None]) ** 2, 0)).sum(axis=2)
+    return mean, np.sqrt(squares) / n
 
 
 def split_half(views: list[Geometry], k: int, seed: int) -> Array:
@@ -246,62 +277,143 @@ def perron(M: Array) -> Array:
     return vector / vector.sum()
 
 
-def duplicate_groups(views: list[Geometry], neighbors: list[Array], seed: int) -> Array:
-    """Which views say the same: a group number per view, linked by like distances and neighbours.
+# --- how views' distances compare --------------------------------------------------------------
 
-    Two copies of a view always agree; counted as two voters they would outvote the rest.
+
+def compare_distances(
+    views: list[Geometry], neighbors: list[Array], seed: int
+) -> tuple[Array, Array]:
+    """How far the distances of each view spread, and how much those of two views repeat each other.
+
+    Both look at pairs of neighbours in the views and at random pairs.
     """
     n, n_views = views[0].n_samples, len(views)
-    rng = np.random.default_rng(seed)
-    i, j = rng.integers(n, size=(2, DUPLICATE_PAIRS))
-    i, j = i[i != j], j[i != j]
-    d = np.array([view.pairs(i, j) for view in views])
-    links = np.zeros((n_views, n_views))
+    i, j = random_pairs(n, seed)
+    rows = np.unique(np.linspace(0, n - 1, PAIR_ROWS).astype(int))
+    near = [(np.repeat(rows, lists.shape[1]), lists[rows].ravel()) for lists in neighbors]
+    pairs = [(i, j), *near]
+    d = [[_known_distances(view, *ends) for ends in pairs] for view in views]
+    spread = np.array([pooled_spread(d[s][0], d[s][1 + s]) for s in range(n_views)])
+    redundancy = np.eye(n_views)
     for s in range(n_views):
         for t in range(s):
-            both = views[s].comparable & views[t].comparable
-            known = both[i] & both[j]
-            if known.sum() > 2 and np.ptp(d[s, known]) > 0 and np.ptp(d[t, known]) > 0:
-                alike = np.corrcoef(d[s, known], d[t, known])[0, 1] >= DUPLICATE
-                pair = [views[s], views[t]], [neighbors[s], neighbors[t]]
-                links[s, t] = alike and near_correlation(*pair) >= NEAR_DUPLICATE
-    return connected_components(links, directed=False)[1]
+            both = [np.concatenate([d[v][1 + s], d[v][1 + t]]) for v in (s, t)]
+            found = _correlation(*both)
+            if found is None:  # no near pair differs from another: only far ones can tell
+                found = _correlation(d[s][0], d[t][0])
+            redundancy[s, t] = redundancy[t, s] = max(0.0, found or 0.0)
+    return spread, redundancy
 
 
-def near_correlation(views: list[Geometry], neighbors: list[Array]) -> float:
-    """Correlation of two views' distances over pairs that are neighbours in one of them."""
-    rows = np.linspace(0, views[0].n_samples - 1, DUPLICATE_PAIRS // 20).astype(int)
-    rows = rows[np.all([view.comparable[rows] for view in views], axis=0)]
-    i = np.concatenate([np.repeat(rows, near.shape[1]) for near in neighbors])
-    j = np.concatenate([near[rows].ravel() for near in neighbors])
-    keep = (i != j) & views[0].comparable[j] & views[1].comparable[j]
-    d = [view.pairs(i[keep], j[keep]) for view in views]
-    return float(np.corrcoef(d)[0, 1]) if keep.sum() > 2 and min(map(np.ptp, d)) > 0 else 1.0
+def random_pairs(n: int, seed: int) -> tuple[Array, Array]:
+    """Pairs of n observations at random, all of them if they are few."""
+    if n * (n - 1) // 2 <= RANDOM_PAIRS:
+        return np.triu_indices(n, 1)
+    i, j = np.random.default_rng(seed).integers(n, size=(2, RANDOM_PAIRS))
+    return i, j
 
 
-def group_weights(M: Array, groups: Array) -> Array:
-    """α: the Perron vector over groups (M averaged over them), shared equally within a group."""
-    members = np.eye(groups.max() + 1)[groups]
-    mean = members / members.sum(axis=0)
-    among = mean.T @ (M * (1 - np.eye(len(M)))) @ mean
-    np.fill_diagonal(among, mean.T @ np.diag(M))
-    return mean @ perron(among)
+def _known_distances(view: Geometry, i: Array, j: Array) -> Array:
+    """d of pairs; NaN where a member is missing, or both are one."""
+    known = view.comparable[i] & view.comparable[j] & (i != j)
+    return np.where(known, view.pairs(i, j), np.nan)
+
+
+def pooled_spread(random: Array, near: Array) -> float:
+    """Standard deviation of d over as many near as random pairs; 1 if there is nothing to compare.
+
+    Contrasts in this unit are effect sizes: the distances of a wide view hardly differ, and those of
+    a narrow one differ much, but a share of this spread means the same in both.
+    """
+    random, near = random[~np.isnan(random)], near[~np.isnan(near)]
+    if len(random) == 0 or len(near) == 0:
+        return 1.0
+    gap = random.mean() - near.mean()
+    spread = np.sqrt(random.var() / 2 + near.var() / 2 + gap**2 / 4)
+    return float(spread) if spread > 1e-9 else 1.0
+
+
+def _correlation(x: Array, y: Array) -> float | None:
+    """Correlation over pairs known in both; None where one of them is constant."""
+    known = ~(np.isnan(x) | np.isnan(y))
+    if known.sum() < 3:
+        return None
+    x, y = x[known] - x[known].mean(), y[known] - y[known].mean()
+    scale = np.sqrt((x @ x) * (y @ y))
+    return float(x @ y / scale) if scale > 1e-12 * known.sum() else None
+
+
+# --- view weights ------------------------------------------------------------------------------
+
+
+def effects(rows: Array, spread: Array, mass: Array | None = None) -> Array:
+    """Agreement of views as effect sizes: mean contrasts in units of the spread of the distances.
+
+    A contrast counts by t²/(t² + 4), t being its size in standard errors, so that what chance gives
+    counts little.
+    """
+    mean, error = mean_contrasts(rows, mass)
+    square = np.maximum(mean, 0) ** 2
+    doubt = (STANDARD_ERRORS * error) ** 2
+    certain = np.divide(square, square + doubt, out=np.zeros_like(mean), where=square > 0)
+    contrast = np.maximum(mean, 0) * certain / spread[:, None]
+    M = np.sqrt(contrast * contrast.T)
+    np.fill_diagonal(M, 0)
+    return M
+
+
+def view_weights(M: Array, reliability: Array, redundancy: Array, delta: float) -> Array:
+    """α: how much independent evidence supports each view.
+
+    Two views support each other by the part of their agreement that no shared data explain, M_st
+    (1 − ρ_st), and a little by being reliable. A view's voice counts as one over the number of views
+    that repeat it. Support is counted twice, the second time with voices in proportion to their own
+    support. Views that repeat each other share one weight, the better supported get more of it.
+    Every step is a sum or a ratio of sums, so small changes of the input make small changes of α:
+    the leading eigenvector, the limit of further counts, jumps between groups of views.
+    """
+    n_views = len(M)
+    largest = reliability.max(initial=0)
+    prior = np.outer(reliability, reliability) * (delta / largest if largest > 0 else 0)
+    support = M * (1 - redundancy) + prior
+    voice = 1 / redundancy.sum(axis=1)
+    supported = support @ voice
+    if not supported.sum() > 0:
+        return np.full(n_views, 1 / n_views)
+    supported = support @ (voice * supported / supported.sum())
+    shared = redundancy @ supported
+    alpha = np.divide(supported**2, shared, out=np.zeros(n_views), where=shared > 0)
+    return alpha / alpha.sum()
+
+
+def distance_weights(alpha: Array, spread: Array) -> Array:
+    """Weights of the distances d^s in F: α of distances that all have the same spread."""
+    weights = alpha / spread
+    return weights / weights.sum()
+
+
+def repeated_views(redundancy: Array) -> list[Array]:
+    """Groups of views, by position, of which each repeats another one."""
+    _, group = connected_components(redundancy >= REPEATED, directed=False)
+    return [np.flatnonzero(group == g) for g in np.flatnonzero(np.bincount(group) > 1)]
+
+
+# --- observation weights -----------------------------------------------------------------------
 
 
 def observation_weights(
-    views: list[Geometry], rows: Array, alpha: Array, groups: Array
+    views: list[Geometry], rows: Array, alpha: Array, redundancy: Array
 ) -> tuple[Array, Array]:
     """w_is = clip(g_is/level_s, 0, 1), level_s the 90th percentile of g; a view has no vote for itself.
 
-    g_is is the α-weighted mean, over views t that are not near-duplicates of s, of how close i's
-    neighbours in t are in s, and i's neighbours in s are in t.
+    g_is is the mean, over the other views t, of how close i's neighbours in t are in s, and i's
+    neighbours in s are in t. Voter t counts by α_t (1 − ρ_st): a copy of s is no witness.
     """
     n_views, _, n = rows.shape
     w, levels = np.zeros((n, n_views)), np.zeros(n_views)
     for s, view in enumerate(views):
-        others = groups != groups[s]
-        g = votes(rows[s, others], rows[others, s], alpha[others])
-        if others.any() and view.present.any():
+        g = votes(rows[s], rows[:, s], alpha * (1 - redundancy[s]))
+        if n_views > 1 and view.present.any():
             levels[s] = _quantile(g[view.present], FULL_SUPPORT, view.mass_of(view.present))
         w[view.present, s] = weigh(g, levels[s])[view.present]
     return w, levels
@@ -317,7 +429,7 @@ def _quantile(values: Array, q: float, mass: Array | None) -> float:
 
 
 def votes(theirs: Array, mine: Array, alpha: Array) -> Array:
-    """α-weighted mean over voters of the row contrasts of both directions, unknown ones left out."""
+    """Weighted mean over voters of the row contrasts of both directions, unknown ones left out."""
     both = np.concatenate([theirs, mine])
     known = ~np.isnan(both)
     weights = np.concatenate([alpha, alpha])
@@ -345,7 +457,7 @@ def place(
     """Embedding and observation weights of unseen rows, from their neighbours among the fitted rows."""
     n_new, n_views, dim = len(present[0]), len(views), P.shape[1] // 2
     k, n_nearest = in_proportion(k, len(P)), in_proportion(max(SCALES), len(P))
-    sides = [view.right_side() for view in views]
+    sides, weights = [view.right_side() for view in views], agreement.distance_weights
     placed, w = np.empty((n_new, P.shape[1])), np.zeros((n_new, n_views))
     step = max(1, 2**21 // views[0].n_samples)
     for start in range(0, n_new, step):
@@ -358,8 +470,8 @@ def place(
             d[~here[rows]] = 1
             ds.append(d)
             slack.append(view.slack(Z[rows], root_mu))
-        F: Array = sum(a * d for a, d in zip(agreement.alpha, ds, strict=True))
-        error: Array = sum(a * e for a, e in zip(agreement.alpha, slack, strict=True))
+        F: Array = sum(a * d for a, d in zip(weights, ds, strict=True))
+        error: Array = sum(a * e for a, e in zip(weights, slack, strict=True))
         placed[rows] = _neighbour_mean(F, n_nearest, P, error)
         here = np.column_stack([p[rows] for p in present])
         w[rows] = _new_weights(views, ds, slack, here, agreement, k)
@@ -416,8 +528,7 @@ def _new_weights(
                 rows[s, t] = np.where(total > 0, 1 - mean, np.nan)
     w = np.zeros((n_new, n_views))
     for s in range(n_views):
-        others = agreement.groups != agreement.groups[s]
-        g = votes(rows[s, others], rows[others, s], agreement.alpha[others])
+        g = votes(rows[s], rows[:, s], agreement.alpha * (1 - agreement.redundancy[s]))
         w[:, s] = weigh(g, agreement.levels[s])
     return w * here
 

@@ -89,7 +89,7 @@ class RobustWMNMF(
         Neighbours in the graph of a view.
     reliability_weight : float, default=0.1
         δ, how much the agreement of two random halves of a view's own features counts beside the
-        agreement with other views. It decides when there are two views.
+        agreement with other views. It decides where views do not agree.
     scale : {"auto"} or None, default="auto"
         The scaling above, or the data as they are.
     learn_view_weights, learn_sample_weights : bool, default=True
@@ -139,6 +139,9 @@ class RobustWMNMF(
     reliance_ : ndarray (N, n_views), α_s w_is normalised over views
     agreement_ : ndarray (n_views, n_views), how much views agree
     split_half_ : ndarray (n_views,), how much the halves of each view agree
+    redundancy_ : ndarray (n_views, n_views), how much views repeat each other, from 0 to 1
+        Correlation of their distances between neighbours (0 where negative). Views that see the same
+        clusters independently have about 0; views computed from the same data more.
     graph_ : sparse array (N, N), the fused neighbour graph
     components_ : list of ndarray (K, M_s), the parts of every cluster; each sums to 1
     coefficients_ : list of ndarray (N, K)
@@ -514,6 +517,7 @@ class RobustWMNMF(
         self.coefficients_ = [found.get(s, self.consensus_) for s in every]
         self.agreement_ = self._all_views(self._all_views(agreement.matrix).T).T
         self.split_half_ = self._all_views(agreement.split_half)
+        self.redundancy_ = self._all_views(self._all_views(agreement.redundancy).T).T
         self.history_ = result.history
         self.objective_ = float(result.history["objective"][-1])
         self.n_iter_, self.stop_reason_ = result.n_iter, result.stop
@@ -564,13 +568,13 @@ class RobustWMNMF(
                 UserWarning,
                 stacklevel=4,
             )
-        groups = self._agreement.groups if self.learn_view_weights else np.arange(len(self._taus))
         names = self.view_names_in_[self._kept()]
-        for g in np.flatnonzero(np.bincount(groups) > 1):
-            alike = [str(name) for name in names[groups == g]]
+        repeated = ag.repeated_views(self._agreement.redundancy) if self.learn_view_weights else []
+        for group in repeated:
+            alike = [str(name) for name in names[group]]
             warnings.warn(
-                f"views {alike} are near-duplicates (their distances correlate over "
-                f"{ag.DUPLICATE:.0%}); they vote as one",
+                f"views {alike} are near-duplicates (their distances correlate by "
+                f"{ag.REPEATED:g} or more even between neighbours); they share one weight",
                 UserWarning,
                 stacklevel=4,
             )

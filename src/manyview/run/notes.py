@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from .._types import Array, Stop, Views
+from ..agreement import repeated_views
 from ..fit import COLLAPSE
 from ..geometry import present_rows
 from ..stability import Stability
@@ -72,11 +73,10 @@ def _views(model: Any, views: Views, agreement: Array) -> list[str]:
     if n_views == 1:
         return []
     found = []
-    kept = np.array(model._kept())
-    groups = getattr(getattr(model, "_agreement", None), "groups", np.arange(len(kept)))
-    for g in np.flatnonzero(np.bincount(groups) > 1):
-        alike = [_quoted(views.names[s]) for s in kept[groups == g]]
-        found.append(f"Views {', '.join(alike)} are near-duplicates; they vote as one.")
+    redundancy = getattr(model, "redundancy_", np.eye(n_views))
+    for group in repeated_views(redundancy):
+        alike = [_quoted(views.names[s]) for s in group]
+        found.append(f"Views {', '.join(alike)} are near-duplicates; they share one weight.")
     if weights.max() > COLLAPSE:
         found.append(
             f"View {_quoted(views.names[int(weights.argmax())])} holds {weights.max():.0%} of the "

@@ -57,7 +57,7 @@ class Evidence:
     @cached_property
     def references(self) -> list[sp.csr_array]:
         return [
-            reference_graph(self.geometry, self.agreement.alpha, self.rng)
+            reference_graph(self.geometry, self.agreement.distance_weights, self.rng)
             for _ in range(N_REFERENCES)
         ]
 

@@ -13,8 +13,8 @@ MEANING = {
         "each other in it are close in the others as well. Weights add up to 100%, and a view nobody "
         "agrees with gets about none.",
         "A weight does not say how well something was measured, nor how important it is. A view can "
-        "be excellent and stand alone. Views that repeat each other agree by that alone; "
-        "near-duplicates are found and vote as one.",
+        "be excellent and stand alone. Views that repeat each other agree by that alone: such "
+        "agreement does not count, and they share one weight.",
     ),
     "WMNMF": (
         "A view's weight says how close its own factorisation lies to the consensus. Weights add up "

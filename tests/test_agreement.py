@@ -1,0 +1,147 @@
+"""Laws of the view weights: continuity, copies, order, units, and what counts where nobody agrees."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from manyview.agreement import (
+    Agreement,
+    distance_weights,
+    effects,
+    pooled_spread,
+    repeated_views,
+    view_weights,
+)
+
+#: A change of 5% in one entry of agreement or reliability moves no weight by more than this.
+MOST_MOVED = 0.03
+
+
+def symmetric(rng, n_views, values):
+    upper = np.triu(values, 1)
+    return upper + upper.T
+
+
+def evidence(seed):
+    """Agreement, reliability and redundancy of two to twelve views, of very different kinds."""
+    rng = np.random.default_rng(seed)
+    n_views = int(rng.integers(2, 13))
+    M = rng.random((n_views, n_views)) ** rng.choice([1, 3])
+    kind = rng.integers(5)
+    if kind == 1:  # most pairs do not agree at all
+        M *= rng.random(M.shape) < 0.3
+    if kind == 2:  # two camps, equally strong
+        camp = rng.integers(2, size=n_views)
+        M = np.equal.outer(camp, camp) * rng.uniform(0.3, 0.5)
+    if kind == 3:  # hardly any agreement
+        M *= 10.0 ** -rng.integers(3, 9)
+    reliability = rng.random(n_views) ** rng.choice([0.2, 1, 3])
+    if kind == 4:
+        reliability *= rng.random(n_views) < 0.5
+    shared = rng.random((n_views, n_views)) * (rng.random((n_views, n_views)) < 0.4)
+    redundancy = symmetric(rng, n_views, shared) + np.eye(n_views)
+    return symmetric(rng, n_views, M), reliability, redundancy, rng
+
+
+@settings(max_examples=2000, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.sampled_from([0.95, 1.05]))
+def test_small_changes_move_weights_little(seed, factor):
+    M, reliability, redundancy, rng = evidence(seed)
+    before = view_weights(M, reliability, redundancy, 0.1)
+    assert (before >= 0).all() and before.sum() == pytest.approx(1)
+    s, t = rng.choice(len(M), 2, replace=False)
+    changed = M.copy()
+    changed[s, t] *= factor
+    changed[t, s] = changed[s, t]
+    after = view_weights(changed, reliability, redundancy, 0.1)
+    assert np.abs(after - before).max() <= MOST_MOVED
+    less = reliability.copy()
+    less[s] *= factor
+    after = view_weights(M, less, redundancy, 0.1)
+    assert np.abs(after - before).max() <= MOST_MOVED
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.integers(1, 3))
+def test_copies_share_the_weight_of_the_view_they_repeat(seed, n_copies):
+    M, reliability, _, rng = evidence(seed)
+    s, redundancy = int(rng.integers(len(M))), np.eye(len(M))
+    again = [*range(len(M)), *[s] * n_copies]
+    with_copies = view_weights(
+        M[np.ix_(again, again)], reliability[again], redundancy[np.ix_(again, again)], 0.1
+    )
+    alone = view_weights(M, reliability, redundancy, 0.1)
+    copies = np.flatnonzero(np.array(again) == s)
+    others = np.setdiff1d(np.arange(len(M)), s)
+    np.testing.assert_allclose(with_copies[copies], alone[s] / len(copies), atol=1e-12)
+    np.testing.assert_allclose(with_copies[others], alone[others], atol=1e-12)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.floats(1e-6, 1e6))
+def test_weights_follow_the_views_and_know_no_unit(seed, unit):
+    M, reliability, redundancy, rng = evidence(seed)
+    order = rng.permutation(len(M))
+    mixed = np.ix_(order, order)
+    alpha = view_weights(M, reliability, redundancy, 0.1)
+    moved = view_weights(M[mixed] * unit, reliability[order] * unit, redundancy[mixed], 0.1)
+    np.testing.assert_allclose(moved, alpha[order], rtol=1e-9, atol=1e-12)
+
+
+def test_without_agreement_reliability_decides_in_proportion():
+    nobody = np.zeros((3, 3))
+    np.testing.assert_allclose(
+        view_weights(nobody, np.array([0.35, 0.37, 0.0]), np.eye(3), 0.1), [35 / 72, 37 / 72, 0]
+    )
+    np.testing.assert_allclose(view_weights(nobody, np.zeros(3), np.eye(3), 0.1), 1 / 3)
+    assert view_weights(np.zeros((1, 1)), np.zeros(1), np.eye(1), 0.1) == 1
+
+
+def test_the_better_supported_of_two_like_views_keeps_more():
+    M = np.array([[0, 0.9, 0.5], [0.9, 0, 0.3], [0.5, 0.3, 0]])
+    redundancy = np.array([[1, 0.9, 0], [0.9, 1, 0], [0, 0, 1]])
+    alpha = view_weights(M, np.full(3, 0.5), redundancy, 0.1)
+    assert alpha[0] > 1.5 * alpha[1]
+    assert alpha[:2].sum() < view_weights(M, np.full(3, 0.5), np.eye(3), 0.1)[:2].sum()
+
+
+def test_contrasts_that_chance_explains_count_little():
+    noise = np.random.default_rng(0).standard_normal((2, 400))
+    noise = (noise - noise.mean(axis=1, keepdims=True)) / noise.std(axis=1, keepdims=True)
+    rows = np.full((2, 2, 400), np.nan)
+    rows[0, 1], rows[1, 0] = 0.2 * noise
+    error = 0.2 / np.sqrt(400)
+    by_chance = effects(rows + error, np.ones(2))[0, 1]
+    clear = effects(rows + 20 * error, np.ones(2))[0, 1]
+    assert by_chance == pytest.approx(error / 5)
+    assert clear == pytest.approx(20 * error, rel=0.02)
+
+
+def test_distances_count_in_units_of_their_spread():
+    rng = np.random.default_rng(0)
+    random, near = 1 + 0.1 * rng.standard_normal(2000), 0.8 + 0.1 * rng.standard_normal(2000)
+    spread = pooled_spread(random, near)
+    assert spread == pytest.approx(np.concatenate([random, near]).std(), rel=0.01)
+    assert pooled_spread(10 * random, 10 * near) == pytest.approx(10 * spread)
+    assert pooled_spread(np.ones(5), np.ones(5)) == 1 == pooled_spread(np.full(3, np.nan), near)
+    weights = distance_weights(np.array([0.5, 0.5]), np.array([0.1, 0.4]))
+    np.testing.assert_allclose(weights, [0.8, 0.2])
+
+
+def test_views_that_repeat_each_other_are_listed_over_a_third():
+    redundancy = np.eye(4)
+    for s, t in [(0, 2), (2, 3)]:
+        redundancy[s, t] = redundancy[t, s] = 0.97
+    (group,) = repeated_views(redundancy)
+    assert group.tolist() == [0, 2, 3]
+    assert repeated_views(np.eye(3)) == []
+
+
+def test_models_older_than_redundancy_place_rows_as_before():
+    older = object.__new__(Agreement)
+    vars(older).update(alpha=np.array([0.2, 0.3, 0.5]), groups=np.array([0, 1, 0]))
+    np.testing.assert_array_equal(older.redundancy, [[1, 0, 1], [0, 1, 0], [1, 0, 1]])
+    np.testing.assert_allclose(older.distance_weights, older.alpha)
+    with pytest.raises(AttributeError, match="no 'nothing'"):
+        older.nothing  # noqa: B018
