@@ -258,12 +258,12 @@ def _edges(graph: Any) -> tuple[Any, Any, Any]:
     if not sp.issparse(graph):
         return graph.edges()
     upper = sp.triu(graph, 1, format="coo")
-    i, j, weights = *upper.coords, upper.data
-    own = graph.diagonal() / 2  # half, as of all others
+    i, j = upper.coords
+    weights, own = upper.data, graph.diagonal() / 2  # half, as of all others
     rows = np.flatnonzero(own)
     if len(rows):
-        pairs = zip((i, j, weights), (rows, rows, own[rows]), strict=True)
-        i, j, weights = (np.concatenate(pair) for pair in pairs)
+        i, j = np.append(i, rows), np.append(j, rows)
+        weights = np.append(weights, own[rows])
     return i, j, weights
 
 
@@ -469,7 +469,7 @@ def place(
             d = view.to_all(Z[rows], some, root_mu, side)
             d[~here[rows]] = 1
             ds.append(d)
-            slack.append(view.slack(Z[rows], root_mu))
+            slack.append(view.slack(view.lengths(Z[rows], root_mu)))
         F: Array = sum(a * d for a, d in zip(weights, ds, strict=True))
         error: Array = sum(a * e for a, e in zip(weights, slack, strict=True))
         placed[rows] = _neighbour_mean(F, n_nearest, P, error)

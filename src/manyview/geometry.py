@@ -255,21 +255,20 @@ class Geometry:
         d = np.nan_to_num(d, nan=1.0)
         return np.where(self.comparable[i] & self.comparable[j], d, 1)
 
-    def slack(self, Z: Matrix | None = None, root_mu: Array | None = None) -> Array:
-        """Bounds of the rounding errors in `to_all`, for every row of Z (or of this view)."""
-        own, largest = self._shares(self.sq, self.root_mu), 0.0
+    def slack(self, lengths: Array | None = None) -> Array:
+        """Bounds of the rounding errors in `to_all`, for rows with these `lengths` (or this view's)."""
+        own, largest = self.lengths(self.Z, self.root_mu), 0.0
         if self.comparable.any():
             largest = float(own[self.comparable].max())
-        if Z is not None:
-            own = self._shares(squared_norms(Z), root_mu)
         error = product_error(self.Z.dtype, self.n_features)
         error *= 1 if self.observed is None else self.n_features  # few shared ones stand for all
-        return error * (own + largest) ** 2
+        return error * ((own if lengths is None else lengths) + largest) ** 2
 
     @staticmethod
-    def _shares(sq: Array, root_mu: Array) -> Array:
+    def lengths(Z: Matrix, root_mu: Array) -> Array:
         """‖z‖/√μ; 0 in a constant view."""
-        return np.divide(np.sqrt(sq), root_mu, out=np.zeros(len(sq)), where=root_mu > 0)
+        norms = row_norms(Z)
+        return np.divide(norms, root_mu, out=np.zeros(len(norms)), where=root_mu > 0)
 
     def coordinates(self, Z: Matrix) -> Matrix:
         """Scaled rows in the space in which this view measures distances."""

@@ -7,6 +7,7 @@ neighbours.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -187,7 +188,7 @@ def ranked(
 ) -> tuple[Array, Array]:
     """The k nearest under Σ α_s d^s among a row's list and the first ``depth`` of its members' lists."""
     n, width = lists.shape
-    indices, distances = np.empty((n, k), dtype=np.int64), np.empty((n, k))
+    indices, distances, none = np.empty((n, k), dtype=np.int64), np.empty((n, k)), np.zeros(n)
     step, share = max(1, 2**18 // (width * (1 + depth))), equal_share(views[0].Z.dtype)
 
     def work(rows: slice) -> None:
@@ -198,13 +199,15 @@ def ranked(
             candidates = _distinct(here, np.hstack([members, reached]))
             d = _distances(views, alpha, here, candidates)
             # Measured pair by pair already; candidates are in the order of the rows.
-            order, distances[b] = nearest(
-                d, k, None, np.zeros(len(d)), lambda i, j, d=d: d[i, j], share
-            )
+            order, distances[b] = nearest(d, k, None, none[: len(d)], partial(_entries, d), share)
             indices[b] = np.take_along_axis(candidates, order, axis=1)
 
     (threads or Threads(1)).map(work, n)
     return indices, distances
+
+
+def _entries(d: Array, i: Array, j: Array) -> Array:
+    return d[i, j]
 
 
 def _distinct(rows: Array, candidates: Array) -> Array:

@@ -129,7 +129,8 @@ def _measured_again(
 def _within(search: Any, X: Matrix, queries: Matrix, reach: Array) -> tuple[Array, Array]:
     """Pairs (query, row of X) no farther apart than the query's reach, the square of a distance."""
     if sp.issparse(X) or X.shape[1] > TREE_FEATURES:
-        return np.nonzero(euclidean_distances(queries, X, squared=True) <= reach[:, None])
+        i, j = np.nonzero(euclidean_distances(queries, X, squared=True) <= reach[:, None])
+        return i, j
     d, near = search.radius_neighbors(queries, np.sqrt(reach.max()))
     i = np.repeat(np.arange(len(near)), [len(part) for part in near])
     inside = np.concatenate(d) ** 2 <= reach[i]

@@ -40,7 +40,7 @@ def repeats_of(views: list[Any]) -> Repeats | None:
     """Rows that are identical in every view; None if there are none."""
     codes = np.zeros(views[0].n_samples, dtype=np.int64)
     for s, view in enumerate(views):
-        codes += _mixed(view_codes(view) + view.present, np.int64(s))
+        codes += _mixed(view_codes(view) + view.present, np.array([s]))
     _, first, of, count = np.unique(
         codes, return_index=True, return_inverse=True, return_counts=True
     )
@@ -77,7 +77,7 @@ def fewest_copies(X: Any) -> Any:
 
 
 def expanded_graph(graph: sp.csr_array, repeats: Repeats | None) -> sp.csr_array:
-    """A graph of distinct observations for all: the first of copies has the edges, the others hang on it."""
+    """A graph of distinct observations for all: first copies have the edges, others hang on them."""
     if repeats is None:
         return graph
     n, first = len(repeats.of), repeats.first

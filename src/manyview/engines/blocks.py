@@ -34,10 +34,24 @@ class Block:
         self.X = X if sp.issparse(X) else np.require(X, requirements=["C", "A", "W"])
         self.x_sq = row_norms(self.X, squared=True)
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """From another worker."""
+        self.x_sq = aligned(state["x_sq"])[0]
+        self.X = state["X"] if sp.issparse(state["X"]) else aligned(state["X"])[0]
+
     def __sizeof__(self) -> int:
         """What Dask reads: it keeps work where the large values are."""
         parts = (self.X.data, self.X.indices) if sp.issparse(self.X) else (self.X,)
         return int(sum(part.nbytes for part in parts))
+
+
+def aligned(*arrays: Array) -> list[Array]:
+    """Arrays as this process would have made them.
+
+    Those that came over the network may start at any byte. NumPy adds such numbers in other groups
+    (sums then round differently); and they are read-only, so that loops would be compiled once more.
+    """
+    return [np.require(array, requirements=["A", "W"]) for array in arrays]
 
 
 def _dask_rows(X: Any) -> DaskMatrix | None:

@@ -19,12 +19,10 @@ from .._types import Array, Sums
 from ..regularizers import GraphPart, GraphTerm, Term
 from ..rows import Rows, add_sums, no_sums
 from ..solvers import Solver
-from .blocks import Block, DaskView
+from .blocks import Block, DaskView, aligned
 
 #: After so many iterations V passes through the driver: a lost worker costs no more than these again.
 ANCHOR = 50
-#: Bytes: what memory begins at a multiple of.
-ALIGNMENT = 16
 
 
 class State(NamedTuple):
@@ -170,28 +168,11 @@ def neighborhood(A: sp.csr_array, starts: Array, b: int) -> tuple[sp.csr_array, 
     return local, {int(c): others[owner == c] - starts[c] for c in np.unique(owner)}
 
 
-def aligned(*arrays: Array) -> list[Array]:
-    """Arrays as this process would have made them.
-
-    Those that came over the network may start at any byte, and then products round differently; they
-    are read-only, and compiled loops would be compiled once more for them.
-    """
-    return [_own(array) for array in arrays]
-
-
-def _own(array: Array) -> Array:
-    """NumPy's own memory begins at a multiple of 16 bytes; a copy does, too."""
-    fine = array.flags.writeable and array.ctypes.data % ALIGNMENT == 0
-    return array if fine else array.copy(order="K")
-
-
 # --- what runs on workers ----------------------------------------------------------------------
 
 
 def _rows(block: Block, solver: Solver) -> Rows:
-    """A block may have come from another worker, like everything else."""
-    X = block.X if sp.issparse(block.X) else _own(block.X)
-    return Rows(X, solver, x_sq=_own(block.x_sq))
+    return Rows(block.X, solver, x_sq=block.x_sq)
 
 
 def _sum(block: Block, state: State, given: tuple, solver: Solver) -> State:
@@ -239,7 +220,7 @@ def _term_at(state: State, term: tuple, received: list[Array]) -> Term:
 
 
 def _small(state: State, linked: Term) -> tuple[Sums | None, float]:
-    return state.sums, linked.value(_own(state.V))
+    return state.sums, linked.value(*aligned(state.V))
 
 
 def _add_up(parts: list[tuple[Any, float]]) -> tuple[Sums | None, float]:

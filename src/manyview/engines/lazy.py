@@ -198,7 +198,8 @@ def as_block(X: Any, dtype: np.dtype) -> Matrix:
     """A block as the equations want it, whatever the array's blocks are."""
     if sp.issparse(X):
         return sp.csr_array(X).astype(dtype, copy=False)
-    return np.ascontiguousarray(X, dtype=dtype)
+    # From another worker numbers may start at any byte: NumPy then adds them in other groups.
+    return np.require(X, dtype=dtype, requirements=["C", "A"])
 
 
 def together(parts: list[Matrix]) -> Matrix:
