@@ -7,7 +7,7 @@ import warnings
 import numpy as np
 
 import manyview as mv
-from manyview.selection import METHODS, select_n_clusters
+from manyview.judge.selection import METHODS, select_n_clusters
 
 #: What `RobustWMNMF(n_clusters="auto")` asks.
 AUTO = ("stability", "eigengap")

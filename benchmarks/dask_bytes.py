@@ -12,9 +12,9 @@ from itertools import pairwise, product
 
 import numpy as np
 
-from manyview.engines.cluster import Cluster
+from manyview.engines.dask.cluster import Cluster
+from manyview.maths.solvers import SOLVERS
 from manyview.regularizers import Graph
-from manyview.solvers import SOLVERS
 
 #: Assumed for the estimate: bytes/s over a machine's network and from its memory.
 NETWORK, MEMORY = 1.25e9, 1e10
@@ -77,7 +77,7 @@ def measure(
         distributed.Client(workers) as client,
         Cluster() as cluster,
     ):
-        import manyview.engines.blocks as blocks
+        import manyview.engines.dask.view as blocks
 
         ends = np.linspace(0, n, n_blocks + 1).astype(int)
         pieces = [slice(int(a), int(b)) for a, b in pairwise(ends)]

@@ -68,7 +68,7 @@ def anonymous() -> int:
 def measure(files: list[str], where: str, method: str, graph: bool) -> dict[str, Any]:
     """One fit in this process, watched."""
     import manyview as mv
-    from manyview.neighbors import index_neighbors
+    from manyview.engines.numpy.neighbors import index_neighbors
 
     warnings.simplefilter("ignore")
     common = {"random_state": 0, "dtype": np.float32}

@@ -22,11 +22,11 @@ from sklearn.metrics import adjusted_rand_score
 
 from manyview import WMNMF, RobustWMNMF
 from manyview.datasets import load_handwritten
-from manyview.engines import device
-from manyview.engines.device_graph import DeviceGraph
+from manyview.engines.torch import device
+from manyview.engines.torch.graph import DeviceGraph
+from manyview.engines.torch.rows import TorchView
+from manyview.maths.solvers import SOLVERS
 from manyview.regularizers import GraphTerm
-from manyview.solvers import SOLVERS
-from manyview.torch_rows import TorchView
 
 IN_A_ROW = 10
 CPU = "numpy, two threads"

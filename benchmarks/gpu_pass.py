@@ -10,9 +10,9 @@ from collections.abc import Callable
 
 import torch
 
-from manyview import equations as eq
-from manyview.engines.torch_pass import plain_graph, plain_pass
-from manyview.engines.triton_pass import fused_pass, graph_product, worthwhile
+from manyview.engines.torch.fused import plain_graph, plain_pass
+from manyview.engines.torch.triton_pass import fused_pass, graph_product, worthwhile
+from manyview.maths import equations as eq
 
 A, BETA = 0.1, 0.01
 

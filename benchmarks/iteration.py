@@ -13,13 +13,13 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.decomposition import NMF
 
-from manyview import equations as eq
 from manyview._types import Factors
+from manyview.engines.numpy.rows import Rows
 from manyview.engines.threads import Threads
-from manyview.fit import run
+from manyview.maths import equations as eq
+from manyview.maths.solvers import Multiplicative, SimplexHALS
+from manyview.methods.fit import run
 from manyview.regularizers import GraphTerm, NoPenalty
-from manyview.rows import Rows
-from manyview.solvers import Multiplicative, SimplexHALS
 
 Task = Callable[[], object]
 #: Iterations (and reads of X, and products) timed together.
@@ -254,9 +254,9 @@ def exponents(rounds: int = 3) -> dict:
 def loop_memory(n: int = 200_000, m: int = 200, k: int = 10, n_views: int = 4) -> dict:
     """Peak memory of the loop beyond the data, the graphs given, as a share of the data."""
     from manyview._types import Views
-    from manyview.engines.sources import Scaled
-    from manyview.initialize import starting_factors
-    from manyview.scaling import fit_scaling
+    from manyview.engines.numpy.sources import Scaled
+    from manyview.methods.initialize import starting_factors
+    from manyview.methods.scaling import fit_scaling
 
     rng = np.random.default_rng(0)
     data = [rng.random((n, m)) for _ in range(n_views)]

@@ -28,10 +28,10 @@ from sklearn.metrics import roc_auc_score
 from sklearn.preprocessing import StandardScaler
 
 import manyview as mv
-from manyview.agreement import view_graph
-from manyview.assign import spectral_from_graph
-from manyview.geometry import Geometry, RobustScaling, present_rows
-from manyview.spectrum import normalized
+from manyview.engines.numpy.distances import Geometry, RobustScaling, present_rows
+from manyview.maths.agreement import view_graph
+from manyview.maths.spectrum import normalized
+from manyview.methods.assign import spectral_from_graph
 
 FIELDS = (
     "set",

@@ -17,8 +17,8 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 import manyview as mv
-from manyview.rows import rows_of
-from manyview.stream import batch_history
+from manyview.engines.numpy.rows import rows_of
+from manyview.methods.stream import batch_history
 
 
 def objective(model: mv.WMNMF, views: dict) -> float:

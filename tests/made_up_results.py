@@ -4,10 +4,10 @@ import json
 
 import numpy as np
 
-from manyview.experiments.catalogue import EXPERIMENTS
-from manyview.experiments.cells import Options
-from manyview.experiments.manifest import MANIFEST, manifest_of
-from manyview.experiments.results import tables_of as files_of
+from manyview.reproduction.catalogue import EXPERIMENTS
+from manyview.reproduction.cells import Options
+from manyview.reproduction.manifest import MANIFEST, manifest_of
+from manyview.reproduction.results import tables_of as files_of
 
 SCORES = ("acc", "nmi", "precision", "recall", "f_score", "ari")
 #: What the manifest says of the whole.

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from manyview.agreement import (
+from manyview.maths.agreement import (
     Agreement,
     distance_weights,
     effects,

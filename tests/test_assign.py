@@ -5,13 +5,8 @@ import pytest
 import scipy.sparse as sp
 from sklearn.metrics import adjusted_rand_score
 
-from manyview.assign import (
-    assign,
-    assign_new,
-    spectral,
-    spectral_from_graph,
-)
-from manyview.spectrum import leading_eigenvectors
+from manyview.maths.spectrum import leading_eigenvectors
+from manyview.methods.assign import assign, assign_new, spectral, spectral_from_graph
 
 
 def rng():
@@ -39,7 +34,7 @@ def test_components_are_clusters(sizes, unit_rows):
 
 def test_eigenvectors_agree_with_the_dense_ones():
     X = rng().random((400, 3))
-    from manyview.graph import affinity
+    from manyview.methods.graph import affinity
 
     A = affinity(X, 8)
     d = 1 / np.sqrt(A.sum(axis=1))

@@ -14,11 +14,12 @@ import pytest
 import scipy.sparse as sp
 
 from conftest import blobs
-from manyview import WMNMF, RobustWMNMF, load, on_disk, store
-from manyview import agreement as agreement_module
-from manyview.checkpoint import digest
-from manyview.output.names import random_name
+from manyview import WMNMF, RobustWMNMF, load, on_disk
+from manyview.io.writing.names import random_name
+from manyview.maths import agreement as agreement_module
 from manyview.regularizers import Graph
+from manyview.storage import store
+from manyview.storage.checkpoint import digest
 
 FITS = {
     "paper": lambda **p: WMNMF(3, max_iter=2, inner_iter=5, random_state=0, **p),
@@ -108,7 +109,7 @@ def test_what_is_finished_is_not_done_again(tmp_path, monkeypatch):
 
         with monkeypatch.context() as patch:
             patch.setattr(Graph, "edges", never)
-            patch.setattr("manyview.initialize.gnmf", never)
+            patch.setattr("manyview.methods.initialize.gnmf", never)
             patch.setattr(agreement_module, "agree", never)
             patch.setattr(agreement_module, "embed", never)
             FITS[kind](checkpoint=file).fit(data())
@@ -210,7 +211,7 @@ def test_a_full_disk_is_told_and_what_was_written_is_kept(broken_off, monkeypatc
 
 
 def test_the_digest_sees_every_row_in_every_form(tmp_path, monkeypatch):
-    monkeypatch.setattr("manyview.engines.sources.LOOK", 40)
+    monkeypatch.setattr("manyview.engines.numpy.sources.LOOK", 40)
     X = np.random.default_rng(0).random((200, 4))
     np.save(tmp_path / "x.npy", X)
     assert digest(X) == digest(on_disk(tmp_path / "x.npy")) == digest(X.copy("F"))
@@ -310,7 +311,7 @@ np.savez(folder + "/done.npz", *model.components_, *model.coefficients_, model.l
 
 
 def start(folder, kind):
-    source = str(Path(store.__file__).parents[1])
+    source = str(Path(store.__file__).parents[2])
     environment = os.environ | {"PYTHONPATH": source, "OMP_NUM_THREADS": "1"}
     command = [sys.executable, "-W", "ignore", "-c", SCRIPT, str(folder), kind]
     return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE)

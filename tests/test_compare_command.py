@@ -13,9 +13,9 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from conftest import blobs
-from manyview.cli import app
-from manyview.comparison.command import _summary
-from manyview.comparison.methods import resolve
+from manyview.cli.app import app
+from manyview.cli.compare import _summary
+from manyview.judge.comparison.methods import resolve
 
 
 @pytest.fixture

@@ -26,19 +26,19 @@ distributed = pytest.importorskip("distributed", reason="needs the extra 'dask'"
 dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")
 
-from manyview.checkpoint import digest  # noqa: E402
-from manyview.engines import blocks as block_module  # noqa: E402
-from manyview.engines import cluster as cluster_module  # noqa: E402
-from manyview.engines import dask as dask_module  # noqa: E402
-from manyview.engines import lazy as lazy_module  # noqa: E402
-from manyview.engines.blocks import Block, merged  # noqa: E402
-from manyview.engines.cluster import Cluster, ClusterLost  # noqa: E402
-from manyview.engines.dask import neighborhood  # noqa: E402
-from manyview.engines.disk import DiskMatrix  # noqa: E402
-from manyview.engines.lazy import DaskMatrix  # noqa: E402
-from manyview.graph import nearest_neighbors  # noqa: E402
+from manyview.engines.dask import cluster as cluster_module  # noqa: E402
+from manyview.engines.dask import rows as dask_module  # noqa: E402
+from manyview.engines.dask import source as lazy_module  # noqa: E402
+from manyview.engines.dask import view as block_module  # noqa: E402
+from manyview.engines.dask.cluster import Cluster, ClusterLost  # noqa: E402
+from manyview.engines.dask.rows import neighborhood  # noqa: E402
+from manyview.engines.dask.source import DaskMatrix  # noqa: E402
+from manyview.engines.dask.view import Block, merged  # noqa: E402
+from manyview.engines.files.disk import DiskMatrix  # noqa: E402
+from manyview.maths.solvers import SOLVERS  # noqa: E402
+from manyview.methods.graph import nearest_neighbors  # noqa: E402
 from manyview.regularizers import Graph  # noqa: E402
-from manyview.solvers import SOLVERS  # noqa: E402
+from manyview.storage.checkpoint import digest  # noqa: E402
 
 N, K = 120, 3
 
@@ -194,10 +194,10 @@ def test_a_cluster_of_its_own_leaves_nothing_behind(tmp_path, monkeypatch):
 
 
 def test_folders_of_killed_processes_are_removed(tmp_path):
-    from manyview.output.scratch import own_folder
+    from manyview.io.writing.scratch import own_folder
 
     code = (
-        "import os, signal, sys, pathlib; from manyview.output.scratch import own_folder; "
+        "import os, signal, sys, pathlib; from manyview.io.writing.scratch import own_folder; "
         "f, lock = own_folder(pathlib.Path(sys.argv[1])); os.kill(os.getpid(), signal.SIGKILL)"
     )
     path = os.pathsep.join(sys.path)
@@ -519,7 +519,7 @@ def test_the_robust_method_leaves_large_dask_arrays_on_the_workers(
     client, monkeypatch, tmp_path, form
 ):
     """Distances along leading directions, as from files; only these coordinates come to the driver."""
-    monkeypatch.setattr("manyview.robust.LOAD_LIMIT", 0)
+    monkeypatch.setattr("manyview.methods.robust.LOAD_LIMIT", 0)
     monkeypatch.setattr(DaskMatrix, "load", lambda self: pytest.fail("brought to the driver whole"))
     rng = np.random.default_rng(0)
     y = np.arange(240) % 3

@@ -15,21 +15,23 @@ from sklearn.cluster import KMeans
 from sklearn.metrics import adjusted_rand_score
 
 from conftest import blobs
-from manyview import WMNMF, RobustWMNMF, estimators, load, neighbors, on_disk, select_n_clusters
-from manyview import views as views_module
+from manyview import WMNMF, RobustWMNMF, load, on_disk, select_n_clusters
 from manyview.baselines import ConcatViews
-from manyview.disk_geometry import FileGeometry, ScaledFile
-from manyview.engines import disk
-from manyview.engines.disk import DiskMatrix
-from manyview.engines.files import RowFile
-from manyview.engines.sources import Scaled, reading
-from manyview.fit import Progress
-from manyview.geometry import Geometry
-from manyview.graph import affinity, nearest_neighbors
-from manyview.neighbors import leading_directions, project, streamed_neighbors
+from manyview.data import views as views_module
+from manyview.data.views import as_views
+from manyview.engines.files import disk
+from manyview.engines.files.disk import DiskMatrix
+from manyview.engines.files.distances import FileGeometry, ScaledFile
+from manyview.engines.files.formats import RowFile
+from manyview.engines.numpy import neighbors
+from manyview.engines.numpy.distances import Geometry
+from manyview.engines.numpy.neighbors import leading_directions, project, streamed_neighbors
+from manyview.engines.numpy.sources import Scaled, reading
+from manyview.methods import wmnmf as estimators
+from manyview.methods.fit import Progress
+from manyview.methods.graph import affinity, nearest_neighbors
+from manyview.methods.scaling import fit_scaling
 from manyview.regularizers import Graph
-from manyview.scaling import fit_scaling
-from manyview.views import as_views
 
 N = 300
 
@@ -109,7 +111,7 @@ def test_a_fit_from_files_has_the_bits_of_one_in_memory(make, tmp_path, monkeypa
 def test_every_scaling_is_fitted_in_blocks(scale, make, tmp_path, small_slabs, monkeypatch):
     rng = np.random.default_rng(0)
     X = rng.random((N, 9)) * (rng.random((N, 9)) < 0.5)
-    monkeypatch.setattr("manyview.engines.sources.LOOK", 100)
+    monkeypatch.setattr("manyview.engines.numpy.sources.LOOK", 100)
     file = make(tmp_path, "v", X)
     held = sp.csr_array(X) if file.sparse else X
     (expected,), (found,) = (
@@ -277,7 +279,7 @@ def test_small_files_are_loaded_and_one_file_is_one_view(tmp_path):
 def test_neighbours_found_by_reading_blocks_are_the_nearest(make, tmp_path, monkeypatch):
     X = np.abs(np.random.default_rng(0).standard_normal((N, 20)))
     file = make(tmp_path, "v", X)
-    monkeypatch.setattr("manyview.engines.sources.LOOK", 20 * 37)
+    monkeypatch.setattr("manyview.engines.numpy.sources.LOOK", 20 * 37)
     monkeypatch.setattr(neighbors, "ASKING", 20 * 50)
     for queries in (None, X[:33] + 0.01):
         found, d = streamed_neighbors(file, 6, queries)
@@ -342,7 +344,7 @@ def test_a_bad_entry_is_told_with_file_view_and_place(value, told, make, tmp_pat
     views, _ = blobs(n=N)
     views[1][6 * 40 + 3, 2] = value
     files = {name: make(tmp_path, name, X) for name, X in zip("abc", views, strict=True)}
-    monkeypatch.setattr("manyview.engines.sources.LOOK", 40 * 5)
+    monkeypatch.setattr("manyview.engines.numpy.sources.LOOK", 40 * 5)
     model = WMNMF(3, missing="mask" if np.isnan(value) and make is as_npy else "error")
     entry = rf"\(the first is {value:g} at row 243, column 2[;)]"
     file = rf"view 'b' \({Path(files['b'].path).name}\)"
@@ -470,7 +472,7 @@ def test_files_that_cannot_be_read_by_rows_are_refused_with_a_sentence(tmp_path,
     np.save(tmp_path / "f.npy", np.asfortranarray(views[0]))
     turned = on_disk(tmp_path / "f.npy")  # small: loaded
     np.testing.assert_array_equal(turned.read(slice(3, 9)), views[0][3:9])
-    monkeypatch.setattr("manyview.engines.files.LARGEST_GROUP", 0)
+    monkeypatch.setattr("manyview.engines.files.formats.LARGEST_GROUP", 0)
     (tmp_path / "cut.npy").write_bytes((tmp_path / "f.npy").read_bytes()[:700])
     np.save(tmp_path / "one.npy", np.ones(4))
     np.save(tmp_path / "text.npy", np.array([["a", "b"]]))
@@ -558,7 +560,7 @@ def test_a_fit_from_files_takes_little_memory(tmp_path):
         print(peak[0] - before, before)
         """
     )
-    source = str(Path(estimators.__file__).parents[1])
+    source = str(Path(estimators.__file__).parents[2])
     environment = os.environ | {"PYTHONPATH": source, "OMP_NUM_THREADS": "1"}
     command = [sys.executable, "-c", script, str(tmp_path)]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
@@ -653,7 +655,7 @@ def test_distances_along_all_directions_are_the_distances(tmp_path):
 
 
 def test_features_constant_in_the_sample_are_scaled_by_all_rows(tmp_path, monkeypatch):
-    monkeypatch.setattr("manyview.disk_geometry.SAMPLE", 1)  # the fewest rows there are
+    monkeypatch.setattr("manyview.engines.files.distances.SAMPLE", 1)  # the fewest rows there are
     rng = np.random.default_rng(0)
     X = rng.random((3000, 30))
     X[:, 20:] = rng.random((3000, 10)) < 0.001

@@ -10,10 +10,10 @@ from typer.testing import CliRunner
 
 from conftest import blobs
 from manyview import load
-from manyview.cli import app
-from manyview.engines.disk import DiskMatrix
-from manyview.read import read_views
-from manyview.views import as_views
+from manyview.cli.app import app
+from manyview.data.read import read_views
+from manyview.data.views import as_views
+from manyview.engines.files.disk import DiskMatrix
 
 runner = CliRunner()
 
@@ -137,7 +137,7 @@ def test_bad_files_end_in_a_sentence_and_leave_nothing(files, tmp_path, monkeypa
     bad = views[1].copy()
     bad[6 * 10 + 4, 1] = np.nan
     np.save(names[1], bad)
-    monkeypatch.setattr("manyview.engines.sources.LOOK", 10 * bad.shape[1])
+    monkeypatch.setattr("manyview.engines.numpy.sources.LOOK", 10 * bad.shape[1])
     done = fit(names, tmp_path / "run", "--on-disk")
     assert done.exit_code == 2
     assert "view 'b' (b.npy): rows 60 to 69 hold 1 NaN" in " ".join(done.stderr.split())
@@ -163,7 +163,7 @@ def test_bad_files_end_in_a_sentence_and_leave_nothing(files, tmp_path, monkeypa
 def test_an_interrupted_command_goes_on_from_its_checkpoint(method, files, tmp_path, monkeypatch):
     names, *_ = files
     state = tmp_path / "state"
-    monkeypatch.setattr("manyview.checkpoint.SECONDS", 0)
+    monkeypatch.setattr("manyview.storage.checkpoint.SECONDS", 0)
     options = ["--method", method, "--no-report", "--checkpoint", str(state)]
     calls = []
 
@@ -173,7 +173,7 @@ def test_an_interrupted_command_goes_on_from_its_checkpoint(method, files, tmp_p
             raise KeyboardInterrupt
         return record(*args, **kwargs)
 
-    from manyview.fit import Progress
+    from manyview.methods.fit import Progress
 
     record = Progress.record
     with monkeypatch.context() as patch:
@@ -203,7 +203,7 @@ def test_the_checkpoint_outlives_results_that_could_not_be_written(
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr("manyview.commands.fit.write_run", full)
+        patch.setattr("manyview.cli.fit.write_run", full)
         done = fit(names, tmp_path / "run", *options)
     told = " ".join(done.stderr.split())
     assert done.exit_code == 1 and state.exists() and "nothing was written; run the same" in told
@@ -212,8 +212,8 @@ def test_the_checkpoint_outlives_results_that_could_not_be_written(
         raise AssertionError("an iteration was done again")
 
     with monkeypatch.context() as patch:
-        patch.setattr("manyview.fit.Progress.record", never)
-        patch.setattr("manyview.estimators.assign", never)
+        patch.setattr("manyview.methods.fit.Progress.record", never)
+        patch.setattr("manyview.methods.wmnmf.assign", never)
         done = fit(names, tmp_path / "run", *options)
     assert done.exit_code == 0, done.output
     one, other = (load(tmp_path / run / "model.npz") for run in ("run", "whole"))
@@ -226,6 +226,6 @@ def test_an_interruption_before_the_first_checkpoint_promises_nothing(files, tmp
     def interrupted(*args, **kwargs):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("manyview.commands.fit.read_views", interrupted)
+    monkeypatch.setattr("manyview.cli.fit.read_views", interrupted)
     done = fit(files[0], tmp_path / "run", "--checkpoint", str(tmp_path / "state"))
     assert done.exit_code == 130 and "go on" not in done.stderr

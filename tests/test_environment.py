@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import manyview
-from manyview.engines import code_cache
+from manyview.engines.numpy import code_cache
 
 SOURCE = str(Path(manyview.__file__).parents[1])
 posix = pytest.mark.skipif(os.name != "posix", reason="others have no such folder")
@@ -155,7 +155,7 @@ def thrice(x):
 USE = """
 import os, sys, warnings
 sys.path.insert(0, {folder!r})
-from manyview.engines.code_cache import import_compiled
+from manyview.engines.numpy.code_cache import import_compiled
 with warnings.catch_warnings(record=True) as told:
     warnings.simplefilter("always")
     probe, again = import_compiled("probe"), import_compiled("probe")

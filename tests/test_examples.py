@@ -52,7 +52,7 @@ def test_the_code_of_a_page_does_what_it_says(page):
 
 
 def commands():
-    from manyview.cli import app
+    from manyview.cli.app import app
 
     return typer.main.get_command(app).commands
 

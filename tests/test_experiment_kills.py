@@ -14,17 +14,17 @@ import numpy as np
 import pytest
 
 import manyview as mv
-from manyview.experiments import fitting, kept
+from manyview.reproduction import fitting, kept
 
 #: A small experiment, in a script that can be killed. MLRSSC shares a fit between its cells.
 SCRIPT = """
 import sys
 from pathlib import Path
 from rich.console import Console
-from manyview.experiments import catalogue, running
-from manyview.experiments.cells import Cell, Experiment
-from manyview.experiments.command import run_reproduce
-from manyview.experiments.fitting import grid
+from manyview.reproduction import catalogue, running
+from manyview.reproduction.cells import Cell, Experiment
+from manyview.reproduction.command import run_reproduce
+from manyview.reproduction.fitting import grid
 
 def cells(options):
     return {cells}
@@ -39,7 +39,7 @@ WAITING = """
 import time
 from pathlib import Path
 from manyview.baselines import admm, mlrssc
-from manyview.experiments import worker
+from manyview.reproduction import worker
 
 here = Path(__file__).parent
 solve, relabel = admm.solve, mlrssc.MLRSSC.relabel
@@ -60,7 +60,7 @@ worker.main()
 #: A worker whose process dies in every cell with an even seed.
 DYING = """
 import os
-from manyview.experiments import fitting, worker
+from manyview.reproduction import fitting, worker
 
 score = fitting.score
 
@@ -75,7 +75,7 @@ worker.main()
 class Runs:
     """A script of one small experiment, started as often as one likes."""
 
-    def __init__(self, folder, cells, worker="manyview.experiments.worker"):
+    def __init__(self, folder, cells, worker="manyview.reproduction.worker"):
         self.script = folder / "script.py"
         self.script.write_text(SCRIPT.format(cells=cells, worker=worker))
         self.env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(folder), *sys.path])}

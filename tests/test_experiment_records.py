@@ -7,9 +7,9 @@ import json
 import pytest
 from rich.console import Console
 
-from manyview.experiments import catalogue, cells, command, manifest, provenance, running
-from manyview.experiments.cells import SLOW, Cell, Experiment, Options
-from manyview.experiments.fitting import grid
+from manyview.reproduction import catalogue, cells, command, manifest, provenance, running
+from manyview.reproduction.cells import SLOW, Cell, Experiment, Options
+from manyview.reproduction.fitting import grid
 
 #: Settings of one cell of every experiment whose results are kept for long.
 SETTINGS = {

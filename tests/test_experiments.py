@@ -10,8 +10,10 @@ from rich.console import Console
 
 import manyview as mv
 from conftest import blobs
-from manyview.comparison.processes import run_tasks
-from manyview.experiments import (
+from manyview.judge.comparison.processes import run_tasks
+from manyview.maths.solvers import Multiplicative
+from manyview.methods.fit import run
+from manyview.reproduction import (
     catalogue,
     command,
     convergence,
@@ -23,12 +25,10 @@ from manyview.experiments import (
     runtime,
     sweeps,
 )
-from manyview.experiments.cells import ALONE, Cell, Options
-from manyview.experiments.fitting import grid
-from manyview.experiments.rounds import BETA, P, Rounds
-from manyview.experiments.running import PORTION, portioned
-from manyview.fit import run
-from manyview.solvers import Multiplicative
+from manyview.reproduction.cells import ALONE, Cell, Options
+from manyview.reproduction.fitting import grid
+from manyview.reproduction.rounds import BETA, P, Rounds
+from manyview.reproduction.running import PORTION, portioned
 
 
 def table(path):

@@ -6,14 +6,14 @@ import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 
 from conftest import blobs
-from manyview import equations as eq
 from manyview._types import CollapseWarning, Split, Stop
-from manyview.estimators import WMNMF
-from manyview.fit import run
-from manyview.initialize import gnmf, starting_factors
+from manyview.engines.numpy.rows import residual_rows
+from manyview.maths import equations as eq
+from manyview.maths.solvers import Multiplicative, SimplexHALS
+from manyview.methods.fit import run
+from manyview.methods.initialize import gnmf, starting_factors
+from manyview.methods.wmnmf import WMNMF
 from manyview.regularizers import Graph, NoPenalty, Orthogonal, Sparse
-from manyview.rows import residual_rows
-from manyview.solvers import Multiplicative, SimplexHALS
 
 REGULARIZERS = {
     "graph": Graph(3),

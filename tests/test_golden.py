@@ -5,13 +5,13 @@ import pytest
 import scipy.sparse as sp
 
 from golden_files import load, tiny
-from manyview import equations as eq
 from manyview._types import Split
-from manyview.fit import run
-from manyview.graph import affinity, automatic_width
-from manyview.initialize import gnmf, starting_factors
+from manyview.maths import equations as eq
+from manyview.maths.solvers import Multiplicative
+from manyview.methods.fit import run
+from manyview.methods.graph import affinity, automatic_width
+from manyview.methods.initialize import gnmf, starting_factors
 from manyview.regularizers import GraphTerm, NoPenalty
-from manyview.solvers import Multiplicative
 
 VIEWS = (1, 2, 3)
 

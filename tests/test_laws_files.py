@@ -22,8 +22,8 @@ from typer.testing import CliRunner
 import manyview as mv
 from conftest import blobs
 from made_up_results import make_up
-from manyview.cli import app
-from manyview.output import (
+from manyview.cli.app import app
+from manyview.io.writing import (
     FolderInUse,
     claimed,
     csv_bytes,
@@ -32,11 +32,11 @@ from manyview.output import (
     safe_text,
     write_whole,
 )
-from manyview.output.folder import HELD, LOCK
-from manyview.output.marker import MARKER, Listed, read_marker
-from manyview.output.names import left_behind, random_name, stem_of
-from manyview.output.replace import is_stage
-from manyview.output.scratch import own_folder
+from manyview.io.writing.folder import HELD, LOCK
+from manyview.io.writing.marker import MARKER, Listed, read_marker
+from manyview.io.writing.names import left_behind, random_name, stem_of
+from manyview.io.writing.replace import is_stage
+from manyview.io.writing.scratch import own_folder
 
 ENV = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
 
@@ -116,7 +116,7 @@ def runs_quickly(kind, monkeypatch):
     """Leave out the computations that these laws do not ask about."""
     if kind == "datasets":
         small = mv.datasets.make_synthetic(20, random_state=0)
-        monkeypatch.setattr("manyview.commands.datasets.load_handwritten", lambda: small)
+        monkeypatch.setattr("manyview.cli.datasets.load_handwritten", lambda: small)
     if kind == "demo":
         digits = mv.datasets.load_handwritten(views="paper")
         labels = np.asarray(digits.labels)
@@ -128,7 +128,7 @@ def runs_quickly(kind, monkeypatch):
                 "labels": labels[few],
             }
         )
-        monkeypatch.setattr("manyview.demo.load_handwritten", lambda **_: small)
+        monkeypatch.setattr("manyview.cli.demo.load_handwritten", lambda **_: small)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -372,7 +372,7 @@ def test_what_a_reader_finds_after_a_kill_is_put_right_first(data, tmp_path):
         "    left[0] -= '.manyview.' in str(args[1]) and os.sep + 'old' in str(args[1])\n"
         "    true(*args) if left[0] else os.kill(os.getpid(), signal.SIGKILL)\n"
         "os.replace = counted\n"
-        "from manyview.cli import app; app(sys.argv[1:])"
+        "from manyview.cli.app import app; app(sys.argv[1:])"
     )
     words = [sys.executable, "-c", code, *map(str, asked), "--force", "--seed", "1"]
     assert subprocess.run(words, env=ENV).returncode == -signal.SIGKILL
@@ -387,7 +387,7 @@ def results_of(out):
 
 def test_copies_of_data_in_the_temporary_folder_go_with_the_next_process(tmp_path):
     code = (
-        "import os, signal, sys, pathlib; from manyview.output.scratch import scratch\n"
+        "import os, signal, sys, pathlib; from manyview.io.writing.scratch import scratch\n"
         "with scratch() as f: (f / 'data.npy').write_bytes(b'x'); os.kill(os.getpid(), signal.SIGKILL)"
     )
     env = ENV | {"TMPDIR": str(tmp_path)}
@@ -465,7 +465,7 @@ def test_many_at_once_into_a_new_folder_leave_the_files_of_one(tmp_path):
 
 
 def test_a_folder_taken_where_there_are_no_locks_is_told_before_writing(tmp_path, monkeypatch):
-    monkeypatch.setattr("manyview.output.folder.take_lock", lambda file: None)
+    monkeypatch.setattr("manyview.io.writing.folder.take_lock", lambda file: None)
     out = tmp_path / "out"
     with pytest.warns(UserWarning, match="knows no locks"), claimed(out, "test") as place:
         first = Holding(out)

@@ -11,12 +11,18 @@ from hypothesis import strategies as st
 from sklearn.metrics import adjusted_rand_score
 
 import manyview as mv
-import manyview.estimators
-import manyview.robust
+import manyview.methods.robust
+import manyview.methods.wmnmf
 from conftest import blobs
-from manyview import equations as eq
-from manyview.distinct import row_kinds
-from manyview.masked import MaskedView, expected_gap, expected_residuals, mean_error, reaches
+from manyview.engines.numpy.masked import (
+    MaskedView,
+    expected_gap,
+    expected_residuals,
+    mean_error,
+    reaches,
+)
+from manyview.maths import equations as eq
+from manyview.methods.distinct import row_kinds
 
 MODELS = [
     pytest.param(lambda k=3, **kw: mv.WMNMF(k, missing="mask", random_state=0, **kw), id="WMNMF"),
@@ -293,7 +299,7 @@ def test_rounding_that_takes_all_is_told(scale):
 
 def test_float32_from_a_file_is_scaled_before_it_is_cast(tmp_path, monkeypatch):
     views, y = blobs(n=120)
-    monkeypatch.setattr("manyview.views.LOAD_LIMIT", 0)
+    monkeypatch.setattr("manyview.data.views.LOAD_LIMIT", 0)
     paths = []
     for s, X in enumerate(views):
         paths.append(tmp_path / f"{s}.npy")
@@ -355,8 +361,8 @@ def test_imputing_keeps_the_shape_of_what_was_given(tmp_path):
 
 def test_large_views_that_changed_are_noticed(monkeypatch):
     views, _ = blobs()
-    monkeypatch.setattr(manyview.robust, "LOAD_LIMIT", 100)
-    monkeypatch.setattr(manyview.estimators, "COPY_LIMIT", 100)
+    monkeypatch.setattr(manyview.methods.robust, "LOAD_LIMIT", 100)
+    monkeypatch.setattr(manyview.methods.wmnmf, "COPY_LIMIT", 100)
     models = [mv.RobustWMNMF(3, random_state=0).fit(views), mv.WMNMF(3, random_state=0).fit(views)]
     asks = [lambda: models[0].impute(1), lambda: models[1].predict([X[:2] for X in views])]
     for ask in asks:

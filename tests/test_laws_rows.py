@@ -12,9 +12,9 @@ from sklearn.cluster import KMeans
 
 import manyview as mv
 from manyview.baselines import ConcatViews, MultiNMF
-from manyview.engines.cluster import ClusterLost, saying_if_lost
-from manyview.read import read_views
-from manyview.views import as_views
+from manyview.data.read import read_views
+from manyview.data.views import as_views
+from manyview.engines.dask.cluster import ClusterLost, saying_if_lost
 
 pd = pytest.importorskip("pandas")
 

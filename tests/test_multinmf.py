@@ -6,9 +6,9 @@ import scipy.sparse as sp
 
 from conftest import blobs
 from golden_files import load, tiny
-from manyview import equations as eq
 from manyview import metrics
 from manyview.baselines import MultiNMF, multinmf
+from manyview.maths import equations as eq
 
 VIEWS = (1, 2, 3)
 

@@ -7,9 +7,9 @@ import scipy.sparse as sp
 from typer.testing import CliRunner
 
 from conftest import blobs
-from manyview.cli import app
-from manyview.comparison.labels import read_labels
-from manyview.read import read_views
+from manyview.cli.app import app
+from manyview.data.read import read_views
+from manyview.judge.comparison.labels import read_labels
 
 IDS = [f"s{i}" for i in range(12)]
 
@@ -552,8 +552,8 @@ def test_claims_beyond_the_file_are_refused_before_memory_is_taken(tmp_path, mon
 
 def test_parquet_that_claims_too_many_rows_is_refused(tmp_path, monkeypatch):
     frame().to_parquet(tmp_path / "v.parquet")
-    monkeypatch.setattr("manyview.guard.limits.ALWAYS", 100)
-    monkeypatch.setattr("manyview.guard.limits.RATIO", 0)
+    monkeypatch.setattr("manyview.io.guard.limits.ALWAYS", 100)
+    monkeypatch.setattr("manyview.io.guard.limits.RATIO", 0)
     told = r"v.parquet: its table of 12 rows and 4 columns takes 384 bytes in memory and .* in the file"
     with pytest.raises(ValueError, match=told):
         read_views([tmp_path / "v.parquet"])

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
-from manyview.read import KINDS, read_views
+from manyview.data.read import KINDS, read_views
 
 X = np.round(np.random.default_rng(0).random((9, 4)) * 20)
 FRAME = pd.DataFrame(X, index=[f"s{i}" for i in range(9)], columns=list("abcd"))

@@ -4,8 +4,8 @@ import math
 
 import pytest
 
-from manyview.report.reproduction import paper
-from manyview.report.reproduction.claims import (
+from manyview.reproduction.page import paper
+from manyview.reproduction.page.claims import (
     digits,
     judging,
     lihc,
@@ -15,7 +15,7 @@ from manyview.report.reproduction.claims import (
     sweeps,
     verdicts,
 )
-from manyview.report.reproduction.claims.judging import (
+from manyview.reproduction.page.claims.judging import (
     AGREES,
     DIFFERS,
     NOT_MEASURED,

@@ -12,20 +12,20 @@ from xml.etree import ElementTree
 import pytest
 from typer.testing import CliRunner
 
-import manyview.report
+import manyview.output.report
 from browser import visit
 from made_up_results import make_up
-from manyview.cli import app
-from manyview.report.reproduction import build, markdown, paper
-from manyview.report.reproduction.claims import verdicts
-from manyview.report.reproduction.claims.judging import signed
-from manyview.report.reproduction.figures import figures
-from manyview.report.reproduction.formats import Table, as_latex, as_markdown
-from manyview.report.reproduction.pictures import pictures
-from manyview.report.reproduction.provenance import settings_of
-from manyview.report.reproduction.read import Results, Spread, two
-from manyview.report.reproduction.tables import digits, tables
-from manyview.report.reproduction.writing import _page
+from manyview.cli.app import app
+from manyview.reproduction.page import build, markdown, paper
+from manyview.reproduction.page.claims import verdicts
+from manyview.reproduction.page.claims.judging import signed
+from manyview.reproduction.page.figures import figures
+from manyview.reproduction.page.formats import Table, as_latex, as_markdown
+from manyview.reproduction.page.pictures import pictures
+from manyview.reproduction.page.provenance import settings_of
+from manyview.reproduction.page.read import Results, Spread, two
+from manyview.reproduction.page.tables import digits, tables
+from manyview.reproduction.page.writing import _page
 
 EVIL = "<script>alert(1)</script>"
 
@@ -49,7 +49,7 @@ def few(folder, tmp_path):
 
 @pytest.mark.parametrize("part", ["report", "output"])
 def test_pages_and_files_import_nothing_of_the_core(part):
-    root = Path(manyview.report.__file__).parents[1] / part
+    root = Path(manyview.output.report.__file__).parents[1] / part
     for path in root.rglob("*.py"):
         depth = len(path.relative_to(root).parts)  # how many dots stay inside the report
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):

@@ -11,14 +11,16 @@ from sklearn.utils.estimator_checks import check_estimator
 import manyview as mv
 from conftest import blobs
 from golden_files import load
-from manyview import WMNMF, RobustWMNMF, agreement, lists
-from manyview import equations as eq
-from manyview import neighbors as index
-from manyview.geometry import Geometry, RobustScaling, present_rows
-from manyview.masked import MaskedView
-from manyview.robust import unit_sum_rows
-from manyview.robust_fit import RobustView, run_robust
-from manyview.spectrum import normalized
+from manyview import WMNMF, RobustWMNMF
+from manyview.engines.numpy import lists
+from manyview.engines.numpy import neighbors as index
+from manyview.engines.numpy.distances import Geometry, RobustScaling, present_rows
+from manyview.engines.numpy.masked import MaskedView
+from manyview.maths import agreement
+from manyview.maths import equations as eq
+from manyview.maths.spectrum import normalized
+from manyview.methods.robust import unit_sum_rows
+from manyview.methods.robust_fit import RobustView, run_robust
 
 
 @pytest.fixture(scope="module")

@@ -14,17 +14,18 @@ import scipy.sparse as sp
 import manyview
 from conftest import blobs
 from manyview import WMNMF, RobustWMNMF
-from manyview import equations as eq
-from manyview import rows as rows_module
 from manyview._types import Split, Sums
-from manyview.engines import sources, threads
-from manyview.engines.sources import InMemory, Scaled, UnitRows
+from manyview.data.views import as_views
+from manyview.engines import threads
+from manyview.engines.numpy import rows as rows_module
+from manyview.engines.numpy import sources
+from manyview.engines.numpy.rows import Rows, row_update
+from manyview.engines.numpy.sources import InMemory, Scaled, UnitRows
 from manyview.engines.threads import Threads, available_threads, blocks, chunks
+from manyview.maths import equations as eq
+from manyview.maths.solvers import SOLVERS
+from manyview.methods.scaling import fit_scaling
 from manyview.regularizers import Graph, NoPenalty, Orthogonal
-from manyview.rows import Rows, row_update
-from manyview.scaling import fit_scaling
-from manyview.solvers import SOLVERS
-from manyview.views import as_views
 
 pytest.importorskip("numba")
 DTYPES = {np.float64: 1e-10, np.float32: 2e-4}
@@ -89,7 +90,7 @@ def test_numpy_and_compiled_steps_are_the_same(solver, monkeypatch):
     sums = eq.sums_over_rows(X, V, V_star, w2[:, None])
     fast_U = solver.update_U(U, sums, 0.3)
     monkeypatch.setattr(rows_module, "compiled", lambda: None)
-    monkeypatch.setattr("manyview.solvers.compiled", lambda: None)
+    monkeypatch.setattr("manyview.maths.solvers.compiled", lambda: None)
     row_update(solver)(*args, plain)
     np.testing.assert_allclose(fast, plain, rtol=1e-12, atol=1e-14)
     np.testing.assert_allclose(fast_U, solver.update_U(U, sums, 0.3), rtol=1e-10, atol=1e-13)

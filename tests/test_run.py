@@ -13,13 +13,13 @@ import scipy.sparse as sp
 
 import manyview as mv
 from conftest import blobs
-from manyview.output.marker import MARKER
-from manyview.run import write_run
-from manyview.run.evidence import drawn
-from manyview.run.features import top_features
-from manyview.run.folder import component_files
-from manyview.run.tables import departures
-from manyview.views import as_views
+from manyview.data.views import as_views
+from manyview.io.writing.marker import MARKER
+from manyview.output.run import write_run
+from manyview.output.run.evidence import drawn
+from manyview.output.run.features import top_features
+from manyview.output.run.folder import component_files
+from manyview.output.run.tables import departures
 
 TABLES = {
     "labels.csv",
@@ -133,7 +133,7 @@ def test_one_cluster_is_described_too(tmp_path):
 
 def test_a_failure_leaves_nothing_behind(tmp_path, monkeypatch):
     model, views = fitted()
-    monkeypatch.setattr("manyview.report.fit.fit_page", lambda folder: 1 / 0)
+    monkeypatch.setattr("manyview.output.report.fit.fit_page", lambda folder: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         write_run(model, views, tmp_path / "run", stability_runs=0)
     assert list(tmp_path.iterdir()) == []

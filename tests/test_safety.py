@@ -15,8 +15,8 @@ import scipy.sparse as sp
 
 import manyview as mv
 from conftest import blobs
-from manyview.guard import TooLarge, check_held, limits, unpacking_limit, unpacking_up_to
-from manyview.read import read_views
+from manyview.data.read import read_views
+from manyview.io.guard import TooLarge, check_held, limits, unpacking_limit, unpacking_up_to
 
 X = np.abs(np.random.default_rng(0).standard_normal((12, 3)))
 
@@ -547,7 +547,7 @@ def model_file(tmp_path):
 
 def changed(path, change=lambda header, members: None):
     """The model with another header and members, under a right checksum."""
-    from manyview import store
+    from manyview.storage import store
 
     with zipfile.ZipFile(path) as archive:
         members = {n.removesuffix(".npy"): archive.read(n) for n in archive.namelist()}
@@ -618,7 +618,7 @@ def test_a_model_opens_only_files_that_are_named_again(fitted_files, monkeypatch
         raise AssertionError("a file was opened")
 
     with monkeypatch.context() as patch:
-        patch.setattr("manyview.engines.disk.open_rows", never)
+        patch.setattr("manyview.engines.files.disk.open_rows", never)
         again = mv.load(saved)
         with pytest.raises(
             ValueError, match=r"'view0' \(v0.npy\).*opens no file that you do not name"
@@ -642,8 +642,8 @@ def test_a_model_opens_only_files_that_are_named_again(fitted_files, monkeypatch
 
 
 def test_a_checkpoint_opens_only_the_files_of_the_fit(tmp_path):
-    from manyview.engines.disk import DiskMatrix
-    from manyview.store import read_state, write_state
+    from manyview.engines.files.disk import DiskMatrix
+    from manyview.storage.store import read_state, write_state
 
     for name in ("mine", "theirs"):
         np.save(tmp_path / f"{name}.npy", X)
@@ -658,7 +658,7 @@ def test_a_checkpoint_opens_only_the_files_of_the_fit(tmp_path):
 
 def test_the_command_line_has_the_same_limits(fitted_files, tmp_path, low):
     typer_testing = pytest.importorskip("typer.testing")
-    from manyview.cli import app
+    from manyview.cli.app import app
 
     def run(*words):
         done = typer_testing.CliRunner().invoke(app, [str(word) for word in words])

@@ -6,9 +6,13 @@ import scipy.sparse as sp
 from sklearn.metrics import adjusted_rand_score
 
 from conftest import blobs
-from manyview import WMNMF, assign, estimators, graph, load, neighbors, spectrum
-from manyview.assign import kmeans, spectral
-from manyview.engines.sources import Scaled
+from manyview import WMNMF, load
+from manyview.engines.numpy import neighbors
+from manyview.engines.numpy.sources import Scaled
+from manyview.maths import spectrum
+from manyview.methods import assign, graph
+from manyview.methods import wmnmf as estimators
+from manyview.methods.assign import kmeans, spectral
 
 
 def ring_of_cliques(parts=4, size=40, seed=0, links=1):

@@ -7,13 +7,12 @@ import scipy.sparse as sp
 
 import manyview as mv
 from conftest import blobs
-from manyview import agreement
-from manyview.geometry import Geometry
-from manyview.selection import METHODS, graph, select_n_clusters
-from manyview.selection import rank as rank
-from manyview.selection.graph import consensus_quality, n_components, reference_graph
-from manyview.selection.result import NoClustersWarning, Vote
-from manyview.selection.votes import combine
+from manyview.engines.numpy.distances import Geometry
+from manyview.judge.selection import METHODS, graph, rank, select_n_clusters
+from manyview.judge.selection.graph import consensus_quality, n_components, reference_graph
+from manyview.judge.selection.result import NoClustersWarning, Vote
+from manyview.judge.selection.votes import combine
+from manyview.maths import agreement
 
 GRAPH = ["stability", "eigengap"]
 

@@ -6,7 +6,7 @@ from sklearn.metrics import adjusted_rand_score
 import manyview as mv
 from conftest import blobs
 from manyview.baselines import ConcatViews
-from manyview.stability import (
+from manyview.judge.stability import (
     Stability,
     pairwise_ari,
     resamples,
@@ -169,7 +169,7 @@ def test_more_clusters_than_rows_in_a_run_is_answered_with_the_remedy():
 
 
 def test_a_chosen_number_of_clusters_is_not_chosen_again(monkeypatch):
-    import manyview.selection as selection
+    import manyview.judge.selection as selection
 
     views, _ = blobs(45)
     model = mv.RobustWMNMF("auto", random_state=0).fit(views)

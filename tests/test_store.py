@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 import manyview as mv
 from conftest import blobs
-from manyview import store
 from manyview.regularizers import Graph
+from manyview.storage import store
 
 
 def frames(n=40, missing=False):

@@ -12,25 +12,27 @@ from sklearn.metrics import adjusted_rand_score
 
 torch = pytest.importorskip("torch", reason="engine='torch' needs PyTorch (extra 'torch')")
 
-from manyview import WMNMF, RobustWMNMF, load, torch_kmeans, torch_neighbors  # noqa: E402
-from manyview import equations as eq  # noqa: E402
+from manyview import WMNMF, RobustWMNMF, load  # noqa: E402
+from manyview._arrays import Question  # noqa: E402
 from manyview._types import Factors  # noqa: E402
-from manyview.assign import kmeans  # noqa: E402
 from manyview.datasets import load_handwritten, make_synthetic  # noqa: E402
-from manyview.disk_geometry import FileGeometry  # noqa: E402
-from manyview.engines import device as engine  # noqa: E402
-from manyview.engines.arrays import Question  # noqa: E402
-from manyview.engines.device_graph import DeviceGraph, united  # noqa: E402
-from manyview.fit import Progress, run  # noqa: E402
-from manyview.graph import affinity, nearest_neighbors  # noqa: E402
+from manyview.engines.files.distances import FileGeometry  # noqa: E402
+from manyview.engines.numpy.rows import Rows  # noqa: E402
+from manyview.engines.torch import device as engine  # noqa: E402
+from manyview.engines.torch import kmeans as torch_kmeans  # noqa: E402
+from manyview.engines.torch import neighbors as torch_neighbors  # noqa: E402
+from manyview.engines.torch.distances import TorchGeometry  # noqa: E402
+from manyview.engines.torch.graph import DeviceGraph, united  # noqa: E402
+from manyview.engines.torch.neighbors import nearest_rows  # noqa: E402
+from manyview.engines.torch.rows import TorchView  # noqa: E402
+from manyview.maths import equations as eq  # noqa: E402
+from manyview.maths.solvers import SOLVERS  # noqa: E402
+from manyview.maths.spectrum import diffusion_map, leading_eigenvectors, normalized  # noqa: E402
+from manyview.methods.assign import kmeans  # noqa: E402
+from manyview.methods.fit import Progress, run  # noqa: E402
+from manyview.methods.graph import affinity, nearest_neighbors  # noqa: E402
+from manyview.methods.robust_fit import RobustView  # noqa: E402
 from manyview.regularizers import GraphTerm, NoPenalty, Orthogonal, Sparse  # noqa: E402
-from manyview.robust_fit import RobustView  # noqa: E402
-from manyview.rows import Rows  # noqa: E402
-from manyview.solvers import SOLVERS  # noqa: E402
-from manyview.spectrum import diffusion_map, leading_eigenvectors, normalized  # noqa: E402
-from manyview.torch_geometry import TorchGeometry  # noqa: E402
-from manyview.torch_neighbors import nearest_rows  # noqa: E402
-from manyview.torch_rows import TorchView  # noqa: E402
 
 DEVICES = ["cpu", "cuda"] if torch.cuda.is_available() else ["cpu"]
 on_devices = pytest.mark.parametrize("device", DEVICES)
@@ -144,7 +146,7 @@ def test_neighbours_in_blocks_of_columns_too(device, monkeypatch):
     view = TorchView(X, torch.device(device), np.float64)
     view.resident = False  # as if it did not fit on the device
     for name in ("HOST_BLOCK", "BLOCK"):
-        monkeypatch.setattr(f"manyview.torch_neighbors.{name}", 4 * 6 * 37)
+        monkeypatch.setattr(f"manyview.engines.torch.neighbors.{name}", 4 * 6 * 37)
     found, d = nearest_rows(view, 4)
     expected, squared = nearest_neighbors(X, 4)
     np.testing.assert_array_equal(found.cpu(), expected)
@@ -202,8 +204,8 @@ def test_kmeans_finds_blobs_and_is_reproducible(device):
 
 @on_devices
 def test_distances_with_missing_rows_are_those_of_the_host(device):
-    from manyview.geometry import Geometry
-    from manyview.lists import fused_lists, view_lists
+    from manyview.engines.numpy.distances import Geometry
+    from manyview.engines.numpy.lists import fused_lists, view_lists
 
     rng = np.random.default_rng(0)
     Zs, present = [rng.random((300, m)) for m in (5, 9)], rng.random((2, 300)) > 0.2
@@ -465,7 +467,7 @@ def test_sentences(monkeypatch):
             WMNMF(2, engine="torch", device=device).fit(X)
     with pytest.raises(ValueError, match="negative entries"):
         RobustWMNMF(2, engine="torch").fit([sp.csr_array(X - 0.5)])
-    monkeypatch.setattr("manyview.torch_geometry.fits", lambda size, device: False)
+    monkeypatch.setattr("manyview.engines.torch.distances.fits", lambda size, device: False)
     with pytest.raises(ValueError, match=r"'view0' is sparse.*too much to compute with"):
         RobustWMNMF(2, engine="torch").fit([sp.csr_array(X)])
     holes = X.copy()
@@ -668,8 +670,8 @@ def parts(n, m, k):
 @needs_card
 def test_views_larger_than_the_card_are_streamed(monkeypatch):
     X, U, V, consensus, weights, A = random_problem(n=4000, m=60)
-    monkeypatch.setattr("manyview.torch_rows.STREAMED_BLOCK", 60 * 700)
-    monkeypatch.setattr("manyview.torch_rows.fits", lambda size, device: False)
+    monkeypatch.setattr("manyview.engines.torch.rows.STREAMED_BLOCK", 60 * 700)
+    monkeypatch.setattr("manyview.engines.torch.rows.fits", lambda size, device: False)
     steps, results = SOLVERS["multiplicative"](), []
     here = Rows(X, steps)
     there = TorchView(X, torch.device("cuda"), np.float64).as_rows(steps)
@@ -689,10 +691,10 @@ def test_views_larger_than_the_card_are_streamed(monkeypatch):
 @pytest.fixture(params=DEVICES)
 def too_small(request, monkeypatch):
     """A device on which no view fits: rows are streamed (on the CPU from its own memory)."""
-    monkeypatch.setattr("manyview.torch_geometry.fits", lambda size, device: False)
-    monkeypatch.setattr("manyview.torch_rows.STREAMED_BLOCK", 2**16)
+    monkeypatch.setattr("manyview.engines.torch.distances.fits", lambda size, device: False)
+    monkeypatch.setattr("manyview.engines.torch.rows.STREAMED_BLOCK", 2**16)
     if request.param == "cuda":
-        monkeypatch.setattr("manyview.torch_rows.fits", lambda size, device: False)
+        monkeypatch.setattr("manyview.engines.torch.rows.fits", lambda size, device: False)
     return request.param
 
 
@@ -730,8 +732,12 @@ def test_streamed_views_may_miss_rows_but_not_entries(too_small):
 
 def test_streamed_counts_and_rare_features(too_small, monkeypatch):
     """Sparse counts beside a wide view whose rare features a sample of its rows would miss."""
-    monkeypatch.setattr("manyview.torch_streamed.HeldView.sample", 1)  # the fewest rows there are
-    monkeypatch.setattr("manyview.torch_geometry.fits", lambda size, device: size < 6_000_000)
+    monkeypatch.setattr(
+        "manyview.engines.torch.streamed.HeldView.sample", 1
+    )  # the fewest rows there are
+    monkeypatch.setattr(
+        "manyview.engines.torch.distances.fits", lambda size, device: size < 6_000_000
+    )
     rng = np.random.default_rng(0)
     y = np.repeat([0, 1, 2], 400)
     wide = rng.random((3, 98))[y] + 0.1 * rng.random((len(y), 98))

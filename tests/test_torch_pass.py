@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from manyview import equations as eq
 from manyview._types import Split
-from manyview.solvers import SOLVERS
+from manyview.maths import equations as eq
+from manyview.maths.solvers import SOLVERS
 
 torch = pytest.importorskip("torch", reason="needs PyTorch")
 
-from manyview.engines.torch_pass import fused, plain_graph, plain_pass  # noqa: E402
+from manyview.engines.torch.fused import fused, plain_graph, plain_pass  # noqa: E402
 
 
 @pytest.mark.parametrize("solver", SOLVERS)

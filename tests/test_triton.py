@@ -4,17 +4,17 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from manyview import equations as eq
 from manyview._types import Split
-from manyview.solvers import SOLVERS
+from manyview.maths import equations as eq
+from manyview.maths.solvers import SOLVERS
 
 torch = pytest.importorskip("torch", reason="the fused pass needs PyTorch")
 if not torch.cuda.is_available():
     pytest.skip("the fused pass needs a CUDA card", allow_module_level=True)
 pytest.importorskip("triton.experimental.gluon", reason="the fused pass needs Triton with Gluon")
 
-from manyview.engines import triton_pass  # noqa: E402
-from manyview.engines.triton_pass import fused_pass, graph_product, plan, worthwhile  # noqa: E402
+from manyview.engines.torch import triton_pass  # noqa: E402
+from manyview.engines.torch.triton_pass import fused_pass, graph_product, plan, worthwhile  # noqa: E402
 
 SHAPES = [(1, 1, 1), (257, 1, 5003), (7, 2, 31), (1500, 2, 1000), (100, 5, 5003), (1000, 5, 31)]
 SHAPES += [(1000, 20, 5003), (257, 20, 1000), (1, 20, 31), (1500, 20, 1000), (100, 33, 1000)]

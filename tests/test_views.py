@@ -9,7 +9,7 @@ from hypothesis.extra.numpy import arrays
 
 from conftest import blobs
 from manyview import WMNMF, as_views
-from manyview.scaling import SCALES, fit_scaling
+from manyview.methods.scaling import SCALES, fit_scaling
 
 A, B = np.arange(12.0).reshape(4, 3), np.ones((4, 2))
 

@@ -431,11 +431,11 @@ def test_unseen_rows_are_placed_one_by_one():
 
 
 def test_a_mask_without_holes_changes_nothing():
-    from manyview.fit import run
-    from manyview.initialize import starting_factors
-    from manyview.masked import MaskedView
+    from manyview.engines.numpy.masked import MaskedView
+    from manyview.maths.solvers import Multiplicative
+    from manyview.methods.fit import run
+    from manyview.methods.initialize import starting_factors
     from manyview.regularizers import Graph
-    from manyview.solvers import Multiplicative
 
     views, _ = blobs()
     terms, solver = [Graph().prepare(X) for X in views], Multiplicative()

@@ -1,17 +1,18 @@
 """manyview: cluster observations measured in several ways, and learn whom to trust."""
 
-from . import baselines, datasets, metrics, outcomes, plot, regularizers
+from manyview import baselines, datasets, metrics, outcomes, plot, regularizers
+from manyview.data.annotate import annotate
+from manyview.data.views import as_views
+from manyview.engines.files.disk import on_disk
+from manyview.judge.selection import NoClustersWarning, Selection, select_n_clusters
+from manyview.judge.stability import Stability, stability
+from manyview.methods.robust import RobustWMNMF
+from manyview.methods.wmnmf import WMNMF
+from manyview.output.run import write_run
+from manyview.storage.store import load
+
 from ._types import CollapseWarning, Stop
-from .annotate import annotate
 from .compare import Comparison, compare
-from .engines.disk import on_disk
-from .estimators import WMNMF
-from .robust import RobustWMNMF
-from .run import write_run
-from .selection import NoClustersWarning, Selection, select_n_clusters
-from .stability import Stability, stability
-from .store import load
-from .views import as_views
 
 __version__ = "0.1.0"
 __all__ = [

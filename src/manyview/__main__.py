@@ -7,7 +7,7 @@ import sys
 
 def main() -> None:
     try:
-        from .cli import app
+        from manyview.cli.app import app
     except ModuleNotFoundError as error:
         if error.name and error.name.split(".")[0] == "manyview":
             raise

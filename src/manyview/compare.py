@@ -10,16 +10,17 @@ from typing import Any
 
 import numpy as np
 
+from manyview.data.views import as_views
+from manyview.datasets._dataset import import_pandas
+from manyview.io.writing import claimed
+from manyview.judge.comparison.methods import Method, resolve
+from manyview.judge.comparison.plan import Plan, versions
+from manyview.judge.comparison.processes import Limits, memory_is_watched
+from manyview.judge.comparison.store import KIND, Store
+from manyview.judge.comparison.summary import summarise, tidy
+
 from ._types import Array, Views
-from .comparison.methods import Method, resolve
-from .comparison.plan import Plan, versions
-from .comparison.processes import Limits, memory_is_watched
-from .comparison.store import KIND, Store
-from .comparison.summary import summarise, tidy
-from .datasets._dataset import import_pandas
 from .metrics import _encode
-from .output import claimed
-from .views import as_views
 
 #: Asked for where neither a number nor known classes are given, as by the estimators.
 DEFAULT_CLUSTERS = 8
@@ -54,7 +55,7 @@ class Comparison:
 
     def figure(self) -> Any:
         """A matplotlib figure: a row per method, a panel per score, a dot per run."""
-        from .comparison.figure import draw
+        from manyview.judge.comparison.figure import draw
 
         return draw(self.table, self.summary, self.methods)
 
@@ -64,7 +65,7 @@ class Comparison:
         ``command`` is shown at the foot of the page, for whoever wants to do it again. Files of an
         earlier comparison there are replaced, all or none; those of others are never written over.
         """
-        from .comparison.save import save
+        from manyview.judge.comparison.save import save
 
         return save(self, Path(out), command)
 

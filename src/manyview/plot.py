@@ -10,9 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from manyview.output.embed2d import coordinates, embed2d
+from manyview.output.report.page import PALETTE as COLORS
+
 from ._types import Array
-from .embed2d import coordinates, embed2d
-from .report.page import PALETTE as COLORS
 
 #: Observations drawn in an embedding.
 MOST_DRAWN = 20_000

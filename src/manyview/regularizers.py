@@ -19,9 +19,10 @@ from typing import Any, Protocol
 import numpy as np
 import scipy.sparse as sp
 
+from manyview.engines.numpy.sources import resident
+from manyview.methods.graph import affinity, automatic_width, links
+
 from ._types import Array, Matrix
-from .engines.sources import resident
-from .graph import affinity, automatic_width, links
 
 
 class Term(Protocol):
@@ -88,7 +89,7 @@ class LinkedTerm:
 
 @dataclass(frozen=True)
 class Graph:
-    """Laplacian of the view's k-nearest-neighbour graph (see `manyview.graph.affinity`)."""
+    """Laplacian of the view's k-nearest-neighbour graph (see `manyview.methods.graph.affinity`)."""
 
     n_neighbors: int = 5
     affinity: str = "binary"

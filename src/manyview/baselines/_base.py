@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from sklearn.base import ClusterMixin
 
-from .._types import Views
-from ..base import MultiViewEstimator
-from ..scaling import SHIFTING
+from manyview._types import Views
+from manyview.methods.base import MultiViewEstimator
+from manyview.methods.scaling import SHIFTING
 
 #: Constraint of every parameter that takes a seed.
 RANDOM_STATE = ["random_state", np.random.Generator]

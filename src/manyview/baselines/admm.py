@@ -18,7 +18,7 @@ from functools import reduce
 
 import numpy as np
 
-from .._types import Array, Matrix
+from manyview._types import Array, Matrix
 
 #: Error of the short way to threshold singular values that is accepted, in units of rounding.
 LOSS = 1000

@@ -8,7 +8,8 @@ from typing import Any
 
 from sklearn.cluster import KMeans, SpectralClustering
 
-from ..estimators import WMNMF
+from manyview.methods.wmnmf import WMNMF
+
 from .graphs import KNNSpectral, SumOfGraphs
 from .mlrssc import MLRSSC
 from .multinmf import MultiNMF

@@ -14,12 +14,13 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import validate_data
 from threadpoolctl import threadpool_limits
 
-from .._types import Array
-from ..assign import n_neighbors as customary_neighbors
-from ..assign import spectral_from_graph
-from ..base import generator
-from ..graph import AFFINITIES, affinity
-from ..scaling import SCALES
+from manyview._types import Array
+from manyview.methods.assign import n_neighbors as customary_neighbors
+from manyview.methods.assign import spectral_from_graph
+from manyview.methods.base import generator
+from manyview.methods.graph import AFFINITIES, affinity
+from manyview.methods.scaling import SCALES
+
 from ._base import RANDOM_STATE, Baseline, takes_negative
 from ._features import scaled
 

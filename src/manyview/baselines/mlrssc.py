@@ -15,9 +15,10 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
-from .._types import Array, Matrix, Views
-from ..assign import spectral_from_graph
-from ..base import generator
+from manyview._types import Array, Matrix, Views
+from manyview.methods.assign import spectral_from_graph
+from manyview.methods.base import generator
+
 from . import admm
 from ._base import RANDOM_STATE, Baseline
 from .cost import CostWarning, duration, peak_bytes, seconds_per_iteration

@@ -11,14 +11,15 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.extmath import row_norms
 from threadpoolctl import threadpool_limits
 
-from .. import equations as eq
-from .._types import Array, Matrix
-from ..assign import kmeans
-from ..base import generator
-from ..initialize import gnmf
-from ..regularizers import NoPenalty
-from ..rows import residual_rows
-from ..scaling import SCALES, SHIFTING, fit_scaling
+from manyview._types import Array, Matrix
+from manyview.engines.numpy.rows import residual_rows
+from manyview.maths import equations as eq
+from manyview.methods.assign import kmeans
+from manyview.methods.base import generator
+from manyview.methods.initialize import gnmf
+from manyview.methods.scaling import SCALES, SHIFTING, fit_scaling
+from manyview.regularizers import NoPenalty
+
 from ._base import RANDOM_STATE, Baseline
 
 #: No entry of U or V falls below. They decay to subnormal numbers otherwise, whose arithmetic is

@@ -9,10 +9,11 @@ from sklearn.base import clone
 from sklearn.utils._param_validation import HasMethods, StrOptions
 from threadpoolctl import threadpool_limits
 
-from .._types import Array, Matrix
-from ..base import generator
-from ..metrics import _encode, accuracy
-from ..scaling import SCALES
+from manyview._types import Array, Matrix
+from manyview.methods.base import generator
+from manyview.methods.scaling import SCALES
+from manyview.metrics import _encode, accuracy
+
 from ._base import RANDOM_STATE, Baseline, set_seeds, takes_negative
 from ._features import scaled, side_by_side, silhouette
 

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from ..guard import unpacking_up_to
+from manyview.io.guard import unpacking_up_to
+
 from ._dataset import Dataset
 from ._tables import SUFFIXES, Table, numbers, read_table, split_suffix
 

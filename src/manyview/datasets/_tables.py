@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from ..guard import TooLarge, check_parquet, check_texts, text_of_file
+from manyview.io.guard import TooLarge, check_parquet, check_texts, text_of_file
+
 from ._dataset import import_pandas
 
 SEPARATORS = {".csv": ",", ".tsv": "\t", ".txt": "\t"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.stats import false_discovery_control
 
-from .._types import Array
+from manyview._types import Array
 
 #: Permutations by default, for this many observations at most; fewer for more of them.
 PERMUTATIONS, FULL_UP_TO = 9_999, 5_000

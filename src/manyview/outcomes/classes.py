@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
-from .._types import Array
+from manyview._types import Array
+
 from .columns import stands_for_missing
 from .groups import match, order_of
 from .held import hold_column, listed

@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from .._types import Array
+from manyview._types import Array
+
 from .groups import order_of
 from .held import is_missing, listed
 from .table import counted, quoted

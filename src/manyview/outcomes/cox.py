@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from scipy.stats import chi2, norm
 
-from .._types import Array
+from manyview._types import Array
+
 from .columns import Column
 from .groups import Groups
 from .table import Table, counted, quoted

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from .._types import Array
+from manyview._types import Array
+
 from .associate import Association, of_counts, of_numbers, rank_residuals, residuals, untested
 from .chance import adjusted, rounds
 from .columns import Column, read_column

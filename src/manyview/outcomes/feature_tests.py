@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.stats import hypergeom, norm
 
-from .._types import Array
+from manyview._types import Array
 
 
 @dataclass(frozen=True, eq=False)

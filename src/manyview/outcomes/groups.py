@@ -10,7 +10,8 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from .._types import Array
+from manyview._types import Array
+
 from .held import Held, check_unique, hold, is_missing, listed, pick
 from .table import counted, quoted
 

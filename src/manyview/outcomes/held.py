@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from .._types import Array
+from manyview._types import Array
+
 from .table import quoted
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import norm
 
-from .._types import Array
+from manyview._types import Array
 
 #: Sums of rounding errors: S = 0.5 may be stored as 0.5000000000000001.
 ROUNDING = 1e-12

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.stats import chi2
 
-from .._types import Array
+from manyview._types import Array
+
 from .chance import batches, permuted_p
 
 

@@ -12,8 +12,9 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.metrics import adjusted_rand_score
 from sklearn.metrics.cluster import contingency_matrix
 
-from .._types import Array, Matrix, Views
-from ..views import as_views
+from manyview._types import Array, Matrix, Views
+from manyview.data.views import as_views
+
 from .chance import adjusted
 from .feature_tests import FeatureTests, binary_tests, rank_tests
 from .groups import Clustering, Groups, read_groups, read_labels

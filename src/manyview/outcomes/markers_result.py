@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from .._types import Array
+from manyview._types import Array
+
 from .table import Table
 
 

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from scipy.stats import norm
 
-from .._types import Array
+from manyview._types import Array
+
 from .chance import adjusted
 from .cox import Cox
 from .kaplan_meier import Curve

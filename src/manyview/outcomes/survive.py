@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from .._types import Array
+from manyview._types import Array
+
 from .chance import check_level, rounds
 from .columns import Column, read_column, read_events, read_numbers
 from .cox import cox

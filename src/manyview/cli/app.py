@@ -1,0 +1,390 @@
+"""The command line: parse and delegate."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from manyview.io.guard import unpacking_up_to
+
+from .common import PatientConsole, Voice, reported
+
+app = typer.Typer(
+    help="Cluster observations measured in several ways, and learn which views to trust.",
+    no_args_is_help=True,
+    add_completion=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+console = PatientConsole()
+
+Out = Annotated[Path, typer.Option(help="Folder for the result files.")]
+Seed = Annotated[int, typer.Option(help="Seed of the first run.")]
+Files = Annotated[
+    list[str], typer.Argument(metavar="VIEW...", help="One file per view, or name=file.")
+]
+Index = Annotated[
+    list[str] | None,
+    typer.Option(metavar="COLUMN", help="Column of sample ids, VIEW=COLUMN, or VIEW= for none."),
+]
+Transpose = Annotated[
+    list[str] | None,
+    typer.Option(metavar="VIEW", help="This file has samples in columns; may be repeated."),
+]
+Header = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="yes|no", help="Whether the first line is headings, or VIEW=yes; may be repeated."
+    ),
+]
+MaxUnpacked = Annotated[
+    float | None,
+    typer.Option(metavar="GIB", help="Most that a packed file may take in memory, if you know it."),
+]
+Force = Annotated[bool, typer.Option("--force", help="Replace the results of an earlier run.")]
+Beside = Annotated[
+    bool, typer.Option("--force", help="Write beside what is in the folder; nothing there is lost.")
+]
+Quiet = Annotated[bool, typer.Option("--quiet", help="Say nothing but errors.")]
+Json = Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")]
+
+
+@app.callback()
+def root() -> None:
+    """Keeps sub-commands named even while there is only one."""
+
+
+@app.command()
+def demo(
+    out: Out = Path("demo-results"),
+    seed: Seed = 0,
+    runs: Annotated[int, typer.Option(min=1, help="Runs with different seeds.")] = 3,
+    force: Force = False,
+) -> None:
+    """Cluster the shipped handwritten digits and compare with the paper and a plain baseline."""
+    from .demo import run_demo
+
+    with reported("demo", out):
+        run_demo(out, seed, runs, console, force)
+
+
+@app.command()
+def compare(
+    views: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="VIEW_FILE...",
+            help="One file per view (.csv, .tsv, .parquet, .npy, .npz), or name=file.",
+        ),
+    ],
+    clusters: Annotated[int, typer.Option(min=1, help="How many clusters to look for.")],
+    out: Out,
+    labels: Annotated[
+        Path | None, typer.Option(help="Known classes: id and label, or one column in file order.")
+    ] = None,
+    methods: Annotated[
+        str, typer.Option(help="all, paper, honest, or names with commas between them.")
+    ] = "all",
+    runs: Annotated[int, typer.Option(min=1, help="Runs of each method.")] = 10,
+    seed: Annotated[int, typer.Option(min=0, help="The runs' seeds are derived from it.")] = 0,
+    jobs: Annotated[int, typer.Option(min=1, help="Runs at the same time.")] = 1,
+    max_seconds: Annotated[float, typer.Option(help="Longest time of one run.")] = 300.0,
+    max_memory: Annotated[float, typer.Option(help="Most memory of one run, in GiB.")] = 4.0,
+    index: Index = None,
+    transpose: Transpose = None,
+    header: Header = None,
+    max_unpacked: MaxUnpacked = None,
+    force: Beside = False,
+) -> None:
+    """Run every method on your files and write tables, a picture and a page to compare them.
+
+    Finished runs are kept in the output folder: the same command goes on where it was interrupted.
+    """
+    from .compare import run_compare
+
+    settings = {
+        "n_clusters": clusters,
+        "n_runs": runs,
+        "random_state": seed,
+        "n_jobs": jobs,
+        "max_seconds": max_seconds,
+        "max_memory": max_memory,
+    }
+    resume = f"Interrupted. Finished runs are in {out}/runs; run it again to go on."
+    with reported("compare", out, resume), unpacking_up_to(max_unpacked):
+        reading = {"index": index or [], "transpose": transpose or [], "header": header or []}
+        any_result = run_compare(views, labels, out, methods, settings, console, reading, force)
+    if not any_result:
+        typer.echo("manyview compare: no run gave a result; the reasons are above.", err=True)
+        raise typer.Exit(1)
+
+
+@app.command()
+def datasets(
+    out: Annotated[
+        Path | None, typer.Option(help="Write the data there, a folder of CSV files for each.")
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the synthetic data.")] = 0,
+    force: Force = False,
+    quiet: Quiet = False,
+    json: Json = False,
+) -> None:
+    """List the data that comes with manyview, or write it as tables to try things on."""
+    from .datasets import run_datasets
+
+    with reported("datasets", out):
+        run_datasets(out, seed, force, Voice(quiet, json))
+
+
+@app.command()
+def fit(
+    views: Files,
+    clusters: Annotated[str, typer.Option(metavar="K|auto", help="How many clusters, or auto.")],
+    out: Annotated[Path, typer.Option(help="Folder for the results, new or empty.")],
+    method: Annotated[
+        str, typer.Option(help="robust (recommended) or wmnmf (the paper's).")
+    ] = "robust",
+    scale: Annotated[
+        str | None,
+        typer.Option(
+            help="robust: auto or none; wmnmf: sum, minmax, standard, tfidf, sqrt or none."
+        ),
+    ] = None,
+    missing: Annotated[
+        str,
+        typer.Option(help="allow: samples of any file; drop: those complete in every file."),
+    ] = "allow",
+    labels: Annotated[
+        Path | None, typer.Option(help="Known classes (id and label), to score the clusters only.")
+    ] = None,
+    index: Index = None,
+    transpose: Transpose = None,
+    header: Header = None,
+    seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same result.")] = 0,
+    force: Force = False,
+    report: Annotated[
+        bool, typer.Option(help="Write report.html; without it no refits judge the stability.")
+    ] = True,
+    on_disk: Annotated[
+        bool, typer.Option("--on-disk", help="Read files by rows even if they fit in memory.")
+    ] = False,
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option(help="File for the state of the fit; the same command goes on from it."),
+    ] = None,
+    engine: Annotated[
+        str, typer.Option(help="numpy, torch (GPUs) or dask (several processes or machines).")
+    ] = "numpy",
+    device: Annotated[
+        str, typer.Option(help="With --engine torch: auto, cpu, cuda or cuda:1.")
+    ] = "auto",
+    max_unpacked: MaxUnpacked = None,
+    quiet: Quiet = False,
+    json: Json = False,
+) -> None:
+    """Cluster the samples of your files; write labels, weights, parts, the model and a report.
+
+    One file is one view of the samples (.csv .tsv .txt .parquet .npy .npz .mat .mtx .h5ad .h5mu, and
+    .h5 .zarr). Files .npy .parquet .h5ad .h5 .zarr of over 256 MiB in all stay on disk.
+    Samples are matched by the ids in the first column; rows are samples, but a table whose
+    headings are the other files' ids is turned.
+
+    \b
+    Examples:
+      manyview fit rna.csv meth.tsv protein.parquet --clusters 4 --out run/
+      manyview fit rna=expression.csv atac=peaks.mtx --clusters auto --out run/
+      manyview fit a.csv b.csv --clusters 3 --missing drop --labels truth.csv --out run/
+      manyview fit genes.csv proteins.csv --transpose genes --index patient --clusters 5 --out run/
+
+    \b
+    Exit status: 0 done, 1 failure, 2 bad input, 130 interrupted.
+    """
+    from .fit import FitRequest, run_fit
+
+    ask = FitRequest(
+        views,
+        clusters,
+        out,
+        method,
+        scale,
+        missing,
+        labels,
+        tuple(index or ()),
+        tuple(transpose or ()),
+        seed,
+        force,
+        report,
+        on_disk,
+        checkpoint,
+        engine,
+        device,
+        tuple(header or ()),
+    )
+    with reported("fit", out, checkpoint=checkpoint), unpacking_up_to(max_unpacked):
+        run_fit(ask, Voice(quiet, json))
+
+
+@app.command()
+def predict(
+    model: Annotated[Path, typer.Argument(help="model.npz of a run, or the folder of the run.")],
+    views: Files,
+    out: Annotated[Path, typer.Option(help="File for id, cluster and confidence (CSV).")],
+    index: Index = None,
+    transpose: Transpose = None,
+    header: Header = None,
+    fitted_on: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="FILE",
+            help="A file of the fit that stayed on disk, or VIEW=FILE if it moved; may be repeated.",
+        ),
+    ] = None,
+    max_unpacked: MaxUnpacked = None,
+    force: Force = False,
+    quiet: Quiet = False,
+    json: Json = False,
+) -> None:
+    """Put new samples into the clusters of a saved model.
+
+    Files are told apart by the names of the views at the fit. With the robust method a view may be
+    left out, or lack some samples.
+
+    \b
+    Examples:
+      manyview predict run/model.npz rna=new_rna.csv meth=new_meth.tsv --out labels.csv
+      manyview predict run/ rna=new_rna.csv --out labels.csv
+    """
+    from .predict import run_predict
+
+    with reported("predict", out), unpacking_up_to(max_unpacked):
+        run_predict(
+            model,
+            views,
+            out,
+            tuple(index or ()),
+            tuple(transpose or ()),
+            force,
+            Voice(quiet, json),
+            tuple(header or ()),
+            tuple(fitted_on or ()),
+        )
+
+
+@app.command("select-k")
+def select_k(
+    views: Files,
+    out: Annotated[Path, typer.Option(help="Folder for the table, the picture and the reasons.")],
+    smallest: Annotated[int, typer.Option("--from", min=2, help="Fewest clusters tried.")] = 2,
+    largest: Annotated[
+        int | None,
+        typer.Option("--to", min=2, help="Most clusters tried; 14 if there are samples enough."),
+    ] = None,
+    methods: Annotated[
+        str,
+        typer.Option(
+            help="all, or of stability, eigengap, bicv, imputation, mdl, sure, by commas."
+        ),
+    ] = "stability,eigengap",
+    index: Index = None,
+    transpose: Transpose = None,
+    header: Header = None,
+    seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same result.")] = 0,
+    max_unpacked: MaxUnpacked = None,
+    force: Force = False,
+    quiet: Quiet = False,
+    json: Json = False,
+) -> None:
+    """Recommend a number of clusters, with reasons.
+
+    \b
+    Example:
+      manyview select-k rna.csv meth.tsv protein.parquet --to 10 --out choice/
+    """
+    from .select_k import run_select_k
+
+    with reported("select-k", out), unpacking_up_to(max_unpacked):
+        run_select_k(
+            views,
+            out,
+            smallest,
+            largest,
+            methods,
+            tuple(index or ()),
+            tuple(transpose or ()),
+            seed,
+            force,
+            Voice(quiet, json),
+            tuple(header or ()),
+        )
+
+
+@app.command()
+def reproduce(
+    experiments: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[EXPERIMENT]...",
+            help="all, or digits honest synthetic lihc nutrimouse p beta k runtime operations "
+            "convergence noise degeneracy.",
+        ),
+    ] = None,
+    out: Out = Path("reproduction"),
+    replications: Annotated[int, typer.Option(min=1, help="Seeds of every method.")] = 20,
+    seed: Annotated[int, typer.Option(min=0, help="The seeds are derived from it.")] = 0,
+    jobs: Annotated[int, typer.Option(min=1, help="Processes at the same time.")] = 2,
+    data: Annotated[Path | None, typer.Option(help="Folder of your LIHC files.")] = None,
+    linear_mlrssc: Annotated[
+        str,
+        typer.Option(
+            help="full: all digits, an hour; small: 50 per class; skip; auto: full from 20."
+        ),
+    ] = "auto",
+    again: Annotated[
+        bool, typer.Option("--again", help="Rerun stored cells that other code has made.")
+    ] = False,
+    force: Beside = False,
+) -> None:
+    """Run the paper's experiments and write their tables and the page that holds them together.
+
+    Finished cells are kept in the output folder: the same command goes on where it was interrupted.
+    """
+    from manyview.reproduction.command import run_reproduce
+    from manyview.reproduction.page import build
+
+    resume = f"Interrupted. Finished cells are in {out}/runs; run it again to go on."
+    with reported("reproduce", out, resume):
+        failed = run_reproduce(
+            experiments or [],
+            out,
+            replications=replications,
+            seed=seed,
+            jobs=jobs,
+            data=data,
+            linear_mlrssc=linear_mlrssc,
+            console=console,
+            again=again,
+            force=force,
+        )
+        typer.echo(f"The page: {build(out)[0]}")
+    if failed:
+        raise typer.Exit(1)
+
+
+@app.command()
+def report(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="What reproduce has written.")],
+    markdown: Annotated[
+        bool, typer.Option("--markdown", help="Print the numbers as Markdown instead.")
+    ] = False,
+) -> None:
+    """Build the page, figures and tables of results from their files alone."""
+    from manyview.reproduction.page import build
+    from manyview.reproduction.page import markdown as as_markdown
+
+    with reported("report", folder):
+        if markdown:
+            typer.echo(as_markdown(folder), nl=False)
+        else:
+            typer.echo(f"{build(folder)[0]}, and the same in {folder}/figures and {folder}/tables")

@@ -1,0 +1,143 @@
+"""What commands share: where they may write, what they say and to whom, how they end."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import typer
+from rich.console import Console
+from rich.markup import escape
+
+from manyview.data.read import ReadViews
+from manyview.engines.numpy.distances import present_rows
+
+#: The input or the request is at fault; anything else that fails is a failure (1).
+BAD_INPUT = (ValueError, ImportError, FileNotFoundError, FileExistsError, PermissionError,
+             NotADirectoryError, IsADirectoryError)  # fmt: skip
+
+
+@contextmanager
+def reported(
+    command: str, out: Path | None = None, resume: str = "", checkpoint: Path | None = None
+) -> Iterator[None]:
+    """Exceptions → one sentence and an exit status: 2 bad input, 1 failure, 130 interrupted.
+
+    A look at ``out`` tells whether anything was written, and one at ``checkpoint`` whether the same
+    command can go on from there; ``resume`` says how to go on after an interruption instead.
+    """
+    before = _held(out)
+
+    def written() -> str:
+        state = f"some of the results may be in {out}"
+        if _held(out) == before:
+            state = "nothing was written"
+        if checkpoint is not None and checkpoint.exists():
+            state += f"; run the same command again to go on from {checkpoint}"
+        return state
+
+    try:
+        yield
+    except BrokenPipeError:  # whoever reads the output has seen enough
+        silence(sys.stdout)
+        raise typer.Exit(0) from None
+    except BAD_INPUT as error:
+        typer.echo(f"manyview {command}: {' '.join(str(error).split())}", err=True)
+        raise typer.Exit(2) from None
+    except KeyboardInterrupt:
+        typer.echo(resume or f"Interrupted; {written()}.", err=True)
+        raise typer.Exit(130) from None
+    except (typer.Exit, typer.Abort):
+        raise
+    except Exception as error:
+        if os.environ.get("MANYVIEW_DEBUG"):
+            raise
+        why = f"{type(error).__name__}: {' '.join(str(error).split())}"
+        typer.echo(
+            f"manyview {command} failed ({why}); {written()}. MANYVIEW_DEBUG=1 shows where",
+            err=True,
+        )
+        raise typer.Exit(1) from None
+
+
+def _held(out: Path | None) -> dict[Path, tuple[int, int]]:
+    """The files at ``out``, with what changes when they are written."""
+    if out is None or not out.exists():
+        return {}
+    files = (path for path in out.rglob("*") if path.is_file()) if out.is_dir() else [out]
+    return {path: (path.stat().st_mtime_ns, path.stat().st_size) for path in files}
+
+
+def silence(stream: Any) -> None:
+    """Nobody reads it any more: what is still to be said, at the exit too, goes nowhere."""
+    try:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, stream.fileno())
+        os.close(nowhere)
+    except (OSError, ValueError):  # not a real file
+        pass
+
+
+class PatientConsole(Console):
+    """Goes on in silence when its reader has left (`| head`): the files are still to be written."""
+
+    def on_broken_pipe(self) -> None:
+        self.quiet = True
+        silence(self.file)
+
+
+class Voice:
+    """Says things to people on standard error and gives the result on standard output."""
+
+    def __init__(self, quiet: bool, as_json: bool):
+        self.as_json = as_json
+        self._people = PatientConsole(stderr=True, quiet=quiet, highlight=False)
+        self._result = PatientConsole(quiet=quiet or as_json, highlight=False)
+
+    def note(self, text: str) -> None:
+        self._people.print(escape(text), soft_wrap=True)
+
+    def warn(self, texts: Sequence[str]) -> None:
+        for text in texts:
+            self._people.print(f"[yellow]warning:[/yellow] {escape(text)}", soft_wrap=True)
+
+    def show(self, *things: Any) -> None:
+        for thing in things:
+            self._result.print(thing, soft_wrap=isinstance(thing, str))
+
+    def result(self, record: dict[str, Any]) -> None:
+        if self.as_json:
+            json.dump(record, sys.stdout, indent=1, ensure_ascii=False)
+            sys.stdout.write("\n")
+            sys.stdout.flush()  # here, where a reader who left is no failure
+
+    @contextmanager
+    def busy(self, text: str) -> Iterator[Callable[[str], None]]:
+        """A spinner whose words can be changed; in a file or pipe nothing is seen of it."""
+        with self._people.status(escape(text)) as status:
+            yield lambda words: status.update(escape(words))
+
+
+@contextmanager
+def caught_warnings() -> Iterator[list[str]]:
+    """Warnings given inside, each once, as sentences."""
+    texts: list[str] = []
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always", UserWarning)
+        yield texts
+    for item in seen:
+        if issubclass(item.category, UserWarning) and str(item.message) not in texts:
+            texts.append(str(item.message))
+
+
+def most_clusters(data: ReadViews) -> int:
+    """The largest number of clusters tried unless asked: 14, and fewer than samples with data."""
+    here = np.any([present_rows(X) for X in data.views.values()], axis=0)
+    return max(2, min(14, int(here.sum()) - 1))

@@ -1,0 +1,116 @@
+"""`manyview select-k`: how many clusters the files hold, and why."""
+
+from __future__ import annotations
+
+import io
+import json
+import shlex
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.markup import escape
+from rich.table import Table
+
+from manyview.data.read import read_views
+from manyview.io.writing import claimed, csv_of_dicts
+from manyview.judge.selection import select_n_clusters
+from manyview.output.run.tables import selection_table
+from manyview.plot import _pyplot
+
+from .common import Voice, caught_warnings, most_clusters
+
+FILES = ("selection.csv", "selection.png", "selection.json")
+
+
+def run_select_k(
+    files: Sequence[str],
+    out: Path,
+    smallest: int,
+    largest: int | None,
+    methods: str,
+    index: Sequence[str],
+    transpose: Sequence[str],
+    seed: int,
+    force: bool,
+    voice: Voice,
+    header: Sequence[str] = (),
+) -> dict[str, Any]:
+    """Read, judge every candidate, write selection.csv, .png and .json to ``out``."""
+    with claimed(out, "select-k", force=force) as place:
+        place.check(FILES)
+        found, record = _chosen(
+            files, smallest, largest, methods, index, transpose, header, seed, voice
+        )
+        place.put(_contents(found, record))
+    voice.show(*_shown(found), f"Results in [bold]{escape(str(out))}/[/bold]: {', '.join(FILES)}")
+    voice.result(record | {"out": str(out), "files": sorted(FILES)})
+    return record
+
+
+def _chosen(
+    files: Sequence[str],
+    smallest: int,
+    largest: int | None,
+    methods: str,
+    index: Sequence[str],
+    transpose: Sequence[str],
+    header: Sequence[str],
+    seed: int,
+    voice: Voice,
+) -> tuple[Any, dict[str, Any]]:
+    """The choice, and what there is to remember of it."""
+    if largest is not None and largest < smallest:
+        raise ValueError(f"--to {largest} is less than --from {smallest}; raise it")
+    names = [name.strip() for name in methods.split(",") if name.strip()]
+    with voice.busy("reading the files") as tell:
+        data = read_views(files, index=index, transpose=transpose, header=header, missing="allow")
+        for note in data.told:
+            voice.note(note)
+        largest = max(smallest, most_clusters(data)) if largest is None else largest
+        tell(f"trying {smallest} to {largest} clusters")
+        with caught_warnings() as warned:
+            found = select_n_clusters(
+                data.collection(),
+                range(smallest, largest + 1),
+                "all" if names == ["all"] else names,
+                random_state=seed,
+            )
+    record = {
+        "n_clusters": found.n_clusters,
+        "found": found.found,
+        "reasons": found.reasons,
+        "votes": found.votes,
+        "notes": data.told,
+        "warnings": warned,
+        "seed": seed,
+        "inputs": data.inputs,
+        "command": shlex.join(["manyview", *sys.argv[1:]]),
+    }
+    return found, record
+
+
+def _contents(found: Any, record: dict[str, Any]) -> dict[str, bytes]:
+    picture = io.BytesIO()
+    figure = found.figure()
+    figure.savefig(picture, format="png", dpi=130, facecolor="white")
+    _pyplot().close(figure)
+    record_text = json.dumps(record, indent=1, ensure_ascii=False)
+    made = (
+        csv_of_dicts(selection_table(found)),
+        picture.getvalue(),
+        record_text.encode("utf-8", "backslashreplace"),
+    )
+    return dict(zip(FILES, made, strict=True))
+
+
+def _shown(found: Any) -> list[Any]:
+    table = Table("clusters", *found.votes, title="Score of each number of clusters")
+    candidates = found.scores(next(iter(found.votes)))[0]
+    columns = [found.scores(method)[1] for method in found.votes]
+    for i, k in enumerate(candidates):
+        mark = " ←" if k == found.n_clusters else ""
+        table.add_row(f"{k}{mark}", *(f"{column[i]:.3f}" for column in columns))
+    answer = f"{found.n_clusters} clusters" if found.found else "No number of clusters stands out"
+    return [table, f"[bold]{answer}[/bold]", *(f"- {escape(reason)}" for reason in found.reasons)]

@@ -1,0 +1,1 @@
+"""Whatever users hold, as validated views."""

@@ -1,0 +1,307 @@
+"""Users' files → views whose rows are the same samples in the same order."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from manyview._types import Array, Matrix
+from manyview.data.containers import Collection, Item
+from manyview.datasets._tables import SEPARATORS, split_suffix
+from manyview.io.guard import unpacking_up_to
+
+from .align import Aligned, align, ask_if_rows_are_counted, oriented, with_common_ids
+from .arrays import READERS, load_npy, read_arrays
+from .by_rows import checksum, common_ids, held, named_files, open_views, stay_on_disk
+from .part import Part
+from .tables import NOTHING, cells_of, read_table, text_of
+
+__all__ = ["NOTHING", "ReadViews", "cells_of", "existing", "load_npy", "read_views", "text_of"]
+
+KINDS = (*SEPARATORS, ".parquet", *READERS)
+
+
+@dataclass(frozen=True, eq=False)
+class ReadViews:
+    """Views read from files, their common sample ids if the files have any, and what was noticed."""
+
+    views: dict[str, Matrix]
+    sample_names: Array | None
+    notes: list[str] = field(default_factory=list)
+    #: For each sample its row in the first file, −1 if it is not there.
+    first_rows: Array = field(default_factory=lambda: np.arange(0))
+    n_first: int = 0
+    features: dict[str, list[str] | None] = field(default_factory=dict)
+    #: For each view its file, its size there and the file's checksum.
+    inputs: list[dict[str, Any]] = field(default_factory=list)
+    #: How each file was read: which way round, what its first line is, where its ids are.
+    decisions: list[str] = field(default_factory=list)
+
+    @property
+    def told(self) -> list[str]:
+        """All there is to say about the reading."""
+        return self.decisions + self.notes
+
+    def collection(self) -> Collection:
+        """What estimators take: matrices with the names of samples and features."""
+        items = []
+        for view, X in self.views.items():
+            names = self.features.get(view)
+            named = None if names is None else np.array(names, dtype=object)
+            items.append(Item(X, self.sample_names, named))
+        return Collection(list(self.views), items, by_name=True)
+
+
+def read_views(
+    files: Sequence[str | Path],
+    *,
+    index: Sequence[str] = (),
+    transpose: Sequence[str] = (),
+    header: Sequence[str] = (),
+    missing: str = "error",
+    fitted: Mapping[str, Sequence[str]] | None = None,
+    on_disk: bool = False,
+    max_unpacked: float | None = None,
+) -> ReadViews:
+    """Read one view per file (``path``, or ``name=path``) and align the samples by id.
+
+    Tables (.csv, .tsv, .txt, .parquet) have samples in rows; a first column of text, or one headed as
+    ids, names them. .npy holds one array; .npz and .mat one or several; .mtx a sparse matrix; their
+    rows have no ids. .h5ad holds one view with ids, .h5mu one for each modality.
+
+    Parameters
+    ----------
+    files : list of path, or "name=path"
+    index : list of column, or "name=column"
+        Where tables have their ids, if that cannot be seen; "name=" says nowhere.
+    transpose : list of view names
+        Files whose columns are samples. A file is transposed without being asked, and a note says
+        so, if only then its ids agree with the others'.
+    header : list of "yes", "no", "name=yes" or "name=no"
+        Whether the first line of text tables is headings, where that cannot be seen.
+    missing : {"error", "drop", "allow"}
+        "error": samples that all files have; an empty cell is an error. "drop": samples that all
+        files have, without an empty cell. "allow": all samples; what is absent is NaN (in a sparse
+        view zero).
+    fitted : dict of view → features, optional
+        What a model was fitted on ("" for any view): a file that has them in rows is transposed,
+        and a note says so.
+    on_disk : bool
+        Read .npy, .parquet, .h5ad, .h5 and .zarr files by rows, however small; large ones are in any
+        case. Such files must list the same samples in one order.
+    max_unpacked : float, optional
+        GiB that a file may take unpacked. By default 100 times its size, at least 256 MiB, and no more
+        than there is; 1000 times its size if it is read by rows.
+    """
+    with unpacking_up_to(max_unpacked):
+        return _read_views(files, index, transpose, missing, fitted, on_disk, header)
+
+
+def _read_views(
+    files: Sequence[str | Path],
+    index: Sequence[str],
+    transpose: Sequence[str],
+    missing: str,
+    fitted: Mapping[str, Sequence[str]] | None,
+    on_disk: bool,
+    header: Sequence[str],
+) -> ReadViews:
+    if stay_on_disk(files, on_disk):
+        return _by_rows(files, (*index, *header), transpose, on_disk)
+    parts: dict[str, Part] = {}
+    columns = dict(item.rpartition("=")[::2] for item in index)  # "" is for all views
+    headed = _headed(header)
+    for item in files:
+        name, path = _name_and_path(str(item))
+        for view, part in _read(name, path, columns, headed).items():
+            if view in parts:
+                raise ValueError(
+                    f"{parts[view].file} and {part.file} would both be the view {view!r}; tell them "
+                    f"apart by name=path, as in other={path}"
+                )
+            parts[view] = part
+    if not parts:
+        raise ValueError("no view file was given; name at least one")
+    _check_named(parts, {"--index": columns, "--header": headed})
+    notes = [note for part in parts.values() for note in part.notes]
+    parts, told = with_common_ids(parts)
+    ask_if_rows_are_counted(parts)
+    parts, turned = oriented(parts, transpose, fitted)
+    if missing == "error":
+        for part in parts.values():
+            _refuse_empty(part)
+    found = align(parts, union=missing == "allow")
+    notes += told + turned + found.notes
+    if missing == "drop":
+        found = _complete(found, notes)
+    elif missing == "allow":
+        notes += [text for part in parts.values() for text in _count_empty(part)]
+        notes += _name_empty(found)
+    return ReadViews(
+        found.matrices,
+        None if found.ids is None else np.array(found.ids, dtype=object),
+        notes,
+        found.first_rows,
+        next(iter(parts.values())).matrix.shape[0],
+        {view: part.features for view, part in parts.items()},
+        [_input(view, part) for view, part in parts.items()],
+        [part.decision for part in parts.values()],
+    )
+
+
+def _headed(header: Sequence[str]) -> dict[str, bool]:
+    """view → whether its first line is headings; "" is for all views."""
+    words = dict(item.rpartition("=")[::2] for item in header)
+    for view, word in words.items():
+        if word not in ("yes", "no"):
+            asked = f"{view}={word}" if view else word
+            raise ValueError(f"--header {asked}: say yes or no, or VIEW=yes or VIEW=no")
+    return {view: word == "yes" for view, word in words.items()}
+
+
+def _check_named(parts: dict[str, Part], asked: dict[str, dict[str, Any]]) -> None:
+    for option, views in asked.items():
+        for view in views:
+            if view and view not in parts:
+                raise ValueError(f"{option} {view}=…: the views are {', '.join(parts)}")
+
+
+def _by_rows(
+    files: Sequence[str | Path], index: Sequence[str], transpose: Sequence[str], on_disk: bool
+) -> ReadViews:
+    if index or transpose:
+        raise ValueError(
+            "--index, --transpose and --header are for tables in memory; files that are read by rows "
+            "have the samples in rows, and their ids in the one column of text or in the .h5ad"
+        )
+    found = open_views(files)
+    ids = common_ids(found)
+    views, notes = held(found, on_disk)
+    n = next(iter(found.values())).shape[0]
+    listed = {view: X.rows.features for view, X in found.items()}
+    features = {
+        v: None if names is None else [str(f) for f in names] for v, names in listed.items()
+    }
+    inputs = [
+        {"view": view, "path": path, "rows": n, "columns": found[view].shape[1],
+         "sha256": checksum(path)}
+        for view, path in named_files(files)
+    ]  # fmt: skip
+    decisions = [_told_by_rows(X) for X in found.values()]
+    return ReadViews(views, ids, notes, np.arange(n), n, features, inputs, decisions)
+
+
+def _told_by_rows(X: Any) -> str:
+    ids = None if X.rows.ids is None else [text_of(sample) for sample in X.rows.ids[:3]]
+    # An empty matrix of the same shape: nothing is read for a sentence.
+    shape = sp.csr_array(X.shape)
+    return Part(X.label, shape, ids).decision
+
+
+def _name_and_path(item: str) -> tuple[str | None, Path]:
+    if "=" in item and not Path(item).exists():
+        name, _, rest = item.partition("=")
+        if not name or not rest:
+            raise ValueError(f"{item!r} is not name=path; write for example rna=data/rna.csv")
+        return name, existing(Path(rest))
+    return None, existing(Path(item))
+
+
+def existing(path: Path) -> Path:
+    try:
+        there, folder = path.is_file(), path.is_dir()
+    except (OSError, ValueError) as error:  # a name no file system takes
+        raise ValueError(f"{str(path)[:80]!r} is no name of a file ({error})") from None
+    if not there:
+        raise ValueError(f"{path} {'is a folder' if folder else 'does not exist'}; name a file")
+    if split_suffix(path.name)[1] not in KINDS:
+        raise ValueError(f"{path.name} is of no known kind; files may be {', '.join(KINDS)}")
+    return path
+
+
+def _read(
+    name: str | None, path: Path, columns: dict[str, str], headed: dict[str, bool]
+) -> dict[str, Part]:
+    stem, kind = split_suffix(path.name)
+    view = name or path.name[: len(stem)]
+    if kind in READERS:
+        found = read_arrays(path)
+        keys = {key: f"{name}.{key}" if name else key for key in found}
+        return {keys[k] if k else view: replace(p, path=path) for k, p in found.items()}
+    index, header = columns.get(view, columns.get("")), headed.get(view, headed.get(""))
+    return {view: replace(read_table(path, view, index, header), path=path)}
+
+
+def _empty(part: Part) -> Array:
+    if sp.issparse(part.matrix) or part.matrix.dtype.kind != "f":
+        return np.empty((0, 2), dtype=int)
+    return np.argwhere(np.isnan(part.matrix))
+
+
+def _refuse_empty(part: Part) -> None:
+    empty = _empty(part)
+    if len(empty):
+        i, j = empty[0]
+        row = part.ids[i] if part.ids else str(i + 1)
+        column = part.features[j] if part.features else str(j + 1)
+        raise ValueError(
+            f"{part.file} has {len(empty)} empty cells, the first in row {row!r}, column "
+            f"{column!r}; fill them in, or remove the row or column"
+        )
+
+
+def _count_empty(part: Part) -> list[str]:
+    n = len(_empty(part))
+    return [f"{part.file} has {n} empty cells; they count as not observed"] if n else []
+
+
+def _name_empty(found: Aligned) -> list[str]:
+    """A sample without any value is often no sample: a closing remark, a line of totals."""
+    empty = np.ones(len(found.first_rows), dtype=bool)
+    for X in found.matrices.values():
+        if sp.issparse(X):
+            empty &= np.diff(sp.csr_array(X).indptr) == 0
+        else:
+            empty &= np.isnan(X).all(axis=1) if X.dtype.kind == "f" else False
+    rows = np.flatnonzero(empty)
+    if not len(rows):
+        return []
+    names = [repr(found.ids[i]) if found.ids else f"row {i + 1}" for i in rows[:5]]
+    return [
+        f"{len(rows)} sample{'s' * (len(rows) > 1)} without any value in any file: {', '.join(names)}"
+        f"{', …' * (len(rows) > 5)}; remove what is no sample"
+    ]
+
+
+def _complete(found: Aligned, notes: list[str]) -> Aligned:
+    """Only the samples without an empty cell."""
+    whole = np.ones(len(found.first_rows), dtype=bool)
+    for X in found.matrices.values():
+        if not sp.issparse(X) and X.dtype.kind == "f":
+            whole &= ~np.isnan(X).any(axis=1)
+    if whole.all():
+        return found
+    if not whole.any():
+        raise ValueError(
+            f"each of the {len(whole)} samples has an empty cell in some file, so that none is left; "
+            "use --missing allow, or remove the columns that are mostly empty"
+        )
+    notes.append(
+        f"{int((~whole).sum())} samples with empty cells left out, {int(whole.sum())} used"
+    )
+    rows = np.flatnonzero(whole)
+    ids = None if found.ids is None else [found.ids[i] for i in rows]
+    matrices = {view: X[rows] for view, X in found.matrices.items()}
+    return Aligned(matrices, ids, found.first_rows[rows], notes)
+
+
+def _input(view: str, part: Part) -> dict[str, Any]:
+    assert part.path is not None
+    rows, columns = part.matrix.shape
+    return {"view": view, "path": str(part.path), "rows": rows, "columns": columns,
+            "sha256": checksum(str(part.path))}  # fmt: skip

@@ -1,0 +1,221 @@
+"""Binary files: NumPy, MATLAB, Matrix Market, AnnData and MuData. Nothing in them is executed."""
+
+from __future__ import annotations
+
+import warnings
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from manyview._types import Array, Matrix
+from manyview.datasets._tables import split_suffix
+from manyview.engines.files.formats import check_shape
+from manyview.io.guard import TooLarge, check_archive, check_held, check_shape_claim, open_hdf5
+from manyview.io.npy import read_npy
+
+from .mat import read_mat
+from .mtx import read_mtx
+from .part import Part
+
+#: Arrays so called, one number per sample, are the answer and no view.
+LABELS = {"y", "gt", "gnd", "label", "labels", "truth", "target", "class", "classes", "c", "s"}
+
+
+def read_arrays(path: Path) -> dict[str, Part]:
+    """The arrays of a file by name; "" is the one that is called after the file."""
+    kind = split_suffix(path.name)[1]
+    reader = READERS[kind]
+    try:
+        return reader(path)
+    except (ImportError, _Sentence) as error:
+        raise type(error)(str(error)) from None if isinstance(error, ImportError) else error
+    except TooLarge as error:
+        raise ValueError(f"{path.name}: {error}") from None
+    except Exception as error:  # parsers of damaged files raise whatever they stumble over
+        why = " ".join(str(error).split())[:300] or type(error).__name__
+        hint = "; save it again by numpy.save from a numeric array" if kind[:3] == ".np" else ""
+        what = "an array of numbers" if kind[:3] == ".np" else f"a {kind} file"
+        raise ValueError(f"{path.name} could not be read as {what} ({why}){hint}") from error
+
+
+class _Sentence(ValueError):
+    """Already says everything; not to be wrapped."""
+
+
+def load_npy(path: Path) -> Array:
+    """The array of an .npy file, of any dimension."""
+    try:
+        with path.open("rb") as file:
+            return read_npy(file)
+    except (ValueError, EOFError, SyntaxError, MemoryError, UnicodeError) as error:
+        why = f"{path.name} could not be read as an array of numbers ({error})"
+        raise ValueError(f"{why}; save it again by numpy.save from a numeric array") from error
+
+
+def _npy(path: Path) -> dict[str, Part]:
+    array = load_npy(path)
+    try:
+        return {"": Part(path.name, check_shape(array, path.name))}
+    except ValueError as error:
+        raise _Sentence(str(error)) from None
+
+
+def _npz(path: Path) -> dict[str, Part]:
+    with zipfile.ZipFile(path) as archive:
+        check_archive(archive, path.stat().st_size)
+        arrays = {
+            member.removesuffix(".npy"): _member(archive, member)
+            for member in archive.namelist()
+            if member.endswith(".npy")
+        }
+    if not arrays:
+        raise _Sentence(f"{path.name} holds no array; save it by numpy.savez")
+    if {"format", "shape", "data"} <= set(arrays):
+        matrix = _sparse(arrays, path.stat().st_size)
+        return {"": Part(path.name, check_shape(matrix, path.name))}
+    return _several(path, arrays)
+
+
+def _member(archive: zipfile.ZipFile, name: str) -> Array:
+    with archive.open(name) as file:
+        return read_npy(file, archive.getinfo(name).file_size)
+
+
+def _sparse(arrays: dict[str, Array], packed: int) -> Matrix:
+    """What scipy.sparse.save_npz writes, checked before use: SciPy itself trusts the indices."""
+    kind = arrays["format"].item()
+    kind = kind.decode() if isinstance(kind, bytes) else kind
+    shape = tuple(int(n) for n in arrays["shape"])
+    if len(shape) != 2 or min(shape) < 0:
+        raise ValueError(f"its sparse matrix has the shape {shape}")
+    check_shape_claim(shape, packed, "its sparse matrix")
+    if kind == "coo":
+        parts: Any = (arrays["data"], (arrays["row"], arrays["col"]))
+        return sp.csr_array(sp.coo_array(parts, shape=shape))
+    if kind not in ("csr", "csc"):
+        raise ValueError(f"its sparse matrix is in the format {kind!r}; save it as csr")
+    make = sp.csr_array if kind == "csr" else sp.csc_array
+    matrix = make((arrays["data"], arrays["indices"], arrays["indptr"]), shape=shape)
+    matrix.check_format(full_check=True)
+    return sp.csr_array(matrix)
+
+
+def _several(path: Path, arrays: dict[str, Any]) -> dict[str, Part]:
+    """Each two-dimensional array is a view; labels, single numbers and text are left out, aloud."""
+    views, left_out = {}, []
+    for key, array in arrays.items():
+        if sp.issparse(array) or (array.ndim == 2 and not _is_labels(key, array)):
+            views[key] = array
+        else:
+            left_out.append(f"{key} {tuple(array.shape)}")
+    if not views:
+        raise _Sentence(f"{path.name} holds no array of samples × features: {', '.join(left_out)}")
+    notes = []
+    if left_out:
+        notes = [f"{path.name}: {', '.join(left_out)} left out, no view of samples × features"]
+    alone = len(arrays) == 1
+    parts = {}
+    for key, array in views.items():
+        file = path.name if alone else f"{path.name}[{key}]"
+        try:
+            array = sp.csr_array(array) if sp.issparse(array) else array
+            parts["" if alone else key] = Part(file, check_shape(array, file), notes=notes)
+        except ValueError as error:
+            raise _Sentence(str(error)) from None
+        notes = []
+    return parts
+
+
+def _is_labels(key: str, array: Array) -> bool:
+    return key.lower() in LABELS and min(array.shape) == 1
+
+
+def _mat(path: Path) -> dict[str, Part]:
+    """Arrays, and cell arrays of views as multi-view benchmarks are published: X{1}, X{2}, …"""
+    with path.open("rb") as file:
+        start = file.read(128)
+    if b"MATLAB 7.3" in start or start.startswith(b"\x89HDF"):
+        return _several(path, _mat73(path))
+    arrays: dict[str, Any] = {}
+    for key, value in read_mat(path).items():
+        if not isinstance(value, list):
+            arrays[key] = value
+            continue
+        cells = {f"{key}{i + 1}": item for i, item in enumerate(value)}
+        arrays |= {k: v for k, v in cells.items() if v is not None and not isinstance(v, list)}
+    if not arrays:
+        raise _Sentence(f"{path.name} holds no array of numbers")
+    return _several(path, arrays)
+
+
+def _mat73(path: Path) -> dict[str, Any]:
+    h5py = _import("h5py", path.name)
+    with open_hdf5(h5py, path) as file:
+        numbers = {
+            key: item
+            for key, item in file.items()
+            if isinstance(item, h5py.Dataset) and item.dtype.kind in "biuf"
+        }
+        check_held(sum(item.nbytes for item in numbers.values()), path.stat().st_size)
+        # MATLAB stores columns first.
+        return {key: np.asarray(item[()]).T for key, item in numbers.items()}
+
+
+def _mtx(path: Path) -> dict[str, Part]:
+    return {"": Part(path.name, check_shape(read_mtx(path), path.name))}
+
+
+def _import(name: str, file: str) -> Any:
+    try:
+        return __import__(name)
+    except ImportError as error:
+        raise ImportError(
+            f"reading {file} needs {name}; install it with: pip install 'manyview[bio]'"
+        ) from error
+
+
+def _annotated(file: str, data: Any) -> Part:
+    X = data.X
+    if X is None:
+        raise ValueError(f"{file} has no X")
+    matrix: Matrix = sp.csr_array(X) if sp.issparse(X) else np.asarray(X)
+    if sp.issparse(matrix):
+        matrix.check_format(full_check=True)  # SciPy trusts the indices of a file
+    ids, features = ([str(n) for n in names] for names in (data.obs_names, data.var_names))
+    return Part(file, check_shape(matrix, file), ids, features)
+
+
+def _check_whole(path: Path) -> None:
+    """Refuse a file that leads to others, or fills the memory, before all of it is read."""
+    open_hdf5(_import("h5py", path.name), path, whole=True).close()
+
+
+def _h5ad(path: Path) -> dict[str, Part]:
+    anndata = _import("anndata", path.name)
+    _check_whole(path)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return {"": _annotated(path.name, anndata.read_h5ad(path))}
+
+
+def _h5mu(path: Path) -> dict[str, Part]:
+    mudata = _import("mudata", path.name)
+    _check_whole(path)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        data = mudata.read_h5mu(path)
+    return {str(k): _annotated(f"{path.name}[{k}]", part) for k, part in data.mod.items()}
+
+
+READERS: dict[str, Callable[[Path], dict[str, Part]]] = {
+    ".npy": _npy,
+    ".npz": _npz,
+    ".mat": _mat,
+    ".mtx": _mtx,
+    ".h5ad": _h5ad,
+    ".h5mu": _h5mu,
+}

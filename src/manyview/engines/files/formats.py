@@ -1,0 +1,419 @@
+"""Files whose rows can be read a few at a time: .npy, HDF5, Zarr, Parquet and AnnData's .h5ad.
+
+Each reader has a shape, a dtype, whether it is sparse, how many rows are stored together (``piece``),
+the names of its rows and columns if the file has any, and ``read(start, stop)``.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import re
+from abc import ABC, abstractmethod
+from collections import Counter
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from manyview._types import Array, Matrix
+from manyview.data.headings import is_id_heading
+from manyview.io.guard import check_parquet, check_texts, check_zarr, open_hdf5
+
+HDF5, ZARR, PARQUET = (".h5", ".hdf5", ".h5ad"), (".zarr",), (".parquet",)
+#: Endings of file names that can be read by rows.
+STREAMABLE = (".npy", *HDF5, *ZARR, *PARQUET)
+#: Between the name of a file and that of an array in it.
+INSIDE = "::"
+#: A row group of a Parquet file is decoded whole: larger ones would fill the memory.
+LARGEST_GROUP = 2**28
+#: Types of Parquet columns that hold numbers, and text.
+NUMBERS = ("int", "uint", "float", "double", "halffloat", "bool")
+TEXT = re.compile(r"(large_)?string(_view)?|dictionary<values=(large_)?string,.*")
+
+
+class RowFile(ABC):
+    shape: tuple[int, ...]
+    dtype: np.dtype
+    sparse = False
+    piece = 1
+    #: Whether any rows can be read as quickly as others: then slabs and a thread would only cost.
+    direct = False
+    ids: Array | None = None
+    features: Array | None = None
+
+    @abstractmethod
+    def read(self, start: int, stop: int) -> Matrix:
+        """Rows from start to before stop."""
+
+
+class Plain(RowFile):
+    """Numbers row by row from some byte on: an .npy file, or what a numpy.memmap maps.
+
+    Opened anew for every read: threads need no lock, and nothing is mapped, since touching a mapped
+    file that has shrunk kills the process. The system is told to fetch as many rows again meanwhile.
+    """
+
+    direct = True
+
+    def __init__(self, path: str, layout: tuple[int, str, tuple[int, int]] | None = None):
+        self.path = path
+        self.start, dtype, self.shape = layout or _npy_layout(path)
+        self.dtype = np.dtype(dtype)
+        check_shape(self)
+        self.row_bytes = self.shape[1] * self.dtype.itemsize
+        held, wanted = Path(path).stat().st_size, self.start + self.shape[0] * self.row_bytes
+        if held < wanted:
+            raise ValueError(f"it should hold {wanted} bytes but holds {held}: it was cut short")
+
+    def read(self, start: int, stop: int) -> Array:
+        block = np.empty((max(0, stop - start), self.shape[1]), dtype=self.dtype)
+        if not block.size:
+            return block
+        left = memoryview(block.data).cast("B")
+        with open(self.path, "rb", buffering=0) as file:
+            file.seek(self.start + start * self.row_bytes)
+            if hasattr(os, "posix_fadvise"):
+                after = self.start + stop * self.row_bytes
+                os.posix_fadvise(file.fileno(), after, block.nbytes, os.POSIX_FADV_WILLNEED)
+            while len(left):
+                got = file.readinto(left)
+                if not got:
+                    raise EOFError("the file ends before; it has shrunk since it was opened")
+                left = left[got:]
+        return block
+
+
+def _npy_header(path: str) -> tuple[int, tuple[int, ...], bool, np.dtype]:
+    """Where the numbers begin, their shape, whether they are stored by columns, and their type."""
+    with open(path, "rb") as file:
+        version = np.lib.format.read_magic(file)
+        headers: Any = np.lib.format
+        read = headers.read_array_header_1_0 if version == (1, 0) else headers.read_array_header_2_0
+        shape, by_columns, dtype = read(file)
+        if dtype.hasobject:
+            raise ValueError(
+                "it holds Python objects, which are not read because they can run code"
+            )
+        return file.tell(), shape, by_columns and len(shape) == 2 and 1 not in shape, dtype
+
+
+def _npy_layout(path: str) -> tuple[int, str, Any]:
+    start, shape, by_columns, dtype = _npy_header(path)
+    if by_columns:
+        raise ValueError(
+            "it is stored column by column; save it again by "
+            "numpy.save(name, numpy.ascontiguousarray(array))"
+        )
+    return start, dtype.str, shape
+
+
+class Turned(RowFile):
+    """An .npy file stored column by column, small enough to be loaded."""
+
+    direct = True
+
+    def __init__(self, path: str):
+        self.array = np.ascontiguousarray(np.load(path, allow_pickle=False))
+        self.shape, self.dtype = self.array.shape, self.array.dtype
+
+    def read(self, start: int, stop: int) -> Array:
+        return self.array[start:stop]
+
+
+def _small_by_columns(path: str) -> bool:
+    return _npy_header(path)[2] and Path(path).stat().st_size <= LARGEST_GROUP
+
+
+class Stored(RowFile):
+    """A two-dimensional dataset of HDF5, or array of Zarr: anything sliced by rows."""
+
+    def __init__(self, array: Any, ids: Array | None = None, features: Array | None = None):
+        self.array, self.shape, self.dtype = array, tuple(array.shape), np.dtype(array.dtype)
+        self.ids, self.features = ids, features
+        chunks = getattr(array, "chunks", None)
+        self.piece = int(chunks[0]) if chunks else 1
+        # HDF5 unpacks whole chunks if they are compressed, and reads rows of others as they are.
+        self.direct = hasattr(array, "file") and not array.id.get_create_plist().get_nfilters()
+
+    def read(self, start: int, stop: int) -> Array:
+        return np.asarray(self.array[start:stop])
+
+
+class StoredRows(RowFile):
+    """A sparse matrix in a group of HDF5 or Zarr, row by row: data, indices, indptr."""
+
+    sparse = True
+
+    def __init__(self, group: Any, ids: Array | None = None, features: Array | None = None):
+        self.ids, self.features = ids, features
+        if "indptr" not in group:
+            raise ValueError(
+                f"{group.name!r} is no array but a group of {', '.join(group.keys()) or 'nothing'}; "
+                f"name an array in it, after {INSIDE}"
+            )
+        kind = group.attrs.get("encoding-type", group.attrs.get("h5sparse_format", ""))
+        if not str(kind).startswith("csr"):
+            raise ValueError(
+                f"its sparse matrix is stored as {str(kind) or 'something unknown'}, not by rows; "
+                "save it again as csr_matrix"
+            )
+        shape = group.attrs["shape"] if "shape" in group.attrs else group.attrs["h5sparse_shape"]
+        self.shape = (int(shape[0]), int(shape[1]))
+        self.data, self.indices = group["data"], group["indices"]
+        self.dtype = np.dtype(self.data.dtype)
+        self.indptr = group["indptr"][:].astype(np.int64)
+        self._check_ends()
+        self.nnz = int(self.indptr[-1])
+
+    def _check_ends(self) -> None:
+        """SciPy trusts the places of a sparse matrix, and reads outside of memory if they are wrong."""
+        held = min(self.data.shape[0], self.indices.shape[0])
+        ends = self.indptr
+        if (
+            len(ends) != self.shape[0] + 1
+            or ends[0] != 0
+            or (np.diff(ends) < 0).any()
+            or ends[-1] > held
+        ):
+            raise ValueError(
+                f"its sparse matrix of shape {self.shape} has rows that end where it has no entries; "
+                "save it again"
+            )
+
+    def read(self, start: int, stop: int) -> sp.csr_array:
+        ends = self.indptr[start : stop + 1]
+        part = slice(int(ends[0]), int(ends[-1]))
+        values, columns = self.data[part], self.indices[part]
+        if len(columns) and not 0 <= columns.min() <= columns.max() < self.shape[1]:
+            raise ValueError(f"an entry of it lies outside of its {self.shape[1]} columns")
+        block = sp.csr_array((values, columns, ends - ends[0]), (stop - start, self.shape[1]))
+        block.sum_duplicates()
+        return block
+
+
+class Parquet(RowFile):
+    """Numeric columns of a Parquet file.
+
+    Rows are named by the index that pandas has stored, the one column of text, or a first column headed
+    as ids.
+    """
+
+    def __init__(self, path: str):
+        try:
+            self.file = check_parquet(path, by_rows=True)
+        except ModuleNotFoundError as error:
+            raise ImportError(
+                f"reading {Path(path).name} needs pyarrow; install it with: pip install 'manyview[app]'"
+            ) from error
+        self.packed, self.lock = Path(path).stat().st_size, Lock()
+        self._held = (-1, np.empty((0, 0)))
+        fields = {field.name: str(field.type) for field in self.file.schema_arrow}
+        if len(fields) < len(self.file.schema_arrow):
+            counts = Counter(self.file.schema_arrow.names)
+            twice = next(name for name, n in counts.items() if n > 1)
+            raise ValueError(f"it has the column {twice!r} more than once; give each its own name")
+        names = self._id_columns(fields)
+        for name, kind in fields.items():
+            if name not in names and not kind.startswith(NUMBERS):
+                raise ValueError(
+                    f"its column {name!r} ({kind}) holds no numbers; leave one column of text at "
+                    "most, for the ids of the rows"
+                )
+        self.columns = [name for name in fields if name not in names]
+        self.features = np.array(self.columns, dtype=object)
+        if names:
+            self.ids = self._column(names[0])
+        meta = self.file.metadata
+        sizes = [meta.row_group(g).num_rows for g in range(meta.num_row_groups)]
+        self.ends = np.cumsum([0, *sizes])
+        self.shape = (int(self.ends[-1]), len(self.columns))
+        self.dtype = np.dtype(
+            np.float32 if all(fields[c] == "float" for c in self.columns) else np.float64
+        )
+        self.piece = max(sizes, default=1)
+        group = self.piece * self.shape[1] * self.dtype.itemsize
+        if group > LARGEST_GROUP:
+            rows = max(1, LARGEST_GROUP // 8 // max(1, self.shape[1] * self.dtype.itemsize))
+            raise ValueError(
+                f"its row groups take {group >> 20} MiB each and are read whole; write it again with "
+                f"row_group_size={rows}"
+            )
+
+    def _id_columns(self, fields: dict[str, str]) -> list[str]:
+        """The column with the ids of the rows, if any; `ids` is set where the index is a range."""
+        index = (self.file.schema_arrow.pandas_metadata or {}).get("index_columns", [])
+        if len(index) > 1:
+            raise ValueError(
+                f"its index has {len(index)} levels; write it with one column of ids for the rows"
+            )
+        if index and isinstance(index[0], str) and index[0] in fields:
+            return index
+        if index and isinstance(index[0], dict):
+            start, stop, step = (int(index[0][key]) for key in ("start", "stop", "step"))
+            if (start, step) != (0, 1):
+                self.ids = np.arange(start, stop, step)
+                return []
+        texts = [name for name, kind in fields.items() if TEXT.fullmatch(kind)]
+        if texts or not fields:
+            return texts[:1]
+        first = next(iter(fields))
+        # The whole column is read only where its heading leaves a doubt.
+        known = is_id_heading(first, False) or (
+            is_id_heading(first, True)
+            and len(np.unique(self._column(first))) == self.file.metadata.num_rows
+        )
+        return [first] if known and len(fields) > 1 else []
+
+    def _column(self, name: str) -> Array:
+        values = self.file.read(columns=[name]).column(0)
+        if TEXT.fullmatch(str(values.type)):
+            return np.array(check_texts(values, self.packed).to_pylist(), dtype=object)
+        return values.to_numpy()
+
+    def read(self, start: int, stop: int) -> Array:
+        first = int(np.searchsorted(self.ends, start, side="right")) - 1
+        last = int(np.searchsorted(self.ends, stop, side="left"))
+        with self.lock:
+            parts = []
+            for g in range(first, last):
+                low, high = (int(edge) for edge in self.ends[g : g + 2])
+                parts.append(self._group(g)[max(start, low) - low : min(stop, high) - low])
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+    def _group(self, g: int) -> Array:
+        if self._held[0] != g:
+            table = self.file.read_row_group(g, columns=self.columns)
+            block = np.empty((table.num_rows, len(self.columns)), dtype=self.dtype)
+            for j in range(len(self.columns)):
+                block[:, j] = table.column(j).to_numpy()
+            self._held = (g, block)
+        return self._held[1]
+
+
+def open_rows(path: str, key: str | None = None, kind: str = "") -> RowFile:
+    """The reader that suits the name of a file, or ``kind``; ``key`` names an array in it."""
+    kind = kind or Path(path).suffix.lower()
+    if kind == ".npy":
+        found: RowFile = Turned(path) if _small_by_columns(path) else Plain(path)
+    elif kind in HDF5:
+        found = _hdf5(path, key)
+    elif kind in ZARR:
+        found = _zarr(path, key)
+    elif kind in PARQUET:
+        found = Parquet(path)
+    else:
+        raise ValueError(f"only {', '.join(STREAMABLE)} can be read by rows")
+    return check_shape(found)
+
+
+def check_shape(found: Any, what: str = "it") -> Any:
+    """What a file holds, if that can be a view."""
+    if len(found.shape) != 2:
+        raise ValueError(
+            f"{what} has {len(found.shape)} dimension(s); a view has samples × features"
+        )
+    if found.dtype.kind not in "biuf":
+        raise ValueError(f"{what} has entries of type {found.dtype}; a view holds numbers only")
+    if not all(found.shape):
+        raise ValueError(f"{what} is empty (shape {found.shape}); both must be at least 1")
+    return found
+
+
+def _imported(library: str, path: str) -> Any:
+    try:
+        return importlib.import_module(library)
+    except ImportError as error:
+        raise ImportError(
+            f"reading {Path(path).name} needs {library}; "
+            "install it with: pip install 'manyview[disk]'"
+        ) from error
+
+
+def _hdf5(path: str, key: str | None) -> RowFile:
+    h5py = _imported("h5py", path)
+    file = open_hdf5(h5py, path)
+    if key is None and (Path(path).suffix.lower() == ".h5ad" or _is_anndata(file)):
+        key = "X"
+    if key is None:
+        tables: list[str] = []
+        file.visititems(
+            lambda name, item: (
+                tables.append(name) if isinstance(item, h5py.Dataset) and item.ndim == 2 else None
+            )
+        )
+        key = _only(path, tables)
+    return _inside(file, key)
+
+
+def _zarr(path: str, key: str | None) -> RowFile:
+    zarr = _imported("zarr", path)
+    check_zarr(path)
+    opened = zarr.open(path, mode="r")
+    if hasattr(opened, "shape"):
+        return Stored(opened)
+    if key is None and _is_anndata(opened):
+        key = "X"
+    if key is None:
+        key = _only(path, [name for name, array in opened.arrays() if array.ndim == 2])
+    return _inside(opened, key)
+
+
+def _inside(file: Any, key: str) -> RowFile:
+    """An array of an open file, or a sparse matrix; with names if it is a part of an AnnData."""
+    if key not in file:
+        raise ValueError(f"it holds no {key!r}, only {', '.join(file.keys())}")
+    item = file[key]
+    return (Stored if hasattr(item, "shape") else StoredRows)(item, *_names_of(file, key))
+
+
+def _is_anndata(group: Any) -> bool:
+    return group.attrs.get("encoding-type") == "anndata"
+
+
+def _names_of(file: Any, key: str) -> tuple[Array | None, Array | None]:
+    """Names of the rows and columns of an array that is part of an AnnData: the whole file, or a group
+    in it (a modality of MuData)."""
+    steps = key.strip("/").split("/")
+    for depth in reversed(range(len(steps))):
+        group = file["/".join(steps[:depth])] if depth else file
+        ids = _names(group, "obs")
+        if ids is not None:
+            by_variables = steps[depth:] == ["X"] or steps[depth] == "layers"
+            return ids, _names(group, "var") if by_variables else None
+    return None, None
+
+
+def _names(file: Any, table: str) -> Array | None:
+    """Names of the observations or variables of an AnnData; None in those of old versions."""
+    group = file.get(table)
+    index = getattr(group, "attrs", {}).get("_index") if hasattr(group, "keys") else None
+    if index is None:
+        return None
+    held = group[index]
+    if not hasattr(held, "keys"):
+        return _texts(held)
+    if "codes" in held:  # a categorical index, in which -1 is no name
+        codes = held["codes"][:]
+        names, lost = _texts(held["categories"])[codes], codes < 0
+    else:
+        names, lost = _texts(held["values"]), held["mask"][:].astype(bool)
+    names[lost] = None
+    return names
+
+
+def _texts(array: Any) -> Array:
+    """Of HDF5, texts are bytes unless asked for otherwise."""
+    return np.array((array.asstr() if hasattr(array, "asstr") else array)[:], dtype=object)
+
+
+def _only(path: str, tables: list[str]) -> str:
+    if len(tables) != 1:
+        example = f"{Path(path).name}{INSIDE}{tables[0] if tables else 'name'}"
+        raise ValueError(
+            f"it holds {len(tables)} two-dimensional arrays ({', '.join(tables[:5])}); name one of "
+            f"them, as in {example}"
+        )
+    return tables[0]

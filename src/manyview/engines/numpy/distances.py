@@ -1,0 +1,389 @@
+"""One view as a space of distances: scaled features, who is present, how far apart any rows are.
+
+A row without any observed value (all NaN, or all zero) is *missing*: it is as far from everything as
+a random pair, the neutral distance 1. A NaN inside a row is *unobserved*: distances then use the
+features both rows have, rescaled to all of them.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from copy import copy
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.preprocessing import normalize
+from sklearn.utils.extmath import row_norms
+
+from manyview._arrays import converted, is_tensor, like, namespace, on_host
+from manyview._types import Array, Matrix
+
+from .compiled import compiled
+from .repeats import fewest_copies
+from .sources import is_streamed, over
+from .ties import product_error
+
+#: A view with more zeros than this is counts or text: square roots, unit rows.
+ZEROS = 0.9
+#: Entries of a temporary block of distances: small enough to stay in the processor's cache.
+BLOCK = 2**19
+
+
+@dataclass(frozen=True)
+class RobustScaling:
+    """Features to [0, 1] by their 1st and 99th percentile, or counts to unit rows of square roots.
+
+    Every feature of a dense view counts alike whatever its unit, and outliers are clipped.
+    """
+
+    low: Array | None
+    gain: Array | None
+
+    @classmethod
+    def fit(cls, X: Matrix, present: Array, name: str) -> RobustScaling:
+        rows = X if present.all() else X[present]
+        rows = rows[fewest_copies(rows)]
+        if rows.shape[0] == 0 or share_of_zeros(rows) > ZEROS:
+            return cls(None, None)
+        low, high = _percentiles(rows)
+        if sp.issparse(X) and (low < 0).any():
+            raise ValueError(
+                f"view {name!r} is sparse and has negative entries (a feature's 1st percentile is "
+                f"{low.min():g}): scaling would fill its zeros; pass it as a dense array"
+            )
+        with np.errstate(over="ignore"):
+            spread = high - low
+        refuse_extreme(spread, name)
+        return cls(low, np.divide(1, spread, out=np.zeros_like(spread), where=spread > 0))
+
+    def apply(self, X: Matrix) -> Matrix:
+        """z; NaN stays NaN. The zeros of a sparse view stay zeros: their place is below ``low``."""
+        if self.low is None or self.gain is None:
+            if sp.issparse(X):
+                root = X.copy()
+                root.data = np.sign(root.data) * np.sqrt(np.abs(root.data))
+                return normalize(root, copy=False)
+            return unit_rows(namespace(X).sign(X) * abs(X) ** 0.5)
+        if is_tensor(X):
+            return ((X - like(self.low, X)) * like(self.gain, X)).clip(0, 1)
+        low, gain = self.low.astype(X.dtype), self.gain.astype(X.dtype)
+        if sp.issparse(X):
+            Z = X.copy()
+            Z.data = np.clip((Z.data - low[Z.indices]) * gain[Z.indices], 0, 1)
+            Z.eliminate_zeros()
+            return Z
+        return np.clip((X - low) * gain, 0, 1)
+
+    def undo(self, Z: Array) -> Array:
+        """Dense z back to the units of the data (counts: to shares of their row)."""
+        if self.low is None or self.gain is None:
+            return np.sign(Z) * Z * Z
+        spread = np.divide(1, self.gain, out=np.zeros_like(self.gain), where=self.gain > 0)
+        return self.low + Z * spread
+
+
+def refuse_extreme(spread: Array, name: str, lost: Array | bool = False) -> None:
+    """Features whose spread has no inverse, is no number, or is ``lost`` otherwise."""
+    bad = ~np.isfinite(spread) | ((spread > 0) & (spread < np.finfo(float).tiny)) | lost
+    if bad.any():
+        j = int(np.flatnonzero(bad)[0])
+        raise ValueError(
+            f"view {name!r}: {int(bad.sum())} features spread too little or too much to compute with "
+            f"(column {j} by {spread[j]:g}); multiply them by a constant, or leave them out"
+        )
+
+
+class Geometry:
+    """Distances d_ij = ‖z_i − z_j‖²/√(μ_i μ_j) within one scaled view.
+
+    μ_i is the mean squared distance of row i to all others: d = 1 is "no closer than a random pair".
+    """
+
+    #: How often every row counts; None: all alike.
+    mass: Array | None = None
+
+    def __init__(
+        self, Z: Matrix, present: Array, unit_rows: bool = False, mass: Array | None = None
+    ):
+        self.present, self.unit_rows = present, unit_rows
+        if mass is not None:
+            self.mass = mass
+        self.observed = _observed(Z)
+        self.Z: Matrix = Z if self.observed is None else np.where(self.observed, Z, 0)
+        self.n_samples, self.n_features = Z.shape
+        self.sq = squared_norms(self.Z)
+        self._moments_ = self._moments()
+        self.root_mu = self.new_root_mu(self.Z, self.observed)
+        #: Rows with distances to speak of: present, in a view that is not constant.
+        self.comparable = present & on_host(self.root_mu > 0)
+
+    def _moments(self) -> tuple[Array, Array, Array]:
+        """Per feature: mean square, mean and number of the observed values of present rows."""
+        if self.mass is not None:
+            return self._weighed_moments(self.mass * self.present)
+        rows = self.Z if self.present.all() else self.Z[self.present]
+        squares = rows.multiply(rows) if sp.issparse(rows) else rows * rows
+        float64 = namespace(rows).float64
+        sums = [part.sum(axis=0, dtype=float64).reshape(-1) for part in (squares, rows)]
+        if self.observed is None:
+            n = 0 * sums[0] + float(rows.shape[0])
+        else:
+            n = self.observed[self.present].sum(axis=0, dtype=float)
+        mean_sq, mean = (total / n.clip(1) for total in sums)
+        return mean_sq, mean, n
+
+    def _weighed_moments(self, mass: Array) -> tuple[Array, Array, Array]:
+        squares = self.Z.multiply(self.Z) if sp.issparse(self.Z) else self.Z * self.Z
+        weight = like(mass, self.Z) if is_tensor(self.Z) else mass
+        known = weight if self.observed is None else weight @ self.observed
+        n = known if self.observed is not None else 0 * self._moment(weight, squares) + mass.sum()
+        mean_sq, mean = (self._moment(weight, part) / n.clip(1) for part in (squares, self.Z))
+        return mean_sq, mean, n
+
+    @staticmethod
+    def _moment(weight: Array, part: Matrix) -> Array:
+        """Σ_i weight_i part_im, in double precision."""
+        if sp.issparse(part):
+            return part.T @ weight
+        return converted(weight, namespace(part).float64) @ converted(part, namespace(part).float64)
+
+    def _mean_distances(
+        self, Z: Matrix, observed: Array | None, mean_sq: Array, mean: Array, n: Array
+    ) -> Array:
+        """μ_i = (M/|O_i|) Σ_{m∈O_i} (z_im² − 2 z_im mean_m + mean_sq_m)·n_m/(n_m − 1)."""
+        correction = (n > 1) * n / (n - 1).clip(1)
+        if observed is None:
+            level = float(mean_sq @ correction)
+            if is_tensor(Z):
+                correction, mean = (converted(part, Z.dtype) for part in (correction, mean))
+            own = (Z.multiply(Z) if sp.issparse(Z) else Z * Z) @ correction
+            return own - 2 * (Z @ (mean * correction)) + level
+        total = (
+            (Z * Z) @ correction - 2 * (Z @ (mean * correction)) + observed @ (mean_sq * correction)
+        )
+        return total * self.n_features / np.maximum(observed.sum(axis=1), 1)
+
+    def new_root_mu(self, Z: Matrix, observed: Array | None) -> Array:
+        """√μ of rows of ``Z``, which may be unseen; exactly 0 in a constant view."""
+        mean_sq = self._moments_[0]
+        mu = self._mean_distances(Z, observed, *self._moments_)
+        # Below rounding errors all rows are the same row.
+        floor = 1e-12 if mu.dtype != namespace(mu).float32 else 1e-5
+        return namespace(mu).where(mu > floor * float(mean_sq.sum()), mu, 0) ** 0.5
+
+    def blocks(self) -> Iterator[tuple[slice, Array]]:
+        """Distances of all rows to all rows, a block of rows at a time (no N×N array)."""
+        step = max(1, BLOCK // self.n_samples)
+        right = self.right_side()
+        for start in range(0, self.n_samples, step):
+            rows = slice(start, min(start + step, self.n_samples))
+            observed = None if self.observed is None else self.observed[rows]
+            d = self.to_all(self.Z[rows], observed, self.root_mu[rows], right)
+            d[~self.comparable[rows]] = 1
+            yield rows, d
+
+    def to_all(
+        self, Z: Matrix, observed: Array | None, root_mu: Array | None = None, right: Matrix = None
+    ) -> Array:
+        """d from rows of ``Z`` (this view's, or unseen) to every row; 1 where that row is missing."""
+        root_mu = self.new_root_mu(Z, observed) if root_mu is None else root_mu
+        if observed is None and self.observed is None:
+            right = self.right_side() if right is None else right
+            d = self._side(Z, root_mu, left=True) @ right.T
+            d = d.toarray() if sp.issparse(d) else d
+        else:
+            d = self._with_holes(Z, observed, root_mu)
+        np.maximum(d, 0, out=d)
+        if not self.comparable.all():
+            d[:, ~self.comparable] = 1
+        return d
+
+    def right_side(self) -> Matrix | None:
+        """What `to_all` multiplies with, made once for many calls; None where entries are unobserved."""
+        return self._side(self.Z, self.root_mu, left=False) if self.observed is None else None
+
+    def _side(self, Z: Matrix, root_mu: Array, left: bool) -> Matrix:
+        """Rows whose products are distances: [−2z, ‖z‖², 1]/√μ on the left, [z, 1, ‖z‖²]/√μ right."""
+        scale = ((root_mu > 0) / (root_mu + (root_mu <= 0)))[:, None]
+        ends = [squared_norms(Z)[:, None] * scale, scale]
+        ends = ends if left else ends[::-1]
+        factor = -2 * scale if left else scale
+        if sp.issparse(Z):
+            return sp.csr_array(sp.hstack([Z.multiply(factor), *map(sp.csr_array, ends)]))
+        return namespace(Z).hstack([Z * factor, *ends])
+
+    def _with_holes(self, Z: Array, observed: Array | None, root_mu: Array) -> Array:
+        """Distances over shared observed features, rescaled to all; 1 where none is shared."""
+        mine = np.ones(Z.shape) if observed is None else observed.astype(float)
+        theirs = np.ones(self.Z.shape) if self.observed is None else self.observed.astype(float)
+        d = (Z * Z) @ theirs.T - 2 * (Z @ self.Z.T) + mine @ (self.Z * self.Z).T
+        norm = np.outer(root_mu, self.root_mu) * (mine @ theirs.T) / self.n_features
+        return np.divide(d, norm, out=np.ones_like(d), where=norm > 0)
+
+    def pairs(self, i: Array, j: Array) -> Array:
+        """d of the pairs (i, j), exactly as `blocks` has it; 1 where a member is missing."""
+        d = np.ones(len(i))
+        kernels = compiled()
+        if kernels is not None and self.observed is None and not sp.issparse(self.Z):
+            kernels.pair_distances(self.Z, self.root_mu, self.comparable, i, j, d)
+            return d
+        step = max(1, 4 * BLOCK // self.n_features)
+        for start in range(0, len(i), step):
+            part = slice(start, start + step)
+            d[part] = self._pairs(i[part], j[part])
+        return d
+
+    def _pairs(self, i: Array, j: Array) -> Array:
+        if sp.issparse(self.Z):
+            gap = self.Z[i] - self.Z[j]  # from norms and products, copies would not be at 0
+            squared = gap.multiply(gap).sum(axis=1)
+        else:
+            gap = self.Z[i] - self.Z[j]
+            if self.observed is not None:
+                both = self.observed[i] & self.observed[j]
+                shared = both.sum(axis=1)
+                squared = np.einsum("em,em->e", gap * both, gap)
+                squared = np.where(
+                    shared > 0, squared * self.n_features / np.maximum(shared, 1), np.nan
+                )
+            else:
+                squared = np.einsum("em,em->e", gap, gap)
+        norm = self.root_mu[i] * self.root_mu[j]
+        d = np.divide(np.maximum(squared, 0), norm, out=np.ones_like(norm), where=norm > 0)
+        d = np.nan_to_num(d, nan=1.0)
+        return np.where(self.comparable[i] & self.comparable[j], d, 1)
+
+    def slack(self, lengths: Array | None = None) -> Array:
+        """Bounds of the rounding errors in `to_all`, for rows with these `lengths` (or this view's)."""
+        own, largest = self.lengths(self.Z, self.root_mu), 0.0
+        if self.comparable.any():
+            largest = float(own[self.comparable].max())
+        error = product_error(self.Z.dtype, self.n_features)
+        error *= 1 if self.observed is None else self.n_features  # few shared ones stand for all
+        return error * ((own if lengths is None else lengths) + largest) ** 2
+
+    @staticmethod
+    def lengths(Z: Matrix, root_mu: Array) -> Array:
+        """‖z‖/√μ; 0 in a constant view."""
+        norms = row_norms(Z)
+        return np.divide(norms, root_mu, out=np.zeros(len(norms)), where=root_mu > 0)
+
+    def coordinates(self, Z: Matrix) -> Matrix:
+        """Scaled rows in the space in which this view measures distances."""
+        return Z
+
+    def distinct(self, first: Array, mass: Array | None) -> Geometry:
+        """The same view of some of the rows, each of which counts as often as ``mass`` says."""
+        new = copy(self)
+        new.mass, new.Z, new.sq = mass, self.Z[first], self.sq[first]
+        new.observed = None if self.observed is None else self.observed[first]
+        new.present, new.n_samples = self.present[first], len(first)
+        new._moments_ = new._moments()
+        new.root_mu = new.new_root_mu(new.Z, new.observed)
+        new.comparable = new.present & on_host(new.root_mu > 0)
+        return new
+
+    def mass_of(self, rows: Array) -> Array | None:
+        return None if self.mass is None else self.mass[rows]
+
+    def rows(self, chosen: Array) -> Geometry:
+        """The same view of some of the rows."""
+        Z = self.Z[chosen]
+        if self.observed is not None:
+            Z = np.where(self.observed[chosen], Z, np.nan)
+        return type(self)(Z, self.present[chosen], self.unit_rows, self.mass_of(chosen))
+
+    def half(self, columns: Array) -> Geometry:
+        """The same rows seen through some of the features; count data get unit rows again."""
+        Z = self.Z.tocsc()[:, columns].tocsr() if sp.issparse(self.Z) else self.Z[:, columns]
+        if self.observed is not None:
+            Z = np.where(self.observed[:, columns], Z, np.nan)
+        elif self.unit_rows:
+            Z = normalize(Z) if sp.issparse(Z) else unit_rows(Z)
+        return type(self)(Z, self.present, self.unit_rows, self.mass)
+
+
+def present_rows(X: Matrix) -> Array:
+    """Rows that hold at least one observed, nonzero value."""
+    if is_streamed(X):
+        return np.concatenate(over(X, present_rows))
+    if sp.issparse(X):
+        return np.ravel(abs(X).sum(axis=1)) > 0
+    return on_host((namespace(X).nan_to_num(X) != 0).any(axis=1))
+
+
+def unobserved(X: Matrix) -> Array:
+    """Share of the features of every row that is NaN; files have none."""
+    if hasattr(X, "unobserved"):
+        return X.unobserved
+    if sp.issparse(X) or is_streamed(X):
+        return np.zeros(X.shape[0])
+    return on_host(namespace(X).isnan(X).sum(axis=1)) / max(1, X.shape[1])
+
+
+def squared_norms(Z: Matrix) -> Array:
+    """‖z_i‖² of every row."""
+    return (Z * Z).sum(axis=1) if is_tensor(Z) else row_norms(Z, squared=True)
+
+
+def unit_rows(X: Array) -> Array:
+    """Rows of unit length over what is observed; a row of zeros stays."""
+    xp = namespace(X)
+    norms = xp.nansum(X * X, axis=1, keepdims=True) ** 0.5
+    return X / xp.where(norms > 0, norms, 1)
+
+
+def share_of_zeros(X: Matrix) -> float:
+    if sp.issparse(X):
+        return 1 - X.count_nonzero() / max(1, X.shape[0] * X.shape[1])
+    return float((X == 0).sum()) / max(1.0, float((~namespace(X).isnan(X)).sum()))
+
+
+def _observed(Z: Matrix) -> Array | None:
+    """Which entries are known, or None if all are (in rows that have any)."""
+    if sp.issparse(Z):
+        return None
+    known = ~namespace(Z).isnan(Z)
+    return None if bool(known.all()) else known
+
+
+def _device_percentiles(X: Any) -> tuple[Array, Array]:
+    """The same of a tensor: NaN sorts to the end of its feature."""
+    ordered = X.double().sort(axis=0).values
+    known = (~X.isnan()).sum(axis=0)
+    last = (known - 1).clip(0)
+    ends = [ordered[0], ordered.take_along_dim(last[None], 0)[0]]
+    found = []
+    for q in (0.01, 0.99):
+        place = q * last
+        below = place.floor().long()
+        pair = [ordered.take_along_dim(r[None], 0)[0] for r in (below, (below + 1).clip(max=last))]
+        found.append(pair[0] + (place - below) * (pair[1] - pair[0]))
+    flat = ~(found[1] > found[0])
+    chosen = (e.where(flat, f) for e, f in zip(ends, found, strict=True))
+    return tuple(np.nan_to_num(on_host(part)) for part in chosen)  # type: ignore[return-value]
+
+
+def _percentiles(X: Matrix) -> tuple[Array, Array]:
+    """1st and 99th percentile of every feature; its minimum and maximum where these coincide."""
+    low, high = np.empty(X.shape[1]), np.empty(X.shape[1])
+    X = X.tocsc() if sp.issparse(X) else X
+    step = max(1, 8 * BLOCK // max(1, X.shape[0]))
+    for start in range(0, X.shape[1], step):
+        part = slice(start, start + step)
+        if is_tensor(X):
+            low[part], high[part] = _device_percentiles(X[:, part])
+            continue
+        block = X[:, part].toarray() if sp.issparse(X) else X[:, part]
+        with warnings.catch_warnings():  # a feature that no row has: zero below
+            warnings.filterwarnings("ignore", "All-NaN slice", RuntimeWarning)
+            quantiles = np.nanquantile(block, [0.01, 0.99], axis=0)
+        flat = ~(quantiles[1] > quantiles[0]) & ~np.isnan(quantiles[0])
+        if flat.any():
+            edges = np.array([np.nanmin(block[:, flat], axis=0), np.nanmax(block[:, flat], axis=0)])
+            quantiles[:, flat] = edges
+        low[part], high[part] = quantiles
+    return np.nan_to_num(low), np.nan_to_num(high)

@@ -1,0 +1,324 @@
+"""Compiled inner loops (numba, extra "fast"): the formulas of `equations` and `geometry`, row by row.
+
+Nothing here is new mathematics; tests hold every kernel to the NumPy form it stands in for. They let
+go of the interpreter's lock: `engines.threads` runs them on row blocks side by side.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba import config, njit, types
+from numba.core.cgutils import get_item_pointer
+from numba.extending import intrinsic
+from numba.np.arrayobj import make_array
+
+from manyview._types import Array
+
+#: Sums may be regrouped and fused; NaN and infinity keep their meaning.
+FAST = {"reassoc", "contract", "nsz"}
+#: Division by zero gives infinity, as in NumPy: no test in the inner loops, which can then use vectors.
+SETTINGS: Any = {"nogil": True, "cache": True, "fastmath": FAST, "error_model": "numpy"}
+fast = njit(**SETTINGS)
+#: Rows of a block, half as many where rows are long. With so few, and X turned, OpenBLAS uses kernels for
+#: small products where the processor has AVX-512: a third less time than with larger blocks, and half of
+#: it in float32. (Told to compute as on older processors, the float32 pass took a fifth longer instead.)
+BLOCK, WIDE = 64, 2048
+#: Neighbours lie anywhere in V: their rows are asked for so many edges ahead.
+AHEAD = 16
+#: For what other kernels call, too. As a call it may be the copy of either, depending on what was
+#: compiled and what loaded from the cache: a first run would then round otherwise than all later ones.
+inlined = njit(inline="always", **SETTINGS)
+
+
+@inlined
+def multiplicative_rows(
+    V: Array,
+    XU: Array,
+    H: Array,
+    q: Array,
+    consensus: Array,
+    w2: Array,
+    a: float,
+    beta: float,
+    negative: Array,
+    positive: Array,
+    curvature: Array,
+    out: Array,
+) -> None:
+    """`Multiplicative.update_V`: v ∘ negative/positive, v itself where positive vanishes."""
+    n, K = V.shape
+    tiny = np.finfo(V.dtype).tiny
+    np.dot(V, H, out)
+    for i in range(n):
+        weight = w2[i, 0]
+        for k in range(K):
+            top = weight * XU[i, k] + a * consensus[i, k] * q[k] + beta * negative[i, k]
+            bottom = weight * out[i, k] + a * q[k] * q[k] * V[i, k] + beta * positive[i, k]
+            usable = bottom > tiny
+            step = V[i, k] * top / (bottom if usable else tiny)
+            out[i, k] = step if usable else V[i, k]
+
+
+@inlined
+def hals_rows(
+    V: Array,
+    XU: Array,
+    H: Array,
+    q: Array,
+    consensus: Array,
+    w2: Array,
+    a: float,
+    beta: float,
+    negative: Array,
+    positive: Array,
+    curvature: Array,
+    out: Array,
+) -> None:
+    """`SimplexHALS.update_V`: two sweeps over the coordinates, HV kept up to date.
+
+    Coordinates depend on each other, rows do not: everything is turned so that rows lie side by side.
+    """
+    n, K = V.shape
+    room = np.empty((4, K, n), dtype=V.dtype)
+    new, linear, quadratic, fitted = room[0], room[1], room[2], room[3]
+    weight, change = np.empty(n, dtype=V.dtype), np.empty(n, dtype=V.dtype)
+    for i in range(n):
+        weight[i] = w2[i, 0]
+        for k in range(K):
+            pull = negative[i, k] - positive[i, k] + curvature[i, k] * V[i, k]
+            linear[k, i] = w2[i, 0] * XU[i, k] + a * consensus[i, k] + beta * pull
+            quadratic[k, i] = w2[i, 0] * H[k, k] + a + beta * curvature[i, k]
+            new[k, i] = V[i, k]
+    np.dot(H, new, fitted)
+    for _ in range(2):
+        for k in range(K):
+            for i in range(n):
+                old, divisor = new[k, i], quadratic[k, i]
+                usable = divisor > 0
+                rest = linear[k, i] - weight[i] * (fitted[k, i] - old * H[k, k])
+                step = rest / (divisor if usable else 1)
+                step = 0 if step <= 0 else step  # NaN stays
+                step = step if usable else old
+                change[i] = step - old
+                new[k, i] = step
+            for m in range(K):
+                for i in range(n):
+                    fitted[m, i] += change[i] * H[k, m]
+    for i in range(n):
+        for k in range(K):
+            out[i, k] = new[k, i]
+
+
+@inlined
+def add_sums(
+    X: Array,
+    V: Array,
+    consensus: Array,
+    weight: Array,
+    WV: Array,
+    XWV: Array,
+    P: Array,
+    G: Array,
+    vc: Array,
+    vv: Array,
+) -> None:
+    """`equations.sums_over_rows` of a block, added to the sums so far; P is transposed.
+
+    WV and XWV are room for intermediate results.
+    """
+    n, K = V.shape
+    for i in range(n):
+        for k in range(K):
+            v = V[i, k]
+            WV[i, k] = weight[i, 0] * v
+            vc[k] += v * consensus[i, k]
+            vv[k] += v * v
+    np.dot(WV.T, X, XWV)
+    VWV = np.dot(V.T, WV)
+    for k in range(K):
+        for m in range(X.shape[1]):
+            P[k, m] += XWV[k, m]
+        for m in range(K):
+            G[k, m] += VWV[k, m]
+
+
+@fast
+def rows_pass(
+    X: Array,
+    U: Array,
+    V: Array,
+    H: Array,
+    q: Array,
+    consensus: Array,
+    fit_weight: Array,
+    a: float,
+    beta: float,
+    negative: Array,
+    positive: Array,
+    curvature: Array,
+    sum_weight: Array,
+    out: Array,
+    P: Array,
+    G: Array,
+    vc: Array,
+    vv: Array,
+    hals: bool,
+) -> None:
+    """The pass over some rows: a block is read once for X_bU, the step on V_b and its sums."""
+    K, M, dtype = V.shape[1], X.shape[1], X.dtype
+    size = BLOCK if M <= WIDE else BLOCK // 2
+    Ut = np.ascontiguousarray(U.T)
+    XU, WV = np.empty((K, size), dtype=dtype), np.empty((size, K), dtype=dtype)
+    XWV = np.empty((K, M), dtype=dtype)
+    for start in range(0, len(X), size):
+        stop = min(start + size, len(X))
+        x, V_b, V_new, V_star = X[start:stop], V[start:stop], out[start:stop], consensus[start:stop]
+        minus, plus, curve = negative[start:stop], positive[start:stop], curvature[start:stop]
+        weight, sums_weight = fit_weight[start:stop], sum_weight[start:stop]
+        products = XU if len(x) == size else np.empty((K, len(x)), dtype=dtype)
+        np.dot(Ut, x.T, products)
+        XU_b = products.T
+        if hals:
+            hals_rows(V_b, XU_b, H, q, V_star, weight, a, beta, minus, plus, curve, V_new)
+        else:
+            multiplicative_rows(V_b, XU_b, H, q, V_star, weight, a, beta, minus, plus, curve, V_new)
+        add_sums(x, V_new, V_star, sums_weight, WV[: len(x)], XWV, P, G, vc, vv)
+
+
+@fast
+def hals_columns(columns: Array, P: Array, G: Array, floor: float) -> None:
+    """`SimplexHALS.update_U` in place, ``columns`` being Uᵀ: two sweeps of simplex projections."""
+    K, M = columns.shape
+    for _ in range(2):
+        for k in range(K):
+            if G[k, k] <= floor:
+                continue
+            y = P[:, k].copy()
+            for m in range(K):
+                for j in range(M):
+                    y[j] -= G[k, m] * columns[m, j]
+            for j in range(M):
+                y[j] = columns[k, j] + y[j] / G[k, k]
+            ordered = np.sort(y)
+            excess, threshold = -1.0, 0.0
+            for count in range(1, M + 1):
+                largest = ordered[M - count]
+                excess += largest
+                if largest * count > excess:
+                    threshold = excess / count
+            for j in range(M):
+                columns[k, j] = max(y[j] - threshold, 0.0)
+
+
+@fast
+def graph_rows(
+    indptr: Array,
+    indices: Array,
+    data: Array,
+    degrees: Array,
+    V: Array,
+    start: int,
+    stop: int,
+    negative: Array,
+    positive: Array,
+) -> float:
+    """Rows of A V and D V, and their share of Tr(VᵀLV)."""
+    # Two loops: as one it is twice as slow, the compiler being unsure what the stores touch.
+    _graph_product(indptr, indices, data, V, start, stop, negative)
+    return _graph_value(degrees, V, start, stop, negative, positive)
+
+
+@intrinsic
+def _ask_for(context: Any, array: Any, row: Any, column: Any) -> Any:
+    """Have an entry of a matrix fetched, without waiting for it."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        kind = signature.args[0]
+        matrix = make_array(kind)(context, builder, args[0])
+        entry = get_item_pointer(context, builder, kind, matrix, args[1:])
+        byte, number = ir.IntType(8).as_pointer(), ir.IntType(32)
+        prefetch = builder.module.declare_intrinsic(
+            "llvm.prefetch", [byte], ir.FunctionType(ir.VoidType(), [byte, number, number, number])
+        )
+        to_read, everywhere, data = number(0), number(3), number(1)
+        builder.call(prefetch, [builder.bitcast(entry, byte), to_read, everywhere, data])
+        return context.get_dummy_value()
+
+    return types.void(array, types.intp, types.intp), generate
+
+
+def _nothing(array: Array, row: int, column: int) -> None:
+    pass
+
+
+#: Without a compiler (NUMBA_DISABLE_JIT) nothing can be asked for.
+ask_for: Any = _nothing if config.DISABLE_JIT else _ask_for  # type: ignore[attr-defined]
+
+
+@inlined
+def _graph_product(
+    indptr: Array, indices: Array, data: Array, V: Array, start: int, stop: int, negative: Array
+) -> None:
+    K, last = V.shape[1], len(indices) - 1
+    for i in range(start, stop):
+        for k in range(K):
+            negative[i, k] = 0
+        for e in range(indptr[i], indptr[i + 1]):
+            coming = indices[min(e + AHEAD, last)]
+            ask_for(V, coming, 0)
+            ask_for(V, coming, K - 1)
+            # Unsigned: otherwise every access asks whether the index counts from the end.
+            j, weight = np.uint64(indices[e]), data[e]
+            for k in range(K):
+                negative[i, k] += weight * V[j, k]
+
+
+@inlined
+def _graph_value(
+    degrees: Array, V: Array, start: int, stop: int, negative: Array, positive: Array
+) -> float:
+    value = 0.0
+    for i in range(start, stop):
+        for k in range(V.shape[1]):
+            own = degrees[i, 0] * V[i, k]
+            positive[i, k] = own
+            value += V[i, k] * (own - negative[i, k])
+    return value
+
+
+@fast
+def pair_distances(
+    Z: Array, root_mu: Array, comparable: Array, i: Array, j: Array, out: Array
+) -> None:
+    """d of the pairs (i, j); 1 where a member is missing."""
+    for e in range(len(i)):
+        r, c = i[e], j[e]
+        out[e] = 1.0
+        if comparable[r] and comparable[c]:
+            squared = Z[r, 0] * 0
+            for m in range(Z.shape[1]):
+                gap = Z[r, m] - Z[c, m]
+                squared += gap * gap
+            out[e] = squared / (root_mu[r] * root_mu[c])
+
+
+@fast
+def smallest_rows(d: Array, k: int, first: int, indices: Array, values: Array) -> None:
+    """The k smallest entries of every row in order, ties by column; row r itself is first + r."""
+    for r in range(d.shape[0]):
+        count = 0
+        for c in range(d.shape[1]):
+            x = d[r, c]
+            if c == first + r or (count == k and x >= values[r, k - 1]):
+                continue
+            place = count if count < k else k - 1
+            count = min(count + 1, k)
+            while place > 0 and values[r, place - 1] > x:
+                values[r, place] = values[r, place - 1]
+                indices[r, place] = indices[r, place - 1]
+                place -= 1
+            values[r, place] = x
+            indices[r, place] = c

@@ -1,0 +1,168 @@
+"""Observations that repeat, and values that repeat within a view.
+
+An observation whose copies are identical in every view counts once, with a mass: a hundred copies are
+no more neighbours of each other than one row is of itself, and links among them alone would cut the
+graph into pieces. Different observations that are identical in one view (a category) are as near there
+as can be; where they are more than the neighbours wanted, a list takes every so-many-th of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from manyview._arrays import converted, is_tensor, namespace, on_host
+from manyview._types import Array
+from manyview.engines.threads import blocks
+
+#: Entries mixed at a time.
+MIXED = 2**20
+#: Odd numbers with well-spread bits, as signed integers of 64 bits.
+FIRST, SECOND, PLACE = -0x61C8864680B583EB, -0x40A7B892E31B1A47, -0x6B2FB644ECCEEE15
+
+
+@dataclass(frozen=True)
+class Repeats:
+    """The first row of every distinct observation, which of them each row is, how often each occurs.
+
+    ``mass`` is in units of the least frequent; None where all occur equally often.
+    """
+
+    first: Array
+    of: Array
+    mass: Array | None
+
+
+def repeats_of(views: list[Any]) -> Repeats | None:
+    """Rows that are identical in every view; None if there are none."""
+    codes = np.zeros(views[0].n_samples, dtype=np.int64)
+    for s, view in enumerate(views):
+        codes += _mixed(view_codes(view) + view.present, np.array([s]))
+    _, first, of, count = np.unique(
+        codes, return_index=True, return_inverse=True, return_counts=True
+    )
+    if len(first) == len(codes):
+        return None
+    order = np.argsort(first)  # distinct observations keep their order
+    place = np.empty_like(order)
+    place[order] = np.arange(len(order))
+    mass = count[order] / count.min()
+    return Repeats(first[order], place[of], None if (mass == 1).all() else mass)
+
+
+def distinct(views: list[Any]) -> tuple[list[Any], Repeats | None]:
+    """The views of the distinct observations."""
+    repeats = repeats_of(views)
+    if repeats is None:
+        return views, None
+    return [view.distinct(repeats.first, repeats.mass) for view in views], repeats
+
+
+def fewest_copies(X: Any) -> Any:
+    """Rows in which everything is as frequent, relatively, as in all, but no more copies than needed.
+
+    Percentiles lie between two rows: if every row occurred k times, they would be others.
+    """
+    _, of, count = np.unique(row_codes(X), return_inverse=True, return_counts=True)
+    common = int(np.gcd.reduce(count)) if len(count) else 1
+    if common == 1:
+        return slice(None)
+    order = np.argsort(of, kind="stable")
+    starts = np.cumsum(count) - count
+    which = np.arange(len(of)) - np.repeat(starts, count)  # the how-manieth copy
+    return np.sort(order[which < np.repeat(count // common, count)])
+
+
+def expanded_graph(graph: sp.csr_array, repeats: Repeats | None) -> sp.csr_array:
+    """A graph of distinct observations for all: first copies have the edges, others hang on them."""
+    if repeats is None:
+        return graph
+    n, first = len(repeats.of), repeats.first
+    edges = graph.tocoo()
+    copies = np.setdiff1d(np.arange(n), first)
+    i = np.concatenate([first[edges.row], copies, first[repeats.of[copies]]])
+    j = np.concatenate([first[edges.col], first[repeats.of[copies]], copies])
+    values = np.concatenate([edges.data, np.ones(2 * len(copies), dtype=edges.data.dtype)])
+    return sp.csr_array((values, (i, j)), shape=(n, n))
+
+
+@dataclass(frozen=True)
+class Crowds:
+    """Rows that are identical, in one view, to more others than the neighbours wanted."""
+
+    rows: Array
+    near: Array
+    #: How much mass a listed neighbour stands for.
+    stands_for: Array
+
+
+def crowds_of(view: Any, rows: Array, k: int) -> Crowds | None:
+    """The lists of rows in crowds: neighbours evenly spread over the crowd, counted by mass.
+
+    A row may meet its own copies there. Copies of one observation alone are no crowd.
+    """
+    codes = view_codes(view)[rows]
+    _, of, members = np.unique(codes, return_inverse=True, return_counts=True)
+    if len(members) == len(rows):
+        return None
+    own = np.ones(len(rows)) if view.mass is None else view.mass[rows]
+    mass = np.bincount(of, own)
+    crowded = np.flatnonzero(((members > 1) & (mass - 1 >= k))[of])
+    if len(crowded) == 0:
+        return None
+    order = crowded[np.argsort(of[crowded], kind="stable")]  # crowd by crowd, in the order of rows
+    ends = np.cumsum(own[order])
+    size = mass[of[order]]
+    begins = (ends - own[order])[np.searchsorted(of[order], of[order])]
+    middle = ends - own[order] / 2 - begins
+    steps = np.arange(1, k + 1) / (k + 1)
+    met = begins[:, None] + (middle[:, None] + size[:, None] * steps) % size[:, None]
+    near = np.searchsorted(ends, met, side="right").clip(0, len(order) - 1)
+    return Crowds(rows[order], rows[order[near]], np.repeat(size[:, None] / k, k, axis=1))
+
+
+def view_codes(view: Any) -> Array:
+    """A number for every row of a geometry; rows that are identical there have the same."""
+    codes = row_codes(view.Z)
+    if view.observed is not None:
+        codes = codes + row_codes(view.observed.astype(np.float32))
+    return codes
+
+
+def row_codes(Z: Any) -> Array:
+    """A number of 64 bits for every row: equal rows, equal numbers, wherever the rows are.
+
+    Whole numbers are added, so the order of the sum does not matter. That different rows get the same
+    number is possible, with a chance of 10⁻⁷ among a million rows.
+    """
+    if sp.issparse(Z):
+        Z = sp.csr_array(Z)
+        mixed = _mixed(_bits(Z.data + 0.0), Z.indices.astype(np.int64))
+        mixed[Z.data == 0] = 0  # written down or not
+        total = np.concatenate([[0], np.cumsum(mixed)])  # whole numbers wrap around, and back
+        return total[Z.indptr[1:]] - total[Z.indptr[:-1]]
+    columns = np.arange(Z.shape[1])
+    columns = namespace(Z).as_tensor(columns, device=Z.device) if is_tensor(Z) else columns
+    parts = [
+        on_host(_mixed(_bits(Z[b] + 0.0), columns).sum(axis=1))  # −0 is 0
+        for b in blocks(slice(0, Z.shape[0]), max(1, MIXED // max(1, Z.shape[1])))
+    ]
+    return np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64)
+
+
+def _bits(x: Any) -> Any:
+    """Numbers as whole numbers with the same bits; NaN has many, of which one is taken."""
+    xp = namespace(x)
+    whole = xp.int32 if x.dtype == xp.float32 else xp.int64
+    bits = x.view(whole) if is_tensor(x) else np.ascontiguousarray(x).view(whole)
+    return converted(xp.where(xp.isnan(x), 1, bits), xp.int64)
+
+
+def _mixed(bits: Any, columns: Any) -> Any:
+    """Every bit of a number spread over all 64, differently in every column."""
+    x = (bits + PLACE * (columns + 1)) * FIRST
+    x = (x ^ (x >> 31)) * SECOND
+    return x ^ (x >> 29)

@@ -1,0 +1,1 @@
+"""Rows on a GPU, or in tensors of the host."""

@@ -1,0 +1,266 @@
+"""Distances between the rows of a view on a device; neighbours by looking at all pairs."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+
+from manyview._arrays import on_host
+from manyview._types import Array, Matrix, Views
+from manyview.engines.numpy.distances import ZEROS, Geometry, share_of_zeros, unobserved
+from manyview.engines.numpy.repeats import Crowds
+from manyview.engines.numpy.sources import is_streamed
+from manyview.engines.threads import blocks
+from manyview.maths.agreement import Agreement
+
+from .device import choose, fits, precision, put, torch_dtype
+from .graph import DeviceGraph
+from .neighbors import nearest_by_products
+
+#: Entries gathered at a time for distances of pairs.
+GATHERED = 2**27
+#: Copies of the views that half of the card must have room for: at worst there are five, of z, of both
+#: sides of its products, and of these next to those of other views.
+COPIES = 3
+
+
+class TorchGeometry(Geometry):
+    """A `Geometry` whose rows are a tensor; who is present stays known to the host."""
+
+    def __init__(
+        self, Z: torch.Tensor, present: Array, unit_rows: bool = False, mass: Array | None = None
+    ):
+        super().__init__(Z, present, unit_rows, mass)
+        self.device = Z.device
+        self.here = torch.as_tensor(self.comparable, device=Z.device)
+
+    def distinct(self, first: Array, mass: Array | None) -> Geometry:
+        new: Any = super().distinct(first, mass)
+        new.here = torch.as_tensor(new.comparable, device=self.device)
+        return new
+
+    def pairs(self, i: Any, j: Any) -> Any:
+        """d of the pairs (i, j); 1 where a member is missing. NumPy in, NumPy out."""
+        if isinstance(i, np.ndarray):
+            tensors = (torch.as_tensor(x, device=self.device) for x in (i, j))
+            return on_host(self.pairs(*tensors)).astype(float)
+        d = torch.empty(len(i), dtype=self.Z.dtype, device=self.device)
+        step = max(1, GATHERED // max(1, self.n_features))
+        for start in range(0, len(i), step):
+            a, b = i[start : start + step], j[start : start + step]
+            squared = (self.Z[a] - self.Z[b]).square_().sum(1)
+            norm = self.root_mu[a] * self.root_mu[b]
+            known = (norm > 0) & self.here[a] & self.here[b]
+            d[start : start + step] = torch.where(known, squared / norm.clip(1e-30), 1)
+        return d
+
+    def sides(self) -> list[torch.Tensor]:
+        """What has d as its products. Around the mean, where numbers are small and round well."""
+        Z = self.Z - self.Z[self.here].mean(0) if self.here.any() else self.Z
+        left, right = (self._side(Z, self.root_mu, left=left) for left in (True, False))
+        # Long and short columns made alike: the bound on rounding errors is a product of lengths.
+        size = ((Z * Z).sum(1).mean() ** 0.5).clip(1e-30)
+        for side, factor in ((left, size), (right, 1 / size)):
+            side[:, -2] /= factor
+            side[:, -1] *= factor
+        return [left, right]
+
+    def to_host(self, sparse: bool) -> Geometry:
+        """The same for the host; sparse where the view came so."""
+        return host_parts(self, Geometry, sparse_rows(self.Z) if sparse else on_host(self.Z))
+
+
+def nearest_of_each(
+    view: TorchGeometry, rows: Array, k: int, crowds: Crowds | None
+) -> tuple[Any, Any]:
+    """Indices and d of the k nearest of these rows to each of them, nearest first."""
+    chosen = torch.as_tensor(rows, device=view.device)
+    near = torch.empty((len(rows), k), dtype=torch.long, device=view.device)
+    d = torch.zeros((len(rows), k), dtype=view.Z.dtype, device=view.device)
+    alone = np.ones(len(rows), dtype=bool)
+    if crowds is not None:
+        places = np.searchsorted(rows, crowds.rows)
+        alone[places] = False
+        near[torch.as_tensor(places, device=view.device)] = torch.as_tensor(
+            crowds.near, device=view.device
+        )
+    if alone.any():
+        left, right = (
+            side if len(rows) == view.n_samples else side[chosen] for side in view.sides()
+        )
+        own = torch.as_tensor(np.flatnonzero(alone), device=view.device)
+        left = left if alone.all() else left[own]
+        found, d[own] = _nearest([view], np.ones(1), left, right, chosen, k, own)
+        near[own] = chosen[found]
+    return near, d
+
+
+def fused_nearest(views: list[TorchGeometry], alpha: Array, k: int) -> tuple[Any, Any]:
+    """The k nearest rows of every row under F = Σ α_s d^s, nearest first.
+
+    F is one product: the sides of all views next to each other, and for views that miss rows
+    α(1 − c_i c_j), c telling who is there.
+    """
+    lefts, rights = [], []
+    for a, view in zip(alpha, views, strict=True):
+        if a <= 0:
+            continue
+        here = view.here.to(view.Z.dtype)[:, None]
+        left, right = view.sides()
+        lefts.append(float(a) * left * here)
+        rights.append(right * here)
+        if not view.comparable.all():
+            lefts.append(float(a) * torch.cat([torch.ones_like(here), -here], dim=1))
+            rights.append(torch.cat([torch.ones_like(here), here], dim=1))
+    n = views[0].n_samples
+    k = min(k, n - 1)
+    everyone = torch.arange(n, device=views[0].device)
+    sides = torch.cat(lefts, dim=1), torch.cat(rights, dim=1)
+    return _nearest(views, alpha, *sides, everyone, k, everyone)
+
+
+def _nearest(
+    views: list[TorchGeometry],
+    alpha: Array,
+    left: torch.Tensor,
+    right: torch.Tensor,
+    chosen: torch.Tensor,
+    k: int,
+    own: torch.Tensor,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """The k nearest among the chosen rows, by exact distances Σ α_s d^s.
+
+    ``right`` is the right side of the chosen rows, ``left`` the left one of those at ``own`` of them.
+    """
+
+    def distances(i: torch.Tensor, near: torch.Tensor) -> torch.Tensor:
+        pairs = chosen[own[i]].repeat_interleave(near.shape[1]), chosen[near.reshape(-1)]
+        each = (float(a) * v.pairs(*pairs) for a, v in zip(alpha, views, strict=True) if a > 0)
+        d: Any = sum(each)
+        return d.reshape(near.shape)
+
+    sides = left.__getitem__, right.__getitem__
+    return nearest_by_products(*sides, distances, len(left), len(right), k, own)
+
+
+def row_contrasts(views: list[TorchGeometry], graphs: list[DeviceGraph]) -> Array:
+    """`agreement.row_contrasts` from both halves of symmetric graphs."""
+    n_views, n = len(views), views[0].n_samples
+    rows = np.full((n_views, n_views, n), np.nan)
+    for t, graph in enumerate(graphs):
+        i, j, weight = graph.edges()
+        for s, view in enumerate(views):
+            if s != t and len(i):
+                known = weight * (view.here[i] & view.here[j])
+                total = graph.row_sums(known)
+                distance = graph.row_sums(known * view.pairs(i, j))
+                contrast = torch.where(total > 0, 1 - distance / total, torch.nan)
+                rows[s, t] = on_host(contrast)
+    return rows
+
+
+def moved(views: Views, device_name: str, asked: Any, dtype: np.dtype) -> tuple[Views, np.dtype]:
+    """The views as dense tensors, moved once, and the precision of the computation.
+
+    Sparse views are written out on the device: there, neighbours are found by products of dense rows.
+    Where the views are too large for it, they stay with the host (`torch_streamed`).
+    """
+    n_entries = sum(int(np.prod(X.shape)) for X in views.matrices)
+    device = choose(device_name, n_entries)
+    dtype, tensors = precision(device, asked, dtype), []
+    all_fit = fits(COPIES * n_entries * dtype.itemsize, device)
+    if not all_fit:
+        warnings.warn(
+            f"the views take {n_entries * dtype.itemsize / 2**30:.1f} GiB, too much to compute with on "
+            f"{device}: they stay in host memory, and distances are measured along their leading "
+            "directions",
+            UserWarning,
+            stacklevel=4,
+        )
+    for X, name in zip(views.matrices, views.names, strict=True):
+        if is_streamed(X):
+            raise ValueError(
+                f"{X.label} is read from its file by rows, which engine='numpy' does; use that, or "
+                "load the view into memory"
+            )
+        dense_size = int(np.prod(X.shape)) * dtype.itemsize
+        if sp.issparse(X) and not fits(COPIES * dense_size, device):
+            raise ValueError(
+                f"view {name!r} is sparse, and written out it takes {dense_size / 2**30:.1f} GiB, too "
+                f"much to compute with on {device}; use engine='numpy', which keeps it sparse"
+            )
+        if sp.issparse(X):
+            refuse_signed(X, name)
+        if sp.issparse(X) and all_fit:
+            tensor = dense_tensor(X, device, X.dtype if X.dtype.kind == "f" else dtype)
+        elif all_fit:
+            tensor = put(X, device)  # scaled there, in float64: raw numbers may not fit float32
+            tensor = tensor if tensor.is_floating_point() else tensor.double()
+        else:
+            from .streamed import HeldView
+
+            tensor = HeldView(X, device)
+        share = unobserved(tensor)
+        if ((share > 0) & (share < 1)).any():
+            raise ValueError(
+                f"view {name!r} is partly unobserved (NaN inside rows), which RobustWMNMF takes with "
+                "engine='numpy' only; use that, or fill it in"
+            )
+        tensors.append(tensor)
+    return views.with_matrices(tensors), dtype
+
+
+def refuse_signed(X: Any, name: str) -> None:
+    """Percentiles would move the zeros of a sparse view that has entries below them."""
+    if X.nnz and X.data.min() < 0 and share_of_zeros(X) <= ZEROS:
+        raise ValueError(
+            f"view {name!r} is sparse and has negative entries (the smallest is {X.data.min():g}): "
+            "scaling would fill its zeros; pass it as a dense array"
+        )
+
+
+def scaled_tensor(X: torch.Tensor, present: Array, scaling: Any, dtype: np.dtype) -> torch.Tensor:
+    """z in the precision of the computation, from float64 block by block; missing rows are zero."""
+    Z = torch.empty(X.shape, dtype=torch_dtype(dtype), device=X.device)
+    for b in blocks(slice(0, len(X)), max(1, GATHERED // X.shape[1])):
+        part = torch.where(torch.as_tensor(present[b], device=X.device)[:, None], X[b].double(), 0)
+        Z[b] = (part if scaling is None else scaling.apply(part)).to(Z.dtype)
+    Z[torch.as_tensor(~present, device=X.device)] = 0
+    return Z
+
+
+def dense_tensor(X: Any, device: Any, dtype: np.dtype) -> torch.Tensor:
+    tensor = torch.empty(X.shape, dtype=torch_dtype(dtype), device=device)
+    X = X.tocsr()
+    for b in blocks(slice(0, X.shape[0]), max(1, GATHERED // X.shape[1])):
+        tensor[b] = put(X[b].toarray(), device, dtype)
+    return tensor
+
+
+def host_parts(view: TorchGeometry, kind: type, Z: Matrix) -> Any:
+    """A geometry of the host with the rows ``Z`` and what is known of them, nothing computed again."""
+    host: Any = object.__new__(kind)
+    for name in ("present", "comparable", "unit_rows", "n_samples", "n_features"):
+        setattr(host, name, getattr(view, name))
+    host.observed, host.Z = None, Z
+    host.sq, host.root_mu = on_host(view.sq), on_host(view.root_mu)
+    host._moments_ = tuple(on_host(part) for part in view._moments_)
+    return host
+
+
+def sparse_rows(Z: torch.Tensor) -> sp.csr_array:
+    step = max(1, GATHERED // Z.shape[1])
+    parts = [sp.csr_array(on_host(Z[b])) for b in blocks(slice(0, len(Z)), step)]
+    return sp.csr_array(sp.vstack(parts))
+
+
+def agreement_on_host(agreement: Agreement) -> Agreement:
+    """The same with graphs of the host."""
+    graphs = {name: getattr(agreement, name).to_scipy() for name in ("fused", "fused_single")}
+    each = [graph.to_scipy() for graph in agreement.view_graphs]
+    return replace(agreement, view_graphs=each, **graphs)

@@ -1,0 +1,1 @@
+"""Files read and written safely: looked at before opening, whole or not at all."""

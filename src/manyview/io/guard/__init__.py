@@ -1,0 +1,33 @@
+"""Files of unknown origin, looked at before they are opened: what they claim, name and would run.
+
+Imports nothing else of this library: everything that opens users' files can import it.
+"""
+
+from .hdf5 import open_hdf5
+from .limits import TooLarge, check_claim, check_held, free_memory, unpacking_limit, unpacking_up_to
+from .packed import (
+    check_archive,
+    check_parquet,
+    check_shape_claim,
+    check_texts,
+    counted,
+    text_of_file,
+)
+from .zarr import check_zarr
+
+__all__ = [
+    "TooLarge",
+    "check_archive",
+    "check_claim",
+    "check_held",
+    "check_parquet",
+    "check_shape_claim",
+    "check_texts",
+    "check_zarr",
+    "counted",
+    "free_memory",
+    "open_hdf5",
+    "text_of_file",
+    "unpacking_limit",
+    "unpacking_up_to",
+]

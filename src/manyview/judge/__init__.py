@@ -1,0 +1,1 @@
+"""How many clusters, how sure, and against which other methods."""

@@ -1,0 +1,253 @@
+"""One child process per run, a few at a time, each held to a time and a memory limit."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import pickle
+import queue
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar, Protocol, TypeVar
+
+from manyview.baselines.cost import duration
+
+from .worker import reason_of
+
+#: How often, in seconds, running children are held against the limits.
+POLL = 0.1
+#: Seconds a child may take to start and read the data; a fit's own clock starts afterwards.
+START = 300.0
+THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Most a run may take: seconds, and GiB of memory."""
+
+    seconds: float
+    memory: float
+
+    def said(self) -> dict[str, float]:
+        return {"max_seconds": self.seconds, "max_memory": self.memory}
+
+
+class Job(Protocol):
+    """Runs that share one process, whichever module does them."""
+
+    @property
+    def runs(self) -> tuple[int, ...]: ...
+    @property
+    def threads(self) -> bool: ...
+    #: The module started as the child; it takes the pickled job and answers one result per run.
+    @property
+    def worker(self) -> str: ...
+    def packed(self, folder: Path) -> bytes: ...
+
+
+T = TypeVar("T", bound=Job)
+
+
+@dataclass(frozen=True)
+class Task:
+    """Runs that share one process: one, or several of a method that can relabel its fit."""
+
+    worker: ClassVar[str] = "manyview.judge.comparison.worker"
+
+    method: str
+    runs: tuple[int, ...]
+    seeds: tuple[int, ...]
+    estimator: Any
+    with_truth: bool = False
+    relabel: bool = False
+    #: Whether BLAS may use its threads; only where a method is nothing but large dense algebra.
+    threads: bool = False
+
+    def packed(self, folder: Path) -> bytes:
+        estimator = pickle.dumps(self.estimator)
+        if b"__main__" in estimator:
+            raise ValueError(
+                "its class or a function of it is defined in the script or notebook being run; move "
+                "it to a file and import it from there"
+            )
+        return pickle.dumps(
+            {
+                "estimator": estimator,
+                "seeds": self.seeds,
+                "folder": str(folder),
+                "with_truth": self.with_truth,
+                "relabel": self.relabel,
+            }
+        )
+
+
+def run_tasks(
+    tasks: Sequence[T], folder: Path, n_jobs: int, limits: Limits
+) -> Generator[tuple[T, int, dict[str, Any]], None, None]:
+    """Yield (task, run, record) as runs end; children still at work are ended with the iteration.
+
+    The record of a run that was ended by a limit has the entry "limits".
+    """
+    threads = _threads_each(n_jobs)
+    waiting, children = deque(tasks), set[_Child]()
+    inbox: queue.Queue[tuple[_Child, dict[str, Any] | None]] = queue.Queue()
+    try:
+        while waiting or children:
+            while waiting and len(children) < n_jobs:
+                task = waiting.popleft()
+                try:
+                    children.add(_Child(task, task.packed(folder), folder, inbox, threads))
+                except Exception as error:  # an estimator that cannot be sent
+                    reason = f"it cannot be sent to a process of its own: {reason_of(error)}"
+                    for run in task.runs:
+                        yield task, run, {"status": "failed", "reason": reason}
+            try:
+                child, event = inbox.get(timeout=POLL)
+            except queue.Empty:
+                pass
+            else:
+                if child in children:
+                    for run, record in child.take(event):
+                        yield child.task, run, record
+                    if event is None:
+                        children.discard(child)
+            for child in list(children):
+                stopped = child.over(limits)
+                if stopped is not None:
+                    children.discard(child)
+                    child.end()
+                    yield child.task, child.left[0], stopped
+                    for run in child.left[1:]:
+                        yield child.task, run, not_tried(stopped["reason"])
+    finally:
+        for child in children:
+            child.end()
+
+
+def not_tried(reason: str) -> dict[str, Any]:
+    """The record of a run whose method was stopped at a limit before."""
+    return {"status": "skipped", "reason": f"not tried: the first run was {reason}"}
+
+
+@dataclass(eq=False)
+class _Child:
+    task: Any
+    job: bytes
+    folder: Path
+    inbox: queue.Queue
+    #: For BLAS, where the task is allowed more than one; None leaves them to the environment.
+    threads: int | None
+    left: list[int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.left = list(self.task.runs)
+        self._since: float | None = time.monotonic()
+        self._fitting = False
+        self._complaints = self.folder / f"stderr-{id(self)}"
+        with self._complaints.open("wb") as stderr:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", self.task.worker],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=stderr,
+                env=self._environment(),
+                # A session of its own: Ctrl-C reaches only us, and we end the child ourselves.
+                start_new_session=True,
+            )
+        self._thread = threading.Thread(target=self._converse, daemon=True)
+        self._thread.start()
+
+    def take(self, event: dict[str, Any] | None) -> list[tuple[int, dict[str, Any]]]:
+        """Finished runs an event brings; ``None`` is the end of the process."""
+        if event is None:
+            code = self._process.wait()
+            record = {"status": "failed", "reason": self._ended(code)}
+            # A process that ended before its first run would end again; after, others may do better.
+            later = record | ({"untried": True} if self._fitting else {})
+            return [(run, later if place else record) for place, run in enumerate(self.left)]
+        kind = event.pop("event")
+        if kind == "result":
+            return [(self.left.pop(0), event)]
+        self._fitting = kind == "started"
+        self._since = time.monotonic() if self._fitting else None
+        return []
+
+    def over(self, limits: Limits) -> dict[str, Any] | None:
+        """The record of the run under way if this child has passed a limit, or nothing."""
+        if not self.left or self._since is None:
+            return None
+        took = time.monotonic() - self._since
+        if not self._fitting:
+            reason = f"its process did not start within {duration(START)}"
+            return {"status": "failed", "reason": reason} if took > START else None
+        if took > limits.seconds:
+            reason = f"stopped after {limits.seconds:g} s, the limit (max_seconds)"
+        elif _resident_gib(self._process.pid) > limits.memory:
+            reason = f"stopped when it held {limits.memory:g} GiB of memory, the limit (max_memory)"
+        else:
+            return None
+        return {"status": "failed", "reason": reason, "limits": limits.said()}
+
+    def end(self) -> None:
+        if hasattr(os, "killpg"):  # processes the method has started end with it
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.kill()
+        self._process.wait()
+        self._thread.join()
+
+    def _converse(self) -> None:
+        """Send the job, hand on every event; in a thread, as both may wait for the child."""
+        to, back = self._process.stdin, self._process.stdout
+        assert to is not None and back is not None
+        with contextlib.suppress(OSError, ValueError):  # the child may go at any moment
+            to.write(self.job)
+            to.flush()  # left open: its closing tells the child that we are gone
+            for line in back:
+                self.inbox.put((self, json.loads(line)))
+        for pipe in (to, back):
+            with contextlib.suppress(OSError):
+                pipe.close()
+        self.inbox.put((self, None))
+
+    def _environment(self) -> dict[str, str]:
+        # The same modules must be found there; an empty entry is the current folder.
+        path = os.pathsep.join(entry or os.getcwd() for entry in sys.path)
+        threads = self.threads if self.task.threads else 1
+        limited = {} if threads is None else dict.fromkeys(THREADS, str(threads))
+        return {**os.environ, "PYTHONPATH": path, **limited}
+
+    def _ended(self, code: int) -> str:
+        lines = self._complaints.read_text(errors="replace").strip().splitlines()
+        how = f"by signal {-code}" if code < 0 else f"with exit code {code}"
+        return f"its process ended {how}" + (f": {lines[-1].strip()}" if lines else "")
+
+
+def _threads_each(n_jobs: int) -> int | None:
+    """BLAS threads of one of ``n_jobs`` children, together no more than there are cores."""
+    if n_jobs == 1:
+        return None
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return max(1, (cores or 1) // n_jobs)
+
+
+def memory_is_watched() -> bool:
+    """Whether this system tells how much memory another process holds."""
+    return _resident_gib(os.getpid()) > 0
+
+
+def _resident_gib(pid: int) -> float:
+    """Memory a process holds now; 0 where the system does not tell."""
+    try:
+        pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+    except (OSError, ValueError, IndexError):
+        return 0.0
+    return pages * os.sysconf("SC_PAGE_SIZE") / 2**30

@@ -1,0 +1,181 @@
+"""The child process of a comparison: one fit, its time, its peak memory, its labels.
+
+Started as ``python -m manyview.judge.comparison.worker``, not by multiprocessing: scripts then need no
+``if __name__ == "__main__"``. A job comes in by stdin, events go out by stdout as lines of JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import sys
+import threading
+import time
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from threadpoolctl import threadpool_limits
+
+from manyview._types import Array, Matrix, Views
+from manyview.baselines import CostWarning, _features
+from manyview.baselines._features import scaled, side_by_side
+
+#: Distinct warnings of a fit that are kept as its remark.
+MAX_REMARKS = 3
+
+
+def main() -> None:
+    events = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)  # what a method prints must not be taken for an event
+    job = pickle.load(sys.stdin.buffer)
+    threading.Thread(target=end_with_parent, daemon=True).start()
+
+    def tell(**event: Any) -> None:
+        print(json.dumps(event), file=events, flush=True)
+
+    done = 0
+    try:
+        views = load_views(Path(job["folder"]))
+        y = np.load(Path(job["folder"]) / "y.npy") if job["with_truth"] else None
+        space = None
+        for labels, found in _fits(job, views, y, tell):
+            tell(event="fitted")
+            with threadpool_limits(1):
+                space = common_space(views) if space is None else space
+                found["silhouette"] = silhouette(space, labels)
+            tell(event="result", status="ok", labels=labels.tolist(), **found)
+            done += 1
+    except Exception as error:
+        for _ in job["seeds"][done:]:
+            tell(event="result", status="failed", reason=reason_of(error))
+
+
+def _fits(
+    job: dict[str, Any], views: Views, y: Array | None, tell: Any
+) -> Iterator[tuple[Array, dict[str, Any]]]:
+    """Fit once per seed; a method with ``relabel`` is fitted once and relabelled for every seed."""
+    model = pickle.loads(job["estimator"])
+    data = dict(zip(views.names, views.matrices, strict=True))
+    tell(event="started")
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        started = time.perf_counter()
+        labels = model.fit_predict(data) if y is None else model.fit_predict(data, y)
+        whole = time.perf_counter() - started
+    found: dict[str, Any] = {
+        "seconds": whole,
+        "peak_memory_mb": peak_memory_mb(),
+        "remark": _remark(model, caught),
+    }
+    consensus = getattr(model, "consensus_", None)
+    first_cut = 0.0
+    for r, seed in enumerate(job["seeds"]):
+        if job["relabel"]:
+            if r > 0:
+                tell(event="started")
+            started = time.perf_counter()
+            labels = model.relabel(seed)
+            cut = time.perf_counter() - started
+            first_cut = first_cut or cut
+            # What this run would have taken alone: the shared fit, and its own k-means.
+            found = found | {"seconds": max(whole - first_cut, 0) + cut}
+        codes = _codes(labels, views.n_samples)
+        with threadpool_limits(1):
+            own = None if consensus is None else silhouette(np.asarray(consensus), codes)
+        yield codes, found | {"silhouette_consensus": own}
+
+
+def load_views(folder: Path) -> Views:
+    names = json.loads((folder / "names.json").read_text(encoding="utf-8"))
+    matrices: list[Matrix] = []
+    for s in range(len(names)):
+        dense = folder / f"{s}.npy"
+        matrices.append(np.load(dense) if dense.exists() else sp.load_npz(folder / f"{s}.npz"))
+    return Views(tuple(matrices), tuple(names), (None,) * len(names))
+
+
+def save_views(views: Views, folder: Path) -> None:
+    (folder / "names.json").write_text(json.dumps(views.names), encoding="utf-8")
+    for s, X in enumerate(views.matrices):
+        if sp.issparse(X):
+            sp.save_npz(folder / f"{s}.npz", X, compressed=False)
+        else:
+            np.save(folder / f"{s}.npy", X)
+
+
+def common_space(views: Views) -> Matrix:
+    """Where all methods' silhouettes are measured: z-scored features, every view counting the same."""
+    return side_by_side([X / np.sqrt(X.shape[1]) for X in scaled(views, "standard")])
+
+
+def silhouette(X: Matrix, labels: Array) -> float | None:
+    """The silhouette; None where it is not defined or cannot be computed."""
+    try:
+        value = _features.silhouette(X, labels)
+    except (ValueError, MemoryError):  # the clustering stands, whatever becomes of this number
+        return None
+    return value if value is not None and np.isfinite(value) else None
+
+
+def reason_of(error: BaseException) -> str:
+    """One line: the kind of error unless it is the usual one, and what it says."""
+    text = " ".join(str(error).split())
+    kind = type(error).__name__
+    if not text:
+        return kind
+    return text if kind == "ValueError" else f"{kind}: {text}"
+
+
+def peak_memory_mb() -> float | None:
+    """Most memory this process held so far, in MB of 2^20 bytes; None where nobody counts it."""
+    try:
+        # Not getrusage: on Linux its peak survives exec and would include the parent's.
+        for line in Path("/proc/self/status").read_text().splitlines():
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) / 1024
+    except OSError:
+        pass
+    try:
+        import resource
+    except ImportError:
+        return None
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak / 2**20 if sys.platform == "darwin" else peak / 1024
+
+
+def _remark(model: Any, caught: list[warnings.WarningMessage]) -> str:
+    parts = []
+    if hasattr(model, "chosen_by_") and hasattr(model, "best_view_"):
+        parts.append(f"view {model.best_view_}, chosen by {model.chosen_by_}")
+    # Costs are measured and so never the same twice; deprecations concern us, not the reader.
+    unwanted = (CostWarning, DeprecationWarning, FutureWarning)
+    texts = [
+        " ".join(str(w.message).split()) for w in caught if not issubclass(w.category, unwanted)
+    ]
+    return "; ".join(parts + list(dict.fromkeys(texts))[:MAX_REMARKS])
+
+
+def _codes(labels: Any, n_samples: int) -> Array:
+    labels = np.asarray(labels)
+    if labels.shape != (n_samples,):
+        raise ValueError(f"it gave labels of shape {labels.shape} for {n_samples} observations")
+    if labels.dtype.kind == "f" and not np.isfinite(labels).all():
+        raise ValueError("it gave labels that are NaN or infinite")
+    return np.unique(labels, return_inverse=True)[1].astype(np.int64)
+
+
+def end_with_parent() -> None:
+    """The parent never closes our stdin while it lives: its end means nobody waits for us."""
+    # Unbuffered: a thread waiting inside a buffered reader makes the interpreter abort at its end.
+    while os.read(0, 4096):
+        pass
+    os._exit(1)
+
+
+if __name__ == "__main__":
+    main()

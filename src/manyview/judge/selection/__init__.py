@@ -1,0 +1,242 @@
+"""How many clusters there are: six criteria, one table, one recommendation with its reasons."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from manyview._types import Views
+from manyview.data.views import as_views
+from manyview.engines.numpy.repeats import distinct
+from manyview.maths import agreement as ag
+from manyview.methods.base import generator
+from manyview.methods.observed import observed_columns, observed_part
+
+from .result import NoClustersWarning, Selection, Vote, as_table
+from .votes import METHODS, Evidence, combine, judge, too_few
+
+
+def select_n_clusters(
+    views: Any,
+    candidates: Iterable[int] = range(2, 15),
+    method: str | Iterable[str] = "stability",
+    *,
+    model: Any = None,
+    n_runs: int = 20,
+    max_samples: int = 1000,
+    random_state: Any = None,
+) -> Selection:
+    """Recommend a number of clusters.
+
+    What does not depend on K is done once: the views are scaled, weighted (α) and fused as
+    `RobustWMNMF` does; eigenvectors are computed for the largest candidate and cut for the others;
+    factorisations of rank K start from rank K−1.
+
+    Two methods look for clusters in the fused graph. Both compare it with the graphs of eight
+    clouds without clusters, drawn from a Gaussian with the views' joint covariance:
+
+    "stability"
+        Clusterings of 80% of the observations, repeated ``n_runs`` times. The score of K is
+        (A − A₀)/(1 − A₀), A the mean adjusted Rand index between two runs and A₀ that of the clouds:
+        a cloud can be halved reproducibly, so that A alone favours K = 2. Only candidates count
+        that reach .5 and whose K-th eigenvalue (as below) exceeds the clouds' by three of their
+        standard deviations; of these the largest within one standard error of the best is taken.
+        The table also has A, the proportion of ambiguous pairs (PAC) and the cophenetic correlation.
+    "eigengap"
+        h(ρ_K) − h(ρ_{K+1}) for the eigenvalues ρ of the normalised graph, h(ρ) =
+        (ρ² + ρ⁵ + ρ¹⁰ + ρ²⁰)/4; the largest excess over the clouds, if it is at least .05 and three
+        of their standard deviations. Without such a gap, and with eigenvalues near 1 beyond the
+        largest candidate, the answer is that candidate or more. Clouds that are far from Gaussian
+        (bent, skewed, bounded) may have a gap without clusters: ask for stability as well.
+
+    Four choose the rank of a nonnegative factorisation of each view (α-weighted means over views;
+    the smallest rank within one standard error of the best). That rank is not the number of
+    clusters in general: it is lower where clusters share parts, higher where they need several:
+
+    "bicv"
+        Bi-cross-validation: left-out blocks predicted from their neighbours.
+    "imputation"
+        Error on a hidden tenth of the entries.
+    "mdl"
+        Bits to write down residual and factors.
+    "sure"
+        Stein's unbiased risk estimate.
+
+    Parameters
+    ----------
+    views : list, dict, DataFrames, or one 2-D array
+        As `RobustWMNMF` takes them; negative and missing values are fine.
+    candidates : iterable of int, default=range(2, 15)
+        1 may be among them, but is not scored: it is the answer when nothing else stands out.
+    method : str or list of str, default="stability"
+        One or several of the above, or "all". Several vote: graph methods count 1, rank methods
+        ¼; a method whose best is the largest candidate, or that cannot tell, abstains if others do
+        not. Ties go to the method named first. If stability finds nothing, or is not asked and
+        eigengap finds nothing, that is the answer, unless eigengap sees more clusters than any
+        candidate.
+    model : RobustWMNMF, optional
+        Its settings (neighbours, scale, views, …) are used; never changed.
+    n_runs : int, default=20
+        Runs of "stability", at least 3.
+    max_samples : int, default=1000
+        Larger data are represented by this many random observations.
+    random_state : int, RandomState, Generator or None
+
+    Returns
+    -------
+    Selection
+        With ``n_clusters``, ``reasons``, ``table``, ``votes``, ``found`` and ``figure()``.
+
+    Examples
+    --------
+    >>> import manyview as mv
+    >>> data = mv.datasets.make_synthetic(150, n_clusters=3, noisy_views=(), random_state=0)
+    >>> mv.select_n_clusters(data.views, range(2, 6), n_runs=5, random_state=0)
+    <Selection: 3 clusters (stability 3)>
+    """
+    methods = _methods(method)
+    rng = generator(random_state)
+    model = _model(model)
+    given = as_views(
+        views,
+        model.views,
+        allow_negative=True,
+        allow_files=True,
+        allow_missing=True,
+        caller="select_n_clusters",
+    )
+    asked = _candidates(candidates, given.n_samples)
+    _check_count("n_runs", n_runs, 3)
+    _check_count("max_samples", max_samples, 10)
+    with threadpool_limits(1):  # as the estimators: sums differ between thread counts
+        evidence = prepare(model, given, max_samples, max(asked) + 1, rng)
+        if max(asked) > evidence.n_samples:
+            raise ValueError(
+                f"candidates go up to {max(asked)}, but only {evidence.n_samples} observations are "
+                f"looked at (max_samples={max_samples}, those missing everywhere left out); "
+                "lower the candidates or raise max_samples"
+            )
+        votes = [judge(evidence, name, asked, n_runs, rng) for name in methods]
+    n_clusters, words = combine(votes)
+    selection = Selection(
+        n_clusters,
+        n_clusters > 1,
+        [*evidence.notes, *(vote.reason for vote in votes), *words],
+        {vote.method: vote.choice for vote in votes},
+        as_table(votes, asked),
+    )
+    _warn(selection, votes)
+    return selection
+
+
+# --- what does not depend on K -----------------------------------------------------------------
+
+
+def prepare(
+    model: Any, given: Views, max_samples: int, n_values: int, rng: np.random.Generator
+) -> Evidence:
+    """Scale, weigh and fuse (a sample of) the observations that some view has."""
+    columns = observed_columns(given)
+    if columns is not None and any(mask.any() for mask in columns):
+        given = observed_part(given, columns)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # fitting the model will give them
+        present = model._presence(given)
+    rows, notes = np.flatnonzero(np.any(present, axis=0)), []
+    if len(rows) < 3:
+        raise ValueError(
+            f"select_n_clusters needs at least 3 observations with values, got {len(rows)}"
+        )
+    if len(rows) > max_samples:
+        notes.append(f"{max_samples} of the {len(rows)} observations, drawn at random, were used")
+        rows = np.sort(rng.permutation(rows)[:max_samples])
+    given = given.with_matrices([X[rows] for X in given.matrices])
+    here = [mask[rows] for mask in present]
+    geometry, _ = distinct(model._geometries(given, here))
+    agreement = ag.agree(
+        geometry, model.n_neighbors, model.reliability_weight, rng, model.learn_view_weights
+    )
+    return Evidence(geometry, agreement, n_values, rng, notes)
+
+
+def _warn(selection: Selection, votes: list[Vote]) -> None:
+    if not selection.found:
+        warnings.warn(
+            "no number of clusters stands out among the candidates: "
+            + "; ".join(selection.reasons)
+            + ". n_clusters is 1",
+            NoClustersWarning,
+            stacklevel=3,
+        )
+    elif too_few(votes) or all(
+        vote.open_ended for vote in votes if vote.choice == selection.n_clusters
+    ):
+        warnings.warn(
+            f"the best number of clusters is the largest candidate ({selection.n_clusters}); "
+            "more may be better still: raise the candidates",
+            UserWarning,
+            stacklevel=3,
+        )
+
+
+# --- input -------------------------------------------------------------------------------------
+
+
+def _methods(method: Any) -> list[str]:
+    listed = list(METHODS) if isinstance(method, str) and method == "all" else method
+    listed = [listed] if isinstance(listed, str) else list(dict.fromkeys(listed))
+    for name in listed:
+        if name not in METHODS:
+            raise ValueError(f"method must be 'all' or among {', '.join(METHODS)}; got {name!r}")
+    if not listed:
+        raise ValueError(f"method is an empty list; name one or more of {', '.join(METHODS)}")
+    return listed
+
+
+def _candidates(candidates: Any, n_samples: int) -> list[int]:
+    rule = "candidates must be numbers of clusters such as range(2, 15)"
+    if isinstance(candidates, Integral | str) or not isinstance(candidates, Iterable):
+        raise ValueError(f"{rule}; got {candidates!r}")
+    listed = list(candidates)
+    if not listed:
+        raise ValueError(f"{rule}; got none")
+    for K in listed:
+        if isinstance(K, bool) or not isinstance(K, Integral) or K < 1:
+            raise ValueError(f"{rule}, integers of at least 1; got {K!r}")
+    if max(listed) > n_samples:
+        raise ValueError(
+            f"candidates go up to {max(listed)}, more than the {n_samples} observations "
+            f"(n_samples={n_samples}); ask for fewer"
+        )
+    asked = sorted({int(K) for K in listed} - {1})
+    if not asked:
+        raise ValueError(f"{rule}; 1 alone leaves nothing to choose from, add a candidate above it")
+    return asked
+
+
+def _model(model: Any) -> Any:
+    from sklearn.base import clone
+
+    from manyview.methods.robust import (
+        RobustWMNMF,  # here, so that the estimator may import this module
+    )
+
+    if model is None:
+        return RobustWMNMF()
+    if not isinstance(model, RobustWMNMF):
+        raise TypeError(
+            f"model must be a RobustWMNMF (its fused graph is what is judged), got "
+            f"{type(model).__name__}; for another estimator compare "
+            "stability(model, views).score between numbers of clusters"
+        )
+    return clone(model).set_params(checkpoint=None)
+
+
+def _check_count(name: str, value: Any, least: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
+        raise ValueError(f"{name} must be an integer of at least {least}, got {value!r}")

@@ -1,0 +1,1 @@
+"""Every formula, for arrays of any library."""

@@ -1,0 +1,150 @@
+"""Leading eigenvectors of a sparse graph: normalisation, repeated eigenvalues, diffusion maps."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.linalg import eigh
+from scipy.sparse.csgraph import connected_components
+from scipy.sparse.linalg import ArpackNoConvergence, eigsh, lobpcg
+
+from manyview._arrays import namespace, on_host
+from manyview._types import Array
+
+#: Up to this many vertices (or 20 per eigenvector) a component is solved densely: exact and quick.
+DENSE_COMPONENT, DENSE_LIMIT = 200, 4000
+#: Above this many vertices eigenvectors come from a block iteration, not from Lanczos.
+BLOCK_ITERATION = 20_000
+
+
+def inverse_root_degrees(A: sp.csr_array) -> Array:
+    """Degrees to the power −1/2; 0 for a vertex whose every edge underflowed, not a division by 0."""
+    if not sp.issparse(A):
+        return A.inverse_root_degrees()
+    degrees = np.ravel(A.sum(axis=1)).astype(float)
+    return np.divide(1, np.sqrt(degrees), out=np.zeros_like(degrees), where=degrees > 0)
+
+
+def normalized(A: sp.csr_array) -> sp.csr_array:
+    """D^{-1/2} A D^{-1/2}."""
+    if not sp.issparse(A):
+        return A.normalized()
+    scale = inverse_root_degrees(A)
+    return sp.csr_array(A.multiply(scale[:, None]).multiply(scale[None]))
+
+
+def leading_eigenvectors(
+    S: sp.csr_array, n_vectors: int, rng: np.random.Generator
+) -> tuple[Array, Array]:
+    """The largest eigenvalues of a symmetric matrix and their vectors, component by component.
+
+    On a disconnected graph eigenvalue 1 repeats, and Lanczos finds a repeated eigenvalue once; the
+    components each have it once. Where components outnumber ``n_vectors`` the largest are taken.
+    """
+    on_host_too = sp.issparse(S)
+    n_parts, part = connected_components(S if on_host_too else S.pattern(), directed=False)
+    sizes = np.bincount(part)
+    members = np.split(np.argsort(part, kind="stable"), np.cumsum(sizes)[:-1])
+    found: list[tuple[float, Array, Array]] = []
+    for c in np.argsort(-sizes, kind="stable")[:n_vectors]:
+        rows = members[c]
+        block = S if n_parts == 1 else S[rows][:, rows] if on_host_too else S.part(rows)
+        solve = _leading_pairs if on_host_too else _on_device
+        values, vectors = solve(block, min(n_vectors, len(rows)), rng)
+        found += [(value, rows, vector) for value, vector in zip(values, vectors.T, strict=True)]
+    # Rounded, so that the eigenvalue 1 of every component ties and larger components come first.
+    order = np.argsort([-round(value, 9) for value, _, _ in found], kind="stable")[:n_vectors]
+    vectors = np.zeros((S.shape[0], len(order)))
+    vectors = vectors if on_host_too else S.placed(vectors)
+    for column, i in enumerate(order):
+        _, rows, vector = found[i]
+        vectors[rows, column] = vector
+    values = np.array([found[i][0] for i in order])
+    return values if on_host_too else S.placed(values), vectors
+
+
+def _leading_pairs(
+    S: sp.csr_array, n_vectors: int, rng: np.random.Generator
+) -> tuple[Array, Array]:
+    n = S.shape[0]
+    if (n <= max(DENSE_COMPONENT, 20 * n_vectors) and n <= DENSE_LIMIT) or n <= n_vectors + 1:
+        values, vectors = eigh(S.toarray(), subset_by_index=[n - n_vectors, n - 1])
+    elif n > BLOCK_ITERATION:
+        values, vectors = filtered_subspace(S, n_vectors, rng)
+    else:
+        start = rng.random(n) + 0.1
+        try:
+            values, vectors = eigsh(S, n_vectors, which="LA", v0=start, maxiter=20 * n, tol=1e-8)
+        except ArpackNoConvergence:
+            block = rng.standard_normal((n, n_vectors))
+            values, vectors = lobpcg(S, block, largest=True, maxiter=500, tol=1e-6)
+    order = np.argsort(-values)[:n_vectors]
+    vectors = vectors[:, order]
+    # Signs are arbitrary; fixing them makes results comparable between runs.
+    signs = np.sign(vectors[np.abs(vectors).argmax(axis=0), np.arange(len(order))])
+    return values[order], vectors * np.where(signs == 0, 1, signs)
+
+
+def _on_device(S: Any, n_vectors: int, rng: np.random.Generator) -> tuple[Array, Any]:
+    """Of a connected graph on a device: values for the host, vectors there."""
+    n = S.shape[0]
+    # Where the block of vectors would be nearly the whole space, too.
+    if n <= max(DENSE_COMPONENT, min(20 * n_vectors, DENSE_LIMIT), 3 * n_vectors):
+        dense = S @ S.placed(np.eye(n))
+        values, vectors = namespace(dense).linalg.eigh(dense)
+        values, vectors = values[-n_vectors:], vectors[:, -n_vectors:]
+    elif n <= BLOCK_ITERATION:  # where the host, too, is exact
+        values, vectors = filtered_subspace(S.double(), n_vectors, rng, max_rounds=60, tol=1e-7)
+    else:
+        values, vectors = filtered_subspace(S, n_vectors, rng)
+    return on_host(values.flip(0)), vectors.flip(1).to(S.dtype)
+
+
+def filtered_subspace(
+    S: Any,
+    n_vectors: int,
+    rng: np.random.Generator,
+    degree: int = 10,
+    max_rounds: int = 30,
+    tol: float = 1e-4,
+) -> tuple[Array, Array]:
+    """Leading eigenpairs of S (spectrum in [−1, 1]) by Chebyshev-filtered block iteration.
+
+    Each round multiplies a block of vectors by a polynomial that is small on the unwanted part of
+    the spectrum, [−1, cut], and large above it, then solves the small problem in their span. A
+    block finds repeated eigenvalues, and reads the graph once for all vectors.
+    """
+    size = n_vectors + max(8, n_vectors // 2)
+    start = rng.standard_normal((S.shape[0], size))
+    Y: Any = start if sp.issparse(S) else S.placed(start)
+    xp = namespace(Y)
+    Y = xp.linalg.qr(Y)[0]
+    cut = 0.5
+    for _ in range(max_rounds):
+        centre, half = (cut - 1) / 2, (cut + 1) / 2
+        before, now = Y, (S @ Y - centre * Y) / half
+        for _ in range(degree - 1):
+            before, now = now, 2 / half * (S @ now - centre * now) - before
+        Y = xp.linalg.qr(now)[0]
+        SY = S @ Y
+        values, turn = xp.linalg.eigh(Y.T @ SY)
+        Y, SY = Y @ turn, SY @ turn
+        residuals = ((SY - Y * values) ** 2).sum(axis=0)[-n_vectors:] ** 0.5
+        if float(residuals.max()) <= tol:
+            break
+        cut = float(np.clip(float(values[0]), -0.5, 0.999))
+    return values[-n_vectors:], Y[:, -n_vectors:]
+
+
+def diffusion_map(A: sp.csr_array, n_vectors: int, rng: np.random.Generator) -> Array:
+    """Rows of unit length: eigenvectors of the normalised graph, weighted by several diffusion times.
+
+    Each eigenvector is multiplied by ρ² + ρ⁵ + ρ¹⁰ + ρ²⁰ of its eigenvalue (0 where negative).
+    """
+    values, vectors = leading_eigenvectors(normalized(A), min(n_vectors, A.shape[0]), rng)
+    rho = values.clip(0)
+    Y = vectors * (rho**2 + rho**5 + rho**10 + rho**20)
+    norms = (Y * Y).sum(axis=1, keepdims=True) ** 0.5
+    return Y / namespace(Y).where(norms > 0, norms, 1)

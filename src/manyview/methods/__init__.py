@@ -1,0 +1,1 @@
+"""The two methods: stages, loops and estimators."""

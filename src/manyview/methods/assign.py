@@ -1,0 +1,116 @@
+"""From the consensus to labels: spectral clustering, k-means, or the largest component."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.cluster import KMeans
+
+from manyview._arrays import is_tensor, namespace, one_hot
+from manyview._types import Array, Matrix
+from manyview.maths.spectrum import inverse_root_degrees, leading_eigenvectors, normalized
+
+from .graph import affinity, nearest_neighbors
+
+#: Above this many rows, spectral labels are those of a sample of rows, and the vote of these.
+LANDMARKS_ABOVE, LANDMARKS = 20_000, 5_000
+#: Above this many rows, k-means starts are tried on a sample of rows.
+KMEANS_SAMPLE = 20_000
+ASSIGNMENTS = ("spectral", "njw", "kmeans", "argmax")
+
+
+def assign(
+    consensus: Array, n_clusters: int, method: str, rng: np.random.Generator, n_init: int = 5
+) -> Array:
+    """Labels 0 … n_clusters−1 for the rows of V*.
+
+    "spectral" embeds by the random-walk Laplacian of the nearest-neighbour graph of V* (the
+    paper's step), "njw" the same with unit rows, "kmeans" clusters V* itself, "argmax" takes each
+    row's largest component.
+    """
+    if method == "argmax":
+        return consensus.argmax(axis=1)
+    if method == "kmeans":
+        return kmeans(consensus, n_clusters, rng, n_init)
+    if len(consensus) <= LANDMARKS_ABOVE:
+        return spectral(consensus, n_clusters, rng, unit_rows=method == "njw", n_init=n_init)
+    chosen = np.sort(rng.choice(len(consensus), max(LANDMARKS, 100 * n_clusters), replace=False))
+    landmarks = consensus[chosen]
+    labels = spectral(landmarks, n_clusters, rng, unit_rows=method == "njw", n_init=n_init)
+    return assign_new(consensus, landmarks, labels, method)
+
+
+def assign_new(new: Array, consensus: Array, labels: Array, method: str) -> Array:
+    """Labels of unseen rows: the vote of their nearest rows in the consensus."""
+    if method == "argmax":
+        return new.argmax(axis=1)
+    indices, _ = nearest_neighbors(consensus, n_neighbors(len(consensus)), new)
+    clusters = int(labels.max()) + 1
+    # Ties go to the label of the nearer neighbours: later places count a little less.
+    votes: Any = sum(
+        (1 - 1e-3 * place) * one_hot(labels[indices[:, place]], clusters)
+        for place in range(indices.shape[1])
+    )
+    return votes.argmax(axis=1)
+
+
+def n_neighbors(n_samples: int) -> int:
+    """ceil(ln N), the customary neighbourhood of a spectral graph."""
+    return max(1, int(np.ceil(np.log(n_samples))))
+
+
+def spectral(
+    X: Matrix,
+    n_clusters: int,
+    rng: np.random.Generator,
+    *,
+    unit_rows: bool = False,
+    k: int | None = None,
+    kind: str = "binary",
+    width: float | None = 1.0,
+    n_init: int = 5,
+) -> Array:
+    """Spectral clustering of the rows of X: union k-NN graph, its leading eigenvectors, k-means.
+
+    MATLAB's weights exp(−d²) all equal 1 at the paper's scale of V*: hence "binary".
+    """
+    k = n_neighbors(X.shape[0]) if k is None else k
+    return spectral_from_graph(affinity(X, k, kind, width), n_clusters, rng, unit_rows, n_init)
+
+
+def spectral_from_graph(
+    A: sp.csr_array, n_clusters: int, rng: np.random.Generator, unit_rows: bool, n_init: int = 5
+) -> Array:
+    """Labels from a symmetric affinity: "rw" eigenvectors, or "njw" (unit rows) if asked."""
+    _, E = leading_eigenvectors(normalized(A), n_clusters, rng)
+    if unit_rows:
+        norms = (E * E).sum(axis=1, keepdims=True) ** 0.5
+        E = E / namespace(E).where(norms > 0, norms, 1)
+    else:
+        E = E * inverse_root_degrees(A)[:, None] * float(A.sum() / len(E)) ** 0.5
+    return kmeans(E, n_clusters, rng, n_init)
+
+
+def kmeans(
+    X: Array,
+    n_clusters: int,
+    rng: np.random.Generator,
+    n_init: int,
+    mass: Array | None = None,
+) -> Array:
+    """Labels of the rows, each of which counts as often as ``mass`` says (on the host)."""
+    if is_tensor(X):
+        from manyview.engines.torch.kmeans import kmeans as on_device
+
+        return on_device(X, n_clusters, rng, n_init, KMEANS_SAMPLE)
+    seed = int(rng.integers(2**31))
+    if len(X) > KMEANS_SAMPLE:
+        chosen = np.random.default_rng(seed).choice(len(X), KMEANS_SAMPLE, replace=False)
+        weight = None if mass is None else mass[chosen]
+        start = KMeans(n_clusters, n_init=n_init, random_state=seed).fit(X[chosen], None, weight)
+        model = KMeans(n_clusters, init=start.cluster_centers_, n_init=1, random_state=seed)
+        return model.fit_predict(X, None, mass).astype(np.int64)
+    model = KMeans(n_clusters, n_init=n_init, random_state=seed)
+    return model.fit_predict(X, None, mass).astype(np.int64)

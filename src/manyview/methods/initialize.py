@@ -1,0 +1,208 @@
+"""Starting factors: GNMF (the paper's), random, NNDSVD, or the user's own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+from sklearn.utils.extmath import randomized_svd
+
+from manyview._arrays import on_host
+from manyview._types import Array, Factors, Matrix
+from manyview.engines.numpy.masked import Fill, MaskedView, observed_rows, reaches
+from manyview.engines.numpy.rows import rows_of
+from manyview.engines.numpy.sources import is_streamed, whole
+from manyview.engines.threads import Threads
+from manyview.maths.equations import consensus, rescale, unit_columns
+from manyview.maths.solvers import Multiplicative, Solver
+from manyview.regularizers import Term
+
+#: Weight of the graph and number of iterations of the GNMF start in the recipe that reproduces the paper.
+GNMF_WEIGHT, GNMF_ITERATIONS = 10.0, 31
+GNMF_SOLVER = Multiplicative()
+INITS = ("gnmf", "random", "nndsvd")
+
+
+def starting_factors(
+    Xs: list[Matrix],
+    init: Any,
+    n_components: int,
+    terms: list[Term],
+    solver: Solver,
+    p: float,
+    rng: np.random.Generator,
+    unit: float = 1.0,
+    fill: Fill | None = None,
+    threads: Threads | None = None,
+    keep: Callable[[str, Callable[[], Any]], Any] = lambda name, compute: compute(),
+) -> Factors:
+    """U and V of every view by ``init``, equal weights, and V* their mean *without* Q (as the recipe).
+
+    A view of too few rows starts with less, and a row has no weight where it is not observed.
+    ``keep(name, compute)`` may remember the pair of a view.
+    """
+    if isinstance(init, str):
+        make = {"gnmf": _gnmf_start, "random": _random_start, "nndsvd": _nndsvd_start}[init]
+        pairs = [
+            keep(f"view {s}", partial(make, X, n_components, g, rng, threads))
+            for s, (X, g) in enumerate(zip(Xs, terms, strict=True))
+        ]
+    else:
+        pairs = given_factors(init, Xs, n_components, unit)
+    if fill is not None:
+        pairs = [(U, fill(s, V)) for s, (U, V) in enumerate(pairs)]
+    n_views = len(Xs)
+    reach = reaches(Xs, n_components)
+    alpha = reach / reach.sum() if reach.any() else np.full(n_views, 1 / n_views)
+    w = _placed(Xs[0], starting_weights(Xs))
+    # Before the solver's own scaling: with Q in it, V* starts far worse.
+    V_star = consensus([V for _, V in pairs], [1.0] * n_views, alpha, p)
+    pairs = [solver.start(U, V) for U, V in pairs]
+    return Factors(tuple(U for U, _ in pairs), tuple(V for _, V in pairs), V_star, alpha, w)
+
+
+def starting_weights(Xs: list[Any]) -> Array:
+    """Observation weights that are equal among the views that observe a row (N×n_v)."""
+    observed = observed_rows(Xs)
+    if observed is None:
+        return np.full((Xs[0].shape[0], len(Xs)), 1 / len(Xs))
+    return observed / observed.sum(axis=1, keepdims=True)
+
+
+def gnmf(
+    X: Matrix,
+    U: Array,
+    V: Array,
+    g: Term,
+    weight: float,
+    n_iter: int = GNMF_ITERATIONS,
+    tol: float | None = None,
+    threads: Threads | None = None,
+) -> tuple[Array, Array, int]:
+    """Graph-regularised NMF, min ‖X − VUᵀ‖² + weight·g(V): V then U, unit L2 columns before and after.
+
+    With ``tol``, iterations go on after ``n_iter`` until a running mean of the objective has
+    settled: m ← .1 m + .9 O from m = 10 O, stop at (m − O)/m ≤ tol.
+    """
+    U, V = unit_columns(U, V)
+    view = rows_of(X, GNMF_SOLVER, threads)
+    one = np.ones(len(V))
+    view.begin(V, 0 * V, one, one, g, basis=True)
+    done, mean = 0, np.inf
+    while done < n_iter or (tol is not None and done < 1000 * n_iter):
+        if done >= n_iter and tol is not None:
+            fit = view.error(U) + weight * view.penalty
+            mean = 10 * fit if mean == np.inf else 0.1 * mean + 0.9 * fit
+            if mean - fit <= tol * mean:
+                break
+        V = view.step_V(U, V, 0.0, weight)
+        U = view.step_U(U, 0.0)
+        done += 1
+    return *unit_columns(U, view.collect(V)), done
+
+
+def given_factors(
+    init: Any, Xs: list[Matrix], n_components: int, unit: float = 1.0
+) -> list[tuple[Array, Array]]:
+    """The user's own start: {"components": [K×M_s, …], "coefficients": [N×K, …]}.
+
+    Coefficients are in the units a fitted model reports, ``unit`` times those of the loop.
+    """
+    if not (isinstance(init, dict) and {"components", "coefficients"} <= set(init)):
+        raise ValueError(
+            f"init must be one of {INITS} or a dict with 'components' and 'coefficients' "
+            f"(one array per view, as a fitted model has them); got {type(init).__name__}"
+        )
+    pairs = []
+    check_lengths(init, len(Xs))
+    for s, X in enumerate(Xs):
+        factors = {}
+        for name, shape in (
+            ("components", (n_components, X.shape[1])),
+            ("coefficients", (X.shape[0], n_components)),
+        ):
+            array = np.array(on_host(init[name][s]), dtype=X.dtype)
+            if array.shape != shape or not np.isfinite(array).all() or (array < 0).any():
+                raise ValueError(
+                    f"init[{name!r}][{s}] must be finite, nonnegative and of shape {shape}; "
+                    f"got shape {array.shape}, smallest value {array.min() if array.size else 'none'}"
+                )
+            factors[name] = array
+        U = np.ascontiguousarray(factors["components"].T)
+        pairs.append((_placed(X, U), _placed(X, factors["coefficients"] / X.dtype.type(unit))))
+    return pairs
+
+
+def check_lengths(init: dict[str, Any], n_views: int) -> None:
+    for name in ("components", "coefficients"):
+        if len(init[name]) != n_views:
+            raise ValueError(
+                f"init[{name!r}] has {len(init[name])} arrays for {n_views} views; give one per view"
+            )
+
+
+def _uniform(X: Any, rng: np.random.Generator, shape: tuple[int, int]) -> Array:
+    # Drawn in float64 and never exactly 0: a zero would stay zero under the multiplicative rule.
+    return _placed(X, (1 - rng.random(shape)).astype(X.dtype))
+
+
+def _placed(X: Any, array: Array) -> Array:
+    """``array`` where the view is."""
+    return X.placed(array) if hasattr(X, "placed") else array
+
+
+def _total(X: Matrix) -> float:
+    return float(X.total() if isinstance(X, MaskedView) else X.sum()) or 1.0
+
+
+def _gnmf_start(
+    X: Any, n_components: int, g: Term, rng: np.random.Generator, threads: Threads | None
+) -> tuple[Array, Array]:
+    n, m = X.shape
+    U = _uniform(X, rng, (m, n_components))
+    # The paper starts V at uniform(0, 1) against views whose entries sum to 1: keep that ratio.
+    V = _uniform(X, rng, (n, n_components)) * _total(X)
+    U, V, _ = gnmf(X, U, V, g, GNMF_WEIGHT, threads=threads)
+    return U, V
+
+
+def _random_start(
+    X: Any, n_components: int, g: Term, rng: np.random.Generator, threads: Threads | None
+) -> tuple[Array, Array]:
+    n, m = X.shape
+    U, V = rescale(_uniform(X, rng, (m, n_components)), _uniform(X, rng, (n, n_components)))
+    return U, V * (_total(X) / float(V.sum()))
+
+
+def _nndsvd_start(
+    X: Any, n_components: int, g: Term, rng: np.random.Generator, threads: Threads | None
+) -> tuple[Array, Array]:
+    """Nonnegative double SVD (Boutsidis & Gallopoulos), zeros filled with a little of the mean."""
+    if is_streamed(X):
+        raise ValueError(
+            "init='nndsvd' needs views in memory; use init='gnmf' or init='random' for views in files "
+            "or on a cluster"
+        )
+    rank = min(n_components, *X.shape)
+    seed = int(rng.integers(2**31))
+    if hasattr(X, "leading_svd"):
+        left, values, right = X.leading_svd(rank, seed)
+    else:
+        known = X.X if isinstance(X, MaskedView) else whole(X)
+        left, values, right = randomized_svd(known, rank, random_state=seed)
+    # Beyond the rank of X, columns stay random.
+    U, V = (on_host(factor) for factor in _random_start(X, n_components, g, rng, threads))
+    for k in range(rank):
+        signs = [
+            (np.maximum(sign * left[:, k], 0), np.maximum(sign * right[k], 0)) for sign in (1, -1)
+        ]
+        sizes = [np.linalg.norm(v) * np.linalg.norm(u) for v, u in signs]
+        (v, u), size = signs[int(np.argmax(sizes))], max(sizes)
+        if size > 0:
+            root = np.sqrt(values[k] * size)
+            V[:, k], U[:, k] = root * v / np.linalg.norm(v), root * u / np.linalg.norm(u)
+    for factor in (U, V):
+        factor += factor.mean() / 100
+    return _placed(X, U), _placed(X, V)

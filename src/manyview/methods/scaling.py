@@ -1,0 +1,255 @@
+"""Bring the views to comparable size, remembering how, so that unseen rows get the same treatment."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.preprocessing import normalize
+
+from manyview._arrays import is_tensor, like, namespace, on_host
+from manyview._types import Array, Matrix, Views
+from manyview.engines.numpy.distances import refuse_extreme, unit_rows
+from manyview.engines.numpy.sources import is_streamed, over
+
+from .graph import has_nan
+
+SCALES = ("sum", "minmax", "standard", "tfidf", "sqrt")
+#: Scalings that move every feature to start at 0, and so accept negative values.
+SHIFTING = ("minmax", "standard")
+#: A range of fewer roundings than this is hardly known.
+ROUNDED = 64
+
+
+@dataclass(frozen=True)
+class Scaling:
+    """x → clip((x/unit − shift)·gain), rows to unit length if asked, then times ``factor``.
+
+    Dividing by ``unit`` first keeps squares of very large or small data representable.
+    """
+
+    unit: float
+    shift: Array | None = None
+    gain: Array | None = None
+    root: bool = False
+    unit_rows: bool = False
+    factor: float = 1.0
+
+    def apply(self, X: Matrix) -> Matrix:
+        X = _divided(X, self.unit)
+        if sp.issparse(X):
+            X.data = self._features(X.data, X.indices)
+            X.eliminate_zeros()
+        else:
+            X = self._features(X, slice(None))
+        if self.unit_rows:
+            X = unit_rows(X) if is_tensor(X) else normalize(X, copy=False)
+        return X * self.factor if is_tensor(X) else X * X.dtype.type(self.factor)
+
+    @property
+    def constant(self) -> float | None:
+        """The factor, where the scaling is nothing but a factor."""
+        plain = self.shift is None and self.gain is None and not (self.root or self.unit_rows)
+        return self.factor / self.unit if plain else None
+
+    def _features(self, values: Array, columns: Array | slice) -> Array:
+        if self.shift is not None:  # an implicit zero below the shift is clipped back to zero
+            values = (values - like(self.shift[columns], values)).clip(0)
+        if self.gain is not None:
+            values = values * like(self.gain[columns], values)
+        return values**0.5 if self.root else values
+
+
+def fit_scaling(views: Views, kind: str | None) -> list[Scaling]:
+    """How to scale each view.
+
+    "sum" divides a view by its mean row sum (the paper divides by the total; the common constant N
+    changes nothing with a graph, whose term is quadratic in V like the others). "minmax" and
+    "standard" first map each feature to (x − min)/range or (x − min)/sd (a z-score shifted to start
+    at 0); "tfidf" weights features by inverse document frequency and "sqrt" takes square roots,
+    both then giving rows unit length. All end with "sum", since the consensus compares coefficients
+    between views. ``None`` leaves the proportions of the data alone: one power of two, common to
+    all views, keeps the arithmetic in range.
+    """
+    if kind is None:
+        unit = max(largest(X) for X in views.matrices)
+        power = float(2.0 ** np.floor(np.log2(unit))) if unit > 0 else 1.0
+        return [Scaling(power)] * len(views)
+    return [_fit_one(X, name, kind) for X, name in zip(views.matrices, views.names, strict=True)]
+
+
+def _fit_one(X: Matrix, name: str, kind: str) -> Scaling:
+    if kind in ("tfidf", "sqrt") and has_nan(X):
+        raise ValueError(
+            f"view {name!r} has unobserved (NaN) entries, and scale={kind!r} needs whole rows; use "
+            "scale='sum', 'minmax' or 'standard'"
+        )
+    unit = largest(X) or 1.0
+    shift = gain = None
+    if kind in SHIFTING:
+        low, high = _ranges(X, unit)
+        if (sp.issparse(X) or (is_streamed(X) and X.sparse)) and (low < 0).any():
+            raise ValueError(
+                f"view {name!r} is sparse and has negative entries (min {low.min() * unit:g}): "
+                f"scale={kind!r} would fill its zeros; pass it as a dense array"
+            )
+        spread = high - low if kind == "minmax" else _deviations(X, unit, low == high)
+        # A feature so small beside the largest that its squares vanish is not constant.
+        refuse_extreme(high - low, name, (high > low) & (spread < np.finfo(float).tiny))
+        shift, gain = low, np.divide(1, spread, out=np.zeros_like(spread), where=spread > 0)
+    elif kind == "tfidf":
+        present = sum(_over(X, _presence))
+        gain = np.log((1 + X.shape[0]) / (1 + present)) + 1
+    elif kind not in ("sum", "sqrt"):
+        raise ValueError(f"scale must be one of {SCALES} or None, got {kind!r}")
+    before = Scaling(unit, shift, gain, root=kind == "sqrt", unit_rows=kind in ("tfidf", "sqrt"))
+    size = _mean_row_sum(X, before)
+    return Scaling(unit, shift, gain, before.root, before.unit_rows, 1 / size if size > 0 else 1.0)
+
+
+def _divided(X: Matrix, unit: float) -> Matrix:
+    """X/unit. SciPy divides a sparse matrix by multiplying with 1/unit, infinite for a tiny unit."""
+    if sp.issparse(X):
+        X = X.tocsr().copy()
+        X.data = _divided(X.data, unit)
+        return X
+    if is_tensor(X):
+        return X / unit
+    mantissa, exponent = np.frexp(unit)
+    if mantissa == 0.5 and abs(exponent) < 1000:  # a power of two: its inverse is exact
+        return X * X.dtype.type(1 / unit)
+    return X / X.dtype.type(unit)
+
+
+def tell_rounded(X: Matrix, name: str, stacklevel: int) -> None:
+    """Say so where float32 has hardly a digit for what tells observations apart.
+
+    Only of views in memory, of which nothing is subtracted before they are rounded.
+    """
+    if not isinstance(X, np.ndarray):
+        return
+    low, high = _range(X)
+    size = np.maximum(np.abs(low), np.abs(high))
+    lost = (high > low) & (high - low < ROUNDED * np.finfo(np.float32).eps * size)
+    if lost.any():
+        j = int(np.flatnonzero(lost)[0])
+        warnings.warn(
+            f"view {name!r}: dtype=float32 rounds away what tells observations apart in "
+            f"{int(lost.sum())} of {len(lost)} columns (column {j} goes from {low[j]:.12g} to "
+            f"{high[j]:.12g}); subtract a constant from them, use dtype=None, or a scale that starts "
+            "features at 0",
+            UserWarning,
+            stacklevel=stacklevel + 1,
+        )
+
+
+def largest(X: Matrix) -> float:
+    return max(_over(X, _largest_of), default=0.0)
+
+
+def _largest_of(part: Matrix) -> float:
+    if sp.issparse(part) or is_tensor(part):
+        return float(abs(part).max())
+    return float(np.nanmax(np.abs(part), initial=0))
+
+
+def _mean_row_sum(X: Matrix, scaling: Scaling) -> float:
+    """Mean sum of the scaled rows, were the unobserved entries like the observed ones."""
+    # Scaled in double precision a whole tensor may not fit its device.
+    found = over(X, _sum_of, scaling)
+    total, observed = np.sum(found, axis=0)
+    return total / observed * X.shape[1] if observed else 0.0
+
+
+def _sum_of(part: Matrix, scaling: Scaling) -> tuple[float, float]:
+    """The sum of the observed entries, scaled, and their number."""
+    part = scaling.apply(part.double() if is_tensor(part) else part)
+    if sp.issparse(part) or is_tensor(part):
+        total = float(part.sum(dtype=namespace(part).float64))
+    else:
+        total = float(np.nansum(part, dtype=float))
+    return total, float(np.prod(part.shape) - (np.isnan(part).sum() if has_nan(part) else 0))
+
+
+def _presence(part: Matrix) -> Array:
+    """In how many rows each feature is there."""
+    if is_tensor(part):
+        return on_host((part != 0).sum(axis=0))
+    return np.bincount(part.nonzero()[1], minlength=part.shape[1])
+
+
+def _over(X: Matrix, work: Callable, *args: Any) -> list[Any]:
+    """work(part, *args) of all rows, a part at a time; a tensor is looked at whole."""
+    return [work(X, *args)] if is_tensor(X) else over(X, work, *args)
+
+
+def _ranges(X: Matrix, unit: float) -> tuple[Array, Array]:
+    """`_range` of X/unit, by parts where X is in a file."""
+    if not is_streamed(X):
+        return _range(_divided(X, unit))
+    lows, highs = zip(*_over(X, _range_of, unit), strict=True)
+    return np.min(lows, axis=0), np.max(highs, axis=0)
+
+
+def _deviations(X: Matrix, unit: float, constant: Array) -> Array:
+    """`_deviation` of X/unit, by parts where X is in a file: the mean first, then squares about it."""
+    if not is_streamed(X):
+        return _deviation(_divided(X, unit))
+    mean = sum(_over(X, _totals_of, unit)) / X.shape[0]
+    variance = sum(_over(X, _squares_about, unit, mean)) / X.shape[0]
+    return np.where(constant, 0, np.sqrt(variance))
+
+
+def _range_of(part: Matrix, unit: float) -> tuple[Array, Array]:
+    return _range(_divided(part, unit))
+
+
+def _totals_of(part: Matrix, unit: float) -> Array:
+    return np.ravel(_divided(part, unit).sum(axis=0, dtype=float))
+
+
+def _squares_about(part: Matrix, unit: float, mean: Array) -> Array:
+    """Σ_i (x_im/unit − mean_m)² of every feature."""
+    part = _divided(part, unit)
+    if not sp.issparse(part):
+        return np.sum((part - mean) ** 2, axis=0)
+    # Zeros that are not stored lie at −mean.
+    stored = np.bincount(part.indices, minlength=part.shape[1])
+    away = np.bincount(part.indices, (part.data - mean[part.indices]) ** 2, part.shape[1])
+    return away + (part.shape[0] - stored) * mean**2
+
+
+def _range(X: Matrix) -> tuple[Array, Array]:
+    """Smallest and largest value of every feature; 0 where none is observed."""
+    if has_nan(X):
+        empty = np.isnan(X).all(axis=0)
+        low = np.min(np.where(np.isnan(X), np.inf, X), axis=0)
+        high = np.max(np.where(np.isnan(X), -np.inf, X), axis=0)
+        return np.where(empty, 0.0, low), np.where(empty, 0.0, high)
+    if is_tensor(X):
+        return on_host(X.amin(axis=0)).astype(float), on_host(X.amax(axis=0)).astype(float)
+    return _dense_row(X.min(axis=0)), _dense_row(X.max(axis=0))
+
+
+def _dense_row(row: Matrix) -> Array:
+    return np.asarray(row.toarray() if sp.issparse(row) else row, dtype=float).ravel()
+
+
+def _deviation(X: Matrix) -> Array:
+    """Standard deviation of every feature; exactly 0 for a constant one."""
+    low, high = _range(X)
+    if sp.issparse(X):
+        square = X.copy()
+        square.data = square.data**2
+        variance = _dense_row(square.mean(axis=0)) - _dense_row(X.mean(axis=0)) ** 2
+    elif is_tensor(X):
+        variance = on_host(X.double().var(axis=0, correction=0))
+    else:
+        n = np.maximum(np.count_nonzero(~np.isnan(X), axis=0), 1)
+        mean = np.nansum(X, axis=0) / n
+        variance = np.nansum((X - mean) ** 2, axis=0) / n
+    return np.where(low == high, 0, np.sqrt(np.maximum(variance, 0)))

@@ -1,0 +1,180 @@
+"""Fitting a stream: of earlier batches only sums over their rows are remembered, and slowly forgotten.
+
+The step on U needs of the rows no more than P = XᵀW²V, G = VᵀW²V, Σv∘v* and Σv∘v. For a new batch
+V, V* and w are found with U kept; its sums are added to those of earlier batches, times `FORGET` for
+every batch since, and U takes steps on the total, as in online matrix factorisation (Mairal et al.).
+The rows of earlier batches are not fitted again to the new U: that is the approximation. Some rows of
+every cluster are remembered as they were: new rows find their neighbours, and the names of the clusters,
+among them. (Fitted again to the new U these rows told the clusters apart less well.)
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from manyview._types import Array, Factors, FitResult, Matrix, Stop, Sums, Views
+from manyview.engines.numpy.rows import rows_of
+from manyview.engines.numpy.sources import Scaled, is_streamed
+from manyview.engines.threads import Threads
+from manyview.maths import equations as eq
+from manyview.maths.solvers import Solver
+from manyview.regularizers import NoPenalty
+
+from .assign import assign_new
+
+#: What the sums of earlier batches are multiplied by for every new one.
+FORGET = 0.9
+#: Steps on U per batch.
+STEPS = 30
+#: Rows remembered of every cluster. A batch replaces half of them, if it has as many of that cluster.
+REMEMBERED = 200
+
+
+def add_batch(model: Any, views: Views) -> None:
+    """Place a batch, move U and the view weights by all batches, and remember some of its rows."""
+    solver, threads, before = model._solver, Threads(model.n_jobs), model._starts[0]
+    if model._stream is None:  # so far there was one batch, that of `fit`
+        rows = [rows_of(X, solver, threads) for X in model._fitted_views]
+        model._stream = (batch_sums(rows, before), batch_gaps(before), 1, model.labels_)
+    known, gaps, n_batches, old_labels = model._stream
+    Xs, placed = model._scaled(views, model._scalings), model._place(views)[0]
+    labels = assign_new(placed.consensus, model._stacked, old_labels, model.assign_labels)
+    rows = [rows_of(X, solver, threads) for X in Xs]
+    new = batch_sums(rows, placed)
+    sums = [added(Sums(*past), s) for past, s in zip(known, new, strict=True)]
+    gaps = FORGET * gaps + batch_gaps(placed)
+    factors, sums, scales = updated_basis(placed, sums, solver, model.p, model.rescale)
+    if model.learn_view_weights:
+        factors = reweighted(factors, gaps, model.p)
+    chosen = which_to_remember(labels, old_labels)
+    _remember(model, Xs, factors, scales, chosen)
+    kept = np.concatenate([labels[chosen[0]], old_labels[chosen[1]]])
+    model._stream = ([tuple(s) for s in sums], gaps, n_batches + 1, kept)
+    model.sample_names_in_ = views.sample_names
+    history = batch_history(rows, factors, model.p, n_batches + 1)
+    result = FitResult(factors, history, model.n_iter_, Stop.BATCH)
+    model._expose(result, factors.consensus, labels, views.dtype)
+
+
+def remembered_labels(model: Any) -> Array:
+    """The clusters of the rows among which unseen ones find theirs."""
+    if model._stream is not None:
+        return model._stream[3]
+    labels = model.labels_
+    return labels if labels.min() >= 0 else labels[labels >= 0]
+
+
+def which_to_remember(new: Array, old: Array) -> tuple[Array, Array]:
+    """Places in the batch and in memory, given their labels: a cluster the batch lacks stays whole."""
+    from_new, from_old = [], []
+    for cluster in np.union1d(new, old):
+        came, known = np.flatnonzero(new == cluster), np.flatnonzero(old == cluster)
+        n = min(len(came), max(REMEMBERED // 2, REMEMBERED - len(known)))
+        from_new.append(_evenly(came, n))
+        from_old.append(_evenly(known, min(len(known), REMEMBERED - n)))
+    return np.concatenate(from_new), np.concatenate(from_old)
+
+
+def _evenly(places: Array, n: int) -> Array:
+    return places[np.arange(n) * len(places) // max(1, n)]
+
+
+def _remember(
+    model: Any, Xs: list[Any], factors: Factors, scales: list[Array], chosen: tuple[Array, Array]
+) -> None:
+    """What unseen rows are compared with: the chosen rows of the batch and of those known before."""
+    new, old = chosen
+    before = model._starts[0]
+    views = [
+        _joined(_taken(X, new), _taken(known, old))
+        for X, known in zip(Xs, model._fitted_views, strict=True)
+    ]
+    V = tuple(
+        np.concatenate([now[new], past[old] * q])
+        for now, past, q in zip(factors.V, before.V, scales, strict=True)
+    )
+    consensus = np.concatenate([factors.consensus[new], before.consensus[old]])
+    w = np.concatenate([factors.w[new], before.w[old]])
+    # Later rows are linked to these; among themselves they need no graph any more.
+    model._terms = [
+        g.settings.term(X, sp.csr_array((X.shape[0],) * 2), g.settings.width)
+        if hasattr(g, "settings")
+        else g
+        for g, X in zip(model._terms, views, strict=True)
+    ]
+    model._fitted_views, model._stacked, model._digests = views, consensus, None
+    model._starts = [Factors(factors.U, V, consensus, factors.alpha, w)]
+
+
+def _taken(X: Any, rows: Array) -> Matrix:
+    return X.take(rows) if isinstance(X, Scaled) or is_streamed(X) else X[rows]
+
+
+def _joined(one: Matrix, other: Matrix) -> Matrix:
+    if sp.issparse(one) or sp.issparse(other):
+        return sp.csr_array(sp.vstack([one, other]))
+    return np.concatenate([one, other])
+
+
+def batch_sums(rows: list[Any], factors: Factors) -> list[Sums]:
+    """What U needs to know of the rows of a batch, for every view."""
+    for s, view in enumerate(rows):
+        w2 = factors.w[:, s] ** 2
+        view.begin(factors.V[s], factors.consensus, w2, w2, NoPenalty(), True)
+        view.sum(factors.V[s])
+    return [view.sums for view in rows]
+
+
+def batch_gaps(factors: Factors) -> Array:
+    """‖V_s Q_s − V*‖² of every view."""
+    pairs = zip(factors.U, factors.V, strict=True)
+    gaps = [eq.consensus_gap(V, U.sum(axis=0), factors.consensus) for U, V in pairs]
+    return np.array([float(gap) for gap in gaps])
+
+
+def added(past: Sums, new: Sums) -> Sums:
+    """Old sums, a little forgotten, and new ones."""
+    return Sums(*(FORGET * old + part for old, part in zip(past, new, strict=True)))
+
+
+def updated_basis(
+    factors: Factors, sums: list[Sums], solver: Solver, p: float, rescale: bool
+) -> tuple[Factors, list[Sums], list[Array]]:
+    """U after steps on the sums of all batches; V and the sums are brought to its scale, also given."""
+    pairs, scaled, scales = [], [], []
+    for s, (U, V, total) in enumerate(zip(factors.U, factors.V, sums, strict=True)):
+        for _ in range(STEPS):
+            U = solver.update_U(U, total, float(factors.alpha[s] ** p))
+        q = np.ones(U.shape[1], dtype=U.dtype)
+        if rescale and not solver.unit_sums:
+            q = np.where(U.sum(axis=0) > 0, U.sum(axis=0), 1)
+            U, V = eq.rescale(U, V)
+            total = Sums(total.P * q, total.G * np.outer(q, q), total.vc * q, total.vv * q * q)
+        pairs.append((U, V))
+        scaled.append(total)
+        scales.append(q)
+    Us, Vs = (tuple(side) for side in zip(*pairs, strict=True))
+    return Factors(Us, Vs, factors.consensus, factors.alpha, factors.w), scaled, scales
+
+
+def reweighted(factors: Factors, gaps: Array, p: float) -> Factors:
+    """α from the gaps of all batches, and the batch's consensus with it."""
+    alpha = eq.view_weights(gaps, p)
+    q = [U.sum(axis=0) for U in factors.U]
+    V_star = eq.consensus(list(factors.V), q, alpha, p)
+    return Factors(factors.U, factors.V, V_star, alpha, factors.w)
+
+
+def batch_history(rows: list[Any], factors: Factors, p: float, number: int) -> dict[str, Array]:
+    """The objective on a batch without its regulariser, in the form of a history of one line."""
+    errors = [
+        eq.reconstruction(view.all_residuals(U, V), factors.w[:, s])
+        for s, (view, U, V) in enumerate(zip(rows, factors.U, factors.V, strict=True))
+    ]
+    none = [0.0] * len(rows)
+    terms = eq.objective(errors, list(batch_gaps(factors)), factors.alpha, p, none, 0.0)
+    line = {"round": number, "view": -1, "iteration": 0, **terms}
+    return {name: np.array([value]) for name, value in line.items()}

@@ -1,0 +1,105 @@
+"""The folder of a run → its page. Everything comes from the files; nothing is computed anew."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from manyview.io.writing import read_csv
+
+from . import panels
+from .page import Section, html, page
+from .text import number
+
+Rows = list[dict[str, Any]]
+
+
+class Run(NamedTuple):
+    """What the files say: `run.json`, and every table by its name without ``.csv``."""
+
+    about: dict[str, Any]
+    tables: dict[str, Rows]
+
+    @property
+    def views(self) -> list[str]:
+        return [view["name"] for view in self.about["views"]]
+
+    @property
+    def clusters(self) -> Rows:
+        return self.tables["clusters"]
+
+
+TABLES = (
+    "labels",
+    "clusters",
+    "view_weights",
+    "sample_weights",
+    "top_features",
+    "embedding",
+    "agreement",
+    "history",
+    "silhouette",
+    "baseline",
+    "selection",
+)
+#: Columns that are names, whatever they look like.
+TEXT = {"id", "view", "feature", "clustering"}
+#: Where "view" is a position.
+NUMBERS_ONLY = "history"
+
+
+def fit_page(folder: Path) -> str:
+    """The report of the run in ``folder`` as one self-contained page."""
+    run = read_run(folder)
+    about = run.about
+    title = about.get("title") or (
+        f"{len(run.clusters)} cluster{'s' * (len(run.clusters) != 1)} among "
+        f"{about['n_samples']} observations"
+    )
+    lead = html(
+        "Found by <b>{{ method }}</b> from {{ n }} view{{ 's' if n != 1 }}: {{ views }}. "
+        "Files beside this page hold every number in it.",
+        method=about["method"],
+        n=len(run.views),
+        views=", ".join(f"{view['name']} ({view['features']} features)" for view in about["views"]),
+    )
+    sections = [
+        Section("short", "In short", panels.in_short(run)),
+        Section("clusters", "The clusters", panels.clusters(run)),
+        Section("reliance", "Which view each observation relies on", panels.reliance(run)),
+        Section("views", "How much each view counts", panels.views(run)),
+        Section("features", "What sets each cluster apart", panels.features(run)),
+        Section("sure", "How sure the clusters are", panels.sure(run)),
+        Section("baseline", "Beside a plain method", panels.baseline(run)),
+        Section("fit", "How the fit went", panels.convergence(run)),
+        Section("data", "Data and settings", panels.data(run)),
+    ]
+    if about.get("selection"):
+        sections.insert(2, Section("number", "Why this many clusters", panels.chosen(run)))
+    return page(title, sections, lead=lead)
+
+
+def read_run(folder: Path) -> Run:
+    """The files of a run as plain values."""
+    about = json.loads((folder / "run.json").read_text(encoding="utf-8"))
+    tables = {}
+    for name in TABLES:
+        path = folder / f"{name}.csv"
+        tables[name] = (
+            _read_csv(path, set() if name == NUMBERS_ONLY else TEXT) if path.exists() else []
+        )
+    return Run(about, tables)
+
+
+def _read_csv(path: Path, names: set[str]) -> Rows:
+    return [
+        {key: _cell(text, as_text=key in names) for key, text in row.items()}
+        for row in read_csv(path)
+    ]
+
+
+def _cell(text: str, as_text: bool) -> Any:
+    if as_text:
+        return text
+    return number(text) if text else None

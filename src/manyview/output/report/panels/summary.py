@@ -1,0 +1,82 @@
+"""The few sentences to read first, and what to know before trusting the rest."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from manyview.output.report.page import html
+
+#: Words that a warning of the fit and the note on the same matter both have.
+SAME = (
+    "missing in every view",
+    "before the objective settled",
+    "near-duplicates",
+    "no number of clusters stands out",
+)
+
+
+def in_short(run: Any) -> Any:
+    about = run.about
+    sizes = sorted((row["size"] for row in run.clusters), reverse=True)
+    lines = _listed(about.get("alignment"))
+    if sizes:
+        lines.append(
+            "One cluster holds everything."
+            if len(sizes) == 1
+            else f"{len(sizes)} clusters of {sizes[0]} observations each."
+            if sizes[0] == sizes[-1]
+            else f"{len(sizes)} clusters of {sizes[-1]} to {sizes[0]} observations."
+        )
+    stability = about.get("stability")
+    if stability and len(sizes) > 1:
+        lines.append(
+            f"Refitted {stability['runs']} times on parts of the data, the clusters "
+            f"{_grade(stability['ari'])} (mean agreement of two refits {stability['ari']:.2f}; "
+            "1 is always the same, 0 is chance)."
+        )
+    if run.tables["baseline"]:
+        ari = run.tables["baseline"][0]["ari_with_other"]
+        lines.append(
+            "A plain method on the same data finds "
+            + ("nearly the same" if ari > 0.8 else "partly the same" if ari > 0.5 else "other")
+            + f" clusters (agreement {ari:.2f})."
+        )
+    if len(run.views) > 1:
+        weights = sorted(run.tables["view_weights"], key=lambda row: -row["weight"])
+        lines.append(
+            "All views count about the same."
+            if weights[0]["weight"] < 1.25 * weights[-1]["weight"]
+            else f"The view that counts most is “{weights[0]['view']}” ({weights[0]['weight']:.0%} of the "
+            f"weight), the one that counts least “{weights[-1]['view']}” "
+            f"({weights[-1]['weight']:.0%})."
+        )
+    notes = [*about.get("warnings", []), *_told(about)]
+    return html(
+        "<ul>{% for line in lines %}<li>{{ line }}</li>{% endfor %}</ul>"
+        '{% if notes %}<div class="warning" role="note"><p><b>Before you trust this</b></p><ul>'
+        "{% for note in notes %}<li>{{ note }}</li>{% endfor %}</ul></div>"
+        '{% else %}<p class="note">Nothing unusual was noticed: no view took over, no cluster is '
+        "tiny, every observation has data, and the fit settled.</p>{% endif %}",
+        lines=lines,
+        notes=notes,
+    )
+
+
+def _told(about: dict[str, Any]) -> list[str]:
+    """What the fit warned of, unless a note says the same."""
+    notes = " ".join(about.get("warnings", [])).lower()
+    told = dict.fromkeys(str(text) for text in about.get("fit_warnings", []))
+    return [text for text in told if not any(w in text.lower() and w in notes for w in SAME)]
+
+
+def _listed(value: Any) -> list[str]:
+    """Sentences, whether one, several, or a table of them was given."""
+    if isinstance(value, dict):
+        return [f"{key}: {item}" for key, item in value.items()]
+    return [value] if isinstance(value, str) else [str(item) for item in value or []]
+
+
+def _grade(ari: float) -> str:
+    if ari > 0.85:
+        return "come back nearly unchanged"
+    return "come back in part" if ari > 0.6 else "change a great deal"

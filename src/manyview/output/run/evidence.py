@@ -1,0 +1,168 @@
+"""What can be said about a clustering beyond its labels: tightness, repeatability, a plain rival."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.cluster import SpectralClustering
+from sklearn.metrics import silhouette_samples
+from threadpoolctl import threadpool_limits
+
+from manyview._types import Array, Matrix, Views
+from manyview.baselines.wrappers import scaled, side_by_side
+from manyview.engines.numpy.repeats import distinct
+from manyview.engines.numpy.sources import is_streamed
+from manyview.judge.stability import Stability, shared_ari, stability
+from manyview.maths import agreement as ag
+from manyview.methods.observed import observed_columns, observed_part
+from manyview.methods.robust import RobustWMNMF
+from manyview.metrics import scores
+
+#: Observations whose silhouette is computed: its cost is quadratic.
+SILHOUETTE_SAMPLE = 5000
+#: Entries, and fewest rows, of the part of large files that is looked at.
+ENTRIES, FEWEST_ROWS = 2**22, 500
+#: Above this many observations refits and the rival clustering are left to those who ask for them.
+LARGE = 20_000
+#: Share of the observations in a refit.
+PART = 0.8
+BASELINE = "z-scored features side by side, spectral clustering of their 10 nearest neighbours"
+
+
+def looked_at(views: Views, labels: Array) -> tuple[Views, Array]:
+    """The views that are looked at, and which rows: all, or of files a part that fits in memory."""
+    if not any(is_streamed(X) for X in views.matrices):
+        return views, np.arange(len(labels))
+    most = max(FEWEST_ROWS, ENTRIES // sum(views.n_features))
+    rows = drawn(labels, min(SILHOUETTE_SAMPLE, most))
+    return views.with_matrices([X[rows] for X in views.matrices]), rows
+
+
+def z_scored(views: Views) -> list[Matrix]:
+    """Every feature as a z-score, what is not observed at its mean, features nobody has left out."""
+    columns = observed_columns(views)
+    views = views if columns is None else observed_part(views, columns)
+    zs = scaled(views, "standard")
+    return [Z if sp.issparse(Z) else np.nan_to_num(Z, nan=0.0) for Z in zs]
+
+
+def silhouettes(zs: list[Matrix], labels: Array) -> Array:
+    """Silhouette of every observation (NaN where not computed), every view counting the same."""
+    values = np.full(len(labels), np.nan)
+    rows = drawn(labels, SILHOUETTE_SAMPLE)
+    n_found = len(np.unique(labels[rows]))
+    if not 2 <= n_found < len(rows):
+        return values
+    space = side_by_side([Z / np.sqrt(Z.shape[1]) for Z in zs])
+    with threadpool_limits(1):
+        values[rows] = silhouette_samples(space[rows], labels[rows])
+    return values
+
+
+def drawn(labels: Array, most: int) -> Array:
+    """Rows that have a cluster, or a random ``most`` of them, in order; the same at every call."""
+    rows = np.flatnonzero(labels >= 0)
+    if len(rows) > most:
+        rows = np.sort(np.random.default_rng(0).choice(rows, most, replace=False))
+    return rows
+
+
+def no_refits(model: Any, n: int, n_runs: int) -> str:
+    """Why refits of parts of the data are not made; "" if they are."""
+    n_clusters = getattr(model, "n_clusters_", model.n_clusters)
+    nowhere = int((np.asarray(model.labels_) < 0).sum())
+    if n_clusters < 2:
+        return "one cluster holding everything always comes back"
+    if n_runs < 2:
+        return "it refits the model several times, which was not asked for or is dear on large data"
+    if n < 10:
+        return f"{n} observations are too few to leave some out"
+    # A part may have lost only observations that have data.
+    held = round(PART * n) - nowhere
+    if n_clusters > held:
+        return f"{PART:.0%} of the observations are fewer than the {n_clusters} clusters asked for"
+    return ""
+
+
+def n_refits(n: int) -> int:
+    return 0 if n > LARGE else 10 if n <= 1000 else 5
+
+
+def repeated(model: Any, views: Views, n_runs: int, seed: int) -> Stability | None:
+    """Stability over refits of parts of the data; ``None`` where there is a reason against."""
+    if no_refits(model, views.n_samples, n_runs):
+        return None
+    data: Any = dict(zip(views.names, views.matrices, strict=True))
+    if getattr(model, "_fitted_on_single", False):
+        data = side_by_side(list(views.matrices))
+    return stability(model, data, n_runs, fraction=PART, random_state=seed)
+
+
+def rival_labels(zs: list[Matrix], n_clusters: int, seed: int) -> Array | None:
+    """The honest baseline on the same data; ``None`` where it is too dear or not defined."""
+    n = zs[0].shape[0]
+    if n > LARGE or not 2 <= n_clusters < n:
+        return None
+    model = SpectralClustering(
+        n_clusters, affinity="nearest_neighbors", n_neighbors=min(10, n - 1), random_state=seed
+    )
+    with warnings.catch_warnings(), threadpool_limits(1):
+        warnings.simplefilter("ignore", UserWarning)  # a graph in several pieces is no news here
+        return np.asarray(model.fit_predict(side_by_side(zs)))
+
+
+def rivalry(
+    method: str, labels: Array, silhouette: Array, rival: Array, zs: list[Matrix], truth: Any
+) -> list[dict[str, Any]]:
+    """A row per clustering: agreement with the other, silhouette, and scores if classes are known."""
+    known = labels >= 0
+    rows = []
+    for name, found, values in (
+        (method, labels, silhouette),
+        (BASELINE, rival, silhouettes(zs, np.where(known, rival, -1))),
+    ):
+        row: dict[str, Any] = {
+            "clustering": name,
+            "clusters": len(np.unique(found[known])),
+            "ari_with_other": shared_ari(labels, np.where(known, rival, -1)),
+            "silhouette": mean_or_none(values),
+        }
+        if truth is not None:
+            row |= known_scores(truth, np.where(known, found, -1))
+        rows.append(row)
+    return rows
+
+
+def known_scores(truth: Any, labels: Array) -> dict[str, float]:
+    """Scores over the observations that have both a known class and a cluster."""
+    both = [i for i, t in enumerate(truth) if t is not None and t == t and labels[i] >= 0]
+    return scores(np.asarray([truth[i] for i in both]), labels[both]) if both else {}
+
+
+def view_agreement(model: Any, views: Views) -> Array:
+    """How much views agree (off the diagonal), and halves of the same view (on it)."""
+    if hasattr(model, "agreement_"):
+        matrix, halves = np.array(model.agreement_, dtype=float), model.split_half_
+    else:
+        robust = RobustWMNMF()
+        with warnings.catch_warnings(), threadpool_limits(1):
+            warnings.simplefilter("ignore", UserWarning)
+            if model._columns is not None:
+                views = observed_part(views, model._columns)
+            geometry, _ = distinct(robust._geometries(views, robust._presence(views)))
+            graphs = [ag.view_graph(view, robust.n_neighbors) for view in geometry]
+            halves = ag.split_half(geometry, robust.n_neighbors, 0)
+            rows = ag.row_contrasts(geometry, graphs)
+            matrix = ag.agreement_matrix(rows, halves, geometry[0].mass)
+            matrix = model._all_views(model._all_views(matrix).T).T
+            halves = model._all_views(halves)
+    np.fill_diagonal(matrix, halves)
+    return matrix
+
+
+def mean_or_none(values: Array) -> float | None:
+    values = values[~np.isnan(values)]
+    return float(values.mean()) if len(values) else None

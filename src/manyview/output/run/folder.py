@@ -1,0 +1,303 @@
+"""Writing the folder of a run: everything beside first, then in place at once."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+from collections.abc import Callable, Mapping, Sequence
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.utils.validation import check_is_fitted
+
+from manyview._types import Views
+from manyview.data.views import as_views
+from manyview.engines.numpy.sources import is_streamed, reading
+from manyview.io.writing import claimed, write_csv
+from manyview.output.report.page import file_stem
+
+from . import evidence, tables
+from .features import parts_are_clusters, top_features
+from .notes import choice_notes, warnings_about
+
+FORMAT = 1
+PACKAGES = ("manyview", "numpy", "scipy", "scikit-learn")
+#: Digits kept in tables: enough for float32 results and half the size of all of them.
+DIGITS = 8
+#: What the folder of a run is called there.
+KIND = "fit"
+TABLES = ("labels.csv", "clusters.csv", "view_weights.csv", "sample_weights.csv", "top_features.csv",
+          "embedding.csv", "agreement.csv", "history.csv", "silhouette.csv")  # fmt: skip
+
+
+def write_run(
+    model: Any,
+    views: Any,
+    out: str | os.PathLike[str],
+    *,
+    ids: Sequence[Any] | None = None,
+    settings: Mapping[str, Any] | None = None,
+    info: Mapping[str, Any] | None = None,
+    truth: Any = None,
+    stability_runs: int | None = None,
+    selection: Any = None,
+    force: bool = False,
+    report: bool = True,
+    progress: Callable[[str], Any] | None = None,
+) -> Path:
+    """Write everything there is to know about a fitted model into the folder ``out``.
+
+    Tables (``labels.csv``, ``clusters.csv``, ``view_weights.csv``, ``sample_weights.csv``,
+    ``components_<view>.csv``, ``top_features.csv``, ``embedding.csv``, ``agreement.csv``,
+    ``history.csv``, ``silhouette.csv``, ``baseline.csv``,
+    ``selection.csv``), the model (``model.npz``), what was done (``run.json``) and
+    a page to read (``report.html``). A failure leaves nothing behind, or the earlier run as it was.
+
+    Parameters
+    ----------
+    model : fitted RobustWMNMF or WMNMF
+    views : the data it was fitted on, in the same form
+    out : folder, made if need be; it must be empty unless ``force``
+    ids : names of the observations; by default those of the data, else row numbers from 0
+    settings : whatever the caller wants remembered of how the model was chosen
+    info : shown in the report and kept in ``run.json``
+        "command" (text), "alignment" (sentences), "warnings" (sentences), "inputs" (a dict per
+        file, such as view, path, rows, columns, sha256), "title", and anything else JSON can hold.
+    truth : known classes, one per observation (None where unknown), to score the clusters with
+    stability_runs : refits on parts of the data; by default 10 up to 1000 observations, 5 up to
+        20,000, none above. 0 leaves stability out.
+    selection : how the number of clusters was chosen (`select_n_clusters`), written to
+        ``selection.csv``; by default the model's own ``selection_``, if it has one
+    force : replace the files of an earlier run in ``out``, known by their checksums; all other files
+        there stay, and where one has the name of a file to be written it is refused
+    report : whether to make ``report.html``
+    progress : called with a few words before every step that takes time
+
+    Returns
+    -------
+    Path of ``out``
+    """
+    check_is_fitted(model)
+    out = Path(out)
+    tell = progress or (lambda text: None)
+    given = as_views(
+        views,
+        model.views,
+        allow_negative=True,
+        allow_missing=True,
+        allow_files=True,
+        caller="write_run",
+    )
+    names = _ids(model, given, ids)
+    _check_truth(truth, given.n_samples)
+    # A folder that is there may be a mount point, or its parent closed: it is filled, not replaced.
+    with claimed(out, KIND, force=force) as place, place.replacing() as beside:
+        place.check([*sure_files(report), *component_files(given.names)])
+        files, notes, extra = _tables(model, given, names, truth, stability_runs, tell)
+        chosen = getattr(model, "selection_", None) if selection is None else selection
+        if chosen is not None:
+            files["selection.csv"] = tables.selection_table(chosen)
+            extra["selection"] = _selection(chosen)
+            notes += choice_notes(chosen)
+        for name, rows in files.items():
+            with (beside / name).open(
+                "w", newline="", encoding="utf-8", errors="backslashreplace"
+            ) as file:
+                columns = list(rows[0]) if rows else []
+                write_csv(file, columns, (row.values() for row in rows), DIGITS)
+        if hasattr(model, "save"):
+            model.save(beside / "model.npz")
+        run = _record(model, given, settings, dict(info or {}), notes, extra)
+        made = ["run.json", "report.html"] if report else ["run.json"]
+        run["files"] = sorted([p.name for p in beside.iterdir()] + made)
+        text = json.dumps(run, indent=1, ensure_ascii=False, allow_nan=False)
+        (beside / "run.json").write_bytes(text.encode("utf-8", "backslashreplace"))
+        if report:
+            tell("writing the report")
+            from manyview.output.report.fit import fit_page
+
+            (beside / "report.html").write_text(fit_page(beside), encoding="utf-8")
+    return out
+
+
+def sure_files(report: bool) -> list[str]:
+    """Files every run has, whatever its views are called."""
+    return [*TABLES, "model.npz", "run.json", *(["report.html"] if report else [])]
+
+
+def _tables(
+    model: Any, views: Views, ids: list[str], truth: Any, n_runs: int | None, tell: Callable
+) -> tuple[dict[str, tables.Rows], list[str], dict[str, Any]]:
+    """File name → rows; sentences of warning; what only `run.json` says."""
+    labels = np.asarray(model.labels_)
+    seed = model.random_state if isinstance(model.random_state, int) else 0
+    n_clusters = getattr(model, "n_clusters_", model.n_clusters)
+    sure, meaning = tables.confidence(model)
+    tell("comparing with a plain clustering")
+    shown, rows = evidence.looked_at(views, labels)
+    zs = evidence.z_scored(shown)
+    silhouette = np.full(len(labels), np.nan)
+    silhouette[rows] = evidence.silhouettes(zs, labels[rows])
+    rival = None if shown is not views else evidence.rival_labels(zs, n_clusters, seed)
+    method = type(model).__name__
+    rivals = [] if rival is None else evidence.rivalry(method, labels, silhouette, rival, zs, truth)
+    tell("refitting parts of the data, to see which clusters come back")
+    n_runs = evidence.n_refits(views.n_samples) if n_runs is None else n_runs
+    n_runs = n_runs if shown is views else 0
+    stable = evidence.repeated(model, views, n_runs, seed)
+    tell("measuring how much the views agree")
+    matrix = evidence.view_agreement(model, shown)
+    tell("drawing the consensus in two dimensions")
+    found = {
+        "labels.csv": tables.labels_table(ids, labels, sure),
+        "clusters.csv": tables.clusters_table(labels, sure, silhouette, stable),
+        "view_weights.csv": tables.view_weights_table(model, views),
+        "sample_weights.csv": tables.sample_weights_table(model, views, ids, labels),
+        "top_features.csv": top_features(model, shown, labels[rows]),
+        "embedding.csv": tables.embedding_table(model, ids, labels),
+        "agreement.csv": tables.agreement_table(matrix, views.names),
+        "history.csv": tables.history_table(model),
+        "silhouette.csv": tables.silhouette_table(ids, labels, silhouette, stable),
+    }
+    if rivals:
+        found["baseline.csv"] = rivals
+    for s, name in enumerate(component_files(views.names)):
+        found[name] = tables.components_table(model, views, s)
+    extra = {
+        "confidence_is": meaning,
+        "parts_are_clusters": parts_are_clusters(model),
+        "stability": None if stable is None else {"runs": stable.n_runs, "ari": stable.score},
+        "no_stability": evidence.no_refits(model, views.n_samples, n_runs),
+        "silhouette": evidence.mean_or_none(silhouette),
+    }
+    return found, warnings_about(model, views, ids, labels, matrix, stable, rivals), extra
+
+
+def _selection(chosen: Any) -> dict[str, Any]:
+    return {
+        "n_clusters": int(chosen.n_clusters),
+        "found": bool(chosen.found),
+        "reasons": [str(reason) for reason in chosen.reasons],
+        "votes": {m: None if k is None else int(k) for m, k in chosen.votes.items()},
+    }
+
+
+def component_files(names: Sequence[str]) -> list[str]:
+    """A safe and different file name for every view, on systems that ignore case as well."""
+    found: list[str] = []
+    for name in names:
+        stem, n = file_stem(name), 1
+        while (file := f"components_{stem}{f'_{n}' if n > 1 else ''}.csv").lower() in {
+            other.lower() for other in found
+        }:
+            n += 1
+        found.append(file)
+    return found
+
+
+def _record(
+    model: Any,
+    views: Views,
+    settings: Mapping[str, Any] | None,
+    info: dict[str, Any],
+    notes: list[str],
+    extra: dict[str, Any],
+) -> dict[str, Any]:
+    """What `run.json` says."""
+    told = [str(text) for text in info.pop("warnings", [])]
+    files = component_files(views.names)
+    return {
+        **{str(key): _plain(value) for key, value in info.items()},
+        "format": FORMAT,
+        "method": type(model).__name__,
+        "n_samples": views.n_samples,
+        "n_clusters": int(getattr(model, "n_clusters_", model.n_clusters)),
+        "views": [
+            {
+                "name": name,
+                "features": X.shape[1],
+                "components": file,
+                "sha256": _checksum(X),
+            }
+            for name, X, file in zip(views.names, views.matrices, files, strict=True)
+        ],
+        "parameters": _plain(model.get_params(deep=False)),
+        "settings": _plain(dict(settings or {})),
+        "seed": _plain(model.random_state),
+        "versions": {"python": platform.python_version(), **_versions()},
+        "objective": float(model.objective_),
+        "iterations": int(model.n_iter_),
+        "stop_reason": str(model.stop_reason_),
+        "warnings": notes,
+        "fit_warnings": told,
+        **extra,
+    }
+
+
+def _plain(value: Any) -> Any:
+    """What JSON can hold; everything else as text."""
+    if value is None or isinstance(value, str | bool | int):
+        return value
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, np.ndarray | np.generic):
+        return _plain(value.tolist())
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, float):
+        return value if np.isfinite(value) else str(value)
+    return str(value) if isinstance(value, Path) else repr(value)
+
+
+def _versions() -> dict[str, str]:
+    found = {}
+    for package in PACKAGES:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:  # run from a source tree
+            from manyview import __version__
+
+            found[package] = __version__
+    return found
+
+
+def _checksum(X: Any) -> str:
+    """Of the values as the model saw them, whatever file they came from."""
+    digest = hashlib.sha256(str((X.shape, X.dtype)).encode())
+    for block in reading(X) if is_streamed(X) else (X,):
+        block = sp.csr_array(block) if sp.issparse(block) else block
+        parts = (block.indptr, block.indices, block.data) if sp.issparse(block) else (block,)
+        for part in parts:
+            digest.update(np.ascontiguousarray(part).data)
+    return digest.hexdigest()
+
+
+def _ids(model: Any, views: Views, ids: Any) -> list[str]:
+    n = views.n_samples
+    if len(model.labels_) != n:
+        raise ValueError(
+            f"the views have {n} observations, but the model was fitted on {len(model.labels_)}; "
+            "pass the views it was fitted on"
+        )
+    if list(views.names) != list(model.view_names_in_):
+        raise ValueError(
+            f"the views are {list(views.names)}, but the model was fitted on "
+            f"{list(model.view_names_in_)}; pass the views it was fitted on"
+        )
+    if ids is None:
+        ids = views.sample_names
+    if ids is None:
+        ids = range(n)
+    if len(ids) != n:
+        raise ValueError(f"ids has {len(ids)} names for {n} observations; give one each")
+    return [str(i) for i in ids]
+
+
+def _check_truth(truth: Any, n: int) -> None:
+    if truth is not None and len(truth) != n:
+        raise ValueError(f"truth has {len(truth)} classes for {n} observations; give one each")

@@ -1,0 +1,160 @@
+"""The tables of a run: lists of rows with the same keys, one list per file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from manyview._types import Array, Views
+from manyview.engines.numpy.distances import present_rows
+from manyview.judge.stability import Stability
+from manyview.methods.assign import n_neighbors
+from manyview.methods.graph import nearest_neighbors
+from manyview.output.embed2d import coordinates, embed2d
+
+from .evidence import drawn, mean_or_none
+from .features import feature_names
+
+Rows = list[dict[str, Any]]
+
+#: Observations drawn in the embedding: t-SNE of more takes minutes, and nobody can see them.
+DRAWN = 5000
+VOTES = "share of its nearest neighbours in the consensus that are in the same cluster"
+DISTANCES = "how much nearer it lies to the centre of its cluster than to those of others"
+SHARE = "its largest share of the consensus"
+
+
+def confidence(model: Any) -> tuple[Array, str]:
+    """How sure each label is, from 0 to 1, and in words what that number is."""
+    if hasattr(model, "confidence_"):
+        return _of_own_cluster(model.confidence_, model.labels_), DISTANCES
+    if model.assign_labels == "argmax":
+        V = model.consensus_
+        return V.max(axis=1) / np.maximum(V.sum(axis=1), 1e-300), SHARE
+    V, labels = np.asarray(model.consensus_, dtype=float), model.labels_
+    indices, _ = nearest_neighbors(V, n_neighbors(len(V)))
+    return (labels[indices] == labels[:, None]).mean(axis=1), VOTES
+
+
+def _of_own_cluster(confidence: Array, labels: Array) -> Array:
+    return confidence[np.arange(len(labels)), np.maximum(labels, 0)]
+
+
+def labels_table(ids: Sequence[str], labels: Array, sure: Array) -> Rows:
+    return [
+        {"id": i, "cluster": int(k), "confidence": float(c) if k >= 0 else None}
+        for i, k, c in zip(ids, labels, sure, strict=True)
+    ]
+
+
+def view_weights_table(model: Any, views: Views) -> Rows:
+    reliance = model.reliance_
+    return [
+        {
+            "view": name,
+            "features": X.shape[1],
+            "observations": int(present_rows(X).sum()),
+            "weight": model.view_weights_[s],
+            "mean_reliance": float(reliance[:, s].mean()),
+        }
+        for s, (name, X) in enumerate(zip(views.names, views.matrices, strict=True))
+    ]
+
+
+def sample_weights_table(model: Any, views: Views, ids: Sequence[str], labels: Array) -> Rows:
+    """Weight w and reliance of every observation in every view (empty where the view is missing),
+    and how unusual the latter is."""
+    here = np.column_stack([present_rows(X) for X in views.matrices])
+    unusual = departures(model.reliance_, labels, here)
+    w, reliance = (np.where(here, a, np.nan) for a in (model.sample_weights_, model.reliance_))
+    rows = []
+    for i, id_ in enumerate(ids):
+        row: dict[str, Any] = {"id": id_, "cluster": int(labels[i])}
+        row |= {f"weight:{name}": w[i, s] for s, name in enumerate(views.names)}
+        row |= {f"reliance:{name}": reliance[i, s] for s, name in enumerate(views.names)}
+        rows.append(row | {"departure": unusual[i]})
+    return rows
+
+
+def departures(reliance: Array, labels: Array, here: Array) -> Array:
+    """Share of an observation's reliance that lies elsewhere than is usual in its cluster, in [0, 1].
+
+    Usual is the median of the cluster over the views the observation has: to lack a view is no
+    departure. NaN for an observation that no view supports.
+    """
+    found = np.full(len(labels), np.nan)
+    for k in np.unique(labels[labels >= 0]):
+        rows = labels == k
+        usual = np.median(reliance[rows], axis=0) * here[rows]
+        total = usual.sum(axis=1, keepdims=True)
+        usual = np.divide(usual, total, out=reliance[rows].astype(float), where=total > 0)
+        found[rows] = np.abs(reliance[rows] - usual).sum(axis=1) / 2
+    found[~reliance.any(axis=1)] = np.nan
+    return found
+
+
+def components_table(model: Any, views: Views, s: int) -> Rows:
+    U = model.components_[s]
+    return [
+        {"feature": name, **{f"component_{k}": U[k, j] for k in range(len(U))}}
+        for j, name in enumerate(feature_names(views, s))
+    ]
+
+
+def embedding_table(model: Any, ids: Sequence[str], labels: Array, most: int = DRAWN) -> Rows:
+    rows = drawn(labels, most)
+    Z = embed2d(coordinates(model)[rows])
+    return [
+        {"id": ids[i], "x": z[0], "y": z[1], "cluster": int(labels[i])}
+        for i, z in zip(rows.tolist(), Z, strict=True)
+    ]
+
+
+def agreement_table(matrix: Array, names: Sequence[str]) -> Rows:
+    return [
+        {"view": name, **{f"with:{other}": m for other, m in zip(names, row, strict=True)}}
+        for name, row in zip(names, matrix, strict=True)
+    ]
+
+
+def history_table(model: Any) -> Rows:
+    history = {name: np.asarray(column) for name, column in model.history_.items()}
+    return [dict(zip(history, row, strict=True)) for row in zip(*history.values(), strict=True)]
+
+
+def silhouette_table(
+    ids: Sequence[str], labels: Array, silhouette: Array, stable: Stability | None
+) -> Rows:
+    rows = []
+    for i in np.flatnonzero(labels >= 0).tolist():
+        row: dict[str, Any] = {"id": ids[i], "cluster": int(labels[i]), "silhouette": silhouette[i]}
+        if stable is not None:
+            row["stability"] = stable.observations[i]
+        rows.append(row)
+    return rows
+
+
+def clusters_table(labels: Array, sure: Array, silhouette: Array, stable: Stability | None) -> Rows:
+    rows = []
+    for k in np.unique(labels[labels >= 0]):
+        own = labels == k
+        row: dict[str, Any] = {
+            "cluster": int(k),
+            "size": int(own.sum()),
+            "share": float(own.mean()),
+            "mean_confidence": float(sure[own].mean()),
+            "silhouette": mean_or_none(silhouette[own]),
+        }
+        if stable is not None:
+            row["stability"] = stable.clusters[int(k)]
+        rows.append(row)
+    return rows
+
+
+def selection_table(selection: Any) -> Rows:
+    """The scores of every method and candidate, as `Selection.table` has them."""
+    columns = selection.table
+    listed = zip(*(columns[name].tolist() for name in columns), strict=True)
+    return [dict(zip(columns, row, strict=True)) for row in listed]
