@@ -12,9 +12,9 @@ from manyview.output.run import write_run
 from manyview.storage.store import load
 
 from ._types import CollapseWarning, Stop
+from ._version import __version__
 from .compare import Comparison, compare
 
-__version__ = "0.1.0"
 __all__ = [
     "WMNMF",
     "CollapseWarning",
@@ -24,6 +24,7 @@ __all__ = [
     "Selection",
     "Stability",
     "Stop",
+    "__version__",
     "annotate",
     "as_views",
     "baselines",

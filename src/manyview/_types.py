@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,18 @@ Matrix = Any
 Callback = Callable[[dict[str, Any]], Any]
 
 
+#: Classes whose objects a model file may hold, by name: files name classes, not modules.
+STORABLE: dict[str, type] = {}
+Storable = TypeVar("Storable", bound=type)
+
+
+def storable(cls: Storable) -> Storable:
+    """Let objects of this class be saved with a model and read back."""
+    STORABLE[cls.__name__] = cls
+    return cls
+
+
+@storable
 class Stop(StrEnum):
     """Why a fit ended; the value is the message people read."""
 
@@ -83,6 +95,7 @@ def _has_rows(part: Any) -> bool:
     return len(getattr(part, "shape", ())) > 0 and part.shape[0] > 1
 
 
+@storable
 @dataclass(frozen=True)
 class Factors:
     """The unknowns of the method: X_s ≈ V_s U_sᵀ, consensus V*, weights α and w."""
@@ -94,6 +107,7 @@ class Factors:
     w: Array
 
 
+@storable
 @dataclass(frozen=True)
 class FitResult:
     """What the loop leaves behind."""

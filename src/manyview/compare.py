@@ -18,6 +18,8 @@ from manyview.judge.comparison.plan import Plan, versions
 from manyview.judge.comparison.processes import Limits, memory_is_watched
 from manyview.judge.comparison.store import KIND, Store
 from manyview.judge.comparison.summary import summarise, tidy
+from manyview.output.comparison.figure import draw
+from manyview.output.comparison.save import save
 
 from ._types import Array, Views
 from .metrics import _encode
@@ -55,8 +57,6 @@ class Comparison:
 
     def figure(self) -> Any:
         """A matplotlib figure: a row per method, a panel per score, a dot per run."""
-        from manyview.judge.comparison.figure import draw
-
         return draw(self.table, self.summary, self.methods)
 
     def save(self, out: str | Path, *, command: str | None = None) -> list[Path]:
@@ -65,8 +65,6 @@ class Comparison:
         ``command`` is shown at the foot of the page, for whoever wants to do it again. Files of an
         earlier comparison there are replaced, all or none; those of others are never written over.
         """
-        from manyview.judge.comparison.save import save
-
         return save(self, Path(out), command)
 
     def __repr__(self) -> str:

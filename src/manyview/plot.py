@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from manyview.output.embed2d import coordinates, embed2d
-from manyview.output.report.page import PALETTE as COLORS
+from manyview._colors import PALETTE as COLORS
+from manyview._embed2d import coordinates, embed2d
 
 from ._types import Array
 

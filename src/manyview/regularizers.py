@@ -22,7 +22,7 @@ import scipy.sparse as sp
 from manyview.engines.numpy.sources import resident
 from manyview.methods.graph import affinity, automatic_width, links
 
-from ._types import Array, Matrix
+from ._types import Array, Matrix, storable
 
 
 class Term(Protocol):
@@ -34,6 +34,7 @@ class Regularizer(Protocol):
     def prepare(self, X: Matrix) -> Term: ...
 
 
+@storable
 class GraphTerm:
     """g(V) = Tr(Vᵀ L V), L = D − A: neighbours should have like coefficients."""
 
@@ -87,6 +88,7 @@ class LinkedTerm:
         return self.degrees
 
 
+@storable
 @dataclass(frozen=True)
 class Graph:
     """Laplacian of the view's k-nearest-neighbour graph (see `manyview.methods.graph.affinity`)."""
@@ -112,6 +114,7 @@ class Graph:
         return _FittedGraphTerm(A, X, replace(self, width=width), degrees)
 
 
+@storable
 class _FittedGraphTerm(GraphTerm):
     """A graph term that remembers the rows it was built on, so that unseen rows can be linked."""
 
@@ -129,6 +132,7 @@ class _FittedGraphTerm(GraphTerm):
         return LinkedTerm(A.astype(X_new.dtype), known)
 
 
+@storable
 @dataclass(frozen=True)
 class Sparse:
     """g(V) = Σ v_ik: the L1 norm of nonnegative coefficients."""
@@ -146,6 +150,7 @@ class Sparse:
         return 0.0
 
 
+@storable
 @dataclass(frozen=True)
 class Orthogonal:
     """g(V) = Σ_{k≠l} v_kᵀ v_l: each observation should use few components.
@@ -168,6 +173,7 @@ class Orthogonal:
         return float(V.shape[1] - 1)
 
 
+@storable
 @dataclass(frozen=True)
 class NoPenalty:
     """g(V) = 0."""

@@ -17,8 +17,8 @@ from manyview.data.read import read_views
 from manyview.io.guard import unpacking_limit
 from manyview.io.writing import claimed
 from manyview.judge.comparison.labels import read_labels
-from manyview.judge.comparison.save import FILES
 from manyview.judge.comparison.store import KIND
+from manyview.output.comparison.save import FILES
 from manyview.output.report import printable
 from manyview.plot import _pyplot
 

@@ -20,8 +20,7 @@ from manyview._types import Array
 from manyview.engines.dask.source import DaskMatrix, is_lazy
 from manyview.engines.files.disk import DiskMatrix, is_open_file
 from manyview.engines.files.formats import INSIDE, STREAMABLE
-
-from .headings import is_id_heading
+from manyview.engines.files.headings import is_id_heading
 
 #: What to do about numbers that have no place among the doubles.
 TOO_LARGE = (

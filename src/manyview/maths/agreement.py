@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
 from manyview._arrays import is_tensor, like, namespace, on_host
-from manyview._types import Array
+from manyview._types import Array, storable
 from manyview.engines.numpy.distances import Geometry
 from manyview.engines.numpy.lists import for_all_rows, fused_lists, masses, view_lists
 from manyview.engines.numpy.ties import equal_share, farthest, nearest
@@ -41,6 +41,7 @@ SHARPNESS = 4.0
 FULL_SUPPORT = 0.9
 
 
+@storable
 @dataclass(frozen=True)
 class Agreement:
     """Everything the views say: M (view by view), split halves, redundancy, spread of the distances,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 from manyview._arrays import copied, is_tensor, namespace
-from manyview._types import Array, Split, Sums
+from manyview._types import Array, Split, Sums, storable
 from manyview.engines.numpy.compiled import compiled
 
 from .equations import ratio_step, rescale, simplex_rows, split_U, split_V
@@ -37,6 +37,7 @@ class Solver(Protocol):
     def check(self, g: Any) -> None: ...
 
 
+@storable
 class Multiplicative:
     """U ← U ∘ negative/positive, then V likewise: never raises O, and keeps every entry positive."""
 
@@ -67,6 +68,7 @@ class Multiplicative:
         return ratio_step(V, *split_V(V, XU, H, q, consensus, w2, a, beta, g))
 
 
+@storable
 class SimplexHALS:
     """Exact coordinate steps on the well-posed form 1ᵀu_k = 1 (then Q = I and nothing escapes).
 

@@ -29,6 +29,7 @@ from manyview.data.views import as_views
 from manyview.engines.files.disk import STORE, is_file_name
 from manyview.engines.numpy.sources import is_streamed
 from manyview.engines.torch.device import memory_guard, put
+from manyview.storage.store import save
 
 from .observed import kept_views, observed_columns, observed_part, tell_unobserved
 
@@ -293,8 +294,6 @@ class MultiViewEstimator(BaseEstimator):
         The file holds the training data that `predict` and `impute` need. A ``callback`` or a random
         generator is left out with a warning; a regulariser of your own class cannot be saved.
         """
-        from manyview.storage.store import save
-
         return save(self, path)
 
     def _check_n_clusters(self, n_clusters: int, n_samples: int) -> None:

@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
 from manyview._arrays import is_tensor, namespace, on_host
-from manyview._types import Array, FitResult, Matrix, Stop, Views
+from manyview._types import Array, FitResult, Matrix, Stop, Views, storable
 from manyview.data.containers import Collection
 from manyview.data.views import LOAD_LIMIT
 from manyview.engines.dask.cluster import cluster_for
@@ -53,6 +53,7 @@ NO_WEIGHT = 1e-3
 MAX_UNOBSERVED = 0.5
 
 
+@storable
 class RobustWMNMF(
     ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, MultiViewEstimator
 ):

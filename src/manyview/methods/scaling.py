@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from sklearn.preprocessing import normalize
 
 from manyview._arrays import is_tensor, like, namespace, on_host
-from manyview._types import Array, Matrix, Views
+from manyview._types import Array, Matrix, Views, storable
 from manyview.engines.numpy.distances import refuse_extreme, unit_rows
 from manyview.engines.numpy.sources import is_streamed, over
 
@@ -25,6 +25,7 @@ SHIFTING = ("minmax", "standard")
 ROUNDED = 64
 
 
+@storable
 @dataclass(frozen=True)
 class Scaling:
     """x → clip((x/unit − shift)·gain), rows to unit length if asked, then times ``factor``.

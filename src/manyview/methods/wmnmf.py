@@ -16,7 +16,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from threadpoolctl import threadpool_limits
 
 from manyview._arrays import namespace, on_host
-from manyview._types import Array, Factors, FitResult, Matrix, Stop, Views
+from manyview._types import Array, Factors, FitResult, Matrix, Stop, Views, storable
 from manyview.engines.dask.cluster import cluster_for
 from manyview.engines.numpy.masked import MaskedView, least_entries, mean_error, reaches, stand_ins
 from manyview.engines.numpy.rows import Rows
@@ -41,6 +41,7 @@ from .scaling import SCALES, SHIFTING, fit_scaling, tell_rounded
 COPY_LIMIT = 2**28
 
 
+@storable
 class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, MultiViewEstimator):
     """Weighted multi-view nonnegative matrix factorisation (Liu & Lin).
 

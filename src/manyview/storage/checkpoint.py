@@ -23,6 +23,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from manyview._types import Matrix, Views
+from manyview._version import __version__
 from manyview.engines.files.disk import DiskMatrix
 from manyview.engines.numpy.sources import looking_rows
 from manyview.engines.threads import blocks
@@ -177,8 +178,6 @@ def _path_and_seconds(where: Any) -> tuple[Path | None, float]:
 
 
 def identity_of(model: Any, views: Views, rng: np.random.Generator) -> dict[str, Any]:
-    from manyview import __version__
-
     settings = {
         name: _as_text(name, value, rng)
         for name, value in model.get_params(deep=False).items()

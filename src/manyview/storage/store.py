@@ -1,7 +1,7 @@
 """Fitted models on disk: an .npz of plain arrays and a JSON header; versioned, atomic, no pickle.
 
 The header describes the model as a tree of plain values, arrays (by their name in the archive) and
-objects of the few classes listed in `tree.classes`. Nothing else can be stored, and reading a file
+objects of the few classes listed in `_types.STORABLE`. Nothing else can be stored, and reading a file
 runs no code from it. A checksum over header and arrays finds damage; it is no signature.
 """
 
@@ -21,13 +21,15 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
+from manyview._types import STORABLE
+from manyview._version import __version__
 from manyview.engines.files.disk import DiskMatrix
 from manyview.engines.files.formats import INSIDE
 from manyview.io.guard import TooLarge, check_archive, unpacking_limit, unpacking_up_to
 from manyview.io.npy import read_npy
 from manyview.io.writing.whole import write_whole
 
-from .tree import MODELS, Reader, Writer, classes
+from .tree import MODELS, Reader, Writer
 
 #: What files hold, and who writes them.
 MAKERS = {
@@ -48,7 +50,7 @@ def save(model: Any, path: str | Path) -> Path:
     check_is_fitted(model)
     path = Path(path)
     name = type(model).__name__
-    if name not in MODELS or classes()[name] is not type(model):
+    if name not in MODELS or STORABLE.get(name) is not type(model):
         raise ValueError(f"a {name} cannot be saved, only {' and '.join(MODELS)}")
     writer = Writer()
     state = {name: writer.attribute(name, value) for name, value in _kept(model).items()}
@@ -153,8 +155,6 @@ def _place(item: Any) -> str:
 def _write(
     path: Path, kind: str, fields: dict[str, Any], members: dict[str, bytes], packing: int
 ) -> None:
-    from manyview import __version__
-
     header = {"kind": f"manyview {kind}", "format": FORMAT, "library": __version__, **fields}
     header["sha256"] = _checksum(header, members)
     write_whole(path, lambda file: _archive(file, header, members, packing))

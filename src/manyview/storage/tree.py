@@ -1,4 +1,4 @@
-"""A model as a tree of plain values, arrays by name, and objects of the few classes listed here."""
+"""A model as a tree of plain values, arrays by name, and objects of the classes marked `storable`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from manyview._types import Array
+from manyview._types import STORABLE, Array
 from manyview.engines.dask.source import DaskMatrix
 from manyview.engines.files.disk import DiskMatrix
 from manyview.io.npy import npy_bytes
@@ -71,7 +71,7 @@ class Writer:
         ):
             kind = "dtype" if isinstance(value, np.dtype) else "type"
             return {"~": kind, "name": np.dtype(value).str}
-        if classes().get(type(value).__name__) is type(value):
+        if STORABLE.get(type(value).__name__) is type(value):
             state = {name: self.value(item) for name, item in vars(value).items()}
             return {"~": "object", "class": type(value).__name__, "state": state}
         raise TypeError(f"an object of type {type(value).__name__}")
@@ -114,7 +114,7 @@ class Reader:
     def model(self, name: str, state: dict[str, Any]) -> Any:
         if name not in MODELS:
             raise ValueError(f"its class {name!r} is none of {', '.join(MODELS)}")
-        cls: Any = classes()[name]
+        cls: Any = STORABLE[name]
         values = {key: self.value(item) for key, item in state.items()}
         # A parameter younger than the file has its default, under which nothing else changed.
         if "n_clusters" not in values:
@@ -174,13 +174,13 @@ class Reader:
         return np.dtype(str(node["name"])).type
 
     def _enum(self, node: dict[str, Any]) -> Any:
-        cls = classes()[node["class"]]
+        cls = STORABLE[node["class"]]
         if not issubclass(cls, Enum):
             raise ValueError(f"{node['class']} has no named values")
         return cls[node["name"]]
 
     def _object(self, node: dict[str, Any]) -> Any:
-        cls = classes()[node["class"]]
+        cls = STORABLE[node["class"]]
         new: Any = object.__new__(cls)
         new.__dict__.update({name: self.value(item) for name, item in node["state"].items()})
         if isinstance(new, DiskMatrix):
@@ -198,42 +198,3 @@ class Reader:
         matrix = make(parts, shape=tuple(int(n) for n in node["shape"]))
         matrix.check_format(full_check=True)
         return matrix
-
-
-def classes() -> dict[str, type]:
-    """What a file may hold besides plain values; imported here because the estimators import this."""
-    from manyview import _types, regularizers
-    from manyview.engines.files import distances as disk_geometry
-    from manyview.engines.numpy import distances as geometry
-    from manyview.engines.numpy import sources
-    from manyview.judge import selection
-    from manyview.maths import agreement, solvers
-    from manyview.methods import scaling
-    from manyview.methods.robust import RobustWMNMF
-    from manyview.methods.wmnmf import WMNMF
-
-    listed: list[type] = [
-        WMNMF,
-        RobustWMNMF,
-        _types.Stop,
-        _types.Factors,
-        _types.FitResult,
-        agreement.Agreement,
-        geometry.Geometry,
-        geometry.RobustScaling,
-        disk_geometry.FileGeometry,
-        disk_geometry.ScaledFile,
-        scaling.Scaling,
-        sources.Scaled,
-        DiskMatrix,
-        selection.Selection,
-        regularizers.Graph,
-        regularizers.GraphTerm,
-        regularizers._FittedGraphTerm,
-        regularizers.Sparse,
-        regularizers.Orthogonal,
-        regularizers.NoPenalty,
-        solvers.Multiplicative,
-        solvers.SimplexHALS,
-    ]
-    return {cls.__name__: cls for cls in listed}

@@ -10,9 +10,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from manyview._types import Array, Matrix
-from manyview.data.headings import is_feature_heading
 from manyview.data.ids import refuse_lookalikes
 from manyview.data.views import _take
+from manyview.engines.files.headings import is_feature_heading
 
 from .part import Part
 

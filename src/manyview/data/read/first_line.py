@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from manyview.data.headings import is_id_heading
+from manyview.engines.files.headings import is_id_heading
 
 #: What stands for an empty cell (the words pandas knows), unless it is an id.
 NOTHING = {

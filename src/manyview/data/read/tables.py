@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from manyview.data.headings import is_id_heading
 from manyview.datasets._dataset import import_pandas
 from manyview.datasets._tables import SEPARATORS, Table, frame_of_parquet, numbers, split_suffix
+from manyview.engines.files.headings import is_id_heading
 from manyview.io.guard import TooLarge, text_of_file
 
 from .first_line import NOTHING, is_headings

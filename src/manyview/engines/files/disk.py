@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from manyview._types import Array, Matrix
+from manyview._types import Array, Matrix, storable
 from manyview.io.guard import check_held, unpacking_limit, unpacking_up_to
 
 from .formats import INSIDE, STREAMABLE, ZARR, Plain, RowFile, Stored, check_shape, open_rows
@@ -29,6 +29,7 @@ SLAB, HELD = 2**22, 2**25
 LARGE_SLAB, LARGEST_SLAB = 2**26, 2**28
 
 
+@storable
 class DiskMatrix:
     """One view in a file: its shape and precision, and rows when asked for.
 

@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from manyview._arrays import on_host
-from manyview._types import Array, Matrix
+from manyview._types import Array, Matrix, storable
 from manyview.engines.numpy.distances import Geometry, RobustScaling, present_rows
 from manyview.engines.numpy.neighbors import leading_directions, project
 from manyview.engines.numpy.sources import Source, UnitRows, is_streamed, looking_rows, over
@@ -22,6 +22,7 @@ SAMPLE = 2**22
 FEWEST = 500
 
 
+@storable
 class ScaledFile:
     """z of a view in a file, row by row when read; rows missing there are zero."""
 
@@ -75,6 +76,7 @@ def _on_scaled(X: Matrix, scaling: Any, dtype: np.dtype, work: Callable, *args: 
     return work(scaled_rows(X, scaling, present_rows(X), dtype), *args)
 
 
+@storable
 class FileGeometry(Geometry):
     """Distances of rows in a file along the directions in which they vary most; exact up to 64 features.
 

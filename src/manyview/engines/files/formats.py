@@ -19,7 +19,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from manyview._types import Array, Matrix
-from manyview.data.headings import is_id_heading
+from manyview.engines.files.headings import is_id_heading
 from manyview.io.guard import check_parquet, check_texts, check_zarr, open_hdf5
 
 HDF5, ZARR, PARQUET = (".h5", ".hdf5", ".h5ad"), (".zarr",), (".parquet",)

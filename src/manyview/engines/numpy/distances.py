@@ -19,7 +19,7 @@ from sklearn.preprocessing import normalize
 from sklearn.utils.extmath import row_norms
 
 from manyview._arrays import converted, is_tensor, like, namespace, on_host
-from manyview._types import Array, Matrix
+from manyview._types import Array, Matrix, storable
 
 from .compiled import compiled
 from .repeats import fewest_copies
@@ -32,6 +32,7 @@ ZEROS = 0.9
 BLOCK = 2**19
 
 
+@storable
 @dataclass(frozen=True)
 class RobustScaling:
     """Features to [0, 1] by their 1st and 99th percentile, or counts to unit rows of square roots.
@@ -96,6 +97,7 @@ def refuse_extreme(spread: Array, name: str, lost: Array | bool = False) -> None
         )
 
 
+@storable
 class Geometry:
     """Distances d_ij = ‖z_i − z_j‖²/√(μ_i μ_j) within one scaled view.
 

@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils.extmath import row_norms
 
-from manyview._types import Array, Matrix
+from manyview._types import Array, Matrix, storable
 from manyview.engines.threads import Threads, blocks
 
 #: OpenBLAS multiplies without repacking up to about 10⁶ multiplications: twice as fast for thin factors.
@@ -37,6 +37,7 @@ class InMemory:
         return self.X[rows]
 
 
+@storable
 class Scaled:
     """Rows scaled when read: no scaled copy of a large view is kept."""
 

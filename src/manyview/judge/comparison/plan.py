@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from manyview._types import Array, Views
+from manyview._version import __version__
 from manyview.baselines.cost import duration
 from manyview.io.writing.scratch import scratch
 
@@ -181,8 +182,6 @@ def _without_seed(settings: Any) -> Any:
 def versions() -> dict[str, str]:
     import scipy
     import sklearn
-
-    from manyview import __version__
 
     found = {"manyview": __version__, "numpy": np.__version__, "scipy": scipy.__version__}
     return found | {"scikit-learn": sklearn.__version__}

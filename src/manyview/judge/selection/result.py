@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from manyview._types import Array
+from manyview._types import Array, storable
+from manyview.plot import COLORS, _pyplot
 
 #: What each score is, and whether more of it is better.
 SCORES = {
@@ -39,6 +40,7 @@ class Vote:
     open_ended: bool = False
 
 
+@storable
 @dataclass(frozen=True)
 class Selection:
     """The number of clusters, and why.
@@ -83,8 +85,6 @@ class Selection:
 
     def figure(self) -> Any:
         """One panel per method: its scores, their errors, and the chosen number (matplotlib)."""
-        from manyview.plot import COLORS, _pyplot
-
         plt, n_panels = _pyplot(), len(self.votes)
         n_columns = min(3, n_panels)
         n_rows = -(-n_panels // n_columns)

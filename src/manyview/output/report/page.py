@@ -16,23 +16,6 @@ from functools import cache
 from importlib import resources
 from typing import Any, NamedTuple
 
-#: Colour-blind safe (Okabe & Ito, then Tol), in an order that keeps neighbours apart; readable on
-#: white and on near-black.
-PALETTE = (
-    "#0072B2",
-    "#E69F00",
-    "#009E73",
-    "#CC79A7",
-    "#56B4E9",
-    "#D55E00",
-    "#AA4499",
-    "#999933",
-    "#6F63BB",
-    "#888888",
-)
-#: A sequential scale that colour-blind readers and grey printers can follow.
-SCALE = "Cividis"
-
 #: Control characters, and the marks that reverse the direction of the text after them.
 _UNPRINTABLE = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufeff\ufffe\uffff]"

@@ -16,6 +16,7 @@ import scipy.sparse as sp
 from sklearn.utils.validation import check_is_fitted
 
 from manyview._types import Views
+from manyview._version import __version__
 from manyview.data.views import as_views
 from manyview.engines.numpy.sources import is_streamed, reading
 from manyview.io.writing import claimed, write_csv
@@ -260,8 +261,6 @@ def _versions() -> dict[str, str]:
         try:
             found[package] = version(package)
         except PackageNotFoundError:  # run from a source tree
-            from manyview import __version__
-
             found[package] = __version__
     return found
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from manyview.output.report.page import PALETTE, figure, html, plot_text
+from manyview._colors import PALETTE
+from manyview.output.report.page import figure, html, plot_text
 
 from .forms import Figure, Panel, Series
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 from typing import Any
 
-from manyview.output.report.page import PALETTE
+from manyview._colors import PALETTE
 
 from .forms import Figure, Panel, Series
 

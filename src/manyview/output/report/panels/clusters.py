@@ -5,7 +5,8 @@ from __future__ import annotations
 from statistics import median
 from typing import Any
 
-from manyview.output.report.page import PALETTE, figure, html, plot_text, table
+from manyview._colors import PALETTE
+from manyview.output.report.page import figure, html, plot_text, table
 
 from .shared import EMBEDDED, Rows, color, percent, short
 

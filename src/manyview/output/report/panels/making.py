@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from manyview.output.report.page import PALETTE, figure, html, table
+from manyview._colors import PALETTE
+from manyview.output.report.page import figure, html, table
 
 from .shared import EMBEDDED
 

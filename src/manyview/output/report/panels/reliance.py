@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from manyview.output.report.page import SCALE, figure, html, plot_text, table
+from manyview._colors import SCALE
+from manyview.output.report.page import figure, html, plot_text, table
 
 from .shared import DRAWN, EMBEDDED, Rows, axis_labels, color, short
 

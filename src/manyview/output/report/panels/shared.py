@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from manyview.output.report.page import PALETTE, clean, plot_text
+from manyview._colors import PALETTE
+from manyview.output.report.page import clean, plot_text
 
 Rows = list[dict[str, Any]]
 #: Columns of the reliance figure and bars of the silhouettes; rows kept for the largest CSVs.

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from manyview.io.writing import claimed, csv_of_dicts
+from manyview.judge.comparison.methods import GROUPS
+from manyview.judge.comparison.store import KIND
 from manyview.output.report import comparison_page
 from manyview.plot import _pyplot
 
 from .figure import draw, svg
-from .methods import GROUPS
-from .store import KIND
 
 DPI = 130
 FILES = ("results.csv", "summary.csv", "comparison.png", "comparison.html")

@@ -8,10 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from manyview.judge.comparison.methods import GROUPS
 from manyview.output.report import printable
 from manyview.plot import COLORS, _pyplot
-
-from .methods import GROUPS
 
 #: Column of the table, title, and what is better.
 PANELS = (

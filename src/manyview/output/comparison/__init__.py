@@ -1,0 +1,1 @@
+"""The figure, tables and page of a comparison."""
