@@ -34,7 +34,7 @@ def test_components_are_clusters(sizes, unit_rows):
 
 def test_eigenvectors_agree_with_the_dense_ones():
     X = rng().random((400, 3))
-    from manyview.methods.graph import affinity
+    from manyview.engines.affinity import affinity
 
     A = affinity(X, 8)
     d = 1 / np.sqrt(A.sum(axis=1))

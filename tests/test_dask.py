@@ -26,6 +26,7 @@ distributed = pytest.importorskip("distributed", reason="needs the extra 'dask'"
 dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")
 
+from manyview.engines.affinity import nearest_neighbors  # noqa: E402
 from manyview.engines.dask import cluster as cluster_module  # noqa: E402
 from manyview.engines.dask import rows as dask_module  # noqa: E402
 from manyview.engines.dask import source as lazy_module  # noqa: E402
@@ -36,7 +37,6 @@ from manyview.engines.dask.source import DaskMatrix  # noqa: E402
 from manyview.engines.dask.view import Block, merged  # noqa: E402
 from manyview.engines.files.disk import DiskMatrix  # noqa: E402
 from manyview.maths.solvers import SOLVERS  # noqa: E402
-from manyview.methods.graph import nearest_neighbors  # noqa: E402
 from manyview.regularizers import Graph  # noqa: E402
 from manyview.storage.checkpoint import digest  # noqa: E402
 

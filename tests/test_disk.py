@@ -19,6 +19,7 @@ from manyview import WMNMF, RobustWMNMF, load, on_disk, select_n_clusters
 from manyview.baselines import ConcatViews
 from manyview.data import views as views_module
 from manyview.data.views import as_views
+from manyview.engines.affinity import affinity, nearest_neighbors
 from manyview.engines.files import disk
 from manyview.engines.files.disk import DiskMatrix
 from manyview.engines.files.distances import FileGeometry, ScaledFile
@@ -29,7 +30,6 @@ from manyview.engines.numpy.neighbors import leading_directions, project, stream
 from manyview.engines.numpy.sources import Scaled, reading
 from manyview.methods import wmnmf as estimators
 from manyview.methods.fit import Progress
-from manyview.methods.graph import affinity, nearest_neighbors
 from manyview.methods.scaling import fit_scaling
 from manyview.regularizers import Graph
 

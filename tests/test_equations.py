@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.optimize import minimize
 
+from manyview.engines.affinity import affinity
 from manyview.maths import equations as eq
-from manyview.methods.graph import affinity
 from manyview.regularizers import Graph, NoPenalty, Orthogonal, Sparse
 
 REGULARIZERS = [Graph(3), Graph(3, "heat"), Graph(3, "cosine", mutual=True), Sparse(), Orthogonal()]

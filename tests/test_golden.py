@@ -6,10 +6,10 @@ import scipy.sparse as sp
 
 from golden_files import load, tiny
 from manyview._types import Split
+from manyview.engines.affinity import affinity, automatic_width
 from manyview.maths import equations as eq
 from manyview.maths.solvers import Multiplicative
 from manyview.methods.fit import run
-from manyview.methods.graph import affinity, automatic_width
 from manyview.methods.initialize import gnmf, starting_factors
 from manyview.regularizers import GraphTerm, NoPenalty
 

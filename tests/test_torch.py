@@ -16,6 +16,7 @@ from manyview import WMNMF, RobustWMNMF, load  # noqa: E402
 from manyview._arrays import Question  # noqa: E402
 from manyview._types import Factors  # noqa: E402
 from manyview.datasets import load_handwritten, make_synthetic  # noqa: E402
+from manyview.engines.affinity import affinity, nearest_neighbors  # noqa: E402
 from manyview.engines.files.distances import FileGeometry  # noqa: E402
 from manyview.engines.numpy.rows import Rows  # noqa: E402
 from manyview.engines.torch import device as engine  # noqa: E402
@@ -30,7 +31,6 @@ from manyview.maths.solvers import SOLVERS  # noqa: E402
 from manyview.maths.spectrum import diffusion_map, leading_eigenvectors, normalized  # noqa: E402
 from manyview.methods.assign import kmeans  # noqa: E402
 from manyview.methods.fit import Progress, run  # noqa: E402
-from manyview.methods.graph import affinity, nearest_neighbors  # noqa: E402
 from manyview.methods.robust_fit import RobustView  # noqa: E402
 from manyview.regularizers import GraphTerm, NoPenalty, Orthogonal, Sparse  # noqa: E402
 

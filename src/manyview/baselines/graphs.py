@@ -15,10 +15,10 @@ from sklearn.utils.validation import validate_data
 from threadpoolctl import threadpool_limits
 
 from manyview._types import Array
+from manyview.engines.affinity import AFFINITIES, affinity
 from manyview.methods.assign import n_neighbors as customary_neighbors
 from manyview.methods.assign import spectral_from_graph
 from manyview.methods.base import generator
-from manyview.methods.graph import AFFINITIES, affinity
 from manyview.methods.scaling import SCALES
 
 from ._base import RANDOM_STATE, Baseline, takes_negative

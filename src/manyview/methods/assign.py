@@ -10,9 +10,8 @@ from sklearn.cluster import KMeans
 
 from manyview._arrays import is_tensor, namespace, one_hot
 from manyview._types import Array, Matrix
+from manyview.engines.affinity import affinity, nearest_neighbors
 from manyview.maths.spectrum import inverse_root_degrees, leading_eigenvectors, normalized
-
-from .graph import affinity, nearest_neighbors
 
 #: Above this many rows, spectral labels are those of a sample of rows, and the vote of these.
 LANDMARKS_ABOVE, LANDMARKS = 20_000, 5_000

@@ -21,6 +21,7 @@ from manyview._arrays import is_tensor, namespace, on_host
 from manyview._types import Array, FitResult, Matrix, Stop, Views, storable
 from manyview.data.containers import Collection
 from manyview.data.views import LOAD_LIMIT
+from manyview.engines.affinity import has_nan
 from manyview.engines.dask.cluster import cluster_for
 from manyview.engines.dask.source import DaskMatrix
 from manyview.engines.files.distances import (
@@ -43,7 +44,6 @@ from manyview.storage.checkpoint import Checkpoint, digest
 from .assign import kmeans
 from .base import MultiViewEstimator, generator, in_dtype, on_host_factors, working_dtype
 from .distinct import row_kinds, tell_empty_clusters, tell_few_kinds
-from .graph import has_nan
 from .robust_fit import RobustView, place_robust, run_robust
 from .scaling import largest, tell_rounded
 

@@ -13,10 +13,9 @@ from sklearn.preprocessing import normalize
 
 from manyview._arrays import is_tensor, like, namespace, on_host
 from manyview._types import Array, Matrix, Views, storable
+from manyview.engines.affinity import has_nan
 from manyview.engines.numpy.distances import refuse_extreme, unit_rows
 from manyview.engines.numpy.sources import is_streamed, over
-
-from .graph import has_nan
 
 SCALES = ("sum", "minmax", "standard", "tfidf", "sqrt")
 #: Scalings that move every feature to start at 0, and so accept negative values.

@@ -17,6 +17,7 @@ from threadpoolctl import threadpool_limits
 
 from manyview._arrays import namespace, on_host
 from manyview._types import Array, Factors, FitResult, Matrix, Stop, Views, storable
+from manyview.engines.affinity import AFFINITIES, has_nan, nearest_neighbors
 from manyview.engines.dask.cluster import cluster_for
 from manyview.engines.numpy.masked import MaskedView, least_entries, mean_error, reaches, stand_ins
 from manyview.engines.numpy.rows import Rows
@@ -32,7 +33,6 @@ from .assign import ASSIGNMENTS, assign, assign_new
 from .base import MultiViewEstimator, generator, in_dtype, on_host_factors, working_dtype
 from .distinct import row_kinds, tell_empty_clusters, tell_few_kinds
 from .fit import run, warn_about
-from .graph import AFFINITIES, has_nan, nearest_neighbors
 from .initialize import INITS, check_lengths, starting_factors, starting_weights
 from .observed import observed_somewhere, spread_out
 from .scaling import SCALES, SHIFTING, fit_scaling, tell_rounded
@@ -448,7 +448,7 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
                 )
         device = choose(self.device, sum(int(np.prod(X.shape)) for X in views.matrices))
         dtype = precision(device, self.dtype, working_dtype(views, self.dtype))
-        Xs, scalings = device_views(views, self.scale, device, dtype)
+        Xs, scalings = device_views(views, lambda raw: fit_scaling(raw, self.scale), device, dtype)
         self._fitted_views = self._scaled(views, scalings)  # unseen rows look for neighbours here
         self._check_finite(Xs, views.names)
         return Xs, scalings

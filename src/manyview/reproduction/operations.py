@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from manyview.data.views import as_views
-from manyview.methods.graph import affinity
+from manyview.engines.affinity import affinity
 from manyview.methods.scaling import fit_scaling
 
 from .cells import Cell, Experiment, Options, Tables

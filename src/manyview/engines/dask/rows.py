@@ -18,7 +18,7 @@ import scipy.sparse as sp
 from manyview._types import Array, Sums
 from manyview.engines.numpy.rows import Rows, add_sums, no_sums
 from manyview.maths.solvers import Solver
-from manyview.regularizers import GraphPart, GraphTerm, Term
+from manyview.maths.terms import GraphPart, GraphTerm, Term
 
 from .view import Block, DaskView, aligned
 

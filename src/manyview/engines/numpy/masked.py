@@ -9,6 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from manyview._types import Array
+from manyview.engines.affinity import nearest_neighbors
 from manyview.maths.equations import (
     consensus_gap,
     ratio_step,
@@ -17,8 +18,7 @@ from manyview.maths.equations import (
     sums_over_rows,
     weighted_simplex,
 )
-from manyview.methods.graph import nearest_neighbors
-from manyview.regularizers import Term
+from manyview.maths.terms import Term
 
 Fill = Callable[[int, Array], Array]
 #: Fewest rows, per component and as a share of all, from which a view's parts can be learned.

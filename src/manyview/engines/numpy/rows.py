@@ -15,7 +15,7 @@ from manyview._types import Array, Matrix, Split, Sums
 from manyview.engines.threads import Threads, blocks
 from manyview.maths import equations as eq
 from manyview.maths.solvers import Solver
-from manyview.regularizers import GraphTerm, Term
+from manyview.maths.terms import GraphTerm, Term
 
 from .compiled import compiled
 from .sources import Source, as_source, block_rows, looking_rows, squared_norms

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from typing import Any
@@ -23,8 +23,7 @@ from manyview.engines.numpy.sources import Scaled, as_source
 from manyview.engines.threads import blocks
 from manyview.maths import equations as eq
 from manyview.maths.solvers import Solver
-from manyview.methods.scaling import Scaling, fit_scaling
-from manyview.regularizers import GraphTerm, Term
+from manyview.maths.terms import GraphTerm, Term
 
 from .device import fits, put, torch_dtype
 from .fused import fused
@@ -163,16 +162,19 @@ class TorchView:
 
 
 def device_views(
-    views: Views, scale: str | None, device: Any, dtype: np.dtype
-) -> tuple[list[TorchView], list[Scaling]]:
-    """Views moved to the device as they are and scaled there; sparse and too large ones on the host."""
+    views: Views, fit: Callable[[Views], list[Any]], device: Any, dtype: np.dtype
+) -> tuple[list[TorchView], list[Any]]:
+    """Views moved to the device as they are and scaled there; sparse and too large ones on the host.
+
+    ``fit`` finds the scaling of each view, of arrays or of tensors.
+    """
     size = sum(int(np.prod(X.shape)) for X in views.matrices) * 8
     if any(sp.issparse(X) for X in views.matrices) or not fits(2 * size, device):
-        scalings = fit_scaling(views, scale)
+        scalings = fit(views)
         pairs = zip(views.matrices, scalings, strict=True)
         return [TorchView(Scaled(X, s, dtype), device, dtype) for X, s in pairs], scalings
     raw = [put(X, device) for X in views.matrices]
-    scalings = fit_scaling(views.with_matrices(raw), scale)
+    scalings = fit(views.with_matrices(raw))
     found = []
     for X, scaling in zip(raw, scalings, strict=True):
         scaled = torch.empty(X.shape, dtype=torch_dtype(dtype), device=device)
