@@ -47,6 +47,8 @@ from .distinct import row_kinds, tell_empty_clusters, tell_few_kinds
 from .robust_fit import RobustView, place_robust, run_robust
 from .scaling import largest, tell_rounded
 
+#: What the scaling of a view may be, besides None.
+SCALINGS = {"auto", "log", "quantile", "sqrt"}
 #: Views with less weight than this in sum cannot place an observation.
 NO_WEIGHT = 1e-3
 #: A row with a larger share of its features unobserved counts as missing in that view.
@@ -69,8 +71,8 @@ class RobustWMNMF(
 
     over U ≥ 0 with unit column sums, V ≥ 0, rows of V* on the simplex, and cluster centres c. The
     objective never rises. The largest entry of a row of V* is the label. Negative values and
-    features of any unit are welcome: each feature is scaled by its 1st and 99th percentile; views
-    with over 90% zeros are taken as counts.
+    features of any unit are welcome: each feature is scaled by its 1st and 99th percentile, after a
+    logarithm in views with heavy tails; views with over 90% zeros are taken as counts.
 
     A row of NaN (an id absent from a DataFrame, an all-zero row of counts) means that this view is
     missing for this observation; NaN inside a row means unobserved entries, which do not count (a
@@ -92,8 +94,11 @@ class RobustWMNMF(
     reliability_weight : float, default=0.1
         δ, how much the agreement of two random halves of a view's own features counts beside the
         agreement with other views. It decides where views do not agree.
-    scale : {"auto"} or None, default="auto"
-        The scaling above, or the data as they are.
+    scale : {"auto", "log", "quantile", "sqrt"} or None, or a dict, default="auto"
+        "auto" looks at each view: "sqrt" (square roots, rows of unit length) if over 90% are zeros;
+        "log" (percentiles, then a logarithm that puts the mean of a feature in the middle) for counts
+        and heavy tails; otherwise "quantile" (percentiles). ``None`` takes the data as they are. A
+        dict gives these by the names of views, {"rna": "log", "cnv": None}; views it lacks are "auto".
     learn_view_weights, learn_sample_weights : bool, default=True
         Whether α and w come from the data; otherwise all (present) views count alike.
     max_iter : int, default=200
@@ -166,7 +171,7 @@ class RobustWMNMF(
         "cluster_weight": [Interval(Real, 0, None, closed="left")],
         "n_neighbors": [Interval(Integral, 1, None, closed="left")],
         "reliability_weight": [Interval(Real, 0, None, closed="left")],
-        "scale": [StrOptions({"auto"}), None],
+        "scale": [StrOptions(SCALINGS), dict, None],
         "learn_view_weights": ["boolean"],
         "learn_sample_weights": ["boolean"],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
@@ -190,7 +195,7 @@ class RobustWMNMF(
         cluster_weight: float = 5.0,
         n_neighbors: int = 10,
         reliability_weight: float = 0.1,
-        scale: str | None = "auto",
+        scale: str | dict[str, str | None] | None = "auto",
         learn_view_weights: bool = True,
         learn_sample_weights: bool = True,
         max_iter: int = 200,
@@ -286,9 +291,11 @@ class RobustWMNMF(
             from manyview.engines.torch.distances import moved
 
             views, dtype = moved(views, self.device, self.dtype, dtype)
-        if self.scale is None and dtype == np.float32:
+        self._check_scale()
+        if dtype == np.float32:
             for X, name in zip(given.matrices, given.names, strict=True):
-                tell_rounded(X, name, stacklevel=4)
+                if self._asked(name) in (None, "none"):
+                    tell_rounded(X, name, stacklevel=4)
         geometry = self._geometries(views, present, dtype)
         del views  # on a GPU a copy of the data
         self._heed_few_kinds(given, np.any(present, axis=0))
@@ -450,7 +457,8 @@ class RobustWMNMF(
         return enough
 
     def _scaling(self, X: Matrix, present: Array, name: str) -> RobustScaling | None:
-        if self.scale is None:
+        kind = self._asked(name)
+        if kind is None or kind == "none":
             size = largest(X)
             if size and not 1e-150 < size < 1e150:
                 raise ValueError(
@@ -458,7 +466,25 @@ class RobustWMNMF(
                     "compute with; divide the view by a constant, or use scale='auto'"
                 )
             return None
-        return (fit_scaling if is_streamed(X) else RobustScaling.fit)(X, present, name)
+        return (fit_scaling if is_streamed(X) else RobustScaling.fit)(X, present, name, kind)
+
+    def _asked(self, name: str) -> str | None:
+        """The scaling of one view as the user asked for it."""
+        return self.scale.get(name, "auto") if isinstance(self.scale, dict) else self.scale
+
+    def _check_scale(self) -> None:
+        """A dict names views and scalings that exist."""
+        if not isinstance(self.scale, dict):
+            return
+        for name, kind in self.scale.items():
+            if name not in self.view_names_in_:
+                raise ValueError(
+                    f"scale names the view {name!r}, and the views are {list(self.view_names_in_)}"
+                )
+            if kind is not None and kind not in {*SCALINGS, "none"}:
+                raise ValueError(
+                    f"scale of view {name!r} must be one of {sorted(SCALINGS)} or None, got {kind!r}"
+                )
 
     def _scaled(self, views: Views, present: list[Array], dtype: np.dtype) -> list[Matrix]:
         """z of every view; rows missing there are zero."""
@@ -571,6 +597,18 @@ class RobustWMNMF(
                 stacklevel=4,
             )
         names = self.view_names_in_[self._kept()]
+        bent = [
+            str(name)
+            for name, scaling in zip(names, self._scalings, strict=True)
+            if scaling is not None and scaling.kind == "log" and self._asked(name) == "auto"
+        ]
+        if bent:
+            warnings.warn(
+                f"views {bent} hold counts or have heavy tails: their logarithms are taken; "
+                f"scale={{{bent[0]!r}: 'quantile'}} keeps them as they are",
+                UserWarning,
+                stacklevel=4,
+            )
         repeated = ag.repeated_views(self._agreement.redundancy) if self.learn_view_weights else []
         for group in repeated:
             alike = [str(name) for name in names[group]]
