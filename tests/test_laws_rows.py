@@ -348,7 +348,7 @@ def test_nested_parquet_gets_a_sentence(tmp_path):
     for content, kind in (([[1, 2], [3]], "list<"), ([{"k": 1}, {"k": 2}], "struct<")):
         pq.write_table(pa.table({"id": ["a", "b"], "x": content}), tmp_path / "n.parquet")
         with pytest.raises(
-            ValueError, match=rf"several values in each cell of its column 'x' \({kind}"
+            ValueError, match=rf"its column 'x' \({kind}.* does not hold one number"
         ):
             read_views([tmp_path / "n.parquet"])
 

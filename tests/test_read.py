@@ -194,7 +194,7 @@ def test_the_command_from_files_to_page_and_again(tmp_path):
     assert result.exit_code == 0, result.output
     assert "ConcatK-z" in result.output and "comparison.html" in result.output
     expected = {"results.csv", "summary.csv", "comparison.png", "comparison.html", "runs"}
-    assert {p.name for p in out.iterdir()} == expected
+    assert {p.name for p in out.iterdir() if not p.name.startswith(".")} == expected
     table = pd.read_csv(out / "results.csv")
     assert list(table["method"]) == ["ConcatK-z", "SumOfGraphs"] and table["acc"].eq(1).all()
     page = (out / "comparison.html").read_text()
