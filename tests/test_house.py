@@ -4,6 +4,7 @@
 """
 
 import ast
+import re
 from pathlib import Path
 
 import manyview
@@ -80,3 +81,27 @@ def test_the_rules_see_what_they_forbid():
     assert imports_ours_inside(ast.parse(inside))
     assert imports_ours_inside(ast.parse("async def f():\n    import manyview.plot"))
     assert not imports_ours_inside(ast.parse("from .x import y\ndef f():\n    import numpy"))
+
+
+def defined(path):
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    kinds = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+    return {node.name for node in ast.walk(tree) if isinstance(node, kinds)}
+
+
+def test_the_paper_map_names_functions_and_tests_that_exist():
+    tests = Path(__file__).parent
+    text = (tests.parent / "docs" / "paper_map.md").read_text(encoding="utf-8")
+    robust = text.split("## RobustWMNMF")[1].split("##")[0]
+    lines = (text.split("## Departures")[0] + robust).splitlines()
+    rows = [line.split("|") for line in lines]
+    here = " ".join(row[2] for row in rows if len(row) == 5)
+    ours = set().union(*map(defined, FILES)) | {path.stem for path in FILES} | {"baselines"}
+    named = re.findall(r"`([\w.]+)`", here)
+    assert len(named) > 40
+    assert not [
+        name for name in named if not name.endswith(".py") and name.split(".")[-1] not in ours
+    ]
+    for file, test in re.findall(r"`(test_\w+\.py)(?:::(\w+))?`", text):
+        assert (tests / file).is_file(), file
+        assert not test or test in defined(tests / file), test
