@@ -15,6 +15,7 @@ lint: $(VENV)/.installed
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/lint-imports
 
 # Slow commands: `table` prints the numbers quoted in README, `bench` ratios of CPU time, `fuzz`
 # runs the property tests on thousands of new random examples.

@@ -133,7 +133,7 @@ def test_one_cluster_is_described_too(tmp_path):
 
 def test_a_failure_leaves_nothing_behind(tmp_path, monkeypatch):
     model, views = fitted()
-    monkeypatch.setattr("manyview.output.report.fit.fit_page", lambda folder: 1 / 0)
+    monkeypatch.setattr("manyview.output.run.folder.fit_page", lambda folder: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         write_run(model, views, tmp_path / "run", stability_runs=0)
     assert list(tmp_path.iterdir()) == []

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import sys
 
+try:
+    from manyview.cli.app import app
+except ModuleNotFoundError as error:
+    if (error.name or "manyview").split(".")[0] == "manyview":
+        raise
+    sys.exit(f"The manyview command needs {error.name}: pip install 'manyview[app]'")
+
 
 def main() -> None:
-    try:
-        from manyview.cli.app import app
-    except ModuleNotFoundError as error:
-        if error.name and error.name.split(".")[0] == "manyview":
-            raise
-        sys.exit(f"The manyview command needs {error.name}: pip install 'manyview[app]'")
+    """Run the command line."""
     app()
 
 

@@ -56,14 +56,31 @@ class Comparison:
     settings: dict[str, Any] = field(default_factory=dict)
 
     def figure(self) -> Any:
-        """A matplotlib figure: a row per method, a panel per score, a dot per run."""
+        """A matplotlib figure: a row per method, a panel per score, a dot per run.
+
+        Returns
+        -------
+        matplotlib Figure
+        """
         return draw(self.table, self.summary, self.methods)
 
     def save(self, out: str | Path, *, command: str | None = None) -> list[Path]:
-        """Write results.csv, summary.csv, comparison.png and comparison.html to the folder ``out``.
+        """Write results.csv, summary.csv, comparison.png and comparison.html to a folder.
 
-        ``command`` is shown at the foot of the page, for whoever wants to do it again. Files of an
-        earlier comparison there are replaced, all or none; those of others are never written over.
+        Files of an earlier comparison there are replaced, all or none; those of others are never
+        written over.
+
+        Parameters
+        ----------
+        out : path
+            The folder, made if need be.
+        command : str, optional
+            Shown at the foot of the page, for whoever wants to do it again.
+
+        Returns
+        -------
+        list of Path
+            The files written.
         """
         return save(self, Path(out), command)
 

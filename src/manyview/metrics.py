@@ -19,6 +19,18 @@ from sklearn.metrics.cluster import contingency_matrix, pair_confusion_matrix
 def scores(y_true: Any, y_pred: Any) -> dict[str, float]:
     """All six scores of a clustering: acc, nmi, precision, recall, f_score, ari.
 
+    Parameters
+    ----------
+    y_true : sequence of labels
+        Known classes, one per observation.
+    y_pred : sequence of labels
+        Clusters of the same observations; their names need not be those of the classes.
+
+    Returns
+    -------
+    dict of str to float
+        From 0 (ari: about 0 for a random clustering) to 1.
+
     Examples
     --------
     >>> scores(["a", "a", "b", "b"], [1, 1, 0, 0])["acc"]
@@ -37,6 +49,18 @@ def accuracy(y_true: Any, y_pred: Any) -> float:
     """Share of observations in the right class under the best one-to-one naming of clusters.
 
     Solved exactly (Hungarian method); a cluster or class left without partner counts as wrong.
+
+    Parameters
+    ----------
+    y_true : sequence of labels
+        Known classes, one per observation.
+    y_pred : sequence of labels
+        Clusters of the same observations.
+
+    Returns
+    -------
+    float
+        From above 0 to 1.
     """
     true, pred = _codes(y_true, y_pred)
     table = contingency_matrix(true, pred)
@@ -49,6 +73,18 @@ def pair_scores(y_true: Any, y_pred: Any) -> dict[str, float]:
     Precision: of the pairs the clustering puts together, the share that belong together (0 if it
     puts none together). Recall: of the pairs that belong together, the share found. All are 1
     when neither side has a pair.
+
+    Parameters
+    ----------
+    y_true : sequence of labels
+        Known classes, one per observation.
+    y_pred : sequence of labels
+        Clusters of the same observations.
+
+    Returns
+    -------
+    dict of str to float
+        "precision", "recall" and "f_score", each from 0 to 1.
     """
     # Python integers: sums of pair counts overflow nothing.
     (_, only_pred), (only_true, both) = pair_confusion_matrix(*_codes(y_true, y_pred)).tolist()

@@ -20,7 +20,20 @@ MOST_DRAWN = 20_000
 
 
 def overview(model: Any, images: Array, image_shape: tuple[int, int]) -> Any:
-    """One figure for image data: the embedded consensus, members of each cluster, view weights."""
+    """One figure for image data: the embedded consensus, members of each cluster, view weights.
+
+    Parameters
+    ----------
+    model : fitted RobustWMNMF or WMNMF
+    images : ndarray (n_samples, n_pixels)
+        One image per observation, the pixels in a row.
+    image_shape : tuple of int
+        Height and width of an image.
+
+    Returns
+    -------
+    matplotlib Figure
+    """
     plt = _pyplot()
     figure = plt.figure(figsize=(11, 4.6), layout="constrained")
     left, right = figure.subfigures(1, 2, width_ratios=(1, 1.25))
@@ -36,6 +49,16 @@ def embedding(model: Any, ax: Any = None) -> Any:
 
     Observations without a cluster (label −1) are left out; of more than 20,000, a random part is
     drawn.
+
+    Parameters
+    ----------
+    model : fitted RobustWMNMF or WMNMF
+    ax : matplotlib Axes, optional
+        Where to draw; by default the current one.
+
+    Returns
+    -------
+    matplotlib Axes
     """
     ax = _axes(ax)
     rows = np.flatnonzero(model.labels_ >= 0)
@@ -57,7 +80,18 @@ def embedding(model: Any, ax: Any = None) -> Any:
 
 
 def view_weights(model: Any, ax: Any = None) -> Any:
-    """How much each view contributes to the consensus."""
+    """How much each view contributes to the consensus.
+
+    Parameters
+    ----------
+    model : fitted RobustWMNMF or WMNMF
+    ax : matplotlib Axes, optional
+        Where to draw; by default the current one.
+
+    Returns
+    -------
+    matplotlib Axes
+    """
     ax = _axes(ax)
     bars = ax.barh(range(len(model.view_weights_)), model.view_weights_, color=COLORS[0])
     _name_rows(ax, model.view_names_in_)
@@ -71,7 +105,17 @@ def view_weights(model: Any, ax: Any = None) -> Any:
 def sample_weights(model: Any, kind: str = "reliance", ax: Any = None) -> Any:
     """Heat map of views by observations, sorted by cluster and within it by the strongest view.
 
-    ``kind`` is "reliance" (α_s w_is, every observation adding up to 1) or "weight" (w_is).
+    Parameters
+    ----------
+    model : fitted RobustWMNMF or WMNMF
+    kind : {"reliance", "weight"}, default="reliance"
+        α_s w_is, every observation adding up to 1; or w_is.
+    ax : matplotlib Axes, optional
+        Where to draw; by default the current one.
+
+    Returns
+    -------
+    matplotlib Axes
     """
     if kind not in ("reliance", "weight"):
         raise ValueError(f"kind must be 'reliance' or 'weight', got {kind!r}")
@@ -96,7 +140,18 @@ def sample_weights(model: Any, kind: str = "reliance", ax: Any = None) -> Any:
 
 
 def convergence(model: Any, ax: Any = None) -> Any:
-    """Every term of the objective over the steps of the fit, on a logarithmic axis."""
+    """Every term of the objective over the steps of the fit, on a logarithmic axis.
+
+    Parameters
+    ----------
+    model : fitted RobustWMNMF or WMNMF
+    ax : matplotlib Axes, optional
+        Where to draw; by default the current one.
+
+    Returns
+    -------
+    matplotlib Axes
+    """
     ax = _axes(ax)
     terms = [name for name in model.history_ if name not in ("round", "view", "iteration")]
     for color, name in zip(COLORS, reversed(terms), strict=False):
@@ -112,6 +167,22 @@ def top_features(model: Any, view: str | int, component: int, n: int = 10, ax: A
     """Features of a view that stand out in a component, beside their mean in all others (a tick).
 
     In RobustWMNMF component k describes cluster k.
+
+    Parameters
+    ----------
+    model : fitted RobustWMNMF or WMNMF
+    view : str or int
+        Its name, or its position from 0.
+    component : int
+        Its position from 0.
+    n : int, default=10
+        How many features to draw.
+    ax : matplotlib Axes, optional
+        Where to draw; by default the current one.
+
+    Returns
+    -------
+    matplotlib Axes
     """
     names = [str(name) for name in model.view_names_in_]
     s = names.index(view) if view in names else view

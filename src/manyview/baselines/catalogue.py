@@ -82,11 +82,19 @@ _DIGITS: dict[str, dict[str, Any]] = {
 
 
 def paper_methods(n_clusters: int, *, settings: str = "default") -> dict[str, Factory]:
-    """The thirteen rows of the paper's tables: name → function of a seed that makes the estimator.
+    """The thirteen rows of the paper's tables. What each method is, in a sentence: `DESCRIPTIONS`.
 
-    ``settings`` is for MLRSSC: "default" are its authors' defaults, "digits" what they chose for
-    the handwritten digits (views by the names of `load_handwritten`). What each method is, in a
-    sentence: `DESCRIPTIONS`.
+    Parameters
+    ----------
+    n_clusters : int
+    settings : {"default", "digits"}, default="default"
+        For MLRSSC: its authors' defaults, or what they chose for the handwritten digits (views by the
+        names of `load_handwritten`).
+
+    Returns
+    -------
+    dict of str to function
+        Name → function of a seed that makes the estimator.
 
     Examples
     --------
@@ -121,7 +129,17 @@ def paper_methods(n_clusters: int, *, settings: str = "default") -> dict[str, Fa
 
 
 def honest_methods(n_clusters: int) -> dict[str, Factory]:
-    """Simple methods on scaled features, always to be shown beside those of the paper."""
+    """Simple methods on scaled features, always to be shown beside those of the paper.
+
+    Parameters
+    ----------
+    n_clusters : int
+
+    Returns
+    -------
+    dict of str to function
+        Name → function of a seed that makes the estimator.
+    """
     spectral = SpectralClustering(n_clusters, affinity="nearest_neighbors", n_neighbors=10)
     kmeans = KMeans(n_clusters, n_init=10)
     return {

@@ -88,7 +88,18 @@ class KNNSpectral(ClusterMixin, BaseEstimator):
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None) -> KNNSpectral:
-        """Cluster the rows of ``X``. ``y`` is ignored."""
+        """Cluster the rows of one matrix.
+
+        Parameters
+        ----------
+        X : array or sparse matrix (n_samples, n_features)
+        y : ignored
+
+        Returns
+        -------
+        KNNSpectral
+            The estimator itself, fitted.
+        """
         self._validate_params()
         X = validate_data(
             self, X, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_min_samples=2
@@ -183,7 +194,19 @@ class SumOfGraphs(Baseline):
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None) -> SumOfGraphs:
-        """Build, add and cut the graphs. ``y`` is ignored."""
+        """Build, add and cut the graphs.
+
+        Parameters
+        ----------
+        X : list, dict or array
+            The views, as for `WMNMF`.
+        y : ignored
+
+        Returns
+        -------
+        SumOfGraphs
+            The estimator itself, fitted.
+        """
         views = self._checked(X)
         with threadpool_limits(1):
             matrices = scaled(views, self.scale)

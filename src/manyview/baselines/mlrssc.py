@@ -154,7 +154,19 @@ class MLRSSC(Baseline):
         self.verbose = verbose
 
     def fit(self, X: Any, y: Any = None) -> MLRSSC:
-        """Find the joint representation and cluster it. ``y`` is ignored."""
+        """Find the joint representation and cluster it.
+
+        Parameters
+        ----------
+        X : list, dict or array
+            The views, as for `WMNMF`.
+        y : ignored
+
+        Returns
+        -------
+        MLRSSC
+            The estimator itself, fitted.
+        """
         self._find_affinity(X)
         self.relabel(self.random_state)
         return self
@@ -201,7 +213,18 @@ class MLRSSC(Baseline):
             )
 
     def relabel(self, random_state: Any = None) -> Array:
-        """Cluster the fitted affinity again with another seed; sets and returns ``labels_``."""
+        """Cluster the fitted affinity again with another seed.
+
+        Parameters
+        ----------
+        random_state : int, Generator or None
+            Seed of k-means.
+
+        Returns
+        -------
+        ndarray (n_samples,)
+            The new labels, which are also in ``labels_``.
+        """
         check_is_fitted(self, "affinity_matrix_")
         rng = generator(random_state)
         with threadpool_limits(1):
@@ -211,6 +234,13 @@ class MLRSSC(Baseline):
 
     def estimate_cost(self, n_samples: int, n_views: int) -> dict[str, float]:
         """What a fit will take: extrapolated from a short trial on this machine.
+
+        Parameters
+        ----------
+        n_samples : int
+            Observations.
+        n_views : int
+            Views; their numbers of features matter little.
 
         Returns
         -------

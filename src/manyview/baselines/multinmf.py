@@ -125,7 +125,19 @@ class MultiNMF(Baseline):
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None) -> MultiNMF:
-        """Factorise the views and cluster the consensus. ``y`` is ignored."""
+        """Factorise the views and cluster the consensus.
+
+        Parameters
+        ----------
+        X : list, dict or array
+            The views, as for `WMNMF`.
+        y : ignored
+
+        Returns
+        -------
+        MultiNMF
+            The estimator itself, fitted.
+        """
         views = self._checked(X)
         rng = generator(self.random_state)
         a = 1 / len(views) if self.weight == "equal" else float(self.weight)

@@ -87,7 +87,20 @@ class BestSingleView(_Wrapper):
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None) -> BestSingleView:
-        """Cluster each view; choose by silhouette, or by accuracy against ``y`` if it is given."""
+        """Cluster each view; choose by silhouette, or by accuracy if classes are given.
+
+        Parameters
+        ----------
+        X : list, dict or array
+            The views, as for `WMNMF`.
+        y : sequence of labels, optional
+            Known classes, to choose the view by.
+
+        Returns
+        -------
+        BestSingleView
+            The estimator itself, fitted.
+        """
         views = self._checked(X)
         truth = None if y is None else _encode(y, "y")
         if truth is not None and len(truth) != views.n_samples:
@@ -108,7 +121,20 @@ class BestSingleView(_Wrapper):
         return self
 
     def fit_predict(self, X: Any, y: Any = None, **kwargs: Any) -> Array:
-        """Labels of the view that is kept; ``y`` has the meaning it has in `fit`."""
+        """Labels of the view that is kept.
+
+        Parameters
+        ----------
+        X : list, dict or array
+            The views, as for `WMNMF`.
+        y : sequence of labels, optional
+            Known classes, to choose the view by.
+        **kwargs : ignored
+
+        Returns
+        -------
+        ndarray (n_samples,)
+        """
         return self.fit(X, y).labels_
 
 
@@ -176,7 +202,19 @@ class ConcatViews(_Wrapper):
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None) -> ConcatViews:
-        """Scale, concatenate, cluster. ``y`` is ignored."""
+        """Scale, concatenate, cluster.
+
+        Parameters
+        ----------
+        X : list, dict or array
+            The views, as for `WMNMF`.
+        y : ignored
+
+        Returns
+        -------
+        ConcatViews
+            The estimator itself, fitted.
+        """
         views = self._checked(X)
         with threadpool_limits(1):
             wide = side_by_side(scaled(views, self.scale))

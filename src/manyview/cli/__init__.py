@@ -1,1 +1,1 @@
-"""What the commands of the command line do, one file each; `cli.py` only parses."""
+"""What the commands of the command line do, one file each; `app.py` only parses."""

@@ -8,8 +8,17 @@ from typing import Annotated
 import typer
 
 from manyview.io.guard import unpacking_up_to
+from manyview.reproduction.command import run_reproduce
+from manyview.reproduction.page import build
+from manyview.reproduction.page import markdown as as_markdown
 
 from .common import PatientConsole, Voice, reported
+from .compare import run_compare
+from .datasets import run_datasets
+from .demo import run_demo
+from .fit import FitRequest, run_fit
+from .predict import run_predict
+from .select_k import run_select_k
 
 app = typer.Typer(
     help="Cluster observations measured in several ways, and learn which views to trust.",
@@ -64,8 +73,6 @@ def demo(
     force: Force = False,
 ) -> None:
     """Cluster the shipped handwritten digits and compare with the paper and a plain baseline."""
-    from .demo import run_demo
-
     with reported("demo", out):
         run_demo(out, seed, runs, console, force)
 
@@ -102,8 +109,6 @@ def compare(
 
     Finished runs are kept in the output folder: the same command goes on where it was interrupted.
     """
-    from .compare import run_compare
-
     settings = {
         "n_clusters": clusters,
         "n_runs": runs,
@@ -132,8 +137,6 @@ def datasets(
     json: Json = False,
 ) -> None:
     """List the data that comes with manyview, or write it as tables to try things on."""
-    from .datasets import run_datasets
-
     with reported("datasets", out):
         run_datasets(out, seed, force, Voice(quiet, json))
 
@@ -201,8 +204,6 @@ def fit(
     \b
     Exit status: 0 done, 1 failure, 2 bad input, 130 interrupted.
     """
-    from .fit import FitRequest, run_fit
-
     ask = FitRequest(
         views,
         clusters,
@@ -256,8 +257,6 @@ def predict(
       manyview predict run/model.npz rna=new_rna.csv meth=new_meth.tsv --out labels.csv
       manyview predict run/ rna=new_rna.csv --out labels.csv
     """
-    from .predict import run_predict
-
     with reported("predict", out), unpacking_up_to(max_unpacked):
         run_predict(
             model,
@@ -302,8 +301,6 @@ def select_k(
     Example:
       manyview select-k rna.csv meth.tsv protein.parquet --to 10 --out choice/
     """
-    from .select_k import run_select_k
-
     with reported("select-k", out), unpacking_up_to(max_unpacked):
         run_select_k(
             views,
@@ -350,9 +347,6 @@ def reproduce(
 
     Finished cells are kept in the output folder: the same command goes on where it was interrupted.
     """
-    from manyview.reproduction.command import run_reproduce
-    from manyview.reproduction.page import build
-
     resume = f"Interrupted. Finished cells are in {out}/runs; run it again to go on."
     with reported("reproduce", out, resume):
         failed = run_reproduce(
@@ -380,9 +374,6 @@ def report(
     ] = False,
 ) -> None:
     """Build the page, figures and tables of results from their files alone."""
-    from manyview.reproduction.page import build
-    from manyview.reproduction.page import markdown as as_markdown
-
     with reported("report", folder):
         if markdown:
             typer.echo(as_markdown(folder), nl=False)

@@ -21,6 +21,7 @@ from manyview.io.writing import OurFolder, claimed, csv_bytes
 from manyview.methods.robust import RobustWMNMF
 from manyview.methods.wmnmf import WMNMF
 from manyview.metrics import scores
+from manyview.plot import overview
 
 METRICS = ("acc", "nmi", "precision", "recall", "f_score", "ari")
 #: The paper's WM-NMF on these digits, mean of 20 runs.
@@ -117,8 +118,6 @@ def _weight_table(robust: RobustWMNMF, papers: list[WMNMF]) -> Table:
 def _write(
     place: OurFolder, digits: Dataset, model: RobustWMNMF, rated: dict[str, list[dict]], seed: int
 ) -> list[str]:
-    from manyview.plot import overview
-
     names = list(model.view_names_in_)
     tables: dict[str, tuple[list[str], Iterable]] = {
         "labels.csv": (

@@ -31,6 +31,11 @@ def annotate(data: Any, model: Any, key: str = "manyview") -> Any:
         and ``uns[key]`` (names and weights of the views, method, number of clusters). What was
         there under these names before is replaced.
 
+    Returns
+    -------
+    AnnData or MuData
+        The same object as ``data``.
+
     Examples
     --------
     >>> import manyview as mv

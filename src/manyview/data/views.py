@@ -60,6 +60,11 @@ def as_views(
     caller : str
         Who is asking, for the messages.
 
+    Returns
+    -------
+    Views
+        Matrices, names, numbers of features, and names of observations and features where known.
+
     Examples
     --------
     >>> import numpy as np

@@ -66,6 +66,10 @@ class Dataset:
         """The views as pandas DataFrames, samples in rows; needs pandas.
 
         Features without known names are called after their view: `fac_0`, `fac_1`, ...
+
+        Returns
+        -------
+        dict of str to DataFrame
         """
         pandas = import_pandas("Dataset.frames()")
         known = self.feature_names or {}

@@ -73,7 +73,12 @@ class Crosstab:
         return {"crosstab": self.table}
 
     def to_frame(self) -> Any:
-        """Return `table` as a pandas DataFrame."""
+        """Return `table` as a pandas DataFrame.
+
+        Returns
+        -------
+        DataFrame
+        """
         return self.table.to_frame()
 
     def __repr__(self) -> str:

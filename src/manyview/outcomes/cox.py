@@ -69,7 +69,12 @@ class Cox:
         )
 
     def to_frame(self) -> Any:
-        """Return `table` as a pandas DataFrame."""
+        """Return `table` as a pandas DataFrame.
+
+        Returns
+        -------
+        DataFrame
+        """
         return self.table.to_frame()
 
     def __repr__(self) -> str:

@@ -74,7 +74,16 @@ class Enrichment:
     notes: tuple[str, ...]
 
     def significant(self, level: float = 0.05) -> tuple[str, ...]:
-        """Return the columns with a q-value of at most ``level``, the smallest first."""
+        """Return the columns with a q-value of at most ``level``, the smallest first.
+
+        Parameters
+        ----------
+        level : float, default=0.05
+
+        Returns
+        -------
+        tuple of str
+        """
         found = [j for j in np.argsort(self.q_value).tolist() if self.q_value[j] <= level]
         return tuple(self.columns[j].name for j in found)
 
@@ -157,7 +166,12 @@ class Enrichment:
         return {"columns": self.table, "summary": self.summary, "cells": self.cells}
 
     def to_frame(self) -> Any:
-        """Return `table` as a pandas DataFrame."""
+        """Return `table` as a pandas DataFrame.
+
+        Returns
+        -------
+        DataFrame
+        """
         return self.table.to_frame()
 
     def __repr__(self) -> str:

@@ -70,19 +70,42 @@ class Curve:
         return float(self.time[-1])
 
     def at(self, times: Any) -> Array:
-        """Return S at ``times``; NaN after the last observation unless the curve is at 0 by then."""
+        """Return S at ``times``; NaN after the last observation unless the curve is at 0 by then.
+
+        Parameters
+        ----------
+        times : float or sequence of float
+
+        Returns
+        -------
+        ndarray of float
+        """
         times = np.asarray(times, dtype=float)
         values = self.survival[np.searchsorted(self.time, times, side="right") - 1]
         beyond = (times > self.last) & (self.survival[-1] > 0)
         return np.where(beyond, np.nan, values)
 
     def at_risk_at(self, times: Any) -> Array:
-        """Return how many members were still observed just before each of ``times``."""
+        """Return how many members were still observed just before each of ``times``.
+
+        Parameters
+        ----------
+        times : float or sequence of float
+
+        Returns
+        -------
+        ndarray of int
+        """
         gone = np.r_[0, np.cumsum(self.events + self.censored)]
         return self.n - gone[np.searchsorted(self.time, np.asarray(times, float), side="left")]
 
     def steps(self) -> dict[str, Array]:
-        """Return corners to draw: time, survival, lower, upper; lines between them make steps."""
+        """Return corners to draw: time, survival, lower, upper; lines between them make steps.
+
+        Returns
+        -------
+        dict of str to ndarray
+        """
         keep = self.events > 0
         keep[0] = True
         time = np.r_[np.repeat(self.time[keep], 2)[1:], self.last]
@@ -97,7 +120,13 @@ class Curve:
         return {"time": time, **corners}
 
     def censor_marks(self) -> tuple[Array, Array]:
-        """Return where to draw the marks of censored members: times and heights."""
+        """Return where to draw the marks of censored members: times and heights.
+
+        Returns
+        -------
+        times : ndarray of float
+        heights : ndarray of float
+        """
         keep = self.censored > 0
         return self.time[keep], self.survival[keep]
 
@@ -106,6 +135,15 @@ class Curve:
 
         Both are NaN if the cluster was not observed for so long (and had not died out), the error also
         without an event before the horizon: no variance can be estimated then.
+
+        Parameters
+        ----------
+        horizon : float
+
+        Returns
+        -------
+        area : float
+        error : float
         """
         if horizon > self.last and self.survival[-1] > 0:
             return np.nan, np.nan

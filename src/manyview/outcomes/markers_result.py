@@ -82,6 +82,10 @@ class Markers:
             Only features that are higher, or lower, in the cluster.
         max_q : float or None, default=0.05
             Only features with a q-value of at most this; None: all.
+
+        Returns
+        -------
+        Table
         """
         if direction not in (None, "up", "down"):
             raise ValueError(f'direction must be "up", "down" or None, got {direction!r}')
@@ -128,7 +132,12 @@ class Markers:
         return {"top": self.table, "markers": self.full_table}
 
     def to_frame(self) -> Any:
-        """Return every feature of every view and cluster as a pandas DataFrame."""
+        """Return every feature of every view and cluster as a pandas DataFrame.
+
+        Returns
+        -------
+        DataFrame
+        """
         return self.full_table.to_frame()
 
     def __repr__(self) -> str:

@@ -122,6 +122,10 @@ class Survival:
         ----------
         times : sequence of float, optional
             By default about six round numbers from 0 on.
+
+        Returns
+        -------
+        Table
         """
         times = round_times(max(c.last for c in self.curves)) if times is None else times
         times = np.atleast_1d(np.asarray(times, dtype=float))
@@ -141,7 +145,12 @@ class Survival:
         return tables if self.cox is None else tables | {"cox": self.cox.table}
 
     def to_frame(self) -> Any:
-        """Return `table` as a pandas DataFrame."""
+        """Return `table` as a pandas DataFrame.
+
+        Returns
+        -------
+        DataFrame
+        """
         return self.table.to_frame()
 
     def __repr__(self) -> str:

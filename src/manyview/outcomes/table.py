@@ -46,12 +46,22 @@ class Table:
         return self.columns[name]
 
     def rows(self) -> Iterator[dict[str, Any]]:
-        """Iterate over the rows, each a dict of heading → value."""
+        """Iterate over the rows, each a dict of heading → value.
+
+        Yields
+        ------
+        dict of str to value
+        """
         for values in zip(*self.columns.values(), strict=True):
             yield dict(zip(self.columns, values, strict=True))
 
     def to_frame(self) -> Any:
-        """Return a pandas DataFrame with the same columns (extra ``app``)."""
+        """Return a pandas DataFrame with the same columns (extra ``app``).
+
+        Returns
+        -------
+        DataFrame
+        """
         try:
             import pandas
         except ImportError as error:
@@ -70,6 +80,10 @@ class Table:
         ----------
         path : path, optional
             File to write; by default none is written.
+
+        Returns
+        -------
+        str
         """
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")

@@ -74,6 +74,11 @@ def load(path: str | Path, *, fitted_on: Any = (), max_unpacked: float | None = 
         GiB that the model may take in memory. By default 250 times its file, at least 256 MiB, and no
         more than there is.
 
+    Returns
+    -------
+    RobustWMNMF or WMNMF
+        Fitted, as it was when it was saved.
+
     Examples
     --------
     >>> import manyview as mv, numpy as np, os, tempfile

@@ -327,11 +327,20 @@ def _why(error: BaseException) -> str:
 def on_disk(path: str | os.PathLike[str], *, max_unpacked: float | None = None) -> DiskMatrix:
     """A view that is read from its file by rows, however small: .npy, HDF5, .h5ad, Zarr or Parquet.
 
-    ``path`` may name an array inside the file, as in "measured.h5::counts". Estimators also take
-    plain paths: they load small files and read large ones by rows.
+    Estimators also take plain paths: they load small files and read large ones by rows.
 
-    A file that claims to be a thousand times larger than it is (and over 256 MiB) is refused;
-    ``max_unpacked`` allows so many GiB.
+    Parameters
+    ----------
+    path : path
+        May name an array inside the file, as in "measured.h5::counts".
+    max_unpacked : float, optional
+        GiB that the file may take when unpacked. By default a file that claims to be a thousand times
+        larger than it is (and over 256 MiB) is refused.
+
+    Returns
+    -------
+    DiskMatrix
+        To be given to an estimator as a view.
 
     Examples
     --------

@@ -69,7 +69,18 @@ class Selection:
     table: dict[str, Array] = field(repr=False)
 
     def scores(self, method: str) -> tuple[Array, Array]:
-        """Candidates and scores of one method."""
+        """Candidates and scores of one method.
+
+        Parameters
+        ----------
+        method : str
+            One of those in `votes`.
+
+        Returns
+        -------
+        candidates : ndarray of int
+        scores : ndarray of float
+        """
         if method not in self.votes:
             raise ValueError(f"method must be one of {', '.join(self.votes)}, got {method!r}")
         rows = self.table["method"] == method
@@ -84,7 +95,12 @@ class Selection:
         return "\n".join([head, *(f"- {reason}" for reason in self.reasons)])
 
     def figure(self) -> Any:
-        """One panel per method: its scores, their errors, and the chosen number (matplotlib)."""
+        """One panel per method: its scores, their errors, and the chosen number (matplotlib).
+
+        Returns
+        -------
+        matplotlib Figure
+        """
         plt, n_panels = _pyplot(), len(self.votes)
         n_columns = min(3, n_panels)
         n_rows = -(-n_panels // n_columns)

@@ -20,6 +20,7 @@ from manyview._version import __version__
 from manyview.data.views import as_views
 from manyview.engines.numpy.sources import is_streamed, reading
 from manyview.io.writing import claimed, write_csv
+from manyview.output.report.fit import fit_page
 from manyview.output.report.page import file_stem
 
 from . import evidence, tables
@@ -120,8 +121,6 @@ def write_run(
         (beside / "run.json").write_bytes(text.encode("utf-8", "backslashreplace"))
         if report:
             tell("writing the report")
-            from manyview.output.report.fit import fit_page
-
             (beside / "report.html").write_text(fit_page(beside), encoding="utf-8")
     return out
 
