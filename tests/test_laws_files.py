@@ -146,6 +146,7 @@ def test_nothing_of_others_is_touched(kind, data, tmp_path, monkeypatch):
         assert done.exit_code == 0, done.output
         now = held(out)
         assert before.items() <= now.items() and len(now) > len(before)
+        assert "thesis.docx" not in done.output  # no result of ours
     assert (tmp_path / "precious.txt").read_text() == "precious"
     # A file of ours that was changed is no longer ours.
     ours = sorted(read_marker(out).every)
@@ -486,6 +487,23 @@ def test_a_lock_file_of_somebody_else_stays(tmp_path):
         with pytest.raises(FileExistsError, match="not written by manyview"), claimed(out, "test"):
             pass
         assert held(out) == before
+
+
+@pytest.mark.parametrize(
+    "name", ["../precious.csv", "/precious.csv", "thesis.docx", "a/../../precious.csv"]
+)
+def test_a_forged_journal_moves_nothing(name, tmp_path):
+    out = tmp_path / "out"
+    stage = out / random_name("manyview")
+    (stage / "new" / "x").mkdir(parents=True)
+    for precious in (tmp_path / "precious.csv", out / "thesis.docx"):
+        precious.write_text("precious")
+    told = {"old": [], "new": {name: list(Listed.of(out / "thesis.docx"))}, "made": []}
+    (stage / "journal.json").write_text(json.dumps(told))
+    before = held(tmp_path)
+    with pytest.raises(FileExistsError, match="was not made by manyview"), claimed(out, "test"):
+        pass
+    assert held(tmp_path) == before
 
 
 def test_a_failure_leaves_the_folder_as_it_was(tmp_path):

@@ -344,6 +344,15 @@ def test_imputing_answers_from_the_fit(kind):
         np.testing.assert_array_equal(model.impute(s), before[s])
 
 
+def test_imputing_keeps_what_was_observed_to_the_last_bit():
+    views, _ = blobs()
+    views[0] += 1e8
+    views[0][5, 2] = np.nan
+    filled = mv.RobustWMNMF(3, dtype="float32", random_state=0).fit(views).impute(0)
+    np.testing.assert_array_equal(filled[~np.isnan(views[0])], views[0][~np.isnan(views[0])])
+    assert np.isfinite(filled).all()
+
+
 def test_imputing_keeps_the_shape_of_what_was_given(tmp_path):
     views, _ = blobs()
     views[1] = np.insert(views[1], 1, np.nan, axis=1)
@@ -393,6 +402,24 @@ def test_identical_rows_stay_together_however_many_clusters(make, kinds, more, s
     for kind in np.unique(kinds):
         assert len(set(model.labels_[kinds == kind])) == 1
     assert (model.labels_ >= 0).all() and len(set(model.labels_)) <= n_kinds
+    if isinstance(model, mv.RobustWMNMF):  # one cluster for all would keep them together, too
+        assert len(set(model.labels_)) == model.n_clusters_ == n_kinds
+        np.testing.assert_array_equal(model.predict(views), model.labels_)
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning", "ignore::UserWarning")
+@given(st.integers(1, 5), st.integers(1, 12), st.booleans())
+@settings(max_examples=10)
+def test_as_many_clusters_as_categories(n_kinds, copies, alike):
+    """A table of categories, given once or in two codings: every category is a cluster."""
+    kinds = np.repeat(np.arange(n_kinds), copies + (n_kinds == 1))
+    views = [
+        np.eye(n_kinds + 1)[kinds],
+        np.eye(n_kinds + 1)[kinds] if alike else kinds[:, None] + 1.0,
+    ]
+    model = mv.RobustWMNMF(n_kinds, random_state=0).fit(views)
+    assert len(set(zip(kinds, model.labels_, strict=True))) == len(set(model.labels_)) == n_kinds
+    assert np.isfinite(model.confidence_).all()
 
 
 def test_kinds_of_rows():

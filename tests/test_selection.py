@@ -222,6 +222,19 @@ def test_narrow_views_cannot_be_factorised():
     assert "cannot tell" in chosen.reasons[1]
 
 
+@pytest.mark.filterwarnings("ignore")
+def test_copies_are_no_candidates():
+    P = np.repeat(np.array([[1, 1], [2, 1], [9, 1], [9, 2], [1, 9], [2, 9]]) + 0.5, 20, axis=0)
+    selection = quick(views=[P, P], candidates=range(2, 15))
+    assert list(selection.table["n_clusters"]) == [2, 3, 4, 5, 6]
+    assert "only 6 observations are distinct: no more clusters were tried" in selection.reasons
+    assert len(mv.RobustWMNMF("auto", random_state=0).fit([P, P]).labels_) == 120
+    with pytest.raises(ValueError, match="only 6 distinct observations, and no candidate is as"):
+        quick(views=[P, P], candidates=[7, 8])
+    with pytest.raises(ValueError, match="at least 3 distinct observations, got 2 of 40; say"):
+        quick(views=[P[:40], P[:40]], candidates=[2])
+
+
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [

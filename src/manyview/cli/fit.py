@@ -14,7 +14,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from manyview.data.read import ReadViews, read_views
-from manyview.io.writing import OurFolder, claimed
+from manyview.io.writing import OurFolder, claimed, files_of
 from manyview.judge.comparison.labels import read_labels
 from manyview.judge.selection import Selection, select_n_clusters
 from manyview.methods.robust import RobustWMNMF
@@ -198,7 +198,7 @@ def _summary(model: Any, data: ReadViews, truth: Any, ask: FitRequest) -> dict[s
         "view_weights": {
             str(v): float(a) for v, a in zip(model.view_names_in_, model.view_weights_, strict=True)
         },
-        "files": sorted(p.name for p in ask.out.iterdir() if not p.name.startswith(".")),
+        "files": files_of(ask.out, KIND),
     }
     if truth is not None:
         found["scores"] = {k: float(v) for k, v in known_scores(truth, labels).items()}

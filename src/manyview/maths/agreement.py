@@ -121,8 +121,14 @@ def in_proportion(k: int, n: int) -> int:
 
 def embed(agreement: Agreement, n_clusters: int, rng: np.random.Generator) -> Array:
     """P: diffusion maps of the fused graph and of the fused graph plus the α-weighted view graphs."""
+    fused, n = agreement.fused, agreement.fused.shape[0]
+    if (
+        n <= n_clusters
+    ):  # every distinct observation is a cluster; a graph in which all meet hides that
+        apart = np.hstack([np.eye(n), np.eye(n)]) / 2**0.5
+        return apart if sp.issparse(fused) else fused.placed(apart)
     n_vectors = int(VECTORS * n_clusters)
-    first = diffusion_map(agreement.fused, n_vectors, rng)
+    first = diffusion_map(fused, n_vectors, rng)
     mixed = agreement.fused_single
     for a, graph in zip(agreement.alpha, agreement.view_graphs, strict=True):
         mixed = mixed + a * normalized(graph)
@@ -147,7 +153,7 @@ def self_tuned(
     The lists are those of ``rows``, by default all n. ``mass`` is how much each pair counts.
     """
     xp, rows = namespace(d), np.arange(n) if rows is None else rows
-    if len(rows) == 0:
+    if len(rows) == 0 or indices.shape[1] == 0:
         return sp.csr_array((n, n)) if xp is np else _empty_on(d, n)
     variance = xp.amax(d, axis=1)
     # Duplicates have σ = 0: a small share of the median keeps their weights finite.

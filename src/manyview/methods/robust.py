@@ -360,7 +360,9 @@ class RobustWMNMF(
         own = eq.cluster_distances(P, self._centres)[
             np.arange(len(P)), result.factors.consensus.argmax(axis=1)
         ]
-        self._width = max(float(own[anywhere].mean()), np.finfo(float).tiny)
+        self._width = max(
+            float(own[anywhere].mean()), np.finfo(float).eps
+        )  # rows of P are of length 1
         self._warn(result, self._all_rows(anywhere))
         self.graph_ = self._graph_of_all(expanded_graph(agreement.fused, repeats))
         self._expose(result, agreement, present, anywhere, given.dtype)
@@ -787,7 +789,8 @@ class RobustWMNMF(
             mean_total = totals[present].mean() if present.any() else 1.0
             filled = filled * np.where(totals > 0, totals, mean_total)[:, None]
         filled[:, ~known.any(axis=0)] = np.nan
-        return np.where(known, dense, filled).astype(self.consensus_.dtype)
+        # What was observed comes back as it was, whatever the precision of the fit.
+        return np.where(known, dense, filled).astype(np.result_type(dense, self.consensus_))
 
     def _view_position(self, view: str | int) -> int:
         names = list(self.view_names_in_)

@@ -53,7 +53,7 @@ def load_npy(path: Path) -> Array:
             return read_npy(file)
     except (ValueError, EOFError, SyntaxError, MemoryError, UnicodeError) as error:
         why = f"{path.name} could not be read as an array of numbers ({error})"
-        raise ValueError(f"{why}; save it again by numpy.save from a numeric array") from error
+        raise _Sentence(f"{why}; save it again by numpy.save from a numeric array") from error
 
 
 def _npy(path: Path) -> dict[str, Part]:

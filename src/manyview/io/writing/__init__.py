@@ -1,6 +1,7 @@
 """What we write to disk: whole or not at all, ours known from others', one writer at a time."""
 
 from .folder import OurFolder, claimed, restored
+from .marker import files_of
 from .names import left_behind
 from .refusal import FolderInUse, Refused
 from .single import check_file, write_file
@@ -16,6 +17,7 @@ __all__ = [
     "csv_bytes",
     "csv_of_dicts",
     "exact_text",
+    "files_of",
     "left_behind",
     "read_csv",
     "restored",

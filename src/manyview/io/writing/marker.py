@@ -87,19 +87,26 @@ def read_marker(folder: Path) -> Marker | None:
         return None
 
 
+def files_of(folder: Path, kind: str) -> list[str]:
+    """Names of our files of a kind in the folder, without those of others."""
+    marker = read_marker(folder)
+    return [] if marker is None else sorted(marker.files.get(kind, {}))
+
+
 def _marker(told: Any) -> Marker:
     if told["format"] != FORMAT:
         raise ValueError("another format")
     files = {
         str(kind): {
-            _checked(name): Listed(int(size), str(sum_)) for name, (size, sum_) in h.items()
+            checked_name(name): Listed(int(size), str(sum_)) for name, (size, sum_) in h.items()
         }
         for kind, h in told["files"].items()
     }
-    return Marker(files, {_checked(name, is_file=False) for name in told["folders"]})
+    return Marker(files, {checked_name(name, is_file=False) for name in told["folders"]})
 
 
-def _checked(name: str, is_file: bool = True) -> str:
+def checked_name(name: str, is_file: bool = True) -> str:
+    """The name of a file or folder inside of ours, as we give them; other names are refused."""
     path = PurePosixPath(name)
     inside = not path.is_absolute() and ".." not in path.parts and not set(name) & set("\\:\0")
     if not inside or str(path) != name or (is_file and path.suffix not in ENDINGS):

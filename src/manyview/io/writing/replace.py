@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path, PurePosixPath
 
-from .marker import MARKER, Listed, Marker, is_unchanged, read_marker, through_link
+from .marker import MARKER, Listed, Marker, checked_name, is_unchanged, read_marker, through_link
 from .names import random_name, stem_of
 from .refusal import Refused
 from .whole import sync_file, sync_folder, write_whole
@@ -145,7 +145,11 @@ def _read_journal(stage: Path) -> tuple[dict[str, Listed], list[str]] | None:
         told = json.loads((stage / JOURNAL).read_text(encoding="utf-8"))
     except FileNotFoundError:
         return None
-    return {name: Listed(*listed) for name, listed in told["new"].items()}, told["made"]
+    try:
+        new = {checked_name(name): Listed(*listed) for name, listed in told["new"].items()}
+        return new, [checked_name(name, is_file=False) for name in told["made"]]
+    except (ValueError, TypeError, AttributeError, KeyError) as error:
+        raise Refused(f"{stage} was not made by manyview ({error}); move it away") from None
 
 
 def _parents(names: Iterable[str]) -> Iterator[str]:

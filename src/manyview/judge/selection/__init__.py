@@ -115,12 +115,7 @@ def select_n_clusters(
     _check_count("max_samples", max_samples, 10)
     with threadpool_limits(1):  # as the estimators: sums differ between thread counts
         evidence = prepare(model, given, max_samples, max(asked) + 1, rng)
-        if max(asked) > evidence.n_samples:
-            raise ValueError(
-                f"candidates go up to {max(asked)}, but only {evidence.n_samples} observations are "
-                f"looked at (max_samples={max_samples}, those missing everywhere left out); "
-                "lower the candidates or raise max_samples"
-            )
+        asked = _possible(asked, evidence)
         votes = [judge(evidence, name, asked, n_runs, rng) for name in methods]
     n_clusters, words = combine(votes)
     selection = Selection(
@@ -155,13 +150,37 @@ def prepare(
     if len(rows) > max_samples:
         notes.append(f"{max_samples} of the {len(rows)} observations, drawn at random, were used")
         rows = np.sort(rng.permutation(rows)[:max_samples])
+    if n_values - 1 > len(rows):
+        raise ValueError(
+            f"candidates go up to {n_values - 1}, but only {len(rows)} observations are looked at "
+            f"(max_samples={max_samples}, those missing everywhere left out); lower the candidates or "
+            "raise max_samples"
+        )
     given = given.with_matrices([X[rows] for X in given.matrices])
     here = [mask[rows] for mask in present]
-    geometry, _ = distinct(model._geometries(given, here))
+    geometry, repeats = distinct(model._geometries(given, here))
+    if repeats is not None and len(repeats.first) < 3:
+        raise ValueError(
+            f"select_n_clusters needs at least 3 distinct observations, got {len(repeats.first)} of "
+            f"{len(rows)}; say the number of clusters"
+        )
     agreement = ag.agree(
         geometry, model.n_neighbors, model.reliability_weight, rng, model.learn_view_weights
     )
     return Evidence(geometry, agreement, n_values, rng, notes)
+
+
+def _possible(asked: list[int], evidence: Evidence) -> list[int]:
+    """The candidates that distinct observations can have: copies of one belong together."""
+    n = evidence.n_samples
+    possible = [K for K in asked if K <= n]
+    if not possible:
+        raise ValueError(
+            f"there are only {n} distinct observations, and no candidate is as small; lower the candidates"
+        )
+    if len(possible) < len(asked):
+        evidence.notes.append(f"only {n} observations are distinct: no more clusters were tried")
+    return possible
 
 
 def _warn(selection: Selection, votes: list[Vote]) -> None:
