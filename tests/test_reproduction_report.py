@@ -205,7 +205,9 @@ def test_markdown_has_the_numbers_and_the_commands(folder):
     # One for each experiment, and one for all.
     assert text.count("\nmanyview reproduce") == len(Results(folder).experiments) + 1
     assert "- Clusters better than those of earlier methods: 10 claims:" in text
-    assert "manyview reproduce digits: 1 to 2 seeds" in text
+    assert (
+        "manyview reproduce digits 'a b': 1 to 2 seeds" in text
+    )  # without --out, which decides nothing
     assert EVIL not in text and "&lt;script>" in text
     for line in text.splitlines():
         assert not line.startswith("|") or line.endswith("|")

@@ -123,6 +123,22 @@ def judged(
     return Verdict(experiment, claim, paper, ours, difference, outcome, said, change, topic)
 
 
+def of_one(
+    experiment: str,
+    claim: str,
+    paper: str,
+    ours: str,
+    gap: Interval,
+    rule: Rule,
+    said: Sequence[str],
+    more: str = "",
+) -> Verdict:
+    """The verdict on a claim of one part; ``said`` are the words for yes, for no, and for neither."""
+    words = sentence(rule(gap), *said) + more
+    each = {"": rule(gap)}
+    return judged(experiment, claim, paper, ours, each, rule, difference=str(gap), words=words)
+
+
 def together(outcomes: Iterable[str]) -> str:
     """Of a claim with several parts: partly, where some surely hold and others surely do not."""
     found = set(outcomes)

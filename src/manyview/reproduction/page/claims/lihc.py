@@ -16,8 +16,8 @@ from .judging import (
     Verdict,
     interval,
     judged,
+    of_one,
     paired,
-    sentence,
     signed,
     within,
 )
@@ -65,7 +65,7 @@ def not_measured(experiment: str, claim: str) -> Verdict:
     words = "The matrices are not public: they are measured where a user has the files."
     change = f"Files of your own: {paper.MEASURE_LIHC}"
     stated = STATED.get(claim, "yes")
-    return Verdict(experiment, claim, stated, "", "", NOT_MEASURED, words, change, "lihc")
+    return Verdict(experiment, claim, stated, "", "", NOT_MEASURED, words, change)
 
 
 def _by_method(results: Results) -> dict[str, list[Row]]:
@@ -106,8 +106,5 @@ def _distances(runs: list[Row]) -> list[Row]:
 
 def _network(runs: list[Row]) -> Verdict:
     gap = interval([row["acc"] - paper.SUPERVISED for row in runs])
-    words = sentence(ABOVE(gap), "Its mean is clearly above.", "Its mean is clearly not above.")
-    ours, each = str(spread(runs, "acc")), {"": ABOVE(gap)}
-    return judged(
-        "lihc", NETWORK, STATED[NETWORK], ours, each, ABOVE, difference=str(gap), words=words
-    )
+    said = ("Its mean is clearly above.", "Its mean is clearly not above.")
+    return of_one("lihc", NETWORK, STATED[NETWORK], str(spread(runs, "acc")), gap, ABOVE, said)

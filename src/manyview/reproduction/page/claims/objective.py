@@ -14,8 +14,8 @@ from .judging import (
     Verdict,
     interval,
     judged,
+    of_one,
     paired,
-    sentence,
     signed,
     together,
 )
@@ -105,11 +105,8 @@ def _moved(
 ) -> Verdict:
     gap = paired(after, before, column)
     ours = " → ".join(f"{s.mean:.3g}" for rows in (before, after) if (s := spread(rows, column)))
-    words = sentence(rule(gap), yes, no, "One run, shown without a judgement." if gap.n < 2 else "")
-    each = {"": rule(gap)}
-    return judged(
-        "degeneracy", claim, NOT_THEIRS, ours, each, rule, difference=str(gap), words=words
-    )
+    said = (yes, no, "One run, shown without a judgement." if gap.n < 2 else "")
+    return of_one("degeneracy", claim, NOT_THEIRS, ours, gap, rule, said)
 
 
 def _scales(results: Results) -> list[Verdict]:
