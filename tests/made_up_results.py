@@ -6,8 +6,8 @@ import numpy as np
 
 from manyview.reproduction.catalogue import EXPERIMENTS
 from manyview.reproduction.cells import Options
-from manyview.reproduction.manifest import MANIFEST, manifest_of
-from manyview.reproduction.results import tables_of as files_of
+from manyview.reproduction.result_files import MANIFEST, manifest_of
+from manyview.reproduction.result_files import tables_of as files_of
 
 SCORES = ("acc", "nmi", "precision", "recall", "f_score", "ari")
 #: What the manifest says of the whole.

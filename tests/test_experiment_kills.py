@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import manyview as mv
-from manyview.reproduction import fitting, kept
+from manyview.reproduction import fitting, shared_fit
 
 #: A small experiment, in a script that can be killed. MLRSSC shares a fit between its cells.
 SCRIPT = """
@@ -29,17 +29,17 @@ from manyview.reproduction.fitting import grid
 def cells(options):
     return {cells}
 
-running.Portion.worker = "{worker}"
+running.Portion.function = "{function}"
 catalogue.EXPERIMENTS["tiny"] = Experiment("tiny", "Tiny", "A test.", cells)
 sys.exit(run_reproduce(["tiny"], Path(sys.argv[1]), replications=5, seed=3, jobs=2, data=None,
                        linear_mlrssc="auto", console=Console(quiet=True)))
 """
-#: A worker that notes every ADMM, and waits before k-means until it is allowed to.
+#: A child that notes every ADMM, and waits before k-means until it is allowed to.
 WAITING = """
 import time
 from pathlib import Path
 from manyview.baselines import admm, mlrssc
-from manyview.reproduction import worker
+from manyview.reproduction.running import answer
 
 here = Path(__file__).parent
 solve, relabel = admm.solve, mlrssc.MLRSSC.relabel
@@ -55,12 +55,12 @@ def waiting(self, seed=None):
     return relabel(self, seed)
 
 admm.solve, mlrssc.MLRSSC.relabel = noted, waiting
-worker.main()
 """
-#: A worker whose process dies in every cell with an even seed.
+#: A child whose process dies in every cell with an even seed.
 DYING = """
 import os
-from manyview.reproduction import fitting, worker
+from manyview.reproduction import fitting
+from manyview.reproduction.running import answer
 
 score = fitting.score
 
@@ -68,16 +68,15 @@ def dying(**settings):
     return os._exit(7) if settings["seed"] % 2 == 0 else score(**settings)
 
 fitting.score = dying
-worker.main()
 """
 
 
 class Runs:
     """A script of one small experiment, started as often as one likes."""
 
-    def __init__(self, folder, cells, worker="manyview.reproduction.worker"):
+    def __init__(self, folder, cells, function="manyview.reproduction.running.answer"):
         self.script = folder / "script.py"
-        self.script.write_text(SCRIPT.format(cells=cells, worker=worker))
+        self.script.write_text(SCRIPT.format(cells=cells, function=function))
         self.env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(folder), *sys.path])}
 
     def start(self, out):
@@ -145,7 +144,7 @@ def test_killed_at_random_moments_gives_the_tables_of_an_uninterrupted_run(tmp_p
 
 def test_killed_after_the_shared_fit_does_not_fit_again(tmp_path):
     (tmp_path / "waiting.py").write_text(WAITING)
-    runs = Runs(tmp_path, 'grid(options, "nutrimouse", ["C-KMLRSSC"])', "waiting")
+    runs = Runs(tmp_path, 'grid(options, "nutrimouse", ["C-KMLRSSC"])', "waiting.answer")
     out = tmp_path / "out"
     process = runs.start(out)
     wait_for(lambda: list(out.glob("runs/*.npz")))
@@ -165,7 +164,7 @@ def test_a_process_that_dies_fails_only_the_cell_it_was_at(tmp_path):
         '[Cell("fitting.score", dict(dataset="nutrimouse", method="ConcatK", seed=s), dict(run=s))'
         " for s in range(4)]"
     )
-    runs = Runs(tmp_path, cells, "dying")
+    runs = Runs(tmp_path, cells, "dying.answer")
     assert runs.finish(tmp_path / "out") == 2  # the number of failed cells
     assert [row["run"] for row in table(tmp_path / "out" / "tiny.csv")] == ["1", "3"]
     entry = json.loads((tmp_path / "out" / "reproduction.json").read_text())["experiments"][0]
@@ -199,7 +198,7 @@ def test_mlrssc_is_fitted_once_for_all_seeds_and_its_time_counted_once(fits, mon
 
 
 def test_a_kept_fit_of_other_code_or_damaged_is_not_used(fits, tmp_path, monkeypatch):
-    monkeypatch.setattr(kept, "FOLDER", tmp_path)
+    monkeypatch.setattr(shared_fit, "FOLDER", tmp_path)
 
     def row():
         fitting._mlrssc.cache_clear()
@@ -208,18 +207,18 @@ def test_a_kept_fit_of_other_code_or_damaged_is_not_used(fits, tmp_path, monkeyp
 
     first = row()
     assert row() == first and len(fits) == 1
-    monkeypatch.setattr(kept, "code", lambda: "other")
+    monkeypatch.setattr(shared_fit, "code", lambda: "other")
     assert row() == first and len(fits) == 2
     (file,) = tmp_path.iterdir()
     file.write_bytes(file.read_bytes()[:1000])
     assert row() == first and len(fits) == 3
-    kept.remove(tmp_path, {"dataset": "nutrimouse", "method": "P-KMLRSSC", "seed": 4})
+    shared_fit.remove(tmp_path, {"dataset": "nutrimouse", "method": "P-KMLRSSC", "seed": 4})
     assert not list(tmp_path.iterdir())
 
 
 def test_a_fit_that_cannot_be_kept_is_told(tmp_path, monkeypatch):
     file = tmp_path / "file"
     file.write_text("not a folder")
-    monkeypatch.setattr(kept, "FOLDER", file)
+    monkeypatch.setattr(shared_fit, "FOLDER", file)
     with pytest.warns(UserWarning, match="fit of P-KMLRSSC on digits could not be kept"):
-        kept.write("digits", "P-KMLRSSC", "", Z=np.ones(3))
+        shared_fit.write("digits", "P-KMLRSSC", "", Z=np.ones(3))

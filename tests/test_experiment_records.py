@@ -7,8 +7,8 @@ import json
 import pytest
 from rich.console import Console
 
-from manyview.reproduction import catalogue, cells, command, manifest, provenance, running
-from manyview.reproduction.cells import SLOW, Cell, Experiment, Options
+from manyview.reproduction import catalogue, cells, command, provenance, result_files, running
+from manyview.reproduction.cells import SLOW, Experiment, Options
 from manyview.reproduction.fitting import grid
 
 #: Settings of one cell of every experiment whose results are kept for long.
@@ -52,11 +52,11 @@ def test_keys_are_made_of_task_settings_and_versions_only(monkeypatch):
 
 
 def test_the_code_changes_with_what_decides_results_and_with_nothing_else(tmp_path):
-    (tmp_path / "report").mkdir()
-    for name in ("fit.py", "cli.py", "report/page.py"):
+    (tmp_path / "output").mkdir()
+    for name in ("fit.py", "plot.py", "output/page.py"):
         (tmp_path / name).write_text("one")
     first = provenance.digest_of(tmp_path)
-    for name in ("cli.py", "report/page.py"):
+    for name in ("plot.py", "output/page.py"):
         (tmp_path / name).write_text("two")
     assert provenance.digest_of(tmp_path) == first
     (tmp_path / "fit.py").write_text("two")
@@ -143,10 +143,10 @@ def test_the_manifest_counts_shared_cells_once_and_keeps_the_provenance_of_each(
 def test_runs_are_those_really_made():
     grid_ = catalogue.EXPERIMENTS["noise"].cells(Options(20))
     records = {cell.key: {"status": "ok"} for cell in grid_}
-    assert manifest._runs(grid_, records) == {"least": 3, "most": 10}
+    assert result_files._runs(grid_, records) == {"least": 3, "most": 10}
     records[grid_[0].key] = {"status": "failed"}
-    assert manifest._runs(grid_[:10], records) == {"least": 9, "most": 9}
-    assert manifest._runs(catalogue.EXPERIMENTS["degeneracy"].cells(Options(20)), {}) == {
+    assert result_files._runs(grid_[:10], records) == {"least": 9, "most": 9}
+    assert result_files._runs(catalogue.EXPERIMENTS["degeneracy"].cells(Options(20)), {}) == {
         "least": 0,
         "most": 0,
     }
@@ -155,16 +155,8 @@ def test_runs_are_those_really_made():
 def test_one_command_makes_it_all():
     names = [e.name for e in catalogue.EXPERIMENTS.values() if not e.needs_data]
     commands = [f"manyview reproduce {name} --out 'a b' --seed 0" for name in names]
-    assert manifest.whole_command(commands) == "manyview reproduce all --out 'a b' --seed 0"
-    assert manifest.whole_command(commands[:2]) == (
+    assert result_files.whole_command(commands) == "manyview reproduce all --out 'a b' --seed 0"
+    assert result_files.whole_command(commands[:2]) == (
         "manyview reproduce digits honest --out 'a b' --seed 0"
     )
     assert SLOW in {c.phase for c in catalogue.EXPERIMENTS["digits"].cells(Options(20, 0, "full"))}
-
-
-def test_older_records_tell_the_minutes_of_slow_methods_too():
-    cell = Cell("fitting.score", {}, {"method": "C-MLRSSC"}, phase=SLOW)
-    record = {"status": "ok", "cell_seconds": 120.0, "tables": {"": [{"seconds": 230.0}]}}
-    assert manifest.slow_methods([cell], {cell.key: record}) == [
-        {"method": "C-MLRSSC", "minutes": 2.0}
-    ]

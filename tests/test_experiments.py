@@ -19,11 +19,9 @@ from manyview.reproduction import (
     convergence,
     degeneracy,
     noise,
-    omics,
-    plain,
     running,
     runtime,
-    sweeps,
+    score_tables,
 )
 from manyview.reproduction.cells import ALONE, Cell, Options
 from manyview.reproduction.fitting import grid
@@ -79,7 +77,7 @@ def test_lihc_runs_whole_from_all_three_formats(tmp_path, monkeypatch):
         assert reproduce(["lihc"], tmp_path / "out", data=data) == 0
         found[kind] = table(tmp_path / "out" / "lihc.csv")
     assert found["csv"] == found["tsv"] == found["parquet"]
-    assert [row["method"] for row in found["csv"]] == list(omics.METHODS)
+    assert [row["method"] for row in found["csv"]] == list(score_tables.OMICS_METHODS)
     assert written == {"stderr", "mark"}  # a killed run must not leave the user's data anywhere
     best = {row["method"]: float(row["acc"]) for row in found["csv"]}
     assert best["WM-NMF"] > 0.9 and best["RobustWMNMF"] > 0.9
@@ -119,8 +117,8 @@ def test_equal_cells_of_several_experiments_are_one():
     assert len(table_ & {cell.key for cell in sweeps_}) == 10
     assert {s for _, s in Options(3).seeds()} < {s for _, s in Options(20).seeds()}
     assert {
-        name: mv.WMNMF().get_params()[name] or 10 for name in sweeps.DEFAULTS
-    } == sweeps.DEFAULTS
+        name: mv.WMNMF().get_params()[name] or 10 for name in score_tables.DEFAULTS
+    } == score_tables.DEFAULTS
 
 
 def test_every_method_of_the_paper_is_in_the_digits_table():
@@ -184,7 +182,7 @@ def test_plain_numpy_does_the_same_iteration():
     A = fit.terms[s].A.toarray()
     a = float(start.alpha[s] ** P)
     args = (A, A.sum(axis=1), start.consensus, start.w[:, s], a, BETA)
-    U, V = plain.iterate(fit.Xs[s], start.U[s], start.V[s], *args)
+    U, V = runtime.plain_iteration(fit.Xs[s], start.U[s], start.V[s], *args)
     ours = run(
         fit.Xs,
         start,

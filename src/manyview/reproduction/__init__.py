@@ -1,5 +1,5 @@
-"""Every table and figure of the paper as a grid of cells, each of which gives tidy rows.
+"""Everything about the one paper: its experiments, their results, and the page that shows them.
 
-An experiment lists its cells; `running` does those not yet stored; `results` writes the tables. What
-they look like on a page is the business of `manyview.output.report`, which reads the files only.
+An experiment lists its cells; `running` does those not yet stored; `result_files` writes the tables.
+`page` shows what the files say and computes nothing anew. Only the command line imports this package.
 """

@@ -5,31 +5,14 @@ from __future__ import annotations
 from .cells import Experiment
 from .convergence import CONVERGENCE
 from .degeneracy import DEGENERACY
-from .digits import DIGITS, HONEST_DIGITS
 from .noise import NOISE
-from .omics import LIHC, NUTRIMOUSE
 from .operations import OPERATIONS
 from .runtime import RUNTIME
-from .sweeps import SWEEP_BETA, SWEEP_K, SWEEP_P
-from .synthetic import SYNTHETIC
+from .score_tables import SCORED
 
 EXPERIMENTS: dict[str, Experiment] = {
     experiment.name: experiment
-    for experiment in (
-        DIGITS,
-        HONEST_DIGITS,
-        SYNTHETIC,
-        LIHC,
-        NUTRIMOUSE,
-        SWEEP_P,
-        SWEEP_BETA,
-        SWEEP_K,
-        RUNTIME,
-        OPERATIONS,
-        CONVERGENCE,
-        NOISE,
-        DEGENERACY,
-    )
+    for experiment in (*SCORED, RUNTIME, OPERATIONS, CONVERGENCE, NOISE, DEGENERACY)
 }
 
 

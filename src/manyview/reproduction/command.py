@@ -18,8 +18,7 @@ from manyview.judge.comparison.store import Store
 from .catalogue import chosen
 from .cells import Cell, Experiment, Options
 from .data import read_given
-from .manifest import MANIFEST, entry_of, manifest_of, slow_methods
-from .results import tables_of
+from .result_files import MANIFEST, entry_of, manifest_of, slow_methods, tables_of
 from .running import run_cells
 
 #: What the folder is called there; an experiment's results are replaced, cells and other experiments kept.

@@ -13,7 +13,7 @@ from manyview.methods.robust import RobustWMNMF
 from manyview.methods.wmnmf import WMNMF
 from manyview.metrics import scores
 
-from . import kept
+from . import shared_fit
 from .cells import SLOW, TOGETHER, Cell, Options, Tables
 from .data import load
 
@@ -88,7 +88,7 @@ def _mlrssc(dataset: str, method: str, data: str) -> tuple[Any, float]:
     """The fit all seeds share (ADMM draws nothing at random), and its seconds."""
     known = load(dataset)
     model = make(method, dataset, known.n_clusters, 0, {})
-    found = kept.read(dataset, method, data)
+    found = shared_fit.read(dataset, method, data)
     if found is None:
         started = time.perf_counter()
         model._find_affinity(known.views)
@@ -98,7 +98,7 @@ def _mlrssc(dataset: str, method: str, data: str) -> tuple[Any, float]:
             "converged": model.converged_,
             "seconds": time.perf_counter() - started,
         }
-        kept.write(dataset, method, data, **found)
+        shared_fit.write(dataset, method, data, **found)
     model.affinity_matrix_, model.n_iter_ = found["affinity"], found["n_iter"]
     model.converged_ = found["converged"]
     return model, found["seconds"]
@@ -126,21 +126,16 @@ def grid(
             cost = (large if dataset == "synthetic" else small) * size
             if shared and not dataset.startswith("digits"):
                 cost = 1.0  # a few hundred observations at most
-            cells.append(
-                Cell(
-                    "fitting.score",
-                    settings,
-                    {
-                        "dataset": dataset,
-                        "method": method,
-                        **(labels or {}),
-                        "run": run,
-                        "seed": seed,
-                    },
-                    # After the first, MLRSSC only draws its k-means again.
-                    cost if not shared or run == 0 else 0.5,
-                    f"{method} {dataset}" if shared else "",
-                    SLOW if method in LINEAR and dataset == "digits" else TOGETHER,
-                )
-            )
+            if shared and run > 0:
+                cost = 0.5  # after the first, MLRSSC only draws its k-means again
+            shown = {
+                "dataset": dataset,
+                "method": method,
+                **(labels or {}),
+                "run": run,
+                "seed": seed,
+            }
+            group = f"{method} {dataset}" if shared else ""
+            phase = SLOW if method in LINEAR and dataset == "digits" else TOGETHER
+            cells.append(Cell("fitting.score", settings, shown, cost, group, phase))
     return cells

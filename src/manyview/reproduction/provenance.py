@@ -16,22 +16,15 @@ from typing import Any
 UNKNOWN = "unknown"
 #: Files that show, write or start results but cannot change them.
 SHOWING = (
-    "report/",
-    "commands/",
-    "run/",
+    "cli/",
     "output/",
-    "cli.py",
-    "__main__.py",
-    "demo.py",
     "plot.py",
-    "comparison/command.py",
-    "comparison/figure.py",
-    "comparison/save.py",
-    "experiments/catalogue.py",
-    "experiments/command.py",
-    "experiments/manifest.py",
-    "experiments/results.py",
-    "experiments/running.py",
+    "__main__.py",
+    "reproduction/page/",
+    "reproduction/catalogue.py",
+    "reproduction/command.py",
+    "reproduction/result_files.py",
+    "reproduction/running.py",
 )
 #: Packages used where they are installed, with other rounding or other neighbours than without.
 OPTIONAL = ("numba", "pynndescent")

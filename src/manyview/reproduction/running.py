@@ -1,9 +1,12 @@
-"""Run the cells that are not stored yet, a few at a time, and store each as it ends."""
+"""Run the cells that are not stored yet, a few at a time in child processes, and store each as it ends."""
 
 from __future__ import annotations
 
+import importlib
 import pickle
-from collections.abc import Callable, Iterator, Sequence
+import time
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,10 +18,11 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, Ti
 from manyview.datasets import Dataset
 from manyview.judge.comparison.processes import Limits, run_tasks
 from manyview.judge.comparison.store import Store
+from manyview.judge.comparison.worker import reason_of
 
-from . import kept
-from .cells import ALONE, SLOW, TOGETHER, Cell
-from .provenance import code, code_of
+from . import data, shared_fit
+from .cells import ALONE, SLOW, TOGETHER, Cell, Tables
+from .provenance import code, code_of, machine, now
 
 #: Seconds of work given to a process at a time: starting one takes about two.
 PORTION = 25.0
@@ -31,14 +35,14 @@ Record = dict[str, Any]
 class Portion:
     """Cells that share a process; ``runs`` are their places in it."""
 
-    worker: ClassVar[str] = "manyview.reproduction.worker"
+    function: ClassVar[str] = "manyview.reproduction.running.answer"
     threads: ClassVar[bool] = False
 
     cells: tuple[Cell, ...]
     #: The user's own data, where a cell may need them.
     given: Dataset | None = None
-    #: Where fits that cells share are kept.
-    kept: Path | None = None
+    #: Where fits that cells share are written.
+    fits: Path | None = None
 
     @property
     def runs(self) -> tuple[int, ...]:
@@ -46,7 +50,33 @@ class Portion:
 
     def packed(self, folder: Path) -> bytes:
         cells = [(cell.task, dict(cell.settings)) for cell in self.cells]
-        return pickle.dumps({"cells": cells, "given": self.given, "kept": self.kept})
+        return pickle.dumps({"cells": cells, "given": self.given, "fits": self.fits})
+
+
+def answer(job: dict[str, Any], tell: Callable[..., None]) -> None:
+    """In the child process: carry out the cells of a portion one by one and tell the rows of each."""
+    data.GIVEN, shared_fit.FOLDER = job["given"], job["fits"]
+    made_by = {"code": code(), "machine": machine()}
+    for task, settings in job["cells"]:
+        tell(event="started")
+        took, used = time.perf_counter(), time.process_time()
+        try:
+            tables = carry_out(task, settings)
+        except Exception as error:
+            tell(event="result", status="failed", reason=reason_of(error))
+        else:
+            took, used = time.perf_counter() - took, time.process_time() - used
+            times = {"cell_seconds": took, "cpu_seconds": used, "finished": now()}
+            tell(event="result", status="ok", tables=tables, **times, **made_by)
+
+
+def carry_out(task: str, settings: Mapping[str, Any]) -> Tables:
+    """Rows of one cell; warnings of the methods are for those who call them, not for a grid."""
+    module, function = task.rsplit(".", 1)
+    run = getattr(importlib.import_module(f"{__package__}.{module}"), function)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return run(**settings)
 
 
 def run_cells(
@@ -86,7 +116,7 @@ def run_cells(
                             about = {"task": cell.task, "settings": dict(cell.settings)}
                             store.write(cell.key, about | record)
                         advance(cell)
-    _remove_kept(wanted, records, store)
+    _remove_fits(wanted, records, store)
     return records
 
 
@@ -99,38 +129,37 @@ def _stored(
         stored = store.read(key)
         if stored is not None and isinstance(stored.get("tables"), dict):
             records[key] = stored
-    others = [key for key, record in records.items() if code_of(record) != code()]
-    said = []
+    others = {key for key, record in records.items() if code_of(record) != code()}
     if again:
-        records = {key: record for key, record in records.items() if key not in set(others)}
+        records = {key: record for key, record in records.items() if key not in others}
     if records:
-        said.append(f"{len(records)} of {len(wanted)} cells are stored already and not run again.")
-    if others and again:
-        said.append(f"{len(others)} stored cells made by other code than this are run again.")
-    elif others:
-        said.append(
-            f"{len(others)} of them were made by other code than this, or do not say by which; "
+        said = f"{len(records)} of {len(wanted)} cells are stored already and not run again."
+        console.print(said, highlight=False)
+    if others:
+        said = (
+            f"{len(others)} stored cells made by other code than this are run again."
+            if again
+            else f"{len(others)} of them were made by other code than this, or do not say by which; "
             "with --again these are run anew."
         )
-    for sentence in said:
-        console.print(sentence, highlight=False)
+        console.print(said, highlight=False)
     return records
 
 
-def _remove_kept(wanted: dict[str, Cell], records: dict[str, Record], store: Store) -> None:
+def _remove_fits(wanted: dict[str, Cell], records: dict[str, Record], store: Store) -> None:
     """Fits that no cell waits for any more."""
     waiting = {c.group for key, c in wanted.items() if records[key]["status"] != "ok"}
     done = {c.group: c.settings for c in wanted.values() if c.group and c.group not in waiting}
     if store.folder is not None:
         for settings in done.values():
-            kept.remove(store.folder, settings)
+            shared_fit.remove(store.folder, settings)
 
 
 def portioned(
     cells: Sequence[Cell],
     size: float = PORTION,
     given: Dataset | None = None,
-    kept: Path | None = None,
+    fits: Path | None = None,
 ) -> list[Portion]:
     """Cells by about ``size`` seconds, groups whole; dear ones first, so that all end together."""
     groups: dict[str, list[Cell]] = {}
@@ -146,7 +175,7 @@ def portioned(
         else:
             portions.append(list(members))
     return sorted(
-        (Portion(tuple(portion), given, kept) for portion in portions),
+        (Portion(tuple(portion), given, fits) for portion in portions),
         key=lambda portion: -sum(cell.cost for cell in portion.cells),
     )
 

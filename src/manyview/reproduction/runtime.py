@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from manyview._types import Array
 from manyview.data.views import as_views
 from manyview.datasets import make_synthetic
 from manyview.maths.solvers import Multiplicative
@@ -21,7 +22,6 @@ from manyview.methods.scaling import fit_scaling
 from manyview.methods.wmnmf import WMNMF
 from manyview.regularizers import Graph
 
-from . import plain
 from .cells import ALONE, Cell, Experiment, Options, Tables
 from .rounds import BETA, INNER, P
 
@@ -91,16 +91,32 @@ def numpy(n_samples: int, n_views: int, n_features: int, seed: int) -> Tables:
         a = float(start.alpha[s] ** P)
         U, V = start.U[s], start.V[s]
         laps = []
-        for _ in range(
-            1 + REPEATS
-        ):  # the first is not counted: it meets all memory for the first time
+        for _ in range(1 + REPEATS):  # the first is not counted: it meets all memory the first time
             clock = _Clock()
-            U, V = plain.iterate(X, U, V, A, degrees, start.consensus, start.w[:, s], a, BETA)
+            U, V = plain_iteration(X, U, V, A, degrees, start.consensus, start.w[:, s], a, BETA)
             laps.append(clock.lap())
         seconds += float(np.median(laps[1:])) * ROUNDS * INNER
         assert np.isfinite(V).all()
         del A
     return {"": [{"seconds_loop": seconds}]}
+
+
+def plain_iteration(
+    X: Array, U: Array, V: Array, A: Array, d: Array, V_star: Array, w: Array, a: float, beta: float
+) -> tuple[Array, Array]:
+    """The paper's update of U, then of V: A dense (N×N), d its row sums, w the view's weights."""
+    w2 = (w**2)[:, None]
+    q = U.sum(axis=0)
+    U = U * (
+        (X.T @ (w2 * V) + a * (V * V_star).sum(axis=0))
+        / np.maximum(U @ (V.T @ (w2 * V)) + a * q * (V * V).sum(axis=0), 1e-300)
+    )
+    q = U.sum(axis=0)
+    V = V * (
+        (w2 * (X @ U) + a * V_star * q + beta * (A @ V))
+        / np.maximum(w2 * (V @ (U.T @ U)) + a * V * q**2 + beta * d[:, None] * V, 1e-300)
+    )
+    return U, V
 
 
 def cells(options: Options) -> list[Cell]:
@@ -114,12 +130,8 @@ def cells(options: Options) -> list[Cell]:
         for method, task in (("manyview", "ours"), ("plain NumPy", "numpy")):
             for run_, seed in repeats if task == "ours" else repeats[:1]:
                 labels = {"axis": axis, "value": value, "method": method, "run": run_, "seed": seed}
-                settings = {
-                    "n_samples": n,
-                    "n_views": n_views,
-                    "n_features": FEATURES,
-                    "seed": seed,
-                }
+                settings = {"n_samples": n, "n_views": n_views, "n_features": FEATURES}
+                settings |= {"seed": seed}
                 cost = n_views * n / 5000 * (0.5 if task == "ours" else 0.5 * n / 5000)
                 found.append(Cell(f"runtime.{task}", settings, labels, cost, phase=ALONE))
     return found

@@ -26,6 +26,8 @@ from .worker import reason_of
 POLL = 0.1
 #: Seconds a child may take to start and read the data; a fit's own clock starts afterwards.
 START = 300.0
+#: The program of every child; not -m, which complains about a module that is imported already.
+PROGRAM = "from manyview.judge.comparison.worker import main; main()"
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
 
 
@@ -47,9 +49,9 @@ class Job(Protocol):
     def runs(self) -> tuple[int, ...]: ...
     @property
     def threads(self) -> bool: ...
-    #: The module started as the child; it takes the pickled job and answers one result per run.
+    #: Full name of the function the child calls with the unpickled job; it answers one result per run.
     @property
-    def worker(self) -> str: ...
+    def function(self) -> str: ...
     def packed(self, folder: Path) -> bytes: ...
 
 
@@ -60,7 +62,7 @@ T = TypeVar("T", bound=Job)
 class Task:
     """Runs that share one process: one, or several of a method that can relabel its fit."""
 
-    worker: ClassVar[str] = "manyview.judge.comparison.worker"
+    function: ClassVar[str] = "manyview.judge.comparison.worker.fit_all"
 
     method: str
     runs: tuple[int, ...]
@@ -154,7 +156,7 @@ class _Child:
         self._complaints = self.folder / f"stderr-{id(self)}"
         with self._complaints.open("wb") as stderr:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", self.task.worker],
+                [sys.executable, "-c", PROGRAM, self.task.function],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=stderr,

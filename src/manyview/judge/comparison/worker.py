@@ -1,11 +1,13 @@
 """The child process of a comparison: one fit, its time, its peak memory, its labels.
 
-Started as ``python -m manyview.judge.comparison.worker``, not by multiprocessing: scripts then need no
-``if __name__ == "__main__"``. A job comes in by stdin, events go out by stdout as lines of JSON.
+Started as a Python program that calls `main`, not by multiprocessing: scripts then need no
+``if __name__ == "__main__"``. A job comes in by stdin, events go out by stdout as lines of JSON. The
+function named by the first argument does the job: `fit_all` for a comparison, other grids have their own.
 """
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import pickle
@@ -13,7 +15,7 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +32,7 @@ MAX_REMARKS = 3
 
 
 def main() -> None:
+    """Call the function named by the first argument with the job and a way to tell events."""
     events = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # what a method prints must not be taken for an event
     job = pickle.load(sys.stdin.buffer)
@@ -38,6 +41,12 @@ def main() -> None:
     def tell(**event: Any) -> None:
         print(json.dumps(event), file=events, flush=True)
 
+    module, _, function = sys.argv[1].rpartition(".")
+    getattr(importlib.import_module(module), function)(job, tell)
+
+
+def fit_all(job: dict[str, Any], tell: Callable[..., None]) -> None:
+    """Answer every seed of one method by its labels, times and scores."""
     done = 0
     try:
         views = load_views(Path(job["folder"]))
@@ -175,7 +184,3 @@ def end_with_parent() -> None:
     while os.read(0, 4096):
         pass
     os._exit(1)
-
-
-if __name__ == "__main__":
-    main()

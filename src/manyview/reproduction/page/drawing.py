@@ -1,114 +1,191 @@
-"""Figures for plotly, as plain JSON values: one plot per panel, so that a phone can stack them."""
+"""A figure as plain values, drawn by matplotlib: once for the page and for the files beside it."""
 
 from __future__ import annotations
 
+import io
+import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from manyview._colors import PALETTE
-from manyview.output.report.page import figure, html, plot_text
 
-from .forms import Figure, Panel, Series
-
-
-def drawn(form: Figure, command: str = "", settings: Sequence[str] = ()) -> Any:
-    """The panels side by side where there is room, with one row of toggles or a legend in each.
-
-    Below them the caption, and what made the figure.
-    """
-    plots = [_plot(panel, form) for panel in form.panels]
-    names = {s.name: s.color for panel in form.panels for s in panel.series}
-    toggles = list(names.items())[::-1] if form.shared_legend else []
-    return html(
-        '<div class="group">{% if toggles %}<p class="toggles" role="group" aria-label="Show or hide">'
-        '{% for name, color in toggles %}<button type="button" class="small" aria-pressed="true" '
-        'data-series="{{ name }}"><span style="background:{{ palette[color] }}"></span>{{ name }}</button>'
-        '{% endfor %}</p>{% endif %}<div class="panels wide{{ columns }}">'
-        "{% for plot in plots %}{{ plot }}{% endfor %}</div>"
-        "<p class=caption>{{ caption }}</p>{{ made }}</div>",
-        toggles=toggles,
-        palette=PALETTE,
-        plots=plots,
-        caption=form.caption,
-        columns=form.columns,
-        made=made_by(command, settings),
-    )
+#: Colour of all text and axes; on the page it follows the theme.
+INK = "#1d2125"
+#: Inches from side to side, shared by the panels of a row.
+WIDTH = 11.2
+#: Pixels of the page in an inch of a drawing.
+PIXELS = 100
 
 
-def made_by(command: str, settings: Sequence[str]) -> Any:
-    return html(
-        "{% if command %}<div class=made><pre>{{ command }}</pre>"
-        "{% if settings %}<details><summary>Settings</summary><ul>{% for line in settings %}"
-        "<li>{{ line }}</li>{% endfor %}</ul></details>{% endif %}</div>{% endif %}",
-        command=command,
-        settings=settings,
-    )
+@dataclass(frozen=True)
+class Series:
+    """``kind`` is "line", "box" (horizontal, ``x`` are the values), "bar" or "marks"."""
+
+    name: str
+    x: Sequence[Any]
+    y: Sequence[Any]
+    kind: str = "line"
+    color: int = 0
+    sd: Sequence[float | None] | None = None
+
+    @property
+    def paint(self) -> str:
+        return PALETTE[self.color % len(PALETTE)]
 
 
-def _plot(panel: Panel, form: Figure) -> Any:
-    traces = [_trace(series) for series in panel.series]
-    layout: dict[str, Any] = {
-        "title": {"text": plot_text(panel.title, 60), "font": {"size": 14}, "x": 0, "xanchor": "left"},
-        "margin": {"l": 10, "r": 12, "t": 36, "b": 30},
-        "xaxis": _axis(panel.x_label, panel.x_log, panel.x_range, [v for s in panel.series for v in s.x]),
-        "yaxis": _axis(panel.y_label, panel.y_log, panel.y_range, [v for s in panel.series for v in s.y]),
-        "showlegend": not form.shared_legend and len(traces) > 1,
-        "legend": {"orientation": "h", "x": 0, "y": -0.25, "yanchor": "top"},
-        "barmode": "group",
-        "boxgap": 0.25,
-        "shapes": [
-            {"type": "line", "xref": "x", "yref": "paper", "x0": x, "x1": x, "y0": 0, "y1": 1,
-             "line": {"dash": "dash", "width": 1.5, "color": PALETTE[5]}}
-            for x, _ in panel.marks
-        ],
-    }  # fmt: skip
-    names = ", ".join(series.name for series in panel.series)
-    label = f"{panel.title}: {panel.y_label} {panel.x_label}; {names}"
-    return figure(traces, layout, label=label, height=form.height)
+@dataclass(frozen=True)
+class Panel:
+    title: str
+    x_label: str
+    y_label: str
+    series: Sequence[Series]
+    x_log: bool = False
+    y_log: bool = False
+    x_range: tuple[float, float] | None = None
+    y_range: tuple[float, float] | None = None
+    #: Places of vertical dashed lines.
+    marks: Sequence[float] = ()
 
 
-def _axis(
-    label: str, log: bool, span: tuple[float, float] | None, values: list[Any]
-) -> dict[str, Any]:
-    axis: dict[str, Any] = {"title": {"text": plot_text(label), "standoff": 6}}
-    if log:
-        # 1, 2 and 5 of each decade where there are few decades, else only the powers of ten.
-        axis |= {"type": "log", "dtick": "D2" if max(values) < 100 * min(values) else 1}
-    return axis | ({"range": list(span)} if span else {})
+@dataclass(frozen=True)
+class Figure:
+    """``name`` is also the stem of its files; ``height`` is that of a panel in pixels."""
+
+    name: str
+    caption: str
+    panels: Sequence[Panel]
+    height: int = 340
+    #: Panels side by side where there is room.
+    columns: int = 3
 
 
-def _trace(series: Series) -> dict[str, Any]:
-    # "meta" carries the plain name for the toggles; "name" is markup to plotly.
-    name = plot_text(series.name)
-    color = PALETTE[series.color % len(PALETTE)]
-    trace: dict[str, Any] = {"name": name, "meta": series.name, "marker": {"color": color}}
-    x, y = (
-        [plot_text(v) if isinstance(v, str) else v for v in values]
-        for values in (series.x, series.y)
-    )
-    trace |= {"x": x, "y": y}
-    if series.kind == "box":
-        points = {"boxpoints": "all", "jitter": 0.4, "pointpos": 0}
-        marker = {"color": color, "size": 3, "opacity": 0.6}
-        return trace | {
-            "type": "box",
-            "orientation": "h",
-            **points,
-            "marker": marker,
-            "line": {"width": 1},
-        }
-    if series.kind == "bar":
-        return trace | {"type": "bar"}
-    if series.kind == "marks":
-        marker = {
-            "symbol": "diamond",
-            "size": 8,
-            "color": color,
-            "line": {"width": 1, "color": "white"},
-        }
-        return trace | {"type": "scatter", "mode": "markers", "marker": marker}
-    trace |= {"type": "scatter", "mode": "lines+markers" if len(x) <= 30 else "lines"}
-    trace["line"] = {"color": color, "dash": "dash" if series.dashed else "solid"}
-    if series.sd:
-        trace["error_y"] = {"type": "data", "array": list(series.sd), "thickness": 1, "width": 3}
-    return trace
+def files(figure: Figure) -> dict[str, bytes]:
+    """All panels in one picture, as ``name.png`` and ``name.svg``."""
+    columns = min(figure.columns, len(figure.panels))
+    kinds: dict[str, Any] = {"png": {"dpi": 130}, "svg": {"metadata": {"Date": None}}}
+    drawn = _drawn(figure, figure.panels, columns, kinds, facecolor="white")
+    return {f"{figure.name}.{kind}": data for kind, data in drawn.items()}
+
+
+def svgs(figure: Figure) -> list[str]:
+    """Every panel as an SVG element for a page, so that a phone can stack them."""
+    columns = min(figure.columns, len(figure.panels))
+    found = []
+    for panel in figure.panels:
+        kinds = {"svg": {"metadata": {"Date": None}, "transparent": True}}
+        text = _drawn(figure, [panel], 1, kinds, width=WIDTH / columns)["svg"].decode()
+        # Inside a page: no prologue, the page's own width and ink, and no name twice.
+        text = re.sub(
+            r' id="[\w.]+_\d+"', "", text[text.index("<svg") :].replace(INK, "currentColor")
+        )
+        found.append(
+            re.sub(r'<svg[^>]*?viewBox="([^"]*)"[^>]*>', r'<svg viewBox="\1">', text, count=1)
+        )
+    return found
+
+
+def _drawn(
+    figure: Figure,
+    panels: Sequence[Panel],
+    columns: int,
+    kinds: dict[str, dict[str, Any]],
+    width: float = WIDTH,
+    **settings: Any,
+) -> dict[str, bytes]:
+    try:
+        import matplotlib as mpl
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure as Canvas
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(
+            "figures need matplotlib: pip install 'manyview[app]'", name="matplotlib"
+        ) from error
+    colors = ("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color")
+    # Text stays text, and equal results give equal files.
+    style: dict[Any, Any] = {"svg.fonttype": "none", "svg.hashsalt": "manyview", "font.size": 8}
+    rows = -(-len(panels) // columns)
+    with mpl.rc_context(style | dict.fromkeys(colors, INK)):
+        canvas = Canvas(figsize=(width, figure.height / PIXELS * rows), layout="constrained")
+        FigureCanvasAgg(canvas)
+        axes = canvas.subplots(rows, columns, squeeze=False).ravel()
+        for ax, panel in zip(axes, panels, strict=False):
+            _draw(ax, panel)
+        for ax in axes[len(panels) :]:
+            ax.remove()
+        found = {}
+        for kind, own in kinds.items():
+            buffer = io.BytesIO()
+            canvas.savefig(buffer, format=kind, **own, **settings)
+            found[kind] = buffer.getvalue()
+    return found
+
+
+def _draw(ax: Any, panel: Panel) -> None:
+    bars = [s for s in panel.series if s.kind == "bar"]
+    boxes = [s for s in panel.series if s.kind == "box"]
+    places = {s.name: i for i, s in enumerate(boxes)}
+    for series in panel.series:
+        if series.kind == "box":
+            _box(ax, series, places[series.name])
+        elif series.kind == "marks":
+            known = [(x, places[y]) for x, y in zip(series.x, series.y, strict=True) if y in places]
+            ax.scatter(*zip(*known, strict=True), marker="D", s=16, color=series.paint, zorder=3)
+        elif series.kind == "bar":
+            _bars(ax, series, bars.index(series), len(bars))
+        else:
+            shape = {
+                "marker": "o" if len(series.x) <= 30 else "",
+                "markersize": 3,
+                "linewidth": 1.2,
+            }
+            errors = [sd or 0.0 for sd in series.sd] if series.sd else None
+            ax.errorbar(series.x, series.y, errors, color=series.paint, label=series.name, **shape)
+    if boxes:
+        ax.set_yticks(range(len(boxes)), list(places), parse_math=False)
+    for x in panel.marks:
+        ax.axvline(x, color=PALETTE[5], linestyle="--", linewidth=1)
+    # Only where asked: setting a scale, even the same again, forgets the names of the ticks.
+    for axis, log, scale in (
+        (ax.xaxis, panel.x_log, ax.set_xscale),
+        (ax.yaxis, panel.y_log, ax.set_yscale),
+    ):
+        if log:
+            scale("log")
+            axis.set_major_formatter("{x:g}")
+            low, high = sorted(axis.get_view_interval())
+            axis.set_minor_formatter("{x:g}" if high < 30 * low else "")
+    ax.set_xlim(panel.x_range)
+    ax.set_ylim(panel.y_range)
+    ax.set_title(panel.title, fontsize=9, loc="left", parse_math=False)
+    ax.set_xlabel(panel.x_label, parse_math=False)
+    ax.set_ylabel(panel.y_label, parse_math=False)
+    ax.tick_params(labelsize=7, which="both")
+    ax.grid(alpha=0.25)
+    ax.set_axisbelow(True)
+    ax.spines[["top", "right"]].set_visible(False)
+    if not boxes and len(panel.series) > 1:
+        for text in ax.legend(fontsize=7, frameon=False).get_texts():
+            text.set_parse_math(False)
+
+
+def _box(ax: Any, series: Series, place: int) -> None:
+    drawn = ax.boxplot(
+        [list(series.x)], positions=[place], widths=0.6, orientation="horizontal",
+        patch_artist=True, manage_ticks=False, showfliers=False,
+    )  # fmt: skip
+    drawn["boxes"][0].set(facecolor=series.paint, alpha=0.5)
+    for line in (*drawn["medians"], *drawn["whiskers"], *drawn["caps"]):
+        line.set(color=INK)
+    # Every run is seen too, a little apart from the others.
+    at = [place + 0.18 * (i % 5 - 2) / 2 for i in range(len(series.x))]
+    ax.scatter(list(series.x), at, s=3, color=series.paint, alpha=0.7, zorder=2.5)
+
+
+def _bars(ax: Any, series: Series, place: int, n: int) -> None:
+    width = 0.8 / n
+    at = [i + (place - (n - 1) / 2) * width for i in range(len(series.x))]
+    values = [0 if y is None else y for y in series.y]
+    ax.bar(at, values, width, color=series.paint, label=series.name)
+    ax.margins(y=0.35)  # room for the legend
+    ax.set_xticks(range(len(series.x)), list(series.x), rotation=30, ha="right", parse_math=False)

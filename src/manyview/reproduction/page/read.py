@@ -14,7 +14,8 @@ from manyview.output.report.text import number
 Row = dict[str, Any]
 
 MANIFEST = "reproduction.json"
-FORMAT = 1
+#: Raised when the files change their meaning.
+FORMAT = 2
 SCORES = {
     "acc": "ACC",
     "nmi": "NMI",
@@ -23,6 +24,8 @@ SCORES = {
     "f_score": "F-score",
     "ari": "ARI",
 }
+#: Columns of the objective, and their names.
+TERMS = {name: name for name in ("objective", "reconstruction", "consensus", "regularizer")}
 #: Datasets in words.
 DATA = {
     "digits": "digits",

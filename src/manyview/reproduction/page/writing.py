@@ -8,24 +8,14 @@ from typing import Any
 
 from manyview.io.writing import claimed, restored
 from manyview.output.report import page as pg
-from manyview.reproduction.page.claims.judging import (
-    AGREES,
-    ALIKE,
-    DIFFERS,
-    NOT_MEASURED,
-    OWN,
-    PARTLY,
-    SAME,
-    UNDECIDED,
-)
 
 from . import paper
-from .claims import verdicts
-from .drawing import drawn, made_by
+from .claims import contributions, verdicts
+from .claims.judging import AGREES, ALIKE, DIFFERS, NOT_MEASURED, OWN, PARTLY, SAME, UNDECIDED
+from .drawing import Figure, files, svgs
 from .figures import figures
 from .formats import Table, as_csv, as_latex, as_markdown
-from .pictures import pictures
-from .provenance import how, lead_runs, made, runs_in_words, runs_of, settings_of
+from .origin import how, lead_runs, made, runs_in_words, settings_of
 from .read import Results, Row
 from .tables import claims, observations, tables
 
@@ -39,7 +29,12 @@ _RULES = (
     "half the width of its 95 % interval. A claim agrees, or does not, where the whole interval says so; "
     "where it lies on both sides, or there is one run only, it is undecided. Partly: some parts of the "
     f"claim clearly hold and others clearly do not. Means within {SAME:g} of the paper's are called the "
-    f"same, scores within {ALIKE:g} of each other alike."
+    f"same, scores within {ALIKE:g} of each other alike. Methods of the digits table with no score in the "
+    "paper's spread are not reproduced, whichever way they differ."
+)
+_NO_LIHC = (
+    "LIHC is not here: its matrices may not be redistributed, so its figure and its claims are not "
+    "measured. With your own files this command measures them:"
 )
 
 
@@ -50,11 +45,11 @@ def build(folder: Path) -> list[Path]:
     contents = {PAGE: _page(results).encode()}
     contents["figures/method.svg"] = _diagram_file()
     found = verdicts(results)
-    every = [claims(found), observations(found), made(results)]
+    every = [claims(results, found), observations(results, found), made(results)]
     for name in results.experiments:
         every += tables(results, name)
-        for form in figures(results, name):
-            contents |= {f"figures/{file}": data for file, data in pictures(form).items()}
+        for figure in figures(results, name):
+            contents |= {f"figures/{file}": data for file, data in files(figure).items()}
     for table in every:
         contents[f"tables/{table.name}.csv"] = as_csv(table)
         contents[f"tables/{table.name}.tex"] = as_latex(table)
@@ -67,21 +62,26 @@ def markdown(folder: Path) -> str:
     """The numbers of a run as a document, with the commands that made them."""
     results = Results(folder)
     found = verdicts(results)
+    own = observations(results, found)
     parts = ["# Reproduction of the paper", _lead(results)]
-    if results.manifest.get("command"):
-        parts += ["All of it:", f"```sh\n{results.manifest['command']}\n```"]
-    parts += ["## The claims", _RULES, as_markdown(claims(found))]
-    if observations(found).rows:
-        parts += ["## Our own observations", as_markdown(observations(found))]
+    parts += ["\n".join(f"- {what}: {said}." for what, said in contributions(found))]
+    parts += ["All of it:", _shell(results.manifest["command"])]
+    parts += ["## The claims", _RULES, as_markdown(claims(results, found))]
+    parts += ["## Our own observations", as_markdown(own)] if own.rows else []
     for name, experiment in results.experiments.items():
         parts += [f"## {experiment['title']}", experiment["about"]]
         for table in tables(results, name):
             parts += [f"{table.caption.rstrip('.')}.", as_markdown(table)]
-        parts += [_trouble(experiment)] if experiment["failed"] else []
-        parts.append(f"```sh\n{experiment['command']}\n```")
-    parts += ["## How it was run", " ".join(how(results)), as_markdown(made(results))]
-    made_by_ = f"This document: `manyview report {folder.name} --markdown`."
-    return "\n\n".join([*parts, made_by_]) + "\n"
+        parts += [_trouble(experiment), _shell(experiment["command"])]
+    if "lihc" not in results.experiments:
+        parts += ["## LIHC", _NO_LIHC, _shell(paper.MEASURE_LIHC)]
+    parts += ["## How it was run", how(results), as_markdown(made(results))]
+    parts += [f"This document: `manyview report {folder.name} --markdown`."]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _shell(command: str) -> str:
+    return f"```sh\n{command}\n```"
 
 
 def _page(results: Results) -> str:
@@ -90,11 +90,17 @@ def _page(results: Results) -> str:
         pg.Section("method", "The method", _method()),
     ]
     for name, experiment in results.experiments.items():
-        sections.append(
-            pg.Section(pg.file_stem(name), experiment["title"], _section(results, experiment))
+        body = _section(results, experiment)
+        sections.append(pg.Section(pg.file_stem(name), experiment["title"], body))
+    if "lihc" not in results.experiments:
+        told = pg.html(
+            "<p>{{ words }}</p><pre>{{ command }}</pre>", words=_NO_LIHC, command=paper.MEASURE_LIHC
         )
-    sections.append(pg.Section("how", "How it was run", _how(results)))
-    return pg.page("The paper, reproduced", sections, lead=_lead(results))
+        sections.append(pg.Section("lihc", "LIHC: not measured", told))
+    ran = pg.html("<p>{{ said }}</p>{{ table }}", said=how(results), table=_table(made(results)))
+    sections.append(pg.Section("how", "How it was run", ran))
+    css = _asset("reproduction.css")
+    return pg.page("The paper, reproduced", sections, lead=_lead(results), css=css)
 
 
 def _lead(results: Results) -> str:
@@ -107,25 +113,22 @@ def _lead(results: Results) -> str:
 def _summary(results: Results) -> Any:
     found = verdicts(results)
     theirs = [v.verdict for v in found if not v.is_own]
-    tally = [
-        (word, _TONE[word], theirs.count(word)) for word in (AGREES, PARTLY, UNDECIDED, DIFFERS)
-    ]
+    words = (AGREES, PARTLY, UNDECIDED, DIFFERS, NOT_MEASURED)
+    own = observations(results, found)
     return pg.html(
-        "{{ style }}<ul class=tally>{% for word, tone, n in tally %}<li><b class={{ tone }}>{{ n }}</b>"
-        "{{ word }}</li>{% endfor %}</ul><p>Each row is something the paper claims, what it reports, what "
+        "<ul class=tally>{% for word, tone, n in tally %}<li><b class={{ tone }}>{{ n }}</b>"
+        "{{ word }}</li>{% endfor %}</ul>"
+        "<ul>{% for what, said in lines %}<li><b>{{ what }}</b>: {{ said }}.</li>{% endfor %}</ul>"
+        "<p>Each row is something the paper claims, what it reports, what "
         "came out here, and what to make of it. {{ rules }}</p>{{ claims }}{% if own %}<h3>Our own "
         "observations</h3><p>Not claimed by the paper, and counted neither for nor against it.</p>"
-        "{{ own }}{% endif %}{% if missing %}<p class=note>LIHC is not here: its matrices may not be "
-        "redistributed. With your own files: <code>manyview reproduce lihc --data FOLDER</code>."
-        "</p>{% endif %}{% if command %}<p>All of this page was computed by</p>"
-        "<pre>{{ command }}</pre>{% endif %}",
-        style=pg.html(f"<style>{_asset('reproduction.css')}</style>"),
-        tally=[entry for entry in tally if entry[2]],
+        "{{ own }}{% endif %}<p>All of this page was computed by</p><pre>{{ command }}</pre>",
+        tally=[(word, _TONE[word], n) for word in words if (n := theirs.count(word))],
+        lines=contributions(found),
         rules=_RULES,
-        claims=_cards(claims(found), 4),
-        own=_cards(observations(found), 3) if observations(found).rows else "",
-        missing="lihc" not in results.experiments,
-        command=results.manifest.get("command", ""),
+        claims=_cards(claims(results, found), 4),
+        own=_cards(own, 3) if own.rows else "",
+        command=results.manifest["command"],
     )
 
 
@@ -141,8 +144,12 @@ def _method() -> Any:
 
 def _section(results: Results, experiment: Row) -> Any:
     name = experiment["name"]
-    command, settings = experiment["command"], settings_of(results, name)
-    forms = figures(results, name)
+    made_by = pg.html(
+        "<div class=made><pre>{{ command }}</pre>{% if settings %}<details><summary>Settings</summary>"
+        "<ul>{% for line in settings %}<li>{{ line }}</li>{% endfor %}</ul></details>{% endif %}</div>",
+        command=experiment["command"],
+        settings=settings_of(results, name),
+    )
     return pg.html(
         "<p>{{ about }}{% if runs %} Runs made: {{ runs }}.{% endif %}</p>"
         "{% if trouble %}<p class=warning>{{ trouble }}</p>{% endif %}"
@@ -151,22 +158,32 @@ def _section(results: Results, experiment: Row) -> Any:
         "</li>{% endfor %}</ul>{% endif %}"
         "{% for f in figures %}{{ f }}{% endfor %}{{ made }}{% for t in tables %}{{ t }}{% endfor %}",
         about=experiment["about"],
-        runs=runs_in_words(runs_of(results, name)),
-        trouble=_trouble(experiment) if experiment["failed"] else "",
+        runs=runs_in_words(results, name),
+        trouble=_trouble(experiment),
         said=[v for v in verdicts(results) if v.experiment == name],
         tone=_TONE,
-        figures=[drawn(form, command, settings) for form in forms],
+        figures=[_figure(figure) for figure in figures(results, name)],
         tables=[_table(table) for table in tables(results, name)],
-        made="" if forms else made_by(command, settings),
+        made=made_by,
     )
+
+
+def _figure(figure: Figure) -> Any:
+    """The panels side by side where there is room, below them the caption."""
+    return pg.html(
+        '<div class="panels of{{ n }}">{% for svg, label in panels %}<figure role=img '
+        'aria-label="{{ label }}">{{ svg }}</figure>{% endfor %}</div><p class=caption>{{ caption }}</p>',
+        n=min(figure.columns, len(figure.panels)),
+        panels=[
+            (pg.trusted(svg), f"{p.title}: {p.y_label} {p.x_label}; {', '.join(s.name for s in p.series)}")
+            for svg, p in zip(svgs(figure), figure.panels, strict=True)
+        ],
+        caption=figure.caption,
+    )  # fmt: skip
 
 
 def _asset(name: str) -> str:
-    return (
-        resources.files("manyview.output.report")
-        .joinpath("assets", name)
-        .read_text(encoding="utf-8")
-    )
+    return resources.files(__package__).joinpath("assets", name).read_text(encoding="utf-8")
 
 
 def _table(table: Table) -> Any:
@@ -181,35 +198,30 @@ def _table(table: Table) -> Any:
 
 
 def _cards(table: Table, verdict: int) -> Any:
-    """A table of claims: on a phone a card for each, every value under the name of its column."""
-    return pg.html(
-        '<div class="table claims" data-name="{{ name }}"><div class=scroll><table><thead><tr>'
-        "{% for c in columns %}<th scope=col>{{ c }}</th>{% endfor %}</tr></thead><tbody>"
-        "{% for row in rows %}<tr>{% for c in columns %}<td data-label='{{ c }}'"
+    """A table of claims: on a phone a card for each, every value under the name of its column.
+
+    The last two columns, on how it was measured, are opened by the reader.
+    """
+    body = pg.html(
+        "<table class=claims><thead><tr>{% for c in columns[:-2] %}<th scope=col>{{ c }}</th>{% endfor %}"
+        "</tr></thead><tbody>{% for row in rows %}<tr>{% for c in columns[:-2] %}<td data-label='{{ c }}'"
         "{% if loop.index0 == verdict %} class={{ tone[row[verdict]] }}{% endif %}>"
-        "{{ row[loop.index0] }}</td>{% endfor %}</tr>{% endfor %}</tbody></table></div>"
-        "<p class=under><button type=button class='small csv' hidden>Download CSV</button></p>"
-        "<script type='application/json'>{{ json }}</script></div>",
-        name=table.name,
+        "{{ row[loop.index0] }}{% if loop.last %}<details><summary>Measured how</summary>"
+        "{% for i in (-2, -1) %}{% if row[i] %}<p>{{ columns[i] }}: {{ row[i] }}</p>{% endif %}"
+        "{% endfor %}</details>{% endif %}</td>{% endfor %}</tr>{% endfor %}</tbody></table>",
         columns=table.columns,
         rows=table.rows,
         verdict=verdict,
         tone=_TONE,
-        json=pg.script_json({"columns": table.columns, "rows": table.rows}),
     )
+    return pg.with_csv(body, table.columns, table.rows, name=table.name, label=table.caption)
 
 
 def _trouble(experiment: Row) -> str:
-    reasons = "; ".join(experiment["reasons"])
-    return (
-        f"{experiment['failed']} of {experiment['cells']} cells failed and are left out: {reasons}."
-    )
-
-
-def _how(results: Results) -> Any:
-    return pg.html(
-        "<p>{{ said }}</p>{{ table }}", said=" ".join(how(results)), table=_table(made(results))
-    )
+    """What failed, if anything has."""
+    failed, reasons = experiment["failed"], "; ".join(experiment["reasons"])
+    said = f"{failed} of {experiment['cells']} cells failed and are left out: {reasons}."
+    return said if failed else ""
 
 
 def _diagram_file() -> bytes:

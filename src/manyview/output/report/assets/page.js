@@ -36,16 +36,9 @@
     }
     return layout;
   }
-  // Buttons of a group show and hide a series in all its figures.
-  function isOff(plot, name) {
-    var group = plot.closest(".group");
-    return group !== null && [].some.call(group.querySelectorAll(".toggles button[aria-pressed=false]"),
-      function (b) { return b.dataset.series === name; });
-  }
-  function draw(some) {
-    (some || plots).forEach(function (plot) {
+  function draw() {
+    plots.forEach(function (plot) {
       var figure = read(plot);
-      figure.data.forEach(function (trace) { if (isOff(plot, trace.meta)) trace.visible = false; });
       Plotly.react(plot, figure.data, layoutOf(plot, figure), { responsive: true, displaylogo: false,
         displayModeBar: plot.clientWidth < 560 ? false : "hover",
         modeBarButtons: [["toImage", "zoom2d", "pan2d", "resetScale2d"]], toImageButtonOptions: { format: "svg" } });
@@ -87,12 +80,6 @@
     setTimeout(function () { URL.revokeObjectURL(link.href); }, 1000);
   }
 
-  document.querySelectorAll(".toggles button").forEach(function (b) {
-    b.addEventListener("click", function () {
-      b.setAttribute("aria-pressed", b.getAttribute("aria-pressed") === "false");
-      draw([].slice.call(b.closest(".group").querySelectorAll(".plot")));
-    });
-  });
   document.querySelectorAll("table.sortable thead button").forEach(function (b) {
     b.addEventListener("click", function () { sortBy(b.closest("th")); });
   });

@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
+
 from manyview.reproduction.page.read import Results
 
 from . import digits, lihc, noise, objective, runtime, sweeps
-from .judging import OWN, Verdict
+from .judging import OWN, Verdict, listed
 
-__all__ = ["Verdict", "verdicts"]
+__all__ = ["Verdict", "contributions", "verdicts"]
+
+#: What the paper contributes, and the experiments or topics of the claims that bear on it.
+CONTRIBUTIONS = {
+    "Clusters better than those of earlier methods": ("digits", "lihc"),
+    "Weights w that find unreliable observations": ("w",),
+    "View weights α that find unreliable views, sparse for small p": ("alpha",),
+    "Little tuning: scores alike over p, β and K": ("p", "beta", "k"),
+    "An algorithm that converges, in time about linear in the data": ("convergence", "runtime"),
+}
 
 
 def verdicts(results: Results) -> list[Verdict]:
@@ -15,3 +27,15 @@ def verdicts(results: Results) -> list[Verdict]:
     parts = (digits, lihc, sweeps, runtime, objective, noise)
     found = [verdict for part in parts for verdict in part.verdicts(results)]
     return [v._replace(verdict=OWN.get(v.verdict, v.verdict)) if v.is_own else v for v in found]
+
+
+def contributions(found: Sequence[Verdict]) -> list[tuple[str, str]]:
+    """Each contribution of the paper, and how many of its claims got which verdict."""
+    lines = []
+    for contribution, topics in CONTRIBUTIONS.items():
+        mine = [v for v in found if not v.is_own and (v.topic or v.experiment) in topics]
+        counts = Counter(v.verdict for v in mine).most_common()
+        if mine:
+            claims = f"{len(mine)} claim{'s' * (len(mine) > 1)}"
+            lines.append((contribution, f"{claims}: {listed([f'{w} {n}' for w, n in counts])}"))
+    return lines

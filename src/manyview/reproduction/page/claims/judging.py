@@ -37,6 +37,10 @@ class Verdict(NamedTuple):
     difference: str
     verdict: str
     words: str
+    #: What would have to be measured for another verdict.
+    change: str
+    #: What the claim is about, where an experiment has claims of several kinds.
+    topic: str = ""
 
     @property
     def is_own(self) -> bool:
@@ -55,6 +59,34 @@ class Interval(NamedTuple):
         return f"{signed(self.mean)} {margin}"
 
 
+class Rule(NamedTuple):
+    """Where the mean has to lie, as numbers and in words."""
+
+    low: float
+    high: float
+    words: str
+
+    def __call__(self, found: Interval) -> str:
+        """Whether the mean lies there: yes, no, or not to be told from so few runs."""
+        bottom, top = found.mean - found.margin, found.mean + found.margin
+        if found.n < 2:
+            return UNDECIDED
+        if self.low <= bottom and top <= self.high:
+            return AGREES
+        return DIFFERS if top < self.low or bottom > self.high else UNDECIDED
+
+    def each(self, parts: Mapping[str, Interval]) -> dict[str, str]:
+        return {name: self(found) for name, found in parts.items()}
+
+
+ABOVE = Rule(TINY, math.inf, "above 0")
+BELOW = Rule(-math.inf, -TINY, "below 0")
+
+
+def within(tolerance: float) -> Rule:
+    return Rule(-tolerance - TINY, tolerance + TINY, f"within {tolerance:g} of 0")
+
+
 def interval(values: Sequence[float]) -> Interval:
     n = len(values)
     if not n:
@@ -65,31 +97,46 @@ def interval(values: Sequence[float]) -> Interval:
 
 def paired(rows: Iterable[Row], others: Iterable[Row], column: str) -> Interval:
     """Of the differences between runs of the same number, which had the same seed."""
-    theirs = {row["run"]: row[column] for row in others if _is_number(row.get(column))}
-    mine = {row["run"]: row[column] for row in rows if _is_number(row.get(column))}
+    theirs = {row["run"]: row[column] for row in others if is_number(row.get(column))}
+    mine = {row["run"]: row[column] for row in rows if is_number(row.get(column))}
     return interval([mine[run] - theirs[run] for run in mine if run in theirs])
 
 
-def judge(found: Interval, low: float = -math.inf, high: float = math.inf) -> str:
-    """Whether the mean lies from low to high: yes, no, or not to be told from so few runs."""
-    bottom, top = found.mean - found.margin, found.mean + found.margin
-    if found.n < 2:
-        return UNDECIDED
-    if low <= bottom and top <= high:
-        return AGREES
-    return DIFFERS if top < low or bottom > high else UNDECIDED
+def judged(
+    experiment: str,
+    claim: str,
+    paper: str,
+    ours: str,
+    each: Mapping[str, str],
+    rule: Rule,
+    *,
+    difference: str = "",
+    words: str = "",
+    lead: str = "",
+    parts: str = "comparisons",
+    topic: str = "",
+) -> Verdict:
+    """The verdict on a claim from the outcome of each of its parts; ``words`` replace the usual ones."""
+    said = lead + (words or told(each, parts))
+    change = turning_point(each, rule)
+    outcome = together(each.values())
+    return Verdict(experiment, claim, paper, ours, difference, outcome, said, change, topic)
 
 
-def above(found: Interval) -> str:
-    return judge(found, low=TINY)
-
-
-def below(found: Interval) -> str:
-    return judge(found, high=-TINY)
-
-
-def within(found: Interval, tolerance: float) -> str:
-    return judge(found, -tolerance - TINY, tolerance + TINY)
+def of_one(
+    experiment: str,
+    claim: str,
+    paper: str,
+    ours: str,
+    gap: Interval,
+    rule: Rule,
+    said: Sequence[str],
+    more: str = "",
+) -> Verdict:
+    """The verdict on a claim of one part; ``said`` are the words for yes, for no, and for neither."""
+    words = sentence(rule(gap), *said) + more
+    each = {"": rule(gap)}
+    return judged(experiment, claim, paper, ours, each, rule, difference=str(gap), words=words)
 
 
 def together(outcomes: Iterable[str]) -> str:
@@ -100,6 +147,21 @@ def together(outcomes: Iterable[str]) -> str:
     if DIFFERS in found:
         return PARTLY if AGREES in found else DIFFERS
     return UNDECIDED
+
+
+def turning_point(each: Mapping[str, str], rule: Rule) -> str:
+    """What would change the verdict."""
+
+    def of(outcome: str) -> str:
+        names = [name for name, found in each.items() if found == outcome]
+        return "" if len(each) == 1 else f" of {_named(names)}"
+
+    return {
+        AGREES: f"An interval that is not wholly {rule.words}.",
+        PARTLY: f"It agrees once the interval{of(DIFFERS)} lies wholly {rule.words} too.",
+        DIFFERS: f"It agrees once the interval{of(DIFFERS)} lies wholly {rule.words}.",
+        UNDECIDED: f"More runs, once the interval{of(UNDECIDED)} lies wholly {rule.words} or wholly not.",
+    }[together(each.values())]
 
 
 def signed(value: float, digits: int = 3) -> str:
@@ -123,8 +185,7 @@ def told(each: Mapping[str, str], parts: str) -> str:
     said = f"Clearly so for {n or 'none'} of {len(each)} {parts}"
     for words, outcome in (("not so for", DIFFERS), ("not clear for", UNDECIDED)):
         names = [name for name, found in each.items() if found == outcome]
-        who = listed(names) if len(names) <= MANY else f"{len(names)} of them"
-        said += f"; {words} {who}" if names else ""
+        said += f"; {words} {_named(names)}" if names else ""
     return f"{said}."
 
 
@@ -134,5 +195,9 @@ def sentence(outcome: str, yes: str, no: str, open_: str = "") -> str:
     return said.get(outcome, open_ or "The runs are too few, or scatter too much, to tell.")
 
 
-def _is_number(value: object) -> bool:
+def is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _named(names: Sequence[str]) -> str:
+    return listed(names) if len(names) <= MANY else f"{len(names)} of them"

@@ -1,132 +1,102 @@
-"""LIHC: the values the paper names in its text, and its three claims."""
+"""LIHC: the values the paper names in its text, and its claims; "not measured" without the data."""
 
 from __future__ import annotations
 
-from itertools import product
 from statistics import median, stdev
 
 from manyview.reproduction.page import paper
-from manyview.reproduction.page.read import SCORES, Results, Row, Spread, grouped, spread, two
+from manyview.reproduction.page.read import SCORES, Results, Row, grouped, spread, two
 
-from .digits import is_inside
+from .beside import PaperRow, all_above, paper_row
 from .judging import (
-    AGREES,
+    ABOVE,
+    BELOW,
+    NOT_MEASURED,
     SAME,
-    Interval,
     Verdict,
-    above,
-    below,
     interval,
+    judged,
+    of_one,
     paired,
-    sentence,
     signed,
-    together,
-    told,
     within,
 )
 
 LEADERS = ("WM-NMF", "NMF-W2")
 MLRSSC = ("P-MLRSSC", "C-MLRSSC", "P-KMLRSSC", "C-KMLRSSC")
+#: Every claim, and what the paper says in numbers.
+SIX = f"WM-NMF's six scores on LIHC: {', '.join(SCORES.values())}"
+LEAD = "WM-NMF and NMF-W2 are above all others on LIHC"
+STEADY = "WM-NMF has the smallest spread on LIHC"
+NETWORK = "WM-NMF is slightly above a supervised network on LIHC"
+STATED = {
+    SIX: ", ".join(two(mean) for mean, _ in paper.LIHC["WM-NMF"]),
+    LEAD: "yes",
+    STEADY: "yes",
+    NETWORK: f"accuracy {paper.SUPERVISED:.1%}",
+}
 
 
-def by_method(results: Results) -> dict[str, list[Row]]:
+def lihc_rows(results: Results) -> list[PaperRow]:
+    """WM-NMF, and of the four MLRSSC the one with the highest mean ACC, as the paper reports it."""
+    runs = _by_method(results)
+    means = {m: s.mean for m in MLRSSC if (s := spread(runs.get(m, []), "acc"))}
+    best = max(means, key=lambda m: means[m], default="")
+    pairs = {"WM-NMF": "WM-NMF", "best MLRSSC": best}
+    return [
+        paper_row(name, runs[method], paper.LIHC[name])
+        for name, method in pairs.items()
+        if method in runs
+    ]
+
+
+def verdicts(results: Results) -> list[Verdict]:
+    runs = _by_method(results)
+    if "WM-NMF" not in runs:
+        return [not_measured("lihc", claim) for claim in STATED] if results.rows("digits") else []
+    others = [method for method in runs if method not in LEADERS]
+    found = [_six(runs["WM-NMF"])]
+    if set(LEADERS) <= set(runs) and others:
+        found.append(all_above("lihc", LEAD, STATED[LEAD], "", runs, (LEADERS, others)))
+    return [*found, _steady(runs), _network(runs["WM-NMF"])]
+
+
+def not_measured(experiment: str, claim: str) -> Verdict:
+    words = "The matrices are not public: they are measured where a user has the files."
+    change = f"Files of your own: {paper.MEASURE_LIHC}"
+    stated = STATED.get(claim, "yes")
+    return Verdict(experiment, claim, stated, "", "", NOT_MEASURED, words, change)
+
+
+def _by_method(results: Results) -> dict[str, list[Row]]:
     """Runs of the paper's methods: what it claims, it claims of these."""
     found = grouped(results.rows("lihc"), "method")
     return {method: runs for method, runs in found.items() if method in paper.DIGITS}
 
 
-def best_mlrssc(runs: dict[str, list[Row]]) -> str | None:
-    """Of the four, the one with the highest mean ACC, as the paper reports it."""
-    means = {m: s.mean for m in MLRSSC if (s := spread(runs.get(m, []), "acc"))}
-    return max(means, key=lambda m: means[m], default=None)
-
-
-def beside(
-    results: Results,
-) -> list[tuple[str, str, dict[str, tuple[float, float | None, Spread, bool]]]]:
-    """Name in the paper, method of ours, and by score the paper's mean and deviation, ours, inside."""
-    runs = by_method(results)
-    pairs = {"WM-NMF": "WM-NMF" if "WM-NMF" in runs else None, "best MLRSSC": best_mlrssc(runs)}
-    found = []
-    for name, method in pairs.items():
-        if method is None:
-            continue
-        theirs = zip(paper.COLUMNS, paper.LIHC[name], strict=True)
-        cells = {
-            score: (m, sd, ours, is_inside(ours.mean, m, sd))
-            for score, (m, sd) in theirs
-            if (ours := spread(runs[method], score))
-        }
-        found.append((name, method, cells))
-    return found
-
-
-def verdicts(results: Results) -> list[Verdict]:
-    runs = by_method(results)
-    if "WM-NMF" not in runs:
-        return []
-    return [_scores(runs["WM-NMF"]), *_leaders(runs), _steady(runs), _supervised(runs["WM-NMF"])]
-
-
-def _scores(runs: list[Row]) -> Verdict:
-    theirs = {s: m for s, (m, _) in zip(paper.COLUMNS, paper.LIHC["WM-NMF"], strict=True)}
-    gaps = {s: interval([row[s] - m for row in runs]) for s, m in theirs.items()}
-    each = {s: within(gap, SAME) for s, gap in gaps.items()}
-    named = {SCORES[s]: word for s, word in each.items()}
-    return Verdict(
-        "lihc",
-        f"WM-NMF's six scores on LIHC: {', '.join(SCORES.values())}",
-        ", ".join(two(m) for m in theirs.values()),
-        ", ".join(two(m + gaps[s].mean) for s, m in theirs.items()),
-        ", ".join(signed(gap.mean, 2) for gap in gaps.values()),
-        together(each.values()),
-        f"Within {two(SAME)} of the paper's? {told(named, 'scores')}",
-    )
-
-
-def _leaders(runs: dict[str, list[Row]]) -> list[Verdict]:
-    others = [method for method in runs if method not in LEADERS]
-    if not set(LEADERS) <= set(runs) or not others:
-        return []
-    gaps = {(a, b): paired(runs[a], runs[b], "acc") for a, b in product(LEADERS, others)}
-    each = {pair: above(gap) for pair, gap in gaps.items()}
-    named = {f"{a} over {b}": word for (a, b), word in each.items()}
-    closest = min(gaps, key=lambda pair: gaps[pair].mean)
-    return [
-        Verdict(
-            "lihc",
-            "WM-NMF and NMF-W2 are above all others on LIHC",
-            "yes",
-            f"on {sum(word == AGREES for word in each.values())} of {len(each)} comparisons",
-            f"{gaps[closest]} at the closest ({closest[0]}, {closest[1]})",
-            together(each.values()),
-            f"By ACC. {told(named, 'comparisons')}",
-        )
-    ]
+def _six(runs: list[Row]) -> Verdict:
+    rule = within(SAME)
+    theirs = zip(SCORES.values(), paper.COLUMNS, paper.LIHC["WM-NMF"], strict=True)
+    gaps = {word: interval([row[s] - m for row in runs]) for word, s, (m, _) in theirs}
+    ours = ", ".join(two(s.mean) for score in paper.COLUMNS if (s := spread(runs, score)))
+    difference = ", ".join(signed(gap.mean, 2) for gap in gaps.values())
+    lead = f"Within {two(SAME)} of the paper's? "
+    return judged(
+        "lihc", SIX, STATED[SIX], ours, rule.each(gaps), rule,
+        difference=difference, lead=lead, parts="scores",
+    )  # fmt: skip
 
 
 def _steady(runs: dict[str, list[Row]]) -> Verdict:
     """Spread as the distance of a run from the median of its method: compared run by run as well."""
-    ours = _distances(runs["WM-NMF"])
-    gaps: dict[str, Interval] = {
-        method: paired(ours, _distances(mine), "off")
-        for method, mine in runs.items()
-        if method != "WM-NMF"
-    }
-    each = {method: below(gap) for method, gap in gaps.items()}
+    off = {method: _distances(mine) for method, mine in runs.items()}
+    gaps = {m: paired(off["WM-NMF"], mine, "off") for m, mine in off.items() if m != "WM-NMF"}
     deviations = {m: stdev([r["acc"] for r in mine]) for m, mine in runs.items() if len(mine) > 1}
     least = min(deviations, key=lambda m: deviations[m], default="")
-    return Verdict(
-        "lihc",
-        "WM-NMF has the smallest spread on LIHC",
-        "yes",
-        ", ".join(
-            f"{m} {deviations[m]:.3f}" for m in dict.fromkeys(("WM-NMF", least)) if m in deviations
-        ),
-        "",
-        together(each.values()),
-        f"By the standard deviation of ACC. {told(each, 'comparisons')}",
-    )
+    shown = [m for m in dict.fromkeys(("WM-NMF", least)) if m in deviations]
+    ours = ", ".join(f"{m} {deviations[m]:.3f}" for m in shown)
+    lead = "By the standard deviation of ACC. "
+    return judged("lihc", STEADY, STATED[STEADY], ours, BELOW.each(gaps), BELOW, lead=lead)
 
 
 def _distances(runs: list[Row]) -> list[Row]:
@@ -134,15 +104,7 @@ def _distances(runs: list[Row]) -> list[Row]:
     return [{"run": row["run"], "off": abs(row["acc"] - middle)} for row in runs]
 
 
-def _supervised(runs: list[Row]) -> Verdict:
-    ours = spread(runs, "acc")
+def _network(runs: list[Row]) -> Verdict:
     gap = interval([row["acc"] - paper.SUPERVISED for row in runs])
-    return Verdict(
-        "lihc",
-        "WM-NMF is slightly above a supervised network on LIHC",
-        f"accuracy {paper.SUPERVISED:.1%}",
-        str(ours),
-        str(gap),
-        above(gap),
-        sentence(above(gap), "Its mean is clearly above.", "Its mean is clearly not above."),
-    )
+    said = ("Its mean is clearly above.", "Its mean is clearly not above.")
+    return of_one("lihc", NETWORK, STATED[NETWORK], str(spread(runs, "acc")), gap, ABOVE, said)

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from statistics import median
-from typing import Any
 
 from manyview.reproduction.page.read import Results, Row, spread
 
-from .judging import NOT_MEASURED, NOT_THEIRS, Verdict, below, paired, together, told
+from .judging import BELOW, NOT_THEIRS, Verdict, is_number, judged, paired
 
-#: Kind of noise: its scenarios in the tables, and in words. The synthetic data come with theirs.
+#: Kinds of noise, and their scenarios in the tables. The synthetic data come with theirs.
 KINDS = {
-    "some": (("some observations", "as given"), "noise on some of its observations"),
-    "replaced": (("replaced",), "noise in place of all of it"),
-    "added": (("added",), "nothing but noise in it, as an added view"),
+    "some": ("some observations", "as given"),
+    "replaced": ("replaced",),
+    "added": ("added",),
 }
-WEIGHTS = {"w": "w_noisy", "alpha": "alpha"}
-SYMBOLS = {"w": "w", "alpha": "α"}
+#: The column of a weight, and its symbol.
+WEIGHTS = {"w": ("w_noisy", "w"), "alpha": ("alpha", "α")}
 CLAIMS = {
     ("w", "some"): "w is smaller for noisy observations of a view",
     ("w", "replaced"): "w of a view falls when it is replaced by noise",
@@ -27,51 +26,33 @@ CLAIMS = {
 }
 
 
-def before_and_after(rows: list[Row], weight: str) -> dict[str, tuple[list[Row], list[Row]]]:
-    """By view: runs with the weight before the noise, and with it; those without both left out.
-
-    Before is the fit without noise of the same seed; in tables that do not tell it, the clean
-    observations of the same view.
-    """
+def before_and_after(
+    results: Results, method: str, weight: str, kind: str
+) -> dict[str, tuple[list[Row], list[Row]]]:
+    """By view: runs with the weight in the fit without noise of the same seed, and with it."""
     found: dict[str, tuple[list[Row], list[Row]]] = {}
-    for row in rows:
-        after = row.get(WEIGHTS[weight])
-        before = row.get(f"{weight}_before")
-        if before is None and weight == "w":
-            before = row.get("w_clean")
-        if _is_number(before) and _is_number(after):
+    for row in results.rows("noise", method=method):
+        values = row.get(f"{weight}_before"), row.get(WEIGHTS[weight][0])
+        if row["scenario"] in KINDS[kind] and all(map(is_number, values)):
             pair = found.setdefault(row["of_view"], ([], []))
-            for runs, value in zip(pair, (before, after), strict=True):
+            for runs, value in zip(pair, values, strict=True):
                 runs.append({"run": row["run"], weight: value})
     return found
 
 
-def of_kind(results: Results, method: str, kind: str) -> list[Row]:
-    rows = results.rows("noise", method=method)
-    return [row for row in rows if row["scenario"] in KINDS[kind][0]]
-
-
 def verdicts(results: Results) -> list[Verdict]:
-    if not results.rows("noise"):
-        return []
     return [
-        _falls(method, weight, kind, of_kind(results, method, kind))
+        _falls(method, weight, kind, pairs)
         for method in ("WM-NMF", "RobustWMNMF")
-        for weight in WEIGHTS
-        for kind in KINDS
-        if results.rows("noise", method=method)
+        for weight, kind in CLAIMS
+        if (pairs := before_and_after(results, method, weight, kind))
     ]
 
 
-def _falls(method: str, weight: str, kind: str, rows: list[Row]) -> Verdict:
-    claim = f"{CLAIMS[weight, kind]} ({method})"
-    stated = "stated, not shown" if method == "WM-NMF" else NOT_THEIRS
-    pairs = before_and_after(rows, weight)
-    if not pairs:
-        return Verdict(
-            "noise", claim, stated, "", "", NOT_MEASURED, "These results do not have it."
-        )
-    each = {view: below(paired(after, before, weight)) for view, (before, after) in pairs.items()}
+def _falls(
+    method: str, weight: str, kind: str, pairs: dict[str, tuple[list[Row], list[Row]]]
+) -> Verdict:
+    gaps = {view: paired(after, before, weight) for view, (before, after) in pairs.items()}
     means = {
         view: (b.mean, a.mean)
         for view, (before, after) in pairs.items()
@@ -79,17 +60,14 @@ def _falls(method: str, weight: str, kind: str, rows: list[Row]) -> Verdict:
     }
     ratios = sorted(a / b for b, a in means.values() if b > 0)
     between = f" ({ratios[0]:.2f} to {ratios[-1]:.2f})" if len(ratios) > 1 else ""
-    measured = ", ".join(f"{view} {b:.3f} → {a:.3f}" for view, (b, a) in means.items())
-    return Verdict(
+    return judged(
         "noise",
-        claim,
-        stated,
-        measured,
-        f"{median(ratios):.2f} times{between}" if ratios else "",
-        together(each.values()),
-        told(each, "views"),
+        f"{CLAIMS[weight, kind]} ({method})",
+        "stated, not shown" if method == "WM-NMF" else NOT_THEIRS,
+        ", ".join(f"{view} {b:.3f} → {a:.3f}" for view, (b, a) in means.items()),
+        BELOW.each(gaps),
+        BELOW,
+        difference=f"{median(ratios):.2f} times{between}" if ratios else "",
+        parts="views",
+        topic=weight,
     )
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Iterable
 from statistics import mean, median
 
 from manyview.reproduction.page.read import Results, Row, grouped
 
-from .judging import Verdict, interval, judge, sentence, signed
+from .judging import Rule, Verdict, interval, judged, signed, told
 
 PARTS = {
     "seconds_graph": "graph",
@@ -16,8 +16,10 @@ PARTS = {
     "seconds_loop": "loop",
     "seconds_labels": "labels",
 }
+#: What the paper's claim is judged by: an iteration of the algorithm, and the search for neighbours.
+JUDGED = ("seconds_loop", "seconds_graph")
 #: Exponents this near to 1 are called about linear.
-LINEAR = 0.3
+LINEAR = Rule(-0.3, 0.3, "within 0.3 of 1")
 
 Points = list[tuple[float, float]]
 
@@ -31,58 +33,51 @@ def slope(points: Points) -> float | None:
     return sum((x - mx) * (y - my) for x, y in logs) / sum((x - mx) ** 2 for x, _ in logs)
 
 
-def total_seconds(row: Row) -> float:
-    return sum(row.get(part) or 0.0 for part in PARTS)
+def seconds(row: Row, parts: Iterable[str] = PARTS) -> float:
+    return sum(row.get(part) or 0.0 for part in parts)
 
 
-def medians(rows: list[Row], seconds: Callable[[Row], float]) -> Points:
-    """The median over the repeats at every size."""
-    return [
-        (value, median(seconds(row) for row in mine))
-        for value, mine in sorted(grouped(rows, "value").items())
-    ]
-
-
-def seconds_of(part: str) -> Callable[[Row], float]:
-    return lambda row: row.get(part) or 0.0
+def medians(rows: list[Row], parts: Iterable[str] = PARTS) -> Points:
+    """The median over the repeats at every size, of the parts together."""
+    by_size = sorted(grouped(rows, "value").items())
+    return [(size, median(seconds(row, parts) for row in mine)) for size, mine in by_size]
 
 
 def verdicts(results: Results) -> list[Verdict]:
     found = []
     for axis, words in (("N", "observations"), ("n_v", "views")):
         ours = results.rows("runtime", axis=axis, method="manyview")
-        whole = slope(medians(ours, total_seconds))
-        if whole is not None:
+        if slope(medians(ours)) is not None:
             plain = results.rows("runtime", axis=axis, method="plain NumPy")
-            found.append(_growth(axis, words, ours, plain, whole))
+            found.append(_growth(axis, words, ours, plain))
     return found
 
 
-def _growth(axis: str, words: str, ours: list[Row], plain: list[Row], whole: float) -> Verdict:
-    repeats = [
-        slope([(row["value"], total_seconds(row)) for row in mine])
-        for mine in grouped(ours, "run").values()
-    ]
-    exponents = interval([b - 1 for b in repeats if b is not None])
-    outcome = judge(exponents, -LINEAR, LINEAR)
-    parts = {
-        name: b for part, name in PARTS.items() if (b := slope(medians(ours, seconds_of(part))))
-    }
-    other = slope(medians(plain, seconds_of("seconds_loop")))
-    said = f"seconds ∝ {axis}^{whole:.2f}" + (f"; plain NumPy {axis}^{other:.2f}" if other else "")
-    told = "By part: " + ", ".join(f"{name} {axis}^{b:.2f}" for name, b in parts.items()) + "."
-    told += sentence(
-        outcome,
-        f" The whole is within {LINEAR:g} of 1.",
-        f" The whole is not within {LINEAR:g} of 1.",
-        " One timing of each size is too little to judge by." if exponents.n < 2 else
-        f" Whether the whole is within {LINEAR:g} of 1 is not clear from {exponents.n} repeats.",
-    )  # fmt: skip
-    if axis == "N" and parts.get("graph", 0.0) > 1 + LINEAR:
-        told += (
+def _growth(axis: str, words: str, ours: list[Row], plain: list[Row]) -> Verdict:
+    exponents = {}
+    for part in JUDGED:
+        repeats = [
+            slope([(row["value"], seconds(row, [part])) for row in mine])
+            for mine in grouped(ours, "run").values()
+        ]
+        exponents[PARTS[part]] = interval([b - 1 for b in repeats if b is not None])
+    each = LINEAR.each({name: found for name, found in exponents.items() if found.n})
+    parts = {name: b for part, name in PARTS.items() if (b := slope(medians(ours, [part])))}
+    whole, other = slope(medians(ours)) or 0.0, slope(medians(plain))
+    ours_said = ", ".join(f"{name} {axis}^{parts[name]:.2f}" for name in each)
+    ours_said += f"; whole fit {axis}^{whole:.2f}"
+    ours_said += f"; plain NumPy {axis}^{other:.2f}" if other else ""
+    said = f"About linear, within 0.3 of {axis}^1? {told(each, 'parts')} By part: "
+    said += ", ".join(f"{name} {axis}^{b:.2f}" for name, b in parts.items()) + "."
+    if max((found.n for found in exponents.values()), default=0) < 2:
+        said += " One timing of each size is too little to judge by."
+    if axis == "N" and parts.get("graph", 0.0) > 1 + LINEAR.high:
+        said += (
             " The graph looks at all pairs of observations, which is quadratic; beyond 30 000 an "
             "approximate search takes its place."
         )
     claim = f"Time is about linear in the number of {words}"
-    gap = f"{signed(whole - 1, 2)} in the exponent"
-    return Verdict("runtime", claim, "about linear", said, gap, outcome, told)
+    gap = ", ".join(f"{name} {signed(parts[name] - 1, 2)}" for name in each) + " in the exponent"
+    return judged(
+        "runtime", claim, "about linear", ours_said, each, LINEAR, difference=gap, words=said
+    )

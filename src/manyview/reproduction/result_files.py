@@ -1,4 +1,4 @@
-"""reproduction.json: what was run, by which code, where, how often and for how long."""
+"""What `manyview reproduce` writes: tidy tables as CSV, and reproduction.json, which says how they came."""
 
 from __future__ import annotations
 
@@ -10,18 +10,46 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from manyview.io.writing import read_csv
+from manyview.io.writing import csv_of_dicts, read_csv
 from manyview.judge.comparison.plan import versions
 
 from .catalogue import EXPERIMENTS
-from .cells import SLOW, Cell
+from .cells import SLOW, Cell, Experiment, Row
+from .page.read import FORMAT, MANIFEST
 from .provenance import code_of, machine, machine_of, now
-from .results import TIMES
 
-MANIFEST = "reproduction.json"
-FORMAT = 1
+#: Time a cell took by the clock, and of a processor; all rows of a cell have the same.
+TIMES = ("cell_seconds", "cpu_seconds")
 
 Entry = dict[str, Any]
+
+
+def tables_of(
+    experiment: Experiment, cells: Sequence[Cell], records: Mapping[str, Any]
+) -> dict[str, bytes]:
+    """One CSV per table of the experiment, rows in the order of the grid.
+
+    The column "cell" is the name of the file in runs/ that a row comes from.
+    """
+    tables: dict[str, list[Row]] = {}
+    said = "; ".join(f"{name} {version}" for name, version in versions().items())
+    for cell in cells:
+        record = records.get(cell.key, {})
+        if record.get("status") != "ok":
+            continue
+        last = {name: record[name] for name in TIMES} | {"cell": cell.key}
+        last["versions"] = f"{said}; code {code_of(record)}"
+        for name, rows in record["tables"].items():
+            for row in map(dict, rows):
+                # All parameters where a row tells them, not only those that a cell sets.
+                told = {"params": row.pop("params")} if "params" in row else {}
+                settings = json.dumps({**cell.settings, **told}, sort_keys=True)
+                whole = {**cell.labels, **row, "settings": settings, **last}
+                tables.setdefault(name, []).append(whole)
+    return {
+        f"{experiment.name}{'-' if name else ''}{name}.csv": csv_of_dicts(rows)
+        for name, rows in tables.items()
+    }
 
 
 def entry_of(cells: Sequence[Cell], records: Mapping[str, Any]) -> Entry:
@@ -50,10 +78,8 @@ def slow_methods(cells: Sequence[Cell], records: Mapping[str, Any]) -> list[Entr
         record = records.get(cell.key, {})
         if record.get("status") == "ok":
             row = record["tables"][""][0]
-            # A record that does not tell the shared part has it in the first cell's own time.
-            shared = row.get("seconds_shared", 0.0)
-            own = row["seconds"] - shared if shared else record["cell_seconds"]
-            seconds.setdefault(cell.labels["method"], []).append((shared, own))
+            shared = row["seconds_shared"]
+            seconds.setdefault(cell.labels["method"], []).append((shared, row["seconds"] - shared))
     return [
         {"method": name, "minutes": (max(s for s, _ in all_) + sum(o for _, o in all_)) / 60}
         for name, all_ in seconds.items()

@@ -1,4 +1,4 @@
-"""The fit that all seeds of MLRSSC share, kept on disk until the last of them is stored.
+"""The fit that all seeds of MLRSSC share, on disk until the last of them is stored.
 
 ADMM may take an hour where the k-means of a seed takes a second: a run that is interrupted between
 the two must not pay for it twice.
@@ -20,7 +20,7 @@ from manyview.judge.comparison.store import key_of
 
 from .provenance import code
 
-#: Set in every process that runs cells; without a folder nothing is kept.
+#: Where the fits lie; set in every process that runs cells. Without a folder none is written.
 FOLDER: Path | None = None
 
 
