@@ -1,6 +1,6 @@
 """manyview: cluster observations measured in several ways, and learn whom to trust."""
 
-from manyview import baselines, datasets, metrics, outcomes, plot, regularizers
+from manyview import baselines, datasets, metrics, outcomes, plot, regularizers, solvers, testing
 from manyview.data.annotate import annotate
 from manyview.data.views import as_views
 from manyview.engines.files.disk import on_disk
@@ -37,6 +37,8 @@ __all__ = [
     "plot",
     "regularizers",
     "select_n_clusters",
+    "solvers",
     "stability",
+    "testing",
     "write_run",
 ]

@@ -19,6 +19,8 @@ from manyview.maths.equations import consensus, rescale, unit_columns
 from manyview.maths.solvers import Multiplicative, Solver
 from manyview.regularizers import Term
 
+from .observed import kept_views
+
 #: Weight of the graph and number of iterations of the GNMF start in the recipe that reproduces the paper.
 GNMF_WEIGHT, GNMF_ITERATIONS = 10.0, 31
 GNMF_SOLVER = Multiplicative()
@@ -133,6 +135,22 @@ def given_factors(
         U = np.ascontiguousarray(factors["components"].T)
         pairs.append((_placed(X, U), _placed(X, factors["coefficients"] / X.dtype.type(unit))))
     return pairs
+
+
+def observed_init(
+    init: Any, columns: list[Array] | None, widths: tuple[int, ...], anywhere: Array
+) -> Any:
+    """The user's own start without the columns, views and rows that nobody observed."""
+    whole = columns is None and anywhere.all()
+    if whole or not isinstance(init, dict) or not {"components", "coefficients"} <= set(init):
+        return init
+    masks = columns or [np.ones(m, dtype=bool) for m in widths]
+    check_lengths(init, len(masks))
+    kept = kept_views(masks)
+    return {
+        "components": [np.asarray(init["components"][s])[:, masks[s]] for s in kept],
+        "coefficients": [np.asarray(init["coefficients"][s])[anywhere] for s in kept],
+    }
 
 
 def check_lengths(init: dict[str, Any], n_views: int) -> None:

@@ -62,7 +62,7 @@ class Checkpoint:
         self.path, self.seconds = _path_and_seconds(where)
         self.rng, self.written = rng, time.monotonic()
         self.stages: dict[str, Any] = {}
-        self._loop: dict[str, Any] | None = None
+        self._loop: Any = None
         if self.path is None:
             return
         if getattr(model, "engine", "numpy") == "torch":
@@ -111,12 +111,12 @@ class Checkpoint:
         """Stages whose names begin so are not needed any more."""
         self.stages = {k: v for k, v in self.stages.items() if not k.startswith(name)}
 
-    def loop(self) -> dict[str, Any] | None:
+    def loop(self) -> Any:
         """The state in which the loop that comes now was left, if it was."""
         state, self._loop = self._loop, None
         return state
 
-    def offer(self, state: Callable[[], dict[str, Any]]) -> None:
+    def offer(self, state: Callable[[], Any]) -> None:
         """Between two iterations: write if it is time."""
         if self.path is not None and self._due():
             self._loop = state()

@@ -16,6 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from manyview._types import Array, Sums
+from manyview.engines.numpy.compiled import basis_update
 from manyview.engines.numpy.rows import Rows, add_sums, no_sums
 from manyview.maths.solvers import Solver
 from manyview.maths.terms import GraphPart, GraphTerm, Term
@@ -58,6 +59,7 @@ class DaskRows(Rows):
     def __init__(self, view: DaskView, solver: Solver):
         self.view, self.cluster, self.solver = view, view.cluster, solver
         self.dtype, self.shape = view.dtype, view.shape
+        self._update_U = basis_update(solver)
         self.x_sq = view.squared_norms()
         self.residuals = self.x_sq
 
@@ -104,7 +106,7 @@ class DaskRows(Rows):
     def collect(self, V: Any) -> Array:
         return self._field("V", V.states) if isinstance(V, Held) else V
 
-    def rest(self) -> None:
+    def release(self) -> None:
         """Nothing here is kept for iterations alone."""
 
     def _field(self, name: str, states: list[Any]) -> Array:

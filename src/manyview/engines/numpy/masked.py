@@ -137,6 +137,9 @@ class MaskedView:
     either: it could be followed there at no cost.
     """
 
+    #: Steps on U look at the entries anew: no sums over rows are kept.
+    sums = None
+
     def __init__(self, X: Array, least: int = 1):
         self.observed = ~np.isnan(X)
         self.counts = self.observed.sum(axis=1)
@@ -187,7 +190,7 @@ class MaskedView:
     def collect(self, V: Array) -> Array:
         return V
 
-    def rest(self) -> None:
+    def release(self) -> None:
         """Nothing here is kept for iterations alone."""
 
     def error(self, U: Array) -> float:
