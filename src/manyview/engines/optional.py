@@ -15,3 +15,14 @@ def torch_part(name: str) -> Any:
         The name of the module in that folder.
     """
     return import_module(f"manyview.engines.torch.{name}")
+
+
+def dask_part(name: str) -> Any:
+    """A module of `manyview.engines.dask`.
+
+    Parameters
+    ----------
+    name : str
+        The name of the module in that folder.
+    """
+    return import_module(f"manyview.engines.dask.{name}")

@@ -11,7 +11,6 @@ import numpy as np
 from manyview._arrays import is_tensor, namespace, on_host
 from manyview._types import Array, Callback, Factors, FitResult, Stop, Sums
 from manyview.engines.numpy.masked import (
-    MaskedView,
     expected_gap,
     expected_residuals,
     mean_error,
@@ -188,10 +187,8 @@ class Loop:
 
     def _gaps(self, state: State) -> tuple[Any, ...]:
         return tuple(
-            X.gap_to(state.consensus, U, V)
-            if isinstance(X, MaskedView)
-            else eq.consensus_gap(V, U.sum(axis=0), state.consensus)
-            for X, U, V in zip(self.problem.views, state.U, state.V, strict=True)
+            view.gap_to(state.consensus, U, V)
+            for view, U, V in zip(self.passes, state.U, state.V, strict=True)
         )
 
     def _errors(self, state: State) -> tuple[Any, ...]:

@@ -14,6 +14,7 @@ from manyview._types import Array, Factors, Matrix
 from manyview.engines.numpy.masked import Fill, MaskedView, observed_rows, reaches
 from manyview.engines.numpy.rows import rows_of
 from manyview.engines.numpy.sources import is_streamed, whole
+from manyview.engines.protocols import DeviceView
 from manyview.engines.threads import Threads
 from manyview.maths.equations import consensus, rescale, unit_columns
 from manyview.maths.solvers import Multiplicative, Solver
@@ -168,7 +169,7 @@ def _uniform(X: Any, rng: np.random.Generator, shape: tuple[int, int]) -> Array:
 
 def _placed(X: Any, array: Array) -> Array:
     """``array`` where the view is."""
-    return X.placed(array) if hasattr(X, "placed") else array
+    return X.placed(array) if isinstance(X, DeviceView) else array
 
 
 def _total(X: Matrix) -> float:
@@ -205,7 +206,7 @@ def _nndsvd_start(
         )
     rank = min(n_components, *X.shape)
     seed = int(rng.integers(2**31))
-    if hasattr(X, "leading_svd"):
+    if isinstance(X, DeviceView):
         left, values, right = X.leading_svd(rank, seed)
     else:
         known = X.X if isinstance(X, MaskedView) else whole(X)

@@ -26,6 +26,7 @@ from manyview._types import Matrix, Views
 from manyview._version import __version__
 from manyview.engines.files.disk import DiskMatrix
 from manyview.engines.numpy.sources import looking_rows
+from manyview.engines.protocols import Remote
 from manyview.engines.threads import blocks
 from manyview.io.writing.names import left_behind
 
@@ -218,7 +219,7 @@ def _as_text(name: str, value: Any, rng: np.random.Generator) -> str:
 
 def digest(X: Matrix) -> str:
     """A checksum of all rows, read a block at a time; rows elsewhere are read there."""
-    if hasattr(X, "each"):
+    if isinstance(X, Remote):
         return hashlib.blake2b("".join(X.each(digest)).encode()).hexdigest()
     found = hashlib.blake2b(digest_size=32)
     for rows in blocks(slice(0, X.shape[0]), looking_rows(X.shape[1])):

@@ -12,6 +12,7 @@ import numpy as np
 from sklearn.utils.extmath import row_norms
 
 from manyview._types import Array, Matrix, Split, Sums
+from manyview.engines.protocols import MakesPass, Pass
 from manyview.engines.threads import Threads, blocks
 from manyview.maths import equations as eq
 from manyview.maths.solvers import Solver
@@ -26,11 +27,9 @@ CANCELLED = {np.dtype(np.float64): 1e-10, np.dtype(np.float32): 1e-2}
 PIECE = 2048
 
 
-def rows_of(X: Any, solver: Solver, threads: Threads | None = None) -> Any:
-    """The pass over a view: that of another engine (``as_rows``), its own steps, or `Rows`."""
-    if hasattr(X, "as_rows"):
-        return X.as_rows(solver)
-    return X if hasattr(X, "step_V") else Rows(X, solver, threads)
+def rows_of(X: Any, solver: Solver, threads: Threads | None = None) -> Pass:
+    """The pass over a view: the one it brings along, or `Rows`."""
+    return X.as_rows(solver) if isinstance(X, MakesPass) else Rows(X, solver, threads)
 
 
 class Rows:
@@ -44,6 +43,8 @@ class Rows:
         self.threads = threads or Threads(1)
         self.x_sq: Array = squared_norms(self.source, self.threads) if x_sq is None else x_sq
         self.residuals: Array = self.x_sq
+        self.sums: Any = None
+        self.penalty: Any = 0.0
         self._buffers: dict[str, Array] = {}
         self._update_V, self._update_U = row_update(solver), basis_update(solver)
         self._forms = compiled_forms(solver)
@@ -143,6 +144,9 @@ class Rows:
         if self.basis:
             return eq.gap_from(self.sums, U.sum(axis=0), self.consensus_sq)
         return eq.consensus_gap(V, U.sum(axis=0), self.consensus)
+
+    def gap_to(self, consensus: Array, U: Array, V: Array) -> float:
+        return eq.consensus_gap(V, U.sum(axis=0), consensus)
 
     def all_residuals(self, U: Array, V: Array) -> Array:
         """‖x_i − Uv_i‖² of every row, in a pass of its own."""

@@ -193,6 +193,8 @@ class TorchRows:
         self.x_sq = torch.cat([_row_squares(part) for _, part in view.blocks()])
         self.residuals = self.x_sq
         self._buffers: dict[str, torch.Tensor] = {}
+        self.sums: Any = None
+        self.penalty: Any = 0.0
         self._update_U = update_U_on(view.device, solver)
         # The pass that reads X once, where the card has it (`triton_pass`).
         self._rule = own_name(solver)
@@ -294,6 +296,9 @@ class TorchRows:
         if self.basis:
             return eq.gap_from(self.sums, U.double().sum(axis=0), self.consensus_sq)
         return eq.consensus_gap(V, U.sum(axis=0), self.consensus)
+
+    def gap_to(self, consensus: Any, U: torch.Tensor, V: torch.Tensor) -> torch.Tensor:
+        return eq.consensus_gap(V, U.sum(axis=0), consensus)
 
     def all_residuals(self, U: torch.Tensor, V: torch.Tensor) -> torch.Tensor:
         H = U.T @ U
