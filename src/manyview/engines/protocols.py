@@ -51,6 +51,16 @@ class Remote(Protocol):
 
 
 @runtime_checkable
+class Derived(Protocol):
+    """Rows made of those of ``X``."""
+
+    X: Any
+
+    def recipe(self, rows: slice) -> Callable[[Matrix], Matrix]:
+        """What makes these rows of the data those of this view; it holds no data."""
+
+
+@runtime_checkable
 class FindsNeighbors(Protocol):
     """Rows that find their nearest among themselves."""
 
@@ -142,6 +152,7 @@ class Observed(Protocol):
 
 
 __all__ = [
+    "Derived",
     "DeviceView",
     "FindsNeighbors",
     "MakesPass",

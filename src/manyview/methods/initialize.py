@@ -16,7 +16,7 @@ from manyview.engines.numpy.rows import rows_of
 from manyview.engines.numpy.sources import is_streamed, whole
 from manyview.engines.protocols import DeviceView
 from manyview.engines.threads import Threads
-from manyview.maths.equations import consensus, rescale, unit_columns
+from manyview.maths.equations import consensus, nonnegative_half, rescale, unit_columns
 from manyview.maths.solvers import Multiplicative, Solver
 from manyview.regularizers import Term
 
@@ -214,11 +214,8 @@ def _nndsvd_start(
     # Beyond the rank of X, columns stay random.
     U, V = (on_host(factor) for factor in _random_start(X, n_components, g, rng, threads))
     for k in range(rank):
-        signs = [
-            (np.maximum(sign * left[:, k], 0), np.maximum(sign * right[k], 0)) for sign in (1, -1)
-        ]
-        sizes = [np.linalg.norm(v) * np.linalg.norm(u) for v, u in signs]
-        (v, u), size = signs[int(np.argmax(sizes))], max(sizes)
+        v, u = nonnegative_half(left[:, k], right[k])
+        size = np.linalg.norm(v) * np.linalg.norm(u)
         if size > 0:
             root = np.sqrt(values[k] * size)
             V[:, k], U[:, k] = root * v / np.linalg.norm(v), root * u / np.linalg.norm(u)

@@ -42,7 +42,7 @@ def check_settings(model: Any) -> None:
             f"n_init={model.n_init} and missing={model.missing!r}"
         )
     asked = model.n_components or model.n_clusters
-    fitted = len(model.components_[0]) if hasattr(model, "labels_") else asked
+    fitted = len(model.components_[0]) if "labels_" in vars(model) else asked
     if fitted != asked:
         raise ValueError(
             f"the batches before were fitted with {fitted} components, and now {asked} are asked "

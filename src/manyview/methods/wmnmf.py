@@ -359,7 +359,7 @@ class WMNMF(FittedWMNMF):
         """
         self._validate_params()
         stream.check_settings(self)
-        if not hasattr(self, "labels_"):
+        if "labels_" not in vars(self):
             return self.fit(X)
         views = self._read(X, reset=False)
         with threadpool_limits(1), self._whole_or_nothing():

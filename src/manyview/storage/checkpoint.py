@@ -66,7 +66,7 @@ class Checkpoint:
         self._loop: Any = None
         if self.path is None:
             return
-        if getattr(model, "engine", "numpy") == "torch":
+        if model.engine == "torch":
             raise ValueError(
                 "checkpoint does not go with engine='torch', whose state is on its device; leave one "
                 "of them out"
@@ -203,8 +203,8 @@ def _as_text(name: str, value: Any, rng: np.random.Generator) -> str:
         return f"{type(value).__name__} in state {hashlib.sha256(state.encode()).hexdigest()[:8]}"
     value = value.item() if isinstance(value, np.generic) else value
     if is_dataclass(value) and not isinstance(value, type):
-        told = {field.name: getattr(value, field.name) for field in fields(value)}
-        return f"{type(value).__name__} {_as_text(name, told, rng)}"
+        values = {field.name: getattr(value, field.name) for field in fields(value)}
+        return f"{type(value).__name__} {_as_text(name, values, rng)}"
     writer = Writer()
     try:
         text = json.dumps(writer.value(value))

@@ -17,7 +17,7 @@ from manyview.engines.numpy.sources import as_source, is_streamed
 from manyview.engines.numpy.ties import equal_share
 from manyview.engines.numpy.ties import merged as in_order
 from manyview.engines.optional import dask_part
-from manyview.engines.protocols import Pass
+from manyview.engines.protocols import Derived, Pass
 from manyview.engines.threads import CHUNK_ROWS, blocks
 from manyview.maths.solvers import Solver
 
@@ -60,10 +60,9 @@ def aligned(*arrays: Array) -> list[Array]:
 
 def _dask_rows(X: Any) -> DaskMatrix | None:
     """The user's dask array that a scaled view is made of."""
-    for held in (getattr(X, "X", None), getattr(getattr(X, "Z", None), "X", None)):
-        if isinstance(held, DaskMatrix):
-            return held
-    return None
+    while isinstance(X, Derived):
+        X = X.X
+    return X if isinstance(X, DaskMatrix) else None
 
 
 class DaskView:

@@ -82,17 +82,17 @@ class UnitRows:
     """Rows of Z with unit L1 norm; ``row_scale`` is 1/norm, 0 for an empty row."""
 
     def __init__(self, Z: Matrix, row_scale: Array):
-        self.Z, self.shape, self.dtype, self.on_disk = Z, Z.shape, Z.dtype, is_streamed(Z)
+        self.X, self.shape, self.dtype, self.on_disk = Z, Z.shape, Z.dtype, is_streamed(Z)
         self.sparse = Z.sparse if self.on_disk else sp.issparse(Z)
         self.row_scale = row_scale.astype(Z.dtype).reshape(-1, 1)
 
     def read(self, rows: slice) -> Matrix:
-        block = self.Z.read(rows) if self.on_disk else self.Z[rows]
+        block = self.X.read(rows) if self.on_disk else self.X[rows]
         return _times_rows(None, self.row_scale[rows], block)
 
     def recipe(self, rows: slice) -> Callable[[Matrix], Matrix]:
         """What makes these rows of the data those of this view; it holds no data."""
-        return partial(_times_rows, self.Z.recipe(rows), self.row_scale[rows])
+        return partial(_times_rows, self.X.recipe(rows), self.row_scale[rows])
 
 
 def _times_rows(before: Callable[[Matrix], Matrix] | None, scale: Array, X: Matrix) -> Matrix:
