@@ -19,6 +19,7 @@ from manyview.engines.threads import Threads
 from manyview.maths import equations as eq
 from manyview.maths.solvers import Multiplicative, SimplexHALS
 from manyview.methods.fit import run
+from manyview.methods.state import Problem, Settings
 from manyview.regularizers import GraphTerm, NoPenalty
 
 Task = Callable[[], object]
@@ -205,16 +206,9 @@ def time_to_objective(n: int = 20_000, m: int = 200, k: int = 10, rounds: int = 
 
             begun = time.process_time()
             history = run(
-                [X],
+                Problem([X], [NoPenalty()], solver),
                 start,
-                [NoPenalty()],
-                solver,
-                p=1.0,
-                beta=0.0,
-                max_iter=1,
-                inner_iter=count,
-                learn_view_weights=False,
-                learn_sample_weights=False,
+                Settings(1.0, 0.0, 1, count, learn_view_weights=False, learn_sample_weights=False),
                 callback=clock,
             ).history["objective"][1:-1]
             values[name], clocks[name] = history, np.array(times) - begun
@@ -268,7 +262,7 @@ def loop_memory(n: int = 200_000, m: int = 200, k: int = 10, n_views: int = 4) -
     Xs = [Scaled(X, s, np.dtype(float)) for X, s in zip(data, scalings, strict=True)]
     solver = Multiplicative()
     start = starting_factors(Xs, "random", k, terms, solver, 5.0, rng)
-    run(Xs, start, terms, solver, p=5.0, beta=0.01, max_iter=2, inner_iter=2)
+    run(Problem(Xs, terms, solver), start, Settings(5.0, 0.01, 2, 2))
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     size = sum(X.nbytes for X in data)

@@ -26,7 +26,7 @@ def objective(model: mv.WMNMF, views: dict) -> float:
     given = model._read(views, reset=False)
     with threadpool_limits(1):
         factors = model._place(given)[0]
-        rows = [rows_of(X, model._solver) for X in model._scaled(given, model._scalings)]
+        rows = [rows_of(X, model._solver) for X in model._scaled(given)]
         return float(batch_history(rows, factors, model.p, 1)["objective"][0])
 
 

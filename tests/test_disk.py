@@ -28,7 +28,7 @@ from manyview.engines.numpy import neighbors
 from manyview.engines.numpy.distances import Geometry
 from manyview.engines.numpy.neighbors import leading_directions, project, streamed_neighbors
 from manyview.engines.numpy.sources import Scaled, reading
-from manyview.methods import wmnmf as estimators
+from manyview.methods import working_views as estimators
 from manyview.methods.fit import Progress
 from manyview.methods.scaling import fit_scaling
 from manyview.regularizers import Graph

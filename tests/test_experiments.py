@@ -13,6 +13,7 @@ from conftest import blobs
 from manyview.judge.comparison.processes import run_tasks
 from manyview.maths.solvers import Multiplicative
 from manyview.methods.fit import run
+from manyview.methods.state import Problem, Settings
 from manyview.reproduction import (
     catalogue,
     command,
@@ -183,17 +184,8 @@ def test_plain_numpy_does_the_same_iteration():
     a = float(start.alpha[s] ** P)
     args = (A, A.sum(axis=1), start.consensus, start.w[:, s], a, BETA)
     U, V = runtime.plain_iteration(fit.Xs[s], start.U[s], start.V[s], *args)
-    ours = run(
-        fit.Xs,
-        start,
-        fit.terms,
-        Multiplicative(),
-        p=P,
-        beta=BETA,
-        max_iter=1,
-        inner_iter=1,
-        rescale=False,
-    ).factors
+    problem = Problem(fit.Xs, fit.terms, Multiplicative())
+    ours = run(problem, start, Settings(P, BETA, 1, 1, rescale=False)).factors
     np.testing.assert_allclose(U, ours.U[s], rtol=1e-9)
     np.testing.assert_allclose(V, ours.V[s], rtol=1e-9)
 

@@ -12,6 +12,7 @@ from manyview.maths import equations as eq
 from manyview.maths.solvers import Multiplicative, SimplexHALS
 from manyview.methods.fit import run
 from manyview.methods.initialize import gnmf, starting_factors
+from manyview.methods.state import Problem, Settings
 from manyview.methods.wmnmf import WMNMF
 from manyview.regularizers import Graph, NoPenalty, Orthogonal, Sparse
 
@@ -47,7 +48,7 @@ def test_the_objective_never_rises(solver, regularizer, seed):
     solver = SOLVERS[solver]()
     beta = [0.01, 1.0, 100.0, 0.3][seed]
     Xs, start, terms = random_problem(seed, solver, REGULARIZERS[regularizer])
-    result = run(Xs, start, terms, solver, p=3, beta=beta, max_iter=6, inner_iter=8, rescale=False)
+    result = run(Problem(Xs, terms, solver), start, Settings(3, beta, 6, 8, rescale=False))
     values = result.history["objective"]
     assert np.diff(values).max() <= 1e-10 * values[0]
     assert values[-1] < values[0]
@@ -65,7 +66,7 @@ def test_the_objective_never_rises(solver, regularizer, seed):
 def test_history_ends_at_the_objective_written_out(solver):
     solver = SOLVERS[solver]()
     Xs, start, terms = random_problem(0, solver, Graph(3))
-    result = run(Xs, start, terms, solver, p=3, beta=0.2, max_iter=3, inner_iter=4)
+    result = run(Problem(Xs, terms, solver), start, Settings(3, 0.2, 3, 4))
     f = result.factors
     expected = 0.0
     for s, X in enumerate(Xs):
@@ -82,7 +83,7 @@ def test_entries_of_a_positive_start_stay_positive():
     Xs, start, terms = random_problem(1, solver, Graph(3))
     Xs[0][:, 0] = 0
     Xs[1][3] = 0
-    result = run(Xs, start, terms, solver, p=3, beta=0.1, max_iter=4, inner_iter=10)
+    result = run(Problem(Xs, terms, solver), start, Settings(3, 0.1, 4, 10))
     for array in (*result.factors.U, *result.factors.V, result.factors.consensus):
         assert (array > 0).all()
 
@@ -140,9 +141,9 @@ def test_hals_is_ahead_of_the_multiplicative_rule():
     for name, kind in SOLVERS.items():
         terms = [NoPenalty()] * 2
         start = starting_factors(Xs, "random", 4, terms, SimplexHALS(), 3, np.random.default_rng(1))
-        results[name] = run(
-            Xs, start, terms, kind(), p=3, beta=0.0, max_iter=2, inner_iter=20
-        ).history["reconstruction"][-1]
+        results[name] = run(Problem(Xs, terms, kind()), start, Settings(3, 0.0, 2, 20)).history[
+            "reconstruction"
+        ][-1]
     assert results["hals"] <= results["multiplicative"]
 
 

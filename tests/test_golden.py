@@ -11,6 +11,7 @@ from manyview.maths import equations as eq
 from manyview.maths.solvers import Multiplicative
 from manyview.methods.fit import run
 from manyview.methods.initialize import gnmf, starting_factors
+from manyview.methods.state import Problem, Settings
 from manyview.regularizers import GraphTerm, NoPenalty
 
 VIEWS = (1, 2, 3)
@@ -102,7 +103,7 @@ def test_first_round_of_the_whole_method(scaled):
     solver = Multiplicative()
     rng = np.random.default_rng(0)
     start = starting_factors(views, init, 3, [NoPenalty()] * 3, solver, 5, rng)
-    factors = run(views, start, terms, solver, p=5, beta=0.01, max_iter=1, inner_iter=30).factors
+    factors = run(Problem(views, terms, solver), start, Settings(5, 0.01, 1, 30)).factors
     close(factors.alpha, golden[f"alphas_sc{scaled}_r1"], 1e-9)
     close(factors.consensus, golden[f"Vstar_sc{scaled}_r1"], 1e-9)
     for s in VIEWS:

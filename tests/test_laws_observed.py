@@ -371,7 +371,7 @@ def test_imputing_keeps_the_shape_of_what_was_given(tmp_path):
 def test_large_views_that_changed_are_noticed(monkeypatch):
     views, _ = blobs()
     monkeypatch.setattr(manyview.methods.robust, "LOAD_LIMIT", 100)
-    monkeypatch.setattr(manyview.methods.wmnmf, "COPY_LIMIT", 100)
+    monkeypatch.setattr(manyview.methods.working_views, "COPY_LIMIT", 100)
     models = [mv.RobustWMNMF(3, random_state=0).fit(views), mv.WMNMF(3, random_state=0).fit(views)]
     asks = [lambda: models[0].impute(1), lambda: models[1].predict([X[:2] for X in views])]
     for ask in asks:

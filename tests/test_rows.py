@@ -17,9 +17,11 @@ from manyview import WMNMF, RobustWMNMF
 from manyview._types import Split, Sums
 from manyview.data.views import as_views
 from manyview.engines import threads
+from manyview.engines.numpy import compiled as compiled_module
 from manyview.engines.numpy import rows as rows_module
 from manyview.engines.numpy import sources
-from manyview.engines.numpy.rows import Rows, row_update
+from manyview.engines.numpy.compiled import basis_update, row_update
+from manyview.engines.numpy.rows import Rows
 from manyview.engines.numpy.sources import InMemory, Scaled, UnitRows
 from manyview.engines.threads import Threads, available_threads, blocks, chunks
 from manyview.maths import equations as eq
@@ -88,9 +90,8 @@ def test_numpy_and_compiled_steps_are_the_same(solver, monkeypatch):
     fast, plain = np.empty_like(V), np.empty_like(V)
     row_update(solver)(*args, fast)
     sums = eq.sums_over_rows(X, V, V_star, w2[:, None])
-    fast_U = solver.update_U(U, sums, 0.3)
-    monkeypatch.setattr(rows_module, "compiled", lambda: None)
-    monkeypatch.setattr("manyview.maths.solvers.compiled", lambda: None)
+    fast_U = basis_update(solver)(U, sums, 0.3)
+    monkeypatch.setattr(compiled_module, "compiled", lambda: None)
     row_update(solver)(*args, plain)
     np.testing.assert_allclose(fast, plain, rtol=1e-12, atol=1e-14)
     np.testing.assert_allclose(fast_U, solver.update_U(U, sums, 0.3), rtol=1e-10, atol=1e-13)
@@ -100,8 +101,8 @@ def test_numpy_and_compiled_steps_are_the_same(solver, monkeypatch):
 def test_without_the_compiled_loops_a_fit_is_the_same(solver, monkeypatch):
     views, _ = blobs()
     fast = WMNMF(3, solver=solver, random_state=0).fit(views)
-    for module in ("rows", "solvers", "geometry", "lists"):
-        monkeypatch.setattr(f"manyview.{module}.compiled", lambda: None)
+    for module in ("compiled", "rows", "distances"):
+        monkeypatch.setattr(f"manyview.engines.numpy.{module}.compiled", lambda: None)
     plain = WMNMF(3, solver=solver, random_state=0).fit(views)
     np.testing.assert_allclose(fast.consensus_, plain.consensus_, rtol=1e-8, atol=1e-10)
     np.testing.assert_array_equal(fast.labels_, plain.labels_)
@@ -163,7 +164,7 @@ def test_sums_of_float32_blocks_are_kept_in_float64():
 
 def test_kernels_call_no_kernel_that_is_not_written_out_in_place():
     """A call may reach another copy when kernels are compiled than when they come from the cache."""
-    source = Path(manyview.__file__).with_name("kernels.py").read_text(encoding="utf-8")
+    source = Path(rows_module.__file__).with_name("kernels.py").read_text(encoding="utf-8")
     functions = [node for node in ast.parse(source).body if isinstance(node, ast.FunctionDef)]
     kind = {f.name: ast.unparse(f.decorator_list[0]) for f in functions if f.decorator_list}
     called = {
@@ -202,7 +203,7 @@ def test_a_view_at_rest_keeps_no_room_and_goes_on_as_before(solver):
                 U_now = rows.step_U(U_now, 0.3)
                 V_now = rows.step_V(U_now, V_now, 0.3, 0.2)
             if resting:
-                rows.rest()
+                rows.release()
                 assert not rows._buffers
         found.append(V_now)
     np.testing.assert_array_equal(*found)

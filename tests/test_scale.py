@@ -11,7 +11,7 @@ from manyview.engines.numpy import neighbors
 from manyview.engines.numpy.sources import Scaled
 from manyview.maths import spectrum
 from manyview.methods import assign, graph
-from manyview.methods import wmnmf as estimators
+from manyview.methods import working_views as estimators
 from manyview.methods.assign import kmeans, spectral
 
 

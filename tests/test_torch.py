@@ -32,6 +32,7 @@ from manyview.maths.spectrum import diffusion_map, leading_eigenvectors, normali
 from manyview.methods.assign import kmeans  # noqa: E402
 from manyview.methods.fit import Progress, run  # noqa: E402
 from manyview.methods.robust_fit import RobustView  # noqa: E402
+from manyview.methods.state import Problem, Settings  # noqa: E402
 from manyview.regularizers import GraphTerm, NoPenalty, Orthogonal, Sparse  # noqa: E402
 
 DEVICES = ["cpu", "cuda"] if torch.cuda.is_available() else ["cpu"]
@@ -102,10 +103,11 @@ def test_the_loop_gives_the_factors_of_numpy(device, solver, term):
         start.alpha,
         engine.put(w, device),
     )
-    settings = {"p": 3.0, "beta": 0.05, "max_iter": 3, "inner_iter": 5}
-    here = run([p[0] for p in problems], start, terms, steps, **settings)
+    settings = Settings(p=3.0, beta=0.05, max_iter=3, inner_iter=5)
+    here = run(Problem([p[0] for p in problems], terms, steps), start, settings)
     views = [TorchView(p[0], torch.device(device), np.float64) for p in problems]
-    there = run(views, moved, [terms_on(t, device) for t in terms], steps, **settings)
+    moved_terms = [terms_on(t, device) for t in terms]
+    there = run(Problem(views, moved_terms, steps), moved, settings)
     np.testing.assert_allclose(there.factors.consensus.cpu(), here.factors.consensus, rtol=1e-7)
     np.testing.assert_allclose(there.factors.alpha, here.factors.alpha, rtol=1e-8)
     np.testing.assert_allclose(there.factors.w.cpu(), here.factors.w, rtol=1e-6)

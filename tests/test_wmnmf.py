@@ -435,6 +435,7 @@ def test_a_mask_without_holes_changes_nothing():
     from manyview.maths.solvers import Multiplicative
     from manyview.methods.fit import run
     from manyview.methods.initialize import starting_factors
+    from manyview.methods.state import Problem, Settings
     from manyview.regularizers import Graph
 
     views, _ = blobs()
@@ -442,7 +443,7 @@ def test_a_mask_without_holes_changes_nothing():
     results = []
     for Xs in (views, [MaskedView(X) for X in views]):
         start = starting_factors(Xs, "gnmf", 3, terms, solver, 5, np.random.default_rng(0))
-        results.append(run(Xs, start, terms, solver, p=5, beta=0.01, max_iter=2, inner_iter=10))
+        results.append(run(Problem(Xs, terms, solver), start, Settings(5, 0.01, 2, 10)))
     plain, masked = results
     np.testing.assert_allclose(masked.factors.consensus, plain.factors.consensus, rtol=1e-8)
     np.testing.assert_allclose(masked.factors.w, plain.factors.w, rtol=1e-6)

@@ -1,6 +1,16 @@
 """manyview: cluster observations measured in several ways, and learn whom to trust."""
 
-from manyview import baselines, datasets, metrics, outcomes, plot, regularizers
+from manyview import (
+    baselines,
+    datasets,
+    metrics,
+    outcomes,
+    plot,
+    regularizers,
+    solvers,
+    sources,
+    testing,
+)
 from manyview.data.annotate import annotate
 from manyview.data.views import as_views
 from manyview.engines.files.disk import on_disk
@@ -37,6 +47,9 @@ __all__ = [
     "plot",
     "regularizers",
     "select_n_clusters",
+    "solvers",
+    "sources",
     "stability",
+    "testing",
     "write_run",
 ]

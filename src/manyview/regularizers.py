@@ -13,8 +13,10 @@ A regulariser is any object with ``prepare(X)``, called once per view, which ret
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from functools import partial
+from typing import Any, Protocol, runtime_checkable
 
 import scipy.sparse as sp
 
@@ -26,7 +28,16 @@ from ._types import Array, Matrix, storable
 
 
 class Regularizer(Protocol):
+    """What is asked of V: the term of one view, whose rows are those of X."""
+
     def prepare(self, X: Matrix) -> Term: ...
+
+
+@runtime_checkable
+class TakesTensors(Protocol):
+    """A regulariser that says whether it can be handed PyTorch tensors."""
+
+    takes_tensors: bool
 
 
 @storable
@@ -38,6 +49,8 @@ class Graph:
     affinity: str = "binary"
     width: float | None = None
     mutual: bool = False
+
+    takes_tensors = True
 
     def prepare(self, X: Matrix) -> GraphTerm:
         return self.term(X, *self.edges(X))
@@ -63,10 +76,6 @@ class _FittedGraphTerm(GraphTerm):
         super().__init__(A, degrees)
         self.X, self.settings = X, settings
 
-    def to_host(self, X: Matrix) -> _FittedGraphTerm:
-        """The same term of a view on the host."""
-        return _FittedGraphTerm(self.A.to_scipy().astype(X.dtype), X, self.settings)
-
     def link(self, X_new: Matrix, known: Array) -> LinkedTerm:
         s = self.settings
         A = links(X_new, resident(self.X), s.n_neighbors, s.affinity, s.width)
@@ -77,6 +86,8 @@ class _FittedGraphTerm(GraphTerm):
 @dataclass(frozen=True)
 class Sparse:
     """g(V) = Σ v_ik: the L1 norm of nonnegative coefficients."""
+
+    takes_tensors = True
 
     def prepare(self, X: Matrix) -> Sparse:
         return self
@@ -98,6 +109,8 @@ class Orthogonal:
 
     Unlike ‖VᵀV − I‖² it is monotone under the multiplicative rule.
     """
+
+    takes_tensors = True
 
     def prepare(self, X: Matrix) -> Orthogonal:
         return self
@@ -132,3 +145,45 @@ def make_regularizer(choice: Any, n_neighbors: int, affinity: str) -> Regularize
         "regularizer must be 'graph', 'sparse', 'orthogonal', None or an object with "
         f"prepare(X), value(V) and split(V); got {choice!r}"
     )
+
+
+def prepared_terms(
+    regularizer: Any,
+    Xs: Sequence[Any],
+    keep: Callable[[str, Callable[[], Any]], Any],
+    tensors: bool = False,
+) -> list[Any]:
+    """The term of every view; ``keep(name, compute)`` may remember the graphs of an earlier fit."""
+    if tensors and not (isinstance(regularizer, TakesTensors) and regularizer.takes_tensors):
+        raise ValueError(
+            f"regularizer {type(regularizer).__name__} would be handed tensors by "
+            "engine='torch'; set takes_tensors = True on it if it can, or use engine='numpy'"
+        )
+    if not isinstance(regularizer, Graph):
+        return [regularizer.prepare(resident(X)) for X in Xs]
+    terms = []
+    for s, X in enumerate(Xs):
+        find = partial(_edges_of, regularizer, X)
+        # The term holds the view as it is read, not a scaled copy of a large one.
+        terms.append(regularizer.term(X, *keep(f"graph {s}", find)))
+    return terms
+
+
+def _edges_of(graph: Graph, X: Any) -> tuple[Any, float | None]:
+    return graph.edges(resident(X))
+
+
+def kept_term(term: Any, X: Matrix) -> Any:
+    """What a fitted model keeps of a term: a graph as SciPy has it, with its view ``X`` on the host."""
+    if not isinstance(term, _FittedGraphTerm):
+        return term
+    if sp.issparse(term.A):
+        return _FittedGraphTerm(term.A, X, term.settings, term.degrees)
+    return _FittedGraphTerm(term.A.to_scipy().astype(X.dtype), X, term.settings)
+
+
+def without_edges(term: Any, X: Matrix) -> Any:
+    """The same term for rows ``X`` that others are to be linked to, and that need no edges themselves."""
+    if not isinstance(term, _FittedGraphTerm):
+        return term
+    return term.settings.term(X, sp.csr_array((X.shape[0],) * 2), term.settings.width)

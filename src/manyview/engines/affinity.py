@@ -23,6 +23,8 @@ from manyview.engines.numpy.neighbors import (
 )
 from manyview.engines.numpy.sources import is_streamed, reading, squared_norms
 from manyview.engines.numpy.ties import equal_share, merged, nearest, product_error
+from manyview.engines.optional import torch_part
+from manyview.engines.protocols import DeviceView, FindsNeighbors, Remote
 from manyview.engines.threads import Threads, blocks
 
 AFFINITIES = ("binary", "heat", "cosine")
@@ -42,14 +44,12 @@ def nearest_neighbors(
     that shares none is infinitely far. On a device all pairs are looked at. Of rows at equal distance
     (see `ties`) those with smaller indices are taken.
     """
-    if hasattr(X, "neighbors"):
+    if isinstance(X, FindsNeighbors):
         return X.neighbors(n_neighbors)
     if is_streamed(X) or is_streamed(queries):
         return streamed_neighbors(X, n_neighbors, queries)
     if on_device(X):
-        from manyview.engines.torch.neighbors import nearest_rows
-
-        return nearest_rows(X, n_neighbors, queries)
+        return torch_part("neighbors").nearest_rows(X, n_neighbors, queries)
     if has_nan(X) or (queries is not None and has_nan(queries)):
         return _neighbors_with_holes(X, n_neighbors, queries)
     available = X.shape[0] - (queries is None)
@@ -75,7 +75,7 @@ def _index_neighbors(X: Matrix, k: int) -> tuple[Array, Array]:
 
 def on_device(X: Any) -> bool:
     """Tensors, and views that live on a device."""
-    return is_tensor(X) or hasattr(X, "dense")
+    return is_tensor(X) or isinstance(X, DeviceView)
 
 
 def has_nan(X: Matrix) -> bool:
@@ -130,9 +130,9 @@ def affinity(
     if kind == "heat" and width is None:
         width = automatic_width(X)
     if on_device(X):
-        from manyview.engines.torch.graph import united
-
-        return united(indices, _weights(X, X, indices, squared, kind, width), mutual)
+        return torch_part("graph").united(
+            indices, _weights(X, X, indices, squared, kind, width), mutual
+        )
     A = _weighted_edges(X, X, indices, squared, kind, width)
     return (A.minimum(A.T) if mutual else A.maximum(A.T)).tocsr()
 
@@ -155,14 +155,12 @@ def automatic_width(X: Matrix) -> float:
     """σ² = 2t², t the mean Euclidean distance over all pairs of rows, self pairs included."""
     n = X.shape[0]
     if on_device(X):
-        from manyview.engines.torch.neighbors import mean_distance
-
-        t = mean_distance(X, min(n, WIDTH_SAMPLE))
+        t = torch_part("neighbors").mean_distance(X, min(n, WIDTH_SAMPLE))
         return 2 * t * t if t > 0 else 1.0
     chosen = np.linspace(0, n - 1, min(n, WIDTH_SAMPLE)).astype(int)
     rows = take_rows(X, chosen) if n > WIDTH_SAMPLE or is_streamed(X) else X
     metric = "nan_euclidean" if has_nan(X) else "euclidean"
-    if hasattr(X, "each"):
+    if isinstance(X, Remote):
         total = sum(X.each(_distance_sum, rows, metric))
     else:
         parts = reading(X) if is_streamed(X) else (X,)
@@ -221,6 +219,4 @@ def _lengths(X: Matrix) -> Array:
         return np.sqrt(squared_norms(X, Threads(1)))
     if not on_device(X):
         return row_norms(X)
-    from manyview.engines.torch.neighbors import row_lengths
-
-    return row_lengths(X)
+    return torch_part("neighbors").row_lengths(X)

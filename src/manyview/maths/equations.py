@@ -193,6 +193,13 @@ def unit_columns(U: Array, V: Array) -> tuple[Array, Array]:
     return U / norms, V * norms
 
 
+def nonnegative_half(left: Array, right: Array) -> tuple[Array, Array]:
+    """The larger nonnegative half of a pair of singular vectors (NNDSVD, Boutsidis & Gallopoulos)."""
+    halves = [(np.maximum(sign * left, 0), np.maximum(sign * right, 0)) for sign in (1, -1)]
+    sizes = [np.linalg.norm(v) * np.linalg.norm(u) for v, u in halves]
+    return halves[int(np.argmax(sizes))]
+
+
 def ratio_step(factor: Array, negative: Array, positive: Array) -> Array:
     """Multiplicative rule: factor ∘ negative / positive, the factor itself where positive vanishes.
 

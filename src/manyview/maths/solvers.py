@@ -5,23 +5,37 @@ A solver sees products with X, never X itself: the sums over rows for U, and XU 
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
 
-from manyview._arrays import copied, is_tensor, namespace
+from manyview._arrays import copied, namespace
 from manyview._types import Array, Split, Sums, storable
-from manyview.engines.numpy.compiled import compiled
 
 from .equations import ratio_step, rescale, simplex_rows, split_U, split_V
 
 
+@runtime_checkable
 class Solver(Protocol):
-    #: Whether U keeps unit column sums throughout, so that Q = I.
-    unit_sums: bool
-    #: What its compiled forms in `kernels` are called.
-    kernel: str
+    """One step on U and one on some rows of V. Derive your own from it: the defaults are inherited.
 
-    def start(self, U: Array, V: Array) -> tuple[Array, Array]: ...
-    def update_U(self, U: Array, sums: Sums, a: float) -> Array: ...
+    ``U`` is M×K, ``V`` n×K. A step returns a new array and leaves its arguments as they are.
+    """
+
+    #: Whether U keeps unit column sums throughout, so that Q = I.
+    unit_sums: bool = False
+    #: Methods of a regulariser's term that the steps need besides value and split: ("curvature",).
+    needs: tuple[str, ...] = ()
+    #: Whether the steps also work on PyTorch tensors (engine="torch").
+    takes_tensors: bool = False
+
+    def start(self, U: Array, V: Array) -> tuple[Array, Array]:
+        """Starting factors that the steps can go on from."""
+        return U, V
+
+    def update_U(self, U: Array, sums: Sums, a: float) -> Array:
+        """U after one step, from the sums over all rows."""
+        ...
+
     def update_V(
         self,
         V: Array,
@@ -33,22 +47,17 @@ class Solver(Protocol):
         a: float,
         beta: float,
         g: Split,
-    ) -> Array: ...
-    def check(self, g: Any) -> None: ...
+    ) -> Array:
+        """V after one step, for some or all rows: H = UᵀU, q = column sums of U, g at this V."""
+        ...
 
 
 @storable
-class Multiplicative:
+@dataclass(frozen=True)
+class Multiplicative(Solver):
     """U ← U ∘ negative/positive, then V likewise: never raises O, and keeps every entry positive."""
 
-    unit_sums = False
-    kernel = "multiplicative"
-
-    def check(self, g: Any) -> None:
-        """Any term with a split will do."""
-
-    def start(self, U: Array, V: Array) -> tuple[Array, Array]:
-        return U, V
+    takes_tensors = True
 
     def update_U(self, U: Array, sums: Sums, a: float) -> Array:
         return ratio_step(U, *split_U(U, sums, a))
@@ -69,22 +78,18 @@ class Multiplicative:
 
 
 @storable
-class SimplexHALS:
+@dataclass(frozen=True)
+class SimplexHALS(Solver):
     """Exact coordinate steps on the well-posed form 1ᵀu_k = 1 (then Q = I and nothing escapes).
 
-    Two sweeps over the columns of U and two over those of V per product with X.
+    ``sweeps`` over the columns of U and as many over those of V per product with X.
     """
 
-    unit_sums = True
-    kernel = "hals"
-    sweeps = 2
+    sweeps: int = 2
 
-    def check(self, g: Any) -> None:
-        if not callable(getattr(g, "curvature", None)):
-            raise ValueError(
-                f"solver='hals' needs a regulariser with curvature(V), and {type(g).__name__} has "
-                "none; add it, or use solver='multiplicative'"
-            )
+    unit_sums = True
+    needs = ("curvature",)
+    takes_tensors = True
 
     def start(self, U: Array, V: Array) -> tuple[Array, Array]:
         xp, empty = namespace(U), U.sum(axis=0) == 0
@@ -95,12 +100,7 @@ class SimplexHALS:
         """u_k ← simplex projection of (P_k − Σ_{l≠k} G_lk u_l)/G_kk. Q = I: no consensus term."""
         P, G = sums.P, sums.G
         xp, columns = namespace(P), copied(U.T)
-        floor = xp.finfo(U.dtype).eps * xp.trace(G) / len(G)
-        kernels = None if is_tensor(P) else compiled()
-        if kernels is not None:
-            columns = columns.astype(P.dtype, copy=False)
-            kernels.hals_columns(columns, P, G, floor)
-            return columns.T
+        floor = least_diagonal(U, G)
         for _ in range(self.sweeps):
             for k in range(len(G)):
                 known = G[k, k] > floor
@@ -136,7 +136,51 @@ class SimplexHALS:
         return V
 
 
+def least_diagonal(U: Array, G: Array) -> Any:
+    """Below this, a diagonal entry of G = VᵀW²V is rounding: nothing is known of that column of U."""
+    xp = namespace(G)
+    return xp.finfo(U.dtype).eps * xp.trace(G) / len(G)
+
+
 SOLVERS: dict[str, type[Multiplicative] | type[SimplexHALS]] = {
     "multiplicative": Multiplicative,
     "hals": SimplexHALS,
 }
+
+
+def make_solver(choice: Any) -> Solver:
+    """The solver a parameter names, or the object it is."""
+    if isinstance(choice, str) and choice in SOLVERS:
+        return SOLVERS[choice]()
+    if isinstance(choice, type):
+        raise ValueError(
+            f"solver={choice.__name__} is a class; pass an object, {choice.__name__}()"
+        )
+    if isinstance(choice, Solver):
+        return choice
+    raise ValueError(
+        f"solver must be one of {', '.join(map(repr, SOLVERS))} or an object with update_U, update_V and "
+        f"the rest of manyview.solvers.Solver (derive its class from that); got {choice!r}"
+    )
+
+
+def own_name(solver: Solver) -> str | None:
+    """The name under which the library has exactly this rule; None of any other.
+
+    Compiled forms know the library's rules with their usual settings: whoever has such a form asks
+    here, and otherwise runs the steps of the object itself.
+    """
+    names = (name for name, kind in SOLVERS.items() if type(solver) is kind and solver == kind())
+    return next(names, None)
+
+
+def check_needs(solver: Solver, term: Any) -> None:
+    """Refuse, with a sentence, a regulariser that lacks what the solver's steps need."""
+    name = own_name(solver)
+    label = f"solver={name!r}" if name else f"solver {type(solver).__name__}"
+    for need in solver.needs:
+        if not callable(getattr(term, need, None)):
+            raise ValueError(
+                f"{label} needs a regulariser with {need}(V), and {type(term).__name__} has none; "
+                "add it, or use solver='multiplicative'"
+            )

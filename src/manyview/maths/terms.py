@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import scipy.sparse as sp
@@ -11,9 +11,26 @@ import scipy.sparse as sp
 from manyview._types import Array, Matrix, storable
 
 
+@runtime_checkable
 class Term(Protocol):
+    """g(V), and the negative and positive part of half its gradient."""
+
     def value(self, V: Array) -> float: ...
     def split(self, V: Array) -> tuple[Any, Any]: ...
+
+
+@runtime_checkable
+class Curved(Term, Protocol):
+    """A term with h ≥ 0 such that g(V + Δ) ≤ g(V) + 2⟨positive − negative, Δ⟩ + Σ h Δ²."""
+
+    def curvature(self, V: Array) -> Any: ...
+
+
+@runtime_checkable
+class Linkable(Term, Protocol):
+    """A term that ties unseen rows to those it was prepared on, whose coefficients are ``known``."""
+
+    def link(self, X_new: Matrix, known: Array) -> Term: ...
 
 
 @storable
@@ -74,6 +91,8 @@ class LinkedTerm:
 @dataclass(frozen=True)
 class NoPenalty:
     """g(V) = 0."""
+
+    takes_tensors = True
 
     def prepare(self, X: Matrix) -> NoPenalty:
         return self

@@ -11,6 +11,7 @@ from sklearn.cluster import KMeans
 from manyview._arrays import is_tensor, namespace, one_hot
 from manyview._types import Array, Matrix
 from manyview.engines.affinity import affinity, nearest_neighbors
+from manyview.engines.optional import torch_part
 from manyview.maths.spectrum import inverse_root_degrees, leading_eigenvectors, normalized
 
 #: Above this many rows, spectral labels are those of a sample of rows, and the vote of these.
@@ -101,9 +102,7 @@ def kmeans(
 ) -> Array:
     """Labels of the rows, each of which counts as often as ``mass`` says (on the host)."""
     if is_tensor(X):
-        from manyview.engines.torch.kmeans import kmeans as on_device
-
-        return on_device(X, n_clusters, rng, n_init, KMEANS_SAMPLE)
+        return torch_part("kmeans").kmeans(X, n_clusters, rng, n_init, KMEANS_SAMPLE)
     seed = int(rng.integers(2**31))
     if len(X) > KMEANS_SAMPLE:
         chosen = np.random.default_rng(seed).choice(len(X), KMEANS_SAMPLE, replace=False)

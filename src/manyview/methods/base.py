@@ -61,7 +61,11 @@ def _set_random_state(random_state: Any, state: Any) -> None:
 class MultiViewEstimator(BaseEstimator):
     """Validates views at fit, and holds later input to the same views and features."""
 
-    views: Any
+    # What estimators without these parameters do: one array is one view, and NumPy computes.
+    views: Any = None
+    engine: str = "numpy"
+    device: str = "auto"
+    random_state: Any = None
     _fitted_on_single: bool
     #: Which columns of each view anybody observed at the fit; None: all.
     _columns: list[Array] | None = None
@@ -108,8 +112,8 @@ class MultiViewEstimator(BaseEstimator):
                 f"{type(self).__name__} was fitted on {kinds[self._fitted_on_single]}, "
                 f"got {kinds[single]}; pass the same form"
             )
-        collected = collect(X, getattr(self, "views", None))
-        if getattr(self, "engine", "numpy") == "dask":
+        collected = collect(X, self.views)
+        if self.engine == "dask":
             self._leave_to_workers(collected)
         given = as_views(
             collected if reset or single else self._in_fitted_order(collected),
@@ -130,8 +134,7 @@ class MultiViewEstimator(BaseEstimator):
             return given if self._columns is None else observed_part(given, self._columns)
         if not single:
             self.n_features_in_ = given.n_features
-            if hasattr(self, "feature_names_in_"):  # of an earlier fit on one DataFrame
-                del self.feature_names_in_
+            self.__dict__.pop("feature_names_in_", None)  # of an earlier fit on one DataFrame
         self.view_names_in_ = np.array(given.names, dtype=object)
         self.view_feature_names_in_ = dict(zip(given.names, given.feature_names, strict=True))
         self.sample_names_in_ = given.sample_names

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import warnings
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 
 from manyview._arrays import is_tensor, namespace, on_host
-from manyview._types import Array, Callback, CollapseWarning, Factors, FitResult, Stop, Sums
+from manyview._types import Array, Callback, Factors, FitResult, Stop, Sums
 from manyview.engines.numpy.masked import (
-    Fill,
-    MaskedView,
     expected_gap,
     expected_residuals,
     mean_error,
@@ -20,190 +18,208 @@ from manyview.engines.numpy.masked import (
     reaches,
 )
 from manyview.engines.numpy.rows import rows_of
-from manyview.engines.threads import Threads
 from manyview.maths import equations as eq
-from manyview.maths.solvers import Solver
-from manyview.regularizers import Term
+from manyview.maths.solvers import check_needs
 from manyview.storage.checkpoint import Checkpoint
 
-COLLAPSE = 0.9
+from .state import Problem, Settings, State, replaced
 
 
 def run(
-    Xs: list[Any],
+    problem: Problem,
     start: Factors,
-    terms: list[Term],
-    solver: Solver,
-    *,
-    p: float,
-    beta: float,
-    max_iter: int,
-    inner_iter: int,
-    tol: float = 0.0,
-    rescale: bool = True,
-    learn_basis: bool = True,
-    learn_view_weights: bool = True,
-    learn_sample_weights: bool = True,
+    settings: Settings,
     callback: Callback | None = None,
-    fill: Fill | None = None,
-    threads: Threads | None = None,
     checkpoint: Checkpoint | None = None,
-    entry_errors: list[float] | None = None,
 ) -> FitResult:
-    """Minimise O from ``start``; ``learn_basis=False`` keeps U (placing unseen rows).
+    """Minimise O from ``start``.
 
     Where entries are unobserved, α compares the gaps of observed rows and w the errors of observed
-    entries, those of unseen rows with ``entry_errors``, the mean error of an entry of each view.
-
-    ``fill(s, V)`` gives rows that view s does not observe at all their stand-in coefficients.
-    A loop that ``checkpoint`` has seen broken off goes on where it was, to the same bits.
+    entries, those of unseen rows with the problem's ``entry_errors``. A loop that ``checkpoint`` has
+    seen broken off goes on where it was, to the same bits.
     """
-    for g in terms:
-        solver.check(g)
-    views = [rows_of(X, solver, threads) for X in Xs]
-    observed = observed_rows(Xs)
-    fill = fill or (lambda s, V: V)
+    for g in problem.terms:
+        check_needs(problem.solver, g)
+    loop = Loop(problem, settings, callback, checkpoint)
     saved = None if checkpoint is None else checkpoint.loop()
-    start = start if saved is None else saved["factors"]
-    U, V = list(start.U), list(start.V)
-    alpha, w, V_star = start.alpha, start.w, start.consensus
-    state = Progress(max_iter, inner_iter, len(Xs), callback)
-    residuals = (
-        saved["residuals"]
-        if saved
-        else [view.all_residuals(U[s], V[s]) for s, view in enumerate(views)]
-    )
-    penalties = [g.value(V[s]) for s, g in enumerate(terms)]
-
-    reach = reaches(Xs, start.consensus.shape[1])
-
-    def all_gaps() -> list:
-        return [
-            X.gap_to(V_star, Us, Vs)
-            if isinstance(X, MaskedView)
-            else eq.consensus_gap(Vs, Us.sum(axis=0), V_star)
-            for X, Us, Vs in zip(Xs, U, V, strict=True)
-        ]
-
-    def all_errors() -> list:
-        return [eq.reconstruction(r, w[:, s]) for s, r in enumerate(residuals)]
-
-    def terms_now() -> dict[str, float]:
-        return eq.objective(errors, gaps, alpha, p, penalties, beta)
-
-    errors, gaps = all_errors(), all_gaps()
-    state.record(0, -1, 0, terms_now())
-    previous, stop = state.last, Stop.MAX_ITER if tol > 0 else Stop.ROUNDS
-    at = (1, 0, 1)
-    sums: Any = None
-    if saved is not None:
-        errors, gaps, penalties = saved["errors"], saved["gaps"], saved["penalties"]
-        previous, sums, at = saved["previous"], saved["sums"], saved["at"]
-        state.resume(saved["history"])
-
-    def whole_V() -> tuple[Array, ...]:
-        return tuple(view.collect(Vs) for view, Vs in zip(views, V, strict=True))
-
-    def now() -> dict[str, Any]:
-        """Everything the rest of the loop depends on, before an inner iteration."""
-        return {
-            "at": (round_, s, inner),
-            "factors": Factors(tuple(U), whole_V(), V_star, alpha, w),
-            "sums": tuple(view.sums) if learn_basis and hasattr(view, "sums") else None,
-            "residuals": list(residuals),
-            "errors": list(errors),
-            "gaps": list(gaps),
-            "penalties": list(penalties),
-            "previous": previous,
-            "history": state.history(),
-        }
-
-    for round_ in range(at[0], max_iter + 1):
-        for s in range(at[1], len(views)):
-            view = views[s]
-            w2, a = w[:, s] ** 2, float(alpha[s] ** p)
-            view.begin(V[s], V_star, w2, w2, terms[s], learn_basis)
-            if learn_basis and sums is not None:
-                view.sums = Sums(*sums)  # a pass that adds them anew may differ in the last bit
-            elif learn_basis:
-                view.sum(V[s])
-            for inner in range(at[2], inner_iter + 1):
-                if checkpoint is not None:
-                    checkpoint.offer(now)
-                if learn_basis:
-                    U[s] = view.step_U(U[s], a)
-                V[s] = view.step_V(U[s], V[s], a, beta, residuals=inner == inner_iter)
-                errors[s], gaps[s] = view.error(U[s]), view.gap(U[s], V[s])
-                penalties[s] = view.penalty
-                if state.record(round_, s, inner, terms_now()):
-                    break
-            at, sums = (0, 0, 1), None
-            stopped_early = state.stopped and inner < inner_iter
-            residuals[s] = view.all_residuals(U[s], V[s]) if stopped_early else view.residuals
-            V[s] = view.collect(V[s])
-            view.rest()
-            filled = fill(s, V[s])
-            if rescale and learn_basis and not solver.unit_sums:
-                U[s], filled = eq.rescale(U[s], filled)
-            if filled is not V[s]:
-                V[s], penalties[s] = filled, terms[s].value(filled)
-            if state.stopped:
+    state = loop.first(start) if saved is None else loop.resumed(saved)
+    stop: Stop | None = None
+    while stop is None:
+        for s in range(state.view, len(loop.passes)):
+            state = loop.iterate(state, s)
+            if loop.progress.stopped:
                 break
-        if learn_view_weights:
-            whole = [float(expected_gap(X, gap)) for X, gap in zip(Xs, all_gaps(), strict=True)]
-            alpha = eq.view_weights(np.array(whole), p, reach)
-        V_star = eq.consensus(V, [Us.sum(axis=0) for Us in U], alpha, p)
-        gaps = all_gaps()
-        if learn_sample_weights:
-            known: Any = entry_errors or [None] * len(Xs)
-            whole_rows = [expected_residuals(*of) for of in zip(Xs, residuals, known, strict=True)]
-            w = eq.sample_weights(_told(whole_rows, observed))
-        errors = all_errors()
-        state.record(round_, -1, 0, terms_now())
-        if state.stopped:
-            stop = Stop.CALLBACK
-            break
-        if tol > 0 and abs(previous - state.last) <= tol * abs(previous):
-            stop = Stop.CONVERGED
-            break
-        previous = state.last
-    factors = Factors(tuple(U), tuple(V), V_star, alpha, w)
-    found = [mean_error(X, r) for X, r in zip(Xs, residuals, strict=True)]
-    return FitResult(factors, state.history(), round_, stop, found)
+        state = loop.weigh(state)
+        stop = loop.verdict(state)
+        state = replace(
+            state, round=state.round + 1, view=0, iteration=1, previous=loop.progress.last
+        )
+    found = [mean_error(*of) for of in zip(problem.views, state.residuals, strict=True)]
+    return FitResult(state.factors, loop.progress.history(), state.round - 1, stop, found)
 
 
-def _told(residuals: list[Array], observed: Array | None) -> Array:
+class Loop:
+    """The steps from one `State` to the next."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        settings: Settings,
+        callback: Callback | None,
+        checkpoint: Checkpoint | None,
+    ):
+        self.problem, self.settings, self.checkpoint = problem, settings, checkpoint
+        self.passes = [rows_of(X, problem.solver, problem.threads) for X in problem.views]
+        self.observed = observed_rows(list(problem.views))
+        n_views = len(self.passes)
+        self.progress = Progress(settings.max_iter, settings.inner_iter, n_views, callback)
+
+    def first(self, start: Factors) -> State:
+        """The state of the factors a fit starts with."""
+        state = State(
+            start.U,
+            start.V,
+            start.consensus,
+            start.alpha,
+            start.w,
+            tuple(p.all_residuals(*f) for p, *f in zip(self.passes, start.U, start.V, strict=True)),
+            errors=(),
+            gaps=(),
+            penalties=tuple(g.value(V) for g, V in zip(self.problem.terms, start.V, strict=True)),
+        )
+        state = replace(state, errors=self._errors(state), gaps=self._gaps(state))
+        self._record(state, 0, -1, 0)
+        return replace(state, previous=self.progress.last)
+
+    def resumed(self, saved: State) -> State:
+        """A saved state, and what had been recorded by then."""
+        self.progress.resume(saved.history)
+        return saved
+
+    def iterate(self, state: State, s: int) -> State:
+        """All inner iterations on view s: U, then V, with the weights and the consensus kept."""
+        view, settings = self.passes[s], self.settings
+        w2, a = state.w[:, s] ** 2, float(state.alpha[s] ** settings.p)
+        view.begin(state.V[s], state.consensus, w2, w2, self.problem.terms[s], settings.learn_basis)
+        if settings.learn_basis and state.sums is not None:
+            view.sums = Sums(*state.sums)  # a pass that adds them anew may differ in the last bit
+        elif settings.learn_basis:
+            view.sum(state.V[s])
+        state = replace(state, view=s, sums=None, history={})
+        for inner in range(state.iteration, settings.inner_iter + 1):
+            state = replace(state, iteration=inner)
+            if self.checkpoint is not None:
+                self.checkpoint.offer(partial(self._saved, state))
+            state = self._step(state, a)
+            if self._record(state, state.round, s, inner):
+                break
+        return replace(self._end_of_view(state), iteration=1)
+
+    def _step(self, state: State, a: float) -> State:
+        """One inner iteration on the view whose turn it is."""
+        s, view, last = state.view, self.passes[state.view], self.settings.inner_iter
+        U, V = state.U[s], state.V[s]
+        if self.settings.learn_basis:
+            U = view.step_U(U, a)
+        V = view.step_V(U, V, a, self.settings.beta, residuals=state.iteration == last)
+        return replace(
+            state,
+            U=replaced(state.U, s, U),
+            V=replaced(state.V, s, V),
+            errors=replaced(state.errors, s, view.error(U)),
+            gaps=replaced(state.gaps, s, view.gap(U, V)),
+            penalties=replaced(state.penalties, s, view.penalty),
+        )
+
+    def _end_of_view(self, state: State) -> State:
+        """Residuals, stand-ins and the scale of U, once the iterations on a view are done."""
+        s, view, settings = state.view, self.passes[state.view], self.settings
+        U, V, term = state.U[s], state.V[s], self.problem.terms[s]
+        early = self.progress.stopped and state.iteration < settings.inner_iter
+        residuals = view.all_residuals(U, V) if early else view.residuals
+        V = view.collect(V)
+        view.release()
+        new = V if self.problem.fill is None else self.problem.fill(s, V)
+        if settings.rescale and settings.learn_basis and not self.problem.solver.unit_sums:
+            U, new = eq.rescale(U, new)
+        penalty = state.penalties[s] if new is V else term.value(new)
+        return replace(
+            state,
+            U=replaced(state.U, s, U),
+            V=replaced(state.V, s, new),
+            residuals=replaced(state.residuals, s, residuals),
+            penalties=replaced(state.penalties, s, penalty),
+        )
+
+    def weigh(self, state: State) -> State:
+        """α, then V*, then w, in closed form."""
+        views, settings = self.problem.views, self.settings
+        if settings.learn_view_weights:
+            gaps = [
+                float(expected_gap(X, gap)) for X, gap in zip(views, self._gaps(state), strict=True)
+            ]
+            reach = reaches(list(views), state.consensus.shape[1])
+            state = replace(state, alpha=eq.view_weights(np.array(gaps), settings.p, reach))
+        q = [U.sum(axis=0) for U in state.U]
+        V_star = eq.consensus(list(state.V), q, state.alpha, settings.p)
+        state = replace(state, consensus=V_star)
+        state = replace(state, gaps=self._gaps(state))
+        if settings.learn_sample_weights:
+            known: Any = self.problem.entry_errors or [None] * len(views)
+            whole = [
+                expected_residuals(*of) for of in zip(views, state.residuals, known, strict=True)
+            ]
+            state = replace(state, w=eq.sample_weights(_observed_only(whole, self.observed)))
+        state = replace(state, errors=self._errors(state))
+        self._record(state, state.round, -1, 0)
+        return state
+
+    def verdict(self, state: State) -> Stop | None:
+        """Whether the loop ends after this round, and why."""
+        settings, last = self.settings, self.progress.last
+        if self.progress.stopped:
+            return Stop.CALLBACK
+        if settings.tol > 0 and abs(state.previous - last) <= settings.tol * abs(state.previous):
+            return Stop.CONVERGED
+        if state.round < settings.max_iter:
+            return None
+        return Stop.MAX_ITER if settings.tol > 0 else Stop.ROUNDS
+
+    def _gaps(self, state: State) -> tuple[Any, ...]:
+        return tuple(
+            view.gap_to(state.consensus, U, V)
+            for view, U, V in zip(self.passes, state.U, state.V, strict=True)
+        )
+
+    def _errors(self, state: State) -> tuple[Any, ...]:
+        return tuple(eq.reconstruction(r, state.w[:, s]) for s, r in enumerate(state.residuals))
+
+    def _record(self, state: State, round_: int, view: int, iteration: int) -> bool:
+        """Keep a line of the history; True if the callback asks to stop."""
+        settings = self.settings
+        terms = eq.objective(
+            state.errors, state.gaps, state.alpha, settings.p, state.penalties, settings.beta
+        )
+        return self.progress.record(round_, view, iteration, terms)
+
+    def _saved(self, state: State) -> State:
+        """The state with all that only the passes and the record hold."""
+        sums = self.passes[state.view].sums if self.settings.learn_basis else None
+        return replace(
+            state,
+            V=tuple(view.collect(V) for view, V in zip(self.passes, state.V, strict=True)),
+            sums=None if sums is None else tuple(sums),
+            history=self.progress.history(),
+        )
+
+
+def _observed_only(residuals: list[Array], observed: Array | None) -> Array:
     """Residuals N×n_v; a row wholly unobserved in a view has none: no weight for that view there."""
     R = namespace(residuals[0]).column_stack(residuals)
     R = R.astype(float) if isinstance(R, np.ndarray) else R
     if observed is not None:
         R[~observed] = np.inf
     return R
-
-
-def warn_about(result: FitResult, view_names: tuple[str, ...], tol: float) -> None:
-    """Say once what a user should know: not converged, or one view has taken over."""
-    if result.stop is Stop.MAX_ITER:
-        warnings.warn(
-            f"WM-NMF stopped after {result.n_iter} rounds before the objective settled to "
-            f"tol={tol:g}; raise max_iter, or set tol=0 to ask for a fixed number of rounds",
-            ConvergenceWarning,
-            stacklevel=4,
-        )
-    if not result.factors.consensus.any():
-        warnings.warn(
-            "the regulariser has driven the consensus to zero: its clusters mean nothing; lower beta",
-            CollapseWarning,
-            stacklevel=4,
-        )
-    alpha = result.factors.alpha
-    if len(alpha) > 1 and alpha.max() > COLLAPSE:
-        warnings.warn(
-            f"view {view_names[int(alpha.argmax())]!r} holds {alpha.max():.0%} of the view weight: "
-            "the consensus has collapsed onto it; use fewer rounds (max_iter) or a larger p",
-            CollapseWarning,
-            stacklevel=4,
-        )
 
 
 class Progress:

@@ -14,10 +14,13 @@ from manyview._types import Array, Factors, Matrix
 from manyview.engines.numpy.masked import Fill, MaskedView, observed_rows, reaches
 from manyview.engines.numpy.rows import rows_of
 from manyview.engines.numpy.sources import is_streamed, whole
+from manyview.engines.protocols import DeviceView
 from manyview.engines.threads import Threads
-from manyview.maths.equations import consensus, rescale, unit_columns
+from manyview.maths.equations import consensus, nonnegative_half, rescale, unit_columns
 from manyview.maths.solvers import Multiplicative, Solver
 from manyview.regularizers import Term
+
+from .observed import kept_views
 
 #: Weight of the graph and number of iterations of the GNMF start in the recipe that reproduces the paper.
 GNMF_WEIGHT, GNMF_ITERATIONS = 10.0, 31
@@ -135,6 +138,22 @@ def given_factors(
     return pairs
 
 
+def observed_init(
+    init: Any, columns: list[Array] | None, widths: tuple[int, ...], anywhere: Array
+) -> Any:
+    """The user's own start without the columns, views and rows that nobody observed."""
+    whole = columns is None and anywhere.all()
+    if whole or not isinstance(init, dict) or not {"components", "coefficients"} <= set(init):
+        return init
+    masks = columns or [np.ones(m, dtype=bool) for m in widths]
+    check_lengths(init, len(masks))
+    kept = kept_views(masks)
+    return {
+        "components": [np.asarray(init["components"][s])[:, masks[s]] for s in kept],
+        "coefficients": [np.asarray(init["coefficients"][s])[anywhere] for s in kept],
+    }
+
+
 def check_lengths(init: dict[str, Any], n_views: int) -> None:
     for name in ("components", "coefficients"):
         if len(init[name]) != n_views:
@@ -150,7 +169,7 @@ def _uniform(X: Any, rng: np.random.Generator, shape: tuple[int, int]) -> Array:
 
 def _placed(X: Any, array: Array) -> Array:
     """``array`` where the view is."""
-    return X.placed(array) if hasattr(X, "placed") else array
+    return X.placed(array) if isinstance(X, DeviceView) else array
 
 
 def _total(X: Matrix) -> float:
@@ -187,7 +206,7 @@ def _nndsvd_start(
         )
     rank = min(n_components, *X.shape)
     seed = int(rng.integers(2**31))
-    if hasattr(X, "leading_svd"):
+    if isinstance(X, DeviceView):
         left, values, right = X.leading_svd(rank, seed)
     else:
         known = X.X if isinstance(X, MaskedView) else whole(X)
@@ -195,11 +214,8 @@ def _nndsvd_start(
     # Beyond the rank of X, columns stay random.
     U, V = (on_host(factor) for factor in _random_start(X, n_components, g, rng, threads))
     for k in range(rank):
-        signs = [
-            (np.maximum(sign * left[:, k], 0), np.maximum(sign * right[k], 0)) for sign in (1, -1)
-        ]
-        sizes = [np.linalg.norm(v) * np.linalg.norm(u) for v, u in signs]
-        (v, u), size = signs[int(np.argmax(sizes))], max(sizes)
+        v, u = nonnegative_half(left[:, k], right[k])
+        size = np.linalg.norm(v) * np.linalg.norm(u)
         if size > 0:
             root = np.sqrt(values[k] * size)
             V[:, k], U[:, k] = root * v / np.linalg.norm(v), root * u / np.linalg.norm(u)

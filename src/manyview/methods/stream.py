@@ -16,12 +16,13 @@ import numpy as np
 import scipy.sparse as sp
 
 from manyview._types import Array, Factors, FitResult, Matrix, Stop, Sums, Views
+from manyview.engines.numpy.compiled import basis_update
 from manyview.engines.numpy.rows import rows_of
 from manyview.engines.numpy.sources import Scaled, is_streamed
 from manyview.engines.threads import Threads
 from manyview.maths import equations as eq
 from manyview.maths.solvers import Solver
-from manyview.regularizers import NoPenalty
+from manyview.regularizers import NoPenalty, without_edges
 
 from .assign import assign_new
 
@@ -33,6 +34,22 @@ STEPS = 30
 REMEMBERED = 200
 
 
+def check_settings(model: Any) -> None:
+    """Refuse what batches do not go with, and a rank other than that of the batches before."""
+    if model.n_init > 1 or model.missing == "mask":
+        raise ValueError(
+            "partial_fit needs n_init=1 and missing='error', got "
+            f"n_init={model.n_init} and missing={model.missing!r}"
+        )
+    asked = model.n_components or model.n_clusters
+    fitted = len(model.components_[0]) if "labels_" in vars(model) else asked
+    if fitted != asked:
+        raise ValueError(
+            f"the batches before were fitted with {fitted} components, and now {asked} are asked "
+            "for (n_clusters or n_components); set it back, or call fit to start anew"
+        )
+
+
 def add_batch(model: Any, views: Views) -> None:
     """Place a batch, move U and the view weights by all batches, and remember some of its rows."""
     solver, threads, before = model._solver, Threads(model.n_jobs), model._starts[0]
@@ -40,7 +57,7 @@ def add_batch(model: Any, views: Views) -> None:
         rows = [rows_of(X, solver, threads) for X in model._fitted_views]
         model._stream = (batch_sums(rows, before), batch_gaps(before), 1, model.labels_)
     known, gaps, n_batches, old_labels = model._stream
-    Xs, placed = model._scaled(views, model._scalings), model._place(views)[0]
+    Xs, placed = model._scaled(views), model._place(views)[0]
     labels = assign_new(placed.consensus, model._stacked, old_labels, model.assign_labels)
     rows = [rows_of(X, solver, threads) for X in Xs]
     new = batch_sums(rows, placed)
@@ -99,12 +116,7 @@ def _remember(
     consensus = np.concatenate([factors.consensus[new], before.consensus[old]])
     w = np.concatenate([factors.w[new], before.w[old]])
     # Later rows are linked to these; among themselves they need no graph any more.
-    model._terms = [
-        g.settings.term(X, sp.csr_array((X.shape[0],) * 2), g.settings.width)
-        if hasattr(g, "settings")
-        else g
-        for g, X in zip(model._terms, views, strict=True)
-    ]
+    model._terms = [without_edges(g, X) for g, X in zip(model._terms, views, strict=True)]
     model._fitted_views, model._stacked, model._digests = views, consensus, None
     model._starts = [Factors(factors.U, V, consensus, factors.alpha, w)]
 
@@ -145,9 +157,10 @@ def updated_basis(
 ) -> tuple[Factors, list[Sums], list[Array]]:
     """U after steps on the sums of all batches; V and the sums are brought to its scale, also given."""
     pairs, scaled, scales = [], [], []
+    update_U = basis_update(solver)
     for s, (U, V, total) in enumerate(zip(factors.U, factors.V, sums, strict=True)):
         for _ in range(STEPS):
-            U = solver.update_U(U, total, float(factors.alpha[s] ** p))
+            U = update_U(U, total, float(factors.alpha[s] ** p))
         q = np.ones(U.shape[1], dtype=U.dtype)
         if rescale and not solver.unit_sums:
             q = np.where(U.sum(axis=0) > 0, U.sum(axis=0), 1)

@@ -16,6 +16,7 @@ from manyview.methods.base import generator
 from manyview.methods.fit import run
 from manyview.methods.initialize import starting_factors
 from manyview.methods.scaling import fit_scaling
+from manyview.methods.state import Problem, Settings
 from manyview.regularizers import Graph, Term
 
 #: The estimator's defaults.
@@ -44,7 +45,8 @@ class Rounds:
         factors = self.start
         for _ in range(n_rounds):
             given = {"p": P, "beta": BETA, "max_iter": 1, "inner_iter": inner_iter}
-            result = run(self.Xs, factors, self.terms, Multiplicative(), **(given | settings))
+            problem = Problem(self.Xs, self.terms, Multiplicative())
+            result = run(problem, factors, Settings(**(given | settings)))
             factors = result.factors
             yield result
 

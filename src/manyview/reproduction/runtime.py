@@ -19,6 +19,7 @@ from manyview.methods.base import generator
 from manyview.methods.fit import run
 from manyview.methods.initialize import starting_factors
 from manyview.methods.scaling import fit_scaling
+from manyview.methods.state import Problem, Settings
 from manyview.methods.wmnmf import WMNMF
 from manyview.regularizers import Graph
 
@@ -69,7 +70,7 @@ def ours(n_samples: int, n_views: int, n_features: int, seed: int) -> Tables:
     parts = {"graph": clock.lap()}
     start = starting_factors(Xs, "gnmf", CLUSTERS, terms, solver, P, rng)
     parts["start"] = clock.lap()
-    fit = run(Xs, start, terms, solver, p=P, beta=BETA, max_iter=ROUNDS, inner_iter=INNER)
+    fit = run(Problem(Xs, terms, solver), start, Settings(P, BETA, ROUNDS, INNER))
     parts["loop"] = clock.lap()
     assign(fit.factors.consensus, CLUSTERS, "spectral", rng)
     parts["labels"] = clock.lap()

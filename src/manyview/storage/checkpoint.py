@@ -26,6 +26,7 @@ from manyview._types import Matrix, Views
 from manyview._version import __version__
 from manyview.engines.files.disk import DiskMatrix
 from manyview.engines.numpy.sources import looking_rows
+from manyview.engines.protocols import Remote
 from manyview.engines.threads import blocks
 from manyview.io.writing.names import left_behind
 
@@ -62,10 +63,10 @@ class Checkpoint:
         self.path, self.seconds = _path_and_seconds(where)
         self.rng, self.written = rng, time.monotonic()
         self.stages: dict[str, Any] = {}
-        self._loop: dict[str, Any] | None = None
+        self._loop: Any = None
         if self.path is None:
             return
-        if getattr(model, "engine", "numpy") == "torch":
+        if model.engine == "torch":
             raise ValueError(
                 "checkpoint does not go with engine='torch', whose state is on its device; leave one "
                 "of them out"
@@ -111,12 +112,12 @@ class Checkpoint:
         """Stages whose names begin so are not needed any more."""
         self.stages = {k: v for k, v in self.stages.items() if not k.startswith(name)}
 
-    def loop(self) -> dict[str, Any] | None:
+    def loop(self) -> Any:
         """The state in which the loop that comes now was left, if it was."""
         state, self._loop = self._loop, None
         return state
 
-    def offer(self, state: Callable[[], dict[str, Any]]) -> None:
+    def offer(self, state: Callable[[], Any]) -> None:
         """Between two iterations: write if it is time."""
         if self.path is not None and self._due():
             self._loop = state()
@@ -202,8 +203,8 @@ def _as_text(name: str, value: Any, rng: np.random.Generator) -> str:
         return f"{type(value).__name__} in state {hashlib.sha256(state.encode()).hexdigest()[:8]}"
     value = value.item() if isinstance(value, np.generic) else value
     if is_dataclass(value) and not isinstance(value, type):
-        told = {field.name: getattr(value, field.name) for field in fields(value)}
-        return f"{type(value).__name__} {_as_text(name, told, rng)}"
+        values = {field.name: getattr(value, field.name) for field in fields(value)}
+        return f"{type(value).__name__} {_as_text(name, values, rng)}"
     writer = Writer()
     try:
         text = json.dumps(writer.value(value))
@@ -218,7 +219,7 @@ def _as_text(name: str, value: Any, rng: np.random.Generator) -> str:
 
 def digest(X: Matrix) -> str:
     """A checksum of all rows, read a block at a time; rows elsewhere are read there."""
-    if hasattr(X, "each"):
+    if isinstance(X, Remote):
         return hashlib.blake2b("".join(X.each(digest)).encode()).hexdigest()
     found = hashlib.blake2b(digest_size=32)
     for rows in blocks(slice(0, X.shape[0]), looking_rows(X.shape[1])):

@@ -16,6 +16,7 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
+from manyview.engines.optional import dask_part
 from manyview.io.writing.scratch import MARK, own_folder
 
 #: Seconds without any worker after which a fit gives up.
@@ -96,9 +97,7 @@ class Cluster:
 
     def view(self, X: Any) -> Any:
         """A scaled view as row blocks on the workers."""
-        from .view import DaskView
-
-        return DaskView.of(self, X)
+        return dask_part("view").DaskView.of(self, X)
 
     def homes(self, n_blocks: int) -> list[str]:
         """A worker for every block, neighbouring blocks together."""

@@ -16,6 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from manyview._types import Array, Sums
+from manyview.engines.numpy.compiled import basis_update
 from manyview.engines.numpy.rows import Rows, add_sums, no_sums
 from manyview.maths.solvers import Solver
 from manyview.maths.terms import GraphPart, GraphTerm, Term
@@ -26,7 +27,7 @@ from .view import Block, DaskView, aligned
 ANCHOR = 50
 
 
-class State(NamedTuple):
+class BlockState(NamedTuple):
     """A block's V, and what the task that made it found on the way."""
 
     V: Array
@@ -35,8 +36,8 @@ class State(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Held:
-    """V on the workers: the future of a `State` for every block."""
+class VOnWorkers:
+    """V on the workers: the future of a `BlockState` for every block."""
 
     states: list[Any]
 
@@ -53,11 +54,13 @@ class Edges:
 
 
 class DaskRows(Rows):
-    """`Rows` on workers. V goes out with `begin`, stays there as `Held`, and comes back by `collect`."""
+    """`Rows` on workers. V goes out with `begin`, stays there, and comes back by `collect`."""
 
     def __init__(self, view: DaskView, solver: Solver):
         self.view, self.cluster, self.solver = view, view.cluster, solver
         self.dtype, self.shape = view.dtype, view.shape
+        self._update_U = basis_update(solver)
+        self.sums, self.penalty = None, 0.0
         self.x_sq = view.squared_norms()
         self.residuals = self.x_sq
 
@@ -75,45 +78,45 @@ class DaskRows(Rows):
             self.view.edges = cut_term(g, self.view)
         self.edges = self.view.edges
         (self.given,) = self.cluster.begin(self.view.keep(given))
-        self._advance(self._kept(V))
+        self._advance(self._sent(V))
 
     def sum(self, V: Any) -> None:
         """The sums of the V that iterations began with."""
-        parts = zip(self.view.blocks, self.held.states, self.given, strict=True)
+        parts = zip(self.view.blocks, self.V.states, self.given, strict=True)
         self._advance(self.view.at_home(_sum, [(*part, self.solver) for part in parts]))
 
     def step_V(self, U: Array, V: Any, a: float, beta: float, residuals: bool = False) -> Any:
         """The V that follows the last one; both are on the workers."""
         self.iterations += 1
         if self.iterations % ANCHOR == 0:
-            self._advance(self._kept(self.collect(self.held)))
+            self._advance(self._sent(self.collect(self.V)))
         rest = (self.cluster.keep(U), a, beta, self.solver, self.basis, residuals)
-        parts = zip(self.view.blocks, self.held.states, self.given, self.linked, strict=True)
+        parts = zip(self.view.blocks, self.V.states, self.given, self.linked, strict=True)
         self._advance(self.view.at_home(_step, [(*part, *rest) for part in parts]))
         if residuals:
-            self.residuals = self._field("residuals", self.held.states)
-        return self.held
+            self.residuals = self._field("residuals", self.V.states)
+        return self.V
 
     def all_residuals(self, U: Array, V: Any) -> Array:
-        states = V.states if isinstance(V, Held) else self._kept(V)
+        states = V.states if isinstance(V, VOnWorkers) else self._sent(V)
         rest = (self.cluster.keep(U), self.solver)
         parts = zip(self.view.blocks, states, strict=True)
         tasks = self.view.at_home(_all_residuals, [(*part, *rest) for part in parts])
         return np.concatenate(self.cluster.results(tasks))
 
     def collect(self, V: Any) -> Array:
-        return self._field("V", V.states) if isinstance(V, Held) else V
+        return self._field("V", V.states) if isinstance(V, VOnWorkers) else V
 
-    def rest(self) -> None:
+    def release(self) -> None:
         """Nothing here is kept for iterations alone."""
 
     def _field(self, name: str, states: list[Any]) -> Array:
         tasks = self.view.at_home(getattr, [(state, name) for state in states])
         return np.concatenate(self.cluster.results(tasks))
 
-    def _kept(self, V: Array) -> list[Any]:
+    def _sent(self, V: Array) -> list[Any]:
         V = np.ascontiguousarray(V, dtype=self.dtype)
-        return self.view.keep([State(V[rows]) for rows in self.view.rows])
+        return self.view.keep([BlockState(V[rows]) for rows in self.view.rows])
 
     def _advance(self, states: list[Any]) -> None:
         """Go on to a new V: its states, the term at it, and the sums over all blocks."""
@@ -130,7 +133,7 @@ class DaskRows(Rows):
         states, self.linked, (total,) = self.cluster.begin(
             states, linked, [self.cluster.task(None, _add_up, small)]
         )
-        self.held = Held(states)
+        self.V = VOnWorkers(states)
         sums, self.penalty = self.cluster.result(total)
         if sums is not None:
             self.sums = Sums(*aligned(*sums))
@@ -176,17 +179,17 @@ def _rows(block: Block, solver: Solver) -> Rows:
     return Rows(block.X, solver, x_sq=block.x_sq)
 
 
-def _sum(block: Block, state: State, given: tuple, solver: Solver) -> State:
+def _sum(block: Block, state: BlockState, given: tuple, solver: Solver) -> BlockState:
     rows = _rows(block, solver)
     rows.consensus, _, rows.sum_weight = aligned(*given)
     (V,) = aligned(state.V)
     rows.sum(V)
-    return State(V, rows.sums)
+    return BlockState(V, rows.sums)
 
 
 def _step(
     block: Block,
-    state: State,
+    state: BlockState,
     given: tuple,
     linked: Term,
     U: Array,
@@ -195,32 +198,32 @@ def _step(
     solver: Solver,
     basis: bool,
     residuals: bool,
-) -> State:
+) -> BlockState:
     rows = _rows(block, solver)
     U, V, consensus, fit_weight, sum_weight = aligned(U, state.V, *given)
     if isinstance(linked, GraphPart):
         linked = GraphPart(*aligned(linked.pull, linked.degrees))
     rows.begin(V, consensus, fit_weight, sum_weight, linked, basis)
     V = rows.step_V(U, V, a, beta, residuals)
-    return State(V, rows.sums if basis else None, rows.residuals if residuals else None)
+    return BlockState(V, rows.sums if basis else None, rows.residuals if residuals else None)
 
 
-def _all_residuals(block: Block, state: State, U: Array, solver: Solver) -> Array:
+def _all_residuals(block: Block, state: BlockState, U: Array, solver: Solver) -> Array:
     return _rows(block, solver).all_residuals(*aligned(U, state.V))
 
 
-def _pick(state: State, asked: dict[int, Array], b: int) -> Array:
+def _pick(state: BlockState, asked: dict[int, Array], b: int) -> Array:
     return state.V[asked[b]]
 
 
-def _term_at(state: State, term: tuple, received: list[Array]) -> Term:
+def _term_at(state: BlockState, term: tuple, received: list[Array]) -> Term:
     g, degrees = term
     if degrees is None:
         return g
     return GraphPart(g @ np.vstack([state.V, *received]), degrees.astype(state.V.dtype, copy=False))
 
 
-def _small(state: State, linked: Term) -> tuple[Sums | None, float]:
+def _small(state: BlockState, linked: Term) -> tuple[Sums | None, float]:
     return state.sums, linked.value(*aligned(state.V))
 
 

@@ -16,7 +16,10 @@ from manyview.engines.numpy.neighbors import lists_in_block, use_index
 from manyview.engines.numpy.sources import as_source, is_streamed
 from manyview.engines.numpy.ties import equal_share
 from manyview.engines.numpy.ties import merged as in_order
+from manyview.engines.optional import dask_part
+from manyview.engines.protocols import Derived, Pass
 from manyview.engines.threads import CHUNK_ROWS, blocks
+from manyview.maths.solvers import Solver
 
 from .cluster import Cluster
 from .source import DaskMatrix, as_block, together
@@ -61,10 +64,9 @@ def aligned(*arrays: Array) -> list[Array]:
 
 def _dask_rows(X: Any) -> DaskMatrix | None:
     """The user's dask array that a scaled view is made of."""
-    for held in (getattr(X, "X", None), getattr(getattr(X, "Z", None), "X", None)):
-        if isinstance(held, DaskMatrix):
-            return held
-    return None
+    while isinstance(X, Derived):
+        X = X.X
+    return X if isinstance(X, DaskMatrix) else None
 
 
 class DaskView:
@@ -109,10 +111,8 @@ class DaskView:
             ]
         return cls(cluster, cluster.begin(tasks)[0], rows, source)
 
-    def as_rows(self, solver: Any) -> Any:
-        from .rows import DaskRows
-
-        return DaskRows(self, solver)
+    def as_rows(self, solver: Solver) -> Pass:
+        return dask_part("rows").DaskRows(self, solver)
 
     def find_homes(self) -> None:
         """Work goes where the blocks are, which changes when a worker is lost."""
@@ -136,8 +136,10 @@ class DaskView:
         return float(sum(self.each(_sum)))
 
     def squared_norms(self) -> Array:
-        tasks = self.at_home(getattr, [(block, "x_sq") for block in self.blocks])
-        return np.concatenate(self.cluster.results(tasks))
+        """‖x_i‖² of every row, found when the blocks were made."""
+        return np.concatenate(
+            self.cluster.results(self.at_home(_norms, [(b,) for b in self.blocks]))
+        )
 
     def __matmul__(self, vector: Array) -> Array:
         return np.concatenate(self.each(_product, vector))
@@ -221,6 +223,10 @@ def _open_block(path: Path) -> Block:
     if path.suffix == ".npz":
         return Block(sp.csr_array(sp.load_npz(path)))
     return Block(np.load(path, allow_pickle=False))
+
+
+def _norms(block: Block) -> Array:
+    return block.x_sq
 
 
 def _on_matrix(block: Block, work: Callable, *args: Any) -> Any:

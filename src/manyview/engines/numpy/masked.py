@@ -10,6 +10,7 @@ import scipy.sparse as sp
 
 from manyview._types import Array
 from manyview.engines.affinity import nearest_neighbors
+from manyview.engines.protocols import Observed
 from manyview.maths.equations import (
     consensus_gap,
     ratio_step,
@@ -18,6 +19,7 @@ from manyview.maths.equations import (
     sums_over_rows,
     weighted_simplex,
 )
+from manyview.maths.solvers import Solver, own_name
 from manyview.maths.terms import Term
 
 Fill = Callable[[int, Array], Array]
@@ -36,8 +38,8 @@ def stand_ins(
     their mean coefficients there are the row's. Where no view links the row to such rows, rows from all
     over the lacking view stand in alike.
     """
-    absent = [~_told(X, n_components) for X in Xs]
-    seen = [_told(X, n_components) for X in fitted]
+    absent = [~_rows_with_enough(X, n_components) for X in Xs]
+    seen = [_rows_with_enough(X, n_components) for X in fitted]
     stands: list[sp.csr_array | None] = []
     for s, lacking in enumerate(absent):
         if not lacking.any():
@@ -68,7 +70,7 @@ def least_entries(n_features: int, n_components: int) -> int:
     return max(1, min(n_components, -(-n_features // 2)))
 
 
-def _told(X: Any, n_components: int) -> Array:
+def _rows_with_enough(X: Any, n_components: int) -> Array:
     """Rows of which enough is observed to tell where they are."""
     if isinstance(X, np.ndarray):
         return np.count_nonzero(~np.isnan(X), axis=1) >= least_entries(X.shape[1], n_components)
@@ -80,19 +82,19 @@ def observed_rows(Xs: list[Any]) -> Array | None:
 
     Of a row of which no view has enough, those that have anything.
     """
-    if not any(isinstance(X, MaskedView) for X in Xs):
+    if not any(isinstance(X, Observed) for X in Xs):
         return None
     all_rows = np.ones(Xs[0].shape[0], dtype=bool)
-    told, any_value = (
-        np.column_stack([part(X) if isinstance(X, MaskedView) else all_rows for X in Xs])
+    enough, any_value = (
+        np.column_stack([part(X) if isinstance(X, Observed) else all_rows for X in Xs])
         for part in (lambda X: X.here, lambda X: X.counts > 0)
     )
-    return np.where(told.any(axis=1, keepdims=True), told, any_value)
+    return np.where(enough.any(axis=1, keepdims=True), enough, any_value)
 
 
 def mean_error(X: Any, residuals: Array) -> float:
     """Mean squared error of an observed entry, from the squared residuals of the rows."""
-    entries = X.counts.sum() if isinstance(X, MaskedView) else np.prod(X.shape)
+    entries = X.counts.sum() if isinstance(X, Observed) else np.prod(X.shape)
     return float(residuals.sum()) / max(1.0, float(entries))
 
 
@@ -102,7 +104,7 @@ def expected_residuals(X: Any, residuals: Array, typical: float | None = None) -
     Left out, it would count as reconstructed without error, and the view that hardly has a row would
     explain it best. ``typical`` is the error of an entry on average, by default that of these rows.
     """
-    if not isinstance(X, MaskedView):
+    if not isinstance(X, Observed):
         return residuals
     typical = mean_error(X, residuals) if typical is None else typical
     return residuals + (X.shape[1] - X.counts) * typical
@@ -110,7 +112,7 @@ def expected_residuals(X: Any, residuals: Array, typical: float | None = None) -
 
 def expected_gap(X: Any, gap: float) -> float:
     """The gap of all rows, from that of the rows of which the view has enough."""
-    if not isinstance(X, MaskedView) or X.here.all():
+    if not isinstance(X, Observed) or X.here.all():
         return gap
     return gap * len(X.here) / max(1, int(X.here.sum()))
 
@@ -120,14 +122,14 @@ def reaches(Xs: list[Any], n_components: int) -> Array:
 
     Its parts can follow any consensus, so that a small gap says nothing. Half of the rows are enough.
     """
-    shares = np.array([_share_told(X) for X in Xs])
+    shares = np.array([_share_observed(X) for X in Xs])
     fewest = max(ROWS_PER_COMPONENT * n_components / Xs[0].shape[0], FEWEST_SHARE)
     return np.where(shares >= min(fewest, 0.5), 1.0, shares)
 
 
-def _share_told(X: Any) -> float:
+def _share_observed(X: Any) -> float:
     """How many rows the observed entries of rows with enough of them would fill, as a share of all."""
-    return X.counts[X.here].sum() / np.prod(X.shape) if isinstance(X, MaskedView) else 1.0
+    return X.counts[X.here].sum() / np.prod(X.shape) if isinstance(X, Observed) else 1.0
 
 
 class MaskedView:
@@ -136,6 +138,9 @@ class MaskedView:
     Rows of which less than ``least`` entries are observed are no part of the gap to the consensus,
     either: it could be followed there at no cost.
     """
+
+    #: Steps on U look at the entries anew: no sums over rows are kept.
+    sums = None
 
     def __init__(self, X: Array, least: int = 1):
         self.observed = ~np.isnan(X)
@@ -149,6 +154,11 @@ class MaskedView:
         share = self.observed.mean()
         return float(self.X.sum() / share) if share > 0 else 0.0
 
+    @property
+    def x_sq(self) -> Array:
+        """‖x_i‖² over the observed entries."""
+        return np.einsum("im,im->i", self.X, self.X)
+
     def errors(self, U: Array, V: Array) -> Array:
         """O ∘ (X − VUᵀ)."""
         return np.where(self.observed, self.X - V @ U.T, 0)
@@ -156,6 +166,12 @@ class MaskedView:
     def fitted(self, U: Array, V: Array) -> Array:
         """O ∘ (VUᵀ)."""
         return np.where(self.observed, V @ U.T, 0)
+
+    def as_rows(self, solver: Solver) -> MaskedView:
+        """Itself: its steps on U and V are those of the multiplicative rule, whatever the solver."""
+        if own_name(solver) != "multiplicative":
+            raise ValueError("views with unobserved entries know the multiplicative rule only")
+        return self
 
     def begin(
         self, V: Array, consensus: Array, fit_weight: Array, sum_weight: Array, g: Term, basis: bool
@@ -169,8 +185,8 @@ class MaskedView:
 
     def step_U(self, U: Array, a: float) -> Array:
         """The multiplicative rule for U, numerator and denominator over observed entries."""
-        told = (self.X, self.V, self.consensus, self.w2)
-        sums = sums_over_rows(*told if self.here.all() else (part[self.here] for part in told))
+        rows = (self.X, self.V, self.consensus, self.w2)
+        sums = sums_over_rows(*rows if self.here.all() else (part[self.here] for part in rows))
         fitted = self.fitted(U, self.V).T @ (self.w2 * self.V)
         return ratio_step(U, *split_U(U, sums, a, fitted))
 
@@ -187,7 +203,7 @@ class MaskedView:
     def collect(self, V: Array) -> Array:
         return V
 
-    def rest(self) -> None:
+    def release(self) -> None:
         """Nothing here is kept for iterations alone."""
 
     def error(self, U: Array) -> float:

@@ -12,12 +12,13 @@ import numpy as np
 from sklearn.utils.extmath import row_norms
 
 from manyview._types import Array, Matrix, Split, Sums
+from manyview.engines.protocols import MakesPass, Pass
 from manyview.engines.threads import Threads, blocks
 from manyview.maths import equations as eq
 from manyview.maths.solvers import Solver
 from manyview.maths.terms import GraphTerm, Term
 
-from .compiled import compiled
+from .compiled import basis_update, compiled, compiled_forms, row_update
 from .sources import Source, as_source, block_rows, looking_rows, squared_norms
 
 #: Below this share of ‖x‖², a residual taken as a difference of products is mostly rounding.
@@ -26,11 +27,9 @@ CANCELLED = {np.dtype(np.float64): 1e-10, np.dtype(np.float32): 1e-2}
 PIECE = 2048
 
 
-def rows_of(X: Any, solver: Solver, threads: Threads | None = None) -> Any:
-    """The pass over a view: that of another engine (``as_rows``), its own steps, or `Rows`."""
-    if hasattr(X, "as_rows"):
-        return X.as_rows(solver)
-    return X if hasattr(X, "step_V") else Rows(X, solver, threads)
+def rows_of(X: Any, solver: Solver, threads: Threads | None = None) -> Pass:
+    """The pass over a view: the one it brings along, or `Rows`."""
+    return X.as_rows(solver) if isinstance(X, MakesPass) else Rows(X, solver, threads)
 
 
 class Rows:
@@ -44,10 +43,12 @@ class Rows:
         self.threads = threads or Threads(1)
         self.x_sq: Array = squared_norms(self.source, self.threads) if x_sq is None else x_sq
         self.residuals: Array = self.x_sq
+        self.sums: Any = None
+        self.penalty: Any = 0.0
         self._buffers: dict[str, Array] = {}
-        self._update = row_update(solver)
-        kernels = None if self.source.sparse else compiled()
-        self._pass = None if kernels is None else kernels.rows_pass
+        self._update_V, self._update_U = row_update(solver), basis_update(solver)
+        self._forms = compiled_forms(solver)
+        self._pass = None if self.source.sparse or self._forms is None else compiled().rows_pass
 
     def begin(
         self, V: Array, consensus: Array, fit_weight: Array, sum_weight: Array, g: Term, basis: bool
@@ -78,7 +79,7 @@ class Rows:
         self.sums = _total(self.threads.map(work, len(V)))
 
     def step_U(self, U: Array, a: float) -> Array:
-        return np.ascontiguousarray(self.solver.update_U(U, self.sums, a), dtype=U.dtype)
+        return np.ascontiguousarray(self._update_U(U, self.sums, a), dtype=U.dtype)
 
     def step_V(self, U: Array, V: Array, a: float, beta: float, residuals: bool = False) -> Array:
         """V after one step; ``residuals`` also asks for those of every row."""
@@ -100,7 +101,7 @@ class Rows:
             for b in blocks(rows, size):
                 X = self.source.read(b)
                 XU = X @ U
-                self._update(V[b], XU, *given(b), out[b])
+                self._update_V(V[b], XU, *given(b), out[b])
                 if self.basis:
                     part = (X, out[b], self.consensus[b], self.sum_weight[b])
                     add_sums(total, eq.sums_over_rows(*part))
@@ -110,7 +111,7 @@ class Rows:
 
         def in_pieces(rows: slice) -> Sums:
             total = no_sums(self.shape[1], V.shape[1])
-            sums, hals = (total.P.T, *total[1:]), self.solver.kernel == "hals"
+            sums, hals = (total.P.T, *total[1:]), self._forms.hals  # type: ignore[union-attr]
             for b in blocks(rows, piece):
                 X, weight = np.ascontiguousarray(self.source.read(b)), self.sum_weight[b]
                 *products, split = given(b)
@@ -128,8 +129,8 @@ class Rows:
         """V at the end of iterations, where all of it can be seen; here it always can."""
         return V
 
-    def rest(self) -> None:
-        """Other views have their turn: room that only iterations need is theirs."""
+    def release(self) -> None:
+        """Let go of what only iterations need, while other views have their turn."""
         self._buffers.clear()
         self.split = Split(*[np.empty(0)] * 3)
 
@@ -143,6 +144,9 @@ class Rows:
         if self.basis:
             return eq.gap_from(self.sums, U.sum(axis=0), self.consensus_sq)
         return eq.consensus_gap(V, U.sum(axis=0), self.consensus)
+
+    def gap_to(self, consensus: Array, U: Array, V: Array) -> float:
+        return eq.consensus_gap(V, U.sum(axis=0), consensus)
 
     def all_residuals(self, U: Array, V: Array) -> Array:
         """‖x_i − Uv_i‖² of every row, in a pass of its own."""
@@ -172,7 +176,7 @@ class Rows:
         """g(V), and its parts as whole arrays: compiled loops want no special cases."""
         if isinstance(self.g, GraphTerm) and compiled() is not None:
             return self._graph(self.g, V)
-        curvature = self.g.curvature(V) if self.solver.unit_sums else 0.0  # type: ignore[attr-defined]
+        curvature = self.g.curvature(V) if "curvature" in self.solver.needs else 0.0  # type: ignore[attr-defined]
         parts = []
         for name, part in zip(Split._fields, (*self.g.split(V), curvature), strict=True):
             whole = self._buffer(name, V)
@@ -191,29 +195,11 @@ class Rows:
             return compiled().graph_rows(*edges, negative, positive)
 
         value = sum(self.threads.map(work, len(V)))
-        if not self.solver.unit_sums:
+        if "curvature" not in self.solver.needs:
             return float(value), Split(negative, positive, positive)  # no curvature is asked for
         curvature = self._buffer("curvature", V)
         curvature[...] = g.curvature(V)
         return float(value), Split(negative, positive, curvature)
-
-
-def row_update(solver: Solver) -> Any:
-    """The solver's step on rows of V, writing into its last argument; compiled where numba is there."""
-    kernels = compiled()
-    if kernels is not None:
-        kernel = getattr(kernels, solver.kernel + "_rows")
-
-        def fast(V: Array, *args: Any) -> None:
-            *products, split, out = args
-            kernel(V, *products, *split, out)
-
-        return fast
-
-    def plain(*args: Any) -> None:
-        args[-1][...] = solver.update_V(*args[:-1])
-
-    return plain
 
 
 def residual_rows(X: Matrix, XU: Array, U: Array, V: Array, x_sq: Array, H: Array) -> Array:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.utils.extmath import row_norms
 
 from manyview._types import Array, Matrix, storable
+from manyview.engines.protocols import Readable, Remote, Source, Streamable
 from manyview.engines.threads import Threads, blocks
 
 #: OpenBLAS multiplies without repacking up to about 10⁶ multiplications: twice as fast for thin factors.
@@ -19,16 +20,10 @@ SMALL_PRODUCT = 10**6
 LOOK = 2**20
 
 
-class Source(Protocol):
-    shape: tuple[int, int]
-    dtype: np.dtype
-    sparse: bool
-
-    def read(self, rows: slice) -> Matrix: ...
-
-
 class InMemory:
     """Rows as they are."""
+
+    on_disk = False
 
     def __init__(self, X: Matrix):
         self.X, self.shape, self.dtype, self.sparse = X, X.shape, X.dtype, sp.issparse(X)
@@ -67,7 +62,7 @@ class Scaled:
         return Scaled(self.X[rows], self.scaling, self.dtype).read(slice(None))
 
     def sum(self) -> float:
-        if hasattr(self.X, "each"):
+        if isinstance(self.X, Remote):
             return float(sum(self.X.each(_scaled_sum, self.scaling, self.dtype)))
         return float(sum(block.sum(dtype=float) for block in reading(self)))
 
@@ -87,17 +82,17 @@ class UnitRows:
     """Rows of Z with unit L1 norm; ``row_scale`` is 1/norm, 0 for an empty row."""
 
     def __init__(self, Z: Matrix, row_scale: Array):
-        self.Z, self.shape, self.dtype, self.on_disk = Z, Z.shape, Z.dtype, is_streamed(Z)
+        self.X, self.shape, self.dtype, self.on_disk = Z, Z.shape, Z.dtype, is_streamed(Z)
         self.sparse = Z.sparse if self.on_disk else sp.issparse(Z)
         self.row_scale = row_scale.astype(Z.dtype).reshape(-1, 1)
 
     def read(self, rows: slice) -> Matrix:
-        block = self.Z.read(rows) if self.on_disk else self.Z[rows]
+        block = self.X.read(rows) if self.on_disk else self.X[rows]
         return _times_rows(None, self.row_scale[rows], block)
 
     def recipe(self, rows: slice) -> Callable[[Matrix], Matrix]:
         """What makes these rows of the data those of this view; it holds no data."""
-        return partial(_times_rows, self.Z.recipe(rows), self.row_scale[rows])
+        return partial(_times_rows, self.X.recipe(rows), self.row_scale[rows])
 
 
 def _times_rows(before: Callable[[Matrix], Matrix] | None, scale: Array, X: Matrix) -> Matrix:
@@ -106,18 +101,70 @@ def _times_rows(before: Callable[[Matrix], Matrix] | None, scale: Array, X: Matr
     return sp.csr_array(Z.multiply(scale)) if sp.issparse(Z) else Z * scale
 
 
-def as_source(X: Any) -> Source:
-    return X if hasattr(X, "read") else InMemory(X)
+class RowSource:
+    """Rows of a view that are read when they are needed, never all at once: derive your own from it.
+
+    Set ``shape``, ``dtype`` (float32 or float64) and, for SciPy matrices, ``sparse``; write ``read``.
+    """
+
+    shape: tuple[int, int]
+    dtype: np.dtype
+    sparse = False
+    #: Rows are not asked for all at once, however few there are.
+    on_disk, keep = True, True
+    ndim = 2
+    #: The name of the view, for messages.
+    view = ""
+
+    def read(self, rows: slice) -> Matrix:
+        """These rows in the precision ``dtype``: a 2-D array, or a CSR matrix where ``sparse``."""
+        raise NotImplementedError(f"{type(self).__name__} must define read(rows)")
+
+    def take(self, rows: Array) -> Matrix:
+        """Some rows in the order asked for; the source is read once, in its own order."""
+        order = np.argsort(rows, kind="stable")
+        ordered, step = np.asarray(rows)[order], looking_rows(self.shape[1])
+        edges = np.flatnonzero(np.diff(ordered // step)) + 1
+        parts = [
+            self.read(slice(int(some[0]), int(some[-1]) + 1))[some - some[0]]
+            for some in (np.split(ordered, edges) if len(ordered) else [])
+        ]
+        if not parts:
+            return self.read(slice(0, 0))
+        taken = sp.csr_array(sp.vstack(parts)) if self.sparse else np.concatenate(parts)
+        return taken[np.argsort(order, kind="stable")]
+
+    def load(self) -> Matrix:
+        """All rows, for what cannot be done in blocks."""
+        return self.read(slice(0, self.shape[0]))
+
+    def __getitem__(self, rows: Any) -> Matrix:
+        if isinstance(rows, slice):
+            return self.read(slice(*rows.indices(self.shape[0])))
+        return self.take(np.flatnonzero(rows) if rows.dtype == bool else rows)
+
+    @property
+    def nbytes(self) -> int:
+        return int(np.prod(self.shape)) * np.dtype(self.dtype).itemsize
+
+    @property
+    def label(self) -> str:
+        return f"view {self.view!r}" if self.view else f"a {type(self).__name__}"
+
+
+def as_source(X: Any) -> Any:
+    """What reads the rows of X: itself, or a reader of an array."""
+    return X if isinstance(X, Readable) else InMemory(X)
 
 
 def whole(X: Any) -> Matrix:
     """All rows at once, for what cannot be done in blocks."""
-    return X.read(slice(0, X.shape[0])) if hasattr(X, "read") else X
+    return X.read(slice(0, X.shape[0])) if isinstance(X, Readable) else X
 
 
 def is_streamed(X: Any) -> bool:
     """Whether the rows stay in a file, so that they must never be asked for all at once."""
-    return bool(getattr(X, "on_disk", False))
+    return isinstance(X, Streamable) and X.on_disk
 
 
 def resident(X: Any) -> Any:
@@ -130,7 +177,7 @@ def looking_rows(n_features: int) -> int:
     return min(max(LOOK // max(1, n_features), 1), 4096)
 
 
-def reading(X: Source) -> Iterator[Matrix]:
+def reading(X: Readable) -> Iterator[Matrix]:
     """The rows in order, a block at a time."""
     for rows in blocks(slice(0, X.shape[0]), looking_rows(X.shape[1])):
         yield X.read(rows)
@@ -138,7 +185,7 @@ def reading(X: Source) -> Iterator[Matrix]:
 
 def over(X: Any, work: Callable, *args: Any) -> list[Any]:
     """work(block, *args) of all rows in order; rows on other machines are worked on there."""
-    if hasattr(X, "each"):
+    if isinstance(X, Remote):
         return X.each(work, *args)
     return [work(block, *args) for block in reading(as_source(X))]
 
@@ -152,9 +199,8 @@ def block_rows(source: Source, n_columns: int) -> int:
 
 def squared_norms(source: Source, threads: Threads) -> Array:
     """‖x_i‖² of every row."""
-
-    if hasattr(source, "squared_norms"):
-        return source.squared_norms()
+    if isinstance(source, Remote):
+        return np.concatenate(source.each(_squared_rows))
 
     def work(rows: slice) -> list[Array]:
         step = looking_rows(source.shape[1])
@@ -162,3 +208,7 @@ def squared_norms(source: Source, threads: Threads) -> Array:
 
     parts = threads.map(work, source.shape[0])
     return np.concatenate([norms for chunk in parts for norms in chunk])
+
+
+def _squared_rows(X: Matrix) -> Array:
+    return row_norms(X, squared=True)

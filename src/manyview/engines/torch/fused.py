@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from manyview._types import Split, Sums
+from manyview.engines.optional import torch_part
 from manyview.maths import equations as eq
 from manyview.maths.solvers import SOLVERS
 
@@ -34,7 +35,7 @@ def fused() -> Any:
         )
         return None
     try:
-        from . import triton_pass
+        return torch_part("triton_pass")
     except Exception as error:  # a broken installation of what is never required
         warnings.warn(
             f"the fused pass does not load ({error}); going on with plain PyTorch, slower",
@@ -42,7 +43,6 @@ def fused() -> Any:
             stacklevel=2,
         )
         return None
-    return triton_pass
 
 
 def plain_pass(

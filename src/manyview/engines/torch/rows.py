@@ -22,7 +22,7 @@ from manyview.engines.numpy.rows import CANCELLED
 from manyview.engines.numpy.sources import Scaled, as_source
 from manyview.engines.threads import blocks
 from manyview.maths import equations as eq
-from manyview.maths.solvers import Solver
+from manyview.maths.solvers import Solver, own_name
 from manyview.maths.terms import GraphTerm, Term
 
 from .device import fits, put, torch_dtype
@@ -193,9 +193,13 @@ class TorchRows:
         self.x_sq = torch.cat([_row_squares(part) for _, part in view.blocks()])
         self.residuals = self.x_sq
         self._buffers: dict[str, torch.Tensor] = {}
+        self.sums: Any = None
+        self.penalty: Any = 0.0
         self._update_U = update_U_on(view.device, solver)
         # The pass that reads X once, where the card has it (`triton_pass`).
-        self._fused: Any = fused() if view.resident and not view.sparse else None
+        self._rule = own_name(solver)
+        dense_there = view.resident and not view.sparse
+        self._fused: Any = fused() if dense_there and self._rule is not None else None
 
     def begin(
         self, V: Any, consensus: Any, fit_weight: Any, sum_weight: Any, g: Term, basis: bool
@@ -247,7 +251,7 @@ class TorchRows:
             _, self.sums = self._fused.fused_pass(
                 *(self.view.X, U, V, H, q, self.consensus, *weights, *self.split),
                 times_V=isinstance(self.g, GraphTerm),
-                solver=self.solver.kernel,
+                solver=self._rule,
                 precision=_precision(),
                 out=out,
             )
@@ -273,13 +277,13 @@ class TorchRows:
     def _reads_once(self, V: torch.Tensor) -> bool:
         n, m = self.shape
         return self._fused is not None and self._fused.worthwhile(
-            n, m, V.shape[1], V.dtype, self.view.device, self.solver.kernel == "hals"
+            n, m, V.shape[1], V.dtype, self.view.device, self._rule == "hals"
         )
 
     def collect(self, V: torch.Tensor) -> torch.Tensor:
         return V
 
-    def rest(self) -> None:
+    def release(self) -> None:
         """Nothing here is kept for iterations alone."""
 
     def error(self, U: torch.Tensor) -> torch.Tensor:
@@ -292,6 +296,9 @@ class TorchRows:
         if self.basis:
             return eq.gap_from(self.sums, U.double().sum(axis=0), self.consensus_sq)
         return eq.consensus_gap(V, U.sum(axis=0), self.consensus)
+
+    def gap_to(self, consensus: Any, U: torch.Tensor, V: torch.Tensor) -> torch.Tensor:
+        return eq.consensus_gap(V, U.sum(axis=0), consensus)
 
     def all_residuals(self, U: torch.Tensor, V: torch.Tensor) -> torch.Tensor:
         H = U.T @ U
@@ -308,7 +315,7 @@ class TorchRows:
 
     def _look_at(self, V: torch.Tensor) -> None:
         """The regulariser at V; of a graph, ``split.positive`` are the degrees, to be times V."""
-        curvature = self.g.curvature(V) if self.solver.unit_sums else 0.0  # type: ignore[attr-defined]
+        curvature = self.g.curvature(V) if "curvature" in self.solver.needs else 0.0  # type: ignore[attr-defined]
         if isinstance(self.g, GraphTerm) and self._reads_once(V):
             A: Any = self.g.A
             negative = self._buffer("negative", V)
@@ -335,8 +342,12 @@ class TorchRows:
 
 
 def update_U_on(device: Any, solver: Solver) -> Any:
-    """The solver's step on U; its hundreds of tiny launches are recorded once and replayed on a GPU."""
-    return Replayed(solver) if device.type == "cuda" and solver.unit_sums else solver.update_U
+    """The solver's step on U; the hundreds of tiny launches of HALS are recorded once and replayed.
+
+    Only of the library's own rule is it known that nothing but U and the sums enters the recording.
+    """
+    replayed = device.type == "cuda" and own_name(solver) == "hals"
+    return Replayed(solver) if replayed else solver.update_U
 
 
 class Replayed:

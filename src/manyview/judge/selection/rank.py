@@ -15,6 +15,7 @@ from sklearn.utils.extmath import randomized_svd
 
 from manyview._types import Array
 from manyview.engines.numpy.distances import Geometry
+from manyview.maths.equations import nonnegative_half
 
 #: Largest block of a view that is factorised; sweeps of coordinate descent at every rank.
 ROWS, COLUMNS, SWEEPS = 300, 150, 15
@@ -123,10 +124,7 @@ def positive_parts(R: Array, count: int, rng: np.random.Generator) -> tuple[Arra
     left, values, right = randomized_svd(R, count, random_state=int(rng.integers(2**31)))
     V, U = np.empty((R.shape[0], count)), np.empty((R.shape[1], count))
     for k in range(count):
-        halves = [
-            (np.maximum(sign * left[:, k], 0), np.maximum(sign * right[k], 0)) for sign in (1, -1)
-        ]
-        v, u = max(halves, key=lambda half: np.linalg.norm(half[0]) * np.linalg.norm(half[1]))
+        v, u = nonnegative_half(left[:, k], right[k])
         root = np.sqrt(values[k])
         V[:, k], U[:, k] = root * v + 1e-3 * root, root * u + 1e-3 * root
     return V, U

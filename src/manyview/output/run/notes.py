@@ -10,7 +10,7 @@ from manyview._types import Array, Stop, Views
 from manyview.engines.numpy.distances import present_rows
 from manyview.judge.stability import Stability
 from manyview.maths.agreement import repeated_views
-from manyview.methods.fit import COLLAPSE
+from manyview.methods.warn import COLLAPSE
 
 #: Smaller clusters are pointed out: fewer members than this, or less than this share.
 TINY, TINY_SHARE = 5, 0.01

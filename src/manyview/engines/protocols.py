@@ -1,0 +1,165 @@
+"""What an engine offers to the factorisation: the rows of a view, and the work of one iteration on them.
+
+A `Source` knows where rows live. A `Pass` does on one view what an iteration asks for. Sources that can
+do more than read (work where the rows are, find neighbours, make a pass of their own) say so by one of
+the small protocols below. A new place for rows is a folder with these, and no change elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+
+from manyview._types import Array, Matrix
+from manyview.maths.solvers import Solver
+from manyview.maths.terms import Term
+
+
+@runtime_checkable
+class Readable(Protocol):
+    """Rows that can be read a block at a time."""
+
+    shape: tuple[int, int]
+
+    def read(self, rows: slice) -> Matrix:
+        """These rows, in memory."""
+
+
+class Source(Readable, Protocol):
+    """The rows of one view, wherever they live."""
+
+    dtype: np.dtype
+    #: Whether rows are read as SciPy CSR matrices.
+    sparse: bool
+
+
+@runtime_checkable
+class Streamable(Protocol):
+    """Rows that say whether they must never be asked for all at once."""
+
+    on_disk: bool
+
+
+@runtime_checkable
+class Remote(Protocol):
+    """Rows on other machines, worked on there."""
+
+    def each(self, work: Callable[..., Any], *args: Any) -> list[Any]:
+        """work(block, *args) of all blocks, in their order."""
+
+
+@runtime_checkable
+class Derived(Protocol):
+    """Rows made of those of ``X``."""
+
+    X: Any
+
+    def recipe(self, rows: slice) -> Callable[[Matrix], Matrix]:
+        """What makes these rows of the data those of this view; it holds no data."""
+
+
+@runtime_checkable
+class FindsNeighbors(Protocol):
+    """Rows that find their nearest among themselves."""
+
+    def neighbors(self, k: int) -> tuple[Array, Array]:
+        """Indices and squared distances (N×k) of every row's nearest other rows."""
+
+
+@runtime_checkable
+class DeviceView(Protocol):
+    """Rows on a device, whose factors and weights belong there, too."""
+
+    def placed(self, array: Array) -> Any:
+        """An array of the host where the rows are."""
+
+    def dense(self, rows: slice) -> Any:
+        """Some rows on the device, zeros and all."""
+
+    def leading_svd(self, rank: int, seed: int) -> tuple[Array, Array, Array]:
+        """The largest singular values and vectors, for the host."""
+
+
+class Pass(Protocol):
+    """The work of one iteration on one view, and what it found on the way."""
+
+    shape: tuple[int, int]
+    dtype: np.dtype
+    #: ‖x_i‖² of every row.
+    x_sq: Any
+    #: Sums over all rows at the current V, from which U steps; None where they are not kept.
+    sums: Any
+    #: The regulariser at the current V.
+    penalty: Any
+    #: ‖x_i − Uv_i‖² of every row, after a step that was asked for them.
+    residuals: Any
+
+    def begin(
+        self, V: Array, consensus: Array, fit_weight: Array, sum_weight: Array, g: Term, basis: bool
+    ) -> None:
+        """Start iterations with these weights: w² in the step on V, and w² (or w) in the sums.
+
+        ``basis`` says whether U will move, and so whether steps on V need to keep sums.
+        """
+
+    def sum(self, V: Array) -> None:
+        """Find the sums of a V that no step has made."""
+
+    def step_U(self, U: Array, a: float) -> Array:
+        """U after one step on the current sums."""
+
+    def step_V(self, U: Array, V: Array, a: float, beta: float, residuals: bool = False) -> Any:
+        """V after one step; ``residuals`` also asks for those of every row."""
+
+    def error(self, U: Array) -> Any:
+        """Σ_i w_i² ‖x_i − Uv_i‖² at the current V."""
+
+    def gap(self, U: Array, V: Array) -> Any:
+        """‖VQ − V*‖² to the consensus that iterations began with."""
+
+    def gap_to(self, consensus: Array, U: Array, V: Array) -> Any:
+        """‖VQ − V*‖² to another consensus."""
+
+    def all_residuals(self, U: Array, V: Array) -> Array:
+        """‖x_i − Uv_i‖² of every row, in a pass of its own."""
+
+    def collect(self, V: Any) -> Array:
+        """V at the end of iterations, where all of it can be seen."""
+
+    def release(self) -> None:
+        """Let go of what only iterations need, while other views have their turn."""
+
+
+@runtime_checkable
+class MakesPass(Protocol):
+    """Rows that bring the pass over them along."""
+
+    def as_rows(self, solver: Solver) -> Pass:
+        """The pass over these rows with the steps of a solver."""
+
+
+@runtime_checkable
+class Observed(Protocol):
+    """A view of which not every entry is observed, with its masks, made once."""
+
+    shape: tuple[int, int]
+    #: Which entries are observed (N×M), how many of every row, and of which rows enough.
+    observed: Array
+    counts: Array
+    here: Array
+
+
+__all__ = [
+    "Derived",
+    "DeviceView",
+    "FindsNeighbors",
+    "MakesPass",
+    "Observed",
+    "Pass",
+    "Readable",
+    "Remote",
+    "Source",
+    "Streamable",
+]

@@ -1,0 +1,247 @@
+"""What a fitted `WMNMF` tells and does: its attributes, unseen rows, scores."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
+from threadpoolctl import threadpool_limits
+
+from manyview._types import Array, Factors, FitResult, Views
+from manyview.engines.numpy.masked import mean_error
+from manyview.engines.numpy.rows import rows_of
+from manyview.engines.threads import Threads
+
+from . import stream
+from .assign import assign_new
+from .base import MultiViewEstimator, in_dtype
+from .observed import observed_somewhere, spread_out
+from .placing import Fitted, place
+from .scaling import SHIFTING, tell_rounded
+from .state import Settings
+from .working_views import check_unchanged, masked, scaled, some_rows
+
+
+class FittedWMNMF(
+    ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, MultiViewEstimator
+):
+    """The half of `WMNMF` that comes after the fit."""
+
+    _rows_stay = True
+    _reads_files = True
+
+    # What the fit leaves for later calls: views and terms of the fitted rows, factors of all starts,
+    # their consensus side by side. After partial_fit these are of the rows it remembers, whose labels
+    # `_stream` holds with sums, gaps and the number of batches.
+    _fitted_views: list[Any]
+    _terms: list[Any]
+    _solver: Any
+    _scalings: list[Any]
+    _starts: list[Factors]
+    _stacked: Array
+    #: Mean squared error of an entry of every view, for each start.
+    _entry_errors: Any = None
+    #: Checksums of the user's own arrays, where views are too large to be copied.
+    _digests: Any = None
+    _stream: Any = None
+
+    def _expose(
+        self,
+        fit: FitResult,
+        stacked: Array,
+        labels: Array,
+        dtype: np.dtype,
+        anywhere: Array | None = None,
+    ) -> None:
+        """Results in the shape of what was given: 0 for what nobody observed, and the label −1."""
+        factors, unit = fit.factors, self._output_unit
+        rows = np.ones(len(labels), dtype=bool) if anywhere is None else anywhere
+        self.labels_ = labels if rows.all() else spread_out(labels + 1, rows, 0) - 1
+        self.consensus_ = spread_out(in_dtype(stacked * unit, dtype), rows, 0)
+        self.view_weights_ = self._all_views(factors.alpha)
+        self.sample_weights_ = spread_out(self._all_views(in_dtype(factors.w, dtype)), rows, 0)
+        self.components_ = self._all_columns([in_dtype(U.T, dtype) for U in factors.U])
+        found = {
+            s: spread_out(in_dtype(V * unit, dtype), rows, 0)
+            for s, V in zip(self._kept(), factors.V, strict=True)
+        }
+        none = np.zeros((len(rows), factors.consensus.shape[1]), dtype=dtype)
+        self.coefficients_ = [found.get(s, none) for s in range(len(self._view_widths))]
+        self.history_ = fit.history
+        self.objective_ = float(fit.history["objective"][-1])
+        self.n_iter_ = fit.n_iter
+        self.stop_reason_ = fit.stop
+        self._n_features_out = stacked.shape[1]
+
+    @property
+    def reliance_(self) -> Array:
+        """Which view each observation relies on: α_s w_is, normalised over views (N×n_views)."""
+        product = self.sample_weights_ * self.view_weights_.astype(self.sample_weights_.dtype)
+        # An observation that only views without weight describe relies on those.
+        product = np.where(product.any(axis=1, keepdims=True), product, self.sample_weights_)
+        total = product.sum(axis=1, keepdims=True)
+        return np.divide(product, total, out=np.zeros_like(product), where=total > 0)
+
+    def fit_predict(self, X: Any, y: Any = None, **kwargs: Any) -> Array:
+        """Fit, and return ``labels_`` (as a tensor, if the views are tensors)."""
+        return self._like_input(super().fit_predict(X, y, **kwargs), X)
+
+    def transform(self, X: Any) -> Array:
+        """Consensus coefficients of observations, given the fitted U and view weights.
+
+        Every row is linked to its nearest fitted rows in each view, so that the graph term is
+        kept. For the fitted observations themselves this is close to ``consensus_``, not equal:
+        that one was found together with U.
+        """
+        views = self._read(X, reset=False)
+        new = in_dtype(self._transform(views) * self._output_unit, views.dtype)
+        return self._like_input(self._named_rows(new, views), X)
+
+    def _transform(self, views: Views) -> Array:
+        """`transform` in the units of the loop, where squares neither under- nor overflow."""
+        anywhere = observed_somewhere(views.matrices)
+        if not anywhere.any():
+            return np.zeros((views.n_samples, self._n_features_out))
+        with threadpool_limits(1):
+            placed = self._place(some_rows(views, anywhere))
+        return spread_out(np.hstack([factors.consensus for factors in placed]), anywhere, 0)
+
+    def predict(self, X: Any) -> Array:
+        """Cluster of each observation: the vote of its nearest fitted neighbours in the consensus.
+
+        −1 where every view is missing.
+        """
+        views = self._read(X, reset=False)
+        new = self._transform(views)
+        with threadpool_limits(1):
+            known = stream.remembered_labels(self)
+            labels = assign_new(new, self._stacked, known, self.assign_labels)
+        anywhere = observed_somewhere(views.matrices)
+        return self._like_input(labels if anywhere.all() else np.where(anywhere, labels, -1), X)
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Minus the mean squared reconstruction error of the scaled views (higher is better)."""
+        views = self._read(X, reset=False)
+        anywhere = observed_somewhere(views.matrices)
+        if not anywhere.any():
+            raise ValueError("score needs an observation that some view describes; all are missing")
+        views = some_rows(views, anywhere)
+        Xs = masked(self._scaled(views), views.names, self._solver, self._rank)
+        with threadpool_limits(1):
+            factors = self._place(views)[0]
+            errors = [
+                rows_of(X, self._solver).all_residuals(U, V)
+                for X, U, V in zip(Xs, factors.U, factors.V, strict=True)
+            ]
+        # Per observed entry: what is missing is not explained without error.
+        means = [mean_error(X, r) * X.shape[1] for X, r in zip(Xs, errors, strict=True)]
+        return -float(np.mean(means))
+
+    def _place(self, views: Views) -> list[Factors]:
+        """V, V* and w of new rows with U and α kept, for every start."""
+        kept = [self.view_names_in_[s] for s in self._kept()]
+        check_unchanged(self._fitted_views, self._digests or [None] * len(kept), kept)
+        fitted = Fitted(
+            self._fitted_views,
+            self._terms,
+            self._starts,
+            self._entry_errors or [None] * len(self._starts),
+            self._solver,
+            self._settings,
+            self.n_neighbors,
+            self._threads,
+        )
+        return place(fitted, self._scaled(views), views)
+
+    def _scaled(self, views: Views) -> list[Any]:
+        """Views scaled as those of the fit."""
+        return scaled(views, self._scalings, self.dtype, self._allows_missing())
+
+    @property
+    def _rank(self) -> int:
+        """K, the number of columns of all factors."""
+        return self.n_components or self.n_clusters
+
+    @property
+    def _threads(self) -> Threads:
+        return Threads(self.n_jobs)
+
+    @property
+    def _settings(self) -> Settings:
+        return Settings(
+            self.p,
+            self.beta,
+            self.max_iter,
+            self.inner_iter,
+            self.tol,
+            self.rescale,
+            learn_view_weights=self.learn_view_weights,
+            learn_sample_weights=self.learn_sample_weights,
+        )
+
+    @property
+    def _output_unit(self) -> float:
+        """With scale=None results are in the units of the data; otherwise in those of the scaled views."""
+        return self._scalings[0].unit if self.scale is None else 1.0
+
+    def _check(self, n_samples: int) -> None:
+        """Refuse settings that do not go together."""
+        self._check_n_clusters(self.n_clusters, n_samples)
+        if self.engine == "torch" and not self._solver.takes_tensors:
+            raise ValueError(
+                f"solver {type(self._solver).__name__} would be handed tensors by engine='torch'; set "
+                "takes_tensors = True on it if it can, or use engine='numpy'"
+            )
+        if self.assign_labels == "argmax" and self._rank != self.n_clusters:
+            raise ValueError(
+                "assign_labels='argmax' reads one cluster per component, but "
+                f"n_components={self._rank} and n_clusters={self.n_clusters}; make them equal"
+            )
+        if self.assign_labels == "argmax" and self.n_init > 1:
+            raise ValueError(
+                f"assign_labels='argmax' needs one start (components of {self.n_init} starts do not "
+                "match); use n_init=1 or another assignment"
+            )
+
+    def _warn_rounded(self, views: Views) -> None:
+        if (
+            self.dtype is not None
+            and np.dtype(self.dtype) == np.float32
+            and self.scale not in SHIFTING
+        ):
+            for X, name in zip(views.matrices, views.names, strict=True):
+                tell_rounded(X, name, stacklevel=4)
+
+    def _allows_missing(self) -> bool:
+        return self.missing == "mask"
+
+    def _allows_negative(self) -> bool:
+        return self.scale in SHIFTING
+
+    @property
+    def _callback(self) -> Any:
+        if not self.verbose and self.callback is None:
+            return None
+
+        def report(info: dict[str, Any]) -> Any:
+            info["total"] *= self.n_init
+            kept = self._kept()
+            last = info["iteration"] == self.inner_iter and info["view"] == len(kept) - 1
+            info["view"] = kept[info["view"]]
+            if self.verbose > 1 or (self.verbose and last):
+                print(
+                    f"round {info['round']} view {self.view_names_in_[info['view']]} "
+                    f"iteration {info['iteration']}: objective {info['objective']:.6g}"
+                )
+            return self.callback(info) if self.callback else None
+
+        return report
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.positive_only = not self._allows_negative()
+        tags.input_tags.allow_nan = self._allows_missing()
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
