@@ -29,8 +29,8 @@ from sklearn.preprocessing import StandardScaler
 
 import manyview as mv
 from manyview.engines.numpy.distances import Geometry, RobustScaling, present_rows
-from manyview.maths.agreement import view_graph
 from manyview.maths.spectrum import normalized
+from manyview.methods.agree import view_graph
 from manyview.methods.assign import spectral_from_graph
 
 FIELDS = (

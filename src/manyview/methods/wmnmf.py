@@ -24,6 +24,7 @@ from manyview.engines.numpy.rows import Rows
 from manyview.engines.numpy.sources import Scaled, is_streamed, resident
 from manyview.engines.threads import Threads
 from manyview.maths import equations as eq
+from manyview.maths.agreement import reliance
 from manyview.maths.solvers import SOLVERS
 from manyview.regularizers import Graph, NoPenalty, Orthogonal, Sparse, make_regularizer
 from manyview.storage.checkpoint import Checkpoint, digest
@@ -530,11 +531,7 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
     @property
     def reliance_(self) -> Array:
         """Which view each observation relies on: α_s w_is, normalised over views (N×n_views)."""
-        product = self.sample_weights_ * self.view_weights_.astype(self.sample_weights_.dtype)
-        # An observation that only views without weight describe relies on those.
-        product = np.where(product.any(axis=1, keepdims=True), product, self.sample_weights_)
-        total = product.sum(axis=1, keepdims=True)
-        return np.divide(product, total, out=np.zeros_like(product), where=total > 0)
+        return reliance(self.view_weights_, self.sample_weights_, self.sample_weights_ > 0)
 
     def fit_predict(self, X: Any, y: Any = None, **kwargs: Any) -> Array:
         """Fit, and return ``labels_`` (as a tensor, if the views are tensors)."""

@@ -20,10 +20,14 @@ from sklearn.utils.extmath import row_norms
 
 from manyview._arrays import converted, is_tensor, like, namespace, on_host
 from manyview._types import Array, Matrix, storable
+from manyview.engines.protocols import Lists
+from manyview.engines.threads import Threads, blocks
 
 from .compiled import compiled
-from .repeats import fewest_copies
-from .sources import is_streamed, over
+from .lists import view_lists
+from .masked import MaskedView
+from .repeats import fewest_copies, row_codes
+from .sources import UnitRows, is_streamed, over
 from .ties import product_error
 
 #: A view with more zeros than this is counts or text: square roots, unit rows.
@@ -106,6 +110,8 @@ class Geometry:
 
     #: How often every row counts; None: all alike.
     mass: Array | None = None
+    #: Whether unseen rows may have unobserved entries.
+    takes_holes = True
 
     def __init__(
         self, Z: Matrix, present: Array, unit_rows: bool = False, mass: Array | None = None
@@ -225,6 +231,10 @@ class Geometry:
         norm = np.outer(root_mu, self.root_mu) * (mine @ theirs.T) / self.n_features
         return np.divide(d, norm, out=np.ones_like(d), where=norm > 0)
 
+    def nearest(self, k: int, seed: int = 0, threads: Threads | None = None) -> Lists:
+        """The k nearest rows of every comparable row."""
+        return view_lists(self, k, seed, threads)
+
     def pairs(self, i: Array, j: Array) -> Array:
         """d of the pairs (i, j), exactly as `blocks` has it; 1 where a member is missing."""
         d = np.ones(len(i))
@@ -276,6 +286,30 @@ class Geometry:
     def coordinates(self, Z: Matrix) -> Matrix:
         """Scaled rows in the space in which this view measures distances."""
         return Z
+
+    def to_new(self, Z: Matrix, observed: Array | None, step: int) -> Iterator[tuple[Array, Array]]:
+        """d from unseen rows to every row, ``step`` rows at a time, and bounds of its rounding errors."""
+        right, Z = self.right_side(), self.coordinates(Z)
+        for rows in blocks(slice(0, Z.shape[0]), step):
+            known = None if observed is None else observed[rows]
+            root_mu = self.new_root_mu(Z[rows], known)
+            d = self.to_all(Z[rows], known, root_mu, right)
+            yield d, self.slack(self.lengths(Z[rows], root_mu))
+
+    def codes(self) -> Array:
+        """A number for every row; rows that are identical in this view have the same."""
+        codes = row_codes(self.Z)
+        if self.observed is not None:
+            codes = codes + row_codes(self.observed.astype(np.float32))
+        return codes
+
+    def unit_sums(self) -> Any:
+        """The rows with unit L1 norm, as a pass of the factorisation reads them."""
+        return unit_sum_rows(self.Z, self.observed)
+
+    def for_model(self, sparse: bool) -> Geometry:
+        """What a fitted model keeps: all of it."""
+        return self
 
     def distinct(self, first: Array, mass: Array | None) -> Geometry:
         """The same view of some of the rows, each of which counts as often as ``mass`` says."""
@@ -336,6 +370,17 @@ def unit_rows(X: Array) -> Array:
     xp = namespace(X)
     norms = xp.nansum(X * X, axis=1, keepdims=True) ** 0.5
     return X / xp.where(norms > 0, norms, 1)
+
+
+def unit_sum_rows(Z: Matrix, observed: Array | None) -> UnitRows | MaskedView:
+    """x: rows of z with unit L1 norm, over all features where some are unobserved."""
+    total = np.ravel(abs(Z).sum(axis=1))
+    if observed is not None:
+        total = total * Z.shape[1] / np.maximum(observed.sum(axis=1), 1)
+    scale = np.divide(1, total, out=np.zeros_like(total), where=total > 0)
+    if observed is None:
+        return UnitRows(Z, scale)
+    return MaskedView(np.where(observed, Z * scale[:, None], np.nan))
 
 
 def share_of_zeros(X: Matrix) -> float:

@@ -93,7 +93,10 @@ class StreamedGeometry(TorchGeometry):
     def half(self, columns: Array) -> Geometry:
         return self.rows(np.arange(self.n_samples)).half(columns)
 
-    def to_host(self, sparse: bool) -> FileGeometry:
+    def unit_sums(self) -> TorchView:
+        return self.source.give_rows_unit_sums()
+
+    def for_model(self, sparse: bool) -> FileGeometry:
         """What placing new rows needs: the rows themselves are not kept a second time."""
         host = host_parts(self, FileGeometry, on_host(self.Z))
         host.source = None

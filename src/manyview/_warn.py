@@ -1,0 +1,24 @@
+"""Warnings that point at the user's own line, however deep in the library they arise."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+
+
+def warn_user(message: str, category: type[Warning] = UserWarning) -> None:
+    """Warn at the nearest caller outside this package.
+
+    Parameters
+    ----------
+    message : str
+    category : type of warning
+    """
+    frame, level = sys._getframe(1), 2
+    while frame.f_back is not None and _is_ours(frame.f_globals.get("__name__", "")):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, category, stacklevel=level)
+
+
+def _is_ours(module: str) -> bool:
+    return module.partition(".")[0] == "manyview"

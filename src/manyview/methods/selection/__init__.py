@@ -1,0 +1,134 @@
+"""How many clusters there are: six criteria, one recommendation with its reasons.
+
+They judge the results of the first stages of `RobustWMNMF`, whoever made them: a fit with
+``n_clusters="auto"``, or `manyview.select_n_clusters`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from manyview._types import Array, Views
+from manyview._warn import warn_user
+from manyview.engines.numpy.repeats import distinct
+from manyview.engines.protocols import Scaling
+from manyview.methods.agree import Settings, agree
+from manyview.methods.base import working_dtype
+from manyview.methods.stages import measure, only
+
+from .result import NoClustersWarning, Selection, Vote, as_table
+from .votes import METHODS, Evidence, combine, judge, too_few
+
+__all__ = ["METHODS", "Evidence", "NoClustersWarning", "Selection", "choose", "gather"]
+
+#: Runs of "stability", and the most observations that are looked at, unless asked otherwise.
+RUNS, MAX_SAMPLES = 20, 1000
+
+
+def gather(
+    views: Views,
+    present: list[Array],
+    scalings: list[Scaling | None],
+    settings: Settings,
+    rng: np.random.Generator,
+    *,
+    n_values: int,
+    dtype: np.dtype | None = None,
+    max_samples: int = MAX_SAMPLES,
+) -> Evidence:
+    """What does not depend on the number of clusters, of (a sample of) the observations some view has.
+
+    Parameters
+    ----------
+    views : Views
+        On the host, as they were read.
+    present : list of ndarray (N,)
+        Which rows of each view count.
+    scalings : list of Scaling or None
+        How the features are made comparable, learnt from all rows.
+    settings : Settings
+    rng : Generator
+    n_values : int
+        Eigenvalues wanted: one more than the largest candidate.
+    dtype : dtype, optional
+        Precision of the computation.
+    max_samples : int
+
+    Returns
+    -------
+    Evidence
+    """
+    rows, notes = np.flatnonzero(np.any(present, axis=0)), []
+    if len(rows) < 3:
+        raise ValueError(
+            f"select_n_clusters needs at least 3 observations with values, got {len(rows)}"
+        )
+    if len(rows) > max_samples:
+        notes.append(f"{max_samples} of the {len(rows)} observations, drawn at random, were used")
+        rows = np.sort(rng.permutation(rows)[:max_samples])
+    views, present = only(views, present, rows)
+    spaces, _ = distinct(measure(views, present, scalings, working_dtype(views, dtype)))
+    return Evidence(spaces, agree(spaces, settings, rng), n_values, rng, notes)
+
+
+def choose(
+    evidence: Evidence,
+    candidates: Sequence[int],
+    methods: Sequence[str],
+    rng: np.random.Generator,
+    n_runs: int = RUNS,
+) -> Selection:
+    """The number of clusters that most methods find; a warning where none stands out.
+
+    Parameters
+    ----------
+    evidence : Evidence
+    candidates : sequence of int
+        Growing, each at least 2.
+    methods : sequence of str
+        Some of `METHODS`.
+    rng : Generator
+    n_runs : int
+        Runs of "stability".
+
+    Returns
+    -------
+    Selection
+    """
+    asked = list(candidates)
+    if max(asked) > evidence.n_samples:
+        raise ValueError(
+            f"candidates go up to {max(asked)}, but only {evidence.n_samples} observations are "
+            "looked at (max_samples at most, those missing everywhere left out); lower the candidates "
+            "or raise max_samples"
+        )
+    votes = [judge(evidence, name, asked, n_runs, rng) for name in methods]
+    n_clusters, words = combine(votes)
+    selection = Selection(
+        n_clusters,
+        n_clusters > 1,
+        [*evidence.notes, *(vote.reason for vote in votes), *words],
+        {vote.method: vote.choice for vote in votes},
+        as_table(votes, asked),
+    )
+    _warn(selection, votes)
+    return selection
+
+
+def _warn(selection: Selection, votes: list[Vote]) -> None:
+    if not selection.found:
+        warn_user(
+            "no number of clusters stands out among the candidates: "
+            + "; ".join(selection.reasons)
+            + ". n_clusters is 1",
+            NoClustersWarning,
+        )
+    elif too_few(votes) or all(
+        vote.open_ended for vote in votes if vote.choice == selection.n_clusters
+    ):
+        warn_user(
+            f"the best number of clusters is the largest candidate ({selection.n_clusters}); "
+            "more may be better still: raise the candidates"
+        )
