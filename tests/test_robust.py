@@ -15,8 +15,10 @@ from manyview import WMNMF, RobustWMNMF
 from manyview.engines.host import HOST
 from manyview.engines.numpy import lists
 from manyview.engines.numpy import neighbors as index
-from manyview.engines.numpy.distances import Geometry, RobustScaling, present_rows
+from manyview.engines.numpy.distances import Geometry
 from manyview.engines.numpy.masked import MaskedView
+from manyview.engines.numpy.presence import present_rows
+from manyview.engines.numpy.robust_scaling import RobustScaling
 from manyview.engines.protocols import Lists
 from manyview.maths import agreement
 from manyview.maths import equations as eq

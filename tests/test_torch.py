@@ -733,7 +733,7 @@ def test_streamed_views_may_miss_rows_but_not_entries(too_small):
 def test_streamed_counts_and_rare_features(too_small, monkeypatch):
     """Sparse counts beside a wide view whose rare features a sample of its rows would miss."""
     monkeypatch.setattr(
-        "manyview.engines.torch.streamed.HeldView.sample", 1
+        "manyview.engines.torch.streamed.HostView.sample", 1
     )  # the fewest rows there are
     monkeypatch.setattr("manyview.engines.torch.engine.fits", lambda size, device: size < 6_000_000)
     rng = np.random.default_rng(0)

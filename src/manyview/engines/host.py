@@ -19,9 +19,10 @@ from .files.distances import (
     unit_rows_of_file,
 )
 from .numpy import graph as host_graph
-from .numpy.distances import Geometry, RobustScaling, unit_sum_rows
+from .numpy.distances import Geometry, unit_sum_rows
 from .numpy.lists import fused_lists
 from .numpy.masked import MaskedView
+from .numpy.robust_scaling import RobustScaling
 from .numpy.sources import UnitRows, is_streamed
 from .protocols import Distances, Scaling
 from .threads import Threads

@@ -5,7 +5,7 @@ The formulas are in `manyview.maths.agreement`; here is what is measured for the
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -38,7 +38,12 @@ class Settings:
     @classmethod
     def of(cls, model: Any) -> Settings:
         """Those of an estimator."""
-        return cls(*(getattr(model, one.name) for one in fields(cls)))
+        return cls(
+            model.n_neighbors,
+            model.reliability_weight,
+            model.learn_view_weights,
+            model.learn_sample_weights,
+        )
 
 
 def agree(

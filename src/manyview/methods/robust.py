@@ -21,7 +21,8 @@ from . import agree, selection, stages
 from .base import generator, working_dtype
 from .impute import remember
 from .robust_fit import LoopSettings, RobustView, Start, Weights, run_robust
-from .robust_model import Results, RobustModel
+from .robust_model import RobustModel
+from .robust_results import Results
 from .scaling import tell_rounded
 
 

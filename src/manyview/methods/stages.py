@@ -16,8 +16,8 @@ from manyview._arrays import namespace
 from manyview._types import Array, Matrix, Views
 from manyview._warn import warn_user
 from manyview.engines.host import HOST
-from manyview.engines.numpy.distances import present_rows, unobserved
 from manyview.engines.numpy.masked import FEWEST_SHARE
+from manyview.engines.numpy.presence import present_rows, unobserved
 from manyview.engines.numpy.repeats import Repeats, distinct
 from manyview.engines.numpy.sources import is_streamed
 from manyview.engines.protocols import Distances, Engine, Scaling

@@ -12,9 +12,11 @@ import scipy.sparse as sp
 
 from manyview._arrays import on_host
 from manyview._types import Array, Matrix, storable
-from manyview.engines.numpy.distances import Geometry, RobustScaling, present_rows
+from manyview.engines.numpy.distances import Geometry
 from manyview.engines.numpy.neighbors import leading_directions, project
-from manyview.engines.numpy.sources import Source, UnitRows, is_streamed, looking_rows, over
+from manyview.engines.numpy.presence import present_rows
+from manyview.engines.numpy.robust_scaling import RobustScaling
+from manyview.engines.numpy.sources import Source, UnitRows, looking_rows, over
 from manyview.engines.protocols import Scaling
 from manyview.engines.threads import blocks
 
@@ -95,7 +97,7 @@ class FileGeometry(Geometry):
         self.n_features = Z.shape[1]
 
     def coordinates(self, Z: Any) -> Array:
-        return project(Z if is_streamed(Z) else _Held(Z), self.directions) - self.centre
+        return project(Z, self.directions) - self.centre
 
     def distinct(self, first: Array, mass: Array | None) -> Geometry:
         new: Any = super().distinct(first, mass)
@@ -120,16 +122,6 @@ class FileGeometry(Geometry):
         new = copy(self)
         new.source = None  # a model outlives the cluster
         return new
-
-
-class _Held:
-    """Rows in memory, read like those of a file."""
-
-    def __init__(self, Z: Matrix):
-        self.Z, self.shape = Z, Z.shape
-
-    def read(self, rows: slice) -> Matrix:
-        return self.Z[rows]
 
 
 def sampled(n: int, n_features: int, size: int | None = None) -> Array:

@@ -7,10 +7,8 @@ features both rows have, rescaled to all of them.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from copy import copy
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -26,79 +24,13 @@ from manyview.engines.threads import Threads, blocks
 from .compiled import compiled
 from .lists import view_lists
 from .masked import MaskedView
-from .repeats import fewest_copies, row_codes
-from .sources import UnitRows, is_streamed, over
+from .repeats import row_codes
+from .robust_scaling import unit_rows
+from .sources import UnitRows
 from .ties import product_error
 
-#: A view with more zeros than this is counts or text: square roots, unit rows.
-ZEROS = 0.9
 #: Entries of a temporary block of distances: small enough to stay in the processor's cache.
 BLOCK = 2**19
-
-
-@storable
-@dataclass(frozen=True)
-class RobustScaling:
-    """Features to [0, 1] by their 1st and 99th percentile, or counts to unit rows of square roots.
-
-    Every feature of a dense view counts alike whatever its unit, and outliers are clipped.
-    """
-
-    low: Array | None
-    gain: Array | None
-
-    @classmethod
-    def fit(cls, X: Matrix, present: Array, name: str) -> RobustScaling:
-        rows = X if present.all() else X[present]
-        rows = rows[fewest_copies(rows)]
-        if rows.shape[0] == 0 or share_of_zeros(rows) > ZEROS:
-            return cls(None, None)
-        low, high = _percentiles(rows)
-        if sp.issparse(X) and (low < 0).any():
-            raise ValueError(
-                f"view {name!r} is sparse and has negative entries (a feature's 1st percentile is "
-                f"{low.min():g}): scaling would fill its zeros; pass it as a dense array"
-            )
-        with np.errstate(over="ignore"):
-            spread = high - low
-        refuse_extreme(spread, name)
-        return cls(low, np.divide(1, spread, out=np.zeros_like(spread), where=spread > 0))
-
-    def apply(self, X: Matrix) -> Matrix:
-        """z; NaN stays NaN. The zeros of a sparse view stay zeros: their place is below ``low``."""
-        if self.low is None or self.gain is None:
-            if sp.issparse(X):
-                root = X.copy()
-                root.data = np.sign(root.data) * np.sqrt(np.abs(root.data))
-                return normalize(root, copy=False)
-            return unit_rows(namespace(X).sign(X) * abs(X) ** 0.5)
-        if is_tensor(X):
-            return ((X - like(self.low, X)) * like(self.gain, X)).clip(0, 1)
-        low, gain = self.low.astype(X.dtype), self.gain.astype(X.dtype)
-        if sp.issparse(X):
-            Z = X.copy()
-            Z.data = np.clip((Z.data - low[Z.indices]) * gain[Z.indices], 0, 1)
-            Z.eliminate_zeros()
-            return Z
-        return np.clip((X - low) * gain, 0, 1)
-
-    def undo(self, Z: Array) -> Array:
-        """Dense z back to the units of the data (counts: to shares of their row)."""
-        if self.low is None or self.gain is None:
-            return np.sign(Z) * Z * Z
-        spread = np.divide(1, self.gain, out=np.zeros_like(self.gain), where=self.gain > 0)
-        return self.low + Z * spread
-
-
-def refuse_extreme(spread: Array, name: str, lost: Array | bool = False) -> None:
-    """Features whose spread has no inverse, is no number, or is ``lost`` otherwise."""
-    bad = ~np.isfinite(spread) | ((spread > 0) & (spread < np.finfo(float).tiny)) | lost
-    if bad.any():
-        j = int(np.flatnonzero(bad)[0])
-        raise ValueError(
-            f"view {name!r}: {int(bad.sum())} features spread too little or too much to compute with "
-            f"(column {j} by {spread[j]:g}); multiply them by a constant, or leave them out"
-        )
 
 
 @storable
@@ -342,34 +274,9 @@ class Geometry:
         return type(self)(Z, self.present, self.unit_rows, self.mass)
 
 
-def present_rows(X: Matrix) -> Array:
-    """Rows that hold at least one observed, nonzero value."""
-    if is_streamed(X):
-        return np.concatenate(over(X, present_rows))
-    if sp.issparse(X):
-        return np.ravel(abs(X).sum(axis=1)) > 0
-    return on_host((namespace(X).nan_to_num(X) != 0).any(axis=1))
-
-
-def unobserved(X: Matrix) -> Array:
-    """Share of the features of every row that is NaN; files have none."""
-    if hasattr(X, "unobserved"):
-        return X.unobserved
-    if sp.issparse(X) or is_streamed(X):
-        return np.zeros(X.shape[0])
-    return on_host(namespace(X).isnan(X).sum(axis=1)) / max(1, X.shape[1])
-
-
 def squared_norms(Z: Matrix) -> Array:
     """‖z_i‖² of every row."""
     return (Z * Z).sum(axis=1) if is_tensor(Z) else row_norms(Z, squared=True)
-
-
-def unit_rows(X: Array) -> Array:
-    """Rows of unit length over what is observed; a row of zeros stays."""
-    xp = namespace(X)
-    norms = xp.nansum(X * X, axis=1, keepdims=True) ** 0.5
-    return X / xp.where(norms > 0, norms, 1)
 
 
 def unit_sum_rows(Z: Matrix, observed: Array | None) -> UnitRows | MaskedView:
@@ -383,54 +290,9 @@ def unit_sum_rows(Z: Matrix, observed: Array | None) -> UnitRows | MaskedView:
     return MaskedView(np.where(observed, Z * scale[:, None], np.nan))
 
 
-def share_of_zeros(X: Matrix) -> float:
-    if sp.issparse(X):
-        return 1 - X.count_nonzero() / max(1, X.shape[0] * X.shape[1])
-    return float((X == 0).sum()) / max(1.0, float((~namespace(X).isnan(X)).sum()))
-
-
 def _observed(Z: Matrix) -> Array | None:
     """Which entries are known, or None if all are (in rows that have any)."""
     if sp.issparse(Z):
         return None
     known = ~namespace(Z).isnan(Z)
     return None if bool(known.all()) else known
-
-
-def _device_percentiles(X: Any) -> tuple[Array, Array]:
-    """The same of a tensor: NaN sorts to the end of its feature."""
-    ordered = X.double().sort(axis=0).values
-    known = (~X.isnan()).sum(axis=0)
-    last = (known - 1).clip(0)
-    ends = [ordered[0], ordered.take_along_dim(last[None], 0)[0]]
-    found = []
-    for q in (0.01, 0.99):
-        place = q * last
-        below = place.floor().long()
-        pair = [ordered.take_along_dim(r[None], 0)[0] for r in (below, (below + 1).clip(max=last))]
-        found.append(pair[0] + (place - below) * (pair[1] - pair[0]))
-    flat = ~(found[1] > found[0])
-    chosen = (e.where(flat, f) for e, f in zip(ends, found, strict=True))
-    return tuple(np.nan_to_num(on_host(part)) for part in chosen)  # type: ignore[return-value]
-
-
-def _percentiles(X: Matrix) -> tuple[Array, Array]:
-    """1st and 99th percentile of every feature; its minimum and maximum where these coincide."""
-    low, high = np.empty(X.shape[1]), np.empty(X.shape[1])
-    X = X.tocsc() if sp.issparse(X) else X
-    step = max(1, 8 * BLOCK // max(1, X.shape[0]))
-    for start in range(0, X.shape[1], step):
-        part = slice(start, start + step)
-        if is_tensor(X):
-            low[part], high[part] = _device_percentiles(X[:, part])
-            continue
-        block = X[:, part].toarray() if sp.issparse(X) else X[:, part]
-        with warnings.catch_warnings():  # a feature that no row has: zero below
-            warnings.filterwarnings("ignore", "All-NaN slice", RuntimeWarning)
-            quantiles = np.nanquantile(block, [0.01, 0.99], axis=0)
-        flat = ~(quantiles[1] > quantiles[0]) & ~np.isnan(quantiles[0])
-        if flat.any():
-            edges = np.array([np.nanmin(block[:, flat], axis=0), np.nanmax(block[:, flat], axis=0)])
-            quantiles[:, flat] = edges
-        low[part], high[part] = quantiles
-    return np.nan_to_num(low), np.nan_to_num(high)

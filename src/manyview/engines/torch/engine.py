@@ -12,7 +12,7 @@ from manyview._arrays import on_host
 from manyview._types import Array, Matrix, Views
 from manyview._warn import warn_user
 from manyview.engines.host import HostEngine
-from manyview.engines.numpy.distances import unobserved
+from manyview.engines.numpy.presence import unobserved
 from manyview.engines.numpy.sources import is_streamed
 from manyview.engines.protocols import Scaling
 from manyview.engines.threads import Threads
@@ -26,7 +26,7 @@ from .distances import (
     scaled_tensor,
 )
 from .graph import DeviceGraph, symmetric
-from .streamed import HeldView, StreamedGeometry
+from .streamed import HostView, StreamedGeometry
 
 #: Copies of the views that half of the card must have room for: at worst there are five, of z, of both
 #: sides of its products, and of these next to those of other views.
@@ -45,7 +45,7 @@ class TorchEngine(HostEngine):
         return moved(views, self.device, asked, dtype)
 
     def scaled(self, X: Any, scaling: Scaling | None, present: Array, dtype: np.dtype) -> Matrix:
-        if isinstance(X, HeldView):
+        if isinstance(X, HostView):
             return X.scaled(scaling, present, dtype)
         return scaled_tensor(X, present, scaling, dtype)
 
@@ -138,8 +138,8 @@ def moved(views: Views, device_name: str, asked: Any, dtype: np.dtype) -> tuple[
             tensor = put(X, device)  # scaled there, in float64: raw numbers may not fit float32
             tensor = tensor if tensor.is_floating_point() else tensor.double()
         else:
-            tensor = HeldView(X, device)
-        share = unobserved(tensor)
+            tensor = HostView(X, device)
+        share = tensor.unobserved if isinstance(tensor, HostView) else unobserved(tensor)
         if ((share > 0) & (share < 1)).any():
             raise ValueError(
                 f"view {name!r} is partly unobserved (NaN inside rows), which RobustWMNMF takes with "
