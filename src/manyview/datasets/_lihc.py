@@ -60,7 +60,7 @@ def load_lihc(
     missing : "error" or "drop"
         What to do about empty cells: stop and say where, or drop the features that have any.
     max_unpacked : float, optional
-        GiB that a packed file may take in memory. By default 100 times its size, at least 256 MiB, and
+        GiB that a packed file may take in memory. By default 250 times its size, at least 256 MiB, and
         no more than there is.
 
     Returns

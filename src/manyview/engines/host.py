@@ -36,8 +36,8 @@ class HostEngine:
     def bring(self, views: Views, asked: Any, dtype: np.dtype) -> tuple[Views, np.dtype]:
         return views, dtype
 
-    def fit_scaling(self, X: Matrix, present: Array, name: str) -> RobustScaling:
-        return (fit_scaling if is_streamed(X) else RobustScaling.fit)(X, present, name)
+    def fit_scaling(self, X: Matrix, present: Array, name: str, kind: str) -> RobustScaling:
+        return (fit_scaling if is_streamed(X) else RobustScaling.fit)(X, present, name, kind)
 
     def scaled(self, X: Matrix, scaling: Scaling | None, present: Array, dtype: np.dtype) -> Matrix:
         if isinstance(X, DaskMatrix):

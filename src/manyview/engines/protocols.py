@@ -43,6 +43,8 @@ class Scaling(Protocol):
 
     @property
     def low(self) -> Array | None: ...
+    @property
+    def kind(self) -> str: ...
     def apply(self, X: Matrix) -> Matrix: ...
     def undo(self, Z: Array) -> Array: ...
 
@@ -99,8 +101,8 @@ class Engine(Protocol):
     def bring(self, views: Views, asked: Any, dtype: np.dtype) -> tuple[Views, np.dtype]:
         """The views where this engine computes, and its precision (``asked`` is the user's wish)."""
 
-    def fit_scaling(self, X: Matrix, present: Array, name: str) -> Scaling:
-        """How the features of a view are made comparable."""
+    def fit_scaling(self, X: Matrix, present: Array, name: str, kind: str) -> Scaling:
+        """How the features of a view are made comparable; ``kind`` is the user's wish."""
 
     def scaled(self, X: Matrix, scaling: Scaling | None, present: Array, dtype: np.dtype) -> Matrix:
         """z of a view; rows that are not present are zero."""

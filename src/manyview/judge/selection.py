@@ -14,7 +14,7 @@ from manyview.methods.base import generator
 from manyview.methods.observed import observed_columns, observed_part
 from manyview.methods.robust import RobustWMNMF
 from manyview.methods.selection import METHODS, NoClustersWarning, Selection, choose, gather
-from manyview.methods.stages import fit_scalings, quiet_presence
+from manyview.methods.stages import check_scale, fit_scalings, quiet_presence
 
 __all__ = ["METHODS", "NoClustersWarning", "Selection", "select_n_clusters"]
 
@@ -108,6 +108,7 @@ def select_n_clusters(
         allow_missing=True,
         caller="select_n_clusters",
     )
+    check_scale(model.scale, given.names)
     asked = _candidates(candidates, given.n_samples)
     _check_count("n_runs", n_runs, 3)
     _check_count("max_samples", max_samples, 10)

@@ -40,8 +40,8 @@ class RobustWMNMF(RobustModel):
 
     over U ≥ 0 with unit column sums, V ≥ 0, rows of V* on the simplex, and cluster centres c. The
     objective never rises. The largest entry of a row of V* is the label. Negative values and
-    features of any unit are welcome: each feature is scaled by its 1st and 99th percentile; views
-    with over 90% zeros are taken as counts.
+    features of any unit are welcome: each feature is scaled by its 1st and 99th percentile, after a
+    logarithm in views with heavy tails; views with over 90% zeros are taken as counts.
 
     A row of NaN (an id absent from a DataFrame, an all-zero row of counts) means that this view is
     missing for this observation; NaN inside a row means unobserved entries, which do not count (a
@@ -63,8 +63,11 @@ class RobustWMNMF(RobustModel):
     reliability_weight : float, default=0.1
         δ, how much the agreement of two random halves of a view's own features counts beside the
         agreement with other views. It decides where views do not agree.
-    scale : {"auto"} or None, default="auto"
-        The scaling above, or the data as they are.
+    scale : {"auto", "log", "quantile", "sqrt"} or None, or a dict, default="auto"
+        "auto" looks at each view: "sqrt" (square roots, rows of unit length) if over 90% are zeros;
+        "log" (percentiles, then a logarithm that puts the mean of a feature in the middle) for counts
+        and heavy tails; otherwise "quantile" (percentiles). ``None`` takes the data as they are. A
+        dict gives these by the names of views, {"rna": "log", "cnv": None}; views it lacks are "auto".
     learn_view_weights, learn_sample_weights : bool, default=True
         Whether α and w come from the data; otherwise all (present) views count alike.
     max_iter : int, default=200
@@ -138,7 +141,7 @@ class RobustWMNMF(RobustModel):
         "cluster_weight": [Interval(Real, 0, None, closed="left")],
         "n_neighbors": [Interval(Integral, 1, None, closed="left")],
         "reliability_weight": [Interval(Real, 0, None, closed="left")],
-        "scale": [StrOptions({"auto"}), None],
+        "scale": [StrOptions(set(stages.SCALINGS)), dict, None],
         "learn_view_weights": ["boolean"],
         "learn_sample_weights": ["boolean"],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
@@ -162,7 +165,7 @@ class RobustWMNMF(RobustModel):
         cluster_weight: float = 5.0,
         n_neighbors: int = 10,
         reliability_weight: float = 0.1,
-        scale: str | None = "auto",
+        scale: str | dict[str, str | None] | None = "auto",
         learn_view_weights: bool = True,
         learn_sample_weights: bool = True,
         max_iter: int = 200,
@@ -239,9 +242,11 @@ class RobustWMNMF(RobustModel):
         self._rows = stages.described(views, present)
         views, present = stages.only(views, present, self._rows)
         there, dtype = engine.bring(views, self.dtype, dtype)
-        if self.scale is None and dtype == np.float32:
+        stages.check_scale(self.scale, self.view_names_in_)
+        if dtype == np.float32:
             for M, name in zip(views.matrices, views.names, strict=True):
-                tell_rounded(M, name, stacklevel=4)
+                if stages.asked_scaling(self.scale, name) is None:
+                    tell_rounded(M, name, stacklevel=4)
         self._scalings = stages.fit_scalings(there, present, self.scale, engine)
         self.n_clusters_ = self._number_of_clusters(views, present, checkpoint)
         spaces = stages.measure(there, present, self._scalings, dtype, engine)

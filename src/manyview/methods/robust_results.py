@@ -145,6 +145,18 @@ class RobustResults(MultiViewEstimator):
                 "at how the views were read"
             )
         names = self.view_names_in_[self._kept()]
+        bent = [
+            str(name)
+            for name, scaling in zip(names, self._scalings, strict=True)
+            if scaling is not None
+            and scaling.kind == "log"
+            and stages.asked_scaling(self.scale, name) == "auto"
+        ]
+        if bent:
+            warn_user(
+                f"views {bent} hold counts or have heavy tails: their logarithms are taken; "
+                f"scale={{{bent[0]!r}: 'quantile'}} keeps them as they are"
+            )
         repeated = ag.repeated_views(self._agreement.redundancy) if self.learn_view_weights else []
         for group in repeated:
             alike = [str(name) for name in names[group]]

@@ -7,7 +7,9 @@ clusters and reports share them; `agree` and `embed` are in `manyview.methods.ag
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterable
 from dataclasses import replace
+from typing import TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
@@ -29,6 +31,10 @@ from .base import working_dtype
 from .observed import kept_views, observed_columns, observed_part
 from .scaling import largest
 
+#: What the scaling of a view may be, besides None.
+SCALINGS = ("auto", "log", "quantile", "sqrt")
+#: The scalings of all views, or by their names; views that are not named are "auto".
+Scale: TypeAlias = str | dict[str, str | None] | None
 #: A row with a larger share of its features unobserved counts as missing in that view.
 MAX_UNOBSERVED = 0.5
 #: Views with less weight than this in sum cannot place an observation.
@@ -104,20 +110,43 @@ def counted(present: list[Array], alpha: Array) -> Array:
 
 
 def fit_scalings(
-    views: Views, present: list[Array], scale: str | None, engine: Engine = HOST
+    views: Views, present: list[Array], scale: Scale, engine: Engine = HOST
 ) -> list[Scaling | None]:
-    """How the features of every view are made comparable; None with ``scale=None``."""
-    found = list(zip(views.matrices, present, views.names, strict=True))
-    if scale is not None:
-        return [engine.fit_scaling(X, here, name) for X, here, name in found]
-    for X, _, name in found:
-        size = largest(X)
-        if size and not 1e-150 < size < 1e150:
+    """How the features of every view are made comparable; None where they are taken as they are."""
+    found: list[Scaling | None] = []
+    for X, here, name in zip(views.matrices, present, views.names, strict=True):
+        kind = asked_scaling(scale, name)
+        if kind is None:
+            _refuse_extreme_size(X, name)
+        found.append(None if kind is None else engine.fit_scaling(X, here, name, kind))
+    return found
+
+
+def asked_scaling(scale: Scale, name: str) -> str | None:
+    """The scaling of one view as the user asked for it."""
+    kind = scale.get(name, "auto") if isinstance(scale, dict) else scale
+    return None if kind == "none" else kind
+
+
+def check_scale(scale: Scale, names: Iterable[str]) -> None:
+    """Refuse a dict with views or scalings that do not exist."""
+    known = list(names)
+    for name, kind in scale.items() if isinstance(scale, dict) else ():
+        if name not in known:
+            raise ValueError(f"scale names the view {name!r}, and the views are {known}")
+        if kind is not None and kind not in {*SCALINGS, "none"}:
             raise ValueError(
-                f"view {name!r} has a largest entry of {size:g}, whose square is no number to "
-                "compute with; divide the view by a constant, or use scale='auto'"
+                f"scale of view {name!r} must be one of {sorted(SCALINGS)} or None, got {kind!r}"
             )
-    return [None] * len(found)
+
+
+def _refuse_extreme_size(X: Matrix, name: str) -> None:
+    size = largest(X)
+    if size and not 1e-150 < size < 1e150:
+        raise ValueError(
+            f"view {name!r} has a largest entry of {size:g}, whose square is no number to "
+            "compute with; divide the view by a constant, or use scale='auto'"
+        )
 
 
 def scaled(

@@ -71,7 +71,7 @@ def load(path: str | Path, *, fitted_on: Any = (), max_unpacked: float | None = 
         The files of a fit that left its views on disk. `WMNMF` looks for the neighbours of unseen
         rows there. Those in a dict may have moved since.
     max_unpacked : float, optional
-        GiB that the model may take in memory. By default 100 times its file, at least 256 MiB, and no
+        GiB that the model may take in memory. By default 250 times its file, at least 256 MiB, and no
         more than there is.
 
     Examples

@@ -95,7 +95,7 @@ def read_views(
         Read .npy, .parquet, .h5ad, .h5 and .zarr files by rows, however small; large ones are in any
         case. Such files must list the same samples in one order.
     max_unpacked : float, optional
-        GiB that a file may take unpacked. By default 100 times its size, at least 256 MiB, and no more
+        GiB that a file may take unpacked. By default 250 times its size, at least 256 MiB, and no more
         than there is; 1000 times its size if it is read by rows.
     """
     with unpacking_up_to(max_unpacked):

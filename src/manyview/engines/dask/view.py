@@ -37,8 +37,12 @@ class Block:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """From another worker."""
-        self.x_sq = aligned(state["x_sq"])[0]
-        self.X = state["X"] if sp.issparse(state["X"]) else aligned(state["X"])[0]
+        X = state["X"]
+        if sp.issparse(X):
+            X = sp.csr_array(tuple(aligned(X.data, X.indices, X.indptr)), shape=X.shape)
+            self.X, (self.x_sq,) = X, aligned(state["x_sq"])
+        else:
+            self.X, self.x_sq = aligned(X, state["x_sq"])
 
     def __sizeof__(self) -> int:
         """What Dask reads: it keeps work where the large values are."""

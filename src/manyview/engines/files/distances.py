@@ -130,14 +130,14 @@ def sampled(n: int, n_features: int, size: int | None = None) -> Array:
     return np.arange(n) if n <= most else np.linspace(0, n - 1, most).astype(int)
 
 
-def fit_scaling(X: Any, present: Array, name: str) -> RobustScaling:
+def fit_scaling(X: Any, present: Array, name: str, kind: str = "auto") -> RobustScaling:
     """Percentiles of a sample of the rows that are present.
 
     Of features that are constant there, the smallest and largest value of all rows.
     """
     here = np.flatnonzero(present)
     rows = here[sampled(len(here), X.shape[1], getattr(X, "sample", None))]
-    found = RobustScaling.fit(X.take(rows), np.ones(len(rows), dtype=bool), name)
+    found = RobustScaling.fit(X.take(rows), np.ones(len(rows), dtype=bool), name, kind)
     if found.low is None or found.gain is None or len(rows) == len(here):
         return found
     flat = np.flatnonzero(found.gain == 0)

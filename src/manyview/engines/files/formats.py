@@ -20,7 +20,7 @@ import scipy.sparse as sp
 
 from manyview._types import Array, Matrix
 from manyview.engines.files.headings import is_id_heading
-from manyview.io.guard import check_parquet, check_texts, check_zarr, open_hdf5
+from manyview.io.guard import check_lengths, check_parquet, check_texts, check_zarr, open_hdf5
 
 HDF5, ZARR, PARQUET = (".h5", ".hdf5", ".h5ad"), (".zarr",), (".parquet",)
 #: Endings of file names that can be read by rows.
@@ -406,6 +406,8 @@ def _names(file: Any, table: str) -> Array | None:
 
 def _texts(array: Any) -> Array:
     """Of HDF5, texts are bytes unless asked for otherwise."""
+    if hasattr(array, "asstr"):
+        check_lengths(array, Path(array.file.filename).stat().st_size)
     return np.array((array.asstr() if hasattr(array, "asstr") else array)[:], dtype=object)
 
 

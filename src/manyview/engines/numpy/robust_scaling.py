@@ -12,6 +12,7 @@ from sklearn.preprocessing import normalize
 
 from manyview._arrays import is_tensor, like, namespace, on_host
 from manyview._types import Array, Matrix, storable
+from manyview.maths.tails import bends, bent, is_heavy, shape_rows, unbent
 
 from .repeats import fewest_copies
 
@@ -26,17 +27,21 @@ BLOCK = 2**22
 class RobustScaling:
     """Features to [0, 1] by their 1st and 99th percentile, or counts to unit rows of square roots.
 
-    Every feature of a dense view counts alike whatever its unit, and outliers are clipped.
+    Every feature of a dense view counts alike whatever its unit, and outliers are clipped. Features
+    with heavy tails are bent like a logarithm (`tails`).
     """
 
     low: Array | None
     gain: Array | None
+    bend: Array | None = None
 
     @classmethod
-    def fit(cls, X: Matrix, present: Array, name: str) -> RobustScaling:
+    def fit(cls, X: Matrix, present: Array, name: str, kind: str = "auto") -> RobustScaling:
+        """``kind``: "auto" looks at the view; "sqrt", "log" or "quantile" is what it may find."""
         rows = X if present.all() else X[present]
         rows = rows[fewest_copies(rows)]
-        if rows.shape[0] == 0 or share_of_zeros(rows) > ZEROS:
+        mostly_zero = kind == "auto" and (rows.shape[0] == 0 or share_of_zeros(rows) > ZEROS)
+        if kind == "sqrt" or mostly_zero or rows.shape[0] == 0:
             return cls(None, None)
         low, high = _percentiles(rows)
         if sp.issparse(X) and (low < 0).any():
@@ -47,7 +52,19 @@ class RobustScaling:
         with np.errstate(over="ignore"):
             spread = high - low
         refuse_extreme(spread, name)
-        return cls(low, np.divide(1, spread, out=np.zeros_like(spread), where=spread > 0))
+        gain = np.divide(1, spread, out=np.zeros_like(spread), where=spread > 0)
+        if kind == "quantile":
+            return cls(low, gain)
+        shape = shape_rows(rows)
+        bend = bends(shape, low, gain) if kind == "log" or is_heavy(shape) else None
+        return cls(low, gain, bend)
+
+    @property
+    def kind(self) -> str:
+        """Which of "sqrt", "log" and "quantile" it is."""
+        if self.low is None:
+            return "sqrt"
+        return "quantile" if self.bend is None else "log"
 
     def apply(self, X: Matrix) -> Matrix:
         """z; NaN stays NaN. The zeros of a sparse view stay zeros: their place is below ``low``."""
@@ -58,21 +75,26 @@ class RobustScaling:
                 return normalize(root, copy=False)
             return unit_rows(namespace(X).sign(X) * abs(X) ** 0.5)
         if is_tensor(X):
-            return ((X - like(self.low, X)) * like(self.gain, X)).clip(0, 1)
+            t = ((X - like(self.low, X)) * like(self.gain, X)).clip(0, 1)
+            return t if self.bend is None else bent(t, self.bend)
         low, gain = self.low.astype(X.dtype), self.gain.astype(X.dtype)
+        bend = None if self.bend is None else self.bend.astype(X.dtype)
         if sp.issparse(X):
             Z = X.copy()
             Z.data = np.clip((Z.data - low[Z.indices]) * gain[Z.indices], 0, 1)
+            if bend is not None:
+                Z.data = bent(Z.data, bend[Z.indices])
             Z.eliminate_zeros()
             return Z
-        return np.clip((X - low) * gain, 0, 1)
+        t = np.clip((X - low) * gain, 0, 1)
+        return t if bend is None else bent(t, bend)
 
     def undo(self, Z: Array) -> Array:
         """Dense z back to the units of the data (counts: to shares of their row)."""
         if self.low is None or self.gain is None:
             return np.sign(Z) * Z * Z
         spread = np.divide(1, self.gain, out=np.zeros_like(self.gain), where=self.gain > 0)
-        return self.low + Z * spread
+        return self.low + (Z if self.bend is None else unbent(Z, self.bend)) * spread
 
 
 def refuse_extreme(spread: Array, name: str, lost: Array | bool = False) -> None:

@@ -3,7 +3,7 @@
 Imports nothing else of this library: everything that opens users' files can import it.
 """
 
-from .hdf5 import open_hdf5
+from .hdf5 import check_lengths, open_hdf5
 from .limits import TooLarge, check_claim, check_held, free_memory, unpacking_limit, unpacking_up_to
 from .packed import (
     check_archive,
@@ -20,6 +20,7 @@ __all__ = [
     "check_archive",
     "check_claim",
     "check_held",
+    "check_lengths",
     "check_parquet",
     "check_shape_claim",
     "check_texts",

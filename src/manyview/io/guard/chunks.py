@@ -13,6 +13,7 @@ import zlib
 from collections.abc import Callable
 from typing import Any
 
+from . import limits
 from .limits import TooLarge, check_held, room_for, unpacking_limit
 
 #: The most a byte can become.
@@ -35,8 +36,9 @@ def check_chunk(codec: str, size: int, read: Callable[[int], bytes], packed: int
                 f"a chunk of it ({codec}) does not say how large it becomes, and could fill the memory. If "
                 "you know the file, allow it: max_unpacked=1 or --max-unpacked 1 (GiB)"
             )
-        check_held(told or 0, packed, "a chunk of it")
-    elif MOST[codec] * size > room_for(packed):
+        check_held(told or 0, size, "a chunk of it")
+    # Against the whole file: only a chunk that is a good part of it can be too large, so few are tried.
+    elif MOST[codec] * size > limits.ALWAYS and MOST[codec] * size > room_for(packed):
         check_held(
             _counted(codec, read(size), room_for(packed)), packed, "a chunk of it", so_far=True
         )

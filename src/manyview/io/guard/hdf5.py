@@ -12,7 +12,7 @@ import numpy as np
 from .chunks import MOST, check_chunk
 from .limits import check_claim, check_held, room_for
 
-OUTSIDE = "which would be read along, whatever they hold; copy the numbers into one file"
+OUTSIDE = "whose bytes would be read along, whatever they are; copy the numbers into one file"
 
 
 def open_hdf5(h5py: Any, path: str | Path, whole: bool = False) -> Any:
@@ -84,7 +84,7 @@ class _Walk:
             check_held(chunk, self.packed, f"a chunk of {item.name!r}")
             self._chunks(item, [made.get_filter(i)[0] for i in range(made.get_nfilters())])
         if self.whole and item.dtype.hasobject:
-            self._texts(item)
+            self.total = check_lengths(item, self.packed, self.total)
 
     def _chunks(self, item: Any, filters: list[int]) -> None:
         """Deflate unpacks whatever a chunk holds, however small it should be."""
@@ -103,18 +103,20 @@ class _Walk:
                 raw = item.id.read_direct_chunk(chunk.chunk_offset)[1]
                 check_chunk("zlib", len(raw), BytesIO(raw).read, self.packed)
 
-    def _texts(self, item: Any) -> None:
-        """Texts of any length: many rows can name one long text of the file.
 
-        None is longer than the file, so that this many may be looked at at a time.
-        """
-        step = max(1, int(room_for(self.packed) // max(1, self.packed)))
-        if item.ndim > 1:
-            step = max(1, step // max(1, prod(item.shape[1:])))
-        for start in range(0, item.shape[0] if item.shape else 1, step):
-            block = item[start : start + step] if item.shape else item[()]
-            self.total += _length(np.asarray(block))
-            check_held(self.total, self.packed, f"what is in it, up to {item.name!r},")
+def check_lengths(item: Any, packed: int, before: float = 0.0) -> float:
+    """Bytes of the texts in a dataset, and ``before``: many rows can name one long text of the file.
+
+    None is longer than the file, so that so many may be looked at at a time.
+    """
+    step = max(1, int(room_for(packed) // max(1, packed)))
+    if item.ndim > 1:
+        step = max(1, step // max(1, prod(item.shape[1:])))
+    for start in range(0, item.shape[0] if item.shape else 1, step):
+        block = item[start : start + step] if item.shape else item[()]
+        before += _length(np.asarray(block))
+        check_held(before, packed, f"what is in it, up to {item.name!r},", so_far=True)
+    return before
 
 
 def _length(block: np.ndarray) -> float:

@@ -9,10 +9,13 @@ from contextvars import ContextVar
 from numbers import Real
 
 #: Times its size that a file may take in memory, and that rows read one after the other may be in all.
-#: Measurements shrink to a fifth or so, counts to a twentieth; deflate can reach a thousandth.
-RATIO, RATIO_BY_ROWS = 100, 1000
+#: Measurements hardly shrink, a table of counts with 2% of them above zero to a 150th; deflate can
+#: reach a thousandth.
+RATIO, RATIO_BY_ROWS = 250, 1000
 #: So many bytes are unpacked however small the file: they harm nobody.
 ALWAYS = 2**28
+#: So many harm nobody even where memory is short.
+SMALL = 2**24
 GIB = 2**30
 #: What the user allows instead, in GiB.
 ALLOWED: ContextVar[float | None] = ContextVar("allowed", default=None)
@@ -56,6 +59,10 @@ def check_held(wanted: float, packed: float, what: str = "it", so_far: bool = Fa
 
     ``so_far``: it may be much more, which only unpacking would tell.
     """
+    if wanted <= min(
+        SMALL, ALWAYS
+    ):  # thousands of chunks are: nobody need ask how much memory there is
+        return
     room = room_for(packed)
     if wanted > room:
         raise TooLarge(_sentence(what, wanted, packed, room, "in memory", so_far))
@@ -87,7 +94,7 @@ def _enough(wanted: float) -> str:
 def size_text(n: float) -> str:
     for unit, size in (("TiB", 2**40), ("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
         if n >= size:
-            return f"{n / size:.3g} {unit}"
+            return f"{n / size:.0f} {unit}" if n >= 100 * size else f"{n / size:.3g} {unit}"
     return f"{int(n)} bytes"
 
 

@@ -52,10 +52,10 @@ def check_zarr(path: str | Path) -> None:
     if not folder.is_dir():
         raise ValueError("it is a file, and a .zarr is read from a folder; unpack it")
     described, packed = [], 0
-    for file in _files(folder):
-        packed += file.stat().st_size
-        if file.name.lower() in DESCRIBING:
-            described.append(file)
+    for found, kind, size in _files(folder):
+        packed += size
+        if kind in DESCRIBING:
+            described.append(Path(found))
     looked_at = set()
     for file in described:
         for place, listed in _arrays(_parsed(file), file.parent, DEEPEST):
@@ -72,15 +72,15 @@ def _check_chunks(place: Path, array: _Array, packed: int) -> None:
     codec = next((name for name in map(_short, array.codecs) if name in UNPACKING), None)
     if codec is None or not place.is_dir():
         return
-    for file in _files(place):
-        if file.name.lower() in DESCRIBING or file.name.lower() == ".zattrs":
+    for file, name, size in _files(place):
+        if name in DESCRIBING or name == ".zattrs" or not size:
             continue
-        with file.open("rb") as opened:
-            parts = [(0, file.stat().st_size)]
-            if array.shards is not None and parts[0][1]:
+        with open(file, "rb", buffering=0) as opened:
+            parts = [(0, size)]
+            if array.shards is not None:
                 parts = shard_parts(opened, *array.shards)
-            for start, size in parts:
-                check_chunk(codec, size, partial(_read_at, opened, start), packed)
+            for start, length in parts:
+                check_chunk(codec, length, partial(_read_at, opened, start), packed)
 
 
 def _read_at(file: Any, start: int, n: int) -> bytes:
@@ -92,18 +92,21 @@ def _short(codec: str) -> str:
     return codec.removeprefix("numcodecs.")
 
 
-def _files(folder: Path) -> Iterator[Path]:
-    """All files; links may name others of the folder only."""
-    home = folder.resolve()
-    for place, folders, names in os.walk(folder):
-        for name in (*folders, *names):
-            item = Path(place, name)
-            if item.is_symlink() and not item.resolve().is_relative_to(home):
-                raise ValueError(
-                    f"{str(item.relative_to(folder))!r} in it is a link to something outside of the "
-                    "folder, which would be read along; copy what it names into the folder"
-                )
-        yield from (Path(place, name) for name in names)
+def _files(folder: Path) -> Iterator[tuple[str, str, int]]:
+    """(path, name, size) of all files; links may name others of the folder only."""
+    home, waiting = folder.resolve(), [str(folder)]
+    while waiting:
+        with os.scandir(waiting.pop()) as items:
+            for item in items:
+                if item.is_symlink() and not Path(item.path).resolve().is_relative_to(home):
+                    raise ValueError(
+                        f"{os.path.relpath(item.path, folder)!r} in it is a link to something outside of "
+                        "the folder, which would be read along; copy what it names into the folder"
+                    )
+                if item.is_dir(follow_symlinks=False):
+                    waiting.append(item.path)
+                elif item.is_file():
+                    yield item.path, item.name.lower(), item.stat().st_size
 
 
 def _parsed(file: Path) -> Any:
