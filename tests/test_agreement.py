@@ -10,6 +10,7 @@ from manyview.maths.agreement import (
     distance_weights,
     effects,
     pooled_spread,
+    reliance,
     repeated_views,
     view_weights,
 )
@@ -145,3 +146,26 @@ def test_models_older_than_redundancy_place_rows_as_before():
     np.testing.assert_allclose(older.distance_weights, older.alpha)
     with pytest.raises(AttributeError, match="no 'nothing'"):
         older.nothing  # noqa: B018
+
+
+# --- reliance ----------------------------------------------------------------------------------
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.integers(0, 2**32 - 1))
+def test_reliance_is_shared_by_the_views_that_describe_an_observation(seed):
+    rng = np.random.default_rng(seed)
+    n, n_views = 20, int(rng.integers(1, 5))
+    described = rng.random((n, n_views)) < 0.6
+    alpha = rng.random(n_views) * (rng.random(n_views) < 0.7)
+    w = rng.random((n, n_views)) * (rng.random((n, n_views)) < 0.7)
+    found = reliance(alpha, w, described)
+    somewhere = described.any(axis=1)
+    np.testing.assert_allclose(found.sum(axis=1), somewhere)
+    assert (found >= 0).all() and not found[~described].any()
+    alone = described.sum(axis=1) == 1
+    np.testing.assert_allclose(found[alone], described[alone])
+    product = alpha * w * described
+    weighed = product.sum(axis=1) > 0
+    share = product[weighed] / product[weighed].sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(found[weighed], share)

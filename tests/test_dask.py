@@ -519,7 +519,7 @@ def test_the_robust_method_leaves_large_dask_arrays_on_the_workers(
     client, monkeypatch, tmp_path, form
 ):
     """Distances along leading directions, as from files; only these coordinates come to the driver."""
-    monkeypatch.setattr("manyview.methods.robust.LOAD_LIMIT", 0)
+    monkeypatch.setattr("manyview.methods.robust_model.LOAD_LIMIT", 0)
     monkeypatch.setattr(DaskMatrix, "load", lambda self: pytest.fail("brought to the driver whole"))
     rng = np.random.default_rng(0)
     y = np.arange(240) % 3

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from sklearn.metrics import adjusted_rand_score
 
 import manyview as mv
-import manyview.methods.robust
+import manyview.methods.impute
 import manyview.methods.wmnmf
 from conftest import blobs
 from manyview.engines.numpy.masked import (
@@ -370,7 +370,7 @@ def test_imputing_keeps_the_shape_of_what_was_given(tmp_path):
 
 def test_large_views_that_changed_are_noticed(monkeypatch):
     views, _ = blobs()
-    monkeypatch.setattr(manyview.methods.robust, "LOAD_LIMIT", 100)
+    monkeypatch.setattr(manyview.methods.impute, "LOAD_LIMIT", 100)
     monkeypatch.setattr(manyview.methods.working_views, "COPY_LIMIT", 100)
     models = [mv.RobustWMNMF(3, random_state=0).fit(views), mv.WMNMF(3, random_state=0).fit(views)]
     asks = [lambda: models[0].impute(1), lambda: models[1].predict([X[:2] for X in views])]

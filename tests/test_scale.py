@@ -7,10 +7,11 @@ from sklearn.metrics import adjusted_rand_score
 
 from conftest import blobs
 from manyview import WMNMF, load
+from manyview.engines import affinity
 from manyview.engines.numpy import neighbors
 from manyview.engines.numpy.sources import Scaled
 from manyview.maths import spectrum
-from manyview.methods import assign, graph
+from manyview.methods import assign
 from manyview.methods import working_views as estimators
 from manyview.methods.assign import kmeans, spectral
 
@@ -78,9 +79,9 @@ def test_kmeans_starts_tried_on_a_sample(monkeypatch):
 def test_the_index_gives_nearly_the_exact_graph(form, monkeypatch):
     pytest.importorskip("pynndescent")
     X = form(np.abs(np.random.default_rng(0).standard_normal((600, 20))))
-    exact, d_exact = graph.nearest_neighbors(X, 5)
+    exact, d_exact = affinity.nearest_neighbors(X, 5)
     monkeypatch.setattr(neighbors, "EXACT", 100)
-    found, d = graph.nearest_neighbors(X, 5)
+    found, d = affinity.nearest_neighbors(X, 5)
     recall = np.mean([np.isin(a, b).mean() for a, b in zip(exact, found, strict=True)])
     assert recall > 0.95 and (found != np.arange(600)[:, None]).all()
     assert (d >= d_exact - 1e-9).all() and (np.diff(d, axis=1) >= 0).all()

@@ -8,11 +8,13 @@ import scipy.sparse as sp
 import manyview as mv
 from conftest import blobs
 from manyview.engines.numpy.distances import Geometry
-from manyview.judge.selection import METHODS, graph, rank, select_n_clusters
-from manyview.judge.selection.graph import consensus_quality, n_components, reference_graph
-from manyview.judge.selection.result import NoClustersWarning, Vote
-from manyview.judge.selection.votes import combine
-from manyview.maths import agreement
+from manyview.judge.selection import METHODS, select_n_clusters
+from manyview.methods import selection
+from manyview.methods.agree import fused_graphs
+from manyview.methods.selection import graph, rank
+from manyview.methods.selection.graph import consensus_quality, n_components, reference_graph
+from manyview.methods.selection.result import NoClustersWarning, Vote
+from manyview.methods.selection.votes import combine
 
 GRAPH = ["stability", "eigengap"]
 
@@ -178,8 +180,8 @@ def test_the_same_seed_gives_the_same_table():
 @pytest.mark.parametrize("candidates", [[3], range(2, 8)])
 def test_what_does_not_depend_on_k_is_done_once(candidates, monkeypatch):
     calls = []
-    agree = agreement.agree
-    monkeypatch.setattr(agreement, "agree", lambda *a, **k: calls.append(1) or agree(*a, **k))
+    agree = selection.agree
+    monkeypatch.setattr(selection, "agree", lambda *a, **k: calls.append(1) or agree(*a, **k))
     quick(groups(3, n=90), candidates, [*GRAPH, "mdl"], n_runs=3)
     assert len(calls) == 1
 
@@ -302,8 +304,9 @@ def test_a_reference_has_the_covariance_of_the_views_but_no_clusters(rng, monkey
     two, wide = X[:, :3] @ rng.standard_normal((3, 5)), np.hstack([X] * 20)  # 600 columns
     views = [Geometry(Z, np.ones(len(Z), bool)) for Z in (X, two, wide)]
     drawn = []
-    fuse = graph.fuse
-    monkeypatch.setattr(graph, "fuse", lambda c, a: drawn.append(c) or fuse(c, a))
+    monkeypatch.setattr(
+        graph, "fused_graphs", lambda clouds, *a: drawn.append(clouds) or fused_graphs(clouds, *a)
+    )
     for seed in range(40):
         fused = reference_graph(views, np.ones(3) / 3, np.random.default_rng(seed))
     assert fused.shape == (150, 150) and abs(fused - fused.T).max() < 1e-12
@@ -317,10 +320,8 @@ def test_a_reference_has_the_covariance_of_the_views_but_no_clusters(rng, monkey
     spectra = [np.linalg.svd(Z, compute_uv=False)[:5] ** 2 / len(Z) for Z in (clouds[2], flat)]
     np.testing.assert_allclose(*spectra, rtol=0.1)
     # The groups, moved further apart, fall into four pieces; the cloud is one.
-    assert (
-        n_components(graph.fuse([Geometry(groups(4, spread=5)[0], np.ones(150, bool))], np.ones(1)))
-        == 4
-    )
+    far = Geometry(groups(4, spread=5)[0], np.ones(150, bool))
+    assert n_components(fused_graphs([far], np.ones(1), [], 0)[0]) == 4
     assert n_components(fused) == 1
 
 

@@ -13,16 +13,19 @@ from sklearn.metrics import adjusted_rand_score
 torch = pytest.importorskip("torch", reason="engine='torch' needs PyTorch (extra 'torch')")
 
 from manyview import WMNMF, RobustWMNMF, load  # noqa: E402
-from manyview._arrays import Question  # noqa: E402
+from manyview._arrays import DeviceFlag  # noqa: E402
 from manyview._types import Factors  # noqa: E402
 from manyview.datasets import load_handwritten, make_synthetic  # noqa: E402
 from manyview.engines.affinity import affinity, nearest_neighbors  # noqa: E402
 from manyview.engines.files.distances import FileGeometry  # noqa: E402
+from manyview.engines.host import HOST  # noqa: E402
+from manyview.engines.numpy.distances import Geometry  # noqa: E402
 from manyview.engines.numpy.rows import Rows  # noqa: E402
 from manyview.engines.torch import device as engine  # noqa: E402
 from manyview.engines.torch import kmeans as torch_kmeans  # noqa: E402
 from manyview.engines.torch import neighbors as torch_neighbors  # noqa: E402
 from manyview.engines.torch.distances import TorchGeometry  # noqa: E402
+from manyview.engines.torch.engine import TorchEngine  # noqa: E402
 from manyview.engines.torch.graph import DeviceGraph, united  # noqa: E402
 from manyview.engines.torch.neighbors import nearest_rows  # noqa: E402
 from manyview.engines.torch.rows import TorchView  # noqa: E402
@@ -206,9 +209,6 @@ def test_kmeans_finds_blobs_and_is_reproducible(device):
 
 @on_devices
 def test_distances_with_missing_rows_are_those_of_the_host(device):
-    from manyview.engines.numpy.distances import Geometry
-    from manyview.engines.numpy.lists import fused_lists, view_lists
-
     rng = np.random.default_rng(0)
     Zs, present = [rng.random((300, m)) for m in (5, 9)], rng.random((2, 300)) > 0.2
     hosts = [Geometry(Z * p[:, None], p) for Z, p in zip(Zs, present, strict=True)]
@@ -217,11 +217,11 @@ def test_distances_with_missing_rows_are_those_of_the_host(device):
     alpha = np.array([0.3, 0.7])
     for host, view in zip(hosts, views, strict=True):
         np.testing.assert_allclose(view.pairs(i, j), host.pairs(i, j), rtol=1e-10)
-        for mine, theirs in zip(view_lists(view, 6, 0), view_lists(host, 6, 0), strict=True):
+        for mine, theirs in zip(view.nearest(6), host.nearest(6), strict=True):
             mine = mine.cpu() if isinstance(mine, torch.Tensor) else mine
             np.testing.assert_allclose(mine, theirs, rtol=1e-9)
-    F = fused_lists(views, alpha, 8, [], 0)[1].cpu()
-    np.testing.assert_allclose(F, fused_lists(hosts, alpha, 8, [], 0)[1], rtol=1e-9)
+    F = TorchEngine(device).fused_nearest(views, alpha, 8, [], 0, None)[1].cpu()
+    np.testing.assert_allclose(F, HOST.fused_nearest(hosts, alpha, 8, [], 0, None)[1], rtol=1e-9)
 
 
 @on_devices
@@ -469,7 +469,7 @@ def test_sentences(monkeypatch):
             WMNMF(2, engine="torch", device=device).fit(X)
     with pytest.raises(ValueError, match="negative entries"):
         RobustWMNMF(2, engine="torch").fit([sp.csr_array(X - 0.5)])
-    monkeypatch.setattr("manyview.engines.torch.distances.fits", lambda size, device: False)
+    monkeypatch.setattr("manyview.engines.torch.engine.fits", lambda size, device: False)
     with pytest.raises(ValueError, match=r"'view0' is sparse.*too much to compute with"):
         RobustWMNMF(2, engine="torch").fit([sp.csr_array(X)])
     holes = X.copy()
@@ -489,8 +489,8 @@ def test_running_out_of_memory_leaves_the_estimator_unfitted(monkeypatch):
         raise torch.OutOfMemoryError("CUDA out of memory")
 
     X = np.random.default_rng(0).random((30, 4))
-    for estimator, name in ((WMNMF, "estimators.run"), (RobustWMNMF, "robust.run_robust")):
-        monkeypatch.setattr(f"manyview.{name}", full)
+    for estimator, name in ((WMNMF, "wmnmf.run"), (RobustWMNMF, "robust.run_robust")):
+        monkeypatch.setattr(f"manyview.methods.{name}", full)
         model = estimator(2, engine="torch")
         with pytest.raises(MemoryError, match=r"ran out of memory.*left unfitted") as held:
             model.fit(X)
@@ -595,7 +595,7 @@ def test_the_robust_loop_does_not_wait_for_the_card():
     n, k = 3000, 5
     X = engine.put(rng.random((n, 40)), "cuda", np.float32)
     X = X / X.sum(1, keepdims=True)
-    view, settled = RobustView(TorchView(X, X.device), np.ones(n, bool)), Question()
+    view, settled = RobustView(TorchView(X, X.device), np.ones(n, bool)), DeviceFlag()
     P, V = (engine.put(rng.random((n, k)), "cuda", np.float32) for _ in range(2))
     V_star, w, alpha = V.clone(), X.new_ones((n, 1)), np.ones(1)
     U = view.start_U(V, w[:, 0])
@@ -603,11 +603,11 @@ def test_the_robust_loop_does_not_wait_for_the_card():
     for round_ in range(2):
         with not_waiting(round_ > 0):
             for _ in range(3):
-                U, V = view.step(U, V, V_star, w[:, 0], 0.5)
+                U, V, error = view.step(U, V, V_star, w[:, 0], 0.5)
                 V_star = eq.simplex_consensus([V], alpha, w, distances, 0.5, 0.1)
                 distances = eq.cluster_distances(P, eq.cluster_centres(P, V_star))
-                given = ([view.error / view.tau], [V], V_star, alpha, w, distances, 0.5, 0.1)
-                settled.ask(eq.robust_objective(*given)["objective"] < 0)
+                given = ([error / view.tau], [V], V_star, alpha, w, distances, 0.5, 0.1)
+                settled.latest(eq.robust_objective(*given)["objective"] < 0)
 
 
 @contextmanager
@@ -693,7 +693,7 @@ def test_views_larger_than_the_card_are_streamed(monkeypatch):
 @pytest.fixture(params=DEVICES)
 def too_small(request, monkeypatch):
     """A device on which no view fits: rows are streamed (on the CPU from its own memory)."""
-    monkeypatch.setattr("manyview.engines.torch.distances.fits", lambda size, device: False)
+    monkeypatch.setattr("manyview.engines.torch.engine.fits", lambda size, device: False)
     monkeypatch.setattr("manyview.engines.torch.rows.STREAMED_BLOCK", 2**16)
     if request.param == "cuda":
         monkeypatch.setattr("manyview.engines.torch.rows.fits", lambda size, device: False)
@@ -735,11 +735,9 @@ def test_streamed_views_may_miss_rows_but_not_entries(too_small):
 def test_streamed_counts_and_rare_features(too_small, monkeypatch):
     """Sparse counts beside a wide view whose rare features a sample of its rows would miss."""
     monkeypatch.setattr(
-        "manyview.engines.torch.streamed.HeldView.sample", 1
+        "manyview.engines.torch.streamed.HostView.sample", 1
     )  # the fewest rows there are
-    monkeypatch.setattr(
-        "manyview.engines.torch.distances.fits", lambda size, device: size < 6_000_000
-    )
+    monkeypatch.setattr("manyview.engines.torch.engine.fits", lambda size, device: size < 6_000_000)
     rng = np.random.default_rng(0)
     y = np.repeat([0, 1, 2], 400)
     wide = rng.random((3, 98))[y] + 0.1 * rng.random((len(y), 98))

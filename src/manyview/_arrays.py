@@ -72,24 +72,29 @@ def like(x: Array, model: Any) -> Any:
     return model.new_tensor(x) if is_tensor(model) else x.astype(model.dtype, copy=False)
 
 
-class Question:
+def beside(x: Array, model: Any) -> Any:
+    """A NumPy array where ``model`` is, in its own precision."""
+    return namespace(model).as_tensor(x, device=model.device) if is_tensor(model) else x
+
+
+class DeviceFlag:
     """A yes or no that may have to come from a GPU, which is not waited for.
 
-    `ask` then answers what was asked the time before, which has arrived long since.
+    `latest` then tells the answer given the time before, which has arrived long since.
     """
 
     def __init__(self) -> None:
         self.before: Any = None
 
-    def ask(self, answer: Any) -> bool:
+    def latest(self, answer: Any) -> bool:
         if not is_tensor(answer) or not answer.is_cuda:
             return bool(answer)
         torch = namespace(answer)
-        told = torch.empty((), dtype=torch.bool, pin_memory=True)
-        told.copy_(answer, non_blocking=True)
+        copy = torch.empty((), dtype=torch.bool, pin_memory=True)
+        copy.copy_(answer, non_blocking=True)
         arrived = torch.cuda.Event()
         arrived.record()
-        before, self.before = self.before, (arrived, told)
+        before, self.before = self.before, (arrived, copy)
         if before is None:
             return False
         before[0].synchronize()

@@ -12,8 +12,8 @@ from manyview._types import Array
 
 def coordinates(model: Any) -> Array:
     """What the clusters were read from: the fused embedding if there is one, else shares of V*."""
-    if hasattr(model, "_embedding"):
-        return model._coordinates()
+    if hasattr(model, "embedding_"):
+        return model.embedding_
     return model.consensus_ / np.maximum(model.consensus_.sum(axis=1, keepdims=True), 1e-300)
 
 

@@ -17,7 +17,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from manyview.data.read import ReadViews
-from manyview.engines.numpy.distances import present_rows
+from manyview.engines.numpy.presence import present_rows
 
 #: The input or the request is at fault; anything else that fails is a failure (1).
 BAD_INPUT = (ValueError, ImportError, FileNotFoundError, FileExistsError, PermissionError,

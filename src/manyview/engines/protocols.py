@@ -1,20 +1,26 @@
-"""What an engine offers to the factorisation: the rows of a view, and the work of one iteration on them.
+"""What an engine offers: rows, the work of one iteration on them, and the distances between them.
 
-A `Source` knows where rows live. A `Pass` does on one view what an iteration asks for. Sources that can
-do more than read (work where the rows are, find neighbours, make a pass of their own) say so by one of
-the small protocols below. A new place for rows is a folder with these, and no change elsewhere.
+A `Source` knows where rows live. A `Pass` does on one view what an iteration asks for. `Distances` say how
+near rows of one view are; an `Engine` makes these and joins those of several views. Sources that can do
+more than read (work where the rows are, find neighbours, make a pass of their own) say so by one of the
+small protocols below. Stages and estimators know these protocols and no class behind them: a new place
+for rows is one folder, and one line in `manyview.engines.table`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Protocol, runtime_checkable
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
-from manyview._types import Array, Matrix
+from manyview._types import Array, Matrix, Views
 from manyview.maths.solvers import Solver
 from manyview.maths.terms import Term
+
+from .threads import Threads
+
+Own = TypeVar("Own", bound="Graph")
 
 
 @runtime_checkable
@@ -151,15 +157,132 @@ class Observed(Protocol):
     here: Array
 
 
-__all__ = [
-    "Derived",
-    "DeviceView",
-    "FindsNeighbors",
-    "MakesPass",
-    "Observed",
-    "Pass",
-    "Readable",
-    "Remote",
-    "Source",
-    "Streamable",
-]
+class Lists(NamedTuple):
+    """The k nearest rows of some rows, nearest first; and, where they differ, what each pair counts."""
+
+    rows: Array
+    indices: Array
+    d: Array
+    mass: Array | None = None
+
+
+class Graph(Protocol):
+    """A square sparse matrix: SciPy's on the host, an engine's own on a device."""
+
+    shape: tuple[int, int]
+
+    def __add__(self: Own, other: Own) -> Own: ...
+    def __rmul__(self: Own, factor: float) -> Own: ...
+    def __truediv__(self: Own, divisor: float) -> Own: ...
+    def __matmul__(self, Y: Array) -> Array: ...
+
+
+class Scaling(Protocol):
+    """How the features of a view were made comparable; ``low`` is None for counts."""
+
+    @property
+    def low(self) -> Array | None: ...
+    @property
+    def kind(self) -> str: ...
+    def apply(self, X: Matrix) -> Matrix: ...
+    def undo(self, Z: Array) -> Array: ...
+
+
+class Distances(Protocol):
+    """One scaled view as a space of distances d; d = 1 is "no closer than a random pair"."""
+
+    #: Rows the view has, and rows with distances to speak of (present, in a view that is not constant).
+    present: Array
+    comparable: Array
+    #: Which entries are known; None: all.
+    observed: Array | None
+    #: How often every row counts; None: all alike.
+    mass: Array | None
+    #: Whether unseen rows may have unobserved entries.
+    takes_holes: bool
+    n_samples: int
+    n_features: int
+
+    def pairs(self, i: Array, j: Array) -> Array:
+        """d of the pairs (i, j) of rows; 1 where a member is missing."""
+
+    def nearest(self, k: int, seed: int = 0, threads: Threads | None = None) -> Lists:
+        """The k nearest rows of every comparable row."""
+
+    def rows(self, chosen: Array) -> Distances:
+        """The same view of some of the rows."""
+
+    def half(self, columns: Array) -> Distances:
+        """The same rows seen through some of the features."""
+
+    def distinct(self, first: Array, mass: Array | None) -> Distances:
+        """The same view of some of the rows, each of which counts as often as ``mass`` says."""
+
+    def codes(self) -> Array:
+        """A number for every row; rows that are identical in this view have the same."""
+
+    def to_new(self, Z: Matrix, observed: Array | None, step: int) -> Iterator[tuple[Array, Array]]:
+        """d from unseen rows to every row, ``step`` rows at a time, and bounds of its rounding errors."""
+
+    def unit_sums(self) -> Any:
+        """The rows with unit L1 norm, as a pass of the factorisation reads them."""
+
+    def for_model(self, sparse: bool) -> Distances:
+        """What a fitted model keeps: on the host (sparse where the view came so), tied to no engine."""
+
+
+class Engine(Protocol):
+    """Where a fit of RobustWMNMF computes: it makes distances, and joins those of several views."""
+
+    #: Whether k-means here takes rows that count more than once.
+    weighs_rows: bool
+
+    def bring(self, views: Views, asked: Any, dtype: np.dtype) -> tuple[Views, np.dtype]:
+        """The views where this engine computes, and its precision (``asked`` is the user's wish)."""
+
+    def fit_scaling(self, X: Matrix, present: Array, name: str, kind: str) -> Scaling:
+        """How the features of a view are made comparable; ``kind`` is the user's wish."""
+
+    def scaled(self, X: Matrix, scaling: Scaling | None, present: Array, dtype: np.dtype) -> Matrix:
+        """z of a view; rows that are not present are zero."""
+
+    def distances(self, Z: Matrix, present: Array, unit_rows: bool) -> Distances:
+        """The distances between rows of z; halves of views with ``unit_rows`` get unit rows again."""
+
+    def fused_nearest(
+        self,
+        views: list[Distances],
+        weights: Array,
+        k: int,
+        neighbors: list[Array],
+        seed: int,
+        threads: Threads | None,
+    ) -> tuple[Array, Array]:
+        """The k nearest rows of every row under the weighted sum of the views' distances.
+
+        ``neighbors`` holds the lists of every view, among which a large search looks as well.
+        """
+
+    def graph(self, rows: Array, indices: Array, weights: Array, n: int) -> Graph:
+        """(A + Aᵀ)/2 of neighbour lists of some of n rows."""
+
+    def row_contrasts(self, views: list[Distances], graphs: list[Graph]) -> Array:
+        """1 − (mean d^s of i to its neighbours in view t), (n_views, n_views, N); NaN where unknown.
+
+        Do t's neighbours look close in s? Pairs with a member missing in s are skipped.
+        """
+
+    def mean_distance(self, view: Distances, graph: Graph) -> float | None:
+        """Mean d over the edges of a graph, by their weights; None if it has no edge."""
+
+    def factor_rows(self, view: Distances) -> Any:
+        """`Distances.unit_sums` where the factorisation runs."""
+
+    def beside(self, array: Array, model: Array) -> Array:
+        """An array of the host where ``model`` is."""
+
+    def in_precision(self, array: Array, dtype: np.dtype) -> Array:
+        """Results of this engine in the precision of the fit."""
+
+    def graph_on_host(self, graph: Graph) -> Graph:
+        """The same as a SciPy array."""

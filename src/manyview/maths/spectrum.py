@@ -138,13 +138,17 @@ def filtered_subspace(
     return values[-n_vectors:], Y[:, -n_vectors:]
 
 
+def diffusion_weights(rho: Array) -> Array:
+    """ρ² + ρ⁵ + ρ¹⁰ + ρ²⁰: what an eigenvector counts after two, five, ten and twenty steps."""
+    return rho**2 + rho**5 + rho**10 + rho**20
+
+
 def diffusion_map(A: sp.csr_array, n_vectors: int, rng: np.random.Generator) -> Array:
     """Rows of unit length: eigenvectors of the normalised graph, weighted by several diffusion times.
 
-    Each eigenvector is multiplied by ρ² + ρ⁵ + ρ¹⁰ + ρ²⁰ of its eigenvalue (0 where negative).
+    Each eigenvector is multiplied by the `diffusion_weights` of its eigenvalue (0 where negative).
     """
     values, vectors = leading_eigenvectors(normalized(A), min(n_vectors, A.shape[0]), rng)
-    rho = values.clip(0)
-    Y = vectors * (rho**2 + rho**5 + rho**10 + rho**20)
+    Y = vectors * diffusion_weights(values.clip(0))
     norms = (Y * Y).sum(axis=1, keepdims=True) ** 0.5
     return Y / namespace(Y).where(norms > 0, norms, 1)

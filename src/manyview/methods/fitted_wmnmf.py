@@ -12,6 +12,7 @@ from manyview._types import Array, Factors, FitResult, Views
 from manyview.engines.numpy.masked import mean_error
 from manyview.engines.numpy.rows import rows_of
 from manyview.engines.threads import Threads
+from manyview.maths.agreement import reliance
 
 from . import stream
 from .assign import assign_new
@@ -77,11 +78,7 @@ class FittedWMNMF(
     @property
     def reliance_(self) -> Array:
         """Which view each observation relies on: α_s w_is, normalised over views (N×n_views)."""
-        product = self.sample_weights_ * self.view_weights_.astype(self.sample_weights_.dtype)
-        # An observation that only views without weight describe relies on those.
-        product = np.where(product.any(axis=1, keepdims=True), product, self.sample_weights_)
-        total = product.sum(axis=1, keepdims=True)
-        return np.divide(product, total, out=np.zeros_like(product), where=total > 0)
+        return reliance(self.view_weights_, self.sample_weights_, self.sample_weights_ > 0)
 
     def fit_predict(self, X: Any, y: Any = None, **kwargs: Any) -> Array:
         """Fit, and return ``labels_`` (as a tensor, if the views are tensors)."""

@@ -58,21 +58,21 @@ def tell_unobserved(views: Views, columns: list[Array], stacklevel: int) -> None
         views.matrices, views.names, views.feature_names, columns, strict=True
     ):
         if not mask.any():
-            told = f"view {name!r} has no observed value; it is left out and gets no weight"
+            message = f"view {name!r} has no observed value; it is left out and gets no weight"
         elif not mask.all():
             empty = np.flatnonzero(~mask)
-            listed = [_told_as(names, int(j)) for j in empty[:NAMED]]
+            listed = [_column_name(names, int(j)) for j in empty[:NAMED]]
             more = f" and {len(empty) - NAMED} more" if len(empty) > NAMED else ""
-            told = (
+            message = (
                 f"view {name!r}: {len(empty)} of {X.shape[1]} columns have no observed value and are "
                 f"left out: {', '.join(listed)}{more}"
             )
         else:
             continue
-        warnings.warn(told, UserWarning, stacklevel=stacklevel + 1)
+        warnings.warn(message, UserWarning, stacklevel=stacklevel + 1)
 
 
-def _told_as(names: Array | None, j: int) -> str:
+def _column_name(names: Array | None, j: int) -> str:
     """The name of a column, or its number where it has none."""
     return repr(names[j]) if names is not None and str(names[j]).strip() else f"number {j + 1}"
 

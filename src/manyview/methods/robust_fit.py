@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, NamedTuple
 
-from manyview._arrays import Question, constant, converted, copied, is_tensor, namespace, one_hot
-from manyview._types import Array, Callback, Factors, FitResult, Stop
+from manyview._arrays import (
+    DeviceFlag,
+    beside,
+    constant,
+    converted,
+    copied,
+    is_tensor,
+    namespace,
+    one_hot,
+)
+from manyview._types import Array, Callback, Factors, FitResult, Stop, storable
 from manyview.engines.numpy.masked import MaskedView
 from manyview.engines.numpy.rows import rows_of
 from manyview.engines.threads import Threads
@@ -19,18 +30,73 @@ from .fit import Progress
 SOLVER, NO_PENALTY = SimplexHALS(), NoPenalty()
 #: Iterations between two looks at J on a GPU; the answer is read at the next look.
 CHECK_EVERY = 4
+#: Steps on V and V* of unseen rows, with everything else kept.
+PLACING_STEPS = 20
+
+
+class Weights(NamedTuple):
+    """λ, how strongly views follow the consensus, and β, how strongly that follows the clusters."""
+
+    consensus: float
+    cluster: float
+
+
+@dataclass(frozen=True)
+class LoopSettings:
+    """When the loop ends, and who is told of every iteration."""
+
+    weights: Weights
+    max_iter: int
+    tol: float
+    callback: Callback | None = None
+
+
+@dataclass(frozen=True)
+class Start:
+    """What the stages before hand to the loop: weights α and w, the embedding P, first labels."""
+
+    alpha: Array
+    w: Array
+    P: Array
+    labels: Array
+    n_clusters: int
+
+
+@storable
+@dataclass(frozen=True)
+class RobustState:
+    """Everything the rest of the loop depends on, after an iteration.
+
+    ``distances`` are those of the embedding to ``centres``, ``errors`` the weighted reconstruction
+    errors of the views in units of τ.
+    """
+
+    U: tuple[Array, ...]
+    V: tuple[Array, ...]
+    consensus: Array
+    centres: Array
+    distances: Array
+    errors: tuple[Any, ...]
+    iteration: int = 0
+    objective: Any = None
+    history: dict[str, Array] = field(default_factory=dict)
 
 
 class RobustView:
     """One view's rows x (L1-normalised), their spread τ, and the steps on them."""
 
-    def __init__(self, X: Any, present: Array, threads: Threads | None = None):
+    def __init__(
+        self, X: Any, present: Array, threads: Threads | None = None, tau: float | None = None
+    ):
         self.masked = X if isinstance(X, MaskedView) else None
         self.rows = rows_of(X.X if isinstance(X, MaskedView) else X, SOLVER, threads)
-        here, n = present.astype(self.rows.dtype)[:, None], max(1, int(present.sum()))
-        here = X.placed(here) if hasattr(X, "placed") else here
+        self.tau = self._spread(present) if tau is None else tau
+
+    def _spread(self, present: Array) -> float:
+        n = max(1, int(present.sum()))
+        here = beside(present.astype(self.rows.dtype)[:, None], self.rows.x_sq)
         mean = self._products(here, namespace(here).ones_like(here))[:, 0] / n
-        self.tau = eq.spread(self.rows.x_sq[present], mean)
+        return eq.spread(self.rows.x_sq[present], mean)
 
     def _products(self, V: Array, w: Array) -> Array:
         """XᵀWV."""
@@ -46,17 +112,18 @@ class RobustView:
 
     def step(
         self, U: Array, V: Array, consensus: Array, w: Array, lam: float
-    ) -> tuple[Array, Array]:
-        """V then U: two sweeps of coordinate descent each; α and w cancel row by row in V."""
+    ) -> tuple[Array, Array, Any]:
+        """V then U, two sweeps of coordinate descent each, and Σ_i w_i ‖x_i − Uv_i‖².
+
+        α and w cancel row by row in V.
+        """
         if self.masked is not None:
             V = self.masked.update_V(U, V, consensus, 1 / self.tau, lam)
             U = self.masked.update_U(U, V, w)
-            self.error = w @ self.residuals(U, V)
-        else:
-            V = self.update_V(U, V, consensus, w, lam, basis=True)
-            U = self.rows.step_U(U, 0.0)
-            self.error = self.rows.error(U)
-        return U, V
+            return U, V, w @ self.residuals(U, V)
+        V = self.update_V(U, V, consensus, w, lam, basis=True)
+        U = self.rows.step_U(U, 0.0)
+        return U, V, self.rows.error(U)
 
     def update_V(
         self, U: Array, V: Array, consensus: Array, w: Array, lam: float, basis: bool = False
@@ -73,76 +140,100 @@ class RobustView:
 
 def run_robust(
     views: list[RobustView],
-    alpha: Array,
-    w: Array,
-    P: Array,
-    labels: Array,
-    n_clusters: int,
-    *,
-    lam: float,
-    beta: float,
-    max_iter: int,
-    tol: float,
-    callback: Callback | None = None,
+    start: Start,
+    settings: LoopSettings,
     checkpoint: Checkpoint | None = None,
 ) -> tuple[FitResult, Array]:
-    """Minimise J from hard ``labels``; returns the fit and the centres."""
-    V_star = converted(soft_start(labels, n_clusters), P.dtype)
-    V = [copied(V_star) for _ in views]
-    U = [view.start_U(V[s], w[:, s]) for s, view in enumerate(views)]
-    for s, view in enumerate(views):
-        view.error = w[:, s] @ view.residuals(U[s], V[s])
-    centres = eq.cluster_centres(P, V_star)
-    distances = eq.cluster_distances(P, centres)
-    progress = Progress(max_iter, 1, 1, callback)
+    """Minimise J from hard labels.
 
-    def record(iteration: int) -> bool:
-        errors = [view.error / view.tau for view in views]
-        terms = eq.robust_objective(errors, V, V_star, alpha, w, distances, lam, beta)
-        return progress.record(iteration, 0, 1, terms)
+    Parameters
+    ----------
+    views : list of RobustView
+    start : Start
+    settings : LoopSettings
+    checkpoint : Checkpoint, optional
+        Where the state is offered before every iteration, and a broken-off loop goes on from.
 
-    patience = CHECK_EVERY if is_tensor(P) and P.is_cuda else 1  # type: ignore[attr-defined]
-    settled = Question()
-    saved = None if checkpoint is None else checkpoint.loop()
+    Returns
+    -------
+    FitResult, and the centres of the clusters in the embedding
+    """
+    progress = Progress(settings.max_iter, 1, 1, settings.callback)
+    saved: Any = None if checkpoint is None else checkpoint.loop()
     if saved is None:
-        record(0)
-    stop, previous, first = Stop.MAX_ITER, progress.last, 1
-    if saved is not None:
-        V_star, centres, first = saved["consensus"], saved["centres"], saved["iteration"]
-        U, V, previous = saved["U"], saved["V"], saved["previous"]
-        distances = eq.cluster_distances(P, centres)
-        progress.resume(saved["history"])
-
-    def now() -> dict[str, Any]:
-        """Everything the rest of the loop depends on, before an iteration."""
-        return {
-            "iteration": iteration,
-            "U": list(U),
-            "V": list(V),
-            "consensus": V_star,
-            "centres": centres,
-            "previous": previous,
-            "history": progress.history(),
-        }
-
-    for iteration in range(first, max_iter + 1):
+        state = first_state(views, start)
+        state, _ = _recorded(state, start, settings.weights, progress)
+    else:
+        state = saved
+        progress.resume(saved.history)
+    on_card = is_tensor(start.P) and start.P.is_cuda  # type: ignore[attr-defined]
+    patience, settled, stop = CHECK_EVERY if on_card else 1, DeviceFlag(), Stop.MAX_ITER
+    while state.iteration < settings.max_iter:
         if checkpoint is not None:
-            checkpoint.offer(now)
-        for s, view in enumerate(views):
-            U[s], V[s] = view.step(U[s], V[s], V_star, w[:, s], lam)
-        V_star = eq.simplex_consensus(V, alpha, w, distances, lam, beta)
-        centres = eq.cluster_centres(P, V_star)
-        distances = eq.cluster_distances(P, centres)
-        if record(iteration):
+            with_history: Any = partial(_with_history, state, progress)
+            checkpoint.offer(with_history)
+        before = state.objective
+        state = next_state(views, start, settings.weights, state)
+        state, stopped = _recorded(state, start, settings.weights, progress)
+        if stopped:
             stop = Stop.CALLBACK
             break
-        gain = previous - progress.last
-        if iteration % patience == 0 and settled.ask(gain <= tol * abs(previous)):
+        if state.iteration % patience == 0 and settled.latest(
+            before - state.objective <= settings.tol * abs(before)
+        ):
             stop = Stop.CONVERGED
             break
-        previous = progress.last
-    factors = Factors(tuple(U), tuple(V), V_star, alpha, w)
-    return FitResult(factors, progress.history(), iteration, stop), centres
+    factors = Factors(state.U, state.V, state.consensus, start.alpha, start.w)
+    return FitResult(factors, progress.history(), state.iteration, stop), state.centres
+
+
+def first_state(views: list[RobustView], start: Start) -> RobustState:
+    """V* and all V from the labels, U from the rows."""
+    V_star = converted(soft_start(start.labels, start.n_clusters), start.P.dtype)
+    V = tuple(copied(V_star) for _ in views)
+    U = tuple(view.start_U(V[s], start.w[:, s]) for s, view in enumerate(views))
+    errors = tuple(
+        start.w[:, s] @ view.residuals(U[s], V[s]) / view.tau for s, view in enumerate(views)
+    )
+    centres = eq.cluster_centres(start.P, V_star)
+    return RobustState(U, V, V_star, centres, eq.cluster_distances(start.P, centres), errors)
+
+
+def next_state(
+    views: list[RobustView], start: Start, weights: Weights, state: RobustState
+) -> RobustState:
+    """One iteration: V and U of every view, then V*, then the centres."""
+    steps = [
+        view.step(state.U[s], state.V[s], state.consensus, start.w[:, s], weights.consensus)
+        for s, view in enumerate(views)
+    ]
+    U, V, errors = (tuple(part) for part in zip(*steps, strict=True))
+    V_star = eq.simplex_consensus(list(V), start.alpha, start.w, state.distances, *weights)
+    centres = eq.cluster_centres(start.P, V_star)
+    distances = eq.cluster_distances(start.P, centres)
+    errors = tuple(error / view.tau for error, view in zip(errors, views, strict=True))
+    return RobustState(U, V, V_star, centres, distances, errors, state.iteration + 1)
+
+
+def _recorded(
+    state: RobustState, start: Start, weights: Weights, progress: Progress
+) -> tuple[RobustState, bool]:
+    """The state with its objective, which goes into the history; and whether the callback says stop."""
+    terms = eq.robust_objective(
+        list(state.errors),
+        list(state.V),
+        state.consensus,
+        start.alpha,
+        start.w,
+        state.distances,
+        *weights,
+    )
+    stopped = progress.record(state.iteration, 0, 1, terms)
+    return replace(state, objective=progress.last), stopped
+
+
+def _with_history(state: RobustState, progress: Progress) -> RobustState:
+    return replace(state, history=progress.history())
 
 
 def place_robust(
@@ -151,19 +242,18 @@ def place_robust(
     centres: Array,
     w: Array,
     P: Array,
-    lam: float,
-    beta: float,
+    weights: Weights,
 ) -> tuple[list[Array], Array]:
     """V and V* of unseen rows: the same steps with U and the centres kept."""
     distances = eq.cluster_distances(P, centres)
     V_star = converted(soft_start(distances.argmin(axis=1), len(centres)), P.dtype)
     V = [copied(V_star) for _ in views]
-    for _ in range(20):
+    for _ in range(PLACING_STEPS):
         V = [
-            view.update_V(U, Vs, V_star, w[:, s], lam)
+            view.update_V(U, Vs, V_star, w[:, s], weights.consensus)
             for s, (view, U, Vs) in enumerate(zip(views, factors.U, V, strict=True))
         ]
-        V_star = eq.simplex_consensus(V, factors.alpha, w, distances, lam, beta)
+        V_star = eq.simplex_consensus(V, factors.alpha, w, distances, *weights)
     return V, V_star
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from functools import partial
 from typing import Any
 
@@ -11,9 +12,12 @@ import scipy.sparse as sp
 
 from manyview._arrays import on_host
 from manyview._types import Array, Matrix, storable
-from manyview.engines.numpy.distances import Geometry, RobustScaling, present_rows
+from manyview.engines.numpy.distances import Geometry
 from manyview.engines.numpy.neighbors import leading_directions, project
-from manyview.engines.numpy.sources import Source, UnitRows, is_streamed, looking_rows, over
+from manyview.engines.numpy.presence import present_rows
+from manyview.engines.numpy.robust_scaling import RobustScaling
+from manyview.engines.numpy.sources import Source, UnitRows, looking_rows, over
+from manyview.engines.protocols import Scaling
 from manyview.engines.threads import blocks
 
 #: Entries of a sample of rows: what it tells (percentiles, agreement of halves) needs no more.
@@ -28,7 +32,7 @@ class ScaledFile:
 
     on_disk = True
 
-    def __init__(self, X: Any, scaling: RobustScaling | None, present: Array, dtype: np.dtype):
+    def __init__(self, X: Any, scaling: Scaling | None, present: Array, dtype: np.dtype):
         self.X, self.scaling, self.present = X, scaling, present
         self.shape, self.dtype, self.sparse = X.shape, np.dtype(dtype), X.sparse
 
@@ -44,7 +48,7 @@ class ScaledFile:
         return scaled_rows(self.X.take(rows), self.scaling, self.present[rows], self.dtype)
 
 
-class ScaledElsewhere(ScaledFile):
+class ScaledOnWorkers(ScaledFile):
     """The same of rows on other machines, which are worked on there."""
 
     def each(self, work: Callable, *args: Any) -> list[Any]:
@@ -52,9 +56,7 @@ class ScaledElsewhere(ScaledFile):
         return self.X.each(_on_scaled, self.scaling, self.dtype, work, *args)
 
 
-def scaled_rows(
-    X: Matrix, scaling: RobustScaling | None, present: Array, dtype: np.dtype
-) -> Matrix:
+def scaled_rows(X: Matrix, scaling: Scaling | None, present: Array, dtype: np.dtype) -> Matrix:
     """z of some rows; those missing there are zero.
 
     Scaled in float64 a block at a time, then cast: float32 could not tell raw numbers of 10⁸ apart.
@@ -85,6 +87,7 @@ class FileGeometry(Geometry):
 
     #: Where the rows are in the file; None: in order.
     places: Array | None = None
+    takes_holes = False
 
     def __init__(self, Z: Any, present: Array, unit_rows: bool = False):
         self.source, self.directions = Z, leading_directions(Z)
@@ -94,7 +97,7 @@ class FileGeometry(Geometry):
         self.n_features = Z.shape[1]
 
     def coordinates(self, Z: Any) -> Array:
-        return project(Z if is_streamed(Z) else _Held(Z), self.directions) - self.centre
+        return project(Z, self.directions) - self.centre
 
     def distinct(self, first: Array, mass: Array | None) -> Geometry:
         new: Any = super().distinct(first, mass)
@@ -110,15 +113,15 @@ class FileGeometry(Geometry):
     def half(self, columns: Array) -> Geometry:
         return self.rows(np.arange(self.n_samples)).half(columns)
 
+    def unit_sums(self) -> UnitRows:
+        return unit_rows_of_file(self.source)
 
-class _Held:
-    """Rows in memory, read like those of a file."""
-
-    def __init__(self, Z: Matrix):
-        self.Z, self.shape = Z, Z.shape
-
-    def read(self, rows: slice) -> Matrix:
-        return self.Z[rows]
+    def for_model(self, sparse: bool) -> FileGeometry:
+        if not isinstance(self.source, ScaledOnWorkers):
+            return self
+        new = copy(self)
+        new.source = None  # a model outlives the cluster
+        return new
 
 
 def sampled(n: int, n_features: int, size: int | None = None) -> Array:

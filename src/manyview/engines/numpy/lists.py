@@ -8,19 +8,22 @@ neighbours.
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.sparse as sp
 
-from manyview._arrays import converted, is_tensor, namespace, on_host
+from manyview._arrays import on_host
 from manyview._types import Array
+from manyview.engines.protocols import Distances, Lists
 from manyview.engines.threads import Threads, blocks
 
-from .distances import Geometry
 from .neighbors import index_neighbors, use_index
 from .repeats import Crowds, crowds_of
 from .ties import equal_share, nearest
+
+if TYPE_CHECKING:
+    from .distances import Geometry
 
 #: Candidates asked of an index, per neighbour wanted.
 WIDER = 1.5
@@ -30,36 +33,19 @@ PROJECTED = 128
 DEPTH = 8
 
 
-class Lists(NamedTuple):
-    """The k nearest rows of some rows, nearest first; and, where they differ, what each pair counts."""
-
-    rows: Array
-    indices: Array
-    d: Array
-    mass: Array | None = None
-
-
 def view_lists(view: Geometry, k: int, seed: int, threads: Threads | None = None) -> Lists:
     """The k nearest rows of every comparable row."""
     rows = np.flatnonzero(view.comparable)
     k = min(k, len(rows) - 1)
     if k < 1:
-        none = view.Z.new_empty((0, 1)) if is_tensor(view.Z) else np.empty((0, 1))
-        return Lists(rows[:0], converted(none, namespace(none).int64), none)
+        return Lists(rows[:0], np.empty((0, 1), dtype=np.int64), np.empty((0, 1)))
     crowds = crowds_of(view, rows, k)
-    if is_tensor(view.Z):
-        from manyview.engines.torch.distances import nearest_of_each
-
-        found = nearest_of_each(view, rows, k, crowds)  # type: ignore[arg-type]
-    elif use_index(len(rows)):
+    if use_index(len(rows)):
         near = rows[index_neighbors(view.Z[rows], min(int(WIDER * k), len(rows) - 1), seed)]
         lists = for_all_rows(rows, near, view.n_samples)
-        found = improved([view], np.ones(1), lists, k, threads)
+        indices, d = improved([view], np.ones(1), lists, k, threads)
     else:
-        found = _all_pairs(view, k, crowds)
-    if is_tensor(view.Z):
-        return Lists(rows, *found, masses(view, rows, found[0], crowds))
-    indices, d = found
+        indices, d = _all_pairs(view, k, crowds)
     if crowds is not None:
         indices[crowds.rows], d[crowds.rows] = crowds.near, 0
     return Lists(rows, indices[rows], d[rows], masses(view, rows, indices[rows], crowds))
@@ -78,7 +64,7 @@ def _all_pairs(view: Geometry, k: int, crowds: Crowds | None) -> tuple[Array, Ar
     return indices, d
 
 
-def masses(view: Geometry, rows: Array, indices: Any, crowds: Crowds | None) -> Array | None:
+def masses(view: Distances, rows: Array, indices: Array, crowds: Crowds | None) -> Array | None:
     """What the pairs of lists count; None where all count alike."""
     if view.mass is None and crowds is None:
         return None
@@ -100,10 +86,6 @@ def fused_lists(
     """The k nearest rows of every row under F = Σ α_s d^s, nearest first."""
     n = views[0].n_samples
     k = min(k, n - 1)
-    if is_tensor(views[0].Z):
-        from manyview.engines.torch.distances import fused_nearest
-
-        return fused_nearest(views, alpha, k)  # type: ignore[arg-type]
     if not use_index(n):
         indices, distances = np.empty((n, k), dtype=int), np.empty((n, k))
         slack: Array = sum(a * view.slack() for a, view in zip(alpha, views, strict=True))

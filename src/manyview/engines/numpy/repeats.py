@@ -16,6 +16,7 @@ import scipy.sparse as sp
 
 from manyview._arrays import converted, is_tensor, namespace, on_host
 from manyview._types import Array
+from manyview.engines.protocols import Distances
 from manyview.engines.threads import blocks
 
 #: Entries mixed at a time.
@@ -36,11 +37,11 @@ class Repeats:
     mass: Array | None
 
 
-def repeats_of(views: list[Any]) -> Repeats | None:
+def repeats_of(views: list[Distances]) -> Repeats | None:
     """Rows that are identical in every view; None if there are none."""
     codes = np.zeros(views[0].n_samples, dtype=np.int64)
     for s, view in enumerate(views):
-        codes += _mixed(view_codes(view) + view.present, np.array([s]))
+        codes += _mixed(view.codes() + view.present, np.array([s]))
     _, first, of, count = np.unique(
         codes, return_index=True, return_inverse=True, return_counts=True
     )
@@ -53,7 +54,7 @@ def repeats_of(views: list[Any]) -> Repeats | None:
     return Repeats(first[order], place[of], None if (mass == 1).all() else mass)
 
 
-def distinct(views: list[Any]) -> tuple[list[Any], Repeats | None]:
+def distinct(views: list[Distances]) -> tuple[list[Distances], Repeats | None]:
     """The views of the distinct observations."""
     repeats = repeats_of(views)
     if repeats is None:
@@ -99,12 +100,12 @@ class Crowds:
     stands_for: Array
 
 
-def crowds_of(view: Any, rows: Array, k: int) -> Crowds | None:
+def crowds_of(view: Distances, rows: Array, k: int) -> Crowds | None:
     """The lists of rows in crowds: neighbours evenly spread over the crowd, counted by mass.
 
     A row may meet its own copies there. Copies of one observation alone are no crowd.
     """
-    codes = view_codes(view)[rows]
+    codes = view.codes()[rows]
     _, of, members = np.unique(codes, return_inverse=True, return_counts=True)
     if len(members) == len(rows):
         return None
@@ -122,14 +123,6 @@ def crowds_of(view: Any, rows: Array, k: int) -> Crowds | None:
     met = begins[:, None] + (middle[:, None] + size[:, None] * steps) % size[:, None]
     near = np.searchsorted(ends, met, side="right").clip(0, len(order) - 1)
     return Crowds(rows[order], rows[order[near]], np.repeat(size[:, None] / k, k, axis=1))
-
-
-def view_codes(view: Any) -> Array:
-    """A number for every row of a geometry; rows that are identical there have the same."""
-    codes = row_codes(view.Z)
-    if view.observed is not None:
-        codes = codes + row_codes(view.observed.astype(np.float32))
-    return codes
 
 
 def row_codes(Z: Any) -> Array:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,22 +9,20 @@ import scipy.sparse as sp
 import torch
 
 from manyview._arrays import on_host
-from manyview._types import Array, Matrix, Views
-from manyview.engines.numpy.distances import ZEROS, Geometry, share_of_zeros, unobserved
-from manyview.engines.numpy.repeats import Crowds
-from manyview.engines.numpy.sources import is_streamed
-from manyview.engines.threads import blocks
-from manyview.maths.agreement import Agreement
+from manyview._types import Array, Matrix
+from manyview.engines.numpy.distances import Geometry
+from manyview.engines.numpy.lists import masses
+from manyview.engines.numpy.repeats import Crowds, crowds_of
+from manyview.engines.numpy.robust_scaling import ZEROS, share_of_zeros
+from manyview.engines.protocols import Lists
+from manyview.engines.threads import Threads, blocks
 
-from .device import choose, fits, precision, put, torch_dtype
-from .graph import DeviceGraph
+from .device import put, torch_dtype
 from .neighbors import nearest_by_products
+from .rows import TorchView
 
 #: Entries gathered at a time for distances of pairs.
 GATHERED = 2**27
-#: Copies of the views that half of the card must have room for: at worst there are five, of z, of both
-#: sides of its products, and of these next to those of other views.
-COPIES = 3
 
 
 class TorchGeometry(Geometry):
@@ -43,6 +39,17 @@ class TorchGeometry(Geometry):
         new: Any = super().distinct(first, mass)
         new.here = torch.as_tensor(new.comparable, device=self.device)
         return new
+
+    def nearest(self, k: int, seed: int = 0, threads: Threads | None = None) -> Lists:
+        """The k nearest rows of every comparable row."""
+        rows = np.flatnonzero(self.comparable)
+        k = min(k, len(rows) - 1)
+        if k < 1:
+            none = self.Z.new_empty((0, 1))
+            return Lists(rows[:0], none.long(), none)
+        crowds = crowds_of(self, rows, k)
+        near, d = nearest_of_each(self, rows, k, crowds)
+        return Lists(rows, near, d, masses(self, rows, near, crowds))
 
     def pairs(self, i: Any, j: Any) -> Any:
         """d of the pairs (i, j); 1 where a member is missing. NumPy in, NumPy out."""
@@ -70,7 +77,12 @@ class TorchGeometry(Geometry):
             side[:, -1] *= factor
         return [left, right]
 
-    def to_host(self, sparse: bool) -> Geometry:
+    def unit_sums(self) -> TorchView:
+        """The rows with unit L1 norm, as a pass of the factorisation reads them."""
+        total = abs(self.Z).sum(axis=1, keepdims=True)
+        return TorchView(self.Z / torch.where(total > 0, total, 1), self.Z.device)
+
+    def for_model(self, sparse: bool) -> Geometry:
         """The same for the host; sparse where the view came so."""
         return host_parts(self, Geometry, sparse_rows(self.Z) if sparse else on_host(self.Z))
 
@@ -148,73 +160,6 @@ def _nearest(
     return nearest_by_products(*sides, distances, len(left), len(right), k, own)
 
 
-def row_contrasts(views: list[TorchGeometry], graphs: list[DeviceGraph]) -> Array:
-    """`agreement.row_contrasts` from both halves of symmetric graphs."""
-    n_views, n = len(views), views[0].n_samples
-    rows = np.full((n_views, n_views, n), np.nan)
-    for t, graph in enumerate(graphs):
-        i, j, weight = graph.edges()
-        for s, view in enumerate(views):
-            if s != t and len(i):
-                known = weight * (view.here[i] & view.here[j])
-                total = graph.row_sums(known)
-                distance = graph.row_sums(known * view.pairs(i, j))
-                contrast = torch.where(total > 0, 1 - distance / total, torch.nan)
-                rows[s, t] = on_host(contrast)
-    return rows
-
-
-def moved(views: Views, device_name: str, asked: Any, dtype: np.dtype) -> tuple[Views, np.dtype]:
-    """The views as dense tensors, moved once, and the precision of the computation.
-
-    Sparse views are written out on the device: there, neighbours are found by products of dense rows.
-    Where the views are too large for it, they stay with the host (`torch_streamed`).
-    """
-    n_entries = sum(int(np.prod(X.shape)) for X in views.matrices)
-    device = choose(device_name, n_entries)
-    dtype, tensors = precision(device, asked, dtype), []
-    all_fit = fits(COPIES * n_entries * dtype.itemsize, device)
-    if not all_fit:
-        warnings.warn(
-            f"the views take {n_entries * dtype.itemsize / 2**30:.1f} GiB, too much to compute with on "
-            f"{device}: they stay in host memory, and distances are measured along their leading "
-            "directions",
-            UserWarning,
-            stacklevel=4,
-        )
-    for X, name in zip(views.matrices, views.names, strict=True):
-        if is_streamed(X):
-            raise ValueError(
-                f"{X.label} is read from its file by rows, which engine='numpy' does; use that, or "
-                "load the view into memory"
-            )
-        dense_size = int(np.prod(X.shape)) * dtype.itemsize
-        if sp.issparse(X) and not fits(COPIES * dense_size, device):
-            raise ValueError(
-                f"view {name!r} is sparse, and written out it takes {dense_size / 2**30:.1f} GiB, too "
-                f"much to compute with on {device}; use engine='numpy', which keeps it sparse"
-            )
-        if sp.issparse(X):
-            refuse_signed(X, name)
-        if sp.issparse(X) and all_fit:
-            tensor = dense_tensor(X, device, X.dtype if X.dtype.kind == "f" else dtype)
-        elif all_fit:
-            tensor = put(X, device)  # scaled there, in float64: raw numbers may not fit float32
-            tensor = tensor if tensor.is_floating_point() else tensor.double()
-        else:
-            from .streamed import HeldView
-
-            tensor = HeldView(X, device)
-        share = unobserved(tensor)
-        if ((share > 0) & (share < 1)).any():
-            raise ValueError(
-                f"view {name!r} is partly unobserved (NaN inside rows), which RobustWMNMF takes with "
-                "engine='numpy' only; use that, or fill it in"
-            )
-        tensors.append(tensor)
-    return views.with_matrices(tensors), dtype
-
-
 def refuse_signed(X: Any, name: str) -> None:
     """Percentiles would move the zeros of a sparse view that has entries below them."""
     if X.nnz and X.data.min() < 0 and share_of_zeros(X) <= ZEROS:
@@ -257,10 +202,3 @@ def sparse_rows(Z: torch.Tensor) -> sp.csr_array:
     step = max(1, GATHERED // Z.shape[1])
     parts = [sp.csr_array(on_host(Z[b])) for b in blocks(slice(0, len(Z)), step)]
     return sp.csr_array(sp.vstack(parts))
-
-
-def agreement_on_host(agreement: Agreement) -> Agreement:
-    """The same with graphs of the host."""
-    graphs = {name: getattr(agreement, name).to_scipy() for name in ("fused", "fused_single")}
-    each = [graph.to_scipy() for graph in agreement.view_graphs]
-    return replace(agreement, view_graphs=each, **graphs)

@@ -15,8 +15,9 @@ import torch
 from manyview._arrays import on_host
 from manyview._types import Array
 from manyview.engines.files.distances import FileGeometry, sampled
-from manyview.engines.numpy.distances import Geometry, unobserved
+from manyview.engines.numpy.distances import Geometry
 from manyview.engines.numpy.neighbors import DIRECTIONS
+from manyview.engines.numpy.presence import unobserved
 from manyview.engines.numpy.sources import reading
 
 from .device import put
@@ -24,7 +25,7 @@ from .distances import TorchGeometry, host_parts, scaled_tensor
 from .rows import TorchView
 
 
-class HeldView:
+class HostView:
     """A view in the host's memory; the rows asked for come to the device."""
 
     on_disk = True  # like a file: its rows are never asked for all at once
@@ -55,7 +56,7 @@ class _Scaled:
 
     sparse = False
 
-    def __init__(self, X: HeldView, scaling: Any, present: Array, dtype: np.dtype):
+    def __init__(self, X: HostView, scaling: Any, present: Array, dtype: np.dtype):
         self.X, self.scaling, self.present, self.dtype = X, scaling, present, dtype
         self.shape = X.shape
 
@@ -93,7 +94,10 @@ class StreamedGeometry(TorchGeometry):
     def half(self, columns: Array) -> Geometry:
         return self.rows(np.arange(self.n_samples)).half(columns)
 
-    def to_host(self, sparse: bool) -> FileGeometry:
+    def unit_sums(self) -> TorchView:
+        return self.source.give_rows_unit_sums()
+
+    def for_model(self, sparse: bool) -> FileGeometry:
         """What placing new rows needs: the rows themselves are not kept a second time."""
         host = host_parts(self, FileGeometry, on_host(self.Z))
         host.source = None

@@ -13,12 +13,11 @@ from threadpoolctl import threadpool_limits
 
 from manyview._types import Array, Matrix, Views
 from manyview.baselines.wrappers import scaled, side_by_side
-from manyview.engines.numpy.repeats import distinct
 from manyview.engines.numpy.sources import is_streamed
-from manyview.judge.stability import Stability, shared_ari, stability
-from manyview.maths import agreement as ag
+from manyview.judge.stability import Stability, stability
 from manyview.methods.observed import observed_columns, observed_part
-from manyview.methods.robust import RobustWMNMF
+from manyview.methods.resampling import shared_ari
+from manyview.methods.stages import view_agreement as compare_views
 from manyview.metrics import scores
 
 #: Observations whose silhouette is computed: its cost is quadratic.
@@ -147,18 +146,9 @@ def view_agreement(model: Any, views: Views) -> Array:
     if hasattr(model, "agreement_"):
         matrix, halves = np.array(model.agreement_, dtype=float), model.split_half_
     else:
-        robust = RobustWMNMF()
         with warnings.catch_warnings(), threadpool_limits(1):
             warnings.simplefilter("ignore", UserWarning)
-            if model._columns is not None:
-                views = observed_part(views, model._columns)
-            geometry, _ = distinct(robust._geometries(views, robust._presence(views)))
-            graphs = [ag.view_graph(view, robust.n_neighbors) for view in geometry]
-            halves = ag.split_half(geometry, robust.n_neighbors, 0)
-            rows = ag.row_contrasts(geometry, graphs)
-            matrix = ag.agreement_matrix(rows, halves, geometry[0].mass)
-            matrix = model._all_views(model._all_views(matrix).T).T
-            halves = model._all_views(halves)
+            matrix, halves = compare_views(views)
     np.fill_diagonal(matrix, halves)
     return matrix
 

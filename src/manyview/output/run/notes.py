@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from manyview._types import Array, Stop, Views
-from manyview.engines.numpy.distances import present_rows
+from manyview.engines.numpy.presence import present_rows
 from manyview.judge.stability import Stability
 from manyview.maths.agreement import repeated_views
 from manyview.methods.warn import COLLAPSE

@@ -10,7 +10,7 @@ import numpy as np
 from manyview._embed2d import coordinates, embed2d
 from manyview._types import Array, Views
 from manyview.engines.affinity import nearest_neighbors
-from manyview.engines.numpy.distances import present_rows
+from manyview.engines.numpy.presence import present_rows
 from manyview.judge.stability import Stability
 from manyview.methods.assign import n_neighbors
 

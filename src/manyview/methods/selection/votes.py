@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from manyview._types import Array
-from manyview.engines.numpy.distances import Geometry
-from manyview.maths import agreement as ag
+from manyview.maths.agreement import Agreement
 
 from .graph import (
     eigengap,
@@ -43,22 +43,22 @@ RANK_CAVEAT = (
 
 @dataclass(frozen=True)
 class Evidence:
-    """Stage 0 of the views, and the clouds without clusters that it is compared with."""
+    """Distances within views, their agreement, and clouds without clusters to compare them with."""
 
-    geometry: list[Geometry]
-    agreement: ag.Agreement
+    spaces: list[Any]
+    agreement: Agreement
     n_values: int
     rng: np.random.Generator
     notes: list[str]
 
     @property
     def n_samples(self) -> int:
-        return self.geometry[0].n_samples
+        return self.spaces[0].n_samples
 
     @cached_property
     def references(self) -> list[sp.csr_array]:
         return [
-            reference_graph(self.geometry, self.agreement.distance_weights, self.rng)
+            reference_graph(self.spaces, self.agreement.distance_weights, self.rng)
             for _ in range(N_REFERENCES)
         ]
 
@@ -147,9 +147,9 @@ def _by_eigengap(evidence: Evidence, candidates: list[int]) -> Vote:
 def _by_rank(
     evidence: Evidence, method: str, candidates: list[int], rng: np.random.Generator
 ) -> Vote:
-    alpha, geometry = evidence.agreement.alpha, evidence.geometry
+    alpha, spaces = evidence.agreement.alpha, evidence.spaces
     ranks = [1, *candidates]
-    runs = rank_curves(geometry, alpha, ranks, method, RANK_RUNS, rng)
+    runs = rank_curves(spaces, alpha, ranks, method, RANK_RUNS, rng)
     mean, error = runs.mean(axis=0), runs.std(axis=0, ddof=1) / np.sqrt(len(runs))
     columns = {"score": mean[1:], "error": error[1:]}
     if np.isnan(mean).any():
@@ -162,7 +162,7 @@ def _by_rank(
     gap = runs - runs[:, [best]]
     close = gap.mean(axis=0) <= gap.std(axis=0, ddof=1) / np.sqrt(len(runs))
     pick = int(np.flatnonzero(close).min())
-    limit = max(largest_rank(view) for view, a in zip(geometry, alpha, strict=True) if a > 1e-3)
+    limit = max(largest_rank(view) for view, a in zip(spaces, alpha, strict=True) if a > 1e-3)
     if pick == 0:
         reason = f"{method}: no rank of the candidates does better than rank 1; it sees no clusters"
         return Vote(method, columns, 1, reason)

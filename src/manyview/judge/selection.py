@@ -1,24 +1,22 @@
-"""How many clusters there are: six criteria, one table, one recommendation with its reasons."""
+"""How many clusters there are: `select_n_clusters`, the criteria of `manyview.methods.selection`."""
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable
 from numbers import Integral
 from typing import Any
 
-import numpy as np
 from threadpoolctl import threadpool_limits
 
-from manyview._types import Views
 from manyview.data.views import as_views
-from manyview.engines.numpy.repeats import distinct
-from manyview.maths import agreement as ag
+from manyview.methods.agree import Settings
 from manyview.methods.base import generator
 from manyview.methods.observed import observed_columns, observed_part
+from manyview.methods.robust import RobustWMNMF
+from manyview.methods.selection import METHODS, NoClustersWarning, Selection, choose, gather
+from manyview.methods.stages import check_scale, fit_scalings, quiet_presence
 
-from .result import NoClustersWarning, Selection, Vote, as_table
-from .votes import METHODS, Evidence, combine, judge, too_few
+__all__ = ["METHODS", "NoClustersWarning", "Selection", "select_n_clusters"]
 
 
 def select_n_clusters(
@@ -110,97 +108,26 @@ def select_n_clusters(
         allow_missing=True,
         caller="select_n_clusters",
     )
+    check_scale(model.scale, given.names)
     asked = _candidates(candidates, given.n_samples)
     _check_count("n_runs", n_runs, 3)
     _check_count("max_samples", max_samples, 10)
-    with threadpool_limits(1):  # as the estimators: sums differ between thread counts
-        evidence = prepare(model, given, max_samples, max(asked) + 1, rng)
-        asked = _possible(asked, evidence)
-        votes = [judge(evidence, name, asked, n_runs, rng) for name in methods]
-    n_clusters, words = combine(votes)
-    selection = Selection(
-        n_clusters,
-        n_clusters > 1,
-        [*evidence.notes, *(vote.reason for vote in votes), *words],
-        {vote.method: vote.choice for vote in votes},
-        as_table(votes, asked),
-    )
-    _warn(selection, votes)
-    return selection
-
-
-# --- what does not depend on K -----------------------------------------------------------------
-
-
-def prepare(
-    model: Any, given: Views, max_samples: int, n_values: int, rng: np.random.Generator
-) -> Evidence:
-    """Scale, weigh and fuse (a sample of) the observations that some view has."""
     columns = observed_columns(given)
     if columns is not None and any(mask.any() for mask in columns):
         given = observed_part(given, columns)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # fitting the model will give them
-        present = model._presence(given)
-    rows, notes = np.flatnonzero(np.any(present, axis=0)), []
-    if len(rows) < 3:
-        raise ValueError(
-            f"select_n_clusters needs at least 3 observations with values, got {len(rows)}"
+    with threadpool_limits(1):  # as the estimators: sums differ between thread counts
+        present = quiet_presence(given)  # fitting the model will give the warnings
+        evidence = gather(
+            given,
+            present,
+            fit_scalings(given, present, model.scale),
+            Settings.of(model),
+            rng,
+            n_values=max(asked) + 1,
+            dtype=model.dtype,
+            max_samples=max_samples,
         )
-    if len(rows) > max_samples:
-        notes.append(f"{max_samples} of the {len(rows)} observations, drawn at random, were used")
-        rows = np.sort(rng.permutation(rows)[:max_samples])
-    if n_values - 1 > len(rows):
-        raise ValueError(
-            f"candidates go up to {n_values - 1}, but only {len(rows)} observations are looked at "
-            f"(max_samples={max_samples}, those missing everywhere left out); lower the candidates or "
-            "raise max_samples"
-        )
-    given = given.with_matrices([X[rows] for X in given.matrices])
-    here = [mask[rows] for mask in present]
-    geometry, repeats = distinct(model._geometries(given, here))
-    if repeats is not None and len(repeats.first) < 3:
-        raise ValueError(
-            f"select_n_clusters needs at least 3 distinct observations, got {len(repeats.first)} of "
-            f"{len(rows)}; say the number of clusters"
-        )
-    agreement = ag.agree(
-        geometry, model.n_neighbors, model.reliability_weight, rng, model.learn_view_weights
-    )
-    return Evidence(geometry, agreement, n_values, rng, notes)
-
-
-def _possible(asked: list[int], evidence: Evidence) -> list[int]:
-    """The candidates that distinct observations can have: copies of one belong together."""
-    n = evidence.n_samples
-    possible = [K for K in asked if n >= K]
-    if not possible:
-        raise ValueError(
-            f"there are only {n} distinct observations, and no candidate is as small; lower the candidates"
-        )
-    if len(possible) < len(asked):
-        evidence.notes.append(f"only {n} observations are distinct: no more clusters were tried")
-    return possible
-
-
-def _warn(selection: Selection, votes: list[Vote]) -> None:
-    if not selection.found:
-        warnings.warn(
-            "no number of clusters stands out among the candidates: "
-            + "; ".join(selection.reasons)
-            + ". n_clusters is 1",
-            NoClustersWarning,
-            stacklevel=3,
-        )
-    elif too_few(votes) or all(
-        vote.open_ended for vote in votes if vote.choice == selection.n_clusters
-    ):
-        warnings.warn(
-            f"the best number of clusters is the largest candidate ({selection.n_clusters}); "
-            "more may be better still: raise the candidates",
-            UserWarning,
-            stacklevel=3,
-        )
+        return choose(evidence, asked, methods, rng, n_runs)
 
 
 # --- input -------------------------------------------------------------------------------------
@@ -238,13 +165,7 @@ def _candidates(candidates: Any, n_samples: int) -> list[int]:
     return asked
 
 
-def _model(model: Any) -> Any:
-    from sklearn.base import clone
-
-    from manyview.methods.robust import (
-        RobustWMNMF,  # here, so that the estimator may import this module
-    )
-
+def _model(model: Any) -> RobustWMNMF:
     if model is None:
         return RobustWMNMF()
     if not isinstance(model, RobustWMNMF):
@@ -253,7 +174,7 @@ def _model(model: Any) -> Any:
             f"{type(model).__name__}; for another estimator compare "
             "stability(model, views).score between numbers of clusters"
         )
-    return clone(model).set_params(checkpoint=None)
+    return model
 
 
 def _check_count(name: str, value: Any, least: int) -> None:

@@ -16,11 +16,12 @@ from scipy.spatial.distance import squareform
 
 from manyview._types import Array
 from manyview.engines.numpy.distances import Geometry
-from manyview.engines.numpy.lists import fused_lists
-from manyview.judge.stability import pairwise_ari, resamples
-from manyview.maths import agreement as ag
-from manyview.maths.spectrum import leading_eigenvectors, normalized
+from manyview.engines.protocols import Distances
+from manyview.maths.agreement import VECTORS
+from manyview.maths.spectrum import diffusion_weights, leading_eigenvectors, normalized
+from manyview.methods.agree import fused_graphs
 from manyview.methods.assign import kmeans
+from manyview.methods.resampling import pairwise_ari, resamples
 
 #: Share of the rows in a run; runs on each reference; k-means starts.
 FRACTION, REFERENCE_RUNS, STARTS = 0.8, 5, 3
@@ -52,21 +53,12 @@ def reference_graph(views: list[Geometry], alpha: Array, rng: np.random.Generato
     """
     n = views[0].n_samples
     G = rng.standard_normal((n, n))
-    clouds = []
+    clouds: list[Distances] = []
     for view in views:
         centred = _centred(view)
         scale = np.sqrt(max(1, int(view.present.sum())))
         clouds.append(Geometry((G @ centred) / scale, view.present))
-    return fuse(clouds, alpha)
-
-
-def fuse(views: list[Geometry], alpha: Array) -> sp.csr_array:
-    """Mean of the normalised self-tuned graphs of F = Σ α_s d^s over the scales, as stage 0 has it."""
-    n = views[0].n_samples
-    sizes = [ag.in_proportion(k, n) for k in ag.SCALES]
-    indices, distances = fused_lists(views, alpha, max(sizes), [], 0)
-    graphs = [normalized(ag.self_tuned(indices[:, :m], distances[:, :m], n)) for m in sizes]
-    return sp.csr_array(sum(graphs) / len(graphs))
+    return fused_graphs(clouds, alpha, [], 0)[0]
 
 
 def _centred(view: Geometry) -> Array:
@@ -135,8 +127,8 @@ def n_components(graph: sp.csr_array) -> int:
 
 
 def _weights(values: Array) -> Array:
-    rho = np.clip(values, 0, 1)
-    return (rho**2 + rho**5 + rho**10 + rho**20) / 4
+    """h(ρ): the weights of the embedding, of which the largest is 1."""
+    return diffusion_weights(np.clip(values, 0, 1)) / 4
 
 
 # --- stability ---------------------------------------------------------------------------------
@@ -184,12 +176,12 @@ def cluster_parts(
     n = graph.shape[0]
     labels = np.full((len(candidates), n_runs, n), -1)
     for run, rows in enumerate(resamples(n, FRACTION, n_runs, rng)):
-        n_vectors = min(ag.VECTORS * max(candidates), len(rows))
+        n_vectors = min(VECTORS * max(candidates), len(rows))
         part = normalized(graph[rows][:, rows])
         values, vectors = leading_eigenvectors(part, n_vectors, rng)
         Y = vectors * _weights(values)
         for c, K in enumerate(candidates):
-            P = Y[:, : ag.VECTORS * K]
+            P = Y[:, : VECTORS * K]
             norms = np.linalg.norm(P, axis=1, keepdims=True)
             P = np.divide(P, norms, out=np.zeros_like(P), where=norms > 0)
             labels[c, run, rows] = kmeans(P, min(K, len(rows)), rng, STARTS)

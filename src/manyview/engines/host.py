@@ -1,0 +1,91 @@
+"""The engine of this machine: views in its memory, in its files, or read block by block from elsewhere."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from manyview._types import Array, Matrix, Views
+
+from .dask.source import DaskMatrix
+from .files.distances import (
+    FileGeometry,
+    ScaledFile,
+    ScaledOnWorkers,
+    fit_scaling,
+    scaled_rows,
+    unit_rows_of_file,
+)
+from .numpy import graph as host_graph
+from .numpy.distances import Geometry, unit_sum_rows
+from .numpy.lists import fused_lists
+from .numpy.masked import MaskedView
+from .numpy.robust_scaling import RobustScaling
+from .numpy.sources import UnitRows, is_streamed
+from .protocols import Distances, Scaling
+from .threads import Threads
+
+
+class HostEngine:
+    """An `Engine` of NumPy arrays."""
+
+    weighs_rows = True
+
+    def bring(self, views: Views, asked: Any, dtype: np.dtype) -> tuple[Views, np.dtype]:
+        return views, dtype
+
+    def fit_scaling(self, X: Matrix, present: Array, name: str, kind: str) -> RobustScaling:
+        return (fit_scaling if is_streamed(X) else RobustScaling.fit)(X, present, name, kind)
+
+    def scaled(self, X: Matrix, scaling: Scaling | None, present: Array, dtype: np.dtype) -> Matrix:
+        if isinstance(X, DaskMatrix):
+            return ScaledOnWorkers(X, scaling, present, dtype)
+        if is_streamed(X):
+            return ScaledFile(X, scaling, present, dtype)
+        return scaled_rows(X, scaling, present, dtype)
+
+    def distances(self, Z: Matrix, present: Array, unit_rows: bool) -> Distances:
+        return (FileGeometry if is_streamed(Z) else Geometry)(Z, present, unit_rows)
+
+    def fused_nearest(
+        self,
+        views: list[Any],
+        weights: Array,
+        k: int,
+        neighbors: list[Array],
+        seed: int,
+        threads: Threads | None,
+    ) -> tuple[Array, Array]:
+        return fused_lists(views, weights, k, neighbors, seed, threads)
+
+    def graph(self, rows: Array, indices: Array, weights: Array, n: int) -> sp.csr_array:
+        return host_graph.symmetric(rows, indices, weights, n)
+
+    def row_contrasts(self, views: list[Distances], graphs: list[Any]) -> Array:
+        return host_graph.row_contrasts(views, graphs)
+
+    def mean_distance(self, view: Distances, graph: Any) -> float | None:
+        return host_graph.mean_distance(view, graph)
+
+    def factor_rows(self, view: Distances) -> Any:
+        return view.unit_sums()
+
+    def beside(self, array: Array, model: Array) -> Array:
+        return array
+
+    def in_precision(self, array: Array, dtype: np.dtype) -> Array:
+        return array.astype(dtype)
+
+    def graph_on_host(self, graph: Any) -> sp.csr_array:
+        return graph
+
+
+#: It holds nothing, so that one serves all.
+HOST = HostEngine()
+
+
+def unit_sums(Z: Matrix, observed: Array | None) -> UnitRows | MaskedView:
+    """Rows of z with unit L1 norm, in memory or in a file."""
+    return unit_rows_of_file(Z) if is_streamed(Z) else unit_sum_rows(Z, observed)

@@ -1,0 +1,50 @@
+"""Graphs of neighbour lists as SciPy arrays, and the distances of views along their edges."""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.sparse as sp
+
+from manyview._types import Array
+from manyview.engines.protocols import Distances
+
+
+def symmetric(rows: Array, indices: Array, weights: Array, n: int) -> sp.csr_array:
+    """(A + Aᵀ)/2 of the neighbour lists of some of n rows."""
+    i = np.repeat(rows, indices.shape[1])
+    A = sp.csr_array((weights.ravel(), (i, indices.ravel())), shape=(n, n))
+    return sp.csr_array((A + A.T) / 2)
+
+
+def row_contrasts(views: list[Distances], graphs: list[sp.csr_array]) -> Array:
+    """1 − (mean d^s of i to its neighbours in view t), (n_views, n_views, N); NaN where unknown."""
+    n_views, n = len(views), views[0].n_samples
+    rows = np.full((n_views, n_views, n), np.nan)
+    for t, graph in enumerate(graphs):
+        upper = sp.triu(graph, 1, format="coo")
+        for s, view in enumerate(views):
+            if s == t or upper.nnz == 0:
+                continue
+            i, j = upper.coords
+            weight = upper.data * (view.comparable[i] & view.comparable[j])
+            close = weight * view.pairs(i, j)
+            total = np.bincount(i, weight, n) + np.bincount(j, weight, n)
+            distance = np.bincount(i, close, n) + np.bincount(j, close, n)
+            total += graph.diagonal() * view.comparable  # its own copies, at no distance
+            known = total > 0
+            rows[s, t, known] = 1 - distance[known] / total[known]
+    return rows
+
+
+def mean_distance(view: Distances, graph: sp.csr_array) -> float | None:
+    """Mean d over the edges of a graph, by their weights; None if it has no edge."""
+    upper = sp.triu(graph, 1, format="coo")
+    i, j = upper.coords
+    weights, own = upper.data, graph.diagonal() / 2  # half, as of all others
+    rows = np.flatnonzero(own)
+    if len(rows):
+        i, j = np.append(i, rows), np.append(j, rows)
+        weights = np.append(weights, own[rows])
+    if len(i) == 0:
+        return None
+    return float((weights * view.pairs(i, j)).sum() / weights.sum())

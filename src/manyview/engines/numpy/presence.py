@@ -1,0 +1,27 @@
+"""Which rows of a view hold values."""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.sparse as sp
+
+from manyview._arrays import namespace, on_host
+from manyview._types import Array, Matrix
+
+from .sources import is_streamed, over
+
+
+def present_rows(X: Matrix) -> Array:
+    """Rows that hold at least one observed, nonzero value."""
+    if is_streamed(X):
+        return np.concatenate(over(X, present_rows))
+    if sp.issparse(X):
+        return np.ravel(abs(X).sum(axis=1)) > 0
+    return on_host((namespace(X).nan_to_num(X) != 0).any(axis=1))
+
+
+def unobserved(X: Matrix) -> Array:
+    """Share of the features of every row that is NaN; files have none."""
+    if sp.issparse(X) or is_streamed(X):
+        return np.zeros(X.shape[0])
+    return on_host(namespace(X).isnan(X).sum(axis=1)) / max(1, X.shape[1])

@@ -1,0 +1,215 @@
+"""The stage at which views are compared: distances in; view weights, observation weights, graphs out.
+
+The formulas are in `manyview.maths.agreement`; here is what is measured for them, and in which order.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from manyview._arrays import namespace, on_host
+from manyview._types import Array
+from manyview.engines.host import HOST
+from manyview.engines.numpy.lists import for_all_rows, masses
+from manyview.engines.protocols import Distances, Engine, Graph, Lists
+from manyview.engines.threads import Threads
+from manyview.maths import agreement as ag
+from manyview.maths.agreement import Agreement
+from manyview.maths.spectrum import diffusion_map, normalized
+
+#: Split-half reliability is estimated on at most this many rows.
+SPLIT_HALF_ROWS = 4000
+#: Rows whose neighbours are looked at to compare the distances of views.
+PAIR_ROWS = 1000
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The parameters of `RobustWMNMF` that this stage heeds."""
+
+    n_neighbors: int = 10
+    reliability_weight: float = 0.1
+    learn_view_weights: bool = True
+    learn_sample_weights: bool = True
+
+    @classmethod
+    def of(cls, model: Any) -> Settings:
+        """Those of an estimator."""
+        return cls(
+            model.n_neighbors,
+            model.reliability_weight,
+            model.learn_view_weights,
+            model.learn_sample_weights,
+        )
+
+
+def agree(
+    views: list[Distances],
+    settings: Settings,
+    rng: np.random.Generator,
+    engine: Engine = HOST,
+    threads: Threads | None = None,
+) -> Agreement:
+    """Weights and graphs of several views of the same distinct rows.
+
+    Parameters
+    ----------
+    views : list of Distances
+        Of the same rows, no two of which are identical in all views.
+    settings : Settings
+    rng : Generator
+    engine : Engine
+        The one that made ``views``.
+    threads : Threads, optional
+
+    Returns
+    -------
+    Agreement
+    """
+    seed = int(rng.integers(2**31))
+    n, mass = views[0].n_samples, views[0].mass
+    k = ag.in_proportion(settings.n_neighbors, n)
+    lists = [view.nearest(k, seed, threads) for view in views]
+    graphs = [list_graph(near, n, engine) for near in lists]
+    rows = engine.row_contrasts(views, graphs)
+    halves = split_half(views, k, seed, engine)
+    M = ag.agreement_matrix(rows, settings.reliability_weight * halves, mass)
+    neighbors = [for_all_rows(near.rows, on_host(near.indices), n) for near in lists]
+    spread, redundancy = compare_distances(views, neighbors, seed)
+    alpha = np.full(len(views), 1 / len(views))
+    if settings.learn_view_weights:
+        agreed = ag.effects(rows, spread, mass)
+        alpha = ag.view_weights(agreed, halves / spread, redundancy, settings.reliability_weight)
+    present = np.column_stack([view.present for view in views])
+    w, levels = ag.observation_weights(rows, present, alpha, redundancy, mass)
+    if not settings.learn_sample_weights:
+        w = present.astype(float)
+    weights = ag.distance_weights(alpha, spread)
+    fused, single = fused_graphs(views, weights, neighbors, seed, engine, threads)
+    return Agreement(M, halves, redundancy, spread, alpha, w, levels, graphs, fused, single)
+
+
+def embed(agreement: Agreement, n_clusters: int, rng: np.random.Generator) -> Array:
+    """P: diffusion maps of the fused graph and of the fused graph plus the α-weighted view graphs."""
+    fused, n = agreement.fused, agreement.fused.shape[0]
+    if n <= n_clusters:  # each distinct observation is a cluster, also where the graph joins all
+        apart = np.hstack([np.eye(n), np.eye(n)]) / 2**0.5
+        return apart if sp.issparse(fused) else fused.placed(apart)
+    n_vectors = int(ag.VECTORS * n_clusters)
+    first = diffusion_map(fused, n_vectors, rng)
+    mixed = agreement.fused_single
+    for a, graph in zip(agreement.alpha, agreement.view_graphs, strict=True):
+        mixed = mixed + a * normalized(graph)
+    second = diffusion_map(mixed, n_vectors, rng)
+    return namespace(first).hstack([first, second]) / 2**0.5
+
+
+# --- graphs ------------------------------------------------------------------------------------
+
+
+def view_graph(view: Distances, k: int, seed: int = 0, engine: Engine = HOST) -> Graph:
+    """Self-tuned graph of the k nearest rows of every row that is present."""
+    return list_graph(view.nearest(k, seed), view.n_samples, engine)
+
+
+def list_graph(near: Lists, n: int, engine: Engine = HOST) -> Graph:
+    """(A + Aᵀ)/2 of neighbour lists with self-tuned weights A."""
+    weights = ag.self_tuned(near.indices, near.d, n, near.rows, near.mass)
+    return engine.graph(near.rows, near.indices, weights, n)
+
+
+def fused_graphs(
+    views: list[Distances],
+    weights: Array,
+    neighbors: list[Array],
+    seed: int,
+    engine: Engine = HOST,
+    threads: Threads | None = None,
+) -> tuple[Graph, Graph]:
+    """The fused graph, and the one of its scales that the second diffusion map takes.
+
+    Normalised self-tuned graphs of the distances F = Σ weights_s d^s; the fused graph is their mean
+    over the scales. ``neighbors`` holds the lists of every view, if there are any.
+    """
+    n = views[0].n_samples
+    *sizes, single = (ag.in_proportion(k, n) for k in (*ag.SCALES, ag.NEIGHBORS))
+    largest = max(*sizes, single)
+    indices, F = engine.fused_nearest(views, weights, largest, neighbors, seed, threads)
+    everyone = np.arange(n)
+    mass = masses(views[0], everyone, indices, None)
+    scales: dict[int, Graph] = {}
+    for k in {*sizes, single}:
+        count = None if mass is None else mass[:, :k]
+        near = Lists(everyone, indices[:, :k], F[:, :k], count)
+        scales[k] = normalized(list_graph(near, n, engine))
+    fused = scales[sizes[0]]
+    for k in sizes[1:]:
+        fused = fused + scales[k]
+    return fused / len(sizes), scales[single]
+
+
+# --- how views compare -------------------------------------------------------------------------
+
+
+def split_half(views: list[Distances], k: int, seed: int, engine: Engine = HOST) -> Array:
+    """h_s: the contrast between two random halves of view s's features."""
+    h = np.zeros(len(views))
+    for s, view in enumerate(views):
+        if view.n_features < 2:
+            continue
+        # The same draw whatever the order of the views.
+        order = np.random.default_rng(seed).permutation(view.n_features)
+        h[s] = half_contrast(view, order, k, seed, engine)
+    return h
+
+
+def half_contrast(
+    view: Distances, order: Array, k: int, seed: int = 0, engine: Engine = HOST
+) -> float:
+    """Geometric mean of the two contrasts between the views of two halves of the features."""
+    if view.n_samples > SPLIT_HALF_ROWS:
+        # Density matters little for a contrast; a sample of rows is enough for a diagonal entry.
+        chosen = np.sort(np.random.default_rng(seed).permutation(view.n_samples)[:SPLIT_HALF_ROWS])
+        view = view.rows(chosen)
+    halves = [view.half(order[0::2]), view.half(order[1::2])]
+    contrasts = []
+    for one, other in (halves, halves[::-1]):
+        close = engine.mean_distance(one, view_graph(other, k, engine=engine))
+        if close is None:
+            return 0.0
+        contrasts.append(max(0.0, 1 - close))
+    return float(np.sqrt(contrasts[0] * contrasts[1]))
+
+
+def compare_distances(
+    views: list[Distances], neighbors: list[Array], seed: int
+) -> tuple[Array, Array]:
+    """How far the distances of each view spread, and how much those of two views repeat each other.
+
+    Both look at pairs of neighbours in the views and at random pairs.
+    """
+    n, n_views = views[0].n_samples, len(views)
+    rows = np.unique(np.linspace(0, n - 1, PAIR_ROWS).astype(int))
+    near = [(np.repeat(rows, lists.shape[1]), lists[rows].ravel()) for lists in neighbors]
+    pairs = [ag.random_pairs(n, seed), *near]
+    d = [[_known_distances(view, *ends) for ends in pairs] for view in views]
+    spread = np.array([ag.pooled_spread(d[s][0], d[s][1 + s]) for s in range(n_views)])
+    redundancy = np.eye(n_views)
+    for s in range(n_views):
+        for t in range(s):
+            both = [np.concatenate([d[v][1 + s], d[v][1 + t]]) for v in (s, t)]
+            found = ag.correlation(*both)
+            if found is None:  # no near pair differs from another: only far ones can tell
+                found = ag.correlation(d[s][0], d[t][0])
+            redundancy[s, t] = redundancy[t, s] = max(0.0, found or 0.0)
+    return spread, redundancy
+
+
+def _known_distances(view: Distances, i: Array, j: Array) -> Array:
+    """d of pairs; NaN where a member is missing, or both are one."""
+    known = view.comparable[i] & view.comparable[j] & (i != j)
+    return np.where(known, view.pairs(i, j), np.nan)

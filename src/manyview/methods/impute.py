@@ -1,0 +1,65 @@
+"""What a fitted model fills in where a view is missing, and the data it keeps for that."""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.sparse as sp
+
+from manyview._types import Array, Matrix, Views
+from manyview.data.views import LOAD_LIMIT
+from manyview.engines.numpy.sources import is_streamed
+from manyview.engines.protocols import Scaling
+from manyview.storage.checkpoint import digest
+
+
+def remember(views: Views) -> tuple[list[Matrix], list[str | None]]:
+    """The data to fill in later: copies, since users' arrays change.
+
+    Of arrays too large to be copied there is a checksum; files are what they are.
+    """
+    held = [X for X in views.matrices if not is_streamed(X)]
+    large = sum(X.data.nbytes if sp.issparse(X) else X.nbytes for X in held) > LOAD_LIMIT
+    data = [X if large or is_streamed(X) else X.copy() for X in views.matrices]
+    sums = [digest(X) if large and not is_streamed(X) else None for X in views.matrices]
+    return data, sums
+
+
+def check_unchanged(X: Matrix, checksum: str | None, name: str) -> None:
+    """Refuse files, and arrays that are not those of the fit."""
+    if is_streamed(X):
+        raise ValueError(
+            f"{X.label} is read from its file by rows and has nothing missing but rows of zeros; "
+            "impute works on views in memory"
+        )
+    if checksum is not None and checksum != digest(X):
+        raise ValueError(
+            f"view {name!r} was changed after the fit (it is too large to be copied, and the model "
+            "reads it where it is); fit again, or put its numbers back"
+        )
+
+
+def filled_in(X: Matrix, present: Array, guess: Array, scaling: Scaling | None) -> Array:
+    """The data with what is absent taken from ``guess``, the product U v* in scaled units.
+
+    Rows where the view is missing have the size of a typical row, unobserved entries of others the
+    size of their row. A feature that no row has stays NaN.
+    """
+    dense = X.toarray() if sp.issparse(X) else X
+    known = ~np.isnan(dense)
+    zeros = ~present & ~np.where(known, dense, 0).any(axis=1)
+    known &= ~zeros[:, None]  # rows of zeros count as missing
+    Z = dense if scaling is None else scaling.apply(dense.astype(float))
+    # A row of z is as large, against its U v*, as its observed entries are.
+    covered = np.where(known, guess, 0).sum(axis=1)
+    size = np.divide(
+        np.where(known, Z, 0).sum(axis=1), covered, out=np.zeros(len(Z)), where=covered > 0
+    )
+    typical = size[present].mean() if present.any() else 1.0
+    size = np.where(size > 0, size, typical)[:, None]
+    filled = size * guess if scaling is None else scaling.undo(size * guess)
+    if scaling is not None and scaling.low is None:
+        totals = np.nansum(np.abs(dense), axis=1)
+        mean_total = totals[present].mean() if present.any() else 1.0
+        filled = filled * np.where(totals > 0, totals, mean_total)[:, None]
+    filled[:, ~known.any(axis=0)] = np.nan
+    return np.where(known, dense, filled)

@@ -1,0 +1,152 @@
+"""How many clusters there are: six criteria, one recommendation with its reasons.
+
+They judge the results of the first stages of `RobustWMNMF`, whoever made them: a fit with
+``n_clusters="auto"``, or `manyview.select_n_clusters`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from manyview._types import Array, Views
+from manyview._warn import warn_user
+from manyview.engines.numpy.repeats import distinct
+from manyview.engines.protocols import Scaling
+from manyview.methods.agree import Settings, agree
+from manyview.methods.base import working_dtype
+from manyview.methods.stages import measure, only
+
+from .result import NoClustersWarning, Selection, Vote, as_table
+from .votes import METHODS, Evidence, combine, judge, too_few
+
+__all__ = ["METHODS", "Evidence", "NoClustersWarning", "Selection", "choose", "gather"]
+
+#: Runs of "stability", and the most observations that are looked at, unless asked otherwise.
+RUNS, MAX_SAMPLES = 20, 1000
+
+
+def gather(
+    views: Views,
+    present: list[Array],
+    scalings: list[Scaling | None],
+    settings: Settings,
+    rng: np.random.Generator,
+    *,
+    n_values: int,
+    dtype: np.dtype | None = None,
+    max_samples: int = MAX_SAMPLES,
+) -> Evidence:
+    """What does not depend on the number of clusters, of (a sample of) the observations some view has.
+
+    Parameters
+    ----------
+    views : Views
+        On the host, as they were read.
+    present : list of ndarray (N,)
+        Which rows of each view count.
+    scalings : list of Scaling or None
+        How the features are made comparable, learnt from all rows.
+    settings : Settings
+    rng : Generator
+    n_values : int
+        Eigenvalues wanted: one more than the largest candidate.
+    dtype : dtype, optional
+        Precision of the computation.
+    max_samples : int
+
+    Returns
+    -------
+    Evidence
+    """
+    rows, notes = np.flatnonzero(np.any(present, axis=0)), []
+    if len(rows) < 3:
+        raise ValueError(
+            f"select_n_clusters needs at least 3 observations with values, got {len(rows)}"
+        )
+    if len(rows) > max_samples:
+        notes.append(f"{max_samples} of the {len(rows)} observations, drawn at random, were used")
+        rows = np.sort(rng.permutation(rows)[:max_samples])
+    if n_values - 1 > len(rows):
+        raise ValueError(
+            f"candidates go up to {n_values - 1}, but only {len(rows)} observations are looked at "
+            f"(max_samples={max_samples}, those missing everywhere left out); lower the candidates or "
+            "raise max_samples"
+        )
+    views, present = only(views, present, rows)
+    spaces, repeats = distinct(measure(views, present, scalings, working_dtype(views, dtype)))
+    if repeats is not None and len(repeats.first) < 3:
+        raise ValueError(
+            f"select_n_clusters needs at least 3 distinct observations, got {len(repeats.first)} of "
+            f"{len(rows)}; say the number of clusters"
+        )
+    return Evidence(spaces, agree(spaces, settings, rng), n_values, rng, notes)
+
+
+def choose(
+    evidence: Evidence,
+    candidates: Sequence[int],
+    methods: Sequence[str],
+    rng: np.random.Generator,
+    n_runs: int = RUNS,
+) -> Selection:
+    """The number of clusters that most methods find; a warning where none stands out.
+
+    Parameters
+    ----------
+    evidence : Evidence
+    candidates : sequence of int
+        Growing, each at least 2.
+    methods : sequence of str
+        Some of `METHODS`.
+    rng : Generator
+    n_runs : int
+        Runs of "stability".
+
+    Returns
+    -------
+    Selection
+    """
+    asked = _possible(candidates, evidence)
+    votes = [judge(evidence, name, asked, n_runs, rng) for name in methods]
+    n_clusters, words = combine(votes)
+    selection = Selection(
+        n_clusters,
+        n_clusters > 1,
+        [*evidence.notes, *(vote.reason for vote in votes), *words],
+        {vote.method: vote.choice for vote in votes},
+        as_table(votes, asked),
+    )
+    _warn(selection, votes)
+    return selection
+
+
+def _possible(candidates: Sequence[int], evidence: Evidence) -> list[int]:
+    """The candidates that distinct observations can have: copies of one belong together."""
+    n = evidence.n_samples
+    possible = [K for K in candidates if n >= K]
+    if not possible:
+        raise ValueError(
+            f"there are only {n} distinct observations, and no candidate is as small; lower the candidates"
+        )
+    if len(possible) < len(candidates):
+        evidence.notes.append(f"only {n} observations are distinct: no more clusters were tried")
+    return possible
+
+
+def _warn(selection: Selection, votes: list[Vote]) -> None:
+    if not selection.found:
+        warn_user(
+            "no number of clusters stands out among the candidates: "
+            + "; ".join(selection.reasons)
+            + ". n_clusters is 1",
+            NoClustersWarning,
+        )
+    elif too_few(votes) or all(
+        vote.open_ended for vote in votes if vote.choice == selection.n_clusters
+    ):
+        warn_user(
+            f"the best number of clusters is the largest candidate ({selection.n_clusters}); "
+            "more may be better still: raise the candidates"
+        )

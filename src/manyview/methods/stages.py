@@ -1,0 +1,247 @@
+"""The stages of RobustWMNMF: views → present → scaled → distances → agreement → embedding → start.
+
+A stage is a function of the results of those before. `RobustWMNMF`, the choice of the number of
+clusters and reports share them; `agree` and `embed` are in `manyview.methods.agree`.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import TypeAlias
+
+import numpy as np
+import scipy.sparse as sp
+
+from manyview._arrays import namespace
+from manyview._types import Array, Matrix, Views
+from manyview._warn import warn_user
+from manyview.engines.host import HOST
+from manyview.engines.numpy.masked import FEWEST_SHARE
+from manyview.engines.numpy.presence import present_rows, unobserved
+from manyview.engines.numpy.repeats import Repeats, distinct
+from manyview.engines.numpy.sources import is_streamed
+from manyview.engines.protocols import Distances, Engine, Scaling
+from manyview.maths.agreement import Agreement, agreement_matrix
+
+from .agree import Settings, split_half, view_graph
+from .assign import kmeans
+from .base import working_dtype
+from .observed import kept_views, observed_columns, observed_part
+from .scaling import largest
+
+#: What the scaling of a view may be, besides None.
+SCALINGS = ("auto", "log", "quantile", "sqrt")
+#: The scalings of all views, or by their names; views that are not named are "auto".
+Scale: TypeAlias = str | dict[str, str | None] | None
+#: A row with a larger share of its features unobserved counts as missing in that view.
+MAX_UNOBSERVED = 0.5
+#: Views with less weight than this in sum cannot place an observation.
+NO_WEIGHT = 1e-3
+#: Starts of k-means: one in twenty fits of the digits met a poor local minimum with 10.
+STARTS = 30
+
+
+# --- present -----------------------------------------------------------------------------------
+
+
+def presence(views: Views) -> list[Array]:
+    """Which rows of each view count as present; what is left out is told in warnings."""
+    return [_present(X, name) for X, name in zip(views.matrices, views.names, strict=True)]
+
+
+def quiet_presence(views: Views) -> list[Array]:
+    """The same without warnings, for those to whom a fit has told or will tell."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        return presence(views)
+
+
+def _present(X: Matrix, name: str) -> Array:
+    present = present_rows(X)
+    share = unobserved(X)
+    zeros = ~present & (share < 1)
+    if not present.any():
+        warn_user(f"view {name!r} has no observed value that is not zero; it gets no weight")
+    elif zeros.any():
+        warn_user(
+            f"view {name!r}: {int(zeros.sum())} observations are zero throughout and count as "
+            "missing there; add a constant to the view if zeros are values"
+        )
+    mostly = present & (share > MAX_UNOBSERVED)
+    if mostly.any():
+        warn_user(
+            f"view {name!r}: {int(mostly.sum())} observations have over "
+            f"{MAX_UNOBSERVED:.0%} of their features unobserved and count as missing there"
+        )
+    enough = present & ~mostly
+    if present.any() and enough.mean() < FEWEST_SHARE:
+        warn_user(
+            f"view {name!r} is observed for {int(enough.sum())} of {len(enough)} observations: "
+            "too few for the view to tell much"
+        )
+    return enough
+
+
+def described(views: Views, present: list[Array]) -> Array | None:
+    """Observations that some view has, if not all: the others are no neighbours of anybody.
+
+    Rows of files stay: none can be taken out.
+    """
+    rows = np.any(present, axis=0)
+    in_memory = not any(is_streamed(X) for X in views.matrices)
+    return rows if in_memory and rows.any() and not rows.all() else None
+
+
+def only(views: Views, present: list[Array], rows: Array | None) -> tuple[Views, list[Array]]:
+    """Some of the observations (a mask or places); all of them for None."""
+    if rows is None:
+        return views, present
+    return views.with_matrices([X[rows] for X in views.matrices]), [here[rows] for here in present]
+
+
+def counted(present: list[Array], alpha: Array) -> Array:
+    """Observations that some view with weight describes; the others get the label −1."""
+    return np.column_stack(present) @ alpha > NO_WEIGHT
+
+
+# --- scaled, and distances ---------------------------------------------------------------------
+
+
+def fit_scalings(
+    views: Views, present: list[Array], scale: Scale, engine: Engine = HOST
+) -> list[Scaling | None]:
+    """How the features of every view are made comparable; None where they are taken as they are."""
+    found: list[Scaling | None] = []
+    for X, here, name in zip(views.matrices, present, views.names, strict=True):
+        kind = asked_scaling(scale, name)
+        if kind is None:
+            _refuse_extreme_size(X, name)
+        found.append(None if kind is None else engine.fit_scaling(X, here, name, kind))
+    return found
+
+
+def asked_scaling(scale: Scale, name: str) -> str | None:
+    """The scaling of one view as the user asked for it."""
+    kind = scale.get(name, "auto") if isinstance(scale, dict) else scale
+    return None if kind == "none" else kind
+
+
+def check_scale(scale: Scale, names: Iterable[str]) -> None:
+    """Refuse a dict with views or scalings that do not exist."""
+    known = list(names)
+    for name, kind in scale.items() if isinstance(scale, dict) else ():
+        if name not in known:
+            raise ValueError(f"scale names the view {name!r}, and the views are {known}")
+        if kind is not None and kind not in {*SCALINGS, "none"}:
+            raise ValueError(
+                f"scale of view {name!r} must be one of {sorted(SCALINGS)} or None, got {kind!r}"
+            )
+
+
+def _refuse_extreme_size(X: Matrix, name: str) -> None:
+    size = largest(X)
+    if size and not 1e-150 < size < 1e150:
+        raise ValueError(
+            f"view {name!r} has a largest entry of {size:g}, whose square is no number to "
+            "compute with; divide the view by a constant, or use scale='auto'"
+        )
+
+
+def scaled(
+    views: Views,
+    present: list[Array],
+    scalings: list[Scaling | None],
+    dtype: np.dtype,
+    engine: Engine = HOST,
+) -> list[Matrix]:
+    """z of every view; rows missing there are zero."""
+    return [
+        engine.scaled(X, scaling, here, dtype)
+        for X, here, scaling in zip(views.matrices, present, scalings, strict=True)
+    ]
+
+
+def measure(
+    views: Views,
+    present: list[Array],
+    scalings: list[Scaling | None],
+    dtype: np.dtype,
+    engine: Engine = HOST,
+) -> list[Distances]:
+    """The distances between the scaled rows of every view."""
+    Zs = scaled(views, present, scalings, dtype, engine)
+    return [
+        engine.distances(Z, here, scaling is not None and scaling.low is None)
+        for Z, here, scaling in zip(Zs, present, scalings, strict=True)
+    ]
+
+
+# --- start -------------------------------------------------------------------------------------
+
+
+def start_labels(
+    P: Array,
+    anywhere: Array,
+    n_clusters: int,
+    rng: np.random.Generator,
+    repeats: Repeats | None,
+    engine: Engine = HOST,
+) -> Array:
+    """k-means of the embedding P of distinct observations; 0 for those that are nowhere.
+
+    ``anywhere`` tells of all observations, copies included.
+    """
+    here = anywhere if repeats is None else anywhere[repeats.first]
+    start = namespace(P).zeros_like(P[:, 0], dtype=namespace(P).int64)
+    mass = None if repeats is None or repeats.mass is None else repeats.mass[here]
+    if repeats is not None and (not engine.weighs_rows or here.sum() < n_clusters):
+        # All copies take part.
+        found = kmeans(P[repeats.of[anywhere]], n_clusters, rng, n_init=STARTS)
+        start[repeats.of[anywhere]] = found
+        return start
+    start[here] = kmeans(P[here], n_clusters, rng, STARTS, mass)
+    return start
+
+
+# --- results -----------------------------------------------------------------------------------
+
+
+def agreement_on_host(agreement: Agreement, engine: Engine) -> Agreement:
+    """The same with graphs of the host."""
+    return replace(
+        agreement,
+        view_graphs=[engine.graph_on_host(graph) for graph in agreement.view_graphs],
+        fused=engine.graph_on_host(agreement.fused),
+        fused_single=engine.graph_on_host(agreement.fused_single),
+    )
+
+
+def view_agreement(views: Views) -> tuple[Array, Array]:
+    """How much views agree (n_views×n_views), and halves of each view, with the default settings.
+
+    A view without any value has zeros.
+    """
+    columns, settings = observed_columns(views), Settings()
+    kept = list(range(len(views))) if columns is None else kept_views(columns)
+    part = views if columns is None else observed_part(views, columns)
+    present = quiet_presence(part)
+    scalings = fit_scalings(part, present, "auto")
+    spaces, _ = distinct(measure(part, present, scalings, working_dtype(part, None)))
+    graphs = [view_graph(view, settings.n_neighbors) for view in spaces]
+    halves = split_half(spaces, settings.n_neighbors, 0)
+    rows = HOST.row_contrasts(spaces, graphs)
+    matrix, all_halves = np.zeros((len(views), len(views))), np.zeros(len(views))
+    matrix[np.ix_(kept, kept)] = agreement_matrix(rows, halves, spaces[0].mass)
+    all_halves[kept] = halves
+    return matrix, all_halves
+
+
+def graph_of_all(graph: sp.csr_array, rows: Array | None) -> sp.csr_array:
+    """A graph of the observations of a fit as one of all that were given."""
+    if rows is None:
+        return graph
+    edges, place = graph.tocoo(), np.flatnonzero(rows)
+    i, j = (place[ends] for ends in edges.coords)
+    return sp.csr_array((edges.data, (i, j)), shape=(len(rows),) * 2)
