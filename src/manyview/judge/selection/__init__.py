@@ -173,7 +173,7 @@ def prepare(
 def _possible(asked: list[int], evidence: Evidence) -> list[int]:
     """The candidates that distinct observations can have: copies of one belong together."""
     n = evidence.n_samples
-    possible = [K for K in asked if K <= n]
+    possible = [K for K in asked if n >= K]
     if not possible:
         raise ValueError(
             f"there are only {n} distinct observations, and no candidate is as small; lower the candidates"
