@@ -181,7 +181,7 @@ def test_a_trailing_comma_does_not_win_the_digits():
     views[name] = np.hstack([views[name], np.full((2000, 1), np.nan)])
     model = quietly(mv.WMNMF(10, missing="mask", random_state=0).fit, views)
     same_bits(model, plain)
-    assert mv.metrics.accuracy(digits.labels, model.labels_) > 0.95
+    assert mv.metrics.accuracy(digits.labels, model.labels_) > 0.85  # the empty column had won: .25
 
 
 # --- hardly observed ---------------------------------------------------------------------------
