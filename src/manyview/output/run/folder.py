@@ -19,7 +19,7 @@ from manyview._types import Views
 from manyview._version import __version__
 from manyview.data.views import as_views
 from manyview.engines.numpy.sources import is_streamed, reading
-from manyview.io.writing import claimed, write_csv
+from manyview.io.writing import claimed, csv_of_dicts
 from manyview.output.report.fit import fit_page
 from manyview.output.report.page import file_stem
 
@@ -107,11 +107,7 @@ def write_run(
             extra["selection"] = _selection(chosen)
             notes += choice_notes(chosen)
         for name, rows in files.items():
-            with (beside / name).open(
-                "w", newline="", encoding="utf-8", errors="backslashreplace"
-            ) as file:
-                columns = list(rows[0]) if rows else []
-                write_csv(file, columns, (row.values() for row in rows), DIGITS)
+            (beside / name).write_bytes(csv_of_dicts(rows, DIGITS))
         if hasattr(model, "save"):
             model.save(beside / "model.npz")
         run = _record(model, given, settings, dict(info or {}), notes, extra)
