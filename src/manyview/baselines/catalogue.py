@@ -128,6 +128,11 @@ def paper_methods(n_clusters: int, *, settings: str = "default") -> dict[str, Fa
     }
 
 
+def plain_spectral(n_clusters: int, n_neighbors: int = 10) -> SpectralClustering:
+    """The honest baseline, on z-scored features side by side: simple, and hard to beat."""
+    return SpectralClustering(n_clusters, affinity="nearest_neighbors", n_neighbors=n_neighbors)
+
+
 def honest_methods(n_clusters: int) -> dict[str, Factory]:
     """Simple methods on scaled features, always to be shown beside those of the paper.
 
@@ -140,7 +145,7 @@ def honest_methods(n_clusters: int) -> dict[str, Factory]:
     dict of str to function
         Name → function of a seed that makes the estimator.
     """
-    spectral = SpectralClustering(n_clusters, affinity="nearest_neighbors", n_neighbors=10)
+    spectral = plain_spectral(n_clusters)
     kmeans = KMeans(n_clusters, n_init=10)
     return {
         "ConcatSpectral-z": _seeded(ConcatViews, spectral, scale="standard"),

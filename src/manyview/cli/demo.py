@@ -12,10 +12,8 @@ import numpy as np
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeElapsedColumn
 from rich.table import Table
-from sklearn.cluster import SpectralClustering
-from sklearn.preprocessing import StandardScaler
-from threadpoolctl import threadpool_limits
 
+from manyview.baselines import honest_methods
 from manyview.datasets import Dataset, load_handwritten
 from manyview.io.writing import OurFolder, claimed, csv_bytes
 from manyview.methods.robust import RobustWMNMF
@@ -48,7 +46,7 @@ def _run(place: OurFolder, out: Path, seed: int, runs: int, console: Console) ->
     fits: dict[str, Callable[[int], Any]] = {
         "RobustWMNMF": lambda r: RobustWMNMF(10, random_state=r).fit(digits.views),
         "WM-NMF": lambda r: WMNMF(10, random_state=r).fit(digits.views),
-        "plain baseline": lambda r: _Baseline(digits, r),
+        "plain baseline": lambda r: honest_methods(10)["ConcatSpectral-z"](r).fit(digits.views),
     }
     models: dict[str, list[Any]] = {name: [] for name in fits}
     with Progress(
@@ -74,17 +72,6 @@ def _run(place: OurFolder, out: Path, seed: int, runs: int, console: Console) ->
         f"{', '.join(files)}",
         highlight=False,
     )
-
-
-class _Baseline:
-    """k-NN spectral clustering of the z-scored features side by side: simple, and hard to beat."""
-
-    def __init__(self, digits: Dataset, seed: int):
-        X = StandardScaler().fit_transform(np.hstack(list(digits.views.values())))
-        with threadpool_limits(1):
-            self.labels_ = SpectralClustering(
-                10, affinity="nearest_neighbors", n_neighbors=10, random_state=seed
-            ).fit_predict(X)
 
 
 def _score_table(rated: dict[str, list[dict]], runs: int) -> Table:

@@ -11,7 +11,7 @@ from manyview._types import Array
 from manyview.datasets._dataset import import_pandas
 
 from .containers import _is_a
-from .ids import refuse_repeated
+from .ids import places, refuse_repeated
 
 
 def annotate(data: Any, model: Any, key: str = "manyview") -> Any:
@@ -83,8 +83,7 @@ def _rows(data: Any, model: Any) -> Array:
         return np.arange(len(names))
     refuse_repeated(known, "the model")
     refuse_repeated(names, f"the {kind}")
-    place = {name: i for i, name in enumerate(known)}
-    rows = np.array([place.get(name, -1) for name in names], dtype=np.int64)
+    rows = places(names, known)
     if (rows < 0).all():
         raise ValueError(
             f"no observation of the {kind} (the first is {names[0]!r}) was in the "

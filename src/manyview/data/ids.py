@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
-from manyview._types import Array
+from manyview._types import Array, Matrix
 
 #: Positions and ids named in a sentence.
 SHOWN = 5
@@ -78,6 +79,28 @@ def refuse_lookalikes(keys: Sequence[Sequence[Any]], labels: Sequence[str]) -> N
                     "give one sample one id everywhere, as text or as a number (for a DataFrame: "
                     "frame.index = frame.index.astype(str))"
                 )
+
+
+def places(wanted: Iterable[Any], keys: Iterable[Any]) -> Array:
+    """Where each of the ``wanted`` stands among the keys, which are unique; −1 where it does not."""
+    place = {key: i for i, key in enumerate(keys)}
+    return np.array([place.get(key, -1) for key in wanted], dtype=np.intp)
+
+
+def take_rows(X: Matrix, rows: Array) -> Matrix:
+    """Rows of X; −1 gives a row of NaN, in a sparse matrix one of zeros."""
+    absent = rows < 0
+    if not absent.any():
+        return X[rows]
+    if sp.issparse(X):
+        known = np.flatnonzero(~absent)
+        pick = sp.csr_array(
+            (np.ones(len(known), X.dtype), (known, rows[known])), shape=(len(rows), X.shape[0])
+        )
+        return sp.csr_array(pick @ X)
+    taken = np.full((len(rows), X.shape[1]), np.nan, dtype=X.dtype)
+    taken[~absent] = X[rows[~absent]]
+    return taken
 
 
 def named_rows(rows: Sequence[int]) -> str:

@@ -14,7 +14,7 @@ from manyview.engines.numpy.sources import is_streamed, looking_rows
 from manyview.engines.threads import blocks
 
 from .containers import TOO_LARGE, Collection, collect
-from .ids import keys_of, refuse_lookalikes, refuse_repeated
+from .ids import keys_of, places, refuse_lookalikes, refuse_repeated, take_rows
 
 #: Files are loaded if they take no more bytes than this together, and read by rows otherwise.
 LOAD_LIMIT = 2**28
@@ -132,11 +132,10 @@ def _align(
     for s in named:
         if keys[s] == wanted:
             continue
-        place = {key: i for i, key in enumerate(keys[s])}
-        rows = np.array([place.get(key, -1) for key in wanted], dtype=np.int64)
+        rows = places(wanted, keys[s])
         lacking = int((rows < 0).sum())
         if not (allow_missing and everywhere):
-            _check_same_samples(names, first, s, len(wanted), len(place), lacking, everywhere)
+            _check_same_samples(names, first, s, len(wanted), len(keys[s]), lacking, everywhere)
         if lacking and sp.issparse(matrices[s]) and not zero_is_missing:
             raise ValueError(
                 f"view {names[s]!r} is sparse and lacks {lacking} of the {len(wanted)} samples, "
@@ -147,7 +146,7 @@ def _align(
                 f"{matrices[s].label} lists the samples in another order than {names[first]!r}, or not "
                 "the same ones; views read from files by rows must list the same samples in one order"
             )
-        aligned[s] = _take(matrices[s], rows)
+        aligned[s] = take_rows(matrices[s], rows)
     return reference, aligned
 
 
@@ -218,22 +217,6 @@ def _union(listed: list[Array], keys: list[list[Any]]) -> tuple[Array, list[Any]
     union[:] = list(seen.values())
     same = all(ids.dtype == listed[0].dtype for ids in listed)
     return union.astype(listed[0].dtype) if same else union, list(seen)
-
-
-def _take(X: Matrix, rows: Array) -> Matrix:
-    """Rows of X; −1 gives a row of NaN, in a sparse matrix one of zeros."""
-    absent = rows < 0
-    if not absent.any():
-        return X[rows]
-    if sp.issparse(X):
-        known = np.flatnonzero(~absent)
-        pick = sp.csr_array(
-            (np.ones(len(known), X.dtype), (known, rows[known])), shape=(len(rows), X.shape[0])
-        )
-        return sp.csr_array(pick @ X)
-    taken = np.full((len(rows), X.shape[1]), np.nan, dtype=X.dtype)
-    taken[~absent] = X[rows[~absent]]
-    return taken
 
 
 def _as_matrix(item: Any, name: str) -> Matrix:

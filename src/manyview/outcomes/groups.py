@@ -11,6 +11,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from manyview._types import Array
+from manyview.data.ids import places
 
 from .held import Held, check_unique, hold, is_missing, listed, pick
 from .table import counted, quoted
@@ -190,8 +191,7 @@ def _places(n: int, ids: list[Any] | None, other: Held, notes: list[str]) -> Arr
                 f"{other.name} carries no ids; its rows are taken in the order of the labels."
             )
         return np.arange(n)
-    places = {value: i for i, value in enumerate(other.ids)}
-    rows = np.array([places.get(value, -1) for value in ids], dtype=np.intp)
+    rows = places(ids, other.ids)
     shared = int((rows >= 0).sum())
     if not shared:
         raise ValueError(

@@ -13,6 +13,7 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn.metrics.cluster import contingency_matrix
 
 from manyview._types import Array, Matrix, Views
+from manyview.data.ids import places
 from manyview.data.views import as_views
 
 from .chance import adjusted
@@ -118,8 +119,7 @@ def _groups(labels: Any, views: Views, ids: Any, notes: list[str]) -> tuple[Grou
                 "with ids (a pandas Series and DataFrames indexed by id) or one label per row"
             )
         return groups, groups.rows
-    places = {name: i for i, name in enumerate(views.sample_names.tolist())}
-    rows = np.array([places.get(known[i], -1) for i in groups.rows], dtype=np.intp)
+    rows = places((known[i] for i in groups.rows), views.sample_names.tolist())
     if not (rows >= 0).any():
         raise ValueError(
             f"labels and views share no id: labels has {known[0]!r}, the views have "

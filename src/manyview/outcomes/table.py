@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
@@ -12,8 +10,8 @@ from typing import Any, TypeGuard
 
 import numpy as np
 
-#: Texts that begin like this are formulas to a spreadsheet.
-FORMULA = ("=", "+", "-", "@", "\t", "\r")
+from manyview.io.writing import csv_bytes, write_whole
+
 #: Longest text printed in a cell or quoted in a sentence.
 WIDTH = 40
 #: Most rows printed.
@@ -85,14 +83,10 @@ class Table:
         -------
         str
         """
-        text = io.StringIO()
-        writer = csv.writer(text, lineterminator="\n")
-        writer.writerow([_plain(name) for name in self.columns])
-        for values in zip(*self.columns.values(), strict=True):
-            writer.writerow([_plain(value) for value in values])
+        content = csv_bytes(self.names, zip(*self.columns.values(), strict=True))
         if path is not None:
-            Path(path).write_text(text.getvalue(), encoding="utf-8")
-        return text.getvalue()
+            write_whole(Path(path), content)
+        return content.decode()
 
     def __repr__(self) -> str:
         return str(self)
@@ -155,12 +149,3 @@ def counted(n: int, word: str) -> str:
 
 def _is_number(value: Any) -> TypeGuard[float]:
     return isinstance(value, int | float | np.number) and not isinstance(value, bool)
-
-
-def _plain(value: Any) -> Any:
-    """Return what stands in a CSV cell."""
-    if value is None or (_is_number(value) and value != value):
-        return ""
-    if isinstance(value, str):
-        return "'" + value if value.startswith(FORMULA) else value
-    return value.item() if isinstance(value, np.generic) else value

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from manyview.datasets import Dataset, load_handwritten, load_lihc, load_nutrimouse, make_synthetic
-from manyview.judge.comparison.methods import fingerprint
+from manyview.io import checksum
 
 #: Seed of the synthetic data. The replications vary the methods' seeds, not the data.
 SYNTHETIC_SEED = 0
@@ -44,7 +44,7 @@ def read_given(folder: Path) -> tuple[str, Dataset]:
     dataset = nonnegative(load_lihc(folder))
     codes = np.unique(dataset.labels, return_inverse=True)[1]
     used = replace(dataset, labels=codes, sample_names=None)
-    return fingerprint([*used.views.values(), codes], used.views), used
+    return checksum.of_arrays([*used.views.values(), codes], used.views), used
 
 
 def _first_of_each(dataset: Dataset, n: int) -> Dataset:

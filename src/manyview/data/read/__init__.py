@@ -17,7 +17,7 @@ from manyview.io.guard import unpacking_up_to
 
 from .align import Aligned, align, ask_if_rows_are_counted, oriented, with_common_ids
 from .arrays import READERS, load_npy, read_arrays
-from .by_rows import checksum, common_ids, held, named_files, open_views, stay_on_disk
+from .by_rows import common_ids, file_checksum, held, named_files, open_views, stay_on_disk
 from .part import Part
 from .tables import NOTHING, cells_of, read_table, text_of
 
@@ -189,7 +189,7 @@ def _by_rows(
     }
     inputs = [
         {"view": view, "path": path, "rows": n, "columns": found[view].shape[1],
-         "sha256": checksum(path)}
+         "sha256": file_checksum(path)}
         for view, path in named_files(files)
     ]  # fmt: skip
     decisions = [_told_by_rows(X) for X in found.values()]
@@ -304,4 +304,4 @@ def _input(view: str, part: Part) -> dict[str, Any]:
     assert part.path is not None
     rows, columns = part.matrix.shape
     return {"view": view, "path": str(part.path), "rows": rows, "columns": columns,
-            "sha256": checksum(str(part.path))}  # fmt: skip
+            "sha256": file_checksum(str(part.path))}  # fmt: skip

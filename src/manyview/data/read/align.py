@@ -10,8 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from manyview._types import Array, Matrix
-from manyview.data.ids import refuse_lookalikes
-from manyview.data.views import _take
+from manyview.data.ids import places, refuse_lookalikes, take_rows
 from manyview.engines.files.headings import is_feature_heading
 
 from .part import Part
@@ -208,15 +207,15 @@ def align(parts: dict[str, Part], union: bool) -> Aligned:
     order = list(everyone) if union else [i for i in listed[0] if i in shared]
     matrices, notes, first_rows = {}, [], np.arange(0)
     for s, (view, part) in enumerate(parts.items()):
-        place = {sample: i for i, sample in enumerate(part.ids or ())}
-        rows = np.array([place.get(sample, -1) for sample in order], dtype=np.int64)
+        n = len(part.ids or ())
+        rows = places(order, part.ids or ())
         first_rows = rows if s == 0 else first_rows
         X = part.matrix
         if (rows < 0).any() and not sp.issparse(X):
             X = X.astype(np.result_type(X.dtype, np.float32), copy=False)
-        matrices[view] = _take(X, rows)
-        if not union and len(place) > len(order):
-            notes.append(f"{part.file}: {len(place) - len(order)} of {len(place)} samples left out")
+        matrices[view] = take_rows(X, rows)
+        if not union and n > len(order):
+            notes.append(f"{part.file}: {n - len(order)} of {n} samples left out")
         if union and (rows < 0).any():
             notes.append(f"{part.file} lacks {int((rows < 0).sum())} of {len(order)} samples")
     if union:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from manyview._types import Array
 from manyview.data.views import LOAD_LIMIT
 from manyview.engines.files.disk import DiskMatrix
 from manyview.engines.files.formats import INSIDE, STREAMABLE
+from manyview.io import checksum
 
 from .part import Part
 from .tables import text_of
@@ -95,13 +95,7 @@ def held(found: dict[str, DiskMatrix], asked: bool) -> tuple[dict[str, Any], lis
     return dict(found), [f"the files ({size / 2**30:.2g} GiB) stay on disk and are read by rows"]
 
 
-def checksum(path: str) -> str:
+def file_checksum(path: str) -> str:
     """Of a file; a folder (Zarr) has none."""
     file = Path(path.partition(INSIDE)[0])
-    if file.is_dir():
-        return ""
-    digest = hashlib.sha256()
-    with file.open("rb") as opened:
-        while chunk := opened.read(2**20):
-            digest.update(chunk)
-    return digest.hexdigest()
+    return "" if file.is_dir() else checksum.of_file(file)

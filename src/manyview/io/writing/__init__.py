@@ -5,7 +5,7 @@ from .marker import files_of
 from .names import left_behind
 from .refusal import FolderInUse, Refused
 from .single import check_file, write_file
-from .table import csv_bytes, csv_of_dicts, exact_text, read_csv, safe_text, write_csv
+from .table import csv_bytes, csv_of_dicts, exact_text, read_csv, safe_text
 from .whole import write_whole
 
 __all__ = [
@@ -22,7 +22,6 @@ __all__ = [
     "read_csv",
     "restored",
     "safe_text",
-    "write_csv",
     "write_file",
     "write_whole",
 ]

@@ -6,13 +6,14 @@ is somebody else's, also a file of ours that was changed since.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import stat
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
+
+from manyview.io import checksum
 
 MARKER = ".manyview.json"
 FORMAT = "manyview folder 1"
@@ -28,8 +29,7 @@ class Listed(NamedTuple):
 
     @classmethod
     def of(cls, path: Path) -> Listed:
-        with path.open("rb") as file:
-            return cls(path.stat().st_size, hashlib.file_digest(file, "sha256").hexdigest())
+        return cls(path.stat().st_size, checksum.of_file(path))
 
 
 @dataclass

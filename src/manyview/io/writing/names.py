@@ -6,10 +6,11 @@ chose does not have it, however alike it looks.
 
 from __future__ import annotations
 
-import hashlib
 import re
 import secrets
 from pathlib import Path
+
+from manyview.io import checksum
 
 from .locks import take_lock
 
@@ -40,7 +41,7 @@ def is_token(stem: str, text: str) -> bool:
 
 def _check(stem: str, digits: str) -> str:
     whole = f"manyview\n{stem}\n{digits}".encode("utf-8", "surrogateescape")
-    return hashlib.sha256(whole).hexdigest()[:CHECK]
+    return checksum.of_bytes(whole)[:CHECK]
 
 
 def left_behind(folder: Path, name: str | None = None) -> list[Path]:

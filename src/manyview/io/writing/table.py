@@ -8,12 +8,11 @@ text back as it was.
 from __future__ import annotations
 
 import csv
-import io
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 import numpy as np
 
@@ -32,26 +31,14 @@ def exact_text(text: str) -> str:
     return text[1:] if text.startswith("'") and safe_text(text[1:]) == text else text
 
 
-def write_csv(
-    file: TextIO,
-    columns: Sequence[Any],
-    rows: Iterable[Iterable[Any]],
-    digits: int | None = None,
-) -> None:
-    """Lines ended by \\n; nothing where a value is None or NaN; numbers of so many digits, or all."""
-    if columns:
-        file.write(_line([_cell(column, None) for column in columns]))
-    for row in rows:
-        file.write(_line([_cell(value, digits) for value in row]))
-
-
 def csv_bytes(
     columns: Sequence[Any], rows: Iterable[Iterable[Any]], digits: int | None = None
 ) -> bytes:
-    text = io.StringIO()
-    write_csv(text, columns, rows, digits)
+    """Lines ended by \\n; nothing where a value is None or NaN; numbers of so many digits, or all."""
+    lines = [_line([_cell(column, None) for column in columns])] if columns else []
+    lines += [_line([_cell(value, digits) for value in row]) for row in rows]
     # Names of files, and so of views, may hold bytes that are no text.
-    return text.getvalue().encode("utf-8", "backslashreplace")
+    return "".join(lines).encode("utf-8", "backslashreplace")
 
 
 def csv_of_dicts(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import hashlib
 import inspect
 import pickle
 import sys
@@ -18,6 +17,7 @@ from sklearn.base import clone
 
 from manyview.baselines import DESCRIPTIONS, ORACLES, honest_methods, paper_methods
 from manyview.baselines._base import set_seeds
+from manyview.io import checksum
 from manyview.methods.robust import RobustWMNMF
 
 #: Where a method comes from, in the words readers see.
@@ -88,9 +88,9 @@ def settings_of(value: Any) -> Any:
     if isinstance(value, functools.partial):
         return ["partial", *map(settings_of, (value.func, value.args, value.keywords))]
     if isinstance(value, np.ndarray):
-        return ["array", fingerprint([value])]
+        return ["array", checksum.of_arrays([value])]
     if sp.issparse(value):
-        return ["sparse", fingerprint([value])]
+        return ["sparse", checksum.of_arrays([value])]
     if inspect.ismethod(value):
         return ["method", settings_of(value.__self__), value.__name__]
     if isinstance(value, type) or hasattr(value, "__qualname__"):
@@ -101,7 +101,7 @@ def settings_of(value: Any) -> Any:
     if getattr(value, "__dict__", None):
         return [kind, settings_of(vars(value))]
     try:
-        return [kind, hashlib.sha256(pickle.dumps(value)).hexdigest()]
+        return [kind, checksum.of_bytes(pickle.dumps(value))]
     except Exception:
         return [kind]  # cannot be sent to another process either: its run will say so
 
@@ -113,24 +113,9 @@ def _named_code(value: Any) -> str:
         return name
     file = getattr(sys.modules.get(value.__module__), "__file__", None)
     try:
-        return f"{name} {hashlib.sha256(Path(file).read_bytes()).hexdigest()}" if file else name
+        return f"{name} {checksum.of_file(Path(file))}" if file else name
     except OSError:
         return name
-
-
-def fingerprint(arrays: Iterable[Any], names: Iterable[str] = ()) -> str:
-    """A hash of names, shapes, types and all entries."""
-    digest = hashlib.sha256("\0".join(names).encode(errors="surrogatepass"))
-    for array in arrays:
-        parts = [array]
-        if sp.issparse(array):
-            array = sp.csr_array(array)
-            parts = [array.data, array.indices.astype(np.int64), array.indptr.astype(np.int64)]
-        digest.update(f"{array.shape}{array.dtype}".encode())
-        for part in parts:
-            part = np.ascontiguousarray(part)
-            digest.update(pickle.dumps(part) if part.dtype.hasobject else part.tobytes())
-    return digest.hexdigest()
 
 
 def _catalogue(n_clusters: int) -> dict[str, Method]:

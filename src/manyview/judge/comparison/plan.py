@@ -12,9 +12,10 @@ import numpy as np
 from manyview._types import Array, Views
 from manyview._version import __version__
 from manyview.baselines.cost import duration
+from manyview.io import checksum
 from manyview.io.writing.scratch import scratch
 
-from .methods import Method, fingerprint, settings_of
+from .methods import Method, settings_of
 from .processes import Limits, Task, not_tried, run_tasks
 from .store import Store, key_of
 from .worker import reason_of, save_views
@@ -35,7 +36,7 @@ class Plan:
     def __post_init__(self) -> None:
         self.records: dict[tuple[str, int], Record] = {}
         self.keys: dict[tuple[str, int], str] = {}
-        self.data_key = fingerprint(self.data.matrices, self.data.names)
+        self.data_key = checksum.of_arrays(self.data.matrices, self.data.names)
 
     def carry_out(self, store: Store, n_jobs: int, progress: bool) -> dict[tuple[str, int], Record]:
         """Run what is not stored, store what is run."""
@@ -72,7 +73,7 @@ class Plan:
         except Exception as error:
             unmade = unmakeable(error)
         oracle = method.oracle and self.truth is not None
-        seen = fingerprint([self.truth]) if oracle and self.truth is not None else None
+        seen = checksum.of_arrays([self.truth]) if oracle and self.truth is not None else None
         base = [self.data_key, settings, seen, versions()]
         for run, seed in enumerate(self.seeds):
             place = method.name, run

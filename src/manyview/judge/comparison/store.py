@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from manyview.io import checksum
 from manyview.io.writing.whole import write_whole
 
 #: Raised when the fields of a record change their meaning; older files are then ignored.
@@ -54,4 +54,4 @@ class Store:
 def key_of(*parts: Any) -> str:
     """A file name for whatever decides a result."""
     text = json.dumps([FORMAT, *parts], sort_keys=True)
-    return hashlib.sha256(text.encode()).hexdigest()[:32]
+    return checksum.of_bytes(text.encode())[:32]

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.cluster import SpectralClustering
 from sklearn.metrics import silhouette_samples
 from threadpoolctl import threadpool_limits
 
 from manyview._types import Array, Matrix, Views
+from manyview.baselines.catalogue import plain_spectral
 from manyview.baselines.wrappers import scaled, side_by_side
 from manyview.engines.numpy.sources import is_streamed
 from manyview.judge.stability import Stability, stability
@@ -105,9 +105,7 @@ def rival_labels(zs: list[Matrix], n_clusters: int, seed: int) -> Array | None:
     n = zs[0].shape[0]
     if n > LARGE or not 2 <= n_clusters < n:
         return None
-    model = SpectralClustering(
-        n_clusters, affinity="nearest_neighbors", n_neighbors=min(10, n - 1), random_state=seed
-    )
+    model = plain_spectral(n_clusters, min(10, n - 1)).set_params(random_state=seed)
     with warnings.catch_warnings(), threadpool_limits(1):
         warnings.simplefilter("ignore", UserWarning)  # a graph in several pieces is no news here
         return np.asarray(model.fit_predict(side_by_side(zs)))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import platform
@@ -12,14 +11,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from sklearn.utils.validation import check_is_fitted
 
 from manyview._types import Views
 from manyview._version import __version__
 from manyview.data.views import as_views
 from manyview.engines.numpy.sources import is_streamed, reading
-from manyview.io.writing import claimed, write_csv
+from manyview.io import checksum
+from manyview.io.writing import claimed, csv_of_dicts
 from manyview.output.report.fit import fit_page
 from manyview.output.report.page import file_stem
 
@@ -107,11 +106,7 @@ def write_run(
             extra["selection"] = _selection(chosen)
             notes += choice_notes(chosen)
         for name, rows in files.items():
-            with (beside / name).open(
-                "w", newline="", encoding="utf-8", errors="backslashreplace"
-            ) as file:
-                columns = list(rows[0]) if rows else []
-                write_csv(file, columns, (row.values() for row in rows), DIGITS)
+            (beside / name).write_bytes(csv_of_dicts(rows, DIGITS))
         if hasattr(model, "save"):
             model.save(beside / "model.npz")
         run = _record(model, given, settings, dict(info or {}), notes, extra)
@@ -222,7 +217,7 @@ def _record(
                 "name": name,
                 "features": X.shape[1],
                 "components": file,
-                "sha256": _checksum(X),
+                "sha256": _values_checksum(X),
             }
             for name, X, file in zip(views.names, views.matrices, files, strict=True)
         ],
@@ -264,15 +259,9 @@ def _versions() -> dict[str, str]:
     return found
 
 
-def _checksum(X: Any) -> str:
+def _values_checksum(X: Any) -> str:
     """Of the values as the model saw them, whatever file they came from."""
-    digest = hashlib.sha256(str((X.shape, X.dtype)).encode())
-    for block in reading(X) if is_streamed(X) else (X,):
-        block = sp.csr_array(block) if sp.issparse(block) else block
-        parts = (block.indptr, block.indices, block.data) if sp.issparse(block) else (block,)
-        for part in parts:
-            digest.update(np.ascontiguousarray(part).data)
-    return digest.hexdigest()
+    return checksum.of_blocks(X.shape, X.dtype, reading(X) if is_streamed(X) else (X,))
 
 
 def _ids(model: Any, views: Views, ids: Any) -> list[str]:
