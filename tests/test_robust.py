@@ -23,7 +23,7 @@ from manyview.engines.protocols import Lists
 from manyview.maths import agreement
 from manyview.maths import equations as eq
 from manyview.maths.spectrum import normalized
-from manyview.methods import agree
+from manyview.methods import agree, base
 from manyview.methods.robust_fit import LoopSettings, RobustView, Start, Weights, run_robust
 
 
@@ -529,6 +529,18 @@ def test_sparse_views_are_projected_not_filled_in_the_joint_space():
     assert small.shape == (300, lists.PROJECTED)
     true = np.linalg.norm((Z[:100] - Z[100:200]).toarray(), axis=1)
     np.testing.assert_allclose(np.linalg.norm(small[:100] - small[100:200], axis=1), true, rtol=0.3)
+
+
+def test_auto_reads_and_scales_the_views_once(monkeypatch):
+    calls = []
+    read, scale = base.as_views, RobustScaling.fit
+    monkeypatch.setattr(base, "as_views", lambda *a, **k: calls.append("read") or read(*a, **k))
+    monkeypatch.setattr(
+        RobustScaling, "fit", staticmethod(lambda *a: calls.append("scaled") or scale(*a))
+    )
+    views, _ = blobs(45)
+    assert RobustWMNMF("auto", random_state=0).fit(views).n_clusters_ == 3
+    assert calls == ["read", *["scaled"] * len(views)]
 
 
 def test_auto_asks_for_no_more_clusters_than_there_are_observations(rng):

@@ -10,10 +10,10 @@ import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 from threadpoolctl import threadpool_limits
 
-from manyview._types import Views, storable
+from manyview._types import Array, Views, storable
 from manyview.engines import table
 from manyview.engines.numpy.repeats import distinct
-from manyview.engines.protocols import Engine
+from manyview.engines.protocols import Distances, Engine
 from manyview.engines.threads import Threads
 from manyview.storage.checkpoint import Checkpoint
 
@@ -233,7 +233,7 @@ class RobustWMNMF(RobustModel):
     def _fit(
         self, views: Views, rng: np.random.Generator, checkpoint: Checkpoint, engine: Engine
     ) -> None:
-        """The recipe: present → scaled → distances → agreement → embedding → start → parts."""
+        """The recipe: present → scaled → distances, then `_solve`."""
         if not isinstance(self.n_clusters, str):
             self._check_n_clusters(self.n_clusters, views.n_samples)
         dtype = working_dtype(views, self.dtype)
@@ -252,41 +252,47 @@ class RobustWMNMF(RobustModel):
         spaces = stages.measure(there, present, self._scalings, dtype, engine)
         del there  # on a GPU a copy of the data
         self._heed_few_kinds(views, np.any(present, axis=0))
+        found = self._solve(spaces, present, dtype, rng, checkpoint, engine)
+        self._expose(found, views, engine)
 
+    def _solve(
+        self,
+        spaces: list[Distances],
+        present: list[Array],
+        dtype: np.dtype,
+        rng: np.random.Generator,
+        checkpoint: Checkpoint,
+        engine: Engine,
+    ) -> Results:
+        """The recipe goes on: agreement → embedding → start → parts."""
         threads, K = Threads(self.n_jobs), self.n_clusters_
-        told_apart, repeats = distinct(spaces)
+        distinct_spaces, repeats = distinct(spaces)
         agreement = checkpoint.keep(
             "agreement",
-            lambda: agree.agree(told_apart, agree.Settings.of(self), rng, engine, threads),
+            lambda: agree.agree(distinct_spaces, agree.Settings.of(self), rng, engine, threads),
         )
         P = checkpoint.keep("embedding", lambda: agree.embed(agreement, K, rng))
         P = engine.in_precision(P, dtype)
         anywhere = stages.counted(present, agreement.alpha)
         self._check_n_clusters(K, int(anywhere.sum()))
-        start = checkpoint.keep(
+        labels = checkpoint.keep(
             "start", lambda: stages.start_labels(P, anywhere, K, rng, repeats, engine)
         )
         w = agreement.w
         if repeats is not None:
-            P, start, w = P[repeats.of], start[repeats.of], w[repeats.of]
+            P, labels, w = P[repeats.of], labels[repeats.of], w[repeats.of]
         w = engine.beside(np.where(anywhere[:, None], w, 0), P)
-
         rows = [RobustView(engine.factor_rows(view), view.present, threads) for view in spaces]
-        loop = LoopSettings(
-            Weights(self.consensus_weight, self.cluster_weight),
-            self.max_iter,
-            self.tol,
-            self._callback,
-        )
-        result, centres = checkpoint.keep(
-            "fit",
-            lambda: run_robust(rows, Start(agreement.alpha, w, P, start, K), loop, checkpoint),
-        )
+        start = Start(agreement.alpha, w, P, labels, K)
+        weights = Weights(self.consensus_weight, self.cluster_weight)
+        loop = LoopSettings(weights, self.max_iter, self.tol, self._callback)
+        result, centres = checkpoint.keep("fit", lambda: run_robust(rows, start, loop, checkpoint))
         taus = [view.tau for view in rows]
-        found = Results(spaces, agreement, P, repeats, result, centres, taus, present, anywhere)
-        self._expose(found, views, engine)
+        return Results(spaces, agreement, P, repeats, result, centres, taus, present, anywhere)
 
-    def _number_of_clusters(self, views: Views, present: list[Any], checkpoint: Checkpoint) -> int:
+    def _number_of_clusters(
+        self, views: Views, present: list[Array], checkpoint: Checkpoint
+    ) -> int:
         """What was asked for; with "auto" what stability and eigengap of the fused graph find."""
         if not isinstance(self.n_clusters, str):
             return self.n_clusters
