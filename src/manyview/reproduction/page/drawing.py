@@ -178,7 +178,7 @@ def _box(ax: Any, series: Series, place: int) -> None:
     for line in (*drawn["medians"], *drawn["whiskers"], *drawn["caps"]):
         line.set(color=INK)
     # Every run is seen too, a little apart from the others.
-    at = [place + 0.18 * (i % 5 - 2) / 2 for i in range(len(series.x))]
+    at = [place + 0.09 * (0, 1, -1, 2, -2)[i % 5] for i in range(len(series.x))]
     ax.scatter(list(series.x), at, s=3, color=series.paint, alpha=0.7, zorder=2.5)
 
 
