@@ -324,8 +324,8 @@ def test_convergence_is_counted_from_the_start_and_from_the_first_iteration(
 ):
     found, _ = objective.verdicts(Made(convergence=falling(values, start=start)))
     assert found.verdict == verdict and words in found.words
-    assert "counted from the first iteration" in found.ours
-    assert ("counted from the start" in found.ours) == (start is not None)
+    assert "by the count from the first iteration" in found.ours
+    assert ("by the count from the start" in found.ours) == (start is not None)
 
 
 def test_convergence_on_data_the_paper_does_not_show_is_our_observation():
@@ -415,9 +415,9 @@ def test_each_contribution_is_summed_up_in_a_line_that_counts_its_claims():
     found = verdicts(made)
     lines = dict(contributions(found))
     assert set(lines) < set(CONTRIBUTIONS) and len(lines) == 4
-    assert lines["Weights w that find unreliable observations"] == "1 claim: agrees 1"
+    assert lines["Weights w that find unreliable observations"] == "agrees 1 of 1 claim"
     alpha = "View weights α that find unreliable views, sparse for small p"
-    assert lines[alpha] == "1 claim: does not agree 1"
+    assert lines[alpha] == "does not agree 1 of 1 claim"
     assert "not measured 4" in lines["Clusters better than those of earlier methods"]
     topics = {topic for topics in CONTRIBUTIONS.values() for topic in topics}
     assert {v.topic or v.experiment for v in found if not v.is_own} <= topics

@@ -61,7 +61,7 @@ def score(
         seconds = time.perf_counter() - started
     row = {**scores(known.labels, labels), "remark": remark, "seconds": seconds, **shared}
     tables: Tables = {"": [row | {"params": params_of(model)}]}
-    if hasattr(model, "view_weights_"):
+    if isinstance(model, WMNMF | RobustWMNMF):
         alpha = zip(model.view_names_in_, model.view_weights_.tolist(), strict=True)
         tables["weights"] = [{"view": str(view), "alpha": value} for view, value in alpha]
     return tables

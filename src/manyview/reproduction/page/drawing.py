@@ -145,6 +145,14 @@ def _draw(ax: Any, panel: Panel) -> None:
         ax.set_yticks(range(len(boxes)), list(places), parse_math=False)
     for x in panel.marks:
         ax.axvline(x, color=PALETTE[5], linestyle="--", linewidth=1)
+    _finish(ax, panel)
+    if not boxes and len(panel.series) > 1:
+        for text in ax.legend(fontsize=7, frameon=False).get_texts():
+            text.set_parse_math(False)
+
+
+def _finish(ax: Any, panel: Panel) -> None:
+    """Scales, ranges and words of a panel."""
     # Only where asked: setting a scale, even the same again, forgets the names of the ticks.
     for axis, log, scale in (
         (ax.xaxis, panel.x_log, ax.set_xscale),
@@ -164,9 +172,6 @@ def _draw(ax: Any, panel: Panel) -> None:
     ax.grid(alpha=0.25)
     ax.set_axisbelow(True)
     ax.spines[["top", "right"]].set_visible(False)
-    if not boxes and len(panel.series) > 1:
-        for text in ax.legend(fontsize=7, frameon=False).get_texts():
-            text.set_parse_math(False)
 
 
 def _box(ax: Any, series: Series, place: int) -> None:
@@ -178,7 +183,7 @@ def _box(ax: Any, series: Series, place: int) -> None:
     for line in (*drawn["medians"], *drawn["whiskers"], *drawn["caps"]):
         line.set(color=INK)
     # Every run is seen too, a little apart from the others.
-    at = [place + 0.18 * (i % 5 - 2) / 2 for i in range(len(series.x))]
+    at = [place + 0.09 * (0, 1, -1, 2, -2)[i % 5] for i in range(len(series.x))]
     ax.scatter(list(series.x), at, s=3, color=series.paint, alpha=0.7, zorder=2.5)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from . import paper
 from .claims import Verdict
 from .claims.beside import PaperRow, digits_rows, in_order, name_of
+from .claims.judging import NOT_MEASURED
 from .claims.lihc import lihc_rows
 from .claims.runtime import PARTS, seconds
 from .formats import Table
@@ -20,6 +21,7 @@ SPREAD = (
 )
 #: Iterations at which the terms of the objective are told; the curves have them all.
 ITERATIONS = (0, 1, 10, 25, 50, 75, 100)
+BASIS = ("In words", "Measured by", "What would change it")
 FORMULAS = [
     ["U of one view", "O(M N K)", "O(M N K)", "the products XᵀW²V and VᵀW²V"],
     ["V of one view", "O(M N K + N² K)", "O(M N K + nnz(A) K)", "the graph is kept sparse"],
@@ -34,25 +36,29 @@ OPERATIONS = {
 
 
 def claims(results: Results, found: Sequence[Verdict]) -> Table:
+    columns = ("Claim", "Paper", "Ours", "Difference", "Verdict")
     rows = [
-        [v.claim, v.paper, v.ours, v.difference, v.verdict, v.words, basis(results, v.experiment), v.change]
+        [v.claim, v.paper, v.ours, v.difference, v.verdict, *_basis(results, v)]
         for v in found
         if not v.is_own
-    ]  # fmt: skip
-    columns = ("Claim", "Paper", "Ours", "Difference", "Verdict", "In words", "Measured by",
-               "What would change the verdict")  # fmt: skip
-    return Table("summary", "The paper's claims beside what was measured", columns, rows)
+    ]
+    caption = "The paper's claims beside what was measured"
+    return Table("summary", caption, (*columns, *BASIS), rows)
 
 
 def observations(results: Results, found: Sequence[Verdict]) -> Table:
+    columns = ("Observation", "Measured", "Difference", "Answer")
     rows = [
-        [v.claim, v.ours, v.difference, v.verdict, v.words, basis(results, v.experiment), v.change]
-        for v in found
-        if v.is_own
+        [v.claim, v.ours, v.difference, v.verdict, *_basis(results, v)] for v in found if v.is_own
     ]
-    columns = ("Observation", "Measured", "Difference", "Answer", "In words", "Measured by",
-               "What would change the answer")  # fmt: skip
-    return Table("observations", "What the paper does not say, measured here", columns, rows)
+    caption = "What the paper does not say, measured here"
+    return Table("observations", caption, (*columns, *BASIS), rows)
+
+
+def _basis(results: Results, verdict: Verdict) -> list[str]:
+    """The last columns of a verdict: why, by which runs, and what would change it."""
+    measured = verdict.verdict != NOT_MEASURED
+    return [verdict.words, basis(results, verdict.experiment) if measured else "", verdict.change]
 
 
 def tables(results: Results, experiment: str) -> list[Table]:
@@ -115,7 +121,7 @@ def scores(results: Results, experiment: str) -> Table:
     )
     rows = in_order(rows) if "method" in key else rows
     found = {"dataset": "Data", **key}
-    return _means(f"{experiment}-scores", "Mean (standard deviation)", rows, found, SCORES, str)
+    return _means(f"{experiment}-scores", "Scores (standard deviations)", rows, found, SCORES, str)
 
 
 def runtime(results: Results, experiment: str) -> Table:

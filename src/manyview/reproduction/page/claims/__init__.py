@@ -36,6 +36,6 @@ def contributions(found: Sequence[Verdict]) -> list[tuple[str, str]]:
         mine = [v for v in found if not v.is_own and (v.topic or v.experiment) in topics]
         counts = Counter(v.verdict for v in mine).most_common()
         if mine:
-            claims = f"{len(mine)} claim{'s' * (len(mine) > 1)}"
-            lines.append((contribution, f"{claims}: {listed([f'{w} {n}' for w, n in counts])}"))
+            said = listed([f"{verdict} {n}" for verdict, n in counts])
+            lines.append((contribution, f"{said} of {len(mine)} claim{'s' * (len(mine) > 1)}"))
     return lines

@@ -56,7 +56,9 @@ def verdicts(results: Results) -> list[Verdict]:
 def reaches(runs: list[Row], score: str, target: float) -> Verdict:
     """Whether WM-NMF has the paper's mean: only where the whole interval lies near it."""
     off = interval([row[score] - target for row in runs])
-    near = "within .02 of" if abs(off.mean) <= SAME + TINY else "more than .02 from"
+    near = (
+        f"within {two(SAME)} of" if abs(off.mean) <= SAME + TINY else f"more than {two(SAME)} from"
+    )
     words = f"The mean of {off.n} run{'s' * (off.n > 1)} is {near} the paper's"
     open_ = f"{words}, but runs scatter so much that others could end on the other side."
     said = (f"{words}.", f"{words}.", open_)

@@ -25,7 +25,7 @@ from .runtime import slope
 #: Of the whole change of the objective, what may be left after 50 iterations where it has converged.
 SETTLED = Rule(-1e-9, 0.05, "at most 5%")
 #: The paper does not say where its curve begins: the change is counted from both.
-COUNTS = {0: "from the start", 1: "from the first iteration"}
+COUNTS = {0: "the count from the start", 1: "the count from the first iteration"}
 #: The paper shows the objective on these.
 SHOWN = ("digits", "lihc")
 #: (tU, V/t) is arithmetic: what is left of a difference is rounding.
@@ -70,7 +70,7 @@ def _converges(dataset: str, rows: list[Row], starts: list[Row]) -> list[Verdict
         return []
     shares = {name: interval(values) for name, values in left.items()}
     each = {name: DIFFERS if rose[name] else SETTLED(found) for name, found in shares.items()}
-    said = ", ".join(f"{found.mean:.0%} counted {name}" for name, found in shares.items())
+    said = ", ".join(f"{found.mean:.0%} by {name}" for name, found in shares.items())
     change = interval(later)
     words = (
         f"From iteration 50 to 100 it {'falls' if change.mean <= 0 else 'rises'} by "
