@@ -365,7 +365,7 @@ def test_a_checkpoint_of_another_version_or_place_is_refused(tmp_path, monkeypat
     with pytest.raises(KeyboardInterrupt):
         WMNMF(3, random_state=0, checkpoint=(path, 0), callback=stop).fit(views)
     with monkeypatch.context() as other:
-        other.setattr("manyview.__version__", "9.9.9")
+        other.setattr("manyview.storage.checkpoint.__version__", "9.9.9")
         with pytest.raises(ValueError, match=r"made by manyview .*, and this is 9\.9\.9"):
             WMNMF(3, random_state=0, checkpoint=path).fit(views)
     WMNMF(np.int64(3), random_state=0, checkpoint=path).fit(views)
