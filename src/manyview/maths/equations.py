@@ -64,11 +64,11 @@ def gap_from(sums: Sums, q: Array, consensus_sq: float) -> float:
 
 
 def objective(
-    errors: Sequence | Array,
-    gaps: Sequence | Array,
+    errors: Sequence[Any] | Array,
+    gaps: Sequence[Any] | Array,
     alpha: Array,
     p: float,
-    penalties: Sequence | Array,
+    penalties: Sequence[Any] | Array,
     beta: float,
 ) -> dict[str, float]:
     """The three terms of O and their sum, from the reconstruction error, gap and g of each view."""

@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
 from threadpoolctl import threadpool_limits
 
+from manyview._arrays import on_host
 from manyview._types import Array, Factors, FitResult, Views
 from manyview.engines.numpy.masked import mean_error
 from manyview.engines.numpy.rows import rows_of
 from manyview.engines.threads import Threads
 from manyview.maths.agreement import reliance
+from manyview.regularizers import kept_term
 
 from . import stream
 from .assign import assign_new
-from .base import MultiViewEstimator, in_dtype
+from .base import MultiViewEstimator, in_dtype, on_host_factors
 from .observed import observed_somewhere, spread_out
 from .placing import Fitted, place
 from .scaling import SHIFTING, tell_rounded
 from .state import Settings
-from .working_views import check_unchanged, masked, scaled, some_rows
+from .working_views import check_unchanged, checksums, masked, scaled, some_rows
 
 
 class FittedWMNMF(
@@ -46,6 +49,15 @@ class FittedWMNMF(
     #: Checksums of the user's own arrays, where views are too large to be copied.
     _digests: Any = None
     _stream: Any = None
+
+    def _keep(self, fits: list[FitResult], terms: list[Any], stacked: Any) -> list[FitResult]:
+        """Keep what later calls need on the host: saving and predicting need no GPU and no workers."""
+        fits = [replace(fit, factors=on_host_factors(fit.factors)) for fit in fits]
+        self._terms = [kept_term(g, X) for g, X in zip(terms, self._fitted_views, strict=True)]
+        self._starts = [fit.factors for fit in fits]
+        self._entry_errors = [fit.entry_errors for fit in fits]
+        self._digests, self._stacked = checksums(self._fitted_views), on_host(stacked)
+        return fits
 
     def _expose(
         self,

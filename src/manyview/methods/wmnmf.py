@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar
@@ -17,12 +16,12 @@ from manyview._types import Array, FitResult, Stop, Views, storable
 from manyview.engines.affinity import AFFINITIES
 from manyview.engines.dask.cluster import cluster_for
 from manyview.maths.solvers import make_solver
-from manyview.regularizers import Graph, kept_term, make_regularizer, prepared_terms
+from manyview.regularizers import Graph, make_regularizer, prepared_terms
 from manyview.storage.checkpoint import Checkpoint
 
 from . import stream
 from .assign import ASSIGNMENTS, assign
-from .base import generator, on_host_factors
+from .base import generator
 from .distinct import row_kinds, tell_empty_clusters, tell_few_kinds
 from .fit import run
 from .fitted_wmnmf import FittedWMNMF
@@ -32,7 +31,7 @@ from .placing import filling
 from .scaling import SCALES
 from .state import Problem
 from .warn import warn_about, warn_scarce_views, warn_unobserved_rows
-from .working_views import checksums, masked, scale_and_place, some_rows
+from .working_views import masked, scale_and_place, some_rows
 
 
 @storable
@@ -287,13 +286,8 @@ class WMNMF(FittedWMNMF):
         views = some_rows(views, anywhere)
         Xs, self._fitted_views, self._scalings = scale_and_place(views, self, cluster)
         self._warn_rounded(views)
-        K, tensors = self._rank, self.engine == "torch"
-        regularizer = make_regularizer(self.regularizer, self.n_neighbors, self.affinity)
-        terms = prepared_terms(regularizer, Xs, checkpoint.keep, tensors)
-        start_terms = terms
-        if self.init == "gnmf" and not isinstance(regularizer, Graph):
-            graph = Graph(self.n_neighbors, self.affinity)
-            start_terms = prepared_terms(graph, Xs, checkpoint.keep, tensors)
+        K = self._rank
+        terms, start_terms = self._prepared_terms(Xs, checkpoint)
         fill = filling(Xs, self._fitted_views, self.n_neighbors, K)
         Xs = masked(Xs, views.names, self._solver, K)
         warn_scarce_views(Xs, views.names, K)
@@ -302,29 +296,7 @@ class WMNMF(FittedWMNMF):
             tell_few_kinds(int(kinds.max()) + 1, self.n_clusters, stacklevel=3)
         problem = Problem(Xs, terms, self._solver, fill, self._threads)
         init = observed_init(self.init, self._columns, self._view_widths, anywhere)
-
-        def start_and_run(i: int) -> FitResult:
-            start = starting_factors(
-                Xs,
-                init,
-                K,
-                start_terms,
-                self._solver,
-                self.p,
-                rng,
-                self._output_unit,
-                fill,
-                self._threads,
-                lambda name, compute: checkpoint.keep(f"start {i} {name}", compute),
-            )
-            return run(problem, start, self._settings, self._callback, checkpoint)
-
-        fits = []
-        for i in range(self.n_init):
-            fits.append(checkpoint.keep(f"fit {i}", partial(start_and_run, i)))
-            checkpoint.forget(f"start {i} ")
-            if fits[-1].stop is Stop.CALLBACK:
-                break
+        fits = self._run_starts(problem, start_terms, init, rng, checkpoint)
         warn_about(fits[0], views.names, self.tol)
         consensus = [fit.factors.consensus for fit in fits]
         stacked = namespace(consensus[0]).hstack(consensus)
@@ -335,16 +307,56 @@ class WMNMF(FittedWMNMF):
             return assign(stacked, self.n_clusters, self.assign_labels, rng)
 
         labels = on_host(checkpoint.keep("labels", read_clusters))
-        # What the model keeps is on the host: saving and predicting need no GPU and no workers.
-        fits = [replace(fit, factors=on_host_factors(fit.factors)) for fit in fits]
-        self._terms = [kept_term(g, X) for g, X in zip(terms, self._fitted_views, strict=True)]
-        self._starts = [fit.factors for fit in fits]
-        self._entry_errors = [fit.entry_errors for fit in fits]
-        self._digests, self._stacked = checksums(self._fitted_views), on_host(stacked)
         if kinds is None:
             tell_empty_clusters(labels, self.n_clusters, stacklevel=3)
+        fits = self._keep(fits, terms, stacked)
         self._expose(fits[0], self._stacked, labels, views.dtype, anywhere)
         checkpoint.finish()
+
+    def _prepared_terms(self, Xs: list[Any], checkpoint: Checkpoint) -> tuple[list[Any], list[Any]]:
+        """The regulariser of every view, and the term that the starting factors are found with."""
+        regularizer = make_regularizer(self.regularizer, self.n_neighbors, self.affinity)
+        prepare = partial(
+            prepared_terms, Xs=Xs, keep=checkpoint.keep, tensors=self.engine == "torch"
+        )
+        terms = prepare(regularizer)
+        if self.init != "gnmf" or isinstance(regularizer, Graph):
+            return terms, terms
+        return terms, prepare(Graph(self.n_neighbors, self.affinity))
+
+    def _run_starts(
+        self,
+        problem: Problem,
+        start_terms: list[Any],
+        init: Any,
+        rng: np.random.Generator,
+        checkpoint: Checkpoint,
+    ) -> list[FitResult]:
+        """The loop from every start; fewer if the callback asks to stop."""
+
+        def start_and_run(i: int) -> FitResult:
+            start = starting_factors(
+                list(problem.views),
+                init,
+                self._rank,
+                start_terms,
+                self._solver,
+                self.p,
+                rng,
+                self._output_unit,
+                problem.fill,
+                self._threads,
+                lambda name, compute: checkpoint.keep(f"start {i} {name}", compute),
+            )
+            return run(problem, start, self._settings, self._callback, checkpoint)
+
+        fits: list[FitResult] = []
+        for i in range(self.n_init):
+            fits.append(checkpoint.keep(f"fit {i}", partial(start_and_run, i)))
+            checkpoint.forget(f"start {i} ")
+            if fits[-1].stop is Stop.CALLBACK:
+                break
+        return fits
 
     def partial_fit(self, X: Any, y: Any = None) -> WMNMF:
         """Learn from one more batch of observations; ``y`` is ignored.

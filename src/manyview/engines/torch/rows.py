@@ -210,7 +210,7 @@ class TorchRows:
         self.sum_weight = self.view.placed(sum_weight).reshape(-1, 1)
         self.weighted_sq = (self.sum_weight[:, 0].double() * self.x_sq).sum()
         self.consensus_sq = (self.consensus.double() ** 2).sum()
-        self._look_at(V)
+        self._evaluate_term(V)
 
     def sum(self, V: torch.Tensor) -> None:
         """The sums of a V that no pass has made."""
@@ -237,7 +237,7 @@ class TorchRows:
                 self.sums = _total(found)
         if residuals:
             self.residuals = self.all_residuals(U, out)
-        self._look_at(out)
+        self._evaluate_term(out)
         return out
 
     def _fused_step(
@@ -256,7 +256,7 @@ class TorchRows:
                 out=out,
             )
             return True
-        self._look_at(V)  # as plain PyTorch wants it
+        self._evaluate_term(V)  # as plain PyTorch wants it
         return False
 
     @contextmanager
@@ -313,7 +313,7 @@ class TorchRows:
             sums = eq.sums_over_rows(X, *part, XWV=self.view.transposed @ (part[2] * V))
         return Sums(*(piece.double() for piece in sums))
 
-    def _look_at(self, V: torch.Tensor) -> None:
+    def _evaluate_term(self, V: torch.Tensor) -> None:
         """The regulariser at V; of a graph, ``split.positive`` are the degrees, to be times V."""
         curvature = self.g.curvature(V) if "curvature" in self.solver.needs else 0.0  # type: ignore[attr-defined]
         if isinstance(self.g, GraphTerm) and self._reads_once(V):
