@@ -35,7 +35,8 @@ def by_eigenvector(rows, halves, spread, redundancy):
 
 def by_evidence(rows, halves, spread, redundancy):
     """The rule of the library."""
-    weights = ag.view_weights(ag.effects(rows, spread), halves / spread, redundancy, 0.1)
+    delta = mv.RobustWMNMF().reliability_weight
+    weights = ag.view_weights(ag.effects(rows, spread), halves / spread, redundancy, delta)
     return weights, spread
 
 

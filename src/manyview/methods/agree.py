@@ -32,7 +32,7 @@ class Settings:
     """The parameters of `RobustWMNMF` that this stage heeds."""
 
     n_neighbors: int = 10
-    reliability_weight: float = 0.1
+    reliability_weight: float = 0.05
     learn_view_weights: bool = True
     learn_sample_weights: bool = True
 

@@ -60,7 +60,7 @@ class RobustWMNMF(RobustModel):
         β, how strongly the consensus follows the clusters of the fused graph.
     n_neighbors : int, default=10
         Neighbours in the graph of a view.
-    reliability_weight : float, default=0.1
+    reliability_weight : float, default=0.05
         δ, how much the agreement of two random halves of a view's own features counts beside the
         agreement with other views. It decides where views do not agree.
     scale : {"auto", "log", "quantile", "sqrt"} or None, or a dict, default="auto"
@@ -164,7 +164,7 @@ class RobustWMNMF(RobustModel):
         consensus_weight: float = 1.0,
         cluster_weight: float = 5.0,
         n_neighbors: int = 10,
-        reliability_weight: float = 0.1,
+        reliability_weight: float = 0.05,
         scale: str | dict[str, str | None] | None = "auto",
         learn_view_weights: bool = True,
         learn_sample_weights: bool = True,
