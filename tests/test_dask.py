@@ -287,6 +287,25 @@ class PerfectIndex:
         return self.search.kneighbors(rows, k)[::-1]
 
 
+@pytest.mark.parametrize("sizes", [(120,), (33, 33, 33, 21), (7, 100, 13)])
+def test_ties_go_by_index_whatever_the_blocks(client, monkeypatch, sizes):
+    ends = np.cumsum(sizes)
+    rows = [slice(int(end - size), int(end)) for end, size in zip(ends, sizes, strict=True)]
+    monkeypatch.setattr(block_module, "cut", lambda X: rows)
+    rng = np.random.default_rng(3)
+    views = [rng.integers(0, 4, (N, m)).astype(float) + 1 for m in (5, 20)]
+    gap = views[0][:, None] - views[0][None]
+    d = (gap * gap).sum(axis=2)
+    np.fill_diagonal(d, np.inf)
+    expected = np.argsort(d, axis=1, kind="stable")[:, :7]
+    with Cluster() as cluster:
+        found, _ = cluster.view(views[0] / 7).neighbors(7)
+    np.testing.assert_array_equal(found, expected)
+    whole = wmnmf().fit(views)
+    cut = wmnmf(engine="dask").fit([in_blocks(X, *sizes) for X in views])
+    np.testing.assert_allclose(cut.consensus_, whole.consensus_, atol=1e-10)
+
+
 def test_lists_of_an_index_per_block_are_merged(client):
     X = VIEWS[0]
     halves, starts = [Block(X[:50]), Block(X[50:])], (0, 50)
@@ -295,7 +314,7 @@ def test_lists_of_an_index_per_block_are_merged(client):
             block_module._approximate(PerfectIndex(held.X), queries, 5, start, b == c)
             for c, (held, start) in enumerate(zip(halves, starts, strict=True))
         ]
-        indices, squared = block_module._best(found, 5)
+        indices, squared = block_module.in_order(found, 5, 1e-9)
         expected = nearest_neighbors(X, 5)
         rows = slice(starts[b], starts[b] + queries.X.shape[0])
         assert np.array_equal(indices, expected[0][rows])
@@ -457,6 +476,32 @@ def killing(client, n: int, at: int):
                 os.kill(pid, signal.SIGKILL)
 
     return callback
+
+
+def at_an_odd_byte(X: np.ndarray) -> np.ndarray:
+    """The same numbers where a network may leave them."""
+    room = np.empty(X.nbytes + 16, dtype=np.uint8)
+    start = -room.ctypes.data % 8 + 3
+    moved = room[start : start + X.nbytes].view(X.dtype).reshape(X.shape)
+    moved[...] = X
+    moved.flags.writeable = False
+    return moved
+
+
+def test_a_block_that_moves_keeps_its_sums():
+    X = np.random.default_rng(0).random((333, 40))
+    assert at_an_odd_byte(X).sum() != X.sum()  # why blocks are put right
+    moved, kept = Block.__new__(Block), Block(X)
+    moved.__setstate__({name: at_an_odd_byte(part) for name, part in vars(kept).items()})
+    assert moved.X.sum() == X.sum() and moved.X.flags.writeable
+    np.testing.assert_array_equal(moved.x_sq, kept.x_sq)
+    assert lazy_module.as_block(at_an_odd_byte(X), X.dtype).sum() == X.sum()
+    sparse = Block(sp.csr_array(X))
+    parts = (at_an_odd_byte(sparse.X.data), sparse.X.indices, sparse.X.indptr)
+    strange = sp.csr_array(sparse.X)
+    strange.data = parts[0]
+    moved.__setstate__({"X": strange, "x_sq": at_an_odd_byte(sparse.x_sq)})
+    assert moved.X.sum() == sparse.X.sum()
 
 
 def test_a_fit_survives_the_loss_of_a_worker():

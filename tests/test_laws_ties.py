@@ -166,6 +166,19 @@ def test_a_device_has_the_lists_of_the_host(shape, monkeypatch):
         np.testing.assert_array_equal(*map(np.asarray, fused))
 
 
+def test_a_device_repeats_labels():
+    pytest.importorskip("torch")
+    rng = np.random.default_rng(0)
+    kind = rng.integers(0, 4, 200)
+    noisy = [np.where(rng.random(200) < 0.1, rng.integers(0, 4, 200), kind) for _ in range(3)]
+    views = [np.eye(4)[x] for x in noisy]
+    host, device = fit(views, 4), fit(views, 4, engine="torch", device="cpu")
+    np.testing.assert_allclose(device.view_weights_, host.view_weights_, atol=1e-9)
+    np.testing.assert_allclose(device.sample_weights_, host.sample_weights_, atol=1e-9)
+    assert adjusted_rand_score(host.labels_, device.labels_) == 1
+    assert np.mean(device.predict(views) == device.labels_) > 0.98
+
+
 # --- repeated observations ---------------------------------------------------------------------
 
 
@@ -221,6 +234,20 @@ def test_points_with_any_number_of_copies(copies, seed):
     assert adjusted_rand_score(rows // 3, model.labels_) == 1
     assert model.graph_.shape == (len(rows), len(rows))
     np.testing.assert_array_equal(model.predict([X, X @ [[1, 0.3], [0.2, 1]]]), model.labels_)
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 4])
+@pytest.mark.parametrize("n_clusters", [1, 2, 3])
+def test_very_few_distinct_rows(n, n_clusters):
+    rows = np.arange(60) % n
+    X = np.array([[1.0, 9], [9, 1], [1.2, 8], [8.5, 1.5]])[rows]
+    model = fit([X, X[:, ::-1] + 1], n_clusters)
+    for row in range(n):
+        assert len(set(model.labels_[rows == row])) == 1
+    assert len(set(model.labels_)) <= min(n, n_clusters)
+    np.testing.assert_allclose(model.consensus_.sum(axis=1), 1)
+    if (n, n_clusters) in [(2, 2), (4, 2)]:
+        assert adjusted_rand_score(rows % 2, model.labels_) == 1
 
 
 def test_resampled_rows_do_not_help_a_view_of_noise():

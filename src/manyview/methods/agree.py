@@ -144,12 +144,30 @@ def fused_graphs(
     scales: dict[int, Graph] = {}
     for k in {*sizes, single}:
         count = None if mass is None else mass[:, :k]
-        near = Lists(everyone, indices[:, :k], F[:, :k], count)
+        near = with_copies(Lists(everyone, indices[:, :k], F[:, :k], count), views[0].mass)
         scales[k] = normalized(list_graph(near, n, engine))
     fused = scales[sizes[0]]
     for k in sizes[1:]:
         fused = fused + scales[k]
     return fused / len(sizes), scales[single]
+
+
+def with_copies(near: Lists, mass: Array | None) -> Lists:
+    """Lists of distinct observations to which their own copies belong, too, `NEIGHBORS` at most.
+
+    ``mass`` says how often each occurs, in units of the rarest: where all are as frequent, no copies
+    count.
+    """
+    if mass is None or near.mass is None:
+        return near
+    xp, own = namespace(near.d), near.rows[:, None]
+    own = own if xp is np else xp.as_tensor(own, device=near.d.device)
+    return Lists(
+        near.rows,
+        xp.hstack([near.indices, own]),
+        xp.hstack([near.d, xp.zeros_like(near.d[:, :1])]),
+        np.column_stack([near.mass, mass * np.minimum(mass - 1, ag.NEIGHBORS)]),
+    )
 
 
 # --- how views compare -------------------------------------------------------------------------

@@ -82,7 +82,8 @@ def expanded_graph(graph: sp.csr_array, repeats: Repeats | None) -> sp.csr_array
     if repeats is None:
         return graph
     n, first = len(repeats.of), repeats.first
-    edges = graph.tocoo()
+    edges = sp.coo_array(graph - sp.diags_array(graph.diagonal()))
+    edges.eliminate_zeros()
     copies = np.setdiff1d(np.arange(n), first)
     i = np.concatenate([first[edges.row], copies, first[repeats.of[copies]]])
     j = np.concatenate([first[edges.col], first[repeats.of[copies]], copies])
