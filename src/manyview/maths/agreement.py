@@ -77,7 +77,7 @@ def self_tuned(
     The lists are those of ``rows``, by default all n. ``mass`` is how much each pair counts.
     """
     xp, rows = namespace(d), np.arange(n) if rows is None else rows
-    if len(rows) == 0 or indices.shape[1] == 0:
+    if 0 in d.shape:  # nobody, or nobody else
         return d
     variance = xp.amax(d, axis=1)
     # Duplicates have σ = 0: a small share of the median keeps their weights finite.
