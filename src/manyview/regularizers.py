@@ -26,11 +26,25 @@ from manyview.maths.terms import GraphTerm, LinkedTerm, NoPenalty, Term
 
 from ._types import Array, Matrix, storable
 
+__all__ = ["Graph", "Orthogonal", "Regularizer", "Sparse", "TakesTensors", "make_regularizer"]
+
 
 class Regularizer(Protocol):
-    """What is asked of V: the term of one view, whose rows are those of X."""
+    """What ``regularizer=`` takes besides names."""
 
-    def prepare(self, X: Matrix) -> Term: ...
+    def prepare(self, X: Matrix) -> Term:
+        """Look at a view, once, before its fit.
+
+        Parameters
+        ----------
+        X : matrix (n_samples, n_features)
+            The scaled view.
+
+        Returns
+        -------
+        Term
+            The term of the objective for this view.
+        """
 
 
 @runtime_checkable
@@ -43,7 +57,18 @@ class TakesTensors(Protocol):
 @storable
 @dataclass(frozen=True)
 class Graph:
-    """Laplacian of the view's k-nearest-neighbour graph (see `manyview.engines.affinity.affinity`)."""
+    """Laplacian of the view's k-nearest-neighbour graph (see `manyview.engines.affinity.affinity`).
+
+    Parameters
+    ----------
+    n_neighbors : int, default=5
+    affinity : {"binary", "heat"}, default="binary"
+        Weights of the edges.
+    width : float, optional
+        Of the heat kernel; by default twice the squared mean distance between rows.
+    mutual : bool, default=False
+        Whether both ends must be among the other's neighbours.
+    """
 
     n_neighbors: int = 5
     affinity: str = "binary"
@@ -53,10 +78,31 @@ class Graph:
     takes_tensors = True
 
     def prepare(self, X: Matrix) -> GraphTerm:
+        """See `Regularizer.prepare`.
+
+        Parameters
+        ----------
+        X : matrix (n_samples, n_features)
+            The scaled view.
+
+        Returns
+        -------
+        Term
+        """
         return self.term(X, *self.edges(X))
 
     def edges(self, X: Matrix) -> tuple[sp.csr_array, float | None]:
-        """The affinity of the rows of X, and the width of its weights."""
+        """The affinity of the rows of X, and the width of its weights.
+
+        Parameters
+        ----------
+        X : matrix (n_samples, n_features)
+
+        Returns
+        -------
+        A : sparse matrix (n_samples, n_samples)
+        width : float or None
+        """
         width = self.width
         if self.affinity == "heat" and width is None:
             width = automatic_width(X)
@@ -64,6 +110,20 @@ class Graph:
         return (A.astype(X.dtype) if sp.issparse(A) else A), width
 
     def term(self, X: Matrix, A: Any, width: float | None) -> GraphTerm:
+        """The term of a graph that is known already.
+
+        Parameters
+        ----------
+        X : matrix (n_samples, n_features)
+            The view it was built from.
+        A : sparse matrix (n_samples, n_samples)
+        width : float or None
+            What `edges` returned.
+
+        Returns
+        -------
+        Term
+        """
         degrees = None if sp.issparse(A) else A.row_sums()
         return _FittedGraphTerm(A, X, replace(self, width=width), degrees)
 
@@ -90,15 +150,57 @@ class Sparse:
     takes_tensors = True
 
     def prepare(self, X: Matrix) -> Sparse:
+        """See `Regularizer.prepare`.
+
+        Parameters
+        ----------
+        X : matrix (n_samples, n_features)
+            The scaled view.
+
+        Returns
+        -------
+        Term
+        """
         return self
 
     def value(self, V: Array) -> float:
+        """g(V).
+
+        Parameters
+        ----------
+        V : ndarray (n_samples, n_components)
+
+        Returns
+        -------
+        float
+        """
         return V.sum()
 
     def split(self, V: Array) -> tuple[float, float]:
+        """Half the gradient, in two nonnegative parts.
+
+        Parameters
+        ----------
+        V : ndarray (n_samples, n_components)
+
+        Returns
+        -------
+        negative : float or ndarray
+        positive : float or ndarray
+        """
         return 0.0, 0.5
 
     def curvature(self, V: Array) -> float:
+        """h ≥ 0 with g(V + Δ) ≤ g(V) + 2⟨positive − negative, Δ⟩ + Σ h Δ².
+
+        Parameters
+        ----------
+        V : ndarray (n_samples, n_components)
+
+        Returns
+        -------
+        float
+        """
         return 0.0
 
 
@@ -113,22 +215,78 @@ class Orthogonal:
     takes_tensors = True
 
     def prepare(self, X: Matrix) -> Orthogonal:
+        """See `Regularizer.prepare`.
+
+        Parameters
+        ----------
+        X : matrix (n_samples, n_features)
+            The scaled view.
+
+        Returns
+        -------
+        Term
+        """
         return self
 
     def value(self, V: Array) -> float:
+        """g(V).
+
+        Parameters
+        ----------
+        V : ndarray (n_samples, n_components)
+
+        Returns
+        -------
+        float
+        """
         rows = V.sum(axis=1)
         return rows @ rows - (V * V).sum()
 
     def split(self, V: Array) -> tuple[float, Array]:
+        """Half the gradient, in two nonnegative parts.
+
+        Parameters
+        ----------
+        V : ndarray (n_samples, n_components)
+
+        Returns
+        -------
+        negative : float or ndarray
+        positive : float or ndarray
+        """
         return 0.0, V.sum(axis=1, keepdims=True) - V
 
     def curvature(self, V: Array) -> float:
+        """h ≥ 0 with g(V + Δ) ≤ g(V) + 2⟨positive − negative, Δ⟩ + Σ h Δ².
+
+        Parameters
+        ----------
+        V : ndarray (n_samples, n_components)
+
+        Returns
+        -------
+        float
+        """
         # Largest eigenvalue of 11ᵀ − I on K components.
         return float(V.shape[1] - 1)
 
 
 def make_regularizer(choice: Any, n_neighbors: int, affinity: str) -> Regularizer:
-    """The regulariser a parameter names: "graph", "sparse", "orthogonal", None, or an object."""
+    """The regulariser a parameter names: "graph", "sparse", "orthogonal", None, or an object.
+
+    Parameters
+    ----------
+    choice : str, object or None
+        "graph", "sparse", "orthogonal", None, or an object with ``prepare``.
+    n_neighbors : int
+        Of the graph, if that is the choice.
+    affinity : str
+        Of the graph, if that is the choice.
+
+    Returns
+    -------
+    Regularizer
+    """
     if choice is None:
         return NoPenalty()
     if isinstance(choice, str):

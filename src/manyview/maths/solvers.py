@@ -29,11 +29,35 @@ class Solver(Protocol):
     takes_tensors: bool = False
 
     def start(self, U: Array, V: Array) -> tuple[Array, Array]:
-        """Starting factors that the steps can go on from."""
+        """Starting factors that the steps can go on from.
+
+        Parameters
+        ----------
+        U : ndarray (n_features, n_components)
+        V : ndarray (n_samples, n_components)
+
+        Returns
+        -------
+        U : ndarray (n_features, n_components)
+        V : ndarray (n_samples, n_components)
+        """
         return U, V
 
     def update_U(self, U: Array, sums: Sums, a: float) -> Array:
-        """U after one step, from the sums over all rows."""
+        """U after one step, from the sums over all rows.
+
+        Parameters
+        ----------
+        U : ndarray (n_features, n_components)
+        sums : Sums
+            P = XᵀW²V, G = VᵀW²V, Σ v∘v* and Σ v∘v.
+        a : float
+            Weight of the consensus term of this view.
+
+        Returns
+        -------
+        ndarray (n_features, n_components)
+        """
         ...
 
     def update_V(
@@ -48,7 +72,30 @@ class Solver(Protocol):
         beta: float,
         g: Split,
     ) -> Array:
-        """V after one step, for some or all rows: H = UᵀU, q = column sums of U, g at this V."""
+        """V after one step, for some or all rows.
+
+        Parameters
+        ----------
+        V : ndarray (n_rows, n_components)
+        XU : ndarray (n_rows, n_components)
+        H : ndarray (n_components, n_components)
+            UᵀU.
+        q : ndarray (n_components,)
+            Column sums of U.
+        consensus : ndarray (n_rows, n_components)
+        w2 : ndarray (n_rows, 1)
+            Squared weights of the rows.
+        a : float
+            Weight of the consensus term of this view.
+        beta : float
+            Weight of the regulariser.
+        g : Split
+            Of the regulariser at this V.
+
+        Returns
+        -------
+        ndarray (n_rows, n_components)
+        """
         ...
 
 

@@ -296,6 +296,16 @@ class MultiViewEstimator(BaseEstimator):
 
         The file holds the training data that `predict` and `impute` need. A ``callback`` or a random
         generator is left out with a warning; a regulariser of your own class cannot be saved.
+
+        Parameters
+        ----------
+        path : path
+            The file, such as "model.npz".
+
+        Returns
+        -------
+        Path
+            Of the file.
         """
         return save(self, path)
 

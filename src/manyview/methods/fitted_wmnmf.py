@@ -93,7 +93,20 @@ class FittedWMNMF(
         return reliance(self.view_weights_, self.sample_weights_, self.sample_weights_ > 0)
 
     def fit_predict(self, X: Any, y: Any = None, **kwargs: Any) -> Array:
-        """Fit, and return ``labels_`` (as a tensor, if the views are tensors)."""
+        """Fit, and return ``labels_`` (as a tensor, if the views are tensors).
+
+        Parameters
+        ----------
+        X : list, dict or array
+            The views, as for `fit`.
+        y : ignored
+        **kwargs : ignored
+
+        Returns
+        -------
+        ndarray (n_samples,)
+            ``labels_``.
+        """
         return self._like_input(super().fit_predict(X, y, **kwargs), X)
 
     def transform(self, X: Any) -> Array:
@@ -102,6 +115,15 @@ class FittedWMNMF(
         Every row is linked to its nearest fitted rows in each view, so that the graph term is
         kept. For the fitted observations themselves this is close to ``consensus_``, not equal:
         that one was found together with U.
+
+        Parameters
+        ----------
+        X : list, dict or array
+            The same views of new observations.
+
+        Returns
+        -------
+        ndarray (n_samples, n_components)
         """
         views = self._read(X, reset=False)
         new = in_dtype(self._transform(views) * self._output_unit, views.dtype)
@@ -120,6 +142,15 @@ class FittedWMNMF(
         """Cluster of each observation: the vote of its nearest fitted neighbours in the consensus.
 
         −1 where every view is missing.
+
+        Parameters
+        ----------
+        X : list, dict or array
+            The same views of new observations.
+
+        Returns
+        -------
+        ndarray (n_samples,)
         """
         views = self._read(X, reset=False)
         new = self._transform(views)
@@ -130,7 +161,18 @@ class FittedWMNMF(
         return self._like_input(labels if anywhere.all() else np.where(anywhere, labels, -1), X)
 
     def score(self, X: Any, y: Any = None) -> float:
-        """Minus the mean squared reconstruction error of the scaled views (higher is better)."""
+        """Minus the mean squared reconstruction error of the scaled views (higher is better).
+
+        Parameters
+        ----------
+        X : list, dict or array
+            The same views of any observations.
+        y : ignored
+
+        Returns
+        -------
+        float
+        """
         views = self._read(X, reset=False)
         anywhere = observed_somewhere(views.matrices)
         if not anywhere.any():

@@ -254,16 +254,42 @@ class WMNMF(FittedWMNMF):
 
     @classmethod
     def nmf_w1(cls, n_clusters: int = 8, **params: Any) -> WMNMF:
-        """The paper's ablation NMF-W1: observation weights stay equal."""
+        """The paper's ablation NMF-W1: observation weights stay equal.
+
+        Parameters
+        ----------
+        n_clusters : int
+        **params : dict
+            Further parameters of `WMNMF`.
+        """
         return cls(n_clusters, **({"learn_sample_weights": False} | params))
 
     @classmethod
     def nmf_w2(cls, n_clusters: int = 8, **params: Any) -> WMNMF:
-        """The paper's ablation NMF-W2: equal observation weights and no regulariser."""
+        """The paper's ablation NMF-W2: equal observation weights and no regulariser.
+
+        Parameters
+        ----------
+        n_clusters : int
+        **params : dict
+            Further parameters of `WMNMF`.
+        """
         return cls(n_clusters, **({"learn_sample_weights": False, "beta": 0.0} | params))
 
     def fit(self, X: Any, y: Any = None) -> WMNMF:
-        """Factorise the views and cluster their consensus. ``y`` is ignored."""
+        """Factorise the views and cluster their consensus. ``y`` is ignored.
+
+        Parameters
+        ----------
+        X : list, dict or array
+            The views; see `manyview.as_views`.
+        y : ignored
+
+        Returns
+        -------
+        WMNMF
+            The estimator itself, fitted.
+        """
         self._validate_params()
         # One thread: the sums inside BLAS and k-means differ between thread counts.
         with (
@@ -368,6 +394,17 @@ class WMNMF(FittedWMNMF):
         labels by the vote of the nearest of some observations of every cluster that are remembered.
         The result is near that of a fit of all observations, not equal to it (`docs/scaling.md` says
         how near).
+
+        Parameters
+        ----------
+        X : list, dict or array
+            A batch of observations, in the same views as those before.
+        y : ignored
+
+        Returns
+        -------
+        WMNMF
+            The estimator itself.
         """
         self._validate_params()
         stream.check_settings(self)

@@ -117,11 +117,30 @@ class RowSource:
     view = ""
 
     def read(self, rows: slice) -> Matrix:
-        """These rows in the precision ``dtype``: a 2-D array, or a CSR matrix where ``sparse``."""
+        """Read some rows, one after the other.
+
+        Parameters
+        ----------
+        rows : slice
+
+        Returns
+        -------
+        ndarray or CSR matrix (n_rows, n_features)
+            In the precision ``dtype``; a CSR matrix where ``sparse``.
+        """
         raise NotImplementedError(f"{type(self).__name__} must define read(rows)")
 
     def take(self, rows: Array) -> Matrix:
-        """Some rows in the order asked for; the source is read once, in its own order."""
+        """Some rows in the order asked for; the source is read once, in its own order.
+
+        Parameters
+        ----------
+        rows : ndarray of int
+
+        Returns
+        -------
+        ndarray or CSR matrix (n_rows, n_features)
+        """
         order = np.argsort(rows, kind="stable")
         ordered, step = np.asarray(rows)[order], looking_rows(self.shape[1])
         edges = np.flatnonzero(np.diff(ordered // step)) + 1
@@ -135,7 +154,12 @@ class RowSource:
         return taken[np.argsort(order, kind="stable")]
 
     def load(self) -> Matrix:
-        """All rows, for what cannot be done in blocks."""
+        """All rows, for what cannot be done in blocks.
+
+        Returns
+        -------
+        ndarray or CSR matrix (n_samples, n_features)
+        """
         return self.read(slice(0, self.shape[0]))
 
     def __getitem__(self, rows: Any) -> Matrix:
