@@ -523,7 +523,7 @@ def test_reading_parquet_takes_a_small_multiple_of_its_numbers(tmp_path):
     pandas.DataFrame(np.zeros((100_000, 100)), index=names).rename(columns=str).to_parquet(path)
     code = (
         "import resource, sys, pandas, pyarrow.parquet\n"
-        "from manyview.read import read_views\n"
+        "from manyview.data.read import read_views\n"
         "peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024\n"
         "before = peak()\n"
         "held = read_views([sys.argv[1]], max_unpacked=1).views['v'].nbytes\n"
