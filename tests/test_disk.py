@@ -538,11 +538,12 @@ def test_a_fit_from_files_takes_little_memory(tmp_path):
         """
         import sys, threading, time, warnings
         import manyview as mv
-        from manyview import neighbors
-        from manyview.engines import disk, sources
+        from manyview.engines.files import disk
+        from manyview.engines.numpy import neighbors, sources, ties
         warnings.simplefilter("ignore")
         # Blocks as small against these data as the usual ones are against large data.
         disk.SLAB, disk.HELD, sources.LOOK, neighbors.ASKING = 2**17, 2**19, 2**17, 2**18
+        ties.GATHERED = 2**16
         def anonymous():
             text = open("/proc/self/status").read()
             return int(text.split("RssAnon:")[1].split()[0]) * 1024
