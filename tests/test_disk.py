@@ -538,8 +538,8 @@ def test_a_fit_from_files_takes_little_memory(tmp_path):
         """
         import sys, threading, time, warnings
         import manyview as mv
-        from manyview import neighbors
-        from manyview.engines import disk, sources
+        from manyview.engines.files import disk
+        from manyview.engines.numpy import neighbors, sources
         warnings.simplefilter("ignore")
         # Blocks as small against these data as the usual ones are against large data.
         disk.SLAB, disk.HELD, sources.LOOK, neighbors.ASKING = 2**17, 2**19, 2**17, 2**18
