@@ -166,8 +166,8 @@ def test_a_stranger_of_the_same_name_is_refused_before_any_work(
 
     for work in (
         "RobustWMNMF.fit",
-        "comparison.plan.Plan.carry_out",
-        "experiments.command.run_cells",
+        "judge.comparison.plan.Plan.carry_out",
+        "reproduction.command.run_cells",
     ):
         monkeypatch.setattr(f"manyview.{work}", never)
     out, name = tmp_path / "out", SAME_NAME[kind]
