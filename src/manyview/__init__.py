@@ -22,7 +22,7 @@ from manyview.output.run import write_run
 from manyview.storage.store import load
 
 from ._types import CollapseWarning, Stop
-from ._version import __version__
+from ._version import __version__ as __version__
 from .compare import Comparison, compare
 
 __all__ = [
@@ -34,7 +34,6 @@ __all__ = [
     "Selection",
     "Stability",
     "Stop",
-    "__version__",
     "annotate",
     "as_views",
     "baselines",
