@@ -68,7 +68,7 @@ def test_every_panel_is_drawn_without_a_word(case, tmp_path):
     seen = visit(page, LOOK, **size)
     assert seen.errors == [] and seen.requests == []
     found = json.loads(seen.value)
-    assert found["empty"] == [] and found["drawn"] == (9 if case == "one view" else 10)
+    assert found["empty"] == [] and found["drawn"] == (9 if case == "one view" else 11)
     assert len(found["sections"]) == 9 and found["unreachable"] == 0
     assert found["csv"] == found["tables"] >= 9
     assert found["wide"] <= size.get("width", 1200)
@@ -157,4 +157,4 @@ def test_views_stay_apart_in_figures_whatever_they_are_called(names, tmp_path):
                         assert len(set(labels)) == 3
                         seen += 1
                     assert figure["layout"][f"{axis}axis"]["type"] == "category"
-    assert seen == 4  # weights, agreement (both axes), reliance
+    assert seen == 6  # weights, agreement and redundancy (both axes), reliance
