@@ -8,7 +8,7 @@ from typing import Any
 from manyview._colors import PALETTE
 from manyview.output.report.page import figure, html, plot_text, table
 
-from .measured import BASIS, LOW_CONFIDENCE
+from .measured import LOW_CONFIDENCE, basis
 from .shared import EMBEDDED, Rows, color, percent, short
 
 SYMBOLS = ("circle", "diamond", "square", "triangle-up", "cross", "star")
@@ -80,18 +80,12 @@ def clusters(run: Any) -> Any:
         rows[:EMBEDDED],
         name="labels",
         caption=f"Every observation. Confidence: {run.about['confidence_is']}."
-        + _about_confidence(run)
+        + basis(run, LOW_CONFIDENCE, " Below 0.8, ", ".")
         + (f" The first {EMBEDDED}; labels.csv has all." if len(rows) > EMBEDDED else ""),
         formats={"confidence": ".3f"},
         shown=8,
     )
     return html("{{ a }}{{ b }}{{ c }}", a=drawn, b=overview, c=all_labels)
-
-
-def _about_confidence(run: Any) -> str:
-    if run.about["method"] != "RobustWMNMF":
-        return ""
-    return f" Below 0.8, {LOW_CONFIDENCE} lay in the cluster of their class ({BASIS})."
 
 
 def _middle(points: Rows) -> dict[str, Any]:

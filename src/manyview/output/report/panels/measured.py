@@ -6,7 +6,7 @@ of observations in the cluster that belongs to their class, among those a sign p
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 
 class Shares(NamedTuple):
@@ -29,3 +29,10 @@ NO_SUPPORT = Shares(0.598, 0.720)
 NEGATIVE_SILHOUETTE = Shares(0.630, 0.795)
 UNSTABLE_OBSERVATION = Shares(0.352, 0.751)  # below .6
 UNSTABLE_CLUSTER = Shares(0.356, 0.737)  # below .6
+
+
+def basis(run: Any, shares: Shares, before: str = "", after: str = "") -> str:
+    """What a claim rests on, between two texts; "" for a method that it was not measured with."""
+    if run.about["method"] != "RobustWMNMF":
+        return ""
+    return f"{before}{BASIS} {shares} lay in the cluster of their class{after}"

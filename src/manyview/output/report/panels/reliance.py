@@ -8,7 +8,7 @@ from typing import Any
 from manyview._colors import SCALE
 from manyview.output.report.page import figure, html, plot_text, table
 
-from .measured import BASIS, NO_SUPPORT, ONE_VIEW, UNUSUAL_RELIANCE, Shares
+from .measured import NO_SUPPORT, ONE_VIEW, UNUSUAL_RELIANCE, basis
 from .shared import DRAWN, EMBEDDED, Rows, axis_labels, color, short
 
 #: An observation that departs more than this from its cluster's usual reliance is named.
@@ -137,7 +137,7 @@ def _unusual(run: Any, rows: Rows) -> Any:
         "failed assay, a swapped sample and true biology all look like this.{{ measured }}</p>"
         "{{ table }}",
         n=len(found),
-        measured=_measured(run, "Their clusters are less sure", UNUSUAL_RELIANCE),
+        measured=basis(run, UNUSUAL_RELIANCE, " Their clusters are less sure: ", "."),
         limit=f"{UNUSUAL:.0%}",
         named=named,
         table=table(
@@ -167,7 +167,7 @@ def _alone(run: Any, rows: Rows) -> Any:
         "else 'y' }} on it wholly. No other view can vouch for them or contradict them{{ ', which is why "
         "their weight is 0' if robust }}.{{ measured }}</p>{% endif %}",
         robust=run.about["method"] == "RobustWMNMF",
-        measured=_measured(run, "That makes their clusters a little less sure", ONE_VIEW),
+        measured=basis(run, ONE_VIEW, " That makes their clusters a little less sure: ", "."),
         n=n,
         of=len(rows),
         by_view=", ".join(f"{counts[view]} by “{view}”" for view in run.views if counts[view]),
@@ -188,12 +188,5 @@ def _unsupported(run: Any, rows: Rows) -> Any:
         "chance in the others; they were placed by all of their views together.{{ measured }}</p>"
         "{% endif %}",
         found=found,
-        measured=_measured(run, "Their clusters are less sure", NO_SUPPORT),
+        measured=basis(run, NO_SUPPORT, " Their clusters are less sure: ", "."),
     )
-
-
-def _measured(run: Any, claim: str, shares: Shares) -> str:
-    """A claim with what it rests on; nothing for a method it was not measured with."""
-    if run.about["method"] != "RobustWMNMF":
-        return ""
-    return f" {claim}: {BASIS} {shares} lay in the cluster of their class."
