@@ -20,6 +20,13 @@ def present_rows(X: Matrix) -> Array:
     return on_host(((X != 0) & (X == X)).any(axis=1))  # NaN alone differs from itself
 
 
+def observed_rows(X: Matrix) -> Array:
+    """Rows that hold at least one observed value, be it zero."""
+    if sp.issparse(X) or is_streamed(X):
+        return np.ones(X.shape[0], dtype=bool)
+    return on_host(~namespace(X).isnan(X).all(axis=1))
+
+
 def unobserved(X: Matrix) -> Array:
     """Share of the features of every row that is NaN; files have none."""
     if sp.issparse(X) or is_streamed(X):
