@@ -161,7 +161,22 @@ def fit(
     scale: Annotated[
         str | None,
         typer.Option(
-            help="robust: auto or none; wmnmf: sum, minmax, standard, tfidf, sqrt or none."
+            help="robust: auto, log, quantile, sqrt or none, or by view (rna=log,protein=quantile); "
+            "wmnmf: sum, minmax, standard, tfidf, sqrt or none."
+        ),
+    ] = None,
+    view_weights: Annotated[
+        str | None,
+        typer.Option(
+            help="robust: learned, equal, or numbers by view (rna=2,protein=1); 0 leaves a view out "
+            "of the labels."
+        ),
+    ] = None,
+    zero_rows: Annotated[
+        str | None,
+        typer.Option(
+            help="robust: whether a row of zeros is missing or observed, or by view "
+            "(mutations=observed)."
         ),
     ] = None,
     missing: Annotated[
@@ -207,6 +222,7 @@ def fit(
       manyview fit rna.csv meth.tsv protein.parquet --clusters 4 --out run/
       manyview fit rna=expression.csv atac=peaks.mtx --clusters auto --out run/
       manyview fit a.csv b.csv --clusters 3 --missing drop --labels truth.csv --out run/
+      manyview fit rna.csv mutations.csv --clusters 4 --zero-rows mutations=observed --out run/
       manyview fit genes.csv proteins.csv --transpose genes --index patient --clusters 5 --out run/
 
     \b
@@ -228,6 +244,8 @@ def fit(
         checkpoint,
         engine,
         device,
+        view_weights,
+        zero_rows,
     )
     with reported("fit", out, checkpoint=checkpoint), unpacking_up_to(max_unpacked):
         run_fit(ask, Voice(quiet, json))

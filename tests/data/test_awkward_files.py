@@ -9,7 +9,7 @@ import pytest
 from awkward_files import BEGIN, CASES, END, attempt, table
 from biologist_session import STEPS, session
 
-PAGE = Path(__file__).parents[1] / "docs" / "guide" / "files.md"
+PAGE = Path(__file__).parents[2] / "docs" / "guide" / "files.md"
 
 
 def missing(case):

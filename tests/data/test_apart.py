@@ -12,11 +12,11 @@ import pandas as pd
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from test_read_fuzz import attempt, mutated
 
 from manyview.data.read import read_views
 from manyview.data.read.apart import PROGRAM
 from manyview.io.guard.apart import Refused, read_apart
-from test_read_fuzz import attempt, mutated
 
 FRAME = pd.DataFrame(
     np.round(np.random.default_rng(0).random((9, 4)) * 20, 2),
@@ -70,7 +70,7 @@ def test_damaged_files_end_in_a_sentence(kind, tmp_path):
     """Nothing that a damaged file holds is run, and nothing is written."""
     if not hasattr(os, "fork"):
         pytest.skip("copies are read in forks")
-    program = Path(__file__).with_name("fuzz_apart.py")
+    program = Path(__file__).parents[1] / "fuzz_apart.py"
     asked = [PROGRAM, KINDS[kind][1], made(kind, tmp_path), COPIES, 0]
     environment = {**os.environ, "ARROW_DEFAULT_MEMORY_POOL": "system", "OMP_NUM_THREADS": "1"}
     done = subprocess.run(

@@ -16,7 +16,10 @@ from manyview.judge.comparison.processes import Limits, Pool, Task, run_tasks, s
 from manyview.judge.comparison.worker import from_zero, save_views
 
 WIDE = Limits(60, 4)
-HERE = [os.path.dirname(__file__), os.path.join(os.path.dirname(mv.__file__), "..")]
+HERE = [
+    os.path.dirname(os.path.dirname(__file__)),
+    os.path.join(os.path.dirname(mv.__file__), ".."),
+]
 
 
 def from_notebook(code):

@@ -13,7 +13,7 @@ import pytest
 
 from conftest import blobs
 
-HERE = Path(__file__).parents[1] / "examples" / "pipelines"
+HERE = Path(__file__).parents[2] / "examples" / "pipelines"
 
 
 @pytest.fixture
