@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from manyview.io.guard import unpacking_up_to
+from manyview.judge.selection import DEFAULT
 from manyview.reproduction.command import run_reproduce
 from manyview.reproduction.page import build
 from manyview.reproduction.page import markdown as as_markdown
@@ -144,7 +145,13 @@ def datasets(
 @app.command()
 def fit(
     views: Files,
-    clusters: Annotated[str, typer.Option(metavar="K|auto", help="How many clusters, or auto.")],
+    clusters: Annotated[
+        str,
+        typer.Option(
+            metavar="K|auto|communities",
+            help="How many clusters; auto chooses, communities takes those of the fused graph.",
+        ),
+    ],
     out: Annotated[Path, typer.Option(help="Folder for the results, new or empty.")],
     method: Annotated[
         str, typer.Option(help="robust (recommended) or wmnmf (the paper's).")
@@ -183,6 +190,10 @@ def fit(
     device: Annotated[
         str, typer.Option(help="With --engine torch: auto, cpu, cuda or cuda:1.")
     ] = "auto",
+    resolution: Annotated[
+        float | None,
+        typer.Option(help="With --clusters communities: more gives more clusters; 1 unless said."),
+    ] = None,
     max_unpacked: MaxUnpacked = None,
     quiet: Quiet = False,
     json: Json = False,
@@ -198,6 +209,7 @@ def fit(
     Examples:
       manyview fit rna.csv meth.tsv protein.parquet --clusters 4 --out run/
       manyview fit rna=expression.csv atac=peaks.mtx --clusters auto --out run/
+      manyview fit cells.h5mu --clusters communities --resolution 1 --out run/
       manyview fit a.csv b.csv --clusters 3 --missing drop --labels truth.csv --out run/
       manyview fit genes.csv proteins.csv --transpose genes --index patient --clusters 5 --out run/
 
@@ -222,6 +234,7 @@ def fit(
         engine,
         device,
         tuple(header or ()),
+        resolution,
     )
     with reported("fit", out, checkpoint=checkpoint), unpacking_up_to(max_unpacked):
         run_fit(ask, Voice(quiet, json))
@@ -278,14 +291,14 @@ def select_k(
     smallest: Annotated[int, typer.Option("--from", min=2, help="Fewest clusters tried.")] = 2,
     largest: Annotated[
         int | None,
-        typer.Option("--to", min=2, help="Most clusters tried; 14 if there are samples enough."),
+        typer.Option("--to", min=2, help="Most clusters tried; 40 if there are samples enough."),
     ] = None,
     methods: Annotated[
         str,
         typer.Option(
-            help="all, or of stability, eigengap, bicv, imputation, mdl, sure, by commas."
+            help="all, or of stability, eigengap, communities, bicv, imputation, mdl, sure, by commas."
         ),
-    ] = "stability,eigengap",
+    ] = ",".join(DEFAULT),
     index: Index = None,
     transpose: Transpose = None,
     header: Header = None,

@@ -22,10 +22,10 @@ from manyview.methods.scaling import SCALES
 from manyview.methods.wmnmf import WMNMF
 from manyview.output.run import write_run
 from manyview.output.run.evidence import known_scores
-from manyview.output.run.folder import KIND, component_files, sure_files
+from manyview.output.run.folder import KIND, component_files, selection_record, sure_files
 from manyview.storage.checkpoint import kept_until_written
 
-from .common import Voice, caught_warnings, most_clusters
+from .common import Voice, candidates_for, caught_warnings, reasons
 
 ENGINES = ("numpy", "torch", "dask")
 METHODS = {"robust": RobustWMNMF, "wmnmf": WMNMF}
@@ -52,6 +52,7 @@ class FitRequest:
     engine: str = "numpy"
     device: str = "auto"
     header: tuple[str, ...] = ()
+    resolution: float | None = None
 
 
 def run_fit(ask: FitRequest, voice: Voice) -> dict[str, Any]:
@@ -113,6 +114,10 @@ def _fit(place: OurFolder, ask: FitRequest, voice: Voice) -> dict[str, Any]:
             progress=tell,
         )
     summary = _summary(model, data, truth, ask) | {"notes": data.told, "warnings": warned}
+    if selection is not None:
+        summary["selection"] = selection_record(selection)
+    if selection is not None:
+        voice.show(*reasons(selection))
     voice.show(*_tables(summary))
     voice.show(
         f"Results in [bold]{escape(str(ask.out))}/[/bold]: {escape(', '.join(summary['files']))}"
@@ -141,6 +146,14 @@ def make_model(ask: FitRequest) -> Any:
     params |= {"engine": ask.engine, "device": ask.device}
     if ask.scale is not None:
         params["scale"] = None if ask.scale == "none" else ask.scale
+    if n_clusters == "communities" and not robust:
+        raise ValueError(
+            "--clusters communities goes with --method robust; wmnmf takes a number or auto"
+        )
+    if ask.resolution is not None and n_clusters != "communities":
+        raise ValueError("--resolution goes with --clusters communities; leave it out")
+    if ask.resolution is not None:
+        params["resolution"] = ask.resolution
     if ask.missing == "allow":
         params["missing"] = "allow" if robust else "mask"
     else:
@@ -150,10 +163,12 @@ def make_model(ask: FitRequest) -> Any:
 
 
 def _n_clusters(text: str) -> int | str:
-    if text == "auto":
-        return "auto"
+    if text in ("auto", "communities"):
+        return text
     if not text.isdecimal() or int(text) < 1:
-        raise ValueError(f"--clusters must be a number of 1 or more, or auto; got {text!r}")
+        raise ValueError(
+            f"--clusters must be a number of 1 or more, auto or communities; got {text!r}"
+        )
     return int(text)
 
 
@@ -161,8 +176,7 @@ def _choose(model: Any, views: Any, data: ReadViews, seed: int) -> Selection:
     """Both methods ask the same graph; that of the robust one with its settings."""
     return select_n_clusters(
         views,
-        range(2, most_clusters(data) + 1),
-        method=["stability", "eigengap"],
+        candidates_for(data),
         model=model if isinstance(model, RobustWMNMF) else None,
         random_state=seed,
     )
