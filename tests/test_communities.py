@@ -32,7 +32,9 @@ def unequal(sizes=UNEQUAL, seed=0):
 
 # Modularity cuts a group of 90 at resolution 1, where every member has 20 neighbours.
 def fitted(views, **settings):
-    return mv.RobustWMNMF("communities", **{"random_state": 0, "resolution": 0.5} | settings).fit(views)
+    return mv.RobustWMNMF("communities", **{"random_state": 0, "resolution": 0.5} | settings).fit(
+        views
+    )
 
 
 def cliques(*sizes, link=0.1):

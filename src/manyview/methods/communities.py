@@ -57,7 +57,11 @@ def check_installed() -> None:
 
 
 def communities(
-    graph: sp.csr_array, resolution: float, seed: int, count: Array | None = None
+    graph: sp.csr_array,
+    resolution: float,
+    seed: int,
+    count: Array | None = None,
+    trials: int = TRIALS,
 ) -> Communities:
     """Communities of a graph; those with fewer than a few observations join their nearest.
 
@@ -69,13 +73,15 @@ def communities(
     seed : int
     count : ndarray (n,), optional
         How many observations each vertex stands for.
+    trials : int
+        Runs, of which the best counts.
 
     Returns
     -------
     Communities
     """
     count = np.ones(graph.shape[0]) if count is None else count
-    labels = leiden(graph, resolution, seed)
+    labels = leiden(graph, resolution, seed, trials)
     least = int(max(1, min(SMALLEST, np.ceil(SMALLEST_SHARE * count.sum()))))
     joined, n_joined = _without_tiny(graph, labels, count, least)
     labels = _largest_first(joined, count)
@@ -83,7 +89,7 @@ def communities(
     return Communities(labels, least, n_joined, n_apart)
 
 
-def leiden(graph: sp.csr_array, resolution: float, seed: int) -> Array:
+def leiden(graph: sp.csr_array, resolution: float, seed: int, trials: int = TRIALS) -> Array:
     """Labels of the vertices by the best of several runs.
 
     Vertices are visited in the order of their strengths, which does not depend on the order of the rows.
@@ -102,7 +108,7 @@ def leiden(graph: sp.csr_array, resolution: float, seed: int) -> Array:
         resolution=float(resolution),
         seed=seed,
         iterations=ROUNDS,
-        trials=TRIALS,
+        trials=trials,
     )
     labels = np.empty(n, dtype=np.int64)
     labels[order] = [found[i] for i in range(n)]

@@ -13,6 +13,9 @@ from manyview.methods.resampling import pairwise_ari, resamples
 
 from .graph import FRACTION, REFERENCE_RUNS
 
+#: Runs of the algorithm in every part of the graph.
+PART_TRIALS = 2
+
 
 @dataclass(frozen=True)
 class Groups:
@@ -49,5 +52,6 @@ def _parts(graph: sp.csr_array, resolution: float, n_runs: int, rng: np.random.G
     labels = np.full((n_runs, graph.shape[0]), -1)
     for run, rows in enumerate(resamples(graph.shape[0], FRACTION, n_runs, rng)):
         seed = int(rng.integers(2**31))
-        labels[run, rows] = communities(graph[rows][:, rows], resolution, seed).labels
+        part = graph[rows][:, rows]
+        labels[run, rows] = communities(part, resolution, seed, trials=PART_TRIALS).labels
     return labels

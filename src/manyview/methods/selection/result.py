@@ -44,6 +44,10 @@ class Vote:
     open_ended: bool = False
     also: int | None = None
     doubtful: bool = False
+    #: Scores of the numbers that pass every threshold.
+    passed: dict[int, float] = field(default_factory=dict)
+    #: How many communities there are, if they come back.
+    communities: int | None = None
 
 
 @storable

@@ -172,15 +172,19 @@ def _by_communities(
     )
     doubtful = near_threshold(found.score)
     if found.score < LEAST_STABILITY:
+        # Of few large clusters communities are pieces, which need not come back: that says nothing.
         also = found.count if doubtful and found.count in candidates else None
-        return Vote("communities", columns, 1, reason, also=also, doubtful=doubtful)
-    if not candidates[0] <= found.count <= candidates[-1]:
-        return Vote("communities", columns, None, reason + "; that is no candidate")
-    nearest = int(np.abs(np.log(np.array(candidates) / found.count)).argmin())
-    if candidates[nearest] != found.count:
-        reason += f"; the nearest candidate is {candidates[nearest]}"
+        return Vote("communities", columns, None, reason, also=also, doubtful=doubtful)
+    count = found.count
+    if not candidates[0] <= count <= candidates[-1]:
+        reason += "; that is no candidate"
+        return Vote("communities", columns, None, reason, communities=count)
+    nearest = int(np.abs(np.log(np.array(candidates) / count)).argmin())
+    choice = candidates[nearest]
+    if choice != count:
+        reason += f"; the nearest candidate is {choice}"
     columns["score"][nearest] = found.score
-    return Vote("communities", columns, candidates[nearest], reason, doubtful=doubtful)
+    return Vote("communities", columns, choice, reason, doubtful=doubtful, communities=count)
 
 
 def _by_eigengap(evidence: Evidence, candidates: list[int]) -> Vote:
