@@ -30,7 +30,7 @@ fuzz: $(VENV)/.installed
 
 # The torch engine: its tests need PyTorch, for CPUs unless the machine has another already.
 test-torch: $(VENV)/.torch
-	$(BIN)/python -m pytest tests/test_torch.py tests/test_torch_pass.py tests/test_triton.py
+	$(BIN)/python -m pytest tests/engines/test_torch.py tests/engines/test_torch_pass.py tests/engines/test_triton.py
 
 $(VENV)/.torch: $(VENV)/.installed
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check torch==2.13.0
@@ -43,11 +43,13 @@ FLOORS  := import tomllib; \
            project = tomllib.load(open("pyproject.toml", "rb"))["project"]; \
            print(*(name.replace(">=", "==") for name in project["dependencies"]))
 # Rounding decides between neighbours at equal distance in this test, and rounding has its versions.
-ROUNDED := tests/test_robust.py::test_golden_weights_and_graphs
-CORE    := assign equations fit golden metrics mlrssc multinmf robust views wmnmf environment
+ROUNDED := tests/methods/test_robust.py::test_golden_weights_and_graphs
+CORE    := maths/test_equations methods/test_assign methods/test_fit methods/test_golden methods/test_robust \
+           methods/test_wmnmf baselines/test_mlrssc baselines/test_multinmf data/test_views \
+           test_metrics test_environment
 
 test-minimal: $(MINIMAL)/.installed
-	$(MINIMAL)/bin/python -m pytest $(CORE:%=tests/test_%.py) --deselect $(ROUNDED)
+	$(MINIMAL)/bin/python -m pytest $(CORE:%=tests/%.py) --deselect $(ROUNDED)
 
 $(MINIMAL)/.installed: pyproject.toml
 	$(PYTHON) -m venv --clear $(MINIMAL)

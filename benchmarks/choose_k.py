@@ -1,7 +1,7 @@
 """How many clusters each criterion finds where the answer is known, and how long it takes.
 
     python benchmarks/choose_k.py [--seed 0] [--reasons]
-    python benchmarks/choose_k.py --data DIR [--sets NAME ...]
+    python benchmarks/choose_k.py --data DIR [--sets NAME ...] [--methods stability eigengap] [--to 14]
 
 With DIR (NAME.npz files and `load.py`, as for `quality.py`): what a user of n_clusters="auto" loses on real
 data, as the adjusted Rand index at the number chosen against that at the true number.
@@ -65,26 +65,29 @@ def main() -> None:
     parser.add_argument("--reasons", action="store_true", help="print the sentences as well")
     parser.add_argument("--data", type=Path, help="folder of real data sets")
     parser.add_argument("--sets", nargs="+", default=SETS)
+    parser.add_argument("--methods", nargs="+", default=DEFAULT, help="with --data")
+    parser.add_argument("--to", type=int, help="with --data: the largest candidate")
     args = parser.parse_args()
     if args.data:
-        lost_on_real_data(args.data, args.sets, args.seed, args.reasons)
+        lost_on_real_data(args)
     else:
         where_the_answer_is_known(args.seed, args.reasons)
 
 
-def lost_on_real_data(folder: Path, names: list[str], seed: int, reasons: bool) -> None:
+def lost_on_real_data(args: argparse.Namespace) -> None:
     """A row for each set: what was chosen and why, and the ARI there and at the true number."""
-    load, both = module(folder / "load.py").load, []
+    load, both = module(args.data / "load.py").load, []
+    candidates = None if args.to is None else range(2, args.to + 1)
     print(
         "| set | true | chosen | votes | ARI chosen | ARI true | s |\n" + "|---" * 7 + "|",
         flush=True,
     )
-    for name in names:
-        views, truth = load(folder / f"{name}.npz")
+    for name in args.sets:
+        views, truth = load(args.data / f"{name}.npz")
         start, K = time.perf_counter(), len(np.unique(truth))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            chosen = select_n_clusters(views, random_state=seed)
+            chosen = select_n_clusters(views, candidates, args.methods, random_state=args.seed)
         seconds = time.perf_counter() - start
         labels = [fitted(views, 1, n_clusters=k)[1][0] for k in (chosen.n_clusters, K)]
         ari = [scores(truth, found)[0] for found in labels]
@@ -92,7 +95,7 @@ def lost_on_real_data(folder: Path, names: list[str], seed: int, reasons: bool) 
         votes = ", ".join("?" if k is None else str(k) for k in chosen.votes.values())
         cells = [name, K, chosen.answer, votes, f"{ari[0]:.3f}", f"{ari[1]:.3f}", f"{seconds:.0f}"]
         print("| " + " | ".join(map(str, cells)) + " |", flush=True)
-        if reasons:
+        if args.reasons:
             print("".join(f"    {reason}\n" for reason in chosen.reasons))
     mean = np.mean(both, axis=0)
     print(f"| mean of {len(both)} | | | | {mean[0]:.3f} | {mean[1]:.3f} | |")

@@ -159,7 +159,22 @@ def fit(
     scale: Annotated[
         str | None,
         typer.Option(
-            help="robust: auto or none; wmnmf: sum, minmax, standard, tfidf, sqrt or none."
+            help="robust: auto, log, quantile, sqrt or none, or by view (rna=log,protein=quantile); "
+            "wmnmf: sum, minmax, standard, tfidf, sqrt or none."
+        ),
+    ] = None,
+    view_weights: Annotated[
+        str | None,
+        typer.Option(
+            help="robust: learned, equal, or numbers by view (rna=2,protein=1); 0 leaves a view out "
+            "of the labels."
+        ),
+    ] = None,
+    zero_rows: Annotated[
+        str | None,
+        typer.Option(
+            help="robust: whether a row of zeros is missing or observed, or by view "
+            "(mutations=observed)."
         ),
     ] = None,
     missing: Annotated[
@@ -211,6 +226,7 @@ def fit(
       manyview fit rna=expression.csv atac=peaks.mtx --clusters auto --out run/
       manyview fit cells.h5mu --clusters communities --resolution 1 --out run/
       manyview fit a.csv b.csv --clusters 3 --missing drop --labels truth.csv --out run/
+      manyview fit rna.csv mutations.csv --clusters 4 --zero-rows mutations=observed --out run/
       manyview fit genes.csv proteins.csv --transpose genes --index patient --clusters 5 --out run/
 
     \b
@@ -234,6 +250,8 @@ def fit(
         engine,
         device,
         tuple(header or ()),
+        view_weights,
+        zero_rows,
         resolution,
     )
     with reported("fit", out, checkpoint=checkpoint), unpacking_up_to(max_unpacked):

@@ -12,7 +12,8 @@ from threadpoolctl import threadpool_limits
 from manyview.data.views import as_views
 from manyview.methods.agree import Settings
 from manyview.methods.base import generator
-from manyview.methods.observed import observed_columns, observed_part
+from manyview.methods.given import check_zero_rows, zeros_observed
+from manyview.methods.observed import kept_views, observed_columns, observed_part
 from manyview.methods.robust import RobustWMNMF
 from manyview.methods.selection import (
     DEFAULT,
@@ -129,24 +130,27 @@ def select_n_clusters(
         allow_negative=True,
         allow_files=True,
         allow_missing=True,
+        zero_is_missing=lambda name: not zeros_observed(model.zero_rows, name),
         caller="select_n_clusters",
     )
     check_scale(model.scale, given.names)
+    check_zero_rows(model.zero_rows, given.names)
     _check_count("n_runs", n_runs, 3)
     _check_count("max_samples", max_samples, 10)
     asked = [] if candidates is None else _candidates(candidates, given.n_samples)
-    columns = observed_columns(given)
+    columns, kept, names = observed_columns(given), None, given.names
     if columns is not None and any(mask.any() for mask in columns):
-        given = observed_part(given, columns)
+        given, kept = observed_part(given, columns), kept_views(columns)
+    settings = Settings.of(model, names, kept)
     with threadpool_limits(1):  # as the estimators: sums differ between thread counts
-        present = quiet_presence(given)  # fitting the model will give the warnings
+        present = quiet_presence(given, model.zero_rows)  # fitting the model will give the warnings
         if candidates is None:
             asked = usual_candidates(min(max_samples, int(np.any(present, axis=0).sum())))
         evidence = gather(
             given,
             present,
             fit_scalings(given, present, model.scale),
-            Settings.of(model),
+            settings,
             rng,
             n_values=max(asked) + 1,
             dtype=model.dtype,

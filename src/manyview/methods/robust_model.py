@@ -16,6 +16,7 @@ from manyview.data.views import LOAD_LIMIT
 from manyview.engines.dask.source import DaskMatrix
 
 from .base import in_dtype, working_dtype
+from .given import zeros_observed
 from .impute import check_unchanged, filled_in
 from .place import Fitted, Placed, place
 from .robust_fit import Weights
@@ -25,7 +26,6 @@ from .robust_results import RobustResults
 class RobustModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, RobustResults):
     """The fitted half of `RobustWMNMF`, which adds its parameters and its fit."""
 
-    _zero_is_missing = True
     _reads_files = True
 
     # --- new observations ----------------------------------------------------------------------
@@ -127,6 +127,7 @@ class RobustModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
             self._taus,
             self.n_neighbors,
             Weights(self.consensus_weight, self.cluster_weight),
+            self.zero_rows,
         )
         with threadpool_limits(1):
             return place(fitted, views, working_dtype(views, self.dtype))
@@ -192,6 +193,9 @@ class RobustModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
         for item in given.items:
             if isinstance(item.matrix, DaskMatrix) and item.matrix.nbytes > LOAD_LIMIT:
                 item.matrix.keep = True
+
+    def _zero_is_missing(self, name: str) -> bool:
+        return not zeros_observed(self.zero_rows, name)
 
     def _allows_negative(self) -> bool:
         return True

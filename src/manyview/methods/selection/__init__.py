@@ -16,6 +16,7 @@ from manyview.engines.numpy.repeats import distinct
 from manyview.engines.protocols import Scaling
 from manyview.methods.agree import Settings, agree
 from manyview.methods.base import working_dtype
+from manyview.methods.given import with_weight
 from manyview.methods.stages import measure, only
 
 from .result import NoClustersWarning, Selection, Vote, as_table
@@ -86,7 +87,9 @@ def gather(
     -------
     Evidence
     """
-    rows, notes = np.flatnonzero(np.any(present, axis=0)), []
+    # Nobody can tell the cluster of an observation that no view with weight has.
+    telling = with_weight(present, settings.view_weights)
+    rows, notes = np.flatnonzero(np.any(telling, axis=0)), []
     if len(rows) < 3:
         raise ValueError(
             f"select_n_clusters needs at least 3 observations with values, got {len(rows)}"
@@ -101,7 +104,8 @@ def gather(
             "raise max_samples"
         )
     views, present = only(views, present, rows)
-    spaces, repeats = distinct(measure(views, present, scalings, working_dtype(views, dtype)))
+    spaces = measure(views, present, scalings, working_dtype(views, dtype))
+    spaces, repeats = distinct(spaces, with_weight(spaces, settings.view_weights))
     if repeats is not None and len(repeats.first) < 3:
         raise ValueError(
             f"select_n_clusters needs at least 3 distinct observations, got {len(repeats.first)} of "

@@ -373,7 +373,7 @@ def test_passing_through_the_driver_changes_nothing(client, monkeypatch):
 
 
 def test_what_workers_send_is_what_the_cost_model_says():
-    path = Path(__file__).parent.parent / "benchmarks" / "dask_bytes.py"
+    path = Path(__file__).parents[2] / "benchmarks" / "dask_bytes.py"
     spec = importlib.util.spec_from_file_location("dask_bytes", path)
     benchmark = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(benchmark)
