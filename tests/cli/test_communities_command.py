@@ -22,7 +22,7 @@ def run(*words):
 def files(tmp_path):
     views, _ = blobs(90, features=(6, 5))
     for name, X in zip("ab", views, strict=True):
-        frame = pd.DataFrame(X, index=[f"p{i}" for i in range(90)]).add_prefix("g")
+        frame = pd.DataFrame(X, index=[f"p{i}" for i in range(90)]).add_prefix(name)
         frame.to_csv(tmp_path / f"{name}.csv")
     return [tmp_path / "a.csv", tmp_path / "b.csv"]
 
