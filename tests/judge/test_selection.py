@@ -4,6 +4,7 @@ import warnings
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.exceptions import ConvergenceWarning
 
 import manyview as mv
 from conftest import blobs
@@ -420,7 +421,10 @@ def test_default_criteria_and_candidates_are_everybodys(monkeypatch):
 @pytest.mark.parametrize("n_views", [1, 2])
 def test_clean_categories_are_clusters(n_kinds, n_views):
     y = np.arange(200) % n_kinds
-    found = quick([np.eye(n_kinds)[y]] * n_views, range(2, 8), GRAPH)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        warnings.simplefilter("ignore", ConvergenceWarning)  # of k-means on three points
+        found = quick([np.eye(n_kinds)[y]] * n_views, range(2, 8), GRAPH)
     assert found.found and found.n_clusters == n_kinds
 
 
@@ -447,6 +451,16 @@ def test_communities_vote_where_they_come_back():
     assert chosen.votes == {"communities": 4} and "communities: 4 at resolution 0.5" in str(chosen)
     with pytest.warns(NoClustersWarning):
         assert quick(noise(), method="communities").n_clusters == 1
+
+
+@pytest.mark.skipif(not installed(), reason="needs the extra communities")
+def test_stability_tells_which_numbers_pass_so_that_communities_can_decide(monkeypatch):
+    details = {name: np.full(3, 0.5) for name in ("ari", "reference_ari", "pac", "cophenetic")}
+    score = np.array([0.96, 0.95, 0.2])
+    curves = graph.Curves(score, np.full(3, 0.001), np.zeros(3), np.zeros(3), details)
+    monkeypatch.setattr("manyview.methods.selection.votes.resampled", lambda *a: curves)
+    found = quick(groups(3), [2, 3, 4], ["stability", "communities"])
+    assert found.votes == {"stability": 2, "communities": 3} and found.n_clusters == 3
 
 
 def test_without_the_extra_communities_abstain_and_say_so(monkeypatch):
