@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +13,9 @@ import scipy.sparse as sp
 from rich.markup import escape
 from rich.table import Table
 
-from manyview.data.read import ReadViews, read_views
+from manyview.data.read import Reading, ReadViews, read_views
 from manyview.io.writing import OurFolder, claimed, files_of
-from manyview.judge.comparison.labels import read_labels
+from manyview.judge.comparison.labels import ids_in, read_labels
 from manyview.judge.selection import Selection, select_n_clusters
 from manyview.methods.given import zeros_observed
 from manyview.methods.robust import RobustWMNMF
@@ -45,8 +45,7 @@ class FitRequest:
     scale: str | None = None
     missing: str = "allow"
     labels: Path | None = None
-    index: tuple[str, ...] = ()
-    transpose: tuple[str, ...] = ()
+    reading: Reading = field(default_factory=Reading)
     seed: int = 0
     force: bool = False
     report: bool = True
@@ -54,7 +53,6 @@ class FitRequest:
     checkpoint: Path | None = None
     engine: str = "numpy"
     device: str = "auto"
-    header: tuple[str, ...] = ()
     view_weights: str | None = None
     zero_rows: str | None = None
     resolution: float | None = None
@@ -73,11 +71,10 @@ def _fit(place: OurFolder, ask: FitRequest, voice: Voice) -> dict[str, Any]:
     with kept_until_written(), voice.busy("reading the files") as tell:
         data = read_views(
             ask.files,
-            index=ask.index,
-            transpose=ask.transpose,
-            header=ask.header,
             missing=ask.missing,
             on_disk=ask.on_disk,
+            known=[] if ask.labels is None else ids_in(ask.labels),
+            **vars(ask.reading),
         )
         truth = None if ask.labels is None else read_labels(ask.labels, data, partial=True)
         if truth is not None and None in truth:

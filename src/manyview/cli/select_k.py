@@ -14,7 +14,7 @@ import numpy as np
 from rich.markup import escape
 from rich.table import Table
 
-from manyview.data.read import read_views
+from manyview.data.read import Reading, read_views
 from manyview.io.writing import claimed, csv_of_dicts
 from manyview.judge.selection import select_n_clusters
 from manyview.output.run.tables import selection_table
@@ -31,19 +31,15 @@ def run_select_k(
     smallest: int,
     largest: int | None,
     methods: str,
-    index: Sequence[str],
-    transpose: Sequence[str],
+    reading: Reading,
     seed: int,
     force: bool,
     voice: Voice,
-    header: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Read, judge every candidate, write selection.csv, .png and .json to ``out``."""
     with claimed(out, "select-k", force=force) as place:
         place.check(FILES)
-        found, record = _chosen(
-            files, smallest, largest, methods, index, transpose, header, seed, voice
-        )
+        found, record = _chosen(files, smallest, largest, methods, reading, seed, voice)
         place.put(_contents(found, record))
     voice.show(*_shown(found), f"Results in [bold]{escape(str(out))}/[/bold]: {', '.join(FILES)}")
     voice.result(record | {"out": str(out), "files": sorted(FILES)})
@@ -55,9 +51,7 @@ def _chosen(
     smallest: int,
     largest: int | None,
     methods: str,
-    index: Sequence[str],
-    transpose: Sequence[str],
-    header: Sequence[str],
+    reading: Reading,
     seed: int,
     voice: Voice,
 ) -> tuple[Any, dict[str, Any]]:
@@ -66,7 +60,7 @@ def _chosen(
         raise ValueError(f"--to {largest} is less than --from {smallest}; raise it")
     names = [name.strip() for name in methods.split(",") if name.strip()]
     with voice.busy("reading the files") as tell:
-        data = read_views(files, index=index, transpose=transpose, header=header, missing="allow")
+        data = read_views(files, missing="allow", **vars(reading))
         for note in data.told:
             voice.note(note)
         tried = candidates_for(data, smallest) if largest is None else range(smallest, largest + 1)

@@ -276,8 +276,9 @@ class RobustWMNMF(RobustModel):
         if not isinstance(self.n_clusters, str):
             self._check_n_clusters(self.n_clusters, views.n_samples)
         dtype = working_dtype(views, self.dtype)
-        check_zero_rows(self.zero_rows, self.view_names_in_)
-        settings = agree.Settings.of(self, self.view_names_in_, self._kept())
+        names = list(self.view_names_in_)
+        check_zero_rows(self.zero_rows, names)
+        settings = agree.Settings.of(self, names, self._kept())
         present = stages.presence(views, self.zero_rows)
         self._data, self._digests = remember(views)
         self._rows = stages.described(views, with_weight(present, settings.view_weights))
