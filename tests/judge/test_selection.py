@@ -376,6 +376,12 @@ def test_of_numbers_that_come_back_alike_the_one_near_the_communities_counts():
     assert alone.n_clusters == 2
 
 
+def test_what_comes_back_best_at_the_largest_candidate_is_not_drawn_to_fewer():
+    groups = Vote("communities", {}, 30, "", communities=28)
+    found = combine([stable(40, {30: 0.5, 40: 0.59}, open_ended=True), groups])
+    assert (found.n_clusters, found.runner_up) == (40, 30)
+
+
 def test_two_methods_outvote_one_and_the_other_is_the_runner_up():
     votes = [stable(3, {3: 0.9}), Vote("eigengap", {}, 5, ""), Vote("communities", {}, 5, "")]
     found = combine(votes)
