@@ -107,7 +107,8 @@ def stability(
         `RobustWMNMF`, `WMNMF`, a baseline, or any scikit-learn clusterer of one array. It is cloned,
         never changed. If it is fitted on these observations (as many, and of the same names if
         there are any) its ``labels_`` are what is judged; otherwise a clone is fitted on all of
-        them first. A number of clusters chosen by "auto" is kept in all runs.
+        them first. A number of clusters chosen by "auto" is kept in all runs;
+        communities are looked for anew in each.
     views : as the model takes them
     n_runs : int, default=20
         At least 2.
