@@ -131,7 +131,7 @@ def matched(
         _propose(parts, listed, rule)
         return parts, [], EXACT
     if rule is EXACT:
-        _refuse_merging(parts, match)
+        _refuse_merging(parts, match, n_shared(listed, EXACT))
         return parts, [f"--match {match}: the ids match as they are written"], EXACT
     return _respelled(parts, rule)
 
@@ -163,16 +163,18 @@ def _example(listed: Sequence[Sequence[str]], rule: Rule) -> tuple[str, str]:
     return listed[0][0], listed[1][0]
 
 
-def _refuse_merging(parts: dict[str, Part], match: str) -> None:
+def _refuse_merging(parts: dict[str, Part], match: str, exact: int) -> None:
     """Say which samples stand in the way, where a rule would help but for them."""
     for rule in LOOSE if match == "loose" else TCGA:
-        for part in parts.values():
-            seen: dict[str, str] = {}
+        listed = [{rule.key(i): i for i in part.ids or ()} for part in parts.values()]
+        if sum(n > 1 for n in Counter(key for keys in listed for key in keys).values()) <= exact:
+            continue
+        for part, last in zip(parts.values(), listed, strict=True):
             for sample in part.ids or ():
-                key = rule.key(sample)
-                if key is not None and seen.setdefault(key, sample) != sample:
+                other = last[rule.key(sample)]
+                if other != sample and rule.key(sample) is not None:
                     raise ValueError(
-                        f"--match {match} would make one sample of {seen[key]!r} and {sample!r} of "
+                        f"--match {match} would make one sample of {sample!r} and {other!r} of "
                         f"{part.file}; keep one of the two in the file, or give them ids that differ "
                         "in more"
                     )
