@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from manyview.data.read.dialect import DecimalDoubt, decimal_mark, plain_number, recognise
-from manyview.data.read.matching import EXACT, LOOSE, TCGA, gist, matched, n_shared, smallest_rule
+from manyview.data.read.matching import EXACT, LOOSE, TCGA, gist, matched, n_common, smallest_rule
 from manyview.data.read.part import Part
 
 IDS = st.lists(
@@ -36,7 +36,7 @@ def test_no_rule_makes_one_sample_of_two(first, second, match):
         kept = [i for i, sample in enumerate(ids) if rule.key(sample) is not None]
         np.testing.assert_array_equal(part.matrix.ravel(), kept)
     joined = set(made["0"].ids) & set(made["1"].ids)
-    assert len(joined) == n_shared([first, second], rule) >= n_shared([first, second], EXACT)
+    assert len(joined) == n_common([first, second], rule) >= n_common([first, second], EXACT)
 
 
 @given(IDS, IDS)
@@ -134,3 +134,10 @@ def test_a_written_table_is_recognised(separator, width, length, titles, random)
     lines = [f"A title number {i}" for i in range(titles)] + [header, *body]
     found = recognise(".csv", [f"{line}\r\n" for line in lines])
     assert (found.separator, found.decimal, found.skipped) == (separator, decimal, titles)
+
+
+def test_a_third_list_that_agrees_with_one_hides_nothing():
+    genes, lipids = ["m1", "m2"], ["M1", "M2"]
+    assert smallest_rule([genes, lipids, lipids], "loose") is LOOSE[0]
+    made, _, _ = matched(parts_of(genes, lipids), "loose", known=["id", *lipids])
+    assert made["1"].ids == genes
