@@ -10,6 +10,7 @@ import typer
 from manyview._version import __version__
 from manyview.data.read import Reading
 from manyview.io.guard import unpacking_up_to
+from manyview.judge.selection import DEFAULT
 from manyview.reproduction.command import run_reproduce
 from manyview.reproduction.page import build
 from manyview.reproduction.page import markdown as as_markdown
@@ -154,7 +155,13 @@ def datasets(
 @reads_files
 def fit(
     views: Files,
-    clusters: Annotated[str, typer.Option(metavar="K|auto", help="How many clusters, or auto.")],
+    clusters: Annotated[
+        str,
+        typer.Option(
+            metavar="K|auto|communities",
+            help="How many clusters; auto chooses, communities takes those of the fused graph.",
+        ),
+    ],
     out: Annotated[Path, typer.Option(help="Folder for the results, new or empty.")],
     method: Annotated[
         str, typer.Option(help="robust (recommended) or wmnmf (the paper's).")
@@ -206,6 +213,10 @@ def fit(
     device: Annotated[
         str, typer.Option(help="With --engine torch: auto, cpu, cuda or cuda:1.")
     ] = "auto",
+    resolution: Annotated[
+        float | None,
+        typer.Option(help="With --clusters communities: more gives more clusters; 1 unless said."),
+    ] = None,
     max_unpacked: MaxUnpacked = None,
     quiet: Quiet = False,
     json: Json = False,
@@ -222,6 +233,7 @@ def fit(
     Examples:
       manyview fit rna.csv meth.tsv protein.parquet --clusters 4 --out run/
       manyview fit rna=expression.csv atac=peaks.mtx --clusters auto --out run/
+      manyview fit cells.h5mu --clusters communities --resolution 1 --out run/
       manyview fit a.csv b.csv --clusters 3 --missing drop --labels truth.csv --out run/
       manyview fit rna.csv mutations.csv --clusters 4 --zero-rows mutations=observed --out run/
       manyview fit genes.csv proteins.csv --transpose genes --index patient --clusters 5 --out run/
@@ -247,6 +259,7 @@ def fit(
         device,
         view_weights,
         zero_rows,
+        resolution,
     )
     with reported("fit", out, checkpoint=checkpoint), unpacking_up_to(max_unpacked):
         run_fit(ask, Voice(quiet, json))
@@ -301,14 +314,14 @@ def select_k(
     smallest: Annotated[int, typer.Option("--from", min=2, help="Fewest clusters tried.")] = 2,
     largest: Annotated[
         int | None,
-        typer.Option("--to", min=2, help="Most clusters tried; 14 if there are samples enough."),
+        typer.Option("--to", min=2, help="Most clusters tried; 40 if there are samples enough."),
     ] = None,
     methods: Annotated[
         str,
         typer.Option(
-            help="all, or of stability, eigengap, bicv, imputation, mdl, sure, by commas."
+            help="all, or of stability, eigengap, communities, bicv, imputation, mdl, sure, by commas."
         ),
-    ] = "stability,eigengap",
+    ] = ",".join(DEFAULT),
     reading: Reading = READ_PLAINLY,
     seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same result.")] = 0,
     max_unpacked: MaxUnpacked = None,

@@ -137,10 +137,10 @@ def _names(value: Any, axis: int) -> list[str] | None:
 
 def feather(pyarrow: Any, path: str, wanted: str | None) -> tuple[Tables, list[str]]:
     """The columns of an Arrow file, each one number or text per row."""
-    import pyarrow.csv
-    import pyarrow.feather
+    from pyarrow.csv import write_csv
+    from pyarrow.feather import read_table
 
-    table = pyarrow.feather.read_table(path, memory_map=False, use_threads=False)
+    table = read_table(path, memory_map=False, use_threads=False)
     table.validate(full=True)
     columns, names = [], []
     for name, column in zip(table.column_names, table.columns, strict=True):
@@ -158,7 +158,7 @@ def feather(pyarrow: Any, path: str, wanted: str | None) -> tuple[Tables, list[s
         columns.insert(0, columns.pop(first))
         names.insert(0, names.pop(first))
     made = io.BytesIO()
-    pyarrow.csv.write_csv(pyarrow.Table.from_arrays(columns, names), made)
+    write_csv(pyarrow.Table.from_arrays(columns, names), made)
     return {"": made.getvalue()}, []
 
 
