@@ -167,7 +167,7 @@ def test_a_second_run_asks_for_force_and_keeps_what_was_there(lab):
 
 
 MISTAKES = {
-    "wrong separator": ("a.csv", "id;g0;g1\nx;1,5;2\ny;3;4\n", [], "its header holds semicolons"),
+    "two marks": ("a.csv", "id;g0;g1\nx;1,5;2\ny;3.5;4\n", [], "has decimal commas and also '3.5'"),
     "text in a cell": ("a.csv", "id,g0\nx,1\ny,n.d.\n", [], "has 'n.d.' in row 'y', column 'g0'"),
     "duplicated ids": ("a.csv", "id,g0\nx,1\nx,2\n", [], "has the sample id 'x' more than once"),
     "no shared ids": ("a.csv", "id,g0\nu,1\nv,2\n", ["rna.csv"], "shares no sample id"),
@@ -180,7 +180,7 @@ MISTAKES = {
     "unknown rule": ("a.csv", "id,g0\nx,1\ny,2\n", ["--missing", "no"], "must be allow or drop"),
     "no such column": ("a.csv", "id,g0\nx,1\ny,2\n", ["--index", "who"], "has 0 columns 'who'"),
     "no such view": ("a.csv", "id,g0\nx,1\ny,2\n", ["--transpose", "b"], "the views are a"),
-    "unknown kind": ("a.xlsx", "", [], "is of no known kind; files may be .csv"),
+    "unknown kind": ("a.docx", "", [], "is of no known kind; files may be .csv"),
     "out is a file": ("a.csv", "id,g0\nx,1\ny,2\n", ["--out", "rna.csv"], "is a file; name a folder"),
     "out in a file": ("a.csv", "id,g0\nx,1\ny,2\n", ["--out", "rna.csv/x"], "is a file, not a folder"),
     "nothing whole": ("a.csv", "id,g0,g1\nx,1,\ny,,2\n", ["--missing", "drop"], "none is left"),
@@ -394,3 +394,65 @@ def test_the_engine_is_handed_on_and_an_unknown_one_refused(tmp_path):
     assert (model.engine, model.device) == ("torch", "cpu")
     with pytest.raises(ValueError, match="--engine must be one of numpy, torch, dask, got 'cupy'"):
         make_model(FitRequest(["a.csv"], "3", tmp_path, engine="cupy"))
+
+
+# --- options by view ---------------------------------------------------------------------------
+
+
+def test_weights_scalings_and_zero_rows_are_given_by_view(lab):
+    folder, _, _ = lab
+    prot = pd.read_csv(folder / "prot.csv", index_col=0)
+    prot.iloc[:3] = 0
+    prot.to_csv(folder / "prot.csv")
+    files = [folder / "rna.csv", folder / "prot.csv"]
+    options = ["--view-weights", "rna=3,prot=1", "--scale", "rna=log,prot=none"]
+    options += ["--zero-rows", "prot=observed", "--clusters", 3, "--no-report", "--json"]
+    result = run("fit", *files, "--out", folder / "run", *options)
+    assert result.exit_code == 0, result.output
+    said = json.loads(result.stdout)
+    assert said["view_weights"] == {"rna": 0.75, "prot": 0.25}
+    assert "zero throughout" not in result.stderr
+    model = mv.load(folder / "run" / "model.npz")
+    assert model.scaling_ == {"rna": "log", "prot": "none"}
+    assert said["learned_view_weights"] == dict(
+        zip(("rna", "prot"), model.learned_view_weights_, strict=True)
+    )
+    table = rows(folder / "run" / "view_weights.csv")
+    assert [row["observations"] for row in table] == ["30", "30"]
+    assert [row["scaling"] for row in table] == ["log", "none"]
+    learned = [float(row["learned_weight"]) for row in table]
+    np.testing.assert_allclose(learned, model.learned_view_weights_, rtol=1e-6)
+    assert json.loads((folder / "run" / "run.json").read_text())["weights_are"] == "given"
+
+
+@pytest.mark.parametrize(
+    ("option", "text", "sentence"),
+    [
+        ("--view-weights", "even", "must be learned, equal or numbers such as rna=2,protein=1"),
+        ("--view-weights", "rna=2,1", "'1' is not VIEW=VALUE"),
+        ("--view-weights", "rna=2,rna=1", "names the view 'rna' twice"),
+        ("--view-weights", "rna=much", "the weight of view 'rna' must be a number, got 'much'"),
+        ("--view-weights", "rna=1", "no number for the view 'prot'"),
+        ("--view-weights", "rna=1,meth=2", "names the view 'meth', and the views are"),
+        ("--view-weights", "rna=-1,prot=1", "view 'rna' must be a finite number of 0 or more"),
+        ("--zero-rows", "there", "must be missing, observed or such as mutations=observed"),
+        ("--zero-rows", "meth=observed", "zero_rows names the view 'meth'"),
+        ("--scale", "rna=loud", "takes auto, log, quantile, sqrt, none, or these by view"),
+        ("--scale", "meth=log", "scale names the view 'meth'"),
+    ],
+)
+def test_options_by_view_that_make_no_sense_get_a_sentence(lab, option, text, sentence):
+    folder, _, _ = lab
+    files = [folder / "rna.csv", folder / "prot.csv"]
+    result = run("fit", *files, "--clusters", 3, "--out", folder / "run", option, text)
+    assert result.exit_code == 2 and sentence in " ".join(result.stderr.split())
+    assert not (folder / "run" / "labels.csv").exists()
+
+
+@pytest.mark.parametrize("option", ["--view-weights", "--zero-rows"])
+def test_the_papers_method_takes_no_such_options(lab, option):
+    folder, _, _ = lab
+    asked = [option, "equal" if option == "--view-weights" else "observed"]
+    files = [folder / "rna.csv", folder / "prot.csv"]
+    result = run("fit", *files, "--clusters", 3, "--out", folder / "r", "--method", "wmnmf", *asked)
+    assert result.exit_code == 2 and "goes with --method robust" in result.stderr

@@ -46,7 +46,8 @@ def test_a_fit_is_that_of_arrays_in_memory(place, make, expected):
         np.testing.assert_allclose(found, getattr(wanted, name), rtol=tolerance, atol=tolerance)
     inner = [V @ V.T for V in (model.consensus_, wanted.consensus_)]  # in any order of components
     np.testing.assert_allclose(*inner, rtol=tolerance, atol=tolerance)
-    np.testing.assert_allclose(model.objective_, wanted.objective_, rtol=tolerance)
+    # Eigenvectors are found by other means on a device, to some digits.
+    np.testing.assert_allclose(model.objective_, wanted.objective_, rtol=max(tolerance, 1e-4))
 
 
 @both
@@ -68,11 +69,14 @@ def test_the_objective_never_rises(place, make):
 @both
 def test_a_saved_model_predicts_as_the_one_that_was_fitted(place, make, tmp_path):
     views, _ = blobs()
-    model = make(**place.params).fit(place.views(views))
+    there = place.views(views)
+    model = make(**place.params).fit(there)
     labels = model.predict(views)
     if make is robust:
         np.testing.assert_array_equal(labels, model.labels_)
-    np.testing.assert_array_equal(mv.load(model.save(tmp_path / "m.npz")).predict(views), labels)
+    files = [X.path for X in there] if place.name == "files" and make is wmnmf else ()
+    again = mv.load(model.save(tmp_path / "m.npz"), fitted_on=files)
+    np.testing.assert_array_equal(again.predict(views), labels)
 
 
 def test_the_order_of_views_permutes_their_weights(place):

@@ -68,7 +68,7 @@ def test_every_panel_is_drawn_without_a_word(case, tmp_path):
     seen = visit(page, LOOK, **size)
     assert seen.errors == [] and seen.requests == []
     found = json.loads(seen.value)
-    assert found["empty"] == [] and found["drawn"] == (9 if case == "one view" else 10)
+    assert found["empty"] == [] and found["drawn"] == (9 if case == "one view" else 11)
     assert len(found["sections"]) == 9 and found["unreachable"] == 0
     assert found["csv"] == found["tables"] >= 9
     assert found["wide"] <= size.get("width", 1200)
@@ -157,4 +157,42 @@ def test_views_stay_apart_in_figures_whatever_they_are_called(names, tmp_path):
                         assert len(set(labels)) == 3
                         seen += 1
                     assert figure["layout"][f"{axis}axis"]["type"] == "category"
-    assert seen == 4  # weights, agreement (both axes), reliance
+    assert seen == 6  # weights, agreement and redundancy (both axes), reliance
+
+
+def without_most_views():
+    """Three views of which some observations have one: 6 the first, 3 the third."""
+    views = dict(zip(("rna", "protein", "counts"), blobs(n=60)[0], strict=True))
+    views = {name: X.copy() for name, X in views.items()}
+    views["counts"] = np.round(np.exp(1.6 * views["counts"]))
+    views["protein"][:9] = views["counts"][:6] = views["rna"][6:9] = np.nan
+    return views
+
+
+def test_the_page_speaks_apart_of_observations_in_one_view(tmp_path):
+    model = mv.RobustWMNMF(3, random_state=0)
+    out = make(tmp_path, model, without_most_views(), stability_runs=0)
+    np.testing.assert_array_equal(model.reliance_[:6], np.tile([1.0, 0, 0], (6, 1)))
+    np.testing.assert_array_equal(model.reliance_[6:9], np.tile([0, 0, 1.0], (3, 1)))
+    page = (out / "report.html").read_text(encoding="utf-8").split("plotly.js v")[0]
+    assert "9 of 60 observations are described by one view only" in page
+    assert "6 by “rna”, 3 by “counts”" in page and "guess" not in page
+    departures = pd.read_csv(out / "sample_weights.csv")["departure"]
+    assert (departures[:9] == 0).all()  # to lack views is not unusual
+
+
+def test_the_page_says_what_was_given_and_what_was_decided(tmp_path):
+    asked = {"rna": 2, "protein": 2, "counts": 1}
+    model = mv.RobustWMNMF(3, random_state=0, view_weights=asked)
+    out = make(tmp_path, model, without_most_views(), stability_runs=0)
+    page = (out / "report.html").read_text(encoding="utf-8").split("plotly.js v")[0]
+    assert "As asked, the view that counts most" in page and "The weights were given" in page
+    assert "The logarithm was taken of “counts” (counts)." in page
+    assert "Redundancy of views" in page
+    titles = {f["layout"].get("title", {}).get("text"): f for f in drawn_figures(page)}
+    bars = titles["View weights"]["data"]
+    assert [trace["name"] for trace in bars] == ["used", "learned"]
+    np.testing.assert_allclose(bars[0]["x"], [0.4, 0.4, 0.2])
+    np.testing.assert_allclose(bars[1]["x"], model.learned_view_weights_, rtol=1e-6)
+    said = json.loads((out / "run.json").read_text())
+    assert said["weights_are"] == "given" and said["logarithms"] == {"counts": "counts"}

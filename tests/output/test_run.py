@@ -29,6 +29,7 @@ TABLES = {
     "top_features.csv",
     "embedding.csv",
     "agreement.csv",
+    "redundancy.csv",
     "history.csv",
     "silhouette.csv",
     "baseline.csv",
@@ -63,6 +64,12 @@ def test_the_tables_say_what_the_model_says(kind, tmp_path):
     assert all(0 <= float(row["confidence"]) <= 1 for row in labels)
     weights = [float(row["weight"]) for row in read(out / "view_weights.csv")]
     np.testing.assert_allclose(weights, model.view_weights_, rtol=1e-7)
+    found = [
+        [float(row[f"with:view{t}"]) for t in range(3)] for row in read(out / "redundancy.csv")
+    ]
+    np.testing.assert_allclose(np.diag(found), 1)
+    if kind == "robust":
+        np.testing.assert_allclose(found, model.redundancy_, rtol=1e-6)
     for what, expected in (("weight", model.sample_weights_), ("reliance", model.reliance_)):
         found = [
             [float(row[f"{what}:view{s}"]) for s in range(3)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -27,7 +27,7 @@ def as_views(
     *,
     allow_negative: bool = False,
     allow_missing: bool = False,
-    zero_is_missing: bool = True,
+    zero_is_missing: Callable[[str], bool] | bool = True,
     allow_files: bool = False,
     min_samples: int = 2,
     caller: str = "manyview",
@@ -52,8 +52,8 @@ def as_views(
     allow_missing : bool
         Whether NaN passes, and tables may lack ids that others have: they get rows of NaN, or of
         zeros if sparse.
-    zero_is_missing : bool
-        Whether a sparse row of zeros may stand for a missing one.
+    zero_is_missing : bool or callable
+        Whether a sparse row of zeros may stand for a missing one; or what tells it of a view's name.
     allow_files : bool
         Whether large views may stay in their files, read by rows; otherwise they are loaded.
     min_samples : int
@@ -103,7 +103,10 @@ def as_views(
 
 
 def _align(
-    given: Collection, matrices: list[Matrix], allow_missing: bool, zero_is_missing: bool
+    given: Collection,
+    matrices: list[Matrix],
+    allow_missing: bool,
+    zero_is_missing: Callable[[str], bool] | bool,
 ) -> tuple[Array | None, list[Matrix]]:
     """Bring views with ids to one order, by default the first one's; plain arrays have none.
 
@@ -137,10 +140,12 @@ def _align(
         lacking = int((rows < 0).sum())
         if not (allow_missing and everywhere):
             _check_same_samples(names, first, s, len(wanted), len(keys[s]), lacking, everywhere)
-        if lacking and sp.issparse(matrices[s]) and not zero_is_missing:
+        stands_in = zero_is_missing(names[s]) if callable(zero_is_missing) else zero_is_missing
+        if lacking and sp.issparse(matrices[s]) and not stands_in:
             raise ValueError(
-                f"view {names[s]!r} is sparse and lacks {lacking} of the {len(wanted)} samples, "
-                "and a row of zeros is a value here; pass it dense, or use RobustWMNMF"
+                f"view {names[s]!r} is sparse and lacks {lacking} of the {len(wanted)} samples, and a "
+                "row of zeros is a value here; pass it dense, or use RobustWMNMF with "
+                "zero_rows='missing'"
             )
         if is_streamed(matrices[s]):
             raise ValueError(

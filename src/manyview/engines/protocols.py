@@ -14,6 +14,7 @@ from typing import NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
+import scipy.sparse as sp
 
 from manyview._types import Array, Matrix, Number, Sums, Views
 from manyview.maths.solvers import Solver
@@ -186,6 +187,8 @@ class Scaling(Protocol):
     def low(self) -> Array | None: ...
     @property
     def kind(self) -> str: ...
+    @property
+    def because(self) -> str: ...
     def apply(self, X: Matrix) -> Matrix: ...
     def undo(self, Z: Array) -> Array: ...
 
@@ -303,5 +306,5 @@ class Engine(Protocol):
     def in_precision(self, array: Array, dtype: np.dtype) -> Array:
         """Results of this engine in the precision of the fit."""
 
-    def graph_on_host(self, graph: Graph) -> Graph:
+    def graph_on_host(self, graph: Graph) -> sp.csr_array:
         """The same as a SciPy array."""

@@ -19,6 +19,8 @@ LOWEST = 0.25
 #: … and the 99th percentile at least this many times as far from it as the 75th. Normal: 3.5,
 #: exponential: 5.6, log-normal with σ = 1: 9.6.
 TAIL = 6.0
+#: Why a logarithm is taken.
+COUNTS, HEAVY = "counts", "heavy tails"
 #: The mean of a feature counts as at least this share of its range; a larger b changes little.
 LEAST_MEAN = 1e-3
 
@@ -31,21 +33,21 @@ def shape_rows(X: Matrix) -> Array:
     return rows.toarray() if sp.issparse(rows) else np.asarray(on_host(rows), dtype=float)
 
 
-def is_heavy(rows: Array) -> bool:
-    """Whether most features of a view are skewed to the right, with counts or a heavy tail."""
+def why_heavy(rows: Array) -> str:
+    """`COUNTS` or `HEAVY` where most features of a view are skewed to the right; otherwise ""."""
     low, middle, upper, high = np.nanquantile(rows, [0.01, 0.5, 0.75, 0.99], axis=0)
     varies = high > low
     if not varies.any():
-        return False
+        return ""
     place = (middle - low)[varies] / (high - low)[varies]
     if np.median(place) > LOWEST:
-        return False
+        return ""
     if are_counts(rows):
-        return True
+        return COUNTS
     told = (upper > middle) & (middle > low)  # where most values are one value, nobody can tell
     if 2 * told.sum() <= varies.sum():
-        return False
-    return bool(np.median((high - middle)[told] / (upper - middle)[told]) > TAIL)
+        return ""
+    return HEAVY if np.median((high - middle)[told] / (upper - middle)[told]) > TAIL else ""
 
 
 def are_counts(rows: Array) -> bool:

@@ -94,8 +94,9 @@ class MultiViewEstimator(BaseEstimator):
     #: Whether views may stay in their files.
     _reads_files = False
 
-    #: Whether a row of zeros in a sparse view means that the view is missing there.
-    _zero_is_missing = False
+    def _zero_is_missing(self, name: str) -> bool:
+        """Whether a row of zeros in this sparse view means that the view is missing there."""
+        return False
 
     def _read(self, X: Any, reset: bool) -> Views:
         """``X`` as Views; at fit (``reset``) its names are stored, afterwards compared.

@@ -18,16 +18,18 @@ from manyview._arrays import namespace
 from manyview._types import Array, Matrix, Views
 from manyview._warn import warn_user
 from manyview.engines.host import HOST
+from manyview.engines.numpy.lists import for_all_rows
 from manyview.engines.numpy.masked import FEWEST_SHARE
-from manyview.engines.numpy.presence import present_rows, unobserved
+from manyview.engines.numpy.presence import observed_rows, present_rows, unobserved
 from manyview.engines.numpy.repeats import Repeats, distinct
 from manyview.engines.numpy.sources import is_streamed
 from manyview.engines.protocols import Distances, Engine, Scaling
 from manyview.maths.agreement import Agreement, agreement_matrix
 
-from .agree import Settings, split_half, view_graph
+from .agree import Settings, compare_distances, list_graph, split_half
 from .assign import kmeans
 from .base import working_dtype
+from .given import ZeroRows, zeros_observed
 from .observed import kept_views, observed_columns, observed_part
 from .scaling import largest
 
@@ -46,28 +48,32 @@ STARTS = 30
 # --- present -----------------------------------------------------------------------------------
 
 
-def presence(views: Views) -> list[Array]:
+def presence(views: Views, zero_rows: ZeroRows = "missing") -> list[Array]:
     """Which rows of each view count as present; what is left out is told in warnings."""
-    return [_present(X, name) for X, name in zip(views.matrices, views.names, strict=True)]
+    return [
+        _present(X, name, zeros_observed(zero_rows, name))
+        for X, name in zip(views.matrices, views.names, strict=True)
+    ]
 
 
-def quiet_presence(views: Views) -> list[Array]:
+def quiet_presence(views: Views, zero_rows: ZeroRows = "missing") -> list[Array]:
     """The same without warnings, for those to whom a fit has told or will tell."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
-        return presence(views)
+        return presence(views, zero_rows)
 
 
-def _present(X: Matrix, name: str) -> Array:
-    present = present_rows(X)
+def _present(X: Matrix, name: str, zeros_count: bool) -> Array:
+    present = observed_rows(X) if zeros_count else present_rows(X)
     share = unobserved(X)
     zeros = ~present & (share < 1)
     if not present.any():
-        warn_user(f"view {name!r} has no observed value that is not zero; it gets no weight")
+        wanted = "observed value" if zeros_count else "observed value that is not zero"
+        warn_user(f"view {name!r} has no {wanted}; it gets no weight")
     elif zeros.any():
         warn_user(
             f"view {name!r}: {int(zeros.sum())} observations are zero throughout and count as "
-            "missing there; add a constant to the view if zeros are values"
+            f"missing there; if zeros are findings, say zero_rows={{{name!r}: 'observed'}}"
         )
     mostly = present & (share > MAX_UNOBSERVED)
     if mostly.any():
@@ -218,8 +224,9 @@ def agreement_on_host(agreement: Agreement, engine: Engine) -> Agreement:
     )
 
 
-def view_agreement(views: Views) -> tuple[Array, Array]:
-    """How much views agree (n_views×n_views), and halves of each view, with the default settings.
+def view_agreement(views: Views) -> tuple[Array, Array, Array]:
+    """How much views agree (n_views×n_views), halves of each view, and how much views repeat each
+    other (n_views×n_views), with the default settings.
 
     A view without any value has zeros.
     """
@@ -229,13 +236,17 @@ def view_agreement(views: Views) -> tuple[Array, Array]:
     present = quiet_presence(part)
     scalings = fit_scalings(part, present, "auto")
     spaces, _ = distinct(measure(part, present, scalings, working_dtype(part, None)))
-    graphs = [view_graph(view, settings.n_neighbors) for view in spaces]
+    n, lists = spaces[0].n_samples, [view.nearest(settings.n_neighbors) for view in spaces]
+    graphs = [list_graph(near, n) for near in lists]
+    neighbors = [for_all_rows(near.rows, near.indices, n) for near in lists]
     halves = split_half(spaces, settings.n_neighbors, 0)
     rows = HOST.row_contrasts(spaces, graphs)
-    matrix, all_halves = np.zeros((len(views), len(views))), np.zeros(len(views))
+    matrix, repeated = np.zeros((2, len(views), len(views)))
+    all_halves = np.zeros(len(views))
     matrix[np.ix_(kept, kept)] = agreement_matrix(rows, halves, spaces[0].mass)
+    repeated[np.ix_(kept, kept)] = compare_distances(spaces, neighbors, 0)[1]
     all_halves[kept] = halves
-    return matrix, all_halves
+    return matrix, all_halves, repeated
 
 
 def graph_of_all(graph: sp.csr_array, rows: Array | None) -> sp.csr_array:

@@ -19,7 +19,14 @@ def present_rows(X: Matrix) -> Array:
         return np.concatenate(over(X, present_rows))
     if sp.issparse(X):
         return np.ravel(abs(X).sum(axis=1)) > 0
-    return on_host((namespace(X).nan_to_num(X) != 0).any(axis=1))
+    return on_host(((X != 0) & (X == X)).any(axis=1))  # NaN alone differs from itself
+
+
+def observed_rows(X: Matrix) -> Array:
+    """Rows that hold at least one observed value, be it zero."""
+    if sp.issparse(X) or is_streamed(X):
+        return np.ones(X.shape[0], dtype=bool)
+    return on_host(~namespace(X).isnan(X).all(axis=1))
 
 
 def unobserved(X: Matrix) -> Array:

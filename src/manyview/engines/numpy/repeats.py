@@ -54,9 +54,11 @@ def repeats_of(views: list[Distances]) -> Repeats | None:
     return Repeats(first[order], place[of], None if (mass == 1).all() else mass)
 
 
-def distinct(views: list[Distances]) -> tuple[list[Distances], Repeats | None]:
-    """The views of the distinct observations."""
-    repeats = repeats_of(views)
+def distinct(
+    views: list[Distances], telling: list[Distances] | None = None
+) -> tuple[list[Distances], Repeats | None]:
+    """The views of the distinct observations, which ``telling`` views (by default all) tell apart."""
+    repeats = repeats_of(views if telling is None else telling)
     if repeats is None:
         return views, None
     return [view.distinct(repeats.first, repeats.mass) for view in views], repeats

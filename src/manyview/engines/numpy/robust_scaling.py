@@ -12,7 +12,7 @@ from sklearn.preprocessing import normalize
 
 from manyview._arrays import is_tensor, like, namespace, on_host
 from manyview._types import Array, Matrix, storable
-from manyview.maths.tails import bends, bent, is_heavy, shape_rows, unbent
+from manyview.maths.tails import bends, bent, shape_rows, unbent, why_heavy
 
 from .repeats import fewest_copies
 
@@ -34,6 +34,8 @@ class RobustScaling:
     low: Array | None
     gain: Array | None
     bend: Array | None = None
+    #: Why it was bent though nobody asked for it: counts, or heavy tails.
+    because: str = ""
 
     @classmethod
     def fit(cls, X: Matrix, present: Array, name: str, kind: str = "auto") -> RobustScaling:
@@ -56,8 +58,9 @@ class RobustScaling:
         if kind == "quantile":
             return cls(low, gain)
         shape = shape_rows(rows)
-        bend = bends(shape, low, gain) if kind == "log" or is_heavy(shape) else None
-        return cls(low, gain, bend)
+        because = "" if kind == "log" else why_heavy(shape)
+        bend = bends(shape, low, gain) if kind == "log" or because else None
+        return cls(low, gain, bend, because)
 
     @property
     def kind(self) -> str:

@@ -38,13 +38,14 @@ TABLES = (
     "top_features",
     "embedding",
     "agreement",
+    "redundancy",
     "history",
     "silhouette",
     "baseline",
     "selection",
 )
 #: Columns that are names, whatever they look like.
-TEXT = {"id", "view", "feature", "clustering"}
+TEXT = {"id", "view", "feature", "clustering", "scaling"}
 #: Where "view" is a position.
 NUMBERS_ONLY = "history"
 

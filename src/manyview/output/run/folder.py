@@ -19,12 +19,13 @@ from manyview.data.views import as_views
 from manyview.engines.numpy.sources import is_streamed, reading
 from manyview.io import checksum
 from manyview.io.writing import claimed, csv_of_dicts
+from manyview.methods.robust import RobustWMNMF
 from manyview.output.report.fit import fit_page
 from manyview.output.report.page import file_stem
 
 from . import evidence, tables
 from .features import parts_are_clusters, top_features
-from .notes import choice_notes, warnings_about
+from .notes import Measured, choice_notes, warnings_about
 
 FORMAT = 1
 PACKAGES = ("manyview", "numpy", "scipy", "scikit-learn")
@@ -33,7 +34,7 @@ DIGITS = 8
 #: What the folder of a run is called there.
 KIND = "fit"
 TABLES = ("labels.csv", "clusters.csv", "view_weights.csv", "sample_weights.csv", "top_features.csv",
-          "embedding.csv", "agreement.csv", "history.csv", "silhouette.csv")  # fmt: skip
+          "embedding.csv", "agreement.csv", "redundancy.csv", "history.csv", "silhouette.csv")  # fmt: skip
 
 
 def write_run(
@@ -55,7 +56,7 @@ def write_run(
 
     Tables (``labels.csv``, ``clusters.csv``, ``view_weights.csv``, ``sample_weights.csv``,
     ``components_<view>.csv``, ``top_features.csv``, ``embedding.csv``, ``agreement.csv``,
-    ``history.csv``, ``silhouette.csv``, ``baseline.csv``,
+    ``redundancy.csv``, ``history.csv``, ``silhouette.csv``, ``baseline.csv``,
     ``selection.csv``), the model (``model.npz``), what was done (``run.json``) and
     a page to read (``report.html``). A failure leaves nothing behind, or the earlier run as it was.
 
@@ -103,7 +104,7 @@ def write_run(
         chosen = getattr(model, "selection_", None) if selection is None else selection
         if chosen is not None:
             files["selection.csv"] = tables.selection_table(chosen)
-            extra["selection"] = _selection(chosen)
+            extra["selection"] = selection_record(chosen)
             notes += choice_notes(chosen)
         for name, rows in files.items():
             (beside / name).write_bytes(csv_of_dicts(rows, DIGITS))
@@ -146,16 +147,18 @@ def _tables(
     n_runs = n_runs if shown is views else 0
     stable = evidence.repeated(model, views, n_runs, seed)
     tell("measuring how much the views agree")
-    matrix = evidence.view_agreement(model, shown)
+    matrix, repeated = evidence.view_agreement(model, shown)
+    here = tables.described(model, views)
     tell("drawing the consensus in two dimensions")
     found = {
         "labels.csv": tables.labels_table(ids, labels, sure),
         "clusters.csv": tables.clusters_table(labels, sure, silhouette, stable),
-        "view_weights.csv": tables.view_weights_table(model, views),
-        "sample_weights.csv": tables.sample_weights_table(model, views, ids, labels),
+        "view_weights.csv": tables.view_weights_table(model, views, here),
+        "sample_weights.csv": tables.sample_weights_table(model, views, ids, labels, here),
         "top_features.csv": top_features(model, shown, labels[rows]),
         "embedding.csv": tables.embedding_table(model, ids, labels),
         "agreement.csv": tables.agreement_table(matrix, views.names),
+        "redundancy.csv": tables.agreement_table(repeated, views.names),
         "history.csv": tables.history_table(model),
         "silhouette.csv": tables.silhouette_table(ids, labels, silhouette, stable),
     }
@@ -169,14 +172,20 @@ def _tables(
         "stability": None if stable is None else {"runs": stable.n_runs, "ari": stable.score},
         "no_stability": evidence.no_refits(model, views.n_samples, n_runs),
         "silhouette": evidence.mean_or_none(silhouette),
+        "weights_are": tables.origin_of_weights(model),
+        "logarithms": model.log_reasons_ if isinstance(model, RobustWMNMF) else {},
     }
-    return found, warnings_about(model, views, ids, labels, matrix, stable, rivals), extra
+    saying = Measured(here, labels, matrix, repeated, stable, rivals)
+    return found, warnings_about(model, views, ids, saying), extra
 
 
-def _selection(chosen: Any) -> dict[str, Any]:
+def selection_record(chosen: Any) -> dict[str, Any]:
+    """What `run.json` says of a choice of the number of clusters."""
     return {
         "n_clusters": int(chosen.n_clusters),
         "found": bool(chosen.found),
+        "runner_up": chosen.runner_up,
+        "doubtful": bool(chosen.doubtful),
         "reasons": [str(reason) for reason in chosen.reasons],
         "votes": {m: None if k is None else int(k) for m, k in chosen.votes.items()},
     }

@@ -13,6 +13,8 @@ from manyview.engines.affinity import nearest_neighbors
 from manyview.engines.numpy.presence import present_rows
 from manyview.judge.stability import Stability
 from manyview.methods.assign import n_neighbors
+from manyview.methods.robust import RobustWMNMF
+from manyview.methods.stages import quiet_presence
 
 from .evidence import drawn, mean_or_none
 from .features import feature_names
@@ -49,24 +51,44 @@ def labels_table(ids: Sequence[str], labels: Array, sure: Array) -> Rows:
     ]
 
 
-def view_weights_table(model: Any, views: Views) -> Rows:
-    reliance = model.reliance_
-    return [
-        {
-            "view": name,
-            "features": X.shape[1],
-            "observations": int(present_rows(X).sum()),
-            "weight": model.view_weights_[s],
-            "mean_reliance": float(reliance[:, s].mean()),
-        }
-        for s, (name, X) in enumerate(zip(views.names, views.matrices, strict=True))
-    ]
+def described(model: Any, views: Views) -> Array:
+    """Which views describe each observation (N×n_views), as the model has it."""
+    if isinstance(model, RobustWMNMF):
+        return np.column_stack(quiet_presence(views, model.zero_rows))
+    return np.column_stack([present_rows(X) for X in views.matrices])
 
 
-def sample_weights_table(model: Any, views: Views, ids: Sequence[str], labels: Array) -> Rows:
+def origin_of_weights(model: Any) -> str:
+    """Where the view weights come from: "learned", "equal" or "given"."""
+    if isinstance(model, RobustWMNMF) and not isinstance(model.view_weights, str):
+        return "given"
+    if isinstance(model, RobustWMNMF) and model.view_weights == "equal":
+        return "equal"
+    return "learned" if model.learn_view_weights else "equal"
+
+
+def view_weights_table(model: Any, views: Views, here: Array) -> Rows:
+    """What is said of every view; of the robust method also how it was scaled, and the weights
+    learned, whoever gave those that were used."""
+    reliance, rows = model.reliance_, []
+    for s, (name, X) in enumerate(zip(views.names, views.matrices, strict=True)):
+        row: dict[str, Any] = {"view": name, "features": X.shape[1]}
+        row["observations"] = int(here[:, s].sum())
+        row["weight"] = model.view_weights_[s]
+        if isinstance(model, RobustWMNMF):
+            row["learned_weight"] = model.learned_view_weights_[s]
+        row["mean_reliance"] = float(reliance[:, s].mean())
+        if isinstance(model, RobustWMNMF):
+            row["scaling"] = model.scaling_[name]
+        rows.append(row)
+    return rows
+
+
+def sample_weights_table(
+    model: Any, views: Views, ids: Sequence[str], labels: Array, here: Array
+) -> Rows:
     """Weight w and reliance of every observation in every view (empty where the view is missing),
     and how unusual the latter is."""
-    here = np.column_stack([present_rows(X) for X in views.matrices])
     unusual = departures(model.reliance_, labels, here)
     w, reliance = (np.where(here, a, np.nan) for a in (model.sample_weights_, model.reliance_))
     rows = []
