@@ -14,11 +14,14 @@ from manyview.reproduction.command import run_reproduce
 from manyview.reproduction.page import build
 from manyview.reproduction.page import markdown as as_markdown
 
+from .clinical import Asked
 from .common import PatientConsole, Voice, reported
 from .compare import run_compare
 from .datasets import run_datasets
 from .demo import run_demo
 from .fit import FitRequest, run_fit
+from .known_options import Adjust, Clinical, EventColumn, Figures, Labels, Match, TimeColumn
+from .outcomes import run_outcomes
 from .predict import run_predict
 from .reading import reads_files
 from .select_k import run_select_k
@@ -183,9 +186,12 @@ def fit(
         str,
         typer.Option(help="allow: samples of any file; drop: those complete in every file."),
     ] = "allow",
-    labels: Annotated[
-        Path | None, typer.Option(help="Known classes (id and label), to score the clusters only.")
-    ] = None,
+    labels: Labels = None,
+    clinical: Clinical = None,
+    time: TimeColumn = None,
+    event: EventColumn = None,
+    adjust: Adjust = None,
+    figures: Figures = False,
     reading: Reading = READ_PLAINLY,
     seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same result.")] = 0,
     force: Force = False,
@@ -224,6 +230,8 @@ def fit(
       manyview fit a.csv b.csv --clusters 3 --missing drop --labels truth.csv --out run/
       manyview fit rna.csv mutations.csv --clusters 4 --zero-rows mutations=observed --out run/
       manyview fit genes.csv proteins.csv --transpose genes --index patient --clusters 5 --out run/
+      manyview fit rna.csv meth.csv --clusters auto --out run/ --clinical clinical.csv \\
+        --time os_months --event dead --labels clinical.csv:subtype --adjust batch
 
     \b
     Exit status: 0 done, 1 failure, 2 bad input, 130 interrupted.
@@ -246,9 +254,42 @@ def fit(
         device,
         view_weights,
         zero_rows,
+        clinical,
+        time,
+        event,
+        tuple(adjust or ()),
+        figures,
     )
     with reported("fit", out, checkpoint=checkpoint), unpacking_up_to(max_unpacked):
         run_fit(ask, Voice(quiet, json))
+
+
+@app.command()
+def outcomes(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a finished fit.")],
+    clinical: Clinical = None,
+    time: TimeColumn = None,
+    event: EventColumn = None,
+    labels: Labels = None,
+    match: Match = "exact",
+    figures: Figures = False,
+    quiet: Quiet = False,
+    json: Json = False,
+) -> None:
+    """Ask what the clusters of a finished fit mean: survival, clinical columns, known classes.
+
+    Writes the tables into the folder of the run and makes its report anew. Samples are matched by
+    their ids; columns of time and event are recognised by their names if they are not given.
+
+    \b
+    Examples:
+      manyview outcomes run/ --clinical clinical.csv
+      manyview outcomes run/ --clinical clinical.csv --time os_months --event dead
+      manyview outcomes run/ --labels clinical.csv:subtype
+    """
+    with reported("outcomes", run):
+        asked = Asked(clinical, time, event, labels)
+        run_outcomes(run, asked, match, figures, Voice(quiet, json))
 
 
 @app.command()
