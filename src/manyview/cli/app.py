@@ -10,18 +10,20 @@ import typer
 from manyview._version import __version__
 from manyview.data.read import Reading
 from manyview.io.guard import unpacking_up_to
+from manyview.judge.selection import DEFAULT
 from manyview.reproduction.command import run_reproduce
 from manyview.reproduction.page import build
 from manyview.reproduction.page import markdown as as_markdown
 
+from . import options
 from .clinical import Asked
 from .common import PatientConsole, Voice, reported
 from .compare import run_compare
 from .datasets import run_datasets
 from .demo import run_demo
 from .fit import FitRequest, run_fit
-from .known_options import Adjust, Clinical, EventColumn, Figures, Labels, Match, TimeColumn
 from .outcomes import run_outcomes
+from .pages import page_of_run
 from .predict import run_predict
 from .reading import reads_files
 from .select_k import run_select_k
@@ -35,21 +37,6 @@ app = typer.Typer(
 )
 console = PatientConsole()
 
-Out = Annotated[Path, typer.Option(help="Folder for the result files.")]
-Seed = Annotated[int, typer.Option(help="Seed of the first run.")]
-Files = Annotated[
-    list[str], typer.Argument(metavar="VIEW...", help="One file per view, or name=file.")
-]
-MaxUnpacked = Annotated[
-    float | None,
-    typer.Option(metavar="GIB", help="Most that a packed file may take in memory, if you know it."),
-]
-Force = Annotated[bool, typer.Option("--force", help="Replace the results of an earlier run.")]
-Beside = Annotated[
-    bool, typer.Option("--force", help="Write beside what is in the folder; nothing there is lost.")
-]
-Quiet = Annotated[bool, typer.Option("--quiet", help="Say nothing but errors.")]
-Json = Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")]
 READ_PLAINLY = Reading()
 
 
@@ -73,10 +60,10 @@ def root(
 
 @app.command()
 def demo(
-    out: Out = Path("demo-results"),
-    seed: Seed = 0,
+    out: options.Out = Path("demo-results"),
+    seed: options.Seed = 0,
     runs: Annotated[int, typer.Option(min=1, help="Runs with different seeds.")] = 3,
-    force: Force = False,
+    force: options.Force = False,
 ) -> None:
     """Cluster the shipped handwritten digits and compare with the paper and a plain baseline."""
     with reported("demo", out):
@@ -94,7 +81,7 @@ def compare(
         ),
     ],
     clusters: Annotated[int, typer.Option(min=1, help="How many clusters to look for.")],
-    out: Out,
+    out: options.Out,
     labels: Annotated[
         Path | None, typer.Option(help="Known classes: id and label, or one column in file order.")
     ] = None,
@@ -110,10 +97,10 @@ def compare(
     max_seconds: Annotated[float, typer.Option(help="Longest time of one run.")] = 300.0,
     max_memory: Annotated[float, typer.Option(help="Most memory of one run, in GiB.")] = 4.0,
     reading: Reading = READ_PLAINLY,
-    max_unpacked: MaxUnpacked = None,
-    force: Beside = False,
-    quiet: Quiet = False,
-    json: Json = False,
+    max_unpacked: options.MaxUnpacked = None,
+    force: options.Beside = False,
+    quiet: options.Quiet = False,
+    json: options.Json = False,
 ) -> None:
     """Run every method on your files and write tables, a picture and a page to compare them.
 
@@ -143,9 +130,9 @@ def datasets(
         Path | None, typer.Option(help="Write the data there, a folder of CSV files for each.")
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the synthetic data.")] = 0,
-    force: Force = False,
-    quiet: Quiet = False,
-    json: Json = False,
+    force: options.Force = False,
+    quiet: options.Quiet = False,
+    json: options.Json = False,
 ) -> None:
     """List the data that comes with manyview, or write it as tables to try things on."""
     with reported("datasets", out):
@@ -155,8 +142,14 @@ def datasets(
 @app.command()
 @reads_files
 def fit(
-    views: Files,
-    clusters: Annotated[str, typer.Option(metavar="K|auto", help="How many clusters, or auto.")],
+    views: options.Files,
+    clusters: Annotated[
+        str,
+        typer.Option(
+            metavar="K|auto|communities",
+            help="How many clusters; auto chooses, communities takes those of the fused graph.",
+        ),
+    ],
     out: Annotated[Path, typer.Option(help="Folder for the results, new or empty.")],
     method: Annotated[
         str, typer.Option(help="robust (recommended) or wmnmf (the paper's).")
@@ -186,15 +179,15 @@ def fit(
         str,
         typer.Option(help="allow: samples of any file; drop: those complete in every file."),
     ] = "allow",
-    labels: Labels = None,
-    clinical: Clinical = None,
-    time: TimeColumn = None,
-    event: EventColumn = None,
-    adjust: Adjust = None,
-    figures: Figures = False,
+    labels: options.Labels = None,
+    clinical: options.Clinical = None,
+    time: options.TimeColumn = None,
+    event: options.EventColumn = None,
+    adjust: options.Adjust = None,
+    figures: options.Figures = False,
     reading: Reading = READ_PLAINLY,
     seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same result.")] = 0,
-    force: Force = False,
+    force: options.Force = False,
     report: Annotated[
         bool, typer.Option(help="Write report.html; without it no refits judge the stability.")
     ] = True,
@@ -211,9 +204,13 @@ def fit(
     device: Annotated[
         str, typer.Option(help="With --engine torch: auto, cpu, cuda or cuda:1.")
     ] = "auto",
-    max_unpacked: MaxUnpacked = None,
-    quiet: Quiet = False,
-    json: Json = False,
+    resolution: Annotated[
+        float | None,
+        typer.Option(help="With --clusters communities: more gives more clusters; 1 unless said."),
+    ] = None,
+    max_unpacked: options.MaxUnpacked = None,
+    quiet: options.Quiet = False,
+    json: options.Json = False,
 ) -> None:
     """Cluster the samples of your files; write labels, weights, parts, the model and a report.
 
@@ -227,6 +224,7 @@ def fit(
     Examples:
       manyview fit rna.csv meth.tsv protein.parquet --clusters 4 --out run/
       manyview fit rna=expression.csv atac=peaks.mtx --clusters auto --out run/
+      manyview fit cells.h5mu --clusters communities --resolution 1 --out run/
       manyview fit a.csv b.csv --clusters 3 --missing drop --labels truth.csv --out run/
       manyview fit rna.csv mutations.csv --clusters 4 --zero-rows mutations=observed --out run/
       manyview fit genes.csv proteins.csv --transpose genes --index patient --clusters 5 --out run/
@@ -254,6 +252,7 @@ def fit(
         device,
         view_weights,
         zero_rows,
+        resolution,
         clinical,
         time,
         event,
@@ -267,14 +266,14 @@ def fit(
 @app.command()
 def outcomes(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a finished fit.")],
-    clinical: Clinical = None,
-    time: TimeColumn = None,
-    event: EventColumn = None,
-    labels: Labels = None,
-    match: Match = "exact",
-    figures: Figures = False,
-    quiet: Quiet = False,
-    json: Json = False,
+    clinical: options.Clinical = None,
+    time: options.TimeColumn = None,
+    event: options.EventColumn = None,
+    labels: options.Labels = None,
+    match: options.Match = "exact",
+    figures: options.Figures = False,
+    quiet: options.Quiet = False,
+    json: options.Json = False,
 ) -> None:
     """Ask what the clusters of a finished fit mean: survival, clinical columns, known classes.
 
@@ -296,7 +295,7 @@ def outcomes(
 @reads_files
 def predict(
     model: Annotated[Path, typer.Argument(help="model.npz of a run, or the folder of the run.")],
-    views: Files,
+    views: options.Files,
     out: Annotated[Path, typer.Option(help="File for id, cluster and confidence (CSV).")],
     reading: Reading = READ_PLAINLY,
     fitted_on: Annotated[
@@ -306,10 +305,10 @@ def predict(
             help="A file of the fit that stayed on disk, or VIEW=FILE if it moved; may be repeated.",
         ),
     ] = None,
-    max_unpacked: MaxUnpacked = None,
-    force: Force = False,
-    quiet: Quiet = False,
-    json: Json = False,
+    max_unpacked: options.MaxUnpacked = None,
+    force: options.Force = False,
+    quiet: options.Quiet = False,
+    json: options.Json = False,
 ) -> None:
     """Put new samples into the clusters of a saved model.
 
@@ -336,25 +335,25 @@ def predict(
 @app.command("select-k")
 @reads_files
 def select_k(
-    views: Files,
+    views: options.Files,
     out: Annotated[Path, typer.Option(help="Folder for the table, the picture and the reasons.")],
     smallest: Annotated[int, typer.Option("--from", min=2, help="Fewest clusters tried.")] = 2,
     largest: Annotated[
         int | None,
-        typer.Option("--to", min=2, help="Most clusters tried; 14 if there are samples enough."),
+        typer.Option("--to", min=2, help="Most clusters tried; 40 if there are samples enough."),
     ] = None,
     methods: Annotated[
         str,
         typer.Option(
-            help="all, or of stability, eigengap, bicv, imputation, mdl, sure, by commas."
+            help="all, or of stability, eigengap, communities, bicv, imputation, mdl, sure, by commas."
         ),
-    ] = "stability,eigengap",
+    ] = ",".join(DEFAULT),
     reading: Reading = READ_PLAINLY,
     seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same result.")] = 0,
-    max_unpacked: MaxUnpacked = None,
-    force: Force = False,
-    quiet: Quiet = False,
-    json: Json = False,
+    max_unpacked: options.MaxUnpacked = None,
+    force: options.Force = False,
+    quiet: options.Quiet = False,
+    json: options.Json = False,
 ) -> None:
     """Recommend a number of clusters, with reasons.
 
@@ -386,7 +385,7 @@ def reproduce(
             "convergence noise degeneracy.",
         ),
     ] = None,
-    out: Out = Path("reproduction"),
+    out: options.Out = Path("reproduction"),
     replications: Annotated[int, typer.Option(min=1, help="Seeds of every method.")] = 20,
     seed: Annotated[int, typer.Option(min=0, help="The seeds are derived from it.")] = 0,
     jobs: Annotated[int, typer.Option(min=1, help="Processes at the same time.")] = 2,
@@ -400,7 +399,7 @@ def reproduce(
     again: Annotated[
         bool, typer.Option("--again", help="Rerun stored cells that other code has made.")
     ] = False,
-    force: Beside = False,
+    force: options.Beside = False,
 ) -> None:
     """Run the paper's experiments and write their tables and the page that holds them together.
 
@@ -427,14 +426,19 @@ def reproduce(
 
 @app.command()
 def report(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="What reproduce has written.")],
+    folder: Annotated[
+        Path, typer.Argument(metavar="DIR", help="What reproduce, fit or compare has written.")
+    ],
     markdown: Annotated[
         bool, typer.Option("--markdown", help="Print the numbers as Markdown instead.")
     ] = False,
 ) -> None:
-    """Build the page, figures and tables of results from their files alone."""
+    """Build the page, figures and tables of reproduce from its files alone, or name the page of a run."""
     with reported("report", folder):
-        if markdown:
+        page = page_of_run(folder)
+        if page is not None:
+            typer.echo(f"{page}")
+        elif markdown:
             typer.echo(as_markdown(folder), nl=False)
         else:
             typer.echo(f"{build(folder)[0]}, and the same in {folder}/figures and {folder}/tables")

@@ -22,13 +22,13 @@ from manyview.methods.robust import RobustWMNMF
 from manyview.methods.wmnmf import WMNMF
 from manyview.output.run import write_run
 from manyview.output.run.evidence import known_scores
-from manyview.output.run.folder import KIND, component_files, sure_files
+from manyview.output.run.folder import KIND, component_files, selection_record, sure_files
 from manyview.output.run.meaning import known
 from manyview.storage.checkpoint import kept_until_written
 
 from . import by_view
 from .clinical import Asked, Given, known_ids, read_given
-from .common import Voice, caught_warnings, most_clusters
+from .common import Voice, caught_warnings, reasons
 from .told import told_outcomes
 
 ENGINES = ("numpy", "torch", "dask")
@@ -58,6 +58,7 @@ class FitRequest:
     device: str = "auto"
     view_weights: str | None = None
     zero_rows: str | None = None
+    resolution: float | None = None
     clinical: str | None = None
     time: str | None = None
     event: str | None = None
@@ -105,7 +106,7 @@ def _fit(place: OurFolder, ask: FitRequest, voice: Voice) -> dict[str, Any]:
         selection = None
         with caught_warnings() as warned:
             if ask.clusters == "auto":
-                selection = _choose(model, views, data, ask.seed)
+                selection = _choose(model, views, ask.seed)
                 model.n_clusters = selection.n_clusters
             model.fit(views)
         voice.warn(warned)
@@ -134,6 +135,9 @@ def _fit(place: OurFolder, ask: FitRequest, voice: Voice) -> dict[str, Any]:
             progress=tell,
         )
     summary = _summary(model, data, truth, ask) | {"notes": data.told, "warnings": warned}
+    if selection is not None:
+        summary["selection"] = selection_record(selection)
+        voice.show(*reasons(selection))
     voice.show(*_tables(summary), *told_outcomes(ask.out, summary))
     voice.show(
         f"Results in [bold]{escape(str(ask.out))}/[/bold]: {escape(', '.join(summary['files']))}"
@@ -186,6 +190,14 @@ def make_model(ask: FitRequest) -> Any:
             )
         if text is not None:
             params[name] = OF_VIEWS[name](text)
+    if n_clusters == "communities" and not robust:
+        raise ValueError(
+            "--clusters communities goes with --method robust; wmnmf takes a number or auto"
+        )
+    if ask.resolution is not None and n_clusters != "communities":
+        raise ValueError("--resolution goes with --clusters communities; leave it out")
+    if ask.resolution is not None:
+        params["resolution"] = ask.resolution
     if ask.missing == "allow":
         params["missing"] = "allow" if robust else "mask"
     else:
@@ -195,19 +207,19 @@ def make_model(ask: FitRequest) -> Any:
 
 
 def _n_clusters(text: str) -> int | str:
-    if text == "auto":
-        return "auto"
+    if text in ("auto", "communities"):
+        return text
     if not text.isdecimal() or int(text) < 1:
-        raise ValueError(f"--clusters must be a number of 1 or more, or auto; got {text!r}")
+        raise ValueError(
+            f"--clusters must be a number of 1 or more, auto or communities; got {text!r}"
+        )
     return int(text)
 
 
-def _choose(model: Any, views: Any, data: ReadViews, seed: int) -> Selection:
+def _choose(model: Any, views: Any, seed: int) -> Selection:
     """Both methods ask the same graph; that of the robust one with its settings."""
     return select_n_clusters(
         views,
-        range(2, most_clusters(data) + 1),
-        method=["stability", "eigengap"],
         model=model if isinstance(model, RobustWMNMF) else None,
         random_state=seed,
     )

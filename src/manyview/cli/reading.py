@@ -83,7 +83,7 @@ def reads_files(command: Callable[..., Any]) -> Callable[..., Any]:
     """A command with a parameter ``reading: Reading`` → one with the options for it."""
     own = inspect.signature(command, eval_str=True)
     ours = inspect.signature(_options, eval_str=True).parameters
-    parameters = []
+    parameters: list[inspect.Parameter] = []
     for name, parameter in own.parameters.items():
         parameters += ours.values() if name == RECEIVED else [parameter]
     # Those with a default follow those without: Python asks for it, typer does not care.

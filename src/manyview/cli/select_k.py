@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from rich.markup import escape
 from rich.table import Table
 
@@ -19,7 +20,7 @@ from manyview.judge.selection import select_n_clusters
 from manyview.output.run.tables import selection_table
 from manyview.plot import _pyplot
 
-from .common import Voice, caught_warnings, most_clusters
+from .common import Voice, candidates_for, caught_warnings, reasons
 
 FILES = ("selection.csv", "selection.png", "selection.json")
 
@@ -62,18 +63,20 @@ def _chosen(
         data = read_views(files, missing="allow", **vars(reading))
         for note in data.told:
             voice.note(note)
-        largest = max(smallest, most_clusters(data)) if largest is None else largest
-        tell(f"trying {smallest} to {largest} clusters")
+        tried = candidates_for(data, smallest) if largest is None else range(smallest, largest + 1)
+        tell(f"trying {min(tried)} to {max(tried)} clusters")
         with caught_warnings() as warned:
             found = select_n_clusters(
                 data.collection(),
-                range(smallest, largest + 1),
+                tried,
                 "all" if names == ["all"] else names,
                 random_state=seed,
             )
     record = {
         "n_clusters": found.n_clusters,
         "found": found.found,
+        "runner_up": found.runner_up,
+        "doubtful": found.doubtful,
         "reasons": found.reasons,
         "votes": found.votes,
         "notes": data.told,
@@ -105,6 +108,6 @@ def _shown(found: Any) -> list[Any]:
     columns = [found.scores(method)[1] for method in found.votes]
     for i, k in enumerate(candidates):
         mark = " ←" if k == found.n_clusters else ""
-        table.add_row(f"{k}{mark}", *(f"{column[i]:.3f}" for column in columns))
-    answer = f"{found.n_clusters} clusters" if found.found else "No number of clusters stands out"
-    return [table, f"[bold]{answer}[/bold]", *(f"- {escape(reason)}" for reason in found.reasons)]
+        scores = ("" if np.isnan(column[i]) else f"{column[i]:.3f}" for column in columns)
+        table.add_row(f"{k}{mark}", *scores)
+    return [table, *reasons(found)]

@@ -29,7 +29,7 @@ def told_outcomes(out: Path, summary: dict[str, Any]) -> list[Any]:
         shown += _survival(out, survival)
     if clinical and "problem" not in clinical:
         shown.append(_clinical(out))
-    if classes and "problem" not in classes:
+    if classes and "problem" not in classes and "scores" not in summary:
         shown.append(
             f"Against the {classes['classes']} known classes: ARI {classes['ari']:.3f}, "
             f"NMI {classes['nmi']:.3f} (classes.csv)"

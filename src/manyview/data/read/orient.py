@@ -138,9 +138,9 @@ def _ask_if_both_sides_agree(parts: dict[str, Part], fitted: Fitted) -> None:
     if any(2 * sum(map(is_barcode, p.ids or ())) > len(p.ids or ()) for p in parts.values()):
         return
     known = {name for names in (fitted or {}).values() for name in names}
-    columns = [set(part.features or ()) for part in parts.values()]
+    columns = [{str(name) for name in part.features or ()} for part in parts.values()]
     # Headings that only count say nothing; those of a model are features.
-    if known & set.union(*columns) or all(n.isdecimal() for names in columns for n in names):
+    if known & set().union(*columns) or all(n.isdecimal() for names in columns for n in names):
         return
     rows = [set(map(gist, part.ids or ())) for part in parts.values()]
     columns = [set(map(gist, names)) for names in columns]

@@ -48,7 +48,11 @@ def warnings_about(model: Any, views: Views, ids: list[str], found: Measured) ->
 
 
 def choice_notes(selection: Any) -> list[str]:
-    """What is to be said where the number of clusters was chosen and none stood out."""
+    """What is to be said where the number of clusters was chosen and is doubtful, or none stood out."""
+    if selection.found and selection.doubtful:
+        return [
+            f"That there are {selection.n_clusters} clusters is doubtful: see “Why this many clusters”."
+        ]
     if selection.found:
         return []
     return [

@@ -1,11 +1,27 @@
-"""Options on what is known of the samples beside the views."""
+"""Options that several commands have."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
+Out = Annotated[Path, typer.Option(help="Folder for the result files.")]
+Seed = Annotated[int, typer.Option(help="Seed of the first run.")]
+Files = Annotated[
+    list[str], typer.Argument(metavar="VIEW...", help="One file per view, or name=file.")
+]
+MaxUnpacked = Annotated[
+    float | None,
+    typer.Option(metavar="GIB", help="Most that a packed file may take in memory, if you know it."),
+]
+Force = Annotated[bool, typer.Option("--force", help="Replace the results of an earlier run.")]
+Beside = Annotated[
+    bool, typer.Option("--force", help="Write beside what is in the folder; nothing there is lost.")
+]
+Quiet = Annotated[bool, typer.Option("--quiet", help="Say nothing but errors.")]
+Json = Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")]
 Clinical = Annotated[
     str | None,
     typer.Option(
