@@ -29,6 +29,11 @@ IN_WHEEL = (
     "manyview/output/report/assets/page.js",
     "manyview/reproduction/page/assets/diagram.svg",
     "manyview/reproduction/page/assets/reproduction.css",
+    "manyview/web/assets/app.css",
+    "manyview/web/assets/app.js",
+    "manyview/web/assets/frame.html",
+    "manyview/web/assets/home.html",
+    "manyview/web/assets/run.html",
 )
 LICENSES = ("LICENSE", "LICENSES.md", "GPL-2.txt")
 #: What whoever packages the source archive would miss.

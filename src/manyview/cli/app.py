@@ -23,6 +23,7 @@ from .datasets import run_datasets
 from .demo import run_demo
 from .fit import FitRequest, run_fit
 from .outcomes import run_outcomes
+from .page import web_page
 from .pages import page_of_run
 from .predict import run_predict
 from .reading import reads_files
@@ -442,3 +443,6 @@ def report(
             typer.echo(as_markdown(folder), nl=False)
         else:
             typer.echo(f"{build(folder)[0]}, and the same in {folder}/figures and {folder}/tables")
+
+
+app.command("app")(web_page)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import sys
@@ -23,6 +24,9 @@ from manyview.judge.selection import Selection, usual_candidates
 #: The input or the request is at fault; anything else that fails is a failure (1).
 BAD_INPUT = (ValueError, ImportError, FileNotFoundError, FileExistsError, PermissionError,
              NotADirectoryError, IsADirectoryError)  # fmt: skip
+
+#: Variable of the environment: a file to which the stages of a command are added, a line for each.
+STAGES = "MANYVIEW_STAGES"
 
 
 @contextmanager
@@ -124,8 +128,22 @@ class Voice:
     @contextmanager
     def busy(self, text: str) -> Iterator[Callable[[str], None]]:
         """A spinner whose words can be changed; in a file or pipe nothing is seen of it."""
+        _note_stage(text)
         with self._people.status(escape(text)) as status:
-            yield lambda words: status.update(escape(words))
+
+            def change(words: str) -> None:
+                _note_stage(words)
+                status.update(escape(words))
+
+            yield change
+
+
+def _note_stage(words: str) -> None:
+    """Programs that run a command and want to know how far it is name a file for it."""
+    path = os.environ.get(STAGES)
+    if path:
+        with contextlib.suppress(OSError), open(path, "a", encoding="utf-8") as file:
+            file.write(words + "\n")
 
 
 @contextmanager

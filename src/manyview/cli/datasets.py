@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from rich.markup import escape
 
 from manyview.datasets import load_handwritten, load_nutrimouse, make_cohort, make_synthetic
-from manyview.io.writing import claimed, csv_bytes
+from manyview.datasets._files import tables_of
+from manyview.io.writing import claimed
 
 from .common import Voice
 
@@ -30,7 +30,7 @@ def run_datasets(out: Path | None, seed: int, force: bool, voice: Voice) -> None
     with claimed(out, "datasets", force=force) as place:
         contents: dict[str, bytes] = {}
         for data in made:
-            contents |= {f"{data.name}/{name}": text for name, text in _tables(data).items()}
+            contents |= {f"{data.name}/{name}": text for name, text in tables_of(data).items()}
         place.put(contents)
     first = made[0]
     files = " ".join(str(out / first.name / f"{view}.csv") for view in list(first.views)[:2])
@@ -40,20 +40,3 @@ def run_datasets(out: Path | None, seed: int, force: bool, voice: Voice) -> None
         "--out run"
     )
     voice.result({"out": str(out), "files": sorted(contents)})
-
-
-def _tables(data: Any) -> dict[str, bytes]:
-    ids = data.sample_names or [f"s{i + 1:04d}" for i in range(data.n_samples)]
-    known = data.feature_names or {}
-    found = {
-        "labels.csv": csv_bytes(("id", "label"), zip(ids, data.labels.tolist(), strict=True)),
-        "README.txt": (data.description + "\n").encode(),
-    }
-    for view, X in data.views.items():
-        names = known.get(view) or [f"{view}_{j}" for j in range(X.shape[1])]
-        rows = ((i, *row) for i, row in zip(ids, X.tolist(), strict=True))
-        found[f"{view}.csv"] = csv_bytes(("id", *names), rows)
-    if data.clinical is not None:
-        table = zip(ids, *data.clinical.values(), strict=True)
-        found["clinical.csv"] = csv_bytes(("id", *data.clinical), table)
-    return found

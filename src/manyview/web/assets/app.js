@@ -1,0 +1,61 @@
+"use strict";
+(function () {
+  // --- tables: each is sent as it is, one after the other; the server gives it a name of its own ---
+  var drop = document.getElementById("drop"), said = document.getElementById("said");
+  function send(file, kind) {
+    var address = drop.dataset.here + "/table?kind=" + kind + "&name=" + encodeURIComponent(file.name);
+    return fetch(address, { method: "POST", body: file, headers: { "Content-Type": "application/octet-stream" } })
+      .then(function (answer) { return answer.text().then(function (text) { if (!answer.ok) throw new Error(text); }); });
+  }
+  function sendAll(files, kind) {
+    var list = [].slice.call(files), failed = [], next = Promise.resolve();
+    list.forEach(function (file, i) {
+      next = next.then(function () {
+        said.textContent = "Reading " + file.name + " (" + (i + 1) + " of " + list.length + ") …";
+        return send(file, kind).catch(function (error) {
+          failed.push(error instanceof TypeError ? file.name + ": the connection was lost; is manyview app still running?" : error.message);
+        });
+      });
+    });
+    next.then(function () {
+      if (failed.length) { said.textContent = failed.join(" "); if (failed.length === list.length) return; }
+      if (failed.length) { window.setTimeout(function () { location.reload(); }, 6000); } else {
+        said.textContent = "Looking at the tables …"; location.reload();
+      }
+    });
+  }
+  if (drop) {
+    var zone = document.getElementById("zone");
+    document.getElementById("views").addEventListener("change", function () { sendAll(this.files, "view"); });
+    document.getElementById("clinical").addEventListener("change", function () { sendAll(this.files, "clinical"); });
+    // Everywhere on the page: a file dropped beside the zone must not replace the page.
+    document.addEventListener("dragover", function (event) { event.preventDefault(); zone.classList.add("over"); });
+    document.addEventListener("dragleave", function () { zone.classList.remove("over"); });
+    document.addEventListener("drop", function (event) {
+      event.preventDefault();
+      zone.classList.remove("over");
+      if (event.dataTransfer.files.length) sendAll(event.dataTransfer.files, event.target.closest("[for=clinical], #clinical") ? "clinical" : "view");
+    });
+  }
+  document.querySelectorAll("form").forEach(function (form) {
+    form.addEventListener("submit", function () { // a second click must not ask twice
+      window.setTimeout(function () { form.querySelectorAll("button").forEach(function (b) { b.disabled = true; }); }, 0);
+    });
+  });
+
+  // --- progress: asked for every second; the stages are text ---
+  var progress = document.getElementById("progress");
+  function ask() {
+    fetch(progress.dataset.here + "/state").then(function (answer) { return answer.json(); }).then(function (now) {
+      if (now.state !== "running") { location.reload(); return; }
+      var list = document.getElementById("stages"), stages = now.stages.length ? now.stages : ["starting"];
+      while (list.children.length > stages.length) list.lastChild.remove();
+      stages.forEach(function (text, i) {
+        var item = list.children[i] || list.appendChild(document.createElement("li"));
+        if (item.textContent !== text) item.textContent = text;
+      });
+      window.setTimeout(ask, 1000);
+    }).catch(function () { window.setTimeout(ask, 3000); });
+  }
+  if (progress) window.setTimeout(ask, 1000);
+})();

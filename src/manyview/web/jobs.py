@@ -1,0 +1,198 @@
+"""Processes of the page: one that looks at tables, one that fits for each run, all with limits."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from manyview.io.guard.limits import free_memory
+
+from .folders import Folders
+from .words import Unfit, arguments
+
+#: Fits at the same time: two tabs, and a machine that still answers.
+MOST_FITS = 2
+LOOK_SECONDS = 120
+STAGES = "stages.txt"
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a fit may take: seconds, and bytes of memory (0: what there is)."""
+
+    seconds: float = 6 * 3600
+    memory: int = 0
+
+    def room(self) -> int:
+        """Bytes of address space; libraries reserve some that they never use."""
+        free = self.memory or free_memory()
+        return 0 if math.isinf(free) else int(free) + 4 * 2**30
+
+
+class Jobs:
+    """Starts, watches and ends the fits of runs."""
+
+    def __init__(self, folders: Folders, limits: Limits):
+        self.folders, self.limits = folders, limits
+        self._running: dict[str, subprocess.Popen[bytes]] = {}
+        self._cancelled: set[str] = set()
+        self._lock = threading.Lock()
+
+    def look(self, name: str) -> dict[str, Any]:
+        """What is understood of the tables of a draft; asked once for each change."""
+        about = self.folders.read(name)
+        if about["seen"] is not None or not about["tables"]:
+            return about
+        clinical = about["clinical"]
+        asked = {
+            "files": [f"tables/{t['file']}" for t in about["tables"]],
+            "clinical": f"tables/{clinical['file']}" if clinical else None,
+            "words": about["words"],
+        }
+        seen = self._looked(self.folders.folder(name), asked)
+
+        def keep(now: dict[str, Any]) -> None:
+            same = all(now[k] == about[k] for k in ("tables", "clinical", "words"))
+            now["seen"] = seen if same else None
+
+        return self.folders.change(name, keep) | {"seen": seen}
+
+    def _looked(self, folder: Path, asked: dict[str, Any]) -> dict[str, Any]:
+        command = [sys.executable, "-P", "-m", "manyview.web.child", str(self.limits.room())]
+        try:
+            done = subprocess.run(
+                [*command, "manyview.web.look"],
+                input=json.dumps(asked).encode(),
+                capture_output=True,
+                timeout=LOOK_SECONDS,
+                cwd=folder,
+                env=_environment(),
+            )
+            return json.loads(done.stdout)
+        except subprocess.TimeoutExpired:
+            problem = f"the tables could not be read within {LOOK_SECONDS} seconds"
+        except ValueError:
+            problem = "the tables could not be read: their reader ended, perhaps for want of memory"
+        return {"views": [], "notes": [], "problem": problem, "choices": []}
+
+    def start(self, name: str, clusters: str) -> None:
+        """Fit in a process of its own."""
+        with self._lock:
+            if name in self._running:
+                return
+            if len(self._running) >= MOST_FITS:
+                raise Unfit(f"{MOST_FITS} runs are under way; wait for one of them, or cancel it.")
+            about = self.folders.check_draft(name)
+            if not about["tables"]:
+                raise Unfit("There is no table yet: drop one for each view.")
+            command = fit_command(about, clusters)
+            folder = self.folders.folder(name)
+            self.folders.change(name, lambda a: a.update(
+                state="running", clusters=clusters, command=shlex.join(["manyview", *command]),
+                started=time.time()))  # fmt: skip
+            self._running[name] = process = self._popen(folder, command)
+        threading.Thread(target=self._watch, args=(name, process), daemon=True).start()
+
+    def _popen(self, folder: Path, command: list[str]) -> subprocess.Popen[bytes]:
+        program = [sys.executable, "-P", "-m", "manyview.web.child", str(self.limits.room())]
+        told = {"MANYVIEW_STAGES": str(folder / STAGES), "COLUMNS": "100", "NO_COLOR": "1"}
+        with open(folder / "log.txt", "wb") as log:
+            return subprocess.Popen(
+                [*program, "manyview", *command],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                cwd=folder,
+                env=_environment() | told,
+                start_new_session=True,  # what it starts can be ended with it
+            )
+
+    def _watch(self, name: str, process: subprocess.Popen[bytes]) -> None:
+        problem = ""
+        try:
+            code = process.wait(timeout=self.limits.seconds)
+        except subprocess.TimeoutExpired:
+            problem = f"It was stopped after {self.limits.seconds / 3600:g} hours, the limit (--max-hours)."
+            _end(process)
+            code = process.wait()
+        with self._lock:
+            self._running.pop(name, None)
+            cancelled = name in self._cancelled
+            self._cancelled.discard(name)
+        with contextlib.suppress(LookupError, OSError):  # removed meanwhile
+            folder = self.folders.folder(name)
+            problem = problem or _complaint(folder / "log.txt", code)
+            state = "cancelled" if cancelled else "done" if code == 0 else "failed"
+            self.folders.change(name, lambda a: a.update(
+                state=state, problem="" if state == "done" else problem, ended=time.time()))  # fmt: skip
+
+    def cancel(self, name: str) -> None:
+        """End a fit; a second cancel changes nothing."""
+        with self._lock:
+            process = self._running.get(name)
+            if process is not None:
+                self._cancelled.add(name)
+                _end(process)
+        if process is not None:
+            process.wait()
+
+    def state(self, name: str) -> dict[str, Any]:
+        """How far a run is; one whose server ended is told to be lost."""
+        about = self.folders.read(name)
+        if about["state"] == "running" and name not in self._running:
+            time.sleep(0.05)  # it may end at this moment
+            about = self.folders.read(name)
+            if about["state"] == "running" and name not in self._running:
+                lost = "The page's server ended while this ran. Nothing is lost but the time: run it again."
+                about = self.folders.change(name, lambda a: a.update(state="failed", problem=lost))
+        path = self.folders.folder(name) / STAGES
+        with contextlib.suppress(OSError):
+            about["stages"] = path.read_text(encoding="utf-8", errors="replace").splitlines()
+        return about
+
+    def end_all(self) -> None:
+        for name in list(self._running):
+            self.cancel(name)
+
+
+def fit_command(about: dict[str, Any], clusters: str) -> list[str]:
+    """The arguments of `manyview` that make this run, in the folder of its tables."""
+    files = [f"tables/{t['file']}" for t in about["tables"]]
+    clinical = about["clinical"]
+    known = ["--clinical", f"tables/{clinical['file']}"] if clinical else []
+    answers = arguments([(name, value) for name, value in about["words"]])
+    return ["fit", *files, "--clusters", clusters, "--out", "run", *known, *answers]
+
+
+def _complaint(log: Path, code: int) -> str:
+    text = log.read_text(encoding="utf-8", errors="replace") if log.is_file() else ""
+    lines = [line for line in text.splitlines() if line.startswith("manyview fit")]
+    if lines:
+        return lines[-1][:2000]
+    return f"Its process ended with status {code}" + (
+        ", perhaps for want of memory." if code < 0 else "."
+    )
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    if os.name == "posix":
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGKILL)
+    process.kill()
+
+
+def _environment() -> dict[str, str]:
+    # The same modules must be found there; an empty entry is the current folder.
+    path = os.pathsep.join(entry for entry in sys.path if entry)
+    return {**os.environ, "PYTHONPATH": path, "PYTHONIOENCODING": "utf-8"}

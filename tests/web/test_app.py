@@ -1,0 +1,223 @@
+"""The page of `manyview app`, from tables to a report, and what it does when something is in the way."""
+
+import io
+import json
+import subprocess
+import sys
+import time
+import zipfile
+
+import numpy as np
+import pytest
+
+pytest.importorskip("starlette", reason="needs the extra 'web'")
+pytest.importorskip("httpx2", reason="needs the extra 'dev'")
+
+from starlette.testclient import TestClient
+
+from manyview.io.writing import files_of
+from manyview.web import folders as folders_module
+from manyview.web import words
+from manyview.web.jobs import Limits
+from manyview.web.server import make_app
+
+PORT, TOKEN = 8123, "k" * 32
+ORIGIN = f"http://127.0.0.1:{PORT}"
+
+
+@pytest.fixture
+def client(tmp_path):
+    with open_page(tmp_path / "home") as client:
+        yield client
+
+
+def open_page(home, **settings):
+    app, jobs = make_app(home, TOKEN, PORT, **settings)
+    client = TestClient(app, base_url=ORIGIN, headers={"origin": ORIGIN}, follow_redirects=False)
+    client.jobs, client.home = jobs, home
+    return client
+
+
+def draft(client):
+    answer = client.post(f"/{TOKEN}/new")
+    assert answer.status_code == 303
+    return answer.headers["location"]
+
+
+def upload(client, run, name, content, kind="view"):
+    params = {"name": name, "kind": kind}
+    return client.post(f"{run}/table", params=params, content=content)
+
+
+def table(n=30, features=4, seed=0, ids="s{}", sep=","):
+    rng = np.random.default_rng(seed)
+    X = np.repeat(np.eye(3, features) * 8, n // 3, axis=0) + rng.normal(0, 0.5, (n, features))
+    lines = [sep.join(["id", *(f"f{seed}_{j}" for j in range(features))])]
+    lines += [sep.join([ids.format(i), *(f"{v:.4f}" for v in row)]) for i, row in enumerate(X)]
+    return "\n".join(lines).encode()
+
+
+def with_tables(client):
+    run = draft(client)
+    for i, name in enumerate(("genes.csv", "lipids.csv")):
+        assert upload(client, run, name, table(seed=i)).status_code == 200
+    return run
+
+
+def wait(client, run, seconds=120):
+    for _ in range(10 * seconds):
+        now = client.get(f"{run}/state").json()
+        if now["state"] != "running":
+            return now
+        time.sleep(0.1)
+    raise AssertionError(f"still running: {now}")
+
+
+def test_from_tables_to_the_report_and_back_to_the_command(client):
+    run = with_tables(client)
+    page = client.get(run).text
+    assert "30 samples in 2 views" in page and "genes" in page and "lipids" in page
+    answer = client.post(f"{run}/fit", data={"clusters": "number", "number": "3"})
+    assert answer.status_code == 303
+    now = wait(client, run)
+    assert now["state"] == "done" and now["stages"][0] == "reading the files"
+    page = client.get(run).text
+    assert 'sandbox="allow-scripts allow-downloads"' in page
+    command = "manyview fit tables/genes.csv tables/lipids.csv --clusters 3 --out run"
+    assert command in page and command in client.get(f"/{TOKEN}/").text
+    report = client.get(f"{run}/report")
+    assert report.headers["content-security-policy"].startswith("sandbox allow-scripts")
+    assert "allow-same-origin" not in report.headers["content-security-policy"]
+    folder = client.home / run.rsplit("/", 1)[1] / "run"
+    archive = zipfile.ZipFile(io.BytesIO(client.get(f"{run}/zip").content))
+    inside = {name.split("/", 1)[1] for name in archive.namelist()}
+    assert set(files_of(folder, "fit")) <= inside and "command.txt" in inside
+    assert json.loads((folder / "run.json").read_text())["command"] == command
+    assert not list(folder.parent.glob("archive-*"))
+
+
+def test_what_is_wrong_is_a_sentence_with_buttons_that_mend_it(client):
+    run = draft(client)
+    upload(client, run, "a.csv", table(ids="Mouse-{}"))
+    upload(client, run, "b.csv", table(seed=1, ids="mouse-{}"))
+    page = client.get(run).text
+    assert "share no sample ids as written" in page and '<h2 id="how">' not in page
+    assert 'name="option" value="match"' in page and 'value="loose"' in page
+    client.post(f"{run}/answer", data={"option": "match", "value": "loose"})
+    page = client.get(run).text
+    assert "30 samples in 2 views" in page and '<h2 id="how">' in page
+    client.post(f"{run}/forget")
+    assert "share no sample ids" in client.get(run).text
+
+
+def test_a_clinical_file_is_no_view(client):
+    run = with_tables(client)
+    rows = "\n".join(f"s{i},{i + 1},{i % 2}" for i in range(30))
+    upload(client, run, "known.csv", f"id,os_months,dead\n{rows}".encode(), "clinical")
+    page = client.get(run).text
+    assert "30 samples in 2 views" in page and "os_months" in page
+    about = client.jobs.folders.read(run.rsplit("/", 1)[1])
+    assert about["clinical"]["file"] == "known.csv" and len(about["tables"]) == 2
+
+
+def test_tables_are_left_out_and_runs_removed(client):
+    run = with_tables(client)
+    client.post(f"{run}/drop", data={"file": "genes.csv"})
+    assert "30 samples in 1 view." in client.get(run).text
+    folder = client.home / run.rsplit("/", 1)[1]
+    assert [p.name for p in (folder / "tables").iterdir()] == ["lipids.csv"]
+    assert client.post(f"{run}/remove").headers["location"] == f"/{TOKEN}/"
+    assert not folder.exists() and client.get(run).status_code == 404
+
+
+def test_the_samples_are_understood(client):
+    for which in ("nutrimouse", "cohort"):
+        run = client.post(f"/{TOKEN}/sample", data={"which": which}).headers["location"]
+        page = client.get(run).text
+        assert '<h2 id="how">' in page and 'role="alert"' not in page
+
+
+def slow(client):
+    """A run that has begun and will not end by itself."""
+    run = with_tables(client)
+    name = run.rsplit("/", 1)[1]
+    sleeper = [sys.executable, "-c", "import time; time.sleep(600)"]
+    client.jobs._popen = lambda folder, command: subprocess.Popen(sleeper, start_new_session=True)
+    client.post(f"{run}/fit", data={"clusters": "auto"})
+    assert client.get(f"{run}/state").json()["state"] == "running"
+    return run, client.jobs._running[name]
+
+
+def test_a_run_is_cancelled_once_however_often_it_is_asked(client):
+    run, process = slow(client)
+    for _ in range(5):
+        assert client.post(f"{run}/cancel").status_code == 303
+    assert process.poll() is not None
+    assert wait(client, run)["state"] == "cancelled"
+    again = client.post(f"{run}/again").headers["location"]
+    assert again != run and "30 samples in 2 views" in client.get(again).text
+
+
+def test_time_runs_out_with_a_sentence(tmp_path):
+    with open_page(tmp_path / "home", limits=Limits(seconds=0.2)) as client:
+        run, process = slow(client)
+        assert wait(client, run)["state"] == "failed" and process.poll() is not None
+        assert "the limit (--max-hours)" in client.get(run).text
+
+
+def test_more_runs_than_may_be_wait_for_the_others(client, monkeypatch):
+    monkeypatch.setattr("manyview.web.jobs.MOST_FITS", 1)
+    slow(client)
+    other = with_tables(client)
+    answer = client.post(f"{other}/fit", data={"clusters": "3"})
+    assert answer.status_code == 400 and "under way" in answer.text
+
+
+def test_a_killed_server_is_told(tmp_path):
+    with open_page(tmp_path / "home") as client:
+        run = with_tables(client)
+        name = run.rsplit("/", 1)[1]
+        client.jobs.folders.change(name, lambda about: about.update(state="running"))
+    with open_page(tmp_path / "home") as client:
+        assert client.get(f"{run}/state").json()["state"] == "failed"
+        assert "server ended while this ran" in client.get(run).text
+
+
+def test_closing_the_page_ends_its_fits(tmp_path):
+    with open_page(tmp_path / "home") as client:
+        _, process = slow(client)
+    assert process.poll() is not None
+
+
+def test_a_fit_that_fails_says_why(client):
+    run = with_tables(client)
+    client.post(f"{run}/fit", data={"clusters": "999"})
+    assert wait(client, run)["state"] == "failed"
+    assert "manyview fit" in client.get(run).text and "999" in client.get(run).text
+
+
+def test_a_full_disk_keeps_nothing_and_says_so(client, monkeypatch):
+    run = draft(client)
+    monkeypatch.setattr(folders_module, "SPARE", 2**62)
+    answer = upload(client, run, "a.csv", table())
+    assert answer.status_code == 400 and "too little" in answer.text
+    assert not list((client.home / run.rsplit("/", 1)[1] / "tables").iterdir())
+
+
+@pytest.mark.parametrize(
+    ("problem", "offered"),
+    [
+        ("Add --match loose if they are, --match exact", [("match", "loose"), ("match", "exact")]),
+        ("add --as-view 'my view'; --transpose g.", [("as-view", "my view"), ("transpose", "g")]),
+        ("x's y: add --drop-text, or --one-hot to", [("drop-text", ""), ("one-hot", "")]),
+        ("--out /etc --engine dask --labels f", []),
+    ],
+)  # fmt: skip
+def test_options_in_sentences_become_choices(problem, offered):
+    assert words.choices(problem) == offered
+
+
+def test_answers_cannot_become_other_options():
+    assert words.arguments([words.checked("drop", "--out=/etc")]) == ["--drop=--out=/etc"]
+    with pytest.raises(words.Unfit):
+        words.checked("out", "/etc")
