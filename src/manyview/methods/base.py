@@ -31,7 +31,7 @@ from manyview.engines.numpy.sources import is_streamed
 from manyview.engines.torch.device import memory_guard, put
 from manyview.storage.store import save
 
-from .observed import kept_views, observed_columns, observed_part, tell_unobserved
+from .observed import kept_views, left_out, observed_columns, observed_part, tell_unobserved
 
 #: float32 views of more bytes than this are computed with as they are.
 LARGE_FLOAT32 = 2**30
@@ -69,6 +69,8 @@ class MultiViewEstimator(BaseEstimator):
     _fitted_on_single: bool
     #: Which columns of each view anybody observed at the fit; None: all.
     _columns: list[Array] | None = None
+    #: Of every given view the values in columns that were left out (rows, columns, values).
+    _left_out: list[tuple[Array, Array, Array]] | None = None
 
     _parameter_constraints: ClassVar[dict]
 
@@ -139,7 +141,7 @@ class MultiViewEstimator(BaseEstimator):
         self.view_feature_names_in_ = dict(zip(given.names, given.feature_names, strict=True))
         self.sample_names_in_ = given.sample_names
         self._view_widths, self._fitted_on_single = given.n_features, single
-        self._columns = observed_columns(given)
+        self._columns, self._left_out = observed_columns(given), None
         if self._columns is None:
             return given
         if not any(mask.any() for mask in self._columns):
@@ -147,6 +149,7 @@ class MultiViewEstimator(BaseEstimator):
                 f"none of the views {list(given.names)} has an observed value; look at how they were read"
             )
         tell_unobserved(given, self._columns, stacklevel=3)
+        self._left_out = left_out(given, self._columns)
         return observed_part(given, self._columns)
 
     def _kept(self) -> list[int]:

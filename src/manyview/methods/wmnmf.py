@@ -311,7 +311,7 @@ class WMNMF(FittedWMNMF):
         warn_unobserved_rows(anywhere)
         views = some_rows(views, anywhere)
         Xs, self._fitted_views, self._scalings = scale_and_place(views, self, cluster)
-        self._warn_rounded(views)
+        self._warn_level(views)
         K = self._rank
         terms, start_terms = self._prepared_terms(Xs, checkpoint)
         fill = filling(Xs, self._fitted_views, self.n_neighbors, K)
