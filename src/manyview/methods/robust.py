@@ -19,6 +19,7 @@ from manyview.storage.checkpoint import Checkpoint
 
 from . import agree, selection, stages
 from .base import generator, working_dtype
+from .distinct import tell_unequal_kinds
 from .impute import remember
 from .robust_fit import LoopSettings, RobustView, Start, Weights, run_robust
 from .robust_model import RobustModel
@@ -267,6 +268,8 @@ class RobustWMNMF(RobustModel):
         """The recipe goes on: agreement → embedding → start → parts."""
         threads, K = Threads(self.n_jobs), self.n_clusters_
         distinct_spaces, repeats = distinct(spaces)
+        if repeats is not None and repeats.mass is not None:
+            tell_unequal_kinds(repeats.mass, K)
         agreement = checkpoint.keep(
             "agreement",
             lambda: agree.agree(distinct_spaces, agree.Settings.of(self), rng, engine, threads),
