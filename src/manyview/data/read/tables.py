@@ -54,6 +54,8 @@ def _part(file: str, frame: Any, header: list[str], headed: bool, index: str | N
     notes = [] if headed else [_no_header(file, header)]
     place = _id_place(file, frame, header, headed, index)
     ids = None if place is None else [text_of(cell) for cell in frame.iloc[:, place]]
+    if ids is not None:
+        notes += _told_blanks(file, list(frame.iloc[:, place]), ids)
     if place != 0 and split_suffix(file)[1] != ".parquet":
         # Read as text in case it names samples; as a feature it may lack values.
         frame[0] = frame[0].where(~frame[0].str.strip().isin(NOTHING))
@@ -75,6 +77,17 @@ def _part(file: str, frame: Any, header: list[str], headed: bool, index: str | N
         first = (header[0], [text_of(value) for value in matrix[:, 0]])
     features = header if headed else None
     return Part(file, matrix, ids, features, first, notes, None, heading, headed, index is not None)
+
+
+def _told_blanks(file: str, cells: list[Any], ids: list[str]) -> list[str]:
+    """A note if ids had blanks or tabs around them, which belong to no name."""
+    trimmed = [c for c, name in zip(cells, ids, strict=True) if isinstance(c, str) and c != name]
+    if not trimmed:
+        return []
+    return [
+        f"{file}: {len(trimmed)} of {len(ids)} sample ids have blanks or tabs around them, which are "
+        f"left out ({trimmed[0]!r} is {trimmed[0].strip()!r})"
+    ]
 
 
 def _ask_for_header(file: str, view: str, frame: Any) -> str:
