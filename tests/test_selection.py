@@ -350,3 +350,15 @@ def test_criteria_find_the_rank_of_noisy_products(criterion):
     # It falls up to rank 4 and not much further (the mean of the noise may take a part of its own).
     assert curve[3] == curve[:4].min()
     assert curve[3] - curve.min() < 0.2 * (curve[2] - curve.min())
+
+
+@pytest.mark.parametrize("categories", [3, 4, 5])
+def test_clean_categories_are_too_few_rows_to_judge_by_and_told_once(categories, rng):
+    views = [np.eye(categories)[rng.permutation(np.arange(60) % categories)]] * 2
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        mv.RobustWMNMF("auto", random_state=0).fit(views)
+    about = [str(w.message) for w in caught if "near-duplicates" not in str(w.message)]
+    assert len(about) == 1
+    assert f"only {categories} observations are distinct" in about[0]
+    assert f"n_clusters={categories}" in about[0] or f"({categories} if each" in about[0]

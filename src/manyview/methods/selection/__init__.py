@@ -25,6 +25,8 @@ __all__ = ["METHODS", "Evidence", "NoClustersWarning", "Selection", "choose", "g
 
 #: Runs of "stability", and the most observations that are looked at, unless asked otherwise.
 RUNS, MAX_SAMPLES = 20, 1000
+#: With fewer distinct observations than this, no part of them is like the whole.
+FEW = 10
 
 
 def gather(
@@ -118,7 +120,7 @@ def choose(
         {vote.method: vote.choice for vote in votes},
         as_table(votes, asked),
     )
-    _warn(selection, votes)
+    _warn(selection, votes, evidence.n_samples)
     return selection
 
 
@@ -135,13 +137,23 @@ def _possible(candidates: Sequence[int], evidence: Evidence) -> list[int]:
     return possible
 
 
-def _warn(selection: Selection, votes: list[Vote]) -> None:
+def _warn(selection: Selection, votes: list[Vote], n_distinct: int) -> None:
+    few = n_distinct < FEW
     if not selection.found:
+        groups = f"; if each distinct observation is a group, say n_clusters={n_distinct}"
         warn_user(
             "no number of clusters stands out among the candidates: "
             + "; ".join(selection.reasons)
-            + ". n_clusters is 1",
+            + ". n_clusters is 1"
+            + groups * few,
             NoClustersWarning,
+        )
+        return
+    if few:
+        warn_user(
+            f"only {n_distinct} observations are distinct, too few to judge the number of clusters by: "
+            f"{selection.n_clusters} is hardly more than a guess; say the number of clusters "
+            f"({n_distinct} if each distinct observation is a group, as with clean categories)"
         )
     elif too_few(votes) or all(
         vote.open_ended for vote in votes if vote.choice == selection.n_clusters
