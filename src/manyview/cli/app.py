@@ -8,17 +8,9 @@ from typing import Annotated
 import typer
 
 from manyview.io.guard import unpacking_up_to
-from manyview.reproduction.command import run_reproduce
-from manyview.reproduction.page import build
-from manyview.reproduction.page import markdown as as_markdown
 
 from .common import PatientConsole, Voice, reported
-from .compare import run_compare
-from .datasets import run_datasets
-from .demo import run_demo
-from .fit import FitRequest, run_fit
-from .predict import run_predict
-from .select_k import run_select_k
+from .later import later
 
 app = typer.Typer(
     help="Cluster observations measured in several ways, and learn which views to trust.",
@@ -28,6 +20,18 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 console = PatientConsole()
+
+# What commands do is loaded when one of them runs: help and completion are there at once.
+run_compare = later("manyview.cli.compare", "run_compare")
+run_datasets = later("manyview.cli.datasets", "run_datasets")
+run_demo = later("manyview.cli.demo", "run_demo")
+run_fit = later("manyview.cli.fit", "run_fit")
+fit_request = later("manyview.cli.fit", "FitRequest")
+run_predict = later("manyview.cli.predict", "run_predict")
+run_select_k = later("manyview.cli.select_k", "run_select_k")
+run_reproduce = later("manyview.reproduction.command", "run_reproduce")
+build = later("manyview.reproduction.page", "build")
+as_markdown = later("manyview.reproduction.page", "markdown")
 
 Out = Annotated[Path, typer.Option(help="Folder for the result files.")]
 Seed = Annotated[int, typer.Option(help="Seed of the first run.")]
@@ -220,7 +224,7 @@ def fit(
     \b
     Exit status: 0 done, 1 failure, 2 bad input, 130 interrupted.
     """
-    ask = FitRequest(
+    ask = fit_request(
         views,
         clusters,
         out,

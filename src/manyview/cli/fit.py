@@ -26,7 +26,8 @@ from manyview.output.run.folder import KIND, component_files, sure_files
 from manyview.storage.checkpoint import kept_until_written
 
 from . import by_view
-from .common import Voice, caught_warnings, most_clusters
+from .choice import most_clusters
+from .common import Voice, caught_warnings
 
 ENGINES = ("numpy", "torch", "dask")
 METHODS = {"robust": RobustWMNMF, "wmnmf": WMNMF}

@@ -19,7 +19,8 @@ from manyview.judge.selection import select_n_clusters
 from manyview.output.run.tables import selection_table
 from manyview.plot import _pyplot
 
-from .common import Voice, caught_warnings, most_clusters
+from .choice import most_clusters
+from .common import Voice, caught_warnings
 
 FILES = ("selection.csv", "selection.png", "selection.json")
 
