@@ -28,7 +28,9 @@ def ring_of_cliques(parts=4, size=40, seed=0, links=1):
 @pytest.mark.parametrize("links", [0, 1])
 def test_block_iteration_finds_the_leading_eigenpairs_repeated_ones_too(links):
     S = spectrum.normalized(ring_of_cliques(links=links))
-    values, vectors = spectrum.filtered_subspace(S, 6, np.random.default_rng(0), tol=1e-10)
+    values, vectors = spectrum.filtered_subspace(
+        S, 6, np.random.default_rng(0), sketch=spectrum.Sketch(tol=1e-10)
+    )
     exact = np.linalg.eigvalsh(S.toarray())[-6:]
     np.testing.assert_allclose(np.sort(values), exact, atol=1e-8)
     np.testing.assert_allclose(S @ vectors, vectors * values, atol=1e-6)
@@ -77,7 +79,7 @@ def test_kmeans_starts_tried_on_a_sample(monkeypatch):
 
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
 def test_the_index_gives_nearly_the_exact_graph(form, monkeypatch):
-    pytest.importorskip("pynndescent")
+    pytest.importorskip("numba")
     X = form(np.abs(np.random.default_rng(0).standard_normal((600, 20))))
     exact, d_exact = affinity.nearest_neighbors(X, 5)
     monkeypatch.setattr(neighbors, "EXACT", 100)
@@ -88,16 +90,16 @@ def test_the_index_gives_nearly_the_exact_graph(form, monkeypatch):
 
 
 def test_a_poor_index_says_so(monkeypatch):
-    pytest.importorskip("pynndescent")
+    pytest.importorskip("numba")
     X = np.random.default_rng(0).random((500, 4))
     wrong = np.tile(np.arange(5), (500, 1))
-    monkeypatch.setattr(neighbors, "_descend", lambda *args: wrong)
+    monkeypatch.setattr(neighbors, "descended", lambda *args: wrong)
     with pytest.warns(UserWarning, match="finds only .* of the 5 nearest neighbours"):
         neighbors.index_neighbors(X, 5, 0)
 
 
 def test_a_fit_above_all_limits(monkeypatch):
-    pytest.importorskip("pynndescent")
+    pytest.importorskip("numba")
     views, y = blobs(n=900, features=(20, 5, 18))
     for module, name in ((neighbors, "EXACT"), (assign, "LANDMARKS_ABOVE")):
         monkeypatch.setattr(module, name, 300)

@@ -296,7 +296,7 @@ class RobustWMNMF(RobustModel):
             "agreement",
             lambda: agree.agree(distinct_spaces, settings, rng, engine, threads),
         )
-        P = checkpoint.keep("embedding", lambda: agree.embed(agreement, K, rng))
+        P = checkpoint.keep("embedding", lambda: agree.embed(agreement, K, rng, engine, threads))
         P = engine.in_precision(P, dtype)
         anywhere = stages.counted(present, agreement.alpha)
         self._check_n_clusters(K, int(anywhere.sum()))
