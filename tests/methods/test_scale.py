@@ -1,15 +1,20 @@
 """What happens above the limits of the exact methods, forced on small data."""
 
+from dataclasses import replace
+from functools import partial
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.cluster import KMeans
 from sklearn.metrics import adjusted_rand_score
 
 from conftest import blobs
 from manyview import WMNMF, load
 from manyview.engines import affinity
-from manyview.engines.numpy import neighbors
+from manyview.engines.numpy import graph, neighbors
 from manyview.engines.numpy.sources import Scaled
+from manyview.engines.threads import Threads
 from manyview.maths import spectrum
 from manyview.methods import assign
 from manyview.methods import working_views as estimators
@@ -53,6 +58,36 @@ def test_above_the_limit_the_block_iteration_takes_over(links, monkeypatch):
     np.testing.assert_allclose(overlap, 1, atol=1e-4)
 
 
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_the_step_of_a_block_iteration_is_the_same_on_any_threads(threads, monkeypatch):
+    monkeypatch.setattr("manyview.engines.threads.CHUNK_ROWS", 50)
+    S, rng = spectrum.normalized(ring_of_cliques()), np.random.default_rng(0)
+    now, before = rng.standard_normal((2, S.shape[0], 7))
+    one = graph.block_step(None, S)(now, before, 0.7, -0.2, 1.5)
+    np.testing.assert_allclose(one, 0.7 * (S @ now) - 0.2 * now + 1.5 * before, atol=1e-5)
+    several = graph.block_step(Threads(threads), S)(now, before, 0.7, -0.2, 1.5)
+    np.testing.assert_array_equal(several, one)
+
+
+@pytest.mark.parametrize("links", [0, 1])
+@pytest.mark.parametrize("near", [False, True])
+def test_points_of_a_diffusion_map_stay_where_they_are(links, near, monkeypatch):
+    """Eigenvectors only as exact as they count, from vectors nearby: the same distances."""
+    A, rng = ring_of_cliques(size=300, links=links), np.random.default_rng(0)
+    exact = spectrum.diffusion_map(A, 12, rng)
+    monkeypatch.setattr(spectrum, "BLOCK_ITERATION", 100)
+    monkeypatch.setattr(spectrum, "DENSE_LIMIT", 100)
+    sketch = spectrum.Sketch(
+        partial(graph.block_step, None), spectrum.diffusion_weights, spectrum.PLACING
+    )
+    if near:
+        other = ring_of_cliques(size=300, links=1 - links)
+        _, start = spectrum.leading_eigenvectors(spectrum.normalized(other), 12, rng, sketch)
+        sketch = replace(sketch, start=start)
+    found = spectrum.diffusion_map(A, 12, rng, sketch)
+    np.testing.assert_allclose(found @ found.T, exact @ exact.T, atol=0.02)
+
+
 @pytest.mark.parametrize("method", ["spectral", "njw"])
 def test_labels_by_landmarks_are_those_of_the_exact_method(method, monkeypatch):
     views, y = blobs(n=1500, clusters=4)
@@ -75,6 +110,21 @@ def test_kmeans_starts_tried_on_a_sample(monkeypatch):
     views, y = blobs(n=900)
     monkeypatch.setattr(assign, "KMEANS_SAMPLE", 200)
     assert adjusted_rand_score(y, kmeans(views[0], 3, np.random.default_rng(0), 5)) == 1
+
+
+def test_starts_of_many_clusters_are_as_good_in_fewer_coordinates(monkeypatch):
+    rng = np.random.default_rng(0)
+    y = rng.integers(40, size=1200)
+    X = rng.standard_normal((40, 90))[y] + 0.6 * rng.standard_normal((1200, 90))
+    mass = rng.integers(1, 4, size=1200).astype(float)
+    best = KMeans(40, n_init=10, random_state=0).fit(X, None, mass).inertia_
+    monkeypatch.setattr(assign, "EASY", 0)
+    monkeypatch.setattr(assign, "FEWEST_ROWS", 800)
+    monkeypatch.setattr(assign, "ROWS_PER_CLUSTER", 10)
+    labels = kmeans(X, 40, np.random.default_rng(0), 10, mass)
+    members = np.eye(40)[labels] * mass[:, None]
+    centres = members.T @ X / members.sum(axis=0)[:, None]
+    assert mass @ ((X - centres[labels]) ** 2).sum(axis=1) < 1.03 * best
 
 
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_array])

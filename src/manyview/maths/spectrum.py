@@ -22,6 +22,8 @@ DENSE_COMPONENT, DENSE_LIMIT = 200, 4000
 BLOCK_ITERATION = 20_000
 #: So many vectors of more vertices than are solved densely are found by a block iteration, too.
 MANY_VECTORS = 100
+#: Most vectors a block has beyond those wanted.
+MOST_MORE = 64
 #: Residuals, times what their vectors count for, at which points of a diffusion map stay where they are.
 PLACING = 3e-3
 #: One step of a block iteration: p·S now + q·now + r·before.
@@ -175,7 +177,7 @@ def filtered_subspace(
 
 def _first_block(S: Any, n_vectors: int, rng: np.random.Generator, near: Any) -> Any:
     """Random vectors, more than are wanted, and those nearby where there are any."""
-    size = n_vectors + max(8, n_vectors // 2)
+    size = n_vectors + min(max(8, n_vectors // 2), MOST_MORE)
     random = rng.standard_normal((S.shape[0], size))
     block: Any = random if sp.issparse(S) else S.placed(random)
     if near is None:
@@ -197,11 +199,13 @@ def _orthonormal(Y: Any) -> Any:
         return namespace(Y).linalg.qr(Y)[0]
     Y = Y.astype(np.float64, copy=False)
     Y = Y / np.sqrt(np.einsum("ik,ik->k", Y, Y))
-    for _ in range(2):  # what the first time leaves of rounding goes the second
+    for _ in range(2):  # what rounding leaves the first time, where columns are alike, goes the second
         sizes, turn = np.linalg.eigh(Y.T @ Y)
         if not sizes[0] > 1e-10 * sizes[-1]:
             return np.linalg.qr(Y)[0]
         Y = Y @ (turn / np.sqrt(sizes))
+        if sizes[0] > 1e-4:
+            break
     return Y
 
 

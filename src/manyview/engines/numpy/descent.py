@@ -115,12 +115,11 @@ class Descent:
         return list(blocks(slice(0, len(self.data)), -(-len(self.data) // self.threads.n_threads)))
 
     def _complete(self) -> Array:
-        """The lists; where less than k rows were met, those that follow the row."""
+        """The lists; where less than k rows were met, some of those that follow the row."""
         k, n = self.indices.shape[1], len(self.indices)
         for i in np.flatnonzero(self.indices[:, -1] < 0):
-            others = [j for j in (i + 1 + np.arange(2 * k + 1)) % n if j != i]
             have = self.indices[i][self.indices[i] >= 0]
-            rest = np.setdiff1d(others, have, assume_unique=True)
+            rest = np.setdiff1d((i + 1 + np.arange(2 * k)) % n, [*have, i])
             self.indices[i] = np.concatenate([have, rest])[:k]
         return self.indices.astype(np.int64)
 

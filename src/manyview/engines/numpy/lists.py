@@ -13,7 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from manyview._arrays import on_host
-from manyview._types import Array
+from manyview._types import Array, Matrix
 from manyview.engines.protocols import Distances, Lists
 from manyview.engines.threads import Threads
 
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 #: Candidates asked of an index, per neighbour wanted.
 WIDER = 1.5
+#: Share of the neighbours in the joint space that is enough: the lists are improved by F itself.
+ROUGHLY = 0.75
 #: Coordinates of a sparse view in the joint space in which candidates are looked for.
 PROJECTED = 128
 
@@ -95,7 +97,7 @@ def fused_lists(
         return indices, distances
 
     space = joint_space(views, alpha, seed)
-    joint = index_neighbors(space, min(int(WIDER * k), n - 1), seed, threads)
+    joint = index_neighbors(space, min(int(WIDER * k), n - 1), seed, threads, ROUGHLY)
     # Neighbours in single views too: where one view is far more certain they are the ones.
     lists = np.hstack([joint, *view_neighbors])
     first, _ = ranked(views, alpha, lists, 0, k, threads)
@@ -116,19 +118,23 @@ def settled(
 # --- approximate -------------------------------------------------------------------------------
 
 
-def joint_space(views: list[Geometry], alpha: Array, seed: int) -> Array:
+def joint_space(views: list[Geometry], alpha: Array, seed: int) -> Matrix:
     """Coordinates whose squared Euclidean distances are nearly F: [√(α_s/mean μ_s) z_s].
 
     A missing row gets the view's mean and, in extra coordinates, a random vector of squared length
-    α_s/2, so that it is about α_s from everything there.
+    α_s/2, so that it is about α_s from everything there. Sparse views alone stay sparse, and a missing
+    row is zero there.
     """
+    heard = [(a, view) for a, view in zip(alpha, views, strict=True) if a > 0]
+    heard = [(a, view) for a, view in heard if view.comparable.any()]
+    scales = [np.sqrt(a / np.mean(view.root_mu[view.comparable] ** 2)) for a, view in heard]
+    if all(sp.issparse(view.Z) for _, view in heard):
+        sides = [c * view.Z for c, (_, view) in zip(scales, heard, strict=True)]
+        return sp.csr_array(sp.hstack(sides, dtype=np.float32))
     rng = np.random.default_rng(seed)
     parts, extra = [], np.zeros((views[0].n_samples, 16), dtype=np.float32)
-    for a, view in zip(alpha, views, strict=True):
-        if not view.comparable.any() or a <= 0:
-            continue
+    for scale, (a, view) in zip(scales, heard, strict=True):
         Z = projected(view.Z, rng) if sp.issparse(view.Z) else view.Z
-        scale = np.sqrt(a / np.mean(view.root_mu[view.comparable] ** 2))
         part = (scale * Z).astype(np.float32)
         absent = ~view.comparable
         if absent.any():

@@ -53,11 +53,13 @@ def use_index(n: int) -> bool:
     return False
 
 
-def index_neighbors(Z: Any, k: int, seed: int, threads: Threads | None = None) -> Array:
+def index_neighbors(
+    Z: Any, k: int, seed: int, threads: Threads | None = None, enough: float = RECALL
+) -> Array:
     """k approximate Euclidean neighbours of every row of Z, nearest first, itself left out.
 
-    Searched again more widely if a sample of rows shows that too many neighbours were missed. The
-    lists are the same for any number of threads.
+    Searched again more widely if a sample of rows shows that fewer than ``enough`` of the neighbours
+    were found. The lists are the same for any number of threads.
     """
     data = Z.astype(np.float32, copy=False)
     if sp.issparse(data):
@@ -74,7 +76,7 @@ def index_neighbors(Z: Any, k: int, seed: int, threads: Threads | None = None) -
             np.isin(e[e != r][:k], found[r]).mean() for r, e in zip(rows, expected, strict=True)
         ]
         recall = float(np.mean(hits))
-        if recall >= RECALL:
+        if recall >= enough:
             return found
     warnings.warn(
         f"the neighbour index finds only {recall:.0%} of the {k} nearest neighbours of a sample of "
