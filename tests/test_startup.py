@@ -4,6 +4,8 @@ import subprocess
 import sys
 
 import manyview as mv
+from manyview.cli.app import USUAL_METHODS
+from manyview.judge.selection import DEFAULT
 
 
 def run(code):
@@ -13,9 +15,13 @@ def run(code):
 
 
 def test_the_package_and_the_command_load_no_estimator():
-    heavy = "{'sklearn', 'scipy', 'pandas', 'matplotlib', 'numba'} & set(sys.modules)"
+    heavy = "{'sklearn', 'pandas', 'matplotlib', 'numba', 'manyview.methods'} & set(sys.modules)"
     assert run(f"import sys, manyview; print({heavy})") == "set()\n"
     assert run(f"import sys, manyview.cli.app; print({heavy})") == "set()\n"
+
+
+def test_the_command_names_the_usual_methods():
+    assert ",".join(DEFAULT) == USUAL_METHODS
 
 
 def test_every_public_name_is_found():

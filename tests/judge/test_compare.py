@@ -368,12 +368,9 @@ def test_processes_share_the_cores(monkeypatch):
     assert [processes._threads_each(n) for n in (1, 2, 3, 8, 20)] == [None, 4, 2, 1, 1]
 
 
-def test_children_are_told_how_many_threads_they_have(world, tmp_path):
-    import fakes
-
+def test_children_are_told_how_many_threads_they_have(tmp_path):
     for allowed, threads, expected in ((True, 3, "3"), (True, None, "7"), (False, 3, "1")):
-        task = processes.Task("m", (0,), (0,), fakes.Fake(), threads=allowed)
-        child = processes._Child(task, b"", tmp_path, queue.Queue(), threads)
+        child = processes._Child(allowed, tmp_path, queue.Queue(), threads)
         child.end()
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv("OMP_NUM_THREADS", "7")

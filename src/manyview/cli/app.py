@@ -7,10 +7,13 @@ from typing import Annotated
 
 import typer
 
+from manyview._version import __version__
+from manyview.data.read import Reading
 from manyview.io.guard import unpacking_up_to
 
 from .common import PatientConsole, Voice, reported
 from .later import later
+from .reading import reads_files
 
 app = typer.Typer(
     help="Cluster observations measured in several ways, and learn which views to trust.",
@@ -38,20 +41,6 @@ Seed = Annotated[int, typer.Option(help="Seed of the first run.")]
 Files = Annotated[
     list[str], typer.Argument(metavar="VIEW...", help="One file per view, or name=file.")
 ]
-Index = Annotated[
-    list[str] | None,
-    typer.Option(metavar="COLUMN", help="Column of sample ids, VIEW=COLUMN, or VIEW= for none."),
-]
-Transpose = Annotated[
-    list[str] | None,
-    typer.Option(metavar="VIEW", help="This file has samples in columns; may be repeated."),
-]
-Header = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="yes|no", help="Whether the first line is headings, or VIEW=yes; may be repeated."
-    ),
-]
 MaxUnpacked = Annotated[
     float | None,
     typer.Option(metavar="GIB", help="Most that a packed file may take in memory, if you know it."),
@@ -62,10 +51,26 @@ Beside = Annotated[
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Say nothing but errors.")]
 Json = Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")]
+READ_PLAINLY = Reading()
+#: `manyview.judge.selection.DEFAULT`, without loading it.
+USUAL_METHODS = "stability,eigengap,communities"
+
+
+def _tell_version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"manyview {__version__}")
+        raise typer.Exit()
 
 
 @app.callback()
-def root() -> None:
+def root(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_tell_version, is_eager=True, help="Print the version and stop."
+        ),
+    ] = False,
+) -> None:
     """Keeps sub-commands named even while there is only one."""
 
 
@@ -82,12 +87,13 @@ def demo(
 
 
 @app.command()
+@reads_files
 def compare(
     views: Annotated[
         list[str],
         typer.Argument(
             metavar="VIEW_FILE...",
-            help="One file per view (.csv, .tsv, .parquet, .npy, .npz), or name=file.",
+            help="One file per view, or name=file; kinds as for fit.",
         ),
     ],
     clusters: Annotated[int, typer.Option(min=1, help="How many clusters to look for.")],
@@ -96,18 +102,21 @@ def compare(
         Path | None, typer.Option(help="Known classes: id and label, or one column in file order.")
     ] = None,
     methods: Annotated[
-        str, typer.Option(help="all, paper, honest, or names with commas between them.")
+        str, typer.Option(help="all, paper, honest, omics, or names with commas between them.")
     ] = "all",
+    scale: Annotated[
+        str | None, typer.Option(help="standard or minmax: every feature, for every method.")
+    ] = None,
     runs: Annotated[int, typer.Option(min=1, help="Runs of each method.")] = 10,
     seed: Annotated[int, typer.Option(min=0, help="The runs' seeds are derived from it.")] = 0,
     jobs: Annotated[int, typer.Option(min=1, help="Runs at the same time.")] = 1,
     max_seconds: Annotated[float, typer.Option(help="Longest time of one run.")] = 300.0,
     max_memory: Annotated[float, typer.Option(help="Most memory of one run, in GiB.")] = 4.0,
-    index: Index = None,
-    transpose: Transpose = None,
-    header: Header = None,
+    reading: Reading = READ_PLAINLY,
     max_unpacked: MaxUnpacked = None,
     force: Beside = False,
+    quiet: Quiet = False,
+    json: Json = False,
 ) -> None:
     """Run every method on your files and write tables, a picture and a page to compare them.
 
@@ -120,11 +129,12 @@ def compare(
         "n_jobs": jobs,
         "max_seconds": max_seconds,
         "max_memory": max_memory,
+        "scale": None if scale == "none" else scale,
     }
     resume = f"Interrupted. Finished runs are in {out}/runs; run it again to go on."
     with reported("compare", out, resume), unpacking_up_to(max_unpacked):
-        reading = {"index": index or [], "transpose": transpose or [], "header": header or []}
-        any_result = run_compare(views, labels, out, methods, settings, console, reading, force)
+        voice = Voice(quiet, json)
+        any_result = run_compare(views, labels, out, methods, settings, voice, reading, force)
     if not any_result:
         typer.echo("manyview compare: no run gave a result; the reasons are above.", err=True)
         raise typer.Exit(1)
@@ -146,9 +156,16 @@ def datasets(
 
 
 @app.command()
+@reads_files
 def fit(
     views: Files,
-    clusters: Annotated[str, typer.Option(metavar="K|auto", help="How many clusters, or auto.")],
+    clusters: Annotated[
+        str,
+        typer.Option(
+            metavar="K|auto|communities",
+            help="How many clusters; auto chooses, communities takes those of the fused graph.",
+        ),
+    ],
     out: Annotated[Path, typer.Option(help="Folder for the results, new or empty.")],
     method: Annotated[
         str, typer.Option(help="robust (recommended) or wmnmf (the paper's).")
@@ -181,9 +198,7 @@ def fit(
     labels: Annotated[
         Path | None, typer.Option(help="Known classes (id and label), to score the clusters only.")
     ] = None,
-    index: Index = None,
-    transpose: Transpose = None,
-    header: Header = None,
+    reading: Reading = READ_PLAINLY,
     seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same result.")] = 0,
     force: Force = False,
     report: Annotated[
@@ -202,14 +217,19 @@ def fit(
     device: Annotated[
         str, typer.Option(help="With --engine torch: auto, cpu, cuda or cuda:1.")
     ] = "auto",
+    resolution: Annotated[
+        float | None,
+        typer.Option(help="With --clusters communities: more gives more clusters; 1 unless said."),
+    ] = None,
     max_unpacked: MaxUnpacked = None,
     quiet: Quiet = False,
     json: Json = False,
 ) -> None:
     """Cluster the samples of your files; write labels, weights, parts, the model and a report.
 
-    One file is one view of the samples (.csv .tsv .txt .parquet .npy .npz .mat .mtx .h5ad .h5mu, and
-    .h5 .zarr). Files .npy .parquet .h5ad .h5 .zarr of over 256 MiB in all stay on disk.
+    One file is one view of the samples (.csv .tsv .txt, also .gz .bz2 .zst; .xlsx .xls .ods, also
+    book.xlsx:Sheet; .parquet .feather .rds .rda .npy .npz .mat .mtx .h5ad .h5mu, and .h5 .zarr).
+    Files .npy .parquet .h5ad .h5 .zarr of over 256 MiB in all stay on disk.
     Samples are matched by the ids in the first column; rows are samples, but a table whose
     headings are the other files' ids is turned.
 
@@ -217,6 +237,7 @@ def fit(
     Examples:
       manyview fit rna.csv meth.tsv protein.parquet --clusters 4 --out run/
       manyview fit rna=expression.csv atac=peaks.mtx --clusters auto --out run/
+      manyview fit cells.h5mu --clusters communities --resolution 1 --out run/
       manyview fit a.csv b.csv --clusters 3 --missing drop --labels truth.csv --out run/
       manyview fit rna.csv mutations.csv --clusters 4 --zero-rows mutations=observed --out run/
       manyview fit genes.csv proteins.csv --transpose genes --index patient --clusters 5 --out run/
@@ -232,8 +253,7 @@ def fit(
         scale,
         missing,
         labels,
-        tuple(index or ()),
-        tuple(transpose or ()),
+        reading,
         seed,
         force,
         report,
@@ -241,22 +261,21 @@ def fit(
         checkpoint,
         engine,
         device,
-        tuple(header or ()),
         view_weights,
         zero_rows,
+        resolution,
     )
     with reported("fit", out, checkpoint=checkpoint), unpacking_up_to(max_unpacked):
         run_fit(ask, Voice(quiet, json))
 
 
 @app.command()
+@reads_files
 def predict(
     model: Annotated[Path, typer.Argument(help="model.npz of a run, or the folder of the run.")],
     views: Files,
     out: Annotated[Path, typer.Option(help="File for id, cluster and confidence (CSV).")],
-    index: Index = None,
-    transpose: Transpose = None,
-    header: Header = None,
+    reading: Reading = READ_PLAINLY,
     fitted_on: Annotated[
         list[str] | None,
         typer.Option(
@@ -284,33 +303,30 @@ def predict(
             model,
             views,
             out,
-            tuple(index or ()),
-            tuple(transpose or ()),
+            reading,
             force,
             Voice(quiet, json),
-            tuple(header or ()),
             tuple(fitted_on or ()),
         )
 
 
 @app.command("select-k")
+@reads_files
 def select_k(
     views: Files,
     out: Annotated[Path, typer.Option(help="Folder for the table, the picture and the reasons.")],
     smallest: Annotated[int, typer.Option("--from", min=2, help="Fewest clusters tried.")] = 2,
     largest: Annotated[
         int | None,
-        typer.Option("--to", min=2, help="Most clusters tried; 14 if there are samples enough."),
+        typer.Option("--to", min=2, help="Most clusters tried; 40 if there are samples enough."),
     ] = None,
     methods: Annotated[
         str,
         typer.Option(
-            help="all, or of stability, eigengap, bicv, imputation, mdl, sure, by commas."
+            help="all, or of stability, eigengap, communities, bicv, imputation, mdl, sure, by commas."
         ),
-    ] = "stability,eigengap",
-    index: Index = None,
-    transpose: Transpose = None,
-    header: Header = None,
+    ] = USUAL_METHODS,
+    reading: Reading = READ_PLAINLY,
     seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same result.")] = 0,
     max_unpacked: MaxUnpacked = None,
     force: Force = False,
@@ -330,12 +346,10 @@ def select_k(
             smallest,
             largest,
             methods,
-            tuple(index or ()),
-            tuple(transpose or ()),
+            reading,
             seed,
             force,
             Voice(quiet, json),
-            tuple(header or ()),
         )
 
 

@@ -94,6 +94,8 @@ class Voice:
 
     def __init__(self, quiet: bool, as_json: bool):
         self.as_json = as_json
+        #: Whether anybody wants to see how far things are.
+        self.speaks = not (quiet or as_json)
         self._people = PatientConsole(stderr=True, quiet=quiet, highlight=False)
         self._result = PatientConsole(quiet=quiet or as_json, highlight=False)
 

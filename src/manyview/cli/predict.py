@@ -10,7 +10,7 @@ import numpy as np
 from rich.markup import escape
 
 from manyview.data.containers import Collection, Item
-from manyview.data.read import ReadViews, read_views
+from manyview.data.read import Reading, ReadViews, read_views
 from manyview.data.read.by_rows import named_files
 from manyview.io.writing import check_file, csv_bytes, restored, safe_text, write_file
 from manyview.storage.store import load
@@ -24,11 +24,9 @@ def run_predict(
     model_file: Path,
     files: Sequence[str],
     out: Path,
-    index: Sequence[str],
-    transpose: Sequence[str],
+    reading: Reading,
     force: bool,
     voice: Voice,
-    header: Sequence[str] = (),
     fitted_on: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Label the samples of ``files`` and write id, cluster and confidence to ``out``."""
@@ -46,11 +44,9 @@ def run_predict(
     with voice.busy("reading the files") as tell:
         data = read_views(
             files,
-            index=index,
-            transpose=transpose,
-            header=header,
             missing="allow" if allows else "error",
             fitted=_features(model),
+            **vars(reading),
         )
         views = _with_absent_views(model, data, allows, voice)
         tell("placing the samples among the fitted ones")

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
+import scipy.sparse as sp
 
 from manyview._types import Array, Matrix, Views
 from manyview.maths.solvers import Solver
@@ -289,5 +290,5 @@ class Engine(Protocol):
     def in_precision(self, array: Array, dtype: np.dtype) -> Array:
         """Results of this engine in the precision of the fit."""
 
-    def graph_on_host(self, graph: Graph) -> Graph:
+    def graph_on_host(self, graph: Graph) -> sp.csr_array:
         """The same as a SciPy array."""

@@ -199,7 +199,9 @@ def _orthonormal(Y: Any) -> Any:
         return namespace(Y).linalg.qr(Y)[0]
     Y = Y.astype(np.float64, copy=False)
     Y = Y / np.sqrt(np.einsum("ik,ik->k", Y, Y))
-    for _ in range(2):  # what rounding leaves the first time, where columns are alike, goes the second
+    for _ in range(
+        2
+    ):  # what rounding leaves the first time, where columns are alike, goes the second
         sizes, turn = np.linalg.eigh(Y.T @ Y)
         if not sizes[0] > 1e-10 * sizes[-1]:
             return np.linalg.qr(Y)[0]

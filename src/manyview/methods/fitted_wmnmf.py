@@ -23,6 +23,7 @@ from .base import MultiViewEstimator, in_dtype, on_host_factors
 from .observed import observed_somewhere, spread_out
 from .placing import Fitted, place
 from .scaling import SHIFTING, tell_rounded
+from .scored import warn_of_more_clusters
 from .state import Settings
 from .working_views import check_unchanged, checksums, masked, scaled, some_rows
 
@@ -174,6 +175,7 @@ class FittedWMNMF(
         float
         """
         views = self._read(X, reset=False)
+        warn_of_more_clusters(type(self).__name__, views.n_features, self._rank)
         anywhere = observed_somewhere(views.matrices)
         if not anywhere.any():
             raise ValueError("score needs an observation that some view describes; all are missing")

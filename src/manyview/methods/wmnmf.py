@@ -8,7 +8,7 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import Interval, InvalidParameterError, StrOptions
 from threadpoolctl import threadpool_limits
 
 from manyview._arrays import namespace, on_host
@@ -275,6 +275,15 @@ class WMNMF(FittedWMNMF):
             Further parameters of `WMNMF`.
         """
         return cls(n_clusters, **({"learn_sample_weights": False, "beta": 0.0} | params))
+
+    def _validate_params(self) -> None:
+        """Also say who can find the number of clusters, if that is asked."""
+        if isinstance(self.n_clusters, str):
+            raise InvalidParameterError(
+                f"n_clusters={self.n_clusters!r}: WMNMF takes a number, for it has no fused graph to find "
+                "one in; use RobustWMNMF, or the number that select_n_clusters recommends"
+            )
+        super()._validate_params()
 
     def fit(self, X: Any, y: Any = None) -> WMNMF:
         """Factorise the views and cluster their consensus. ``y`` is ignored.
