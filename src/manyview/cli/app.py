@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from manyview._version import __version__
-from manyview.data.read import Reading
 from manyview.io.guard import unpacking_up_to
 
 from .common import PatientConsole, Voice, reported
@@ -51,7 +50,6 @@ Beside = Annotated[
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Say nothing but errors.")]
 Json = Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")]
-READ_PLAINLY = Reading()
 #: `manyview.judge.selection.DEFAULT`, without loading it.
 USUAL_METHODS = "stability,eigengap,communities"
 
@@ -112,7 +110,7 @@ def compare(
     jobs: Annotated[int, typer.Option(min=1, help="Runs at the same time.")] = 1,
     max_seconds: Annotated[float, typer.Option(help="Longest time of one run.")] = 300.0,
     max_memory: Annotated[float, typer.Option(help="Most memory of one run, in GiB.")] = 4.0,
-    reading: Reading = READ_PLAINLY,
+    reading: Any = None,
     max_unpacked: MaxUnpacked = None,
     force: Beside = False,
     quiet: Quiet = False,
@@ -198,7 +196,7 @@ def fit(
     labels: Annotated[
         Path | None, typer.Option(help="Known classes (id and label), to score the clusters only.")
     ] = None,
-    reading: Reading = READ_PLAINLY,
+    reading: Any = None,
     seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same result.")] = 0,
     force: Force = False,
     report: Annotated[
@@ -275,7 +273,7 @@ def predict(
     model: Annotated[Path, typer.Argument(help="model.npz of a run, or the folder of the run.")],
     views: Files,
     out: Annotated[Path, typer.Option(help="File for id, cluster and confidence (CSV).")],
-    reading: Reading = READ_PLAINLY,
+    reading: Any = None,
     fitted_on: Annotated[
         list[str] | None,
         typer.Option(
@@ -326,7 +324,7 @@ def select_k(
             help="all, or of stability, eigengap, communities, bicv, imputation, mdl, sure, by commas."
         ),
     ] = USUAL_METHODS,
-    reading: Reading = READ_PLAINLY,
+    reading: Any = None,
     seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same result.")] = 0,
     max_unpacked: MaxUnpacked = None,
     force: Force = False,

@@ -123,7 +123,7 @@ class FileGeometry(Geometry):
 
     def for_model(self, sparse: bool) -> FileGeometry:
         new: Any = copy(self)
-        new._products = None
+        new._products = new._codes = None
         if isinstance(self.source, ScaledOnWorkers):
             new.source = None  # a model outlives the cluster
         return new

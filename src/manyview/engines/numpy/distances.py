@@ -37,7 +37,7 @@ FEW_PRODUCTS = 2**24
 #: than its rounding error.
 CERTAIN = 100
 #: Sparse views with a larger share of nonzeros are written out: up to so many entries, and any others.
-HARDLY_SPARSE, SMALL, FULL = 0.1, 2**25, 0.25
+HARDLY_SPARSE, SMALL, FULL = 0.03, 2**25, 0.25
 
 
 @storable
@@ -53,6 +53,8 @@ class Geometry:
     takes_holes = True
     #: z_i·z_j of all rows, once asked for, of a view that is no smaller than they are.
     _products: Array | None = None
+    #: `codes`, once asked for.
+    _codes: Array | None = None
 
     def __init__(
         self, Z: Matrix, present: Array, unit_rows: bool = False, mass: Array | None = None
@@ -139,32 +141,38 @@ class Geometry:
     def _own_products(self) -> Array | None:
         """z_i·z_j of all rows of a wide or small sparse view, kept for the next call; None for others.
 
-        One symmetric product is half the work of one block after the other, and of a wide view no
-        copies are made.
+        One symmetric product is half the work of one block after the other. Dense rows are taken from
+        their mean, from which they are less far than from 0: distances keep more digits.
         """
         if self._products is None and self.observed is None:
+            n, few = self.n_samples, self.n_samples**2 <= FEW_PRODUCTS
             if sp.issparse(self.Z):
-                if self.n_samples**2 <= FEW_PRODUCTS:
+                if few:
                     self._products = (self.Z @ self.Z.T).toarray()
-            elif self.n_samples <= 2 * self.Z.shape[1]:
-                self._products = self.Z @ self.Z.T
+            elif n <= (4 if few else 2) * self.Z.shape[1]:
+                centred = self.Z - self.Z.mean(axis=0)
+                self._products = centred @ centred.T
         return self._products
 
-    def _looked_up(self, i: Array, j: Array, d: Array) -> Array:
-        """d of pairs from known products; which ones have to be measured again, being too near for that."""
-        inverse, slack = self._inverse_root_mu(), self.slack()
-        squared = self.sq[i] + self.sq[j] - 2 * self._products[i, j]  # type: ignore[index]
-        d[:] = squared * inverse[i] * inverse[j]
-        unsure = ~(d * equal_share(self.Z.dtype) > CERTAIN * slack[i])
-        d[~(self.comparable[i] & self.comparable[j])] = 1
+    def _looked_up(self, i: Array, j: Array, products: Array, d: Array) -> Array:
+        """d of pairs from known products; which ones have to be measured, being too near for that."""
+        inverse, own = self._inverse_root_mu(), products.diagonal()
+        d[:] = (own[i] + own[j] - 2 * products[i, j]) * inverse[i] * inverse[j]
+        unsure = ~(d * equal_share(self.Z.dtype) > CERTAIN * self.slack()[i])
+        alike = self.codes()
+        alike = alike[i] == alike[j]
+        missing = ~(self.comparable[i] & self.comparable[j])
+        d[alike] = 0
+        d[missing] = 1
+        unsure[alike | missing] = False
         return np.flatnonzero(unsure)
 
     def _from_products(self, rows: slice, products: Array) -> Array:
         """Distances of some rows to all rows from their products; 1 where the other is missing."""
-        inverse = self._inverse_root_mu()
+        inverse, own = self._inverse_root_mu(), products.diagonal()
         d = -2 * products[rows]
-        d += self.sq[rows, None]
-        d += self.sq
+        d += own[rows, None]
+        d += own
         d *= inverse[rows, None]
         d *= inverse
         np.maximum(d, 0, out=d)
@@ -222,7 +230,7 @@ class Geometry:
         if self._products is None:
             self._measure(i, j, d)
             return d
-        again = self._looked_up(i, j, d)
+        again = self._looked_up(i, j, self._products, d)
         measured = np.ones(len(again))
         self._measure(i[again], j[again], measured)
         d[again] = measured
@@ -263,7 +271,9 @@ class Geometry:
 
     def slack(self, lengths: Array | None = None) -> Array:
         """Bounds of the rounding errors in `to_all`, for rows with these `lengths` (or this view's)."""
-        own, largest = self._lengths(self.sq, self.root_mu), 0.0
+        products = self._own_products() if lengths is None else None
+        squared = self.sq if products is None else products.diagonal()
+        own, largest = self._lengths(squared, self.root_mu), 0.0
         if self.comparable.any():
             largest = float(own[self.comparable].max())
         error = product_error(self.Z.dtype, self.n_features)
@@ -294,10 +304,11 @@ class Geometry:
 
     def codes(self) -> Array:
         """A number for every row; rows that are identical in this view have the same."""
-        codes = row_codes(self.Z)
-        if self.observed is not None:
-            codes = codes + row_codes(self.observed.astype(np.float32))
-        return codes
+        if self._codes is None:
+            self._codes = row_codes(self.Z)
+            if self.observed is not None:
+                self._codes = self._codes + row_codes(self.observed.astype(np.float32))
+        return self._codes
 
     def unit_sums(self) -> Any:
         """The rows with unit L1 norm, as a pass of the factorisation reads them."""
@@ -306,7 +317,7 @@ class Geometry:
     def for_model(self, sparse: bool) -> Geometry:
         """What a fitted model keeps: all but products of rows, and sparse what came so."""
         new = copy(self)
-        new._products = None
+        new._products = new._codes = None
         if sparse and not sp.issparse(self.Z):
             new.Z = sp.csr_array(self.Z)
         return new
@@ -314,7 +325,7 @@ class Geometry:
     def distinct(self, first: Array, mass: Array | None) -> Geometry:
         """The same view of some of the rows, each of which counts as often as ``mass`` says."""
         new = copy(self)
-        new._products = None
+        new._products = new._codes = None
         new.mass, new.Z, new.sq = mass, self.Z[first], self.sq[first]
         new.observed = None if self.observed is None else self.observed[first]
         new.present, new.n_samples = self.present[first], len(first)

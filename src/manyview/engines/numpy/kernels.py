@@ -345,6 +345,8 @@ def pair_distances(
         stop = min(start + COLUMNS, Z.shape[1])
         for e in range(len(i)):
             r, c = np.uint64(i[e]), np.uint64(j[e])
+            if not (comparable[r] and comparable[c]):
+                continue
             squared = Z[r, 0] * 0
             for m in range(start, stop):
                 gap = Z[r, m] - Z[c, m]

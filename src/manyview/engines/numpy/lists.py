@@ -55,6 +55,7 @@ def view_lists(view: Geometry, k: int, seed: int, threads: Threads | None = None
 def _all_pairs(view: Geometry, k: int, crowds: Crowds | None) -> tuple[Array, Array]:
     indices, d = np.empty((view.n_samples, k), dtype=int), np.empty((view.n_samples, k))
     slack = view.slack()
+    slack[~view.comparable] = -np.inf  # they get no list
     if crowds is not None:
         if len(crowds.rows) == view.comparable.sum():
             return indices, d
