@@ -6,6 +6,8 @@ is shown nor the number of threads changes them.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from manyview._types import Array
@@ -21,7 +23,7 @@ LEAST_SHARE = 0.05
 
 
 @inlined
-def hashed(a: int, b: int, c: int) -> int:
+def hashed(a: int, b: int, c: int) -> Any:
     """A number of 62 random bits for three numbers."""
     x = (np.int64(a) * FIRST + np.int64(b)) * SECOND + np.int64(c) * THIRD
     x = (x ^ (x >> 31)) * FIRST

@@ -35,7 +35,7 @@ BLOCK = 2**19
 FEW_PRODUCTS = 2**24
 #: A distance from products is as good as measured if equal distances are so many times farther apart
 #: than its rounding error.
-CERTAIN = 100
+CERTAIN = 10
 #: Sparse views with a larger share of nonzeros are written out: up to so many entries, and any others.
 HARDLY_SPARSE, SMALL, FULL = 0.03, 2**25, 0.25
 
@@ -64,8 +64,8 @@ class Geometry:
             self.mass = mass
         self.observed = _observed(Z)
         self.Z: Matrix = Z if self.observed is None else np.where(self.observed, Z, 0)
-        if sp.issparse(self.Z):
-            self.Z.sort_indices()  # once: pairs are measured on threads
+        if sp.issparse(Z):
+            Z.sort_indices()  # once: pairs are measured on threads
         self.n_samples, self.n_features = Z.shape
         self.sq = squared_norms(self.Z)
         self._moments_ = self._moments()

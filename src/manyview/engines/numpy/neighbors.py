@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -87,7 +87,7 @@ def index_neighbors(
     return found
 
 
-def _searches(data: Any) -> list[Callable[[Any, int, int, Threads], Array]]:
+def _searches(data: Any) -> Sequence[Callable[[Any, int, int, Threads], Array]]:
     """Ways to search, the quickest first."""
     if sp.issparse(data):
         return [_among_sharing, _along_leading, partial(_among_sharing, wider=2)]
