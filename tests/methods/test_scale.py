@@ -10,7 +10,7 @@ from sklearn.cluster import KMeans
 from sklearn.metrics import adjusted_rand_score
 
 from conftest import blobs
-from manyview import WMNMF, load
+from manyview import WMNMF, RobustWMNMF, load
 from manyview.engines import affinity
 from manyview.engines.numpy import graph, neighbors
 from manyview.engines.numpy.sources import Scaled
@@ -146,6 +146,20 @@ def test_a_poor_index_says_so(monkeypatch):
     monkeypatch.setattr(neighbors, "descended", lambda *args: wrong)
     with pytest.warns(UserWarning, match="finds only .* of the 5 nearest neighbours"):
         neighbors.index_neighbors(X, 5, 0)
+
+
+def test_a_large_robust_fit_has_the_same_bits_on_any_threads(monkeypatch):
+    pytest.importorskip("numba")
+    views, y = blobs(n=900, features=(20, 150, 18))
+    monkeypatch.setattr(neighbors, "EXACT", 100)
+    monkeypatch.setattr(spectrum, "BLOCK_ITERATION", 100)
+    monkeypatch.setattr(spectrum, "DENSE_LIMIT", 100)
+    monkeypatch.setattr("manyview.engines.threads.CHUNK_ROWS", 100)
+    monkeypatch.setattr("manyview.engines.numpy.descent.CHUNK", 64)
+    one, two = (RobustWMNMF(3, random_state=0, n_jobs=jobs).fit(views) for jobs in (1, 2))
+    np.testing.assert_array_equal(one.consensus_, two.consensus_)
+    np.testing.assert_array_equal(one.graph_.data, two.graph_.data)
+    assert adjusted_rand_score(y, one.labels_) > 0.98
 
 
 def test_a_fit_above_all_limits(monkeypatch):
