@@ -20,6 +20,7 @@ from .compare import run_compare
 from .datasets import run_datasets
 from .demo import run_demo
 from .fit import FitRequest, run_fit
+from .pages import page_of_run
 from .predict import run_predict
 from .reading import reads_files
 from .select_k import run_select_k
@@ -399,14 +400,19 @@ def reproduce(
 
 @app.command()
 def report(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="What reproduce has written.")],
+    folder: Annotated[
+        Path, typer.Argument(metavar="DIR", help="What reproduce, fit or compare has written.")
+    ],
     markdown: Annotated[
         bool, typer.Option("--markdown", help="Print the numbers as Markdown instead.")
     ] = False,
 ) -> None:
-    """Build the page, figures and tables of results from their files alone."""
+    """Build the page, figures and tables of reproduce from its files alone, or name the page of a run."""
     with reported("report", folder):
-        if markdown:
+        page = page_of_run(folder)
+        if page is not None:
+            typer.echo(f"{page}")
+        elif markdown:
             typer.echo(as_markdown(folder), nl=False)
         else:
             typer.echo(f"{build(folder)[0]}, and the same in {folder}/figures and {folder}/tables")

@@ -71,7 +71,7 @@ class Reading:
         """The options to type to read files so again."""
         found = []
         for name in ("index", "transpose", "header", "decimal", "na", "drop", "as_view"):
-            for item in getattr(self, name):
+            for item in vars(self)[name]:
                 found += [f"--{name.replace('_', '-')}", item]
         found += ["--drop-text"] * self.drop_text + ["--one-hot"] * self.one_hot
         return found + (["--match", self.match] if self.match else [])
