@@ -57,6 +57,21 @@ Beside = Annotated[
     bool, typer.Option("--force", help="Write beside what is in the folder; nothing there is lost.")
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Say nothing but errors.")]
+Graph = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME=FILE",
+        help="Links between the samples as a view: a list (id, id, weight), or a matrix; may be repeated.",
+    ),
+]
+Kernel = Annotated[
+    list[str] | None,
+    typer.Option(metavar="NAME=FILE", help="Similarities between the samples; may be repeated."),
+]
+Distance = Annotated[
+    list[str] | None,
+    typer.Option(metavar="NAME=FILE", help="Distances between the samples; may be repeated."),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")]
 
 
@@ -180,6 +195,9 @@ def fit(
     index: Index = None,
     transpose: Transpose = None,
     header: Header = None,
+    graph: Graph = None,
+    kernel: Kernel = None,
+    distance: Distance = None,
     seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same result.")] = 0,
     force: Force = False,
     report: Annotated[
@@ -213,6 +231,7 @@ def fit(
     Examples:
       manyview fit rna.csv meth.tsv protein.parquet --clusters 4 --out run/
       manyview fit rna=expression.csv atac=peaks.mtx --clusters auto --out run/
+      manyview fit words.csv --graph cites=links.csv --clusters 6 --out run/
       manyview fit a.csv b.csv --clusters 3 --missing drop --labels truth.csv --out run/
       manyview fit rna.csv mutations.csv --clusters 4 --zero-rows mutations=observed --out run/
       manyview fit genes.csv proteins.csv --transpose genes --index patient --clusters 5 --out run/
@@ -240,6 +259,7 @@ def fit(
         tuple(header or ()),
         view_weights,
         zero_rows,
+        relations=_relations(graph, kernel, distance),
     )
     with reported("fit", out, checkpoint=checkpoint), unpacking_up_to(max_unpacked):
         run_fit(ask, Voice(quiet, json))
@@ -253,6 +273,9 @@ def predict(
     index: Index = None,
     transpose: Transpose = None,
     header: Header = None,
+    graph: Graph = None,
+    kernel: Kernel = None,
+    distance: Distance = None,
     fitted_on: Annotated[
         list[str] | None,
         typer.Option(
@@ -274,6 +297,7 @@ def predict(
     Examples:
       manyview predict run/model.npz rna=new_rna.csv meth=new_meth.tsv --out labels.csv
       manyview predict run/ rna=new_rna.csv --out labels.csv
+      manyview predict run/ words=new.csv --graph cites=new_links.csv --out labels.csv
     """
     with reported("predict", out), unpacking_up_to(max_unpacked):
         run_predict(
@@ -286,7 +310,15 @@ def predict(
             Voice(quiet, json),
             tuple(header or ()),
             tuple(fitted_on or ()),
+            _relations(graph, kernel, distance),
         )
+
+
+def _relations(
+    graph: list[str] | None, kernel: list[str] | None, distance: list[str] | None
+) -> dict[str, tuple[str, ...]]:
+    asked = {"graph": graph, "kernel": kernel, "distance": distance}
+    return {option: tuple(files) for option, files in asked.items() if files}
 
 
 @app.command("select-k")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from manyview.data.read import ReadViews, read_views
+from manyview.data.read.relations import with_relations
 from manyview.io.writing import OurFolder, claimed, files_of
 from manyview.judge.comparison.labels import read_labels
 from manyview.judge.selection import Selection, select_n_clusters
@@ -57,6 +58,8 @@ class FitRequest:
     header: tuple[str, ...] = ()
     view_weights: str | None = None
     zero_rows: str | None = None
+    #: "graph", "kernel" or "distance" → files, each perhaps as name=file.
+    relations: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 def run_fit(ask: FitRequest, voice: Voice) -> dict[str, Any]:
@@ -78,6 +81,7 @@ def _fit(place: OurFolder, ask: FitRequest, voice: Voice) -> dict[str, Any]:
             missing=ask.missing,
             on_disk=ask.on_disk,
         )
+        data = with_relations(data, {k: list(v) for k, v in ask.relations.items()})
         truth = None if ask.labels is None else read_labels(ask.labels, data, partial=True)
         if truth is not None and None in truth:
             data.notes.append(
@@ -90,7 +94,7 @@ def _fit(place: OurFolder, ask: FitRequest, voice: Voice) -> dict[str, Any]:
         place.check(component_files(views.names))
         _check_sparse(model, data)
         n = len(data.first_rows)
-        tell(f"clustering {n} samples, {len(data.views)} views")
+        tell(f"clustering {n} samples, {len(views.names)} views")
         selection = None
         with caught_warnings() as warned:
             if ask.clusters == "auto":

@@ -21,6 +21,9 @@ from manyview.engines.dask.source import DaskMatrix, is_lazy
 from manyview.engines.files.disk import DiskMatrix, is_open_file
 from manyview.engines.files.formats import INSIDE, STREAMABLE
 from manyview.engines.files.headings import is_id_heading
+from manyview.engines.numpy.relations import Relation
+
+from .pairs import pairs_by_name, pairwise
 
 #: What to do about numbers that have no place among the doubles.
 TOO_LARGE = (
@@ -60,6 +63,8 @@ def collect(data: Any, views: Any = None) -> Collection:
     if isinstance(data, Collection):
         return data
     refuse_nothing(data)
+    if isinstance(data, Relation):
+        raise ValueError(f"got a {type(data).__name__} alone; pass a list or dict of views: [view]")
     if hasattr(data, "views") and hasattr(data, "labels"):
         raise ValueError(f"got a whole {type(data).__name__}; pass its .views")
     if views is not None and (isinstance(views, str) or not hasattr(views, "__iter__")):
@@ -118,6 +123,8 @@ def as_item(data: Any, name: str, alone: bool = False) -> Item:
     """One table of any kind. ``alone``: all its columns are features, none may be ids."""
     if isinstance(data, Item):
         return data
+    if isinstance(data, Relation):
+        return Item(data, data.ids)
     if isinstance(data, str | os.PathLike):
         _check_kind(data, name)
         return _from_file(DiskMatrix(data, keep=False, view=name), name)
@@ -401,6 +408,7 @@ def _from_anndata(data: Any, chosen: list | None) -> Collection:
                 "observations, for example views=['X', 'obsm:protein']"
             )
         chosen = ["X"]
+    places |= {f"obsp:{key}": lambda key=key: data.obsp[key] for key in data.obsp}
     if not _are_names(chosen):
         raise ValueError(f"views must name some of {list(places)} of the AnnData, got {chosen}")
     _refuse_twice(chosen)
@@ -410,9 +418,12 @@ def _from_anndata(data: Any, chosen: list | None) -> Collection:
         if len(matching) != 1:
             raise ValueError(
                 f"views names {name!r}, which is {len(matching)} of {list(places)} in the AnnData; "
-                "write layers:NAME or obsm:NAME"
+                "write layers:NAME, obsm:NAME or obsp:NAME"
             )
         place = matching[0]
+        if place.startswith("obsp:"):
+            items.append(Item(pairwise(places[place](), place), np.array(data.obs_names)))
+            continue
         features = None if place.startswith("obsm:") else data.var_names
         matrix = places[place]()
         item = _annotated(data, matrix, name, features)
@@ -428,6 +439,10 @@ def _from_mudata(data: Any, chosen: list | None) -> Collection:
             f"the MuData shares axis {data.axis}; views must share the observations (axis=0)"
         )
     known = [str(name) for name in data.mod]
-    names = known if chosen is None else _selected(chosen, known, "the modalities of the MuData")
-    items = [as_item(data.mod[name], name) for name in names]
+    pairs = pairs_by_name(data)
+    where = "the modalities of the MuData"
+    names = known if chosen is None else _selected(chosen, known + list(pairs), where)
+    items = [
+        Item(*pairs[name]()) if name in pairs else as_item(data.mod[name], name) for name in names
+    ]
     return Collection(names, items, by_name=True, index=np.asarray(data.obs_names))
