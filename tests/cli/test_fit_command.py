@@ -167,7 +167,7 @@ def test_a_second_run_asks_for_force_and_keeps_what_was_there(lab):
 
 
 MISTAKES = {
-    "wrong separator": ("a.csv", "id;g0;g1\nx;1,5;2\ny;3;4\n", [], "its header holds semicolons"),
+    "two marks": ("a.csv", "id;g0;g1\nx;1,5;2\ny;3.5;4\n", [], "has decimal commas and also '3.5'"),
     "text in a cell": ("a.csv", "id,g0\nx,1\ny,n.d.\n", [], "has 'n.d.' in row 'y', column 'g0'"),
     "duplicated ids": ("a.csv", "id,g0\nx,1\nx,2\n", [], "has the sample id 'x' more than once"),
     "no shared ids": ("a.csv", "id,g0\nu,1\nv,2\n", ["rna.csv"], "shares no sample id"),
@@ -180,7 +180,7 @@ MISTAKES = {
     "unknown rule": ("a.csv", "id,g0\nx,1\ny,2\n", ["--missing", "no"], "must be allow or drop"),
     "no such column": ("a.csv", "id,g0\nx,1\ny,2\n", ["--index", "who"], "has 0 columns 'who'"),
     "no such view": ("a.csv", "id,g0\nx,1\ny,2\n", ["--transpose", "b"], "the views are a"),
-    "unknown kind": ("a.xlsx", "", [], "is of no known kind; files may be .csv"),
+    "unknown kind": ("a.docx", "", [], "is of no known kind; files may be .csv"),
     "out is a file": ("a.csv", "id,g0\nx,1\ny,2\n", ["--out", "rna.csv"], "is a file; name a folder"),
     "out in a file": ("a.csv", "id,g0\nx,1\ny,2\n", ["--out", "rna.csv/x"], "is a file, not a folder"),
     "nothing whole": ("a.csv", "id,g0,g1\nx,1,\ny,,2\n", ["--missing", "drop"], "none is left"),

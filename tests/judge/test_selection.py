@@ -4,6 +4,7 @@ import warnings
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.exceptions import ConvergenceWarning
 
 import manyview as mv
 from conftest import blobs
@@ -11,12 +12,15 @@ from manyview.engines.numpy.distances import Geometry
 from manyview.judge.selection import METHODS, select_n_clusters
 from manyview.methods import selection
 from manyview.methods.agree import fused_graphs
+from manyview.methods.communities import installed
 from manyview.methods.selection import graph, rank
 from manyview.methods.selection.graph import consensus_quality, n_components, reference_graph
 from manyview.methods.selection.result import NoClustersWarning, Vote
-from manyview.methods.selection.votes import combine
+from manyview.methods.selection.together import combine, heed_copies
 
 GRAPH = ["stability", "eigengap"]
+#: Those that look at candidates one by one.
+SCORED = [method for method in METHODS if method != "communities"]
 
 
 def groups(n_clusters, n=150, features=(30, 40), seed=0, spread=1.5):
@@ -38,7 +42,7 @@ def quick(views, candidates=range(2, 7), method="stability", **more):
 # --- the right answer --------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", SCORED)
 @pytest.mark.parametrize("n_clusters", [2, 4])
 def test_every_method_finds_well_separated_groups(method, n_clusters):
     chosen = quick(groups(n_clusters), method=method)
@@ -54,7 +58,7 @@ def test_ten_clusters_of_the_synthetic_data():
     }
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", SCORED)
 def test_noise_is_called_noise(method):
     with pytest.warns(NoClustersWarning, match="no number of clusters stands out"):
         chosen = quick(noise(), method=method)
@@ -89,14 +93,16 @@ def test_votes_are_combined_and_ranks_do_not_overrule_the_graph():
 
 def test_what_stability_does_not_find_is_not_there():
     chosen = [Vote("eigengap", {}, 4, ""), Vote("stability", {}, 1, ""), Vote("mdl", {}, 5, "")]
-    winner, words = combine(chosen)
-    assert winner == 1 and words[-1].startswith("eigengap says 4, but stability finds no clusters")
+    found = combine(chosen)
+    assert (found.n_clusters, found.runner_up) == (1, 4)
+    assert found.words[-1].startswith("eigengap says 4, but stability finds no clusters")
 
 
 def test_an_eigengap_that_finds_nothing_is_named():
     chosen = [Vote("stability", {}, 4, ""), Vote("eigengap", {}, 1, ""), Vote("mdl", {}, 5, "")]
-    winner, words = combine(chosen)
-    assert winner == 4 and words[-1] == "eigengap finds no clusters: take 4 with care"
+    found = combine(chosen)
+    assert (found.n_clusters, found.runner_up, found.doubtful) == (4, 5, True)
+    assert found.words[-1] == "eigengap finds no clusters: take 4 with care"
 
 
 def skewed(rng):
@@ -134,8 +140,8 @@ def test_more_clusters_than_candidates_are_not_called_none(method, n_clusters):
 def test_an_eigengap_beyond_the_candidates_goes_before_stability():
     more = Vote("eigengap", {}, 14, "", open_ended=True)
     for seen in (1, 12):
-        winner, words = combine([Vote("stability", {}, seen, ""), more])
-        assert winner == 14 and "more clusters than any candidate" in words[-1]
+        found = combine([Vote("stability", {}, seen, ""), more])
+        assert found.n_clusters == 14 and "more clusters than any candidate" in found.words[-1]
 
 
 @pytest.mark.parametrize("cloud", [noise, lambda: ring(np.random.default_rng(0))])
@@ -350,3 +356,121 @@ def test_criteria_find_the_rank_of_noisy_products(criterion):
     # It falls up to rank 4 and not much further (the mean of the noise may take a part of its own).
     assert curve[3] == curve[:4].min()
     assert curve[3] - curve.min() < 0.2 * (curve[2] - curve.min())
+
+
+# --- following the choice ----------------------------------------------------------------------
+
+
+def stable(choice, passed, **more):
+    return Vote("stability", {}, choice, "", passed=passed, **more)
+
+
+def test_of_numbers_that_come_back_alike_the_one_near_the_communities_counts():
+    groups = Vote("communities", {}, 9, "", communities=9)
+    found = combine([stable(2, {2: 0.96, 5: 0.66, 8: 0.95}), groups])
+    assert (found.n_clusters, found.runner_up) == (8, 9)
+    assert any("stability counts for 8 (0.95), not 2 (0.96)" in why for why in found.words)
+    clear = combine([stable(2, {2: 0.96, 8: 0.70}), groups])
+    assert clear.n_clusters == 2 and clear.runner_up == 9
+    alone = combine([stable(2, {2: 0.96, 8: 0.95}), Vote("communities", {}, None, "")])
+    assert alone.n_clusters == 2
+
+
+def test_what_comes_back_best_at_the_largest_candidate_is_not_drawn_to_fewer():
+    groups = Vote("communities", {}, 30, "", communities=28)
+    found = combine([stable(40, {30: 0.5, 40: 0.59}, open_ended=True), groups])
+    assert (found.n_clusters, found.runner_up) == (40, 30)
+
+
+def test_two_methods_outvote_one_and_the_other_is_the_runner_up():
+    votes = [stable(3, {3: 0.9}), Vote("eigengap", {}, 5, ""), Vote("communities", {}, 5, "")]
+    found = combine(votes)
+    assert (found.n_clusters, found.runner_up) == (5, 3)
+
+
+@pytest.mark.parametrize("score", [0.45, 0.49, 0.51, 0.55])
+def test_there_is_no_cliff_at_the_threshold(score, monkeypatch):
+    """Whatever side of it a score is on, the number is told, and that it is doubtful."""
+    K = np.arange(2, 5)
+    scores = np.array([0.1, score, 0.2])
+    details = {name: np.full(3, 0.5) for name in ("ari", "reference_ari", "pac", "cophenetic")}
+    curves = graph.Curves(scores, np.full(3, 0.01), np.zeros(3), np.zeros(3), details)
+    monkeypatch.setattr("manyview.methods.selection.votes.resampled", lambda *a: curves)
+    if score < 0.5:
+        with pytest.warns(NoClustersWarning):
+            found = quick(groups(3), K)
+        assert (found.n_clusters, found.runner_up) == (1, 3)
+    else:
+        found = quick(groups(3), K)
+        assert found.n_clusters == 3
+    assert found.doubtful and "(doubtful)" in found.answer
+    assert f"a score of {score:.2f}, 0.50 is asked for, so near that it is doubtful" in str(found)
+
+
+def test_default_criteria_and_candidates_are_everybodys(monkeypatch):
+    asked = []
+
+    def choose(evidence, candidates, methods, rng, *rest):
+        asked.append((list(candidates), list(methods)))
+        return selection.Selection(2, True, [], {}, {})
+
+    monkeypatch.setattr("manyview.judge.selection.choose", choose)
+    monkeypatch.setattr(selection, "choose", choose)
+    views = groups(3, n=200)
+    select_n_clusters(views, random_state=0)
+    mv.RobustWMNMF("auto", random_state=0).fit(views)
+    assert asked[0] == asked[1]
+    assert asked[0] == ([*range(2, 15), 16, 18, 20], list(selection.DEFAULT))
+
+
+@pytest.mark.parametrize("n_kinds", [3, 4])
+@pytest.mark.parametrize("n_views", [1, 2])
+def test_clean_categories_are_clusters(n_kinds, n_views):
+    y = np.arange(200) % n_kinds
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        warnings.simplefilter("ignore", ConvergenceWarning)  # of k-means on three points
+        found = quick([np.eye(n_kinds)[y]] * n_views, range(2, 8), GRAPH)
+    assert found.found and found.n_clusters == n_kinds
+
+
+def test_frequent_kinds_among_rare_ones_are_told():
+    rng = np.random.default_rng(0)
+    y = np.arange(200) % 4
+    noisy = [np.where(rng.random(200) < 0.1, rng.integers(4, size=200), y) for _ in range(2)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = quick([np.eye(4)[z] for z in noisy], range(2, 8), GRAPH)
+    assert found.n_clusters == 4 or "say n_clusters=4" in str(found)
+    nothing = combine([stable(1, {})])
+    told = heed_copies(nothing, np.array([60, 50, 45, 40, 1, 1, 1, 1, 1]), [2, 3, 4])
+    assert (told.n_clusters, told.runner_up, told.doubtful) == (1, 4, True)
+    assert heed_copies(nothing, np.ones(9), [2, 3, 4]) == nothing
+
+
+@pytest.mark.skipif(not installed(), reason="needs the extra communities")
+def test_communities_vote_where_they_come_back():
+    rng = np.random.default_rng(0)
+    y = np.repeat(np.arange(4), [60, 40, 25, 15])
+    views = [rng.normal(3 * rng.standard_normal((4, m))[y], 1) for m in (12, 15)]
+    chosen = quick(views, method="communities", model=mv.RobustWMNMF(resolution=0.5))
+    assert chosen.votes == {"communities": 4} and "communities: 4 at resolution 0.5" in str(chosen)
+    with pytest.warns(NoClustersWarning):
+        assert quick(noise(), method="communities").n_clusters == 1
+
+
+@pytest.mark.skipif(not installed(), reason="needs the extra communities")
+def test_stability_tells_which_numbers_pass_so_that_communities_can_decide(monkeypatch):
+    details = {name: np.full(3, 0.5) for name in ("ari", "reference_ari", "pac", "cophenetic")}
+    score = np.array([0.96, 0.95, 0.2])
+    curves = graph.Curves(score, np.full(3, 0.001), np.zeros(3), np.zeros(3), details)
+    monkeypatch.setattr("manyview.methods.selection.votes.resampled", lambda *a: curves)
+    found = quick(groups(3), [2, 3, 4], ["stability", "communities"])
+    assert found.votes == {"stability": 2, "communities": 3} and found.n_clusters == 3
+
+
+def test_without_the_extra_communities_abstain_and_say_so(monkeypatch):
+    monkeypatch.setattr("manyview.methods.selection.votes.installed", lambda: False)
+    chosen = quick(groups(3), [2, 3, 4], ["stability", "communities"])
+    assert chosen.votes == {"stability": 3, "communities": None} and chosen.n_clusters == 3
+    assert "pip install 'manyview[communities]'" in str(chosen)

@@ -189,9 +189,10 @@ def test_the_page_says_what_was_given_and_what_was_decided(tmp_path):
     assert "As asked, the view that counts most" in page and "The weights were given" in page
     assert "The logarithm was taken of “counts” (counts)." in page
     assert "Redundancy of views" in page
-    bars = [f for f in drawn_figures(page) if f["layout"]["title"]["text"] == "View weights"]
-    assert [trace["name"] for trace in bars[0]["data"]] == ["used", "learned"]
-    np.testing.assert_allclose(bars[0]["data"][0]["x"], [0.4, 0.4, 0.2])
-    np.testing.assert_allclose(bars[0]["data"][1]["x"], model.learned_view_weights_, rtol=1e-6)
+    titles = {f["layout"].get("title", {}).get("text"): f for f in drawn_figures(page)}
+    bars = titles["View weights"]["data"]
+    assert [trace["name"] for trace in bars] == ["used", "learned"]
+    np.testing.assert_allclose(bars[0]["x"], [0.4, 0.4, 0.2])
+    np.testing.assert_allclose(bars[1]["x"], model.learned_view_weights_, rtol=1e-6)
     said = json.loads((out / "run.json").read_text())
     assert said["weights_are"] == "given" and said["logarithms"] == {"counts": "counts"}

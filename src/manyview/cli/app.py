@@ -7,7 +7,10 @@ from typing import Annotated
 
 import typer
 
+from manyview._version import __version__
+from manyview.data.read import Reading
 from manyview.io.guard import unpacking_up_to
+from manyview.judge.selection import DEFAULT
 from manyview.reproduction.command import run_reproduce
 from manyview.reproduction.page import build
 from manyview.reproduction.page import markdown as as_markdown
@@ -17,7 +20,10 @@ from .compare import run_compare
 from .datasets import run_datasets
 from .demo import run_demo
 from .fit import FitRequest, run_fit
+from .pages import page_of_run
 from .predict import run_predict
+from .reading import reads_files
+from .relations import Distance, Graph, Kernel, asked_relations
 from .select_k import run_select_k
 
 app = typer.Typer(
@@ -34,20 +40,6 @@ Seed = Annotated[int, typer.Option(help="Seed of the first run.")]
 Files = Annotated[
     list[str], typer.Argument(metavar="VIEW...", help="One file per view, or name=file.")
 ]
-Index = Annotated[
-    list[str] | None,
-    typer.Option(metavar="COLUMN", help="Column of sample ids, VIEW=COLUMN, or VIEW= for none."),
-]
-Transpose = Annotated[
-    list[str] | None,
-    typer.Option(metavar="VIEW", help="This file has samples in columns; may be repeated."),
-]
-Header = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="yes|no", help="Whether the first line is headings, or VIEW=yes; may be repeated."
-    ),
-]
 MaxUnpacked = Annotated[
     float | None,
     typer.Option(metavar="GIB", help="Most that a packed file may take in memory, if you know it."),
@@ -57,26 +49,25 @@ Beside = Annotated[
     bool, typer.Option("--force", help="Write beside what is in the folder; nothing there is lost.")
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Say nothing but errors.")]
-Graph = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="NAME=FILE",
-        help="Links between the samples as a view: a list (id, id, weight), or a matrix; may be repeated.",
-    ),
-]
-Kernel = Annotated[
-    list[str] | None,
-    typer.Option(metavar="NAME=FILE", help="Similarities between the samples; may be repeated."),
-]
-Distance = Annotated[
-    list[str] | None,
-    typer.Option(metavar="NAME=FILE", help="Distances between the samples; may be repeated."),
-]
 Json = Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")]
+READ_PLAINLY = Reading()
+
+
+def _tell_version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"manyview {__version__}")
+        raise typer.Exit()
 
 
 @app.callback()
-def root() -> None:
+def root(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_tell_version, is_eager=True, help="Print the version and stop."
+        ),
+    ] = False,
+) -> None:
     """Keeps sub-commands named even while there is only one."""
 
 
@@ -93,12 +84,13 @@ def demo(
 
 
 @app.command()
+@reads_files
 def compare(
     views: Annotated[
         list[str],
         typer.Argument(
             metavar="VIEW_FILE...",
-            help="One file per view (.csv, .tsv, .parquet, .npy, .npz), or name=file.",
+            help="One file per view, or name=file; kinds as for fit.",
         ),
     ],
     clusters: Annotated[int, typer.Option(min=1, help="How many clusters to look for.")],
@@ -107,18 +99,21 @@ def compare(
         Path | None, typer.Option(help="Known classes: id and label, or one column in file order.")
     ] = None,
     methods: Annotated[
-        str, typer.Option(help="all, paper, honest, or names with commas between them.")
+        str, typer.Option(help="all, paper, honest, omics, or names with commas between them.")
     ] = "all",
+    scale: Annotated[
+        str | None, typer.Option(help="standard or minmax: every feature, for every method.")
+    ] = None,
     runs: Annotated[int, typer.Option(min=1, help="Runs of each method.")] = 10,
     seed: Annotated[int, typer.Option(min=0, help="The runs' seeds are derived from it.")] = 0,
     jobs: Annotated[int, typer.Option(min=1, help="Runs at the same time.")] = 1,
     max_seconds: Annotated[float, typer.Option(help="Longest time of one run.")] = 300.0,
     max_memory: Annotated[float, typer.Option(help="Most memory of one run, in GiB.")] = 4.0,
-    index: Index = None,
-    transpose: Transpose = None,
-    header: Header = None,
+    reading: Reading = READ_PLAINLY,
     max_unpacked: MaxUnpacked = None,
     force: Beside = False,
+    quiet: Quiet = False,
+    json: Json = False,
 ) -> None:
     """Run every method on your files and write tables, a picture and a page to compare them.
 
@@ -131,11 +126,12 @@ def compare(
         "n_jobs": jobs,
         "max_seconds": max_seconds,
         "max_memory": max_memory,
+        "scale": None if scale == "none" else scale,
     }
     resume = f"Interrupted. Finished runs are in {out}/runs; run it again to go on."
     with reported("compare", out, resume), unpacking_up_to(max_unpacked):
-        reading = {"index": index or [], "transpose": transpose or [], "header": header or []}
-        any_result = run_compare(views, labels, out, methods, settings, console, reading, force)
+        voice = Voice(quiet, json)
+        any_result = run_compare(views, labels, out, methods, settings, voice, reading, force)
     if not any_result:
         typer.echo("manyview compare: no run gave a result; the reasons are above.", err=True)
         raise typer.Exit(1)
@@ -157,9 +153,16 @@ def datasets(
 
 
 @app.command()
+@reads_files
 def fit(
     views: Files,
-    clusters: Annotated[str, typer.Option(metavar="K|auto", help="How many clusters, or auto.")],
+    clusters: Annotated[
+        str,
+        typer.Option(
+            metavar="K|auto|communities",
+            help="How many clusters; auto chooses, communities takes those of the fused graph.",
+        ),
+    ],
     out: Annotated[Path, typer.Option(help="Folder for the results, new or empty.")],
     method: Annotated[
         str, typer.Option(help="robust (recommended) or wmnmf (the paper's).")
@@ -192,9 +195,7 @@ def fit(
     labels: Annotated[
         Path | None, typer.Option(help="Known classes (id and label), to score the clusters only.")
     ] = None,
-    index: Index = None,
-    transpose: Transpose = None,
-    header: Header = None,
+    reading: Reading = READ_PLAINLY,
     graph: Graph = None,
     kernel: Kernel = None,
     distance: Distance = None,
@@ -216,14 +217,19 @@ def fit(
     device: Annotated[
         str, typer.Option(help="With --engine torch: auto, cpu, cuda or cuda:1.")
     ] = "auto",
+    resolution: Annotated[
+        float | None,
+        typer.Option(help="With --clusters communities: more gives more clusters; 1 unless said."),
+    ] = None,
     max_unpacked: MaxUnpacked = None,
     quiet: Quiet = False,
     json: Json = False,
 ) -> None:
     """Cluster the samples of your files; write labels, weights, parts, the model and a report.
 
-    One file is one view of the samples (.csv .tsv .txt .parquet .npy .npz .mat .mtx .h5ad .h5mu, and
-    .h5 .zarr). Files .npy .parquet .h5ad .h5 .zarr of over 256 MiB in all stay on disk.
+    One file is one view of the samples (.csv .tsv .txt, also .gz .bz2 .zst; .xlsx .xls .ods, also
+    book.xlsx:Sheet; .parquet .feather .rds .rda .npy .npz .mat .mtx .h5ad .h5mu, and .h5 .zarr).
+    Files .npy .parquet .h5ad .h5 .zarr of over 256 MiB in all stay on disk.
     Samples are matched by the ids in the first column; rows are samples, but a table whose
     headings are the other files' ids is turned.
 
@@ -232,6 +238,7 @@ def fit(
       manyview fit rna.csv meth.tsv protein.parquet --clusters 4 --out run/
       manyview fit rna=expression.csv atac=peaks.mtx --clusters auto --out run/
       manyview fit words.csv --graph cites=links.csv --clusters 6 --out run/
+      manyview fit cells.h5mu --clusters communities --resolution 1 --out run/
       manyview fit a.csv b.csv --clusters 3 --missing drop --labels truth.csv --out run/
       manyview fit rna.csv mutations.csv --clusters 4 --zero-rows mutations=observed --out run/
       manyview fit genes.csv proteins.csv --transpose genes --index patient --clusters 5 --out run/
@@ -247,8 +254,7 @@ def fit(
         scale,
         missing,
         labels,
-        tuple(index or ()),
-        tuple(transpose or ()),
+        reading,
         seed,
         force,
         report,
@@ -256,23 +262,22 @@ def fit(
         checkpoint,
         engine,
         device,
-        tuple(header or ()),
         view_weights,
         zero_rows,
-        relations=_relations(graph, kernel, distance),
+        resolution,
+        relations=asked_relations(graph, kernel, distance),
     )
     with reported("fit", out, checkpoint=checkpoint), unpacking_up_to(max_unpacked):
         run_fit(ask, Voice(quiet, json))
 
 
 @app.command()
+@reads_files
 def predict(
     model: Annotated[Path, typer.Argument(help="model.npz of a run, or the folder of the run.")],
     views: Files,
     out: Annotated[Path, typer.Option(help="File for id, cluster and confidence (CSV).")],
-    index: Index = None,
-    transpose: Transpose = None,
-    header: Header = None,
+    reading: Reading = READ_PLAINLY,
     graph: Graph = None,
     kernel: Kernel = None,
     distance: Distance = None,
@@ -304,41 +309,31 @@ def predict(
             model,
             views,
             out,
-            tuple(index or ()),
-            tuple(transpose or ()),
+            reading,
             force,
             Voice(quiet, json),
-            tuple(header or ()),
             tuple(fitted_on or ()),
-            _relations(graph, kernel, distance),
+            asked_relations(graph, kernel, distance),
         )
 
 
-def _relations(
-    graph: list[str] | None, kernel: list[str] | None, distance: list[str] | None
-) -> dict[str, tuple[str, ...]]:
-    asked = {"graph": graph, "kernel": kernel, "distance": distance}
-    return {option: tuple(files) for option, files in asked.items() if files}
-
-
 @app.command("select-k")
+@reads_files
 def select_k(
     views: Files,
     out: Annotated[Path, typer.Option(help="Folder for the table, the picture and the reasons.")],
     smallest: Annotated[int, typer.Option("--from", min=2, help="Fewest clusters tried.")] = 2,
     largest: Annotated[
         int | None,
-        typer.Option("--to", min=2, help="Most clusters tried; 14 if there are samples enough."),
+        typer.Option("--to", min=2, help="Most clusters tried; 40 if there are samples enough."),
     ] = None,
     methods: Annotated[
         str,
         typer.Option(
-            help="all, or of stability, eigengap, bicv, imputation, mdl, sure, by commas."
+            help="all, or of stability, eigengap, communities, bicv, imputation, mdl, sure, by commas."
         ),
-    ] = "stability,eigengap",
-    index: Index = None,
-    transpose: Transpose = None,
-    header: Header = None,
+    ] = ",".join(DEFAULT),
+    reading: Reading = READ_PLAINLY,
     seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same result.")] = 0,
     max_unpacked: MaxUnpacked = None,
     force: Force = False,
@@ -358,12 +353,10 @@ def select_k(
             smallest,
             largest,
             methods,
-            tuple(index or ()),
-            tuple(transpose or ()),
+            reading,
             seed,
             force,
             Voice(quiet, json),
-            tuple(header or ()),
         )
 
 
@@ -418,14 +411,19 @@ def reproduce(
 
 @app.command()
 def report(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="What reproduce has written.")],
+    folder: Annotated[
+        Path, typer.Argument(metavar="DIR", help="What reproduce, fit or compare has written.")
+    ],
     markdown: Annotated[
         bool, typer.Option("--markdown", help="Print the numbers as Markdown instead.")
     ] = False,
 ) -> None:
-    """Build the page, figures and tables of results from their files alone."""
+    """Build the page, figures and tables of reproduce from its files alone, or name the page of a run."""
     with reported("report", folder):
-        if markdown:
+        page = page_of_run(folder)
+        if page is not None:
+            typer.echo(f"{page}")
+        elif markdown:
             typer.echo(as_markdown(folder), nl=False)
         else:
             typer.echo(f"{build(folder)[0]}, and the same in {folder}/figures and {folder}/tables")

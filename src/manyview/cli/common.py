@@ -18,6 +18,7 @@ from rich.markup import escape
 
 from manyview.data.read import ReadViews
 from manyview.engines.numpy.presence import present_rows
+from manyview.judge.selection import Selection, usual_candidates
 
 #: The input or the request is at fault; anything else that fails is a failure (1).
 BAD_INPUT = (ValueError, ImportError, FileNotFoundError, FileExistsError, PermissionError,
@@ -98,6 +99,8 @@ class Voice:
 
     def __init__(self, quiet: bool, as_json: bool):
         self.as_json = as_json
+        #: Whether anybody wants to see how far things are.
+        self.speaks = not (quiet or as_json)
         self._people = PatientConsole(stderr=True, quiet=quiet, highlight=False)
         self._result = PatientConsole(quiet=quiet or as_json, highlight=False)
 
@@ -137,7 +140,14 @@ def caught_warnings() -> Iterator[list[str]]:
             texts.append(str(item.message))
 
 
-def most_clusters(data: ReadViews) -> int:
-    """The largest number of clusters tried unless asked: 14, and fewer than samples with data."""
+def candidates_for(data: ReadViews, smallest: int = 2) -> list[int]:
+    """The numbers of clusters tried unless asked otherwise, for as many samples as have data."""
     here = np.any([present_rows(X) for X in data.views.values()], axis=0)
-    return max(2, min(14, int(here.sum()) - 1))
+    usual = usual_candidates(int(here.sum()))
+    return [K for K in usual if smallest <= K] or [smallest]
+
+
+def reasons(selection: Selection) -> list[str]:
+    """What a choice of the number of clusters says to people."""
+    answer = selection.answer if selection.found else f"No number stands out: {selection.answer}"
+    return [f"[bold]{escape(answer)}[/bold]", *(f"- {escape(why)}" for why in selection.reasons)]

@@ -13,21 +13,21 @@ import scipy.sparse as sp
 from rich.markup import escape
 from rich.table import Table
 
-from manyview.data.read import ReadViews, read_views
+from manyview.data.read import Reading, ReadViews, read_views
 from manyview.data.read.relations import with_relations
 from manyview.io.writing import OurFolder, claimed, files_of
-from manyview.judge.comparison.labels import read_labels
+from manyview.judge.comparison.labels import ids_in, read_labels
 from manyview.judge.selection import Selection, select_n_clusters
 from manyview.methods.given import zeros_observed
 from manyview.methods.robust import RobustWMNMF
 from manyview.methods.wmnmf import WMNMF
 from manyview.output.run import write_run
 from manyview.output.run.evidence import known_scores
-from manyview.output.run.folder import KIND, component_files, sure_files
+from manyview.output.run.folder import KIND, component_files, selection_record, sure_files
 from manyview.storage.checkpoint import kept_until_written
 
 from . import by_view
-from .common import Voice, caught_warnings, most_clusters
+from .common import Voice, caught_warnings, reasons
 
 ENGINES = ("numpy", "torch", "dask")
 METHODS = {"robust": RobustWMNMF, "wmnmf": WMNMF}
@@ -46,8 +46,7 @@ class FitRequest:
     scale: str | None = None
     missing: str = "allow"
     labels: Path | None = None
-    index: tuple[str, ...] = ()
-    transpose: tuple[str, ...] = ()
+    reading: Reading = field(default_factory=Reading)
     seed: int = 0
     force: bool = False
     report: bool = True
@@ -55,9 +54,9 @@ class FitRequest:
     checkpoint: Path | None = None
     engine: str = "numpy"
     device: str = "auto"
-    header: tuple[str, ...] = ()
     view_weights: str | None = None
     zero_rows: str | None = None
+    resolution: float | None = None
     #: "graph", "kernel" or "distance" → files, each perhaps as name=file.
     relations: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
@@ -75,11 +74,10 @@ def _fit(place: OurFolder, ask: FitRequest, voice: Voice) -> dict[str, Any]:
     with kept_until_written(), voice.busy("reading the files") as tell:
         data = read_views(
             ask.files,
-            index=ask.index,
-            transpose=ask.transpose,
-            header=ask.header,
             missing=ask.missing,
             on_disk=ask.on_disk,
+            known=[] if ask.labels is None else ids_in(ask.labels),
+            **vars(ask.reading),
         )
         data = with_relations(data, {k: list(v) for k, v in ask.relations.items()})
         truth = None if ask.labels is None else read_labels(ask.labels, data, partial=True)
@@ -98,7 +96,7 @@ def _fit(place: OurFolder, ask: FitRequest, voice: Voice) -> dict[str, Any]:
         selection = None
         with caught_warnings() as warned:
             if ask.clusters == "auto":
-                selection = _choose(model, views, data, ask.seed)
+                selection = _choose(model, views, ask.seed)
                 model.n_clusters = selection.n_clusters
             model.fit(views)
         voice.warn(warned)
@@ -122,6 +120,9 @@ def _fit(place: OurFolder, ask: FitRequest, voice: Voice) -> dict[str, Any]:
             progress=tell,
         )
     summary = _summary(model, data, truth, ask) | {"notes": data.told, "warnings": warned}
+    if selection is not None:
+        summary["selection"] = selection_record(selection)
+        voice.show(*reasons(selection))
     voice.show(*_tables(summary))
     voice.show(
         f"Results in [bold]{escape(str(ask.out))}/[/bold]: {escape(', '.join(summary['files']))}"
@@ -151,6 +152,14 @@ def make_model(ask: FitRequest) -> Any:
             )
         if text is not None:
             params[name] = OF_VIEWS[name](text)
+    if n_clusters == "communities" and not robust:
+        raise ValueError(
+            "--clusters communities goes with --method robust; wmnmf takes a number or auto"
+        )
+    if ask.resolution is not None and n_clusters != "communities":
+        raise ValueError("--resolution goes with --clusters communities; leave it out")
+    if ask.resolution is not None:
+        params["resolution"] = ask.resolution
     if ask.missing == "allow":
         params["missing"] = "allow" if robust else "mask"
     else:
@@ -160,19 +169,19 @@ def make_model(ask: FitRequest) -> Any:
 
 
 def _n_clusters(text: str) -> int | str:
-    if text == "auto":
-        return "auto"
+    if text in ("auto", "communities"):
+        return text
     if not text.isdecimal() or int(text) < 1:
-        raise ValueError(f"--clusters must be a number of 1 or more, or auto; got {text!r}")
+        raise ValueError(
+            f"--clusters must be a number of 1 or more, auto or communities; got {text!r}"
+        )
     return int(text)
 
 
-def _choose(model: Any, views: Any, data: ReadViews, seed: int) -> Selection:
+def _choose(model: Any, views: Any, seed: int) -> Selection:
     """Both methods ask the same graph; that of the robust one with its settings."""
     return select_n_clusters(
         views,
-        range(2, most_clusters(data) + 1),
-        method=["stability", "eigengap"],
         model=model if isinstance(model, RobustWMNMF) else None,
         random_state=seed,
     )

@@ -10,7 +10,7 @@ import numpy as np
 from rich.markup import escape
 
 from manyview.data.containers import Collection
-from manyview.data.read import ReadViews, read_views
+from manyview.data.read import Reading, ReadViews, read_views
 from manyview.data.read.by_rows import named_files
 from manyview.data.read.relations import with_relations
 from manyview.io.writing import check_file, csv_bytes, restored, safe_text, write_file
@@ -25,11 +25,9 @@ def run_predict(
     model_file: Path,
     files: Sequence[str],
     out: Path,
-    index: Sequence[str],
-    transpose: Sequence[str],
+    reading: Reading,
     force: bool,
     voice: Voice,
-    header: Sequence[str] = (),
     fitted_on: Sequence[str] = (),
     relations: Mapping[str, Sequence[str]] | None = None,
 ) -> dict[str, Any]:
@@ -48,11 +46,9 @@ def run_predict(
     with voice.busy("reading the files") as tell:
         data = read_views(
             files,
-            index=index,
-            transpose=transpose,
-            header=header,
             missing="allow" if allows else "error",
             fitted=_features(model),
+            **vars(reading),
         )
         known = model.sample_names_in_
         data = with_relations(data, relations or {}, np.zeros(0) if known is None else known)

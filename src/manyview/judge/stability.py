@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from manyview._types import Array, Views
+from manyview._types import Array, Seed, Views
 from manyview.data.containers import is_single
 from manyview.data.views import as_views
+from manyview.judge.estimators import Clusterer
 from manyview.methods.base import generator
 from manyview.methods.resampling import (
     contingency,
@@ -87,7 +88,7 @@ def stability(
     n_runs: int = 20,
     *,
     fraction: float = 0.8,
-    random_state: Any = None,
+    random_state: Seed = None,
 ) -> Stability:
     """Refit ``model`` on random parts of the observations and count who stays with whom.
 
@@ -107,7 +108,8 @@ def stability(
         `RobustWMNMF`, `WMNMF`, a baseline, or any scikit-learn clusterer of one array. It is cloned,
         never changed. If it is fitted on these observations (as many, and of the same names if
         there are any) its ``labels_`` are what is judged; otherwise a clone is fitted on all of
-        them first. A number of clusters chosen by "auto" is kept in all runs.
+        them first. A number of clusters chosen by "auto" is kept in all runs;
+        communities are looked for anew in each.
     views : as the model takes them
     n_runs : int, default=20
         At least 2.
@@ -228,7 +230,7 @@ def _seeded(model: Any, rng: np.random.Generator) -> Any:
 
 
 def _check(model: Any, n_runs: Any, fraction: Any) -> None:
-    if not hasattr(model, "fit_predict") or isinstance(model, type):
+    if not isinstance(model, Clusterer) or isinstance(model, type):
         raise TypeError(
             "model must be an estimator with fit_predict(views), such as "
             f"RobustWMNMF(n_clusters=10); got {model!r}"

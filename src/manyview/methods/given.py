@@ -66,7 +66,8 @@ def fixed_view_weights(
         raise ValueError(
             "view_weights gives all weight to views that hold no value; give some to another view"
         )
-    return part / part.max() / (part / part.max()).sum()  # the sum of huge numbers is none
+    part = part / part.max()  # the sum of huge numbers is none
+    return part / part.sum()
 
 
 def _numbers(asked: Any, names: Sequence[str]) -> Array:

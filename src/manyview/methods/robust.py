@@ -10,21 +10,27 @@ import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 from threadpoolctl import threadpool_limits
 
+from manyview._arrays import converted, namespace
 from manyview._types import Array, Views, storable
 from manyview.engines import table
-from manyview.engines.numpy.repeats import distinct
+from manyview.engines.numpy.repeats import Repeats, distinct
 from manyview.engines.protocols import Distances, Engine
 from manyview.engines.threads import Threads
+from manyview.maths.agreement import Agreement
 from manyview.storage.checkpoint import Checkpoint
 
 from . import agree, selection, stages
 from .base import generator, working_dtype
+from .communities import Communities, check_installed, communities, tell_tiny
 from .given import ZERO_ROWS, ViewWeights, ZeroRows, check_zero_rows, with_weight
 from .impute import remember
 from .robust_fit import LoopSettings, RobustView, Start, Weights, run_robust
 from .robust_model import RobustModel
 from .robust_results import Results
 from .scaling import tell_rounded
+
+#: Numbers of clusters that the data decide.
+_FOUND = StrOptions({"auto", "communities"})
 
 
 @storable
@@ -53,9 +59,15 @@ class RobustWMNMF(RobustModel):
 
     Parameters
     ----------
-    n_clusters : int or "auto", default=8
-        Number of clusters; "auto" asks `select_n_clusters` (stability and eigengap of the fused
-        graph), whose answer and reasons are in ``selection_``.
+    n_clusters : int, "auto" or "communities", default=8
+        Number of clusters. "auto" asks `select_n_clusters`, whose answer and reasons are in
+        ``selection_``. "communities" (extra ``communities``) starts from the Leiden communities of
+        the fused graph, as many as there are: good for single cells and other data with clusters of
+        very unequal size. Any graph has communities: that there are clusters is for "auto" or
+        `stability` to say.
+    resolution : float, default=1
+        Of the communities: more gives more and smaller ones. Those of fewer than 5 observations (5%
+        of less than 100) join the community they share most links with.
     consensus_weight : float, default=1
         λ, how strongly the coefficients of a view follow the consensus.
     cluster_weight : float, default=5
@@ -116,6 +128,7 @@ class RobustWMNMF(RobustModel):
     Attributes
     ----------
     n_clusters_ : int, fewer than asked for where there are fewer distinct observations
+        With "auto" and "communities" what was found.
     selection_ : Selection, with ``n_clusters="auto"``
     labels_ : ndarray (N,); −1 for observations missing in every view that has weight
     confidence_ : ndarray (N, K), how sure each label is; rows sum to 1
@@ -151,7 +164,8 @@ class RobustWMNMF(RobustModel):
     """
 
     _parameter_constraints: ClassVar[dict] = {
-        "n_clusters": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
+        "n_clusters": [Interval(Integral, 1, None, closed="left"), _FOUND],
+        "resolution": [Interval(Real, 0, None, closed="neither")],
         "consensus_weight": [Interval(Real, 0, None, closed="neither")],
         "cluster_weight": [Interval(Real, 0, None, closed="left")],
         "n_neighbors": [Interval(Integral, 1, None, closed="left")],
@@ -178,6 +192,7 @@ class RobustWMNMF(RobustModel):
         self,
         n_clusters: int | str = 8,
         *,
+        resolution: float = 1.0,
         consensus_weight: float = 1.0,
         cluster_weight: float = 5.0,
         n_neighbors: int = 10,
@@ -201,6 +216,7 @@ class RobustWMNMF(RobustModel):
         callback: Any = None,
     ):
         self.n_clusters = n_clusters
+        self.resolution = resolution
         self.consensus_weight = consensus_weight
         self.cluster_weight = cluster_weight
         self.n_neighbors = n_neighbors
@@ -238,6 +254,8 @@ class RobustWMNMF(RobustModel):
             Itself.
         """
         self._validate_params()
+        if self.n_clusters == "communities":
+            check_installed()
         # One thread: the sums inside BLAS and k-means differ between thread counts.
         with (
             threadpool_limits(1),
@@ -268,8 +286,9 @@ class RobustWMNMF(RobustModel):
         if not isinstance(self.n_clusters, str):
             self._check_n_clusters(self.n_clusters, views.n_samples)
         dtype = working_dtype(views, self.dtype)
-        check_zero_rows(self.zero_rows, self.view_names_in_)
-        settings = agree.Settings.of(self, self.view_names_in_, self._kept())
+        names = list(self.view_names_in_)
+        check_zero_rows(self.zero_rows, names)
+        settings = agree.Settings.of(self, names, self._kept())
         present = stages.presence(views, self.zero_rows)
         self._data, self._digests = remember(views)
         self._rows = stages.described(views, with_weight(present, settings.view_weights))
@@ -284,8 +303,9 @@ class RobustWMNMF(RobustModel):
         self.n_clusters_ = self._number_of_clusters(views, present, settings, checkpoint)
         spaces = stages.measure(there, present, self._scalings, dtype, engine)
         del there  # on a GPU a copy of the data
-        telling = with_weight(views.matrices, settings.view_weights)
-        self._heed_few_kinds(telling, np.any(present, axis=0))
+        if self.n_clusters != "communities":
+            telling = with_weight(views.matrices, settings.view_weights)
+            self._heed_few_kinds(telling, np.any(present, axis=0))
         found = self._solve(spaces, settings, dtype, rng, checkpoint, engine)
         self._expose(found, views, engine)
 
@@ -299,20 +319,27 @@ class RobustWMNMF(RobustModel):
         engine: Engine,
     ) -> Results:
         """The recipe goes on: agreement → embedding → start → parts."""
-        threads, K = Threads(self.n_jobs), self.n_clusters_
+        threads = Threads(self.n_jobs)
         present = [view.present for view in spaces]
         distinct_spaces, repeats = distinct(spaces, with_weight(spaces, settings.view_weights))
         agreement = checkpoint.keep(
             "agreement",
             lambda: agree.agree(distinct_spaces, settings, rng, engine, threads),
         )
+        anywhere = stages.counted(present, agreement.alpha)
+        groups: Array | None = None
+        if self.n_clusters == "communities":
+            groups = self._communities(agreement, anywhere, repeats, rng, checkpoint, engine)
+        K = self.n_clusters_
         P = checkpoint.keep("embedding", lambda: agree.embed(agreement, K, rng))
         P = engine.in_precision(P, dtype)
-        anywhere = stages.counted(present, agreement.alpha)
         self._check_n_clusters(K, int(anywhere.sum()))
-        labels = checkpoint.keep(
-            "start", lambda: stages.start_labels(P, anywhere, K, rng, repeats, engine)
-        )
+        if groups is None:
+            labels = checkpoint.keep(
+                "start", lambda: stages.start_labels(P, anywhere, K, rng, repeats, engine)
+            )
+        else:
+            labels = converted(engine.beside(groups, P), namespace(P).int64)
         w = agreement.w
         if repeats is not None:
             P, labels, w = P[repeats.of], labels[repeats.of], w[repeats.of]
@@ -326,6 +353,35 @@ class RobustWMNMF(RobustModel):
         taus = [view.tau for view in rows]
         return Results(spaces, agreement, P, repeats, result, centres, taus, present, anywhere)
 
+    def _communities(
+        self,
+        agreement: Agreement,
+        anywhere: Array,
+        repeats: Repeats | None,
+        rng: np.random.Generator,
+        checkpoint: Checkpoint,
+        engine: Engine,
+    ) -> Array:
+        """Communities of the distinct observations that are somewhere; 0 for the others."""
+        here = anywhere if repeats is None else anywhere[repeats.first]
+        count = np.ones(len(here)) if repeats is None else np.bincount(repeats.of)
+
+        def find() -> Communities:
+            graph: Any = engine.graph_on_host(agreement.fused)
+            seed = int(rng.integers(2**31))
+            return communities(graph[here][:, here], self.resolution, seed, count[here])
+
+        if not here.any():
+            raise ValueError(
+                "communities need an observation that some view describes; all are missing"
+            )
+        found = checkpoint.keep("communities", find)
+        tell_tiny(found)
+        self.n_clusters_ = found.count
+        labels = np.zeros(len(here), dtype=np.int64)
+        labels[here] = found.labels
+        return labels
+
     def _number_of_clusters(
         self,
         views: Views,
@@ -333,12 +389,14 @@ class RobustWMNMF(RobustModel):
         settings: agree.Settings,
         checkpoint: Checkpoint,
     ) -> int:
-        """What was asked for; with "auto" what stability and eigengap of the fused graph find."""
+        """What was asked for; with "auto" what is found. Communities are counted in the graph, later."""
+        if self.n_clusters == "communities":
+            return 1
         if not isinstance(self.n_clusters, str):
             return self.n_clusters
         # Nobody can tell the cluster of an observation that is nowhere present.
         n = int(np.any(with_weight(present, settings.view_weights), axis=0).sum())
-        candidates, rng = range(2, max(3, min(15, n))), generator(self.random_state)
+        candidates, rng = selection.usual_candidates(n), generator(self.random_state)
 
         def choose() -> selection.Selection:
             evidence = selection.gather(
@@ -349,8 +407,9 @@ class RobustWMNMF(RobustModel):
                 rng,
                 n_values=max(candidates) + 1,
                 dtype=self.dtype,
+                resolution=self.resolution,
             )
-            return selection.choose(evidence, candidates, ["stability", "eigengap"], rng)
+            return selection.choose(evidence, candidates, selection.DEFAULT, rng)
 
         self.selection_ = checkpoint.keep("selection", choose)
         return self.selection_.n_clusters

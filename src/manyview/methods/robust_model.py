@@ -21,6 +21,7 @@ from .impute import check_unchanged, filled_in
 from .place import Fitted, Placed, place
 from .robust_fit import Weights
 from .robust_results import RobustResults
+from .scored import warn_of_more_clusters
 
 
 class RobustModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, RobustResults):
@@ -108,7 +109,9 @@ class RobustModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
         -------
         float
         """
-        error = self._place(self._read(X, reset=False)).error
+        views = self._read(X, reset=False)
+        warn_of_more_clusters(type(self).__name__, views.n_features, int(self.n_clusters_))
+        error = self._place(views).error
         if error is None:
             raise ValueError("score needs an observation that some view describes; all are missing")
         return -error

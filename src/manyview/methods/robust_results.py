@@ -90,7 +90,6 @@ class RobustResults(MultiViewEstimator):
         """The attributes with an entry for every view that was given."""
         agreement, factors, even = self._agreement, self._result, 1 / self.n_clusters_
         self.view_weights_ = self._all_views(agreement.alpha)
-        self.learned_view_weights_ = self._all_views(agreement.learned)
         self.sample_weights_ = self._all_rows(self._all_views(in_dtype(factors.w, dtype)))
         self.components_ = self._all_columns([in_dtype(U.T, dtype) for U in factors.U])
         found = {
@@ -147,6 +146,11 @@ class RobustResults(MultiViewEstimator):
     def embedding_(self) -> Array:
         """Where the observations are in the embedding of the fused graph; at 0 if no view has them."""
         return self._all_rows(self._embedding)
+
+    @property
+    def learned_view_weights_(self) -> Array:
+        """α as the data give it; the same as ``view_weights_`` unless others were given."""
+        return self._all_views(self._agreement.learned)
 
     @property
     def reliance_(self) -> Array:

@@ -17,7 +17,8 @@ from manyview.engines.numpy.relations import DistanceView, GraphView, KernelView
 from . import ReadViews, existing
 from .arrays import READERS, read_arrays
 from .by_rows import file_checksum
-from .tables import cells_of, read_table, text_of
+from .options import Reading
+from .tables import cells_of, read_tables, text_of
 
 #: The options of commands that name such files, and what they make of them.
 OPTIONS: dict[str, type[Relation]] = {
@@ -80,7 +81,7 @@ def _read(
         rows = [] if headed is not False else [header]
         cells = rows + [list(row) for row in frame.itertuples(index=False)]
         return _from_links(file.name, cells, data, fitted)
-    part = read_table(file, file.name, None, headed)
+    part = read_tables(file, None, file.name, Reading())[""]
     if part.ids is None or part.features is None:
         return _by_position(cls, file.name, part.matrix, data, fitted)
     return _by_ids(cls, file.name, part, data, fitted)

@@ -106,7 +106,7 @@ def write_run(
         chosen = getattr(model, "selection_", None) if selection is None else selection
         if chosen is not None:
             files["selection.csv"] = tables.selection_table(chosen)
-            extra["selection"] = _selection(chosen)
+            extra["selection"] = selection_record(chosen)
             notes += choice_notes(chosen)
         for name, rows in files.items():
             (beside / name).write_bytes(csv_of_dicts(rows, DIGITS))
@@ -182,10 +182,13 @@ def _tables(
     return found, warnings_about(model, views, ids, saying), extra
 
 
-def _selection(chosen: Any) -> dict[str, Any]:
+def selection_record(chosen: Any) -> dict[str, Any]:
+    """What `run.json` says of a choice of the number of clusters."""
     return {
         "n_clusters": int(chosen.n_clusters),
         "found": bool(chosen.found),
+        "runner_up": chosen.runner_up,
+        "doubtful": bool(chosen.doubtful),
         "reasons": [str(reason) for reason in chosen.reasons],
         "votes": {m: None if k is None else int(k) for m, k in chosen.votes.items()},
     }

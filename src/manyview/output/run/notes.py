@@ -14,7 +14,7 @@ from manyview.methods.warn import COLLAPSE
 
 #: Smaller clusters are pointed out: fewer members than this, or less than this share.
 TINY, TINY_SHARE = 5, 0.01
-#: A view whose agreement with every other is below this share of the strongest adds nothing.
+#: A view whose agreement with every other is below this share of the strongest is told.
 STRANGER = 0.1
 #: Hennig's rule for the Jaccard stability of a cluster.
 UNSTABLE = 0.6
@@ -48,7 +48,11 @@ def warnings_about(model: Any, views: Views, ids: list[str], found: Measured) ->
 
 
 def choice_notes(selection: Any) -> list[str]:
-    """What is to be said where the number of clusters was chosen and none stood out."""
+    """What is to be said where the number of clusters was chosen and is doubtful, or none stood out."""
+    if selection.found and selection.doubtful:
+        return [
+            f"That there are {selection.n_clusters} clusters is doubtful: see “Why this many clusters”."
+        ]
     if selection.found:
         return []
     return [
@@ -93,12 +97,12 @@ def _views(model: Any, views: Views, measured: Measured) -> list[str]:
         found.append(
             f"View {_quoted(views.names[s])} agrees with no other view: observations close to each "
             f"other in it are not close elsewhere. Its weight is {weights[s]:.2f}. It may be noise, "
-            "or tell of something the other views do not; it adds nothing to these clusters."
+            "or tell of something the other views do not."
         )
     if others.max() <= 1e-12:
         found.append(
-            "No two views agree at all: there may be no grouping that they share, and these "
-            "clusters should not be trusted."
+            "No two views agree at all: there may be no grouping that they share, and no view "
+            "speaks for what another one finds here."
         )
     return found
 

@@ -8,6 +8,7 @@ from typing import Any
 from manyview._colors import PALETTE
 from manyview.output.report.page import figure, html, plot_text, table
 
+from .measured import LOW_CONFIDENCE, basis
 from .shared import EMBEDDED, Rows, color, percent, short
 
 SYMBOLS = ("circle", "diamond", "square", "triangle-up", "cross", "star")
@@ -79,6 +80,7 @@ def clusters(run: Any) -> Any:
         rows[:EMBEDDED],
         name="labels",
         caption=f"Every observation. Confidence: {run.about['confidence_is']}."
+        + basis(run, LOW_CONFIDENCE, " Below 0.8, ", ".")
         + (f" The first {EMBEDDED}; labels.csv has all." if len(rows) > EMBEDDED else ""),
         formats={"confidence": ".3f"},
         shown=8,

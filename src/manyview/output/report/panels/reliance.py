@@ -8,6 +8,7 @@ from typing import Any
 from manyview._colors import SCALE
 from manyview.output.report.page import figure, html, plot_text, table
 
+from .measured import NO_SUPPORT, ONE_VIEW, UNUSUAL_RELIANCE, basis
 from .shared import DRAWN, EMBEDDED, Rows, axis_labels, color, short
 
 #: An observation that departs more than this from its cluster's usual reliance is named.
@@ -133,8 +134,10 @@ def _unusual(run: Any, rows: Rows) -> Any:
         "<h3>Unusual observations</h3><p>{{ n }} observation{{ 's' if n > 1 }} rel{{ 'y' if n > 1 "
         "else 'ies' }} on other views than the rest of the cluster, by more than {{ limit }} of all "
         "reliance, above all {{ named }}. Look at their measurements in the views they avoid: a "
-        "failed assay, a swapped sample and true biology all look like this.</p>{{ table }}",
+        "failed assay, a swapped sample and true biology all look like this.{{ measured }}</p>"
+        "{{ table }}",
         n=len(found),
+        measured=basis(run, UNUSUAL_RELIANCE, " Their clusters are less sure: ", "."),
         limit=f"{UNUSUAL:.0%}",
         named=named,
         table=table(
@@ -162,9 +165,9 @@ def _alone(run: Any, rows: Rows) -> Any:
         "{% if n %}<h3>Observations in one view</h3><p>{{ n }} of {{ of }} observations {{ 'is' if n "
         "== 1 else 'are' }} described by one view only ({{ by_view }}) and rel{{ 'ies' if n == 1 "
         "else 'y' }} on it wholly. No other view can vouch for them or contradict them{{ ', which is why "
-        "their weight is 0' if robust }}; that alone does not make their clusters doubtful. How sure "
-        "each is says its confidence.</p>{% endif %}",
+        "their weight is 0' if robust }}.{{ measured }}</p>{% endif %}",
         robust=run.about["method"] == "RobustWMNMF",
+        measured=basis(run, ONE_VIEW, " That makes their clusters a little less sure: ", "."),
         n=n,
         of=len(rows),
         by_view=", ".join(f"{counts[view]} by “{view}”" for view in run.views if counts[view]),
@@ -182,6 +185,8 @@ def _unsupported(run: Any, rows: Rows) -> Any:
     return html(
         "{% if found %}<p><b>Without support</b> ({{ found|length }}): {{ found[:20]|join(', ') }}"
         "{{ ', …' if found|length > 20 }}. Their neighbours in each of their views are no closer than "
-        "chance in the others; they were placed by all of their views together.</p>{% endif %}",
+        "chance in the others; they were placed by all of their views together.{{ measured }}</p>"
+        "{% endif %}",
         found=found,
+        measured=basis(run, NO_SUPPORT, " Their clusters are less sure: ", "."),
     )

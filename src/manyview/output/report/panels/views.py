@@ -64,8 +64,9 @@ def _meaning(run: Any) -> tuple[str, str]:
     if not _learned(run):
         return origin, "These weights say nothing about the views: they were not learned."
     return (
-        f"{origin} The bars of learned weights show what the data would have given. {does}",
-        does_not,
+        f"{origin} The bars of learned weights show what the data would have given. "
+        + does.replace("A view's weight says", "A learned weight says"),
+        does_not.replace("A weight", "A learned weight", 1),
     )
 
 
