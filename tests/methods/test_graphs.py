@@ -201,6 +201,7 @@ def test_stability_choice_and_report(data, tmp_path):
     assert "coordinate_0" in (tmp_path / "run" / "components_far.csv").read_text()
 
 
+@pytest.mark.filterwarnings("ignore::FutureWarning")
 def test_pairs_of_observations_inside_anndata_and_mudata(data):
     anndata, mudata = pytest.importorskip("anndata"), pytest.importorskip("mudata")
     X, Y, labels = data
@@ -213,6 +214,7 @@ def test_pairs_of_observations_inside_anndata_and_mudata(data):
         assert model._relations[1] in ("graph", "distance matrix") and nmi(model, labels) > 0.8
     with pytest.raises(ValueError, match=r"neighbours only.*obsp:connectivities"):
         fit(cells, views=["X", "obsp:distances"])
-    both = mudata.MuData({"a": cells, "b": anndata.AnnData(Y)})
+    other = anndata.AnnData(Y, var=pd.DataFrame(index=[f"y{j}" for j in range(Y.shape[1])]))
+    both = mudata.MuData({"a": cells, "b": other})
     model = fit(both, views=["a", "b", "a:obsp:connectivities"])
     assert model._relations == [None, None, "graph"]

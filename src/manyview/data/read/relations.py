@@ -19,6 +19,7 @@ from .arrays import READERS, read_arrays
 from .by_rows import file_checksum
 from .options import Reading
 from .tables import cells_of, read_tables, text_of
+from .text import Cells
 
 #: The options of commands that name such files, and what they make of them.
 OPTIONS: dict[str, type[Relation]] = {
@@ -76,11 +77,9 @@ def _read(
         if len(parts) != 1:
             raise ValueError(f"{file.name} holds {len(parts)} arrays; a relation is one matrix")
         return _by_position(cls, file.name, next(iter(parts.values())).matrix, data, fitted)
-    frame, header, headed = cells_of(file)
-    if len(header) in EDGE_COLUMNS and cls is GraphView:
-        rows = [] if headed is not False else [header]
-        cells = rows + [list(row) for row in frame.itertuples(index=False)]
-        return _from_links(file.name, cells, data, fitted)
+    found = cells_of(file)
+    if len(found.header) in EDGE_COLUMNS and cls is GraphView:
+        return _from_links(file.name, found, data, fitted)
     part = read_tables(file, None, file.name, Reading())[""]
     if part.ids is None or part.features is None:
         return _by_position(cls, file.name, part.matrix, data, fitted)
@@ -88,14 +87,16 @@ def _read(
 
 
 def _from_links(
-    file: str, cells: list[list[Any]], data: ReadViews, fitted: Array | None
+    file: str, found: Cells, data: ReadViews, fitted: Array | None
 ) -> tuple[Relation, list[str]]:
     """A graph of the rows (from, to[, weight]) of a list."""
     rows = _places(data.sample_names, file, "the other files have")
     columns = rows if fitted is None else _places(fitted, file, "the model knows")
     ends, weights, strangers = [], [], set[str]()
-    for line, row in enumerate(cells, 1):
+    for line, row in enumerate(found.frame.itertuples(index=False), 1):
         start, stop = text_of(row[0]), text_of(row[1])
+        if line == 1 and found.headed is None and start not in rows and stop not in columns:
+            continue  # headings
         strangers |= {name for name, known in ((start, rows), (stop, columns)) if name not in known}
         if start in rows and stop in columns:
             ends.append((rows[start], columns[stop]))
@@ -118,7 +119,7 @@ def _from_links(
     return GraphView(A), notes
 
 
-def _weight(row: list[Any], file: str, line: int) -> float:
+def _weight(row: Any, file: str, line: int) -> float:
     try:
         return float(row[2]) if len(row) > 2 else 1.0
     except (TypeError, ValueError):

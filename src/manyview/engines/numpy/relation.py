@@ -227,7 +227,7 @@ def without_missing(matrix: Array, cls: str) -> Array:
         return matrix
     n, m = matrix.shape
     own = np.eye(n, m, dtype=bool) & (n == m)
-    missing: Array = np.asarray(unknown | own).all(axis=1)
+    missing = np.array([row.all() for row in unknown | own], dtype=bool)
     columns = missing if n == m else np.zeros(m, dtype=bool)
     expected = missing[:, None] | columns[None]
     if (unknown & ~expected).any():
