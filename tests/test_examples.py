@@ -59,7 +59,7 @@ def commands():
 
 def test_every_command_and_only_existing_options_are_described():
     page = (DOCS / "command_line.md").read_text()
-    known = {"--help", "--install-completion", "--show-completion"}
+    known = {"--help", "--version", "--install-completion", "--show-completion"}
     for name, command in commands().items():
         assert f"manyview {name}" in page
         known |= {opt for param in command.params for opt in (*param.opts, *param.secondary_opts)}

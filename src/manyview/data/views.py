@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,8 +13,9 @@ from manyview.engines.dask.source import DaskMatrix
 from manyview.engines.numpy.sources import is_streamed, looking_rows
 from manyview.engines.threads import blocks
 
-from .containers import TOO_LARGE, Collection, collect
+from .containers import collect
 from .ids import keys_of, places, refuse_lookalikes, refuse_repeated, take_rows
+from .items import TOO_LARGE, Collection
 
 #: Files are loaded if they take no more bytes than this together, and read by rows otherwise.
 LOAD_LIMIT = 2**28
@@ -342,7 +343,8 @@ def _check_values(
 
 def _check_file(X: Any, allow_negative: bool, caller: str) -> None:
     """The same for a view in a file, block by block; NaN is refused even as a sign of missing values."""
-    if hasattr(X, "each"):
+    found: Iterable[str | None]
+    if isinstance(X, DaskMatrix):
         found = X.each(_complaint, X.label, allow_negative, caller, place=True)
     else:
         slabs = blocks(slice(0, X.shape[0]), looking_rows(X.shape[1]))

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import scipy.sparse as sp
 
 from manyview._types import Array, Matrix, Views
@@ -24,7 +26,7 @@ from .numpy.lists import fused_lists
 from .numpy.masked import MaskedView
 from .numpy.robust_scaling import RobustScaling
 from .numpy.sources import UnitRows, is_streamed
-from .protocols import Distances, Scaling
+from .protocols import Distances, Found, Scaling
 from .threads import Threads
 
 
@@ -32,6 +34,19 @@ class HostEngine:
     """An `Engine` of NumPy arrays."""
 
     weighs_rows = True
+    tensors = False
+
+    def loop_views(
+        self,
+        views: Views,
+        fit: Callable[[Views], list[Found]],
+        scaled: Callable[[list[Found]], list[Matrix]],
+        asked: npt.DTypeLike | None,
+        dtype: np.dtype,
+    ) -> tuple[list[Matrix], list[Matrix], list[Found]]:
+        scalings = fit(views)
+        fitted = scaled(scalings)
+        return fitted, fitted, scalings
 
     def bring(self, views: Views, asked: Any, dtype: np.dtype) -> tuple[Views, np.dtype]:
         return views, dtype

@@ -16,7 +16,7 @@ from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from manyview._arrays import on_host
-from manyview._types import Array, Factors, Views
+from manyview._types import Array, Factors, Seed, Views
 from manyview.data.containers import (
     Collection,
     Item,
@@ -26,7 +26,8 @@ from manyview.data.containers import (
     tensor_among,
 )
 from manyview.data.views import as_views
-from manyview.engines.files.disk import STORE, is_file_name
+from manyview.engines.files.disk import is_file_name
+from manyview.engines.files.slabs import STORE
 from manyview.engines.numpy.sources import is_streamed
 from manyview.engines.torch.device import memory_guard, put
 from manyview.storage.store import save
@@ -37,24 +38,24 @@ from .observed import kept_views, observed_columns, observed_part, tell_unobserv
 LARGE_FLOAT32 = 2**30
 
 
-def generator(random_state: Any) -> np.random.Generator:
+def generator(random_state: Seed) -> np.random.Generator:
     """The one source of randomness of a fit, from whatever scikit-learn users pass."""
     if isinstance(random_state, np.random.RandomState):
         return np.random.default_rng(random_state.randint(2**31, size=4))
     return np.random.default_rng(random_state)
 
 
-def _random_state(random_state: Any) -> Any:
+def _random_state(random_state: Seed) -> Any:
     """The state of a generator that a fit would advance; None for a seed."""
     if isinstance(random_state, np.random.Generator):
         return random_state.bit_generator.state
     return random_state.get_state() if isinstance(random_state, np.random.RandomState) else None
 
 
-def _set_random_state(random_state: Any, state: Any) -> None:
+def _set_random_state(random_state: Seed, state: Any) -> None:
     if isinstance(random_state, np.random.Generator):
         random_state.bit_generator.state = state
-    else:
+    elif isinstance(random_state, np.random.RandomState):
         random_state.set_state(state)
 
 
@@ -65,7 +66,7 @@ class MultiViewEstimator(BaseEstimator):
     views: Any = None
     engine: str = "numpy"
     device: str = "auto"
-    random_state: Any = None
+    random_state: Seed = None
     _fitted_on_single: bool
     #: Which columns of each view anybody observed at the fit; None: all.
     _columns: list[Array] | None = None
@@ -133,13 +134,7 @@ class MultiViewEstimator(BaseEstimator):
         if not reset:
             self._check_widths(given)
             return given if self._columns is None else observed_part(given, self._columns)
-        if not single:
-            self.n_features_in_ = given.n_features
-            self.__dict__.pop("feature_names_in_", None)  # of an earlier fit on one DataFrame
-        self.view_names_in_ = np.array(given.names, dtype=object)
-        self.view_feature_names_in_ = dict(zip(given.names, given.feature_names, strict=True))
-        self.sample_names_in_ = given.sample_names
-        self._view_widths, self._fitted_on_single = given.n_features, single
+        self._remember_names(given, single)
         self._columns = observed_columns(given)
         if self._columns is None:
             return given
@@ -149,6 +144,16 @@ class MultiViewEstimator(BaseEstimator):
             )
         tell_unobserved(given, self._columns, stacklevel=3)
         return observed_part(given, self._columns)
+
+    def _remember_names(self, given: Views, single: bool) -> None:
+        """What unseen input is compared with: names, widths, and whether it was one array."""
+        if not single:
+            self.n_features_in_ = given.n_features
+            self.__dict__.pop("feature_names_in_", None)  # of an earlier fit on one DataFrame
+        self.view_names_in_ = np.array(given.names, dtype=object)
+        self.view_feature_names_in_ = dict(zip(given.names, given.feature_names, strict=True))
+        self.sample_names_in_ = given.sample_names
+        self._view_widths, self._fitted_on_single = given.n_features, single
 
     def _kept(self) -> list[int]:
         """Places of the views with a value, among those given."""

@@ -357,8 +357,9 @@ class RobustWMNMF(RobustModel):
         count = np.ones(len(here)) if repeats is None else np.bincount(repeats.of)
 
         def find() -> Communities:
-            graph = engine.graph_on_host(agreement.fused)[here][:, here]
-            return communities(graph, self.resolution, int(rng.integers(2**31)), count[here])
+            graph: Any = engine.graph_on_host(agreement.fused)
+            seed = int(rng.integers(2**31))
+            return communities(graph[here][:, here], self.resolution, seed, count[here])
 
         if not here.any():
             raise ValueError(

@@ -1,6 +1,8 @@
-"""Which rows of a view hold values."""
+"""Which rows and entries of a view hold values, and a sentence where none may be missing."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import numpy as np
 import scipy.sparse as sp
@@ -32,3 +34,28 @@ def unobserved(X: Matrix) -> Array:
     if sp.issparse(X) or is_streamed(X):
         return np.zeros(X.shape[0])
     return on_host(namespace(X).isnan(X).sum(axis=1)) / max(1, X.shape[1])
+
+
+def has_nan(X: Matrix) -> bool:
+    if not isinstance(X, np.ndarray):
+        return False
+    with np.errstate(over="ignore", invalid="ignore"):  # the largest numbers have no sum
+        return bool(np.isnan(X.sum(dtype=float)) and np.isnan(X).any())
+
+
+def refuse_holes(Xs: Sequence[Matrix], names: Sequence[str]) -> None:
+    for X, name in zip(Xs, names, strict=True):
+        if has_nan(X):
+            raise ValueError(
+                f"view {name!r} has unobserved (NaN) entries, which WMNMF takes with "
+                "engine='numpy' only; use that, or fill them in"
+            )
+
+
+def check_finite(Xs: Sequence[Matrix], names: Sequence[str]) -> None:
+    for X, name in zip(Xs, names, strict=True):
+        if not np.isfinite(X.sum()):
+            raise ValueError(
+                f"view {name!r} has entries too large or too small to compute with; divide it "
+                "by a constant"
+            )

@@ -16,6 +16,7 @@ from manyview.baselines import NEMO, SNF
 from manyview.baselines.cost import duration
 from manyview.io import checksum
 from manyview.io.writing.scratch import scratch
+from manyview.judge.estimators import Relabels, TellsCost
 
 from .methods import Method, settings_of
 from .processes import Limits, Pool, Task, not_tried, run_tasks
@@ -90,7 +91,7 @@ class Plan:
             elif stored is not None and self._still_holds(stored):
                 self.records[place] = stored
         cost_key = key_of("cost", *base)
-        if hasattr(model, "estimate_cost") and not self._any_ok(method):
+        if isinstance(model, TellsCost) and not self._any_ok(method):
             reason = self._too_costly(model, cost_key, store)
             for run in range(len(self.seeds)) if reason else ():
                 self.records[method.name, run] = {"status": "skipped", "reason": reason}
@@ -110,7 +111,7 @@ class Plan:
         runs = range(len(self.seeds))
         return any(self.records.get((method.name, r), {}).get("status") == "ok" for r in runs)
 
-    def _too_costly(self, model: Any, key: str, store: Store) -> str:
+    def _too_costly(self, model: TellsCost, key: str, store: Store) -> str:
         stored = store.read(key)  # measured on the machine, so kept: a resumed table says the same
         if stored is None:
             try:
@@ -150,7 +151,7 @@ class Plan:
         missing = list(models)
         if not missing:
             return []
-        relabels = hasattr(models[missing[0]], "relabel")
+        relabels = isinstance(models[missing[0]], Relabels)
         groups = [tuple(missing)] if relabels else [(run,) for run in missing]
         oracle = method.oracle and self.truth is not None
         return [
@@ -174,7 +175,7 @@ def _is_dense_algebra(model: Any) -> bool:
 
     Those that tell their cost are, but for two whose products are sparse.
     """
-    return hasattr(model, "estimate_cost") and not isinstance(model, SNF | NEMO)
+    return isinstance(model, TellsCost) and not isinstance(model, SNF | NEMO)
 
 
 def takes_none(model: Any) -> bool:

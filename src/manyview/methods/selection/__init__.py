@@ -170,6 +170,7 @@ def _possible(candidates: Sequence[int], evidence: Evidence) -> list[int]:
 
 
 def _warn(selection: Selection, votes: list[Vote]) -> None:
+    backers = [vote for vote in votes if vote.choice == selection.n_clusters]
     if not selection.found:
         warn_user(
             "no number of clusters stands out among the candidates: "
@@ -177,9 +178,7 @@ def _warn(selection: Selection, votes: list[Vote]) -> None:
             + ". n_clusters is 1",
             NoClustersWarning,
         )
-    elif too_few(votes) or all(
-        vote.open_ended for vote in votes if vote.choice == selection.n_clusters
-    ):
+    elif too_few(votes) or (backers and all(vote.open_ended for vote in backers)):
         warn_user(
             f"the best number of clusters is the largest candidate ({selection.n_clusters}); "
             "more may be better still: raise the candidates"

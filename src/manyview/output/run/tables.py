@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from manyview._embed2d import coordinates, embed2d
+from manyview._embed2d import coordinates, embed2d, projection
 from manyview._types import Array, Views
 from manyview.engines.affinity import nearest_neighbors
 from manyview.engines.numpy.presence import present_rows
@@ -23,6 +23,8 @@ Rows = list[dict[str, Any]]
 
 #: Observations drawn in the embedding: t-SNE of more takes minutes, and nobody can see them.
 DRAWN = 5000
+#: Observations whose pairs are counted over the refits.
+PAIRED = 200
 VOTES = "share of its nearest neighbours in the consensus that are in the same cluster"
 DISTANCES = "how much nearer it lies to the centre of its cluster than to those of others"
 SHARE = "its largest share of the consensus"
@@ -134,6 +136,11 @@ def embedding_table(model: Any, ids: Sequence[str], labels: Array, most: int = D
     ]
 
 
+def projection_of(model: Any, labels: Array, most: int = DRAWN) -> str:
+    """How the embedding was made flat."""
+    return projection(coordinates(model)[drawn(labels, most)])
+
+
 def agreement_table(matrix: Array, names: Sequence[str]) -> Rows:
     return [
         {"view": name, **{f"with:{other}": m for other, m in zip(names, row, strict=True)}}
@@ -173,6 +180,18 @@ def clusters_table(labels: Array, sure: Array, silhouette: Array, stable: Stabil
             row["stability"] = stable.clusters[int(k)]
         rows.append(row)
     return rows
+
+
+def consensus_table(ids: Sequence[str], stable: Stability) -> Rows:
+    """How often two observations were in one cluster, of the refits that saw both; sorted by cluster."""
+    rows = drawn(stable.labels, PAIRED)
+    rows = rows[np.lexsort((-stable.observations[rows], stable.labels[rows]))]
+    shares = stable.together(rows)
+    return [
+        {"id": ids[i], "cluster": int(stable.labels[i])}
+        | {f"{j + 1}:{ids[rows[j]]}": share for j, share in enumerate(shares[at].tolist())}
+        for at, i in enumerate(rows.tolist())
+    ]
 
 
 def selection_table(selection: Any) -> Rows:
