@@ -7,7 +7,8 @@ from typing import Any
 
 from rich.markup import escape
 
-from manyview.data.read.matching import EXACT, MATCHES, smallest_rule
+from manyview.data.read.matching import EXACT, smallest_rule
+from manyview.data.read.options import MATCHES
 from manyview.io.writing import read_csv, restored
 from manyview.output.run.later import add_meaning
 
