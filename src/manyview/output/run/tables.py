@@ -13,6 +13,7 @@ from manyview.engines.affinity import nearest_neighbors
 from manyview.engines.numpy.presence import present_rows
 from manyview.judge.stability import Stability
 from manyview.methods.assign import n_neighbors
+from manyview.methods.observed import kept_views, observed_columns, observed_part
 from manyview.methods.robust import RobustWMNMF
 from manyview.methods.stages import quiet_presence
 
@@ -55,9 +56,16 @@ def labels_table(ids: Sequence[str], labels: Array, sure: Array) -> Rows:
 
 def described(model: Any, views: Views) -> Array:
     """Which views describe each observation (N×n_views), as the model has it."""
-    if isinstance(model, RobustWMNMF):
+    if not isinstance(model, RobustWMNMF):
+        return np.column_stack([present_rows(X) for X in views.matrices])
+    columns = observed_columns(views)
+    if columns is None:
         return np.column_stack(quiet_presence(views, model.zero_rows))
-    return np.column_stack([present_rows(X) for X in views.matrices])
+    # Columns that nobody observed were left out of the fit, and make no row incomplete.
+    here = np.zeros((views.n_samples, len(views)), dtype=bool)
+    part = observed_part(views, columns)
+    here[:, kept_views(columns)] = np.column_stack(quiet_presence(part, model.zero_rows))
+    return here
 
 
 def origin_of_weights(model: Any) -> str:
