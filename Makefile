@@ -26,7 +26,7 @@ table: $(VENV)/.installed
 	$(BIN)/python benchmarks/digits.py --seeds 20
 
 fuzz: $(VENV)/.installed
-	HYPOTHESIS_PROFILE=fuzz $(BIN)/python -m pytest -m hypothesis
+	HYPOTHESIS_PROFILE=fuzz $(BIN)/python -m pytest -m hypothesis -W default
 
 # The torch engine: its tests need PyTorch, for CPUs unless the machine has another already.
 test-torch: $(VENV)/.torch

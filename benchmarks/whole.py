@@ -19,6 +19,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable
+from functools import partial
 from importlib.util import find_spec
 from typing import Any
 
@@ -29,7 +30,7 @@ from sklearn.metrics import adjusted_rand_score
 import manyview as mv
 from manyview.engines.host import HostEngine
 from manyview.engines.numpy import distances, neighbors
-from manyview.maths import spectrum
+from manyview.maths.spectrum import leading_eigenvectors
 from manyview.methods import agree, robust, stages
 
 CLUSTERS, SAMPLE = 10, 200
@@ -180,9 +181,11 @@ def told(title: str, found: dict[str, Any]) -> None:
 def exactness(n: int = COMPARED) -> dict[str, float]:
     """ARI of labels found approximately with exact ones, beside that of two seeds of the exact."""
     views, _, k = large(n)
-    spectrum.BLOCK_ITERATION = neighbors.EXACT = 10 * n
+    neighbors.EXACT = 10 * n
+    agree.leading_eigenvectors = partial(leading_eigenvectors, blocks_above=10 * n)
     exact = [mv.RobustWMNMF(k, random_state=seed).fit_predict(views) for seed in (0, 1)]
-    spectrum.BLOCK_ITERATION = neighbors.EXACT = n // 10
+    neighbors.EXACT = n // 10
+    agree.leading_eigenvectors = partial(leading_eigenvectors, blocks_above=n // 10)
     near = mv.RobustWMNMF(k, random_state=0).fit_predict(views)
     return {
         "approximate and exact": adjusted_rand_score(exact[0], near),

@@ -24,9 +24,11 @@ if TYPE_CHECKING:
         sources,
         testing,
     )
+    from manyview.covariates import Adjusted, adjust
     from manyview.data.annotate import annotate
     from manyview.data.views import as_views
     from manyview.engines.files.disk import on_disk
+    from manyview.engines.numpy.relations import DistanceView, GraphView, KernelView
     from manyview.judge.selection import NoClustersWarning, Selection, select_n_clusters
     from manyview.judge.stability import Stability, stability
     from manyview.methods.robust import RobustWMNMF
@@ -40,13 +42,18 @@ if TYPE_CHECKING:
 #: Where a name comes from; modules are themselves.
 _HOMES = {
     "WMNMF": "methods.wmnmf",
+    "Adjusted": "covariates",
     "CollapseWarning": "_types",
     "Comparison": "compare",
+    "DistanceView": "engines.numpy.relations",
+    "GraphView": "engines.numpy.relations",
+    "KernelView": "engines.numpy.relations",
     "NoClustersWarning": "judge.selection",
     "RobustWMNMF": "methods.robust",
     "Selection": "judge.selection",
     "Stability": "judge.stability",
     "Stop": "_types",
+    "adjust": "covariates",
     "annotate": "data.annotate",
     "as_views": "data.views",
     "compare": "compare",
@@ -59,13 +66,18 @@ _HOMES = {
 
 __all__ = [
     "WMNMF",
+    "Adjusted",
     "CollapseWarning",
     "Comparison",
+    "DistanceView",
+    "GraphView",
+    "KernelView",
     "NoClustersWarning",
     "RobustWMNMF",
     "Selection",
     "Stability",
     "Stop",
+    "adjust",
     "annotate",
     "as_views",
     "baselines",

@@ -26,6 +26,7 @@ from manyview.baselines import (
     SumOfGraphs,
     _features,
     honest_methods,
+    omics_methods,
     paper_methods,
     wrappers,
 )
@@ -224,11 +225,10 @@ def test_a_view_without_clusters_is_never_the_best(rng):
     assert model.view_scores_["alike"] == wrappers.NO_SILHOUETTE
 
 
-def test_silhouette_of_many_rows_is_taken_on_a_sample(monkeypatch):
+def test_silhouette_of_many_rows_is_taken_on_a_sample():
     views, truth = two_views()
     whole = _features.silhouette(views["b"], truth)
-    monkeypatch.setattr(_features, "SILHOUETTE_SAMPLE", 40)
-    sampled = _features.silhouette(views["b"], truth)
+    sampled = _features.silhouette(views["b"], truth, sample=40)
     assert sampled != whole and sampled == pytest.approx(whole, abs=0.1)
 
 
@@ -365,7 +365,7 @@ def test_the_thirteen_rows_and_the_honest_ones(settings):
     paper, honest = paper_methods(4, settings=settings), honest_methods(4)
     assert list(paper)[:4] == ["BSV-kmeans", "ConcatK", "BSV-Spectral", "ConcatSpectral"]
     assert list(paper)[-3:] == ["NMF-W1", "NMF-W2", "WM-NMF"] and len(paper) == 13
-    methods = paper | honest
+    methods = paper | honest | omics_methods(4)
     assert set(methods) == set(DESCRIPTIONS) and set(ORACLES) <= set(paper)
     for make in pickle.loads(pickle.dumps(methods)).values():
         model = make(5)
@@ -387,6 +387,7 @@ def test_settings_of_the_digits():
     assert "underflows" in DESCRIPTIONS["ConcatSpectral"]
 
 
+@pytest.mark.filterwarnings("ignore:Graph is not fully connected")  # three blobs are three parts
 def test_all_listed_methods_run():
     views, y = blobs(n=45)
     for name, make in (paper_methods(3) | honest_methods(3)).items():

@@ -115,25 +115,23 @@ def test_singular_values_and_entries_are_thresholded(rng):
 
 @pytest.mark.parametrize("lowest", [1.0, 1e-3, 1e-6, 0.0])
 @pytest.mark.parametrize("t", [0.0, 1e-6, 1e-3, 0.1, 5.0])
-def test_thresholding_is_as_precise_as_an_svd_whichever_way_it_goes(t, lowest, rng, monkeypatch):
+def test_thresholding_is_as_precise_as_an_svd_whichever_way_it_goes(t, lowest, rng):
     left, right = (np.linalg.qr(rng.standard_normal((60, 60)))[0] for _ in range(2))
     values = np.linspace(2, lowest, 60) ** 2
     expected = (left * np.maximum(values - t, 0)) @ right
     M = (left * values) @ right
-    np.testing.assert_allclose(admm.soft_singular(M, t), expected, atol=2e-13)
-    monkeypatch.setattr(admm, "LOSS", 1e-9)  # never short
-    np.testing.assert_allclose(admm.soft_singular(M, t), expected, atol=2e-13)
+    for loss in (admm.LOSS, 1e-9):  # as usual, and never short
+        np.testing.assert_allclose(admm.soft_singular(M, t, loss), expected, atol=2e-13)
 
 
-def test_the_short_way_to_threshold_is_left_where_it_is_not_precise(rng, monkeypatch):
+def test_the_short_way_to_threshold_is_left_where_it_is_not_precise(rng):
     """Small singular values near a small threshold: eigenvalues of the Gram matrix miss them."""
     left, right = (np.linalg.qr(rng.standard_normal((60, 60)))[0] for _ in range(2))
     values = np.geomspace(1, 1e-7, 60)
     M, t = (left * values) @ right, 1e-6
     expected = (left * np.maximum(values - t, 0)) @ right
     assert np.abs(admm.soft_singular(M, t) - expected).max() < 1e-14
-    monkeypatch.setattr(admm, "LOSS", np.inf)
-    assert np.abs(admm.soft_singular(M, t) - expected).max() > 1e-13
+    assert np.abs(admm.soft_singular(M, t, loss=np.inf) - expected).max() > 1e-13
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

@@ -53,9 +53,12 @@ def test_the_summary_fits_a_terminal_of_80_columns():
     for column in ("acc", "nmi", "ari"):
         summary[f"{column}_mean"], summary[f"{column}_sd"] = 0.8123, 0.0123
     summary = summary.assign(mean_rank=11.5, stability=0.5, seconds_mean=1234.56)
-    summary = summary.assign(n_ok=3, n_failed=0, n_skipped=0)
+    summary = summary.assign(
+        n_ok=3, n_failed=0, n_skipped=0, shifted=[False, True] + [False] * (len(names) - 2)
+    )
     console = Console(width=80, record=True, file=io.StringIO())
     console.print(_summary(SimpleNamespace(summary=summary)))
     shown = console.export_text()
     assert "…" not in shown and shown.count("0.812 (0.012)") == len(names)
     assert f"{names[0]}*" in shown and "* oracle" in shown
+    assert f"{names[1]}†" in shown and "† features moved to start at 0" in shown

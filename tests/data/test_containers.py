@@ -9,7 +9,7 @@ import scipy.sparse as sp
 
 import manyview as mv
 from conftest import blobs
-from manyview.data.containers import is_id_heading
+from manyview.engines.files.headings import is_id_heading
 
 VIEWS, Y = blobs(n=40)
 IDS = [f"cell{i:02d}" for i in range(40)]

@@ -313,11 +313,16 @@ def test_hdf5_that_leads_to_other_files_is_refused(kind, ending, tmp_path):
     path = tmp_path / f"v{ending}"
     if ending in (".h5ad", ".h5mu"):
         anndata, pandas = pytest.importorskip("anndata"), pytest.importorskip("pandas")
-        data = anndata.AnnData(pandas.DataFrame(X, index=[f"s{i}" for i in range(12)]))
+        rows, columns = (
+            [f"{kind}{i}" for i in range(n)] for kind, n in zip("sg", X.shape, strict=True)
+        )
+        data = anndata.AnnData(pandas.DataFrame(X, index=rows, columns=columns))
         if ending == ".h5ad":
             data.write_h5ad(path)
         else:
-            pytest.importorskip("mudata").MuData({"rna": data}).write(path)
+            mudata = pytest.importorskip("mudata")
+            with mudata.set_options(pull_on_update=False):
+                mudata.MuData({"rna": data}).write(path)
     with h5py.File(path, "a") as file:
         inside = file["mod/rna"] if ending == ".h5mu" else file
         if "X" in inside and kind != "external deep":

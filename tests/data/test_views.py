@@ -9,7 +9,7 @@ from hypothesis.extra.numpy import arrays
 
 from conftest import blobs
 from manyview import WMNMF, as_views
-from manyview.methods.scaling import SCALES, fit_scaling
+from manyview.methods.scaling import SCALES
 
 A, B = np.arange(12.0).reshape(4, 3), np.ones((4, 2))
 
@@ -138,39 +138,6 @@ def test_more_clusters_than_observations():
 def test_objects_that_are_no_numbers_are_a_type_error():
     with pytest.raises(TypeError, match="'view0' has entries that are not numbers"):
         as_views(np.array([[{}, 1], [2, 3]], dtype=object))
-
-
-@pytest.mark.parametrize("scale", [*SCALES, None])
-@pytest.mark.parametrize("sparse", [False, True])
-def test_scaling(scale, sparse):
-    rng = np.random.default_rng(0)
-    X = rng.poisson(1.0, (30, 6)).astype(float)
-    X[:, 5] = 3.0  # constant
-    X[4] = 0  # all zero
-    X[4, 5] = 3.0
-    given = as_views([sp.csr_array(X) if sparse else X])
-    scaling = fit_scaling(given, scale)[0]
-    Z = scaling.apply(given.matrices[0])
-    assert sp.issparse(Z) == sparse
-    dense = fit_scaling(as_views([X]), scale)[0].apply(X)
-    np.testing.assert_allclose(Z.toarray() if sparse else Z, dense, rtol=1e-12)
-    assert np.isfinite(dense).all() and (dense >= 0).all()
-    if scale is not None:
-        assert dense.sum() / 30 == pytest.approx(1)
-    if scale in ("minmax", "standard"):
-        assert (dense[:, 5] == 0).all()
-        spread = dense[:, :5].std(axis=0) if scale == "standard" else np.ptp(dense[:, :5], axis=0)
-        np.testing.assert_allclose(spread, spread[0])
-    if scale in ("tfidf", "sqrt"):
-        lengths = np.linalg.norm(dense, axis=1)
-        np.testing.assert_allclose(lengths, lengths[0])
-
-
-def test_shifting_scales_accept_negatives_but_not_in_sparse_views():
-    for scale in ("minmax", "standard"):
-        WMNMF(2, scale=scale, random_state=0).fit([A - 5, B])
-        with pytest.raises(ValueError, match=r"is sparse and has negative entries.*dense array"):
-            WMNMF(2, scale=scale).fit([sp.csr_array(A - 5), B])
 
 
 values = st.one_of(

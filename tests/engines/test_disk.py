@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.cluster import KMeans
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score
 
 from conftest import blobs
@@ -20,10 +21,10 @@ from manyview.baselines import ConcatViews
 from manyview.data import views as views_module
 from manyview.data.views import as_views
 from manyview.engines.affinity import affinity, nearest_neighbors
-from manyview.engines.files import disk
+from manyview.engines.files import slabs
 from manyview.engines.files.disk import DiskMatrix
 from manyview.engines.files.distances import FileGeometry, ScaledFile
-from manyview.engines.files.formats import RowFile
+from manyview.engines.files.row_file import RowFile
 from manyview.engines.numpy import neighbors
 from manyview.engines.numpy.distances import Geometry
 from manyview.engines.numpy.neighbors import leading_directions, project, streamed_neighbors
@@ -39,8 +40,8 @@ N = 300
 @pytest.fixture
 def small_slabs(monkeypatch):
     """Slabs of a few rows, few of them held at a time."""
-    monkeypatch.setattr(disk, "SLAB", 2000)
-    monkeypatch.setattr(disk, "HELD", 8000)
+    monkeypatch.setattr(slabs, "SLAB", 2000)
+    monkeypatch.setattr(slabs, "HELD", 8000)
 
 
 def as_npy(folder, name, X):
@@ -247,16 +248,16 @@ def test_slabs_held_are_bounded_in_bytes_and_let_go(tmp_path, monkeypatch):
     pytest.importorskip("h5py")
     X = np.random.default_rng(0).random((4000, 8))
     file = as_hdf5(tmp_path, "x", X)
-    monkeypatch.setattr(disk, "SLAB", 64 * 100)
-    monkeypatch.setattr(disk, "HELD", 64 * 1000)
+    monkeypatch.setattr(slabs, "SLAB", 64 * 100)
+    monkeypatch.setattr(slabs, "HELD", 64 * 1000)
     most, again = 0, on_disk(f"{file.path}::{file.key}")
     for start in range(0, 4000, 50):
         np.testing.assert_array_equal(again.read(slice(start, start + 50)), X[start : start + 50])
-        most = max(most, sum(n for _, n in disk.STORE.slabs.values()))
+        most = max(most, sum(n for _, n in slabs.STORE.slabs.values()))
     assert 0 < most <= 64 * 1000
     WMNMF(2, random_state=0, max_iter=1, inner_iter=1, regularizer=None).fit([X[:50], X[:50]])
-    assert not disk.STORE.slabs
-    monkeypatch.setattr(disk, "LARGEST_SLAB", 64)
+    assert not slabs.STORE.slabs
+    monkeypatch.setattr(slabs, "LARGEST_SLAB", 64)
     with pytest.raises(
         ValueError, match=r"x.h5.*its chunks of \d+ rows take .* write it again in chunks"
     ):
@@ -472,7 +473,7 @@ def test_files_that_cannot_be_read_by_rows_are_refused_with_a_sentence(tmp_path,
     np.save(tmp_path / "f.npy", np.asfortranarray(views[0]))
     turned = on_disk(tmp_path / "f.npy")  # small: loaded
     np.testing.assert_array_equal(turned.read(slice(3, 9)), views[0][3:9])
-    monkeypatch.setattr("manyview.engines.files.formats.LARGEST_GROUP", 0)
+    monkeypatch.setattr("manyview.engines.files.formats.LARGEST_TURNED", 0)
     (tmp_path / "cut.npy").write_bytes((tmp_path / "f.npy").read_bytes()[:700])
     np.save(tmp_path / "one.npy", np.ones(4))
     np.save(tmp_path / "text.npy", np.array([["a", "b"]]))
@@ -538,11 +539,11 @@ def test_a_fit_from_files_takes_little_memory(tmp_path):
         """
         import sys, threading, time, warnings
         import manyview as mv
-        from manyview.engines.files import disk
+        from manyview.engines.files import slabs
         from manyview.engines.numpy import neighbors, sources, ties
         warnings.simplefilter("ignore")
         # Blocks as small against these data as the usual ones are against large data.
-        disk.SLAB, disk.HELD, sources.LOOK, neighbors.ASKING = 2**17, 2**19, 2**17, 2**18
+        slabs.SLAB, slabs.HELD, sources.LOOK, neighbors.ASKING = 2**17, 2**19, 2**17, 2**18
         ties.GATHERED = 2**16
         def anonymous():
             text = open("/proc/self/status").read()
@@ -590,15 +591,15 @@ def test_a_pass_with_the_blocks_that_are_shipped_holds_64_mib(shape, direct, tmp
     np.lib.format.open_memmap(path, "w+", float, shape)  # a hole: it takes no room on the disk
     file = DiskMatrix(path)
     if not direct:
-        file._opened = disk.Slabs(Zeros(shape))
-    disk.STORE.clear()
+        file._opened = slabs.Slabs(Zeros(shape))
+    slabs.STORE.clear()
     tracemalloc.start()
     try:
         rows = sum(block.shape[0] for block in reading(file))
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-        disk.STORE.clear()
+        slabs.STORE.clear()
     assert rows == shape[0] and file.nbytes > 3 * 2**26
     assert 2**20 < peak < 2**26
 
@@ -662,8 +663,8 @@ def test_features_constant_in_the_sample_are_scaled_by_all_rows(tmp_path, monkey
     X[:, 20:] = rng.random((3000, 10)) < 0.001
     path = tmp_path / "rare.npy"
     np.save(path, X)
-    kept = RobustWMNMF(2, random_state=0, max_iter=3).fit([X])
-    read = RobustWMNMF(2, random_state=0, max_iter=3).fit([path])
+    with pytest.warns(ConvergenceWarning, match="stopped after 3 iterations"):
+        kept, read = (RobustWMNMF(2, random_state=0, max_iter=3).fit([V]) for V in (X, path))
     rare = slice(20, 30)
     np.testing.assert_array_equal(read._scalings[0].gain[rare], kept._scalings[0].gain[rare])
     np.testing.assert_array_equal(read._scalings[0].low[rare], kept._scalings[0].low[rare])

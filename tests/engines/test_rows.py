@@ -15,18 +15,16 @@ import manyview
 from conftest import blobs
 from manyview import WMNMF, RobustWMNMF
 from manyview._types import Split, Sums
-from manyview.data.views import as_views
 from manyview.engines import threads
 from manyview.engines.numpy import compiled as compiled_module
 from manyview.engines.numpy import rows as rows_module
 from manyview.engines.numpy import sources
 from manyview.engines.numpy.compiled import basis_update, row_update
 from manyview.engines.numpy.rows import Rows
-from manyview.engines.numpy.sources import InMemory, Scaled, UnitRows
+from manyview.engines.numpy.sources import InMemory, UnitRows
 from manyview.engines.threads import Threads, available_threads, blocks, chunks
 from manyview.maths import equations as eq
 from manyview.maths.solvers import SOLVERS
-from manyview.methods.scaling import fit_scaling
 from manyview.regularizers import Graph, NoPenalty, Orthogonal
 
 pytest.importorskip("numba")
@@ -129,15 +127,6 @@ def test_chunks_depend_on_the_rows_alone_and_cover_them():
         assert all(a.stop == b.start for a, b in pairwise(parts))
     assert [b.stop for b in blocks(slice(3, 10), 4)] == [7, 10]
     assert available_threads(3) == 3 and available_threads(-1) >= 1
-
-
-@pytest.mark.parametrize("scale", ["sum", "minmax", "tfidf"])
-def test_rows_scaled_when_read_are_the_scaled_rows(scale):
-    X = problem()[0]
-    scaling = fit_scaling(as_views([X]), scale)[0]
-    lazy = Scaled(X, scaling, np.dtype(np.float32))
-    np.testing.assert_allclose(lazy.read(slice(2, 9)), scaling.apply(X)[2:9], rtol=1e-6)
-    assert lazy.read(slice(0, 1)).dtype == np.float32
 
 
 def test_unit_rows():

@@ -174,11 +174,6 @@ def test_scores_are_those_of_the_labels(found):
         ("exit", "failed", r"its process ended with exit code 3"),
         ("wrong", "failed", r"it gave labels of shape \(61,\) for 60 observations"),
         ("unsendable", "failed", r"cannot be sent to a process of its own: TypeError: stays here"),
-        (
-            "of the script",
-            "failed",
-            r"is defined in the script or notebook being run; move it to a file",
-        ),
         ("unmakeable", "failed", r"it could not be made: ZeroDivisionError: division by zero"),
         (
             "costly",
@@ -206,6 +201,12 @@ def test_a_run_over_a_limit_is_stopped_and_its_method_not_tried_again(found, met
     assert list(mine["reason"]) == [reason, f"not tried: the first run was {reason}"]
 
 
+def test_what_a_script_defines_goes_along(found):
+    pytest.importorskip("cloudpickle")
+    mine = rows(found[0], "of the script")
+    assert list(mine["status"]) == ["ok", "ok"], list(mine["reason"])
+
+
 def test_run_r_has_the_same_seed_for_every_method(found, world):
     table = found[0].table
     assert table.groupby("run")["seed"].nunique().eq(1).all()
@@ -229,7 +230,8 @@ def test_an_oracle_is_marked_and_pushes_nobody_down(found):
     assert summary["oracle"].sum() == 1 and summary.loc["BSV-kmeans", "oracle"]
     assert rows(found[0], "BSV-kmeans")["remark"].str.contains("chosen by truth").all()
     best = summary[summary["n_ok"].gt(0) & ~summary["oracle"]]["mean_rank"]
-    assert best.min() < 2 and summary.loc["BSV-kmeans", "mean_rank"] == 1
+    # Three give the same labels, and share the ranks 1 to 3.
+    assert best.min() == 2 and summary.loc["BSV-kmeans", "mean_rank"] == 1
     without_result = summary["n_ok"] == 0
     assert summary[without_result]["mean_rank"].isna().all()
     assert list(without_result) == sorted(without_result)
@@ -269,7 +271,8 @@ def test_interrupted_and_resumed_by_one_process_gives_the_same(found, world, tmp
     assert len(calls) == 2 + (2 + 1) + 1 + 2
     for one, other in ((again.table, found[0].table), (again.summary, found[0].summary)):
         other = other[other["method"].isin(some)].reset_index(drop=True)
-        columns = [c for c in one if not c.startswith(("seconds", "peak_memory"))]
+        # Ranks depend on who else is there.
+        columns = [c for c in one if not c.startswith(("seconds", "peak_memory", "mean_rank"))]
         assert len(one) == len(other) > 4
         pd.testing.assert_frame_equal(one[columns], other[columns])
 
@@ -486,7 +489,7 @@ def test_names_and_sets_of_methods():
     def names(methods):
         return [m.name for m in mv.compare.__globals__["resolve"](methods, 3)]
 
-    assert len(names("paper")) == 13 and names("paper") == list(paper_methods(3))
+    assert len(names("paper")) == 14 and set(names("paper")) == {"RobustWMNMF", *paper_methods(3)}
     assert set(names("paper")) < set(names("all")) and set(names("honest")) < set(names("all"))
     assert "RobustWMNMF" in names("all")
     assert names(["WM-NMF", "honest", "WM-NMF"])[0] == "WM-NMF" and len(names(["WM-NMF"] * 2)) == 1
@@ -503,7 +506,7 @@ def test_names_and_sets_of_methods():
         ({"n_jobs": 1.5}, "n_jobs must be"),
         ({"max_seconds": 0}, "max_seconds must be a number above 0, got 0"),
         ({"max_memory": "4G"}, "max_memory must be a number above 0, got '4G'"),
-        ({"methods": "WMNMF"}, "there is no method 'WMNMF'; known are .*WM-NMF"),
+        ({"methods": "W-NMF"}, "there is no method 'W-NMF'; known are .*WM-NMF"),
         ({"methods": []}, "methods is empty"),
         ({"methods": 3}, "methods must be 'all'"),
         ({"methods": [KMeans()]}, "pass estimators as a dict"),
@@ -570,7 +573,7 @@ def test_the_files_say_everything_and_escape_it(found, tmp_path):
         assert text in page
     table = pd.read_csv(tmp_path / "results.csv")
     assert page.count('class="small csv"') == 1
-    assert len(table) == len(result.table) and table["acc"].isna().sum() == 18
+    assert len(table) == len(result.table) and table["acc"].isna().sum() == 16
     assert (tmp_path / "comparison.png").read_bytes().startswith(b"\x89PNG")
     assert len(pd.read_csv(tmp_path / "summary.csv")) == len(every_kind())
 

@@ -4,6 +4,7 @@ import warnings
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.exceptions import ConvergenceWarning
 
 import manyview as mv
 from conftest import blobs
@@ -375,6 +376,12 @@ def test_of_numbers_that_come_back_alike_the_one_near_the_communities_counts():
     assert alone.n_clusters == 2
 
 
+def test_what_comes_back_best_at_the_largest_candidate_is_not_drawn_to_fewer():
+    groups = Vote("communities", {}, 30, "", communities=28)
+    found = combine([stable(40, {30: 0.5, 40: 0.59}, open_ended=True), groups])
+    assert (found.n_clusters, found.runner_up) == (40, 30)
+
+
 def test_two_methods_outvote_one_and_the_other_is_the_runner_up():
     votes = [stable(3, {3: 0.9}), Vote("eigengap", {}, 5, ""), Vote("communities", {}, 5, "")]
     found = combine(votes)
@@ -420,7 +427,10 @@ def test_default_criteria_and_candidates_are_everybodys(monkeypatch):
 @pytest.mark.parametrize("n_views", [1, 2])
 def test_clean_categories_are_clusters(n_kinds, n_views):
     y = np.arange(200) % n_kinds
-    found = quick([np.eye(n_kinds)[y]] * n_views, range(2, 8), GRAPH)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        warnings.simplefilter("ignore", ConvergenceWarning)  # of k-means on three points
+        found = quick([np.eye(n_kinds)[y]] * n_views, range(2, 8), GRAPH)
     assert found.found and found.n_clusters == n_kinds
 
 
@@ -447,6 +457,16 @@ def test_communities_vote_where_they_come_back():
     assert chosen.votes == {"communities": 4} and "communities: 4 at resolution 0.5" in str(chosen)
     with pytest.warns(NoClustersWarning):
         assert quick(noise(), method="communities").n_clusters == 1
+
+
+@pytest.mark.skipif(not installed(), reason="needs the extra communities")
+def test_stability_tells_which_numbers_pass_so_that_communities_can_decide(monkeypatch):
+    details = {name: np.full(3, 0.5) for name in ("ari", "reference_ari", "pac", "cophenetic")}
+    score = np.array([0.96, 0.95, 0.2])
+    curves = graph.Curves(score, np.full(3, 0.001), np.zeros(3), np.zeros(3), details)
+    monkeypatch.setattr("manyview.methods.selection.votes.resampled", lambda *a: curves)
+    found = quick(groups(3), [2, 3, 4], ["stability", "communities"])
+    assert found.votes == {"stability": 2, "communities": 3} and found.n_clusters == 3
 
 
 def test_without_the_extra_communities_abstain_and_say_so(monkeypatch):

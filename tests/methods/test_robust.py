@@ -614,7 +614,10 @@ def test_views_that_tell_nothing_are_told():
     views, _ = blobs(n=60)
     with pytest.warns(UserWarning, match="'view1' has no observed value"):
         RobustWMNMF(3, random_state=0).fit([views[0], np.full((60, 4), np.nan)])
-    with pytest.warns(UserWarning, match="no view tells observations apart"):
+    with (
+        pytest.warns(UserWarning, match="only 1 distinct observations"),
+        pytest.warns(UserWarning, match="no view tells observations apart"),
+    ):
         RobustWMNMF(3, random_state=0).fit([np.ones((60, 4)), np.full((60, 3), 2.0)])
     model = RobustWMNMF(3, random_state=0).fit(views)
     with pytest.raises(ValueError, match="all are missing"):

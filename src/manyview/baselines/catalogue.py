@@ -8,6 +8,7 @@ from typing import Any
 
 from sklearn.cluster import KMeans, SpectralClustering
 
+from manyview._types import Seed
 from manyview.methods.wmnmf import WMNMF
 
 from .fusion import NEMO, SNF
@@ -195,7 +196,7 @@ def omics_methods(n_clusters: int) -> dict[str, Factory]:
 
 
 def _make(
-    maker: Callable[..., Any], args: tuple, params: dict[str, Any], random_state: Any = None
+    maker: Callable[..., Any], args: tuple, params: dict[str, Any], random_state: Seed = None
 ) -> Any:
     return maker(*args, **params, random_state=random_state)
 

@@ -100,7 +100,7 @@ class _Fusion(Baseline):
             Itself, fitted.
         """
         views = self._checked(X)
-        with threadpool_limits(None):
+        with threadpool_limits(1):
             matrices = scaled(views, self.scale)
             graph = self._graph([_squared(M) for M in matrices], self._k(views))
         self.affinity_ = graph

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from numbers import Integral
 from typing import Any, ClassVar
 
@@ -14,16 +13,14 @@ from threadpoolctl import threadpool_limits
 
 from manyview._types import Array
 from manyview.methods.base import generator
+from manyview.methods.communities import leiden
 from manyview.methods.scaling import SCALES
 
 from ._base import RANDOM_STATE, Baseline, takes_negative
 from ._features import scaled, side_by_side
 
-PACKAGE = "graspologic_native"
 #: Resolutions between which the one with the wanted number of communities is looked for, and how often.
 LOWEST, HIGHEST, TRIES = 1e-3, 1e3, 30
-#: Runs of the algorithm at each resolution, the best of which counts.
-TRIALS = 5
 
 
 class ConcatLeiden(Baseline):
@@ -115,7 +112,7 @@ def as_many_as(graph: sp.csr_array, wanted: int, seed: int) -> tuple[Array, floa
     best: tuple[int, Array, float] | None = None
     for _ in range(TRIES):
         middle = float(np.sqrt(low * high))
-        labels = communities(graph, middle, seed)
+        labels = np.unique(leiden(graph, middle, seed), return_inverse=True)[1]
         found = int(labels.max()) + 1
         if best is None or abs(found - wanted) < best[0]:
             best = abs(found - wanted), labels, middle
@@ -124,25 +121,3 @@ def as_many_as(graph: sp.csr_array, wanted: int, seed: int) -> tuple[Array, floa
         low, high = (middle, high) if found < wanted else (low, middle)
     assert best is not None
     return best[1], best[2]
-
-
-def communities(graph: sp.csr_array, resolution: float, seed: int) -> Array:
-    """Labels 0, 1, … of the vertices by the Leiden algorithm, for modularity."""
-    try:
-        package = import_module(PACKAGE)
-    except ImportError:
-        raise ModuleNotFoundError(
-            "Leiden communities need graspologic-native: pip install 'manyview[communities]'",
-            name=PACKAGE,
-        ) from None
-    graph.sort_indices()
-    _, found = package.leiden_csr(
-        graph.indptr.astype(np.int64),
-        graph.indices.astype(np.int32),
-        graph.data.astype(np.float64),
-        graph.shape[0],
-        resolution=resolution,
-        seed=seed,
-        trials=TRIALS,
-    )
-    return np.unique([found[i] for i in range(graph.shape[0])], return_inverse=True)[1]

@@ -10,9 +10,11 @@ import typer
 from manyview._version import __version__
 from manyview.io.guard import unpacking_up_to
 
+from . import options
 from .common import PatientConsole, Voice, reported
 from .later import later
 from .reading import reads_files
+from .relations import Distance, Graph, Kernel, asked_relations
 
 app = typer.Typer(
     help="Cluster observations measured in several ways, and learn which views to trust.",
@@ -29,27 +31,15 @@ run_datasets = later("manyview.cli.datasets", "run_datasets")
 run_demo = later("manyview.cli.demo", "run_demo")
 run_fit = later("manyview.cli.fit", "run_fit")
 fit_request = later("manyview.cli.fit", "FitRequest")
+run_outcomes = later("manyview.cli.outcomes", "run_outcomes")
+asked_clinical = later("manyview.cli.clinical", "Asked")
+page_of_run = later("manyview.cli.pages", "page_of_run")
 run_predict = later("manyview.cli.predict", "run_predict")
 run_select_k = later("manyview.cli.select_k", "run_select_k")
 run_reproduce = later("manyview.reproduction.command", "run_reproduce")
 build = later("manyview.reproduction.page", "build")
 as_markdown = later("manyview.reproduction.page", "markdown")
 
-Out = Annotated[Path, typer.Option(help="Folder for the result files.")]
-Seed = Annotated[int, typer.Option(help="Seed of the first run.")]
-Files = Annotated[
-    list[str], typer.Argument(metavar="VIEW...", help="One file per view, or name=file.")
-]
-MaxUnpacked = Annotated[
-    float | None,
-    typer.Option(metavar="GIB", help="Most that a packed file may take in memory, if you know it."),
-]
-Force = Annotated[bool, typer.Option("--force", help="Replace the results of an earlier run.")]
-Beside = Annotated[
-    bool, typer.Option("--force", help="Write beside what is in the folder; nothing there is lost.")
-]
-Quiet = Annotated[bool, typer.Option("--quiet", help="Say nothing but errors.")]
-Json = Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")]
 #: `manyview.judge.selection.DEFAULT`, without loading it.
 USUAL_METHODS = "stability,eigengap,communities"
 
@@ -74,10 +64,10 @@ def root(
 
 @app.command()
 def demo(
-    out: Out = Path("demo-results"),
-    seed: Seed = 0,
+    out: options.Out = Path("demo-results"),
+    seed: options.Seed = 0,
     runs: Annotated[int, typer.Option(min=1, help="Runs with different seeds.")] = 3,
-    force: Force = False,
+    force: options.Force = False,
 ) -> None:
     """Cluster the shipped handwritten digits and compare with the paper and a plain baseline."""
     with reported("demo", out):
@@ -95,7 +85,7 @@ def compare(
         ),
     ],
     clusters: Annotated[int, typer.Option(min=1, help="How many clusters to look for.")],
-    out: Out,
+    out: options.Out,
     labels: Annotated[
         Path | None, typer.Option(help="Known classes: id and label, or one column in file order.")
     ] = None,
@@ -111,10 +101,10 @@ def compare(
     max_seconds: Annotated[float, typer.Option(help="Longest time of one run.")] = 300.0,
     max_memory: Annotated[float, typer.Option(help="Most memory of one run, in GiB.")] = 4.0,
     reading: Any = None,
-    max_unpacked: MaxUnpacked = None,
-    force: Beside = False,
-    quiet: Quiet = False,
-    json: Json = False,
+    max_unpacked: options.MaxUnpacked = None,
+    force: options.Beside = False,
+    quiet: options.Quiet = False,
+    json: options.Json = False,
 ) -> None:
     """Run every method on your files and write tables, a picture and a page to compare them.
 
@@ -144,9 +134,9 @@ def datasets(
         Path | None, typer.Option(help="Write the data there, a folder of CSV files for each.")
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the synthetic data.")] = 0,
-    force: Force = False,
-    quiet: Quiet = False,
-    json: Json = False,
+    force: options.Force = False,
+    quiet: options.Quiet = False,
+    json: options.Json = False,
 ) -> None:
     """List the data that comes with manyview, or write it as tables to try things on."""
     with reported("datasets", out):
@@ -156,7 +146,7 @@ def datasets(
 @app.command()
 @reads_files
 def fit(
-    views: Files,
+    views: options.Files,
     clusters: Annotated[
         str,
         typer.Option(
@@ -193,12 +183,18 @@ def fit(
         str,
         typer.Option(help="allow: samples of any file; drop: those complete in every file."),
     ] = "allow",
-    labels: Annotated[
-        Path | None, typer.Option(help="Known classes (id and label), to score the clusters only.")
-    ] = None,
+    labels: options.Labels = None,
+    clinical: options.Clinical = None,
+    time: options.TimeColumn = None,
+    event: options.EventColumn = None,
+    adjust: options.Adjust = None,
+    figures: options.Figures = False,
     reading: Any = None,
+    graph: Graph = None,
+    kernel: Kernel = None,
+    distance: Distance = None,
     seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same result.")] = 0,
-    force: Force = False,
+    force: options.Force = False,
     report: Annotated[
         bool, typer.Option(help="Write report.html; without it no refits judge the stability.")
     ] = True,
@@ -219,9 +215,9 @@ def fit(
         float | None,
         typer.Option(help="With --clusters communities: more gives more clusters; 1 unless said."),
     ] = None,
-    max_unpacked: MaxUnpacked = None,
-    quiet: Quiet = False,
-    json: Json = False,
+    max_unpacked: options.MaxUnpacked = None,
+    quiet: options.Quiet = False,
+    json: options.Json = False,
 ) -> None:
     """Cluster the samples of your files; write labels, weights, parts, the model and a report.
 
@@ -235,10 +231,13 @@ def fit(
     Examples:
       manyview fit rna.csv meth.tsv protein.parquet --clusters 4 --out run/
       manyview fit rna=expression.csv atac=peaks.mtx --clusters auto --out run/
+      manyview fit words.csv --graph cites=links.csv --clusters 6 --out run/
       manyview fit cells.h5mu --clusters communities --resolution 1 --out run/
       manyview fit a.csv b.csv --clusters 3 --missing drop --labels truth.csv --out run/
       manyview fit rna.csv mutations.csv --clusters 4 --zero-rows mutations=observed --out run/
       manyview fit genes.csv proteins.csv --transpose genes --index patient --clusters 5 --out run/
+      manyview fit rna.csv meth.csv --clusters auto --out run/ --clinical clinical.csv \\
+        --time os_months --event dead --labels clinical.csv:subtype --adjust batch
 
     \b
     Exit status: 0 done, 1 failure, 2 bad input, 130 interrupted.
@@ -262,18 +261,55 @@ def fit(
         view_weights,
         zero_rows,
         resolution,
+        clinical,
+        time,
+        event,
+        tuple(adjust or ()),
+        figures,
+        relations=asked_relations(graph, kernel, distance),
     )
     with reported("fit", out, checkpoint=checkpoint), unpacking_up_to(max_unpacked):
         run_fit(ask, Voice(quiet, json))
 
 
 @app.command()
+def outcomes(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a finished fit.")],
+    clinical: options.Clinical = None,
+    time: options.TimeColumn = None,
+    event: options.EventColumn = None,
+    labels: options.Labels = None,
+    match: options.Match = "exact",
+    figures: options.Figures = False,
+    quiet: options.Quiet = False,
+    json: options.Json = False,
+) -> None:
+    """Ask what the clusters of a finished fit mean: survival, clinical columns, known classes.
+
+    Writes the tables into the folder of the run and makes its report anew. Samples are matched by
+    their ids; columns of time and event are recognised by their names if they are not given.
+
+    \b
+    Examples:
+      manyview outcomes run/ --clinical clinical.csv
+      manyview outcomes run/ --clinical clinical.csv --time os_months --event dead
+      manyview outcomes run/ --labels clinical.csv:subtype
+    """
+    with reported("outcomes", run):
+        asked = asked_clinical(clinical, time, event, labels)
+        run_outcomes(run, asked, match, figures, Voice(quiet, json))
+
+
+@app.command()
 @reads_files
 def predict(
     model: Annotated[Path, typer.Argument(help="model.npz of a run, or the folder of the run.")],
-    views: Files,
+    views: options.Files,
     out: Annotated[Path, typer.Option(help="File for id, cluster and confidence (CSV).")],
     reading: Any = None,
+    graph: Graph = None,
+    kernel: Kernel = None,
+    distance: Distance = None,
     fitted_on: Annotated[
         list[str] | None,
         typer.Option(
@@ -281,10 +317,10 @@ def predict(
             help="A file of the fit that stayed on disk, or VIEW=FILE if it moved; may be repeated.",
         ),
     ] = None,
-    max_unpacked: MaxUnpacked = None,
-    force: Force = False,
-    quiet: Quiet = False,
-    json: Json = False,
+    max_unpacked: options.MaxUnpacked = None,
+    force: options.Force = False,
+    quiet: options.Quiet = False,
+    json: options.Json = False,
 ) -> None:
     """Put new samples into the clusters of a saved model.
 
@@ -295,6 +331,7 @@ def predict(
     Examples:
       manyview predict run/model.npz rna=new_rna.csv meth=new_meth.tsv --out labels.csv
       manyview predict run/ rna=new_rna.csv --out labels.csv
+      manyview predict run/ words=new.csv --graph cites=new_links.csv --out labels.csv
     """
     with reported("predict", out), unpacking_up_to(max_unpacked):
         run_predict(
@@ -305,13 +342,14 @@ def predict(
             force,
             Voice(quiet, json),
             tuple(fitted_on or ()),
+            asked_relations(graph, kernel, distance),
         )
 
 
 @app.command("select-k")
 @reads_files
 def select_k(
-    views: Files,
+    views: options.Files,
     out: Annotated[Path, typer.Option(help="Folder for the table, the picture and the reasons.")],
     smallest: Annotated[int, typer.Option("--from", min=2, help="Fewest clusters tried.")] = 2,
     largest: Annotated[
@@ -326,10 +364,10 @@ def select_k(
     ] = USUAL_METHODS,
     reading: Any = None,
     seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same result.")] = 0,
-    max_unpacked: MaxUnpacked = None,
-    force: Force = False,
-    quiet: Quiet = False,
-    json: Json = False,
+    max_unpacked: options.MaxUnpacked = None,
+    force: options.Force = False,
+    quiet: options.Quiet = False,
+    json: options.Json = False,
 ) -> None:
     """Recommend a number of clusters, with reasons.
 
@@ -361,7 +399,7 @@ def reproduce(
             "convergence noise degeneracy.",
         ),
     ] = None,
-    out: Out = Path("reproduction"),
+    out: options.Out = Path("reproduction"),
     replications: Annotated[int, typer.Option(min=1, help="Seeds of every method.")] = 20,
     seed: Annotated[int, typer.Option(min=0, help="The seeds are derived from it.")] = 0,
     jobs: Annotated[int, typer.Option(min=1, help="Processes at the same time.")] = 2,
@@ -375,7 +413,7 @@ def reproduce(
     again: Annotated[
         bool, typer.Option("--again", help="Rerun stored cells that other code has made.")
     ] = False,
-    force: Beside = False,
+    force: options.Beside = False,
 ) -> None:
     """Run the paper's experiments and write their tables and the page that holds them together.
 
@@ -402,14 +440,19 @@ def reproduce(
 
 @app.command()
 def report(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="What reproduce has written.")],
+    folder: Annotated[
+        Path, typer.Argument(metavar="DIR", help="What reproduce, fit or compare has written.")
+    ],
     markdown: Annotated[
         bool, typer.Option("--markdown", help="Print the numbers as Markdown instead.")
     ] = False,
 ) -> None:
-    """Build the page, figures and tables of results from their files alone."""
+    """Build the page, figures and tables of reproduce from its files alone, or name the page of a run."""
     with reported("report", folder):
-        if markdown:
+        page = page_of_run(folder)
+        if page is not None:
+            typer.echo(f"{page}")
+        elif markdown:
             typer.echo(as_markdown(folder), nl=False)
         else:
             typer.echo(f"{build(folder)[0]}, and the same in {folder}/figures and {folder}/tables")

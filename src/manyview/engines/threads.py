@@ -15,10 +15,15 @@ Part = TypeVar("Part")
 CHUNKS, CHUNK_ROWS = 32, 4096
 
 
+def available_cores() -> int:
+    """The cores this process may use."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return cores or 1
+
+
 def available_threads(n_jobs: int | None) -> int:
     """``n_jobs`` as scikit-learn reads it, but ``None`` means the cores this process may use."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    cores = cores or 1
+    cores = available_cores()
     if n_jobs is None:
         limit = os.environ.get("OMP_NUM_THREADS", "")
         return min(cores, int(limit)) if limit.isdigit() and int(limit) > 0 else cores

@@ -7,7 +7,6 @@ the distances that go in.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -55,7 +54,7 @@ class Agreement:
         """The weights of the distances d^s in F."""
         return distance_weights(self.alpha, self.spread)
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> Array:
         """What files of older models lack: they told groups of near-duplicates, and F had α itself."""
         held = vars(self)
         if name == "spread" and "alpha" in held:

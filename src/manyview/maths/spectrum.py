@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, Protocol, Self, TypeAlias, runtime_checkable
 
 import numpy as np
 import scipy.sparse as sp
@@ -54,61 +54,99 @@ class Sketch:
 EXACT = Sketch()
 
 
-def inverse_root_degrees(A: sp.csr_array) -> Array:
+@runtime_checkable
+class GraphOnDevice(Protocol):
+    """A symmetric graph on a device, which does there what SciPy does on the host."""
+
+    shape: tuple[int, int]
+    dtype: np.dtype
+
+    def __add__(self, other: Self) -> Self: ...
+    def __rmul__(self, factor: float) -> Self: ...
+    def __truediv__(self, divisor: float) -> Self: ...
+    def __matmul__(self, Y: Array) -> Array: ...
+    def inverse_root_degrees(self) -> Array: ...
+    def normalized(self) -> GraphOnDevice: ...
+    def double(self) -> GraphOnDevice: ...
+    def part(self, rows: Array) -> GraphOnDevice: ...
+    def pattern(self) -> sp.csr_array: ...
+    def placed(self, array: Array) -> Array: ...
+
+
+Graph: TypeAlias = "sp.csr_array | GraphOnDevice"
+
+
+def inverse_root_degrees(A: Graph) -> Array:
     """Degrees to the power −1/2; 0 for a vertex whose every edge underflowed, not a division by 0."""
-    if not sp.issparse(A):
+    if isinstance(A, GraphOnDevice):
         return A.inverse_root_degrees()
     degrees = np.ravel(A.sum(axis=1)).astype(float)
     return np.divide(1, np.sqrt(degrees), out=np.zeros_like(degrees), where=degrees > 0)
 
 
-def normalized(A: sp.csr_array) -> sp.csr_array:
+def normalized(A: Graph) -> Graph:
     """D^{-1/2} A D^{-1/2}."""
-    if not sp.issparse(A):
+    if isinstance(A, GraphOnDevice):
         return A.normalized()
     scale = inverse_root_degrees(A)
     return sp.csr_array(A.multiply(scale[:, None]).multiply(scale[None]))
 
 
 def leading_eigenvectors(
-    S: sp.csr_array, n_vectors: int, rng: np.random.Generator, sketch: Sketch = EXACT
+    S: Graph,
+    n_vectors: int,
+    rng: np.random.Generator,
+    sketch: Sketch = EXACT,
+    *,
+    dense_up_to: int = DENSE_LIMIT,
+    blocks_above: int = BLOCK_ITERATION,
 ) -> tuple[Array, Array]:
     """The largest eigenvalues of a symmetric matrix and their vectors, component by component.
 
-    ``sketch`` says how exactly a block iteration finds them on large graphs. On a disconnected graph
-    eigenvalue 1 repeats, and Lanczos finds a repeated eigenvalue once; the components each have it
-    once. Where components outnumber ``n_vectors`` the largest are taken.
+    On a disconnected graph eigenvalue 1 repeats, and Lanczos finds a repeated eigenvalue once; the
+    components each have it once. Where components outnumber ``n_vectors`` the largest are taken.
+    Components of up to ``dense_up_to`` vertices may be solved densely; those of more than
+    ``blocks_above`` by block iteration, as exactly as ``sketch`` says.
     """
-    on_host_too = sp.issparse(S)
-    n_parts, part = connected_components(S if on_host_too else S.pattern(), directed=False)
+    there = isinstance(S, GraphOnDevice)
+    n_parts, part = connected_components(S.pattern() if there else S, directed=False)
     sizes = np.bincount(part)
     members = np.split(np.argsort(part, kind="stable"), np.cumsum(sizes)[:-1])
     found: list[tuple[float, Array, Array]] = []
     for c in np.argsort(-sizes, kind="stable")[:n_vectors]:
         rows = members[c]
-        block = S if n_parts == 1 else S[rows][:, rows] if on_host_too else S.part(rows)
-        solve = _leading_pairs if on_host_too else _on_device
         own = sketch if n_parts == 1 else sketch.part(rows)
-        values, vectors = solve(block, min(n_vectors, len(rows)), rng, own)
+        most, limits = min(n_vectors, len(rows)), (own, dense_up_to, blocks_above)
+        if isinstance(S, GraphOnDevice):
+            block = S if n_parts == 1 else S.part(rows)
+            values, vectors = _on_device(block, most, rng, *limits)
+        else:
+            block = S if n_parts == 1 else S[rows][:, rows]
+            values, vectors = _leading_pairs(block, most, rng, *limits)
         found += [(value, rows, vector) for value, vector in zip(values, vectors.T, strict=True)]
     # Rounded, so that the eigenvalue 1 of every component ties and larger components come first.
     order = np.argsort([-round(value, 9) for value, _, _ in found], kind="stable")[:n_vectors]
     vectors = np.zeros((S.shape[0], len(order)))
-    vectors = vectors if on_host_too else S.placed(vectors)
+    vectors = S.placed(vectors) if there else vectors
     for column, i in enumerate(order):
         _, rows, vector = found[i]
         vectors[rows, column] = vector
     values = np.array([found[i][0] for i in order])
-    return values if on_host_too else S.placed(values), vectors
+    return S.placed(values) if there else values, vectors
 
 
 def _leading_pairs(
-    S: sp.csr_array, n_vectors: int, rng: np.random.Generator, sketch: Sketch
+    S: sp.csr_array,
+    n_vectors: int,
+    rng: np.random.Generator,
+    sketch: Sketch,
+    dense_up_to: int,
+    blocks_above: int,
 ) -> tuple[Array, Array]:
     n, only_places = S.shape[0], sketch.weigh is not None
-    if (n <= max(DENSE_COMPONENT, 20 * n_vectors) and n <= DENSE_LIMIT) or n <= n_vectors + 1:
+    if (n <= max(DENSE_COMPONENT, 20 * n_vectors) and n <= dense_up_to) or n <= n_vectors + 1:
         values, vectors = eigh(S.toarray(), subset_by_index=[n - n_vectors, n - 1])
-    elif n > BLOCK_ITERATION or (only_places and n_vectors > MANY_VECTORS):
+    elif n > blocks_above or (only_places and n_vectors > MANY_VECTORS):
         values, vectors = filtered_subspace(S, n_vectors, rng, sketch=sketch)
     else:
         start = rng.random(n) + 0.1
@@ -125,16 +163,21 @@ def _leading_pairs(
 
 
 def _on_device(
-    S: Any, n_vectors: int, rng: np.random.Generator, sketch: Sketch
-) -> tuple[Array, Any]:
+    S: GraphOnDevice,
+    n_vectors: int,
+    rng: np.random.Generator,
+    sketch: Sketch,
+    dense_up_to: int,
+    blocks_above: int,
+) -> tuple[Array, Array]:
     """Of a connected graph on a device: values for the host, vectors there."""
     n = S.shape[0]
     # Where the block of vectors would be nearly the whole space, too.
-    if n <= max(DENSE_COMPONENT, min(20 * n_vectors, DENSE_LIMIT), 3 * n_vectors):
+    if n <= max(DENSE_COMPONENT, min(20 * n_vectors, dense_up_to), 3 * n_vectors):
         dense = S @ S.placed(np.eye(n))
         values, vectors = namespace(dense).linalg.eigh(dense)
         values, vectors = values[-n_vectors:], vectors[:, -n_vectors:]
-    elif n <= BLOCK_ITERATION:  # where the host, too, is exact
+    elif n <= blocks_above:  # where the host, too, is exact
         values, vectors = filtered_subspace(
             S.double(), n_vectors, rng, max_rounds=60, sketch=Sketch(tol=1e-7)
         )
@@ -144,7 +187,7 @@ def _on_device(
 
 
 def filtered_subspace(
-    S: Any,
+    S: Graph,
     n_vectors: int,
     rng: np.random.Generator,
     degree: int = 10,
@@ -226,7 +269,7 @@ def diffusion_weights(rho: Array) -> Array:
 
 
 def diffusion_map(
-    A: sp.csr_array, n_vectors: int, rng: np.random.Generator, sketch: Sketch | None = None
+    A: Graph, n_vectors: int, rng: np.random.Generator, sketch: Sketch | None = None
 ) -> Array:
     """Rows of unit length: eigenvectors of the normalised graph, weighted by several diffusion times.
 

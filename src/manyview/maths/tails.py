@@ -7,7 +7,6 @@ larger b spreads small values and draws large ones together. Nothing depends on 
 from __future__ import annotations
 
 import warnings
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -86,7 +85,7 @@ def bends(rows: Array, low: Array, gain: Array) -> Array:
     return np.where(gain > 0, (1 - 2 * mean) / mean**2, 0)
 
 
-def bent(t: Any, b: Array) -> Any:
+def bent(t: Array, b: Array) -> Array:
     """log(1 + b t)/log(1 + b), and t where b is 0. ``t`` is an array or a tensor, ``b`` fits its shape."""
     straight = b <= 0
     b = np.where(straight, 1.0, b)

@@ -113,28 +113,26 @@ def r_file(rdata: Any, path: str, wanted: str | None) -> tuple[Tables, list[str]
 def _frame(value: Any) -> bytes | None:
     import numpy
     import pandas
+    import xarray  # rdata makes these of matrices with names
 
-    if not isinstance(value, pandas.DataFrame):
-        array = numpy.asarray(value) if getattr(value, "ndim", 0) == 2 else None
-        if array is None or array.dtype.kind not in "biuf":
+    if isinstance(value, numpy.ndarray | xarray.DataArray):
+        if value.ndim != 2 or value.dtype.kind not in "biuf":
             return None
-        names = [_names(value, axis) for axis in (0, 1)]
-        value = pandas.DataFrame(array, index=names[0], columns=names[1])
-        if names[1] is None:
-            value.columns = [f"V{j + 1}" for j in range(array.shape[1])]
+        named = isinstance(value, xarray.DataArray)
+        rows, columns = (_names(value, axis) if named else None for axis in (0, 1))
+        columns = columns or [f"V{j + 1}" for j in range(value.shape[1])]
+        value = pandas.DataFrame(numpy.asarray(value), index=rows, columns=columns)
+    elif not isinstance(value, pandas.DataFrame):
+        return None
     listed = [str(name) for name in value.index]
-    counted = listed == [str(i + 1) for i in range(len(value))] or listed == [
-        str(i) for i in range(len(value))
-    ]
+    counted = any(listed == [str(i + start) for i in range(len(value))] for start in (0, 1))
     return value.to_csv(index=not counted, lineterminator="\n").encode("utf-8", "replace")
 
 
 def _names(value: Any, axis: int) -> list[str] | None:
     """The names of rows or columns of a matrix of R, if it has any."""
-    dims, coords = getattr(value, "dims", None), getattr(value, "coords", {})
-    if dims is None or dims[axis] not in coords:
-        return None
-    return [str(name) for name in coords[dims[axis]].values]
+    name = value.dims[axis]
+    return [str(text) for text in value.coords[name].values] if name in value.coords else None
 
 
 def feather(pyarrow: Any, path: str, wanted: str | None) -> tuple[Tables, list[str]]:

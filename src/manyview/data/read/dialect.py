@@ -59,8 +59,7 @@ def recognise(kind: str, lines: Sequence[str], decimal: str | None = None) -> Di
         told.append(f"it is separated by {WORDS[found.separator]}")
     if mark == ",":
         told.append("its decimal mark is the comma")
-    above = [line.strip(" \t\r\n,;|") for line in lines[: found.start]]
-    above = [line for line in above if line]
+    above = [next(filter(None, row)) for row in found.rows[: found.start] if any(row)]
     if above:
         shown, n = above[0][:40], len(above)
         told.append(

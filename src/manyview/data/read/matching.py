@@ -15,7 +15,6 @@ import numpy as np
 
 from .part import Part
 
-MATCHES = ("exact", "loose", "tcga")
 #: Patient, sample and vial of a barcode; other marks than "-" come from R and from file systems.
 BARCODE = re.compile(
     r"(tcga)[-._ ]([a-z0-9]{2})[-._ ]([a-z0-9]{4})(?:[-._ ](\d{2})([a-z])?(?:[-._ ].*)?)?", re.I
@@ -88,23 +87,35 @@ def gist(text: str) -> str:
     return (_barcode(text, 3) or text.strip()[:12]).lower() if is_barcode(text) else _zeros(text)
 
 
-def n_shared(listed: Sequence[Iterable[str]], rule: Rule) -> int:
-    """How many keys are in two lists or more; −1 if two ids of one list would become the same."""
+def n_links(listed: Sequence[Iterable[str]], rule: Rule) -> int:
+    """How often an id is met again in another list; −1 if two ids of one list would become the same."""
+    counts = _counts(listed, rule)
+    return -1 if counts is None else sum(n - 1 for n in counts.values())
+
+
+def n_common(listed: Sequence[Iterable[str]], rule: Rule) -> int:
+    """How many samples are in every list."""
+    counts = _counts(listed, rule) or Counter()
+    return sum(n == len(listed) for n in counts.values())
+
+
+def _counts(listed: Sequence[Iterable[str]], rule: Rule) -> Counter[str] | None:
+    """key → number of lists that have it; nothing if a list would have it twice."""
     counts: Counter[str] = Counter()
     for ids in listed:
         keys = [key for key in map(rule.key, ids) if key is not None]
         if len(set(keys)) < len(keys):
-            return -1
+            return None
         counts.update(keys)
-    return sum(n > 1 for n in counts.values())
+    return counts
 
 
 def smallest_rule(listed: Sequence[Sequence[str]], match: str | None) -> Rule:
     """The first rule that brings as many samples together as any; of one family if asked."""
     families = {"loose": LOOSE, "tcga": TCGA, None: (*LOOSE, *TCGA)}
-    best, most = EXACT, n_shared(listed, EXACT)
+    best, most = EXACT, n_links(listed, EXACT)
     for rule in families[match]:
-        found = n_shared(listed, rule)
+        found = n_links(listed, rule)
         if found > most:
             best, most = rule, found
     return best
@@ -119,8 +130,6 @@ def matched(
     with the files, too. Without a word from the user, ids that differ only in how they are written
     are a question.
     """
-    if match is not None and match not in MATCHES:
-        raise ValueError(f"--match must be one of {', '.join(MATCHES)}, got {match!r}")
     listed = [part.ids for part in parts.values() if part.ids is not None]
     if match is not None and listed and known:
         listed = [*listed, list(dict.fromkeys(known))]
@@ -131,7 +140,7 @@ def matched(
         _propose(parts, listed, rule)
         return parts, [], EXACT
     if rule is EXACT:
-        _refuse_merging(parts, match)
+        _refuse_merging(parts, match, n_links(listed, EXACT))
         return parts, [f"--match {match}: the ids match as they are written"], EXACT
     return _respelled(parts, rule)
 
@@ -143,7 +152,7 @@ def _repeats(ids: Sequence[str]) -> bool:
 def _propose(parts: dict[str, Part], listed: Sequence[Sequence[str]], rule: Rule) -> None:
     if rule is EXACT:
         return
-    exact, found = n_shared(listed, EXACT), n_shared(listed, rule)
+    exact, found = n_common(listed, EXACT), n_common(listed, rule)
     files = [part.file for part in parts.values() if part.ids is not None]
     one, other = _example(listed, rule)
     raise ValueError(
@@ -163,16 +172,18 @@ def _example(listed: Sequence[Sequence[str]], rule: Rule) -> tuple[str, str]:
     return listed[0][0], listed[1][0]
 
 
-def _refuse_merging(parts: dict[str, Part], match: str) -> None:
+def _refuse_merging(parts: dict[str, Part], match: str, exact: int) -> None:
     """Say which samples stand in the way, where a rule would help but for them."""
     for rule in LOOSE if match == "loose" else TCGA:
-        for part in parts.values():
-            seen: dict[str, str] = {}
+        listed = [{rule.key(i): i for i in part.ids or ()} for part in parts.values()]
+        if sum(n - 1 for n in Counter(key for keys in listed for key in keys).values()) <= exact:
+            continue
+        for part, last in zip(parts.values(), listed, strict=True):
             for sample in part.ids or ():
-                key = rule.key(sample)
-                if key is not None and seen.setdefault(key, sample) != sample:
+                other = last[rule.key(sample)]
+                if other != sample and rule.key(sample) is not None:
                     raise ValueError(
-                        f"--match {match} would make one sample of {seen[key]!r} and {sample!r} of "
+                        f"--match {match} would make one sample of {sample!r} and {other!r} of "
                         f"{part.file}; keep one of the two in the file, or give them ids that differ "
                         "in more"
                     )
@@ -196,6 +207,6 @@ def _respelled(parts: dict[str, Part], rule: Rule) -> tuple[dict[str, Part], lis
             )
             part = replace(part, matrix=part.matrix[kept])
         made[view] = replace(part, ids=ids)
-    n = n_shared([part.ids for part in made.values() if part.ids is not None], EXACT)
-    notes.append(f"ids matched: {rule.words}; {n} samples are in two files or more")
+    n = n_common([part.ids for part in made.values() if part.ids is not None], EXACT)
+    notes.append(f"ids matched: {rule.words}; {n} samples are in every file")
     return made, notes, rule

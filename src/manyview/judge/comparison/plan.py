@@ -12,9 +12,11 @@ from sklearn.utils import get_tags
 
 from manyview._types import Array, Views
 from manyview._version import __version__
+from manyview.baselines import NEMO, SNF
 from manyview.baselines.cost import duration
 from manyview.io import checksum
 from manyview.io.writing.scratch import scratch
+from manyview.judge.estimators import Relabels, TellsCost
 
 from .methods import Method, settings_of
 from .processes import Limits, Pool, Task, not_tried, run_tasks
@@ -89,7 +91,7 @@ class Plan:
             elif stored is not None and self._still_holds(stored):
                 self.records[place] = stored
         cost_key = key_of("cost", *base)
-        if hasattr(model, "estimate_cost") and not self._any_ok(method):
+        if isinstance(model, TellsCost) and not self._any_ok(method):
             reason = self._too_costly(model, cost_key, store)
             for run in range(len(self.seeds)) if reason else ():
                 self.records[method.name, run] = {"status": "skipped", "reason": reason}
@@ -109,7 +111,7 @@ class Plan:
         runs = range(len(self.seeds))
         return any(self.records.get((method.name, r), {}).get("status") == "ok" for r in runs)
 
-    def _too_costly(self, model: Any, key: str, store: Store) -> str:
+    def _too_costly(self, model: TellsCost, key: str, store: Store) -> str:
         stored = store.read(key)  # measured on the machine, so kept: a resumed table says the same
         if stored is None:
             try:
@@ -149,7 +151,7 @@ class Plan:
         missing = list(models)
         if not missing:
             return []
-        relabels = hasattr(models[missing[0]], "relabel")
+        relabels = isinstance(models[missing[0]], Relabels)
         groups = [tuple(missing)] if relabels else [(run,) for run in missing]
         oracle = method.oracle and self.truth is not None
         return [
@@ -160,12 +162,20 @@ class Plan:
                 models[runs[0]],
                 with_truth=oracle,
                 relabel=relabels,
-                threads=hasattr(models[runs[0]], "estimate_cost"),
+                threads=_is_dense_algebra(models[runs[0]]),
                 shift=self._negative and takes_none(models[runs[0]]),
             )
             for runs in groups
             if relabels or not first or runs[0] == 0
         ]
+
+
+def _is_dense_algebra(model: Any) -> bool:
+    """Whether a method is nothing but large dense algebra, which is faster on several threads.
+
+    Those that tell their cost are, but for two whose products are sparse.
+    """
+    return isinstance(model, TellsCost) and not isinstance(model, SNF | NEMO)
 
 
 def takes_none(model: Any) -> bool:

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Protocol, TypeVar
 
 from manyview.baselines.cost import duration
+from manyview.engines.threads import available_cores
 
 from .worker import reason_of
 
@@ -316,8 +317,7 @@ def _threads_each(n_jobs: int) -> int | None:
     """BLAS threads of one of ``n_jobs`` children, together no more than there are cores."""
     if n_jobs == 1:
         return None
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    return max(1, (cores or 1) // n_jobs)
+    return max(1, available_cores() // n_jobs)
 
 
 def memory_is_watched() -> bool:

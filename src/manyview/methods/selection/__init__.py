@@ -17,7 +17,7 @@ from manyview.engines.protocols import Scaling
 from manyview.methods.agree import Settings, agree
 from manyview.methods.base import working_dtype
 from manyview.methods.given import with_weight
-from manyview.methods.stages import measure, only
+from manyview.methods.stages import measure_some
 
 from .result import NoClustersWarning, Selection, Vote, as_table
 from .together import combine, heed_copies, too_few
@@ -103,8 +103,7 @@ def gather(
             f"(max_samples={max_samples}, those missing everywhere left out); lower the candidates or "
             "raise max_samples"
         )
-    views, present = only(views, present, rows)
-    spaces = measure(views, present, scalings, working_dtype(views, dtype))
+    spaces = measure_some(views, present, scalings, working_dtype(views, dtype), rows)
     spaces, repeats = distinct(spaces, with_weight(spaces, settings.view_weights))
     if repeats is not None and len(repeats.first) < 3:
         raise ValueError(
@@ -170,6 +169,7 @@ def _possible(candidates: Sequence[int], evidence: Evidence) -> list[int]:
 
 
 def _warn(selection: Selection, votes: list[Vote]) -> None:
+    backers = [vote for vote in votes if vote.choice == selection.n_clusters]
     if not selection.found:
         warn_user(
             "no number of clusters stands out among the candidates: "
@@ -177,9 +177,7 @@ def _warn(selection: Selection, votes: list[Vote]) -> None:
             + ". n_clusters is 1",
             NoClustersWarning,
         )
-    elif too_few(votes) or all(
-        vote.open_ended for vote in votes if vote.choice == selection.n_clusters
-    ):
+    elif too_few(votes) or (backers and all(vote.open_ended for vote in backers)):
         warn_user(
             f"the best number of clusters is the largest candidate ({selection.n_clusters}); "
             "more may be better still: raise the candidates"

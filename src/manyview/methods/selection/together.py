@@ -103,7 +103,8 @@ def _support(votes: list[Vote]) -> dict[int, float]:
     """How much each number is supported: 1 by a graph method, ¼ by a rank; in the order of the votes."""
     able = [vote for vote in votes if vote.choice not in (None, 1)]
     support: dict[int, float] = {}
-    for vote in [vote for vote in able if not vote.open_ended] or able:
+    firm = [vote for vote in able if not vote.open_ended or vote.method == "stability"]
+    for vote in firm or able:
         assert vote.choice is not None
         share = 1.0 if vote.method in GRAPH_METHODS else 0.25
         support[vote.choice] = support.get(vote.choice, 0) + share
@@ -119,6 +120,8 @@ def _drawn(votes: list[Vote]) -> tuple[list[Vote], list[str]]:
     asked = {vote.method: vote for vote in votes}
     groups, stable = asked.get("communities"), asked.get("stability")
     if groups is None or groups.communities is None or stable is None or not stable.passed:
+        return votes, []
+    if stable.open_ended:  # still better at the largest candidate: no place to turn back from
         return votes, []
     count = groups.communities
     taxed = {K: s - PER_DOUBLING * abs(log2(K / count)) for K, s in stable.passed.items()}

@@ -101,20 +101,8 @@ def _by_stability(
     apart = deviations >= DEVIATIONS
     best = int((np.where(apart, score, -np.inf) if apart.any() else score).argmax())
     clear = apart & (score >= LEAST_STABILITY)
-    doubtful = bool(apart[best] and near_threshold(score[best]))
     if not clear.any():
-        reason = (
-            f"stability: no clusters. The best candidate, {K[best]}, is found again with an adjusted "
-            f"Rand index of {ari[best]:.2f}; in clouds without clusters it is {other[best]:.2f}: "
-            + asked_for(score[best])
-        )
-        if not apart[best]:
-            reason += (
-                f"; eigenvalue {K[best]} of the graph exceeds the clouds' by {deviations[best]:.1f} of "
-                f"their standard deviations, and {DEVIATIONS:g} are asked for"
-            )
-        return Vote("stability", columns, 1, reason, also=int(K[best]) if doubtful else None,
-                    doubtful=doubtful)  # fmt: skip
+        return _unstable(candidates[best], float(deviations[best]), best, columns, other[best])
     pick = _finest(K, score, curves.error, clear)
     also = _next_best(K, score, clear, pick)
     reason = (
@@ -127,7 +115,29 @@ def _by_stability(
     elif also is not None:
         reason += f"; next best is {also} with {score[candidates.index(also)]:.2f}"
     last = bool(pick == len(K) - 1 and len(K) > 1)
-    return Vote("stability", columns, int(K[pick]), reason, last, also, near_threshold(score[pick]))
+    doubtful = near_threshold(score[pick])
+    passed = dict(zip(K[clear].tolist(), score[clear].tolist(), strict=True))
+    return Vote("stability", columns, int(K[pick]), reason, last, also, doubtful, passed)
+
+
+def _unstable(
+    best: int, deviations: float, place: int, columns: dict[str, Array], clouds: float
+) -> Vote:
+    """No candidate passes: what the best has, and what it lacks."""
+    score, ari = columns["score"][place], columns["ari"][place]
+    apart = deviations >= DEVIATIONS
+    reason = (
+        f"stability: no clusters. The best candidate, {best}, is found again with an adjusted Rand index "
+        f"of {ari:.2f}; in clouds without clusters it is {clouds:.2f}: {asked_for(score)}"
+    )
+    if not apart:
+        reason += (
+            f"; eigenvalue {best} of the graph exceeds the clouds' by {deviations:.1f} of their standard "
+            f"deviations, and {DEVIATIONS:g} are asked for"
+        )
+    doubtful = apart and near_threshold(score)
+    also = best if doubtful else None
+    return Vote("stability", columns, 1, reason, also=also, doubtful=doubtful)
 
 
 def near_threshold(score: float) -> bool:
