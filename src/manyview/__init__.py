@@ -11,6 +11,7 @@ from manyview import (
     sources,
     testing,
 )
+from manyview.covariates import Adjusted, adjust
 from manyview.data.annotate import annotate
 from manyview.data.views import as_views
 from manyview.engines.files.disk import on_disk
@@ -28,6 +29,7 @@ from .compare import Comparison, compare
 
 __all__ = [
     "WMNMF",
+    "Adjusted",
     "CollapseWarning",
     "Comparison",
     "DistanceView",
@@ -38,6 +40,7 @@ __all__ = [
     "Selection",
     "Stability",
     "Stop",
+    "adjust",
     "annotate",
     "as_views",
     "baselines",

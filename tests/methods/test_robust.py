@@ -11,7 +11,7 @@ from sklearn.utils.estimator_checks import check_estimator
 import manyview as mv
 from conftest import blobs
 from golden_files import load
-from manyview import WMNMF, NoClustersWarning, RobustWMNMF
+from manyview import WMNMF, RobustWMNMF
 from manyview.engines.host import HOST
 from manyview.engines.numpy import lists
 from manyview.engines.numpy import neighbors as index
@@ -548,10 +548,7 @@ def test_auto_asks_for_no_more_clusters_than_there_are_observations(rng):
     views = [np.full((40, m), np.nan) for m in (4, 5)]
     for X in views:
         X[:7] = rng.normal(8 * (np.arange(7) % 2)[:, None], 1, (7, X.shape[1]))
-    with (
-        pytest.warns(NoClustersWarning, match="no number of clusters stands out"),
-        pytest.warns(UserWarning, match="33 observations"),
-    ):
+    with pytest.warns(UserWarning, match="33 observations"):
         model = RobustWMNMF("auto", random_state=0).fit(views)
     assert 1 <= model.n_clusters_ <= 7 and (model.labels_[7:] == -1).all()
 

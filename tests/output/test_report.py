@@ -68,8 +68,8 @@ def test_every_panel_is_drawn_without_a_word(case, tmp_path):
     seen = visit(page, LOOK, **size)
     assert seen.errors == [] and seen.requests == []
     found = json.loads(seen.value)
-    assert found["empty"] == [] and found["drawn"] == (9 if case == "one view" else 11)
-    assert len(found["sections"]) == 9 and found["unreachable"] == 0
+    assert found["empty"] == [] and found["drawn"] == (11 if case == "one view" else 14)
+    assert len(found["sections"]) == 10 and found["unreachable"] == 0
     assert found["csv"] == found["tables"] >= 9
     assert found["wide"] <= size.get("width", 1200)
     assert "NaN" not in found["text"] and "undefined" not in found["text"]

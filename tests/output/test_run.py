@@ -33,6 +33,12 @@ TABLES = {
     "history.csv",
     "silhouette.csv",
     "baseline.csv",
+    "markers.csv",
+    "leave_view_out.csv",
+    "heatmap.csv",
+    "consensus.csv",
+    "classes.csv",
+    "annotations.csv",
     "run.json",
     "report.html",
 }

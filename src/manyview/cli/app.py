@@ -15,11 +15,14 @@ from manyview.reproduction.command import run_reproduce
 from manyview.reproduction.page import build
 from manyview.reproduction.page import markdown as as_markdown
 
+from . import options
+from .clinical import Asked
 from .common import PatientConsole, Voice, reported
 from .compare import run_compare
 from .datasets import run_datasets
 from .demo import run_demo
 from .fit import FitRequest, run_fit
+from .outcomes import run_outcomes
 from .pages import page_of_run
 from .predict import run_predict
 from .reading import reads_files
@@ -35,21 +38,6 @@ app = typer.Typer(
 )
 console = PatientConsole()
 
-Out = Annotated[Path, typer.Option(help="Folder for the result files.")]
-Seed = Annotated[int, typer.Option(help="Seed of the first run.")]
-Files = Annotated[
-    list[str], typer.Argument(metavar="VIEW...", help="One file per view, or name=file.")
-]
-MaxUnpacked = Annotated[
-    float | None,
-    typer.Option(metavar="GIB", help="Most that a packed file may take in memory, if you know it."),
-]
-Force = Annotated[bool, typer.Option("--force", help="Replace the results of an earlier run.")]
-Beside = Annotated[
-    bool, typer.Option("--force", help="Write beside what is in the folder; nothing there is lost.")
-]
-Quiet = Annotated[bool, typer.Option("--quiet", help="Say nothing but errors.")]
-Json = Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")]
 READ_PLAINLY = Reading()
 
 
@@ -73,10 +61,10 @@ def root(
 
 @app.command()
 def demo(
-    out: Out = Path("demo-results"),
-    seed: Seed = 0,
+    out: options.Out = Path("demo-results"),
+    seed: options.Seed = 0,
     runs: Annotated[int, typer.Option(min=1, help="Runs with different seeds.")] = 3,
-    force: Force = False,
+    force: options.Force = False,
 ) -> None:
     """Cluster the shipped handwritten digits and compare with the paper and a plain baseline."""
     with reported("demo", out):
@@ -94,7 +82,7 @@ def compare(
         ),
     ],
     clusters: Annotated[int, typer.Option(min=1, help="How many clusters to look for.")],
-    out: Out,
+    out: options.Out,
     labels: Annotated[
         Path | None, typer.Option(help="Known classes: id and label, or one column in file order.")
     ] = None,
@@ -110,10 +98,10 @@ def compare(
     max_seconds: Annotated[float, typer.Option(help="Longest time of one run.")] = 300.0,
     max_memory: Annotated[float, typer.Option(help="Most memory of one run, in GiB.")] = 4.0,
     reading: Reading = READ_PLAINLY,
-    max_unpacked: MaxUnpacked = None,
-    force: Beside = False,
-    quiet: Quiet = False,
-    json: Json = False,
+    max_unpacked: options.MaxUnpacked = None,
+    force: options.Beside = False,
+    quiet: options.Quiet = False,
+    json: options.Json = False,
 ) -> None:
     """Run every method on your files and write tables, a picture and a page to compare them.
 
@@ -143,9 +131,9 @@ def datasets(
         Path | None, typer.Option(help="Write the data there, a folder of CSV files for each.")
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the synthetic data.")] = 0,
-    force: Force = False,
-    quiet: Quiet = False,
-    json: Json = False,
+    force: options.Force = False,
+    quiet: options.Quiet = False,
+    json: options.Json = False,
 ) -> None:
     """List the data that comes with manyview, or write it as tables to try things on."""
     with reported("datasets", out):
@@ -155,7 +143,7 @@ def datasets(
 @app.command()
 @reads_files
 def fit(
-    views: Files,
+    views: options.Files,
     clusters: Annotated[
         str,
         typer.Option(
@@ -192,15 +180,18 @@ def fit(
         str,
         typer.Option(help="allow: samples of any file; drop: those complete in every file."),
     ] = "allow",
-    labels: Annotated[
-        Path | None, typer.Option(help="Known classes (id and label), to score the clusters only.")
-    ] = None,
+    labels: options.Labels = None,
+    clinical: options.Clinical = None,
+    time: options.TimeColumn = None,
+    event: options.EventColumn = None,
+    adjust: options.Adjust = None,
+    figures: options.Figures = False,
     reading: Reading = READ_PLAINLY,
     graph: Graph = None,
     kernel: Kernel = None,
     distance: Distance = None,
     seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same result.")] = 0,
-    force: Force = False,
+    force: options.Force = False,
     report: Annotated[
         bool, typer.Option(help="Write report.html; without it no refits judge the stability.")
     ] = True,
@@ -221,9 +212,9 @@ def fit(
         float | None,
         typer.Option(help="With --clusters communities: more gives more clusters; 1 unless said."),
     ] = None,
-    max_unpacked: MaxUnpacked = None,
-    quiet: Quiet = False,
-    json: Json = False,
+    max_unpacked: options.MaxUnpacked = None,
+    quiet: options.Quiet = False,
+    json: options.Json = False,
 ) -> None:
     """Cluster the samples of your files; write labels, weights, parts, the model and a report.
 
@@ -242,6 +233,8 @@ def fit(
       manyview fit a.csv b.csv --clusters 3 --missing drop --labels truth.csv --out run/
       manyview fit rna.csv mutations.csv --clusters 4 --zero-rows mutations=observed --out run/
       manyview fit genes.csv proteins.csv --transpose genes --index patient --clusters 5 --out run/
+      manyview fit rna.csv meth.csv --clusters auto --out run/ --clinical clinical.csv \\
+        --time os_months --event dead --labels clinical.csv:subtype --adjust batch
 
     \b
     Exit status: 0 done, 1 failure, 2 bad input, 130 interrupted.
@@ -265,6 +258,11 @@ def fit(
         view_weights,
         zero_rows,
         resolution,
+        clinical,
+        time,
+        event,
+        tuple(adjust or ()),
+        figures,
         relations=asked_relations(graph, kernel, distance),
     )
     with reported("fit", out, checkpoint=checkpoint), unpacking_up_to(max_unpacked):
@@ -272,10 +270,38 @@ def fit(
 
 
 @app.command()
+def outcomes(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a finished fit.")],
+    clinical: options.Clinical = None,
+    time: options.TimeColumn = None,
+    event: options.EventColumn = None,
+    labels: options.Labels = None,
+    match: options.Match = "exact",
+    figures: options.Figures = False,
+    quiet: options.Quiet = False,
+    json: options.Json = False,
+) -> None:
+    """Ask what the clusters of a finished fit mean: survival, clinical columns, known classes.
+
+    Writes the tables into the folder of the run and makes its report anew. Samples are matched by
+    their ids; columns of time and event are recognised by their names if they are not given.
+
+    \b
+    Examples:
+      manyview outcomes run/ --clinical clinical.csv
+      manyview outcomes run/ --clinical clinical.csv --time os_months --event dead
+      manyview outcomes run/ --labels clinical.csv:subtype
+    """
+    with reported("outcomes", run):
+        asked = Asked(clinical, time, event, labels)
+        run_outcomes(run, asked, match, figures, Voice(quiet, json))
+
+
+@app.command()
 @reads_files
 def predict(
     model: Annotated[Path, typer.Argument(help="model.npz of a run, or the folder of the run.")],
-    views: Files,
+    views: options.Files,
     out: Annotated[Path, typer.Option(help="File for id, cluster and confidence (CSV).")],
     reading: Reading = READ_PLAINLY,
     graph: Graph = None,
@@ -288,10 +314,10 @@ def predict(
             help="A file of the fit that stayed on disk, or VIEW=FILE if it moved; may be repeated.",
         ),
     ] = None,
-    max_unpacked: MaxUnpacked = None,
-    force: Force = False,
-    quiet: Quiet = False,
-    json: Json = False,
+    max_unpacked: options.MaxUnpacked = None,
+    force: options.Force = False,
+    quiet: options.Quiet = False,
+    json: options.Json = False,
 ) -> None:
     """Put new samples into the clusters of a saved model.
 
@@ -320,7 +346,7 @@ def predict(
 @app.command("select-k")
 @reads_files
 def select_k(
-    views: Files,
+    views: options.Files,
     out: Annotated[Path, typer.Option(help="Folder for the table, the picture and the reasons.")],
     smallest: Annotated[int, typer.Option("--from", min=2, help="Fewest clusters tried.")] = 2,
     largest: Annotated[
@@ -335,10 +361,10 @@ def select_k(
     ] = ",".join(DEFAULT),
     reading: Reading = READ_PLAINLY,
     seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same result.")] = 0,
-    max_unpacked: MaxUnpacked = None,
-    force: Force = False,
-    quiet: Quiet = False,
-    json: Json = False,
+    max_unpacked: options.MaxUnpacked = None,
+    force: options.Force = False,
+    quiet: options.Quiet = False,
+    json: options.Json = False,
 ) -> None:
     """Recommend a number of clusters, with reasons.
 
@@ -370,7 +396,7 @@ def reproduce(
             "convergence noise degeneracy.",
         ),
     ] = None,
-    out: Out = Path("reproduction"),
+    out: options.Out = Path("reproduction"),
     replications: Annotated[int, typer.Option(min=1, help="Seeds of every method.")] = 20,
     seed: Annotated[int, typer.Option(min=0, help="The seeds are derived from it.")] = 0,
     jobs: Annotated[int, typer.Option(min=1, help="Processes at the same time.")] = 2,
@@ -384,7 +410,7 @@ def reproduce(
     again: Annotated[
         bool, typer.Option("--again", help="Rerun stored cells that other code has made.")
     ] = False,
-    force: Beside = False,
+    force: options.Beside = False,
 ) -> None:
     """Run the paper's experiments and write their tables and the page that holds them together.
 

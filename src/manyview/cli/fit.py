@@ -13,10 +13,10 @@ import scipy.sparse as sp
 from rich.markup import escape
 from rich.table import Table
 
+from manyview.covariates import adjust
 from manyview.data.read import Reading, ReadViews, read_views
 from manyview.data.read.relations import with_relations
 from manyview.io.writing import OurFolder, claimed, files_of
-from manyview.judge.comparison.labels import ids_in, read_labels
 from manyview.judge.selection import Selection, select_n_clusters
 from manyview.methods.given import zeros_observed
 from manyview.methods.robust import RobustWMNMF
@@ -24,10 +24,13 @@ from manyview.methods.wmnmf import WMNMF
 from manyview.output.run import write_run
 from manyview.output.run.evidence import known_scores
 from manyview.output.run.folder import KIND, component_files, selection_record, sure_files
+from manyview.output.run.meaning import known
 from manyview.storage.checkpoint import kept_until_written
 
 from . import by_view
+from .clinical import Asked, Given, known_ids, read_given
 from .common import Voice, caught_warnings, reasons
+from .told import told_outcomes
 
 ENGINES = ("numpy", "torch", "dask")
 METHODS = {"robust": RobustWMNMF, "wmnmf": WMNMF}
@@ -45,7 +48,7 @@ class FitRequest:
     method: str = "robust"
     scale: str | None = None
     missing: str = "allow"
-    labels: Path | None = None
+    labels: str | None = None
     reading: Reading = field(default_factory=Reading)
     seed: int = 0
     force: bool = False
@@ -57,14 +60,25 @@ class FitRequest:
     view_weights: str | None = None
     zero_rows: str | None = None
     resolution: float | None = None
+    clinical: str | None = None
+    time: str | None = None
+    event: str | None = None
+    adjust: tuple[str, ...] = ()
+    figures: bool = False
     #: "graph", "kernel" or "distance" → files, each perhaps as name=file.
     relations: dict[str, tuple[str, ...]] = field(default_factory=dict)
+
+    @property
+    def known(self) -> Asked:
+        """What is known of the samples beside the views."""
+        return Asked(self.clinical, self.time, self.event, self.labels, self.adjust)
 
 
 def run_fit(ask: FitRequest, voice: Voice) -> dict[str, Any]:
     """Read, fit, write to ``ask.out``, say what was found; the summary as plain values."""
     with claimed(ask.out, KIND, force=ask.force) as place:
-        place.check(sure_files(ask.report))
+        given = ask.clinical is not None or ask.labels is not None
+        place.check(sure_files(ask.report, given, ask.figures))
         return _fit(place, ask, voice)
 
 
@@ -76,19 +90,19 @@ def _fit(place: OurFolder, ask: FitRequest, voice: Voice) -> dict[str, Any]:
             ask.files,
             missing=ask.missing,
             on_disk=ask.on_disk,
-            known=[] if ask.labels is None else ids_in(ask.labels),
+            known=known_ids(ask.known),
             **vars(ask.reading),
         )
         data = with_relations(data, {k: list(v) for k, v in ask.relations.items()})
-        truth = None if ask.labels is None else read_labels(ask.labels, data, partial=True)
-        if truth is not None and None in truth:
-            data.notes.append(
-                f"{ask.labels} knows the classes of {sum(t is not None for t in truth)} of "
-                f"{len(truth)} samples; only these are scored"
-            )
+        samples = None if data.sample_names is None else data.sample_names.tolist()
+        given = read_given(ask.known, samples, len(data.first_rows), data, data.rule)
+        data.notes.extend(given.notes)
+        ids = [str(i) for i in range(len(data.first_rows))]
+        known(ids, given.columns, given.time, given.event, given.classes)
+        truth = given.classes
         for note in data.told:
             voice.note(note)
-        views = data.collection()
+        views = _adjusted(data, given, voice)
         place.check(component_files(views.names))
         _check_sparse(model, data)
         n = len(data.first_rows)
@@ -104,7 +118,7 @@ def _fit(place: OurFolder, ask: FitRequest, voice: Voice) -> dict[str, Any]:
             "command": shlex.join(["manyview", *sys.argv[1:]]),
             "alignment": data.decisions + (data.notes or [f"all files list the same {n} samples"]),
             "warnings": warned,
-            "inputs": data.inputs,
+            "inputs": [*data.inputs, *given.inputs],
         }
         write_run(
             model,
@@ -113,9 +127,14 @@ def _fit(place: OurFolder, ask: FitRequest, voice: Voice) -> dict[str, Any]:
             settings=_plain(asdict(ask)),
             info=info,
             truth=truth,
+            clinical=given.columns,
+            time=given.time,
+            event=given.event,
+            adjusted=given.adjust,
             selection=selection,
             force=ask.force,
             report=ask.report,
+            figures=ask.figures,
             stability_runs=None if ask.report else 0,
             progress=tell,
         )
@@ -123,7 +142,7 @@ def _fit(place: OurFolder, ask: FitRequest, voice: Voice) -> dict[str, Any]:
     if selection is not None:
         summary["selection"] = selection_record(selection)
         voice.show(*reasons(selection))
-    voice.show(*_tables(summary))
+    voice.show(*_tables(summary), *told_outcomes(ask.out, summary))
     voice.show(
         f"Results in [bold]{escape(str(ask.out))}/[/bold]: {escape(', '.join(summary['files']))}"
     )
@@ -131,14 +150,37 @@ def _fit(place: OurFolder, ask: FitRequest, voice: Voice) -> dict[str, Any]:
     return summary
 
 
+def _adjusted(data: ReadViews, given: Given, voice: Voice) -> Any:
+    """The views, without what the covariates asked for explain."""
+    views = data.collection()
+    if not given.adjust:
+        return views
+    columns = given.columns or {}
+    found = adjust(views, {name: columns[name] for name in given.adjust})
+    shares = ", ".join(f"{view} {share:.0%}" for view, share in found.explained.items())
+    told = [
+        *found.notes,
+        f"{', '.join(given.adjust)} regressed out; it explained of the variance: {shares}",
+    ]
+    for note in told:
+        voice.note(note)
+    data.notes.extend(told)
+    return found.views
+
+
 def make_model(ask: FitRequest) -> Any:
     """The estimator asked for; what it does not take is refused before any file is read."""
+    ask.known.check()
     if ask.method not in METHODS:
         raise ValueError(f"--method must be robust or wmnmf, got {ask.method!r}")
     if ask.missing not in ("allow", "drop"):
         raise ValueError(f"--missing must be allow or drop, got {ask.missing!r}")
     n_clusters = _n_clusters(ask.clusters)
     robust = ask.method == "robust"
+    if ask.adjust and not robust:
+        raise ValueError(
+            "--adjust gives values below zero, which --method wmnmf does not take; use --method robust"
+        )
     if ask.engine not in ENGINES:
         raise ValueError(f"--engine must be one of {', '.join(ENGINES)}, got {ask.engine!r}")
     params: dict[str, Any] = {"random_state": ask.seed, "checkpoint": ask.checkpoint}

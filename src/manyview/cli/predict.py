@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -34,6 +35,7 @@ def run_predict(
     """Label the samples of ``files`` and write id, cluster and confidence to ``out``."""
     check_file(out, COLUMNS, force)
     restored(model_file)
+    _refuse_adjusted(model_file)
     model = load(
         model_file / "model.npz" if model_file.is_dir() else model_file,
         fitted_on=_files_of_fit(files, fitted_on),
@@ -79,6 +81,22 @@ def run_predict(
     voice.show(f"{n} samples ({told}) in [bold]{escape(str(out))}[/bold]")
     voice.result(summary)
     return summary
+
+
+def _refuse_adjusted(model_file: Path) -> None:
+    """New samples would have to lose the same covariates by the same numbers."""
+    about = (model_file if model_file.is_dir() else model_file.parent) / "run.json"
+    if not about.is_file():
+        return
+    try:
+        adjusted = json.loads(about.read_text(encoding="utf-8")).get("adjusted")
+    except (ValueError, AttributeError):  # somebody else's file of that name
+        return
+    if adjusted:
+        raise ValueError(
+            f"{model_file} was fitted on views without {', '.join(map(str, adjusted))} (--adjust), "
+            "which new samples still have; fit old and new samples together"
+        )
 
 
 def _files_of_fit(files: Sequence[str], fitted_on: Sequence[str]) -> Any:

@@ -44,6 +44,8 @@ class Stability:
         Adjusted Rand index of every two runs, on the observations both saw.
     reference_ari : ndarray (n_runs,)
         Adjusted Rand index of every run and ``labels``.
+    runs : ndarray (n_runs, N)
+        The labels of every run; −1 for observations it did not see.
     """
 
     labels: Array
@@ -52,6 +54,28 @@ class Stability:
     clusters: dict[int, float]
     pairwise_ari: Array
     reference_ari: Array
+    runs: Array
+
+    def together(self, rows: Array | None = None) -> Array:
+        """Return how often every two observations were in one cluster, of the runs that saw both.
+
+        Parameters
+        ----------
+        rows : ndarray of int, optional
+            Positions of the observations; by default all, which takes N² numbers.
+
+        Returns
+        -------
+        ndarray (rows, rows) in [0, 1]
+            NaN where no run saw both.
+        """
+        runs = self.runs if rows is None else self.runs[:, rows]
+        seen = (runs >= 0).astype(float)
+        both = seen.T @ seen
+        same = np.zeros(both.shape)
+        for run in runs:
+            same += (run[:, None] == run) & (run >= 0)
+        return np.divide(same, both, out=np.full(both.shape, np.nan), where=both > 0)
 
     @property
     def score(self) -> float:
@@ -199,6 +223,7 @@ def summarize(labels: Array, runs: Array) -> Stability:
         clusters={int(c): float(v) for c, v in zip(names, clusters, strict=True)},
         pairwise_ari=pairwise_ari(runs),
         reference_ari=np.array([shared_ari(labels, run) for run in runs]),
+        runs=runs,
     )
 
 

@@ -15,7 +15,6 @@ import numpy as np
 
 from .part import Part
 
-MATCHES = ("exact", "loose", "tcga")
 #: Patient, sample and vial of a barcode; other marks than "-" come from R and from file systems.
 BARCODE = re.compile(
     r"(tcga)[-._ ]([a-z0-9]{2})[-._ ]([a-z0-9]{4})(?:[-._ ](\d{2})([a-z])?(?:[-._ ].*)?)?", re.I
@@ -131,8 +130,6 @@ def matched(
     with the files, too. Without a word from the user, ids that differ only in how they are written
     are a question.
     """
-    if match is not None and match not in MATCHES:
-        raise ValueError(f"--match must be one of {', '.join(MATCHES)}, got {match!r}")
     listed = [part.ids for part in parts.values() if part.ids is not None]
     if match is not None and listed and known:
         listed = [*listed, list(dict.fromkeys(known))]

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 DECIMALS = {"comma": ",", "point": "."}
+#: When two ids are one sample.
+MATCHES = ("exact", "loose", "tcga")
 #: --transpose all: every file has its samples in columns; none: no file has.
 ALL, NONE = "all", "none"
 
@@ -44,6 +46,8 @@ class Reading:
         """Refuse words that an option does not take."""
         _check_words("header", _by_view(self.header), ("yes", "no"))
         _check_words("decimal", _by_view(self.decimal), DECIMALS)
+        if self.match is not None and self.match not in MATCHES:
+            raise ValueError(f"--match must be one of {', '.join(MATCHES)}, got {self.match!r}")
 
     def of(self, view: str) -> Asked:
         """What is said about one view."""

@@ -12,6 +12,7 @@ from sklearn.utils import get_tags
 
 from manyview._types import Array, Views
 from manyview._version import __version__
+from manyview.baselines import NEMO, SNF
 from manyview.baselines.cost import duration
 from manyview.io import checksum
 from manyview.io.writing.scratch import scratch
@@ -161,12 +162,20 @@ class Plan:
                 models[runs[0]],
                 with_truth=oracle,
                 relabel=relabels,
-                threads=isinstance(models[runs[0]], TellsCost),
+                threads=_is_dense_algebra(models[runs[0]]),
                 shift=self._negative and takes_none(models[runs[0]]),
             )
             for runs in groups
             if relabels or not first or runs[0] == 0
         ]
+
+
+def _is_dense_algebra(model: Any) -> bool:
+    """Whether a method is nothing but large dense algebra, which is faster on several threads.
+
+    Those that tell their cost are, but for two whose products are sparse.
+    """
+    return isinstance(model, TellsCost) and not isinstance(model, SNF | NEMO)
 
 
 def takes_none(model: Any) -> bool:

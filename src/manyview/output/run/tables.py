@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from manyview._embed2d import coordinates, embed2d
+from manyview._embed2d import coordinates, embed2d, projection
 from manyview._types import Array, Views
 from manyview.engines.affinity import nearest_neighbors
 from manyview.engines.numpy.presence import present_rows
 from manyview.judge.stability import Stability
 from manyview.methods.assign import n_neighbors
+from manyview.methods.observed import kept_views, observed_columns, observed_part
 from manyview.methods.robust import RobustWMNMF
 from manyview.methods.stages import quiet_presence
 
@@ -23,6 +24,8 @@ Rows = list[dict[str, Any]]
 
 #: Observations drawn in the embedding: t-SNE of more takes minutes, and nobody can see them.
 DRAWN = 5000
+#: Observations whose pairs are counted over the refits.
+PAIRED = 200
 VOTES = "share of its nearest neighbours in the consensus that are in the same cluster"
 DISTANCES = "how much nearer it lies to the centre of its cluster than to those of others"
 SHARE = "its largest share of the consensus"
@@ -53,9 +56,16 @@ def labels_table(ids: Sequence[str], labels: Array, sure: Array) -> Rows:
 
 def described(model: Any, views: Views) -> Array:
     """Which views describe each observation (N×n_views), as the model has it."""
-    if isinstance(model, RobustWMNMF):
+    if not isinstance(model, RobustWMNMF):
+        return np.column_stack([present_rows(X) for X in views.matrices])
+    columns = observed_columns(views)
+    if columns is None:
         return np.column_stack(quiet_presence(views, model.zero_rows))
-    return np.column_stack([present_rows(X) for X in views.matrices])
+    # Columns that nobody observed were left out of the fit, and make no row incomplete.
+    here = np.zeros((views.n_samples, len(views)), dtype=bool)
+    part = observed_part(views, columns)
+    here[:, kept_views(columns)] = np.column_stack(quiet_presence(part, model.zero_rows))
+    return here
 
 
 def origin_of_weights(model: Any) -> str:
@@ -137,6 +147,11 @@ def embedding_table(model: Any, ids: Sequence[str], labels: Array, most: int = D
     ]
 
 
+def projection_of(model: Any, labels: Array, most: int = DRAWN) -> str:
+    """How the embedding was made flat."""
+    return projection(coordinates(model)[drawn(labels, most)])
+
+
 def agreement_table(matrix: Array, names: Sequence[str]) -> Rows:
     return [
         {"view": name, **{f"with:{other}": m for other, m in zip(names, row, strict=True)}}
@@ -176,6 +191,18 @@ def clusters_table(labels: Array, sure: Array, silhouette: Array, stable: Stabil
             row["stability"] = stable.clusters[int(k)]
         rows.append(row)
     return rows
+
+
+def consensus_table(ids: Sequence[str], stable: Stability) -> Rows:
+    """How often two observations were in one cluster, of the refits that saw both; sorted by cluster."""
+    rows = drawn(stable.labels, PAIRED)
+    rows = rows[np.lexsort((-stable.observations[rows], stable.labels[rows]))]
+    shares = stable.together(rows)
+    return [
+        {"id": ids[i], "cluster": int(stable.labels[i])}
+        | {f"{j + 1}:{ids[rows[j]]}": share for j, share in enumerate(shares[at].tolist())}
+        for at, i in enumerate(rows.tolist())
+    ]
 
 
 def selection_table(selection: Any) -> Rows:

@@ -7,6 +7,7 @@ from typing import Any
 from manyview.output.report.page import figure, html, plot_text, table
 
 from .measured import NEGATIVE_SILHOUETTE, UNSTABLE_CLUSTER, UNSTABLE_OBSERVATION, basis
+from .refits import consensus
 from .shared import DRAWN, EMBEDDED, color, short
 
 
@@ -25,12 +26,13 @@ def sure(run: Any) -> Any:
         "observation lies to its own cluster than to the nearest other, over the z-scored features of "
         "all views with every view counting the same. 1 is far inside, 0 on the border, below 0 "
         "closer to another cluster. Clusters that are not round blobs in these features have low "
-        "values and can still be right{{ measured }}.</p><p><b>Stability.</b> {{ text }}</p>"
+        "values and can still be right{{ measured }}.</p><p><b>Stability.</b> {{ text }}</p>{{ pairs }}"
         "{{ table }}",
         measured=basis(run, NEGATIVE_SILHOUETTE, ": of observations below 0, "),
         silhouettes=_silhouettes(run),
         bars=_stability(run) if stability else "",
         text=text,
+        pairs=consensus(run),
         table=_sure_table(run),
     )
 

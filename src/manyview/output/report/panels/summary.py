@@ -20,7 +20,7 @@ EXPLAINED = ("their logarithms are taken",)
 def in_short(run: Any) -> Any:
     about = run.about
     sizes = sorted((row["size"] for row in run.clusters), reverse=True)
-    lines = _listed(about.get("alignment"))
+    lines = [*_listed(about.get("alignment")), *about.get("outcome_notes", [])]
     if sizes:
         lines.append(
             "One cluster holds everything."
@@ -58,6 +58,7 @@ def in_short(run: Any) -> Any:
     if reasons:
         told = ", ".join(f"“{view}” ({why})" for view, why in reasons.items())
         lines.append(f"The logarithm was taken of {told}.")
+    lines += _outcomes(about)
     notes = [*about.get("warnings", []), *_told(about)]
     return html(
         "<ul>{% for line in lines %}<li>{{ line }}</li>{% endfor %}</ul>"
@@ -68,6 +69,22 @@ def in_short(run: Any) -> Any:
         lines=lines,
         notes=notes,
     )
+
+
+def _outcomes(about: dict[str, Any]) -> list[str]:
+    """What the clusters mean, in a line each."""
+    lines = []
+    survival, clinical, classes = (about.get(k) or {} for k in ("survival", "clinical", "classes"))
+    if survival.get("p_value") is not None:
+        differs = "differs" if survival["p_value"] <= 0.05 else "cannot be shown to differ"
+        lines.append(f"Survival {differs} between the clusters (p = {survival['p_value']:.2g}).")
+    if clinical.get("significant"):
+        named = clinical["significant"]
+        listed = ", ".join(f"“{name}”" for name in named[:3]) + ", …" * (len(named) > 3)
+        lines.append(f"Clinical columns that differ between the clusters: {listed}.")
+    if classes.get("ari") is not None:
+        lines.append(f"Agreement with the known classes: {classes['ari']:.2f} (1 is the same).")
+    return lines
 
 
 def _told(about: dict[str, Any]) -> list[str]:

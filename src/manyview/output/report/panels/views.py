@@ -7,6 +7,7 @@ from typing import Any
 from manyview._colors import PALETTE, SCALE
 from manyview.output.report.page import figure, html, table
 
+from .refits import leave_view_out
 from .shared import axis_labels
 
 MEANING = {
@@ -43,7 +44,7 @@ def views(run: Any) -> Any:
         "they are no closer there than any two observations. On the diagonal stands the agreement "
         "of two random halves of the view's own features: low values there say that a view is "
         "noisy or that its features have little in common.</p>{{ repeats }}{{ logarithms }}"
-        "{{ tables }}",
+        "{{ tables }}{{ left_out }}",
         bars=_bars(run),
         agreement=_map(run, "agreement", "Agreement between views"),
         redundancy=_map(run, "redundancy", "Redundancy of views"),
@@ -52,6 +53,7 @@ def views(run: Any) -> Any:
         repeats=_about_redundancy(run),
         logarithms=_about_logarithms(run),
         tables=_tables(run),
+        left_out=leave_view_out(run),
     )
 
 
