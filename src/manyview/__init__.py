@@ -15,6 +15,7 @@ from manyview.covariates import Adjusted, adjust
 from manyview.data.annotate import annotate
 from manyview.data.views import as_views
 from manyview.engines.files.disk import on_disk
+from manyview.engines.numpy.relations import DistanceView, GraphView, KernelView
 from manyview.judge.selection import NoClustersWarning, Selection, select_n_clusters
 from manyview.judge.stability import Stability, stability
 from manyview.methods.robust import RobustWMNMF
@@ -31,6 +32,9 @@ __all__ = [
     "Adjusted",
     "CollapseWarning",
     "Comparison",
+    "DistanceView",
+    "GraphView",
+    "KernelView",
     "NoClustersWarning",
     "RobustWMNMF",
     "Selection",

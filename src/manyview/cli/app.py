@@ -26,6 +26,7 @@ from .outcomes import run_outcomes
 from .pages import page_of_run
 from .predict import run_predict
 from .reading import reads_files
+from .relations import Distance, Graph, Kernel, asked_relations
 from .select_k import run_select_k
 
 app = typer.Typer(
@@ -186,6 +187,9 @@ def fit(
     adjust: options.Adjust = None,
     figures: options.Figures = False,
     reading: Reading = READ_PLAINLY,
+    graph: Graph = None,
+    kernel: Kernel = None,
+    distance: Distance = None,
     seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same result.")] = 0,
     force: options.Force = False,
     report: Annotated[
@@ -224,6 +228,7 @@ def fit(
     Examples:
       manyview fit rna.csv meth.tsv protein.parquet --clusters 4 --out run/
       manyview fit rna=expression.csv atac=peaks.mtx --clusters auto --out run/
+      manyview fit words.csv --graph cites=links.csv --clusters 6 --out run/
       manyview fit cells.h5mu --clusters communities --resolution 1 --out run/
       manyview fit a.csv b.csv --clusters 3 --missing drop --labels truth.csv --out run/
       manyview fit rna.csv mutations.csv --clusters 4 --zero-rows mutations=observed --out run/
@@ -258,6 +263,7 @@ def fit(
         event,
         tuple(adjust or ()),
         figures,
+        relations=asked_relations(graph, kernel, distance),
     )
     with reported("fit", out, checkpoint=checkpoint), unpacking_up_to(max_unpacked):
         run_fit(ask, Voice(quiet, json))
@@ -298,6 +304,9 @@ def predict(
     views: options.Files,
     out: Annotated[Path, typer.Option(help="File for id, cluster and confidence (CSV).")],
     reading: Reading = READ_PLAINLY,
+    graph: Graph = None,
+    kernel: Kernel = None,
+    distance: Distance = None,
     fitted_on: Annotated[
         list[str] | None,
         typer.Option(
@@ -319,6 +328,7 @@ def predict(
     Examples:
       manyview predict run/model.npz rna=new_rna.csv meth=new_meth.tsv --out labels.csv
       manyview predict run/ rna=new_rna.csv --out labels.csv
+      manyview predict run/ words=new.csv --graph cites=new_links.csv --out labels.csv
     """
     with reported("predict", out), unpacking_up_to(max_unpacked):
         run_predict(
@@ -329,6 +339,7 @@ def predict(
             force,
             Voice(quiet, json),
             tuple(fitted_on or ()),
+            asked_relations(graph, kernel, distance),
         )
 
 

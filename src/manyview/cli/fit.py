@@ -15,6 +15,7 @@ from rich.table import Table
 
 from manyview.covariates import adjust
 from manyview.data.read import Reading, ReadViews, read_views
+from manyview.data.read.relations import with_relations
 from manyview.io.writing import OurFolder, claimed, files_of
 from manyview.judge.selection import Selection, select_n_clusters
 from manyview.methods.given import zeros_observed
@@ -64,6 +65,8 @@ class FitRequest:
     event: str | None = None
     adjust: tuple[str, ...] = ()
     figures: bool = False
+    #: "graph", "kernel" or "distance" → files, each perhaps as name=file.
+    relations: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def known(self) -> Asked:
@@ -90,6 +93,7 @@ def _fit(place: OurFolder, ask: FitRequest, voice: Voice) -> dict[str, Any]:
             known=known_ids(ask.known),
             **vars(ask.reading),
         )
+        data = with_relations(data, {k: list(v) for k, v in ask.relations.items()})
         samples = None if data.sample_names is None else data.sample_names.tolist()
         given = read_given(ask.known, samples, len(data.first_rows), data, data.rule)
         data.notes.extend(given.notes)
@@ -102,7 +106,7 @@ def _fit(place: OurFolder, ask: FitRequest, voice: Voice) -> dict[str, Any]:
         place.check(component_files(views.names))
         _check_sparse(model, data)
         n = len(data.first_rows)
-        tell(f"clustering {n} samples, {len(data.views)} views")
+        tell(f"clustering {n} samples, {len(views.names)} views")
         selection = None
         with caught_warnings() as warned:
             if ask.clusters == "auto":

@@ -24,6 +24,8 @@ from .numpy import graph as host_graph
 from .numpy.distances import Geometry, unit_sum_rows
 from .numpy.lists import fused_lists
 from .numpy.masked import MaskedView
+from .numpy.relation_scaling import Linked, LinkGeometry, fit_relation, relation_rows
+from .numpy.relations import Relation
 from .numpy.robust_scaling import RobustScaling
 from .numpy.sources import UnitRows, is_streamed
 from .protocols import Distances, Found, Scaling
@@ -51,10 +53,14 @@ class HostEngine:
     def bring(self, views: Views, asked: Any, dtype: np.dtype) -> tuple[Views, np.dtype]:
         return views, dtype
 
-    def fit_scaling(self, X: Matrix, present: Array, name: str, kind: str) -> RobustScaling:
+    def fit_scaling(self, X: Matrix, present: Array, name: str, kind: str) -> Scaling:
+        if isinstance(X, Relation):
+            return fit_relation(X)
         return (fit_scaling if is_streamed(X) else RobustScaling.fit)(X, present, name, kind)
 
     def scaled(self, X: Matrix, scaling: Scaling | None, present: Array, dtype: np.dtype) -> Matrix:
+        if isinstance(X, Relation):
+            return relation_rows(X, scaling, present, dtype)  # type: ignore[arg-type]
         if isinstance(X, DaskMatrix):
             return ScaledOnWorkers(X, scaling, present, dtype)
         if is_streamed(X):
@@ -62,6 +68,8 @@ class HostEngine:
         return scaled_rows(X, scaling, present, dtype)
 
     def distances(self, Z: Matrix, present: Array, unit_rows: bool) -> Distances:
+        if isinstance(Z, Linked):
+            return LinkGeometry(Z, present)
         return (FileGeometry if is_streamed(Z) else Geometry)(Z, present, unit_rows)
 
     def fused_nearest(

@@ -129,9 +129,12 @@ def departures(reliance: Array, labels: Array, here: Array) -> Array:
 
 def components_table(model: Any, views: Views, s: int) -> Rows:
     U = model.components_[s]
+    names = feature_names(views, s)
+    if len(names) != U.shape[1]:  # distances are factorised by their principal coordinates
+        names = [f"coordinate_{j}" for j in range(U.shape[1])]
     return [
         {"feature": name, **{f"component_{k}": U[k, j] for k in range(len(U))}}
-        for j, name in enumerate(feature_names(views, s))
+        for j, name in enumerate(names)
     ]
 
 
