@@ -26,11 +26,11 @@ table: $(VENV)/.installed
 	$(BIN)/python benchmarks/digits.py --seeds 20
 
 fuzz: $(VENV)/.installed
-	HYPOTHESIS_PROFILE=fuzz $(BIN)/python -m pytest -m hypothesis
+	HYPOTHESIS_PROFILE=fuzz $(BIN)/python -m pytest -m hypothesis -W default
 
 # The torch engine: its tests need PyTorch, for CPUs unless the machine has another already.
 test-torch: $(VENV)/.torch
-	$(BIN)/python -m pytest tests/test_torch.py tests/test_torch_pass.py tests/test_triton.py
+	$(BIN)/python -m pytest tests/engines/test_torch.py tests/engines/test_torch_pass.py tests/engines/test_triton.py
 
 $(VENV)/.torch: $(VENV)/.installed
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check torch==2.13.0
@@ -42,10 +42,12 @@ MINIMAL := .venv-minimal
 FLOORS  := import tomllib; \
            project = tomllib.load(open("pyproject.toml", "rb"))["project"]; \
            print(*(name.replace(">=", "==") for name in project["dependencies"]))
-CORE    := assign equations fit golden metrics mlrssc multinmf robust views wmnmf environment
+CORE    := maths/test_equations methods/test_assign methods/test_fit methods/test_golden methods/test_robust \
+           methods/test_wmnmf baselines/test_mlrssc baselines/test_multinmf data/test_views \
+           test_metrics test_environment
 
 test-minimal: $(MINIMAL)/.installed
-	$(MINIMAL)/bin/python -m pytest $(CORE:%=tests/test_%.py)
+	$(MINIMAL)/bin/python -m pytest $(CORE:%=tests/%.py)
 
 $(MINIMAL)/.installed: pyproject.toml
 	$(PYTHON) -m venv --clear $(MINIMAL)

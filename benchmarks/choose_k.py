@@ -1,16 +1,23 @@
-"""How many clusters each criterion finds where the answer is known, and how long it takes."""
+"""How many clusters each criterion finds where the answer is known, and how long it takes.
+
+    python benchmarks/choose_k.py [--seed 0] [--reasons]
+    python benchmarks/choose_k.py --data DIR [--sets NAME ...] [--methods stability eigengap] [--to 14]
+
+With DIR (NAME.npz files and `load.py`, as for `quality.py`): what a user of n_clusters="auto" loses on real
+data, as the adjusted Rand index at the number chosen against that at the true number.
+"""
 
 import argparse
 import time
 import warnings
+from pathlib import Path
 
 import numpy as np
 
 import manyview as mv
-from manyview.judge.selection import METHODS, select_n_clusters
-
-#: What `RobustWMNMF(n_clusters="auto")` asks.
-AUTO = ("stability", "eigengap")
+from communities import SETS, fitted, scores
+from manyview.judge.selection import DEFAULT, METHODS, select_n_clusters
+from quality import module
 
 
 def cases(seed: int) -> dict[str, tuple[dict | list | np.ndarray, str]]:
@@ -56,17 +63,55 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--reasons", action="store_true", help="print the sentences as well")
+    parser.add_argument("--data", type=Path, help="folder of real data sets")
+    parser.add_argument("--sets", nargs="+", default=SETS)
+    parser.add_argument("--methods", nargs="+", default=DEFAULT, help="with --data")
+    parser.add_argument("--to", type=int, help="with --data: the largest candidate")
     args = parser.parse_args()
+    if args.data:
+        lost_on_real_data(args)
+    else:
+        where_the_answer_is_known(args.seed, args.reasons)
+
+
+def lost_on_real_data(args: argparse.Namespace) -> None:
+    """A row for each set: what was chosen and why, and the ARI there and at the true number."""
+    load, both = module(args.data / "load.py").load, []
+    candidates = None if args.to is None else range(2, args.to + 1)
+    print(
+        "| set | true | chosen | votes | ARI chosen | ARI true | s |\n" + "|---" * 7 + "|",
+        flush=True,
+    )
+    for name in args.sets:
+        views, truth = load(args.data / f"{name}.npz")
+        start, K = time.perf_counter(), len(np.unique(truth))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            chosen = select_n_clusters(views, candidates, args.methods, random_state=args.seed)
+        seconds = time.perf_counter() - start
+        labels = [fitted(views, 1, n_clusters=k)[1][0] for k in (chosen.n_clusters, K)]
+        ari = [scores(truth, found)[0] for found in labels]
+        both.append(ari)
+        votes = ", ".join("?" if k is None else str(k) for k in chosen.votes.values())
+        cells = [name, K, chosen.answer, votes, f"{ari[0]:.3f}", f"{ari[1]:.3f}", f"{seconds:.0f}"]
+        print("| " + " | ".join(map(str, cells)) + " |", flush=True)
+        if args.reasons:
+            print("".join(f"    {reason}\n" for reason in chosen.reasons))
+    mean = np.mean(both, axis=0)
+    print(f"| mean of {len(both)} | | | | {mean[0]:.3f} | {mean[1]:.3f} | |")
+
+
+def where_the_answer_is_known(seed: int, tell: bool) -> None:
     shown = (*METHODS, "auto", "all")
     print(f"{'data':27}{'truth':>7}" + "".join(f"{name:>18}" for name in shown), flush=True)
-    for name, (views, truth) in cases(args.seed).items():
+    for name, (views, truth) in cases(seed).items():
         cells, reasons = [], []
         for method in shown:
             start = time.perf_counter()
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # "nothing is there" is an answer here
-                asked = AUTO if method == "auto" else method
-                chosen = select_n_clusters(views, method=asked, random_state=args.seed)
+                asked = DEFAULT if method == "auto" else method
+                chosen = select_n_clusters(views, method=asked, random_state=seed)
             seconds = time.perf_counter() - start
             answer = str(chosen.n_clusters) if chosen.found else "none"
             if not chosen.found and chosen.votes.get(method, 1) is None:
@@ -76,7 +121,7 @@ def main() -> None:
             cells.append(f"{answer} ({seconds:.0f} s)")
             reasons = chosen.reasons
         print(f"{name:27}{truth:>7}" + "".join(f"{cell:>18}" for cell in cells), flush=True)
-        if args.reasons:
+        if tell:
             print("".join(f"    {reason}\n" for reason in reasons))
 
 

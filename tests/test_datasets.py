@@ -22,9 +22,11 @@ from manyview.datasets import (
     load_handwritten,
     load_lihc,
     load_nutrimouse,
+    make_cohort,
     make_synthetic,
 )
 from manyview.datasets import _shipped as shipped
+from manyview.outcomes import enrichment, survival
 
 SMALL = {"n_samples": 120, "n_clusters": 3, "n_features": (6, 5, 4, 7)}
 
@@ -589,3 +591,33 @@ def test_lihc_bad_parameters(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(ImportError, match=r"pip install 'manyview\[app\]'"):
         load_lihc(tmp_path)
+
+
+def test_a_cohort_has_the_answer_it_promises():
+    cohort = make_cohort(missing=0.1, random_state=0)
+    again = make_cohort(missing=0.1, random_state=0)
+    for view, X in cohort.views.items():
+        np.testing.assert_array_equal(X, again.views[view])
+    assert cohort.clinical == again.clinical and len(cohort.clinical_frame()) == 240
+    lacking = {v: int(np.isnan(X).all(axis=1).sum()) for v, X in cohort.views.items()}
+    assert lacking == {"expression": 0, "methylation": 24, "mutation": 24}
+    assert set(np.unique(cohort.views["mutation"][~np.isnan(cohort.views["mutation"])])) == {0, 1}
+    lives = survival(cohort.labels, cohort.clinical["os_months"], cohort.clinical["dead"])
+    medians = {curve.cluster: curve.median for curve in lives.curves}
+    assert lives.p_value < 0.001 and min(medians, key=medians.get) == "D"
+    clinical = {name: cohort.clinical[name] for name in ("stage", "batch", "sex")}
+    assert enrichment(cohort.labels, clinical).significant() == ("stage",)
+
+
+@pytest.mark.parametrize(
+    ("how", "sentence"),
+    [
+        ({"n_samples": 10}, "n_samples must be at least 40"),
+        ({"n_features": (300, 200, 10)}, "mutation must be at least 40"),
+        ({"missing": 0.7}, "missing must be a share"),
+        ({"batch_effect": -1}, "batch_effect must be a finite number"),
+    ],
+)
+def test_a_cohort_that_cannot_be_drawn_is_refused(how, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        make_cohort(**how)

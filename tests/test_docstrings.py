@@ -84,7 +84,7 @@ PUBLIC = public_names()
 
 def test_there_is_much_to_describe():
     assert len(PUBLIC) > 100
-    assert "manyview.compare.compare" in PUBLIC and "manyview.plot.embedding" in PUBLIC
+    assert "manyview.compare.compare" in PUBLIC and "manyview.plot.model.embedding" in PUBLIC
 
 
 @pytest.mark.parametrize("name", PUBLIC)

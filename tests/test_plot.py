@@ -83,3 +83,108 @@ def test_bad_questions_get_a_sentence():
         plot.top_features(model, 0, 3)
     with pytest.raises(ValueError, match="kind must be"):
         plot.sample_weights(model, kind="other")
+
+
+# --- what clusters mean --------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def cohort():
+    data = mv.datasets.make_cohort(80, n_features=(80, 80, 40), random_state=0)
+    model = mv.RobustWMNMF(4, random_state=0).fit(data.frames())
+    return data, model
+
+
+@pytest.fixture(scope="module")
+def meanings(cohort):
+    """Every figure of what clusters mean, as a function of the Axes and of labels."""
+    data, model = cohort
+    table = data.clinical_frame()
+    found = mv.outcomes.survival(model, table["os_months"], table["dead"], permutations=99)
+    clinic = mv.outcomes.enrichment(model, table[["age", "sex", "stage", "batch"]])
+    classes = mv.outcomes.crosstab(model, table["subtype"])
+    marked = mv.outcomes.markers(model, data.frames(), leave_view_out=True)
+    sure = mv.stability(model, data.frames(), n_runs=2, random_state=0)
+    bars = {"sex": data.clinical["sex"], "age": data.clinical["age"]}
+    return {
+        "survival": lambda **how: plot.survival(found, **how),
+        "enrichment": lambda **how: plot.enrichment(clinic, **how),
+        "crosstab": lambda **how: plot.crosstab(classes, **how),
+        "leave_view_out": lambda **how: plot.leave_view_out(marked, **how),
+        "consensus": lambda **how: plot.consensus(sure, **how),
+        "agreement": lambda **how: plot.agreement(model, **how),
+        "heatmap": lambda labels=None, **how: plot.heatmap(
+            model, data.frames(), marked, annotations=bars, names=labels, **how
+        ),
+        "embedding by class": lambda labels=None, **how: plot.embedding(
+            model, color=data.labels, name="subtype", **how
+        ),
+        "embedding by age": lambda labels=None, **how: plot.embedding(
+            model, color=data.clinical["age"], name="age", **how
+        ),
+    }
+
+
+MEANINGS = ("survival", "enrichment", "crosstab", "leave_view_out", "consensus", "agreement",
+            "heatmap", "embedding by class", "embedding by age")  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MEANINGS)
+def test_a_figure_of_meaning_is_drawn_into_the_given_axes(name, meanings):
+    figure, (left, right) = plt.subplots(1, 2)
+    assert meanings[name](ax=right) is right
+    assert right.has_data() and not left.has_data()
+    figure.canvas.draw()
+
+
+@pytest.mark.parametrize("name", [n for n in MEANINGS if not n.startswith("embedding")])
+def test_users_names_are_used_and_are_no_formulas(name, meanings):
+    ax = meanings[name](ax=plt.figure().gca(), labels={0: "a $cluster$", "expression": "RNA $x$"})
+    ax.figure.canvas.draw()
+    words = [t.get_text() for t in ax.figure.findobj(matplotlib.text.Text)]
+    assert any("$" in word for word in words)
+
+
+def test_curves_and_numbers_at_risk_are_those_found(cohort):
+    data, _model = cohort
+    table = data.clinical_frame()
+    found = mv.outcomes.survival(
+        data.labels, table["os_months"].to_numpy(), table["dead"].to_numpy()
+    )
+    ax = plot.survival(found, ax=plt.figure().gca(), colors={"A": "red"}, labels={"A": "first"})
+    lines = [line for line in ax.lines if line.get_label().startswith("first")]
+    np.testing.assert_allclose(lines[0].get_ydata(), found.curves[0].steps()["survival"])
+    assert lines[0].get_color() == "red"
+    words = [t.get_text() for t in ax.texts]
+    assert f"log-rank p = {found.p_value:.2g}" in words or "≤" in " ".join(words)
+    for curve in found.curves:
+        assert str(curve.n) in words  # at time 0 all are at risk
+    with pytest.raises(ValueError, match="colors has 1 entries for 4 groups"):
+        plot.survival(found, ax=ax, colors=["red"])
+
+
+def test_a_heat_map_is_sorted_by_cluster_and_says_so(cohort):
+    data, model = cohort
+    marked = mv.outcomes.markers(model, data.frames())
+    ax = plot.heatmap(model, data.frames(), marked, n=1, ax=plt.figure().gca())
+    values = ax.images[0].get_array()
+    assert values.shape[1] == 80 and values.shape[0] <= 12
+    ticks = [t.get_text() for t in ax.get_xticklabels()]
+    assert ticks == [str(k) for k in np.unique(model.labels_)]
+    with pytest.raises(ValueError, match="labels has 3 entries"):
+        plot.heatmap([0, 1, 1], data.frames(), marked)
+
+
+def test_an_overview_is_there_for_any_data(model):
+    figure = plot.overview(model)
+    figure.canvas.draw()
+    with pytest.raises(ValueError, match="belong together"):
+        plot.overview(model, images=np.zeros((30, 4)))
+    with pytest.raises(ValueError, match="color has 2 values"):
+        plot.embedding(model, color=[1, 2])
+
+
+def test_markers_of_all_views_say_nothing_about_views_left_out(cohort):
+    data, model = cohort
+    with pytest.raises(ValueError, match="leave_view_out=True"):
+        plot.leave_view_out(mv.outcomes.markers(model, data.frames()))

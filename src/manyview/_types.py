@@ -5,14 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 Array = npt.NDArray[Any]
-#: One view: observations × features, a NumPy array or a SciPy CSR matrix.
-Matrix = Any
+#: One number; of a computation on a device an array without axes, which is not waited for.
+Number: TypeAlias = float | Array
+#: One view: observations × features, a NumPy array or a SciPy CSR matrix; inside engines also what
+#: stands for one (rows of a file, tensors).
+Matrix: TypeAlias = Any
+#: What users pass for reproducible results.
+Seed: TypeAlias = int | np.random.Generator | np.random.RandomState | None
 Callback = Callable[[dict[str, Any]], Any]
 
 
@@ -82,17 +87,19 @@ class Sums(NamedTuple):
 class Split(NamedTuple):
     """A regulariser at V: (negative, positive) parts of half its gradient, and its curvature."""
 
-    negative: Any
-    positive: Any
-    curvature: Any
+    negative: Number
+    positive: Number
+    curvature: Number
 
     def rows(self, rows: slice) -> Split:
         """Their part for some rows; what is the same for all rows is left as it is."""
-        return Split(*(part[rows] if _has_rows(part) else part for part in self))
+        return Split(*(_some_rows(part, rows) for part in self))
 
 
-def _has_rows(part: Any) -> bool:
-    return len(getattr(part, "shape", ())) > 0 and part.shape[0] > 1
+def _some_rows(part: Number, rows: slice) -> Number:
+    if isinstance(part, int | float) or part.ndim == 0 or part.shape[0] == 1:
+        return part
+    return part[rows]
 
 
 @storable

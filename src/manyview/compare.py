@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from numbers import Integral, Real
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from manyview.baselines._features import scaled
 from manyview.data.views import as_views
 from manyview.datasets._dataset import import_pandas
 from manyview.io.writing import claimed
@@ -39,7 +40,7 @@ class Comparison:
         ari, f_score, precision, recall; always silhouette (in one space for all methods: z-scored
         features side by side, every view counting the same), silhouette_consensus (in the method's
         own consensus, where it has one), seconds, peak_memory_mb (of the whole process, Python
-        included), n_found (clusters), oracle, remark.
+        included), n_found (clusters), oracle, shifted (features moved to start at 0), remark.
     summary : DataFrame, one row per method
         Mean and sd of each; mean_rank over acc, nmi, ari and f_score (precision and recall can
         each be had for nothing: one cluster has recall 1), or over the silhouette if no classes
@@ -84,10 +85,23 @@ class Comparison:
         """
         return save(self, Path(out), command)
 
+    @property
+    def troubles(self) -> list[str]:
+        """A line for each method of which a run failed or was skipped, with the first reason."""
+        lines = []
+        for row in self.summary.to_dict("records"):
+            kinds = [
+                f"{row[f'n_{kind}']} {kind}" for kind in ("failed", "skipped") if row[f"n_{kind}"]
+            ]
+            if kinds:
+                lines.append(f"{row['method']}: {', '.join(kinds)}: {row['reason']}")
+        return lines
+
     def __repr__(self) -> str:
         counts = self.table["status"].value_counts()
         runs = ", ".join(f"{counts[s]} {s}" for s in ("ok", "failed", "skipped") if s in counts)
-        return f"<Comparison of {len(self.methods)} methods: {runs}>"
+        first = f"<Comparison of {len(self.methods)} methods: {runs}>"
+        return "\n".join([first, *(f"  {line}" for line in self.troubles)])
 
 
 def compare(
@@ -103,11 +117,14 @@ def compare(
     max_seconds: float = 300.0,
     max_memory: float = 4.0,
     progress: bool = True,
+    scale: str | None = None,
 ) -> Comparison:
     """Run many methods on the same views, several times each, and put them side by side.
 
-    Every run has a process of its own, so its time and peak memory are its own, and a run that
-    fails, hangs or crashes becomes a row with the reason. Run r has the same seed for every method.
+    Runs are done by processes of their own, one after the other, so that the time and peak memory of a
+    run are its own, and a run that fails, hangs or crashes becomes a row with the reason. Run r has the
+    same seed for every method. Features of which some numbers are negative are moved to start at 0 for
+    methods that take none; the table says so.
 
     Parameters
     ----------
@@ -120,9 +137,11 @@ def compare(
     n_clusters : int, optional
         For the methods called by name. ``None``: as many as ``y`` has distinct labels, or 8 without
         ``y``.
-    methods : "all", "paper", "honest", names, or dict of name → estimator, default="all"
-        "honest" are simple methods the paper left out. A dict may also hold functions of a seed,
-        such as `manyview.baselines.paper_methods` gives.
+    methods : "all", "paper", "honest", "omics", names, or dict of name → estimator, default="all"
+        "honest" are simple methods the paper left out, "omics" those that are usual for omics;
+        RobustWMNMF and WM-NMF are in each of them. A dict may also hold functions of a seed, such as
+        `manyview.baselines.paper_methods` gives, and classes that are defined in the script or
+        notebook itself.
     n_runs : int, default=10
     random_state : int, default=0
         The seed of run r is derived from this and r.
@@ -140,6 +159,9 @@ def compare(
         says that only the estimate counts.
     progress : bool, default=True
         Show a progress bar.
+    scale : {"standard", "minmax"} or None, default=None
+        Bring every feature to one scale before any method sees it. ``None`` leaves the views as they
+        are, and every method does what it does by itself.
 
     Returns
     -------
@@ -155,7 +177,7 @@ def compare(
     >>> found.summary[["method", "acc_mean"]]  # doctest: +SKIP
     """
     pandas = import_pandas("compare()")
-    data = as_views(views, allow_negative=True, caller="compare")
+    data = _scaled(as_views(views, allow_negative=True, caller="compare"), scale)
     truth = None if y is None else _encode(y, "y")
     if n_clusters is None:
         n_clusters = DEFAULT_CLUSTERS if truth is None else len(np.unique(truth))
@@ -193,7 +215,7 @@ def compare(
         table,
         summarise(pandas, table, labels),
         labels,
-        [_told(method, truth is not None) for method in chosen],
+        [_told(method, truth is not None, table) for method in chosen],
         {
             "n_samples": data.n_samples,
             "views": dict(zip(data.names, data.n_features, strict=True)),
@@ -204,9 +226,16 @@ def compare(
             "max_seconds": float(max_seconds),
             "max_memory": float(max_memory),
             "n_jobs": int(n_jobs),
+            "scale": scale,
             "versions": versions(),
         },
     )
+
+
+def _scaled(data: Views, scale: str | None) -> Views:
+    if scale not in (None, "standard", "minmax"):
+        raise ValueError(f"scale must be 'standard', 'minmax' or None, got {scale!r}")
+    return data if scale is None else replace(data, matrices=tuple(scaled(data, scale)))
 
 
 def seed_of(random_state: int, run: int) -> int:
@@ -215,13 +244,14 @@ def seed_of(random_state: int, run: int) -> int:
     return int(sequence.generate_state(1)[0] >> 1)  # scikit-learn takes 31 bits
 
 
-def _told(method: Method, with_truth: bool) -> dict[str, Any]:
+def _told(method: Method, with_truth: bool, table: Any) -> dict[str, Any]:
+    shifted = bool(table.loc[table["method"] == method.name, "shifted"].any())
     return {
         "name": method.name,
         "group": method.group,
         "description": method.description,
         "oracle": method.oracle and with_truth,
-        "caution": method.caution,
+        "caution": method.caution or "shifted" * shifted,
     }
 
 

@@ -1,21 +1,29 @@
 """The methods the paper compares to, and strong simple ones: all with ``fit_predict(views)``."""
 
-from .catalogue import DESCRIPTIONS, ORACLES, honest_methods, paper_methods
+from .catalogue import DESCRIPTIONS, ORACLES, honest_methods, omics_methods, paper_methods
+from .fusion import NEMO, SNF
 from .graphs import KNNSpectral, SumOfGraphs
+from .leiden import ConcatLeiden
 from .mlrssc import MLRSSC, CostWarning
 from .multinmf import MultiNMF
+from .pintmf import PIntMF
 from .wrappers import BestSingleView, ConcatViews
 
 __all__ = [
     "DESCRIPTIONS",
     "MLRSSC",
+    "NEMO",
     "ORACLES",
+    "SNF",
     "BestSingleView",
+    "ConcatLeiden",
     "ConcatViews",
     "CostWarning",
     "KNNSpectral",
     "MultiNMF",
+    "PIntMF",
     "SumOfGraphs",
     "honest_methods",
+    "omics_methods",
     "paper_methods",
 ]

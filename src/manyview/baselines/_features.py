@@ -30,15 +30,15 @@ def side_by_side(matrices: list[Matrix]) -> Matrix:
     return np.hstack(matrices)
 
 
-def silhouette(X: Matrix, labels: Array) -> float | None:
-    """Mean silhouette, on a sample of a large dataset, the same for all labels.
+def silhouette(X: Matrix, labels: Array, sample: int = SILHOUETTE_SAMPLE) -> float | None:
+    """Mean silhouette, of a large dataset on a sample of so many rows, the same for all labels.
 
     None where it is not defined: one cluster, or only singletons.
     """
     n = X.shape[0]
-    if n > SILHOUETTE_SAMPLE:
-        sample = np.random.default_rng(0).permutation(n)[:SILHOUETTE_SAMPLE]
-        X, labels = X[sample], labels[sample]
+    if n > sample:
+        chosen = np.random.default_rng(0).permutation(n)[:sample]
+        X, labels = X[chosen], labels[chosen]
     if not 2 <= len(np.unique(labels)) < len(labels):
         return None
     return float(silhouette_score(X, labels))

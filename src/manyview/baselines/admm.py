@@ -61,19 +61,19 @@ def soft(M: Array, t: float) -> Array:
     return np.sign(M) * np.maximum(np.abs(M) - t, 0)
 
 
-def soft_singular(M: Array, t: float) -> Array:
+def soft_singular(M: Array, t: float, loss: float = LOSS) -> Array:
     """Singular values drawn towards 0 by t.
 
     With MᵀM = V s² Vᵀ this is M − M V min(1, t/s) Vᵀ, twice as fast as an SVD. It takes away what
     is small instead of adding up what is large, so that the error of s², eps·max s², harms only
     min(s, t): by at most eps·t·max s²/max(t, s)². Where that is not of the size of an SVD's own error,
-    eps·max s, an SVD is taken.
+    eps·max s times ``loss``, an SVD is taken.
     """
     if t == 0:
         return M
     gram = M.T @ M
     highest = math.sqrt(float(np.linalg.norm(gram)))  # at least the largest s
-    if _all_above(gram, t, t * highest / LOSS):
+    if _all_above(gram, t, t * highest / loss):
         squares, V = np.linalg.eigh(gram)
         taken = t / np.sqrt(np.maximum(squares, t * t))
         return M - M @ ((V * taken) @ V.T)

@@ -8,11 +8,15 @@ from typing import Any
 
 from sklearn.cluster import KMeans, SpectralClustering
 
+from manyview._types import Seed
 from manyview.methods.wmnmf import WMNMF
 
+from .fusion import NEMO, SNF
 from .graphs import KNNSpectral, SumOfGraphs
+from .leiden import ConcatLeiden
 from .mlrssc import MLRSSC
 from .multinmf import MultiNMF
+from .pintmf import PIntMF
 from .wrappers import BestSingleView, ConcatViews
 
 #: Called with a seed, makes an unfitted estimator.
@@ -62,6 +66,22 @@ DESCRIPTIONS: dict[str, str] = {
     ),
     "SumOfGraphs": (
         "Spectral clustering of the sum of the views' 10-nearest-neighbour graphs. Not in the paper."
+    ),
+    "SNF": (
+        "Similarity network fusion: the views' networks are diffused through each other, then "
+        "clustered. Usual for omics; not in the paper."
+    ),
+    "NEMO": (
+        "Similarities relative to the nearest neighbours, averaged over the views, then clustered. "
+        "Usual for omics; not in the paper."
+    ),
+    "PIntMF": (
+        "One nonnegative matrix of weights for all views and sparse profiles for each, from a start by "
+        "SNF. Not in the paper."
+    ),
+    "ConcatLeiden": (
+        "All views side by side, each feature as a z-score, then Leiden communities of the "
+        "10-nearest-neighbour graph, as many as asked for. Not in the paper."
     ),
 }
 
@@ -155,8 +175,28 @@ def honest_methods(n_clusters: int) -> dict[str, Factory]:
     }
 
 
+def omics_methods(n_clusters: int) -> dict[str, Factory]:
+    """Methods that are usual for omics, with their authors' settings.
+
+    Parameters
+    ----------
+    n_clusters : int
+
+    Returns
+    -------
+    dict of str to function
+        Name → function of a seed that makes the estimator.
+    """
+    return {
+        "SNF": _seeded(SNF, n_clusters),
+        "NEMO": _seeded(NEMO, n_clusters),
+        "PIntMF": _seeded(PIntMF, n_clusters),
+        "ConcatLeiden": _seeded(ConcatLeiden, n_clusters),
+    }
+
+
 def _make(
-    maker: Callable[..., Any], args: tuple, params: dict[str, Any], random_state: Any = None
+    maker: Callable[..., Any], args: tuple, params: dict[str, Any], random_state: Seed = None
 ) -> Any:
     return maker(*args, **params, random_state=random_state)
 

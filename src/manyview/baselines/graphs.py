@@ -9,12 +9,11 @@ from typing import Any, ClassVar
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator, ClusterMixin
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import validate_data
 from threadpoolctl import threadpool_limits
 
-from manyview._types import Array
+from manyview._types import Seed
 from manyview.engines.affinity import AFFINITIES, affinity
 from manyview.methods.assign import n_neighbors as customary_neighbors
 from manyview.methods.assign import spectral_from_graph
@@ -78,7 +77,7 @@ class KNNSpectral(ClusterMixin, BaseEstimator):
         kernel_scale: float = 1.0,
         assign_labels: str = "spectral",
         n_init: int = 5,
-        random_state: Any = None,
+        random_state: Seed = None,
     ):
         self.n_clusters = n_clusters
         self.n_neighbors = n_neighbors
@@ -87,7 +86,7 @@ class KNNSpectral(ClusterMixin, BaseEstimator):
         self.n_init = n_init
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any = None) -> KNNSpectral:
+    def fit(self, X: Any, y: object = None) -> KNNSpectral:
         """Cluster the rows of one matrix.
 
         Parameters
@@ -116,7 +115,9 @@ class KNNSpectral(ClusterMixin, BaseEstimator):
             self.affinity_matrix_ = A
             self.n_isolated_ = int(np.count_nonzero(A.sum(axis=1) == 0))
             rng = generator(self.random_state)
-            self.labels_ = _cut(A, self.n_clusters, rng, self.assign_labels, self.n_init)
+            self.labels_ = spectral_from_graph(
+                A, self.n_clusters, rng, self.assign_labels == "njw", self.n_init
+            )
         if self.n_isolated_:
             warnings.warn(
                 f"{self.n_isolated_} of {n} rows have no neighbour of nonzero weight: "
@@ -182,7 +183,7 @@ class SumOfGraphs(Baseline):
         assign_labels: str = "spectral",
         n_init: int = 5,
         views: Any = None,
-        random_state: Any = None,
+        random_state: Seed = None,
     ):
         self.n_clusters = n_clusters
         self.n_neighbors = n_neighbors
@@ -193,7 +194,7 @@ class SumOfGraphs(Baseline):
         self.views = views
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any = None) -> SumOfGraphs:
+    def fit(self, X: Any, y: object = None) -> SumOfGraphs:
         """Build, add and cut the graphs.
 
         Parameters
@@ -213,18 +214,11 @@ class SumOfGraphs(Baseline):
             graphs = [affinity(M, self.n_neighbors, self.affinity) for M in matrices]
             total = sp.csr_array(sum(graphs[1:], graphs[0]))
             rng = generator(self.random_state)
-            self.labels_ = _cut(total, self.n_clusters, rng, self.assign_labels, self.n_init)
+            self.labels_ = spectral_from_graph(
+                total, self.n_clusters, rng, self.assign_labels == "njw", self.n_init
+            )
         self.affinity_matrix_ = total
         return self
 
     def _allows_negative(self) -> bool:
         return takes_negative(self.scale)
-
-
-def _cut(
-    A: sp.csr_array, n_clusters: int, rng: np.random.Generator, method: str, n_init: int
-) -> Array:
-    with warnings.catch_warnings():
-        # Rows without edges coincide, and k-means then finds fewer places than clusters.
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        return spectral_from_graph(A, n_clusters, rng, method == "njw", n_init)

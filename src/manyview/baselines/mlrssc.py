@@ -15,7 +15,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
-from manyview._types import Array, Matrix, Views
+from manyview._types import Array, Matrix, Seed, Views
 from manyview.methods.assign import spectral_from_graph
 from manyview.methods.base import generator
 
@@ -131,7 +131,7 @@ class MLRSSC(Baseline):
         accumulate: bool = False,
         n_init: int = 5,
         views: Any = None,
-        random_state: Any = None,
+        random_state: Seed = None,
         verbose: int = 0,
     ):
         self.n_clusters = n_clusters
@@ -153,7 +153,7 @@ class MLRSSC(Baseline):
         self.random_state = random_state
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any = None) -> MLRSSC:
+    def fit(self, X: Any, y: object = None) -> MLRSSC:
         """Find the joint representation and cluster it.
 
         Parameters
@@ -212,7 +212,7 @@ class MLRSSC(Baseline):
                 stacklevel=3,
             )
 
-    def relabel(self, random_state: Any = None) -> Array:
+    def relabel(self, random_state: Seed = None) -> Array:
         """Cluster the fitted affinity again with another seed.
 
         Parameters

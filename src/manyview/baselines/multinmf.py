@@ -11,11 +11,12 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.extmath import row_norms
 from threadpoolctl import threadpool_limits
 
-from manyview._types import Array, Matrix
+from manyview._types import Array, Matrix, Seed
 from manyview.engines.numpy.rows import residual_rows
 from manyview.maths import equations as eq
 from manyview.methods.assign import kmeans
 from manyview.methods.base import generator
+from manyview.methods.distinct import tell_empty_clusters
 from manyview.methods.initialize import gnmf
 from manyview.methods.scaling import SCALES, SHIFTING, fit_scaling
 from manyview.regularizers import NoPenalty
@@ -109,7 +110,7 @@ class MultiNMF(Baseline):
         scale: str | None = "sum",
         n_init: int = 5,
         views: Any = None,
-        random_state: Any = None,
+        random_state: Seed = None,
     ):
         self.n_clusters = n_clusters
         self.n_components = n_components
@@ -124,7 +125,7 @@ class MultiNMF(Baseline):
         self.views = views
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any = None) -> MultiNMF:
+    def fit(self, X: Any, y: object = None) -> MultiNMF:
         """Factorise the views and cluster the consensus.
 
         Parameters
@@ -151,6 +152,7 @@ class MultiNMF(Baseline):
             U, V = chained_starts(Xs, k, rng, self.start_passes, self.start_iter)
             joint = factorise(Xs, U, V, a, self.max_iter, self.inner_iter, self.max_redo)
             self.labels_ = kmeans(joint.consensus, self.n_clusters, rng, self.n_init)
+        tell_empty_clusters(self.labels_, self.n_clusters, stacklevel=2)
         self.consensus_ = joint.consensus
         self.components_ = [np.ascontiguousarray(Us.T) for Us in joint.U]
         self.coefficients_ = joint.V

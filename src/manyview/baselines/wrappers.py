@@ -9,7 +9,7 @@ from sklearn.base import clone
 from sklearn.utils._param_validation import HasMethods, StrOptions
 from threadpoolctl import threadpool_limits
 
-from manyview._types import Array, Matrix
+from manyview._types import Array, Matrix, Seed
 from manyview.methods.base import generator
 from manyview.methods.scaling import SCALES
 from manyview.metrics import _encode, accuracy
@@ -25,7 +25,7 @@ class _Wrapper(Baseline):
     """Holds a clusterer of one matrix and seeds its copies."""
 
     estimator: Any
-    random_state: Any
+    random_state: Seed
 
     def _n_clusters(self) -> int | None:
         return getattr(self.estimator, "n_clusters", None)
@@ -81,7 +81,7 @@ class BestSingleView(_Wrapper):
         "random_state": RANDOM_STATE,
     }
 
-    def __init__(self, estimator: Any, *, views: Any = None, random_state: Any = None):
+    def __init__(self, estimator: Any, *, views: Any = None, random_state: Seed = None):
         self.estimator = estimator
         self.views = views
         self.random_state = random_state
@@ -194,14 +194,14 @@ class ConcatViews(_Wrapper):
         *,
         scale: str | None = None,
         views: Any = None,
-        random_state: Any = None,
+        random_state: Seed = None,
     ):
         self.estimator = estimator
         self.scale = scale
         self.views = views
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any = None) -> ConcatViews:
+    def fit(self, X: Any, y: object = None) -> ConcatViews:
         """Scale, concatenate, cluster.
 
         Parameters

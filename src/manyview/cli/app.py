@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
+from manyview._version import __version__
 from manyview.io.guard import unpacking_up_to
-from manyview.reproduction.command import run_reproduce
-from manyview.reproduction.page import build
-from manyview.reproduction.page import markdown as as_markdown
 
+from . import options
 from .common import PatientConsole, Voice, reported
-from .compare import run_compare
-from .datasets import run_datasets
-from .demo import run_demo
-from .fit import FitRequest, run_fit
-from .predict import run_predict
-from .select_k import run_select_k
+from .later import later
+from .reading import reads_files
+from .relations import Distance, Graph, Kernel, asked_relations
 
 app = typer.Typer(
     help="Cluster observations measured in several ways, and learn which views to trust.",
@@ -29,48 +25,49 @@ app = typer.Typer(
 )
 console = PatientConsole()
 
-Out = Annotated[Path, typer.Option(help="Folder for the result files.")]
-Seed = Annotated[int, typer.Option(help="Seed of the first run.")]
-Files = Annotated[
-    list[str], typer.Argument(metavar="VIEW...", help="One file per view, or name=file.")
-]
-Index = Annotated[
-    list[str] | None,
-    typer.Option(metavar="COLUMN", help="Column of sample ids, VIEW=COLUMN, or VIEW= for none."),
-]
-Transpose = Annotated[
-    list[str] | None,
-    typer.Option(metavar="VIEW", help="This file has samples in columns; may be repeated."),
-]
-Header = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="yes|no", help="Whether the first line is headings, or VIEW=yes; may be repeated."
-    ),
-]
-MaxUnpacked = Annotated[
-    float | None,
-    typer.Option(metavar="GIB", help="Most that a packed file may take in memory, if you know it."),
-]
-Force = Annotated[bool, typer.Option("--force", help="Replace the results of an earlier run.")]
-Beside = Annotated[
-    bool, typer.Option("--force", help="Write beside what is in the folder; nothing there is lost.")
-]
-Quiet = Annotated[bool, typer.Option("--quiet", help="Say nothing but errors.")]
-Json = Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")]
+# What commands do is loaded when one of them runs: help and completion are there at once.
+run_compare = later("manyview.cli.compare", "run_compare")
+run_datasets = later("manyview.cli.datasets", "run_datasets")
+run_demo = later("manyview.cli.demo", "run_demo")
+run_fit = later("manyview.cli.fit", "run_fit")
+fit_request = later("manyview.cli.fit", "FitRequest")
+run_outcomes = later("manyview.cli.outcomes", "run_outcomes")
+asked_clinical = later("manyview.cli.clinical", "Asked")
+page_of_run = later("manyview.cli.pages", "page_of_run")
+run_predict = later("manyview.cli.predict", "run_predict")
+run_select_k = later("manyview.cli.select_k", "run_select_k")
+run_reproduce = later("manyview.reproduction.command", "run_reproduce")
+build = later("manyview.reproduction.page", "build")
+as_markdown = later("manyview.reproduction.page", "markdown")
+
+#: `manyview.judge.selection.DEFAULT`, without loading it.
+USUAL_METHODS = "stability,eigengap,communities"
+
+
+def _tell_version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"manyview {__version__}")
+        raise typer.Exit()
 
 
 @app.callback()
-def root() -> None:
+def root(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_tell_version, is_eager=True, help="Print the version and stop."
+        ),
+    ] = False,
+) -> None:
     """Keeps sub-commands named even while there is only one."""
 
 
 @app.command()
 def demo(
-    out: Out = Path("demo-results"),
-    seed: Seed = 0,
+    out: options.Out = Path("demo-results"),
+    seed: options.Seed = 0,
     runs: Annotated[int, typer.Option(min=1, help="Runs with different seeds.")] = 3,
-    force: Force = False,
+    force: options.Force = False,
 ) -> None:
     """Cluster the shipped handwritten digits and compare with the paper and a plain baseline."""
     with reported("demo", out):
@@ -78,32 +75,36 @@ def demo(
 
 
 @app.command()
+@reads_files
 def compare(
     views: Annotated[
         list[str],
         typer.Argument(
             metavar="VIEW_FILE...",
-            help="One file per view (.csv, .tsv, .parquet, .npy, .npz), or name=file.",
+            help="One file per view, or name=file; kinds as for fit.",
         ),
     ],
     clusters: Annotated[int, typer.Option(min=1, help="How many clusters to look for.")],
-    out: Out,
+    out: options.Out,
     labels: Annotated[
         Path | None, typer.Option(help="Known classes: id and label, or one column in file order.")
     ] = None,
     methods: Annotated[
-        str, typer.Option(help="all, paper, honest, or names with commas between them.")
+        str, typer.Option(help="all, paper, honest, omics, or names with commas between them.")
     ] = "all",
+    scale: Annotated[
+        str | None, typer.Option(help="standard or minmax: every feature, for every method.")
+    ] = None,
     runs: Annotated[int, typer.Option(min=1, help="Runs of each method.")] = 10,
     seed: Annotated[int, typer.Option(min=0, help="The runs' seeds are derived from it.")] = 0,
     jobs: Annotated[int, typer.Option(min=1, help="Runs at the same time.")] = 1,
     max_seconds: Annotated[float, typer.Option(help="Longest time of one run.")] = 300.0,
     max_memory: Annotated[float, typer.Option(help="Most memory of one run, in GiB.")] = 4.0,
-    index: Index = None,
-    transpose: Transpose = None,
-    header: Header = None,
-    max_unpacked: MaxUnpacked = None,
-    force: Beside = False,
+    reading: Any = None,
+    max_unpacked: options.MaxUnpacked = None,
+    force: options.Beside = False,
+    quiet: options.Quiet = False,
+    json: options.Json = False,
 ) -> None:
     """Run every method on your files and write tables, a picture and a page to compare them.
 
@@ -116,11 +117,12 @@ def compare(
         "n_jobs": jobs,
         "max_seconds": max_seconds,
         "max_memory": max_memory,
+        "scale": None if scale == "none" else scale,
     }
     resume = f"Interrupted. Finished runs are in {out}/runs; run it again to go on."
     with reported("compare", out, resume), unpacking_up_to(max_unpacked):
-        reading = {"index": index or [], "transpose": transpose or [], "header": header or []}
-        any_result = run_compare(views, labels, out, methods, settings, console, reading, force)
+        voice = Voice(quiet, json)
+        any_result = run_compare(views, labels, out, methods, settings, voice, reading, force)
     if not any_result:
         typer.echo("manyview compare: no run gave a result; the reasons are above.", err=True)
         raise typer.Exit(1)
@@ -132,9 +134,9 @@ def datasets(
         Path | None, typer.Option(help="Write the data there, a folder of CSV files for each.")
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the synthetic data.")] = 0,
-    force: Force = False,
-    quiet: Quiet = False,
-    json: Json = False,
+    force: options.Force = False,
+    quiet: options.Quiet = False,
+    json: options.Json = False,
 ) -> None:
     """List the data that comes with manyview, or write it as tables to try things on."""
     with reported("datasets", out):
@@ -142,9 +144,16 @@ def datasets(
 
 
 @app.command()
+@reads_files
 def fit(
-    views: Files,
-    clusters: Annotated[str, typer.Option(metavar="K|auto", help="How many clusters, or auto.")],
+    views: options.Files,
+    clusters: Annotated[
+        str,
+        typer.Option(
+            metavar="K|auto|communities",
+            help="How many clusters; auto chooses, communities takes those of the fused graph.",
+        ),
+    ],
     out: Annotated[Path, typer.Option(help="Folder for the results, new or empty.")],
     method: Annotated[
         str, typer.Option(help="robust (recommended) or wmnmf (the paper's).")
@@ -152,21 +161,40 @@ def fit(
     scale: Annotated[
         str | None,
         typer.Option(
-            help="robust: auto or none; wmnmf: sum, minmax, standard, tfidf, sqrt or none."
+            help="robust: auto, log, quantile, sqrt or none, or by view (rna=log,protein=quantile); "
+            "wmnmf: sum, minmax, standard, tfidf, sqrt or none."
+        ),
+    ] = None,
+    view_weights: Annotated[
+        str | None,
+        typer.Option(
+            help="robust: learned, equal, or numbers by view (rna=2,protein=1); 0 leaves a view out "
+            "of the labels."
+        ),
+    ] = None,
+    zero_rows: Annotated[
+        str | None,
+        typer.Option(
+            help="robust: whether a row of zeros is missing or observed, or by view "
+            "(mutations=observed)."
         ),
     ] = None,
     missing: Annotated[
         str,
         typer.Option(help="allow: samples of any file; drop: those complete in every file."),
     ] = "allow",
-    labels: Annotated[
-        Path | None, typer.Option(help="Known classes (id and label), to score the clusters only.")
-    ] = None,
-    index: Index = None,
-    transpose: Transpose = None,
-    header: Header = None,
+    labels: options.Labels = None,
+    clinical: options.Clinical = None,
+    time: options.TimeColumn = None,
+    event: options.EventColumn = None,
+    adjust: options.Adjust = None,
+    figures: options.Figures = False,
+    reading: Any = None,
+    graph: Graph = None,
+    kernel: Kernel = None,
+    distance: Distance = None,
     seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same result.")] = 0,
-    force: Force = False,
+    force: options.Force = False,
     report: Annotated[
         bool, typer.Option(help="Write report.html; without it no refits judge the stability.")
     ] = True,
@@ -183,14 +211,19 @@ def fit(
     device: Annotated[
         str, typer.Option(help="With --engine torch: auto, cpu, cuda or cuda:1.")
     ] = "auto",
-    max_unpacked: MaxUnpacked = None,
-    quiet: Quiet = False,
-    json: Json = False,
+    resolution: Annotated[
+        float | None,
+        typer.Option(help="With --clusters communities: more gives more clusters; 1 unless said."),
+    ] = None,
+    max_unpacked: options.MaxUnpacked = None,
+    quiet: options.Quiet = False,
+    json: options.Json = False,
 ) -> None:
     """Cluster the samples of your files; write labels, weights, parts, the model and a report.
 
-    One file is one view of the samples (.csv .tsv .txt .parquet .npy .npz .mat .mtx .h5ad .h5mu, and
-    .h5 .zarr). Files .npy .parquet .h5ad .h5 .zarr of over 256 MiB in all stay on disk.
+    One file is one view of the samples (.csv .tsv .txt, also .gz .bz2 .zst; .xlsx .xls .ods, also
+    book.xlsx:Sheet; .parquet .feather .rds .rda .npy .npz .mat .mtx .h5ad .h5mu, and .h5 .zarr).
+    Files .npy .parquet .h5ad .h5 .zarr of over 256 MiB in all stay on disk.
     Samples are matched by the ids in the first column; rows are samples, but a table whose
     headings are the other files' ids is turned.
 
@@ -198,13 +231,18 @@ def fit(
     Examples:
       manyview fit rna.csv meth.tsv protein.parquet --clusters 4 --out run/
       manyview fit rna=expression.csv atac=peaks.mtx --clusters auto --out run/
+      manyview fit words.csv --graph cites=links.csv --clusters 6 --out run/
+      manyview fit cells.h5mu --clusters communities --resolution 1 --out run/
       manyview fit a.csv b.csv --clusters 3 --missing drop --labels truth.csv --out run/
+      manyview fit rna.csv mutations.csv --clusters 4 --zero-rows mutations=observed --out run/
       manyview fit genes.csv proteins.csv --transpose genes --index patient --clusters 5 --out run/
+      manyview fit rna.csv meth.csv --clusters auto --out run/ --clinical clinical.csv \\
+        --time os_months --event dead --labels clinical.csv:subtype --adjust batch
 
     \b
     Exit status: 0 done, 1 failure, 2 bad input, 130 interrupted.
     """
-    ask = FitRequest(
+    ask = fit_request(
         views,
         clusters,
         out,
@@ -212,8 +250,7 @@ def fit(
         scale,
         missing,
         labels,
-        tuple(index or ()),
-        tuple(transpose or ()),
+        reading,
         seed,
         force,
         report,
@@ -221,20 +258,58 @@ def fit(
         checkpoint,
         engine,
         device,
-        tuple(header or ()),
+        view_weights,
+        zero_rows,
+        resolution,
+        clinical,
+        time,
+        event,
+        tuple(adjust or ()),
+        figures,
+        relations=asked_relations(graph, kernel, distance),
     )
     with reported("fit", out, checkpoint=checkpoint), unpacking_up_to(max_unpacked):
         run_fit(ask, Voice(quiet, json))
 
 
 @app.command()
+def outcomes(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a finished fit.")],
+    clinical: options.Clinical = None,
+    time: options.TimeColumn = None,
+    event: options.EventColumn = None,
+    labels: options.Labels = None,
+    match: options.Match = "exact",
+    figures: options.Figures = False,
+    quiet: options.Quiet = False,
+    json: options.Json = False,
+) -> None:
+    """Ask what the clusters of a finished fit mean: survival, clinical columns, known classes.
+
+    Writes the tables into the folder of the run and makes its report anew. Samples are matched by
+    their ids; columns of time and event are recognised by their names if they are not given.
+
+    \b
+    Examples:
+      manyview outcomes run/ --clinical clinical.csv
+      manyview outcomes run/ --clinical clinical.csv --time os_months --event dead
+      manyview outcomes run/ --labels clinical.csv:subtype
+    """
+    with reported("outcomes", run):
+        asked = asked_clinical(clinical, time, event, labels)
+        run_outcomes(run, asked, match, figures, Voice(quiet, json))
+
+
+@app.command()
+@reads_files
 def predict(
     model: Annotated[Path, typer.Argument(help="model.npz of a run, or the folder of the run.")],
-    views: Files,
+    views: options.Files,
     out: Annotated[Path, typer.Option(help="File for id, cluster and confidence (CSV).")],
-    index: Index = None,
-    transpose: Transpose = None,
-    header: Header = None,
+    reading: Any = None,
+    graph: Graph = None,
+    kernel: Kernel = None,
+    distance: Distance = None,
     fitted_on: Annotated[
         list[str] | None,
         typer.Option(
@@ -242,10 +317,10 @@ def predict(
             help="A file of the fit that stayed on disk, or VIEW=FILE if it moved; may be repeated.",
         ),
     ] = None,
-    max_unpacked: MaxUnpacked = None,
-    force: Force = False,
-    quiet: Quiet = False,
-    json: Json = False,
+    max_unpacked: options.MaxUnpacked = None,
+    force: options.Force = False,
+    quiet: options.Quiet = False,
+    json: options.Json = False,
 ) -> None:
     """Put new samples into the clusters of a saved model.
 
@@ -256,44 +331,43 @@ def predict(
     Examples:
       manyview predict run/model.npz rna=new_rna.csv meth=new_meth.tsv --out labels.csv
       manyview predict run/ rna=new_rna.csv --out labels.csv
+      manyview predict run/ words=new.csv --graph cites=new_links.csv --out labels.csv
     """
     with reported("predict", out), unpacking_up_to(max_unpacked):
         run_predict(
             model,
             views,
             out,
-            tuple(index or ()),
-            tuple(transpose or ()),
+            reading,
             force,
             Voice(quiet, json),
-            tuple(header or ()),
             tuple(fitted_on or ()),
+            asked_relations(graph, kernel, distance),
         )
 
 
 @app.command("select-k")
+@reads_files
 def select_k(
-    views: Files,
+    views: options.Files,
     out: Annotated[Path, typer.Option(help="Folder for the table, the picture and the reasons.")],
     smallest: Annotated[int, typer.Option("--from", min=2, help="Fewest clusters tried.")] = 2,
     largest: Annotated[
         int | None,
-        typer.Option("--to", min=2, help="Most clusters tried; 14 if there are samples enough."),
+        typer.Option("--to", min=2, help="Most clusters tried; 40 if there are samples enough."),
     ] = None,
     methods: Annotated[
         str,
         typer.Option(
-            help="all, or of stability, eigengap, bicv, imputation, mdl, sure, by commas."
+            help="all, or of stability, eigengap, communities, bicv, imputation, mdl, sure, by commas."
         ),
-    ] = "stability,eigengap",
-    index: Index = None,
-    transpose: Transpose = None,
-    header: Header = None,
+    ] = USUAL_METHODS,
+    reading: Any = None,
     seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same result.")] = 0,
-    max_unpacked: MaxUnpacked = None,
-    force: Force = False,
-    quiet: Quiet = False,
-    json: Json = False,
+    max_unpacked: options.MaxUnpacked = None,
+    force: options.Force = False,
+    quiet: options.Quiet = False,
+    json: options.Json = False,
 ) -> None:
     """Recommend a number of clusters, with reasons.
 
@@ -308,12 +382,10 @@ def select_k(
             smallest,
             largest,
             methods,
-            tuple(index or ()),
-            tuple(transpose or ()),
+            reading,
             seed,
             force,
             Voice(quiet, json),
-            tuple(header or ()),
         )
 
 
@@ -327,7 +399,7 @@ def reproduce(
             "convergence noise degeneracy.",
         ),
     ] = None,
-    out: Out = Path("reproduction"),
+    out: options.Out = Path("reproduction"),
     replications: Annotated[int, typer.Option(min=1, help="Seeds of every method.")] = 20,
     seed: Annotated[int, typer.Option(min=0, help="The seeds are derived from it.")] = 0,
     jobs: Annotated[int, typer.Option(min=1, help="Processes at the same time.")] = 2,
@@ -341,7 +413,7 @@ def reproduce(
     again: Annotated[
         bool, typer.Option("--again", help="Rerun stored cells that other code has made.")
     ] = False,
-    force: Beside = False,
+    force: options.Beside = False,
 ) -> None:
     """Run the paper's experiments and write their tables and the page that holds them together.
 
@@ -368,14 +440,19 @@ def reproduce(
 
 @app.command()
 def report(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="What reproduce has written.")],
+    folder: Annotated[
+        Path, typer.Argument(metavar="DIR", help="What reproduce, fit or compare has written.")
+    ],
     markdown: Annotated[
         bool, typer.Option("--markdown", help="Print the numbers as Markdown instead.")
     ] = False,
 ) -> None:
-    """Build the page, figures and tables of results from their files alone."""
+    """Build the page, figures and tables of reproduce from its files alone, or name the page of a run."""
     with reported("report", folder):
-        if markdown:
+        page = page_of_run(folder)
+        if page is not None:
+            typer.echo(f"{page}")
+        elif markdown:
             typer.echo(as_markdown(folder), nl=False)
         else:
             typer.echo(f"{build(folder)[0]}, and the same in {folder}/figures and {folder}/tables")

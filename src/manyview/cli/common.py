@@ -11,13 +11,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import typer
 from rich.console import Console
 from rich.markup import escape
-
-from manyview.data.read import ReadViews
-from manyview.engines.numpy.presence import present_rows
 
 #: The input or the request is at fault; anything else that fails is a failure (1).
 BAD_INPUT = (ValueError, ImportError, FileNotFoundError, FileExistsError, PermissionError,
@@ -98,6 +94,8 @@ class Voice:
 
     def __init__(self, quiet: bool, as_json: bool):
         self.as_json = as_json
+        #: Whether anybody wants to see how far things are.
+        self.speaks = not (quiet or as_json)
         self._people = PatientConsole(stderr=True, quiet=quiet, highlight=False)
         self._result = PatientConsole(quiet=quiet or as_json, highlight=False)
 
@@ -135,9 +133,3 @@ def caught_warnings() -> Iterator[list[str]]:
     for item in seen:
         if issubclass(item.category, UserWarning) and str(item.message) not in texts:
             texts.append(str(item.message))
-
-
-def most_clusters(data: ReadViews) -> int:
-    """The largest number of clusters tried unless asked: 14, and fewer than samples with data."""
-    here = np.any([present_rows(X) for X in data.views.values()], axis=0)
-    return max(2, min(14, int(here.sum()) - 1))

@@ -8,19 +8,20 @@ from pathlib import Path
 from typing import Any
 
 from rich import box
-from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
 from manyview.compare import Comparison, compare
-from manyview.data.read import read_views
+from manyview.data.read import Reading, read_views
 from manyview.io.guard import unpacking_limit
 from manyview.io.writing import claimed
-from manyview.judge.comparison.labels import read_labels
+from manyview.judge.comparison.labels import ids_in, read_labels
 from manyview.judge.comparison.store import KIND
-from manyview.output.comparison.save import FILES
+from manyview.output.comparison.save import FILES, plain_rows
 from manyview.output.report import printable
 from manyview.plot import _pyplot
+
+from .common import Voice, caught_warnings
 
 
 def run_compare(
@@ -29,32 +30,47 @@ def run_compare(
     out: Path,
     methods: str,
     settings: dict[str, Any],
-    console: Console,
-    reading: dict[str, Any] | None = None,
+    voice: Voice,
+    reading: Reading,
     force: bool = False,
 ) -> bool:
     """Read, compare, write to ``out``, and print the summary; ``settings`` are those of `compare`.
 
-    ``reading`` says how: the index, transpose and header of `read_views`. A folder that holds something
+    A folder that holds something
     else than a comparison is refused, unless ``force``; files of others are never written over. Whether
     any run gave a result.
     """
     _pyplot()  # hours of work must not end with the news that matplotlib is missing
-    reading = reading or {}
     with claimed(out, KIND, force=force, goes_on=True) as place:
         place.check(FILES)
-        data = read_views(files, **reading)
+        known = [] if labels is None else ids_in(labels)
+        data = read_views(files, known=known, **vars(reading))
         y = None if labels is None else read_labels(labels, data)
         for note in data.told:
-            console.print(_shown(note), highlight=False)
+            voice.note(printable(note))
         names = [name.strip() for name in methods.split(",") if name.strip()]
-        found = compare(data.views, y, methods=names, out=out, **settings)
+        with caught_warnings() as warned:
+            found = compare(
+                data.views, y, methods=names, out=out, progress=voice.speaks, **settings
+            )
+        voice.warn(warned)
         command = _command(files, labels, out, methods, settings, reading)
         written = found.save(out, command=command)
-    console.print(_summary(found))
-    _say_troubles(found, console)
-    listed = ", ".join(path.name for path in written)
-    console.print(f"Results in [bold]{_shown(out)}/[/bold]: {listed}", highlight=False)
+    voice.show(_summary(found))
+    voice.show(*(_shown(line) for line in found.troubles))
+    listed = [path.name for path in written]
+    voice.show(f"Results in [bold]{_shown(out)}/[/bold]: {', '.join(listed)}")
+    voice.result(
+        {
+            "out": str(out),
+            "files": listed,
+            "n_samples": found.settings["n_samples"],
+            "summary": plain_rows(found.summary),
+            "troubles": found.troubles,
+            "notes": data.told,
+            "warnings": warned,
+        }
+    )
     return bool((found.table["status"] == "ok").any())
 
 
@@ -64,17 +80,15 @@ def _command(
     out: Path,
     methods: str,
     settings: dict[str, Any],
-    reading: dict[str, Any],
+    reading: Reading,
 ) -> str:
     """What to type to do it again, every setting spelled out."""
-    words = ["manyview", "compare", *files]
-    words += [
-        word for name, given in reading.items() for item in given for word in (f"--{name}", item)
-    ]
+    words = ["manyview", "compare", *files, *reading.words()]
     words += ["--labels", str(labels)] if labels is not None else []
     words += ["--clusters", str(settings["n_clusters"]), "--out", str(out), "--methods", methods]
     words += ["--runs", str(settings["n_runs"]), "--seed", str(settings["random_state"])]
     words += ["--jobs", str(settings["n_jobs"])]
+    words += ["--scale", settings["scale"]] if settings["scale"] else []
     words += ["--max-seconds", f"{settings['max_seconds']:g}"]
     words += ["--max-memory", f"{settings['max_memory']:g}"]
     allowed = unpacking_limit()
@@ -92,15 +106,21 @@ def _summary(found: Comparison) -> Table:
     for heading in ("rank", *shown.values(), "stab.", "seconds", "runs"):
         table.add_column(heading, justify="right", no_wrap=True)
     for row in found.summary.to_dict("records"):
-        name = _shown(row["method"]) + ("*" if row["oracle"] else "")
+        name = (
+            _shown(row["method"]) + ("*" if row["oracle"] else "") + ("†" if row["shifted"] else "")
+        )
         means = [_number(row[f"{column}_mean"], 3) for column in shown]
         sd = _number(row[f"{next(iter(shown))}_sd"], 3)
         means[0] += f" ({sd})" if sd else ""
         total = row["n_ok"] + row["n_failed"] + row["n_skipped"]
         last = [_number(row["stability"], 2), _number(row["seconds_mean"], 2)]
         table.add_row(name, _number(row["mean_rank"], 1), *means, *last, f"{row['n_ok']}/{total}")
+    remarks = []
     if found.summary["oracle"].any():
-        table.caption = "* oracle: chose its view by the true classes, as in the paper"
+        remarks.append("* oracle: chose its view by the true classes, as in the paper")
+    if found.summary["shifted"].any():
+        remarks.append("† features moved to start at 0: it takes no negative numbers")
+    table.caption = "\n".join(remarks) or None
     return table
 
 
@@ -111,13 +131,3 @@ def _shown(text: Any) -> str:
 
 def _number(value: float, digits: int) -> str:
     return "" if value != value else f"{value:.{digits}f}"
-
-
-def _say_troubles(found: Comparison, console: Console) -> None:
-    for row in found.summary.to_dict("records"):
-        kinds = [f"{row[f'n_{kind}']} {kind}" for kind in ("failed", "skipped") if row[f"n_{kind}"]]
-        if kinds:
-            console.print(
-                f"{_shown(row['method'])}: {', '.join(kinds)}: {_shown(row['reason'])}",
-                highlight=False,
-            )

@@ -7,7 +7,7 @@ from typing import Any
 
 from rich.markup import escape
 
-from manyview.datasets import load_handwritten, load_nutrimouse, make_synthetic
+from manyview.datasets import load_handwritten, load_nutrimouse, make_cohort, make_synthetic
 from manyview.io.writing import claimed, csv_bytes
 
 from .common import Voice
@@ -15,7 +15,12 @@ from .common import Voice
 
 def run_datasets(out: Path | None, seed: int, force: bool, voice: Voice) -> None:
     """List the data, or write a folder of CSV files for each."""
-    made = (load_handwritten(), load_nutrimouse(), make_synthetic(200, random_state=seed))
+    made = (
+        load_handwritten(),
+        load_nutrimouse(),
+        make_synthetic(200, random_state=seed),
+        make_cohort(random_state=seed),
+    )
     if out is None:
         for data in made:
             voice.show(f"[bold]{escape(data.name)}[/bold]: {escape(data.description)}")
@@ -48,4 +53,7 @@ def _tables(data: Any) -> dict[str, bytes]:
         names = known.get(view) or [f"{view}_{j}" for j in range(X.shape[1])]
         rows = ((i, *row) for i, row in zip(ids, X.tolist(), strict=True))
         found[f"{view}.csv"] = csv_bytes(("id", *names), rows)
+    if data.clinical is not None:
+        table = zip(ids, *data.clinical.values(), strict=True)
+        found["clinical.csv"] = csv_bytes(("id", *data.clinical), table)
     return found

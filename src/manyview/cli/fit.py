@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -13,22 +13,30 @@ import scipy.sparse as sp
 from rich.markup import escape
 from rich.table import Table
 
-from manyview.data.read import ReadViews, read_views
+from manyview.covariates import adjust
+from manyview.data.read import Reading, ReadViews, read_views
+from manyview.data.read.relations import with_relations
 from manyview.io.writing import OurFolder, claimed, files_of
-from manyview.judge.comparison.labels import read_labels
 from manyview.judge.selection import Selection, select_n_clusters
+from manyview.methods.given import zeros_observed
 from manyview.methods.robust import RobustWMNMF
-from manyview.methods.scaling import SCALES
 from manyview.methods.wmnmf import WMNMF
 from manyview.output.run import write_run
 from manyview.output.run.evidence import known_scores
-from manyview.output.run.folder import KIND, component_files, sure_files
+from manyview.output.run.folder import KIND, component_files, selection_record, sure_files
+from manyview.output.run.meaning import known
 from manyview.storage.checkpoint import kept_until_written
 
-from .common import Voice, caught_warnings, most_clusters
+from . import by_view
+from .choice import reasons
+from .clinical import Asked, Given, known_ids, read_given
+from .common import Voice, caught_warnings
+from .told import told_outcomes
 
 ENGINES = ("numpy", "torch", "dask")
 METHODS = {"robust": RobustWMNMF, "wmnmf": WMNMF}
+#: Parameters of the robust method that options give for all views or by view.
+OF_VIEWS = {"view_weights": by_view.view_weights, "zero_rows": by_view.zero_rows}
 
 
 @dataclass(frozen=True)
@@ -41,9 +49,8 @@ class FitRequest:
     method: str = "robust"
     scale: str | None = None
     missing: str = "allow"
-    labels: Path | None = None
-    index: tuple[str, ...] = ()
-    transpose: tuple[str, ...] = ()
+    labels: str | None = None
+    reading: Reading = field(default_factory=Reading)
     seed: int = 0
     force: bool = False
     report: bool = True
@@ -51,13 +58,28 @@ class FitRequest:
     checkpoint: Path | None = None
     engine: str = "numpy"
     device: str = "auto"
-    header: tuple[str, ...] = ()
+    view_weights: str | None = None
+    zero_rows: str | None = None
+    resolution: float | None = None
+    clinical: str | None = None
+    time: str | None = None
+    event: str | None = None
+    adjust: tuple[str, ...] = ()
+    figures: bool = False
+    #: "graph", "kernel" or "distance" → files, each perhaps as name=file.
+    relations: dict[str, tuple[str, ...]] = field(default_factory=dict)
+
+    @property
+    def known(self) -> Asked:
+        """What is known of the samples beside the views."""
+        return Asked(self.clinical, self.time, self.event, self.labels, self.adjust)
 
 
 def run_fit(ask: FitRequest, voice: Voice) -> dict[str, Any]:
     """Read, fit, write to ``ask.out``, say what was found; the summary as plain values."""
     with claimed(ask.out, KIND, force=ask.force) as place:
-        place.check(sure_files(ask.report))
+        given = ask.clinical is not None or ask.labels is not None
+        place.check(sure_files(ask.report, given, ask.figures))
         return _fit(place, ask, voice)
 
 
@@ -67,29 +89,29 @@ def _fit(place: OurFolder, ask: FitRequest, voice: Voice) -> dict[str, Any]:
     with kept_until_written(), voice.busy("reading the files") as tell:
         data = read_views(
             ask.files,
-            index=ask.index,
-            transpose=ask.transpose,
-            header=ask.header,
             missing=ask.missing,
             on_disk=ask.on_disk,
+            known=known_ids(ask.known),
+            **vars(ask.reading),
         )
-        truth = None if ask.labels is None else read_labels(ask.labels, data, partial=True)
-        if truth is not None and None in truth:
-            data.notes.append(
-                f"{ask.labels} knows the classes of {sum(t is not None for t in truth)} of "
-                f"{len(truth)} samples; only these are scored"
-            )
+        data = with_relations(data, {k: list(v) for k, v in ask.relations.items()})
+        samples = None if data.sample_names is None else data.sample_names.tolist()
+        given = read_given(ask.known, samples, len(data.first_rows), data, data.rule)
+        data.notes.extend(given.notes)
+        ids = [str(i) for i in range(len(data.first_rows))]
+        known(ids, given.columns, given.time, given.event, given.classes)
+        truth = given.classes
         for note in data.told:
             voice.note(note)
-        views = data.collection()
+        views = _adjusted(data, given, voice)
         place.check(component_files(views.names))
-        _check_sparse(ask, data)
+        _check_sparse(model, data)
         n = len(data.first_rows)
-        tell(f"clustering {n} samples, {len(data.views)} views")
+        tell(f"clustering {n} samples, {len(views.names)} views")
         selection = None
         with caught_warnings() as warned:
             if ask.clusters == "auto":
-                selection = _choose(model, views, data, ask.seed)
+                selection = _choose(model, views, ask.seed)
                 model.n_clusters = selection.n_clusters
             model.fit(views)
         voice.warn(warned)
@@ -97,7 +119,7 @@ def _fit(place: OurFolder, ask: FitRequest, voice: Voice) -> dict[str, Any]:
             "command": shlex.join(["manyview", *sys.argv[1:]]),
             "alignment": data.decisions + (data.notes or [f"all files list the same {n} samples"]),
             "warnings": warned,
-            "inputs": data.inputs,
+            "inputs": [*data.inputs, *given.inputs],
         }
         write_run(
             model,
@@ -106,14 +128,22 @@ def _fit(place: OurFolder, ask: FitRequest, voice: Voice) -> dict[str, Any]:
             settings=_plain(asdict(ask)),
             info=info,
             truth=truth,
+            clinical=given.columns,
+            time=given.time,
+            event=given.event,
+            adjusted=given.adjust,
             selection=selection,
             force=ask.force,
             report=ask.report,
+            figures=ask.figures,
             stability_runs=None if ask.report else 0,
             progress=tell,
         )
     summary = _summary(model, data, truth, ask) | {"notes": data.told, "warnings": warned}
-    voice.show(*_tables(summary))
+    if selection is not None:
+        summary["selection"] = selection_record(selection)
+        voice.show(*reasons(selection))
+    voice.show(*_tables(summary), *told_outcomes(ask.out, summary))
     voice.show(
         f"Results in [bold]{escape(str(ask.out))}/[/bold]: {escape(', '.join(summary['files']))}"
     )
@@ -121,26 +151,58 @@ def _fit(place: OurFolder, ask: FitRequest, voice: Voice) -> dict[str, Any]:
     return summary
 
 
+def _adjusted(data: ReadViews, given: Given, voice: Voice) -> Any:
+    """The views, without what the covariates asked for explain."""
+    views = data.collection()
+    if not given.adjust:
+        return views
+    columns = given.columns or {}
+    found = adjust(views, {name: columns[name] for name in given.adjust})
+    shares = ", ".join(f"{view} {share:.0%}" for view, share in found.explained.items())
+    told = [
+        *found.notes,
+        f"{', '.join(given.adjust)} regressed out; it explained of the variance: {shares}",
+    ]
+    for note in told:
+        voice.note(note)
+    data.notes.extend(told)
+    return found.views
+
+
 def make_model(ask: FitRequest) -> Any:
     """The estimator asked for; what it does not take is refused before any file is read."""
+    ask.known.check()
     if ask.method not in METHODS:
         raise ValueError(f"--method must be robust or wmnmf, got {ask.method!r}")
     if ask.missing not in ("allow", "drop"):
         raise ValueError(f"--missing must be allow or drop, got {ask.missing!r}")
     n_clusters = _n_clusters(ask.clusters)
     robust = ask.method == "robust"
-    scales = ("auto", "none") if robust else (*SCALES, "none")
-    if ask.scale is not None and ask.scale not in scales:
+    if ask.adjust and not robust:
         raise ValueError(
-            f"--scale {ask.scale}: the method {ask.method} takes {', '.join(scales)}"
-            + ("; for others use --method wmnmf" if robust and ask.scale in SCALES else "")
+            "--adjust gives values below zero, which --method wmnmf does not take; use --method robust"
         )
     if ask.engine not in ENGINES:
         raise ValueError(f"--engine must be one of {', '.join(ENGINES)}, got {ask.engine!r}")
     params: dict[str, Any] = {"random_state": ask.seed, "checkpoint": ask.checkpoint}
     params |= {"engine": ask.engine, "device": ask.device}
     if ask.scale is not None:
-        params["scale"] = None if ask.scale == "none" else ask.scale
+        params["scale"] = by_view.scale(ask.scale, ask.method)
+    for name, text in (("view_weights", ask.view_weights), ("zero_rows", ask.zero_rows)):
+        if text is not None and not robust:
+            raise ValueError(
+                f"--{name.replace('_', '-')} goes with --method robust; leave one of them out"
+            )
+        if text is not None:
+            params[name] = OF_VIEWS[name](text)
+    if n_clusters == "communities" and not robust:
+        raise ValueError(
+            "--clusters communities goes with --method robust; wmnmf takes a number or auto"
+        )
+    if ask.resolution is not None and n_clusters != "communities":
+        raise ValueError("--resolution goes with --clusters communities; leave it out")
+    if ask.resolution is not None:
+        params["resolution"] = ask.resolution
     if ask.missing == "allow":
         params["missing"] = "allow" if robust else "mask"
     else:
@@ -150,35 +212,37 @@ def make_model(ask: FitRequest) -> Any:
 
 
 def _n_clusters(text: str) -> int | str:
-    if text == "auto":
-        return "auto"
+    if text in ("auto", "communities"):
+        return text
     if not text.isdecimal() or int(text) < 1:
-        raise ValueError(f"--clusters must be a number of 1 or more, or auto; got {text!r}")
+        raise ValueError(
+            f"--clusters must be a number of 1 or more, auto or communities; got {text!r}"
+        )
     return int(text)
 
 
-def _choose(model: Any, views: Any, data: ReadViews, seed: int) -> Selection:
+def _choose(model: Any, views: Any, seed: int) -> Selection:
     """Both methods ask the same graph; that of the robust one with its settings."""
     return select_n_clusters(
         views,
-        range(2, most_clusters(data) + 1),
-        method=["stability", "eigengap"],
         model=model if isinstance(model, RobustWMNMF) else None,
         random_state=seed,
     )
 
 
-def _check_sparse(ask: FitRequest, data: ReadViews) -> None:
-    """To the paper's method a sparse row of zeros is a value: it cannot stand for a missing one."""
-    if ask.method == "robust":
-        return
+def _check_sparse(model: Any, data: ReadViews) -> None:
+    """Where a sparse row of zeros is a value it cannot stand for a missing one."""
+    robust = isinstance(model, RobustWMNMF)
     n = len(data.first_rows)
     held = {entry["view"]: entry["rows"] for entry in data.inputs}
     for view, X in data.views.items():
-        if sp.issparse(X) and held[view] < n:
+        zeros_count = not robust or zeros_observed(model.zero_rows, view)
+        if sp.issparse(X) and held[view] < n and zeros_count:
+            asked = "--zero-rows observed" if robust else "--method wmnmf"
             raise ValueError(
-                f"view {view!r} is sparse and lacks {n - held[view]} of {n} samples, which --method "
-                "wmnmf cannot tell from zeros; use --missing drop or --method robust"
+                f"view {view!r} is sparse and lacks {n - held[view]} of {n} samples, which {asked} "
+                "cannot tell from zeros; use --missing drop, or "
+                + ("leave the option out" if robust else "--method robust")
             )
 
 
@@ -195,24 +259,40 @@ def _summary(model: Any, data: ReadViews, truth: Any, ask: FitRequest) -> dict[s
         "n_samples": len(labels),
         "n_clusters": int(getattr(model, "n_clusters_", model.n_clusters)),
         "cluster_sizes": {str(k): int(n) for k, n in zip(names, sizes, strict=True)},
-        "view_weights": {
-            str(v): float(a) for v, a in zip(model.view_names_in_, model.view_weights_, strict=True)
-        },
+        "view_weights": _by_name(model, model.view_weights_),
         "files": files_of(ask.out, KIND),
     }
+    if isinstance(model, RobustWMNMF):
+        found["learned_view_weights"] = _by_name(model, model.learned_view_weights_)
     if truth is not None:
         found["scores"] = {k: float(v) for k, v in known_scores(truth, labels).items()}
     return found
+
+
+def _by_name(model: Any, numbers: Any) -> dict[str, float]:
+    return {str(v): float(a) for v, a in zip(model.view_names_in_, numbers, strict=True)}
+
+
+def _weights_table(summary: dict[str, Any]) -> Table:
+    """The weights of the views; beside those that were given what the data would have given."""
+    used = summary["view_weights"]
+    learned = summary.get("learned_view_weights", used)
+    if used == learned:
+        table = Table("view", "weight", title="How far the views agree with the others")
+        for view, weight in used.items():
+            table.add_row(escape(view), f"{weight:.3f}")
+        return table
+    table = Table("view", "weight", "learned", title="Weights as given, and as the data have them")
+    for view, weight in used.items():
+        table.add_row(escape(view), f"{weight:.3f}", f"{learned[view]:.3f}")
+    return table
 
 
 def _tables(summary: dict[str, Any]) -> list[Any]:
     sizes = Table("cluster", "samples", title=f"{summary['n_samples']} samples")
     for cluster, size in summary["cluster_sizes"].items():
         sizes.add_row(cluster, str(size))
-    weights = Table("view", "weight", title="How far the views agree with the others")
-    for view, weight in summary["view_weights"].items():
-        weights.add_row(escape(view), f"{weight:.3f}")
-    shown: list[Any] = [sizes, weights]
+    shown: list[Any] = [sizes, _weights_table(summary)]
     if "scores" in summary:
         known = Table("score", "value", title="Against the known classes")
         for name, value in summary["scores"].items():

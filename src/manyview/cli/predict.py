@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from rich.markup import escape
 
-from manyview.data.containers import Collection, Item
-from manyview.data.read import ReadViews, read_views
+from manyview.data.containers import Collection
+from manyview.data.read import Reading, ReadViews, read_views
 from manyview.data.read.by_rows import named_files
+from manyview.data.read.relations import with_relations
 from manyview.io.writing import check_file, csv_bytes, restored, safe_text, write_file
 from manyview.storage.store import load
 
@@ -24,16 +26,16 @@ def run_predict(
     model_file: Path,
     files: Sequence[str],
     out: Path,
-    index: Sequence[str],
-    transpose: Sequence[str],
+    reading: Reading,
     force: bool,
     voice: Voice,
-    header: Sequence[str] = (),
     fitted_on: Sequence[str] = (),
+    relations: Mapping[str, Sequence[str]] | None = None,
 ) -> dict[str, Any]:
     """Label the samples of ``files`` and write id, cluster and confidence to ``out``."""
     check_file(out, COLUMNS, force)
     restored(model_file)
+    _refuse_adjusted(model_file)
     model = load(
         model_file / "model.npz" if model_file.is_dir() else model_file,
         fitted_on=_files_of_fit(files, fitted_on),
@@ -46,12 +48,12 @@ def run_predict(
     with voice.busy("reading the files") as tell:
         data = read_views(
             files,
-            index=index,
-            transpose=transpose,
-            header=header,
             missing="allow" if allows else "error",
             fitted=_features(model),
+            **vars(reading),
         )
+        known = model.sample_names_in_
+        data = with_relations(data, relations or {}, np.zeros(0) if known is None else known)
         views = _with_absent_views(model, data, allows, voice)
         tell("placing the samples among the fitted ones")
         with caught_warnings() as warned:
@@ -79,6 +81,22 @@ def run_predict(
     voice.show(f"{n} samples ({told}) in [bold]{escape(str(out))}[/bold]")
     voice.result(summary)
     return summary
+
+
+def _refuse_adjusted(model_file: Path) -> None:
+    """New samples would have to lose the same covariates by the same numbers."""
+    about = (model_file if model_file.is_dir() else model_file.parent) / "run.json"
+    if not about.is_file():
+        return
+    try:
+        adjusted = json.loads(about.read_text(encoding="utf-8")).get("adjusted")
+    except (ValueError, AttributeError):  # somebody else's file of that name
+        return
+    if adjusted:
+        raise ValueError(
+            f"{model_file} was fitted on views without {', '.join(map(str, adjusted))} (--adjust), "
+            "which new samples still have; fit old and new samples together"
+        )
 
 
 def _files_of_fit(files: Sequence[str], fitted_on: Sequence[str]) -> Any:
@@ -117,10 +135,9 @@ def _with_absent_views(model: Any, data: ReadViews, allows: bool, voice: Voice) 
             f"{absent[0]}=FILE"
         )
     for name in absent:
-        width = model._view_widths[wanted.index(name)]
         voice.note(f"no file for the view {name!r}: it counts as missing for every sample")
         given.names.append(name)
-        given.items.append(Item(np.full((len(data.first_rows), width), np.nan), data.sample_names))
+        given.items.append(model._absent(name, given.items[0]))
     return given
 
 

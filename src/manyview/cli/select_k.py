@@ -10,16 +10,18 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from rich.markup import escape
 from rich.table import Table
 
-from manyview.data.read import read_views
+from manyview.data.read import Reading, read_views
 from manyview.io.writing import claimed, csv_of_dicts
 from manyview.judge.selection import select_n_clusters
 from manyview.output.run.tables import selection_table
 from manyview.plot import _pyplot
 
-from .common import Voice, caught_warnings, most_clusters
+from .choice import candidates_for, reasons
+from .common import Voice, caught_warnings
 
 FILES = ("selection.csv", "selection.png", "selection.json")
 
@@ -30,19 +32,15 @@ def run_select_k(
     smallest: int,
     largest: int | None,
     methods: str,
-    index: Sequence[str],
-    transpose: Sequence[str],
+    reading: Reading,
     seed: int,
     force: bool,
     voice: Voice,
-    header: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Read, judge every candidate, write selection.csv, .png and .json to ``out``."""
     with claimed(out, "select-k", force=force) as place:
         place.check(FILES)
-        found, record = _chosen(
-            files, smallest, largest, methods, index, transpose, header, seed, voice
-        )
+        found, record = _chosen(files, smallest, largest, methods, reading, seed, voice)
         place.put(_contents(found, record))
     voice.show(*_shown(found), f"Results in [bold]{escape(str(out))}/[/bold]: {', '.join(FILES)}")
     voice.result(record | {"out": str(out), "files": sorted(FILES)})
@@ -54,9 +52,7 @@ def _chosen(
     smallest: int,
     largest: int | None,
     methods: str,
-    index: Sequence[str],
-    transpose: Sequence[str],
-    header: Sequence[str],
+    reading: Reading,
     seed: int,
     voice: Voice,
 ) -> tuple[Any, dict[str, Any]]:
@@ -65,21 +61,23 @@ def _chosen(
         raise ValueError(f"--to {largest} is less than --from {smallest}; raise it")
     names = [name.strip() for name in methods.split(",") if name.strip()]
     with voice.busy("reading the files") as tell:
-        data = read_views(files, index=index, transpose=transpose, header=header, missing="allow")
+        data = read_views(files, missing="allow", **vars(reading))
         for note in data.told:
             voice.note(note)
-        largest = max(smallest, most_clusters(data)) if largest is None else largest
-        tell(f"trying {smallest} to {largest} clusters")
+        tried = candidates_for(data, smallest) if largest is None else range(smallest, largest + 1)
+        tell(f"trying {min(tried)} to {max(tried)} clusters")
         with caught_warnings() as warned:
             found = select_n_clusters(
                 data.collection(),
-                range(smallest, largest + 1),
+                tried,
                 "all" if names == ["all"] else names,
                 random_state=seed,
             )
     record = {
         "n_clusters": found.n_clusters,
         "found": found.found,
+        "runner_up": found.runner_up,
+        "doubtful": found.doubtful,
         "reasons": found.reasons,
         "votes": found.votes,
         "notes": data.told,
@@ -111,6 +109,6 @@ def _shown(found: Any) -> list[Any]:
     columns = [found.scores(method)[1] for method in found.votes]
     for i, k in enumerate(candidates):
         mark = " ←" if k == found.n_clusters else ""
-        table.add_row(f"{k}{mark}", *(f"{column[i]:.3f}" for column in columns))
-    answer = f"{found.n_clusters} clusters" if found.found else "No number of clusters stands out"
-    return [table, f"[bold]{answer}[/bold]", *(f"- {escape(reason)}" for reason in found.reasons)]
+        scores = ("" if np.isnan(column[i]) else f"{column[i]:.3f}" for column in columns)
+        table.add_row(f"{k}{mark}", *scores)
+    return [table, *reasons(found)]

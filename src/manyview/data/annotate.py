@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 from manyview._types import Array
 from manyview.datasets._dataset import import_pandas
 
-from .containers import _is_a
+from .foreign import is_a
 from .ids import places, refuse_repeated
 
 
@@ -43,7 +43,7 @@ def annotate(data: Any, model: Any, key: str = "manyview") -> Any:
     >>> mv.annotate(adata, model).obs["manyview"]  # doctest: +SKIP
     """
     check_is_fitted(model)
-    if not (_is_a(data, "AnnData") or _is_a(data, "MuData")):
+    if not (is_a(data, "AnnData") or is_a(data, "MuData")):
         raise TypeError(
             f"annotate writes to an AnnData or MuData, got {type(data).__name__}; for other data "
             "read model.labels_, model.sample_names_in_ and model.reliance_"

@@ -1,9 +1,10 @@
-"""Data to try the methods on: a generator, two shipped datasets, a reader of users' files.
+"""Data to try the methods on: two generators, two shipped datasets, a reader of users' files.
 
 Every function returns a `Dataset`: `views` (name to matrix, observations in rows), `labels`,
 `description`, and names of features and samples where they are known.
 """
 
+from ._cohort import make_cohort
 from ._dataset import Dataset
 from ._lihc import load_lihc
 from ._shipped import load_handwritten, load_nutrimouse
@@ -15,5 +16,6 @@ __all__ = [
     "load_handwritten",
     "load_lihc",
     "load_nutrimouse",
+    "make_cohort",
     "make_synthetic",
 ]

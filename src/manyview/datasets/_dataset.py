@@ -22,6 +22,8 @@ class Dataset:
         Where the data come from, what was done to them, and their licence.
     feature_names : dict of str to list of str, or None
     sample_names : list of str, or None
+    clinical : dict of column to list, or None
+        What else is known of the observations, a value each.
     """
 
     name: str
@@ -30,6 +32,7 @@ class Dataset:
     description: str
     feature_names: dict[str, list[str]] | None = None
     sample_names: list[str] | None = None
+    clinical: dict[str, list[Any]] | None = None
 
     def __post_init__(self) -> None:
         if not self.views:
@@ -45,6 +48,12 @@ class Dataset:
                 raise ValueError(
                     f"view {view!r} of dataset {self.name!r} has {matrix.shape[1]} features "
                     f"but {len(names)} feature names"
+                )
+        for column, values in (self.clinical or {}).items():
+            if len(values) != self.n_samples:
+                raise ValueError(
+                    f"the clinical column {column!r} of dataset {self.name!r} has {len(values)} "
+                    f"values for {self.n_samples} samples"
                 )
         if self.sample_names is not None and len(self.sample_names) != self.n_samples:
             raise ValueError(
@@ -81,6 +90,18 @@ class Dataset:
             )
             for view, matrix in self.views.items()
         }
+
+    def clinical_frame(self) -> Any:
+        """The clinical table as a pandas DataFrame indexed by sample; needs pandas.
+
+        Returns
+        -------
+        DataFrame
+        """
+        if self.clinical is None:
+            raise ValueError(f"dataset {self.name!r} has no clinical table")
+        pandas = import_pandas("Dataset.clinical_frame()")
+        return pandas.DataFrame(self.clinical, index=self.sample_names)
 
     def __repr__(self) -> str:
         views = ", ".join(f"{view} {matrix.shape[1]}" for view, matrix in self.views.items())

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from manyview.io.guard import TooLarge, check_parquet, check_texts, text_of_file
+from manyview.io.guard import STREAMS, TooLarge, check_parquet, check_texts, text_of_file
 
 from ._dataset import import_pandas
 
@@ -31,8 +31,10 @@ class Table:
 
 
 def split_suffix(name: str) -> tuple[str, str]:
-    """Stem and kind of a file name, in lower case; `.gz` is looked through."""
-    path = Path(name.lower().removesuffix(".gz"))
+    """Stem and kind of a file name, in lower case; `.gz`, `.bz2` and `.zst` are looked through."""
+    path = Path(name.lower())
+    if path.suffix in STREAMS:
+        path = path.with_suffix("")
     return path.stem, path.suffix
 
 
@@ -113,6 +115,14 @@ def _short(cell: Any) -> str:
     return text if len(text) <= 60 else f"{text[:40]}… ({len(text)} characters)"
 
 
+class NotANumber(ValueError):
+    """A cell of a table of numbers that is none; ``cell`` is what it holds."""
+
+    def __init__(self, sentence: str, cell: str):
+        super().__init__(sentence)
+        self.cell = cell
+
+
 def numbers(table: Table, rows_are: str = "row", columns_are: str = "column") -> np.ndarray:
     """The cells as doubles, NaN where empty; anything else that is no number is an error."""
     pandas = import_pandas(f"reading {table.file}")
@@ -134,10 +144,11 @@ def numbers(table: Table, rows_are: str = "row", columns_are: str = "column") ->
         bad = np.flatnonzero(np.isnan(parsed) & column.notna().to_numpy() | np.isinf(parsed))
         if bad.size:
             i = int(bad[0])
-            raise ValueError(
+            raise NotANumber(
                 f"{table.file} has {_short(column.iloc[i])!r} in {rows_are} {table.rows[i]!r}, "
                 f"{columns_are} {table.columns[j]!r}, which is not a finite number; "
-                "correct the cell or remove what is not data"
+                "correct the cell or remove what is not data",
+                str(column.iloc[i]),
             )
         values[:, j] = parsed
     return values

@@ -21,9 +21,10 @@ from manyview.engines.numpy.neighbors import (
     take_rows,
     use_index,
 )
+from manyview.engines.numpy.presence import has_nan
 from manyview.engines.numpy.sources import is_streamed, reading, squared_norms
 from manyview.engines.numpy.ties import equal_share, merged, nearest, product_error
-from manyview.engines.optional import torch_part
+from manyview.engines.optional import engine_part
 from manyview.engines.protocols import DeviceView, FindsNeighbors, Remote
 from manyview.engines.threads import Threads, blocks
 
@@ -49,7 +50,7 @@ def nearest_neighbors(
     if is_streamed(X) or is_streamed(queries):
         return streamed_neighbors(X, n_neighbors, queries)
     if on_device(X):
-        return torch_part("neighbors").nearest_rows(X, n_neighbors, queries)
+        return engine_part("torch", "neighbors").nearest_rows(X, n_neighbors, queries)
     if has_nan(X) or (queries is not None and has_nan(queries)):
         return _neighbors_with_holes(X, n_neighbors, queries)
     available = X.shape[0] - (queries is None)
@@ -76,13 +77,6 @@ def _index_neighbors(X: Matrix, k: int) -> tuple[Array, Array]:
 def on_device(X: Any) -> bool:
     """Tensors, and views that live on a device."""
     return is_tensor(X) or isinstance(X, DeviceView)
-
-
-def has_nan(X: Matrix) -> bool:
-    if not isinstance(X, np.ndarray):
-        return False
-    with np.errstate(over="ignore", invalid="ignore"):  # the largest numbers have no sum
-        return bool(np.isnan(X.sum(dtype=float)) and np.isnan(X).any())
 
 
 def _neighbors_with_holes(X: Array, n_neighbors: int, queries: Array | None) -> tuple[Array, Array]:
@@ -130,7 +124,7 @@ def affinity(
     if kind == "heat" and width is None:
         width = automatic_width(X)
     if on_device(X):
-        return torch_part("graph").united(
+        return engine_part("torch", "graph").united(
             indices, _weights(X, X, indices, squared, kind, width), mutual
         )
     A = _weighted_edges(X, X, indices, squared, kind, width)
@@ -155,7 +149,7 @@ def automatic_width(X: Matrix) -> float:
     """σ² = 2t², t the mean Euclidean distance over all pairs of rows, self pairs included."""
     n = X.shape[0]
     if on_device(X):
-        t = torch_part("neighbors").mean_distance(X, min(n, WIDTH_SAMPLE))
+        t = engine_part("torch", "neighbors").mean_distance(X, min(n, WIDTH_SAMPLE))
         return 2 * t * t if t > 0 else 1.0
     chosen = np.linspace(0, n - 1, min(n, WIDTH_SAMPLE)).astype(int)
     rows = take_rows(X, chosen) if n > WIDTH_SAMPLE or is_streamed(X) else X
@@ -219,4 +213,4 @@ def _lengths(X: Matrix) -> Array:
         return np.sqrt(squared_norms(X, Threads(1)))
     if not on_device(X):
         return row_norms(X)
-    return torch_part("neighbors").row_lengths(X)
+    return engine_part("torch", "neighbors").row_lengths(X)

@@ -1,28 +1,19 @@
-"""Rooms that need an optional package, loaded when an engine asks for them and nowhere else."""
+"""Modules that need an optional package, loaded when an engine asks for them and nowhere else."""
 
 from __future__ import annotations
 
 from importlib import import_module
-from typing import Any
+from types import ModuleType
 
 
-def torch_part(name: str) -> Any:
-    """A module of `manyview.engines.torch`; whoever asks has checked that PyTorch is here.
-
-    Parameters
-    ----------
-    name : str
-        The name of the module in that folder.
-    """
-    return import_module(f"manyview.engines.torch.{name}")
-
-
-def dask_part(name: str) -> Any:
-    """A module of `manyview.engines.dask`.
+def engine_part(engine: str, module: str) -> ModuleType:
+    """A module of an engine; whoever asks has checked that its package is here.
 
     Parameters
     ----------
-    name : str
-        The name of the module in that folder.
+    engine : {"torch", "dask"}
+        A folder beside this file.
+    module : str
+        The name of a file in it.
     """
-    return import_module(f"manyview.engines.dask.{name}")
+    return import_module(f"manyview.engines.{engine}.{module}")

@@ -10,17 +10,20 @@ for rows is one folder, and one line in `manyview.engines.table`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
+from typing import NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
 
-from manyview._types import Array, Matrix, Views
+from manyview._types import Array, Matrix, Number, Sums, Views
 from manyview.maths.solvers import Solver
 from manyview.maths.terms import Term
 
 from .threads import Threads
 
 Own = TypeVar("Own", bound="Graph")
+Found = TypeVar("Found")
 
 
 @runtime_checkable
@@ -52,7 +55,7 @@ class Streamable(Protocol):
 class Remote(Protocol):
     """Rows on other machines, worked on there."""
 
-    def each(self, work: Callable[..., Any], *args: Any) -> list[Any]:
+    def each(self, work: Callable[..., Found], *args: object) -> list[Found]:
         """work(block, *args) of all blocks, in their order."""
 
 
@@ -60,7 +63,7 @@ class Remote(Protocol):
 class Derived(Protocol):
     """Rows made of those of ``X``."""
 
-    X: Any
+    X: Matrix
 
     def recipe(self, rows: slice) -> Callable[[Matrix], Matrix]:
         """What makes these rows of the data those of this view; it holds no data."""
@@ -78,10 +81,10 @@ class FindsNeighbors(Protocol):
 class DeviceView(Protocol):
     """Rows on a device, whose factors and weights belong there, too."""
 
-    def placed(self, array: Array) -> Any:
+    def placed(self, array: Array) -> Array:
         """An array of the host where the rows are."""
 
-    def dense(self, rows: slice) -> Any:
+    def dense(self, rows: slice) -> Array:
         """Some rows on the device, zeros and all."""
 
     def leading_svd(self, rank: int, seed: int) -> tuple[Array, Array, Array]:
@@ -94,13 +97,13 @@ class Pass(Protocol):
     shape: tuple[int, int]
     dtype: np.dtype
     #: ‖x_i‖² of every row.
-    x_sq: Any
+    x_sq: Array
     #: Sums over all rows at the current V, from which U steps; None where they are not kept.
-    sums: Any
+    sums: Sums
     #: The regulariser at the current V.
-    penalty: Any
+    penalty: Number
     #: ‖x_i − Uv_i‖² of every row, after a step that was asked for them.
-    residuals: Any
+    residuals: Array
 
     def begin(
         self, V: Array, consensus: Array, fit_weight: Array, sum_weight: Array, g: Term, basis: bool
@@ -116,22 +119,22 @@ class Pass(Protocol):
     def step_U(self, U: Array, a: float) -> Array:
         """U after one step on the current sums."""
 
-    def step_V(self, U: Array, V: Array, a: float, beta: float, residuals: bool = False) -> Any:
+    def step_V(self, U: Array, V: Array, a: float, beta: float, residuals: bool = False) -> Array:
         """V after one step; ``residuals`` also asks for those of every row."""
 
-    def error(self, U: Array) -> Any:
+    def error(self, U: Array) -> Number:
         """Σ_i w_i² ‖x_i − Uv_i‖² at the current V."""
 
-    def gap(self, U: Array, V: Array) -> Any:
+    def gap(self, U: Array, V: Array) -> Number:
         """‖VQ − V*‖² to the consensus that iterations began with."""
 
-    def gap_to(self, consensus: Array, U: Array, V: Array) -> Any:
+    def gap_to(self, consensus: Array, U: Array, V: Array) -> Number:
         """‖VQ − V*‖² to another consensus."""
 
     def all_residuals(self, U: Array, V: Array) -> Array:
         """‖x_i − Uv_i‖² of every row, in a pass of its own."""
 
-    def collect(self, V: Any) -> Array:
+    def collect(self, V: Array) -> Array:
         """V at the end of iterations, where all of it can be seen."""
 
     def release(self) -> None:
@@ -184,6 +187,8 @@ class Scaling(Protocol):
     def low(self) -> Array | None: ...
     @property
     def kind(self) -> str: ...
+    @property
+    def because(self) -> str: ...
     def apply(self, X: Matrix) -> Matrix: ...
     def undo(self, Z: Array) -> Array: ...
 
@@ -224,7 +229,7 @@ class Distances(Protocol):
     def to_new(self, Z: Matrix, observed: Array | None, step: int) -> Iterator[tuple[Array, Array]]:
         """d from unseen rows to every row, ``step`` rows at a time, and bounds of its rounding errors."""
 
-    def unit_sums(self) -> Any:
+    def unit_sums(self) -> Matrix:
         """The rows with unit L1 norm, as a pass of the factorisation reads them."""
 
     def for_model(self, sparse: bool) -> Distances:
@@ -236,8 +241,25 @@ class Engine(Protocol):
 
     #: Whether k-means here takes rows that count more than once.
     weighs_rows: bool
+    #: Whether solvers and regularisers are handed tensors.
+    tensors: bool
 
-    def bring(self, views: Views, asked: Any, dtype: np.dtype) -> tuple[Views, np.dtype]:
+    def loop_views(
+        self,
+        views: Views,
+        fit: Callable[[Views], list[Found]],
+        scaled: Callable[[list[Found]], list[Matrix]],
+        asked: npt.DTypeLike | None,
+        dtype: np.dtype,
+    ) -> tuple[list[Matrix], list[Matrix], list[Found]]:
+        """Scaled views for the loop of WMNMF, the same on the host for its model, and their scalings.
+
+        ``fit`` finds how each view is scaled, ``scaled`` does it on the host.
+        """
+
+    def bring(
+        self, views: Views, asked: npt.DTypeLike | None, dtype: np.dtype
+    ) -> tuple[Views, np.dtype]:
         """The views where this engine computes, and its precision (``asked`` is the user's wish)."""
 
     def fit_scaling(self, X: Matrix, present: Array, name: str, kind: str) -> Scaling:
@@ -266,6 +288,9 @@ class Engine(Protocol):
     def graph(self, rows: Array, indices: Array, weights: Array, n: int) -> Graph:
         """(A + Aᵀ)/2 of neighbour lists of some of n rows."""
 
+    def block_step(self, threads: Threads | None) -> Callable[[Graph], Callable[..., Array]] | None:
+        """What makes a graph's step of a block iteration (p·S now + q·now + r·before); None: plain."""
+
     def row_contrasts(self, views: list[Distances], graphs: list[Graph]) -> Array:
         """1 − (mean d^s of i to its neighbours in view t), (n_views, n_views, N); NaN where unknown.
 
@@ -275,7 +300,7 @@ class Engine(Protocol):
     def mean_distance(self, view: Distances, graph: Graph) -> float | None:
         """Mean d over the edges of a graph, by their weights; None if it has no edge."""
 
-    def factor_rows(self, view: Distances) -> Any:
+    def factor_rows(self, view: Distances) -> Matrix:
         """`Distances.unit_sums` where the factorisation runs."""
 
     def beside(self, array: Array, model: Array) -> Array:
@@ -284,5 +309,5 @@ class Engine(Protocol):
     def in_precision(self, array: Array, dtype: np.dtype) -> Array:
         """Results of this engine in the precision of the fit."""
 
-    def graph_on_host(self, graph: Graph) -> Graph:
+    def graph_on_host(self, graph: Graph) -> sp.csr_array:
         """The same as a SciPy array."""

@@ -1,18 +1,16 @@
-"""The engines by name. Rooms that need an optional package are loaded here, and nowhere else."""
+"""The engines by name."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib import import_module
 
-from .dask.cluster import cluster_for
+from .dask.cluster import Cluster
 from .dask.engine import DaskEngine
 from .host import HOST
+from .optional import engine_part
 from .protocols import Engine
 from .torch.device import torch_or_sentence
-
-NAMES = ("numpy", "torch", "dask")
 
 
 @contextmanager
@@ -27,7 +25,9 @@ def opened(name: str, device: str = "auto") -> Iterator[Engine]:
     """
     if name == "torch":
         torch_or_sentence()
-        yield import_module("manyview.engines.torch.engine").TorchEngine(device)
-        return
-    with cluster_for(name) as cluster:
-        yield HOST if cluster is None else DaskEngine(cluster)
+        yield engine_part("torch", "engine").TorchEngine(device)
+    elif name == "dask":
+        with Cluster() as cluster:
+            yield DaskEngine(cluster)
+    else:
+        yield HOST

@@ -8,16 +8,22 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 Result = TypeVar("Result")
+Part = TypeVar("Part")
 
 #: Rows are cut into at most this many chunks, by N alone: sums over chunks, taken in order, have the
 #: same bits for any number of threads.
 CHUNKS, CHUNK_ROWS = 32, 4096
 
 
+def available_cores() -> int:
+    """The cores this process may use."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return cores or 1
+
+
 def available_threads(n_jobs: int | None) -> int:
     """``n_jobs`` as scikit-learn reads it, but ``None`` means the cores this process may use."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    cores = cores or 1
+    cores = available_cores()
     if n_jobs is None:
         limit = os.environ.get("OMP_NUM_THREADS", "")
         return min(cores, int(limit)) if limit.isdigit() and int(limit) > 0 else cores
@@ -31,7 +37,10 @@ class Threads:
         self.n_threads = available_threads(n_jobs)
 
     def map(self, work: Callable[[slice], Result], n_rows: int) -> list[Result]:
-        parts = list(chunks(n_rows))
+        return self.each(work, list(chunks(n_rows)))
+
+    def each(self, work: Callable[[Part], Result], parts: list[Part]) -> list[Result]:
+        """work(part) of all parts, in their order."""
         if self.n_threads == 1 or len(parts) == 1:
             return [work(part) for part in parts]
         with ThreadPoolExecutor(self.n_threads) as pool:

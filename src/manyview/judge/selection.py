@@ -6,23 +6,40 @@ from collections.abc import Iterable
 from numbers import Integral
 from typing import Any
 
+import numpy as np
 from threadpoolctl import threadpool_limits
 
 from manyview.data.views import as_views
 from manyview.methods.agree import Settings
 from manyview.methods.base import generator
-from manyview.methods.observed import observed_columns, observed_part
+from manyview.methods.given import check_zero_rows, zeros_observed
+from manyview.methods.observed import kept_views, observed_columns, observed_part
 from manyview.methods.robust import RobustWMNMF
-from manyview.methods.selection import METHODS, NoClustersWarning, Selection, choose, gather
+from manyview.methods.selection import (
+    DEFAULT,
+    METHODS,
+    NoClustersWarning,
+    Selection,
+    choose,
+    gather,
+    usual_candidates,
+)
 from manyview.methods.stages import check_scale, fit_scalings, quiet_presence
 
-__all__ = ["METHODS", "NoClustersWarning", "Selection", "select_n_clusters"]
+__all__ = [
+    "DEFAULT",
+    "METHODS",
+    "NoClustersWarning",
+    "Selection",
+    "select_n_clusters",
+    "usual_candidates",
+]
 
 
 def select_n_clusters(
     views: Any,
-    candidates: Iterable[int] = range(2, 15),
-    method: str | Iterable[str] = "stability",
+    candidates: Iterable[int] | None = None,
+    method: str | Iterable[str] = DEFAULT,
     *,
     model: Any = None,
     n_runs: int = 20,
@@ -35,8 +52,9 @@ def select_n_clusters(
     `RobustWMNMF` does; eigenvectors are computed for the largest candidate and cut for the others;
     factorisations of rank K start from rank K−1.
 
-    Two methods look for clusters in the fused graph. Both compare it with the graphs of eight
-    clouds without clusters, drawn from a Gaussian with the views' joint covariance:
+    Three methods look for clusters in the fused graph; these are asked by default. They compare it
+    with the graphs of eight clouds without clusters, drawn from a Gaussian with the views' joint
+    covariance:
 
     "stability"
         Clusterings of 80% of the observations, repeated ``n_runs`` times. The score of K is
@@ -51,6 +69,10 @@ def select_n_clusters(
         of their standard deviations. Without such a gap, and with eigenvalues near 1 beyond the
         largest candidate, the answer is that candidate or more. Clouds that are far from Gaussian
         (bent, skewed, bounded) may have a gap without clusters: ask for stability as well.
+    "communities"
+        How many Leiden communities the graph has (extra ``communities``; without it this method
+        abstains and says so), if they come back in parts of 80% with a score as that of stability of
+        at least .5.
 
     Four choose the rank of a nonnegative factorisation of each view (α-weighted means over views;
     the smallest rank within one standard error of the best). That rank is not the number of
@@ -69,9 +91,10 @@ def select_n_clusters(
     ----------
     views : list, dict, DataFrames, or one 2-D array
         As `RobustWMNMF` takes them; negative and missing values are fine.
-    candidates : iterable of int, default=range(2, 15)
-        1 may be among them, but is not scored: it is the answer when nothing else stands out.
-    method : str or list of str, default="stability"
+    candidates : iterable of int, optional
+        By default 2 to 14 and, where there are ten observations for each, 16, 18, 20, 23, 26, 30, 35
+        and 40. 1 may be among them, but is not scored: it is the answer when nothing else stands out.
+    method : str or list of str, default=("stability", "eigengap", "communities")
         One or several of the above, or "all". Several vote: graph methods count 1, rank methods
         ¼; a method whose best is the largest candidate, or that cannot tell, abstains if others do
         not. Ties go to the method named first. If stability finds nothing, or is not asked and
@@ -88,13 +111,14 @@ def select_n_clusters(
     Returns
     -------
     Selection
-        With ``n_clusters``, ``reasons``, ``table``, ``votes``, ``found`` and ``figure()``.
+        With ``n_clusters``, ``runner_up``, ``doubtful``, ``reasons``, ``table``, ``votes``, ``found``
+        and ``figure()``.
 
     Examples
     --------
     >>> import manyview as mv
     >>> data = mv.datasets.make_synthetic(150, n_clusters=3, noisy_views=(), random_state=0)
-    >>> mv.select_n_clusters(data.views, range(2, 6), n_runs=5, random_state=0)
+    >>> mv.select_n_clusters(data.views, range(2, 6), "stability", n_runs=5, random_state=0)
     <Selection: 3 clusters (stability 3)>
     """
     methods = _methods(method)
@@ -106,26 +130,33 @@ def select_n_clusters(
         allow_negative=True,
         allow_files=True,
         allow_missing=True,
+        allow_relations=True,
+        zero_is_missing=lambda name: not zeros_observed(model.zero_rows, name),
         caller="select_n_clusters",
     )
     check_scale(model.scale, given.names)
-    asked = _candidates(candidates, given.n_samples)
+    check_zero_rows(model.zero_rows, given.names)
     _check_count("n_runs", n_runs, 3)
     _check_count("max_samples", max_samples, 10)
-    columns = observed_columns(given)
+    asked = [] if candidates is None else _candidates(candidates, given.n_samples)
+    columns, kept, names = observed_columns(given), None, given.names
     if columns is not None and any(mask.any() for mask in columns):
-        given = observed_part(given, columns)
+        given, kept = observed_part(given, columns), kept_views(columns)
+    settings = Settings.of(model, names, kept)
     with threadpool_limits(1):  # as the estimators: sums differ between thread counts
-        present = quiet_presence(given)  # fitting the model will give the warnings
+        present = quiet_presence(given, model.zero_rows)  # fitting the model will give the warnings
+        if candidates is None:
+            asked = usual_candidates(min(max_samples, int(np.any(present, axis=0).sum())))
         evidence = gather(
             given,
             present,
             fit_scalings(given, present, model.scale),
-            Settings.of(model),
+            settings,
             rng,
             n_values=max(asked) + 1,
             dtype=model.dtype,
             max_samples=max_samples,
+            resolution=model.resolution,
         )
         return choose(evidence, asked, methods, rng, n_runs)
 

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from manyview._types import Array, Views
+from manyview._types import Array, Seed, Views
 from manyview.data.containers import is_single
 from manyview.data.views import as_views
+from manyview.judge.estimators import Clusterer
 from manyview.methods.base import generator
 from manyview.methods.resampling import (
     contingency,
@@ -43,6 +44,8 @@ class Stability:
         Adjusted Rand index of every two runs, on the observations both saw.
     reference_ari : ndarray (n_runs,)
         Adjusted Rand index of every run and ``labels``.
+    runs : ndarray (n_runs, N)
+        The labels of every run; −1 for observations it did not see.
     """
 
     labels: Array
@@ -51,6 +54,28 @@ class Stability:
     clusters: dict[int, float]
     pairwise_ari: Array
     reference_ari: Array
+    runs: Array
+
+    def together(self, rows: Array | None = None) -> Array:
+        """Return how often every two observations were in one cluster, of the runs that saw both.
+
+        Parameters
+        ----------
+        rows : ndarray of int, optional
+            Positions of the observations; by default all, which takes N² numbers.
+
+        Returns
+        -------
+        ndarray (rows, rows) in [0, 1]
+            NaN where no run saw both.
+        """
+        runs = self.runs if rows is None else self.runs[:, rows]
+        seen = (runs >= 0).astype(float)
+        both = seen.T @ seen
+        same = np.zeros(both.shape)
+        for run in runs:
+            same += (run[:, None] == run) & (run >= 0)
+        return np.divide(same, both, out=np.full(both.shape, np.nan), where=both > 0)
 
     @property
     def score(self) -> float:
@@ -87,7 +112,7 @@ def stability(
     n_runs: int = 20,
     *,
     fraction: float = 0.8,
-    random_state: Any = None,
+    random_state: Seed = None,
 ) -> Stability:
     """Refit ``model`` on random parts of the observations and count who stays with whom.
 
@@ -107,7 +132,8 @@ def stability(
         `RobustWMNMF`, `WMNMF`, a baseline, or any scikit-learn clusterer of one array. It is cloned,
         never changed. If it is fitted on these observations (as many, and of the same names if
         there are any) its ``labels_`` are what is judged; otherwise a clone is fitted on all of
-        them first. A number of clusters chosen by "auto" is kept in all runs.
+        them first. A number of clusters chosen by "auto" is kept in all runs;
+        communities are looked for anew in each.
     views : as the model takes them
     n_runs : int, default=20
         At least 2.
@@ -130,7 +156,14 @@ def stability(
     _check(model, n_runs, fraction)
     rng = generator(random_state)
     chosen = None if is_single(views) else getattr(model, "views", None)
-    given = as_views(views, chosen, allow_negative=True, allow_missing=True, caller="stability")
+    given = as_views(
+        views,
+        chosen,
+        allow_negative=True,
+        allow_missing=True,
+        allow_relations=True,
+        caller="stability",
+    )
     n = given.n_samples
     _check_parts(getattr(model, "n_clusters", None), n, fraction)
 
@@ -190,6 +223,7 @@ def summarize(labels: Array, runs: Array) -> Stability:
         clusters={int(c): float(v) for c, v in zip(names, clusters, strict=True)},
         pairwise_ari=pairwise_ari(runs),
         reference_ari=np.array([shared_ari(labels, run) for run in runs]),
+        runs=runs,
     )
 
 
@@ -221,7 +255,7 @@ def _seeded(model: Any, rng: np.random.Generator) -> Any:
 
 
 def _check(model: Any, n_runs: Any, fraction: Any) -> None:
-    if not hasattr(model, "fit_predict") or isinstance(model, type):
+    if not isinstance(model, Clusterer) or isinstance(model, type):
         raise TypeError(
             "model must be an estimator with fit_predict(views), such as "
             f"RobustWMNMF(n_clusters=10); got {model!r}"

@@ -7,7 +7,6 @@ the distances that go in.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -36,7 +35,7 @@ FULL_SUPPORT = 0.9
 @dataclass(frozen=True)
 class Agreement:
     """Everything the views say: M (view by view), split halves, redundancy, spread of the distances,
-    α, w, levels of the votes g, graphs."""
+    α, w, levels of the votes g, graphs; and the α learned, where another one was given."""
 
     matrix: Array
     split_half: Array
@@ -48,17 +47,20 @@ class Agreement:
     view_graphs: list[sp.csr_array]
     fused: sp.csr_array
     fused_single: sp.csr_array
+    learned: Array
 
     @property
     def distance_weights(self) -> Array:
         """The weights of the distances d^s in F."""
         return distance_weights(self.alpha, self.spread)
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> Array:
         """What files of older models lack: they told groups of near-duplicates, and F had α itself."""
         held = vars(self)
         if name == "spread" and "alpha" in held:
             return np.ones(len(held["alpha"]))
+        if name == "learned" and "alpha" in held:
+            return held["alpha"]
         if name == "redundancy" and "groups" in held:
             return np.equal.outer(held["groups"], held["groups"]).astype(float)
         raise AttributeError(f"{type(self).__name__} has no {name!r}")

@@ -15,7 +15,6 @@ waits for a GPU here.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -28,7 +27,7 @@ from manyview._arrays import (
     pick,
     sorted_rows,
 )
-from manyview._types import Array, Split, Sums
+from manyview._types import Array, Number, Split, Sums
 
 # --- objective terms ---------------------------------------------------------------------------
 
@@ -41,7 +40,7 @@ def squared_residuals(x_sq: Array, XU: Array, V: Array, H: Array) -> Array:
     return (x_sq + namespace(V).einsum("ik,ik->i", V @ H - 2 * XU, V)).clip(0)
 
 
-def reconstruction(r: Array, w: Array) -> Any:
+def reconstruction(r: Array, w: Array) -> Number:
     """‖Diag(w)(X − VUᵀ)‖² = Σ_i w_i² r_i, from the squared row residuals r."""
     return (w * w) @ r
 
@@ -64,11 +63,11 @@ def gap_from(sums: Sums, q: Array, consensus_sq: float) -> float:
 
 
 def objective(
-    errors: Sequence[Any] | Array,
-    gaps: Sequence[Any] | Array,
+    errors: Sequence[Number] | Array,
+    gaps: Sequence[Number] | Array,
     alpha: Array,
     p: float,
-    penalties: Sequence[Any] | Array,
+    penalties: Sequence[Number] | Array,
     beta: float,
 ) -> dict[str, float]:
     """The three terms of O and their sum, from the reconstruction error, gap and g of each view."""
@@ -115,7 +114,7 @@ def split_V(
     w2: Array,
     a: float,
     beta: float,
-    g: Split | tuple[Any, Any],
+    g: Split | tuple[Number, Number],
     fitted: Array | None = None,
 ) -> tuple[Array, Array]:
     """Half-gradient of O in V: positive − negative, each N×K.
@@ -171,12 +170,12 @@ def sample_weights(residuals: Array) -> Array:
     return w / w.sum(axis=1, keepdims=True)
 
 
-def consensus(V: list[Array], q: Sequence[Any], alpha: Array, p: float) -> Array:
+def consensus(V: list[Array], q: Sequence[Number], alpha: Array, p: float) -> Array:
     """V* = Σ_s α_s^p V_s Q_s / Σ_s α_s^p. The powers are of α/max α: α^p underflows for large p."""
     powers = (np.asarray(alpha) / np.max(alpha)) ** p
     powers = powers / powers.sum()
-    parts: Any = (float(c) * (Vs * qs) for c, Vs, qs in zip(powers, V, q, strict=True))
-    return sum(parts)
+    first, *others = (float(c) * (Vs * qs) for c, Vs, qs in zip(powers, V, q, strict=True))
+    return sum(others, first)
 
 
 def rescale(U: Array, V: Array) -> tuple[Array, Array]:
@@ -278,7 +277,7 @@ def nearest_corner(distances: Array) -> Array:
 
 
 def robust_objective(
-    errors: Sequence[Any],
+    errors: Sequence[Number],
     V: list[Array],
     consensus: Array,
     alpha: Array,

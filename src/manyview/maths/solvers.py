@@ -6,10 +6,10 @@ A solver sees products with X, never X itself: the sums over rows for U, and XU 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 from manyview._arrays import copied, namespace
-from manyview._types import Array, Split, Sums, storable
+from manyview._types import Array, Number, Split, Sums, storable
 
 from .equations import ratio_step, rescale, simplex_rows, split_U, split_V
 
@@ -183,7 +183,7 @@ class SimplexHALS(Solver):
         return V
 
 
-def least_diagonal(U: Array, G: Array) -> Any:
+def least_diagonal(U: Array, G: Array) -> Number:
     """Below this, a diagonal entry of G = VᵀW²V is rounding: nothing is known of that column of U."""
     xp = namespace(G)
     return xp.finfo(U.dtype).eps * xp.trace(G) / len(G)
@@ -195,7 +195,7 @@ SOLVERS: dict[str, type[Multiplicative] | type[SimplexHALS]] = {
 }
 
 
-def make_solver(choice: Any) -> Solver:
+def make_solver(choice: object) -> Solver:
     """The solver a parameter names, or the object it is."""
     if isinstance(choice, str) and choice in SOLVERS:
         return SOLVERS[choice]()
@@ -221,7 +221,7 @@ def own_name(solver: Solver) -> str | None:
     return next(names, None)
 
 
-def check_needs(solver: Solver, term: Any) -> None:
+def check_needs(solver: Solver, term: object) -> None:
     """Refuse, with a sentence, a regulariser that lacks what the solver's steps need."""
     name = own_name(solver)
     label = f"solver={name!r}" if name else f"solver {type(solver).__name__}"

@@ -6,7 +6,7 @@ larger b spreads small values and draws large ones together. Nothing depends on 
 
 from __future__ import annotations
 
-from typing import Any
+import warnings
 
 import numpy as np
 import scipy.sparse as sp
@@ -16,11 +16,15 @@ from manyview._types import Array, Matrix
 
 #: Rows that tell the shape of the features.
 SHAPE_ROWS = 2000
+#: Entries looked at together when quantiles are found.
+BLOCK = 2**22
 #: Heavy-tailed: the median lies in this part of the range of the feature, from below …
 LOWEST = 0.25
 #: … and the 99th percentile at least this many times as far from it as the 75th. Normal: 3.5,
 #: exponential: 5.6, log-normal with σ = 1: 9.6.
 TAIL = 6.0
+#: Why a logarithm is taken.
+COUNTS, HEAVY = "counts", "heavy tails"
 #: The mean of a feature counts as at least this share of its range; a larger b changes little.
 LEAST_MEAN = 1e-3
 
@@ -33,21 +37,34 @@ def shape_rows(X: Matrix) -> Array:
     return rows.toarray() if sp.issparse(rows) else np.asarray(on_host(rows), dtype=float)
 
 
-def is_heavy(rows: Array) -> bool:
-    """Whether most features of a view are skewed to the right, with counts or a heavy tail."""
-    low, middle, upper, high = np.nanquantile(rows, [0.01, 0.5, 0.75, 0.99], axis=0)
+def known_quantiles(rows: Array, shares: list[float]) -> Array:
+    """Quantiles of the known values of every feature; NaN where none is known."""
+    step, found = max(1, BLOCK // max(1, len(rows))), np.empty((len(shares), rows.shape[1]))
+    for start in range(0, rows.shape[1], step):
+        block = rows[:, start : start + step]
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "All-NaN slice", RuntimeWarning)
+            # All features at once where nothing is unknown: the same bits, 13 times faster.
+            quantile = np.nanquantile if np.isnan(block).any() else np.quantile
+            found[:, start : start + step] = quantile(block, shares, axis=0)
+    return found
+
+
+def why_heavy(rows: Array) -> str:
+    """`COUNTS` or `HEAVY` where most features of a view are skewed to the right; otherwise ""."""
+    low, middle, upper, high = known_quantiles(rows, [0.01, 0.5, 0.75, 0.99])
     varies = high > low
     if not varies.any():
-        return False
+        return ""
     place = (middle - low)[varies] / (high - low)[varies]
     if np.median(place) > LOWEST:
-        return False
+        return ""
     if are_counts(rows):
-        return True
+        return COUNTS
     told = (upper > middle) & (middle > low)  # where most values are one value, nobody can tell
     if 2 * told.sum() <= varies.sum():
-        return False
-    return bool(np.median((high - middle)[told] / (upper - middle)[told]) > TAIL)
+        return ""
+    return HEAVY if np.median((high - middle)[told] / (upper - middle)[told]) > TAIL else ""
 
 
 def are_counts(rows: Array) -> bool:
@@ -68,7 +85,7 @@ def bends(rows: Array, low: Array, gain: Array) -> Array:
     return np.where(gain > 0, (1 - 2 * mean) / mean**2, 0)
 
 
-def bent(t: Any, b: Array) -> Any:
+def bent(t: Array, b: Array) -> Array:
     """log(1 + b t)/log(1 + b), and t where b is 0. ``t`` is an array or a tensor, ``b`` fits its shape."""
     straight = b <= 0
     b = np.where(straight, 1.0, b)

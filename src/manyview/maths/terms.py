@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 import scipy.sparse as sp
 
-from manyview._types import Array, Matrix, storable
+from manyview._types import Array, Matrix, Number, storable
 
 
 @runtime_checkable
@@ -16,14 +16,14 @@ class Term(Protocol):
     """g(V), and the negative and positive part of half its gradient."""
 
     def value(self, V: Array) -> float: ...
-    def split(self, V: Array) -> tuple[Any, Any]: ...
+    def split(self, V: Array) -> tuple[Number, Number]: ...
 
 
 @runtime_checkable
 class Curved(Term, Protocol):
     """A term with h ≥ 0 such that g(V + Δ) ≤ g(V) + 2⟨positive − negative, Δ⟩ + Σ h Δ²."""
 
-    def curvature(self, V: Array) -> Any: ...
+    def curvature(self, V: Array) -> Number: ...
 
 
 @runtime_checkable

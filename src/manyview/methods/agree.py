@@ -5,7 +5,8 @@ The formulas are in `manyview.maths.agreement`; here is what is measured for the
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,16 @@ from manyview.engines.protocols import Distances, Engine, Graph, Lists
 from manyview.engines.threads import Threads
 from manyview.maths import agreement as ag
 from manyview.maths.agreement import Agreement
-from manyview.maths.spectrum import diffusion_map, normalized
+from manyview.maths.spectrum import (
+    PLACING,
+    Sketch,
+    diffused,
+    diffusion_weights,
+    leading_eigenvectors,
+    normalized,
+)
+
+from .given import fixed_view_weights, with_weight
 
 #: Split-half reliability is estimated on at most this many rows.
 SPLIT_HALF_ROWS = 4000
@@ -33,17 +43,21 @@ class Settings:
 
     n_neighbors: int = 10
     reliability_weight: float = 0.05
-    learn_view_weights: bool = True
     learn_sample_weights: bool = True
+    #: α where it is given; None: learned.
+    view_weights: Array | None = None
 
     @classmethod
-    def of(cls, model: Any) -> Settings:
-        """Those of an estimator."""
+    def of(cls, model: Any, names: Sequence[str], kept: Sequence[int] | None = None) -> Settings:
+        """Those of an estimator, for views of these names of which some are ``kept``."""
+        asked = model.view_weights
+        if isinstance(asked, str) and asked == "learned" and not model.learn_view_weights:
+            asked = "equal"
         return cls(
             model.n_neighbors,
             model.reliability_weight,
-            model.learn_view_weights,
             model.learn_sample_weights,
+            fixed_view_weights(asked, names, kept),
         )
 
 
@@ -80,32 +94,46 @@ def agree(
     M = ag.agreement_matrix(rows, settings.reliability_weight * halves, mass)
     neighbors = [for_all_rows(near.rows, on_host(near.indices), n) for near in lists]
     spread, redundancy = compare_distances(views, neighbors, seed)
-    alpha = np.full(len(views), 1 / len(views))
-    if settings.learn_view_weights:
-        agreed = ag.effects(rows, spread, mass)
-        alpha = ag.view_weights(agreed, halves / spread, redundancy, settings.reliability_weight)
+    agreed = ag.effects(rows, spread, mass)
+    learned = ag.view_weights(agreed, halves / spread, redundancy, settings.reliability_weight)
+    alpha = learned if settings.view_weights is None else settings.view_weights
     present = np.column_stack([view.present for view in views])
     w, levels = ag.observation_weights(rows, present, alpha, redundancy, mass)
     if not settings.learn_sample_weights:
         w = present.astype(float)
     weights = ag.distance_weights(alpha, spread)
+    # A view without weight proposes nobody.
+    neighbors = with_weight(neighbors, settings.view_weights)
     fused, single = fused_graphs(views, weights, neighbors, seed, engine, threads)
-    return Agreement(M, halves, redundancy, spread, alpha, w, levels, graphs, fused, single)
+    return Agreement(
+        M, halves, redundancy, spread, alpha, w, levels, graphs, fused, single, learned
+    )
 
 
-def embed(agreement: Agreement, n_clusters: int, rng: np.random.Generator) -> Array:
+def embed(
+    agreement: Agreement,
+    n_clusters: int,
+    rng: np.random.Generator,
+    engine: Engine = HOST,
+    threads: Threads | None = None,
+) -> Array:
     """P: diffusion maps of the fused graph and of the fused graph plus the α-weighted view graphs."""
     fused, n = agreement.fused, agreement.fused.shape[0]
     if n <= n_clusters:  # each distinct observation is a cluster, also where the graph joins all
         apart = np.hstack([np.eye(n), np.eye(n)]) / 2**0.5
         return apart if sp.issparse(fused) else fused.placed(apart)
-    n_vectors = int(ag.VECTORS * n_clusters)
-    first = diffusion_map(fused, n_vectors, rng)
+    n_vectors = min(int(ag.VECTORS * n_clusters), n)
+    step_of = engine.block_step(threads)
+    sketch = Sketch(step_of, diffusion_weights, PLACING)
+    first = leading_eigenvectors(normalized(fused), n_vectors, rng, sketch)
     mixed = agreement.fused_single
     for a, graph in zip(agreement.alpha, agreement.view_graphs, strict=True):
-        mixed = mixed + a * normalized(graph)
-    second = diffusion_map(mixed, n_vectors, rng)
-    return namespace(first).hstack([first, second]) / 2**0.5
+        if a > 0:
+            mixed = mixed + a * normalized(graph)
+    near = replace(sketch, start=first[1])  # the graphs are nearly the same
+    second = leading_eigenvectors(normalized(mixed), n_vectors, rng, near)
+    maps = [diffused(*first), diffused(*second)]
+    return namespace(maps[0]).hstack(maps) / 2**0.5
 
 
 # --- graphs ------------------------------------------------------------------------------------

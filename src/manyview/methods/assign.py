@@ -2,44 +2,57 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.cluster import KMeans
+from sklearn.exceptions import ConvergenceWarning
 
 from manyview._arrays import is_tensor, namespace, one_hot
 from manyview._types import Array, Matrix
 from manyview.engines.affinity import affinity, nearest_neighbors
-from manyview.engines.optional import torch_part
+from manyview.engines.optional import engine_part
 from manyview.maths.spectrum import inverse_root_degrees, leading_eigenvectors, normalized
 
 #: Above this many rows, spectral labels are those of a sample of rows, and the vote of these.
 LANDMARKS_ABOVE, LANDMARKS = 20_000, 5_000
 #: Above this many rows, k-means starts are tried on a sample of rows.
 KMEANS_SAMPLE = 20_000
+#: Rows × coordinates × clusters above which starts are tried on fewer rows and in fewer coordinates …
+EASY = 2 * 10**7
+#: … this many rows per cluster and in all at least, and coordinates with this share of the variance.
+ROWS_PER_CLUSTER, FEWEST_ROWS, KEPT_VARIANCE = 40, 5_000, 0.98
 ASSIGNMENTS = ("spectral", "njw", "kmeans", "argmax")
 
 
 def assign(
-    consensus: Array, n_clusters: int, method: str, rng: np.random.Generator, n_init: int = 5
+    consensus: Array,
+    n_clusters: int,
+    method: str,
+    rng: np.random.Generator,
+    n_init: int = 5,
+    *,
+    landmarks: int = LANDMARKS,
+    above: int = LANDMARKS_ABOVE,
 ) -> Array:
     """Labels 0 … n_clusters−1 for the rows of V*.
 
     "spectral" embeds by the random-walk Laplacian of the nearest-neighbour graph of V* (the
     paper's step), "njw" the same with unit rows, "kmeans" clusters V* itself, "argmax" takes each
-    row's largest component.
+    row's largest component. Of more rows than ``above`` the first two embed ``landmarks`` only.
     """
     if method == "argmax":
         return consensus.argmax(axis=1)
     if method == "kmeans":
         return kmeans(consensus, n_clusters, rng, n_init)
-    if len(consensus) <= LANDMARKS_ABOVE:
+    if len(consensus) <= above:
         return spectral(consensus, n_clusters, rng, unit_rows=method == "njw", n_init=n_init)
-    chosen = np.sort(rng.choice(len(consensus), max(LANDMARKS, 100 * n_clusters), replace=False))
-    landmarks = consensus[chosen]
-    labels = spectral(landmarks, n_clusters, rng, unit_rows=method == "njw", n_init=n_init)
-    return assign_new(consensus, landmarks, labels, method)
+    size = max(landmarks, 100 * n_clusters)
+    chosen = consensus[np.sort(rng.choice(len(consensus), size, replace=False))]
+    labels = spectral(chosen, n_clusters, rng, unit_rows=method == "njw", n_init=n_init)
+    return assign_new(consensus, chosen, labels, method)
 
 
 def assign_new(new: Array, consensus: Array, labels: Array, method: str) -> Array:
@@ -99,16 +112,53 @@ def kmeans(
     rng: np.random.Generator,
     n_init: int,
     mass: Array | None = None,
+    *,
+    sample: int = KMEANS_SAMPLE,
 ) -> Array:
-    """Labels of the rows, each of which counts as often as ``mass`` says (on the host)."""
+    """Labels of the rows, each of which counts as often as ``mass`` says (on the host).
+
+    Of more rows than ``sample`` starts are tried on so many.
+    """
     if is_tensor(X):
-        return torch_part("kmeans").kmeans(X, n_clusters, rng, n_init, KMEANS_SAMPLE)
+        return engine_part("torch", "kmeans").kmeans(X, n_clusters, rng, n_init, sample)
     seed = int(rng.integers(2**31))
-    if len(X) > KMEANS_SAMPLE:
-        chosen = np.random.default_rng(seed).choice(len(X), KMEANS_SAMPLE, replace=False)
-        weight = None if mass is None else mass[chosen]
-        start = KMeans(n_clusters, n_init=n_init, random_state=seed).fit(X[chosen], None, weight)
-        model = KMeans(n_clusters, init=start.cluster_centers_, n_init=1, random_state=seed)
+    with warnings.catch_warnings():
+        # Fewer distinct points than clusters: whoever asks for labels tells of empty clusters once.
+        warnings.filterwarnings("ignore", "Number of distinct clusters", ConvergenceWarning)
+        if len(X) <= sample and X.size * n_clusters <= EASY:
+            model = KMeans(n_clusters, n_init=n_init, random_state=seed)
+        else:
+            centres = _best_start(X, n_clusters, seed, n_init, mass, sample)
+            model = KMeans(n_clusters, init=centres, n_init=1, random_state=seed)
         return model.fit_predict(X, None, mass).astype(np.int64)
-    model = KMeans(n_clusters, n_init=n_init, random_state=seed)
-    return model.fit_predict(X, None, mass).astype(np.int64)
+
+
+def _best_start(
+    X: Array, n_clusters: int, seed: int, n_init: int, mass: Array | None, sample: int
+) -> Array:
+    """Centres of the best of several starts, which are tried on a sample of rows.
+
+    With many clusters the sample is smaller, and its rows are seen along the directions in which they
+    vary: seeding grows with rows × coordinates × clusters, and has to find the region of a good start only.
+    """
+    hard = X.size * n_clusters > EASY
+    most = max(FEWEST_ROWS, ROWS_PER_CLUSTER * n_clusters) if hard else sample
+    rows = np.arange(len(X))
+    if len(X) > most:
+        rows = np.random.default_rng(seed).choice(len(X), most, replace=False)
+    weight = None if mass is None else mass[rows]
+    search = KMeans(n_clusters, n_init=n_init, random_state=seed)
+    labels = search.fit(_along_leading(X[rows]), None, weight).labels_ if hard else None
+    if labels is None or len(np.unique(labels)) < n_clusters:
+        return search.fit(X[rows], None, weight).cluster_centers_
+    share = np.ones(len(rows)) if weight is None else weight
+    members = sp.csr_array((share, (labels, np.arange(len(rows)))))
+    return np.asarray(members @ X[rows]) / np.ravel(members.sum(axis=1))[:, None]
+
+
+def _along_leading(X: Array) -> Array:
+    """Rows in single precision along the directions that hold nearly all of their variance."""
+    centred = X - X.mean(axis=0)
+    variance, directions = np.linalg.eigh(centred.T @ centred)
+    kept = np.cumsum(variance) > (1 - KEPT_VARIANCE) * variance.sum()
+    return (centred @ directions[:, kept]).astype(np.float32)

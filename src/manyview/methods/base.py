@@ -16,7 +16,7 @@ from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from manyview._arrays import on_host
-from manyview._types import Array, Factors, Views
+from manyview._types import Array, Factors, Seed, Views
 from manyview.data.containers import (
     Collection,
     Item,
@@ -26,7 +26,9 @@ from manyview.data.containers import (
     tensor_among,
 )
 from manyview.data.views import as_views
-from manyview.engines.files.disk import STORE, is_file_name
+from manyview.engines.files.disk import is_file_name
+from manyview.engines.files.slabs import STORE
+from manyview.engines.numpy.relations import Relation, kind_of, no_relation
 from manyview.engines.numpy.sources import is_streamed
 from manyview.engines.torch.device import memory_guard, put
 from manyview.storage.store import save
@@ -37,24 +39,24 @@ from .observed import kept_views, left_out, observed_columns, observed_part, tel
 LARGE_FLOAT32 = 2**30
 
 
-def generator(random_state: Any) -> np.random.Generator:
+def generator(random_state: Seed) -> np.random.Generator:
     """The one source of randomness of a fit, from whatever scikit-learn users pass."""
     if isinstance(random_state, np.random.RandomState):
         return np.random.default_rng(random_state.randint(2**31, size=4))
     return np.random.default_rng(random_state)
 
 
-def _random_state(random_state: Any) -> Any:
+def _random_state(random_state: Seed) -> Any:
     """The state of a generator that a fit would advance; None for a seed."""
     if isinstance(random_state, np.random.Generator):
         return random_state.bit_generator.state
     return random_state.get_state() if isinstance(random_state, np.random.RandomState) else None
 
 
-def _set_random_state(random_state: Any, state: Any) -> None:
+def _set_random_state(random_state: Seed, state: Any) -> None:
     if isinstance(random_state, np.random.Generator):
         random_state.bit_generator.state = state
-    else:
+    elif isinstance(random_state, np.random.RandomState):
         random_state.set_state(state)
 
 
@@ -65,7 +67,7 @@ class MultiViewEstimator(BaseEstimator):
     views: Any = None
     engine: str = "numpy"
     device: str = "auto"
-    random_state: Any = None
+    random_state: Seed = None
     _fitted_on_single: bool
     #: Which columns of each view anybody observed at the fit; None: all.
     _columns: list[Array] | None = None
@@ -95,8 +97,14 @@ class MultiViewEstimator(BaseEstimator):
     #: Whether views may stay in their files.
     _reads_files = False
 
-    #: Whether a row of zeros in a sparse view means that the view is missing there.
-    _zero_is_missing = False
+    #: Whether views may be graphs, kernels or distances.
+    _takes_relations = False
+    #: Which kind of relation each view was at the fit; None for features.
+    _relations: list[str | None] | None = None
+
+    def _zero_is_missing(self, name: str) -> bool:
+        """Whether a row of zeros in this sparse view means that the view is missing there."""
+        return False
 
     def _read(self, X: Any, reset: bool) -> Views:
         """``X`` as Views; at fit (``reset``) its names are stored, afterwards compared.
@@ -123,6 +131,7 @@ class MultiViewEstimator(BaseEstimator):
             allow_missing=self._allows_missing(),
             zero_is_missing=self._zero_is_missing,
             allow_files=self._reads_files,
+            allow_relations=self._takes_relations,
             min_samples=2 if reset else 1,
             caller=type(self).__name__,
         )
@@ -132,15 +141,10 @@ class MultiViewEstimator(BaseEstimator):
             table = X if as_it_is else collected.items[0].matrix
             validate_data(self, table, reset=reset, skip_check_array=True)
         if not reset:
+            self._check_kinds([kind_of(X) for X in given.matrices])
             self._check_widths(given)
             return given if self._columns is None else observed_part(given, self._columns)
-        if not single:
-            self.n_features_in_ = given.n_features
-            self.__dict__.pop("feature_names_in_", None)  # of an earlier fit on one DataFrame
-        self.view_names_in_ = np.array(given.names, dtype=object)
-        self.view_feature_names_in_ = dict(zip(given.names, given.feature_names, strict=True))
-        self.sample_names_in_ = given.sample_names
-        self._view_widths, self._fitted_on_single = given.n_features, single
+        self._remember_names(given, single)
         self._columns, self._left_out = observed_columns(given), None
         if self._columns is None:
             return given
@@ -151,6 +155,18 @@ class MultiViewEstimator(BaseEstimator):
         tell_unobserved(given, self._columns, stacklevel=3)
         self._left_out = left_out(given, self._columns)
         return observed_part(given, self._columns)
+
+    def _remember_names(self, given: Views, single: bool) -> None:
+        """What unseen input is compared with: names, widths, and whether it was one array."""
+        if not single:
+            self.n_features_in_ = given.n_features
+            self.__dict__.pop("feature_names_in_", None)  # of an earlier fit on one DataFrame
+        self.view_names_in_ = np.array(given.names, dtype=object)
+        self.view_feature_names_in_ = dict(zip(given.names, given.feature_names, strict=True))
+        self.sample_names_in_ = given.sample_names
+        self._view_widths, self._fitted_on_single = given.n_features, single
+        relations = [kind_of(X) for X in given.matrices]
+        self._relations = relations if any(relations) else None
 
     def _kept(self) -> list[int]:
         """Places of the views with a value, among those given."""
@@ -165,6 +181,9 @@ class MultiViewEstimator(BaseEstimator):
         rows = parts[0].shape[0]
         whole = []
         for s, mask in enumerate(self._columns):
+            if s in found and mask.all():  # of a relation, coordinates that are not its columns
+                whole.append(found[s])
+                continue
             array = np.full((rows, len(mask)), empty, dtype=parts[0].dtype)
             if s in found:
                 array[:, mask] = found[s]
@@ -244,10 +263,15 @@ class MultiViewEstimator(BaseEstimator):
 
     def _absent(self, name: str, other: Item) -> Item:
         """A view that none of the observations has, of those that ``other`` lists."""
-        width = self._view_widths[list(self.view_names_in_).index(name)]
+        s = list(self.view_names_in_).index(name)
+        width, kind = self._view_widths[s], None if self._relations is None else self._relations[s]
+        if kind is not None:
+            return Item(no_relation(kind, (other.matrix.shape[0], width)), other.ids)
         return Item(np.full((other.matrix.shape[0], width), np.nan), other.ids)
 
     def _with_fitted_features(self, name: str, item: Item) -> Item:
+        if isinstance(item.matrix, Relation):
+            return replace(item, matrix=item.matrix.for_unseen(self.sample_names_in_))
         fitted = self.view_feature_names_in_[name]
         if fitted is None or item.features is None:
             return item
@@ -283,6 +307,15 @@ class MultiViewEstimator(BaseEstimator):
         import pandas
 
         return pandas.DataFrame(array, index=views.sample_names)
+
+    def _check_kinds(self, kinds: list[str | None]) -> None:
+        fitted = self._relations or [None] * len(kinds)
+        for name, before, now in zip(self.view_names_in_, fitted, kinds, strict=True):
+            if before != now:
+                raise ValueError(
+                    f"view {name!r} is a {now or 'table of features'}, but {type(self).__name__} was "
+                    f"fitted on a {before or 'table of features'}; pass the same kind"
+                )
 
     def _check_widths(self, given: Views) -> None:
         for name, fitted, seen in zip(

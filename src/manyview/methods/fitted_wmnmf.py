@@ -19,10 +19,11 @@ from manyview.regularizers import kept_term
 
 from . import stream
 from .assign import assign_new
-from .base import MultiViewEstimator, in_dtype, on_host_factors
+from .base import MultiViewEstimator, in_dtype, on_host_factors, working_dtype
 from .observed import observed_somewhere, spread_out
 from .placing import Fitted, place
 from .scaling import SHIFTING, tell_level, tell_rounded
+from .scored import warn_of_more_clusters
 from .state import Settings
 from .working_views import check_unchanged, checksums, masked, scaled, some_rows
 
@@ -92,7 +93,7 @@ class FittedWMNMF(
         """Which view each observation relies on: α_s w_is, normalised over views (N×n_views)."""
         return reliance(self.view_weights_, self.sample_weights_, self.sample_weights_ > 0)
 
-    def fit_predict(self, X: Any, y: Any = None, **kwargs: Any) -> Array:
+    def fit_predict(self, X: Any, y: object = None, **kwargs: Any) -> Array:
         """Fit, and return ``labels_`` (as a tensor, if the views are tensors).
 
         Parameters
@@ -160,7 +161,7 @@ class FittedWMNMF(
         anywhere = observed_somewhere(views.matrices)
         return self._like_input(labels if anywhere.all() else np.where(anywhere, labels, -1), X)
 
-    def score(self, X: Any, y: Any = None) -> float:
+    def score(self, X: Any, y: object = None) -> float:
         """Minus the mean squared reconstruction error of the scaled views (higher is better).
 
         Parameters
@@ -174,6 +175,7 @@ class FittedWMNMF(
         float
         """
         views = self._read(X, reset=False)
+        warn_of_more_clusters(type(self).__name__, views.n_features, self._rank)
         anywhere = observed_somewhere(views.matrices)
         if not anywhere.any():
             raise ValueError("score needs an observation that some view describes; all are missing")
@@ -207,7 +209,8 @@ class FittedWMNMF(
 
     def _scaled(self, views: Views) -> list[Any]:
         """Views scaled as those of the fit."""
-        return scaled(views, self._scalings, self.dtype, self._allows_missing())
+        dtype = working_dtype(views, self.dtype)
+        return scaled(views, self._scalings, dtype, self._allows_missing())
 
     @property
     def _rank(self) -> int:

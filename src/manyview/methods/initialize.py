@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.utils.extmath import randomized_svd
 
 from manyview._arrays import on_host
-from manyview._types import Array, Factors, Matrix
+from manyview._types import Array, Factors, Matrix, Number
 from manyview.engines.numpy.masked import Fill, MaskedView, observed_rows, reaches
 from manyview.engines.numpy.rows import rows_of
 from manyview.engines.numpy.sources import is_streamed, whole
@@ -93,7 +93,8 @@ def gnmf(
     view = rows_of(X, GNMF_SOLVER, threads)
     one = np.ones(len(V))
     view.begin(V, 0 * V, one, one, g, basis=True)
-    done, mean = 0, np.inf
+    done = 0
+    mean: Number = np.inf
     while done < n_iter or (tol is not None and done < 1000 * n_iter):
         if done >= n_iter and tol is not None:
             fit = view.error(U) + weight * view.penalty

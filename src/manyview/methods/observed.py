@@ -14,7 +14,7 @@ from dataclasses import replace
 import numpy as np
 
 from manyview._types import Array, Matrix, Views
-from manyview.engines.affinity import has_nan
+from manyview.engines.numpy.presence import has_nan
 
 #: Names told in a warning; of more there is a count.
 NAMED = 5

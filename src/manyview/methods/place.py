@@ -7,14 +7,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from manyview._types import Array, Factors, Matrix, Views
-from manyview.engines.affinity import has_nan
 from manyview.engines.host import unit_sums
+from manyview.engines.numpy.presence import has_nan
 from manyview.engines.numpy.ties import equal_share, farthest, nearest
 from manyview.engines.protocols import Distances, Scaling
 from manyview.engines.threads import blocks
 from manyview.maths import agreement as ag
 from manyview.maths.agreement import Agreement
 
+from .given import ZeroRows
 from .robust_fit import RobustView, Weights, place_robust
 from .stages import counted, quiet_presence, scaled
 
@@ -37,6 +38,7 @@ class Fitted:
     taus: list[float]
     n_neighbors: int
     weights: Weights
+    zero_rows: ZeroRows = "missing"
 
 
 @dataclass(frozen=True)
@@ -67,7 +69,7 @@ def place(fitted: Fitted, views: Views, dtype: np.dtype) -> Placed:
     -------
     Placed
     """
-    present = quiet_presence(views)
+    present = quiet_presence(views, fitted.zero_rows)
     Zs = scaled(views, present, fitted.scalings, dtype)
     observed = [~np.isnan(Z) if has_nan(Z) else None for Z in Zs]
     Zs = [Z if o is None else np.where(o, Z, 0) for Z, o in zip(Zs, observed, strict=True)]

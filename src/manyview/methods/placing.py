@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from manyview._types import Array, Factors, Matrix, Views
-from manyview.engines.affinity import has_nan, nearest_neighbors
+from manyview.engines.affinity import nearest_neighbors
 from manyview.engines.numpy.masked import Fill, stand_ins
+from manyview.engines.numpy.presence import has_nan
 from manyview.engines.numpy.sources import resident
 from manyview.engines.threads import Threads
 from manyview.maths import equations as eq

@@ -10,21 +10,28 @@ import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 from threadpoolctl import threadpool_limits
 
+from manyview._arrays import converted, namespace
 from manyview._types import Array, Views, storable
 from manyview.engines import table
-from manyview.engines.numpy.repeats import distinct
+from manyview.engines.numpy.repeats import Repeats, distinct
 from manyview.engines.protocols import Distances, Engine
 from manyview.engines.threads import Threads
+from manyview.maths.agreement import Agreement
 from manyview.storage.checkpoint import Checkpoint
 
 from . import agree, selection, stages
 from .base import generator, working_dtype
+from .communities import Communities, check_installed, communities, tell_tiny
 from .distinct import tell_unequal_kinds
+from .given import ZERO_ROWS, ViewWeights, ZeroRows, check_zero_rows, with_weight
 from .impute import remember
 from .robust_fit import LoopSettings, RobustView, Start, Weights, run_robust
 from .robust_model import RobustModel
 from .robust_results import Results
 from .scaling import tell_rounded
+
+#: Numbers of clusters that the data decide.
+_FOUND = StrOptions({"auto", "communities"})
 
 
 @storable
@@ -44,17 +51,24 @@ class RobustWMNMF(RobustModel):
     features of any unit are welcome: each feature is scaled by its 1st and 99th percentile, after a
     logarithm in views with heavy tails; views with over 90% zeros are taken as counts.
 
-    A row of NaN (an id absent from a DataFrame, an all-zero row of counts) means that this view is
-    missing for this observation; NaN inside a row means unobserved entries, which do not count (a
-    row with over half of its features unobserved is taken as missing). An observation missing in
-    every view gets the label −1. A column or view without any value is left out with a warning and
-    changes nothing: its entries of ``components_`` and its weight are 0, and `impute` leaves it NaN.
+    A row of NaN (an id absent from a DataFrame), or of zeros unless ``zero_rows`` says otherwise, means
+    that this view is missing for this observation; NaN inside a row means unobserved entries, which do
+    not count (a row with over half of its features unobserved is taken as missing). An observation
+    missing in every view gets the label −1. A column or view without any value is left out with a
+    warning and changes nothing: its entries of ``components_`` and its weight are 0, and `impute`
+    leaves it NaN.
 
     Parameters
     ----------
-    n_clusters : int or "auto", default=8
-        Number of clusters; "auto" asks `select_n_clusters` (stability and eigengap of the fused
-        graph), whose answer and reasons are in ``selection_``.
+    n_clusters : int, "auto" or "communities", default=8
+        Number of clusters. "auto" asks `select_n_clusters`, whose answer and reasons are in
+        ``selection_``. "communities" (extra ``communities``) starts from the Leiden communities of
+        the fused graph, as many as there are: good for single cells and other data with clusters of
+        very unequal size. Any graph has communities: that there are clusters is for "auto" or
+        `stability` to say.
+    resolution : float, default=1
+        Of the communities: more gives more and smaller ones. Those of fewer than 5 observations (5%
+        of less than 100) join the community they share most links with.
     consensus_weight : float, default=1
         λ, how strongly the coefficients of a view follow the consensus.
     cluster_weight : float, default=5
@@ -69,8 +83,18 @@ class RobustWMNMF(RobustModel):
         "log" (percentiles, then a logarithm that puts the mean of a feature in the middle) for counts
         and heavy tails; otherwise "quantile" (percentiles). ``None`` takes the data as they are. A
         dict gives these by the names of views, {"rna": "log", "cnv": None}; views it lacks are "auto".
-    learn_view_weights, learn_sample_weights : bool, default=True
-        Whether α and w come from the data; otherwise all (present) views count alike.
+    view_weights : {"learned", "equal"}, one number for every view, or a dict, default="learned"
+        α: from the data, the same for all views, or yours (made to add up to 1). A dict has a number
+        for every view, {"rna": 2, "protein": 1, "cnv": 0}. A view of weight 0 takes no part in the
+        labels. What would have been learned is in ``learned_view_weights_`` in any case.
+    zero_rows : {"missing", "observed"}, or a dict, default="missing"
+        What a row of zeros says: that the view is missing there, or that nothing was found (no
+        mutation, no word). A dict gives it by the names of views, {"mutations": "observed"}; views
+        it lacks are "missing".
+    learn_view_weights : bool, default=True
+        False is an older way to say ``view_weights="equal"``.
+    learn_sample_weights : bool, default=True
+        Whether w comes from the data; otherwise all present views count alike.
     max_iter : int, default=200
     tol : float, default=1e-5
         Stop when an iteration lowers the objective by less than this share.
@@ -105,13 +129,15 @@ class RobustWMNMF(RobustModel):
     Attributes
     ----------
     n_clusters_ : int, fewer than asked for where there are fewer distinct observations
+        With "auto" and "communities" what was found.
     selection_ : Selection, with ``n_clusters="auto"``
     labels_ : ndarray (N,); −1 for observations missing in every view that has weight
     confidence_ : ndarray (N, K), how sure each label is; rows sum to 1
         From the distances to the cluster centres in the embedding, in units of the mean distance
         to the own centre: near ½ between two clusters.
     consensus_ : ndarray (N, K), V*; rows sum to 1
-    view_weights_ : ndarray (n_views,), α
+    view_weights_ : ndarray (n_views,), α, those used
+    learned_view_weights_ : ndarray (n_views,), α as the data give it, whatever ``view_weights`` says
     sample_weights_ : ndarray (N, n_views), w in [0, 1], 0 where missing
     reliance_ : ndarray (N, n_views), α_s w_is normalised over the views that describe the observation
     embedding_ : ndarray (N, 6 n_clusters_), where the observations are in the fused graph
@@ -120,6 +146,8 @@ class RobustWMNMF(RobustModel):
     redundancy_ : ndarray (n_views, n_views), how much views repeat each other, from 0 to 1
         Correlation of their distances between neighbours (0 where negative). Views that see the same
         clusters independently have about 0; views computed from the same data more.
+    scaling_ : dict of view → "log", "quantile", "sqrt" or "none", how each was made comparable
+    log_reasons_ : dict of view → "counts" or "heavy tails", where "auto" took a logarithm
     graph_ : sparse array (N, N), the fused neighbour graph
     components_ : list of ndarray (K, M_s), the parts of every cluster; each sums to 1
     coefficients_ : list of ndarray (N, K)
@@ -137,12 +165,15 @@ class RobustWMNMF(RobustModel):
     """
 
     _parameter_constraints: ClassVar[dict] = {
-        "n_clusters": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
+        "n_clusters": [Interval(Integral, 1, None, closed="left"), _FOUND],
+        "resolution": [Interval(Real, 0, None, closed="neither")],
         "consensus_weight": [Interval(Real, 0, None, closed="neither")],
         "cluster_weight": [Interval(Real, 0, None, closed="left")],
         "n_neighbors": [Interval(Integral, 1, None, closed="left")],
         "reliability_weight": [Interval(Real, 0, None, closed="left")],
         "scale": [StrOptions(set(stages.SCALINGS)), dict, None],
+        "view_weights": [StrOptions({"learned", "equal"}), list, tuple, np.ndarray, dict],
+        "zero_rows": [StrOptions(set(ZERO_ROWS)), dict],
         "learn_view_weights": ["boolean"],
         "learn_sample_weights": ["boolean"],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
@@ -162,11 +193,14 @@ class RobustWMNMF(RobustModel):
         self,
         n_clusters: int | str = 8,
         *,
+        resolution: float = 1.0,
         consensus_weight: float = 1.0,
         cluster_weight: float = 5.0,
         n_neighbors: int = 10,
         reliability_weight: float = 0.05,
         scale: str | dict[str, str | None] | None = "auto",
+        view_weights: ViewWeights = "learned",
+        zero_rows: ZeroRows = "missing",
         learn_view_weights: bool = True,
         learn_sample_weights: bool = True,
         max_iter: int = 200,
@@ -183,11 +217,14 @@ class RobustWMNMF(RobustModel):
         callback: Any = None,
     ):
         self.n_clusters = n_clusters
+        self.resolution = resolution
         self.consensus_weight = consensus_weight
         self.cluster_weight = cluster_weight
         self.n_neighbors = n_neighbors
         self.reliability_weight = reliability_weight
         self.scale = scale
+        self.view_weights = view_weights
+        self.zero_rows = zero_rows
         self.learn_view_weights = learn_view_weights
         self.learn_sample_weights = learn_sample_weights
         self.max_iter = max_iter
@@ -218,6 +255,8 @@ class RobustWMNMF(RobustModel):
             Itself.
         """
         self._validate_params()
+        if self.n_clusters == "communities":
+            check_installed()
         # One thread: the sums inside BLAS and k-means differ between thread counts.
         with (
             threadpool_limits(1),
@@ -225,11 +264,21 @@ class RobustWMNMF(RobustModel):
             table.opened(self.engine, self.device) as engine,
         ):
             views = self._read(X, reset=True)
+            self._refuse_relations_elsewhere()
             rng = generator(self.random_state)
             checkpoint = Checkpoint(self.checkpoint, self, views, rng)
             self._fit(views, rng, checkpoint, engine)
             checkpoint.finish()
         return self
+
+    def _refuse_relations_elsewhere(self) -> None:
+        if self._relations is None or self.engine == "numpy":
+            return
+        s, kind = next((s, kind) for s, kind in enumerate(self._relations) if kind is not None)
+        raise ValueError(
+            f"view {self.view_names_in_[s]!r} is a {kind}, which engine={self.engine!r} does not take; "
+            "use engine='numpy', or pass its as_features()"
+        )
 
     def _fit(
         self, views: Views, rng: np.random.Generator, checkpoint: Checkpoint, engine: Engine
@@ -238,9 +287,12 @@ class RobustWMNMF(RobustModel):
         if not isinstance(self.n_clusters, str):
             self._check_n_clusters(self.n_clusters, views.n_samples)
         dtype = working_dtype(views, self.dtype)
-        present = stages.presence(views)
+        names = list(self.view_names_in_)
+        check_zero_rows(self.zero_rows, names)
+        settings = agree.Settings.of(self, names, self._kept())
+        present = stages.presence(views, self.zero_rows)
         self._data, self._digests = remember(views)
-        self._rows = stages.described(views, present)
+        self._rows = stages.described(views, with_weight(present, settings.view_weights))
         views, present = stages.only(views, present, self._rows)
         there, dtype = engine.bring(views, self.dtype, dtype)
         stages.check_scale(self.scale, self.view_names_in_)
@@ -249,42 +301,53 @@ class RobustWMNMF(RobustModel):
                 if stages.asked_scaling(self.scale, name) is None:
                     tell_rounded(M, name, stacklevel=4)
         self._scalings = stages.fit_scalings(there, present, self.scale, engine)
-        self.n_clusters_ = self._number_of_clusters(views, present, checkpoint)
+        self.n_clusters_ = self._number_of_clusters(views, present, settings, checkpoint)
         spaces = stages.measure(there, present, self._scalings, dtype, engine)
         del there  # on a GPU a copy of the data
-        self._heed_few_kinds(views, np.any(present, axis=0))
-        found = self._solve(spaces, present, dtype, rng, checkpoint, engine)
+        if self.n_clusters != "communities":
+            telling = with_weight(views.matrices, settings.view_weights)
+            self._heed_few_kinds(telling, np.any(present, axis=0))
+        found = self._solve(spaces, settings, dtype, rng, checkpoint, engine)
         self._expose(found, views, engine)
 
     def _solve(
         self,
         spaces: list[Distances],
-        present: list[Array],
+        settings: agree.Settings,
         dtype: np.dtype,
         rng: np.random.Generator,
         checkpoint: Checkpoint,
         engine: Engine,
     ) -> Results:
         """The recipe goes on: agreement → embedding → start → parts."""
-        threads, K = Threads(self.n_jobs), self.n_clusters_
-        distinct_spaces, repeats = distinct(spaces)
-        if repeats is not None and repeats.mass is not None:
-            tell_unequal_kinds(repeats.mass, K)
+        threads = Threads(self.n_jobs)
+        present = [view.present for view in spaces]
+        distinct_spaces, repeats = distinct(spaces, with_weight(spaces, settings.view_weights))
         agreement = checkpoint.keep(
             "agreement",
-            lambda: agree.agree(distinct_spaces, agree.Settings.of(self), rng, engine, threads),
+            lambda: agree.agree(distinct_spaces, settings, rng, engine, threads),
         )
-        P = checkpoint.keep("embedding", lambda: agree.embed(agreement, K, rng))
-        P = engine.in_precision(P, dtype)
         anywhere = stages.counted(present, agreement.alpha)
+        groups: Array | None = None
+        if self.n_clusters == "communities":
+            groups = self._communities(agreement, anywhere, repeats, rng, checkpoint, engine)
+        K = self.n_clusters_
+        if repeats is not None and repeats.mass is not None:
+            tell_unequal_kinds(repeats.mass, K)
+        P = checkpoint.keep("embedding", lambda: agree.embed(agreement, K, rng, engine, threads))
+        P = engine.in_precision(P, dtype)
         self._check_n_clusters(K, int(anywhere.sum()))
-        labels = checkpoint.keep(
-            "start", lambda: stages.start_labels(P, anywhere, K, rng, repeats, engine)
-        )
+        if groups is None:
+            labels = checkpoint.keep(
+                "start", lambda: stages.start_labels(P, anywhere, K, rng, repeats, engine)
+            )
+        else:
+            labels = converted(engine.beside(groups, P), namespace(P).int64)
         w = agreement.w
         if repeats is not None:
             P, labels, w = P[repeats.of], labels[repeats.of], w[repeats.of]
-        w = engine.beside(np.where(anywhere[:, None], w, 0), P)
+        # Copies are alike in the views with weight; in others one may lack what the first has.
+        w = engine.beside(np.where(anywhere[:, None] & np.column_stack(present), w, 0), P)
         rows = [RobustView(engine.factor_rows(view), view.present, threads) for view in spaces]
         start = Start(agreement.alpha, w, P, labels, K)
         weights = Weights(self.consensus_weight, self.cluster_weight)
@@ -293,27 +356,63 @@ class RobustWMNMF(RobustModel):
         taus = [view.tau for view in rows]
         return Results(spaces, agreement, P, repeats, result, centres, taus, present, anywhere)
 
+    def _communities(
+        self,
+        agreement: Agreement,
+        anywhere: Array,
+        repeats: Repeats | None,
+        rng: np.random.Generator,
+        checkpoint: Checkpoint,
+        engine: Engine,
+    ) -> Array:
+        """Communities of the distinct observations that are somewhere; 0 for the others."""
+        here = anywhere if repeats is None else anywhere[repeats.first]
+        count = np.ones(len(here)) if repeats is None else np.bincount(repeats.of)
+
+        def find() -> Communities:
+            graph: Any = engine.graph_on_host(agreement.fused)
+            seed = int(rng.integers(2**31))
+            return communities(graph[here][:, here], self.resolution, seed, count[here])
+
+        if not here.any():
+            raise ValueError(
+                "communities need an observation that some view describes; all are missing"
+            )
+        found = checkpoint.keep("communities", find)
+        tell_tiny(found)
+        self.n_clusters_ = found.count
+        labels = np.zeros(len(here), dtype=np.int64)
+        labels[here] = found.labels
+        return labels
+
     def _number_of_clusters(
-        self, views: Views, present: list[Array], checkpoint: Checkpoint
+        self,
+        views: Views,
+        present: list[Array],
+        settings: agree.Settings,
+        checkpoint: Checkpoint,
     ) -> int:
-        """What was asked for; with "auto" what stability and eigengap of the fused graph find."""
+        """What was asked for; with "auto" what is found. Communities are counted in the graph, later."""
+        if self.n_clusters == "communities":
+            return 1
         if not isinstance(self.n_clusters, str):
             return self.n_clusters
         # Nobody can tell the cluster of an observation that is nowhere present.
-        n = int(np.any(present, axis=0).sum())
-        candidates, rng = range(2, max(3, min(15, n))), generator(self.random_state)
+        n = int(np.any(with_weight(present, settings.view_weights), axis=0).sum())
+        candidates, rng = selection.usual_candidates(n), generator(self.random_state)
 
         def choose() -> selection.Selection:
             evidence = selection.gather(
                 views,
                 present,
                 self._scalings,
-                agree.Settings.of(self),
+                settings,
                 rng,
                 n_values=max(candidates) + 1,
                 dtype=self.dtype,
+                resolution=self.resolution,
             )
-            return selection.choose(evidence, candidates, ["stability", "eigengap"], rng)
+            return selection.choose(evidence, candidates, selection.DEFAULT, rng)
 
         self.selection_ = checkpoint.keep("selection", choose)
         return self.selection_.n_clusters

@@ -16,17 +16,19 @@ from manyview.data.views import LOAD_LIMIT
 from manyview.engines.dask.source import DaskMatrix
 
 from .base import in_dtype, working_dtype
+from .given import zeros_observed
 from .impute import check_unchanged, filled_in
 from .place import Fitted, Placed, place
 from .robust_fit import Weights
 from .robust_results import RobustResults
+from .scored import warn_of_more_clusters
 
 
 class RobustModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, RobustResults):
     """The fitted half of `RobustWMNMF`, which adds its parameters and its fit."""
 
-    _zero_is_missing = True
     _reads_files = True
+    _takes_relations = True
 
     # --- new observations ----------------------------------------------------------------------
 
@@ -107,7 +109,9 @@ class RobustModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
         -------
         float
         """
-        error = self._place(self._read(X, reset=False)).error
+        views = self._read(X, reset=False)
+        warn_of_more_clusters(type(self).__name__, views.n_features, int(self.n_clusters_))
+        error = self._place(views).error
         if error is None:
             raise ValueError("score needs an observation that some view describes; all are missing")
         return -error
@@ -127,6 +131,7 @@ class RobustModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
             self._taus,
             self.n_neighbors,
             Weights(self.consensus_weight, self.cluster_weight),
+            self.zero_rows,
         )
         with threadpool_limits(1):
             return place(fitted, views, working_dtype(views, self.dtype))
@@ -196,6 +201,9 @@ class RobustModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
         for item in given.items:
             if isinstance(item.matrix, DaskMatrix) and item.matrix.nbytes > LOAD_LIMIT:
                 item.matrix.keep = True
+
+    def _zero_is_missing(self, name: str) -> bool:
+        return not zeros_observed(self.zero_rows, name)
 
     def _allows_negative(self) -> bool:
         return True

@@ -16,6 +16,7 @@ from manyview.engines.numpy.repeats import Repeats, expanded_graph
 from manyview.engines.protocols import Distances, Engine, Scaling
 from manyview.maths import agreement as ag
 from manyview.maths import equations as eq
+from manyview.maths.tails import COUNTS, HEAVY
 
 from . import stages
 from .base import MultiViewEstimator, in_dtype, on_host_factors
@@ -101,6 +102,38 @@ class RobustResults(MultiViewEstimator):
         self.split_half_ = self._all_views(agreement.split_half)
         self.redundancy_ = self._all_views(self._all_views(agreement.redundancy).T).T
 
+    def _tell_logarithms(self) -> None:
+        """Which views a logarithm was taken of that nobody asked for, and why."""
+        found: dict[str, list[str]] = {}
+        for name, reason in self.log_reasons_.items():
+            found.setdefault(reason, []).append(name)
+        if found:
+            verbs = {COUNTS: "hold counts", HEAVY: "have heavy tails"}
+            told = ", ".join(f"views {names} {verbs[why]}" for why, names in found.items())
+            first = next(iter(self.log_reasons_))
+            warn_user(
+                f"{told}: their logarithms are taken; scale={{{first!r}: 'quantile'}} keeps them as "
+                "they are"
+            )
+
+    @property
+    def scaling_(self) -> dict[str, str]:
+        """How each view was made comparable: "log", "quantile", "sqrt" or "none"."""
+        found = {str(name): "none" for name in self.view_names_in_}
+        for name, scaling in zip(self.view_names_in_[self._kept()], self._scalings, strict=True):
+            found[str(name)] = "none" if scaling is None else scaling.kind
+        return found
+
+    @property
+    def log_reasons_(self) -> dict[str, str]:
+        """Why ``scale="auto"`` took the logarithm of a view: "counts" or "heavy tails"."""
+        pairs = zip(self.view_names_in_[self._kept()], self._scalings, strict=True)
+        return {
+            str(name): scaling.because
+            for name, scaling in pairs
+            if scaling is not None and scaling.because
+        }
+
     def _all_rows(self, array: Array, empty: float = 0) -> Array:
         """Rows of the fit as rows of what was given, ``empty`` where no view has the observation."""
         if self._rows is None:
@@ -115,6 +148,11 @@ class RobustResults(MultiViewEstimator):
         return self._all_rows(self._embedding)
 
     @property
+    def learned_view_weights_(self) -> Array:
+        """α as the data give it; the same as ``view_weights_`` unless others were given."""
+        return self._all_views(self._agreement.learned)
+
+    @property
     def reliance_(self) -> Array:
         """Which view each observation relies on: α_s w_is, normalised over views (N×n_views)."""
         described = np.column_stack([view.present for view in self._geometry])
@@ -125,9 +163,9 @@ class RobustResults(MultiViewEstimator):
         shares = eq.cluster_confidence(eq.cluster_distances(P, self._centres), self._width)
         return np.where(anywhere[:, None], shares, 1 / self.n_clusters_)
 
-    def _heed_few_kinds(self, views: Views, here: Array) -> None:
+    def _heed_few_kinds(self, matrices: list[Matrix], here: Array) -> None:
         """No more clusters than distinct observations: identical ones stay together."""
-        kinds = row_kinds(views.matrices, self.n_clusters_, here)
+        kinds = row_kinds(matrices, self.n_clusters_, here)
         if kinds is not None:
             tell_few_kinds(int(kinds.max()) + 1, self.n_clusters_, stacklevel=4)
             self.n_clusters_ = int(kinds.max()) + 1
@@ -145,19 +183,9 @@ class RobustResults(MultiViewEstimator):
                 "at how the views were read"
             )
         names = self.view_names_in_[self._kept()]
-        bent = [
-            str(name)
-            for name, scaling in zip(names, self._scalings, strict=True)
-            if scaling is not None
-            and scaling.kind == "log"
-            and stages.asked_scaling(self.scale, name) == "auto"
-        ]
-        if bent:
-            warn_user(
-                f"views {bent} hold counts or have heavy tails: their logarithms are taken; "
-                f"scale={{{bent[0]!r}: 'quantile'}} keeps them as they are"
-            )
-        repeated = ag.repeated_views(self._agreement.redundancy) if self.learn_view_weights else []
+        self._tell_logarithms()
+        learned = np.array_equal(self._agreement.alpha, self._agreement.learned)
+        repeated = ag.repeated_views(self._agreement.redundancy) if learned else []
         for group in repeated:
             alike = [str(name) for name in names[group]]
             warn_user(

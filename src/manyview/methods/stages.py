@@ -18,16 +18,19 @@ from manyview._arrays import namespace
 from manyview._types import Array, Matrix, Views
 from manyview._warn import warn_user
 from manyview.engines.host import HOST
+from manyview.engines.numpy.lists import for_all_rows
 from manyview.engines.numpy.masked import FEWEST_SHARE
-from manyview.engines.numpy.presence import present_rows, unobserved
+from manyview.engines.numpy.presence import observed_rows, present_rows, unobserved
+from manyview.engines.numpy.relations import Relation
 from manyview.engines.numpy.repeats import Repeats, distinct
 from manyview.engines.numpy.sources import is_streamed
 from manyview.engines.protocols import Distances, Engine, Scaling
 from manyview.maths.agreement import Agreement, agreement_matrix
 
-from .agree import Settings, split_half, view_graph
+from .agree import Settings, compare_distances, list_graph, split_half
 from .assign import kmeans
 from .base import working_dtype
+from .given import ZeroRows, zeros_observed
 from .observed import kept_views, observed_columns, observed_part
 from .scaling import largest
 
@@ -46,28 +49,34 @@ STARTS = 30
 # --- present -----------------------------------------------------------------------------------
 
 
-def presence(views: Views) -> list[Array]:
+def presence(views: Views, zero_rows: ZeroRows = "missing") -> list[Array]:
     """Which rows of each view count as present; what is left out is told in warnings."""
-    return [_present(X, name) for X, name in zip(views.matrices, views.names, strict=True)]
+    return [
+        _present(X, name, zeros_observed(zero_rows, name))
+        for X, name in zip(views.matrices, views.names, strict=True)
+    ]
 
 
-def quiet_presence(views: Views) -> list[Array]:
+def quiet_presence(views: Views, zero_rows: ZeroRows = "missing") -> list[Array]:
     """The same without warnings, for those to whom a fit has told or will tell."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
-        return presence(views)
+        return presence(views, zero_rows)
 
 
-def _present(X: Matrix, name: str) -> Array:
-    present = present_rows(X)
+def _present(X: Matrix, name: str, zeros_count: bool) -> Array:
+    if isinstance(X, Relation):
+        return _related(X, name)
+    present = observed_rows(X) if zeros_count else present_rows(X)
     share = unobserved(X)
     zeros = ~present & (share < 1)
     if not present.any():
-        warn_user(f"view {name!r} has no observed value that is not zero; it gets no weight")
+        wanted = "observed value" if zeros_count else "observed value that is not zero"
+        warn_user(f"view {name!r} has no {wanted}; it gets no weight")
     elif zeros.any():
         warn_user(
             f"view {name!r}: {int(zeros.sum())} observations are zero throughout and count as "
-            "missing there; add a constant to the view if zeros are values"
+            f"missing there; if zeros are findings, say zero_rows={{{name!r}: 'observed'}}"
         )
     mostly = present & (share > MAX_UNOBSERVED)
     if mostly.any():
@@ -84,13 +93,24 @@ def _present(X: Matrix, name: str) -> Array:
     return enough
 
 
+def _related(X: Relation, name: str) -> Array:
+    present = X.present()
+    if not present.any():
+        warn_user(f"view {name!r} is a {X.kind} without entries; it gets no weight")
+    elif not present.all():
+        warn_user(
+            f"view {name!r}: {int((~present).sum())} observations {X.entries} and count as missing there"
+        )
+    return present
+
+
 def described(views: Views, present: list[Array]) -> Array | None:
     """Observations that some view has, if not all: the others are no neighbours of anybody.
 
-    Rows of files stay: none can be taken out.
+    Rows of files stay: none can be taken out. So do those of relations, whose columns they are.
     """
     rows = np.any(present, axis=0)
-    in_memory = not any(is_streamed(X) for X in views.matrices)
+    in_memory = not any(is_streamed(X) or isinstance(X, Relation) for X in views.matrices)
     return rows if in_memory and rows.any() and not rows.all() else None
 
 
@@ -115,7 +135,7 @@ def fit_scalings(
     """How the features of every view are made comparable; None where they are taken as they are."""
     found: list[Scaling | None] = []
     for X, here, name in zip(views.matrices, present, views.names, strict=True):
-        kind = asked_scaling(scale, name)
+        kind = "auto" if isinstance(X, Relation) else asked_scaling(scale, name)
         if kind is None:
             _refuse_extreme_size(X, name)
         found.append(None if kind is None else engine.fit_scaling(X, here, name, kind))
@@ -178,6 +198,24 @@ def measure(
     ]
 
 
+def measure_some(
+    views: Views,
+    present: list[Array],
+    scalings: list[Scaling | None],
+    dtype: np.dtype,
+    rows: Array,
+) -> list[Distances]:
+    """The distances between some of the rows; in a relation these keep what links them to others."""
+    found: list[Distances] = []
+    for X, here, scaling in zip(views.matrices, present, scalings, strict=True):
+        whole = isinstance(X, Relation)
+        part, there = (X, here) if whole else (X[rows], here[rows])
+        Z = HOST.scaled(part, scaling, there, dtype)
+        space = HOST.distances(Z, there, scaling is not None and scaling.low is None)
+        found.append(space.rows(rows) if whole else space)
+    return found
+
+
 # --- start -------------------------------------------------------------------------------------
 
 
@@ -218,8 +256,9 @@ def agreement_on_host(agreement: Agreement, engine: Engine) -> Agreement:
     )
 
 
-def view_agreement(views: Views) -> tuple[Array, Array]:
-    """How much views agree (n_views×n_views), and halves of each view, with the default settings.
+def view_agreement(views: Views) -> tuple[Array, Array, Array]:
+    """How much views agree (n_views×n_views), halves of each view, and how much views repeat each
+    other (n_views×n_views), with the default settings.
 
     A view without any value has zeros.
     """
@@ -229,13 +268,17 @@ def view_agreement(views: Views) -> tuple[Array, Array]:
     present = quiet_presence(part)
     scalings = fit_scalings(part, present, "auto")
     spaces, _ = distinct(measure(part, present, scalings, working_dtype(part, None)))
-    graphs = [view_graph(view, settings.n_neighbors) for view in spaces]
+    n, lists = spaces[0].n_samples, [view.nearest(settings.n_neighbors) for view in spaces]
+    graphs = [list_graph(near, n) for near in lists]
+    neighbors = [for_all_rows(near.rows, near.indices, n) for near in lists]
     halves = split_half(spaces, settings.n_neighbors, 0)
     rows = HOST.row_contrasts(spaces, graphs)
-    matrix, all_halves = np.zeros((len(views), len(views))), np.zeros(len(views))
+    matrix, repeated = np.zeros((2, len(views), len(views)))
+    all_halves = np.zeros(len(views))
     matrix[np.ix_(kept, kept)] = agreement_matrix(rows, halves, spaces[0].mass)
+    repeated[np.ix_(kept, kept)] = compare_distances(spaces, neighbors, 0)[1]
     all_halves[kept] = halves
-    return matrix, all_halves
+    return matrix, all_halves, repeated
 
 
 def graph_of_all(graph: sp.csr_array, rows: Array | None) -> sp.csr_array:

@@ -8,13 +8,15 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.utils._param_validation import Interval, StrOptions
+import numpy.typing as npt
+from sklearn.utils._param_validation import Interval, InvalidParameterError, StrOptions
 from threadpoolctl import threadpool_limits
 
 from manyview._arrays import namespace, on_host
-from manyview._types import Array, FitResult, Stop, Views, storable
+from manyview._types import Array, FitResult, Seed, Stop, Views, storable
+from manyview.engines import table
 from manyview.engines.affinity import AFFINITIES
-from manyview.engines.dask.cluster import cluster_for
+from manyview.engines.protocols import Engine
 from manyview.maths.solvers import make_solver
 from manyview.regularizers import Graph, make_regularizer, prepared_terms
 from manyview.storage.checkpoint import Checkpoint
@@ -217,9 +219,9 @@ class WMNMF(FittedWMNMF):
         engine: str = "numpy",
         device: str = "auto",
         n_jobs: int | None = None,
-        dtype: Any = None,
+        dtype: npt.DTypeLike | None = None,
         checkpoint: Any = None,
-        random_state: Any = None,
+        random_state: Seed = None,
         verbose: int = 0,
         callback: Any = None,
     ):
@@ -276,7 +278,16 @@ class WMNMF(FittedWMNMF):
         """
         return cls(n_clusters, **({"learn_sample_weights": False, "beta": 0.0} | params))
 
-    def fit(self, X: Any, y: Any = None) -> WMNMF:
+    def _validate_params(self) -> None:
+        """Also say who can find the number of clusters, if that is asked."""
+        if isinstance(self.n_clusters, str):
+            raise InvalidParameterError(
+                f"n_clusters={self.n_clusters!r}: WMNMF takes a number, for it has no fused graph to find "
+                "one in; use RobustWMNMF, or the number that select_n_clusters recommends"
+            )
+        super()._validate_params()
+
+    def fit(self, X: Any, y: object = None) -> WMNMF:
         """Factorise the views and cluster their consensus. ``y`` is ignored.
 
         Parameters
@@ -295,25 +306,27 @@ class WMNMF(FittedWMNMF):
         with (
             threadpool_limits(1),
             self._whole_or_nothing(),
-            cluster_for(self.engine) as cluster,
+            table.opened(self.engine, self.device) as engine,
         ):
             self._stream, self._solver = None, make_solver(self.solver)
             views = self._read(X, reset=True)
             anywhere = observed_somewhere(views.matrices)
             self._check(int(anywhere.sum()))
-            self._fit(views, anywhere, cluster)
+            self._fit(views, anywhere, engine)
         return self
 
-    def _fit(self, views: Views, anywhere: Array, cluster: Any) -> None:
+    def _fit(self, views: Views, anywhere: Array, engine: Engine) -> None:
         """Scale, find neighbours, start, run the loop, read clusters from the consensus."""
         rng = generator(self.random_state)
         checkpoint = Checkpoint(self.checkpoint, self, views, rng)
         warn_unobserved_rows(anywhere)
         views = some_rows(views, anywhere)
-        Xs, self._fitted_views, self._scalings = scale_and_place(views, self, cluster)
+        Xs, self._fitted_views, self._scalings = scale_and_place(
+            views, self.scale, self.dtype, self.missing == "mask", engine
+        )
         self._warn_level(views)
         K = self._rank
-        terms, start_terms = self._prepared_terms(Xs, checkpoint)
+        terms, start_terms = self._prepared_terms(Xs, checkpoint, engine)
         fill = filling(Xs, self._fitted_views, self.n_neighbors, K)
         Xs = masked(Xs, views.names, self._solver, K)
         warn_scarce_views(Xs, views.names, K)
@@ -339,12 +352,12 @@ class WMNMF(FittedWMNMF):
         self._expose(fits[0], self._stacked, labels, views.dtype, anywhere)
         checkpoint.finish()
 
-    def _prepared_terms(self, Xs: list[Any], checkpoint: Checkpoint) -> tuple[list[Any], list[Any]]:
+    def _prepared_terms(
+        self, Xs: list[Any], checkpoint: Checkpoint, engine: Engine
+    ) -> tuple[list[Any], list[Any]]:
         """The regulariser of every view, and the term that the starting factors are found with."""
         regularizer = make_regularizer(self.regularizer, self.n_neighbors, self.affinity)
-        prepare = partial(
-            prepared_terms, Xs=Xs, keep=checkpoint.keep, tensors=self.engine == "torch"
-        )
+        prepare = partial(prepared_terms, Xs=Xs, keep=checkpoint.keep, tensors=engine.tensors)
         terms = prepare(regularizer)
         if self.init != "gnmf" or isinstance(regularizer, Graph):
             return terms, terms
@@ -384,7 +397,7 @@ class WMNMF(FittedWMNMF):
                 break
         return fits
 
-    def partial_fit(self, X: Any, y: Any = None) -> WMNMF:
+    def partial_fit(self, X: Any, y: object = None) -> WMNMF:
         """Learn from one more batch of observations; ``y`` is ignored.
 
         The first batch is fitted as by `fit` (also where `fit` was called before, whose data then are

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import scipy.sparse as sp
 
 from manyview._types import Array, Matrix, Views
-from manyview.engines.affinity import has_nan
 from manyview.engines.numpy.masked import MaskedView, least_entries
+from manyview.engines.numpy.presence import check_finite, has_nan
 from manyview.engines.numpy.sources import Scaled, is_streamed
-from manyview.engines.optional import torch_part
-from manyview.engines.torch.device import choose, precision
+from manyview.engines.protocols import Engine
 from manyview.maths.solvers import Solver, own_name
 from manyview.storage.checkpoint import digest
 
@@ -32,44 +33,23 @@ class WorkingViews(NamedTuple):
     scalings: list[Scaling]
 
 
-def scale_and_place(views: Views, model: Any, cluster: Any) -> WorkingViews:
-    """Scale the views and bring them to where the model's engine computes."""
-    if model.engine == "torch":
-        return _on_device(views, model)
-    scalings = fit_scaling(views, model.scale)
-    fitted = scaled(views, scalings, model.dtype, model.missing == "mask")
-    if model.missing == "error":
-        check_finite(fitted, views.names)
-    if cluster is None:
-        return WorkingViews(fitted, fitted, scalings)
-    refuse_holes(fitted, views.names)
-    return WorkingViews([cluster.view(X) for X in fitted], fitted, scalings)
+def scale_and_place(
+    views: Views, scale: str | None, asked: npt.DTypeLike | None, mask: bool, engine: Engine
+) -> WorkingViews:
+    """Scale the views and bring them to where the engine computes; with ``mask`` entries may be NaN."""
+    dtype = working_dtype(views, asked)
+    fit = partial(fit_scaling, kind=scale)
+    copy = partial(scaled, views, dtype=dtype, always_copied=mask)
+    found = WorkingViews(*engine.loop_views(views, fit, copy, asked, dtype))
+    if not mask:
+        check_finite(found.fitted, views.names)
+    return found
 
 
-def _on_device(views: Views, model: Any) -> WorkingViews:
-    """The views moved once to the device and scaled there."""
-    refuse_holes(views.matrices, views.names)
-    for X in views.matrices:
-        if is_streamed(X):
-            raise ValueError(
-                f"{X.label} is read from its file by rows, which engine='numpy' does; use that, "
-                "or load the view into memory"
-            )
-    device = choose(model.device, sum(int(np.prod(X.shape)) for X in views.matrices))
-    dtype = precision(device, model.dtype, working_dtype(views, model.dtype))
-    Xs, scalings = torch_part("rows").device_views(
-        views, lambda raw: fit_scaling(raw, model.scale), device, dtype
-    )
-    # Unseen rows look for their neighbours on the host.
-    fitted = scaled(views, scalings, model.dtype, model.missing == "mask")
-    if model.missing == "error":
-        check_finite(Xs, views.names)
-    return WorkingViews(Xs, fitted, scalings)
-
-
-def scaled(views: Views, scalings: list[Scaling], dtype: Any, always_copied: bool) -> list[Any]:
+def scaled(
+    views: Views, scalings: list[Scaling], dtype: np.dtype, always_copied: bool
+) -> list[Matrix]:
     """The scaled views, as copies or, where they are large or in files, scaled when read."""
-    dtype = working_dtype(views, dtype)
     size = sum(np.prod(X.shape) for X in views.matrices if not sp.issparse(X)) * dtype.itemsize
     copied = size <= COPY_LIMIT or always_copied
     # Scaled in float64, since the raw numbers may not fit float32; then cast.
@@ -100,24 +80,6 @@ def masked(Xs: Sequence[Any], names: Sequence[str], solver: Solver, n_components
 def some_rows(views: Views, chosen: Array) -> Views:
     """Some of the observations; all of them as they are."""
     return views if chosen.all() else views.with_matrices([X[chosen] for X in views.matrices])
-
-
-def refuse_holes(Xs: Sequence[Matrix], names: Sequence[str]) -> None:
-    for X, name in zip(Xs, names, strict=True):
-        if has_nan(X):
-            raise ValueError(
-                f"view {name!r} has unobserved (NaN) entries, which WMNMF takes with "
-                "engine='numpy' only; use that, or fill them in"
-            )
-
-
-def check_finite(Xs: Sequence[Any], names: Sequence[str]) -> None:
-    for X, name in zip(Xs, names, strict=True):
-        if not np.isfinite(X.sum()):
-            raise ValueError(
-                f"view {name!r} has entries too large or too small to compute with; divide it "
-                "by a constant"
-            )
 
 
 def checksums(fitted: Sequence[Any]) -> list[str | None]:

@@ -102,7 +102,7 @@ def markers(
         if leave_view_out:
             own, here, agreement = _without_view(labels, given, s, groups, rows)
         X = given.matrices[s]
-        kind = _kind(X, name, (kinds or {}).get(name))
+        kind = view_kind(X, name, (kinds or {}).get(name))
         found.append(_of_view(given, s, X[here], kind, own, agreement, notes))
     notes.append(HONEST if leave_view_out else DESCRIPTIVE)
     return Markers(groups.names, groups.sizes, tuple(found), leave_view_out, tuple(notes))
@@ -132,7 +132,7 @@ def _groups(labels: Any, views: Views, ids: Any, notes: list[str]) -> tuple[Grou
     return groups.only(rows >= 0).without_empty(), rows[rows >= 0]
 
 
-def _kind(X: Matrix, name: str, kind: str | None) -> str:
+def view_kind(X: Matrix, name: str, kind: str | None) -> str:
     """Return whether a view holds zeros and ones, counts, or other numbers."""
     if kind is not None and kind not in KINDS:
         raise ValueError(f"the kind of view {name!r} must be one of {list(KINDS)}, got {kind!r}")

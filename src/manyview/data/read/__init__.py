@@ -13,17 +13,34 @@ import scipy.sparse as sp
 from manyview._types import Array, Matrix
 from manyview.data.containers import Collection, Item
 from manyview.datasets._tables import SEPARATORS, split_suffix
+from manyview.engines.numpy.relations import Relation
 from manyview.io.guard import unpacking_up_to
 
-from .align import Aligned, align, ask_if_rows_are_counted, oriented, with_common_ids
+from .align import Aligned, align, ask_if_rows_are_counted, with_common_ids
+from .answers import refuse_answers
+from .apart import APART, SEVERAL
 from .arrays import READERS, load_npy, read_arrays
 from .by_rows import common_ids, file_checksum, held, named_files, open_views, stay_on_disk
+from .matching import EXACT, Rule, matched
+from .options import Reading
+from .orient import oriented
 from .part import Part
-from .tables import NOTHING, cells_of, read_table, text_of
+from .tables import NOTHING, cells_of, read_tables, text_of
+from .text import GCT
 
-__all__ = ["NOTHING", "ReadViews", "cells_of", "existing", "load_npy", "read_views", "text_of"]
+__all__ = [
+    "NOTHING",
+    "ReadViews",
+    "Reading",
+    "cells_of",
+    "existing",
+    "load_npy",
+    "located",
+    "read_views",
+    "text_of",
+]
 
-KINDS = (*SEPARATORS, ".parquet", *READERS)
+KINDS = (*SEPARATORS, GCT, ".parquet", *APART, *READERS)
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,6 +58,11 @@ class ReadViews:
     inputs: list[dict[str, Any]] = field(default_factory=list)
     #: How each file was read: which way round, what its first line is, where its ids are.
     decisions: list[str] = field(default_factory=list)
+    #: When two ids are the same sample.
+    rule: Rule = EXACT
+
+    #: Views that relate the samples to each other, or to those of a fit.
+    relations: dict[str, Relation] = field(default_factory=dict)
 
     @property
     def told(self) -> list[str]:
@@ -54,7 +76,8 @@ class ReadViews:
             names = self.features.get(view)
             named = None if names is None else np.array(names, dtype=object)
             items.append(Item(X, self.sample_names, named))
-        return Collection(list(self.views), items, by_name=True)
+        items += [Item(X, self.sample_names) for X in self.relations.values()]
+        return Collection([*self.views, *self.relations], items, by_name=True)
 
 
 def read_views(
@@ -67,12 +90,16 @@ def read_views(
     fitted: Mapping[str, Sequence[str]] | None = None,
     on_disk: bool = False,
     max_unpacked: float | None = None,
+    known: Sequence[str] = (),
+    **more: Any,
 ) -> ReadViews:
     """Read one view per file (``path``, or ``name=path``) and align the samples by id.
 
-    Tables (.csv, .tsv, .txt, .parquet) have samples in rows; a first column of text, or one headed as
-    ids, names them. .npy holds one array; .npz and .mat one or several; .mtx a sparse matrix; their
-    rows have no ids. .h5ad holds one view with ids, .h5mu one for each modality.
+    Tables (.csv, .tsv, .txt, also with .gz, .bz2 or .zst; .parquet, .feather, .xlsx, .xls, .ods, .rds,
+    .rda) have samples in rows; a first column of text, or one headed as ids, names them.
+    ``book.xlsx:Sheet`` and ``saved.rda:object`` name one of several. .npy holds one array; .npz and
+    .mat one or several; .mtx a sparse matrix; their rows have no ids. .h5ad holds one
+    view with ids, .h5mu one for each modality.
 
     Parameters
     ----------
@@ -80,8 +107,8 @@ def read_views(
     index : list of column, or "name=column"
         Where tables have their ids, if that cannot be seen; "name=" says nowhere.
     transpose : list of view names
-        Files whose columns are samples. A file is transposed without being asked, and a note says
-        so, if only then its ids agree with the others'.
+        Files whose columns are samples; "all", or "none" to say that rows are. A file is transposed
+        without being asked, and a note says so, if only then its ids agree with the others'.
     header : list of "yes", "no", "name=yes" or "name=no"
         Whether the first line of text tables is headings, where that cannot be seen.
     missing : {"error", "drop", "allow"}
@@ -97,46 +124,41 @@ def read_views(
     max_unpacked : float, optional
         GiB that a file may take unpacked. By default 250 times its size, at least 256 MiB, and no more
         than there is; 1000 times its size if it is read by rows.
+    known : list of ids, optional
+        Samples known from elsewhere (labels, a clinical table): they tell rows from columns.
+    **more : the other settings of `Reading`
+        decimal ("comma", "point", or with "name="), na (texts of empty cells), drop (columns),
+        drop_text, one_hot, as_view (views that look like labels), match ("exact", "loose", "tcga").
     """
+    reading = Reading(index, transpose, header, **more)
+    reading.check()
     with unpacking_up_to(max_unpacked):
-        return _read_views(files, index, transpose, missing, fitted, on_disk, header)
+        return _read_views(files, reading, missing, fitted, on_disk, known)
 
 
 def _read_views(
     files: Sequence[str | Path],
-    index: Sequence[str],
-    transpose: Sequence[str],
+    reading: Reading,
     missing: str,
     fitted: Mapping[str, Sequence[str]] | None,
     on_disk: bool,
-    header: Sequence[str],
+    known: Sequence[str],
 ) -> ReadViews:
     if stay_on_disk(files, on_disk):
-        return _by_rows(files, (*index, *header), transpose, on_disk)
-    parts: dict[str, Part] = {}
-    columns = dict(item.rpartition("=")[::2] for item in index)  # "" is for all views
-    headed = _headed(header)
-    for item in files:
-        name, path = _name_and_path(str(item))
-        for view, part in _read(name, path, columns, headed).items():
-            if view in parts:
-                raise ValueError(
-                    f"{parts[view].file} and {part.file} would both be the view {view!r}; tell them "
-                    f"apart by name=path, as in other={path}"
-                )
-            parts[view] = part
-    if not parts:
-        raise ValueError("no view file was given; name at least one")
-    _check_named(parts, {"--index": columns, "--header": headed})
+        return _by_rows(files, reading, on_disk)
+    parts = _parts(files, reading)
     notes = [note for part in parts.values() for note in part.notes]
     parts, told = with_common_ids(parts)
     ask_if_rows_are_counted(parts)
-    parts, turned = oriented(parts, transpose, fitted)
+    parts, turned = oriented(parts, reading.transpose, fitted, known)
+    if not fitted:
+        refuse_answers(parts, reading.as_view)
+    parts, joined, rule = matched(parts, reading.match, known)
     if missing == "error":
         for part in parts.values():
             _refuse_empty(part)
     found = align(parts, union=missing == "allow")
-    notes += told + turned + found.notes
+    notes += told + turned + joined + found.notes
     if missing == "drop":
         found = _complete(found, notes)
     elif missing == "allow":
@@ -151,33 +173,39 @@ def _read_views(
         {view: part.features for view, part in parts.items()},
         [_input(view, part) for view, part in parts.items()],
         [part.decision for part in parts.values()],
+        rule,
     )
 
 
-def _headed(header: Sequence[str]) -> dict[str, bool]:
-    """view → whether its first line is headings; "" is for all views."""
-    words = dict(item.rpartition("=")[::2] for item in header)
-    for view, word in words.items():
-        if word not in ("yes", "no"):
-            asked = f"{view}={word}" if view else word
-            raise ValueError(f"--header {asked}: say yes or no, or VIEW=yes or VIEW=no")
-    return {view: word == "yes" for view, word in words.items()}
+def _parts(files: Sequence[str | Path], reading: Reading) -> dict[str, Part]:
+    """view → what its file holds, none of them twice."""
+    parts: dict[str, Part] = {}
+    for item in files:
+        name, path, inside = located(str(item))
+        for view, part in _read(name, path, inside, reading).items():
+            if view in parts:
+                raise ValueError(
+                    f"{parts[view].file} and {part.file} would both be the view {view!r}; tell them "
+                    f"apart by name=path, as in other={path}"
+                )
+            parts[view] = part
+    if not parts:
+        raise ValueError("no view file was given; name at least one")
+    for option, views in reading.named().items():
+        for view in sorted(views - set(parts)):
+            raise ValueError(f"{option} {view}=…: the views are {', '.join(parts)}")
+    for item in reading.drop:
+        if not any(item.removeprefix(f"{v}=") in part.dropped for v, part in parts.items()):
+            raise ValueError(f"--drop {item}: no file has a column of this name; say VIEW=COLUMN")
+    return parts
 
 
-def _check_named(parts: dict[str, Part], asked: dict[str, dict[str, Any]]) -> None:
-    for option, views in asked.items():
-        for view in views:
-            if view and view not in parts:
-                raise ValueError(f"{option} {view}=…: the views are {', '.join(parts)}")
-
-
-def _by_rows(
-    files: Sequence[str | Path], index: Sequence[str], transpose: Sequence[str], on_disk: bool
-) -> ReadViews:
-    if index or transpose:
+def _by_rows(files: Sequence[str | Path], reading: Reading, on_disk: bool) -> ReadViews:
+    words = [word for word in reading.words() if word.startswith("--")]
+    if words:
         raise ValueError(
-            "--index, --transpose and --header are for tables in memory; files that are read by rows "
-            "have the samples in rows, and their ids in the one column of text or in the .h5ad"
+            f"{words[0]} is for tables in memory; files that are read by rows have the samples in rows, "
+            "and their ids in the one column of text or in the .h5ad"
         )
     found = open_views(files)
     ids = common_ids(found)
@@ -203,13 +231,28 @@ def _told_by_rows(X: Any) -> str:
     return Part(X.label, shape, ids).decision
 
 
-def _name_and_path(item: str) -> tuple[str | None, Path]:
-    if "=" in item and not Path(item).exists():
-        name, _, rest = item.partition("=")
-        if not name or not rest:
+def located(item: str) -> tuple[str | None, Path, str | None]:
+    """``path``, ``name=path``, ``path:sheet`` or all of them → name, path and sheet."""
+    name, path = None, item
+    if "=" in item and not _is_file(item):
+        name, _, path = item.partition("=")
+        if not name or not path:
             raise ValueError(f"{item!r} is not name=path; write for example rna=data/rna.csv")
-        return name, existing(Path(rest))
-    return None, existing(Path(item))
+    if not _is_file(path):
+        file, colon, inside = path.rpartition(":")
+        while colon:  # a sheet's name may hold colons, too
+            if split_suffix(Path(file).name)[1] in SEVERAL:
+                return name, existing(Path(file)), inside
+            file, colon, more = file.rpartition(":")
+            inside = f"{more}:{inside}"
+    return name, existing(Path(path)), None
+
+
+def _is_file(path: str) -> bool:
+    try:
+        return Path(path).exists()
+    except (OSError, ValueError):  # a name no file system takes
+        return False
 
 
 def existing(path: Path) -> Path:
@@ -220,21 +263,20 @@ def existing(path: Path) -> Path:
     if not there:
         raise ValueError(f"{path} {'is a folder' if folder else 'does not exist'}; name a file")
     if split_suffix(path.name)[1] not in KINDS:
-        raise ValueError(f"{path.name} is of no known kind; files may be {', '.join(KINDS)}")
+        raise ValueError(
+            f"{path.name} is of no known kind; files may be {', '.join(KINDS)}, and tables of text also "
+            "packed: .csv.gz, .csv.bz2, .csv.zst"
+        )
     return path
 
 
-def _read(
-    name: str | None, path: Path, columns: dict[str, str], headed: dict[str, bool]
-) -> dict[str, Part]:
+def _read(name: str | None, path: Path, inside: str | None, reading: Reading) -> dict[str, Part]:
     stem, kind = split_suffix(path.name)
-    view = name or path.name[: len(stem)]
-    if kind in READERS:
-        found = read_arrays(path)
-        keys = {key: f"{name}.{key}" if name else key for key in found}
-        return {keys[k] if k else view: replace(p, path=path) for k, p in found.items()}
-    index, header = columns.get(view, columns.get("")), headed.get(view, headed.get(""))
-    return {view: replace(read_table(path, view, index, header), path=path)}
+    view = name or inside or path.name[: len(stem)]
+    arrays = kind in READERS
+    found = read_arrays(path) if arrays else read_tables(path, inside, view, reading)
+    keys = {key: f"{name}.{key}" if name else key for key in found}
+    return {keys[k] if k else view: replace(p, path=path) for k, p in found.items()}
 
 
 def _empty(part: Part) -> Array:

@@ -9,10 +9,11 @@ import numpy as np
 
 from manyview.engines.files.headings import is_id_heading
 
-#: What stands for an empty cell (the words pandas knows), unless it is an id.
+#: What stands for an empty cell (the words pandas knows, and spreadsheets' errors), unless it is an id.
 NOTHING = {
     "", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN", "<NA>",
-    "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null",
+    "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null", "na", "N.A.", "n.a.",
+    "#DIV/0!", "#VALUE!", "#REF!", "#NAME?", "#NUM!", "#NULL!",
 }  # fmt: skip
 #: Headings 0, 1, 2, … are believed from this number of columns on: no sample begins so by chance.
 COUNTED = 5
@@ -44,7 +45,7 @@ def is_headings(cells: list[str], body: list[list[str]]) -> bool | None:
     gaps = any(cell in NOTHING and cell != "" for cell in numbers)
     if gaps or len(set(values)) < len(values):
         return False
-    if named and _alike(cells[0], [row[0].strip() for row in body if row]):
+    if named and alike(cells[0], [row[0].strip() for row in body if row]):
         return False
     rows = [_numbers(row[1:] if named else row) for row in body]
     if any(value % 1 for value in values):
@@ -87,7 +88,7 @@ def _rises(values: list[float]) -> bool:
     return all(a < b for a, b in pairwise(values))
 
 
-def _alike(first: str, column: list[str]) -> bool:
+def alike(first: str, column: list[str]) -> bool:
     """Whether the first cell is built like most cells below it: p12 and p7 are, p12 and gene are not."""
     shapes = [re.sub(r"\d+", "0", cell) for cell in column]
     return shapes.count(re.sub(r"\d+", "0", first)) > len(column) / 2

@@ -30,6 +30,8 @@ class Part:
     #: Whether somebody has said where the ids are.
     asked: bool = False
     turned: bool = False
+    #: Columns that were left out because somebody named them.
+    dropped: list[str] = field(default_factory=list)
 
     def transposed(self) -> Part:
         """Rows and columns exchanged, and their names with them."""

@@ -1,4 +1,4 @@
-"""Text and Parquet tables: where the header is, which column names the samples, what is no number."""
+"""Tables of any kind: which column names the samples, what is a feature, what is no number."""
 
 from __future__ import annotations
 
@@ -7,63 +7,69 @@ import warnings
 import zlib
 from collections import Counter
 from collections.abc import Iterator
-from itertools import islice
+from contextlib import contextmanager
 from pathlib import Path
 from shlex import quote
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from manyview.datasets._dataset import import_pandas
-from manyview.datasets._tables import SEPARATORS, Table, frame_of_parquet, numbers, split_suffix
+from manyview.datasets._tables import SEPARATORS, frame_of_parquet, split_suffix
 from manyview.engines.files.headings import is_id_heading
-from manyview.io.guard import TooLarge, text_of_file
+from manyview.io.guard import TooLarge
 
-from .first_line import NOTHING, is_headings
+from .apart import APART, texts_of
+from .columns import numbers_of, settle
+from .dialect import plain_number
+from .first_line import NOTHING
+from .options import Asked, Reading
 from .part import Part
+from .text import GCT, Cells, Sentence, Text, read_text
 
-WORDS = {",": "commas", "\t": "tabs", ";": "semicolons", " ": "spaces"}
-#: Lines looked at to tell a header from data.
-PEEK = 50
 TROUBLE = (OSError, ValueError, EOFError, zlib.error, csv.Error, OverflowError, MemoryError)
 
 
-class Cells(NamedTuple):
-    """The body of a table and its header.
+def read_tables(path: Path, inside: str | None, view: str, reading: Reading) -> dict[str, Part]:
+    """The tables of a file by name, samples in rows; "" is the one that is called after the file.
 
-    ``headed`` says whether the file has one; None: its first line, kept in the body, may be either.
+    ``inside`` names the sheet of a workbook or the object of a file of R; such a file may hold several.
     """
-
-    frame: Any
-    header: list[str]
-    headed: bool | None
-
-
-def read_table(path: Path, view: str, index: str | None, header: bool | None) -> Part:
-    """A table with samples in rows; ``index`` names the column of ids if it is not the first.
-
-    An ``index`` of "" says that no column holds ids; ``header`` whether the first line is headings.
-    """
-    frame, names, headed = cells_of(path, index, header)
-    if headed is None:
-        raise ValueError(_ask_for_header(path.name, view, frame))
-    return _part(path.name, frame, names, headed, index)
+    kind = split_suffix(path.name)[1]
+    if kind not in APART:
+        return {
+            "": _part(path.name, kind, cells_of(path, None, reading.of(view)), reading.of(view))
+        }
+    pandas = import_pandas(f"reading {path.name}")
+    found = {}
+    with _sentences(path):
+        for key, text in texts_of(path, inside).items():
+            asked = reading.of(key or view)
+            found[key] = text.name, read_text(pandas, text, asked), asked
+    return {key: _part(name, kind, cells, asked) for key, (name, cells, asked) in found.items()}
 
 
-def _part(file: str, frame: Any, header: list[str], headed: bool, index: str | None) -> Part:
-    notes = [] if headed else [_no_header(file, header)]
-    place = _id_place(file, frame, header, headed, index)
+def _part(file: str, kind: str, cells: Cells, asked: Asked) -> Part:
+    if cells.headed is None:
+        raise ValueError(_ask_for_header(file, asked.view, cells.frame))
+    frame, header, headed = cells.frame, cells.header, cells.headed
+    notes = list(cells.notes) + ([] if headed else [_no_header(file, header)])
+    place = _id_place(file, cells, asked.index)
     ids = None if place is None else [text_of(cell) for cell in frame.iloc[:, place]]
     if ids is not None:
         notes += _told_blanks(file, list(frame.iloc[:, place]), ids)
-    if place != 0 and split_suffix(file)[1] != ".parquet":
+    if place != 0 and kind != ".parquet":
         # Read as text in case it names samples; as a feature it may lack values.
-        frame[0] = frame[0].where(~frame[0].str.strip().isin(NOTHING))
+        empty = NOTHING | set(asked.na)
+        plain = [plain_number(text_of(cell), cells.decimal) for cell in frame[0]]
+        frame[0] = [None if cell in empty else cell for cell in plain]
     heading = None if place is None else header[place]
     frame.columns = range(len(header))
     if place is not None:
         frame.pop(place)  # in place, as below: a large table is not to be copied
         header = [name for j, name in enumerate(header) if j != place]
+    before = header
+    frame, header, told = settle(file, frame, header, asked)
     if not header or not len(frame):
         raise ValueError(
             f"{file} has {len(frame)} samples and {len(header)} features besides the ids; both "
@@ -71,12 +77,27 @@ def _part(file: str, frame: Any, header: list[str], headed: bool, index: str | N
         )
     rows = ids if ids is not None else [str(i + 1) for i in range(len(frame))]
     frame.index, frame.columns = range(len(rows)), range(len(header))
-    matrix = numbers(Table(file, rows, header, frame), rows_are="row")
+    matrix = numbers_of(file, frame, rows, header)
     first = None
-    if place is None and index is None and len(header) > 1 and _distinct_integers(matrix[:, 0]):
+    if (
+        place is None
+        and asked.index is None
+        and len(header) > 1
+        and _distinct_integers(matrix[:, 0])
+    ):
         first = (header[0], [text_of(value) for value in matrix[:, 0]])
-    features = header if headed else None
-    return Part(file, matrix, ids, features, first, notes, None, heading, headed, index is not None)
+    return Part(
+        file,
+        matrix,
+        ids,
+        header if headed else None,
+        first,
+        notes + told,
+        heading=heading,
+        headed=headed,
+        asked=asked.index is not None,
+        dropped=[name for name in before if name in asked.drop],
+    )
 
 
 def _told_blanks(file: str, cells: list[Any], ids: list[str]) -> list[str]:
@@ -106,17 +127,35 @@ def _no_header(file: str, header: list[str]) -> str:
     )
 
 
-def cells_of(path: Path, index: str | None = None, header: bool | None = None) -> Cells:
+def cells_of(path: Path, inside: str | None = None, asked: Asked | None = None) -> Cells:
     """The body of a table and its header, if it has one; ids, if any, are still a column."""
     pandas = import_pandas(f"reading {path.name}")
-    kind = split_suffix(path.name)[1]
-    try:
+    kind, asked = split_suffix(path.name)[1], asked or Asked("")
+    with _sentences(path):
         if kind == ".parquet":
             return _parquet(pandas, path)
-        if kind not in SEPARATORS:
-            raise ValueError("labels come as .csv, .tsv, .txt, .parquet or .npy")
-        return _text(pandas, path, kind, index, header)
+        if kind in APART:
+            texts = texts_of(path, inside)
+            if len(texts) > 1:
+                first = quote(f"{path}:{next(iter(texts))}")
+                names = ", ".join(map(repr, texts))
+                raise Sentence(f"{path.name} has the tables {names}; name one: {first}")
+            return read_text(pandas, next(iter(texts.values())), asked)
+        if kind not in SEPARATORS and kind != GCT:
+            known = ", ".join((*SEPARATORS, ".parquet", *APART))
+            raise Sentence(f"{path.name} is no table; tables are {known}")
+        return read_text(pandas, Text.of_file(path), asked)
+
+
+@contextmanager
+def _sentences(path: Path) -> Iterator[None]:
+    """What goes wrong with a table → a ValueError that names the file."""
+    pandas = import_pandas(f"reading {path.name}")
+    try:
+        yield
     except ImportError as error:
+        if "install it with" in str(error):
+            raise
         raise ImportError(
             f"reading {path.name} needs pyarrow; install it with: pip install 'manyview[app]'"
         ) from error
@@ -124,7 +163,7 @@ def cells_of(path: Path, index: str | None = None, header: bool | None = None) -
         raise ValueError(
             f"{path.name} has no rows of data; a header and rows are needed"
         ) from error
-    except _Sentence as error:
+    except Sentence as error:
         raise ValueError(str(error)) from None
     except TooLarge as error:
         raise ValueError(f"{path.name}: {error}") from None
@@ -143,10 +182,6 @@ def cells_of(path: Path, index: str | None = None, header: bool | None = None) -
         raise ValueError(f"{path.name} could not be read as a table: {text}") from error
 
 
-class _Sentence(Exception):
-    """Already says everything; not to be wrapped."""
-
-
 def _parquet(pandas: Any, path: Path) -> Cells:
     _check_columns(path)
     frame = frame_of_parquet(path)
@@ -155,7 +190,7 @@ def _parquet(pandas: Any, path: Path) -> Cells:
             # The frame is in pieces on purpose: put together it would be there twice.
             warnings.simplefilter("ignore", pandas.errors.PerformanceWarning)
             frame.reset_index(names="id" if frame.index.nlevels == 1 else None, inplace=True)
-    return Cells(frame, [str(name).strip() for name in frame.columns], True)
+    return Cells(frame, [str(name).strip() for name in frame.columns], True, [])
 
 
 def _check_columns(path: Path) -> None:
@@ -163,80 +198,16 @@ def _check_columns(path: Path) -> None:
 
     for name, times in Counter(read_schema(path).names).items():
         if times > 1:
-            raise _Sentence(
+            raise Sentence(
                 f"{path.name} has the column {name!r} more than once; give each its own name"
             )
 
 
-def _text(pandas: Any, path: Path, kind: str, index: str | None, asked: bool | None) -> Cells:
-    with text_of_file(path) as file:
-        lines = [line for line in islice(file, PEEK) if line.strip(" \r\n")]
-    separator = _separator(path, kind, lines)
-    records = list(_records(lines, separator))
-    if not records:
-        raise _Sentence(f"{path.name} has no rows of data; a header and rows are needed")
-    header = [cell.strip() for cell in records[0]]
-    body = records[1:]
-    _check_separator(path.name, kind, separator, header)
-    # R leaves out the heading of the row names.
-    unnamed = bool(body) and len(body[0]) == len(header) + 1
-    headed = asked
-    if asked is None:
-        headed = unnamed or is_headings(header, body)
-    if unnamed:
-        header = ["", *header]
-    names = header if headed else [f"column {j + 1}" for j in range(len(header))]
-    # Ids are kept as they are: a sample may be called NA. A converter looks at no cell's meaning.
-    texts = {j: str for j, name in enumerate(names) if j == 0 or name == index}
-    with text_of_file(path) as file:
-        if headed:
-            next((r for r in _records(file, separator) if len(r) > 1 or "".join(r).strip()), None)
-        frame = pandas.read_csv(
-            file,
-            sep=r"\s+" if separator == " " else separator,
-            header=None,
-            converters=texts,
-            low_memory=False,
-            float_precision="round_trip",  # pandas' default is off by a last bit now and then
-        )
-    if len(header) != frame.shape[1]:
-        raise _Sentence(
-            f"{path.name} has {len(header)} headings and rows of {frame.shape[1]} cells; a {kind} "
-            f"file is separated by {WORDS[separator]}, with decimal points"
-        )
-    return Cells(frame, names, headed)
-
-
-def _records(lines: Any, separator: str) -> Iterator[list[str]]:
-    if separator == " ":
-        return (line.split() for line in lines)
-    return csv.reader(lines, delimiter=separator)
-
-
-def _separator(path: Path, kind: str, lines: list[str]) -> str:
-    """What the ending promises; .txt promises nothing, so the first line decides."""
-    if kind != ".txt" or not lines:
-        return SEPARATORS[kind]
-    return next((mark for mark in ("\t", ",", ";") if mark in lines[0]), " ")
-
-
-def _check_separator(file: str, kind: str, ours: str, header: list[str]) -> None:
-    for other in ("\t", ";", ","):
-        if other != ours and len(header) == 1 and other in header[0]:
-            raise _Sentence(
-                f"{file} is one column when split at {WORDS[ours]}, as a {kind} file should be, but "
-                f"its header holds {WORDS[other]}; save it with {WORDS[ours]}"
-                + (", or rename it to .tsv" if other == "\t" else "")
-                + (", or rename it to .csv" if other == "," else "")
-            )
-
-
-def _id_place(
-    file: str, frame: Any, header: list[str], headed: bool, index: str | None
-) -> int | None:
+def _id_place(file: str, cells: Cells, index: str | None) -> int | None:
     """Which column names the samples: the one asked for, or the first if it is text or says so."""
     if index == "":
         return None
+    frame, header, headed = cells.frame, cells.header, cells.headed
     if index is not None:
         if header.count(index) != 1:
             shown = ", ".join(repr(name) for name in header[:5])
@@ -248,7 +219,8 @@ def _id_place(
     pandas = import_pandas(f"reading {file}")
     column = [text_of(cell) for cell in frame.iloc[:, 0]]
     filled = [cell for cell in column if cell not in NOTHING]
-    parsed = pandas.to_numeric(pandas.Series(filled, dtype=object), errors="coerce")
+    plain = [plain_number(cell, cells.decimal) for cell in filled]
+    parsed = pandas.to_numeric(pandas.Series(plain, dtype=object), errors="coerce")
     # A lone word among numbers is a mistake in a feature, not a sign of ids.
     if filled and parsed.isna().mean() > 0.5:
         return 0

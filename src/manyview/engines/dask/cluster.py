@@ -12,11 +12,11 @@ import tempfile
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from manyview.engines.optional import dask_part
+from manyview.engines.optional import engine_part
 from manyview.io.writing.scratch import MARK, own_folder
 
 #: Seconds without any worker after which a fit gives up.
@@ -97,7 +97,7 @@ class Cluster:
 
     def view(self, X: Any) -> Any:
         """A scaled view as row blocks on the workers."""
-        return dask_part("view").DaskView.of(self, X)
+        return engine_part("dask", "view").DaskView.of(self, X)
 
     def homes(self, n_blocks: int) -> list[str]:
         """A worker for every block, neighbouring blocks together."""
@@ -244,11 +244,6 @@ def _local_cluster(package: Any) -> Any:
                 f"a local Dask cluster could not be started ({error}); in a script, the fit must be "
                 "under 'if __name__ == \"__main__\":', since workers import it; or start a Client first"
             ) from error
-
-
-def cluster_for(engine: str) -> Any:
-    """The cluster of a fit, to be entered; with other engines nothing."""
-    return Cluster() if engine == "dask" else nullcontext()
 
 
 SHORT = "as happens when tasks need more memory than workers have"

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
+from manyview._types import Matrix, Views
 from manyview.engines.host import HostEngine
+from manyview.engines.numpy.presence import refuse_holes
 from manyview.engines.numpy.sources import UnitRows
-from manyview.engines.protocols import Distances
+from manyview.engines.protocols import Distances, Found
 
 from .cluster import Cluster
 
@@ -16,6 +22,18 @@ class DaskEngine(HostEngine):
 
     def __init__(self, cluster: Cluster):
         self.cluster = cluster
+
+    def loop_views(
+        self,
+        views: Views,
+        fit: Callable[[Views], list[Found]],
+        scaled: Callable[[list[Found]], list[Matrix]],
+        asked: npt.DTypeLike | None,
+        dtype: np.dtype,
+    ) -> tuple[list[Matrix], list[Matrix], list[Found]]:
+        _, fitted, scalings = super().loop_views(views, fit, scaled, asked, dtype)
+        refuse_holes(fitted, views.names)
+        return [self.cluster.view(X) for X in fitted], fitted, scalings
 
     def factor_rows(self, view: Distances) -> Any:
         rows = view.unit_sums()

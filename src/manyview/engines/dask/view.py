@@ -16,7 +16,7 @@ from manyview.engines.numpy.neighbors import lists_in_block, use_index
 from manyview.engines.numpy.sources import as_source, is_streamed
 from manyview.engines.numpy.ties import equal_share
 from manyview.engines.numpy.ties import merged as in_order
-from manyview.engines.optional import dask_part
+from manyview.engines.optional import engine_part
 from manyview.engines.protocols import Derived, Pass
 from manyview.engines.threads import CHUNK_ROWS, blocks
 from manyview.maths.solvers import Solver
@@ -112,7 +112,7 @@ class DaskView:
         return cls(cluster, cluster.begin(tasks)[0], rows, source)
 
     def as_rows(self, solver: Solver) -> Pass:
-        return dask_part("rows").DaskRows(self, solver)
+        return engine_part("dask", "rows").DaskRows(self, solver)
 
     def find_homes(self) -> None:
         """Work goes where the blocks are, which changes when a worker is lost."""

@@ -1,18 +1,12 @@
 """Views that stay in their files: rows are read when needed, and the next ones meanwhile.
 
-From an .npy file any rows are read at once. Of chunked or compressed files whole slabs are read, by
-threads, and held for a while.
+From an .npy file any rows are read at once, from chunked or compressed files whole `slabs`.
 """
 
 from __future__ import annotations
 
 import os
-from collections import OrderedDict
-from concurrent.futures import Future, ThreadPoolExecutor
-from functools import cache
-from itertools import count
 from pathlib import Path
-from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -21,12 +15,9 @@ import scipy.sparse as sp
 from manyview._types import Array, Matrix, storable
 from manyview.io.guard import check_held, unpacking_limit, unpacking_up_to
 
-from .formats import INSIDE, STREAMABLE, ZARR, Plain, RowFile, Stored, check_shape, open_rows
-
-#: Bytes of a slab, and of all slabs held at a time, whatever the number of views.
-SLAB, HELD = 2**22, 2**25
-#: Bytes of a slab up to which two are held anyway, and of the largest one.
-LARGE_SLAB, LARGEST_SLAB = 2**26, 2**28
+from .formats import INSIDE, STREAMABLE, ZARR, Plain, Stored, check_shape, open_rows
+from .row_file import RowFile
+from .slabs import Slabs
 
 
 @storable
@@ -230,76 +221,6 @@ class DiskMatrix:
         self.__dict__.update(state)
 
 
-class Slabs:
-    """Aligned pieces of a file in the shared store of slabs, each read once by a thread of its own."""
-
-    numbers = count()
-
-    def __init__(self, rows: RowFile, state: Any = None):
-        self.rows, self.number, self.state = rows, next(self.numbers), state
-        wide = 4 if rows.dtype in (np.float32, np.float16) else 8
-        per_row = max(1, rows.shape[1] * wide if not rows.sparse else 12 * _row_entries(rows))
-        size = max(1, SLAB // per_row)
-        # Whole pieces: a compressed one would be unpacked for each of its parts.
-        piece = max(1, min(rows.piece, rows.shape[0]))
-        self.size = -(-size // piece) * piece if piece > 1 else size
-        self.n = -(-rows.shape[0] // self.size)
-        self.nbytes = self.size * per_row
-        if self.nbytes > LARGEST_SLAB and not rows.direct:
-            raise ValueError(
-                f"its chunks of {piece} rows take {self.nbytes >> 20} MiB unpacked and are read "
-                f"whole; write it again in chunks of {max(1, SLAB // per_row)} rows"
-            )
-
-    def get(self, j: int, dtype: np.dtype) -> Matrix:
-        slab = STORE.get(self, j, dtype)
-        if j + 1 < self.n and 2 * self.nbytes <= HELD:
-            STORE.get(self, j + 1, dtype)
-        return slab.result()
-
-    def load(self, j: int, dtype: np.dtype) -> Matrix:
-        low = j * self.size
-        block = self.rows.read(low, min(low + self.size, self.rows.shape[0]))
-        return block.astype(dtype, copy=False)
-
-
-class Store:
-    """Slabs asked for lately, of all views together, up to `HELD` bytes."""
-
-    def __init__(self) -> None:
-        self.lock, self.process = Lock(), os.getpid()
-        self.slabs: OrderedDict[tuple[int, int], tuple[Future, int]] = OrderedDict()
-
-    def get(self, slabs: Slabs, j: int, dtype: np.dtype) -> Future:
-        key = (slabs.number, j)
-        with self.lock:
-            if self.process != os.getpid():  # a fork: reads under way are the parent's
-                self.slabs, self.process = OrderedDict(), os.getpid()
-            found = self.slabs.get(key, (None, 0))[0]
-            if found is not None and not (found.done() and found.exception()):
-                self.slabs.move_to_end(key)
-                return found
-            found = reader(os.getpid()).submit(slabs.load, j, dtype)
-            self.slabs[key] = (found, slabs.nbytes)
-            # Threads that read far apart would drive out each other's.
-            least = 2 if slabs.nbytes <= LARGE_SLAB else 1
-            while len(self.slabs) > least and sum(n for _, n in self.slabs.values()) > HELD:
-                self.slabs.popitem(last=False)
-            return found
-
-    def clear(self) -> None:
-        with self.lock:
-            self.slabs.clear()
-
-
-STORE = Store()
-
-
-@cache
-def reader(process: int) -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(2, thread_name_prefix="manyview-read")
-
-
 def _state_of(path: str, key: str | None) -> tuple[int, ...]:
     """What changes when a file does. Of a folder (Zarr): number and sums over its files, since chunks
     are files of their own."""
@@ -314,10 +235,6 @@ def _state_of(path: str, key: str | None) -> tuple[int, ...]:
 def _marks(file: Path) -> tuple[int, int, int]:
     found = file.stat()
     return found.st_ino, found.st_size, found.st_mtime_ns
-
-
-def _row_entries(rows: RowFile) -> int:
-    return max(1, getattr(rows, "nnz", rows.shape[1]) // max(1, rows.shape[0]))
 
 
 def _why(error: BaseException) -> str:

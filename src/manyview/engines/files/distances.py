@@ -53,7 +53,8 @@ class ScaledOnWorkers(ScaledFile):
 
     def each(self, work: Callable, *args: Any) -> list[Any]:
         """work(z of a piece, *args) of consecutive pieces."""
-        return self.X.each(_on_scaled, self.scaling, self.dtype, work, *args)
+        complete = bool(self.present.all())
+        return self.X.each(_on_scaled, self.scaling, complete, self.dtype, work, *args)
 
 
 def scaled_rows(X: Matrix, scaling: Scaling | None, present: Array, dtype: np.dtype) -> Matrix:
@@ -74,8 +75,12 @@ def scaled_rows(X: Matrix, scaling: Scaling | None, present: Array, dtype: np.dt
     return Z
 
 
-def _on_scaled(X: Matrix, scaling: Any, dtype: np.dtype, work: Callable, *args: Any) -> Any:
-    return work(scaled_rows(X, scaling, present_rows(X), dtype), *args)
+def _on_scaled(
+    X: Matrix, scaling: Any, complete: bool, dtype: np.dtype, work: Callable, *args: Any
+) -> Any:
+    """Work on z of a piece; rows of zeros are missing, unless all rows of the view are there."""
+    present = np.ones(X.shape[0], dtype=bool) if complete else present_rows(X)
+    return work(scaled_rows(X, scaling, present, dtype), *args)
 
 
 @storable
@@ -117,10 +122,10 @@ class FileGeometry(Geometry):
         return unit_rows_of_file(self.source)
 
     def for_model(self, sparse: bool) -> FileGeometry:
-        if not isinstance(self.source, ScaledOnWorkers):
-            return self
-        new = copy(self)
-        new.source = None  # a model outlives the cluster
+        new: Any = copy(self)
+        new._products = new._codes = None
+        if isinstance(self.source, ScaledOnWorkers):
+            new.source = None  # a model outlives the cluster
         return new
 
 
@@ -143,7 +148,7 @@ def fit_scaling(X: Any, present: Array, name: str, kind: str = "auto") -> Robust
     flat = np.flatnonzero(found.gain == 0)
     if len(flat) == 0:
         return found
-    lows, highs = zip(*over(X, _extremes, flat), strict=True)
+    lows, highs = zip(*over(X, _extremes, flat, bool(present.all())), strict=True)
     low, high = np.min(lows, axis=0), np.max(highs, axis=0)
     spread = high - low
     found.low[flat] = low
@@ -151,9 +156,9 @@ def fit_scaling(X: Any, present: Array, name: str, kind: str = "auto") -> Robust
     return found
 
 
-def _extremes(block: Matrix, columns: Array) -> tuple[Array, Array]:
+def _extremes(block: Matrix, columns: Array, complete: bool) -> tuple[Array, Array]:
     """Smallest and largest value of some features in the rows of a block that are present."""
-    part = block[present_rows(block)][:, columns]
+    part = (block if complete else block[present_rows(block)])[:, columns]
     part = part.toarray() if sp.issparse(part) else on_host(part)
     return part.min(axis=0, initial=np.inf), part.max(axis=0, initial=-np.inf)
 

@@ -14,8 +14,29 @@ ID_WORDS = re.compile(
 FEATURE_WORDS = re.compile(
     r"(.*[\W_])?(genes?|probes?|probe[\W_]?sets?|features?|variables?|transcripts?|proteins?|peptides?"
     r"|metabolites?|cpgs?|snps?|mirnas?|loci|locus|ensembl|entrez|hugo|hgnc)"
-    r"([\W_]?(ids?|names?|symbols?|codes?|accessions?))?|symbols?",
+    r"([\W_]?(ids?|names?|symbols?|codes?|accessions?))?|symbols?|id_ref",
 )
+#: Headings of a column that names samples and nothing else.
+SAMPLE_WORDS = re.compile(
+    r"(.*[\W_])?(sample|patient|subject|participant|donor|individual|case|cell|mouse|animal)s?"
+    r"([\W_]?(ids?|names?|no|nr|num|number|codes?|barcodes?))?|barcodes?"
+    r"|obs|pid|eid|mrn|sid"
+)
+#: Columns that portals put beside the genes' names.
+NOTES_ON_FEATURES = re.compile(
+    r"descriptions?|chr|chrom|chromosome|start|end|strand|cytoband|biotype|length|annotations?"
+)
+
+
+def is_sample_heading(heading: str) -> bool:
+    """Whether a column so headed names samples."""
+    return SAMPLE_WORDS.fullmatch(heading.strip().lower()) is not None
+
+
+def is_note_on_features(heading: str) -> bool:
+    """Whether a column so headed tells about the features in the rows, and is no sample."""
+    text = heading.strip().lower()
+    return is_feature_heading(text) or NOTES_ON_FEATURES.fullmatch(text) is not None
 
 
 def is_feature_heading(heading: str) -> bool:

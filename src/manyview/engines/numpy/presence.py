@@ -1,6 +1,8 @@
-"""Which rows of a view hold values."""
+"""Which rows and entries of a view hold values, and a sentence where none may be missing."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import numpy as np
 import scipy.sparse as sp
@@ -8,11 +10,14 @@ import scipy.sparse as sp
 from manyview._arrays import namespace, on_host
 from manyview._types import Array, Matrix
 
+from .relations import Relation
 from .sources import is_streamed, over
 
 
 def present_rows(X: Matrix) -> Array:
-    """Rows that hold at least one observed, nonzero value."""
+    """Rows that hold at least one observed, nonzero value; of a relation, those with an entry."""
+    if isinstance(X, Relation):
+        return X.present()
     if is_streamed(X):
         return np.concatenate(over(X, present_rows))
     if sp.issparse(X):
@@ -20,8 +25,42 @@ def present_rows(X: Matrix) -> Array:
     return on_host(((X != 0) & (X == X)).any(axis=1))  # NaN alone differs from itself
 
 
+def observed_rows(X: Matrix) -> Array:
+    """Rows that hold at least one observed value, be it zero; in a relation zeros say nothing."""
+    if isinstance(X, Relation):
+        return X.present()
+    if sp.issparse(X) or is_streamed(X):
+        return np.ones(X.shape[0], dtype=bool)
+    return on_host(~namespace(X).isnan(X).all(axis=1))
+
+
 def unobserved(X: Matrix) -> Array:
     """Share of the features of every row that is NaN; files have none."""
-    if sp.issparse(X) or is_streamed(X):
+    if sp.issparse(X) or is_streamed(X) or isinstance(X, Relation):
         return np.zeros(X.shape[0])
     return on_host(namespace(X).isnan(X).sum(axis=1)) / max(1, X.shape[1])
+
+
+def has_nan(X: Matrix) -> bool:
+    if not isinstance(X, np.ndarray):
+        return False
+    with np.errstate(over="ignore", invalid="ignore"):  # the largest numbers have no sum
+        return bool(np.isnan(X.sum(dtype=float)) and np.isnan(X).any())
+
+
+def refuse_holes(Xs: Sequence[Matrix], names: Sequence[str]) -> None:
+    for X, name in zip(Xs, names, strict=True):
+        if has_nan(X):
+            raise ValueError(
+                f"view {name!r} has unobserved (NaN) entries, which WMNMF takes with "
+                "engine='numpy' only; use that, or fill them in"
+            )
+
+
+def check_finite(Xs: Sequence[Matrix], names: Sequence[str]) -> None:
+    for X, name in zip(Xs, names, strict=True):
+        if not np.isfinite(X.sum()):
+            raise ValueError(
+                f"view {name!r} has entries too large or too small to compute with; divide it "
+                "by a constant"
+            )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +11,7 @@ from sklearn.preprocessing import normalize
 
 from manyview._arrays import is_tensor, like, namespace, on_host
 from manyview._types import Array, Matrix, storable
-from manyview.maths.tails import bends, bent, is_heavy, shape_rows, unbent
+from manyview.maths.tails import bends, bent, known_quantiles, shape_rows, unbent, why_heavy
 
 from .repeats import fewest_copies
 
@@ -34,6 +33,8 @@ class RobustScaling:
     low: Array | None
     gain: Array | None
     bend: Array | None = None
+    #: Why it was bent though nobody asked for it: counts, or heavy tails.
+    because: str = ""
 
     @classmethod
     def fit(cls, X: Matrix, present: Array, name: str, kind: str = "auto") -> RobustScaling:
@@ -56,8 +57,9 @@ class RobustScaling:
         if kind == "quantile":
             return cls(low, gain)
         shape = shape_rows(rows)
-        bend = bends(shape, low, gain) if kind == "log" or is_heavy(shape) else None
-        return cls(low, gain, bend)
+        because = "" if kind == "log" else why_heavy(shape)
+        bend = bends(shape, low, gain) if kind == "log" or because else None
+        return cls(low, gain, bend, because)
 
     @property
     def kind(self) -> str:
@@ -149,9 +151,7 @@ def _percentiles(X: Matrix) -> tuple[Array, Array]:
             low[part], high[part] = _device_percentiles(X[:, part])
             continue
         block = X[:, part].toarray() if sp.issparse(X) else X[:, part]
-        with warnings.catch_warnings():  # a feature that no row has: zero below
-            warnings.filterwarnings("ignore", "All-NaN slice", RuntimeWarning)
-            quantiles = np.nanquantile(block, [0.01, 0.99], axis=0)
+        quantiles = known_quantiles(block, [0.01, 0.99])
         flat = ~(quantiles[1] > quantiles[0]) & ~np.isnan(quantiles[0])
         if flat.any():
             edges = np.array([np.nanmin(block[:, flat], axis=0), np.nanmax(block[:, flat], axis=0)])

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import scipy.sparse as sp
 import torch
 
@@ -12,9 +14,9 @@ from manyview._arrays import on_host
 from manyview._types import Array, Matrix, Views
 from manyview._warn import warn_user
 from manyview.engines.host import HostEngine
-from manyview.engines.numpy.presence import unobserved
+from manyview.engines.numpy.presence import check_finite, refuse_holes, unobserved
 from manyview.engines.numpy.sources import is_streamed
-from manyview.engines.protocols import Scaling
+from manyview.engines.protocols import Found, Scaling
 from manyview.engines.threads import Threads
 
 from .device import choose, fits, precision, put, torch_dtype
@@ -26,6 +28,7 @@ from .distances import (
     scaled_tensor,
 )
 from .graph import DeviceGraph, symmetric
+from .rows import device_views
 from .streamed import HostView, StreamedGeometry
 
 #: Copies of the views that half of the card must have room for: at worst there are five, of z, of both
@@ -37,9 +40,26 @@ class TorchEngine(HostEngine):
     """An `Engine` of tensors; how features are scaled is told by the host's rules."""
 
     weighs_rows = False
+    tensors = True
 
     def __init__(self, device: str):
         self.device = device
+
+    def loop_views(
+        self,
+        views: Views,
+        fit: Callable[[Views], list[Found]],
+        scaled: Callable[[list[Found]], list[Matrix]],
+        asked: npt.DTypeLike | None,
+        dtype: np.dtype,
+    ) -> tuple[list[Matrix], list[Matrix], list[Found]]:
+        refuse_holes(views.matrices, views.names)
+        refuse_streamed(views)
+        device = choose(self.device, sum(int(np.prod(X.shape)) for X in views.matrices))
+        Xs, scalings = device_views(views, fit, device, precision(device, asked, dtype))
+        check_finite(Xs, views.names)
+        # Unseen rows look for their neighbours on the host.
+        return Xs, scaled(scalings), scalings
 
     def bring(self, views: Views, asked: Any, dtype: np.dtype) -> tuple[Views, np.dtype]:
         return moved(views, self.device, asked, dtype)
@@ -66,6 +86,9 @@ class TorchEngine(HostEngine):
 
     def graph(self, rows: Array, indices: Any, weights: Any, n: int) -> DeviceGraph:
         return symmetric(torch.as_tensor(rows, device=indices.device), indices, weights, n)
+
+    def block_step(self, threads: Threads | None) -> None:
+        return None
 
     def row_contrasts(self, views: list[Any], graphs: list[Any]) -> Array:
         return row_contrasts(views, graphs)
@@ -102,6 +125,15 @@ def row_contrasts(views: list[TorchGeometry], graphs: list[DeviceGraph]) -> Arra
     return rows
 
 
+def refuse_streamed(views: Views) -> None:
+    for X in views.matrices:
+        if is_streamed(X):
+            raise ValueError(
+                f"{X.label} is read from its file by rows, which engine='numpy' does; use that, or "
+                "load the view into memory"
+            )
+
+
 def moved(views: Views, device_name: str, asked: Any, dtype: np.dtype) -> tuple[Views, np.dtype]:
     """The views as dense tensors, moved once, and the precision of the computation.
 
@@ -118,12 +150,8 @@ def moved(views: Views, device_name: str, asked: Any, dtype: np.dtype) -> tuple[
             f"{device}: they stay in host memory, and distances are measured along their leading "
             "directions"
         )
+    refuse_streamed(views)
     for X, name in zip(views.matrices, views.names, strict=True):
-        if is_streamed(X):
-            raise ValueError(
-                f"{X.label} is read from its file by rows, which engine='numpy' does; use that, or "
-                "load the view into memory"
-            )
         dense_size = int(np.prod(X.shape)) * dtype.itemsize
         if sp.issparse(X) and not fits(COPIES * dense_size, device):
             raise ValueError(

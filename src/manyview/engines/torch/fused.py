@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from manyview._types import Split, Sums
-from manyview.engines.optional import torch_part
+from manyview.engines.optional import engine_part
 from manyview.maths import equations as eq
 from manyview.maths.solvers import SOLVERS
 
@@ -35,7 +35,7 @@ def fused() -> Any:
         )
         return None
     try:
-        return torch_part("triton_pass")
+        return engine_part("torch", "triton_pass")
     except Exception as error:  # a broken installation of what is never required
         warnings.warn(
             f"the fused pass does not load ({error}); going on with plain PyTorch, slower",

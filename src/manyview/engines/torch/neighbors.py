@@ -13,6 +13,7 @@ from manyview.engines.numpy.ties import equal_share, product_error
 from manyview.engines.threads import blocks
 
 from .device import free_memory
+from .tensors import TensorView
 
 #: Entries of a temporary block of distances, on a GPU and in the memory of the host.
 BLOCK, HOST_BLOCK = 2**29, 2**24
@@ -194,12 +195,19 @@ def _merged(best: list[torch.Tensor], more: list[torch.Tensor], k: int) -> list[
     return [values, columns.gather(1, order)]
 
 
-def nearest_rows(X: Any, k: int, queries: Any = None) -> tuple[torch.Tensor, torch.Tensor]:
+def reader(X: torch.Tensor | TensorView) -> Rows:
+    """How rows of a tensor, or of a view that keeps them elsewhere, are had on the device."""
+    return X.__getitem__ if isinstance(X, torch.Tensor) else X.dense
+
+
+def nearest_rows(
+    X: torch.Tensor | TensorView, k: int, queries: torch.Tensor | None = None
+) -> tuple[torch.Tensor, torch.Tensor]:
     """Indices and squared Euclidean distances (each N×k) of the nearest rows of X.
 
-    X is a tensor, or a view that gives dense rows on its device (``dense``).
+    Of a view that is not on its device as it is, rows are brought there block by block.
     """
-    rows = X.dense if hasattr(X, "dense") else X.__getitem__
+    rows = reader(X)
     asking = rows if queries is None else queries.__getitem__
     n, n_left = X.shape[0], (X if queries is None else queries).shape[0]
     # Distances do not care where the origin is; around the mean, numbers are small and round well.
@@ -224,22 +232,22 @@ def nearest_rows(X: Any, k: int, queries: Any = None) -> tuple[torch.Tensor, tor
             squared[b] = (_gathered(X, near[b]) - mine[:, None]).square_().sum(2)
         return squared
 
-    resident = getattr(X, "resident", True) and not getattr(X, "sparse", False)
-    width = None if resident else max(1, block_entries(origin) // 4 // X.shape[1])
+    at_hand = isinstance(X, torch.Tensor) or (X.resident and not X.sparse)
+    width = None if at_hand else max(1, block_entries(origin) // 4 // X.shape[1])
     own = torch.arange(n, device=origin.device) if queries is None else None
     return nearest_by_products(left, right, distances, n_left, n, k, own, width)
 
 
-def _gathered(X: Any, rows: torch.Tensor) -> torch.Tensor:
+def _gathered(X: torch.Tensor | TensorView, rows: torch.Tensor) -> torch.Tensor:
     """Dense rows of X in the shape of ``rows``, on its device."""
-    if not hasattr(X, "dense"):
+    if isinstance(X, torch.Tensor):
         return X[rows]
     return X.gathered(rows.reshape(-1)).reshape(*rows.shape, -1)
 
 
-def mean_distance(X: Any, n_rows: int) -> float:
+def mean_distance(X: torch.Tensor | TensorView, n_rows: int) -> float:
     """Mean Euclidean distance of evenly spread rows to all rows, themselves included."""
-    n, rows = X.shape[0], X.dense if hasattr(X, "dense") else X.__getitem__
+    n, rows = X.shape[0], reader(X)
     places = np.linspace(0, n - 1, n_rows).astype(int)
     chosen = torch.cat([rows(slice(i, i + 1)) for i in places]) if n_rows < n else rows(slice(0, n))
     step = max(1, block_entries(chosen) // 8 // n_rows)
@@ -247,8 +255,8 @@ def mean_distance(X: Any, n_rows: int) -> float:
     return float(sum(parts)) / (n_rows * n)
 
 
-def row_lengths(X: Any) -> torch.Tensor:
-    n, rows = X.shape[0], X.dense if hasattr(X, "dense") else X.__getitem__
+def row_lengths(X: torch.Tensor | TensorView) -> torch.Tensor:
+    n, rows = X.shape[0], reader(X)
     step = max(1, block_entries(rows(slice(0, 1))) // 8 // X.shape[1])
     return torch.cat([(rows(b) ** 2).sum(1) ** 0.5 for b in blocks(slice(0, n), step)])
 

@@ -6,8 +6,10 @@ Imports nothing else of this library: everything that opens users' files can imp
 from .hdf5 import check_lengths, open_hdf5
 from .limits import TooLarge, check_claim, check_held, free_memory, unpacking_limit, unpacking_up_to
 from .packed import (
+    STREAMS,
     check_archive,
     check_parquet,
+    check_pyarrow,
     check_shape_claim,
     check_texts,
     counted,
@@ -16,12 +18,14 @@ from .packed import (
 from .zarr import check_zarr
 
 __all__ = [
+    "STREAMS",
     "TooLarge",
     "check_archive",
     "check_claim",
     "check_held",
     "check_lengths",
     "check_parquet",
+    "check_pyarrow",
     "check_shape_claim",
     "check_texts",
     "check_zarr",

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import io
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, TextIO
 
-from .limits import TooLarge, check_claim, check_held, room_for
+from .limits import check_claim, check_held, room_for
 
 #: Deflate cannot shrink anything further than this; a member that claims to is a trap.
 MAX_RATIO = 1100
@@ -72,19 +73,48 @@ class _Counted(io.RawIOBase):
 
 
 def counted(path: Path, weight: int = TEXT_BYTES) -> BinaryIO:
-    """The bytes of a file, or of what gzip packed in it up to the limit; a byte takes ``weight``."""
-    if not path.name.lower().endswith(".gz"):
+    """The bytes of a file, or what is packed in it up to the limit; a byte takes ``weight``."""
+    ending = next((end for end in STREAMS if path.name.lower().endswith(end)), None)
+    if ending is None:
         return path.open("rb")
-    unpacked = gzip.open(path)  # noqa: SIM115 - closed with what counts its bytes
-    stream: Any = _Counted(unpacked, path.stat().st_size, weight)
+    stream: Any = _Counted(STREAMS[ending](path), path.stat().st_size, weight)
     return io.BufferedReader(stream, 2**16)
 
 
+def _zstd(path: Path) -> Any:
+    try:
+        import pyarrow
+    except ImportError as error:
+        raise ImportError(
+            f"reading {path.name} needs pyarrow; install it with: pip install 'manyview[app]'"
+        ) from error
+    return pyarrow.CompressedInputStream(pyarrow.OSFile(str(path)), "zstd")
+
+
+#: Endings of files that pack one other file, and what unpacks them piece by piece.
+STREAMS: dict[str, Callable[[Path], Any]] = {
+    ".gz": gzip.open,
+    ".bz2": bz2.open,
+    ".zst": _zstd,
+}
+
+
 @contextmanager
-def text_of_file(path: Path) -> Iterator[TextIO]:
+def text_of_file(path: Path, encoding: str = "utf-8-sig") -> Iterator[TextIO]:
     """The text of a table, packed or not."""
-    with io.TextIOWrapper(counted(path), encoding="utf-8-sig", newline="") as file:
+    with io.TextIOWrapper(counted(path), encoding=encoding, newline="") as file:
         yield file
+
+
+def check_pyarrow() -> None:
+    """Refuse a pyarrow that runs code which a file brings along."""
+    import pyarrow
+
+    if tuple(int(n) for n in pyarrow.__version__.split(".")[:3] if n.isdigit()) < SAFE_PYARROW:
+        raise ImportError(
+            f"pyarrow {pyarrow.__version__} can run code from a file; update it: "
+            "pip install -U 'manyview[app]'"
+        )
 
 
 def check_parquet(path: str | Path, by_rows: bool = False) -> Any:
@@ -93,14 +123,9 @@ def check_parquet(path: str | Path, by_rows: bool = False) -> Any:
     Columns of text come as dictionaries, so that one long text in every row is held once;
     `check_texts` tells what they become.
     """
-    import pyarrow
     import pyarrow.parquet as pq
 
-    if tuple(int(n) for n in pyarrow.__version__.split(".")[:3] if n.isdigit()) < SAFE_PYARROW:
-        raise ImportError(
-            f"pyarrow {pyarrow.__version__} can run code from a file; update it: "
-            "pip install -U 'manyview[app]'"
-        )
+    check_pyarrow()
     packed = Path(path).stat().st_size
     file = pq.ParquetFile(path)
     texts = []
@@ -148,7 +173,3 @@ def check_texts(column: Any, packed: int) -> Any:
         total += compute.sum(compute.take(lengths, chunk.indices)).as_py() or 0
         check_held(total, packed, "a column of text")
     return column
-
-
-__all__ = ["MAX_RATIO", "TooLarge", "check_archive", "check_parquet", "check_shape_claim", "check_texts",
-           "counted", "text_of_file"]  # fmt: skip

@@ -18,7 +18,7 @@ from manyview.io import checksum
 MARKER = ".manyview.json"
 FORMAT = "manyview folder 1"
 #: Endings of the files we write; a list that names others is not ours.
-ENDINGS = {".csv", ".html", ".json", ".npz", ".png", ".svg", ".tex", ".txt"}
+ENDINGS = {".csv", ".html", ".json", ".npz", ".pdf", ".png", ".svg", ".tex", ".txt"}
 
 
 class Listed(NamedTuple):

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from manyview.data.read import NOTHING, ReadViews, cells_of, existing, load_npy, text_of
+from manyview.data.read import NOTHING, ReadViews, cells_of, load_npy, located, text_of
+from manyview.data.read.matching import EXACT, smallest_rule
 from manyview.datasets._tables import split_suffix
 from manyview.io.writing import safe_text
 
@@ -46,13 +47,13 @@ def _refuse_unknown(file: str, labels: list[Any], read: ReadViews) -> None:
 
 
 def _labels(path: str | Path, read: ReadViews) -> list[Any]:
-    path = existing(Path(path))
+    _, path, inside = located(str(path))
     if split_suffix(path.name)[1] == ".npy":
         array = load_npy(path)
         if array.ndim != 1:
             raise ValueError(f"{path.name} has shape {array.shape}; labels are one per sample, 1-D")
         return _in_file_order(path.name, array.tolist(), read)
-    frame, header, headed = cells_of(path)
+    frame, header, headed, *_ = cells_of(path, inside)
     texts = [[text_of(cell) for cell in frame.iloc[:, j]] for j in range(frame.shape[1])]
     if len(texts) == 1:
         # A heading cannot be told from a label by its looks, only by being one line too many.
@@ -109,8 +110,39 @@ def _by_id(file: str, ids: list[str], labels: list[str], read: ReadViews) -> lis
         if known.setdefault(sample, label) != label:
             raise ValueError(f"{file} gives the sample {sample!r} two labels; keep one")
     # Our own tables have an apostrophe before ids that spreadsheets take for formulas.
-    wanted = map(str, read.sample_names)
-    return [_known(known.get(sample, known.get(safe_text(sample)))) for sample in wanted]
+    wanted = [str(sample) for sample in read.sample_names]
+    if read.rule is not EXACT:
+        return _by_key(file, known, wanted, read)
+    found = [_known(known.get(sample, known.get(safe_text(sample)))) for sample in wanted]
+    rule = smallest_rule([wanted, list(known)], None)
+    if all(label is None for label in found) and rule is not EXACT:
+        raise ValueError(
+            f"{file} has other ids than the views ({next(iter(known))!r}, {wanted[0]!r}), which are the "
+            f"same if {rule.words}; add --match {rule.match}"
+        )
+    return found
+
+
+def _by_key(file: str, known: dict[str, str], wanted: list[str], read: ReadViews) -> list[Any]:
+    """Labels by the rule that matched the views' ids; two labels for one sample are refused."""
+    by_key: dict[str | None, str] = {}
+    for sample, label in known.items():
+        key = read.rule.key(sample)
+        if key is not None and by_key.setdefault(key, label) != label:
+            raise ValueError(
+                f"{file} gives two labels to {sample!r} and another id that --match "
+                f"{read.rule.match} takes for the same sample; keep one"
+            )
+    return [_known(by_key.get(read.rule.key(sample))) for sample in wanted]
+
+
+def ids_in(path: str | Path) -> list[str]:
+    """The ids of a table of labels, as far as it has any; nothing of a file that is no such table."""
+    _, file, inside = located(str(path))
+    if split_suffix(file.name)[1] == ".npy":
+        return []
+    frame, header, *_ = cells_of(file, inside)
+    return [header[0], *map(text_of, frame.iloc[:, 0])] if frame.shape[1] > 1 else []
 
 
 def _known(label: Any) -> Any:

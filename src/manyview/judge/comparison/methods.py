@@ -15,10 +15,19 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.base import clone
 
-from manyview.baselines import DESCRIPTIONS, ORACLES, honest_methods, paper_methods
+from manyview.baselines import (
+    DESCRIPTIONS,
+    ORACLES,
+    honest_methods,
+    omics_methods,
+    paper_methods,
+)
 from manyview.baselines._base import set_seeds
 from manyview.io import checksum
+from manyview.judge.estimators import Clusterer, HasSettings
 from manyview.methods.robust import RobustWMNMF
+
+from .processes import sent
 
 #: Where a method comes from, in the words readers see.
 GROUPS = {
@@ -26,9 +35,12 @@ GROUPS = {
     "proposed": "the paper's method and its ablations",
     "paper": "methods the paper compares to",
     "simple": "simple methods the paper left out",
+    "omics": "methods usual for omics",
     "yours": "given by you",
 }
 _PROPOSED = ("WM-NMF", "NMF-W1", "NMF-W2")
+#: Ours, in every set of methods, by the names of their classes.
+_ALWAYS = {"RobustWMNMF": "RobustWMNMF", "WMNMF": "WM-NMF"}
 #: Methods on features as they come: their scores tell of units more than of the method.
 _UNSCALED = ("ConcatK", "ConcatSpectral")
 #: Packages whose version is part of what identifies a run; of all other code the file is.
@@ -62,7 +74,7 @@ def resolve(methods: Any, n_clusters: int) -> list[Method]:
             methods = [methods]
         if not isinstance(methods, Iterable):
             raise ValueError(
-                f"methods must be 'all', 'paper', 'honest', a list of names or a dict of name → "
+                f"methods must be 'all', 'paper', 'honest', 'omics', a list of names or a dict of name → "
                 f"estimator; got a {type(methods).__name__}"
             )
         chosen = [method for item in methods for method in _named(item, known)]
@@ -96,7 +108,7 @@ def settings_of(value: Any) -> Any:
     if isinstance(value, type) or hasattr(value, "__qualname__"):
         return _named_code(value)
     kind = _named_code(type(value))
-    if hasattr(value, "get_params"):
+    if isinstance(value, HasSettings):
         return [kind, settings_of(value.get_params(deep=False))]
     if getattr(value, "__dict__", None):
         return [kind, settings_of(vars(value))]
@@ -113,13 +125,18 @@ def _named_code(value: Any) -> str:
         return name
     file = getattr(sys.modules.get(value.__module__), "__file__", None)
     try:
+        if (
+            file is None and value.__module__ == "__main__"
+        ):  # a notebook: all that goes along with it
+            return f"{name} {checksum.of_bytes(sent(value))}"
         return f"{name} {checksum.of_file(Path(file))}" if file else name
-    except OSError:
+    except (OSError, ValueError):
         return name
 
 
 def _catalogue(n_clusters: int) -> dict[str, Method]:
     papers, simple = paper_methods(n_clusters), honest_methods(n_clusters)
+    omics = omics_methods(n_clusters)
     robust = Method(
         "RobustWMNMF", functools.partial(_seeded_copy, RobustWMNMF(n_clusters)), "robust", _ROBUST
     )
@@ -127,36 +144,46 @@ def _catalogue(n_clusters: int) -> dict[str, Method]:
         name: Method(
             name,
             make,
-            "proposed" if name in _PROPOSED else "paper" if name in papers else "simple",
+            _group(name, papers, omics),
             DESCRIPTIONS.get(name, ""),
             name in ORACLES,
             "unscaled" if name in _UNSCALED else "",
         )
-        for name, make in (papers | simple).items()
+        for name, make in (papers | simple | omics).items()
     }
 
 
+def _group(name: str, papers: Mapping[str, Any], omics: Mapping[str, Any]) -> str:
+    if name in _PROPOSED:
+        return "proposed"
+    return "paper" if name in papers else "omics" if name in omics else "simple"
+
+
 def _named(item: Any, known: dict[str, Method]) -> list[Method]:
+    always = list(_ALWAYS.values())
     sets = {
         "all": list(known),
-        "paper": [n for n, m in known.items() if m.group in ("paper", "proposed")],
-        "honest": [n for n, m in known.items() if m.group == "simple"],
+        "paper": [*always, *(n for n, m in known.items() if m.group in ("paper", "proposed"))],
+        "honest": [*always, *(n for n, m in known.items() if m.group == "simple")],
+        "omics": [*always, *(n for n, m in known.items() if m.group == "omics")],
     }
     if not isinstance(item, str):
         raise ValueError(
             f"methods lists names, got a {type(item).__name__}; pass estimators as a dict of "
             "name → estimator"
         )
+    item = _ALWAYS.get(item, item)
     if item not in known and item not in sets:
         raise ValueError(
-            f"there is no method {item!r}; known are {', '.join(known)}, and 'all', 'paper', 'honest'"
+            f"there is no method {item!r}; known are {', '.join(known)}, and 'all', 'paper', "
+            "'honest', 'omics'"
         )
     return [known[name] for name in sets.get(item, [item])]
 
 
 def _given(name: str, value: Any, known: dict[str, Method]) -> Method:
     """A user's estimator, or function of a seed that makes one."""
-    if hasattr(value, "fit_predict") and not isinstance(value, type):
+    if isinstance(value, Clusterer) and not isinstance(value, type):
         make: Callable[[int], Any] = functools.partial(_seeded_copy, value)
     elif callable(value):
         make = value
@@ -184,7 +211,7 @@ def _attempt(make: Callable[[int], Any]) -> Any:
 def _seeded_copy(estimator: Any, seed: int) -> Any:
     """A copy with ``seed``; its parts, if they take seeds, get others that follow from it."""
     copy = clone(estimator, safe=False)
-    if hasattr(copy, "get_params"):
+    if isinstance(copy, HasSettings):
         set_seeds(copy, np.random.default_rng(seed))
         if "random_state" in copy.get_params(deep=False):
             copy.set_params(random_state=seed)

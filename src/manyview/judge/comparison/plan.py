@@ -8,15 +8,18 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from sklearn.utils import get_tags
 
 from manyview._types import Array, Views
 from manyview._version import __version__
+from manyview.baselines import NEMO, SNF
 from manyview.baselines.cost import duration
 from manyview.io import checksum
 from manyview.io.writing.scratch import scratch
+from manyview.judge.estimators import Relabels, TellsCost
 
 from .methods import Method, settings_of
-from .processes import Limits, Task, not_tried, run_tasks
+from .processes import Limits, Pool, Task, not_tried, run_tasks
 from .store import Store, key_of
 from .worker import reason_of, save_views
 
@@ -36,6 +39,7 @@ class Plan:
     def __post_init__(self) -> None:
         self.records: dict[tuple[str, int], Record] = {}
         self.keys: dict[tuple[str, int], str] = {}
+        self._negative = any(X.min() < 0 for X in self.data.matrices)
         self.data_key = checksum.of_arrays(self.data.matrices, self.data.names)
 
     def carry_out(self, store: Store, n_jobs: int, progress: bool) -> dict[tuple[str, int], Record]:
@@ -44,17 +48,20 @@ class Plan:
         others = store.n_others([*self.keys.values(), *cost_keys])
         with (
             scratch() as folder,
+            closing(Pool(folder, n_jobs)) as pool,
             progress_bar(progress, len(self.records), len(self.keys), others) as advance,
         ):
+            pool.start(len(self.keys) - len(self.records))
             save_views(self.data, folder)
             if self.truth is not None:
                 np.save(folder / "y.npy", self.truth)
             # First runs first: a method that cannot do one within the limits is not asked again.
             for first in (True, False):
                 tasks = [task for m in self.methods for task in self._tasks(m, first)]
-                with closing(run_tasks(tasks, folder, n_jobs, self.limits)) as ended:
+                with closing(run_tasks(tasks, folder, n_jobs, self.limits, pool)) as ended:
                     for task, run, record in ended:
                         place = task.method, run
+                        record["shifted"] = task.shift
                         self.records[place] = record
                         if _lasting(record):
                             about = {"method": task.method, "run": run}
@@ -84,7 +91,7 @@ class Plan:
             elif stored is not None and self._still_holds(stored):
                 self.records[place] = stored
         cost_key = key_of("cost", *base)
-        if hasattr(model, "estimate_cost") and not self._any_ok(method):
+        if isinstance(model, TellsCost) and not self._any_ok(method):
             reason = self._too_costly(model, cost_key, store)
             for run in range(len(self.seeds)) if reason else ():
                 self.records[method.name, run] = {"status": "skipped", "reason": reason}
@@ -104,7 +111,7 @@ class Plan:
         runs = range(len(self.seeds))
         return any(self.records.get((method.name, r), {}).get("status") == "ok" for r in runs)
 
-    def _too_costly(self, model: Any, key: str, store: Store) -> str:
+    def _too_costly(self, model: TellsCost, key: str, store: Store) -> str:
         stored = store.read(key)  # measured on the machine, so kept: a resumed table says the same
         if stored is None:
             try:
@@ -144,7 +151,7 @@ class Plan:
         missing = list(models)
         if not missing:
             return []
-        relabels = hasattr(models[missing[0]], "relabel")
+        relabels = isinstance(models[missing[0]], Relabels)
         groups = [tuple(missing)] if relabels else [(run,) for run in missing]
         oracle = method.oracle and self.truth is not None
         return [
@@ -155,11 +162,28 @@ class Plan:
                 models[runs[0]],
                 with_truth=oracle,
                 relabel=relabels,
-                threads=hasattr(models[runs[0]], "estimate_cost"),
+                threads=_is_dense_algebra(models[runs[0]]),
+                shift=self._negative and takes_none(models[runs[0]]),
             )
             for runs in groups
             if relabels or not first or runs[0] == 0
         ]
+
+
+def _is_dense_algebra(model: Any) -> bool:
+    """Whether a method is nothing but large dense algebra, which is faster on several threads.
+
+    Those that tell their cost are, but for two whose products are sparse.
+    """
+    return isinstance(model, TellsCost) and not isinstance(model, SNF | NEMO)
+
+
+def takes_none(model: Any) -> bool:
+    """Whether an estimator says, by its tags, that it takes no negative numbers."""
+    try:
+        return bool(get_tags(model).input_tags.positive_only)
+    except Exception:  # somebody's own class, which has none
+        return False
 
 
 def _lasting(record: Record) -> bool:

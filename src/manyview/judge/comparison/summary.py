@@ -48,6 +48,7 @@ def tidy(
             row |= {name: record.get(name) for name in ALWAYS}
             row["n_found"] = None if labels is None else len(set(labels))
             row["oracle"] = method.oracle and y is not None
+            row["shifted"] = bool(record.get("shifted", False))
             row["remark"] = record.get("remark", "")
             rows.append(row)
     table = pandas.DataFrame(rows)
@@ -65,6 +66,7 @@ def summarise(pandas: Any, table: Any, labels: Mapping[str, Sequence[Array]]) ->
         row = {
             "method": method,
             "oracle": bool(runs["oracle"].iloc[0]),
+            "shifted": bool(runs["shifted"].any()),
             **{f"n_{s}": int((runs["status"] == s).sum()) for s in ("ok", "failed", "skipped")},
             "mean_rank": np.nan,
         }

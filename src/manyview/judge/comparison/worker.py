@@ -1,21 +1,25 @@
 """The child process of a comparison: one fit, its time, its peak memory, its labels.
 
 Started as a Python program that calls `main`, not by multiprocessing: scripts then need no
-``if __name__ == "__main__"``. A job comes in by stdin, events go out by stdout as lines of JSON. The
-function named by the first argument does the job: `fit_all` for a comparison, other grids have their own.
+``if __name__ == "__main__"``. Jobs come in by stdin, events go out by stdout as lines of JSON. The
+function that is named with a job does it: `fit_all` for a comparison, other grids have their own.
 """
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import json
 import os
 import pickle
+import queue
+import random
 import sys
 import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -32,17 +36,21 @@ MAX_REMARKS = 3
 
 
 def main() -> None:
-    """Call the function named by the first argument with the job and a way to tell events."""
+    """Do the jobs that come in, one after the other, until nobody is there to send any."""
     events = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # what a method prints must not be taken for an event
-    job = pickle.load(sys.stdin.buffer)
-    threading.Thread(target=end_with_parent, daemon=True).start()
+    jobs: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+    threading.Thread(target=listen, args=(jobs,), daemon=True).start()
 
     def tell(**event: Any) -> None:
         print(json.dumps(event), file=events, flush=True)
 
-    module, _, function = sys.argv[1].rpartition(".")
-    getattr(importlib.import_module(module), function)(job, tell)
+    while True:
+        name, job = pickle.loads(jobs.get())
+        module, _, function = name.rpartition(".")
+        forget_peak()
+        getattr(importlib.import_module(module), function)(pickle.loads(job), tell)
+        tell(event="done")
 
 
 def fit_all(job: dict[str, Any], tell: Callable[..., None]) -> None:
@@ -51,12 +59,10 @@ def fit_all(job: dict[str, Any], tell: Callable[..., None]) -> None:
     try:
         views = load_views(Path(job["folder"]))
         y = np.load(Path(job["folder"]) / "y.npy") if job["with_truth"] else None
-        space = None
         for labels, found in _fits(job, views, y, tell):
             tell(event="fitted")
             with threadpool_limits(1):
-                space = common_space(views) if space is None else space
-                found["silhouette"] = silhouette(space, labels)
+                found["silhouette"] = silhouette(_space(job["folder"]), labels)
             tell(event="result", status="ok", labels=labels.tolist(), **found)
             done += 1
     except Exception as error:
@@ -70,6 +76,11 @@ def _fits(
     """Fit once per seed; a method with ``relabel`` is fitted once and relabelled for every seed."""
     model = pickle.loads(job["estimator"])
     data = dict(zip(views.names, views.matrices, strict=True))
+    if job["shift"]:
+        data = {name: from_zero(X) for name, X in data.items()}
+    # A method that draws from the global generators gives the same whatever was run before it.
+    random.seed(job["seeds"][0])
+    np.random.seed(job["seeds"][0])  # noqa: NPY002
     tell(event="started")
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -117,6 +128,20 @@ def save_views(views: Views, folder: Path) -> None:
             np.save(folder / f"{s}.npy", X)
 
 
+def from_zero(X: Matrix) -> Matrix:
+    """Every feature that has negative numbers moved to start at 0."""
+    low = np.asarray(X.min(axis=0).toarray() if sp.issparse(X) else X.min(axis=0)).ravel()
+    if not (low < 0).any():
+        return X
+    return (X.toarray() if sp.issparse(X) else np.asarray(X)) - np.minimum(low, 0)
+
+
+@lru_cache(maxsize=1)
+def _space(folder: str) -> Matrix:
+    """Read anew: a method may have changed what it was given."""
+    return common_space(load_views(Path(folder)))
+
+
 def common_space(views: Views) -> Matrix:
     """Where all methods' silhouettes are measured: z-scored features, every view counting the same."""
     return side_by_side([X / np.sqrt(X.shape[1]) for X in scaled(views, "standard")])
@@ -138,6 +163,12 @@ def reason_of(error: BaseException) -> str:
     if not text:
         return kind
     return text if kind == "ValueError" else f"{kind}: {text}"
+
+
+def forget_peak() -> None:
+    """Let the peak of memory begin anew, where the system can."""
+    with contextlib.suppress(OSError):
+        Path("/proc/self/clear_refs").write_text("5")
 
 
 def peak_memory_mb() -> float | None:
@@ -178,9 +209,20 @@ def _codes(labels: Any, n_samples: int) -> Array:
     return np.unique(labels, return_inverse=True)[1].astype(np.int64)
 
 
-def end_with_parent() -> None:
-    """The parent never closes our stdin while it lives: its end means nobody waits for us."""
+def listen(jobs: queue.SimpleQueue[bytes]) -> None:
+    """Hand on what the parent sends. It never closes our stdin while it lives: its end is our end."""
+    while True:
+        length = int.from_bytes(_received(8), "big")
+        jobs.put(_received(length))
+
+
+def _received(n: int) -> bytes:
     # Unbuffered: a thread waiting inside a buffered reader makes the interpreter abort at its end.
-    while os.read(0, 4096):
-        pass
-    os._exit(1)
+    pieces = []
+    while n:
+        piece = os.read(0, min(n, 2**20))
+        if not piece:
+            os._exit(1)
+        pieces.append(piece)
+        n -= len(piece)
+    return b"".join(pieces)

@@ -1,4 +1,4 @@
-"""How many clusters there are: six criteria, one recommendation with its reasons.
+"""How many clusters there are: seven criteria, one recommendation with its reasons.
 
 They judge the results of the first stages of `RobustWMNMF`, whoever made them: a fit with
 ``n_clusters="auto"``, or `manyview.select_n_clusters`.
@@ -16,17 +16,39 @@ from manyview.engines.numpy.repeats import distinct
 from manyview.engines.protocols import Scaling
 from manyview.methods.agree import Settings, agree
 from manyview.methods.base import working_dtype
-from manyview.methods.stages import measure, only
+from manyview.methods.given import with_weight
+from manyview.methods.stages import measure_some
 
 from .result import NoClustersWarning, Selection, Vote, as_table
-from .votes import METHODS, Evidence, combine, judge, too_few
+from .together import combine, heed_copies, too_few
+from .votes import GRAPH_METHODS, METHODS, Evidence, judge
 
-__all__ = ["METHODS", "Evidence", "NoClustersWarning", "Selection", "choose", "gather"]
+__all__ = [
+    "DEFAULT",
+    "METHODS",
+    "Evidence",
+    "NoClustersWarning",
+    "Selection",
+    "choose",
+    "gather",
+    "usual_candidates",
+]
+
+#: The criteria that are asked unless others are named, by whoever asks.
+DEFAULT = GRAPH_METHODS
+#: Numbers tried unless others are named: all up to 14, then fewer the larger they are.
+SMALL, LARGE = range(2, 15), (16, 18, 20, 23, 26, 30, 35, 40)
+#: Large numbers need so many observations for each cluster.
+MEMBERS = 10
 
 #: Runs of "stability", and the most observations that are looked at, unless asked otherwise.
 RUNS, MAX_SAMPLES = 20, 1000
-#: With fewer distinct observations than this, no part of them is like the whole.
-FEW = 10
+
+
+def usual_candidates(n_samples: int) -> list[int]:
+    """The numbers of clusters tried unless others are named: 2 to 14, and up to 40 of larger data."""
+    small = [K for K in SMALL if n_samples > K] or [2]
+    return small + [K for K in LARGE if n_samples >= MEMBERS * K]
 
 
 def gather(
@@ -39,6 +61,7 @@ def gather(
     n_values: int,
     dtype: np.dtype | None = None,
     max_samples: int = MAX_SAMPLES,
+    resolution: float = 1.0,
 ) -> Evidence:
     """What does not depend on the number of clusters, of (a sample of) the observations some view has.
 
@@ -57,12 +80,16 @@ def gather(
     dtype : dtype, optional
         Precision of the computation.
     max_samples : int
+    resolution : float
+        Of the communities.
 
     Returns
     -------
     Evidence
     """
-    rows, notes = np.flatnonzero(np.any(present, axis=0)), []
+    # Nobody can tell the cluster of an observation that no view with weight has.
+    telling = with_weight(present, settings.view_weights)
+    rows, notes = np.flatnonzero(np.any(telling, axis=0)), []
     if len(rows) < 3:
         raise ValueError(
             f"select_n_clusters needs at least 3 observations with values, got {len(rows)}"
@@ -76,14 +103,16 @@ def gather(
             f"(max_samples={max_samples}, those missing everywhere left out); lower the candidates or "
             "raise max_samples"
         )
-    views, present = only(views, present, rows)
-    spaces, repeats = distinct(measure(views, present, scalings, working_dtype(views, dtype)))
+    spaces = measure_some(views, present, scalings, working_dtype(views, dtype), rows)
+    spaces, repeats = distinct(spaces, with_weight(spaces, settings.view_weights))
     if repeats is not None and len(repeats.first) < 3:
         raise ValueError(
             f"select_n_clusters needs at least 3 distinct observations, got {len(repeats.first)} of "
             f"{len(rows)}; say the number of clusters"
         )
-    return Evidence(spaces, agree(spaces, settings, rng), n_values, rng, notes)
+    copies = None if repeats is None else np.bincount(repeats.of)
+    agreement = agree(spaces, settings, rng)
+    return Evidence(spaces, agreement, n_values, rng, notes, resolution, copies)
 
 
 def choose(
@@ -112,15 +141,17 @@ def choose(
     """
     asked = _possible(candidates, evidence)
     votes = [judge(evidence, name, asked, n_runs, rng) for name in methods]
-    n_clusters, words = combine(votes)
+    verdict = heed_copies(combine(votes), evidence.copies, asked)
     selection = Selection(
-        n_clusters,
-        n_clusters > 1,
-        [*evidence.notes, *(vote.reason for vote in votes), *words],
+        verdict.n_clusters,
+        verdict.n_clusters > 1,
+        [*evidence.notes, *(vote.reason for vote in votes), *verdict.words],
         {vote.method: vote.choice for vote in votes},
         as_table(votes, asked),
+        verdict.runner_up,
+        verdict.doubtful,
     )
-    _warn(selection, votes, evidence.n_samples)
+    _warn(selection, votes)
     return selection
 
 
@@ -137,27 +168,16 @@ def _possible(candidates: Sequence[int], evidence: Evidence) -> list[int]:
     return possible
 
 
-def _warn(selection: Selection, votes: list[Vote], n_distinct: int) -> None:
-    few = n_distinct < FEW
+def _warn(selection: Selection, votes: list[Vote]) -> None:
+    backers = [vote for vote in votes if vote.choice == selection.n_clusters]
     if not selection.found:
-        groups = f"; if each distinct observation is a group, say n_clusters={n_distinct}"
         warn_user(
             "no number of clusters stands out among the candidates: "
             + "; ".join(selection.reasons)
-            + ". n_clusters is 1"
-            + groups * few,
+            + ". n_clusters is 1",
             NoClustersWarning,
         )
-        return
-    if few:
-        warn_user(
-            f"only {n_distinct} observations are distinct, too few to judge the number of clusters by: "
-            f"{selection.n_clusters} is hardly more than a guess; say the number of clusters "
-            f"({n_distinct} if each distinct observation is a group, as with clean categories)"
-        )
-    elif too_few(votes) or all(
-        vote.open_ended for vote in votes if vote.choice == selection.n_clusters
-    ):
+    elif too_few(votes) or (backers and all(vote.open_ended for vote in backers)):
         warn_user(
             f"the best number of clusters is the largest candidate ({selection.n_clusters}); "
             "more may be better still: raise the candidates"

@@ -14,11 +14,14 @@ from manyview.plot import COLORS, _pyplot
 SCORES = {
     "stability": ("reproducibility beyond a cloud without clusters", True),
     "eigengap": ("gap after the K-th eigenvalue of the fused graph", True),
+    "communities": ("reproducibility beyond a cloud without clusters", True),
     "bicv": ("bi-cross-validation error", False),
     "imputation": ("error on hidden entries", False),
     "mdl": ("description length, bits per entry", False),
     "sure": ("Stein's risk estimate per entry", False),
 }
+#: Those that choose the rank of a factorisation.
+RANKS = ("bicv", "imputation", "mdl", "sure")
 
 
 class NoClustersWarning(UserWarning):
@@ -30,7 +33,8 @@ class Vote:
     """One method's scores and answer.
 
     ``choice`` is 1 if it sees nothing, None if it cannot tell; ``open_ended`` says that the best is
-    the largest candidate and more might be better still.
+    the largest candidate and more might be better still. ``also`` is the next best number, and
+    ``doubtful`` that the score is near the threshold that decides.
     """
 
     method: str
@@ -38,6 +42,12 @@ class Vote:
     choice: int | None
     reason: str
     open_ended: bool = False
+    also: int | None = None
+    doubtful: bool = False
+    #: Scores of the numbers that pass every threshold.
+    passed: dict[int, float] = field(default_factory=dict)
+    #: How many communities there are, if they come back.
+    communities: int | None = None
 
 
 @storable
@@ -60,6 +70,10 @@ class Selection:
         method, n_clusters, score, error (standard error), reference (the same score on clouds
         without clusters, where there is one), ari, pac, cophenetic (of the method "stability"),
         higher_is_better, chosen. NaN where a column does not apply.
+    runner_up : int or None
+        The number that is next best supported, if there is one.
+    doubtful : bool
+        Whether a score near its threshold decided, or the methods do not agree: the reasons say which.
     """
 
     n_clusters: int
@@ -67,6 +81,15 @@ class Selection:
     reasons: list[str]
     votes: dict[str, int | None]
     table: dict[str, Array] = field(repr=False)
+    runner_up: int | None = None
+    doubtful: bool = False
+
+    @property
+    def answer(self) -> str:
+        """The recommendation in words, with the runner-up: "2 clusters; also 5 (doubtful)"."""
+        head = f"{self.n_clusters} clusters" if self.found else "no clusters found"
+        head += f"; also {self.runner_up}" if self.runner_up else ""
+        return head + (" (doubtful)" if self.doubtful else "")
 
     def scores(self, method: str) -> tuple[Array, Array]:
         """Candidates and scores of one method.
@@ -88,11 +111,11 @@ class Selection:
 
     def __repr__(self) -> str:
         votes = ", ".join(f"{m} {'?' if k is None else k}" for m, k in self.votes.items())
-        return f"<Selection: {self.n_clusters} cluster{'s'[: self.n_clusters > 1]} ({votes})>"
+        also = f", also {self.runner_up}" if self.runner_up else ""
+        return f"<Selection: {self.n_clusters} cluster{'s'[: self.n_clusters > 1]}{also} ({votes})>"
 
     def __str__(self) -> str:
-        head = f"{self.n_clusters} clusters" if self.found else "no clusters found"
-        return "\n".join([head, *(f"- {reason}" for reason in self.reasons)])
+        return "\n".join([self.answer, *(f"- {reason}" for reason in self.reasons)])
 
     def figure(self) -> Any:
         """One panel per method: its scores, their errors, and the chosen number (matplotlib).
@@ -127,7 +150,7 @@ class Selection:
             answer = {None: "cannot tell", 1: "nothing found"}.get(choice, f"{choice}")
             ax.set_title(f"{method}: {answer}", fontsize=10)
             ax.set_ylabel(SCORES[method][0], fontsize=7)
-            ax.set_xlabel("clusters" if method in ("stability", "eigengap") else "rank", fontsize=8)
+            ax.set_xlabel("rank" if method in RANKS else "clusters", fontsize=8)
             ax.spines[["top", "right"]].set_visible(False)
         return figure
 

@@ -1,4 +1,4 @@
-"""One answer from each criterion, with its reason, and one from all of them together."""
+"""One answer from each criterion, with its reason."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import scipy.sparse as sp
 
 from manyview._types import Array
 from manyview.maths.agreement import Agreement
+from manyview.methods.communities import installed
 
 from .graph import (
     eigengap,
@@ -21,24 +22,23 @@ from .graph import (
     separation,
     surplus,
 )
+from .groups import reproduced
 from .rank import largest_rank, rank_curves
 from .result import Vote
 
-GRAPH_METHODS = ("stability", "eigengap")
+GRAPH_METHODS = ("stability", "eigengap", "communities")
 RANK_METHODS = ("bicv", "imputation", "mdl", "sure")
 METHODS = GRAPH_METHODS + RANK_METHODS
 #: The least score (stability) and the least excess over the references (eigengap) that count as
 #: clusters; eigenvalues also have to exceed the references by so many of their standard deviations.
 LEAST_STABILITY, LEAST_GAP, DEVIATIONS = 0.5, 0.05, 3.0
+#: A score so near the threshold is called doubtful, on either side of it.
+DOUBT = 0.1
 #: An eigenvalue after the largest candidate that is so much of the way from the references to 1
 #: tells of more clusters. After 14, clouds of 1000 rows along a curve reach .8, separate clusters .95.
 LEAST_SURPLUS = 0.9
 #: Clouds without clusters to compare eigenvalues with, and stability; random blocks per rank criterion.
 N_REFERENCES, STABILITY_REFERENCES, RANK_RUNS = 8, 4, 4
-RANK_CAVEAT = (
-    "bicv, imputation, mdl and sure choose the rank of a factorisation, which need not be the "
-    "number of clusters: together they count as much as one graph method"
-)
 
 
 @dataclass(frozen=True)
@@ -50,6 +50,9 @@ class Evidence:
     n_values: int
     rng: np.random.Generator
     notes: list[str]
+    resolution: float = 1.0
+    #: How often each distinct observation occurs; None where none repeats.
+    copies: Array | None = None
 
     @property
     def n_samples(self) -> int:
@@ -80,6 +83,8 @@ def judge(
         return _by_stability(evidence, candidates, n_runs, rng)
     if method == "eigengap":
         return _by_eigengap(evidence, candidates)
+    if method == "communities":
+        return _by_communities(evidence, candidates, n_runs, rng)
     return _by_rank(evidence, method, candidates, rng)
 
 
@@ -92,25 +97,104 @@ def _by_stability(
     ari, other = curves.details["ari"], curves.details["reference_ari"]
     columns = {"score": score, "error": curves.error, "reference": curves.reference}
     columns |= {name: curves.details[name] for name in ("ari", "pac", "cophenetic")}
-    clear = score >= LEAST_STABILITY
-    clear &= separation(*evidence.weights, candidates) >= DEVIATIONS
+    deviations = separation(*evidence.weights, candidates)
+    apart = deviations >= DEVIATIONS
+    best = int((np.where(apart, score, -np.inf) if apart.any() else score).argmax())
+    clear = apart & (score >= LEAST_STABILITY)
     if not clear.any():
-        best = int(score.argmax())
-        reason = (
-            f"stability: no clusters. The best candidate, {K[best]}, is found again with an adjusted "
-            f"Rand index of {ari[best]:.2f}; in clouds without clusters it is {other[best]:.2f}"
-        )
-        return Vote("stability", columns, 1, reason)
-    best = int(np.where(clear, score, -np.inf).argmax())
-    pick = int(np.flatnonzero(clear & (score >= score[best] - curves.error[best])).max())
+        return _unstable(candidates[best], float(deviations[best]), best, columns, other[best])
+    pick = _finest(K, score, curves.error, clear)
+    also = _next_best(K, score, clear, pick)
     reason = (
         f"stability: {K[pick]} clusters are found again in 80% of the observations with an adjusted "
-        f"Rand index of {ari[pick]:.2f} (in clouds without clusters {other[pick]:.2f}); "
-        f"{curves.details['pac'][pick]:.1%} of pairs are ambiguous"
+        f"Rand index of {ari[pick]:.2f} (in clouds without clusters {other[pick]:.2f}): "
+        f"{asked_for(score[pick])}; {curves.details['pac'][pick]:.1%} of pairs are ambiguous"
     )
-    if pick != best:
+    if K[best] < K[pick]:
         reason += f"; {K[best]} is as reproducible and coarser"
-    return Vote("stability", columns, int(K[pick]), reason, bool(pick == len(K) - 1 and len(K) > 1))
+    elif also is not None:
+        reason += f"; next best is {also} with {score[candidates.index(also)]:.2f}"
+    last = bool(pick == len(K) - 1 and len(K) > 1)
+    doubtful = near_threshold(score[pick])
+    passed = dict(zip(K[clear].tolist(), score[clear].tolist(), strict=True))
+    return Vote("stability", columns, int(K[pick]), reason, last, also, doubtful, passed)
+
+
+def _unstable(
+    best: int, deviations: float, place: int, columns: dict[str, Array], clouds: float
+) -> Vote:
+    """No candidate passes: what the best has, and what it lacks."""
+    score, ari = columns["score"][place], columns["ari"][place]
+    apart = deviations >= DEVIATIONS
+    reason = (
+        f"stability: no clusters. The best candidate, {best}, is found again with an adjusted Rand index "
+        f"of {ari:.2f}; in clouds without clusters it is {clouds:.2f}: {asked_for(score)}"
+    )
+    if not apart:
+        reason += (
+            f"; eigenvalue {best} of the graph exceeds the clouds' by {deviations:.1f} of their standard "
+            f"deviations, and {DEVIATIONS:g} are asked for"
+        )
+    doubtful = apart and near_threshold(score)
+    also = best if doubtful else None
+    return Vote("stability", columns, 1, reason, also=also, doubtful=doubtful)
+
+
+def near_threshold(score: float) -> bool:
+    return bool(abs(score - LEAST_STABILITY) < DOUBT)
+
+
+def asked_for(score: float) -> str:
+    """A score beside the threshold that decides, and whether it is too near to decide much."""
+    told = f"a score of {score:.2f}, {LEAST_STABILITY:.2f} is asked for"
+    return told + (", so near that it is doubtful" if near_threshold(score) else "")
+
+
+def _finest(K: Array, score: Array, error: Array, clear: Array) -> int:
+    """The place of the largest number within one standard error of the best."""
+    best = int(np.where(clear, score, -np.inf).argmax())
+    return int(np.flatnonzero(clear & (score >= score[best] - error[best])).max())
+
+
+def _next_best(K: Array, score: Array, clear: Array, pick: int) -> int | None:
+    """The best of the other candidates that are as good as their neighbours: another peak."""
+    padded = np.concatenate([[-np.inf], score, [-np.inf]])
+    peak = clear & (score >= padded[:-2]) & (score >= padded[2:])
+    peak[pick] = False
+    if not peak.any():
+        return None
+    return int(K[np.where(peak, score, -np.inf).argmax()])
+
+
+def _by_communities(
+    evidence: Evidence, candidates: list[int], n_runs: int, rng: np.random.Generator
+) -> Vote:
+    columns = {"score": np.full(len(candidates), np.nan)}
+    if not installed():
+        reason = "communities: not asked, for pip install 'manyview[communities]' is missing"
+        return Vote("communities", columns, None, reason)
+    references = evidence.references[:STABILITY_REFERENCES]
+    found = reproduced(evidence.agreement.fused, references, evidence.resolution, n_runs, rng)
+    reason = (
+        f"communities: {found.count} at resolution {evidence.resolution:g}, found again in 80% of the "
+        f"observations with an adjusted Rand index of {found.ari:.2f} (in clouds without clusters "
+        f"{found.reference_ari:.2f}): {asked_for(found.score)}"
+    )
+    doubtful = near_threshold(found.score)
+    if found.score < LEAST_STABILITY:
+        # Of few large clusters communities are pieces, which need not come back: that says nothing.
+        also = found.count if doubtful and found.count in candidates else None
+        return Vote("communities", columns, None, reason, also=also, doubtful=doubtful)
+    count = found.count
+    if not candidates[0] <= count <= candidates[-1]:
+        reason += "; that is no candidate"
+        return Vote("communities", columns, None, reason, communities=count)
+    nearest = int(np.abs(np.log(np.array(candidates) / count)).argmin())
+    choice = candidates[nearest]
+    if choice != count:
+        reason += f"; the nearest candidate is {choice}"
+    columns["score"][nearest] = found.score
+    return Vote("communities", columns, choice, reason, doubtful=doubtful, communities=count)
 
 
 def _by_eigengap(evidence: Evidence, candidates: list[int]) -> Vote:
@@ -121,7 +205,12 @@ def _by_eigengap(evidence: Evidence, candidates: list[int]) -> Vote:
     best = int((np.where(clear, excess, -np.inf) if clear.any() else excess).argmax())
     parts = n_components(graph)
     K = candidates[best]
-    numbers = f"{curves.score[best]:.2f}; in clouds without clusters {curves.reference[best]:.2f}"
+    needed = max(LEAST_GAP, DEVIATIONS * curves.spread[best])
+    numbers = (
+        f"{curves.score[best]:.2f}; in clouds without clusters {curves.reference[best]:.2f}, and "
+        f"{curves.reference[best] + needed:.2f} is asked for"
+    )
+    doubtful = bool(0.8 < excess[best] / needed < 1.2)
     joined = "one piece" if parts == 1 else f"{parts} unconnected pieces"
     columns = {"score": curves.score, "reference": curves.reference}
     if not clear.any() and surplus(*evidence.weights, candidates) >= LEAST_SURPLUS:
@@ -136,12 +225,15 @@ def _by_eigengap(evidence: Evidence, candidates: list[int]) -> Vote:
             f"eigengap: there is no gap beyond chance. The widest, after {K}, is {numbers}; the fused "
             f"graph is {joined}"
         )
-        return Vote("eigengap", columns, 1, reason)
+        return Vote("eigengap", columns, 1, reason, doubtful=doubtful)
+    rest = np.where(clear, excess, -np.inf)
+    rest[best] = -np.inf
+    also = candidates[int(rest.argmax())] if clear.sum() > 1 else None
     reason = (
         f"eigengap: the eigenvalues of the fused graph fall after number {K} (a gap of {numbers}); "
         f"the graph is {joined}"
     )
-    return Vote("eigengap", columns, K, reason)
+    return Vote("eigengap", columns, K, reason, also=also, doubtful=doubtful)
 
 
 def _by_rank(
@@ -171,60 +263,3 @@ def _by_rank(
         reason = f"{method}: still improves at {K}, the largest candidate: a rank of {K} or more"
         return Vote(method, columns, K, reason, len(candidates) > 1)
     return Vote(method, columns, K, f"{method}: no rank does clearly better than {K}")
-
-
-# --- together ----------------------------------------------------------------------------------
-
-
-def combine(votes: list[Vote]) -> tuple[int, list[str]]:
-    """One answer from several, and the sentences that say how."""
-    words = []
-    if any(vote.method in RANK_METHODS for vote in votes):
-        words.append(RANK_CAVEAT)
-    graph = [vote for vote in votes if vote.method in GRAPH_METHODS]
-    more = too_few(votes)
-    if more:
-        assert more.choice is not None
-        if len(votes) > 1:
-            words.append("eigengap sees more clusters than any candidate, so the others count less")
-        return more.choice, words
-    if graph and all(vote.choice == 1 for vote in graph):
-        if len(graph) < len(votes):
-            words.append("no graph method finds clusters, so the ranks say nothing about clusters")
-        return 1, words
-    # Gaps also open in bent, skewed or bounded clouds, of which the references know nothing.
-    if any(vote.method == "stability" and vote.choice == 1 for vote in graph):
-        gap = next(vote.choice for vote in graph if vote.method == "eigengap")
-        words.append(
-            f"eigengap says {gap}, but stability finds no clusters: a gap whose clusters do not come "
-            "back is not believed"
-        )
-        return 1, words
-    able = [vote for vote in votes if vote.choice is not None]
-    firm = [vote for vote in able if not vote.open_ended and vote.choice != 1] or [
-        vote for vote in able if vote.choice != 1
-    ]
-    if not firm:
-        return 1, words
-    weight: dict[int, float] = {}
-    for vote in firm:
-        assert vote.choice is not None
-        share = 1.0 if vote.method in GRAPH_METHODS else 0.25
-        weight[vote.choice] = weight.get(vote.choice, 0) + share
-    winner = max(weight, key=lambda K: weight[K])  # the first of equals: the method named first
-    if len(votes) > 1:
-        backers = [vote.method for vote in firm if vote.choice == winner]
-        words.append(f"{winner} has the most support ({', '.join(backers)})")
-    doubters = [vote.method for vote in graph if vote.choice == 1]
-    if doubters:
-        words.append(f"{', '.join(doubters)} finds no clusters: take {winner} with care")
-    return winner, words
-
-
-def too_few(votes: list[Vote]) -> Vote | None:
-    """The vote of an eigengap that sees more clusters than any candidate.
-
-    It goes before stability: that scores only the candidates, and clusters merged to fit their
-    number need not be merged alike every time.
-    """
-    return next((v for v in votes if v.method == "eigengap" and v.open_ended), None)

@@ -24,7 +24,7 @@ PANELS = (
     ("seconds", "Seconds per run", "further left is faster"),
 )
 PER_ROW = 4
-COLOR_OF = dict(zip(GROUPS, (COLORS[3], COLORS[5], COLORS[0], COLORS[2], COLORS[7]), strict=True))
+COLOR_OF = dict(zip(GROUPS, (COLORS[i] for i in (3, 5, 0, 2, 1, 7)), strict=True))
 #: Stands for the colour of text: in a page it becomes the page's own, light or dark.
 INK, FAINT = "#010203", "#808387"
 LONGEST_NAME = 26

@@ -27,7 +27,7 @@ def save(found: Any, out: Path, command: str | None) -> list[Path]:
         drawing = svg(figure)
     finally:
         _pyplot().close(figure)
-    summary, results = _plain(found.summary), _plain(found.table)
+    summary, results = plain_rows(found.summary), plain_rows(found.table)
     page = comparison_page(
         summary=summary,
         results=results,
@@ -48,6 +48,6 @@ def save(found: Any, out: Path, command: str | None) -> list[Path]:
     return [out / name for name in contents]
 
 
-def _plain(frame: Any) -> list[dict[str, Any]]:
+def plain_rows(frame: Any) -> list[dict[str, Any]]:
     """Rows of plain values, None where empty: what a page builder may be given."""
     return frame.astype(object).where(frame.notna(), None).to_dict("records")

@@ -129,6 +129,11 @@ def _in_short(summary: Sequence[Row], methods: Sequence[Row], settings: Row) -> 
             "Rows marked <span class=tag>unscaled</span> use features as they come, so that the "
             "largest numbers decide; a poor score there may be an artefact of units only."
         )
+    if any(method["caution"] == "shifted" for method in methods):
+        lines.append(
+            "Rows marked <span class=tag>shifted</span> take no negative numbers: features that have some "
+            "were moved to start at 0 for them, and for them only."
+        )
     return f"<div class=short>{''.join(f'<p>{line}</p>' for line in lines)}</div>"
 
 

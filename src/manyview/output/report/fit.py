@@ -30,6 +30,17 @@ class Run(NamedTuple):
         return self.tables["clusters"]
 
 
+#: What a later comparison replaces.
+OF_MEANING = (
+    "survival",
+    "survival_pairs",
+    "survival_curves",
+    "survival_at_risk",
+    "clinical_tests",
+    "clinical_summary",
+    "classes",
+    "annotations",
+)
 TABLES = (
     "labels",
     "clusters",
@@ -38,20 +49,31 @@ TABLES = (
     "top_features",
     "embedding",
     "agreement",
+    "redundancy",
     "history",
     "silhouette",
     "baseline",
     "selection",
+    "markers",
+    "leave_view_out",
+    "heatmap",
+    "consensus",
+    *OF_MEANING,
 )
 #: Columns that are names, whatever they look like.
-TEXT = {"id", "view", "feature", "clustering"}
-#: Where "view" is a position.
-NUMBERS_ONLY = "history"
+TEXT = {"id", "view", "feature", "clustering", "scaling", "column", "level", "note", "most_marked"}
+#: Other names where headings are users' words ("view" may be a class) or "view" is a position.
+OWN_TEXT = {"history": set(), "classes": {"majority"}, "heatmap": {"id"}, "consensus": {"id"}}
+#: Here every cell is text; what is a number is known from elsewhere.
+TEXT_ONLY = "annotations"
 
 
-def fit_page(folder: Path) -> str:
-    """The report of the run in ``folder`` as one self-contained page."""
-    run = read_run(folder)
+def fit_page(folder: Path, otherwise: Path | None = None) -> str:
+    """The report of the run in ``folder`` as one self-contained page.
+
+    A file that is not there is looked for in ``otherwise``.
+    """
+    run = read_run(folder, otherwise)
     about = run.about
     title = about.get("title") or (
         f"{len(run.clusters)} cluster{'s' * (len(run.clusters) != 1)} among "
@@ -74,27 +96,39 @@ def fit_page(folder: Path) -> str:
         Section("baseline", "Beside a plain method", panels.baseline(run)),
         Section("fit", "How the fit went", panels.convergence(run)),
         Section("data", "Data and settings", panels.data(run)),
+        Section("methods", "Methods, to copy", panels.methods(run)),
     ]
     if about.get("selection"):
         sections.insert(2, Section("number", "Why this many clusters", panels.chosen(run)))
+    place = 1 + [section.id for section in sections].index("features")
+    sections[place:place] = [
+        Section(id_, title, body(run))
+        for id_, title, body in (
+            ("survival", "How long their members live", panels.survival),
+            ("clinical", "Clinical columns by cluster", panels.clinical),
+            ("classes", "Beside the known classes", panels.classes),
+        )
+        if about.get(id_)
+    ]
     return page(title, sections, lead=lead)
 
 
-def read_run(folder: Path) -> Run:
+def read_run(folder: Path, otherwise: Path | None = None) -> Run:
     """The files of a run as plain values."""
     about = json.loads((folder / "run.json").read_text(encoding="utf-8"))
     tables = {}
     for name in TABLES:
         path = folder / f"{name}.csv"
-        tables[name] = (
-            _read_csv(path, set() if name == NUMBERS_ONLY else TEXT) if path.exists() else []
-        )
+        if otherwise is not None and not path.exists() and name not in OF_MEANING:
+            path = otherwise / f"{name}.csv"
+        tables[name] = _read_csv(path, name) if path.exists() else []
     return Run(about, tables)
 
 
-def _read_csv(path: Path, names: set[str]) -> Rows:
+def _read_csv(path: Path, table: str) -> Rows:
+    names = OWN_TEXT.get(table, TEXT)
     return [
-        {key: _cell(text, as_text=key in names) for key, text in row.items()}
+        {key: _cell(text, as_text=key in names or table == TEXT_ONLY) for key, text in row.items()}
         for row in read_csv(path)
     ]
 

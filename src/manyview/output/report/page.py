@@ -63,19 +63,27 @@ def figure(
     label: str,
     caption: Any = "",
     height: int = 420,
+    choices: Mapping[str, Any] | None = None,
+    name: str = "",
 ) -> Any:
-    """A plotly figure. ``label`` says what it shows to those who cannot see it.
+    """A plotly figure, with buttons that save it as ``name`` (by default its ``label``).
 
-    Names inside ``data`` and ``layout`` must have gone through `plot_text`: plotly reads tags in text.
+    ``label`` says what it shows to those who cannot see it. Names inside ``data`` and ``layout`` must
+    have gone through `plot_text`: plotly reads tags in text. With ``choices`` the same points can be
+    coloured in several ways, and the page has a switch: "points" (columns of equal length), "trace"
+    (what all traces have in common) and "by", a list of {"name", "traces"}, each trace with "rows".
     """
+    content: dict[str, Any] = {"data": data, "layout": layout}
+    if choices is not None:
+        content["choices"] = choices
     return html(
-        '<figure><div class="plot" role="group" tabindex="0" aria-label="{{ label }}" '
-        'data-height="{{ height }}"></div><script type="application/json">{{ json }}</script>'
-        "{% if caption %}<figcaption>{{ caption }}</figcaption>{% endif %}</figure>",
+        _FIGURE,
         label=label,
         height=int(height),
         caption=caption,
-        json=script_json({"data": data, "layout": layout}),
+        name=file_stem(name or label),
+        switch=[] if choices is None else [item["name"] for item in choices["by"]],
+        json=script_json(content),
     )
 
 
@@ -87,11 +95,13 @@ def table(
     caption: Any = "",
     formats: Mapping[str, str] | None = None,
     shown: int | None = None,
+    full: tuple[Sequence[str], Sequence[Sequence[Any]]] | None = None,
 ) -> Any:
     """A table with sortable columns and a button that saves it as ``name``.csv.
 
     ``formats`` maps a column to a format specification (".3f"); the CSV always has the full values.
-    With ``shown`` only so many rows are on the page, in the CSV all of them.
+    With ``shown`` only so many rows are on the page, in the CSV all of them; ``full`` has the columns
+    and rows of the CSV where the page shows fewer columns.
     """
     rows = [[_plain(value) for value in row] for row in rows]
     formats = formats or {}
@@ -116,6 +126,7 @@ def table(
     )
     left_out = len(rows) > len(visible)
     remark = f"{len(visible)} of {len(rows)} rows are shown; the CSV has all." if left_out else ""
+    columns, rows = (columns, rows) if full is None else full
     return with_csv(body, columns, rows, name=name, label=caption or name, remark=remark)
 
 
@@ -179,6 +190,15 @@ def plotly_script() -> str:
         ) from error
     return get_plotlyjs().replace("</script", r"<\/script")
 
+
+_FIGURE = """<figure>{% if switch|length > 1 %}<p class="switch" hidden><label>Coloured by
+<select>{% for item in switch %}<option value="{{ loop.index0 }}">{{ item }}</option>{% endfor %}</select>
+</label></p>{% endif %}<div class="plot" role="group" tabindex="0" aria-label="{{ label }}" \
+data-name="{{ name }}" data-height="{{ height }}"></div><script type="application/json">{{ json }}</script>
+{% if caption %}<figcaption>{{ caption }}</figcaption>{% endif %}
+<p class="under saving" hidden><span>Save as</span> {% for kind in ("SVG", "PNG", "PDF") %}<button \
+type="button" class="small" data-kind="{{ kind|lower }}" aria-label="Save as {{ kind }}: {{ label }}">{{
+kind }}</button> {% endfor %}</p></figure>"""
 
 _TABLE = """<table{% if sortable %} class="sortable"{% endif %}>
 {% if caption %}<caption>{{ caption }}</caption>{% endif %}

@@ -13,10 +13,12 @@ from threadpoolctl import threadpool_limits
 from manyview._types import Array, Matrix, Views
 from manyview.baselines.catalogue import plain_spectral
 from manyview.baselines.wrappers import scaled, side_by_side
+from manyview.engines.numpy.relations import Relation
 from manyview.engines.numpy.sources import is_streamed
 from manyview.judge.stability import Stability, stability
 from manyview.methods.observed import observed_columns, observed_part
 from manyview.methods.resampling import shared_ari
+from manyview.methods.robust import RobustWMNMF
 from manyview.methods.stages import view_agreement as compare_views
 from manyview.metrics import scores
 
@@ -29,6 +31,15 @@ LARGE = 20_000
 #: Share of the observations in a refit.
 PART = 0.8
 BASELINE = "z-scored features side by side, spectral clustering of their 10 nearest neighbours"
+
+
+def tabled(views: Views) -> Views:
+    """The views as tables of features: relations as methods of features take them."""
+    if not any(isinstance(X, Relation) for X in views.matrices):
+        return views
+    return views.with_matrices(
+        [X.as_features() if isinstance(X, Relation) else X for X in views.matrices]
+    )
 
 
 def looked_at(views: Views, labels: Array) -> tuple[Views, Array]:
@@ -139,16 +150,18 @@ def known_scores(truth: Any, labels: Array) -> dict[str, float]:
     return scores(np.asarray([truth[i] for i in both]), labels[both]) if both else {}
 
 
-def view_agreement(model: Any, views: Views) -> Array:
-    """How much views agree (off the diagonal), and halves of the same view (on it)."""
-    if hasattr(model, "agreement_"):
+def view_agreement(model: Any, views: Views) -> tuple[Array, Array]:
+    """How much views agree (off the diagonal) and halves of the same view (on it); and how much views
+    repeat each other."""
+    if isinstance(model, RobustWMNMF):
         matrix, halves = np.array(model.agreement_, dtype=float), model.split_half_
+        repeated = model.redundancy_
     else:
         with warnings.catch_warnings(), threadpool_limits(1):
             warnings.simplefilter("ignore", UserWarning)
-            matrix, halves = compare_views(views)
+            matrix, halves, repeated = compare_views(views)
     np.fill_diagonal(matrix, halves)
-    return matrix
+    return matrix, repeated
 
 
 def mean_or_none(values: Array) -> float | None:

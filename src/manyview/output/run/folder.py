@@ -16,15 +16,22 @@ from sklearn.utils.validation import check_is_fitted
 from manyview._types import Views
 from manyview._version import __version__
 from manyview.data.views import as_views
+from manyview.engines.numpy.relations import Relation
 from manyview.engines.numpy.sources import is_streamed, reading
 from manyview.io import checksum
-from manyview.io.writing import claimed, csv_of_dicts
+from manyview.io.writing import claimed, csv_bytes, csv_of_dicts
+from manyview.io.writing.replace import files_in
+from manyview.methods.robust import RobustWMNMF
+from manyview.outcomes import Table
 from manyview.output.report.fit import fit_page
 from manyview.output.report.page import file_stem
 
-from . import evidence, tables
+from . import evidence, marks, tables
 from .features import parts_are_clusters, top_features
-from .notes import choice_notes, warnings_about
+from .figures import figure_files, meaning_figures, model_figures
+from .meaning import FILES as MEANINGS
+from .meaning import described, known, meaning
+from .notes import Measured, choice_notes, warnings_about
 
 FORMAT = 1
 PACKAGES = ("manyview", "numpy", "scipy", "scikit-learn")
@@ -33,7 +40,10 @@ DIGITS = 8
 #: What the folder of a run is called there.
 KIND = "fit"
 TABLES = ("labels.csv", "clusters.csv", "view_weights.csv", "sample_weights.csv", "top_features.csv",
-          "embedding.csv", "agreement.csv", "history.csv", "silhouette.csv")  # fmt: skip
+          "embedding.csv", "agreement.csv", "redundancy.csv", "history.csv", "silhouette.csv",
+          "markers.csv", "leave_view_out.csv", "heatmap.csv", "consensus.csv")  # fmt: skip
+#: Tables that a run does without where there is nothing to say.
+MAY_LACK = ("markers.csv", "leave_view_out.csv", "heatmap.csv", "consensus.csv")
 
 
 def write_run(
@@ -45,19 +55,26 @@ def write_run(
     settings: Mapping[str, Any] | None = None,
     info: Mapping[str, Any] | None = None,
     truth: Any = None,
+    clinical: Any = None,
+    time: str | None = None,
+    event: str | None = None,
+    adjusted: Sequence[str] = (),
     stability_runs: int | None = None,
     selection: Any = None,
     force: bool = False,
     report: bool = True,
+    figures: bool = False,
     progress: Callable[[str], Any] | None = None,
 ) -> Path:
     """Write everything there is to know about a fitted model into the folder ``out``.
 
     Tables (``labels.csv``, ``clusters.csv``, ``view_weights.csv``, ``sample_weights.csv``,
     ``components_<view>.csv``, ``top_features.csv``, ``embedding.csv``, ``agreement.csv``,
-    ``history.csv``, ``silhouette.csv``, ``baseline.csv``,
-    ``selection.csv``), the model (``model.npz``), what was done (``run.json``) and
-    a page to read (``report.html``). A failure leaves nothing behind, or the earlier run as it was.
+    ``redundancy.csv``, ``history.csv``, ``silhouette.csv``, ``markers.csv``, ``leave_view_out.csv``,
+    ``heatmap.csv``, ``consensus.csv``, ``baseline.csv``, ``selection.csv``, and with a clinical table
+    or known classes ``survival*.csv``, ``clinical_*.csv``, ``classes.csv``, ``annotations.csv``), the
+    model (``model.npz``), what was done (``run.json``) and a page to read (``report.html``). A failure
+    leaves nothing behind, or the earlier run as it was.
 
     Parameters
     ----------
@@ -70,6 +87,10 @@ def write_run(
         "command" (text), "alignment" (sentences), "warnings" (sentences), "inputs" (a dict per
         file, such as view, path, rows, columns, sha256), "title", and anything else JSON can hold.
     truth : known classes, one per observation (None where unknown), to score the clusters with
+    clinical : DataFrame or dict of columns, tested for differences between clusters
+        A row per observation, in their order or, if it is indexed by ids, matched by these.
+    time, event : columns of ``clinical`` with the time of survival and whether the event happened
+    adjusted : columns of ``clinical`` that were regressed out of the views (`adjust`), for the report
     stability_runs : refits on parts of the data; by default 10 up to 1000 observations, 5 up to
         20,000, none above. 0 leaves stability out.
     selection : how the number of clusters was chosen (`select_n_clusters`), written to
@@ -77,6 +98,7 @@ def write_run(
     force : replace the files of an earlier run in ``out``, known by their checksums; all other files
         there stay, and where one has the name of a file to be written it is refused
     report : whether to make ``report.html``
+    figures : whether to draw the figures into the folder ``figures``, as SVG, PNG and PDF
     progress : called with a few words before every step that takes time
 
     Returns
@@ -91,38 +113,67 @@ def write_run(
         model.views,
         allow_negative=True,
         allow_missing=True,
+        allow_relations=True,
         allow_files=True,
         caller="write_run",
     )
     names = _ids(model, given, ids)
     _check_truth(truth, given.n_samples)
+    beside_views = known(names, clinical, time, event, truth, adjusted)
     # A folder that is there may be a mount point, or its parent closed: it is filled, not replaced.
     with claimed(out, KIND, force=force) as place, place.replacing() as beside:
-        place.check([*sure_files(report), *component_files(given.names)])
+        anything = bool(beside_views.clinical) or truth is not None
+        names_to_be = sure_files(report, anything, figures)
+        place.check([*names_to_be, *component_files(given.names)])
         files, notes, extra = _tables(model, given, names, truth, stability_runs, tell)
+        tell("asking what the clusters mean")
+        found = meaning(np.asarray(model.labels_), names, beside_views)
+        extra |= {**described(found), "adjusted": list(adjusted)}
         chosen = getattr(model, "selection_", None) if selection is None else selection
         if chosen is not None:
             files["selection.csv"] = tables.selection_table(chosen)
-            extra["selection"] = _selection(chosen)
+            extra["selection"] = selection_record(chosen)
             notes += choice_notes(chosen)
         for name, rows in files.items():
             (beside / name).write_bytes(csv_of_dicts(rows, DIGITS))
+        for name, table in found.tables.items():
+            (beside / name).write_bytes(table_bytes(table))
         if hasattr(model, "save"):
             model.save(beside / "model.npz")
+        if figures:
+            tell("drawing the figures")
+            drawings = {**model_figures(model, given, files), **meaning_figures(found.results)}
+            (beside / "figures").mkdir()
+            for name, content in drawings.items():
+                (beside / name).write_bytes(content)
         run = _record(model, given, settings, dict(info or {}), notes, extra)
         made = ["run.json", "report.html"] if report else ["run.json"]
-        run["files"] = sorted([p.name for p in beside.iterdir()] + made)
-        text = json.dumps(run, indent=1, ensure_ascii=False, allow_nan=False)
-        (beside / "run.json").write_bytes(text.encode("utf-8", "backslashreplace"))
+        run["files"] = sorted(files_in(beside) + made)
+        (beside / "run.json").write_bytes(run_json(run))
         if report:
             tell("writing the report")
             (beside / "report.html").write_text(fit_page(beside), encoding="utf-8")
     return out
 
 
-def sure_files(report: bool) -> list[str]:
-    """Files every run has, whatever its views are called."""
-    return [*TABLES, "model.npz", "run.json", *(["report.html"] if report else [])]
+def run_json(about: Mapping[str, Any]) -> bytes:
+    """The text of `run.json`."""
+    text = json.dumps(about, indent=1, ensure_ascii=False, allow_nan=False)
+    return text.encode("utf-8", "backslashreplace")
+
+
+def table_bytes(table: Table) -> bytes:
+    """A table of outcomes as CSV, with the digits of the other tables."""
+    return csv_bytes(table.names, zip(*table.columns.values(), strict=True), DIGITS)
+
+
+def sure_files(report: bool, known: bool = False, figures: bool = False) -> list[str]:
+    """Files a run may have, whatever its views are called.
+
+    ``known`` says that there is a clinical table, or known classes.
+    """
+    names = [*TABLES, "model.npz", "run.json", *(["report.html"] if report else [])]
+    return [*names, *(MEANINGS if known else ()), *(figure_files() if figures else ())]
 
 
 def _tables(
@@ -134,31 +185,47 @@ def _tables(
     n_clusters = getattr(model, "n_clusters_", model.n_clusters)
     sure, meaning = tables.confidence(model)
     tell("comparing with a plain clustering")
-    shown, rows = evidence.looked_at(views, labels)
+    tabled = evidence.tabled(views)
+    shown, rows = evidence.looked_at(tabled, labels)
     zs = evidence.z_scored(shown)
     silhouette = np.full(len(labels), np.nan)
     silhouette[rows] = evidence.silhouettes(zs, labels[rows])
-    rival = None if shown is not views else evidence.rival_labels(zs, n_clusters, seed)
+    rival = None if shown is not tabled else evidence.rival_labels(zs, n_clusters, seed)
     method = type(model).__name__
     rivals = [] if rival is None else evidence.rivalry(method, labels, silhouette, rival, zs, truth)
     tell("refitting parts of the data, to see which clusters come back")
     n_runs = evidence.n_refits(views.n_samples) if n_runs is None else n_runs
-    n_runs = n_runs if shown is views else 0
+    n_runs = n_runs if shown is tabled else 0
     stable = evidence.repeated(model, views, n_runs, seed)
+    tell("testing features, and each view on clusters found without it")
+    wanted = stable is not None and shown is views
+    leading, left_out, why_not = marks.tested(model, shown, labels[rows], wanted)
     tell("measuring how much the views agree")
-    matrix = evidence.view_agreement(model, shown)
+    matrix, repeated = evidence.view_agreement(model, shown)
+    here = tables.described(model, views)
     tell("drawing the consensus in two dimensions")
+    top = top_features(model, shown, labels[rows])
+    shown_ids = [ids[i] for i in rows]
+    drawn, drawn_features = marks.heatmap(
+        shown, labels[rows], sure[rows], shown_ids, leading or top
+    )
     found = {
         "labels.csv": tables.labels_table(ids, labels, sure),
         "clusters.csv": tables.clusters_table(labels, sure, silhouette, stable),
-        "view_weights.csv": tables.view_weights_table(model, views),
-        "sample_weights.csv": tables.sample_weights_table(model, views, ids, labels),
-        "top_features.csv": top_features(model, shown, labels[rows]),
+        "view_weights.csv": tables.view_weights_table(model, views, here),
+        "sample_weights.csv": tables.sample_weights_table(model, views, ids, labels, here),
+        "top_features.csv": top,
         "embedding.csv": tables.embedding_table(model, ids, labels),
         "agreement.csv": tables.agreement_table(matrix, views.names),
+        "redundancy.csv": tables.agreement_table(repeated, views.names),
         "history.csv": tables.history_table(model),
         "silhouette.csv": tables.silhouette_table(ids, labels, silhouette, stable),
+        "markers.csv": leading,
+        "leave_view_out.csv": left_out,
+        "heatmap.csv": drawn,
+        "consensus.csv": [] if stable is None else tables.consensus_table(ids, stable),
     }
+    found = {name: rows for name, rows in found.items() if rows or name not in MAY_LACK}
     if rivals:
         found["baseline.csv"] = rivals
     for s, name in enumerate(component_files(views.names)):
@@ -169,14 +236,23 @@ def _tables(
         "stability": None if stable is None else {"runs": stable.n_runs, "ari": stable.score},
         "no_stability": evidence.no_refits(model, views.n_samples, n_runs),
         "silhouette": evidence.mean_or_none(silhouette),
+        "weights_are": tables.origin_of_weights(model),
+        "logarithms": model.log_reasons_ if isinstance(model, RobustWMNMF) else {},
+        "heatmap": drawn_features,
+        "not_left_out": why_not,
+        "projection": tables.projection_of(model, labels),
     }
-    return found, warnings_about(model, views, ids, labels, matrix, stable, rivals), extra
+    saying = Measured(here, labels, matrix, repeated, stable, rivals)
+    return found, warnings_about(model, views, ids, saying), extra
 
 
-def _selection(chosen: Any) -> dict[str, Any]:
+def selection_record(chosen: Any) -> dict[str, Any]:
+    """What `run.json` says of a choice of the number of clusters."""
     return {
         "n_clusters": int(chosen.n_clusters),
         "found": bool(chosen.found),
+        "runner_up": chosen.runner_up,
+        "doubtful": bool(chosen.doubtful),
         "reasons": [str(reason) for reason in chosen.reasons],
         "votes": {m: None if k is None else int(k) for m, k in chosen.votes.items()},
     }
@@ -261,6 +337,7 @@ def _versions() -> dict[str, str]:
 
 def _values_checksum(X: Any) -> str:
     """Of the values as the model saw them, whatever file they came from."""
+    X = X.matrix if isinstance(X, Relation) else X
     return checksum.of_blocks(X.shape, X.dtype, reading(X) if is_streamed(X) else (X,))
 
 

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from manyview._types import Array, Stop, Views
-from manyview.engines.numpy.presence import present_rows
 from manyview.judge.stability import Stability
 from manyview.maths.agreement import repeated_views
+from manyview.methods.robust import RobustWMNMF
 from manyview.methods.warn import COLLAPSE
 
 #: Smaller clusters are pointed out: fewer members than this, or less than this share.
 TINY, TINY_SHARE = 5, 0.01
-#: A view whose agreement with every other is below this share of the strongest adds nothing.
+#: A view whose agreement with every other is below this share of the strongest is told.
 STRANGER = 0.1
 #: Hennig's rule for the Jaccard stability of a cluster.
 UNSTABLE = 0.6
@@ -24,27 +24,35 @@ NAMED = 5
 DIFFERENT = 0.5
 
 
-def warnings_about(
-    model: Any,
-    views: Views,
-    ids: list[str],
-    labels: Array,
-    agreement: Array,
-    stable: Stability | None,
-    rivals: list[dict[str, Any]],
-) -> list[str]:
+class Measured(NamedTuple):
+    """What the sentences rest on: who has which view, labels, agreement and redundancy of views,
+    refits, the plain rival."""
+
+    here: Array
+    labels: Array
+    agreement: Array
+    redundancy: Array
+    stable: Stability | None
+    rivals: list[dict[str, Any]]
+
+
+def warnings_about(model: Any, views: Views, ids: list[str], found: Measured) -> list[str]:
     """Every sentence that applies, the gravest first."""
     return [
         *_fit(model),
-        *_views(model, views, agreement),
-        *_observations(views, ids, labels),
-        *_clusters(labels, getattr(model, "n_clusters_", model.n_clusters), stable),
-        *_rival(rivals, any(not present_rows(X).all() for X in views.matrices)),
+        *_views(model, views, found),
+        *_observations(views, ids, found),
+        *_clusters(found.labels, getattr(model, "n_clusters_", model.n_clusters), found.stable),
+        *_rival(found.rivals, not found.here.all()),
     ]
 
 
 def choice_notes(selection: Any) -> list[str]:
-    """What is to be said where the number of clusters was chosen and none stood out."""
+    """What is to be said where the number of clusters was chosen and is doubtful, or none stood out."""
+    if selection.found and selection.doubtful:
+        return [
+            f"That there are {selection.n_clusters} clusters is doubtful: see “Why this many clusters”."
+        ]
     if selection.found:
         return []
     return [
@@ -68,47 +76,49 @@ def _fit(model: Any) -> list[str]:
     return found
 
 
-def _views(model: Any, views: Views, agreement: Array) -> list[str]:
+def _views(model: Any, views: Views, measured: Measured) -> list[str]:
     n_views, weights = len(views), model.view_weights_
     if n_views == 1:
         return []
     found = []
-    redundancy = getattr(model, "redundancy_", np.eye(n_views))
-    for group in repeated_views(redundancy):
+    shared = isinstance(model, RobustWMNMF) and np.array_equal(weights, model.learned_view_weights_)
+    for group in repeated_views(measured.redundancy):
         alike = [_quoted(views.names[s]) for s in group]
-        found.append(f"Views {', '.join(alike)} are near-duplicates; they share one weight.")
+        told = "they share one weight" if shared else "what they have in common counts twice"
+        found.append(f"Views {', '.join(alike)} are near-duplicates; {told}.")
     if weights.max() > COLLAPSE:
         found.append(
             f"View {_quoted(views.names[int(weights.argmax())])} holds {weights.max():.0%} of the "
             "view weight: the consensus is nearly that view alone, and the others hardly count."
         )
-    others = agreement.copy()
+    others = measured.agreement.copy()
     np.fill_diagonal(others, 0)
     for s in np.flatnonzero(others.max(axis=1) < STRANGER * max(others.max(), 1e-12)):
         found.append(
             f"View {_quoted(views.names[s])} agrees with no other view: observations close to each "
             f"other in it are not close elsewhere. Its weight is {weights[s]:.2f}. It may be noise, "
-            "or tell of something the other views do not; it adds nothing to these clusters."
+            "or tell of something the other views do not."
         )
     if others.max() <= 1e-12:
         found.append(
-            "No two views agree at all: there may be no grouping that they share, and these "
-            "clusters should not be trusted."
+            "No two views agree at all: there may be no grouping that they share, and no view "
+            "speaks for what another one finds here."
         )
     return found
 
 
-def _observations(views: Views, ids: list[str], labels: Array) -> list[str]:
-    found = []
+def _observations(views: Views, ids: list[str], measured: Measured) -> list[str]:
+    found, labels = [], measured.labels
     nowhere = np.flatnonzero(labels < 0)
     if len(nowhere):
         listed = ", ".join(_quoted(ids[i]) for i in nowhere[:NAMED])
         found.append(
-            f"{len(nowhere)} {_observations_word(len(nowhere))} missing in every view: {listed}"
+            f"{len(nowhere)} {_observations_word(len(nowhere))} missing in every view that has "
+            f"weight: {listed}"
             f"{', …' if len(nowhere) > NAMED else ''}. Such have no cluster (label -1)."
         )
-    for name, X in zip(views.names, views.matrices, strict=True):
-        absent = int((~present_rows(X)).sum())
+    for name, here in zip(views.names, measured.here.T, strict=True):
+        absent = int((~here).sum())
         if absent > 0.5 * len(labels):
             found.append(
                 f"View {_quoted(name)} is missing for {absent} of {len(labels)} observations; what "

@@ -7,12 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from manyview._embed2d import coordinates, embed2d
+from manyview._embed2d import coordinates, embed2d, projection
 from manyview._types import Array, Views
 from manyview.engines.affinity import nearest_neighbors
 from manyview.engines.numpy.presence import present_rows
 from manyview.judge.stability import Stability
 from manyview.methods.assign import n_neighbors
+from manyview.methods.observed import kept_views, observed_columns, observed_part
+from manyview.methods.robust import RobustWMNMF
+from manyview.methods.stages import quiet_presence
 
 from .evidence import drawn, mean_or_none
 from .features import feature_names
@@ -21,6 +24,8 @@ Rows = list[dict[str, Any]]
 
 #: Observations drawn in the embedding: t-SNE of more takes minutes, and nobody can see them.
 DRAWN = 5000
+#: Observations whose pairs are counted over the refits.
+PAIRED = 200
 VOTES = "share of its nearest neighbours in the consensus that are in the same cluster"
 DISTANCES = "how much nearer it lies to the centre of its cluster than to those of others"
 SHARE = "its largest share of the consensus"
@@ -49,24 +54,51 @@ def labels_table(ids: Sequence[str], labels: Array, sure: Array) -> Rows:
     ]
 
 
-def view_weights_table(model: Any, views: Views) -> Rows:
-    reliance = model.reliance_
-    return [
-        {
-            "view": name,
-            "features": X.shape[1],
-            "observations": int(present_rows(X).sum()),
-            "weight": model.view_weights_[s],
-            "mean_reliance": float(reliance[:, s].mean()),
-        }
-        for s, (name, X) in enumerate(zip(views.names, views.matrices, strict=True))
-    ]
+def described(model: Any, views: Views) -> Array:
+    """Which views describe each observation (N×n_views), as the model has it."""
+    if not isinstance(model, RobustWMNMF):
+        return np.column_stack([present_rows(X) for X in views.matrices])
+    columns = observed_columns(views)
+    if columns is None:
+        return np.column_stack(quiet_presence(views, model.zero_rows))
+    # Columns that nobody observed were left out of the fit, and make no row incomplete.
+    here = np.zeros((views.n_samples, len(views)), dtype=bool)
+    part = observed_part(views, columns)
+    here[:, kept_views(columns)] = np.column_stack(quiet_presence(part, model.zero_rows))
+    return here
 
 
-def sample_weights_table(model: Any, views: Views, ids: Sequence[str], labels: Array) -> Rows:
+def origin_of_weights(model: Any) -> str:
+    """Where the view weights come from: "learned", "equal" or "given"."""
+    if isinstance(model, RobustWMNMF) and not isinstance(model.view_weights, str):
+        return "given"
+    if isinstance(model, RobustWMNMF) and model.view_weights == "equal":
+        return "equal"
+    return "learned" if model.learn_view_weights else "equal"
+
+
+def view_weights_table(model: Any, views: Views, here: Array) -> Rows:
+    """What is said of every view; of the robust method also how it was scaled, and the weights
+    learned, whoever gave those that were used."""
+    reliance, rows = model.reliance_, []
+    for s, (name, X) in enumerate(zip(views.names, views.matrices, strict=True)):
+        row: dict[str, Any] = {"view": name, "features": X.shape[1]}
+        row["observations"] = int(here[:, s].sum())
+        row["weight"] = model.view_weights_[s]
+        if isinstance(model, RobustWMNMF):
+            row["learned_weight"] = model.learned_view_weights_[s]
+        row["mean_reliance"] = float(reliance[:, s].mean())
+        if isinstance(model, RobustWMNMF):
+            row["scaling"] = model.scaling_[name]
+        rows.append(row)
+    return rows
+
+
+def sample_weights_table(
+    model: Any, views: Views, ids: Sequence[str], labels: Array, here: Array
+) -> Rows:
     """Weight w and reliance of every observation in every view (empty where the view is missing),
     and how unusual the latter is."""
-    here = np.column_stack([present_rows(X) for X in views.matrices])
     unusual = departures(model.reliance_, labels, here)
     w, reliance = (np.where(here, a, np.nan) for a in (model.sample_weights_, model.reliance_))
     rows = []
@@ -97,9 +129,12 @@ def departures(reliance: Array, labels: Array, here: Array) -> Array:
 
 def components_table(model: Any, views: Views, s: int) -> Rows:
     U = model.components_[s]
+    names = feature_names(views, s)
+    if len(names) != U.shape[1]:  # distances are factorised by their principal coordinates
+        names = [f"coordinate_{j}" for j in range(U.shape[1])]
     return [
         {"feature": name, **{f"component_{k}": U[k, j] for k in range(len(U))}}
-        for j, name in enumerate(feature_names(views, s))
+        for j, name in enumerate(names)
     ]
 
 
@@ -110,6 +145,11 @@ def embedding_table(model: Any, ids: Sequence[str], labels: Array, most: int = D
         {"id": ids[i], "x": z[0], "y": z[1], "cluster": int(labels[i])}
         for i, z in zip(rows.tolist(), Z, strict=True)
     ]
+
+
+def projection_of(model: Any, labels: Array, most: int = DRAWN) -> str:
+    """How the embedding was made flat."""
+    return projection(coordinates(model)[drawn(labels, most)])
 
 
 def agreement_table(matrix: Array, names: Sequence[str]) -> Rows:
@@ -151,6 +191,18 @@ def clusters_table(labels: Array, sure: Array, silhouette: Array, stable: Stabil
             row["stability"] = stable.clusters[int(k)]
         rows.append(row)
     return rows
+
+
+def consensus_table(ids: Sequence[str], stable: Stability) -> Rows:
+    """How often two observations were in one cluster, of the refits that saw both; sorted by cluster."""
+    rows = drawn(stable.labels, PAIRED)
+    rows = rows[np.lexsort((-stable.observations[rows], stable.labels[rows]))]
+    shares = stable.together(rows)
+    return [
+        {"id": ids[i], "cluster": int(stable.labels[i])}
+        | {f"{j + 1}:{ids[rows[j]]}": share for j, share in enumerate(shares[at].tolist())}
+        for at, i in enumerate(rows.tolist())
+    ]
 
 
 def selection_table(selection: Any) -> Rows:

@@ -8,6 +8,21 @@
   // --- figures: data and layout come as JSON; colours of text and grid come from the sheet ---
   var plots = [].slice.call(document.querySelectorAll(".plot"));
   function read(plot) { return JSON.parse(plot.parentNode.querySelector("script").textContent); }
+  // The same points in several colourings: traces name rows of the points.
+  function dataOf(plot, figure) {
+    if (!figure.choices) return figure.data;
+    var points = figure.choices.points, by = figure.choices.by[Number(plot.dataset.choice || 0)];
+    return by.traces.map(function (part) {
+      function pick(column) { return part.rows.map(function (i) { return column[i]; }); }
+      var trace = Object.assign({}, figure.choices.trace, part.trace);
+      trace.marker = Object.assign({}, figure.choices.trace.marker, part.trace.marker);
+      trace.x = pick(points.x);
+      trace.y = pick(points.y);
+      var words = pick(points.text);
+      trace.text = part.words ? words.map(function (w, i) { return w + "<br>" + part.words[i]; }) : words;
+      return trace;
+    });
+  }
   function template() {
     var sheet = getComputedStyle(root);
     function color(name) { return sheet.getPropertyValue("--" + name).trim(); }
@@ -28,7 +43,7 @@
   function layoutOf(plot, figure) {
     var layout = Object.assign({ margin: { l: 10, r: 10, t: 30, b: 40 } }, figure.layout);
     layout.height = Number(plot.dataset.height);
-    if (printing) layout.width = paperWidth(plot);
+    if (printing) layout.width = alone ? alone.width : paperWidth(plot);
     layout.template = template();
     if (window.matchMedia("(pointer: coarse)").matches) layout.dragmode = false; // fingers scroll the page
     if (widthOf(plot) < 560 && layout.showlegend !== false) {
@@ -36,14 +51,60 @@
     }
     return layout;
   }
-  function draw() {
-    plots.forEach(function (plot) {
+  function draw(some) {
+    (some || plots).forEach(function (plot) {
       var figure = read(plot);
-      Plotly.react(plot, figure.data, layoutOf(plot, figure), { responsive: true, displaylogo: false,
+      Plotly.react(plot, dataOf(plot, figure), layoutOf(plot, figure), { responsive: true, displaylogo: false,
         displayModeBar: plot.clientWidth < 560 ? false : "hover",
-        modeBarButtons: [["toImage", "zoom2d", "pan2d", "resetScale2d"]], toImageButtonOptions: { format: "svg" } });
+        modeBarButtons: [["zoom2d", "pan2d", "resetScale2d"]] });
     });
   }
+
+  // --- figures as files: always black on white, whatever the page looks like ---
+  var alone = null;
+  function exportWidth(plot) { return Math.max(480, Math.min(plot.clientWidth || 800, 1100)); }
+  function onWhite(work) {
+    var before = root.dataset.theme;
+    root.dataset.theme = "light";
+    try { return work(); } finally { if (before) root.dataset.theme = before; else delete root.dataset.theme; }
+  }
+  function image(plot, kind) {
+    var figure = read(plot), width = exportWidth(plot);
+    var layout = onWhite(function () { return layoutOf(plot, figure); });
+    layout.paper_bgcolor = "#ffffff";
+    if (!layout.plot_bgcolor) layout.plot_bgcolor = "#ffffff";
+    if (!layout.title) layout.title = { text: "" };
+    return Plotly.toImage({ data: dataOf(plot, figure), layout: layout },
+      { format: kind, width: width, height: layout.height, scale: kind === "png" ? 4 : 1 });
+  }
+  function saveFigure(plot, kind) {
+    if (kind === "pdf") return printAlone(plot);
+    return image(plot, kind).then(function (address) { download(address, plot.dataset.name + "." + kind); });
+  }
+  // Browsers make the best PDF themselves: a page as large as the figure, and nothing else on it.
+  function printAlone(plot) {
+    leaveOnly(plot);
+    window.print();
+  }
+  function leaveOnly(plot) {
+    var sheet = document.createElement("style"), title = document.title;
+    var width = exportWidth(plot), height = Number(plot.dataset.height);
+    sheet.textContent = "@page { size: " + (width + 24) + "px " + (height + 24) + "px; margin: 0 }";
+    document.head.appendChild(sheet);
+    document.title = plot.dataset.name;
+    plot.parentNode.classList.add("alone");
+    root.classList.add("one-figure");
+    alone = { width: width };
+    alone.end = function () {
+      sheet.remove();
+      document.title = title;
+      plot.parentNode.classList.remove("alone");
+      root.classList.remove("one-figure");
+      alone = null;
+    };
+  }
+  window.manyview = { image: image, leaveOnly: leaveOnly }; // for tests of the page
+
   function retheme() { label(); if (plots.length) draw(); }
 
   // --- tables: sort by a pressed heading, empty cells last; save everything as CSV ---
@@ -73,11 +134,23 @@
     return [table.columns].concat(table.rows).map(function (row) { return row.map(cell).join(","); }).join("\n") + "\n";
   }
   function save(holder) {
-    var table = JSON.parse(holder.querySelector("script").textContent), link = document.createElement("a");
-    link.href = URL.createObjectURL(new Blob([csv(table)], { type: "text/csv" }));
-    link.download = holder.dataset.name + ".csv";
+    var table = JSON.parse(holder.querySelector("script").textContent);
+    var address = URL.createObjectURL(new Blob([csv(table)], { type: "text/csv" }));
+    download(address, holder.dataset.name + ".csv");
+    setTimeout(function () { URL.revokeObjectURL(address); }, 1000);
+  }
+  function download(address, name) {
+    var link = document.createElement("a");
+    link.href = address;
+    link.download = name;
     link.click();
-    setTimeout(function () { URL.revokeObjectURL(link.href); }, 1000);
+  }
+  function copy(b) {
+    var text = b.closest(".copied").querySelector(".text");
+    getSelection().selectAllChildren(text);
+    var done = navigator.clipboard ? navigator.clipboard.writeText(text.innerText) : Promise.reject();
+    done.catch(function () { return document.execCommand("copy") ? 0 : Promise.reject(); }).then(
+      function () { b.textContent = "Copied"; }, function () { b.textContent = "Marked: press Ctrl+C"; });
   }
 
   document.querySelectorAll("table.sortable thead button").forEach(function (b) {
@@ -86,6 +159,21 @@
   document.querySelectorAll("button.csv").forEach(function (b) {
     b.hidden = false;
     b.addEventListener("click", function () { save(b.closest(".table")); });
+  });
+  document.querySelectorAll("button.copy").forEach(function (b) {
+    b.hidden = false;
+    b.addEventListener("click", function () { copy(b); });
+  });
+  plots.forEach(function (plot) {
+    var holder = plot.parentNode, box = holder.querySelector(".switch"), saving = holder.querySelector(".saving");
+    if (box) {
+      box.hidden = false;
+      box.querySelector("select").addEventListener("change", function (e) { plot.dataset.choice = e.target.value; draw([plot]); });
+    }
+    saving.hidden = false;
+    saving.querySelectorAll("button").forEach(function (b) {
+      b.addEventListener("click", function () { saveFigure(plot, b.dataset.kind); });
+    });
   });
   button.hidden = false;
   button.addEventListener("click", function () { root.dataset.theme = isDark() ? "light" : "dark"; retheme(); });
@@ -100,6 +188,7 @@
   });
   window.addEventListener("afterprint", function () {
     printing = false;
+    if (alone) alone.end();
     if (before) root.dataset.theme = before; else delete root.dataset.theme;
     retheme();
   });

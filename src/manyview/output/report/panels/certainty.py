@@ -6,6 +6,8 @@ from typing import Any
 
 from manyview.output.report.page import figure, html, plot_text, table
 
+from .measured import NEGATIVE_SILHOUETTE, UNSTABLE_CLUSTER, UNSTABLE_OBSERVATION, basis
+from .refits import consensus
 from .shared import DRAWN, EMBEDDED, color, short
 
 
@@ -14,7 +16,8 @@ def sure(run: Any) -> Any:
     text = (
         f"The model was fitted {stability['runs']} more times, each time on 80% of the observations. "
         "A cluster's stability is how much of it came back on average (Jaccard index): above 0.85 it "
-        "is very stable, below 0.6 it should not be trusted."
+        f"is very stable, below 0.6 it should not be trusted{basis(run, UNSTABLE_CLUSTER, ' (', ')')}. "
+        "Clusters that come back are there, but need not be the groups that one hoped for."
         if stability
         else f"Stability was not computed: {run.about.get('no_stability') or 'it was not asked for'}."
     )
@@ -23,10 +26,13 @@ def sure(run: Any) -> Any:
         "observation lies to its own cluster than to the nearest other, over the z-scored features of "
         "all views with every view counting the same. 1 is far inside, 0 on the border, below 0 "
         "closer to another cluster. Clusters that are not round blobs in these features have low "
-        "values and can still be right.</p><p><b>Stability.</b> {{ text }}</p>{{ table }}",
+        "values and can still be right{{ measured }}.</p><p><b>Stability.</b> {{ text }}</p>{{ pairs }}"
+        "{{ table }}",
+        measured=basis(run, NEGATIVE_SILHOUETTE, ": of observations below 0, "),
         silhouettes=_silhouettes(run),
         bars=_stability(run) if stability else "",
         text=text,
+        pairs=consensus(run),
         table=_sure_table(run),
     )
 
@@ -42,8 +48,12 @@ def _sure_table(run: Any) -> Any:
         columns,
         [list(row.values()) for row in rows[:EMBEDDED]],
         name="silhouette",
-        caption="Observations, the least sure first. Stability: the share of its cluster's other "
-        "members found with it again.",
+        caption=(
+            "Observations, the least sure first. Stability: the share of its cluster's other members "
+            f"found with it again.{basis(run, UNSTABLE_OBSERVATION, ' Below 0.6, ', '.')}"
+            if last == "stability"
+            else "Observations, those with the lowest silhouette first."
+        ),
         formats={"silhouette": ".3f", "stability": ".3f"},
         shown=8,
     )

@@ -8,62 +8,13 @@ from typing import Any
 from manyview._colors import PALETTE
 from manyview.output.report.page import figure, html, plot_text, table
 
+from . import colouring
+from .measured import LOW_CONFIDENCE, basis
 from .shared import EMBEDDED, Rows, color, percent, short
-
-SYMBOLS = ("circle", "diamond", "square", "triangle-up", "cross", "star")
 
 
 def clusters(run: Any) -> Any:
-    points = run.tables["embedding"]
-    sure = {row["id"]: row["confidence"] for row in run.tables["labels"]}
-    traces, marks = [], []
-    for k in sorted({row["cluster"] for row in points}):
-        own = [row for row in points if row["cluster"] == k]
-        traces.append(
-            {
-                "type": "scatter",
-                "mode": "markers",
-                "name": f"{k} ({len(own)})",
-                "x": [short(row["x"]) for row in own],
-                "y": [short(row["y"]) for row in own],
-                "customdata": [[plot_text(row["id"]), percent(sure.get(row["id"]))] for row in own],
-                "hovertemplate": f"%{{customdata[0]}}<br>cluster {k}<br>confidence "
-                "%{customdata[1]}<extra></extra>",
-                "marker": {
-                    "color": color(k),
-                    "size": 9 if len(points) < 300 else 5,
-                    "opacity": 0.85,
-                    "symbol": SYMBOLS[k // len(PALETTE) % len(SYMBOLS)],
-                },
-            }
-        )
-        middle = _middle(own)
-        marks.append(
-            {
-                "x": middle["x"],
-                "y": middle["y"],
-                "text": f"<b>{k}</b>",
-                "showarrow": False,
-                "font": {"size": 16},
-            }
-        )
-    bare = {"showticklabels": False, "showgrid": False, "zeroline": False, "title": {"text": ""}}
-    drawn = figure(
-        traces,
-        {
-            "xaxis": bare,
-            "yaxis": {**bare, "scaleanchor": "x"},
-            "annotations": marks,
-            "legend": {"title": {"text": "Cluster (size)"}, "itemsizing": "constant"},
-            "hovermode": "closest",
-            "showlegend": True,
-        },
-        label="Observations in two dimensions, coloured by cluster",
-        caption=f"A dot is an observation{_of_all(len(points), run)}; dots that lie close together "
-        "were found alike over all views. Directions and distances between far groups mean "
-        "nothing. Point at a dot for its name; press a legend entry to hide a cluster.",
-        height=560,
-    )
+    drawn = _map(run)
     columns = list(run.clusters[0])
     overview = table(
         [column.replace("_", " ") for column in columns],
@@ -79,11 +30,76 @@ def clusters(run: Any) -> Any:
         rows[:EMBEDDED],
         name="labels",
         caption=f"Every observation. Confidence: {run.about['confidence_is']}."
+        + basis(run, LOW_CONFIDENCE, " Below 0.8, ", ".")
         + (f" The first {EMBEDDED}; labels.csv has all." if len(rows) > EMBEDDED else ""),
         formats={"confidence": ".3f"},
         shown=8,
     )
     return html("{{ a }}{{ b }}{{ c }}", a=drawn, b=overview, c=all_labels)
+
+
+def _map(run: Any) -> Any:
+    points = run.tables["embedding"]
+    sure = {row["id"]: row["confidence"] for row in run.tables["labels"]}
+    ids = [row["id"] for row in points]
+    others = [*colouring.known(run), *colouring.measured(run)]
+    bare = {"showticklabels": False, "showgrid": False, "zeroline": False, "title": {"text": ""}}
+    return figure(
+        [],
+        {
+            "xaxis": bare,
+            "yaxis": {**bare, "scaleanchor": "x"},
+            "annotations": _numbers(points),
+            "legend": {"itemsizing": "constant"},
+            "hovermode": "closest",
+            "showlegend": True,
+        },
+        label="Observations in two dimensions",
+        name="map",
+        caption=f"A dot is an observation{_of_all(len(points), run)}; dots that lie close together "
+        f"were found alike over all views. Projection: {run.about['projection']} of what the clusters "
+        "were read from. Directions and distances between far groups mean nothing. Numbers are "
+        "clusters. Point at a dot for its name; press a legend entry to hide a group.",
+        height=560,
+        choices={
+            "points": {
+                "x": [short(row["x"]) for row in points],
+                "y": [short(row["y"]) for row in points],
+                "text": [
+                    f"{plot_text(row['id'])}<br>cluster {row['cluster']}, confidence "
+                    f"{percent(sure.get(row['id']))}"
+                    for row in points
+                ],
+            },
+            "trace": {
+                "type": "scatter",
+                "mode": "markers",
+                "hovertemplate": "%{text}<extra></extra>",
+                "marker": {"size": 9 if len(points) < 300 else 5, "opacity": 0.85},
+            },
+            "by": [{"name": "cluster", "traces": _by_cluster(points)}]
+            + [{"name": item.name, "traces": colouring.traces(item, ids)} for item in others],
+        },
+    )
+
+
+def _by_cluster(points: Rows) -> list[dict[str, Any]]:
+    found = []
+    for k in sorted({row["cluster"] for row in points}):
+        rows = [r for r, row in enumerate(points) if row["cluster"] == k]
+        symbol = colouring.SYMBOLS[k // len(PALETTE) % len(colouring.SYMBOLS)]
+        marker = {"color": color(k), "symbol": symbol}
+        found.append({"rows": rows, "trace": {"name": f"{k} ({len(rows)})", "marker": marker}})
+    return found
+
+
+def _numbers(points: Rows) -> list[dict[str, Any]]:
+    marks = []
+    for k in sorted({row["cluster"] for row in points}):
+        middle = _middle([row for row in points if row["cluster"] == k])
+        place = {"x": middle["x"], "y": middle["y"], "showarrow": False}
+        marks.append({**place, "text": f"<b>{k}</b>", "font": {"size": 16}})
+    return marks
 
 
 def _middle(points: Rows) -> dict[str, Any]:

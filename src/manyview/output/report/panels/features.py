@@ -6,6 +6,7 @@ from typing import Any
 
 from manyview.output.report.page import html, table
 
+from .heatmap import heatmap
 from .shared import Rows
 
 #: Clusters whose features are unfolded at first.
@@ -30,7 +31,7 @@ def features(run: Any) -> Any:
 observations, in standard deviations (Cohen's d). From about 0.8 on an effect is large. Bars to the
 right: higher in the cluster; to the left, striped: lower; the longest
 stand for {{ '%.1f'|format(longest) }} or more. The features were picked because they
-differ, so these numbers describe the clusters and prove nothing: no p-value can be had from them.</p>
+differ, so these numbers describe the clusters and prove nothing.</p>{{ heatmap }}
 {% for k, views in groups.items() %}<details{% if loop.index <= open %} open{% endif %}>
 <summary>Cluster {{ k }} <span class="faint">({{ sizes[k] }} observations)</span></summary>
 <div class="cards">{% for view, found in views.items() %}<div class="card"><h4>{{ view }}</h4><ol>
@@ -39,7 +40,9 @@ differ, so these numbers describe the clusters and prove nothing: no p-value can
  ([48, 48 * row.effect|abs / longest]|min)|round(1) }}%"></span></span><span class="value">{{
  '%+.2f'|format(row.effect) }}</span></li>
 {% endfor %}</ol></div>{% endfor %}</div></details>
-{% endfor %}{{ table }}""",
+{% endfor %}{{ table }}{{ tests }}""",
+        heatmap=heatmap(run),
+        tests=_tests(run),
         groups=groups,
         sizes=sizes,
         longest=longest,
@@ -50,6 +53,33 @@ differ, so these numbers describe the clusters and prove nothing: no p-value can
             name="top_features",
             caption="The ten features of largest effect per cluster and view.",
             formats={"effect": "+.2f"},
+            shown=10,
+        ),
+    )
+
+
+def _tests(run: Any) -> Any:
+    rows = run.tables["markers"]
+    if not rows:
+        return ""
+    columns = list(rows[0])
+    honest = "q_without_view" in columns
+    return html(
+        "<p><b>Tests.</b> Every cluster against all other observations: Fisher's exact test for features "
+        "of 0 and 1, ranks (Mann–Whitney) for others; the effect runs from −1 (always lower) to 1 (always "
+        "higher). The same data found the clusters, so p and q only describe how sharp a difference is: "
+        "clusters cut out of noise have “significant” features too.{% if honest %} <b>q without view</b> "
+        "tests the feature on clusters found without its view, and can be believed.{% endif %}</p>"
+        "{{ table }}",
+        honest=honest,
+        table=table(
+            [column.replace("_", " ") for column in columns],
+            [list(row.values()) for row in rows],
+            name="markers",
+            caption="Features by effect, for every cluster and view.",
+            formats=dict.fromkeys(
+                ("effect", "inside", "outside", "p value", "q value", "q without view"), ".3g"
+            ),
             shown=10,
         ),
     )

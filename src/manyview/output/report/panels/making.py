@@ -75,7 +75,7 @@ def chosen(run: Any) -> Any:
         "<p>The number of clusters was not given but chosen: <b>{{ answer }}</b>.</p>"
         "<ul>{% for line in reasons %}<li>{{ line }}</li>{% endfor %}</ul>"
         '<div class="pair">{% for plot in plots %}{{ plot }}{% endfor %}</div>{{ table }}',
-        answer=about["n_clusters"] if about["found"] else "none stands out, so all are in one",
+        answer=_answer(about),
         reasons=about["reasons"],
         plots=plots,
         table=table(
@@ -89,6 +89,14 @@ def chosen(run: Any) -> Any:
             shown=8,
         ),
     )
+
+
+def _answer(about: dict[str, Any]) -> str:
+    """The number, or that there is none, with the runner-up; runs of before know of no runner-up."""
+    text = str(about["n_clusters"]) if about["found"] else "none stands out, so all are in one"
+    if about.get("runner_up"):
+        text += f"; also {about['runner_up']}"
+    return text + (" (doubtful)" if about.get("doubtful") else "")
 
 
 TERMS = {

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 from manyview._colors import SCALE
 from manyview.output.report.page import figure, html, plot_text, table
 
+from .measured import NO_SUPPORT, ONE_VIEW, UNUSUAL_RELIANCE, basis
 from .shared import DRAWN, EMBEDDED, Rows, axis_labels, color, short
 
 #: An observation that departs more than this from its cluster's usual reliance is named.
@@ -28,16 +30,19 @@ def reliance(run: Any) -> Any:
     rows = [row for row in run.tables["sample_weights"] if row["cluster"] >= 0]
     step = -(-len(rows) // DRAWN)
     shown = sorted(rows, key=lambda row: (row["cluster"], _last(row["departure"])))[::step]
+    robust = run.about["method"] == "RobustWMNMF"
     intro = html(
         "<p>A bright cell says that the observation (a column) relies mostly on that view (a row). "
         "{{ meaning }}</p>",
         meaning=MEANING.get(run.about["method"], MEANING["RobustWMNMF"]),
     )
     return html(
-        "{{ intro }}{{ map }}{{ unusual }}",
+        "{{ intro }}{{ map }}{{ unusual }}{{ unsupported }}{{ alone }}",
         intro=intro,
         map=_reliance_map(run, shown),
         unusual=_unusual(run, rows),
+        unsupported=_unsupported(run, rows) if robust else "",
+        alone=_alone(run, rows),
     )
 
 
@@ -113,13 +118,6 @@ def _unusual(run: Any, rows: Rows) -> Any:
     found = sorted(
         (row for row in rows if (row["departure"] or 0) > UNUSUAL), key=lambda r: -r["departure"]
     )
-    alone = [row["id"] for row in rows if row["departure"] is None]
-    lonely = html(
-        "{% if alone %}<p><b>Supported by no view</b> ({{ alone|length }}): {{ alone[:20]|join(', ') "
-        "}}{{ ', …' if alone|length > 20 }}. Their neighbours in each view are strangers in the "
-        "others, so their place in a cluster is a guess.</p>{% endif %}",
-        alone=alone,
-    )
     columns = ["id", "cluster", "departure", *[f"reliance: {view}" for view in run.views]]
     listed = [
         [row["id"], row["cluster"], row["departure"], *[row[f"reliance:{v}"] for v in run.views]]
@@ -128,18 +126,18 @@ def _unusual(run: Any, rows: Rows) -> Any:
     if not found:
         return html(
             "<p>No observation departs by more than {{ limit }} from what is usual in its cluster."
-            "</p>{{ lonely }}",
+            "</p>",
             limit=f"{UNUSUAL:.0%}",
-            lonely=lonely,
         )
     named = ", ".join(row["id"] for row in found[:5])
     return html(
         "<h3>Unusual observations</h3><p>{{ n }} observation{{ 's' if n > 1 }} rel{{ 'y' if n > 1 "
         "else 'ies' }} on other views than the rest of the cluster, by more than {{ limit }} of all "
         "reliance, above all {{ named }}. Look at their measurements in the views they avoid: a "
-        "failed assay, a swapped sample and true biology all look like this.</p>{{ table }}{{ lonely }}",
-        lonely=lonely,
+        "failed assay, a swapped sample and true biology all look like this.{{ measured }}</p>"
+        "{{ table }}",
         n=len(found),
+        measured=basis(run, UNUSUAL_RELIANCE, " Their clusters are less sure: ", "."),
         limit=f"{UNUSUAL:.0%}",
         named=named,
         table=table(
@@ -151,4 +149,44 @@ def _unusual(run: Any, rows: Rows) -> Any:
             formats=dict.fromkeys(columns[2:], ".0%"),
             shown=MOST_NAMED if len(found) <= MOST_NAMED else 10,
         ),
+    )
+
+
+def _views_of(row: dict[str, Any], views: list[str]) -> list[str]:
+    """The views that describe an observation: the others' cells are empty."""
+    return [view for view in views if row[f"weight:{view}"] is not None]
+
+
+def _alone(run: Any, rows: Rows) -> Any:
+    """Observations that one view describes: nobody can vouch for them, and nothing speaks against."""
+    counts = Counter(held[0] for row in rows if len(held := _views_of(row, run.views)) == 1)
+    n = sum(counts.values())
+    return html(
+        "{% if n %}<h3>Observations in one view</h3><p>{{ n }} of {{ of }} observations {{ 'is' if n "
+        "== 1 else 'are' }} described by one view only ({{ by_view }}) and rel{{ 'ies' if n == 1 "
+        "else 'y' }} on it wholly. No other view can vouch for them or contradict them{{ ', which is why "
+        "their weight is 0' if robust }}.{{ measured }}</p>{% endif %}",
+        robust=run.about["method"] == "RobustWMNMF",
+        measured=basis(run, ONE_VIEW, " That makes their clusters a little less sure: ", "."),
+        n=n,
+        of=len(rows),
+        by_view=", ".join(f"{counts[view]} by “{view}”" for view in run.views if counts[view]),
+    )
+
+
+def _unsupported(run: Any, rows: Rows) -> Any:
+    """Observations in several views that no two of these agree about."""
+    found = [
+        row["id"]
+        for row in rows
+        if len(held := _views_of(row, run.views)) > 1
+        and not any(row[f"weight:{view}"] for view in held)
+    ]
+    return html(
+        "{% if found %}<p><b>Without support</b> ({{ found|length }}): {{ found[:20]|join(', ') }}"
+        "{{ ', …' if found|length > 20 }}. Their neighbours in each of their views are no closer than "
+        "chance in the others; they were placed by all of their views together.{{ measured }}</p>"
+        "{% endif %}",
+        found=found,
+        measured=basis(run, NO_SUPPORT, " Their clusters are less sure: ", "."),
     )

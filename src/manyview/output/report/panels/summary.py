@@ -13,12 +13,14 @@ SAME = (
     "near-duplicates",
     "no number of clusters stands out",
 )
+#: Decisions of a fit that the section on views explains: no reason for distrust.
+EXPLAINED = ("their logarithms are taken",)
 
 
 def in_short(run: Any) -> Any:
     about = run.about
     sizes = sorted((row["size"] for row in run.clusters), reverse=True)
-    lines = _listed(about.get("alignment"))
+    lines = [*_listed(about.get("alignment")), *about.get("outcome_notes", [])]
     if sizes:
         lines.append(
             "One cluster holds everything."
@@ -43,13 +45,20 @@ def in_short(run: Any) -> Any:
         )
     if len(run.views) > 1:
         weights = sorted(run.tables["view_weights"], key=lambda row: -row["weight"])
-        lines.append(
-            "All views count about the same."
-            if weights[0]["weight"] < 1.25 * weights[-1]["weight"]
-            else f"The view that counts most is “{weights[0]['view']}” ({weights[0]['weight']:.0%} of the "
-            f"weight), the one that counts least “{weights[-1]['view']}” "
-            f"({weights[-1]['weight']:.0%})."
+        asked = about.get("weights_are", "learned") != "learned"
+        most, least = weights[0], weights[-1]
+        line = (
+            "all views count about the same."
+            if most["weight"] < 1.25 * least["weight"]
+            else f"the view that counts most is “{most['view']}” ({most['weight']:.0%} of the weight), "
+            f"the one that counts least “{least['view']}” ({least['weight']:.0%})."
         )
+        lines.append(f"As asked, {line}" if asked else line[0].upper() + line[1:])
+    reasons = about.get("logarithms") or {}
+    if reasons:
+        told = ", ".join(f"“{view}” ({why})" for view, why in reasons.items())
+        lines.append(f"The logarithm was taken of {told}.")
+    lines += _outcomes(about)
     notes = [*about.get("warnings", []), *_told(about)]
     return html(
         "<ul>{% for line in lines %}<li>{{ line }}</li>{% endfor %}</ul>"
@@ -62,11 +71,32 @@ def in_short(run: Any) -> Any:
     )
 
 
+def _outcomes(about: dict[str, Any]) -> list[str]:
+    """What the clusters mean, in a line each."""
+    lines = []
+    survival, clinical, classes = (about.get(k) or {} for k in ("survival", "clinical", "classes"))
+    if survival.get("p_value") is not None:
+        differs = "differs" if survival["p_value"] <= 0.05 else "cannot be shown to differ"
+        lines.append(f"Survival {differs} between the clusters (p = {survival['p_value']:.2g}).")
+    if clinical.get("significant"):
+        named = clinical["significant"]
+        listed = ", ".join(f"“{name}”" for name in named[:3]) + ", …" * (len(named) > 3)
+        lines.append(f"Clinical columns that differ between the clusters: {listed}.")
+    if classes.get("ari") is not None:
+        lines.append(f"Agreement with the known classes: {classes['ari']:.2f} (1 is the same).")
+    return lines
+
+
 def _told(about: dict[str, Any]) -> list[str]:
     """What the fit warned of, unless a note says the same."""
     notes = " ".join(about.get("warnings", [])).lower()
     told = dict.fromkeys(str(text) for text in about.get("fit_warnings", []))
-    return [text for text in told if not any(w in text.lower() and w in notes for w in SAME)]
+    return [
+        text
+        for text in told
+        if not any(w in text.lower() and w in notes for w in SAME)
+        and not any(words in text for words in EXPLAINED)
+    ]
 
 
 def _listed(value: Any) -> list[str]:

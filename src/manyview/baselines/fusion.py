@@ -1,0 +1,287 @@
+"""Similarity network fusion (SNF) and NEMO: the views' dense similarities made one graph."""
+
+from __future__ import annotations
+
+import time
+from functools import lru_cache
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.metrics.pairwise import euclidean_distances
+from sklearn.utils._param_validation import Interval, StrOptions
+from threadpoolctl import threadpool_limits
+
+from manyview._types import Array, Matrix, Views
+from manyview.methods.assign import spectral_from_graph
+from manyview.methods.base import generator
+from manyview.methods.scaling import SCALES
+
+from ._base import RANDOM_STATE, Baseline, takes_negative
+from ._features import scaled
+
+EPS = float(np.finfo(float).eps)
+#: Side of the product that is timed to say beforehand how long a fit takes.
+TRIAL = 400
+
+
+def similarity(squared: Array, n_neighbors: int, mu: float) -> Array:
+    """Gaussian similarities whose width follows the density around both observations.
+
+    exp(−d²/2s²)/(√(2π) s) with d the squared distance, as the authors of SNF have it, and s = mu times
+    (the mean over both observations of their distance to their neighbours, twice, and d, once)/3.
+    """
+    d = (squared + squared.T) / 2
+    np.fill_diagonal(d, 0)
+    near = np.sort(d, axis=1)[:, 1 : n_neighbors + 1].mean(axis=1) + EPS
+    width = mu * np.maximum((near[:, None] + near) / 3 + d / 3 + EPS, EPS)
+    return np.exp(-((d / width) ** 2) / 2) / (np.sqrt(2 * np.pi) * width)
+
+
+def _half_kept(W: Array) -> Array:
+    """Half of every row stays at its observation, the other half goes to the others; symmetric."""
+    others = W.sum(axis=1) - np.diag(W)
+    P = W / (2 * np.where(others == 0, 1, others))[:, None]
+    np.fill_diagonal(P, 0.5)
+    return (P + P.T) / 2
+
+
+def _strongest(W: Array, k: int) -> sp.csr_array:
+    """The k largest entries of every row, made to add up to 1."""
+    n = W.shape[0]
+    k = min(k, n)
+    columns = np.argpartition(-W, k - 1, axis=1)[:, :k]
+    values = np.take_along_axis(W, columns, axis=1)
+    values = values / values.sum(axis=1, keepdims=True)
+    return sp.csr_array((values.ravel(), (np.repeat(np.arange(n), k), columns.ravel())), (n, n))
+
+
+def fused_network(similarities: list[Array], n_neighbors: int, n_iter: int) -> Array:
+    """SNF: every view's network is diffused through the mean of the others', by its own neighbours."""
+    P = [_half_kept(W) for W in similarities]
+    S = [_strongest(W, n_neighbors) for W in P]
+    for _ in range(n_iter if len(P) > 1 else 0):
+        total = sum(P[1:], P[0])
+        P = [_half_kept(s @ ((total - p) / (len(P) - 1)) @ s.T) for s, p in zip(S, P, strict=True)]
+    return _half_kept(sum(P[1:], P[0]) / len(P))
+
+
+def relative_similarity(W: Array, n_neighbors: int) -> Array:
+    """NEMO: the similarity to each of the k nearest as a share of that to all, both ways."""
+    k = min(n_neighbors, W.shape[0])
+    least = -np.partition(-W, k - 1, axis=1)[:, [k - 1]]
+    kept = np.where(least <= W, W, 0)
+    kept = kept / kept.sum(axis=1, keepdims=True)
+    return kept + kept.T
+
+
+class _Fusion(Baseline):
+    """What SNF and NEMO share: scale, similarities of each view, one graph, spectral clustering."""
+
+    n_clusters: int
+    n_neighbors: int | None
+    mu: float
+    scale: str | None
+    random_state: Any
+
+    def fit(self, X: Any, y: Any = None) -> Any:
+        """Fuse the views' similarities and cluster the graph.
+
+        Parameters
+        ----------
+        X : list, dict or array
+            The views, as for `WMNMF`.
+        y : ignored
+
+        Returns
+        -------
+        estimator
+            Itself, fitted.
+        """
+        views = self._checked(X)
+        with threadpool_limits(1):
+            matrices = scaled(views, self.scale)
+            graph = self._graph([_squared(M) for M in matrices], self._k(views))
+        self.affinity_ = graph
+        self.labels_ = spectral_from_graph(
+            sp.csr_array(graph), self.n_clusters, generator(self.random_state), unit_rows=True
+        )
+        return self
+
+    def _k(self, views: Views) -> int:
+        n = views.n_samples
+        return max(1, min(self.n_neighbors or max(1, round(n / 6)), n - 1))
+
+    def _graph(self, squared: list[Array], k: int) -> Array:
+        raise NotImplementedError
+
+    def _allows_negative(self) -> bool:
+        return takes_negative(self.scale)
+
+
+def _squared(X: Matrix) -> Array:
+    return euclidean_distances(X, squared=True)
+
+
+class SNF(_Fusion):
+    """Similarity network fusion (Wang et al.).
+
+    Each view becomes a network of similarities; each network is diffused through the mean of the others
+    along its own strongest links, again and again, until they are alike; their mean is clustered.
+
+    Parameters
+    ----------
+    n_clusters : int, default=8
+    n_neighbors : int or None, default=20
+        Links of each observation. ``None``: a sixth of the observations.
+    mu : float, default=0.5
+        Width of the similarities.
+    n_iter : int, default=20
+        Rounds of diffusion.
+    scale : {"standard", "minmax", "sum", "tfidf", "sqrt"} or None, default="standard"
+        As in `ConcatViews`; the authors scale to z-scores.
+    views : sequence of int, optional
+        If the input is one 2-D array: the number of columns of each view.
+    random_state : int, RandomState, Generator or None
+        Of k-means on the eigenvectors.
+
+    Attributes
+    ----------
+    labels_ : ndarray (N,)
+    affinity_ : ndarray (N, N), the fused network
+
+    References
+    ----------
+    B. Wang et al., Similarity network fusion for aggregating data types on a genomic scale, Nature
+    Methods 11, 2014.
+    """
+
+    _parameter_constraints: ClassVar[dict] = {
+        "n_clusters": [Interval(Integral, 1, None, closed="left")],
+        "n_neighbors": [Interval(Integral, 1, None, closed="left"), None],
+        "mu": [Interval(Real, 0, None, closed="neither")],
+        "n_iter": [Interval(Integral, 0, None, closed="left")],
+        "scale": [StrOptions(set(SCALES)), None],
+        "views": ["array-like", None],
+        "random_state": RANDOM_STATE,
+    }
+
+    def __init__(
+        self,
+        n_clusters: int = 8,
+        *,
+        n_neighbors: int | None = 20,
+        mu: float = 0.5,
+        n_iter: int = 20,
+        scale: str | None = "standard",
+        views: Any = None,
+        random_state: Any = None,
+    ):
+        self.n_clusters = n_clusters
+        self.n_neighbors = n_neighbors
+        self.mu = mu
+        self.n_iter = n_iter
+        self.scale = scale
+        self.views = views
+        self.random_state = random_state
+
+    def _graph(self, squared: list[Array], k: int) -> Array:
+        return fused_network([similarity(d, k, self.mu) for d in squared], k, self.n_iter)
+
+    def estimate_cost(self, n_samples: int, n_views: int) -> dict[str, float]:
+        """Seconds and bytes that a fit would take, before it starts.
+
+        Parameters
+        ----------
+        n_samples, n_views : int
+
+        Returns
+        -------
+        dict with "seconds" and "bytes"
+        """
+        # Two products of a sparse and a dense matrix, and a few passes over the dense ones.
+        per_round = n_views * (4 * min(self.n_neighbors or n_samples, n_samples) + 20)
+        seconds = (self.n_iter * per_round + 100 * n_views) * n_samples**2 * _seconds_per_step()
+        return {"seconds": seconds, "bytes": 8.0 * n_samples**2 * (2 * n_views + 4)}
+
+
+class NEMO(_Fusion):
+    """Neighbourhood based multi-omics clustering (Rappoport & Shamir).
+
+    The similarity of two observations counts relative to that of their nearest neighbours, is averaged
+    over the views, and the graph is clustered. Simple and quick.
+
+    Parameters
+    ----------
+    n_clusters : int, default=8
+    n_neighbors : int, optional
+        ``None``: a sixth of the observations, as its authors have it.
+    mu : float, default=0.5
+        Width of the similarities.
+    scale : {"standard", "minmax", "sum", "tfidf", "sqrt"} or None, default="standard"
+        As in `ConcatViews`.
+    views : sequence of int, optional
+        If the input is one 2-D array: the number of columns of each view.
+    random_state : int, RandomState, Generator or None
+        Of k-means on the eigenvectors.
+
+    Attributes
+    ----------
+    labels_ : ndarray (N,)
+    affinity_ : ndarray (N, N), the mean relative similarity
+
+    References
+    ----------
+    N. Rappoport and R. Shamir, NEMO: cancer subtyping by integration of partial multi-omic data,
+    Bioinformatics 35, 2019.
+    """
+
+    _parameter_constraints: ClassVar[dict] = {
+        name: rule for name, rule in SNF._parameter_constraints.items() if name != "n_iter"
+    }
+
+    def __init__(
+        self,
+        n_clusters: int = 8,
+        *,
+        n_neighbors: int | None = None,
+        mu: float = 0.5,
+        scale: str | None = "standard",
+        views: Any = None,
+        random_state: Any = None,
+    ):
+        self.n_clusters = n_clusters
+        self.n_neighbors = n_neighbors
+        self.mu = mu
+        self.scale = scale
+        self.views = views
+        self.random_state = random_state
+
+    def _graph(self, squared: list[Array], k: int) -> Array:
+        found = [relative_similarity(similarity(d, k, self.mu), k) for d in squared]
+        return sum(found[1:], found[0]) / len(found)
+
+    def estimate_cost(self, n_samples: int, n_views: int) -> dict[str, float]:
+        """Seconds and bytes that a fit would take, before it starts.
+
+        Parameters
+        ----------
+        n_samples, n_views : int
+
+        Returns
+        -------
+        dict with "seconds" and "bytes"
+        """
+        seconds = 100 * n_views * n_samples**2 * _seconds_per_step()
+        return {"seconds": seconds, "bytes": 8.0 * n_samples**2 * (n_views + 5)}
+
+
+@lru_cache(maxsize=1)
+def _seconds_per_step() -> float:
+    """Seconds for one number of a dense matrix in one pass, measured here."""
+    M = np.random.default_rng(0).random((TRIAL, TRIAL))
+    started = time.perf_counter()
+    for _ in range(10):
+        M = M * 0.5 + M.T
+    return (time.perf_counter() - started) / (20 * TRIAL**2)

@@ -1,0 +1,199 @@
+"""PIntMF: one nonnegative matrix of weights for all views, and sparse profiles for each."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.cluster.hierarchy import fcluster, ward
+from sklearn.metrics import adjusted_rand_score
+from sklearn.utils._param_validation import Interval, StrOptions
+from threadpoolctl import threadpool_limits
+
+from manyview._types import Array
+from manyview.methods.base import generator
+from manyview.methods.scaling import SCALES
+
+from ._base import RANDOM_STATE, Baseline, takes_negative
+from ._features import scaled
+from .fusion import SNF
+
+#: Penalties tried, as shares of the smallest one that leaves nothing, and parts of the rows left out.
+PATH = np.geomspace(0.5, 0.005, 8)
+N_FOLDS = 5
+#: Clusterings of two rounds that agree so far count as the same, as its authors have it.
+SAME = 0.99
+SWEEPS = 50
+
+
+def descend(gram: Array, cross: Array, penalty: float, nonnegative: bool) -> Array:
+    """Minimise ½ tr(AᵀGA) − tr(CᵀA) + penalty Σ|A|, row after row of A (p, m); A ≥ 0 if asked.
+
+    With G = WᵀW and C = WᵀX this is the lasso of every column of X on W.
+    """
+    A = np.zeros_like(cross)
+    diagonal = np.maximum(np.diag(gram), np.finfo(float).tiny)
+    for _ in range(SWEEPS):
+        before = A.copy()
+        for j in range(len(A)):
+            rest = cross[j] - gram[j] @ A + gram[j, j] * A[j]
+            size = np.maximum(rest - penalty, 0)
+            if not nonnegative:
+                size -= np.maximum(-rest - penalty, 0)
+            A[j] = size / diagonal[j]
+        if np.abs(A - before).max() <= 1e-6 * max(1e-12, np.abs(A).max()):
+            break
+    return A
+
+
+def chosen_penalty(X: Array, W: Array, folds: Array) -> float:
+    """The largest penalty whose error on rows left out is within one standard error of the least."""
+    largest = float(np.abs(W.T @ X).max())
+    errors = np.empty((N_FOLDS, len(PATH)))
+    for f in range(N_FOLDS):
+        out = folds == f
+        gram, cross = W[~out].T @ W[~out], W[~out].T @ X[~out]
+        for i, share in enumerate(PATH):
+            H = descend(gram, cross, share * largest * (~out).mean(), False)
+            errors[f, i] = np.mean((X[out] - W[out] @ H) ** 2)
+    mean, spread = errors.mean(axis=0), errors.std(axis=0, ddof=1) / np.sqrt(N_FOLDS)
+    within = mean <= mean.min() + spread[mean.argmin()]
+    return float(PATH[np.flatnonzero(within)[0]] * largest)
+
+
+class PIntMF(Baseline):
+    """Penalised integrative matrix factorisation (Pierre-Jean et al.).
+
+    X_s ≈ W H_s with one W for all views, nonnegative, whose rows add up to 1, and H_s of any sign made
+    sparse by a lasso. It starts from SNF and goes on until the clusters of W stay. The penalty of each
+    view is chosen by cross-validation over the observations. Two things differ from the R package: the
+    profiles are not rounded, and W is found without the small ridge it adds.
+
+    Parameters
+    ----------
+    n_clusters : int, default=8
+    n_components : int, optional
+        Columns of W; ``n_clusters`` if not given.
+    max_iter : int, default=20
+    penalty : float or None, default=None
+        Share of the penalty that leaves nothing, the same for every view; ``None`` chooses.
+    scale : {"standard", "minmax", "sum", "tfidf", "sqrt"} or None, default="standard"
+        As in `ConcatViews`.
+    views : sequence of int, optional
+        If the input is one 2-D array: the number of columns of each view.
+    random_state : int, RandomState, Generator or None
+        Of the start and of the cross-validation.
+
+    Attributes
+    ----------
+    labels_ : ndarray (N,)
+        Ward's clusters of the rows of W.
+    consensus_ : ndarray (N, K), W
+    components_ : list of ndarray (K, M_s), the H_s
+    explained_ : float
+        Part of the variation that is explained.
+    n_iter_ : int
+
+    References
+    ----------
+    M. Pierre-Jean, F. Mauger, J.-F. Deleuze and E. Le Floch, PIntMF: penalized integrative matrix
+    factorization method for multi-omics data, Bioinformatics 38, 2022.
+    """
+
+    _parameter_constraints: ClassVar[dict] = {
+        "n_clusters": [Interval(Integral, 1, None, closed="left")],
+        "n_components": [Interval(Integral, 1, None, closed="left"), None],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "penalty": [Interval(Real, 0, 1, closed="both"), None],
+        "scale": [StrOptions(set(SCALES)), None],
+        "views": ["array-like", None],
+        "random_state": RANDOM_STATE,
+    }
+
+    def __init__(
+        self,
+        n_clusters: int = 8,
+        *,
+        n_components: int | None = None,
+        max_iter: int = 20,
+        penalty: float | None = None,
+        scale: str | None = "standard",
+        views: Any = None,
+        random_state: Any = None,
+    ):
+        self.n_clusters = n_clusters
+        self.n_components = n_components
+        self.max_iter = max_iter
+        self.penalty = penalty
+        self.scale = scale
+        self.views = views
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None) -> PIntMF:
+        """Factorise all views with one W and cluster its rows.
+
+        Parameters
+        ----------
+        X : list, dict or array
+            The views, as for `WMNMF`.
+        y : ignored
+
+        Returns
+        -------
+        PIntMF
+            The estimator itself, fitted.
+        """
+        views = self._checked(X)
+        rng = generator(self.random_state)
+        k = self.n_components or self.n_clusters
+        with threadpool_limits(1):
+            Xs = [_dense(M) for M in scaled(views, self.scale)]
+            start = SNF(k, scale=None, random_state=int(rng.integers(2**31))).fit(
+                dict(enumerate(Xs))
+            )
+            W = np.eye(k)[start.labels_]
+            folds = rng.permutation(np.arange(views.n_samples) % N_FOLDS)
+            labels = start.labels_
+            n_iter, settled = 0, False
+            while n_iter < self.max_iter and not settled:
+                n_iter += 1
+                H = [self._profiles(M, W, folds) for M in Xs]
+                W = _weights(Xs, H)
+                before, labels = labels, _ward(W, self.n_clusters)
+                settled = bool(adjusted_rand_score(before, labels) > SAME)
+        self.labels_, self.consensus_, self.components_, self.n_iter_ = labels, W, H, n_iter
+        left = sum(((M - W @ h) ** 2).sum() / M.size for M, h in zip(Xs, H, strict=True))
+        whole = sum(((M - M.mean(axis=0)) ** 2).sum() / M.size for M in Xs)
+        self.explained_ = float(1 - left / whole) if whole > 0 else 0.0
+        return self
+
+    def _profiles(self, X: Array, W: Array, folds: Array) -> Array:
+        if self.penalty is None:
+            penalty = chosen_penalty(X, W, folds)
+        else:
+            penalty = self.penalty * float(np.abs(W.T @ X).max())
+        return descend(W.T @ W, W.T @ X, penalty, False)
+
+    def _allows_negative(self) -> bool:
+        return takes_negative(self.scale)
+
+
+def _dense(X: Any) -> Array:
+    return np.asarray(X.toarray() if sp.issparse(X) else X, dtype=float)
+
+
+def _weights(Xs: list[Array], H: list[Array]) -> Array:
+    """W ≥ 0 by least squares, every view counting the same, and its rows made to add up to 1."""
+    gram = sum(h @ h.T / h.shape[1] for h in H)
+    cross = sum(h @ X.T / h.shape[1] for h, X in zip(H, Xs, strict=True))
+    W = descend(np.asarray(gram), np.asarray(cross), 0.0, True).T
+    total = W.sum(axis=1, keepdims=True)
+    return np.where(total > 0, W / np.where(total > 0, total, 1), 1 / W.shape[1])
+
+
+def _ward(W: Array, n_clusters: int) -> Array:
+    if len(W) < 2:
+        return np.zeros(len(W), dtype=np.int64)
+    return fcluster(ward(W), n_clusters, "maxclust") - 1

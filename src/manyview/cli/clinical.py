@@ -1,0 +1,121 @@
+"""Clinical files and known classes of the command line: what is asked for, what is recognised."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from manyview.data.read import ReadViews
+from manyview.data.read.clinical import ClinicalTable, clinical_ids, read_clinical, split_column
+from manyview.data.read.matching import EXACT, Rule
+from manyview.judge.comparison.labels import ids_in, read_labels
+from manyview.outcomes.columns import stands_for_missing
+from manyview.outcomes.endpoints import recognise
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The options on what is known of the samples beside the views."""
+
+    clinical: str | None = None
+    time: str | None = None
+    event: str | None = None
+    labels: str | None = None
+    adjust: tuple[str, ...] = ()
+
+    def check(self) -> None:
+        """Refuse options that need a file that is not there."""
+        if self.clinical is None and (self.time or self.event or self.adjust):
+            option = "--time" if self.time else "--event" if self.event else "--adjust"
+            raise ValueError(f"{option} names a column of the clinical table: give --clinical FILE")
+
+
+@dataclass(frozen=True, eq=False)
+class Given:
+    """The same, read and in the order of the samples; notes say how."""
+
+    columns: dict[str, list[Any]] | None = None
+    time: str | None = None
+    event: str | None = None
+    classes: list[Any] | None = None
+    adjust: tuple[str, ...] = ()
+    notes: list[str] = field(default_factory=list)
+    inputs: list[dict[str, Any]] = field(default_factory=list)
+
+
+def known_ids(asked: Asked) -> list[str]:
+    """Ids in the files that are asked for: they help to read the views."""
+    found: list[str] = []
+    if asked.labels is not None:
+        path, column = split_column(asked.labels)
+        found += ids_in(path) if column is None else clinical_ids(path)
+    if asked.clinical is not None:
+        found += clinical_ids(asked.clinical)
+    return found
+
+
+def read_given(
+    asked: Asked,
+    samples: Sequence[Any] | None,
+    n: int,
+    views: ReadViews | None = None,
+    rule: Rule = EXACT,
+) -> Given:
+    """Read what was asked for; ``views`` (as read) may give classes in file order a meaning."""
+    asked.check()
+    notes: list[str] = []
+    inputs: list[dict[str, Any]] = []
+    table, time, event = None, None, None
+    adjust: tuple[str, ...] = ()
+    if asked.clinical is not None:
+        table = read_clinical(asked.clinical, samples, n, rule)
+        notes += table.notes
+        size = {"rows": int(table.present.sum()), "columns": len(table.columns)}
+        inputs.append(
+            {"view": "(clinical)", "path": asked.clinical, **size, "sha256": table.sha256}
+        )
+        time, event, note = _endpoint(asked, table)
+        notes += [note] if note else []
+        adjust = tuple(table.name_of(name, "--adjust") for name in asked.adjust)
+    classes = None
+    if asked.labels is not None:
+        classes = _classes(asked.labels, samples, n, views, rule)
+        if None in classes:
+            notes.append(
+                f"{asked.labels} knows the classes of {sum(t is not None for t in classes)} of "
+                f"{len(classes)} samples; only these are scored"
+            )
+    columns = None if table is None else table.columns
+    return Given(columns, time, event, classes, adjust, notes, inputs)
+
+
+def _endpoint(asked: Asked, table: ClinicalTable) -> tuple[str | None, str | None, str]:
+    """Columns of time and event: as named, or recognised if neither is."""
+    if asked.time is None and asked.event is None:
+        return recognise(table.columns)
+    if asked.time is None or asked.event is None:
+        given, lacking = ("--time", "--event") if asked.event is None else ("--event", "--time")
+        raise ValueError(f"{given} without {lacking}: survival needs both; name the column")
+    return table.name_of(asked.time, "--time"), table.name_of(asked.event, "--event"), ""
+
+
+def _classes(
+    text: str, samples: Sequence[Any] | None, n: int, views: ReadViews | None, rule: Rule
+) -> list[Any]:
+    """Known classes of FILE (id and label) or FILE:COLUMN; None where a sample has none."""
+    path, column = split_column(text)
+    if column is None and views is not None:
+        return read_labels(path, views, partial=True)
+    table = read_clinical(path, samples, n, rule)
+    if column is None and len(table.columns) > 1:
+        raise ValueError(
+            f"--labels {text}: {table.file} has several columns; say which, as in {text}:COLUMN"
+        )
+    name = next(iter(table.columns)) if column is None else column
+    found = [
+        None if stands_for_missing(value) else value for value in table.column(name, "--labels")
+    ]
+    if all(value is None for value in found):
+        raise ValueError(f"--labels {text}: no sample has a class in that column")
+    return found

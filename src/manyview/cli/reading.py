@@ -1,0 +1,101 @@
+"""The options that say how files are read: the same for every command that reads some."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Annotated, Any
+
+import typer
+
+from .later import later
+
+#: How files are read, as the options say.
+as_reading = later("manyview.data.read", "Reading")
+#: Name of the parameter that commands receive instead of the options.
+RECEIVED = "reading"
+
+
+def _options(
+    index: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="COLUMN", help="Column of sample ids, VIEW=COLUMN, or VIEW= for none."
+        ),
+    ] = None,
+    transpose: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="VIEW", help="This file has samples in columns; all, or none; may be repeated."
+        ),
+    ] = None,
+    header: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="yes|no",
+            help="Whether the first line is headings, or VIEW=yes; may be repeated.",
+        ),
+    ] = None,
+    match: Annotated[
+        str | None,
+        typer.Option(
+            metavar="exact|loose|tcga",
+            help="When two ids are one sample: as written; case and marks do not count; barcodes.",
+        ),
+    ] = None,
+    decimal: Annotated[
+        list[str] | None,
+        typer.Option(metavar="comma|point", help="Decimal mark, or VIEW=comma, if it is in doubt."),
+    ] = None,
+    na: Annotated[
+        list[str] | None,
+        typer.Option(metavar="TEXT", help="This text stands for an empty cell; may be repeated."),
+    ] = None,
+    drop: Annotated[
+        list[str] | None,
+        typer.Option(metavar="COLUMN", help="Leave this column out, or VIEW=COLUMN."),
+    ] = None,
+    drop_text: Annotated[
+        bool, typer.Option("--drop-text", help="Leave columns of text out.")
+    ] = False,
+    one_hot: Annotated[
+        bool, typer.Option("--one-hot", help="Make every word of a column a column of 0 and 1.")
+    ] = False,
+    as_view: Annotated[
+        list[str] | None,
+        typer.Option(metavar="VIEW", help="This table is a view, though it looks like labels."),
+    ] = None,
+) -> Any:
+    return as_reading(
+        tuple(index or ()),
+        tuple(transpose or ()),
+        tuple(header or ()),
+        tuple(decimal or ()),
+        tuple(na or ()),
+        tuple(drop or ()),
+        drop_text,
+        one_hot,
+        tuple(as_view or ()),
+        match,
+    )
+
+
+def reads_files(command: Callable[..., Any]) -> Callable[..., Any]:
+    """A command with a parameter ``reading`` (a `Reading`) → one with the options for it."""
+    own = inspect.signature(command, eval_str=True)
+    ours = inspect.signature(_options, eval_str=True).parameters
+    parameters: list[inspect.Parameter] = []
+    for name, parameter in own.parameters.items():
+        parameters += ours.values() if name == RECEIVED else [parameter]
+    # Those with a default follow those without: Python asks for it, typer does not care.
+    parameters = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in parameters]
+
+    @functools.wraps(command)
+    def run(**given: Any) -> Any:
+        reading = _options(**{name: given.pop(name) for name in ours})
+        return command(**given, reading=reading)
+
+    run.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
+    run.__annotations__ = {p.name: p.annotation for p in parameters}
+    return run

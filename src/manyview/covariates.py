@@ -1,0 +1,238 @@
+"""Covariates regressed out of the views before anything is measured in them: batch, site, sex, age."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from manyview._types import Array, Matrix, Views
+from manyview.data.containers import Collection, Item
+from manyview.data.ids import places
+from manyview.data.views import as_views
+from manyview.engines.numpy.sources import is_streamed
+from manyview.outcomes import Table
+from manyview.outcomes.columns import Column, read_column
+from manyview.outcomes.held import hold, listed, pick
+from manyview.outcomes.mark import view_kind
+from manyview.outcomes.table import quoted
+
+#: Entries of a sparse view that may become dense.
+MOST_DENSE = 50_000_000
+#: Features regressed at a time.
+BLOCK = 2048
+#: Levels of a category beyond which there are too few observations of each.
+FEWEST_PER_COLUMN = 5
+
+
+@dataclass(frozen=True, eq=False)
+class Adjusted:
+    """Views without what covariates explain.
+
+    Attributes
+    ----------
+    views : Collection
+        What estimators take, with the names of samples and features; ``arrays`` has plain arrays.
+    covariates : tuple of str
+        Columns that were regressed out.
+    explained : dict of view → float
+        Share of the variance of the view's features that was taken away, on average.
+    notes : tuple of str
+    """
+
+    views: Collection
+    covariates: tuple[str, ...]
+    explained: dict[str, float]
+    notes: tuple[str, ...]
+
+    @property
+    def arrays(self) -> dict[str, Array]:
+        """Every view as an array."""
+        return dict(zip(self.views.names, (item.matrix for item in self.views.items), strict=True))
+
+    @property
+    def table(self) -> Table:
+        """One row per view: the share of variance that was taken away."""
+        return Table({"view": list(self.explained), "explained": list(self.explained.values())})
+
+    def __repr__(self) -> str:
+        lines = [f"Views adjusted for {', '.join(self.covariates)}", str(self.table)]
+        return "\n".join([*lines, *(f"Note: {note}" for note in self.notes)])
+
+
+def adjust(views: Any, covariates: Any, *, ids: Any = None) -> Adjusted:
+    """Regress covariates out of every feature of every view.
+
+    Each feature loses its linear regression on the covariates (categories as one column per level)
+    and keeps its mean. Counts are taken to logarithms of their share of the observation's total
+    first, since depth and batch act by factors; views of zeros and ones stay as they are. Fit, refit
+    and judge on the result, not on the views as they were: clusters that follow a covariate linearly
+    cannot be found any more.
+
+    What goes with a covariate goes with it: where a subtype was measured in one batch only, its
+    difference from the others is taken away as well. Nothing can separate the two afterwards.
+
+    Parameters
+    ----------
+    views : as `as_views` takes them
+        NaN stays NaN. Sparse views become dense.
+    covariates : DataFrame or dict of columns
+        A row per observation, in their order or, with an index of ids, matched by these. A missing
+        category is a level of its own, a missing number the mean of its column.
+    ids : sequence, optional
+        Ids of the observations, where the views have none.
+
+    Returns
+    -------
+    Adjusted
+        Its ``views`` go where the views would have gone.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import manyview as mv
+    >>> rng = np.random.default_rng(0)
+    >>> batch = np.repeat(["a", "b"], 30)
+    >>> X = rng.normal(size=(60, 5)) + 3 * (batch == "b")[:, None]
+    >>> found = mv.adjust({"rna": X}, {"batch": batch})
+    >>> bool(found.explained["rna"] > 0.5)
+    True
+    >>> Y = found.arrays["rna"]
+    >>> bool(np.allclose(Y[:30].mean(axis=0), Y[30:].mean(axis=0)))
+    True
+    """
+    given = as_views(views, allow_negative=True, allow_missing=True, caller="adjust")
+    names = given.sample_names if ids is None else np.asarray(ids, dtype=object)
+    if names is not None and len(names) != given.n_samples:
+        raise ValueError(f"ids has {len(names)} entries for {given.n_samples} observations")
+    notes: list[str] = []
+    columns = _columns(covariates, names, given.n_samples, notes)
+    design = _design(columns)
+    if design.shape[1] * FEWEST_PER_COLUMN > given.n_samples:
+        raise ValueError(
+            f"the covariates have {design.shape[1]} columns (levels count one each) for "
+            f"{given.n_samples} observations; name fewer, or join rare levels"
+        )
+    items, explained = [], {}
+    for s, name in enumerate(given.names):
+        X, kind = _dense(given, s, notes)
+        residual, share = (X, 0.0) if kind == "binary" else _regressed(X, design)
+        explained[name] = share
+        items.append(Item(residual, names, given.feature_names[s]))
+    found = Collection(list(given.names), items, by_name=True)
+    return Adjusted(found, tuple(c.name for c in columns), explained, tuple(notes))
+
+
+def _columns(covariates: Any, names: Any, n: int, notes: list[str]) -> list[Column]:
+    held = hold("covariates", covariates)
+    if not held.columns:
+        raise ValueError("covariates has no column; name what is to be regressed out")
+    rows = np.arange(held.n)
+    if held.ids is not None and names is not None:
+        rows = places([str(i) for i in names], [str(i) for i in held.ids])
+        if not (rows >= 0).any():
+            raise ValueError(
+                f"covariates share no id with the views: these have {str(names[0])!r}, they have "
+                f"{str(held.ids[0])!r}; give one observation one id everywhere"
+            )
+    elif held.n != n:
+        raise ValueError(
+            f"covariates has {held.n} rows for {n} observations; give one row each, or ids to both"
+        )
+    columns = [read_column(name, listed(pick(c, rows))) for name, c in held.columns.items()]
+    for column in columns:
+        if column.kind is None:
+            raise ValueError(
+                f"covariate {quoted(column.name)} cannot be used: "
+                f"{column.reason.removeprefix('not tested: ')}"
+            )
+        if len(np.unique(column.values[~np.isnan(column.values)])) < 2:
+            raise ValueError(
+                f"covariate {quoted(column.name)} has one value only; there is nothing to regress out"
+            )
+        missing = int(column.absent.sum())
+        if missing:
+            how = "a level of its own" if column.levels else "taken at the mean"
+            notes.append(f"{quoted(column.name)} is missing for {missing} observations: {how}.")
+    return columns
+
+
+def _design(columns: list[Column]) -> Array:
+    """Centred columns; of a category one per level but the commonest."""
+    parts = []
+    for column in columns:
+        gone = np.isnan(column.values)
+        if column.kind == "category":
+            codes = np.where(gone, len(column.levels), column.values).astype(np.intp)
+            counts = np.bincount(codes, minlength=len(column.levels) + 1)
+            usual = int(counts.argmax())
+            parts += [codes == k for k in np.flatnonzero(counts) if k != usual]
+            continue
+        mean = np.nanmean(column.values)
+        parts.append((np.where(gone, mean, column.values) - mean) / np.nanstd(column.values))
+    Z = np.column_stack(parts).astype(float)
+    return Z - Z.mean(axis=0)
+
+
+def _dense(views: Views, s: int, notes: list[str]) -> tuple[Array, str]:
+    """A view as an array, counts as logarithms; and its kind."""
+    X: Matrix = views.matrices[s]
+    name = views.names[s]
+    if is_streamed(X):
+        raise ValueError(
+            f"view {name!r} is read from its file by rows; load it into memory to regress covariates "
+            "out of it"
+        )
+    if sp.issparse(X):
+        if X.shape[0] * X.shape[1] > MOST_DENSE:
+            raise ValueError(
+                f"view {name!r} is sparse and would take {X.shape[0]} × {X.shape[1]} numbers without "
+                "its zeros; choose some thousand features first"
+            )
+        X = X.toarray()
+    X = np.asarray(X, dtype=float)
+    kind = view_kind(X, name, None)
+    if kind == "counts":
+        total = np.nansum(X, axis=1, keepdims=True)
+        usual = np.median(total[total > 0]) if (total > 0).any() else 1.0
+        X = np.log1p(X * np.divide(usual, total, out=np.zeros_like(total), where=total > 0))
+        notes.append(f"View {name!r} holds counts; their logarithms per total are adjusted.")
+    elif kind == "binary":
+        notes.append(
+            f"View {name!r} holds zeros and ones, from which nothing can be subtracted: it stays as it is."
+        )
+    return X, kind
+
+
+def _regressed(X: Array, design: Array) -> tuple[Array, float]:
+    """Residuals plus means, and the mean share of variance taken away; gaps feature by feature."""
+    Z = np.column_stack([np.ones(len(X)), design])
+    adjusted = np.array(X, dtype=float)
+    before, after = np.zeros(X.shape[1]), np.zeros(X.shape[1])
+    for start in range(0, X.shape[1], BLOCK):
+        block = slice(start, start + BLOCK)
+        part = X[:, block]
+        seen = ~np.isnan(part)
+        filled = np.where(seen, part, 0.0)
+        if seen.all():
+            beta = np.linalg.lstsq(Z, filled, rcond=None)[0]
+        else:
+            gram = np.einsum("if,ip,iq->fpq", seen.astype(float), Z, Z, optimize=True)
+            beta = np.einsum("fpq,fq->pf", np.linalg.pinv(gram, hermitian=True), filled.T @ Z)
+        effect = design @ beta[1:]
+        # Only what was observed keeps its mean; the design is centred over all.
+        shift = np.where(seen, effect, 0).sum(axis=0) / np.maximum(seen.sum(axis=0), 1)
+        adjusted[:, block] = part - effect + shift
+        before[block], after[block] = _variance(part), _variance(adjusted[:, block])
+    varies = before > 0
+    share = 1 - after[varies] / before[varies]
+    return adjusted, float(np.clip(share, 0, 1).mean()) if varies.any() else 0.0
+
+
+def _variance(X: Array) -> Array:
+    seen = ~np.isnan(X)
+    n = np.maximum(seen.sum(axis=0), 1)
+    mean = np.where(seen, X, 0).sum(axis=0) / n
+    return (np.where(seen, X - mean, 0) ** 2).sum(axis=0) / n

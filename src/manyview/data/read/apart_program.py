@@ -1,0 +1,232 @@
+"""A program of its own: one spreadsheet, R file or Feather file → its tables as text, on stdout.
+
+Imports nothing of manyview, so that it starts at once. It is called with the file, the bytes of memory
+that it may take, the kind of file and, if one is wanted, a sheet or object. The answer is a line of JSON
+(names and lengths of the tables, remarks) and then the tables, one after the other, as CSV.
+"""
+
+from __future__ import annotations
+
+import csv
+import datetime
+import io
+import json
+import sys
+import warnings
+from collections.abc import Callable, Mapping
+from typing import Any
+
+SENTENCE, NO_PACKAGE, NO_MEMORY = 3, 4, 5
+#: Kinds of Arrow columns that hold one value per row.
+FLAT = ("int", "uint", "float", "double", "halffloat", "bool", "string", "large_string", "date", "time",
+        "decimal", "null", "duration")  # fmt: skip
+
+Tables = dict[str, bytes]
+
+
+class Sentence(Exception):
+    """What is to be said about the file."""
+
+
+def spreadsheet(calamine: Any, path: str, wanted: str | None) -> tuple[Tables, list[str]]:
+    """A sheet of a workbook: the values that were stored; no formula is computed, no link followed."""
+    book = calamine.CalamineWorkbook.from_path(path)
+    names = list(book.sheet_names)
+    if wanted is not None and wanted not in names:
+        raise Sentence(f"has no sheet {wanted!r}; its sheets are {', '.join(map(repr, names))}")
+    found: dict[str, list[list[Any]]] = {}
+    for name in [wanted] if wanted is not None else names:
+        rows = book.get_sheet_by_name(name).to_python(skip_empty_area=True)
+        if any(any(cell != "" for cell in row) for row in rows):
+            found[name] = rows
+    if not found:
+        raise Sentence("has no sheet with anything in it")
+    if len(found) > 1:
+        raise Sentence(_choose("sheet", list(found), {n: _size(r) for n, r in found.items()}))
+    [(name, rows)] = found.items()
+    return {name: _csv(rows)}, _dates(rows)
+
+
+def _size(rows: list[list[Any]]) -> str:
+    return f"{len(rows)} × {max(map(len, rows))}"
+
+
+def _choose(what: str, names: list[str], sizes: Mapping[str, str]) -> str:
+    listed = ", ".join(f"{name!r} ({sizes[name]})" for name in names[:8])
+    return f"has {len(names)} {what}s: {listed}; name one: FILE:{names[0]}"
+
+
+def _csv(rows: list[list[Any]]) -> bytes:
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows([_cell(cell) for cell in row] for row in rows)
+    return text.getvalue().encode("utf-8", "replace")
+
+
+def _cell(cell: Any) -> Any:
+    if isinstance(cell, float) and cell % 1 == 0 and abs(cell) < 2**53:
+        return int(cell)  # spreadsheets know no whole numbers: an id 7 is stored as 7.0
+    if isinstance(cell, str):
+        return " ".join(cell.split())  # a heading of two lines is one
+    return cell
+
+
+def _dates(rows: list[list[Any]]) -> list[str]:
+    """Excel makes dates of some genes' names (SEPT2, MARCH1)."""
+    names = [*rows[0], *(row[0] for row in rows if row)]
+    found = [cell for cell in names if isinstance(cell, datetime.date | datetime.datetime)]
+    if not found:
+        return []
+    return [
+        f"{len(found)} of the names of rows and columns are dates, such as {found[0]}: Excel makes dates "
+        "of genes such as SEPT2 or MARCH1; look for the names in the original table"
+    ]
+
+
+def r_file(rdata: Any, path: str, wanted: str | None) -> tuple[Tables, list[str]]:
+    """Data frames and matrices of a file that R has saved, also those in a list."""
+    rda = path.lower().endswith((".rda", ".rdata"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        made = rdata.read_rda(path) if rda else rdata.read_rds(path)
+    objects = dict(made) if isinstance(made, Mapping) else {"": made}
+    tables: Tables = {}
+    left_out = []
+    for name, value in objects.items():
+        frame = _frame(value)
+        if frame is None:
+            left_out.append(f"{name or 'its object'} ({type(value).__name__})")
+        else:
+            tables[str(name)] = frame
+    if wanted is not None:
+        if wanted not in tables:
+            raise Sentence(f"has no table {wanted!r}; its tables are {', '.join(tables) or 'none'}")
+        return {wanted: tables[wanted]}, []
+    if not tables:
+        raise Sentence(
+            f"holds no data frame and no matrix of numbers: {', '.join(left_out)[:200]}; in R, save "
+            "as.data.frame(x) by saveRDS or write.csv"
+        )
+    remarks = [f"{', '.join(left_out)[:200]} left out, no table"] if left_out else []
+    return tables, remarks
+
+
+def _frame(value: Any) -> bytes | None:
+    import numpy
+    import pandas
+    import xarray  # rdata makes these of matrices with names
+
+    if isinstance(value, numpy.ndarray | xarray.DataArray):
+        if value.ndim != 2 or value.dtype.kind not in "biuf":
+            return None
+        named = isinstance(value, xarray.DataArray)
+        rows, columns = (_names(value, axis) if named else None for axis in (0, 1))
+        columns = columns or [f"V{j + 1}" for j in range(value.shape[1])]
+        value = pandas.DataFrame(numpy.asarray(value), index=rows, columns=columns)
+    elif not isinstance(value, pandas.DataFrame):
+        return None
+    listed = [str(name) for name in value.index]
+    counted = any(listed == [str(i + start) for i in range(len(value))] for start in (0, 1))
+    return value.to_csv(index=not counted, lineterminator="\n").encode("utf-8", "replace")
+
+
+def _names(value: Any, axis: int) -> list[str] | None:
+    """The names of rows or columns of a matrix of R, if it has any."""
+    name = value.dims[axis]
+    return [str(text) for text in value.coords[name].values] if name in value.coords else None
+
+
+def feather(pyarrow: Any, path: str, wanted: str | None) -> tuple[Tables, list[str]]:
+    """The columns of an Arrow file, each one number or text per row."""
+    from pyarrow.csv import write_csv
+    from pyarrow.feather import read_table
+
+    table = read_table(path, memory_map=False, use_threads=False)
+    table.validate(full=True)
+    columns, names = [], []
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        while pyarrow.types.is_dictionary(column.type):
+            column = column.cast(column.type.value_type)
+        if not str(column.type).startswith(FLAT):
+            raise Sentence(
+                f"has the column {name!r} ({column.type}), which does not hold one number or text in "
+                "each row; leave it out, or spread it over several columns"
+            )
+        columns.append(column)
+        names.append("" if name == "__index_level_0__" else name)
+    if names and "" in names:  # the row names of pandas come last
+        first = names.index("")
+        columns.insert(0, columns.pop(first))
+        names.insert(0, names.pop(first))
+    made = io.BytesIO()
+    write_csv(pyarrow.Table.from_arrays(columns, names), made)
+    return {"": made.getvalue()}, []
+
+
+#: Kind → package that reads it, the extra that brings it, and the function.
+KINDS: dict[str, tuple[str, str, Callable[..., tuple[Tables, list[str]]]]] = {
+    "spreadsheet": ("python_calamine", "files", spreadsheet),
+    "r": ("rdata", "files", r_file),
+    "feather": ("pyarrow", "app", feather),
+}
+
+
+def confine(room: int) -> None:
+    """From here on no more memory than this, no file written, no core dumped."""
+    try:
+        import resource
+    except ImportError:  # Windows has no such limits
+        return
+    try:
+        with open("/proc/self/statm") as sizes:
+            held = int(sizes.read().split()[0]) * resource.getpagesize()
+    except OSError:
+        held = 2**30
+    limits = {resource.RLIMIT_AS: held + room, resource.RLIMIT_FSIZE: 0, resource.RLIMIT_CORE: 0}
+    for limit, most in limits.items():
+        hard = resource.getrlimit(limit)[1]
+        if hard == resource.RLIM_INFINITY or most < hard:
+            try:
+                resource.setrlimit(limit, (most, most))
+            except (ValueError, OSError):  # a system that does not let itself be limited
+                continue
+
+
+def answer(kind: str, path: str, room: int, wanted: str | None) -> bytes:
+    """The tables of a file; what may be said of a damaged one is a Sentence."""
+    package, extra, read = KINDS[kind]
+    try:
+        module = __import__(package)
+    except ImportError:
+        name = package.replace("_", "-")
+        raise ImportError(
+            f"reading it needs {name}; install it with: pip install 'manyview[{extra}]'"
+        ) from None
+    confine(room)
+    tables, remarks = read(module, path, wanted)
+    head = {"tables": [[name, len(data)] for name, data in tables.items()], "remarks": remarks}
+    return json.dumps(head).encode() + b"\n" + b"".join(tables.values())
+
+
+def main() -> int:
+    path, room, kind, *wanted = sys.argv[1:]
+    try:
+        made = answer(kind, path, int(room), wanted[0] if wanted else None)
+        sys.stdout.buffer.write(made)
+        sys.stdout.buffer.flush()
+    except MemoryError:
+        return NO_MEMORY
+    except ImportError as error:
+        print(error)
+        return NO_PACKAGE
+    except Sentence as error:
+        print(" ".join(str(error).split()))
+        return SENTENCE
+    except BaseException as error:  # readers of damaged files raise whatever they stumble over
+        why = " ".join(str(error).split())[:300] or type(error).__name__
+        print(f"could not be read ({why})")
+        return SENTENCE
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

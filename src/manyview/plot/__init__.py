@@ -1,0 +1,33 @@
+"""Figures of models and of what their clusters mean (matplotlib, from the extra "app").
+
+Every function but `overview` draws into the Axes given as ``ax`` (by default the current one) and
+returns it. ``colors`` (a dict of cluster or level → colour, or a list in their order) and ``labels``
+(a dict of cluster or level → text) replace the colours and names that are used by default.
+"""
+
+from manyview._colors import PALETTE as COLORS
+
+from . import _draw
+from .heat import agreement, consensus, heatmap
+from .meaning import crosstab, enrichment, leave_view_out, survival
+from .model import convergence, embedding, sample_weights, top_features, view_weights
+from .whole import overview
+
+_pyplot = _draw.pyplot
+
+__all__ = [
+    "COLORS",
+    "agreement",
+    "consensus",
+    "convergence",
+    "crosstab",
+    "embedding",
+    "enrichment",
+    "heatmap",
+    "leave_view_out",
+    "overview",
+    "sample_weights",
+    "survival",
+    "top_features",
+    "view_weights",
+]

@@ -1,0 +1,117 @@
+"""What all figures share: axes, colours and names given by the user, text that is only text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+
+from manyview._colors import PALETTE
+from manyview._types import Array
+
+#: Drawn where nothing is known.
+UNKNOWN = "#d5d5d5"
+#: Levels that have a colour of their own.
+MOST_LEVELS = 20
+
+
+@runtime_checkable
+class Clustering(Protocol):
+    """A fitted clustering model, of this package or another."""
+
+    labels_: Any
+
+
+def pyplot() -> Any:
+    """matplotlib.pyplot, or a sentence how to get it."""
+    try:
+        import matplotlib.pyplot as plt
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(
+            "plotting needs matplotlib: pip install 'manyview[app]'", name="matplotlib"
+        ) from error
+    return plt
+
+
+def axes(ax: Any) -> Any:
+    """The Axes given, or the current ones."""
+    return pyplot().gca() if ax is None else ax
+
+
+def short(name: Any, longest: int = 40) -> str:
+    """A name on one line, cut if it is long."""
+    text = " ".join(str(name).split())
+    return text if len(text) <= longest else f"{text[: longest - 1]}…"
+
+
+def name_ticks(ax: Any, axis: str, places: Any, names: Sequence[Any], **how: Any) -> None:
+    """Names as they are: dollars are no formulas, and long ones are cut."""
+    setter = ax.set_xticks if axis == "x" else ax.set_yticks
+    setter(places, [short(name) for name in names], **how)
+    ticks = ax.get_xticklabels() if axis == "x" else ax.get_yticklabels()
+    for tick in ticks:
+        tick.set_parse_math(False)
+
+
+def title(ax: Any, text: str) -> None:
+    ax.set_title(short(text, 80), parse_math=False)
+
+
+def colours_of(names: Sequence[Any], colors: Any = None) -> dict[Any, Any]:
+    """A colour for every name: the user's, by name or in order, else the palette's.
+
+    Whole numbers keep their place in the palette, so that a cluster has one colour in every figure.
+    """
+    if isinstance(colors, Mapping):
+        given = {name: colors[name] for name in names if name in colors}
+    elif colors is not None:
+        listed = list(colors)
+        if len(listed) < len(names):
+            raise ValueError(
+                f"colors has {len(listed)} entries for {len(names)} groups; give one each, or a dict"
+            )
+        given = dict(zip(names, listed, strict=False))
+    else:
+        given = {}
+    found = {}
+    for k, name in enumerate(names):
+        number = isinstance(name, int | np.integer) and not isinstance(name, bool) and name >= 0
+        place = int(name) if number else k
+        found[name] = given.get(name, PALETTE[place % len(PALETTE)])
+    return found
+
+
+def text_of(name: Any, labels: Mapping[Any, str] | None, before: str = "") -> str:
+    """What a cluster or level is called in the figure."""
+    return str(labels[name]) if labels and name in labels else f"{before}{name}"
+
+
+def boundaries(codes: Array) -> tuple[Array, Array, Array]:
+    """Of sorted codes: where every run begins, the middle of each, and its code."""
+    starts = np.flatnonzero(np.r_[True, codes[1:] != codes[:-1]])
+    middles = (starts + np.r_[starts[1:], len(codes)] - 1) / 2
+    return starts, middles, codes[starts]
+
+
+def plain(ax: Any, *sides: str) -> None:
+    """Take away the lines around the Axes that say nothing."""
+    ax.spines[list(sides or ("top", "right"))].set_visible(False)
+
+
+def is_numeric(values: Sequence[Any]) -> bool:
+    """Whether values are drawn on a scale: numbers, more than two of them different."""
+    there = [v for v in values if v is not None and v == v]
+    numbers = all(
+        isinstance(v, int | float | np.number) and not isinstance(v, bool | np.bool_) for v in there
+    )
+    return bool(there) and numbers and len(set(there)) > 2
+
+
+def levels_of(values: Sequence[Any]) -> list[Any]:
+    """The different values in order: numbers by size, texts by letters."""
+    there = {v for v in values if v is not None and v == v}
+    try:
+        return sorted(there)
+    except TypeError:
+        return sorted(there, key=str)

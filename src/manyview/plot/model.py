@@ -1,0 +1,291 @@
+"""Figures of a fitted model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from manyview._colors import PALETTE
+from manyview._embed2d import coordinates, embed2d, projection
+from manyview._types import Array
+
+from ._draw import (
+    MOST_LEVELS,
+    UNKNOWN,
+    axes,
+    boundaries,
+    colours_of,
+    is_numeric,
+    levels_of,
+    name_ticks,
+    plain,
+    short,
+    text_of,
+    title,
+)
+
+#: Observations drawn in an embedding.
+MOST_DRAWN = 20_000
+
+
+def embedding(
+    model: Any,
+    ax: Any = None,
+    *,
+    color: Sequence[Any] | None = None,
+    colors: Any = None,
+    labels: Mapping[Any, str] | None = None,
+    name: str = "",
+) -> Any:
+    """The consensus in two dimensions, coloured by cluster or by anything else that is known.
+
+    Rows of the fused embedding are laid flat by t-SNE; the axis label says so. Observations without
+    a cluster (label −1) are left out; of more than 20,000, a random part is drawn.
+
+    Parameters
+    ----------
+    model : fitted RobustWMNMF or WMNMF
+    ax : matplotlib Axes, optional
+        Where to draw; by default the current one.
+    color : sequence, optional
+        A value per observation: numbers are drawn on a scale, others as groups with a legend. By
+        default the clusters.
+    colors : dict or sequence, optional
+        Colours of the groups, by name or in order; for numbers the name of a matplotlib colour map.
+    labels : dict of group → text, optional
+    name : str, optional
+        What ``color`` is, for the legend.
+
+    Returns
+    -------
+    matplotlib Axes
+    """
+    ax = axes(ax)
+    rows = np.flatnonzero(model.labels_ >= 0)
+    if color is not None and len(color) != len(model.labels_):
+        raise ValueError(
+            f"color has {len(color)} values for {len(model.labels_)} observations; give one each"
+        )
+    if len(rows) > MOST_DRAWN:
+        rows = np.sort(np.random.default_rng(0).choice(rows, MOST_DRAWN, replace=False))
+    V = coordinates(model)[rows]
+    values = None if color is None else [list(color)[i] for i in rows]
+    draw_points(ax, embed2d(V), model.labels_[rows], values, colors, labels, name)
+    ax.set_xlabel(projection(V).split(" (")[0], fontsize="small")
+    return ax
+
+
+def draw_points(
+    ax: Any,
+    points: Array,
+    clusters: Array,
+    values: Sequence[Any] | None = None,
+    colors: Any = None,
+    labels: Mapping[Any, str] | None = None,
+    name: str = "",
+) -> None:
+    """Points coloured by cluster or by values, with the clusters' names among them."""
+    size = 5 if len(points) > 300 else 20
+    if values is None:
+        _groups(ax, points, list(clusters), colors, labels, size, legend=None)
+    elif is_numeric(values):
+        numbers = np.array([np.nan if v is None else v for v in values], dtype=float)
+        ax.scatter(*points[np.isnan(numbers)].T, s=size, color=UNKNOWN, linewidths=0)
+        known = ~np.isnan(numbers)
+        shade = colors if isinstance(colors, str) else "cividis"
+        drawn = ax.scatter(*points[known].T, s=size, c=numbers[known], cmap=shade, linewidths=0)
+        ax.figure.colorbar(drawn, ax=ax, pad=0.02, label=short(name))
+    else:
+        _groups(ax, points, list(values), colors, labels, size, legend=name)
+    for k in np.unique(clusters):
+        place = np.median(points[clusters == k], axis=0)
+        text = text_of(k, labels if values is None else None)
+        ax.annotate(text, place, fontsize=12, weight="bold", ha="center", parse_math=False)
+    n = len(np.unique(clusters))
+    title(ax, f"{len(points)} observations, {n} cluster{'s' * (n != 1)}")
+    ax.set(xticks=[], yticks=[])
+
+
+def _groups(
+    ax: Any, points: Array, values: list[Any], colors: Any, labels: Any, size: int, legend: Any
+) -> None:
+    groups = levels_of(values)
+    shown = groups if legend is None else groups[:MOST_LEVELS]
+    colour = colours_of(groups, colors)
+    rest = np.array([v is None or v != v or v not in shown for v in values])
+    if rest.any():
+        ax.scatter(*points[rest].T, s=size, color=UNKNOWN, linewidths=0, label="others, not known")
+    for group in shown:
+        own = np.array([v == group for v in values])
+        text = short(text_of(group, labels), 24)
+        ax.scatter(*points[own].T, s=size, color=[colour[group]], linewidths=0, label=text)
+    if legend is not None:
+        box = ax.legend(title=short(legend), frameon=False, fontsize="small", loc="best")
+        for text in box.get_texts():
+            text.set_parse_math(False)
+
+
+def view_weights(
+    model: Any,
+    ax: Any = None,
+    *,
+    color: Any = None,
+    labels: Mapping[Any, str] | None = None,
+) -> Any:
+    """How much each view contributes to the consensus.
+
+    Parameters
+    ----------
+    model : fitted RobustWMNMF or WMNMF
+    ax : matplotlib Axes, optional
+        Where to draw; by default the current one.
+    color : matplotlib colour, optional
+    labels : dict of view → text, optional
+
+    Returns
+    -------
+    matplotlib Axes
+    """
+    ax = axes(ax)
+    names = [text_of(str(name), labels) for name in model.view_names_in_]
+    draw_bars(ax, names, model.view_weights_, "View weights", color or PALETTE[0])
+    ax.set_xticks([])
+    plain(ax, "top", "right", "bottom")
+    return ax
+
+
+def draw_bars(ax: Any, names: Sequence[Any], values: Array, text: str, color: Any) -> None:
+    """A bar for every name, the value at its end."""
+    bars = ax.barh(range(len(values)), values, color=color)
+    name_ticks(ax, "y", range(len(names)), names)
+    ax.bar_label(bars, fmt="%.2f", padding=3)
+    ax.invert_yaxis()
+    low = min(0, 1.15 * float(np.min(values)))
+    ax.set_xlim(low, 1.15 * max(float(np.max(values)), 1e-12))
+    title(ax, text)
+
+
+def sample_weights(
+    model: Any,
+    kind: str = "reliance",
+    ax: Any = None,
+    *,
+    cmap: str = "cividis",
+    labels: Mapping[Any, str] | None = None,
+) -> Any:
+    """Heat map of views by observations, sorted by cluster and within it by the strongest view.
+
+    Parameters
+    ----------
+    model : fitted RobustWMNMF or WMNMF
+    kind : {"reliance", "weight"}, default="reliance"
+        α_s w_is, every observation adding up to 1; or w_is.
+    ax : matplotlib Axes, optional
+        Where to draw; by default the current one.
+    cmap : str, default="cividis"
+        A matplotlib colour map.
+    labels : dict of cluster or view → text, optional
+
+    Returns
+    -------
+    matplotlib Axes
+    """
+    if kind not in ("reliance", "weight"):
+        raise ValueError(f"kind must be 'reliance' or 'weight', got {kind!r}")
+    ax = axes(ax)
+    values = model.reliance_ if kind == "reliance" else model.sample_weights_
+    main = values.argmax(axis=1)
+    order = np.lexsort((-values.max(axis=1), main, model.labels_))
+    image = ax.imshow(values[order].T, aspect="auto", cmap=cmap, vmin=0, interpolation="nearest")
+    views = [text_of(str(name), labels) for name in model.view_names_in_]
+    name_ticks(ax, "y", range(len(views)), views)
+    starts, middles, codes = boundaries(model.labels_[order])
+    for start in starts[1:]:
+        ax.axvline(start - 0.5, color="white", linewidth=1)
+    name_ticks(ax, "x", middles, [text_of(k, labels) for k in codes])
+    ax.set_xlabel("observations, by cluster")
+    title(ax, "Reliance on each view" if kind == "reliance" else "Weight in each view")
+    ax.figure.colorbar(image, ax=ax, pad=0.02)
+    return ax
+
+
+def convergence(model: Any, ax: Any = None, *, colors: Any = None) -> Any:
+    """Every term of the objective over the steps of the fit, on a logarithmic axis.
+
+    Parameters
+    ----------
+    model : fitted RobustWMNMF or WMNMF
+    ax : matplotlib Axes, optional
+        Where to draw; by default the current one.
+    colors : dict of term → colour, or sequence, optional
+
+    Returns
+    -------
+    matplotlib Axes
+    """
+    ax = axes(ax)
+    terms = [name for name in model.history_ if name not in ("round", "view", "iteration")]
+    terms.reverse()
+    for name, colour in colours_of(terms, colors).items():
+        values = np.asarray(model.history_[name], dtype=float)
+        values = np.where(values > 0, values, np.nan)  # a term of exactly 0 has no logarithm
+        ax.plot(values, color=colour, label=name, linewidth=2 if name == "objective" else 1.2)
+    ax.set(yscale="log", xlabel="step", title="Terms of the objective")
+    ax.legend(frameon=False)
+    return ax
+
+
+def top_features(
+    model: Any,
+    view: str | int,
+    component: int,
+    n: int = 10,
+    ax: Any = None,
+    *,
+    color: Any = None,
+    labels: Mapping[Any, str] | None = None,
+) -> Any:
+    """Features of a view that stand out in a component, beside their mean in all others (a tick).
+
+    In RobustWMNMF component k describes cluster k.
+
+    Parameters
+    ----------
+    model : fitted RobustWMNMF or WMNMF
+    view : str or int
+        Its name, or its position from 0.
+    component : int
+        Its position from 0.
+    n : int, default=10
+        How many features to draw.
+    ax : matplotlib Axes, optional
+        Where to draw; by default the current one.
+    color : matplotlib colour, optional
+    labels : dict of feature → text, optional
+
+    Returns
+    -------
+    matplotlib Axes
+    """
+    names = [str(name) for name in model.view_names_in_]
+    s = names.index(view) if view in names else view
+    if not isinstance(s, int | np.integer) or not 0 <= s < len(names):
+        raise ValueError(f"view must be one of {names} or its position, got {view!r}")
+    U = np.asarray(model.components_[s], dtype=float)
+    if not 0 <= component < len(U):
+        raise ValueError(f"component must be from 0 to {len(U) - 1}, got {component!r}")
+    ax = axes(ax)
+    others = np.delete(U, component, axis=0).mean(axis=0) if len(U) > 1 else np.zeros(U.shape[1])
+    top = np.argsort(others - U[component], kind="stable")[:n]
+    known = model.view_feature_names_in_[names[s]]
+    shade = PALETTE[component % len(PALETTE)] if color is None else color
+    ax.barh(range(len(top)), U[component, top], color=shade)
+    ax.scatter(others[top], range(len(top)), marker="|", color="black", s=120, zorder=3)
+    features = [f"{names[s]}_{j}" if known is None else known[j] for j in top]
+    name_ticks(ax, "y", range(len(top)), [text_of(f, labels) for f in features])
+    ax.invert_yaxis()
+    title(ax, f"{short(names[s])}: component {component}")
+    plain(ax)
+    return ax

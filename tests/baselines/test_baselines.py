@@ -1,0 +1,409 @@
+"""What every method promises alike: inputs, sentences, seeds, copies; and each wrapper's own."""
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.cluster import DBSCAN, KMeans, SpectralClustering
+from sklearn.decomposition import PCA
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import check_estimator
+
+from conftest import blobs
+from manyview import WMNMF, as_views, metrics
+from manyview.baselines import (
+    DESCRIPTIONS,
+    MLRSSC,
+    ORACLES,
+    BestSingleView,
+    ConcatViews,
+    KNNSpectral,
+    MultiNMF,
+    SumOfGraphs,
+    _features,
+    honest_methods,
+    omics_methods,
+    paper_methods,
+    wrappers,
+)
+
+QUICK = {"max_iter": 3, "inner_iter": 10, "start_iter": 20}
+METHODS = {
+    "BestSingleView": lambda k=3, **p: BestSingleView(KMeans(k, n_init=2), **p),
+    "BestSingleView-spectral": lambda k=3, **p: BestSingleView(KNNSpectral(k), **p),
+    "ConcatViews": lambda k=3, **p: ConcatViews(KMeans(k, n_init=2), **p),
+    "ConcatViews-z": lambda k=3, **p: ConcatViews(KNNSpectral(k), scale="standard", **p),
+    "SumOfGraphs": lambda k=3, **p: SumOfGraphs(k, **p),
+    "MultiNMF": lambda k=3, **p: MultiNMF(k, **QUICK, **p),
+    "MLRSSC-pairwise": lambda k=3, **p: MLRSSC(k, kernel="rbf", **p),
+    "MLRSSC-centroid": lambda k=3, **p: MLRSSC(k, kind="centroid", **p),
+    "WMNMF": lambda k=3, **p: WMNMF(k, **p),
+}
+NONNEGATIVE = ("MultiNMF", "WMNMF")
+every_method = pytest.mark.parametrize("name", METHODS)
+
+
+def changed(entry):
+    views, _ = blobs(n=30)
+    views[1][4, 2] = entry
+    return views
+
+
+BAD = {
+    "NaN": (changed(np.nan), r"view 'view1' has 1 NaN or infinite entries .* row 4, column 2"),
+    "infinite": (changed(np.inf), "view 'view1' has 1 NaN or infinite entries"),
+    "unequal rows": ([np.ones((6, 2)), np.ones((5, 2))], "'view0' has 6 rows, 'view1' has 5"),
+    "one sample": ([np.ones((1, 2)), np.ones((1, 3))], "needs at least 2 observations"),
+    "no features": ({"a": np.ones((6, 2)), "b": np.ones((6, 0))}, r"view 'b' has 0 feature\(s\)"),
+    "text": ([np.ones((2, 1)), np.array([["x"], ["y"]])], "view 'view1' has entries that are not"),
+    "three axes": ({"a": np.ones((6, 2, 2))}, "Expected 2D array for view 'a'"),
+    "no views": ({}, "at least one view is needed"),
+    "text column": (
+        {"a": pd.DataFrame({"id": pd.array(["x", "y", "z"], dtype="string"), "n": [1.0, 2, 3]})},
+        "view 'a' has the non-numeric column 'id'",
+    ),
+    "other samples": (
+        [pd.DataFrame(np.ones((3, 2)), index=list("abc")), pd.DataFrame(np.ones((3, 2)))],
+        "share only 0 sample ids",
+    ),
+}
+
+
+@every_method
+@pytest.mark.parametrize("case", BAD)
+def test_bad_input_is_answered_by_a_sentence(name, case):
+    views, sentence = BAD[case]
+    with pytest.raises(ValueError, match=sentence):
+        METHODS[name]().fit(views)
+
+
+@every_method
+def test_more_clusters_than_observations(name):
+    views, _ = blobs(n=6)
+    sentence = r"n_clusters=7 is more than the number of observations \(n_samples=6\)"
+    with pytest.raises(ValueError, match=sentence):
+        METHODS[name](7).fit(views)
+
+
+@every_method
+def test_columns_that_do_not_add_up(name):
+    views, _ = blobs(n=30)
+    with pytest.raises(ValueError, match="adds up to 18 columns, but X has 19 features"):
+        METHODS[name](views=[8, 5, 5]).fit(np.hstack(views))
+
+
+@every_method
+def test_negative_entries_only_stop_those_that_factorise(name):
+    views = changed(-0.5)
+    if name in NONNEGATIVE:
+        with pytest.raises(ValueError, match=r"view 'view1' has 1 negative entries \(min -0.5\)"):
+            METHODS[name]().fit(views)
+        views = METHODS[name](scale="minmax").fit(views)
+    else:
+        assert len(METHODS[name](random_state=0).fit_predict(views)) == 30
+
+
+@pytest.mark.parametrize(
+    "model",
+    [ConcatViews(KMeans(3), scale="sum"), SumOfGraphs(3, scale="tfidf"), MultiNMF(3, scale=None)],
+)
+def test_scales_that_cannot_shift_say_so(model):
+    with pytest.raises(ValueError, match="1 negative entries"):
+        model.fit(changed(-0.5))
+
+
+@every_method
+def test_all_input_forms_give_the_same_labels(name):
+    views, y = blobs(n=45)
+    ids = [f"s{i}" for i in range(45)]
+    frames = {f"view{s}": pd.DataFrame(X, index=ids) for s, X in enumerate(views)}
+    shuffled = frames | {"view1": frames["view1"].iloc[::-1]}
+    model = METHODS[name](random_state=0).fit(views)
+    for form in (tuple(views), dict(zip("abc", views, strict=True)), frames, shuffled):
+        np.testing.assert_array_equal(
+            METHODS[name](random_state=0).fit_predict(form), model.labels_
+        )
+    split = METHODS[name](views=[8, 5, 6], random_state=0).fit(np.hstack(views))
+    np.testing.assert_array_equal(split.labels_, model.labels_)
+    assert list(METHODS[name]().fit(frames).view_names_in_) == list(frames)
+    assert metrics.accuracy(y, model.labels_) > 0.9
+
+
+@every_method
+def test_seeds_reproduce(name):
+    views, _ = blobs(n=45, noise=2.0)
+    one, two = (METHODS[name](random_state=3).fit(views) for _ in range(2))
+    np.testing.assert_array_equal(one.labels_, two.labels_)
+    for attribute in ("consensus_", "affinity_matrix_"):
+        if hasattr(one, attribute):
+            ours, theirs = getattr(one, attribute), getattr(two, attribute)
+            assert abs(ours - theirs).max() == 0
+    METHODS[name](random_state=np.random.default_rng(0)).fit(views)
+    METHODS[name](random_state=np.random.RandomState(0)).fit(views)
+
+
+@every_method
+def test_clone_and_pickle(name):
+    views, _ = blobs(n=30)
+    model = METHODS[name](random_state=0)
+    fitted = clone(model).fit(views)
+    assert not hasattr(model, "labels_")
+    copy = pickle.loads(pickle.dumps(fitted))
+    np.testing.assert_array_equal(copy.labels_, fitted.labels_)
+    assert repr(copy.get_params()) == repr(model.get_params())
+
+
+@every_method
+def test_unknown_parameter_values_are_refused(name):
+    model = METHODS[name]()
+    model.set_params(random_state="yesterday")
+    with pytest.raises(ValueError, match="'random_state' parameter"):
+        model.fit(blobs(n=30)[0])
+
+
+@every_method
+def test_views_are_left_as_they_were(name):
+    views, _ = blobs(n=30)
+    before = [X.copy() for X in views]
+    METHODS[name](random_state=0).fit(views)
+    for X, kept in zip(views, before, strict=True):
+        np.testing.assert_array_equal(X, kept)
+
+
+CHECKED = [
+    KNNSpectral(3),
+    BestSingleView(KMeans(3, n_init=1)),
+    ConcatViews(KMeans(3, n_init=1)),
+    SumOfGraphs(3),
+    MultiNMF(3, max_iter=2, inner_iter=5, start_passes=1, start_iter=5, scale="minmax"),
+    MLRSSC(3, kernel="rbf"),
+]
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("model", CHECKED, ids=lambda model: type(model).__name__)
+def test_scikit_learns_own_checks(model):
+    check_estimator(model)
+
+
+# --- best single view ---------------------------------------------------------------------------
+
+
+def two_views():
+    """A clear partition in `a` that is not the truth, and the truth, blurred, in `b`."""
+    rng = np.random.default_rng(0)
+    truth = np.arange(60) % 2
+    other = np.arange(60) // 30
+    a = 50.0 * other[:, None] + rng.standard_normal((60, 3))
+    b = 3.0 * truth[:, None] + rng.standard_normal((60, 3))
+    return {"a": a, "b": b}, truth
+
+
+def test_best_view_by_silhouette_unless_truth_is_given():
+    views, truth = two_views()
+    model = BestSingleView(KMeans(2, n_init=3), random_state=0)
+    model.fit(views)
+    assert (model.best_view_, model.chosen_by_) == ("a", "silhouette")
+    assert model.view_scores_["a"] > 0.9 > model.view_scores_["b"]
+    model.fit(views, truth)
+    assert (model.best_view_, model.chosen_by_) == ("b", "truth")
+    assert model.view_scores_["b"] == metrics.accuracy(truth, model.labels_)
+    np.testing.assert_array_equal(model.labels_, model.estimators_["b"].labels_)
+    np.testing.assert_array_equal(model.fit_predict(views, truth), model.labels_)
+    with pytest.raises(ValueError, match="y has 3 labels for 60 observations"):
+        model.fit(views, truth[:3])
+
+
+def test_a_view_without_clusters_is_never_the_best(rng):
+    views = {"alike": np.ones((40, 2)), "clear": blobs(40, (3,), 2)[0][0]}
+    model = BestSingleView(DBSCAN(eps=1.5)).fit(views)
+    assert model.best_view_ == "clear"
+    assert model.view_scores_["alike"] == wrappers.NO_SILHOUETTE
+
+
+def test_silhouette_of_many_rows_is_taken_on_a_sample():
+    views, truth = two_views()
+    whole = _features.silhouette(views["b"], truth)
+    sampled = _features.silhouette(views["b"], truth, sample=40)
+    assert sampled != whole and sampled == pytest.approx(whole, abs=0.1)
+
+
+@pytest.mark.parametrize(
+    "y, sentence",
+    [
+        ([0, 1] * 29 + [1], "y has 59 labels for 60 observations"),
+        ([0.0, np.nan] * 30, r"y\[1\] is missing"),
+        (np.zeros((60, 1)), r"y must be 1-D, .* shape \(60, 1\)"),
+        (3, "y must be 1-D"),
+    ],
+)
+def test_truth_that_does_not_fit_is_told_by_a_sentence(y, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        BestSingleView(KMeans(2)).fit(two_views()[0], y)
+
+
+def test_without_a_seed_of_its_own_a_wrapper_keeps_the_estimators():
+    views, _ = blobs()
+    model = ConcatViews(KMeans(3, random_state=7)).fit(views)
+    assert model.estimator_.random_state == 7
+    model.set_params(random_state=0).fit(views)
+    assert model.estimator_.random_state != 7 and model.estimator.random_state == 7
+    piped = ConcatViews(make_pipeline(PCA(2), KMeans(3, n_init=1)), random_state=0).fit(views)
+    assert piped.estimator_.named_steps["kmeans"].random_state is not None
+
+
+def test_wrappers_refuse_what_cannot_cluster():
+    for wrapper in (BestSingleView, ConcatViews):
+        with pytest.raises(ValueError, match="'estimator' parameter"):
+            wrapper(StandardScaler()).fit(blobs()[0])
+
+
+# --- side by side -------------------------------------------------------------------------------
+
+
+def test_concatenation_is_plain_without_scale_and_by_feature_with(rng):
+    views, _ = blobs()
+    wide = np.hstack(views)
+    given = as_views(views)
+    np.testing.assert_array_equal(_features.side_by_side(_features.scaled(given, None)), wide)
+    z = _features.side_by_side(_features.scaled(given, "standard"))
+    np.testing.assert_allclose(z.mean(axis=0), 0, atol=1e-12)
+    np.testing.assert_allclose(z.std(axis=0), 1)
+    unit = _features.side_by_side(_features.scaled(given, "minmax"))
+    np.testing.assert_allclose([unit.min(axis=0), unit.max(axis=0)], [np.zeros(19), np.ones(19)])
+
+
+@pytest.mark.parametrize("scale", [None, "standard", "minmax", "sum"])
+def test_sparse_views_stay_sparse_at_the_same_distances(scale):
+    views = [np.where(X > 1, X, 0) for X in blobs()[0]]
+    views[0][:, 0] = 2.0  # a constant feature has no spread to divide by
+    dense = _features.side_by_side(_features.scaled(as_views(views), scale))
+    mixed = as_views([sp.csr_matrix(views[0]), views[1], sp.csr_matrix(views[2])])
+    sparse = _features.side_by_side(_features.scaled(mixed, scale))
+    assert sp.issparse(sparse) and sparse.format == "csr"
+    distances = [
+        np.linalg.norm(M[:, None] - M[None], axis=2) for M in (dense, np.asarray(sparse.todense()))
+    ]
+    np.testing.assert_allclose(distances[1], distances[0], atol=1e-10)
+
+
+# --- graphs -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("assign_labels", ["spectral", "njw"])
+def test_matlab_spectral_where_the_kernel_is_alive(assign_labels):
+    views, y = blobs()
+    model = KNNSpectral(3, assign_labels=assign_labels, random_state=0).fit(views[0])
+    assert metrics.accuracy(y, model.labels_) > 0.95
+    assert model.n_isolated_ == 0
+    A = model.affinity_matrix_
+    assert abs(A - A.T).max() == 0 and A.diagonal().max() == 0
+    assert np.diff(A.indptr).min() >= np.ceil(np.log(60))
+    i, j = np.argwhere(A.toarray())[0]
+    assert A[i, j] == pytest.approx(np.exp(-np.sum((views[0][i] - views[0][j]) ** 2)))
+
+
+@pytest.mark.parametrize("shares", [1.0, 0.5])
+def test_rows_whose_kernel_underflows_do_not_crash(shares, rng):
+    X = rng.random((40, 3))
+    lost = np.arange(40) < shares * 40
+    X[lost] += 1e4 * (1 + np.arange(lost.sum()))[:, None]
+    with pytest.warns(UserWarning, match=f"{lost.sum()} of 40 rows have no neighbour"):
+        model = KNNSpectral(3, random_state=0).fit(X)
+    assert model.n_isolated_ == lost.sum()
+    assert len(model.labels_) == 40
+
+
+def test_single_matrix_spectral_has_sentences_too():
+    with pytest.raises(ValueError, match=r"n_clusters=5 is more than .*n_samples=4"):
+        KNNSpectral(5).fit(np.eye(4))
+    with pytest.raises(ValueError, match="NaN"):
+        KNNSpectral(2).fit([[1.0], [np.nan], [2.0]])
+    with pytest.raises(ValueError, match="'kernel_scale' parameter"):
+        KNNSpectral(2, kernel_scale=0).fit(np.eye(4))
+
+
+def test_sum_of_graphs_counts_the_views_that_agree(rng):
+    views, y = blobs()
+    model = SumOfGraphs(3, n_neighbors=4, random_state=0).fit(views)
+    A = model.affinity_matrix_
+    assert sp.issparse(A) and abs(A - A.T).max() == 0 and A.diagonal().max() == 0
+    assert set(np.unique(A.data)) <= {1.0, 2.0, 3.0}
+    assert metrics.accuracy(y, model.labels_) == 1
+    order = rng.permutation(60)
+    B = (
+        SumOfGraphs(3, n_neighbors=4, random_state=0)
+        .fit([X[order] for X in views])
+        .affinity_matrix_
+    )
+    assert abs(B - A[order][:, order]).max() == 0
+    same = SumOfGraphs(3, n_neighbors=4).fit([views[0]] * 2).affinity_matrix_
+    assert set(np.unique(same.data)) == {2.0}
+
+
+def test_sum_of_graphs_scales_as_concatenation_does():
+    views = [np.where(X > 1, X, 0) for X in blobs()[0]]
+    views[0] *= np.geomspace(1, 1e3, views[0].shape[1])
+    for scale in ("standard", "minmax", "sum"):
+        ours = SumOfGraphs(3, scale=scale, random_state=0).fit(views).affinity_matrix_
+        scaled = _features.scaled(as_views(views), scale)
+        theirs = SumOfGraphs(3, scale=None, random_state=0).fit(scaled).affinity_matrix_
+        assert abs(ours - theirs).max() == 0
+    mixed = [sp.csr_matrix(-views[0]), *views[1:]]  # negative and sparse: no distance needs a shift
+    assert len(SumOfGraphs(3, random_state=0).fit_predict(mixed)) == 60
+
+
+# --- the list of methods ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("settings", ["default", "digits"])
+def test_the_thirteen_rows_and_the_honest_ones(settings):
+    paper, honest = paper_methods(4, settings=settings), honest_methods(4)
+    assert list(paper)[:4] == ["BSV-kmeans", "ConcatK", "BSV-Spectral", "ConcatSpectral"]
+    assert list(paper)[-3:] == ["NMF-W1", "NMF-W2", "WM-NMF"] and len(paper) == 13
+    methods = paper | honest | omics_methods(4)
+    assert set(methods) == set(DESCRIPTIONS) and set(ORACLES) <= set(paper)
+    for make in pickle.loads(pickle.dumps(methods)).values():
+        model = make(5)
+        assert model.random_state == 5
+        inner = getattr(model, "estimator", model)
+        assert inner.n_clusters == 4
+        model._validate_params()
+    with pytest.raises(ValueError, match="settings must be"):
+        paper_methods(4, settings="lihc")
+
+
+def test_settings_of_the_digits():
+    methods = paper_methods(10, settings="digits")
+    assert methods["P-MLRSSC"](0).noisy is False
+    model = methods["C-KMLRSSC"](0)
+    chosen = (model.kind, model.kernel, model.mu, model.low_rank, model.consensus, model.thr)
+    assert chosen == ("centroid", "rbf", 1e4, 0.7, 0.5, 1e-5)
+    assert model.kernel_width["fac"] == 5
+    assert "underflows" in DESCRIPTIONS["ConcatSpectral"]
+
+
+@pytest.mark.filterwarnings("ignore:Graph is not fully connected")  # three blobs are three parts
+def test_all_listed_methods_run():
+    views, y = blobs(n=45)
+    for name, make in (paper_methods(3) | honest_methods(3)).items():
+        model = make(0)
+        if isinstance(model, MultiNMF):
+            model.set_params(**QUICK)
+        assert metrics.accuracy(y, model.fit(views).labels_) > 0.8, name
+
+
+def test_honest_spectral_is_scikit_learns():
+    views, _ = blobs(noise=1.5)
+    model = honest_methods(3)["ConcatSpectral-z"](0).fit(views)
+    theirs = SpectralClustering(
+        3,
+        affinity="nearest_neighbors",
+        n_neighbors=10,
+        random_state=model.estimator_.random_state,
+    ).fit_predict(StandardScaler().fit_transform(np.hstack(views)))
+    np.testing.assert_array_equal(model.labels_, theirs)

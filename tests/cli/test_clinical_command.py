@@ -1,0 +1,268 @@
+"""`manyview fit --clinical` and `manyview outcomes`: what clusters mean, from files, mistakes included."""
+
+import csv
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+import manyview as mv
+from browser import visit
+from manyview.cli.app import app
+from manyview.data.read.clinical import read_clinical, split_column
+from manyview.outcomes import enrichment, survival
+from manyview.outcomes.endpoints import recognise, unit_of
+
+MEANINGS = {"survival.csv", "survival_pairs.csv", "survival_curves.csv", "survival_at_risk.csv",
+            "clinical_tests.csv", "clinical_summary.csv", "clinical_cells.csv", "classes.csv",
+            "annotations.csv"}  # fmt: skip
+
+
+def run(*arguments):
+    return CliRunner().invoke(app, [str(a) for a in arguments])
+
+
+def rows(path):
+    with path.open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+@pytest.fixture(scope="module")
+def cohort(tmp_path_factory):
+    """Two views and a clinical table of a cohort, as files; and a finished run without the table."""
+    folder = tmp_path_factory.mktemp("cohort")
+    data = mv.datasets.make_cohort(90, n_features=(80, 80, 40), missing=0, random_state=1)
+    frames = data.frames()
+    for view in ("expression", "methylation"):
+        frames[view].to_csv(folder / f"{view}.csv", index_label="id")
+    table = data.clinical_frame()
+    order = np.random.default_rng(0).permutation(len(table))
+    table.iloc[order].to_csv(folder / "clinical.csv", index_label="patient")
+    files = [folder / "expression.csv", folder / "methylation.csv"]
+    result = run("fit", *files, "--clusters", 4, "--out", folder / "plain", "--no-report")
+    assert result.exit_code == 0, result.output
+    return folder, files, data
+
+
+def test_a_clinical_table_gives_survival_columns_and_classes(cohort, tmp_path):
+    folder, files, data = cohort
+    asked = ["--clinical", folder / "clinical.csv", "--time", "os_months", "--event", "dead",
+             "--labels", f"{folder / 'clinical.csv'}:subtype"]  # fmt: skip
+    out = tmp_path / "run"
+    result = run("fit", *files, "--clusters", 4, "--out", out, *asked, "--json", "--no-report")
+    assert result.exit_code == 0, result.output
+    summary = json.loads(result.stdout)
+    assert set(summary["files"]) >= MEANINGS
+    labels = {row["id"]: int(row["cluster"]) for row in rows(out / "labels.csv")}
+    table = data.clinical_frame()
+    given = pd.Series(labels)
+    expected = survival(given, table["os_months"], table["dead"])
+    assert summary["outcomes"]["survival"]["p_value"] == pytest.approx(expected.p_value)
+    medians = [float(row["median"] or "nan") for row in rows(out / "survival.csv")]
+    np.testing.assert_allclose(medians, [curve.median for curve in expected.curves])
+    tested = enrichment(given, table[["age", "sex", "stage", "batch"]])
+    found = {row["column"]: float(row["q_value"]) for row in rows(out / "clinical_tests.csv")}
+    assert found == pytest.approx(
+        dict(zip((c.name for c in tested.columns), tested.q_value, strict=True))
+    )
+    assert summary["scores"]["ari"] == pytest.approx(summary["outcomes"]["classes"]["ari"])
+
+
+def test_a_finished_run_can_be_asked_later_and_again(cohort, tmp_path):
+    folder, files, _data = cohort
+    out = tmp_path / "run"
+    first = run("fit", *files, "--clusters", 4, "--out", out)
+    assert first.exit_code == 0, first.output
+    before = {p.name: p.read_bytes() for p in out.iterdir()}
+    result = run("outcomes", out, "--clinical", folder / "clinical.csv", "--json")
+    assert result.exit_code == 0, result.output
+    assert "time from the column 'os_months', event from 'dead'" in result.stderr
+    assert "knows 90 of 90 samples" in result.stderr
+    names = {p.name for p in out.iterdir()}
+    assert names == set(before) | MEANINGS - {"classes.csv"}
+    page = (out / "report.html").read_text(encoding="utf-8")
+    assert "How long their members live" in page and "Clinical columns by cluster" in page
+    kept = set(before) - {"run.json", "report.html", ".manyview.json"}
+    assert all((out / name).read_bytes() == before[name] for name in kept)
+    # Asked again with classes alone, nothing of the earlier answer is left over.
+    again = run("outcomes", out, "--labels", f"{folder / 'clinical.csv'}:subtype", "--figures")
+    assert again.exit_code == 0, again.output
+    assert {p.name for p in out.glob("*.csv")} & MEANINGS == {"classes.csv", "annotations.csv"}
+    assert {p.name for p in (out / "figures").iterdir()} == {
+        f"classes.{kind}" for kind in ("svg", "png", "pdf")
+    }
+    assert (out / "figures" / "classes.pdf").read_bytes().startswith(b"%PDF")
+    assert (
+        run("fit", *files, "--clusters", 4, "--out", out, "--no-report", "--force").exit_code == 0
+    )
+    assert not MEANINGS & {p.name for p in out.iterdir()} and not (out / "figures").exists()
+
+
+def test_a_covariate_is_regressed_out_and_the_report_says_whether_it_is_gone(cohort, tmp_path):
+    folder, files, data = cohort
+    shifted = tmp_path / "expression.csv"
+    frame = pd.read_csv(files[0], index_col=0)
+    batch = pd.Series(data.clinical["batch"], index=data.sample_names).loc[frame.index]
+    frame.add(batch.map({"batch1": 0, "batch2": 9, "batch3": 18}), axis=0).to_csv(shifted)
+    out = tmp_path / "run"
+    asked = ["--clinical", folder / "clinical.csv", "--adjust", "BATCH", "--clusters", 4]
+    result = run("fit", shifted, files[1], "--out", out, *asked)
+    assert result.exit_code == 0, result.output
+    assert "batch regressed out; it explained of the variance: expression" in result.stderr
+    page = (out / "report.html").read_text(encoding="utf-8")
+    assert "do not follow it any more" in page
+    assert json.loads((out / "run.json").read_text())["adjusted"] == ["batch"]
+    refused = run("predict", out, *files, "--out", tmp_path / "new.csv")
+    assert refused.exit_code == 2 and "fitted on views without batch" in refused.stderr
+    refused = run("fit", *files, "--out", tmp_path / "b", *asked, "--method", "wmnmf")
+    assert refused.exit_code == 2 and "use --method robust" in refused.stderr
+
+
+DATES = "id,b\n" + "".join(f"P{i:04d},2019-05-{i % 28 + 1:02d}\n" for i in range(1, 91))
+SAME = "id,b\n" + "".join(f"P{i:04d},1\n" for i in range(1, 91))
+MISTAKES = {
+    "no such time": (None, ["--time", "when", "--event", "dead"], "when: clinical.csv has no such column"),
+    "time alone": (None, ["--time", "os_months"], "--time without --event"),
+    "event is a name": (None, ["--time", "os_months", "--event", "sex"], "event must be 1 (it happened)"),
+    "time is text": (None, ["--time", "stage", "--event", "dead"], "are no numbers, such as 'Stage"),
+    "strangers": ("id,age\nx,3\ny,4\n", [], "has none of the 90 samples in any column"),
+    "two rows of one": ("id,age\nP0001,3\nP0001,4\n", [], "has the id 'P0001' in 2 rows that differ"),
+    "two headings": ("id,a,a\nP0001,3,4\n", [], "has two columns headed 'a'"),
+    "ids alone": ("id\nP0001\nP0002\n", [], "clinical columns are needed"),
+    "negative time": ("id,os_days,dead\nP0001,-3,1\nP0002,4,0\n", [], "time must be 0 or more"),
+    "no such class": (None, ["--labels", "clinical.csv:kind"], "kind: clinical.csv has no such column"),
+    "no covariate": (None, ["--adjust", "site"], "--adjust site: clinical.csv has no such column"),
+    "covariate of one value": (SAME, ["--adjust", "b"], "has one value only"),
+    "a date to adjust for": (DATES, ["--adjust", "b"], "it holds dates"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", MISTAKES)
+def test_a_mistake_gets_a_sentence_before_anything_is_fitted(cohort, tmp_path, case):
+    folder, files, _ = cohort
+    content, extra, sentence = MISTAKES[case]
+    table = tmp_path / "clinical.csv"
+    table.write_text((folder / "clinical.csv").read_text() if content is None else content)
+    extra = [str(table) + item.removeprefix("clinical.csv") if item.startswith("clinical") else item
+             for item in extra]  # fmt: skip
+    out = tmp_path / "out"
+    result = run("fit", *files, "--clusters", 4, "--out", out, "--clinical", table, *extra)
+    assert result.exit_code == 2 and sentence in result.stderr, result.output
+    assert "Traceback" not in result.output and not out.exists()
+
+
+def test_options_that_need_a_table_or_a_run_say_so(cohort, tmp_path):
+    folder, files, _ = cohort
+    asked = ["fit", *files, "--clusters", 4, "--out", tmp_path / "out"]
+    assert "give --clinical FILE" in run(*asked, "--time", "os_months").stderr
+    assert "give --clinical FILE, --labels" in run("outcomes", folder / "plain").stderr
+    lost = run("outcomes", tmp_path / "nowhere", "--clinical", folder / "clinical.csv")
+    assert lost.exit_code == 2 and "has no labels.csv" in lost.stderr
+
+
+EVIL = "<script>alert(1)</script>"
+
+
+def test_hostile_clinical_files_are_only_ever_text(cohort, tmp_path):
+    _folder, files, data = cohort
+    n = data.n_samples
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(
+        {
+            "id": data.sample_names,
+            "seen": pd.date_range("2019-01-01", periods=n).strftime("%d/%m/%Y"),
+            "mixed": [1, "two", 3.5] * (n // 3),
+            "who": [f"name {i}" for i in range(n)],
+            EVIL: rng.choice(["=HYPERLINK(1)", EVIL], n),
+            "=1+1": rng.choice(["@SUM(A1)", "+1+1", "a"], n),
+            "$x$": rng.normal(size=n),
+            "__proto__": rng.choice(["constructor", "%{x}"], n),
+        }
+    )
+    table = pd.concat([table, table.iloc[:1]])  # one row twice, and the same
+    table.to_csv(tmp_path / "evil.csv", index=False)
+    out = tmp_path / "run"
+    asked = ["--clinical", tmp_path / "evil.csv", "--labels", f"{tmp_path / 'evil.csv'}:{EVIL}"]
+    result = run("fit", *files, "--clusters", 4, "--out", out, *asked)
+    assert result.exit_code == 0, result.output
+    assert "1 ids stand there in equal rows" in result.stderr
+    found = {row["column"]: row for row in rows(out / "clinical_tests.csv")}
+    assert "dates" in found["seen"]["note"] and "mixes" in found["mixed"]["note"]
+    assert "names or free text" in found["who"]["note"] and found["$x$"]["kind"] == "number"
+    assert "'=1+1" in found  # no spreadsheet runs it
+    cells = [cell for row in rows(out / "annotations.csv") for cell in row.values()]
+    assert not [cell for cell in cells if cell.startswith(("=", "@"))]
+    page = (out / "report.html").read_text(encoding="utf-8")
+    assert "<script>alert" not in page
+    switch = """(async () => { const box = document.querySelector('.switch select');
+      for (let i = 0; i < box.options.length; i++) 
+        { box.value = i; box.dispatchEvent(new Event('change')); }
+      return box.options.length })()"""
+    seen = visit(page, switch)
+    assert seen.errors == [] and seen.requests == [] and seen.value == 8
+
+
+def test_very_many_categories_are_told_and_not_drawn(cohort, tmp_path):
+    _folder, files, data = cohort
+    out = tmp_path / "run"
+    assert run("fit", *files, "--clusters", 4, "--out", out).exit_code == 0
+    table = pd.DataFrame({"id": data.sample_names, "code": [f"c{i}" for i in range(90)]})
+    table["name"] = table["code"] + " of ninety"
+    more = pd.DataFrame(
+        {"id": [f"X{i}" for i in range(10_000)], "code": range(10_000), "name": "x"}
+    )
+    pd.concat([table, more]).to_csv(tmp_path / "many.csv", index=False)
+    result = run("outcomes", out, "--clinical", tmp_path / "many.csv", "--labels",
+                 f"{tmp_path / 'many.csv'}:code")  # fmt: skip
+    assert result.exit_code == 0, result.output
+    assert "10000 of its rows are of no sample here" in result.stderr
+    assert "90 of its 90 values differ" in rows(out / "clinical_tests.csv")[0]["note"]
+    page = (out / "report.html").read_text(encoding="utf-8")
+    assert "too many classes to list" in page
+    assert visit(page).errors == []
+
+
+def test_ids_are_found_in_any_column_and_rows_are_counted_where_there_are_none(tmp_path):
+    path = tmp_path / "c.csv"
+    path.write_text("age,who\n3,b\n4,a\n5,z\n")
+    table = read_clinical(path, ["a", "b", "c"], 3)
+    assert table.columns == {"age": ["4", "3", None]} and table.present.tolist() == [
+        True,
+        True,
+        False,
+    ]
+    table = read_clinical(path, None, 3)
+    assert table.columns["who"] == ["b", "a", "z"] and "in their order" in table.notes[0]
+    with pytest.raises(ValueError, match="has 3 rows for 4 samples without ids"):
+        read_clinical(path, None, 4)
+    assert split_column(f"{path}:age") == (str(path), "age")
+    (tmp_path / "d.csv:age").write_text("")
+    assert split_column(str(tmp_path / "d.csv:age")) == (str(tmp_path / "d.csv:age"), None)
+    assert split_column("book.xlsx:sheet") == ("book.xlsx:sheet", None)
+
+
+@pytest.mark.parametrize(
+    ("columns", "time", "event"),
+    [
+        (["os_months", "dead", "age"], "os_months", "dead"),
+        (["OS", "OS.time"], "OS.time", "OS"),
+        (
+            ["Overall Survival (Months)", "Vital Status"],
+            "Overall Survival (Months)",
+            "Vital Status",
+        ),
+        (["time", "status"], "time", "status"),
+        (["os_days", "os_months", "dead"], None, None),
+        (["time_of_day", "events"], None, None),
+    ],
+)
+def test_columns_of_survival_are_recognised_or_nothing_is_guessed(columns, time, event):
+    found = recognise(columns)
+    assert (found.time, found.event) == (time, event)
+    assert bool(found.note) == any(c in columns for c in ("dead", "OS", "status", "Vital Status"))
+
+
+def test_units_are_read_from_headings():
+    assert [unit_of(n) for n in ("os_months", "Days to death", "OS.time")] == ["months", "days", ""]

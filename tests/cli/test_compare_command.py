@@ -1,0 +1,64 @@
+"""`manyview compare`: how it ends."""
+
+import io
+import sys
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+pytest.importorskip("typer")
+from rich.console import Console
+from typer.testing import CliRunner
+
+from conftest import blobs
+from manyview.cli.app import app
+from manyview.cli.compare import _summary
+from manyview.judge.comparison.methods import resolve
+
+
+@pytest.fixture
+def asked(tmp_path):
+    views, _ = blobs(n=24)
+    for name, X in zip("ab", views, strict=False):
+        np.save(tmp_path / f"{name}.npy", X)
+    files = [str(tmp_path / f"{name}.npy") for name in "ab"]
+    return ["compare", *files, "--clusters", "3", "--runs", "1", "--out", str(tmp_path / "out")]
+
+
+def test_without_any_result_it_ends_with_1_and_a_sentence(asked, tmp_path):
+    limits = ["--max-memory", "0.0001"]
+    result = CliRunner().invoke(app, [*asked, "--methods", "P-KMLRSSC", *limits])
+    assert result.exit_code == 1
+    assert "no run gave a result" in result.stderr and "Traceback" not in result.output
+    assert "P-KMLRSSC: 1 skipped" in result.stdout
+    assert (tmp_path / "out" / "comparison.html").exists()
+    # One result is enough.
+    result = CliRunner().invoke(app, [*asked, "--methods", "P-KMLRSSC,ConcatK-z"])
+    assert result.exit_code == 0, result.output
+
+
+def test_a_missing_matplotlib_is_told_before_anything_runs(asked, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
+    result = CliRunner().invoke(app, [*asked, "--methods", "ConcatK-z"])
+    assert result.exit_code == 2 and "pip install 'manyview[app]'" in result.stderr
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_summary_fits_a_terminal_of_80_columns():
+    names = [m.name for m in resolve("all", 10)]
+    summary = pd.DataFrame({"method": names, "oracle": [True, *[False] * (len(names) - 1)]})
+    for column in ("acc", "nmi", "ari"):
+        summary[f"{column}_mean"], summary[f"{column}_sd"] = 0.8123, 0.0123
+    summary = summary.assign(mean_rank=11.5, stability=0.5, seconds_mean=1234.56)
+    summary = summary.assign(
+        n_ok=3, n_failed=0, n_skipped=0, shifted=[False, True] + [False] * (len(names) - 2)
+    )
+    console = Console(width=80, record=True, file=io.StringIO())
+    console.print(_summary(SimpleNamespace(summary=summary)))
+    shown = console.export_text()
+    assert "…" not in shown and shown.count("0.812 (0.012)") == len(names)
+    assert f"{names[0]}*" in shown and "* oracle" in shown
+    assert f"{names[1]}†" in shown and "† features moved to start at 0" in shown

@@ -1,0 +1,178 @@
+"""Spreadsheets, R's files and Feather: read by a process that may neither grow nor write."""
+
+import json
+import os
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from test_read_fuzz import attempt, mutated
+
+from manyview.data.read import read_views
+from manyview.data.read.apart import PROGRAM
+from manyview.io.guard.apart import Refused, read_apart
+
+FRAME = pd.DataFrame(
+    np.round(np.random.default_rng(0).random((9, 4)) * 20, 2),
+    index=pd.Index([f"s{i}" for i in range(9)], name="sample"),
+    columns=list("abcd"),
+)
+#: Copies of each kind that the fuzz makes; some thousands by hand, as docs/safety.md tells.
+COPIES = int(os.environ.get("MANYVIEW_FUZZ", "40"))
+#: suffix → packages that write and read it, and the kind of reader.
+KINDS = {
+    ".xlsx": (("openpyxl", "python_calamine"), "spreadsheet"),
+    ".xls": (("xlwt", "python_calamine"), "spreadsheet"),
+    ".rds": (("rdata",), "r"),
+    ".rda": (("rdata",), "r"),
+    ".feather": (("pyarrow",), "feather"),
+}
+
+
+def made(kind, folder):
+    for name in KINDS[kind][0]:
+        pytest.importorskip(name)
+    path, frame = folder / f"t{kind}", FRAME.reset_index()
+    if kind == ".xlsx":
+        frame.to_excel(path, index=False)
+    elif kind == ".feather":
+        frame.to_feather(path)
+    elif kind == ".xls":
+        xlwt = pytest.importorskip("xlwt")
+        book = xlwt.Workbook()
+        sheet = book.add_sheet("data")
+        for j, name in enumerate(frame.columns):
+            sheet.write(0, j, name)
+            for i, value in enumerate(frame[name]):
+                sheet.write(i + 1, j, value if isinstance(value, str) else float(value))
+        book.save(str(path))
+    else:
+        rdata = pytest.importorskip("rdata")
+        rdata.write_rds(path, frame) if kind == ".rds" else rdata.write_rda(path, {"x": frame})
+    return path
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_gives_the_same_numbers(kind, tmp_path):
+    read = read_views([made(kind, tmp_path)])
+    np.testing.assert_allclose(read.views["t"], FRAME.to_numpy())
+    assert list(read.sample_names) == list(FRAME.index) and read.features["t"] == list("abcd")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_damaged_files_end_in_a_sentence(kind, tmp_path):
+    """Nothing that a damaged file holds is run, and nothing is written."""
+    if not hasattr(os, "fork"):
+        pytest.skip("copies are read in forks")
+    program = Path(__file__).parents[1] / "fuzz_apart.py"
+    asked = [PROGRAM, KINDS[kind][1], made(kind, tmp_path), COPIES, 0]
+    environment = {**os.environ, "ARROW_DEFAULT_MEMORY_POOL": "system", "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(
+        [sys.executable, str(program), *map(str, asked)],
+        capture_output=True,
+        text=True,
+        env=environment,
+    )
+    assert done.returncode == 0, done.stderr
+    ends = json.loads(done.stdout)
+    assert sum(ends.values()) == COPIES
+    # A reader in C that gives up ends its process; the one who asked gets a sentence (below).
+    assert set(ends) <= {"read", "sentence", "signal 6", "signal 11", "signal 14"}, ends
+    assert ends.get("sentence", 0) > 0
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@settings(
+    max_examples=6, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(data=st.data())
+def test_a_damaged_file_is_refused_or_read_by_name(kind, tmp_path, data):
+    path = made(kind, tmp_path)
+    path.write_bytes(mutated(data, path.read_bytes()))
+    attempt(path)
+
+
+def test_a_program_that_dies_or_prints_without_end_is_a_sentence(tmp_path, monkeypatch):
+    data = tmp_path / "t.bin"
+    data.write_bytes(b"x" * 100)
+    programs = {
+        "import os; os.abort()": "takes more than .* in memory",
+        "import sys; sys.exit(5)": "takes more than .* in memory",
+        "import sys; print('is odd'); sys.exit(3)": "is odd",
+        "import sys; sys.exit(7)": "its reader ended with status 7",
+        "import sys\nwhile True: sys.stdout.write('x' * 2**20)": "takes more than",
+    }
+    monkeypatch.setattr("manyview.io.guard.limits.ALWAYS", 2**24)
+    for text, sentence in programs.items():
+        program = tmp_path / "program.py"
+        program.write_text(text)
+        with pytest.raises(ValueError, match=sentence):
+            read_apart(program, data, [])
+    assert issubclass(Refused, ValueError)
+
+
+def test_the_reader_may_neither_grow_nor_write(tmp_path):
+    if sys.platform != "linux":
+        pytest.skip("limits of a process are those of Linux")
+    data = tmp_path / "t.bin"
+    data.write_bytes(b"x")
+    confined = f"import runpy, sys; confine = runpy.run_path({str(PROGRAM)!r})['confine']; confine(2**25)\n"
+    (tmp_path / "grows.py").write_text(confined + "x = bytes(2**30)")
+    (tmp_path / "writes.py").write_text(
+        confined + "import signal; signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+        f"open({str(tmp_path / 'made')!r}, 'w').write('x' * 9999)"
+    )
+    for name in ("grows", "writes"):
+        with pytest.raises(ValueError, match="its reader ended with status 1"):
+            read_apart(tmp_path / f"{name}.py", data, [])
+    assert not (tmp_path / "made").exists() or (tmp_path / "made").stat().st_size == 0
+
+
+def test_a_spreadsheet_that_is_a_bomb_is_refused(tmp_path):
+    """One cell at the far corner of a sheet, and a sheet that unpacks to a gigabyte."""
+    path = made(".xlsx", tmp_path)
+    with zipfile.ZipFile(path) as archive:
+        parts = {name: archive.read(name) for name in archive.namelist()}
+    sheet = next(name for name in parts if name.endswith("sheet1.xml"))
+    far = b'<row r="1048576"><c r="XFD1048576"><v>1</v></c></row></sheetData>'
+    for content in (
+        parts[sheet].replace(b"</sheetData>", far),
+        parts[sheet].replace(b"</sheetData>", b" " * 2**30 + b"</sheetData>"),
+    ):
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+            for name, data in (parts | {sheet: content}).items():
+                archive.writestr(name, data)
+        with pytest.raises(ValueError, match=r"t\.xlsx.*--max-unpacked"):
+            read_views([path])
+
+
+def test_formulas_are_not_computed_and_links_not_followed(tmp_path):
+    openpyxl = pytest.importorskip("openpyxl")
+    pytest.importorskip("python_calamine")
+    secret = tmp_path / "secret.csv"
+    secret.write_text("1,2\n")
+    book = openpyxl.Workbook()
+    book.active.append(["sample", "a", "b"])
+    for i in range(4):
+        book.active.append(
+            [f"s{i}", f"='[{secret}]Sheet1'!A1", f'=HYPERLINK("file://{secret}",{i})']
+        )
+    book.save(tmp_path / "f.xlsx")
+    read = read_views([tmp_path / "f.xlsx"], missing="allow")
+    assert np.isnan(read.views["f"]).all()
+
+
+def test_without_the_package_the_extra_is_named(tmp_path):
+    path = tmp_path / "t.xlsx"
+    path.write_bytes(b"x")
+    program = tmp_path / "program.py"
+    text = PROGRAM.read_text().replace('"python_calamine"', '"no_such_package"')
+    program.write_text(text)
+    with pytest.raises(ImportError, match=r"pip install 'manyview\[files\]'"):
+        read_apart(program, path, ["spreadsheet"])

@@ -1,0 +1,311 @@
+"""What users say view by view: weights that are given, and rows of zeros that are findings."""
+
+import warnings
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.base import clone
+from sklearn.metrics import adjusted_rand_score
+
+from conftest import blobs
+from manyview import WMNMF, RobustWMNMF, load, on_disk, select_n_clusters
+from manyview.data.views import as_views
+from manyview.engines.host import HOST
+from manyview.methods import stages
+from manyview.methods.given import fixed_view_weights
+
+NAMES = ("rna", "protein", "cnv")
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+
+def some_views(n=60, seed=0):
+    return dict(zip(NAMES, blobs(n=n, seed=seed)[0], strict=True))
+
+
+def fitted(views, n_clusters=3, **params):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        return RobustWMNMF(n_clusters, random_state=0, max_iter=15, **params).fit(views)
+
+
+# --- weights -----------------------------------------------------------------------------------
+
+
+@given(st.lists(st.floats(0, 1e300), min_size=1, max_size=12).filter(any))
+def test_given_weights_add_up_to_one_in_their_proportions(asked):
+    names = [f"v{s}" for s in range(len(asked))]
+    found = fixed_view_weights(asked, names)
+    assert found.sum() == pytest.approx(1) and (found >= 0).all()
+    top = int(np.argmax(asked))
+    np.testing.assert_allclose(found / found[top], np.array(asked) / asked[top], rtol=1e-9)
+    np.testing.assert_array_equal(
+        found, fixed_view_weights(dict(zip(names, asked, strict=True)), names)
+    )
+
+
+@pytest.mark.parametrize(
+    ("asked", "sentence"),
+    [
+        ([1, 2], r"view_weights has 2 numbers for 3 views \['rna', 'protein', 'cnv'\]; give one"),
+        ([[1, 2, 3]], "has 3 numbers for 3 views|one number for every view"),
+        ([1, -2, 3], "view_weights of view 'protein' must be a finite number of 0 or more, got -2"),
+        (
+            [1, 2, np.nan],
+            "view_weights of view 'cnv' must be a finite number of 0 or more, got nan",
+        ),
+        ([1, np.inf, 1], "view 'protein' must be a finite number"),
+        ([1, "2", 1], "view 'protein' must be a finite number of 0 or more, got '2'"),
+        ([1, True, 1], "view 'protein' must be a finite number of 0 or more, got True"),
+        ([1, None, 1], "view 'protein' must be a finite number of 0 or more, got None"),
+        ([0, 0, 0], "view_weights are all zero; give a number above 0"),
+        ({"rna": 1, "meth": 2}, "view_weights names the view 'meth', and the views are"),
+        ({"rna": 1, "cnv": 2}, "view_weights has no number for the view 'protein'; .* 0 to those"),
+        ("even", "view_weights.*'learned'"),
+        (None, "view_weights"),
+    ],
+)
+def test_weights_that_are_none_get_a_sentence(asked, sentence):
+    model = RobustWMNMF(3, view_weights=asked, random_state=0)
+    with pytest.raises(ValueError, match=sentence):
+        model.fit(some_views())
+    assert not hasattr(model, "labels_")
+
+
+def test_learned_weights_stay_visible_whatever_is_given():
+    views = some_views()
+    learned = fitted(views)
+    np.testing.assert_array_equal(learned.learned_view_weights_, learned.view_weights_)
+    for asked, used in (
+        ("equal", [1 / 3] * 3),
+        ([2, 1, 1], [0.5, 0.25, 0.25]),
+        (np.array([0.0, 3.0, 1.0]), [0, 0.75, 0.25]),
+        ({"cnv": 5, "rna": 0, "protein": 0}, [0, 0, 1]),
+    ):
+        model = fitted(views, view_weights=asked)
+        np.testing.assert_allclose(model.view_weights_, used, atol=1e-15)
+        np.testing.assert_array_equal(model.learned_view_weights_, learned.view_weights_)
+        described = model.sample_weights_ * model.view_weights_
+        np.testing.assert_allclose(
+            model.reliance_, described / described.sum(axis=1, keepdims=True), atol=1e-12
+        )
+
+
+def test_learning_no_weights_is_to_say_equal():
+    one, other = (
+        fitted(some_views(), learn_view_weights=False),
+        fitted(some_views(), view_weights="equal"),
+    )
+    np.testing.assert_array_equal(one.consensus_, other.consensus_)
+    np.testing.assert_array_equal(one.view_weights_, other.view_weights_)
+
+
+@pytest.mark.parametrize("case", ["complete", "missing", "copies", "auto"])
+def test_a_view_of_weight_zero_takes_no_part_in_the_labels(case):
+    views = {name: X.copy() for name, X in some_views(90).items()}
+    if case == "missing":  # some observations are in the third view alone
+        views["rna"][:8] = np.nan
+        views["protein"][4:12] = np.nan
+    if case == "copies":  # only the third view tells the halves apart
+        views["rna"][45:], views["protein"][45:] = views["rna"][:45], views["protein"][:45]
+    n_clusters = "auto" if case == "auto" else 3
+    model = fitted(views, n_clusters, view_weights={"rna": 1, "protein": 1, "cnv": 0})
+    without = fitted({name: views[name] for name in NAMES[:2]}, n_clusters, view_weights="equal")
+    np.testing.assert_array_equal(model.labels_, without.labels_)
+    np.testing.assert_allclose(model.consensus_, without.consensus_, atol=1e-12)
+    np.testing.assert_allclose(model.confidence_, without.confidence_, atol=1e-12)
+    assert model.components_[2].any()  # its parts are told all the same
+    if case == "missing":
+        np.testing.assert_array_equal(np.flatnonzero(model.labels_ < 0), np.arange(4, 8))
+        assert not model.sample_weights_[4:8].any() and not model.reliance_[4:8].any()
+
+
+def test_weights_are_of_the_views_that_hold_a_value():
+    views = some_views()
+    views["cnv"] = np.full((60, 4), np.nan)
+    model = fitted(views, view_weights=[1, 3, 4])
+    np.testing.assert_allclose(model.view_weights_, [0.25, 0.75, 0])
+    np.testing.assert_allclose(fitted(views, view_weights="equal").view_weights_, [0.5, 0.5, 0])
+    with pytest.raises(ValueError, match="all weight to views that hold no value"):
+        fitted(views, view_weights=[0, 0, 1])
+
+
+def test_models_with_given_weights_are_cloned_saved_and_placed_alike(tmp_path):
+    views, asked = some_views(), {"rna": 3, "protein": 1, "cnv": 0}
+    model = fitted(views, view_weights=asked)
+    assert clone(model).get_params()["view_weights"] == asked
+    again = load(model.save(tmp_path / "m.npz"))
+    for name in ("view_weights_", "learned_view_weights_", "labels_"):
+        np.testing.assert_array_equal(getattr(again, name), getattr(model, name))
+    assert again.view_weights == asked
+    part = {name: X[:20] + 0.01 for name, X in views.items()}
+    np.testing.assert_array_equal(again.predict(part), model.predict(part))
+    other = dict(part, cnv=part["cnv"][::-1])  # a view of weight 0 places nobody
+    np.testing.assert_allclose(model.transform(other), model.transform(part), atol=1e-12)
+    alone = {"cnv": part["cnv"]}
+    np.testing.assert_array_equal(model.predict(alone), np.full(20, -1))
+
+
+def test_a_checkpoint_of_other_weights_is_refused(tmp_path):
+    class Broken(Exception):
+        pass
+
+    def breaking(info):
+        if info["round"] == 2:
+            raise Broken
+
+    file = tmp_path / "c"
+    how = {"checkpoint": (file, 0.0), "view_weights": {"rna": 1, "protein": 1, "cnv": 2}}
+    with pytest.raises(Broken):
+        fitted(some_views(), callback=breaking, tol=0, **how)
+    with pytest.raises(ValueError, match="belongs to another fit: it has view_weights="):
+        fitted(some_views(), tol=0, **(how | {"view_weights": [1, 1, 3]}))
+    resumed = fitted(some_views(), tol=0, **how)
+    whole = fitted(some_views(), tol=0, **(how | {"checkpoint": None}))
+    np.testing.assert_array_equal(resumed.consensus_, whole.consensus_)
+
+
+def test_the_number_of_clusters_is_chosen_with_the_weights_given():
+    rng = np.random.default_rng(0)
+    two, three = np.arange(90) % 2, np.arange(90) // 30
+    views = {
+        "halves": np.eye(2)[two] * 4 + 0.2 * rng.random((90, 2)),
+        "thirds": np.eye(3)[three] * 4 + 0.2 * rng.random((90, 3)),
+    }
+    for asked, expected in (([1, 0], 2), ([0, 1], 3)):
+        model = RobustWMNMF(view_weights=asked)
+        found = select_n_clusters(views, range(2, 6), model=model, n_runs=5, random_state=0)
+        assert found.n_clusters == expected
+
+
+# --- engines -----------------------------------------------------------------------------------
+
+
+def counts(n=90, seed=0):
+    """A table of few findings with rows of none, and features of any sign."""
+    rng = np.random.default_rng(seed)
+    y = np.arange(n) % 3
+    found = (rng.random((n, 40)) < np.where(rng.random((3, 40)) < 0.2, 0.5, 0.01)[y]).astype(float)
+    found[y == 0] *= rng.random((n, 1))[y == 0] < 0.3  # in the first group mostly nothing
+    return {"mut": found, "signed": np.eye(3)[y] * 3 - 1 + rng.normal(size=(n, 3))}, y
+
+
+@pytest.mark.parametrize("engine", ["files", "dask", "dask elsewhere", "torch"])
+@pytest.mark.parametrize(
+    "how", [{"view_weights": {"mut": 2, "signed": 1}}, {"zero_rows": "observed"}]
+)
+def test_every_engine_heeds_what_was_given(engine, how, tmp_path, monkeypatch):
+    views, _ = counts()
+    zeros = np.zeros((90, 4))
+    zeros[1::2] = np.random.default_rng(1).normal(size=(45, 4))  # rows of zeros in a signed view
+    views["half"] = zeros
+    how = how if "zero_rows" in how else {"view_weights": how["view_weights"] | {"half": 0}}
+    expected = fitted(views, **how)
+    given_views = views
+    if engine == "files":
+        for name, X in views.items():
+            np.save(tmp_path / f"{name}.npy", X)
+        monkeypatch.setattr("manyview.data.views.LOAD_LIMIT", 1)
+        given_views = {name: on_disk(tmp_path / f"{name}.npy") for name in views}
+    elif engine.startswith("dask"):
+        pytest.importorskip("distributed", reason="needs the extra 'dask'")
+        array = pytest.importorskip("dask.array")
+        if engine == "dask elsewhere":
+            monkeypatch.setattr("manyview.methods.robust_model.LOAD_LIMIT", 1)
+        given_views = {name: array.from_array(X, (40, X.shape[1])) for name, X in views.items()}
+    else:
+        pytest.importorskip("torch", reason="needs the extra 'torch'")
+    name = engine.split()[0]
+    model = fitted(given_views, **how, engine="numpy" if name == "files" else name)
+    np.testing.assert_array_equal(model.sample_weights_ > 0, expected.sample_weights_ > 0)
+    np.testing.assert_allclose(model.view_weights_, expected.view_weights_, atol=2e-3)
+    np.testing.assert_allclose(
+        model.learned_view_weights_, expected.learned_view_weights_, atol=2e-3
+    )
+    assert adjusted_rand_score(expected.labels_, model.labels_) > 0.9
+
+
+# --- rows of zeros -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("scale", ["auto", "quantile", None])
+def test_rows_of_zeros_that_count_are_rows_like_others(sparse, scale):
+    views, _ = counts()
+    X = sp.csr_array(views["mut"]) if sparse else views["mut"]
+    empty = ~views["mut"].any(axis=1)
+    assert 5 < empty.sum() < 45
+    read = as_views({"mut": X})
+    present = stages.presence(read, "observed")
+    assert present[0].all()
+    scalings = stages.fit_scalings(read, present, scale)
+    view = stages.measure(read, present, scalings, np.dtype(float), HOST)[0]
+    i, j = np.flatnonzero(empty)[:5], np.flatnonzero(~empty)[:5]
+    assert view.comparable.all()
+    assert (view.pairs(i[:4], i[1:]) == 0).all()
+    found = np.vstack([d for _, d in view.blocks()])
+    assert (found[np.ix_(i, j)] > 0.1).all() and np.isfinite(found).all()
+    np.testing.assert_allclose(found[i, j], view.pairs(i, j), rtol=1e-6)
+    assert found.mean() == pytest.approx(1, abs=0.15)
+
+
+def test_no_finding_is_a_finding_if_zeros_are_observed():
+    """Only the rows without an entry set the first group apart."""
+    views, y = counts()
+    empty = ~views["mut"].any(axis=1)
+    with pytest.warns(UserWarning, match=r"zero throughout .* zero_rows=\{'mut': 'observed'\}"):
+        RobustWMNMF(3, random_state=0, max_iter=3).fit(views)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = RobustWMNMF(3, random_state=0, zero_rows={"mut": "observed"}).fit(views)
+    assert not fitted(views).sample_weights_[empty, 0].any()
+    assert (model.sample_weights_[empty & (y == 0), 0] > 0).mean() > 0.9
+    assert model.impute("mut")[empty].sum() == 0
+    alone = RobustWMNMF(2, random_state=0, zero_rows="observed").fit([views["mut"]])
+    assert (alone.labels_[empty] == alone.labels_[empty][0]).all()
+
+
+def test_unseen_rows_of_zeros_are_placed_as_the_fitted_ones(tmp_path):
+    views, _ = counts()
+    empty = np.flatnonzero(~views["mut"].any(axis=1))
+    model = fitted(views, zero_rows={"mut": "observed"})
+    again = load(model.save(tmp_path / "m.npz"))
+    new = {"mut": np.zeros((1, 40))}
+    assert model.predict(new)[0] == again.predict(new)[0] >= 0
+    assert again.predict(new)[0] == np.bincount(model.labels_[empty]).argmax()
+    assert fitted(views).predict(new)[0] == -1
+
+
+@pytest.mark.parametrize(
+    ("asked", "sentence"),
+    [
+        ("zero", "zero_rows"),
+        ({"meth": "observed"}, "zero_rows names the view 'meth', and the views are"),
+        ({"mut": "there"}, "zero_rows of view 'mut' must be 'missing' or 'observed', got 'there'"),
+    ],
+)
+def test_other_settings_of_zero_rows_get_a_sentence(asked, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        RobustWMNMF(3, zero_rows=asked).fit(counts()[0])
+
+
+def test_absent_ids_of_a_sparse_view_are_no_findings():
+    pd, anndata = pytest.importorskip("pandas"), pytest.importorskip("anndata")
+    views, _ = counts()
+    ids = [f"p{i}" for i in range(90)]
+    mut, names = sp.csr_matrix(views["mut"][:80]), pd.DataFrame(index=ids[:80])
+    tables = {
+        "mut": anndata.AnnData(mut, names),
+        "signed": pd.DataFrame(views["signed"], index=ids),
+    }
+    assert (fitted(tables).sample_weights_[80:, 0] == 0).all()
+    with pytest.raises(ValueError, match="sparse and lacks 10 of the 90 samples"):
+        fitted(tables, zero_rows={"mut": "observed"})
+    dense = dict(tables, mut=pd.DataFrame(mut.toarray(), index=ids[:80]))
+    assert (fitted(dense, zero_rows="observed").sample_weights_[80:, 0] == 0).all()
+
+
+def test_the_papers_method_has_weights_of_its_own():
+    assert "view_weights" not in WMNMF().get_params()

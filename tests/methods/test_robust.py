@@ -1,0 +1,631 @@
+"""RobustWMNMF: its golden file, its promises, missing data, new observations."""
+
+import warnings
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.metrics import adjusted_rand_score, roc_auc_score
+from sklearn.utils.estimator_checks import check_estimator
+
+import manyview as mv
+from conftest import blobs
+from golden_files import load
+from manyview import WMNMF, RobustWMNMF
+from manyview.engines.host import HOST
+from manyview.engines.numpy import lists
+from manyview.engines.numpy import neighbors as index
+from manyview.engines.numpy.distances import Geometry
+from manyview.engines.numpy.masked import MaskedView
+from manyview.engines.numpy.presence import present_rows
+from manyview.engines.numpy.robust_scaling import RobustScaling
+from manyview.engines.protocols import Lists
+from manyview.maths import agreement
+from manyview.maths import equations as eq
+from manyview.maths.spectrum import normalized
+from manyview.methods import agree, base
+from manyview.methods.robust_fit import LoopSettings, RobustView, Start, Weights, run_robust
+
+
+@pytest.fixture(scope="module")
+def digits():
+    return mv.datasets.load_handwritten(views="paper")
+
+
+@pytest.fixture(scope="module")
+def fitted(digits):
+    return RobustWMNMF(10, random_state=0).fit(digits.views)
+
+
+def close(ours, theirs, tol=1e-10):
+    np.testing.assert_allclose(ours, theirs, rtol=tol, atol=tol)
+
+
+# --- golden ------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def golden():
+    return load("robust_tiny")
+
+
+@pytest.fixture(scope="module")
+def geometries(golden):
+    views = []
+    for s in range(1, 5):
+        X = golden[f"X{s}"].astype(float)
+        present = present_rows(X)
+        scaling = RobustScaling.fit(X, present, "x")
+        Z = scaling.apply(np.where(present[:, None], X, 0))
+        Z[~present] = 0
+        np.testing.assert_array_equal(present, golden[f"mask{s}"])
+        close(Z, golden[f"z{s}"])
+        views.append(Geometry(Z, present, scaling.low is None))
+    return views
+
+
+def test_golden_weights_and_graphs(golden, geometries):
+    graphs = [agree.view_graph(view, 10) for view in geometries]
+    for s, graph in enumerate(graphs, 1):
+        close(graph.toarray(), golden[f"A{s}"])
+    halves = np.array(
+        [
+            agree.half_contrast(view, golden[f"half_perm{s}"], 10)
+            for s, view in enumerate(geometries, 1)
+        ]
+    )
+    # Halves of the counts (the second view) have rows at equal distance, which the reference left to
+    # rounding and we give to the smaller index.
+    ties = np.arange(4) == 1
+    close(halves[~ties], golden["half"].ravel()[~ties])
+    close(halves[ties], golden["half"].ravel()[ties], 1e-3)
+    rows = HOST.row_contrasts(geometries, graphs)
+    M = agreement.agreement_matrix(rows, 0.1 * golden["half"].ravel())
+    close(M, golden["M"])
+    alpha = golden["alpha"].ravel()
+    indices, F = HOST.fused_nearest(geometries, alpha, 20, [], 0, None)
+    close(F, np.take_along_axis(golden["F"], indices, axis=1))
+    everyone = np.arange(60)
+    scales = {
+        k: agree.list_graph(Lists(everyone, indices[:, :k], F[:, :k]), 60) for k in (5, 10, 20)
+    }
+    close(scales[10].toarray(), golden["graph_k10"])
+    fused = sum(normalized(A) for A in scales.values()) / 3
+    close(fused.toarray(), golden["graph_multiscale"])
+
+
+@pytest.mark.parametrize("n", [1, 2, 200])
+def test_golden_factorisation(golden, geometries, n):
+    values, vectors = np.linalg.eigh(golden["gram_P"])
+    P = vectors[:, -30:] * np.sqrt(
+        np.maximum(values[-30:], 0)
+    )  # any P with this Gram matrix will do
+    views = [RobustView(g.unit_sums(), g.present) for g in geometries]
+    labels = golden["start_labels"].astype(int).ravel()
+    start = Start(golden["alpha"], golden["w"], P, labels, 3)
+    result, _ = run_robust(views, start, LoopSettings(Weights(1.0, 5.0), max_iter=n, tol=1e-5))
+    close(result.history["objective"], golden[f"J_it{n}"].ravel(), 1e-6)
+    close(result.factors.consensus, golden[f"Vstar_it{n}"], 1e-6)
+    for s in range(4):
+        close(result.factors.U[s], golden[f"U{s + 1}_it{n}"], 1e-6)
+        here = geometries[s].present
+        close(result.factors.V[s][here], golden[f"V{s + 1}_it{n}"][here], 1e-6)
+
+
+# --- distances ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["dense", "sparse", "holes"])
+def test_distances_of_pairs_and_blocks_agree_with_their_definition(kind):
+    rng = np.random.default_rng(0)
+    Z = rng.random((25, 6)) * (rng.random((25, 6)) < 0.7)
+    Z[3] = 0
+    present = present_rows(Z)
+    if kind == "holes":
+        Z[rng.random(Z.shape) < 0.2] = np.nan
+        Z[3] = 0
+    view = Geometry(sp.csr_array(Z) if kind == "sparse" else Z, present)
+    blocks = np.vstack([d for _, d in view.blocks()])
+    i, j = np.triu_indices(25, 1)
+    np.testing.assert_allclose(view.pairs(i, j), blocks[i, j], rtol=1e-9)
+    np.testing.assert_allclose(blocks, blocks.T, rtol=1e-9)
+    assert (blocks[3, :3] == 1).all() and (blocks[:3, 3] == 1).all()
+    if kind != "holes":
+        rows = Z[present]
+        squared = ((rows[:, None] - rows[None]) ** 2).sum(axis=2)
+        mu = squared.sum(axis=1) / (len(rows) - 1)
+        np.testing.assert_allclose(
+            blocks[np.ix_(present, present)], squared / np.sqrt(np.outer(mu, mu)), atol=1e-12
+        )
+
+
+def test_unobserved_entries_leave_distances_unbiased():
+    rng = np.random.default_rng(0)
+    Z = rng.random((200, 40))
+    full = np.vstack([d for _, d in Geometry(Z, np.ones(200, bool)).blocks()])
+    holes = np.where(rng.random(Z.shape) < 0.3, np.nan, Z)
+    part = np.vstack([d for _, d in Geometry(holes, np.ones(200, bool)).blocks()])
+    off = ~np.eye(200, dtype=bool)
+    assert part[off].mean() == pytest.approx(full[off].mean(), rel=0.01)
+    assert np.corrcoef(part[off], full[off])[0, 1] > 0.6
+
+
+# --- promises ----------------------------------------------------------------------------------
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_scikit_learns_checks_without_exception():
+    results = check_estimator(RobustWMNMF(), on_fail=None, on_skip=None)
+    assert [r["check_name"] for r in results if r["status"] == "failed"] == []
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("settings", [{}, {"cluster_weight": 0.1}, {"consensus_weight": 30.0}])
+def test_the_objective_never_rises(seed, settings):
+    rng = np.random.default_rng(seed)
+    views, _ = blobs(seed=seed, noise=2.0)
+    if seed % 2:
+        views[0][rng.random(views[0].shape) < 0.15] = np.nan
+        views[1][:5] = np.nan
+    model = RobustWMNMF(3, random_state=seed, tol=0.0, max_iter=40, **settings)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.fit(views)
+    J = model.history_["objective"]
+    assert np.diff(J).max() <= 1e-10 * J[0]
+    np.testing.assert_allclose(model.confidence_.sum(axis=1), 1)
+    assert model.view_weights_.sum() == pytest.approx(1)
+    assert model.sample_weights_.min() >= 0 and model.sample_weights_.max() <= 1
+    for U in model.components_:
+        assert (U >= 0).all()
+        np.testing.assert_allclose(U.sum(axis=1), 1)
+
+
+def test_permuting_views_and_observations_permutes_the_result():
+    views, _ = blobs(n=90, noise=0.4)
+    order, rows = [2, 0, 1], np.random.default_rng(1).permutation(90)
+    one = RobustWMNMF(3, random_state=0).fit(views)
+    two = RobustWMNMF(3, random_state=0).fit([views[s][rows] for s in order])
+    np.testing.assert_allclose(two.view_weights_, one.view_weights_[order], rtol=1e-8)
+    np.testing.assert_allclose(two.sample_weights_, one.sample_weights_[rows][:, order], rtol=1e-8)
+    assert adjusted_rand_score(one.labels_[rows], two.labels_) == 1
+
+
+def test_the_unit_of_a_feature_does_not_matter():
+    views, _ = blobs(noise=0.4)
+    one = RobustWMNMF(3, random_state=0).fit(views)
+    views[0][:, 2] *= 1000
+    views[1] = views[1] - 5.0
+    two = RobustWMNMF(3, random_state=0).fit(views)
+    np.testing.assert_allclose(two.consensus_, one.consensus_, atol=1e-8)
+    np.testing.assert_array_equal(two.labels_, one.labels_)
+
+
+def test_a_constant_view_gets_no_weight():
+    views, y = blobs(noise=0.4)
+    model = RobustWMNMF(3, random_state=0).fit([*views, np.full((60, 4), 3.0)])
+    assert model.view_weights_[3] == pytest.approx(0, abs=1e-12)
+    assert adjusted_rand_score(y, model.labels_) > 0.9
+
+
+def test_one_view_and_two_views():
+    views, y = blobs(noise=0.4)
+    one = RobustWMNMF(3, random_state=0).fit(views[0])
+    np.testing.assert_array_equal(one.view_weights_, [1])
+    np.testing.assert_array_equal(one.sample_weights_, np.ones((60, 1)))
+    assert adjusted_rand_score(y, one.labels_) > 0.9
+    two = RobustWMNMF(3, random_state=0).fit(views[:2])
+    assert adjusted_rand_score(y, two.labels_) > 0.9
+
+
+def test_sparse_equals_dense():
+    rng = np.random.default_rng(0)
+    y = np.arange(80) % 4
+    topics = rng.dirichlet(np.full(60, 0.1), 4)
+    counts = [rng.poisson(12 * topics[y]).astype(float) for _ in range(3)]
+    assert (counts[0] == 0).mean() > 0.5
+    dense = RobustWMNMF(4, random_state=0).fit(counts)
+    sparse = RobustWMNMF(4, random_state=0).fit([sp.csr_matrix(X) for X in counts])
+    np.testing.assert_allclose(sparse.view_weights_, dense.view_weights_, rtol=1e-8)
+    np.testing.assert_allclose(sparse.consensus_, dense.consensus_, atol=1e-7)
+    assert adjusted_rand_score(y, sparse.labels_) > 0.9
+    np.testing.assert_array_equal(
+        sparse.predict([sp.csr_matrix(X) for X in counts]), dense.predict(counts)
+    )
+
+
+def test_a_noise_view_gets_the_least_weight(digits):
+    rng = np.random.default_rng(0)
+    views = dict(digits.views) | {"noise": rng.permuted(digits.views["pix"], axis=0)}
+    model = RobustWMNMF(10, random_state=0).fit(views)
+    assert model.view_weights_.argmin() == 4 and model.view_weights_[4] < 0.05
+    assert mv.metrics.accuracy(digits.labels, model.labels_) > 0.94
+
+
+def test_corrupted_rows_lose_their_weight(digits):
+    from sklearn.metrics import roc_auc_score
+
+    rng = np.random.default_rng(0)
+    rows = rng.permutation(2000)[:500]
+    views = {name: X.copy() for name, X in digits.views.items()}
+    views["pix"][rows] = rng.permuted(views["pix"], axis=0)[rows]
+    model = RobustWMNMF(10, random_state=0).fit(views)
+    corrupted = np.isin(np.arange(2000), rows)
+    assert roc_auc_score(corrupted, -model.sample_weights_[:, 1]) > 0.9
+
+
+def test_digits(digits, fitted):
+    assert mv.metrics.accuracy(digits.labels, fitted.labels_) > 0.96
+    same = RobustWMNMF(10, random_state=0).fit(digits.views)
+    np.testing.assert_array_equal(same.consensus_, fitted.consensus_)
+
+
+def test_approximate_lists_agree_with_exact_ones(digits, fitted, monkeypatch):
+    """The large-N path, forced on the digits: nearly the same graph, the same clusters."""
+    pytest.importorskip("numba")
+    exact, _ = lists.fused_lists(fitted._geometry, fitted.view_weights_, 20, [], 0)
+    monkeypatch.setattr(index, "EXACT", 100)
+    views = {name: X.copy() for name, X in digits.views.items()}
+    model = RobustWMNMF(10, random_state=0).fit(views)
+    np.testing.assert_allclose(model.view_weights_, fitted.view_weights_, atol=1e-3)
+    assert adjusted_rand_score(model.labels_, fitted.labels_) > 0.98
+    neighbors = [view.nearest(10)[1] for view in fitted._geometry]
+    found, _ = lists.fused_lists(fitted._geometry, fitted.view_weights_, 20, neighbors, 0)
+    recall = np.mean([len(np.intersect1d(a, b)) / 20 for a, b in zip(exact, found, strict=True)])
+    assert recall > 0.99
+
+
+# --- missing data ------------------------------------------------------------------------------
+
+
+def test_missing_views(digits, fitted):
+    rng = np.random.default_rng(0)
+    views = {name: X.copy() for name, X in digits.views.items()}
+    names = list(views)
+    rows = rng.permutation(2000)[:600]
+    for i in rows:
+        views[names[rng.integers(4)]][i] = np.nan
+    model = RobustWMNMF(10, random_state=0).fit(views)
+    full = mv.metrics.scores(digits.labels, fitted.labels_)["nmi"]
+    assert mv.metrics.scores(digits.labels, model.labels_)["nmi"] > full - 0.03
+    for s, name in enumerate(names):
+        absent = np.isnan(views[name]).all(axis=1)
+        assert (model.sample_weights_[absent, s] == 0).all()
+
+
+def test_missing_everywhere_is_label_minus_one():
+    views, _ = blobs()
+    for X in views:
+        X[7] = np.nan
+    with pytest.warns(UserWarning, match="1 observations are missing in every view .*row 7"):
+        model = RobustWMNMF(3, random_state=0).fit(views)
+    assert model.labels_[7] == -1 and (np.delete(model.labels_, 7) >= 0).all()
+    np.testing.assert_allclose(model.confidence_[7], 1 / 3)
+    assert model.predict([X[5:9] for X in views])[2] == -1
+
+
+def test_ids_absent_from_a_frame_are_missing():
+    pd = pytest.importorskip("pandas")
+    views, y = blobs(n=80, noise=0.3)
+    ids = [f"p{i}" for i in range(80)]
+    frames = {f"v{s}": pd.DataFrame(X, index=ids) for s, X in enumerate(views)}
+    frames["v1"] = frames["v1"].drop(index=ids[:8]).sample(frac=1, random_state=0)
+    model = RobustWMNMF(3, random_state=0).fit(frames)
+    assert list(model.sample_names_in_) == ids
+    assert (model.sample_weights_[:8, 1] == 0).all() and (model.sample_weights_[8:, 1] > 0).any()
+    assert adjusted_rand_score(y, model.labels_) > 0.9
+    with pytest.raises(ValueError, match="share only 72 sample ids"):
+        RobustWMNMF(3, missing="error").fit(frames)
+
+
+def test_unobserved_entries():
+    views, y = blobs(n=120, features=(20, 15, 10), noise=0.5)
+    rng = np.random.default_rng(0)
+    for X in views:
+        X[rng.random(X.shape) < 0.2] = np.nan
+    model = RobustWMNMF(3, random_state=0).fit(views)
+    assert adjusted_rand_score(y, model.labels_) > 0.9
+    assert (model.predict(views) == model.labels_).mean() > 0.97
+
+
+def test_rows_mostly_unobserved_count_as_missing():
+    views, _ = blobs()
+    views[0][4, 1:] = np.nan
+    with pytest.warns(
+        UserWarning, match="1 observations have over 50% of their features unobserved"
+    ):
+        model = RobustWMNMF(3, random_state=0).fit(views)
+    assert model.sample_weights_[4, 0] == 0
+
+
+def test_masked_steps_equal_plain_steps_when_all_is_observed():
+    rng = np.random.default_rng(0)
+    X = rng.random((30, 8))
+    X /= X.sum(axis=1, keepdims=True)
+    U, V = eq.rescale(rng.random((8, 3)), rng.random((30, 3)))
+    V_star, w = rng.random((30, 3)), rng.random(30)
+    plain, masked = RobustView(X, np.ones(30, bool)), RobustView(MaskedView(X), np.ones(30, bool))
+    (*steps, error), (*others, expected) = (
+        view.step(U, V, V_star, w, 0.7) for view in (masked, plain)
+    )
+    for one, other in zip(steps, others, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-12)
+    assert error == pytest.approx(expected, rel=1e-9)
+    np.testing.assert_allclose(masked.residuals(U, V), plain.residuals(U, V), rtol=1e-9)
+
+
+def test_weighted_simplex_projection_is_optimal():
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        r, g = rng.standard_normal(7), rng.random(7) + 0.01
+        u = eq.weighted_simplex(r, g)
+        assert u.sum() == pytest.approx(1) and (u >= 0).all()
+        gradient = g * u - r
+        level = gradient[u > 0].mean()
+        np.testing.assert_allclose(gradient[u > 0], level, atol=1e-9)
+        assert (gradient[u == 0] >= level - 1e-9).all()
+
+
+# --- new observations --------------------------------------------------------------------------
+
+
+def test_fitted_digits_are_predicted_as_themselves(digits, fitted):
+    assert (fitted.predict(digits.views) == fitted.labels_).mean() >= 0.97
+    rng = np.random.default_rng(0)
+    moved = {k: X * (1 + 1e-3 * rng.standard_normal(X.shape)) for k, X in digits.views.items()}
+    assert (fitted.predict(moved) == fitted.labels_).mean() >= 0.97
+
+
+def test_unseen_digits_also_with_a_view_missing(digits):
+    order = np.random.default_rng(0).permutation(2000)
+    seen, unseen = order[:1500], order[1500:]
+    model = RobustWMNMF(10, random_state=0).fit({k: X[seen] for k, X in digits.views.items()})
+    new = {k: X[unseen] for k, X in digits.views.items()}
+    assert mv.metrics.accuracy(digits.labels[unseen], model.predict(new)) > 0.94
+    for name in new:
+        lacking = new | {name: np.full_like(new[name], np.nan)}
+        assert mv.metrics.accuracy(digits.labels[unseen], model.predict(lacking)) >= 0.9
+
+
+def test_imputation_is_closer_than_the_mean(digits):
+    rng = np.random.default_rng(0)
+    views = {name: X.astype(float).copy() for name, X in digits.views.items()}
+    rows = rng.permutation(2000)[:200]
+    views["pix"][rows] = np.nan
+    holes = rng.random(views["fac"].shape) < 0.05
+    views["fac"][holes] = np.nan
+    model = RobustWMNMF(10, random_state=0).fit(views)
+    for name, absent in (("pix", np.isnan(views["pix"])), ("fac", holes)):
+        filled = model.impute(name)
+        truth = digits.views[name]
+        np.testing.assert_allclose(filled[~absent], truth[~absent])
+        mean = np.broadcast_to(np.nanmean(views[name], axis=0), truth.shape)
+        error = ((filled - truth)[absent] ** 2).mean()
+        assert error < 0.75 * ((mean - truth)[absent] ** 2).mean()
+    with pytest.raises(ValueError, match="view must be one of"):
+        model.impute("rna")
+
+
+def test_imputing_counts():
+    rng = np.random.default_rng(0)
+    y = np.arange(80) % 4
+    topics = rng.dirichlet(np.full(200, 0.02), 4)
+    counts = [rng.poisson(30 * topics[y]).astype(float) for _ in range(3)]
+    truth = counts[0].copy()
+    counts[0][:6] = np.nan
+    model = RobustWMNMF(4, random_state=0).fit(counts)
+    filled = model.impute(0)
+    assert filled[:6].sum(axis=1).mean() == pytest.approx(truth.sum(axis=1).mean(), rel=0.5)
+    assert np.corrcoef(filled[:6].ravel(), truth[:6].ravel())[0, 1] > 0.8
+
+
+# --- near-duplicate views ----------------------------------------------------------------------
+
+
+def test_near_duplicates_vote_as_one(digits, fitted):
+    rng = np.random.default_rng(0)
+    views = list(digits.views.values())
+    nearly = views[0] * (1 + 0.01 * rng.standard_normal(views[0].shape))
+    with pytest.warns(UserWarning, match=r"\['view0', 'view4'\] are near-duplicates"):
+        model = RobustWMNMF(10, random_state=0).fit([*views, nearly])
+    assert adjusted_rand_score(model.labels_, fitted.labels_) >= 0.95
+    assert model.view_weights_[[0, 4]].sum() == pytest.approx(fitted.view_weights_[0], abs=0.02)
+
+
+def test_noise_given_twice_does_not_win_by_agreeing_with_itself(digits, fitted):
+    noise = np.random.default_rng(0).permuted(digits.views["pix"], axis=0)
+    with pytest.warns(UserWarning, match="near-duplicates"):
+        model = RobustWMNMF(10, random_state=0).fit([*digits.views.values(), noise, noise])
+    assert model.view_weights_[4:].sum() < 0.05
+    clean = mv.metrics.accuracy(digits.labels, fitted.labels_)
+    assert mv.metrics.accuracy(digits.labels, model.labels_) > clean - 0.03
+
+
+def test_the_number_of_clusters_can_be_left_open():
+    views, y = blobs(n=150, clusters=4, noise=0.2)
+    model = RobustWMNMF("auto", random_state=0).fit(views)
+    assert model.n_clusters_ == 4 == model.selection_.n_clusters
+    assert adjusted_rand_score(y, model.labels_) == 1
+    assert model.transform(views).shape == (150, 4)
+    noise = [np.random.default_rng(s).random((80, 5)) for s in range(2)]
+    with pytest.warns(mv.NoClustersWarning, match="no number of clusters stands out"):
+        assert RobustWMNMF("auto", random_state=0).fit(noise).n_clusters_ == 1
+
+
+def test_float32_end_to_end(digits, fitted):
+    views = {name: X.astype(np.float32) for name, X in digits.views.items()}
+    model = RobustWMNMF(10, dtype=np.float32, random_state=0).fit(views)
+    assert all(geometry.Z.dtype == np.float32 for geometry in model._geometry)
+    assert model.consensus_.dtype == np.float32
+    np.testing.assert_allclose(model.view_weights_, fitted.view_weights_, atol=1e-3)
+    assert adjusted_rand_score(model.labels_, fitted.labels_) > 0.97
+
+
+# --- few observations, false friends, and how sure ---------------------------------------------
+
+
+@pytest.mark.parametrize(("n", "k"), [(12, 3), (18, 3), (24, 4), (30, 4)])
+def test_few_observations_on_a_line(n, k):
+    rng, y = np.random.default_rng(0), np.arange(n) % k
+    views = [rng.standard_normal((n, 4)) + 4 * y[:, None] for _ in range(3)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        labels = RobustWMNMF(k, random_state=0).fit_predict(views)
+    assert adjusted_rand_score(y, labels) == 1
+
+
+def test_independent_views_of_separated_clusters_are_no_duplicates():
+    rng, y = np.random.default_rng(0), np.arange(180) % 3
+    views = [rng.normal(0, 8, (3, 5))[y] + rng.standard_normal((180, 5)) for _ in range(2)]
+    views.append(rng.standard_normal((180, 5)))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = RobustWMNMF(3, random_state=0).fit(views)
+    assert model.view_weights_[2] < 0.01
+    assert (model.sample_weights_[:, :2].mean(axis=0) > 0.9).all()
+
+
+def test_confidence_tells_right_from_wrong(digits, fitted):
+    _, counts = np.unique(fitted.labels_, return_counts=True)
+    majority = np.array(
+        [np.bincount(digits.labels[fitted.labels_ == c]).argmax() for c in range(len(counts))]
+    )
+    right = majority[fitted.labels_] == digits.labels
+    sure = fitted.confidence_[np.arange(2000), fitted.labels_]
+    assert roc_auc_score(right, sure) > 0.9
+    assert sure[right].mean() > 0.9 > 0.8 > sure[~right].mean()
+    np.testing.assert_allclose(fitted.confidence_.sum(axis=1), 1)
+    part = {name: X[:50] for name, X in digits.views.items()}
+    new = fitted.predict_confidence(part)
+    np.testing.assert_allclose(new.sum(axis=1), 1)
+    assert (new.argmax(axis=1) == fitted.predict(part)).mean() > 0.95
+
+
+def test_a_view_without_weight_places_nobody():
+    views, _ = blobs(n=90)
+    views = {"a": views[0], "b": views[1], "flat": np.ones((90, 2))}
+    views["a"][3] = views["b"][3] = np.nan
+    with pytest.warns(
+        UserWarning, match="1 observations are missing in every view that has weight"
+    ):
+        model = RobustWMNMF(3, random_state=0).fit(views)
+    assert model.labels_[3] == -1
+    absent = {name: np.full((4, views[name].shape[1]), np.nan) for name in ("a", "b")}
+    assert (model.predict(absent | {"flat": np.ones((4, 2))}) == -1).all()
+
+
+def test_rows_of_zeros_are_missing_and_said_to_be():
+    views, _ = blobs(n=60)
+    views[1][:7] = 0
+    with pytest.warns(UserWarning, match="view 'view1': 7 observations are zero throughout"):
+        model = RobustWMNMF(3, random_state=0).fit(views)
+    assert (model.sample_weights_[:7, 1] == 0).all()
+
+
+def test_sparse_views_are_projected_not_filled_in_the_joint_space():
+    rng = np.random.default_rng(0)
+    Z = sp.csr_array(rng.random((300, 5000)) * (rng.random((300, 5000)) < 0.02))
+    small = lists.projected(Z, rng)
+    assert small.shape == (300, lists.PROJECTED)
+    true = np.linalg.norm((Z[:100] - Z[100:200]).toarray(), axis=1)
+    np.testing.assert_allclose(np.linalg.norm(small[:100] - small[100:200], axis=1), true, rtol=0.3)
+
+
+def test_auto_reads_and_scales_the_views_once(monkeypatch):
+    calls = []
+    read, scale = base.as_views, RobustScaling.fit
+    monkeypatch.setattr(base, "as_views", lambda *a, **k: calls.append("read") or read(*a, **k))
+    monkeypatch.setattr(
+        RobustScaling, "fit", staticmethod(lambda *a: calls.append("scaled") or scale(*a))
+    )
+    views, _ = blobs(45)
+    assert RobustWMNMF("auto", random_state=0).fit(views).n_clusters_ == 3
+    assert calls == ["read", *["scaled"] * len(views)]
+
+
+def test_auto_asks_for_no_more_clusters_than_there_are_observations(rng):
+    """Most rows are nowhere present: the seven that are cannot make fourteen clusters."""
+    views = [np.full((40, m), np.nan) for m in (4, 5)]
+    for X in views:
+        X[:7] = rng.normal(8 * (np.arange(7) % 2)[:, None], 1, (7, X.shape[1]))
+    with pytest.warns(UserWarning, match="33 observations"):
+        model = RobustWMNMF("auto", random_state=0).fit(views)
+    assert 1 <= model.n_clusters_ <= 7 and (model.labels_[7:] == -1).all()
+
+
+# --- what a failed or odd call leaves and says -------------------------------------------------
+
+
+@pytest.mark.parametrize("estimator", [WMNMF, RobustWMNMF])
+@pytest.mark.parametrize("seed", [0, np.random.default_rng(3), np.random.RandomState(3)])
+def test_a_fit_broken_off_leaves_the_model_and_its_generator_as_they_were(estimator, seed):
+    views, _ = blobs(n=90)
+    others, _ = blobs(n=70, features=(3, 9, 2), seed=5)
+    model = estimator(3, random_state=seed).fit(views)
+    before, state = vars(model).copy(), repr(_state(seed))
+    labels = model.predict(views)
+
+    def stop(info):
+        raise KeyboardInterrupt
+
+    model.set_params(callback=stop)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(others)
+    model.set_params(callback=None)
+    assert vars(model).keys() == before.keys() and repr(_state(seed)) == state
+    np.testing.assert_array_equal(model.predict(views), labels)
+    fresh = estimator(3, random_state=0, callback=stop)
+    with pytest.raises(KeyboardInterrupt):
+        fresh.fit(views)
+    assert not hasattr(fresh, "view_names_in_") and not hasattr(fresh, "labels_")
+
+
+def _state(seed):
+    return seed if isinstance(seed, int) else seed.__getstate__()
+
+
+def test_a_view_may_be_left_out_when_predicting():
+    views, _ = blobs(n=120, features=(6, 5, 7))
+    named = dict(zip("abc", views, strict=True))
+    model = RobustWMNMF(3, random_state=0).fit(named)
+    expected = model.predict(named | {"c": np.full_like(views[2], np.nan)})
+    np.testing.assert_array_equal(model.predict({"b": views[1], "a": views[0]}), expected)
+    with pytest.raises(ValueError, match="unknown: \\['d'\\]"):
+        model.predict({"a": views[0], "d": views[1]})
+    with pytest.raises(ValueError, match="missing here: \\['c'\\]"):
+        WMNMF(3, random_state=0).fit(named).predict({"a": views[0], "b": views[1]})
+
+
+def test_imputing_keeps_what_was_observed_and_invents_nothing():
+    views, _ = blobs(n=90, features=(8, 6))
+    X = views[0].copy()
+    X[4, 1:] = np.nan  # over half unobserved: counts as missing, and has a value
+    X[:, 7] = np.nan
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        model = RobustWMNMF(3, random_state=0).fit([X, views[1]])
+    filled = model.impute(0)
+    known = ~np.isnan(X)
+    np.testing.assert_array_equal(filled[known], X[known])
+    assert np.isnan(filled[:, 7]).all() and np.isfinite(filled[:, :7]).all()
+
+
+def test_views_that_tell_nothing_are_told():
+    views, _ = blobs(n=60)
+    with pytest.warns(UserWarning, match="'view1' has no observed value"):
+        RobustWMNMF(3, random_state=0).fit([views[0], np.full((60, 4), np.nan)])
+    with (
+        pytest.warns(UserWarning, match="only 1 distinct observations"),
+        pytest.warns(UserWarning, match="no view tells observations apart"),
+    ):
+        RobustWMNMF(3, random_state=0).fit([np.ones((60, 4)), np.full((60, 3), 2.0)])
+    model = RobustWMNMF(3, random_state=0).fit(views)
+    with pytest.raises(ValueError, match="all are missing"):
+        model.score([np.full_like(X, np.nan) for X in views])
+
+
+def test_duplicates_vote_apart_where_weights_are_not_learned():
+    views, _ = blobs(n=90)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        RobustWMNMF(3, random_state=0, learn_view_weights=False).fit([views[0], *views])

@@ -1,0 +1,85 @@
+"""Scaling of views: comparable sizes, units that do not matter, unseen rows treated alike."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from conftest import blobs
+from manyview import WMNMF, as_views, load
+from manyview.engines.numpy.sources import Scaled
+from manyview.methods import working_views
+from manyview.methods.scaling import SCALES, fit_scaling
+
+
+@pytest.mark.parametrize("scale", [*SCALES, None])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_scaled_views_are_comparable_and_sparse_equals_dense(scale, sparse):
+    rng = np.random.default_rng(0)
+    X = rng.poisson(1.0, (30, 6)).astype(float)
+    X[:, 5] = 3.0  # constant
+    X[4] = 0  # all zero
+    X[4, 5] = 3.0
+    given = as_views([sp.csr_array(X) if sparse else X])
+    scaling = fit_scaling(given, scale)[0]
+    Z = scaling.apply(given.matrices[0])
+    assert sp.issparse(Z) == sparse
+    dense = fit_scaling(as_views([X]), scale)[0].apply(X)
+    np.testing.assert_allclose(Z.toarray() if sparse else Z, dense, rtol=1e-12)
+    assert np.isfinite(dense).all() and (dense >= 0).all()
+    if scale is not None:
+        assert dense.sum() / 30 == pytest.approx(1)
+    if scale in ("minmax", "standard"):
+        assert (dense[:, 5] == 0).all()
+        spread = dense[:, :5].std(axis=0) if scale == "standard" else np.ptp(dense[:, :5], axis=0)
+        np.testing.assert_allclose(spread, spread[0])
+    if scale in ("tfidf", "sqrt"):
+        lengths = np.linalg.norm(dense, axis=1)
+        np.testing.assert_allclose(lengths, lengths[0])
+
+
+def test_shifting_scales_accept_negatives_but_not_in_sparse_views():
+    A, B = np.arange(12.0).reshape(4, 3) - 5, np.ones((4, 2))
+    for scale in ("minmax", "standard"):
+        WMNMF(2, scale=scale, random_state=0).fit([A, B])
+        with pytest.raises(ValueError, match=r"is sparse and has negative entries.*dense array"):
+            WMNMF(2, scale=scale).fit([sp.csr_array(A), B])
+
+
+@pytest.mark.parametrize("scale", SCALES)
+def test_the_unit_of_a_view_is_divided_out(scale):
+    X = np.random.default_rng(0).random((30, 6))
+    here, there = (fit_scaling(as_views([c * X]), scale)[0].apply(c * X) for c in (1.0, 2.0**40))
+    np.testing.assert_allclose(there, here, rtol=1e-12)
+
+
+@pytest.mark.parametrize("scale", [*SCALES, None])
+def test_rows_are_scaled_one_by_one(scale):
+    """What a model does with unseen rows: the same as it did with these rows among all."""
+    X = np.random.default_rng(0).random((30, 6))
+    scaling = fit_scaling(as_views([X]), scale)[0]
+    np.testing.assert_allclose(scaling.apply(X[7:9]), scaling.apply(X)[7:9], rtol=1e-12)
+
+
+@pytest.mark.parametrize("scale", ["sum", "minmax", "tfidf"])
+def test_rows_scaled_when_read_are_the_scaled_rows(scale):
+    X = np.random.default_rng(0).random((50, 7))
+    scaling = fit_scaling(as_views([X]), scale)[0]
+    lazy = Scaled(X, scaling, np.dtype(np.float32))
+    np.testing.assert_allclose(lazy.read(slice(2, 9)), scaling.apply(X)[2:9], rtol=1e-6)
+    assert lazy.read(slice(0, 1)).dtype == np.float32
+
+
+@pytest.mark.parametrize("scale", ["sum", "minmax", "sqrt", None])
+def test_large_views_are_scaled_when_read_and_give_the_same_fit(scale, monkeypatch, tmp_path):
+    views, _ = blobs(n=300)
+    new = [X[:40] for X in views]
+    kept = WMNMF(3, scale=scale, random_state=0).fit(views)
+    monkeypatch.setattr(working_views, "COPY_LIMIT", 0)
+    read = WMNMF(3, scale=scale, random_state=0).fit(views)
+    assert all(isinstance(X, Scaled) for X in read._fitted_views)
+    np.testing.assert_allclose(read.consensus_, kept.consensus_, rtol=1e-7)
+    np.testing.assert_array_equal(read.labels_, kept.labels_)
+    np.testing.assert_array_equal(read.predict(new), kept.predict(new))
+    assert read.score(new) == pytest.approx(kept.score(new))
+    again = load(read.save(tmp_path / "m.npz"))
+    np.testing.assert_array_equal(again.predict(new), read.predict(new))

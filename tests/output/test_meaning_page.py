@@ -1,0 +1,157 @@
+"""The page of a run with a clinical table: panels, the switch of the map, figures and text to take away."""
+
+import base64
+import json
+import re
+import xml.etree.ElementTree as ElementTree
+
+import numpy as np
+import pytest
+
+import manyview as mv
+from browser import visit
+from manyview.output.run import marks, write_run
+from manyview.output.run.meaning import known, meaning
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    data = mv.datasets.make_cohort(80, n_features=(80, 80, 40), random_state=0)
+    views = data.frames()
+    model = mv.RobustWMNMF(4, random_state=0).fit(views)
+    out = tmp_path_factory.mktemp("meaning") / "run"
+    write_run(
+        model,
+        views,
+        out,
+        clinical=data.clinical_frame().iloc[::-1],  # in another order: ids decide
+        time="os_months",
+        event="dead",
+        truth=data.labels.tolist(),
+        adjusted=["batch"],
+        stability_runs=2,
+        figures=True,
+    )
+    return out, model, data
+
+
+@pytest.fixture(scope="module")
+def page(run):
+    return (run[0] / "report.html").read_text(encoding="utf-8")
+
+
+def test_the_panels_are_there_and_drawn(page):
+    look = """JSON.stringify({
+      titles: [...document.querySelectorAll('main section h2')].map(h => h.textContent),
+      empty: [...document.querySelectorAll('div.plot')].filter(p => !p.querySelector(
+        '.scatterlayer path, .barlayer path, .hm image')).map(p => p.dataset.name),
+      names: [...document.querySelectorAll('div.plot')].map(p => p.dataset.name),
+      saving: document.querySelectorAll('.saving:not([hidden]) button').length,
+      switch: [...document.querySelector('.switch select').options].map(o => o.textContent),
+      wide: document.documentElement.scrollWidth})"""
+    for how in ({}, {"width": 390, "phone": True, "dark": True}):
+        seen = visit(page, look, **how)
+        assert seen.errors == [] and seen.requests == []
+        found = json.loads(seen.value)
+        assert found["empty"] == [] and found["wide"] <= how.get("width", 1200)
+        assert {"survival", "classes", "heatmap", "consensus", "leave_view_out", "map"} <= set(
+            found["names"]
+        )
+        assert found["saving"] == 3 * len(found["names"])
+    assert {"How long their members live", "Clinical columns by cluster",
+            "Beside the known classes", "Methods, to copy"} <= set(found["titles"])  # fmt: skip
+    assert found["switch"][:3] == ["cluster", "class", "age"]
+    assert {"confidence", "reliance on mutation", "stage"} <= set(found["switch"])
+    assert "t-SNE (perplexity" in page
+
+
+def test_every_colouring_shows_every_observation(page, run):
+    colour = """(async () => { const box = document.querySelector('.switch select'), found = [];
+      const plot = document.querySelector('[data-name=map]');
+      for (const option of box.options) { box.value = option.value; box.dispatchEvent(new Event('change'));
+        found.push(plot.data.reduce((n, trace) => n + trace.x.length, 0)); }
+      return JSON.stringify(found) })()"""
+    seen = visit(page, colour)
+    assert seen.errors == [] and set(json.loads(seen.value)) == {80}
+
+
+def test_a_figure_is_saved_as_svg_and_png_on_white(page):
+    ask = """manyview.image(document.querySelector('[data-name=survival]'), 'KIND')"""
+    svg = visit(page, ask.replace("KIND", "svg") + ".then(a => decodeURIComponent(a))", dark=True)
+    assert svg.errors == []
+    text = svg.value.split(",", 1)[1]
+    ElementTree.fromstring(text)
+    assert "at risk" in text and "rgb(255, 255, 255)" in text
+    png = visit(page, ask.replace("KIND", "png"))
+    assert base64.b64decode(png.value.split(",")[1]).startswith(b"\x89PNG")
+
+
+def test_a_figure_is_printed_alone(page):
+    seen = visit(
+        page,
+        """(() => { manyview.leaveOnly(document.querySelector('[data-name=survival]'));
+      const shown = [...document.querySelectorAll('main *')].filter(e => e.checkVisibility());
+      return JSON.stringify({plots: shown.filter(e => e.matches('.plot')).map(e => e.dataset.name),
+        words: shown.filter(e => e.matches('h2, p, table, figcaption')).length,
+        title: document.title}) })()""",
+        media="print",
+    )
+    found = json.loads(seen.value)
+    assert seen.errors == []
+    assert found == {"plots": ["survival"], "words": 0, "title": "survival"}
+
+
+def test_the_methods_paragraph_says_what_was_done(page, run):
+    text = re.sub(r"\s+", " ", page.split('class="copied"')[1].split("</section>")[0])
+    for words in ("RobustWMNMF", "80 observations", "every view beforehand: batch", "log-rank test",
+                  "9999 permutations", "Kaplan E. L., Meier P.", "Benjamini", f"manyview {mv.__version__}",
+                  "2 refits", "numpy"):  # fmt: skip
+        assert words in text, words
+    cited = {int(n) for group in re.findall(r"\[([\d,]+)\]", text) for n in group.split(",")}
+    assert cited == set(range(1, 1 + text.count("<li>")))
+
+
+def test_figures_are_files_too(run):
+    out, *_ = run
+    files = {p.name for p in (out / "figures").iterdir()}
+    names = {name.split(".")[0] for name in files}
+    assert {"map", "survival", "clinical", "classes", "heatmap", "consensus"} <= names
+    assert files == {f"{name}.{kind}" for name in names for kind in ("svg", "png", "pdf")}
+    starts = {"svg": b"<?xml", "png": b"\x89PNG", "pdf": b"%PDF"}
+    for path in (out / "figures").iterdir():
+        assert path.read_bytes().startswith(starts[path.suffix[1:]])
+    listed = json.loads((out / "run.json").read_text(encoding="utf-8"))["files"]
+    assert "figures/survival.pdf" in listed
+
+
+def test_leading_features_are_tested_with_and_without_their_view(run):
+    _, model, data = run
+    views = mv.as_views(data.frames(), allow_missing=True)
+    rows, left_out, why = marks.tested(model, views, model.labels_, refits=True)
+    assert why == "" and [row["view"] for row in left_out] == list(data.views)
+    assert all(
+        0 <= row["q_without_view"] <= 1
+        for row in rows
+        if row["q_without_view"] == row["q_without_view"]
+    )
+    table, about = marks.heatmap(views, model.labels_, np.ones(80), data.sample_names, rows)
+    assert len(table) == 80 and len(about) <= 60
+    assert [row["cluster"] for row in table] == sorted(model.labels_.tolist())
+    values = np.array([[row[item["heading"]] for item in about] for row in table], dtype=float)
+    np.testing.assert_allclose(np.nanmean(values, axis=0), 0, atol=1e-8)
+    alone = mv.as_views([data.views["expression"]])
+    assert (
+        marks.tested(model, alone, np.zeros(80, dtype=int), refits=True)[2]
+        == "there is one cluster only"
+    )
+
+
+def test_what_cannot_be_compared_after_the_fit_is_a_sentence():
+    labels = np.array([0] * 5 + [-1] * 5)
+    given = known([str(i) for i in range(10)], {"t": [None] * 5 + [1] * 5, "e": [1] * 10}, "t", "e")
+    found = meaning(labels, [str(i) for i in range(10)], given)
+    assert "no observation has a label, a time and an event" in found.about["survival"]["problem"]
+    with pytest.raises(ValueError, match="event is given, name time"):
+        known(["a"], {"e": [1]}, None, "e")
+    with pytest.raises(ValueError, match="has 2 rows for 3 observations"):
+        known(["a", "b", "c"], {"x": [1, 2]})

@@ -1,0 +1,198 @@
+"""The page of a run: every panel drawn, nothing unescaped, no network, small enough to send."""
+
+import json
+import re
+import warnings
+from importlib import import_module
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import manyview as mv
+from browser import visit
+from conftest import blobs
+from manyview.output.report.fit import fit_page
+from manyview.output.run import write_run
+
+EVIL = "<script>alert(1)</script>"
+#: Its value stands nowhere else in a page.
+TEMPLATE = "{{7919*7907}}"
+
+LOOK = """(async () => {
+  const tabs = [...document.querySelectorAll('a[href], button:not([hidden]), [tabindex="0"], summary')];
+  const unreachable = tabs.filter(e => e.tabIndex < 0);
+  const csv = document.querySelectorAll('button.csv');
+  const plots = [...document.querySelectorAll('div.plot')];
+  return JSON.stringify({
+    drawn: plots.length,
+    empty: plots.filter(p => !p.querySelector('.scatterlayer path, .barlayer path, .hm image')).map(
+      p => p.getAttribute('aria-label')),
+    sections: [...document.querySelectorAll('main section h2')].map(h => h.textContent),
+    tables: document.querySelectorAll('table').length, csv: csv.length,
+    unreachable: unreachable.length, wide: document.documentElement.scrollWidth,
+    text: document.body.innerText})})()"""
+
+
+def make(tmp_path, model, views, **how):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        model.fit(views)
+    return write_run(model, views, tmp_path / "run", **({"stability_runs": 2} | how))
+
+
+def named(name, n=48, seed=0):
+    """Views whose every name is ``name`` or holds it."""
+    views, _ = blobs(n=n, seed=seed)
+    ids = [f"{name}{i}" for i in range(n)]
+    return {
+        f"{name}{s}": pd.DataFrame(
+            X, index=ids, columns=[f"{name}{'x' * 200}{j}" for j in range(X.shape[1])]
+        )
+        for s, X in enumerate(views)
+    }
+
+
+@pytest.mark.parametrize("case", ["robust", "paper", "missing", "one view"])
+def test_every_panel_is_drawn_without_a_word(case, tmp_path):
+    views = [X.copy() for X in blobs(n=48)[0]]
+    model = mv.RobustWMNMF(3, random_state=0) if case != "paper" else mv.WMNMF(3, random_state=0)
+    if case == "missing":
+        for X in views:
+            X[0] = np.nan
+        views[1][5:12] = np.nan
+    views = views[:1] if case == "one view" else views
+    out = make(tmp_path, model, views)
+    page = (out / "report.html").read_text(encoding="utf-8")
+    size = {"width": 390, "phone": True, "dark": True} if case == "missing" else {}
+    seen = visit(page, LOOK, **size)
+    assert seen.errors == [] and seen.requests == []
+    found = json.loads(seen.value)
+    assert found["empty"] == [] and found["drawn"] == (11 if case == "one view" else 14)
+    assert len(found["sections"]) == 10 and found["unreachable"] == 0
+    assert found["csv"] == found["tables"] >= 9
+    assert found["wide"] <= size.get("width", 1200)
+    assert "NaN" not in found["text"] and "undefined" not in found["text"]
+
+
+@pytest.mark.parametrize(
+    "name", [EVIL, "\"'`><img src=x onerror=alert(1)>", "Ω漢字\u202e\x07", TEMPLATE]
+)
+def test_names_are_only_ever_text(name, tmp_path):
+    info = dict.fromkeys(("command", "title", "alignment"), name)
+    info |= {"inputs": [{"path": name, name: name}], "warnings": [name]}
+    model = mv.RobustWMNMF(3, random_state=0)
+    out = make(tmp_path, model, named(name), info=info, settings={name: name})
+    page = (out / "report.html").read_text(encoding="utf-8")
+    assert not re.search(
+        r"<script>alert|<img|[\x00-\x08\x0b-\x1f\u202e]", page.split("plotly.js v")[0]
+    )
+    if name == TEMPLATE:
+        assert f"<h1>{TEMPLATE}</h1>" in page and str(7919 * 7907) not in page
+    if name == EVIL:
+        seen = visit(page, LOOK)
+        assert seen.errors == [] and seen.requests == [] and EVIL in json.loads(seen.value)["text"]
+
+
+def test_the_page_of_two_thousand_observations_can_be_sent(tmp_path, monkeypatch, rng):
+    monkeypatch.setattr(
+        "manyview.output.run.tables.embed2d", lambda V: rng.normal(size=(len(V), 2))
+    )
+    y = rng.integers(0, 10, 2000)
+    views = [rng.random((10, m))[y] + 0.1 * rng.random((2000, m)) for m in (76, 240, 47, 216)]
+    model = mv.WMNMF(10, random_state=0, max_iter=1, inner_iter=2, init="random")
+    ids = [f"TCGA-{i:04d}-tumour" for i in range(2000)]
+    out = make(tmp_path, model, views, ids=ids, stability_runs=0)
+    assert (out / "report.html").stat().st_size < 8_000_000
+
+
+def test_the_page_is_made_from_the_files_alone(tmp_path):
+    out = make(tmp_path, mv.RobustWMNMF(3, random_state=0), blobs()[0])
+    for path in out.iterdir():
+        if path.name.startswith(("components", "model")):
+            path.unlink()
+    assert fit_page(out) == (out / "report.html").read_text(encoding="utf-8")
+
+
+def test_large_data_leave_out_what_is_dear_and_say_so(tmp_path, monkeypatch):
+    monkeypatch.setattr("manyview.output.run.evidence.LARGE", 50)
+    monkeypatch.setattr("manyview.output.run.evidence.SILHOUETTE_SAMPLE", 20)
+    panels = "manyview.output.report.panels."
+    monkeypatch.setattr(import_module(panels + "clusters"), "EMBEDDED", 30)
+    monkeypatch.setattr(import_module(panels + "reliance"), "DRAWN", 25)
+    model = mv.RobustWMNMF(3, random_state=0)
+    out = make(tmp_path, model, blobs()[0], stability_runs=None)
+    page = (out / "report.html").read_text(encoding="utf-8")
+    assert "left out of large data" in page and "Stability was not computed" in page
+    assert "The first 30; labels.csv has all" in page
+    assert len((out / "labels.csv").read_text().splitlines()) == 61
+    silhouettes = pd.read_csv(out / "silhouette.csv")["silhouette"]
+    assert silhouettes.notna().sum() == 20
+
+
+def drawn_figures(page):
+    found = re.findall(
+        r'data-height="\d+"></div><script type="application/json">(.*?)</script>', page
+    )
+    return [json.loads(text) for text in found]
+
+
+@pytest.mark.parametrize(
+    "names",
+    [["x" * 30 + "1", "x" * 30 + "2", "x" * 12 + "y" * 40 + "x" * 17 + "1"], ["1", "20", "3"]],
+)
+def test_views_stay_apart_in_figures_whatever_they_are_called(names, tmp_path):
+    views = dict(zip(names, blobs(n=48)[0], strict=True))
+    out = make(tmp_path, mv.RobustWMNMF(3, random_state=0), views, stability_runs=0)
+    seen = 0
+    for figure in drawn_figures((out / "report.html").read_text(encoding="utf-8")):
+        for trace in figure["data"]:
+            for axis in "xy":
+                labels = trace.get(axis, [])
+                if len(labels) == 3 and all(isinstance(label, str) for label in labels):
+                    if (
+                        figure["layout"].get(f"{axis}axis", {}).get("title", {}).get("text")
+                        != "cluster"
+                    ):
+                        assert len(set(labels)) == 3
+                        seen += 1
+                    assert figure["layout"][f"{axis}axis"]["type"] == "category"
+    assert seen == 6  # weights, agreement and redundancy (both axes), reliance
+
+
+def without_most_views():
+    """Three views of which some observations have one: 6 the first, 3 the third."""
+    views = dict(zip(("rna", "protein", "counts"), blobs(n=60)[0], strict=True))
+    views = {name: X.copy() for name, X in views.items()}
+    views["counts"] = np.round(np.exp(1.6 * views["counts"]))
+    views["protein"][:9] = views["counts"][:6] = views["rna"][6:9] = np.nan
+    return views
+
+
+def test_the_page_speaks_apart_of_observations_in_one_view(tmp_path):
+    model = mv.RobustWMNMF(3, random_state=0)
+    out = make(tmp_path, model, without_most_views(), stability_runs=0)
+    np.testing.assert_array_equal(model.reliance_[:6], np.tile([1.0, 0, 0], (6, 1)))
+    np.testing.assert_array_equal(model.reliance_[6:9], np.tile([0, 0, 1.0], (3, 1)))
+    page = (out / "report.html").read_text(encoding="utf-8").split("plotly.js v")[0]
+    assert "9 of 60 observations are described by one view only" in page
+    assert "6 by “rna”, 3 by “counts”" in page and "guess" not in page
+    departures = pd.read_csv(out / "sample_weights.csv")["departure"]
+    assert (departures[:9] == 0).all()  # to lack views is not unusual
+
+
+def test_the_page_says_what_was_given_and_what_was_decided(tmp_path):
+    asked = {"rna": 2, "protein": 2, "counts": 1}
+    model = mv.RobustWMNMF(3, random_state=0, view_weights=asked)
+    out = make(tmp_path, model, without_most_views(), stability_runs=0)
+    page = (out / "report.html").read_text(encoding="utf-8").split("plotly.js v")[0]
+    assert "As asked, the view that counts most" in page and "The weights were given" in page
+    assert "The logarithm was taken of “counts” (counts)." in page
+    assert "Redundancy of views" in page
+    titles = {f["layout"].get("title", {}).get("text"): f for f in drawn_figures(page)}
+    bars = titles["View weights"]["data"]
+    assert [trace["name"] for trace in bars] == ["used", "learned"]
+    np.testing.assert_allclose(bars[0]["x"], [0.4, 0.4, 0.2])
+    np.testing.assert_allclose(bars[1]["x"], model.learned_view_weights_, rtol=1e-6)
+    said = json.loads((out / "run.json").read_text())
+    assert said["weights_are"] == "given" and said["logarithms"] == {"counts": "counts"}

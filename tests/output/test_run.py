@@ -1,0 +1,334 @@
+"""The folder of a run: what is in it, and that it is written whole or not at all."""
+
+import csv
+import errno
+import json
+import os
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import manyview as mv
+from conftest import blobs
+from manyview.data.views import as_views
+from manyview.io.writing.marker import MARKER
+from manyview.output.run import write_run
+from manyview.output.run.evidence import drawn
+from manyview.output.run.features import top_features
+from manyview.output.run.folder import component_files
+from manyview.output.run.tables import departures
+
+TABLES = {
+    "labels.csv",
+    "clusters.csv",
+    "view_weights.csv",
+    "sample_weights.csv",
+    "top_features.csv",
+    "embedding.csv",
+    "agreement.csv",
+    "redundancy.csv",
+    "history.csv",
+    "silhouette.csv",
+    "baseline.csv",
+    "markers.csv",
+    "leave_view_out.csv",
+    "heatmap.csv",
+    "consensus.csv",
+    "classes.csv",
+    "annotations.csv",
+    "run.json",
+    "report.html",
+}
+
+
+def read(path):
+    with path.open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def fitted(kind="robust", views=None, n_clusters=3, **params):
+    views = blobs()[0] if views is None else views
+    make = mv.RobustWMNMF if kind == "robust" else mv.WMNMF
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        return make(n_clusters, random_state=0, **params).fit(views), views
+
+
+@pytest.mark.parametrize("kind", ["robust", "paper"])
+def test_the_tables_say_what_the_model_says(kind, tmp_path):
+    model, views = fitted(kind)
+    ids = [f"s{i}" for i in range(60)]
+    out = write_run(model, views, tmp_path / "run", ids=ids, truth=blobs()[1], stability_runs=2)
+    names = {path.name for path in out.iterdir()} - {MARKER}
+    assert names - {"model.npz"} == TABLES | {f"components_view{s}.csv" for s in range(3)}
+    labels = read(out / "labels.csv")
+    assert [row["id"] for row in labels] == ids
+    assert [int(row["cluster"]) for row in labels] == model.labels_.tolist()
+    assert all(0 <= float(row["confidence"]) <= 1 for row in labels)
+    weights = [float(row["weight"]) for row in read(out / "view_weights.csv")]
+    np.testing.assert_allclose(weights, model.view_weights_, rtol=1e-7)
+    found = [
+        [float(row[f"with:view{t}"]) for t in range(3)] for row in read(out / "redundancy.csv")
+    ]
+    np.testing.assert_allclose(np.diag(found), 1)
+    if kind == "robust":
+        np.testing.assert_allclose(found, model.redundancy_, rtol=1e-6)
+    for what, expected in (("weight", model.sample_weights_), ("reliance", model.reliance_)):
+        found = [
+            [float(row[f"{what}:view{s}"]) for s in range(3)]
+            for row in read(out / "sample_weights.csv")
+        ]
+        np.testing.assert_allclose(found, expected, rtol=1e-6)
+    parts = read(out / "components_view1.csv")
+    found = [[float(row[f"component_{k}"]) for row in parts] for k in range(3)]
+    np.testing.assert_allclose(found, model.components_[1], rtol=1e-6)
+    history = [float(row["objective"]) for row in read(out / "history.csv")]
+    np.testing.assert_allclose(history, model.history_["objective"], rtol=1e-6)
+    assert [row["clusters"] for row in read(out / "baseline.csv")] == ["3", "3"]
+    assert float(read(out / "baseline.csv")[0]["acc"]) == 1
+    run = json.loads((out / "run.json").read_text())
+    assert run["seed"] == 0 and run["n_samples"] == 60 and run["warnings"] == []
+    assert sorted(run["files"]) == sorted(names)
+    # Private temporary folders must not leave a private result.
+    assert out.stat().st_mode & 0o055 == 0o055
+
+
+def test_the_same_fit_writes_the_same_bytes(tmp_path):
+    for name in ("a", "b"):
+        model, views = fitted()
+        write_run(model, views, tmp_path / name, stability_runs=2)
+    for path in (tmp_path / "a").iterdir():
+        if path.suffix != ".npz" and path.name != MARKER:
+            assert path.read_bytes() == (tmp_path / "b" / path.name).read_bytes(), path.name
+
+
+def holes():
+    views = [X.copy() for X in blobs(n=40)[0]]
+    for X in views:
+        X[3] = np.nan
+    views[0][10:15] = np.nan
+    views[1][7, 2] = np.nan
+    return views
+
+
+def test_what_is_missing_is_empty_and_said(tmp_path):
+    model, views = fitted(views=holes())
+    out = write_run(model, views, tmp_path / "run", stability_runs=2)
+    labels = read(out / "labels.csv")
+    assert labels[3] == {"id": "3", "cluster": "-1", "confidence": ""}
+    weights = read(out / "sample_weights.csv")
+    assert weights[12]["weight:view0"] == "" and weights[12]["reliance:view1"] != ""
+    assert "3" not in [row["id"] for row in read(out / "embedding.csv")]
+    notes = json.loads((out / "run.json").read_text())["warnings"]
+    assert any("missing in every view" in note for note in notes)
+
+
+def test_one_view_and_one_array_and_sparse_views(tmp_path):
+    views = blobs()[0]
+    for name, data, params in (
+        ("one", [views[0]], {}),
+        ("array", np.hstack(views), {"views": [8, 5, 6]}),
+        ("sparse", [sp.csr_array(views[0]), views[1]], {}),
+    ):
+        model = mv.RobustWMNMF(3, random_state=0, **params).fit(data)
+        out = write_run(model, data, tmp_path / name, stability_runs=2)
+        assert len(read(out / "labels.csv")) == 60
+
+
+def test_one_cluster_is_described_too(tmp_path):
+    model, views = fitted(n_clusters=1)
+    out = write_run(model, views, tmp_path / "run", stability_runs=2)
+    assert not (out / "baseline.csv").exists() and len(read(out / "clusters.csv")) == 1
+
+
+def test_a_failure_leaves_nothing_behind(tmp_path, monkeypatch):
+    model, views = fitted()
+    monkeypatch.setattr("manyview.output.run.folder.fit_page", lambda folder: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        write_run(model, views, tmp_path / "run", stability_runs=0)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_full_folder_is_kept_unless_forced_and_then_only_the_run_is_replaced(tmp_path):
+    model, views = fitted(views={"a": blobs()[0][0], "b": blobs()[0][1]})
+    out = write_run(model, views, tmp_path / "run", stability_runs=0)
+    (out / "mine.txt").write_text("keep")
+    before = (out / "history.csv").read_bytes()
+    with pytest.raises(FileExistsError, match=r"not empty.*force"):
+        write_run(model, views, out)
+    other, other_views = fitted(views={"a": blobs(seed=1)[0][0], "c": blobs(seed=1)[0][1]})
+    write_run(other, other_views, out, stability_runs=0, force=True)
+    assert (out / "mine.txt").read_text() == "keep" and (out / "history.csv").read_bytes() != before
+    assert not (out / "components_b.csv").exists() and (out / "components_c.csv").exists()
+    assert [path.name for path in tmp_path.iterdir()] == ["run"]
+
+
+@pytest.mark.parametrize(
+    "change, sentence",
+    [
+        ({"ids": ["a"]}, "ids has 1 names for 60"),
+        ({"truth": [1, 2]}, "truth has 2 classes for 60"),
+        (
+            {"views": [X[:30] for X in blobs()[0]]},
+            "30 observations, but the model was fitted on 60",
+        ),
+        ({"views": dict(zip("abc", blobs()[0], strict=True))}, r"\['a', 'b', 'c'\], but the model"),
+    ],
+)
+def test_what_does_not_fit_together_is_refused(change, sentence, tmp_path):
+    model, views = fitted()
+    with pytest.raises(ValueError, match=sentence):
+        write_run(model, change.pop("views", views), tmp_path / "run", **change)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_file_names_of_views_differ_and_stay_in_the_folder():
+    files = component_files(["a/b", "a\\b", "A_B", "", "../x", "a_b_2"])
+    assert len({name.lower() for name in files}) == 6
+    assert all(name.startswith("components_") and not set(name) & set("/\\") for name in files)
+
+
+def test_of_very_many_observations_a_part_is_drawn_always_the_same():
+    labels = np.arange(1000) % 5 - 1
+    rows = drawn(labels, 100)
+    assert len(rows) == 100 and (labels[rows] >= 0).all() and (np.diff(rows) > 0).all()
+    np.testing.assert_array_equal(rows, drawn(labels, 100))
+    assert len(drawn(labels, 5000)) == 800
+
+
+# --- numbers -----------------------------------------------------------------------------------
+
+
+def test_effects_are_cohens_d_whatever_the_units(rng):
+    X, labels = rng.normal(size=(50, 4)), rng.integers(0, 2, 50)
+    X[:, 1] += 2 * labels
+    a, b = X[labels == 1], X[labels == 0]
+    pooled = np.sqrt(((len(a) - 1) * a.var(0, ddof=1) + (len(b) - 1) * b.var(0, ddof=1)) / 48)
+    expected = (a.mean(0) - b.mean(0)) / pooled
+
+    def effects(X):
+        model = type("Model", (), {"components_": []})()
+        rows = top_features(model, as_views([X], allow_negative=True, allow_missing=True), labels)
+        return {row["feature"]: row["effect"] for row in rows if row["cluster"] == 1}
+
+    for data in (X, X * 1e-30, X + 1e8, sp.csr_array(X)):
+        found = effects(data)
+        np.testing.assert_allclose(
+            [found[f"view0_{j}"] for j in range(4)], expected, rtol=1e-5, atol=1e-5
+        )
+    assert next(iter(effects(X))) == "view0_1"
+    # A constant feature has no effect; one that splits the data perfectly has a finite one.
+    odd = effects(np.column_stack([np.full(50, 3.3), labels, X[:, 0]]))
+    assert "view0_0" not in odd and 10 < odd["view0_1"] < 1000
+
+
+def test_lacking_a_view_is_no_departure():
+    reliance = np.array([[0.5, 0.5], [0.5, 0.5], [0.5, 0.5], [1.0, 0.0], [1.0, 0.0]])
+    here = np.ones((5, 2), bool)
+    here[3, 1] = False
+    np.testing.assert_allclose(departures(reliance, np.zeros(5, int), here), [0, 0, 0, 0, 0.5])
+
+
+def test_noise_collapse_and_tiny_clusters_are_said(tmp_path, rng):
+    views = {f"v{s}": X for s, X in enumerate(blobs(n=90)[0])} | {"noise": rng.random((90, 30))}
+    model, _ = fitted(views=views)
+    model.labels_[:] = 0
+    model.labels_[:2] = 1
+    model.view_weights_ = np.array([0.97, 0.01, 0.01, 0.01])
+    out = write_run(model, views, tmp_path / "run", stability_runs=0)
+    text = " ".join(json.loads((out / "run.json").read_text())["warnings"])
+    for words in ("“v0” holds 97%", "“noise” agrees with no other", "only 2 have", "1 (2)"):
+        assert words in text
+
+
+# --- what there is to say ----------------------------------------------------------------------
+
+
+def page_and_record(out):
+    return (out / "report.html").read_text(), json.loads((out / "run.json").read_text())
+
+
+def test_what_the_fit_warned_of_stands_in_the_box_and_once(tmp_path):
+    views = {"a": blobs()[0][0], "b": blobs()[0][1]}
+    model, _ = fitted(views=views | {"again": views["a"] * 2})
+    told = ["a thing nobody foresaw", "views ['a', 'again'] are near-duplicates; they vote as one"]
+    views["again"] = views["a"] * 2
+    out = write_run(model, views, tmp_path / "run", stability_runs=0, info={"warnings": told})
+    page, _ = page_and_record(out)
+    box = page.split("Before you trust this")[1].split("</div>")[0]
+    assert told[0] in box and box.count("near-duplicates") == 1 and "“again”" in box
+    assert "Nothing unusual" not in page
+
+
+def test_one_cluster_has_no_stability_and_too_many_leave_it_out_with_a_note(tmp_path):
+    for n_clusters, reason in ((1, "always comes back"), (50, "fewer than the 50 clusters")):
+        model, views = fitted(n_clusters=n_clusters)
+        out = write_run(model, views, tmp_path / str(n_clusters), stability_runs=2)
+        page, run = page_and_record(out)
+        assert run["stability"] is None and reason in run["no_stability"] and reason in page
+        assert "Refitted" not in page
+
+
+def test_a_chosen_number_of_clusters_is_explained(tmp_path):
+    model, views = fitted(n_clusters="auto")
+    out = write_run(model, views, tmp_path / "run", stability_runs=2)
+    page, run = page_and_record(out)
+    assert run["selection"]["n_clusters"] == 3 == run["n_clusters"]
+    assert run["selection"]["reasons"] == model.selection_.reasons
+    assert len(read(out / "selection.csv")) == len(model.selection_.table["score"])
+    assert "Why this many clusters" in page and "selection.csv" in run["files"]
+
+
+def test_that_nothing_stands_out_is_said(tmp_path, rng):
+    model, views = fitted(views=[rng.normal(size=(60, 5))], n_clusters="auto")
+    assert model.n_clusters_ == 1
+    page, _ = page_and_record(write_run(model, views, tmp_path / "run"))
+    assert "No number of clusters stands out" in page.split("Before you trust this")[1]
+
+
+# --- where it is written -----------------------------------------------------------------------
+
+
+def test_a_folder_that_is_there_is_filled_and_never_replaced(tmp_path, monkeypatch):
+    model, views = fitted()
+    true_replace, place = os.replace, tmp_path / "disk"
+    place.mkdir()
+    (tmp_path / "link").symlink_to(place)
+
+    def mounted(source, target):
+        if Path(target) == place or Path(source).parent == tmp_path:
+            raise OSError(errno.EBUSY, "Device or resource busy")
+        true_replace(source, target)
+
+    monkeypatch.setattr("os.replace", mounted)
+    for out in (tmp_path / "link", place):
+        write_run(model, views, out, stability_runs=0, report=False, force=out == place)
+        assert (tmp_path / "link").is_symlink() and (place / "run.json").exists()
+        assert [path.name for path in place.iterdir() if path.name.startswith(".")] == [MARKER]
+
+
+@pytest.mark.parametrize("before", [False, True])
+def test_a_folder_that_is_there_is_left_as_it_was_by_a_failure(tmp_path, monkeypatch, before):
+    model, views = fitted()
+    out = tmp_path / "run"
+    out.mkdir()
+    if before:
+        write_run(model, views, out, stability_runs=0, report=False)
+    held = {path.name: path.read_bytes() for path in out.iterdir()}
+    true_replace = os.replace
+
+    def full(source, target):
+        if Path(source).name == "run.json" and Path(target).parent == out and armed:
+            armed.clear()
+            raise OSError(errno.ENOSPC, "No space left on device")
+        true_replace(source, target)
+
+    armed = [True]
+    monkeypatch.setattr("os.replace", full)
+    other, _ = fitted(n_clusters=4)
+    with pytest.raises(OSError, match="No space"):
+        write_run(other, views, out, stability_runs=0, report=False, force=True)
+    assert {path.name: path.read_bytes() for path in out.iterdir()} == held
