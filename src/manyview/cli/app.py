@@ -10,10 +10,8 @@ import typer
 from manyview._version import __version__
 from manyview.io.guard import unpacking_up_to
 
-from . import options
+from . import options, works
 from .common import PatientConsole, Voice, reported
-from .later import later
-from .paper import report, reproduce
 from .reading import reads_files
 from .relations import Distance, Graph, Kernel, asked_relations
 
@@ -25,17 +23,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 console = PatientConsole()
-
-# What commands do is loaded when one of them runs: help and completion are there at once.
-run_compare = later("manyview.cli.compare", "run_compare")
-run_datasets = later("manyview.cli.datasets", "run_datasets")
-run_demo = later("manyview.cli.demo", "run_demo")
-run_fit = later("manyview.cli.fit", "run_fit")
-fit_request = later("manyview.cli.fit", "FitRequest")
-run_outcomes = later("manyview.cli.outcomes", "run_outcomes")
-asked_clinical = later("manyview.cli.clinical", "Asked")
-run_predict = later("manyview.cli.predict", "run_predict")
-run_select_k = later("manyview.cli.select_k", "run_select_k")
 
 #: `manyview.judge.selection.DEFAULT`, without loading it.
 USUAL_METHODS = "stability,eigengap,communities"
@@ -68,7 +55,7 @@ def demo(
 ) -> None:
     """Cluster the shipped handwritten digits and compare with the paper and a plain baseline."""
     with reported("demo", out):
-        run_demo(out, seed, runs, console, force)
+        works.run_demo(out, seed, runs, console, force)
 
 
 @app.command()
@@ -119,7 +106,7 @@ def compare(
     resume = f"Interrupted. Finished runs are in {out}/runs; run it again to go on."
     with reported("compare", out, resume), unpacking_up_to(max_unpacked):
         voice = Voice(quiet, json)
-        any_result = run_compare(views, labels, out, methods, settings, voice, reading, force)
+        any_result = works.run_compare(views, labels, out, methods, settings, voice, reading, force)
     if not any_result:
         typer.echo("manyview compare: no run gave a result; the reasons are above.", err=True)
         raise typer.Exit(1)
@@ -137,7 +124,7 @@ def datasets(
 ) -> None:
     """List the data that comes with manyview, or write it as tables to try things on."""
     with reported("datasets", out):
-        run_datasets(out, seed, force, Voice(quiet, json))
+        works.run_datasets(out, seed, force, Voice(quiet, json))
 
 
 @app.command()
@@ -239,34 +226,34 @@ def fit(
     \b
     Exit status: 0 done, 1 failure, 2 bad input, 130 interrupted.
     """
-    ask = fit_request(
-        views,
-        clusters,
-        out,
-        method,
-        scale,
-        missing,
-        labels,
-        reading,
-        seed,
-        force,
-        report,
-        on_disk,
-        checkpoint,
-        engine,
-        device,
-        view_weights,
-        zero_rows,
-        resolution,
-        clinical,
-        time,
-        event,
-        tuple(adjust or ()),
-        figures,
-        relations=asked_relations(graph, kernel, distance),
-    )
     with reported("fit", out, checkpoint=checkpoint), unpacking_up_to(max_unpacked):
-        run_fit(ask, Voice(quiet, json))
+        ask = works.fit_request(
+            views,
+            clusters,
+            out,
+            method,
+            scale,
+            missing,
+            labels,
+            reading,
+            seed,
+            force,
+            report,
+            on_disk,
+            checkpoint,
+            engine,
+            device,
+            view_weights,
+            zero_rows,
+            resolution,
+            clinical,
+            time,
+            event,
+            tuple(adjust or ()),
+            figures,
+            relations=asked_relations(graph, kernel, distance),
+        )
+        works.run_fit(ask, Voice(quiet, json))
 
 
 @app.command()
@@ -293,8 +280,8 @@ def outcomes(
       manyview outcomes run/ --labels clinical.csv:subtype
     """
     with reported("outcomes", run):
-        asked = asked_clinical(clinical, time, event, labels)
-        run_outcomes(run, asked, match, figures, Voice(quiet, json))
+        asked = works.asked_clinical(clinical, time, event, labels)
+        works.run_outcomes(run, asked, match, figures, Voice(quiet, json))
 
 
 @app.command()
@@ -331,7 +318,7 @@ def predict(
       manyview predict run/ words=new.csv --graph cites=new_links.csv --out labels.csv
     """
     with reported("predict", out), unpacking_up_to(max_unpacked):
-        run_predict(
+        works.run_predict(
             model,
             views,
             out,
@@ -373,7 +360,7 @@ def select_k(
       manyview select-k rna.csv meth.tsv protein.parquet --to 10 --out choice/
     """
     with reported("select-k", out), unpacking_up_to(max_unpacked):
-        run_select_k(
+        works.run_select_k(
             views,
             out,
             smallest,
@@ -386,5 +373,72 @@ def select_k(
         )
 
 
-app.command()(reproduce)
-app.command()(report)
+@app.command()
+def reproduce(
+    experiments: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[EXPERIMENT]...",
+            help="all, or digits honest synthetic lihc nutrimouse p beta k runtime operations "
+            "convergence noise degeneracy.",
+        ),
+    ] = None,
+    out: options.Out = Path("reproduction"),
+    replications: Annotated[int, typer.Option(min=1, help="Seeds of every method.")] = 20,
+    seed: Annotated[int, typer.Option(min=0, help="The seeds are derived from it.")] = 0,
+    jobs: Annotated[int, typer.Option(min=1, help="Processes at the same time.")] = 2,
+    data: Annotated[Path | None, typer.Option(help="Folder of your LIHC files.")] = None,
+    linear_mlrssc: Annotated[
+        str,
+        typer.Option(
+            help="full: all digits, an hour; small: 50 per class; skip; auto: full from 20."
+        ),
+    ] = "auto",
+    again: Annotated[
+        bool, typer.Option("--again", help="Rerun stored cells that other code has made.")
+    ] = False,
+    force: options.Beside = False,
+) -> None:
+    """Run the paper's experiments and write their tables and the page that holds them together.
+
+    Finished cells are kept in the output folder: the same command goes on where it was interrupted.
+    """
+    resume = f"Interrupted. Finished cells are in {out}/runs; run it again to go on."
+    with reported("reproduce", out, resume):
+        failed = works.run_reproduce(
+            experiments or [],
+            out,
+            replications=replications,
+            seed=seed,
+            jobs=jobs,
+            data=data,
+            linear_mlrssc=linear_mlrssc,
+            console=console,
+            again=again,
+            force=force,
+        )
+        typer.echo(f"The page: {works.build(out)[0]}")
+    if failed:
+        raise typer.Exit(1)
+
+
+@app.command()
+def report(
+    folder: Annotated[
+        Path, typer.Argument(metavar="DIR", help="What reproduce, fit or compare has written.")
+    ],
+    markdown: Annotated[
+        bool, typer.Option("--markdown", help="Print the numbers as Markdown instead.")
+    ] = False,
+) -> None:
+    """Build the page, figures and tables of reproduce from its files alone, or name the page of a run."""
+    with reported("report", folder):
+        page = works.page_of_run(folder)
+        if page is not None:
+            typer.echo(f"{page}")
+        elif markdown:
+            typer.echo(works.as_markdown(folder), nl=False)
+        else:
+            typer.echo(
+                f"{works.build(folder)[0]}, and the same in {folder}/figures and {folder}/tables"
+            )

@@ -222,7 +222,7 @@ def _first_block(S: Graph, n_vectors: int, rng: np.random.Generator, near: Array
     """Random vectors, more than are wanted, and those nearby where there are any."""
     size = n_vectors + min(max(8, n_vectors // 2), MOST_MORE)
     random = rng.standard_normal((S.shape[0], size))
-    block = S.placed(random) if isinstance(S, GraphOnDevice) else random
+    block: Array = S.placed(random) if isinstance(S, GraphOnDevice) else random
     if near is None:
         return block
     near = near[:, :size]
