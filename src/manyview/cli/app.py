@@ -25,8 +25,7 @@ from .fit import FitRequest, run_fit
 from .outcomes import run_outcomes
 from .pages import page_of_run
 from .predict import run_predict
-from .reading import reads_files
-from .relations import Distance, Graph, Kernel, asked_relations
+from .reading import NO_RELATIONS, Relations, reads_files
 from .select_k import run_select_k
 
 app = typer.Typer(
@@ -187,9 +186,7 @@ def fit(
     adjust: options.Adjust = None,
     figures: options.Figures = False,
     reading: Reading = READ_PLAINLY,
-    graph: Graph = None,
-    kernel: Kernel = None,
-    distance: Distance = None,
+    relations: Relations = NO_RELATIONS,
     seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same result.")] = 0,
     force: options.Force = False,
     report: Annotated[
@@ -263,7 +260,7 @@ def fit(
         event,
         tuple(adjust or ()),
         figures,
-        relations=asked_relations(graph, kernel, distance),
+        relations=dict(relations),
     )
     with reported("fit", out, checkpoint=checkpoint), unpacking_up_to(max_unpacked):
         run_fit(ask, Voice(quiet, json))
@@ -304,9 +301,7 @@ def predict(
     views: options.Files,
     out: Annotated[Path, typer.Option(help="File for id, cluster and confidence (CSV).")],
     reading: Reading = READ_PLAINLY,
-    graph: Graph = None,
-    kernel: Kernel = None,
-    distance: Distance = None,
+    relations: Relations = NO_RELATIONS,
     fitted_on: Annotated[
         list[str] | None,
         typer.Option(
@@ -328,7 +323,6 @@ def predict(
     Examples:
       manyview predict run/model.npz rna=new_rna.csv meth=new_meth.tsv --out labels.csv
       manyview predict run/ rna=new_rna.csv --out labels.csv
-      manyview predict run/ words=new.csv --graph cites=new_links.csv --out labels.csv
     """
     with reported("predict", out), unpacking_up_to(max_unpacked):
         run_predict(
@@ -339,7 +333,7 @@ def predict(
             force,
             Voice(quiet, json),
             tuple(fitted_on or ()),
-            asked_relations(graph, kernel, distance),
+            relations,
         )
 
 
