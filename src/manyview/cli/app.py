@@ -3,30 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from manyview._version import __version__
-from manyview.data.read import Reading
 from manyview.io.guard import unpacking_up_to
-from manyview.judge.selection import DEFAULT
-from manyview.reproduction.command import run_reproduce
-from manyview.reproduction.page import build
-from manyview.reproduction.page import markdown as as_markdown
 
 from . import options
-from .clinical import Asked
 from .common import PatientConsole, Voice, reported
-from .compare import run_compare
-from .datasets import run_datasets
-from .demo import run_demo
-from .fit import FitRequest, run_fit
-from .outcomes import run_outcomes
-from .pages import page_of_run
-from .predict import run_predict
+from .later import later
 from .reading import NO_RELATIONS, Relations, reads_files
-from .select_k import run_select_k
 
 app = typer.Typer(
     help="Cluster observations measured in several ways, and learn which views to trust.",
@@ -37,7 +24,23 @@ app = typer.Typer(
 )
 console = PatientConsole()
 
-READ_PLAINLY = Reading()
+# What commands do is loaded when one of them runs: help and completion are there at once.
+run_compare = later("manyview.cli.compare", "run_compare")
+run_datasets = later("manyview.cli.datasets", "run_datasets")
+run_demo = later("manyview.cli.demo", "run_demo")
+run_fit = later("manyview.cli.fit", "run_fit")
+fit_request = later("manyview.cli.fit", "FitRequest")
+run_outcomes = later("manyview.cli.outcomes", "run_outcomes")
+asked_clinical = later("manyview.cli.clinical", "Asked")
+page_of_run = later("manyview.cli.pages", "page_of_run")
+run_predict = later("manyview.cli.predict", "run_predict")
+run_select_k = later("manyview.cli.select_k", "run_select_k")
+run_reproduce = later("manyview.reproduction.command", "run_reproduce")
+build = later("manyview.reproduction.page", "build")
+as_markdown = later("manyview.reproduction.page", "markdown")
+
+#: `manyview.judge.selection.DEFAULT`, without loading it.
+USUAL_METHODS = "stability,eigengap,communities"
 
 
 def _tell_version(asked: bool) -> None:
@@ -96,7 +99,7 @@ def compare(
     jobs: Annotated[int, typer.Option(min=1, help="Runs at the same time.")] = 1,
     max_seconds: Annotated[float, typer.Option(help="Longest time of one run.")] = 300.0,
     max_memory: Annotated[float, typer.Option(help="Most memory of one run, in GiB.")] = 4.0,
-    reading: Reading = READ_PLAINLY,
+    reading: Any = None,
     max_unpacked: options.MaxUnpacked = None,
     force: options.Beside = False,
     quiet: options.Quiet = False,
@@ -185,7 +188,7 @@ def fit(
     event: options.EventColumn = None,
     adjust: options.Adjust = None,
     figures: options.Figures = False,
-    reading: Reading = READ_PLAINLY,
+    reading: Any = None,
     relations: Relations = NO_RELATIONS,
     seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same result.")] = 0,
     force: options.Force = False,
@@ -236,7 +239,7 @@ def fit(
     \b
     Exit status: 0 done, 1 failure, 2 bad input, 130 interrupted.
     """
-    ask = FitRequest(
+    ask = fit_request(
         views,
         clusters,
         out,
@@ -290,7 +293,7 @@ def outcomes(
       manyview outcomes run/ --labels clinical.csv:subtype
     """
     with reported("outcomes", run):
-        asked = Asked(clinical, time, event, labels)
+        asked = asked_clinical(clinical, time, event, labels)
         run_outcomes(run, asked, match, figures, Voice(quiet, json))
 
 
@@ -300,7 +303,7 @@ def predict(
     model: Annotated[Path, typer.Argument(help="model.npz of a run, or the folder of the run.")],
     views: options.Files,
     out: Annotated[Path, typer.Option(help="File for id, cluster and confidence (CSV).")],
-    reading: Reading = READ_PLAINLY,
+    reading: Any = None,
     relations: Relations = NO_RELATIONS,
     fitted_on: Annotated[
         list[str] | None,
@@ -352,8 +355,8 @@ def select_k(
         typer.Option(
             help="all, or of stability, eigengap, communities, bicv, imputation, mdl, sure, by commas."
         ),
-    ] = ",".join(DEFAULT),
-    reading: Reading = READ_PLAINLY,
+    ] = USUAL_METHODS,
+    reading: Any = None,
     seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same result.")] = 0,
     max_unpacked: options.MaxUnpacked = None,
     force: options.Force = False,

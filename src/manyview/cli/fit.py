@@ -29,8 +29,9 @@ from manyview.output.run.meaning import known
 from manyview.storage.checkpoint import kept_until_written
 
 from . import by_view
+from .choice import reasons
 from .clinical import Asked, Given, known_ids, read_given
-from .common import Voice, caught_warnings, reasons
+from .common import Voice, caught_warnings
 from .told import told_outcomes
 
 ENGINES = ("numpy", "torch", "dask")

@@ -9,11 +9,13 @@ from typing import Annotated, Any
 
 import typer
 
-from manyview.data.read import Reading
-
+from .later import later
 from .relations import NO_RELATIONS, Relations, relation_options
 
 __all__ = ["NO_RELATIONS", "Relations", "reads_files"]
+
+#: How files are read, as the options say.
+as_reading = later("manyview.data.read", "Reading")
 
 
 def _options(
@@ -65,8 +67,8 @@ def _options(
         list[str] | None,
         typer.Option(metavar="VIEW", help="This table is a view, though it looks like labels."),
     ] = None,
-) -> Reading:
-    return Reading(
+) -> Any:
+    return as_reading(
         tuple(index or ()),
         tuple(transpose or ()),
         tuple(header or ()),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from .files.distances import (
     unit_rows_of_file,
 )
 from .numpy import graph as host_graph
-from .numpy.distances import Geometry, unit_sum_rows
+from .numpy.distances import Geometry, unit_sum_rows, written_out
 from .numpy.lists import fused_lists
 from .numpy.masked import MaskedView
 from .numpy.relation_scaling import Linked, LinkGeometry, fit_relation, relation_rows
@@ -70,7 +71,9 @@ class HostEngine:
     def distances(self, Z: Matrix, present: Array, unit_rows: bool) -> Distances:
         if isinstance(Z, Linked):
             return LinkGeometry(Z, present)
-        return (FileGeometry if is_streamed(Z) else Geometry)(Z, present, unit_rows)
+        if is_streamed(Z):
+            return FileGeometry(Z, present, unit_rows)
+        return Geometry(written_out(Z), present, unit_rows)
 
     def fused_nearest(
         self,
@@ -85,6 +88,9 @@ class HostEngine:
 
     def graph(self, rows: Array, indices: Array, weights: Array, n: int) -> sp.csr_array:
         return host_graph.symmetric(rows, indices, weights, n)
+
+    def block_step(self, threads: Threads | None) -> Any:
+        return partial(host_graph.block_step, threads)
 
     def row_contrasts(self, views: list[Distances], graphs: list[Any]) -> Array:
         return host_graph.row_contrasts(views, graphs)

@@ -331,7 +331,7 @@ class RobustWMNMF(RobustModel):
         if self.n_clusters == "communities":
             groups = self._communities(agreement, anywhere, repeats, rng, checkpoint, engine)
         K = self.n_clusters_
-        P = checkpoint.keep("embedding", lambda: agree.embed(agreement, K, rng))
+        P = checkpoint.keep("embedding", lambda: agree.embed(agreement, K, rng, engine, threads))
         P = engine.in_precision(P, dtype)
         self._check_n_clusters(K, int(anywhere.sum()))
         if groups is None:
