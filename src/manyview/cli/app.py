@@ -7,7 +7,6 @@ from typing import Annotated, Any
 
 import typer
 
-from manyview._version import __version__
 from manyview.io.guard import unpacking_up_to
 
 from . import options
@@ -43,21 +42,8 @@ as_markdown = later("manyview.reproduction.page", "markdown")
 USUAL_METHODS = "stability,eigengap,communities"
 
 
-def _tell_version(asked: bool) -> None:
-    if asked:
-        typer.echo(f"manyview {__version__}")
-        raise typer.Exit()
-
-
 @app.callback()
-def root(
-    version: Annotated[
-        bool,
-        typer.Option(
-            "--version", callback=_tell_version, is_eager=True, help="Print the version and stop."
-        ),
-    ] = False,
-) -> None:
+def root(version: options.Version = False) -> None:
     """Keeps sub-commands named even while there is only one."""
 
 
