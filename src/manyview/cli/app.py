@@ -7,13 +7,11 @@ from typing import Annotated, Any
 
 import typer
 
-from manyview._version import __version__
 from manyview.io.guard import unpacking_up_to
 
 from . import options, works
 from .common import PatientConsole, Voice, reported
-from .reading import reads_files
-from .relations import Distance, Graph, Kernel, asked_relations
+from .reading import NO_RELATIONS, Relations, reads_files
 
 app = typer.Typer(
     help="Cluster observations measured in several ways, and learn which views to trust.",
@@ -28,21 +26,8 @@ console = PatientConsole()
 USUAL_METHODS = "stability,eigengap,communities"
 
 
-def _tell_version(asked: bool) -> None:
-    if asked:
-        typer.echo(f"manyview {__version__}")
-        raise typer.Exit()
-
-
 @app.callback()
-def root(
-    version: Annotated[
-        bool,
-        typer.Option(
-            "--version", callback=_tell_version, is_eager=True, help="Print the version and stop."
-        ),
-    ] = False,
-) -> None:
+def root(version: options.Version = False) -> None:
     """Keeps sub-commands named even while there is only one."""
 
 
@@ -174,9 +159,7 @@ def fit(
     adjust: options.Adjust = None,
     figures: options.Figures = False,
     reading: Any = None,
-    graph: Graph = None,
-    kernel: Kernel = None,
-    distance: Distance = None,
+    relations: Relations = NO_RELATIONS,
     seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same result.")] = 0,
     force: options.Force = False,
     report: Annotated[
@@ -251,7 +234,7 @@ def fit(
             event,
             tuple(adjust or ()),
             figures,
-            relations=asked_relations(graph, kernel, distance),
+            relations=dict(relations),
         )
         works.run_fit(ask, Voice(quiet, json))
 
@@ -291,9 +274,7 @@ def predict(
     views: options.Files,
     out: Annotated[Path, typer.Option(help="File for id, cluster and confidence (CSV).")],
     reading: Any = None,
-    graph: Graph = None,
-    kernel: Kernel = None,
-    distance: Distance = None,
+    relations: Relations = NO_RELATIONS,
     fitted_on: Annotated[
         list[str] | None,
         typer.Option(
@@ -315,7 +296,6 @@ def predict(
     Examples:
       manyview predict run/model.npz rna=new_rna.csv meth=new_meth.tsv --out labels.csv
       manyview predict run/ rna=new_rna.csv --out labels.csv
-      manyview predict run/ words=new.csv --graph cites=new_links.csv --out labels.csv
     """
     with reported("predict", out), unpacking_up_to(max_unpacked):
         works.run_predict(
@@ -326,7 +306,7 @@ def predict(
             force,
             Voice(quiet, json),
             tuple(fitted_on or ()),
-            asked_relations(graph, kernel, distance),
+            relations,
         )
 
 
