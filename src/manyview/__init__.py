@@ -10,6 +10,7 @@ from manyview import (
     solvers,
     sources,
     testing,
+    tl,
 )
 from manyview.covariates import Adjusted, adjust
 from manyview.data.annotate import annotate
@@ -53,5 +54,6 @@ __all__ = [
     "sources",
     "stability",
     "testing",
+    "tl",
     "write_run",
 ]
