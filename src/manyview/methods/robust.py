@@ -99,8 +99,10 @@ class RobustWMNMF(RobustModel):
         Stop when an iteration lowers the objective by less than this share.
     missing : {"allow", "error"}, default="allow"
         Whether NaN is accepted.
-    views : sequence of int, optional
-        If the input is one 2-D array: the number of columns of each view. ``None``: one view.
+    views : sequence of int or of str, optional
+        If the input is one 2-D array: the number of columns of each view; ``None``: one view. Of a
+        dict, MuData or Dataset: the names of those to use; of an AnnData: parts such as ["X",
+        "obsm:protein", "layers:counts"].
     engine : {"numpy", "torch", "dask"}, default="numpy"
         Where the computation runs. "torch" (extra ``torch``): for GPUs; NumPy in, NumPy out; the
         fitted model lives on the host, and so does `predict`. "dask" (extra ``dask``): the passes
