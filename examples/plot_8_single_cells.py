@@ -63,21 +63,25 @@ print(mdata.obs["manyview"].value_counts().to_dict())
 print(mv.metrics.scores(mdata.obs["type"], mdata.obs["manyview"].astype(int))["ari"])
 
 # %%
-# **Did the second modality help?** The same with one of them. (Alone, each misses what only the other sees.)
+# **Did the second modality help?** The same with one of them: each misses what only the other sees.
 
 for name in ("rna", "atac"):
-    alone = mv.RobustWMNMF("communities", max_iter=1000, random_state=0).fit({name: mdata.mod[name]})
+    alone = mv.RobustWMNMF("communities", max_iter=1000, random_state=0).fit(
+        {name: mdata.mod[name]}
+    )
     truth = mdata.obs.loc[mdata.mod[name].obs_names, "type"]
     print(name, round(mv.metrics.scores(truth, alone.labels_)["ari"], 3))
 
 # %%
-# **Everything is in the MuData**: the fused graph in ``obsp``, where scanpy looks for neighbours; weights in
-# ``uns``; which modality each cell relies on in ``obsm``; the parts of the clusters in ``varm``.
+# **Everything is in the MuData**: the fused graph in ``obsp``, where scanpy looks for neighbours; weights
+# in ``uns``; which modality each cell relies on in ``obsm``; the parts of the clusters in ``varm``.
 
 print(dict(zip(model.view_names_in_, model.view_weights_.round(2), strict=True)))
 print(list(mdata.obsp), list(mdata.obsm), list(mdata.mod["rna"].varm))
 parts = mdata.mod["rna"].varm["manyview"]
-print("cluster 0:", list(mdata.mod["rna"].var_names[np.nan_to_num(parts[:, 0]).argsort()[::-1][:4]]))
+print(
+    "cluster 0:", list(mdata.mod["rna"].var_names[np.nan_to_num(parts[:, 0]).argsort()[::-1][:4]])
+)
 
 # %%
 # With scanpy installed, the next lines of a notebook are the usual ones::
@@ -92,7 +96,9 @@ print("cluster 0:", list(mdata.mod["rna"].var_names[np.nan_to_num(parts[:, 0]).a
 figure, axes = plt.subplots(1, 3, figsize=(13, 4), layout="constrained")
 mv.plot.embedding(model, ax=axes[0])
 mv.plot.embedding(model, ax=axes[1], color=list(mdata.obs["type"]), name="type")
-mv.plot.embedding(model, ax=axes[2], color=mdata.obsm["manyview_reliance"][:, 0], name="reliance on rna")
+mv.plot.embedding(
+    model, ax=axes[2], color=mdata.obsm["manyview_reliance"][:, 0], name="reliance on rna"
+)
 plt.show()
 
 # %%

@@ -1,7 +1,8 @@
-"""The pages speak of what is there: messages, fitted attributes, options, functions of other packages' users."""
+"""The pages speak of what is there: messages, fitted attributes, options."""
 
 import ast
 import re
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -52,7 +53,7 @@ def in_order(message, text):
 def messages():
     page = (DOCS / "troubleshooting.md").read_text(encoding="utf-8")
     lines = page.splitlines()
-    heads = [line for line, after in zip(lines, lines[1:], strict=False) if after.startswith(": ")]
+    heads = [line for line, after in pairwise(lines) if after.startswith(": ")]
     return [message for head in heads for message in re.findall(r"`([^`]+)`", head)]
 
 
