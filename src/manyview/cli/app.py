@@ -3,30 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from manyview._version import __version__
-from manyview.data.read import Reading
 from manyview.io.guard import unpacking_up_to
-from manyview.judge.selection import DEFAULT
-from manyview.reproduction.command import run_reproduce
-from manyview.reproduction.page import build
-from manyview.reproduction.page import markdown as as_markdown
 
 from . import options
-from .clinical import Asked
 from .common import PatientConsole, Voice, reported
-from .compare import run_compare
-from .datasets import run_datasets
-from .demo import run_demo
-from .fit import FitRequest, run_fit
-from .outcomes import run_outcomes
-from .pages import page_of_run
-from .predict import run_predict
+from .later import later
 from .reading import reads_files
-from .select_k import run_select_k
+from .relations import Distance, Graph, Kernel, asked_relations
 
 app = typer.Typer(
     help="Cluster observations measured in several ways, and learn which views to trust.",
@@ -37,7 +25,23 @@ app = typer.Typer(
 )
 console = PatientConsole()
 
-READ_PLAINLY = Reading()
+# What commands do is loaded when one of them runs: help and completion are there at once.
+run_compare = later("manyview.cli.compare", "run_compare")
+run_datasets = later("manyview.cli.datasets", "run_datasets")
+run_demo = later("manyview.cli.demo", "run_demo")
+run_fit = later("manyview.cli.fit", "run_fit")
+fit_request = later("manyview.cli.fit", "FitRequest")
+run_outcomes = later("manyview.cli.outcomes", "run_outcomes")
+asked_clinical = later("manyview.cli.clinical", "Asked")
+page_of_run = later("manyview.cli.pages", "page_of_run")
+run_predict = later("manyview.cli.predict", "run_predict")
+run_select_k = later("manyview.cli.select_k", "run_select_k")
+run_reproduce = later("manyview.reproduction.command", "run_reproduce")
+build = later("manyview.reproduction.page", "build")
+as_markdown = later("manyview.reproduction.page", "markdown")
+
+#: `manyview.judge.selection.DEFAULT`, without loading it.
+USUAL_METHODS = "stability,eigengap,communities"
 
 
 def _tell_version(asked: bool) -> None:
@@ -96,7 +100,7 @@ def compare(
     jobs: Annotated[int, typer.Option(min=1, help="Runs at the same time.")] = 1,
     max_seconds: Annotated[float, typer.Option(help="Longest time of one run.")] = 300.0,
     max_memory: Annotated[float, typer.Option(help="Most memory of one run, in GiB.")] = 4.0,
-    reading: Reading = READ_PLAINLY,
+    reading: Any = None,
     max_unpacked: options.MaxUnpacked = None,
     force: options.Beside = False,
     quiet: options.Quiet = False,
@@ -185,7 +189,10 @@ def fit(
     event: options.EventColumn = None,
     adjust: options.Adjust = None,
     figures: options.Figures = False,
-    reading: Reading = READ_PLAINLY,
+    reading: Any = None,
+    graph: Graph = None,
+    kernel: Kernel = None,
+    distance: Distance = None,
     seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same result.")] = 0,
     force: options.Force = False,
     report: Annotated[
@@ -224,6 +231,7 @@ def fit(
     Examples:
       manyview fit rna.csv meth.tsv protein.parquet --clusters 4 --out run/
       manyview fit rna=expression.csv atac=peaks.mtx --clusters auto --out run/
+      manyview fit words.csv --graph cites=links.csv --clusters 6 --out run/
       manyview fit cells.h5mu --clusters communities --resolution 1 --out run/
       manyview fit a.csv b.csv --clusters 3 --missing drop --labels truth.csv --out run/
       manyview fit rna.csv mutations.csv --clusters 4 --zero-rows mutations=observed --out run/
@@ -234,7 +242,7 @@ def fit(
     \b
     Exit status: 0 done, 1 failure, 2 bad input, 130 interrupted.
     """
-    ask = FitRequest(
+    ask = fit_request(
         views,
         clusters,
         out,
@@ -258,6 +266,7 @@ def fit(
         event,
         tuple(adjust or ()),
         figures,
+        relations=asked_relations(graph, kernel, distance),
     )
     with reported("fit", out, checkpoint=checkpoint), unpacking_up_to(max_unpacked):
         run_fit(ask, Voice(quiet, json))
@@ -287,7 +296,7 @@ def outcomes(
       manyview outcomes run/ --labels clinical.csv:subtype
     """
     with reported("outcomes", run):
-        asked = Asked(clinical, time, event, labels)
+        asked = asked_clinical(clinical, time, event, labels)
         run_outcomes(run, asked, match, figures, Voice(quiet, json))
 
 
@@ -297,7 +306,10 @@ def predict(
     model: Annotated[Path, typer.Argument(help="model.npz of a run, or the folder of the run.")],
     views: options.Files,
     out: Annotated[Path, typer.Option(help="File for id, cluster and confidence (CSV).")],
-    reading: Reading = READ_PLAINLY,
+    reading: Any = None,
+    graph: Graph = None,
+    kernel: Kernel = None,
+    distance: Distance = None,
     fitted_on: Annotated[
         list[str] | None,
         typer.Option(
@@ -319,6 +331,7 @@ def predict(
     Examples:
       manyview predict run/model.npz rna=new_rna.csv meth=new_meth.tsv --out labels.csv
       manyview predict run/ rna=new_rna.csv --out labels.csv
+      manyview predict run/ words=new.csv --graph cites=new_links.csv --out labels.csv
     """
     with reported("predict", out), unpacking_up_to(max_unpacked):
         run_predict(
@@ -329,6 +342,7 @@ def predict(
             force,
             Voice(quiet, json),
             tuple(fitted_on or ()),
+            asked_relations(graph, kernel, distance),
         )
 
 
@@ -347,8 +361,8 @@ def select_k(
         typer.Option(
             help="all, or of stability, eigengap, communities, bicv, imputation, mdl, sure, by commas."
         ),
-    ] = ",".join(DEFAULT),
-    reading: Reading = READ_PLAINLY,
+    ] = USUAL_METHODS,
+    reading: Any = None,
     seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same result.")] = 0,
     max_unpacked: options.MaxUnpacked = None,
     force: options.Force = False,

@@ -9,8 +9,10 @@ from typing import Annotated, Any
 
 import typer
 
-from manyview.data.read import Reading
+from .later import later
 
+#: How files are read, as the options say.
+as_reading = later("manyview.data.read", "Reading")
 #: Name of the parameter that commands receive instead of the options.
 RECEIVED = "reading"
 
@@ -64,8 +66,8 @@ def _options(
         list[str] | None,
         typer.Option(metavar="VIEW", help="This table is a view, though it looks like labels."),
     ] = None,
-) -> Reading:
-    return Reading(
+) -> Any:
+    return as_reading(
         tuple(index or ()),
         tuple(transpose or ()),
         tuple(header or ()),
@@ -80,7 +82,7 @@ def _options(
 
 
 def reads_files(command: Callable[..., Any]) -> Callable[..., Any]:
-    """A command with a parameter ``reading: Reading`` → one with the options for it."""
+    """A command with a parameter ``reading`` (a `Reading`) → one with the options for it."""
     own = inspect.signature(command, eval_str=True)
     ours = inspect.signature(_options, eval_str=True).parameters
     parameters: list[inspect.Parameter] = []

@@ -265,11 +265,21 @@ class RobustWMNMF(RobustModel):
             table.opened(self.engine, self.device) as engine,
         ):
             views = self._read(X, reset=True)
+            self._refuse_relations_elsewhere()
             rng = generator(self.random_state)
             checkpoint = Checkpoint(self.checkpoint, self, views, rng)
             self._fit(views, rng, checkpoint, engine)
             checkpoint.finish()
         return self
+
+    def _refuse_relations_elsewhere(self) -> None:
+        if self._relations is None or self.engine == "numpy":
+            return
+        s, kind = next((s, kind) for s, kind in enumerate(self._relations) if kind is not None)
+        raise ValueError(
+            f"view {self.view_names_in_[s]!r} is a {kind}, which engine={self.engine!r} does not take; "
+            "use engine='numpy', or pass its as_features()"
+        )
 
     def _fit(
         self, views: Views, rng: np.random.Generator, checkpoint: Checkpoint, engine: Engine
@@ -323,7 +333,7 @@ class RobustWMNMF(RobustModel):
         if self.n_clusters == "communities":
             groups = self._communities(agreement, anywhere, repeats, rng, checkpoint, engine)
         K = self.n_clusters_
-        P = checkpoint.keep("embedding", lambda: agree.embed(agreement, K, rng))
+        P = checkpoint.keep("embedding", lambda: agree.embed(agreement, K, rng, engine, threads))
         P = engine.in_precision(P, dtype)
         self._check_n_clusters(K, int(anywhere.sum()))
         if groups is None:

@@ -28,6 +28,7 @@ class RobustModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
     """The fitted half of `RobustWMNMF`, which adds its parameters and its fit."""
 
     _reads_files = True
+    _takes_relations = True
 
     # --- new observations ----------------------------------------------------------------------
 
