@@ -82,6 +82,19 @@ def test_one_anndata_by_the_names_of_its_parts():
     assert set(data.uns["k"]["loadings"]) == {"protein"}
 
 
+def test_a_graph_of_the_cells_may_be_a_view():
+    data = one_anndata()
+    share = np.where(np.equal.outer(TRUTH, TRUTH), 0.4, 0.02)
+    some = np.random.default_rng(0).random((60, 60)) < share
+    links = sp.csr_matrix(some * np.tri(60, k=-1))
+    data.obsp["links"] = links + links.T
+    model = mv.tl.cluster(data, 3, views=["X", "obsp:links"])
+    by_hand = {"X": VIEWS[0], "obsp:links": mv.GraphView(data.obsp["links"])}
+    assert_holds(data, mv.RobustWMNMF(3, random_state=0).fit(by_hand))
+    np.testing.assert_array_equal(data.varm["manyview"], model.components_[0].T)
+    assert "loadings" not in data.uns["manyview"]
+
+
 def test_results_survive_files(tmp_path):
     data, one = mudata(), one_anndata()
     weights = {"rna": 2.0, "protein": 1.0, "image": 1.0}
