@@ -135,9 +135,7 @@ def _columns(item: Item, used: Array, name: str) -> Item:
             f"view {name!r} stays in its file, of which columns cannot be chosen; load it "
             "(adata.to_memory()), or pass use_highly_variable=False"
         )
-    matrix = item.matrix.tocsc() if sp.issparse(item.matrix) else np.asarray(item.matrix)
-    matrix = matrix[:, used]
+    X = item.matrix
+    some = sp.csr_array(X.tocsc()[:, used]) if sp.issparse(X) else np.asarray(X)[:, used]
     features = None if item.features is None else item.features[used]
-    return replace(
-        item, matrix=matrix.tocsr() if sp.issparse(matrix) else matrix, features=features
-    )
+    return replace(item, matrix=some, features=features)
