@@ -141,7 +141,7 @@ class RobustWMNMF(RobustModel):
     learned_view_weights_ : ndarray (n_views,), α as the data give it, whatever ``view_weights`` says
     sample_weights_ : ndarray (N, n_views), w in [0, 1], 0 where missing
     reliance_ : ndarray (N, n_views), α_s w_is normalised over the views that describe the observation
-    embedding_ : ndarray (N, 6 n_clusters_), where the observations are in the fused graph
+    embedding_ : ndarray (N, 6 K), where the observations are in the fused graph
     agreement_ : ndarray (n_views, n_views), how much views agree
     split_half_ : ndarray (n_views,), how much the halves of each view agree
     redundancy_ : ndarray (n_views, n_views), how much views repeat each other, from 0 to 1
