@@ -7,14 +7,11 @@ from typing import Annotated, Any
 
 import typer
 
-from manyview._version import __version__
 from manyview.io.guard import unpacking_up_to
 
-from . import options
+from . import options, works
 from .common import PatientConsole, Voice, reported
-from .later import later
-from .reading import reads_files
-from .relations import Distance, Graph, Kernel, asked_relations
+from .reading import NO_RELATIONS, Relations, reads_files
 
 app = typer.Typer(
     help="Cluster observations measured in several ways, and learn which views to trust.",
@@ -25,40 +22,12 @@ app = typer.Typer(
 )
 console = PatientConsole()
 
-# What commands do is loaded when one of them runs: help and completion are there at once.
-run_compare = later("manyview.cli.compare", "run_compare")
-run_datasets = later("manyview.cli.datasets", "run_datasets")
-run_demo = later("manyview.cli.demo", "run_demo")
-run_fit = later("manyview.cli.fit", "run_fit")
-fit_request = later("manyview.cli.fit", "FitRequest")
-run_outcomes = later("manyview.cli.outcomes", "run_outcomes")
-asked_clinical = later("manyview.cli.clinical", "Asked")
-page_of_run = later("manyview.cli.pages", "page_of_run")
-run_predict = later("manyview.cli.predict", "run_predict")
-run_select_k = later("manyview.cli.select_k", "run_select_k")
-run_reproduce = later("manyview.reproduction.command", "run_reproduce")
-build = later("manyview.reproduction.page", "build")
-as_markdown = later("manyview.reproduction.page", "markdown")
-
 #: `manyview.judge.selection.DEFAULT`, without loading it.
 USUAL_METHODS = "stability,eigengap,communities"
 
 
-def _tell_version(asked: bool) -> None:
-    if asked:
-        typer.echo(f"manyview {__version__}")
-        raise typer.Exit()
-
-
 @app.callback()
-def root(
-    version: Annotated[
-        bool,
-        typer.Option(
-            "--version", callback=_tell_version, is_eager=True, help="Print the version and stop."
-        ),
-    ] = False,
-) -> None:
+def root(version: options.Version = False) -> None:
     """Keeps sub-commands named even while there is only one."""
 
 
@@ -71,7 +40,7 @@ def demo(
 ) -> None:
     """Cluster the shipped handwritten digits and compare with the paper and a plain baseline."""
     with reported("demo", out):
-        run_demo(out, seed, runs, console, force)
+        works.run_demo(out, seed, runs, console, force)
 
 
 @app.command()
@@ -122,7 +91,7 @@ def compare(
     resume = f"Interrupted. Finished runs are in {out}/runs; run it again to go on."
     with reported("compare", out, resume), unpacking_up_to(max_unpacked):
         voice = Voice(quiet, json)
-        any_result = run_compare(views, labels, out, methods, settings, voice, reading, force)
+        any_result = works.run_compare(views, labels, out, methods, settings, voice, reading, force)
     if not any_result:
         typer.echo("manyview compare: no run gave a result; the reasons are above.", err=True)
         raise typer.Exit(1)
@@ -140,7 +109,7 @@ def datasets(
 ) -> None:
     """List the data that comes with manyview, or write it as tables to try things on."""
     with reported("datasets", out):
-        run_datasets(out, seed, force, Voice(quiet, json))
+        works.run_datasets(out, seed, force, Voice(quiet, json))
 
 
 @app.command()
@@ -190,9 +159,7 @@ def fit(
     adjust: options.Adjust = None,
     figures: options.Figures = False,
     reading: Any = None,
-    graph: Graph = None,
-    kernel: Kernel = None,
-    distance: Distance = None,
+    relations: Relations = NO_RELATIONS,
     seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same result.")] = 0,
     force: options.Force = False,
     report: Annotated[
@@ -242,34 +209,34 @@ def fit(
     \b
     Exit status: 0 done, 1 failure, 2 bad input, 130 interrupted.
     """
-    ask = fit_request(
-        views,
-        clusters,
-        out,
-        method,
-        scale,
-        missing,
-        labels,
-        reading,
-        seed,
-        force,
-        report,
-        on_disk,
-        checkpoint,
-        engine,
-        device,
-        view_weights,
-        zero_rows,
-        resolution,
-        clinical,
-        time,
-        event,
-        tuple(adjust or ()),
-        figures,
-        relations=asked_relations(graph, kernel, distance),
-    )
     with reported("fit", out, checkpoint=checkpoint), unpacking_up_to(max_unpacked):
-        run_fit(ask, Voice(quiet, json))
+        ask = works.fit_request(
+            views,
+            clusters,
+            out,
+            method,
+            scale,
+            missing,
+            labels,
+            reading,
+            seed,
+            force,
+            report,
+            on_disk,
+            checkpoint,
+            engine,
+            device,
+            view_weights,
+            zero_rows,
+            resolution,
+            clinical,
+            time,
+            event,
+            tuple(adjust or ()),
+            figures,
+            relations=dict(relations),
+        )
+        works.run_fit(ask, Voice(quiet, json))
 
 
 @app.command()
@@ -296,8 +263,8 @@ def outcomes(
       manyview outcomes run/ --labels clinical.csv:subtype
     """
     with reported("outcomes", run):
-        asked = asked_clinical(clinical, time, event, labels)
-        run_outcomes(run, asked, match, figures, Voice(quiet, json))
+        asked = works.asked_clinical(clinical, time, event, labels)
+        works.run_outcomes(run, asked, match, figures, Voice(quiet, json))
 
 
 @app.command()
@@ -307,9 +274,7 @@ def predict(
     views: options.Files,
     out: Annotated[Path, typer.Option(help="File for id, cluster and confidence (CSV).")],
     reading: Any = None,
-    graph: Graph = None,
-    kernel: Kernel = None,
-    distance: Distance = None,
+    relations: Relations = NO_RELATIONS,
     fitted_on: Annotated[
         list[str] | None,
         typer.Option(
@@ -331,10 +296,9 @@ def predict(
     Examples:
       manyview predict run/model.npz rna=new_rna.csv meth=new_meth.tsv --out labels.csv
       manyview predict run/ rna=new_rna.csv --out labels.csv
-      manyview predict run/ words=new.csv --graph cites=new_links.csv --out labels.csv
     """
     with reported("predict", out), unpacking_up_to(max_unpacked):
-        run_predict(
+        works.run_predict(
             model,
             views,
             out,
@@ -342,7 +306,7 @@ def predict(
             force,
             Voice(quiet, json),
             tuple(fitted_on or ()),
-            asked_relations(graph, kernel, distance),
+            relations,
         )
 
 
@@ -376,7 +340,7 @@ def select_k(
       manyview select-k rna.csv meth.tsv protein.parquet --to 10 --out choice/
     """
     with reported("select-k", out), unpacking_up_to(max_unpacked):
-        run_select_k(
+        works.run_select_k(
             views,
             out,
             smallest,
@@ -421,7 +385,7 @@ def reproduce(
     """
     resume = f"Interrupted. Finished cells are in {out}/runs; run it again to go on."
     with reported("reproduce", out, resume):
-        failed = run_reproduce(
+        failed = works.run_reproduce(
             experiments or [],
             out,
             replications=replications,
@@ -433,7 +397,7 @@ def reproduce(
             again=again,
             force=force,
         )
-        typer.echo(f"The page: {build(out)[0]}")
+        typer.echo(f"The page: {works.build(out)[0]}")
     if failed:
         raise typer.Exit(1)
 
@@ -449,10 +413,12 @@ def report(
 ) -> None:
     """Build the page, figures and tables of reproduce from its files alone, or name the page of a run."""
     with reported("report", folder):
-        page = page_of_run(folder)
+        page = works.page_of_run(folder)
         if page is not None:
             typer.echo(f"{page}")
         elif markdown:
-            typer.echo(as_markdown(folder), nl=False)
+            typer.echo(works.as_markdown(folder), nl=False)
         else:
-            typer.echo(f"{build(folder)[0]}, and the same in {folder}/figures and {folder}/tables")
+            typer.echo(
+                f"{works.build(folder)[0]}, and the same in {folder}/figures and {folder}/tables"
+            )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -67,7 +68,7 @@ class FitRequest:
     adjust: tuple[str, ...] = ()
     figures: bool = False
     #: "graph", "kernel" or "distance" → files, each perhaps as name=file.
-    relations: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    relations: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     @property
     def known(self) -> Asked:
@@ -94,7 +95,7 @@ def _fit(place: OurFolder, ask: FitRequest, voice: Voice) -> dict[str, Any]:
             known=known_ids(ask.known),
             **vars(ask.reading),
         )
-        data = with_relations(data, {k: list(v) for k, v in ask.relations.items()})
+        data = with_relations(data, ask.relations)
         samples = None if data.sample_names is None else data.sample_names.tolist()
         given = read_given(ask.known, samples, len(data.first_rows), data, data.rule)
         data.notes.extend(given.notes)

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Annotated
 
 import typer
 
+#: "graph", "kernel" or "distance" → files, each perhaps as name=file.
+Relations = Mapping[str, Sequence[str]]
+NO_RELATIONS: Relations = {}
 Graph = Annotated[
     list[str] | None,
     typer.Option(
@@ -23,8 +27,8 @@ Distance = Annotated[
 ]
 
 
-def asked_relations(
-    graph: list[str] | None, kernel: list[str] | None, distance: list[str] | None
+def relation_options(
+    graph: Graph = None, kernel: Kernel = None, distance: Distance = None
 ) -> dict[str, tuple[str, ...]]:
     """What was asked for, by the name of the option."""
     asked = {"graph": graph, "kernel": kernel, "distance": distance}

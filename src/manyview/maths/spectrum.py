@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Protocol, Self, TypeAlias, runtime_checkable
+from typing import Protocol, Self, TypeAlias, runtime_checkable
 
 import numpy as np
 import scipy.sparse as sp
@@ -27,7 +27,7 @@ MOST_MORE = 64
 #: Residuals, times what their vectors count for, at which points of a diffusion map stay where they are.
 PLACING = 3e-3
 #: One step of a block iteration: p·S now + q·now + r·before.
-Step = Callable[[Any, Any, float, float, float], Any]
+Step = Callable[[Array, Array, float, float, float], Array]
 
 
 @dataclass(frozen=True)
@@ -218,25 +218,25 @@ def filtered_subspace(
     return values[-n_vectors:], Y[:, -n_vectors:]
 
 
-def _first_block(S: Any, n_vectors: int, rng: np.random.Generator, near: Any) -> Any:
+def _first_block(S: Graph, n_vectors: int, rng: np.random.Generator, near: Array | None) -> Array:
     """Random vectors, more than are wanted, and those nearby where there are any."""
     size = n_vectors + min(max(8, n_vectors // 2), MOST_MORE)
     random = rng.standard_normal((S.shape[0], size))
-    block: Any = random if sp.issparse(S) else S.placed(random)
+    block: Array = S.placed(random) if isinstance(S, GraphOnDevice) else random
     if near is None:
         return block
     near = near[:, :size]
     return namespace(block).hstack([near, block[:, near.shape[1] :] / S.shape[0] ** 0.5])
 
 
-def _plain_step(S: Any, now: Any, before: Any, p: float, q: float, r: float) -> Any:
+def _plain_step(S: Graph, now: Array, before: Array, p: float, q: float, r: float) -> Array:
     product = p * (S @ now)
     if q:
         product += q * now
     return product + r * before if r else product
 
 
-def _orthonormal(Y: Any) -> Any:
+def _orthonormal(Y: Array) -> Array:
     """An orthonormal basis of the columns, from their products: a tenth of the time of QR."""
     if is_tensor(Y):
         return namespace(Y).linalg.qr(Y)[0]
@@ -254,7 +254,7 @@ def _orthonormal(Y: Any) -> Any:
     return Y
 
 
-def _settled(values: Any, gaps: Any, sketch: Sketch) -> bool:
+def _settled(values: Array, gaps: Array, sketch: Sketch) -> bool:
     """Whether S y = ρ y is true as far as it matters: gaps by what the vectors count."""
     residuals = (gaps**2).sum(axis=0) ** 0.5
     if sketch.weigh is not None:
