@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         solvers,
         sources,
         testing,
+        tl,
     )
     from manyview.covariates import Adjusted, adjust
     from manyview.data.annotate import annotate
@@ -94,6 +95,7 @@ __all__ = [
     "sources",
     "stability",
     "testing",
+    "tl",
     "write_run",
 ]
 

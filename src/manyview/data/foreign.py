@@ -138,6 +138,14 @@ def _is_X(matrix: Any) -> bool:
     return getattr(getattr(matrix, "group", matrix), "name", None) == "/X"
 
 
+def described_by_var(data: Any, view: str) -> Any | None:
+    """The AnnData whose ``var`` lists the features of a view: of a modality, of X or of a layer."""
+    if is_a(data, "MuData"):
+        return data.mod.get(view)
+    own = view == "X" or view.removeprefix("layers:") in data.layers
+    return data if own else None
+
+
 def from_anndata(data: Any, chosen: list | None) -> Collection:
     """views=["X", "counts", "obsm:protein", "obsp:spatial"]; a bare name if it is unique."""
     places: dict[str, Any] = {} if data.X is None else {"X": lambda: data.X}

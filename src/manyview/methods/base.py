@@ -25,6 +25,7 @@ from manyview.data.containers import (
     refuse_nothing,
     tensor_among,
 )
+from manyview.data.later import by_modality, views_there
 from manyview.data.views import as_views
 from manyview.engines.files.disk import is_file_name
 from manyview.engines.files.slabs import STORE
@@ -122,7 +123,9 @@ class MultiViewEstimator(BaseEstimator):
                 f"{type(self).__name__} was fitted on {kinds[self._fitted_on_single]}, "
                 f"got {kinds[single]}; pass the same form"
             )
-        collected = collect(X, self.views)
+        if not reset:
+            X = by_modality(X, list(self.view_names_in_), self.view_feature_names_in_)
+        collected = collect(X, self.views if reset else views_there(X, self.views))
         if self.engine == "dask":
             self._leave_to_workers(collected)
         given = as_views(

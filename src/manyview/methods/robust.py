@@ -100,8 +100,10 @@ class RobustWMNMF(RobustModel):
         Stop when an iteration lowers the objective by less than this share.
     missing : {"allow", "error"}, default="allow"
         Whether NaN is accepted.
-    views : sequence of int, optional
-        If the input is one 2-D array: the number of columns of each view. ``None``: one view.
+    views : sequence of int or of str, optional
+        If the input is one 2-D array: the number of columns of each view; ``None``: one view. Of a
+        dict, MuData or Dataset: the names of those to use; of an AnnData: parts such as ["X",
+        "obsm:protein", "layers:counts"].
     engine : {"numpy", "torch", "dask"}, default="numpy"
         Where the computation runs. "torch" (extra ``torch``): for GPUs; NumPy in, NumPy out; the
         fitted model lives on the host, and so does `predict`. "dask" (extra ``dask``): the passes
@@ -140,7 +142,7 @@ class RobustWMNMF(RobustModel):
     learned_view_weights_ : ndarray (n_views,), α as the data give it, whatever ``view_weights`` says
     sample_weights_ : ndarray (N, n_views), w in [0, 1], 0 where missing
     reliance_ : ndarray (N, n_views), α_s w_is normalised over the views that describe the observation
-    embedding_ : ndarray (N, 6 n_clusters_), where the observations are in the fused graph
+    embedding_ : ndarray (N, 6 K), where the observations are in the fused graph
     agreement_ : ndarray (n_views, n_views), how much views agree
     split_half_ : ndarray (n_views,), how much the halves of each view agree
     redundancy_ : ndarray (n_views, n_views), how much views repeat each other, from 0 to 1
