@@ -571,7 +571,9 @@ def test_ids_with_blanks_around_them_are_trimmed_and_told(tmp_path, around):
     pd.DataFrame({"id": names, "g": range(len(IDS)), "h": 1.5}).to_csv(
         tmp_path / "v.csv", index=False
     )
-    pd.DataFrame({"other": 1.5}, index=pd.Index(names, name="id")).to_parquet(tmp_path / "w.parquet")
+    pd.DataFrame({"other": 1.5}, index=pd.Index(names, name="id")).to_parquet(
+        tmp_path / "w.parquet"
+    )
     read = read_views([tmp_path / "v.csv", tmp_path / "w.parquet"])
     assert list(read.sample_names) == IDS
     told = [note for note in read.notes if "blanks or tabs around them" in note]
