@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 import weakref
 from contextlib import contextmanager
 
@@ -632,7 +633,9 @@ def test_the_robust_loop_does_not_wait_for_the_card():
 
 @contextmanager
 def not_waiting(forbidden):
-    torch.cuda.set_sync_debug_mode("error" if forbidden else "default")
+    with warnings.catch_warnings():  # PyTorch calls the mode a prototype
+        warnings.simplefilter("ignore", UserWarning)
+        torch.cuda.set_sync_debug_mode("error" if forbidden else "default")
     try:
         yield
     finally:

@@ -34,7 +34,7 @@ from manyview.engines.numpy.sources import is_streamed
 from manyview.engines.torch.device import memory_guard, put
 from manyview.storage.store import save
 
-from .observed import kept_views, observed_columns, observed_part, tell_unobserved
+from .observed import kept_views, left_out, observed_columns, observed_part, tell_unobserved
 
 #: float32 views of more bytes than this are computed with as they are.
 LARGE_FLOAT32 = 2**30
@@ -72,6 +72,8 @@ class MultiViewEstimator(BaseEstimator):
     _fitted_on_single: bool
     #: Which columns of each view anybody observed at the fit; None: all.
     _columns: list[Array] | None = None
+    #: Of every given view the values in columns that were left out (rows, columns, values).
+    _left_out: list[tuple[Array, Array, Array]] | None = None
 
     _parameter_constraints: ClassVar[dict]
 
@@ -146,7 +148,7 @@ class MultiViewEstimator(BaseEstimator):
             self._check_widths(given)
             return given if self._columns is None else observed_part(given, self._columns)
         self._remember_names(given, single)
-        self._columns = observed_columns(given)
+        self._columns, self._left_out = observed_columns(given), None
         if self._columns is None:
             return given
         if not any(mask.any() for mask in self._columns):
@@ -154,6 +156,7 @@ class MultiViewEstimator(BaseEstimator):
                 f"none of the views {list(given.names)} has an observed value; look at how they were read"
             )
         tell_unobserved(given, self._columns, stacklevel=3)
+        self._left_out = left_out(given, self._columns)
         return observed_part(given, self._columns)
 
     def _remember_names(self, given: Views, single: bool) -> None:

@@ -22,6 +22,7 @@ from manyview.storage.checkpoint import Checkpoint
 from . import agree, selection, stages
 from .base import generator, working_dtype
 from .communities import Communities, check_installed, communities, tell_tiny
+from .distinct import tell_unequal_kinds
 from .given import ZERO_ROWS, ViewWeights, ZeroRows, check_zero_rows, with_weight
 from .impute import remember
 from .robust_fit import LoopSettings, RobustView, Start, Weights, run_robust
@@ -333,6 +334,8 @@ class RobustWMNMF(RobustModel):
         if self.n_clusters == "communities":
             groups = self._communities(agreement, anywhere, repeats, rng, checkpoint, engine)
         K = self.n_clusters_
+        if repeats is not None and repeats.mass is not None:
+            tell_unequal_kinds(repeats.mass, K)
         P = checkpoint.keep("embedding", lambda: agree.embed(agreement, K, rng, engine, threads))
         P = engine.in_precision(P, dtype)
         self._check_n_clusters(K, int(anywhere.sum()))

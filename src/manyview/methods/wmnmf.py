@@ -325,7 +325,7 @@ class WMNMF(FittedWMNMF):
         Xs, self._fitted_views, self._scalings = scale_and_place(
             views, self.scale, self.dtype, self.missing == "mask", engine
         )
-        self._warn_rounded(views)
+        self._warn_level(views)
         K = self._rank
         terms, start_terms = self._prepared_terms(Xs, checkpoint, engine)
         fill = filling(Xs, self._fitted_views, self.n_neighbors, K)

@@ -308,7 +308,7 @@ class _Child:
         return {**os.environ, "PYTHONPATH": path, **limited}
 
     def _ended(self, code: int) -> str:
-        lines = self._complaints.read_text(errors="replace").strip().splitlines()
+        lines = self._complaints.read_text(encoding="utf-8", errors="replace").strip().splitlines()
         how = f"by signal {-code}" if code < 0 else f"with exit code {code}"
         return f"its process ended {how}" + (f": {lines[-1].strip()}" if lines else "")
 
