@@ -54,7 +54,7 @@ class Place(NamedTuple):
 def dask_client():
     """A cluster inside this process: what is asked of it is computed in another thread."""
     distributed = pytest.importorskip("distributed", reason="needs the extra 'dask'")
-    settings = {"n_workers": 1, "threads_per_worker": 1, "dashboard_address": None}
+    settings = {"n_workers": 1, "threads_per_worker": 1, "dashboard_address": "127.0.0.1:0"}
     with (
         distributed.LocalCluster(processes=False, **settings) as cluster,
         distributed.Client(cluster) as client,

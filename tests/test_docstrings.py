@@ -24,6 +24,7 @@ MODULES = (
     mv.solvers,
     mv.sources,
     mv.testing,
+    mv.tl,
 )
 #: No docstring; parameters not in the docstring; parameters only there; no Returns; no Yields.
 CODES = {"GL08", "PR01", "PR02", "RT01", "YD01"}

@@ -1,36 +1,78 @@
-"""manyview: cluster observations measured in several ways, and learn whom to trust."""
+"""manyview: cluster observations measured in several ways, and learn whom to trust.
 
-from manyview import (
-    baselines,
-    datasets,
-    metrics,
-    outcomes,
-    plot,
-    regularizers,
-    solvers,
-    sources,
-    testing,
-)
-from manyview.covariates import Adjusted, adjust
-from manyview.data.annotate import annotate
-from manyview.data.views import as_views
-from manyview.engines.files.disk import on_disk
-from manyview.judge.selection import NoClustersWarning, Selection, select_n_clusters
-from manyview.judge.stability import Stability, stability
-from manyview.methods.robust import RobustWMNMF
-from manyview.methods.wmnmf import WMNMF
-from manyview.output.run import write_run
-from manyview.storage.store import load
+Names are loaded when they are first asked for: `manyview --help` needs no estimator.
+"""
 
-from ._types import CollapseWarning, Stop
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
 from ._version import __version__ as __version__
-from .compare import Comparison, compare
+
+if TYPE_CHECKING:
+    from manyview import (
+        baselines,
+        datasets,
+        metrics,
+        outcomes,
+        plot,
+        regularizers,
+        solvers,
+        sources,
+        testing,
+        tl,
+    )
+    from manyview.covariates import Adjusted, adjust
+    from manyview.data.annotate import annotate
+    from manyview.data.views import as_views
+    from manyview.engines.files.disk import on_disk
+    from manyview.engines.numpy.relations import DistanceView, GraphView, KernelView
+    from manyview.judge.selection import NoClustersWarning, Selection, select_n_clusters
+    from manyview.judge.stability import Stability, stability
+    from manyview.methods.robust import RobustWMNMF
+    from manyview.methods.wmnmf import WMNMF
+    from manyview.output.run import write_run
+    from manyview.storage.store import load
+
+    from ._types import CollapseWarning, Stop
+    from .compare import Comparison, compare
+
+#: Where a name comes from; modules are themselves.
+_HOMES = {
+    "WMNMF": "methods.wmnmf",
+    "Adjusted": "covariates",
+    "CollapseWarning": "_types",
+    "Comparison": "compare",
+    "DistanceView": "engines.numpy.relations",
+    "GraphView": "engines.numpy.relations",
+    "KernelView": "engines.numpy.relations",
+    "NoClustersWarning": "judge.selection",
+    "RobustWMNMF": "methods.robust",
+    "Selection": "judge.selection",
+    "Stability": "judge.stability",
+    "Stop": "_types",
+    "adjust": "covariates",
+    "annotate": "data.annotate",
+    "as_views": "data.views",
+    "compare": "compare",
+    "load": "storage.store",
+    "on_disk": "engines.files.disk",
+    "select_n_clusters": "judge.selection",
+    "stability": "judge.stability",
+    "write_run": "output.run",
+}
 
 __all__ = [
     "WMNMF",
     "Adjusted",
     "CollapseWarning",
     "Comparison",
+    "DistanceView",
+    "GraphView",
+    "KernelView",
     "NoClustersWarning",
     "RobustWMNMF",
     "Selection",
@@ -53,5 +95,31 @@ __all__ = [
     "sources",
     "stability",
     "testing",
+    "tl",
     "write_run",
 ]
+
+
+class _Package(ModuleType):
+    """This package; its name ``compare`` is the function, also once the module of that name is loaded."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name == "compare" and isinstance(value, ModuleType):
+            value = value.compare
+        super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Package
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module = import_module(f"{__name__}.{_HOMES.get(name, name)}")
+    found = getattr(module, name) if name in _HOMES else module
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -26,6 +26,7 @@ from manyview.baselines import (
     SumOfGraphs,
     _features,
     honest_methods,
+    omics_methods,
     paper_methods,
     wrappers,
 )
@@ -364,7 +365,7 @@ def test_the_thirteen_rows_and_the_honest_ones(settings):
     paper, honest = paper_methods(4, settings=settings), honest_methods(4)
     assert list(paper)[:4] == ["BSV-kmeans", "ConcatK", "BSV-Spectral", "ConcatSpectral"]
     assert list(paper)[-3:] == ["NMF-W1", "NMF-W2", "WM-NMF"] and len(paper) == 13
-    methods = paper | honest
+    methods = paper | honest | omics_methods(4)
     assert set(methods) == set(DESCRIPTIONS) and set(ORACLES) <= set(paper)
     for make in pickle.loads(pickle.dumps(methods)).values():
         model = make(5)

@@ -563,3 +563,20 @@ def test_parquet_that_claims_too_many_rows_is_refused(tmp_path, monkeypatch):
     told = r"v.parquet: its table of 12 rows and 4 columns takes 384 bytes in memory and .* in the file"
     with pytest.raises(ValueError, match=told):
         read_views([tmp_path / "v.parquet"])
+
+
+@pytest.mark.parametrize("around", ["\t{}", "{} ", " {}\t", "\u00a0{}"])
+def test_ids_with_blanks_around_them_are_trimmed_and_told(tmp_path, around):
+    names = [around.format(name) if i % 2 else name for i, name in enumerate(IDS)]
+    pd.DataFrame({"id": names, "g": range(len(IDS)), "h": 1.5}).to_csv(
+        tmp_path / "v.csv", index=False
+    )
+    pd.DataFrame({"other": 1.5}, index=pd.Index(names, name="id")).to_parquet(
+        tmp_path / "w.parquet"
+    )
+    read = read_views([tmp_path / "v.csv", tmp_path / "w.parquet"])
+    assert list(read.sample_names) == IDS
+    told = [note for note in read.notes if "blanks or tabs around them" in note]
+    assert len(told) == 2
+    assert f"v.csv: {len(IDS) // 2} of {len(IDS)} sample ids" in told[0]
+    assert f"({names[1]!r} is {IDS[1]!r})" in told[0]

@@ -250,6 +250,19 @@ def test_very_few_distinct_rows(n, n_clusters):
         assert adjusted_rand_score(rows % 2, model.labels_) == 1
 
 
+@pytest.mark.parametrize(("frequent", "told"), [(1, False), (9, False), (10, True), (200, True)])
+def test_few_distinct_rows_of_very_unequal_frequency_are_told(frequent, told):
+    points = np.array([[1, 1], [1.5, 1.5], [11, 1], [11.5, 1.5], [1, 11], [1.5, 11.5]])
+    X = np.repeat(points, [frequent, 1, 1, frequent, 1, 1], axis=0)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        mv.RobustWMNMF(3, random_state=0).fit([X, 2 * X])
+    about = [str(w.message) for w in caught if "are distinct" in str(w.message)]
+    assert len(about) == told
+    if told:
+        assert f"the most frequent {frequent} times as frequent as the rarest" in about[0]
+
+
 def test_resampled_rows_do_not_help_a_view_of_noise():
     """Copies of a row are near each other in any view: that is no agreement."""
     views = [*clusters(80, 3), np.random.default_rng(5).normal(size=(80, 6))]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 import weakref
 from contextlib import contextmanager
 
@@ -375,6 +376,7 @@ def test_sparse_views_of_wmnmf(device):
 
 
 @on_devices
+@pytest.mark.filterwarnings("ignore:view .* observations are zero throughout")
 def test_sparse_views_of_the_robust_estimator(device):
     data = make_synthetic(n_samples=300, random_state=1)
     views = [X * (np.quantile(X, 0.95) < X) for X in data.views.values()]
@@ -389,6 +391,7 @@ def test_sparse_views_of_the_robust_estimator(device):
 
 @on_devices
 @pytest.mark.parametrize("kind", ["constant", "zero", "missing", "one row"])
+@pytest.mark.filterwarnings("ignore:view 'view2'")  # that it says nothing
 def test_views_that_say_nothing(device, kind):
     rng = np.random.default_rng(0)
     views = [rng.random((3, 5))[np.arange(60) % 3] + 0.1 * rng.random((60, 5)) for _ in range(2)]
@@ -473,6 +476,7 @@ def test_a_regulariser_of_your_own_must_say_that_it_takes_tensors(device):
     np.testing.assert_allclose(here.objective_, there.objective_, rtol=1e-6)
 
 
+@pytest.mark.filterwarnings("ignore:the views take")
 def test_sentences(monkeypatch):
     X = np.random.default_rng(0).random((30, 4))
     if not torch.cuda.is_available():
@@ -629,7 +633,9 @@ def test_the_robust_loop_does_not_wait_for_the_card():
 
 @contextmanager
 def not_waiting(forbidden):
-    torch.cuda.set_sync_debug_mode("error" if forbidden else "default")
+    with warnings.catch_warnings():  # PyTorch calls the mode a prototype
+        warnings.simplefilter("ignore", UserWarning)
+        torch.cuda.set_sync_debug_mode("error" if forbidden else "default")
     try:
         yield
     finally:
@@ -732,6 +738,7 @@ def test_the_robust_estimator_streams_views_larger_than_the_card(too_small, tmp_
     np.testing.assert_array_equal(load(tmp_path / "model.npz").predict(some), there.predict(some))
 
 
+@pytest.mark.filterwarnings("ignore:the views take")
 def test_streamed_views_may_miss_rows_but_not_entries(too_small):
     data = make_synthetic(n_samples=300, random_state=0)
     settings = {"engine": "torch", "device": too_small, "random_state": 0}
@@ -748,6 +755,7 @@ def test_streamed_views_may_miss_rows_but_not_entries(too_small):
         RobustWMNMF(10, **settings).fit(views)
 
 
+@pytest.mark.filterwarnings("ignore:the views take", "ignore:view .* zero throughout")
 def test_streamed_counts_and_rare_features(too_small, monkeypatch):
     """Sparse counts beside a wide view whose rare features a sample of its rows would miss."""
     monkeypatch.setattr(

@@ -6,6 +6,7 @@ import scipy.sparse as sp
 
 from manyview.engines.affinity import affinity
 from manyview.maths.spectrum import (
+    Sketch,
     diffusion_map,
     diffusion_weights,
     filtered_subspace,
@@ -26,7 +27,7 @@ def ring_of_cliques(parts=4, size=40, seed=0, links=1):
 @pytest.mark.parametrize("links", [0, 1])
 def test_block_iteration_finds_the_leading_eigenpairs_repeated_ones_too(links):
     S = normalized(ring_of_cliques(links=links))
-    values, vectors = filtered_subspace(S, 6, np.random.default_rng(0), tol=1e-10)
+    values, vectors = filtered_subspace(S, 6, np.random.default_rng(0), sketch=Sketch(tol=1e-10))
     exact = np.linalg.eigvalsh(S.toarray())[-6:]
     np.testing.assert_allclose(np.sort(values), exact, atol=1e-8)
     np.testing.assert_allclose(S @ vectors, vectors * values, atol=1e-6)

@@ -75,7 +75,7 @@ def test_kmeans_starts_tried_on_a_sample():
 
 
 def test_a_fit_with_approximate_neighbours(monkeypatch):
-    pytest.importorskip("pynndescent")
+    pytest.importorskip("numba")
     views, y = blobs(n=900, features=(20, 5, 18))
     monkeypatch.setattr(neighbors, "EXACT", 300)
     assert adjusted_rand_score(y, WMNMF(3, random_state=0).fit_predict(views)) > 0.98

@@ -116,6 +116,7 @@ def test_groups_of_unequal_size_are_found_without_their_number():
 
 
 @needed
+@pytest.mark.filterwarnings("ignore::UserWarning")  # of tiny communities, and of too few rounds
 def test_a_higher_resolution_gives_more_clusters():
     views, _ = unequal()
     numbers = [fitted(views, resolution=r).n_clusters_ for r in (0.05, 0.5, 5)]
@@ -165,6 +166,7 @@ def test_a_saved_model_keeps_number_and_resolution(tmp_path):
 
 
 @needed
+@pytest.mark.filterwarnings("ignore:RobustWMNMF stopped after")
 def test_a_checkpoint_goes_on_to_the_same_clusters(tmp_path):
     views, _ = unequal()
     whole = fitted(views)

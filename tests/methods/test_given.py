@@ -40,7 +40,9 @@ def test_given_weights_add_up_to_one_in_their_proportions(asked):
     found = fixed_view_weights(asked, names)
     assert found.sum() == pytest.approx(1) and (found >= 0).all()
     top = int(np.argmax(asked))
-    np.testing.assert_allclose(found / found[top], np.array(asked) / asked[top], rtol=1e-9)
+    np.testing.assert_allclose(
+        found / found[top], np.array(asked) / asked[top], rtol=1e-9, atol=1e-300
+    )
     np.testing.assert_array_equal(
         found, fixed_view_weights(dict(zip(names, asked, strict=True)), names)
     )

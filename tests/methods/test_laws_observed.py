@@ -14,6 +14,7 @@ import manyview as mv
 import manyview.methods.impute
 import manyview.methods.wmnmf
 from conftest import blobs
+from manyview.data.views import as_views
 from manyview.engines.numpy.masked import (
     MaskedView,
     expected_gap,
@@ -23,6 +24,7 @@ from manyview.engines.numpy.masked import (
 )
 from manyview.maths import equations as eq
 from manyview.methods.distinct import row_kinds
+from manyview.methods.observed import observed_columns
 
 MODELS = [
     pytest.param(lambda k=3, **kw: mv.WMNMF(k, missing="mask", random_state=0, **kw), id="WMNMF"),
@@ -79,6 +81,42 @@ def test_an_unobserved_column_changes_nothing(make, places, s, holes):
         model.transform([np.where(empty, 7.0, X) if t == s else X for t, X in enumerate(wider)]),
         plain.transform(views),
     )
+
+
+@pytest.mark.parametrize("make", MODELS)
+@given(st.integers(1, 30), st.integers(1, 2), st.integers(0, 2))
+@settings(max_examples=5)
+def test_a_column_hardly_anybody_has_changes_nothing(make, n_columns, n_values, s):
+    views, _ = blobs()
+    plain = make().fit(views)
+    rng = np.random.default_rng(n_columns)
+    nearly = np.full((60, n_columns), np.nan)
+    for column in nearly.T:
+        column[rng.choice(60, n_values, replace=False)] = 1 + rng.random(n_values)
+    wider = [np.hstack([X, nearly]) if t == s else X for t, X in enumerate(views)]
+    with pytest.warns(UserWarning, match=rf"view 'view{s}': {n_columns} of .* at most {n_values} "):
+        model = make().fit(wider)
+    same_bits(model, plain)
+    np.testing.assert_array_equal(model.predict(wider), plain.predict(views))
+
+
+def test_columns_left_out_keep_their_values_where_a_view_is_imputed(tmp_path):
+    views, _ = blobs()
+    nearly = np.full((60, 9), np.nan)
+    nearly[7, 2], nearly[9, 2] = 3.5, 4.5
+    model = quietly(
+        mv.RobustWMNMF(3, random_state=0).fit, [np.hstack([views[0], nearly]), views[1]]
+    )
+    for one in (model, mv.load(model.save(tmp_path / "model.npz"))):
+        np.testing.assert_array_equal(one.impute(0)[:, 8:], nearly)
+
+
+@given(st.integers(1, 40))
+@settings(max_examples=20)
+def test_columns_of_a_view_with_few_rows_are_as_full_as_any(n_rows):
+    X = np.full((400, 3), np.nan)
+    X[:n_rows] = 1.0
+    assert observed_columns(as_views([X, np.ones((400, 2))], allow_missing=True)) is None
 
 
 @pytest.mark.parametrize("make", MODELS)
@@ -298,6 +336,19 @@ def test_rounding_that_takes_all_is_told(scale):
     sentences = sorted(str(w.message) for w in told)
     for name, sentence in zip(("view0", "view1", "view2"), sentences, strict=True):
         assert sentence.startswith(f"view '{name}': dtype=float32 rounds away")
+
+
+@pytest.mark.parametrize("scale", ["sum", "sqrt", None])
+@pytest.mark.parametrize("level", [1e3, 1e8])
+def test_a_view_that_is_nearly_all_level_is_told(scale, level):
+    views, _ = blobs()
+    model = mv.WMNMF(3, scale=scale, random_state=0)
+    with pytest.warns(UserWarning, match="view 'view1' varies by .* scale='minmax'"):
+        model.fit([views[0], views[1] + level])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.fit(views)
+        mv.WMNMF(3, scale="minmax", random_state=0).fit([views[0], views[1] + level])
 
 
 def test_float32_from_a_file_is_scaled_before_it_is_cast(tmp_path, monkeypatch):

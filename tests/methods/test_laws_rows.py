@@ -243,8 +243,8 @@ def test_files_by_rows_refuse_what_tables_refuse(tmp_path):
         with pytest.raises(ValueError, match="no sample id in row 2"):
             read_views([tmp_path / "none.parquet"], on_disk=on_disk)
     (tmp_path / "a.csv").write_text("id,g\n1,1\n2,2\n3,3\n")
-    (tmp_path / "b.csv").write_text("id,g\n1,1\n2,2\n3.0,3\n")
-    with pytest.raises(ValueError, match=r"a\.csv has the sample id '3' .* b\.csv has '3\.0'"):
+    (tmp_path / "b.csv").write_text("id,h\n1,1\n2,2\n3.0,3\n")
+    with pytest.raises(ValueError, match=r"'3' and '3\.0' would be one sample"):
         read_views([tmp_path / "a.csv", tmp_path / "b.csv"], missing="allow")
 
 

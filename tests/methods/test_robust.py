@@ -262,7 +262,7 @@ def test_digits(digits, fitted):
 
 def test_approximate_lists_agree_with_exact_ones(digits, fitted, monkeypatch):
     """The large-N path, forced on the digits: nearly the same graph, the same clusters."""
-    pytest.importorskip("pynndescent")
+    pytest.importorskip("numba")
     exact, _ = lists.fused_lists(fitted._geometry, fitted.view_weights_, 20, [], 0)
     monkeypatch.setattr(index, "EXACT", 100)
     views = {name: X.copy() for name, X in digits.views.items()}

@@ -204,6 +204,7 @@ def test_scikit_learns_checks_without_exception(settings):
     assert failures(WMNMF(**settings), {}) == {}
 
 
+@pytest.mark.filterwarnings("ignore:WMNMF.score measures how well")  # the search is over them
 def test_grid_search_and_pipeline():
     views, _ = blobs()
     X = np.hstack(views)

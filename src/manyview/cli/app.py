@@ -3,31 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from manyview._version import __version__
-from manyview.data.read import Reading
 from manyview.io.guard import unpacking_up_to
-from manyview.judge.selection import DEFAULT
-from manyview.reproduction.command import run_reproduce
-from manyview.reproduction.page import build
-from manyview.reproduction.page import markdown as as_markdown
 
-from . import options
-from .clinical import Asked
+from . import options, works
 from .common import PatientConsole, Voice, reported
-from .compare import run_compare
-from .datasets import run_datasets
-from .demo import run_demo
-from .fit import FitRequest, run_fit
-from .outcomes import run_outcomes
 from .page import web_page
-from .pages import page_of_run
-from .predict import run_predict
-from .reading import reads_files
-from .select_k import run_select_k
+from .reading import NO_RELATIONS, Relations, reads_files
 
 app = typer.Typer(
     help="Cluster observations measured in several ways, and learn which views to trust.",
@@ -38,24 +23,12 @@ app = typer.Typer(
 )
 console = PatientConsole()
 
-READ_PLAINLY = Reading()
-
-
-def _tell_version(asked: bool) -> None:
-    if asked:
-        typer.echo(f"manyview {__version__}")
-        raise typer.Exit()
+#: `manyview.judge.selection.DEFAULT`, without loading it.
+USUAL_METHODS = "stability,eigengap,communities"
 
 
 @app.callback()
-def root(
-    version: Annotated[
-        bool,
-        typer.Option(
-            "--version", callback=_tell_version, is_eager=True, help="Print the version and stop."
-        ),
-    ] = False,
-) -> None:
+def root(version: options.Version = False) -> None:
     """Keeps sub-commands named even while there is only one."""
 
 
@@ -68,7 +41,7 @@ def demo(
 ) -> None:
     """Cluster the shipped handwritten digits and compare with the paper and a plain baseline."""
     with reported("demo", out):
-        run_demo(out, seed, runs, console, force)
+        works.run_demo(out, seed, runs, console, force)
 
 
 @app.command()
@@ -97,7 +70,7 @@ def compare(
     jobs: Annotated[int, typer.Option(min=1, help="Runs at the same time.")] = 1,
     max_seconds: Annotated[float, typer.Option(help="Longest time of one run.")] = 300.0,
     max_memory: Annotated[float, typer.Option(help="Most memory of one run, in GiB.")] = 4.0,
-    reading: Reading = READ_PLAINLY,
+    reading: Any = None,
     max_unpacked: options.MaxUnpacked = None,
     force: options.Beside = False,
     quiet: options.Quiet = False,
@@ -119,7 +92,7 @@ def compare(
     resume = f"Interrupted. Finished runs are in {out}/runs; run it again to go on."
     with reported("compare", out, resume), unpacking_up_to(max_unpacked):
         voice = Voice(quiet, json)
-        any_result = run_compare(views, labels, out, methods, settings, voice, reading, force)
+        any_result = works.run_compare(views, labels, out, methods, settings, voice, reading, force)
     if not any_result:
         typer.echo("manyview compare: no run gave a result; the reasons are above.", err=True)
         raise typer.Exit(1)
@@ -137,7 +110,7 @@ def datasets(
 ) -> None:
     """List the data that comes with manyview, or write it as tables to try things on."""
     with reported("datasets", out):
-        run_datasets(out, seed, force, Voice(quiet, json))
+        works.run_datasets(out, seed, force, Voice(quiet, json))
 
 
 @app.command()
@@ -186,7 +159,8 @@ def fit(
     event: options.EventColumn = None,
     adjust: options.Adjust = None,
     figures: options.Figures = False,
-    reading: Reading = READ_PLAINLY,
+    reading: Any = None,
+    relations: Relations = NO_RELATIONS,
     seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same result.")] = 0,
     force: options.Force = False,
     report: Annotated[
@@ -225,6 +199,7 @@ def fit(
     Examples:
       manyview fit rna.csv meth.tsv protein.parquet --clusters 4 --out run/
       manyview fit rna=expression.csv atac=peaks.mtx --clusters auto --out run/
+      manyview fit words.csv --graph cites=links.csv --clusters 6 --out run/
       manyview fit cells.h5mu --clusters communities --resolution 1 --out run/
       manyview fit a.csv b.csv --clusters 3 --missing drop --labels truth.csv --out run/
       manyview fit rna.csv mutations.csv --clusters 4 --zero-rows mutations=observed --out run/
@@ -235,33 +210,34 @@ def fit(
     \b
     Exit status: 0 done, 1 failure, 2 bad input, 130 interrupted.
     """
-    ask = FitRequest(
-        views,
-        clusters,
-        out,
-        method,
-        scale,
-        missing,
-        labels,
-        reading,
-        seed,
-        force,
-        report,
-        on_disk,
-        checkpoint,
-        engine,
-        device,
-        view_weights,
-        zero_rows,
-        resolution,
-        clinical,
-        time,
-        event,
-        tuple(adjust or ()),
-        figures,
-    )
     with reported("fit", out, checkpoint=checkpoint), unpacking_up_to(max_unpacked):
-        run_fit(ask, Voice(quiet, json))
+        ask = works.fit_request(
+            views,
+            clusters,
+            out,
+            method,
+            scale,
+            missing,
+            labels,
+            reading,
+            seed,
+            force,
+            report,
+            on_disk,
+            checkpoint,
+            engine,
+            device,
+            view_weights,
+            zero_rows,
+            resolution,
+            clinical,
+            time,
+            event,
+            tuple(adjust or ()),
+            figures,
+            relations=dict(relations),
+        )
+        works.run_fit(ask, Voice(quiet, json))
 
 
 @app.command()
@@ -288,8 +264,8 @@ def outcomes(
       manyview outcomes run/ --labels clinical.csv:subtype
     """
     with reported("outcomes", run):
-        asked = Asked(clinical, time, event, labels)
-        run_outcomes(run, asked, match, figures, Voice(quiet, json))
+        asked = works.asked_clinical(clinical, time, event, labels)
+        works.run_outcomes(run, asked, match, figures, Voice(quiet, json))
 
 
 @app.command()
@@ -298,7 +274,8 @@ def predict(
     model: Annotated[Path, typer.Argument(help="model.npz of a run, or the folder of the run.")],
     views: options.Files,
     out: Annotated[Path, typer.Option(help="File for id, cluster and confidence (CSV).")],
-    reading: Reading = READ_PLAINLY,
+    reading: Any = None,
+    relations: Relations = NO_RELATIONS,
     fitted_on: Annotated[
         list[str] | None,
         typer.Option(
@@ -322,7 +299,7 @@ def predict(
       manyview predict run/ rna=new_rna.csv --out labels.csv
     """
     with reported("predict", out), unpacking_up_to(max_unpacked):
-        run_predict(
+        works.run_predict(
             model,
             views,
             out,
@@ -330,6 +307,7 @@ def predict(
             force,
             Voice(quiet, json),
             tuple(fitted_on or ()),
+            relations,
         )
 
 
@@ -348,8 +326,8 @@ def select_k(
         typer.Option(
             help="all, or of stability, eigengap, communities, bicv, imputation, mdl, sure, by commas."
         ),
-    ] = ",".join(DEFAULT),
-    reading: Reading = READ_PLAINLY,
+    ] = USUAL_METHODS,
+    reading: Any = None,
     seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same result.")] = 0,
     max_unpacked: options.MaxUnpacked = None,
     force: options.Force = False,
@@ -363,7 +341,7 @@ def select_k(
       manyview select-k rna.csv meth.tsv protein.parquet --to 10 --out choice/
     """
     with reported("select-k", out), unpacking_up_to(max_unpacked):
-        run_select_k(
+        works.run_select_k(
             views,
             out,
             smallest,
@@ -408,7 +386,7 @@ def reproduce(
     """
     resume = f"Interrupted. Finished cells are in {out}/runs; run it again to go on."
     with reported("reproduce", out, resume):
-        failed = run_reproduce(
+        failed = works.run_reproduce(
             experiments or [],
             out,
             replications=replications,
@@ -420,7 +398,7 @@ def reproduce(
             again=again,
             force=force,
         )
-        typer.echo(f"The page: {build(out)[0]}")
+        typer.echo(f"The page: {works.build(out)[0]}")
     if failed:
         raise typer.Exit(1)
 
@@ -436,13 +414,15 @@ def report(
 ) -> None:
     """Build the page, figures and tables of reproduce from its files alone, or name the page of a run."""
     with reported("report", folder):
-        page = page_of_run(folder)
+        page = works.page_of_run(folder)
         if page is not None:
             typer.echo(f"{page}")
         elif markdown:
-            typer.echo(as_markdown(folder), nl=False)
+            typer.echo(works.as_markdown(folder), nl=False)
         else:
-            typer.echo(f"{build(folder)[0]}, and the same in {folder}/figures and {folder}/tables")
+            typer.echo(
+                f"{works.build(folder)[0]}, and the same in {folder}/figures and {folder}/tables"
+            )
 
 
 app.command("app")(web_page)

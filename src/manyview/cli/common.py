@@ -12,14 +12,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import typer
 from rich.console import Console
 from rich.markup import escape
-
-from manyview.data.read import ReadViews
-from manyview.engines.numpy.presence import present_rows
-from manyview.judge.selection import Selection, usual_candidates
 
 #: The input or the request is at fault; anything else that fails is a failure (1).
 BAD_INPUT = (ValueError, ImportError, FileNotFoundError, FileExistsError, PermissionError,
@@ -156,16 +151,3 @@ def caught_warnings() -> Iterator[list[str]]:
     for item in seen:
         if issubclass(item.category, UserWarning) and str(item.message) not in texts:
             texts.append(str(item.message))
-
-
-def candidates_for(data: ReadViews, smallest: int = 2) -> list[int]:
-    """The numbers of clusters tried unless asked otherwise, for as many samples as have data."""
-    here = np.any([present_rows(X) for X in data.views.values()], axis=0)
-    usual = usual_candidates(int(here.sum()))
-    return [K for K in usual if smallest <= K] or [smallest]
-
-
-def reasons(selection: Selection) -> list[str]:
-    """What a choice of the number of clusters says to people."""
-    answer = selection.answer if selection.found else f"No number stands out: {selection.answer}"
-    return [f"[bold]{escape(answer)}[/bold]", *(f"- {escape(why)}" for why in selection.reasons)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from rich.table import Table
 
 from manyview.covariates import adjust
 from manyview.data.read import Reading, ReadViews, read_views
+from manyview.data.read.relations import with_relations
 from manyview.io.writing import OurFolder, claimed, files_of
 from manyview.judge.selection import Selection, select_n_clusters
 from manyview.methods.given import zeros_observed
@@ -27,8 +29,9 @@ from manyview.output.run.meaning import known
 from manyview.storage.checkpoint import kept_until_written
 
 from . import by_view
+from .choice import reasons
 from .clinical import Asked, Given, known_ids, read_given
-from .common import Voice, caught_warnings, reasons
+from .common import Voice, caught_warnings
 from .told import told_outcomes
 
 ENGINES = ("numpy", "torch", "dask")
@@ -64,6 +67,8 @@ class FitRequest:
     event: str | None = None
     adjust: tuple[str, ...] = ()
     figures: bool = False
+    #: "graph", "kernel" or "distance" → files, each perhaps as name=file.
+    relations: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     @property
     def known(self) -> Asked:
@@ -90,6 +95,7 @@ def _fit(place: OurFolder, ask: FitRequest, voice: Voice) -> dict[str, Any]:
             known=known_ids(ask.known),
             **vars(ask.reading),
         )
+        data = with_relations(data, ask.relations)
         samples = None if data.sample_names is None else data.sample_names.tolist()
         given = read_given(ask.known, samples, len(data.first_rows), data, data.rule)
         data.notes.extend(given.notes)
@@ -102,7 +108,7 @@ def _fit(place: OurFolder, ask: FitRequest, voice: Voice) -> dict[str, Any]:
         place.check(component_files(views.names))
         _check_sparse(model, data)
         n = len(data.first_rows)
-        tell(f"clustering {n} samples, {len(data.views)} views")
+        tell(f"clustering {n} samples, {len(views.names)} views")
         selection = None
         with caught_warnings() as warned:
             if ask.clusters == "auto":

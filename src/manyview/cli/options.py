@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from manyview._version import __version__
+
 Out = Annotated[Path, typer.Option(help="Folder for the result files.")]
 Seed = Annotated[int, typer.Option(help="Seed of the first run.")]
 Files = Annotated[
@@ -58,5 +60,19 @@ Match = Annotated[
     typer.Option(
         metavar="exact|loose|tcga",
         help="When two ids are one sample: as written; case and marks do not count; barcodes.",
+    ),
+]
+
+
+def _tell_version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"manyview {__version__}")
+        raise typer.Exit()
+
+
+Version = Annotated[
+    bool,
+    typer.Option(
+        "--version", callback=_tell_version, is_eager=True, help="Print the version and stop."
     ),
 ]

@@ -7,9 +7,7 @@ from typing import Annotated
 
 import typer
 
-from manyview.web.command import run_app
-from manyview.web.jobs import Limits
-
+from . import works
 from .common import reported
 
 
@@ -29,6 +27,6 @@ def web_page(
 
     Each run is a folder as fit makes it, and the page shows the command that makes it again.
     """
-    limits = Limits(3600 * max_hours, int((max_memory or 0) * 2**30))
+    limits = works.limits_of_runs(3600 * max_hours, int((max_memory or 0) * 2**30))
     with reported("app", resume="The page is closed; finished runs are kept."):
-        run_app(folder, port, int(max_upload * 2**30), limits, browser, typer.echo)
+        works.run_app(folder, port, int(max_upload * 2**30), limits, browser, typer.echo)

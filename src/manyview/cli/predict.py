@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from rich.markup import escape
 
-from manyview.data.containers import Collection, Item
+from manyview.data.containers import Collection
 from manyview.data.read import Reading, ReadViews, read_views
 from manyview.data.read.by_rows import named_files
+from manyview.data.read.relations import with_relations
 from manyview.io.writing import check_file, csv_bytes, restored, safe_text, write_file
 from manyview.storage.store import load
 
@@ -29,6 +30,7 @@ def run_predict(
     force: bool,
     voice: Voice,
     fitted_on: Sequence[str] = (),
+    relations: Mapping[str, Sequence[str]] | None = None,
 ) -> dict[str, Any]:
     """Label the samples of ``files`` and write id, cluster and confidence to ``out``."""
     check_file(out, COLUMNS, force)
@@ -50,6 +52,8 @@ def run_predict(
             fitted=_features(model),
             **vars(reading),
         )
+        known = model.sample_names_in_
+        data = with_relations(data, relations or {}, np.zeros(0) if known is None else known)
         views = _with_absent_views(model, data, allows, voice)
         tell("placing the samples among the fitted ones")
         with caught_warnings() as warned:
@@ -131,10 +135,9 @@ def _with_absent_views(model: Any, data: ReadViews, allows: bool, voice: Voice) 
             f"{absent[0]}=FILE"
         )
     for name in absent:
-        width = model._view_widths[wanted.index(name)]
         voice.note(f"no file for the view {name!r}: it counts as missing for every sample")
         given.names.append(name)
-        given.items.append(Item(np.full((len(data.first_rows), width), np.nan), data.sample_names))
+        given.items.append(model._absent(name, given.items[0]))
     return given
 
 

@@ -9,10 +9,13 @@ from typing import Annotated, Any
 
 import typer
 
-from manyview.data.read import Reading
+from .later import later
+from .relations import NO_RELATIONS, Relations, relation_options
 
-#: Name of the parameter that commands receive instead of the options.
-RECEIVED = "reading"
+__all__ = ["NO_RELATIONS", "Relations", "reads_files"]
+
+#: How files are read, as the options say.
+as_reading = later("manyview.data.read", "Reading")
 
 
 def _options(
@@ -64,8 +67,8 @@ def _options(
         list[str] | None,
         typer.Option(metavar="VIEW", help="This table is a view, though it looks like labels."),
     ] = None,
-) -> Reading:
-    return Reading(
+) -> Any:
+    return as_reading(
         tuple(index or ()),
         tuple(transpose or ()),
         tuple(header or ()),
@@ -79,20 +82,31 @@ def _options(
     )
 
 
+#: Parameters that commands receive instead of options, and what makes them of the options.
+RECEIVED: dict[str, Callable[..., Any]] = {"reading": _options, "relations": relation_options}
+
+
 def reads_files(command: Callable[..., Any]) -> Callable[..., Any]:
-    """A command with a parameter ``reading: Reading`` → one with the options for it."""
+    """A command with parameters that are in `RECEIVED` → one with the options for them."""
     own = inspect.signature(command, eval_str=True)
-    ours = inspect.signature(_options, eval_str=True).parameters
+    ours = {
+        name: inspect.signature(RECEIVED[name], eval_str=True).parameters
+        for name in own.parameters
+        if name in RECEIVED
+    }
     parameters: list[inspect.Parameter] = []
     for name, parameter in own.parameters.items():
-        parameters += ours.values() if name == RECEIVED else [parameter]
+        parameters += ours[name].values() if name in ours else [parameter]
     # Those with a default follow those without: Python asks for it, typer does not care.
     parameters = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in parameters]
 
     @functools.wraps(command)
     def run(**given: Any) -> Any:
-        reading = _options(**{name: given.pop(name) for name in ours})
-        return command(**given, reading=reading)
+        made = {
+            name: RECEIVED[name](**{option: given.pop(option) for option in options})
+            for name, options in ours.items()
+        }
+        return command(**given, **made)
 
     run.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
     run.__annotations__ = {p.name: p.annotation for p in parameters}

@@ -20,7 +20,8 @@ from manyview.judge.selection import select_n_clusters
 from manyview.output.run.tables import selection_table
 from manyview.plot import _pyplot
 
-from .common import Voice, candidates_for, caught_warnings, reasons
+from .choice import candidates_for, reasons
+from .common import Voice, caught_warnings
 
 FILES = ("selection.csv", "selection.png", "selection.json")
 

@@ -20,6 +20,7 @@ from manyview._types import Array
 from manyview.engines.dask.source import DaskMatrix, is_lazy
 from manyview.engines.files.disk import DiskMatrix, is_open_file
 from manyview.engines.files.formats import INSIDE, STREAMABLE
+from manyview.engines.numpy.relations import Relation
 
 from .foreign import (
     annotated,
@@ -40,6 +41,7 @@ from .items import (
     numeric_frame,
     selected,
 )
+from .pairs import pairs_by_name
 
 
 def collect(data: Any, views: Any = None) -> Collection:
@@ -47,6 +49,8 @@ def collect(data: Any, views: Any = None) -> Collection:
     if isinstance(data, Collection):
         return data
     refuse_nothing(data)
+    if isinstance(data, Relation):
+        raise ValueError(f"got a {type(data).__name__} alone; pass a list or dict of views: [view]")
     if hasattr(data, "views") and hasattr(data, "labels"):
         raise ValueError(f"got a whole {type(data).__name__}; pass its .views")
     if views is not None and (isinstance(views, str) or not hasattr(views, "__iter__")):
@@ -105,6 +109,8 @@ def as_item(data: Any, name: str, alone: bool = False) -> Item:
     """One table of any kind. ``alone``: all its columns are features, none may be ids."""
     if isinstance(data, Item):
         return data
+    if isinstance(data, Relation):
+        return Item(data, data.ids)
     if isinstance(data, str | os.PathLike):
         _check_kind(data, name)
         return from_file(DiskMatrix(data, keep=False, view=name), name)
@@ -204,6 +210,10 @@ def _from_mudata(data: Any, chosen: list | None) -> Collection:
             f"the MuData shares axis {data.axis}; views must share the observations (axis=0)"
         )
     known = [str(name) for name in data.mod]
-    names = known if chosen is None else selected(chosen, known, "the modalities of the MuData")
-    items = [as_item(data.mod[name], name) for name in names]
+    pairs = pairs_by_name(data)
+    where = "the modalities of the MuData"
+    names = known if chosen is None else selected(chosen, known + list(pairs), where)
+    items = [
+        Item(*pairs[name]()) if name in pairs else as_item(data.mod[name], name) for name in names
+    ]
     return Collection(names, items, by_name=True, index=np.asarray(data.obs_names))

@@ -23,6 +23,7 @@ from .items import (
     refuse_twice,
     selected,
 )
+from .pairs import pairwise
 
 LIBRARIES = {
     "AnnData": "anndata",
@@ -137,8 +138,16 @@ def _is_X(matrix: Any) -> bool:
     return getattr(getattr(matrix, "group", matrix), "name", None) == "/X"
 
 
+def described_by_var(data: Any, view: str) -> Any | None:
+    """The AnnData whose ``var`` lists the features of a view: of a modality, of X or of a layer."""
+    if is_a(data, "MuData"):
+        return data.mod.get(view)
+    own = view == "X" or view.removeprefix("layers:") in data.layers
+    return data if own else None
+
+
 def from_anndata(data: Any, chosen: list | None) -> Collection:
-    """views=["X", "counts", "obsm:protein"]: X, layers and obsm; a bare name if it is unique."""
+    """views=["X", "counts", "obsm:protein", "obsp:spatial"]; a bare name if it is unique."""
     places: dict[str, Any] = {} if data.X is None else {"X": lambda: data.X}
     places |= {f"layers:{key}": lambda key=key: data.layers[key] for key in data.layers}
     places |= {f"obsm:{key}": lambda key=key: data.obsm[key] for key in data.obsm}
@@ -149,6 +158,7 @@ def from_anndata(data: Any, chosen: list | None) -> Collection:
                 "observations, for example views=['X', 'obsm:protein']"
             )
         chosen = ["X"]
+    places |= {f"obsp:{key}": lambda key=key: data.obsp[key] for key in data.obsp}
     if not are_names(chosen):
         raise ValueError(f"views must name some of {list(places)} of the AnnData, got {chosen}")
     refuse_twice(chosen)
@@ -158,9 +168,12 @@ def from_anndata(data: Any, chosen: list | None) -> Collection:
         if len(matching) != 1:
             raise ValueError(
                 f"views names {name!r}, which is {len(matching)} of {list(places)} in the AnnData; "
-                "write layers:NAME or obsm:NAME"
+                "write layers:NAME, obsm:NAME or obsp:NAME"
             )
         place = matching[0]
+        if place.startswith("obsp:"):
+            items.append(Item(pairwise(places[place](), place), np.array(data.obs_names)))
+            continue
         features = None if place.startswith("obsm:") else data.var_names
         matrix = places[place]()
         item = annotated(data, matrix, name, features)

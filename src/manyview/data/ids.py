@@ -10,6 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from manyview._types import Array, Matrix
+from manyview.engines.numpy.relations import Relation
 
 #: Positions and ids named in a sentence.
 SHOWN = 5
@@ -88,7 +89,9 @@ def places(wanted: Iterable[Any], keys: Iterable[Any]) -> Array:
 
 
 def take_rows(X: Matrix, rows: Array) -> Matrix:
-    """Rows of X; −1 gives a row of NaN, in a sparse matrix one of zeros."""
+    """Rows of X (of a relation its columns, too); −1 gives a row of NaN, in a sparse matrix zeros."""
+    if isinstance(X, Relation):
+        return X.take(rows)
     absent = rows < 0
     if not absent.any():
         return X[rows]

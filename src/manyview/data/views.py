@@ -9,13 +9,15 @@ import numpy as np
 import scipy.sparse as sp
 
 from manyview._types import Array, Matrix, Views
+from manyview._warn import warn_user
 from manyview.engines.dask.source import DaskMatrix
+from manyview.engines.numpy.relations import Relation
 from manyview.engines.numpy.sources import is_streamed, looking_rows
 from manyview.engines.threads import blocks
 
 from .containers import collect
 from .ids import keys_of, places, refuse_lookalikes, refuse_repeated, take_rows
-from .items import TOO_LARGE, Collection
+from .items import TOO_LARGE, Collection, as_texts
 
 #: Files are loaded if they take no more bytes than this together, and read by rows otherwise.
 LOAD_LIMIT = 2**28
@@ -29,6 +31,7 @@ def as_views(
     allow_missing: bool = False,
     zero_is_missing: Callable[[str], bool] | bool = True,
     allow_files: bool = False,
+    allow_relations: bool = False,
     min_samples: int = 2,
     caller: str = "manyview",
 ) -> Views:
@@ -56,6 +59,8 @@ def as_views(
         Whether a sparse row of zeros may stand for a missing one; or what tells it of a view's name.
     allow_files : bool
         Whether large views may stay in their files, read by rows; otherwise they are loaded.
+    allow_relations : bool
+        Whether graphs, kernels and distances (`GraphView`, …) pass; otherwise views are features.
     min_samples : int
         Fewest observations accepted: 2 to fit, 1 to predict.
     caller : str
@@ -92,14 +97,50 @@ def as_views(
         for n, listed in zip(X.shape, (item.ids, item.features), strict=True):
             if listed is not None and len(listed) != n:
                 raise ValueError(f"view {name!r} has shape {X.shape} but {len(listed)} names")
+    for X, name in zip(matrices, names, strict=True):
+        if isinstance(X, Relation):
+            _check_relation(X, name, allow_relations, caller)
     sample_names, matrices = _align(given, matrices, allow_missing, zero_is_missing)
     _check_shapes(matrices, names, min_samples, caller)
     for X, given_X, name in zip(matrices, held, names, strict=True):
         # Of what was loaded from a file, the file is named as well.
         label = given_X.label if is_streamed(given_X) else f"view {name!r}"
+        if isinstance(X, Relation):
+            continue
         _check_values(X, label, allow_negative, allow_missing, caller)
-    features = tuple(item.features for item in given.items)
+    if allow_relations:
+        _hint_at_graphs(matrices, names)
+    features = tuple(
+        as_texts(sample_names)
+        if isinstance(X, Relation) and sample_names is not None
+        else item.features
+        for X, item in zip(matrices, given.items, strict=True)
+    )
     return Views(tuple(matrices), tuple(names), features, sample_names)
+
+
+def _hint_at_graphs(matrices: list[Matrix], names: list[str]) -> None:
+    """A symmetric sparse table with a column for every observation is most likely a graph."""
+    found = [
+        name
+        for X, name in zip(matrices, names, strict=True)
+        if sp.issparse(X) and X.shape[0] == X.shape[1] and X.nnz and X.data.min() >= 0
+        if abs(X - X.T).max() == 0
+    ]
+    if found:
+        warn_user(
+            f"views {found} have as many columns as observations, and are symmetric: if they are links "
+            f"between them, pass manyview.GraphView({found[0]})"
+        )
+
+
+def _check_relation(X: Relation, name: str, allowed: bool, caller: str) -> None:
+    if not allowed:
+        raise ValueError(
+            f"view {name!r} is a {X.kind}, and {caller} works on features; use RobustWMNMF, or pass "
+            f"{type(X).__name__}(...).as_features(), a nonnegative table made of it"
+        )
+    X.check(name)
 
 
 def _align(
@@ -227,7 +268,7 @@ def _union(listed: list[Array], keys: list[list[Any]]) -> tuple[Array, list[Any]
 
 def _as_matrix(item: Any, name: str) -> Matrix:
     """A float32 or float64 array or CSR matrix; other numbers become float64."""
-    if is_streamed(item):
+    if is_streamed(item) or isinstance(item, Relation):
         return item
     if sp.issparse(item):
         if item.ndim != 2:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,9 +22,11 @@ from .files.distances import (
     unit_rows_of_file,
 )
 from .numpy import graph as host_graph
-from .numpy.distances import Geometry, unit_sum_rows
+from .numpy.distances import Geometry, unit_sum_rows, written_out
 from .numpy.lists import fused_lists
 from .numpy.masked import MaskedView
+from .numpy.relation_scaling import Linked, LinkGeometry, fit_relation, relation_rows
+from .numpy.relations import Relation
 from .numpy.robust_scaling import RobustScaling
 from .numpy.sources import UnitRows, is_streamed
 from .protocols import Distances, Found, Scaling
@@ -51,10 +54,14 @@ class HostEngine:
     def bring(self, views: Views, asked: Any, dtype: np.dtype) -> tuple[Views, np.dtype]:
         return views, dtype
 
-    def fit_scaling(self, X: Matrix, present: Array, name: str, kind: str) -> RobustScaling:
+    def fit_scaling(self, X: Matrix, present: Array, name: str, kind: str) -> Scaling:
+        if isinstance(X, Relation):
+            return fit_relation(X)
         return (fit_scaling if is_streamed(X) else RobustScaling.fit)(X, present, name, kind)
 
     def scaled(self, X: Matrix, scaling: Scaling | None, present: Array, dtype: np.dtype) -> Matrix:
+        if isinstance(X, Relation):
+            return relation_rows(X, scaling, present, dtype)  # type: ignore[arg-type]
         if isinstance(X, DaskMatrix):
             return ScaledOnWorkers(X, scaling, present, dtype)
         if is_streamed(X):
@@ -62,7 +69,11 @@ class HostEngine:
         return scaled_rows(X, scaling, present, dtype)
 
     def distances(self, Z: Matrix, present: Array, unit_rows: bool) -> Distances:
-        return (FileGeometry if is_streamed(Z) else Geometry)(Z, present, unit_rows)
+        if isinstance(Z, Linked):
+            return LinkGeometry(Z, present)
+        if is_streamed(Z):
+            return FileGeometry(Z, present, unit_rows)
+        return Geometry(written_out(Z), present, unit_rows)
 
     def fused_nearest(
         self,
@@ -77,6 +88,9 @@ class HostEngine:
 
     def graph(self, rows: Array, indices: Array, weights: Array, n: int) -> sp.csr_array:
         return host_graph.symmetric(rows, indices, weights, n)
+
+    def block_step(self, threads: Threads | None) -> Any:
+        return partial(host_graph.block_step, threads)
 
     def row_contrasts(self, views: list[Distances], graphs: list[Any]) -> Array:
         return host_graph.row_contrasts(views, graphs)

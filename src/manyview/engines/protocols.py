@@ -288,6 +288,9 @@ class Engine(Protocol):
     def graph(self, rows: Array, indices: Array, weights: Array, n: int) -> Graph:
         """(A + Aᵀ)/2 of neighbour lists of some of n rows."""
 
+    def block_step(self, threads: Threads | None) -> Callable[[Graph], Callable[..., Array]] | None:
+        """What makes a graph's step of a block iteration (p·S now + q·now + r·before); None: plain."""
+
     def row_contrasts(self, views: list[Distances], graphs: list[Graph]) -> Array:
         """1 − (mean d^s of i to its neighbours in view t), (n_views, n_views, N); NaN where unknown.
 

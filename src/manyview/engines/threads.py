@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 Result = TypeVar("Result")
+Part = TypeVar("Part")
 
 #: Rows are cut into at most this many chunks, by N alone: sums over chunks, taken in order, have the
 #: same bits for any number of threads.
@@ -36,7 +37,10 @@ class Threads:
         self.n_threads = available_threads(n_jobs)
 
     def map(self, work: Callable[[slice], Result], n_rows: int) -> list[Result]:
-        parts = list(chunks(n_rows))
+        return self.each(work, list(chunks(n_rows)))
+
+    def each(self, work: Callable[[Part], Result], parts: list[Part]) -> list[Result]:
+        """work(part) of all parts, in their order."""
         if self.n_threads == 1 or len(parts) == 1:
             return [work(part) for part in parts]
         with ThreadPoolExecutor(self.n_threads) as pool:

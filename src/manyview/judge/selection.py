@@ -130,6 +130,7 @@ def select_n_clusters(
         allow_negative=True,
         allow_files=True,
         allow_missing=True,
+        allow_relations=True,
         zero_is_missing=lambda name: not zeros_observed(model.zero_rows, name),
         caller="select_n_clusters",
     )

@@ -156,7 +156,14 @@ def stability(
     _check(model, n_runs, fraction)
     rng = generator(random_state)
     chosen = None if is_single(views) else getattr(model, "views", None)
-    given = as_views(views, chosen, allow_negative=True, allow_missing=True, caller="stability")
+    given = as_views(
+        views,
+        chosen,
+        allow_negative=True,
+        allow_missing=True,
+        allow_relations=True,
+        caller="stability",
+    )
     n = given.n_samples
     _check_parts(getattr(model, "n_clusters", None), n, fraction)
 

@@ -6,7 +6,7 @@ The formulas are in `manyview.maths.agreement`; here is what is measured for the
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,14 @@ from manyview.engines.protocols import Distances, Engine, Graph, Lists
 from manyview.engines.threads import Threads
 from manyview.maths import agreement as ag
 from manyview.maths.agreement import Agreement
-from manyview.maths.spectrum import diffusion_map, normalized
+from manyview.maths.spectrum import (
+    PLACING,
+    Sketch,
+    diffused,
+    diffusion_weights,
+    leading_eigenvectors,
+    normalized,
+)
 
 from .given import fixed_view_weights, with_weight
 
@@ -103,20 +110,30 @@ def agree(
     )
 
 
-def embed(agreement: Agreement, n_clusters: int, rng: np.random.Generator) -> Array:
+def embed(
+    agreement: Agreement,
+    n_clusters: int,
+    rng: np.random.Generator,
+    engine: Engine = HOST,
+    threads: Threads | None = None,
+) -> Array:
     """P: diffusion maps of the fused graph and of the fused graph plus the α-weighted view graphs."""
     fused, n = agreement.fused, agreement.fused.shape[0]
     if n <= n_clusters:  # each distinct observation is a cluster, also where the graph joins all
         apart = np.hstack([np.eye(n), np.eye(n)]) / 2**0.5
         return apart if sp.issparse(fused) else fused.placed(apart)
-    n_vectors = int(ag.VECTORS * n_clusters)
-    first = diffusion_map(fused, n_vectors, rng)
+    n_vectors = min(int(ag.VECTORS * n_clusters), n)
+    step_of = engine.block_step(threads)
+    sketch = Sketch(step_of, diffusion_weights, PLACING)
+    first = leading_eigenvectors(normalized(fused), n_vectors, rng, sketch)
     mixed = agreement.fused_single
     for a, graph in zip(agreement.alpha, agreement.view_graphs, strict=True):
         if a > 0:
             mixed = mixed + a * normalized(graph)
-    second = diffusion_map(mixed, n_vectors, rng)
-    return namespace(first).hstack([first, second]) / 2**0.5
+    near = replace(sketch, start=first[1])  # the graphs are nearly the same
+    second = leading_eigenvectors(normalized(mixed), n_vectors, rng, near)
+    maps = [diffused(*first), diffused(*second)]
+    return namespace(maps[0]).hstack(maps) / 2**0.5
 
 
 # --- graphs ------------------------------------------------------------------------------------

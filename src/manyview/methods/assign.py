@@ -20,6 +20,10 @@ from manyview.maths.spectrum import inverse_root_degrees, leading_eigenvectors, 
 LANDMARKS_ABOVE, LANDMARKS = 20_000, 5_000
 #: Above this many rows, k-means starts are tried on a sample of rows.
 KMEANS_SAMPLE = 20_000
+#: Rows × coordinates × clusters above which starts are tried on fewer rows and in fewer coordinates …
+EASY = 2 * 10**7
+#: … this many rows per cluster and in all at least, and coordinates with this share of the variance.
+ROWS_PER_CLUSTER, FEWEST_ROWS, KEPT_VARIANCE = 40, 5_000, 0.98
 ASSIGNMENTS = ("spectral", "njw", "kmeans", "argmax")
 
 
@@ -118,12 +122,43 @@ def kmeans(
     if is_tensor(X):
         return engine_part("torch", "kmeans").kmeans(X, n_clusters, rng, n_init, sample)
     seed = int(rng.integers(2**31))
-    model = KMeans(n_clusters, n_init=n_init, random_state=seed)
     with warnings.catch_warnings():
         # Fewer distinct points than clusters: whoever asks for labels tells of empty clusters once.
         warnings.filterwarnings("ignore", "Number of distinct clusters", ConvergenceWarning)
-        if len(X) > sample:
-            chosen = np.random.default_rng(seed).choice(len(X), sample, replace=False)
-            start = model.fit(X[chosen], None, None if mass is None else mass[chosen])
-            model = KMeans(n_clusters, init=start.cluster_centers_, n_init=1, random_state=seed)
+        if len(X) <= sample and X.size * n_clusters <= EASY:
+            model = KMeans(n_clusters, n_init=n_init, random_state=seed)
+        else:
+            centres = _best_start(X, n_clusters, seed, n_init, mass, sample)
+            model = KMeans(n_clusters, init=centres, n_init=1, random_state=seed)
         return model.fit_predict(X, None, mass).astype(np.int64)
+
+
+def _best_start(
+    X: Array, n_clusters: int, seed: int, n_init: int, mass: Array | None, sample: int
+) -> Array:
+    """Centres of the best of several starts, which are tried on a sample of rows.
+
+    With many clusters the sample is smaller, and its rows are seen along the directions in which they
+    vary: seeding grows with rows × coordinates × clusters, and has to find the region of a good start only.
+    """
+    hard = X.size * n_clusters > EASY
+    most = max(FEWEST_ROWS, ROWS_PER_CLUSTER * n_clusters) if hard else sample
+    rows = np.arange(len(X))
+    if len(X) > most:
+        rows = np.random.default_rng(seed).choice(len(X), most, replace=False)
+    weight = None if mass is None else mass[rows]
+    search = KMeans(n_clusters, n_init=n_init, random_state=seed)
+    labels = search.fit(_along_leading(X[rows]), None, weight).labels_ if hard else None
+    if labels is None or len(np.unique(labels)) < n_clusters:
+        return search.fit(X[rows], None, weight).cluster_centers_
+    share = np.ones(len(rows)) if weight is None else weight
+    members = sp.csr_array((share, (labels, np.arange(len(rows)))))
+    return np.asarray(members @ X[rows]) / np.ravel(members.sum(axis=1))[:, None]
+
+
+def _along_leading(X: Array) -> Array:
+    """Rows in single precision along the directions that hold nearly all of their variance."""
+    centred = X - X.mean(axis=0)
+    variance, directions = np.linalg.eigh(centred.T @ centred)
+    kept = np.cumsum(variance) > (1 - KEPT_VARIANCE) * variance.sum()
+    return (centred @ directions[:, kept]).astype(np.float32)

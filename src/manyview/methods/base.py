@@ -25,14 +25,16 @@ from manyview.data.containers import (
     refuse_nothing,
     tensor_among,
 )
+from manyview.data.later import by_modality, views_there
 from manyview.data.views import as_views
 from manyview.engines.files.disk import is_file_name
 from manyview.engines.files.slabs import STORE
+from manyview.engines.numpy.relations import Relation, kind_of, no_relation
 from manyview.engines.numpy.sources import is_streamed
 from manyview.engines.torch.device import memory_guard, put
 from manyview.storage.store import save
 
-from .observed import kept_views, observed_columns, observed_part, tell_unobserved
+from .observed import kept_views, left_out, observed_columns, observed_part, tell_unobserved
 
 #: float32 views of more bytes than this are computed with as they are.
 LARGE_FLOAT32 = 2**30
@@ -70,6 +72,8 @@ class MultiViewEstimator(BaseEstimator):
     _fitted_on_single: bool
     #: Which columns of each view anybody observed at the fit; None: all.
     _columns: list[Array] | None = None
+    #: Of every given view the values in columns that were left out (rows, columns, values).
+    _left_out: list[tuple[Array, Array, Array]] | None = None
 
     _parameter_constraints: ClassVar[dict]
 
@@ -94,6 +98,11 @@ class MultiViewEstimator(BaseEstimator):
     #: Whether views may stay in their files.
     _reads_files = False
 
+    #: Whether views may be graphs, kernels or distances.
+    _takes_relations = False
+    #: Which kind of relation each view was at the fit; None for features.
+    _relations: list[str | None] | None = None
+
     def _zero_is_missing(self, name: str) -> bool:
         """Whether a row of zeros in this sparse view means that the view is missing there."""
         return False
@@ -114,7 +123,9 @@ class MultiViewEstimator(BaseEstimator):
                 f"{type(self).__name__} was fitted on {kinds[self._fitted_on_single]}, "
                 f"got {kinds[single]}; pass the same form"
             )
-        collected = collect(X, self.views)
+        if not reset:
+            X = by_modality(X, list(self.view_names_in_), self.view_feature_names_in_)
+        collected = collect(X, self.views if reset else views_there(X, self.views))
         if self.engine == "dask":
             self._leave_to_workers(collected)
         given = as_views(
@@ -123,6 +134,7 @@ class MultiViewEstimator(BaseEstimator):
             allow_missing=self._allows_missing(),
             zero_is_missing=self._zero_is_missing,
             allow_files=self._reads_files,
+            allow_relations=self._takes_relations,
             min_samples=2 if reset else 1,
             caller=type(self).__name__,
         )
@@ -132,10 +144,11 @@ class MultiViewEstimator(BaseEstimator):
             table = X if as_it_is else collected.items[0].matrix
             validate_data(self, table, reset=reset, skip_check_array=True)
         if not reset:
+            self._check_kinds([kind_of(X) for X in given.matrices])
             self._check_widths(given)
             return given if self._columns is None else observed_part(given, self._columns)
         self._remember_names(given, single)
-        self._columns = observed_columns(given)
+        self._columns, self._left_out = observed_columns(given), None
         if self._columns is None:
             return given
         if not any(mask.any() for mask in self._columns):
@@ -143,6 +156,7 @@ class MultiViewEstimator(BaseEstimator):
                 f"none of the views {list(given.names)} has an observed value; look at how they were read"
             )
         tell_unobserved(given, self._columns, stacklevel=3)
+        self._left_out = left_out(given, self._columns)
         return observed_part(given, self._columns)
 
     def _remember_names(self, given: Views, single: bool) -> None:
@@ -154,6 +168,8 @@ class MultiViewEstimator(BaseEstimator):
         self.view_feature_names_in_ = dict(zip(given.names, given.feature_names, strict=True))
         self.sample_names_in_ = given.sample_names
         self._view_widths, self._fitted_on_single = given.n_features, single
+        relations = [kind_of(X) for X in given.matrices]
+        self._relations = relations if any(relations) else None
 
     def _kept(self) -> list[int]:
         """Places of the views with a value, among those given."""
@@ -168,6 +184,9 @@ class MultiViewEstimator(BaseEstimator):
         rows = parts[0].shape[0]
         whole = []
         for s, mask in enumerate(self._columns):
+            if s in found and mask.all():  # of a relation, coordinates that are not its columns
+                whole.append(found[s])
+                continue
             array = np.full((rows, len(mask)), empty, dtype=parts[0].dtype)
             if s in found:
                 array[:, mask] = found[s]
@@ -247,10 +266,15 @@ class MultiViewEstimator(BaseEstimator):
 
     def _absent(self, name: str, other: Item) -> Item:
         """A view that none of the observations has, of those that ``other`` lists."""
-        width = self._view_widths[list(self.view_names_in_).index(name)]
+        s = list(self.view_names_in_).index(name)
+        width, kind = self._view_widths[s], None if self._relations is None else self._relations[s]
+        if kind is not None:
+            return Item(no_relation(kind, (other.matrix.shape[0], width)), other.ids)
         return Item(np.full((other.matrix.shape[0], width), np.nan), other.ids)
 
     def _with_fitted_features(self, name: str, item: Item) -> Item:
+        if isinstance(item.matrix, Relation):
+            return replace(item, matrix=item.matrix.for_unseen(self.sample_names_in_))
         fitted = self.view_feature_names_in_[name]
         if fitted is None or item.features is None:
             return item
@@ -286,6 +310,15 @@ class MultiViewEstimator(BaseEstimator):
         import pandas
 
         return pandas.DataFrame(array, index=views.sample_names)
+
+    def _check_kinds(self, kinds: list[str | None]) -> None:
+        fitted = self._relations or [None] * len(kinds)
+        for name, before, now in zip(self.view_names_in_, fitted, kinds, strict=True):
+            if before != now:
+                raise ValueError(
+                    f"view {name!r} is a {now or 'table of features'}, but {type(self).__name__} was "
+                    f"fitted on a {before or 'table of features'}; pass the same kind"
+                )
 
     def _check_widths(self, given: Views) -> None:
         for name, fitted, seen in zip(

@@ -10,11 +10,16 @@ import numpy as np
 import scipy.sparse as sp
 
 from manyview._types import Array, Matrix
+from manyview._warn import warn_user
+from manyview.engines.numpy.relations import Relation
 from manyview.engines.numpy.sources import is_streamed
 from manyview.engines.threads import blocks
 
 #: Entries of a view looked at together: most often the first few rows already differ.
 ENTRIES = 2**16
+#: With fewer distinct observations than this, of which one is so many times as frequent as another,
+#: one fit in six has rare ones in a wrong cluster.
+FEW_KINDS, UNEQUAL = 12, 10
 
 
 def row_kinds(
@@ -29,13 +34,19 @@ def row_kinds(
     found: list[int] = []
     size = max(1, ENTRIES // max(X.shape[1] for X in matrices))
     for rows in blocks(slice(0, matrices[0].shape[0]), size):
-        parts = [_marks(X.read(rows) if is_streamed(X) else X[rows]) for X in matrices]
+        parts = [_marks(_read(X, rows)) for X in matrices]
         for i, marks in enumerate(zip(*parts, strict=True), rows.start):
             counts = here is None or here[i]
             found.append(kinds.setdefault(marks, len(kinds)) if counts else 0)
             if len(kinds) >= fewer_than:
                 return None
     return np.array(found)
+
+
+def _read(X: Matrix, rows: slice) -> Matrix:
+    if isinstance(X, Relation):
+        return X.matrix[rows]
+    return X.read(rows) if is_streamed(X) else X[rows]
 
 
 def _marks(part: Matrix) -> Iterator[bytes]:
@@ -59,6 +70,17 @@ def tell_few_kinds(n_kinds: int, n_clusters: int, stacklevel: int) -> None:
         UserWarning,
         stacklevel=stacklevel + 1,
     )
+
+
+def tell_unequal_kinds(mass: Array, n_clusters: int) -> None:
+    """Say so where a few distinct observations are very unequally frequent."""
+    if n_clusters < len(mass) < FEW_KINDS and mass.max() >= UNEQUAL:
+        warn_user(
+            f"only {len(mass)} observations are distinct after scaling, the most frequent "
+            f"{mass.max():g} times as frequent as the rarest: clusters follow the frequent ones, and a "
+            "rare one may be in the wrong cluster; fit the distinct observations once each and predict "
+            "the others, or ask for more clusters"
+        )
 
 
 def tell_empty_clusters(labels: Any, n_clusters: int, stacklevel: int) -> None:

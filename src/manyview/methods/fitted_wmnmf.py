@@ -22,7 +22,7 @@ from .assign import assign_new
 from .base import MultiViewEstimator, in_dtype, on_host_factors, working_dtype
 from .observed import observed_somewhere, spread_out
 from .placing import Fitted, place
-from .scaling import SHIFTING, tell_rounded
+from .scaling import SHIFTING, tell_level, tell_rounded
 from .scored import warn_of_more_clusters
 from .state import Settings
 from .working_views import check_unchanged, checksums, masked, scaled, some_rows
@@ -258,14 +258,14 @@ class FittedWMNMF(
                 "match); use n_init=1 or another assignment"
             )
 
-    def _warn_rounded(self, views: Views) -> None:
-        if (
-            self.dtype is not None
-            and np.dtype(self.dtype) == np.float32
-            and self.scale not in SHIFTING
-        ):
-            for X, name in zip(views.matrices, views.names, strict=True):
-                tell_rounded(X, name, stacklevel=4)
+    def _warn_level(self, views: Views) -> None:
+        """Say which views are so far above 0 that what tells observations apart may be lost."""
+        if self.scale in SHIFTING:
+            return
+        single = self.dtype is not None and np.dtype(self.dtype) == np.float32
+        for X, name in zip(views.matrices, views.names, strict=True):
+            if not (single and tell_rounded(X, name, stacklevel=4)):
+                tell_level(X, name)
 
     def _allows_missing(self) -> bool:
         return self.missing == "mask"

@@ -9,6 +9,7 @@ import scipy.sparse as sp
 
 from manyview._types import Array, Matrix, Views
 from manyview.data.views import LOAD_LIMIT
+from manyview.engines.numpy.relations import Relation
 from manyview.engines.numpy.sources import is_streamed
 from manyview.engines.protocols import Scaling
 from manyview.engines.threads import available_threads
@@ -29,7 +30,11 @@ def remember(views: Views) -> tuple[list[Matrix], list[str | None]]:
 
 
 def check_unchanged(X: Matrix, checksum: str | None, name: str) -> None:
-    """Refuse files, and arrays that are not those of the fit."""
+    """Refuse files, relations, and arrays that are not those of the fit."""
+    if isinstance(X, Relation):
+        raise ValueError(
+            f"view {name!r} is a {X.kind}, of which nothing is filled in; impute works on features"
+        )
     if is_streamed(X):
         raise ValueError(
             f"{X.label} is read from its file by rows and has nothing missing but rows of zeros; "

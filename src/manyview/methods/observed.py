@@ -1,7 +1,8 @@
 """Which columns, views and rows anybody observed: the rest is left out of a fit, and told.
 
 A fit sees only what some observation has, so that a column, view or row of NaN changes nothing; what
-the model then tells has the shape of what was given.
+the model then tells has the shape of what was given. A column that hardly anybody has beside the others
+of its view is like an empty one: it would make whole rows count as unobserved.
 """
 
 from __future__ import annotations
@@ -17,15 +18,26 @@ from manyview.engines.numpy.presence import has_nan
 
 #: Names told in a warning; of more there is a count.
 NAMED = 5
+#: A column with a smaller share of the values that the view's fullest column has is nearly empty.
+NEARLY_EMPTY = 0.05
 
 
 def observed_columns(views: Views) -> list[Array] | None:
-    """Which columns of each view hold a value; None where all do."""
-    masks = [
-        ~np.isnan(X).all(axis=0) if has_nan(X) else np.ones(X.shape[1], dtype=bool)
-        for X in views.matrices
-    ]
+    """Which columns of each view are observed, not empty or nearly so; None where all are."""
+    masks = [_full_enough(X) for X in views.matrices]
     return None if all(mask.all() for mask in masks) else masks
+
+
+def _full_enough(X: Matrix) -> Array:
+    if not has_nan(X):
+        return np.ones(X.shape[1], dtype=bool)
+    values = _values_of(X)
+    return (values > 0) & (values >= NEARLY_EMPTY * values.max())
+
+
+def _values_of(X: Array) -> Array:
+    """How many rows each column is observed for."""
+    return np.count_nonzero(~np.isnan(X), axis=0)
 
 
 def observed_part(views: Views, columns: list[Array]) -> Views:
@@ -48,28 +60,60 @@ def observed_part(views: Views, columns: list[Array]) -> Views:
     )
 
 
+def left_out(views: Views, columns: list[Array]) -> list[tuple[Array, Array, Array]] | None:
+    """The few values in columns that are left out: rows, columns, values of every view; None if none."""
+    found = []
+    for X, mask in zip(views.matrices, columns, strict=True):
+        dropped = np.flatnonzero(~mask)
+        i, j = np.nonzero(~np.isnan(X[:, dropped])) if len(dropped) else (dropped, dropped)
+        found.append((i, dropped[j], X[i, dropped[j]] if len(i) else np.zeros(0)))
+    return found if any(len(i) for i, _, _ in found) else None
+
+
 def kept_views(columns: Sequence[Array]) -> list[int]:
     return [s for s, mask in enumerate(columns) if mask.any()]
 
 
 def tell_unobserved(views: Views, columns: list[Array], stacklevel: int) -> None:
-    """One warning for every view that nobody observed, or of which columns are empty."""
+    """One warning for every view that nobody observed, or of which columns are empty or nearly so."""
     for X, name, names, mask in zip(
         views.matrices, views.names, views.feature_names, columns, strict=True
     ):
-        if not mask.any():
-            message = f"view {name!r} has no observed value; it is left out and gets no weight"
-        elif not mask.all():
-            empty = np.flatnonzero(~mask)
-            listed = [_column_name(names, int(j)) for j in empty[:NAMED]]
-            more = f" and {len(empty) - NAMED} more" if len(empty) > NAMED else ""
-            message = (
-                f"view {name!r}: {len(empty)} of {X.shape[1]} columns have no observed value and are "
-                f"left out: {', '.join(listed)}{more}"
-            )
-        else:
+        if mask.all():
             continue
-        warnings.warn(message, UserWarning, stacklevel=stacklevel + 1)
+        values = _values_of(X)
+        for message in (
+            [f"view {name!r} has no observed value; it is left out and gets no weight"]
+            if not mask.any()
+            else [*_told_empty(name, names, values), *_told_nearly_empty(name, names, values, mask)]
+        ):
+            warnings.warn(message, UserWarning, stacklevel=stacklevel + 1)
+
+
+def _told_empty(name: str, names: Array | None, values: Array) -> list[str]:
+    empty = np.flatnonzero(values == 0)
+    if not len(empty):
+        return []
+    return [
+        f"view {name!r}: {len(empty)} of {len(values)} columns have no observed value and are left "
+        f"out: {_listed(names, empty)}"
+    ]
+
+
+def _told_nearly_empty(name: str, names: Array | None, values: Array, mask: Array) -> list[str]:
+    scarce = np.flatnonzero(~mask & (values > 0))
+    if not len(scarce):
+        return []
+    return [
+        f"view {name!r}: {len(scarce)} of {len(values)} columns are observed for at most "
+        f"{values[scarce].max()} observations, fewer than {NEARLY_EMPTY:.0%} of the "
+        f"{values.max()} of its fullest column, and are left out: {_listed(names, scarce)}"
+    ]
+
+
+def _listed(names: Array | None, columns: Array) -> str:
+    more = f" and {len(columns) - NAMED} more" if len(columns) > NAMED else ""
+    return ", ".join(_column_name(names, int(j)) for j in columns[:NAMED]) + more
 
 
 def _column_name(names: Array | None, j: int) -> str:

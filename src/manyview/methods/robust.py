@@ -22,6 +22,7 @@ from manyview.storage.checkpoint import Checkpoint
 from . import agree, selection, stages
 from .base import generator, working_dtype
 from .communities import Communities, check_installed, communities, tell_tiny
+from .distinct import tell_unequal_kinds
 from .given import ZERO_ROWS, ViewWeights, ZeroRows, check_zero_rows, with_weight
 from .impute import remember
 from .robust_fit import LoopSettings, RobustView, Start, Weights, run_robust
@@ -99,8 +100,10 @@ class RobustWMNMF(RobustModel):
         Stop when an iteration lowers the objective by less than this share.
     missing : {"allow", "error"}, default="allow"
         Whether NaN is accepted.
-    views : sequence of int, optional
-        If the input is one 2-D array: the number of columns of each view. ``None``: one view.
+    views : sequence of int or of str, optional
+        If the input is one 2-D array: the number of columns of each view; ``None``: one view. Of a
+        dict, MuData or Dataset: the names of those to use; of an AnnData: parts such as ["X",
+        "obsm:protein", "layers:counts"].
     engine : {"numpy", "torch", "dask"}, default="numpy"
         Where the computation runs. "torch" (extra ``torch``): for GPUs; NumPy in, NumPy out; the
         fitted model lives on the host, and so does `predict`. "dask" (extra ``dask``): the passes
@@ -139,7 +142,7 @@ class RobustWMNMF(RobustModel):
     learned_view_weights_ : ndarray (n_views,), α as the data give it, whatever ``view_weights`` says
     sample_weights_ : ndarray (N, n_views), w in [0, 1], 0 where missing
     reliance_ : ndarray (N, n_views), α_s w_is normalised over the views that describe the observation
-    embedding_ : ndarray (N, 6 n_clusters_), where the observations are in the fused graph
+    embedding_ : ndarray (N, 6 K), where the observations are in the fused graph
     agreement_ : ndarray (n_views, n_views), how much views agree
     split_half_ : ndarray (n_views,), how much the halves of each view agree
     redundancy_ : ndarray (n_views, n_views), how much views repeat each other, from 0 to 1
@@ -263,11 +266,21 @@ class RobustWMNMF(RobustModel):
             table.opened(self.engine, self.device) as engine,
         ):
             views = self._read(X, reset=True)
+            self._refuse_relations_elsewhere()
             rng = generator(self.random_state)
             checkpoint = Checkpoint(self.checkpoint, self, views, rng)
             self._fit(views, rng, checkpoint, engine)
             checkpoint.finish()
         return self
+
+    def _refuse_relations_elsewhere(self) -> None:
+        if self._relations is None or self.engine == "numpy":
+            return
+        s, kind = next((s, kind) for s, kind in enumerate(self._relations) if kind is not None)
+        raise ValueError(
+            f"view {self.view_names_in_[s]!r} is a {kind}, which engine={self.engine!r} does not take; "
+            "use engine='numpy', or pass its as_features()"
+        )
 
     def _fit(
         self, views: Views, rng: np.random.Generator, checkpoint: Checkpoint, engine: Engine
@@ -321,7 +334,9 @@ class RobustWMNMF(RobustModel):
         if self.n_clusters == "communities":
             groups = self._communities(agreement, anywhere, repeats, rng, checkpoint, engine)
         K = self.n_clusters_
-        P = checkpoint.keep("embedding", lambda: agree.embed(agreement, K, rng))
+        if repeats is not None and repeats.mass is not None:
+            tell_unequal_kinds(repeats.mass, K)
+        P = checkpoint.keep("embedding", lambda: agree.embed(agreement, K, rng, engine, threads))
         P = engine.in_precision(P, dtype)
         self._check_n_clusters(K, int(anywhere.sum()))
         if groups is None:

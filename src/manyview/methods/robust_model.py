@@ -28,6 +28,7 @@ class RobustModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
     """The fitted half of `RobustWMNMF`, which adds its parameters and its fit."""
 
     _reads_files = True
+    _takes_relations = True
 
     # --- new observations ----------------------------------------------------------------------
 
@@ -144,8 +145,9 @@ class RobustModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
         The data are those of the fit, whatever became of the arrays since (views of over 256 MiB in
         all are not copied: if they have changed, that is an error). Rows where the view is missing are
         filled whole, at the size of a typical row; unobserved entries of other rows at the size of
-        their own row. Observed entries are kept, and a feature that no row has stays NaN. Views of
-        counts come back dense, as shares times the row's (or the mean) total.
+        their own row. Observed entries are kept; a feature that no row has, or so few that it was
+        left out, stays NaN elsewhere. Views of counts come back dense, as shares times the row's (or
+        the mean) total.
 
         Parameters
         ----------
@@ -171,6 +173,9 @@ class RobustModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
             guess = self.consensus_.astype(float) @ parts.astype(float)
             present = self._all_rows(self._geometry[s].present)
             whole[:, columns] = filled_in(self._data[s], present, guess, self._scalings[s])
+        if self._left_out is not None:
+            i, j, values = self._left_out[given]
+            whole[i, j] = values
         return whole
 
     def _view_position(self, view: str | int) -> int:

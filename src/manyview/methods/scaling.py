@@ -13,6 +13,7 @@ from sklearn.preprocessing import normalize
 
 from manyview._arrays import is_tensor, like, namespace, on_host
 from manyview._types import Array, Matrix, Views, storable
+from manyview._warn import warn_user
 from manyview.engines.numpy.presence import has_nan
 from manyview.engines.numpy.robust_scaling import refuse_extreme, unit_rows
 from manyview.engines.numpy.sources import is_streamed, over
@@ -22,6 +23,9 @@ SCALES = ("sum", "minmax", "standard", "tfidf", "sqrt")
 SHIFTING = ("minmax", "standard")
 #: A range of fewer roundings than this is hardly known.
 ROUNDED = 64
+#: Views that vary by less than this share of their sum of squares are hardly more than their level:
+#: of 30 real views the least has .005; clusters begin to be lost at .001.
+HARDLY = 1e-3
 
 
 @storable
@@ -125,13 +129,13 @@ def _divided(X: Matrix, unit: float) -> Matrix:
     return X / X.dtype.type(unit)
 
 
-def tell_rounded(X: Matrix, name: str, stacklevel: int) -> None:
+def tell_rounded(X: Matrix, name: str, stacklevel: int) -> bool:
     """Say so where float32 has hardly a digit for what tells observations apart.
 
     Only of views in memory, of which nothing is subtracted before they are rounded.
     """
     if not isinstance(X, np.ndarray):
-        return
+        return False
     low, high = _range(X)
     size = np.maximum(np.abs(low), np.abs(high))
     lost = (high > low) & (high - low < ROUNDED * np.finfo(np.float32).eps * size)
@@ -145,6 +149,37 @@ def tell_rounded(X: Matrix, name: str, stacklevel: int) -> None:
             UserWarning,
             stacklevel=stacklevel + 1,
         )
+    return bool(lost.any())
+
+
+def tell_level(X: Matrix, name: str) -> None:
+    """Say so where a view is nearly all level: products of nonnegative parts then show little else.
+
+    Only of dense views in memory, of which nothing is subtracted.
+    """
+    unit = largest(X) if isinstance(X, np.ndarray) else 0.0
+    if not unit:
+        return
+    low, high = _range(X)
+    n, total, squares = np.sum(over(X, _moments_above, low, unit), axis=0)
+    mean = total / np.maximum(n, 1)
+    varying = np.sum(np.maximum(squares - n * mean**2, 0))
+    share = varying / np.sum(n * (low / unit + mean) ** 2 + squares - n * mean**2)
+    if 0 < share < HARDLY:
+        j = int(np.argmax(low * (n > 0)))
+        warn_user(
+            f"view {name!r} varies by {share:.1g} of its sum of squares only (column {j} goes from "
+            f"{low[j]:.12g} to {high[j]:.12g}): nonnegative parts show mostly its level, and clusters "
+            "may be lost; subtract each feature's smallest value, or use scale='minmax' or 'standard'"
+        )
+
+
+def _moments_above(part: Array, low: Array, unit: float) -> Array:
+    """Of every feature: how many values, their sum and sum of squares above its smallest value."""
+    above = part / unit - low / unit
+    return np.array(
+        [(~np.isnan(above)).sum(axis=0), np.nansum(above, axis=0), np.nansum(above**2, axis=0)]
+    )
 
 
 def largest(X: Matrix) -> float:

@@ -21,6 +21,7 @@ from manyview.engines.host import HOST
 from manyview.engines.numpy.lists import for_all_rows
 from manyview.engines.numpy.masked import FEWEST_SHARE
 from manyview.engines.numpy.presence import observed_rows, present_rows, unobserved
+from manyview.engines.numpy.relations import Relation
 from manyview.engines.numpy.repeats import Repeats, distinct
 from manyview.engines.numpy.sources import is_streamed
 from manyview.engines.protocols import Distances, Engine, Scaling
@@ -64,6 +65,8 @@ def quiet_presence(views: Views, zero_rows: ZeroRows = "missing") -> list[Array]
 
 
 def _present(X: Matrix, name: str, zeros_count: bool) -> Array:
+    if isinstance(X, Relation):
+        return _related(X, name)
     present = observed_rows(X) if zeros_count else present_rows(X)
     share = unobserved(X)
     zeros = ~present & (share < 1)
@@ -90,13 +93,24 @@ def _present(X: Matrix, name: str, zeros_count: bool) -> Array:
     return enough
 
 
+def _related(X: Relation, name: str) -> Array:
+    present = X.present()
+    if not present.any():
+        warn_user(f"view {name!r} is a {X.kind} without entries; it gets no weight")
+    elif not present.all():
+        warn_user(
+            f"view {name!r}: {int((~present).sum())} observations {X.entries} and count as missing there"
+        )
+    return present
+
+
 def described(views: Views, present: list[Array]) -> Array | None:
     """Observations that some view has, if not all: the others are no neighbours of anybody.
 
-    Rows of files stay: none can be taken out.
+    Rows of files stay: none can be taken out. So do those of relations, whose columns they are.
     """
     rows = np.any(present, axis=0)
-    in_memory = not any(is_streamed(X) for X in views.matrices)
+    in_memory = not any(is_streamed(X) or isinstance(X, Relation) for X in views.matrices)
     return rows if in_memory and rows.any() and not rows.all() else None
 
 
@@ -121,7 +135,7 @@ def fit_scalings(
     """How the features of every view are made comparable; None where they are taken as they are."""
     found: list[Scaling | None] = []
     for X, here, name in zip(views.matrices, present, views.names, strict=True):
-        kind = asked_scaling(scale, name)
+        kind = "auto" if isinstance(X, Relation) else asked_scaling(scale, name)
         if kind is None:
             _refuse_extreme_size(X, name)
         found.append(None if kind is None else engine.fit_scaling(X, here, name, kind))
@@ -182,6 +196,24 @@ def measure(
         engine.distances(Z, here, scaling is not None and scaling.low is None)
         for Z, here, scaling in zip(Zs, present, scalings, strict=True)
     ]
+
+
+def measure_some(
+    views: Views,
+    present: list[Array],
+    scalings: list[Scaling | None],
+    dtype: np.dtype,
+    rows: Array,
+) -> list[Distances]:
+    """The distances between some of the rows; in a relation these keep what links them to others."""
+    found: list[Distances] = []
+    for X, here, scaling in zip(views.matrices, present, scalings, strict=True):
+        whole = isinstance(X, Relation)
+        part, there = (X, here) if whole else (X[rows], here[rows])
+        Z = HOST.scaled(part, scaling, there, dtype)
+        space = HOST.distances(Z, there, scaling is not None and scaling.low is None)
+        found.append(space.rows(rows) if whole else space)
+    return found
 
 
 # --- start -------------------------------------------------------------------------------------

@@ -103,8 +103,9 @@ class WMNMF(FittedWMNMF):
         with a warning and change nothing: their weights, components and coefficients are 0, the
         label is −1. A view observed for too few rows (below 10 K and half of them, or below 5%) is
         told, and gets no more than that share of the smallest weight of the others.
-    views : sequence of int, optional
-        If the input is one 2-D array: the number of columns of each view. ``None``: one view.
+    views : sequence of int or of str, optional
+        If the input is one 2-D array: the number of columns of each view; ``None``: one view. Of a
+        dict or container: the names of those to use.
     engine : {"numpy", "torch", "dask"}, default="numpy"
         Where the computation runs. "torch" (extra ``torch``): for GPUs; NumPy in, NumPy out; the
         fitted model lives on the host, and so does `predict`. "dask" (extra ``dask``): on the
@@ -324,7 +325,7 @@ class WMNMF(FittedWMNMF):
         Xs, self._fitted_views, self._scalings = scale_and_place(
             views, self.scale, self.dtype, self.missing == "mask", engine
         )
-        self._warn_rounded(views)
+        self._warn_level(views)
         K = self._rank
         terms, start_terms = self._prepared_terms(Xs, checkpoint, engine)
         fill = filling(Xs, self._fitted_views, self.n_neighbors, K)

@@ -25,6 +25,7 @@ import scipy.sparse as sp
 from manyview._types import Matrix, Views
 from manyview._version import __version__
 from manyview.engines.files.disk import DiskMatrix
+from manyview.engines.numpy.relations import Relation
 from manyview.engines.numpy.sources import looking_rows
 from manyview.engines.protocols import Remote
 from manyview.engines.threads import blocks
@@ -219,6 +220,8 @@ def _as_text(name: str, value: Any, rng: np.random.Generator) -> str:
 
 def digest(X: Matrix) -> str:
     """A checksum of all rows, read a block at a time; rows elsewhere are read there."""
+    if isinstance(X, Relation):
+        return f"{X.kind} {digest(X.matrix)}"
     if isinstance(X, Remote):
         return hashlib.blake2b("".join(X.each(digest)).encode()).hexdigest()
     found = hashlib.blake2b(digest_size=32)

@@ -14,6 +14,7 @@ import warnings
 import zipfile
 import zlib
 from collections.abc import Mapping
+from importlib import import_module
 from io import BytesIO
 from numbers import Integral
 from pathlib import Path
@@ -41,6 +42,8 @@ FORMAT = 1
 HEADER = "header.json"
 #: Parameters a fitted model does without: they are left out, with a warning, if they are objects.
 DROPPED = ("callback", "random_state")
+#: Modules whose classes a model file may hold: they have to be known before it is read.
+HOMES = ("manyview.methods.wmnmf", "manyview.methods.robust")
 
 
 def save(model: Any, path: str | Path) -> Path:
@@ -93,6 +96,8 @@ def load(path: str | Path, *, fitted_on: Any = (), max_unpacked: float | None = 
         raise ValueError(f"{path} is a folder; name the model file in it, such as model.npz")
     if not path.exists():
         raise FileNotFoundError(f"there is no file {path}")
+    for home in HOMES:
+        import_module(home)
     with unpacking_up_to(max_unpacked):
         return _load(path, fitted_on)
 

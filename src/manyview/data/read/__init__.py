@@ -13,6 +13,7 @@ import scipy.sparse as sp
 from manyview._types import Array, Matrix
 from manyview.data.containers import Collection, Item
 from manyview.datasets._tables import SEPARATORS, split_suffix
+from manyview.engines.numpy.relations import Relation
 from manyview.io.guard import unpacking_up_to
 
 from .align import Aligned, align, ask_if_rows_are_counted, with_common_ids
@@ -60,6 +61,9 @@ class ReadViews:
     #: When two ids are the same sample.
     rule: Rule = EXACT
 
+    #: Views that relate the samples to each other, or to those of a fit.
+    relations: dict[str, Relation] = field(default_factory=dict)
+
     @property
     def told(self) -> list[str]:
         """All there is to say about the reading."""
@@ -72,7 +76,8 @@ class ReadViews:
             names = self.features.get(view)
             named = None if names is None else np.array(names, dtype=object)
             items.append(Item(X, self.sample_names, named))
-        return Collection(list(self.views), items, by_name=True)
+        items += [Item(X, self.sample_names) for X in self.relations.values()]
+        return Collection([*self.views, *self.relations], items, by_name=True)
 
 
 def read_views(

@@ -56,6 +56,8 @@ def _part(file: str, kind: str, cells: Cells, asked: Asked) -> Part:
     notes = list(cells.notes) + ([] if headed else [_no_header(file, header)])
     place = _id_place(file, cells, asked.index)
     ids = None if place is None else [text_of(cell) for cell in frame.iloc[:, place]]
+    if ids is not None:
+        notes += _told_blanks(file, list(frame.iloc[:, place]), ids)
     if place != 0 and kind != ".parquet":
         # Read as text in case it names samples; as a feature it may lack values.
         empty = NOTHING | set(asked.na)
@@ -96,6 +98,17 @@ def _part(file: str, kind: str, cells: Cells, asked: Asked) -> Part:
         asked=asked.index is not None,
         dropped=[name for name in before if name in asked.drop],
     )
+
+
+def _told_blanks(file: str, cells: list[Any], ids: list[str]) -> list[str]:
+    """A note if ids had blanks or tabs around them, which belong to no name."""
+    trimmed = [c for c, name in zip(cells, ids, strict=True) if isinstance(c, str) and c != name]
+    if not trimmed:
+        return []
+    return [
+        f"{file}: {len(trimmed)} of {len(ids)} sample ids have blanks or tabs around them, which are "
+        f"left out ({trimmed[0]!r} is {trimmed[0].strip()!r})"
+    ]
 
 
 def _ask_for_header(file: str, view: str, frame: Any) -> str:

@@ -122,10 +122,10 @@ class FileGeometry(Geometry):
         return unit_rows_of_file(self.source)
 
     def for_model(self, sparse: bool) -> FileGeometry:
-        if not isinstance(self.source, ScaledOnWorkers):
-            return self
-        new = copy(self)
-        new.source = None  # a model outlives the cluster
+        new: Any = copy(self)
+        new._products = new._codes = None
+        if isinstance(self.source, ScaledOnWorkers):
+            new.source = None  # a model outlives the cluster
         return new
 
 

@@ -27,10 +27,17 @@ from .masked import MaskedView
 from .repeats import row_codes
 from .robust_scaling import unit_rows
 from .sources import UnitRows
-from .ties import product_error
+from .ties import equal_share, product_error
 
 #: Entries of a temporary block of distances: small enough to stay in the processor's cache.
 BLOCK = 2**19
+#: Most products of the rows of a sparse view that are kept.
+FEW_PRODUCTS = 2**24
+#: A distance from products is as good as measured if equal distances are so many times farther apart
+#: than its rounding error.
+CERTAIN = 10
+#: Sparse views with a larger share of nonzeros are written out: up to so many entries, and any others.
+HARDLY_SPARSE, SMALL, FULL = 0.03, 2**25, 0.25
 
 
 @storable
@@ -44,6 +51,10 @@ class Geometry:
     mass: Array | None = None
     #: Whether unseen rows may have unobserved entries.
     takes_holes = True
+    #: z_i·z_j of all rows, once asked for, of a view that is no smaller than they are.
+    _products: Array | None = None
+    #: `codes`, once asked for.
+    _codes: Array | None = None
 
     def __init__(
         self, Z: Matrix, present: Array, unit_rows: bool = False, mass: Array | None = None
@@ -53,6 +64,8 @@ class Geometry:
             self.mass = mass
         self.observed = _observed(Z)
         self.Z: Matrix = Z if self.observed is None else np.where(self.observed, Z, 0)
+        if sp.issparse(Z):
+            Z.sort_indices()  # once: pairs are measured on threads
         self.n_samples, self.n_features = Z.shape
         self.sq = squared_norms(self.Z)
         self._moments_ = self._moments()
@@ -65,9 +78,7 @@ class Geometry:
         if self.mass is not None:
             return self._weighed_moments(self.mass * self.present)
         rows = self.Z if self.present.all() else self.Z[self.present]
-        squares = rows.multiply(rows) if sp.issparse(rows) else rows * rows
-        float64 = namespace(rows).float64
-        sums = [part.sum(axis=0, dtype=float64).reshape(-1) for part in (squares, rows)]
+        sums = [_square_sums(rows), rows.sum(axis=0, dtype=namespace(rows).float64).reshape(-1)]
         if self.observed is None:
             n = 0 * sums[0] + float(rows.shape[0])
         else:
@@ -116,14 +127,60 @@ class Geometry:
 
     def blocks(self) -> Iterator[tuple[slice, Array]]:
         """Distances of all rows to all rows, a block of rows at a time (no N×N array)."""
-        step = max(1, BLOCK // self.n_samples)
-        right = self.right_side()
-        for start in range(0, self.n_samples, step):
-            rows = slice(start, min(start + step, self.n_samples))
-            observed = None if self.observed is None else self.observed[rows]
-            d = self.to_all(self.Z[rows], observed, self.root_mu[rows], right)
+        step, products = max(1, BLOCK // self.n_samples), self._own_products()
+        right = self.right_side() if products is None else None
+        for rows in blocks(slice(0, self.n_samples), step):
+            if products is not None:
+                d = self._from_products(rows, products)
+            else:
+                observed = None if self.observed is None else self.observed[rows]
+                d = self.to_all(self.Z[rows], observed, self.root_mu[rows], right)
             d[~self.comparable[rows]] = 1
             yield rows, d
+
+    def _own_products(self) -> Array | None:
+        """z_i·z_j of all rows of a wide or small sparse view, kept for the next call; None for others.
+
+        One symmetric product is half the work of one block after the other. Dense rows are taken from
+        their mean, from which they are less far than from 0: distances keep more digits.
+        """
+        if self._products is None and self.observed is None:
+            n, few = self.n_samples, self.n_samples**2 <= FEW_PRODUCTS
+            if sp.issparse(self.Z):
+                if few:
+                    self._products = (self.Z @ self.Z.T).toarray()
+            elif n <= (4 if few else 2) * self.Z.shape[1]:
+                centred = self.Z - self.Z.mean(axis=0)
+                self._products = centred @ centred.T
+        return self._products
+
+    def _looked_up(self, i: Array, j: Array, products: Array, d: Array) -> Array:
+        """d of pairs from known products; which ones have to be measured, being too near for that."""
+        inverse, own = self._inverse_root_mu(), products.diagonal()
+        d[:] = (own[i] + own[j] - 2 * products[i, j]) * inverse[i] * inverse[j]
+        unsure = ~(d * equal_share(self.Z.dtype) > CERTAIN * self.slack()[i])
+        alike = self.codes()
+        alike = alike[i] == alike[j]
+        missing = ~(self.comparable[i] & self.comparable[j])
+        d[alike] = 0
+        d[missing] = 1
+        unsure[alike | missing] = False
+        return np.flatnonzero(unsure)
+
+    def _from_products(self, rows: slice, products: Array) -> Array:
+        """Distances of some rows to all rows from their products; 1 where the other is missing."""
+        inverse, own = self._inverse_root_mu(), products.diagonal()
+        d = -2 * products[rows]
+        d += own[rows, None]
+        d += own
+        d *= inverse[rows, None]
+        d *= inverse
+        np.maximum(d, 0, out=d)
+        d[:, ~self.comparable] = 1
+        return d
+
+    def _inverse_root_mu(self) -> Array:
+        return np.divide(1, self.root_mu, out=np.zeros_like(self.root_mu), where=self.root_mu > 0)
 
     def to_all(
         self, Z: Matrix, observed: Array | None, root_mu: Array | None = None, right: Matrix = None
@@ -170,15 +227,27 @@ class Geometry:
     def pairs(self, i: Array, j: Array) -> Array:
         """d of the pairs (i, j), exactly as `blocks` has it; 1 where a member is missing."""
         d = np.ones(len(i))
-        kernels = compiled()
-        if kernels is not None and self.observed is None and not sp.issparse(self.Z):
-            kernels.pair_distances(self.Z, self.root_mu, self.comparable, i, j, d)
+        if self._products is None:
+            self._measure(i, j, d)
             return d
-        step = max(1, 4 * BLOCK // self.n_features)
-        for start in range(0, len(i), step):
-            part = slice(start, start + step)
-            d[part] = self._pairs(i[part], j[part])
+        again = self._looked_up(i, j, self._products, d)
+        measured = np.ones(len(again))
+        self._measure(i[again], j[again], measured)
+        d[again] = measured
         return d
+
+    def _measure(self, i: Array, j: Array, d: Array) -> None:
+        """d of every pair from its own differences."""
+        kernels = compiled()
+        if kernels is not None and sp.issparse(self.Z):
+            entries = (self.Z.indptr, self.Z.indices, self.Z.data)
+            kernels.sparse_pair_distances(*entries, self.root_mu, self.comparable, i, j, d)
+            return
+        if kernels is not None and self.observed is None:
+            kernels.pair_distances(self.Z, self.root_mu, self.comparable, i, j, d)
+            return
+        for part in blocks(slice(0, len(i)), max(1, 4 * BLOCK // self.n_features)):
+            d[part] = self._pairs(i[part], j[part])
 
     def _pairs(self, i: Array, j: Array) -> Array:
         if sp.issparse(self.Z):
@@ -202,7 +271,9 @@ class Geometry:
 
     def slack(self, lengths: Array | None = None) -> Array:
         """Bounds of the rounding errors in `to_all`, for rows with these `lengths` (or this view's)."""
-        own, largest = self.lengths(self.Z, self.root_mu), 0.0
+        products = self._own_products() if lengths is None else None
+        squared = self.sq if products is None else products.diagonal()
+        own, largest = self._lengths(squared, self.root_mu), 0.0
         if self.comparable.any():
             largest = float(own[self.comparable].max())
         error = product_error(self.Z.dtype, self.n_features)
@@ -212,8 +283,11 @@ class Geometry:
     @staticmethod
     def lengths(Z: Matrix, root_mu: Array) -> Array:
         """‖z‖/√μ; 0 in a constant view."""
-        norms = row_norms(Z)
-        return np.divide(norms, root_mu, out=np.zeros(len(norms)), where=root_mu > 0)
+        return Geometry._lengths(row_norms(Z, squared=True), root_mu)
+
+    @staticmethod
+    def _lengths(squared: Array, root_mu: Array) -> Array:
+        return np.divide(np.sqrt(squared), root_mu, out=np.zeros(len(squared)), where=root_mu > 0)
 
     def coordinates(self, Z: Matrix) -> Matrix:
         """Scaled rows in the space in which this view measures distances."""
@@ -230,22 +304,28 @@ class Geometry:
 
     def codes(self) -> Array:
         """A number for every row; rows that are identical in this view have the same."""
-        codes = row_codes(self.Z)
-        if self.observed is not None:
-            codes = codes + row_codes(self.observed.astype(np.float32))
-        return codes
+        if self._codes is None:
+            self._codes = row_codes(self.Z)
+            if self.observed is not None:
+                self._codes = self._codes + row_codes(self.observed.astype(np.float32))
+        return self._codes
 
     def unit_sums(self) -> Any:
         """The rows with unit L1 norm, as a pass of the factorisation reads them."""
         return unit_sum_rows(self.Z, self.observed)
 
     def for_model(self, sparse: bool) -> Geometry:
-        """What a fitted model keeps: all of it."""
-        return self
+        """What a fitted model keeps: all but products of rows, and sparse what came so."""
+        new = copy(self)
+        new._products = new._codes = None
+        if sparse and not sp.issparse(self.Z):
+            new.Z = sp.csr_array(self.Z)
+        return new
 
     def distinct(self, first: Array, mass: Array | None) -> Geometry:
         """The same view of some of the rows, each of which counts as often as ``mass`` says."""
         new = copy(self)
+        new._products = new._codes = None
         new.mass, new.Z, new.sq = mass, self.Z[first], self.sq[first]
         new.observed = None if self.observed is None else self.observed[first]
         new.present, new.n_samples = self.present[first], len(first)
@@ -272,6 +352,23 @@ class Geometry:
         elif self.unit_rows:
             Z = normalize(Z) if sp.issparse(Z) else unit_rows(Z)
         return type(self)(Z, self.present, self.unit_rows, self.mass)
+
+
+def written_out(Z: Matrix) -> Matrix:
+    """A view as a dense array if that is quicker and takes little room: few of its entries are zeros."""
+    if not sp.issparse(Z):
+        return Z
+    entries = Z.shape[0] * Z.shape[1]
+    dense = HARDLY_SPARSE if entries <= SMALL else FULL
+    return Z.toarray() if Z.nnz > dense * entries else Z
+
+
+def _square_sums(rows: Matrix) -> Array:
+    """Σ_i z_im² of every feature, in double precision."""
+    if sp.issparse(rows) or is_tensor(rows):
+        squares = rows.multiply(rows) if sp.issparse(rows) else rows * rows
+        return squares.sum(axis=0, dtype=namespace(rows).float64).reshape(-1)
+    return np.einsum("im,im->m", rows, rows, dtype=float)
 
 
 def squared_norms(Z: Matrix) -> Array:

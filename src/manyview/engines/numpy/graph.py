@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import scipy.sparse as sp
 
 from manyview._types import Array
 from manyview.engines.protocols import Distances
+from manyview.engines.threads import Threads
+
+from .compiled import compiled
 
 
 def symmetric(rows: Array, indices: Array, weights: Array, n: int) -> sp.csr_array:
@@ -48,3 +53,27 @@ def mean_distance(view: Distances, graph: sp.csr_array) -> float | None:
     if len(i) == 0:
         return None
     return float((weights * view.pairs(i, j)).sum() / weights.sum())
+
+
+def block_step(threads: Threads | None, S: sp.csr_array) -> Callable[..., Array]:
+    """p·S now + q·now + r·before for blocks of vectors, in single precision, by rows on threads.
+
+    Every row is a sum of its own: the same bits for any number of threads.
+    """
+    S, kernels = S.astype(np.float32), compiled()
+
+    def step(now: Array, before: Array, p: float, q: float, r: float) -> Array:
+        now, before = (np.ascontiguousarray(part, dtype=np.float32) for part in (now, before))
+        factors = (np.float32(p), np.float32(q), np.float32(r))
+        if kernels is None:
+            return factors[0] * (S @ now) + factors[1] * now + factors[2] * before
+        out = np.empty_like(now)
+
+        def work(rows: slice) -> None:
+            graph = (S.indptr, S.indices, S.data)
+            kernels.graph_step(*graph, now, before, *factors, rows.start, rows.stop, out)
+
+        (threads or Threads(1)).map(work, len(now))
+        return out
+
+    return step

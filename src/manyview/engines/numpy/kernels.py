@@ -28,6 +28,8 @@ fast = njit(**SETTINGS)
 BLOCK, WIDE = 64, 2048
 #: Neighbours lie anywhere in V: their rows are asked for so many edges ahead.
 AHEAD = 16
+#: Features of long rows that are looked at together when pairs are measured.
+COLUMNS = 1024
 #: For what other kernels call, too. As a call it may be the copy of either, depending on what was
 #: compiled and what loaded from the cache: a first run would then round otherwise than all later ones.
 inlined = njit(inline="always", **SETTINGS)
@@ -188,6 +190,25 @@ def rows_pass(
         add_sums(x, V_new, V_star, sums_weight, WV[: len(x)], XWV, P, G, vc, vv)
 
 
+@inlined
+def simplex_threshold(y: Array) -> float:
+    """What all entries lose when y is projected to the simplex.
+
+    Entries below the threshold of all that are left drop out until none does: a few passes where
+    sorting takes seventeen.
+    """
+    left, threshold = -1, y[0] * 0
+    while True:
+        total, count = y[0] * 0, 0
+        for j in range(len(y)):
+            if left < 0 or y[j] > threshold:
+                total += y[j]
+                count += 1
+        if count == left or count == 0:
+            return threshold
+        left, threshold = count, (total - 1) / count
+
+
 @fast
 def hals_columns(columns: Array, P: Array, G: Array, floor: float) -> None:
     """`SimplexHALS.update_U` in place, ``columns`` being Uᵀ: two sweeps of simplex projections."""
@@ -202,13 +223,7 @@ def hals_columns(columns: Array, P: Array, G: Array, floor: float) -> None:
                     y[j] -= G[k, m] * columns[m, j]
             for j in range(M):
                 y[j] = columns[k, j] + y[j] / G[k, k]
-            ordered = np.sort(y)
-            excess, threshold = -1.0, 0.0
-            for count in range(1, M + 1):
-                largest = ordered[M - count]
-                excess += largest
-                if largest * count > excess:
-                    threshold = excess / count
+            threshold = simplex_threshold(y)
             for j in range(M):
                 columns[k, j] = max(y[j] - threshold, 0.0)
 
@@ -276,6 +291,34 @@ def _graph_product(
                 negative[i, k] += weight * V[j, k]
 
 
+@fast
+def graph_step(
+    indptr: Array,
+    indices: Array,
+    data: Array,
+    now: Array,
+    before: Array,
+    p: float,
+    q: float,
+    r: float,
+    start: int,
+    stop: int,
+    out: Array,
+) -> None:
+    """Rows of p·S now + q·now + r·before."""
+    K, last = now.shape[1], len(indices) - 1
+    for i in range(start, stop):
+        for k in range(K):
+            out[i, k] = q * now[i, k] + r * before[i, k]
+        for e in range(indptr[i], indptr[i + 1]):
+            coming = indices[min(e + AHEAD, last)]
+            ask_for(now, coming, 0)
+            ask_for(now, coming, K - 1)
+            j, weight = np.uint64(indices[e]), p * data[e]
+            for k in range(K):
+                out[i, k] += weight * now[j, k]
+
+
 @inlined
 def _graph_value(
     degrees: Array, V: Array, start: int, stop: int, negative: Array, positive: Array
@@ -293,16 +336,82 @@ def _graph_value(
 def pair_distances(
     Z: Array, root_mu: Array, comparable: Array, i: Array, j: Array, out: Array
 ) -> None:
-    """d of the pairs (i, j); 1 where a member is missing."""
-    for e in range(len(i)):
-        r, c = i[e], j[e]
-        out[e] = 1.0
-        if comparable[r] and comparable[c]:
+    """d of the pairs (i, j); 1 where a member is missing.
+
+    Of long rows some columns at a time, so that few rows and many pairs are read from the cache.
+    """
+    out[:] = 0
+    for start in range(0, Z.shape[1], COLUMNS):
+        stop = min(start + COLUMNS, Z.shape[1])
+        for e in range(len(i)):
+            r, c = np.uint64(i[e]), np.uint64(j[e])
+            if not (comparable[r] and comparable[c]):
+                continue
             squared = Z[r, 0] * 0
-            for m in range(Z.shape[1]):
+            for m in range(start, stop):
                 gap = Z[r, m] - Z[c, m]
                 squared += gap * gap
-            out[e] = squared / (root_mu[r] * root_mu[c])
+            out[e] += squared
+    _in_units(root_mu, comparable, i, j, out)
+
+
+@inlined
+def _in_units(root_mu: Array, comparable: Array, i: Array, j: Array, out: Array) -> None:
+    """Squared distances as d."""
+    for e in range(len(i)):
+        r, c = i[e], j[e]
+        known = comparable[r] and comparable[c]
+        out[e] = out[e] / (root_mu[r] * root_mu[c]) if known else 1.0
+
+
+@fast
+def sparse_pair_distances(
+    indptr: Array,
+    indices: Array,
+    data: Array,
+    root_mu: Array,
+    comparable: Array,
+    i: Array,
+    j: Array,
+    out: Array,
+) -> None:
+    """The same of rows in CSR form with sorted columns: what only one of two rows has is all a gap."""
+    for e in range(len(i)):
+        a, a_end = indptr[i[e]], indptr[i[e] + 1]
+        b, b_end = indptr[j[e]], indptr[j[e] + 1]
+        squared = 0.0
+        while a < a_end and b < b_end:
+            left, right = indices[a], indices[b]
+            x = data[a] if left <= right else data[a] * 0
+            y = data[b] if right <= left else data[b] * 0
+            squared += (x - y) * (x - y)
+            a += left <= right
+            b += right <= left
+        while a < a_end:
+            squared += data[a] * data[a]
+            a += 1
+        while b < b_end:
+            squared += data[b] * data[b]
+            b += 1
+        out[e] = squared
+    _in_units(root_mu, comparable, i, j, out)
+
+
+@fast
+def row_codes(Z: Array, bits: Array, odd: Array, out: Array) -> None:
+    """`repeats.row_codes`; ``bits`` are those of Z as whole numbers, ``odd`` the three odd numbers."""
+    first, second, place = odd[0], odd[1], odd[2]
+    for i in range(Z.shape[0]):
+        total = np.int64(0)
+        for m in range(Z.shape[1]):
+            z = Z[i, m]
+            code = np.int64(bits[i, m])
+            code = np.int64(0) if z == 0 else code  # −0 is 0
+            code = np.int64(1) if z != z else code
+            x = (code + place * np.int64(m + 1)) * first
+            x = (x ^ (x >> 31)) * second
+            total += x ^ (x >> 29)
+        out[i] = total
 
 
 @fast

@@ -7,18 +7,18 @@ neighbours.
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.sparse as sp
 
 from manyview._arrays import on_host
-from manyview._types import Array
+from manyview._types import Array, Matrix
 from manyview.engines.protocols import Distances, Lists
-from manyview.engines.threads import Threads, blocks
+from manyview.engines.threads import Threads
 
 from .neighbors import index_neighbors, use_index
+from .ranking import improved, pair_distances, ranked
 from .repeats import Crowds, crowds_of
 from .ties import equal_share, nearest
 
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 
 #: Candidates asked of an index, per neighbour wanted.
 WIDER = 1.5
+#: Share of the neighbours in the joint space that is enough: the lists are improved by F itself.
+ROUGHLY = 0.75
 #: Coordinates of a sparse view in the joint space in which candidates are looked for.
 PROJECTED = 128
-#: Members of a neighbour's own list that are looked at when lists are improved.
-DEPTH = 8
 
 
 def view_lists(view: Geometry, k: int, seed: int, threads: Threads | None = None) -> Lists:
@@ -41,7 +41,8 @@ def view_lists(view: Geometry, k: int, seed: int, threads: Threads | None = None
         return Lists(rows[:0], np.empty((0, 1), dtype=np.int64), np.empty((0, 1)))
     crowds = crowds_of(view, rows, k)
     if use_index(len(rows)):
-        near = rows[index_neighbors(view.Z[rows], min(int(WIDER * k), len(rows) - 1), seed)]
+        wide = min(int(WIDER * k), len(rows) - 1)
+        near = rows[index_neighbors(view.Z[rows], wide, seed, threads)]
         lists = for_all_rows(rows, near, view.n_samples)
         indices, d = improved([view], np.ones(1), lists, k, threads)
     else:
@@ -54,6 +55,7 @@ def view_lists(view: Geometry, k: int, seed: int, threads: Threads | None = None
 def _all_pairs(view: Geometry, k: int, crowds: Crowds | None) -> tuple[Array, Array]:
     indices, d = np.empty((view.n_samples, k), dtype=int), np.empty((view.n_samples, k))
     slack = view.slack()
+    slack[~view.comparable] = -np.inf  # they get no list
     if crowds is not None:
         if len(crowds.rows) == view.comparable.sum():
             return indices, d
@@ -95,7 +97,8 @@ def fused_lists(
             indices[block], distances[block] = settled(views, alpha, d, k, block, slack)
         return indices, distances
 
-    joint = index_neighbors(joint_space(views, alpha, seed), min(int(WIDER * k), n - 1), seed)
+    space = joint_space(views, alpha, seed)
+    joint = index_neighbors(space, min(int(WIDER * k), n - 1), seed, threads, ROUGHLY)
     # Neighbours in single views too: where one view is far more certain they are the ones.
     lists = np.hstack([joint, *view_neighbors])
     first, _ = ranked(views, alpha, lists, 0, k, threads)
@@ -113,28 +116,26 @@ def settled(
     return nearest(d, k, block.start, slack[block], exact, equal_share(views[0].Z.dtype))
 
 
-def pair_distances(views: list[Geometry], alpha: Array, i: Array, j: Array) -> Array:
-    """Σ α_s d^s of the pairs (i, j)."""
-    each = (a * view.pairs(i, j) for a, view in zip(alpha, views, strict=True) if a > 0)
-    return sum(each, start=np.zeros(len(i)))
-
-
 # --- approximate -------------------------------------------------------------------------------
 
 
-def joint_space(views: list[Geometry], alpha: Array, seed: int) -> Array:
+def joint_space(views: list[Geometry], alpha: Array, seed: int) -> Matrix:
     """Coordinates whose squared Euclidean distances are nearly F: [√(α_s/mean μ_s) z_s].
 
     A missing row gets the view's mean and, in extra coordinates, a random vector of squared length
-    α_s/2, so that it is about α_s from everything there.
+    α_s/2, so that it is about α_s from everything there. Sparse views alone stay sparse, and a missing
+    row is zero there.
     """
+    heard = [(a, view) for a, view in zip(alpha, views, strict=True) if a > 0]
+    heard = [(a, view) for a, view in heard if view.comparable.any()]
+    scales = [np.sqrt(a / np.mean(view.root_mu[view.comparable] ** 2)) for a, view in heard]
+    if all(sp.issparse(view.Z) for _, view in heard):
+        sides = [c * view.Z for c, (_, view) in zip(scales, heard, strict=True)]
+        return sp.csr_array(sp.hstack(sides, dtype=np.float32))
     rng = np.random.default_rng(seed)
     parts, extra = [], np.zeros((views[0].n_samples, 16), dtype=np.float32)
-    for a, view in zip(alpha, views, strict=True):
-        if not view.comparable.any() or a <= 0:
-            continue
+    for scale, (a, view) in zip(scales, heard, strict=True):
         Z = projected(view.Z, rng) if sp.issparse(view.Z) else view.Z
-        scale = np.sqrt(a / np.mean(view.root_mu[view.comparable] ** 2))
         part = (scale * Z).astype(np.float32)
         absent = ~view.comparable
         if absent.any():
@@ -152,63 +153,6 @@ def projected(Z: sp.csr_array, rng: np.random.Generator) -> Array:
         return Z.toarray()
     directions = rng.standard_normal((Z.shape[1], PROJECTED)).astype(np.float32)
     return (Z @ directions) / np.float32(np.sqrt(PROJECTED))
-
-
-def improved(
-    views: list[Geometry], alpha: Array, lists: Array, k: int, threads: Threads | None
-) -> tuple[Array, Array]:
-    """One pass over neighbours of neighbours: the k best of them and of the lists themselves."""
-    return ranked(views, alpha, lists, min(DEPTH, lists.shape[1]), k, threads)
-
-
-def ranked(
-    views: list[Geometry],
-    alpha: Array,
-    lists: Array,
-    depth: int,
-    k: int,
-    threads: Threads | None,
-) -> tuple[Array, Array]:
-    """The k nearest under Σ α_s d^s among a row's list and the first ``depth`` of its members' lists."""
-    n, width = lists.shape
-    indices, distances, none = np.empty((n, k), dtype=np.int64), np.empty((n, k)), np.zeros(n)
-    step, share = max(1, 2**18 // (width * (1 + depth))), equal_share(views[0].Z.dtype)
-
-    def work(rows: slice) -> None:
-        for b in blocks(rows, step):
-            here = np.arange(b.start, b.stop)
-            members = lists[here]
-            reached = lists[members, :depth].reshape(len(here), -1)
-            candidates = _distinct(here, np.hstack([members, reached]))
-            d = _distances(views, alpha, here, candidates)
-            # Measured pair by pair already; candidates are in the order of the rows.
-            order, distances[b] = nearest(d, k, None, none[: len(d)], partial(_entries, d), share)
-            indices[b] = np.take_along_axis(candidates, order, axis=1)
-
-    (threads or Threads(1)).map(work, n)
-    return indices, distances
-
-
-def _entries(d: Array, i: Array, j: Array) -> Array:
-    return d[i, j]
-
-
-def _distinct(rows: Array, candidates: Array) -> Array:
-    """Every candidate once, in order; −1 in place of repeats and of the row itself."""
-    found = np.sort(candidates, axis=1)
-    useless = found == rows[:, None]
-    useless[:, 1:] |= found[:, 1:] == found[:, :-1]
-    found[useless] = -1
-    return found
-
-
-def _distances(views: list[Geometry], alpha: Array, rows: Array, candidates: Array) -> Array:
-    """Σ α_s d^s to every candidate; infinite where there is none."""
-    useful = candidates >= 0
-    d = np.where(useful, 0.0, np.inf)
-    i, j = np.nonzero(useful)[0] + rows[0], candidates[useful]
-    d[useful] = pair_distances(views, alpha, i, j)
-    return d
 
 
 def for_all_rows(rows: Array, indices: Array, n: int) -> Array:

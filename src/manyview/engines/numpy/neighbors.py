@@ -1,8 +1,10 @@
-"""An index of nearest neighbours for many observations (pynndescent, extra "fast"), checked on a sample."""
+"""Nearest neighbours of many observations: approximate (extra "fast") and checked on a sample, or exact."""
 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,9 +14,11 @@ from sklearn.neighbors import NearestNeighbors
 from sklearn.utils.extmath import row_norms
 
 from manyview._types import Array, Matrix
-from manyview.engines.threads import blocks
+from manyview.engines.threads import Threads, blocks
 
-from .code_cache import import_compiled
+from .compiled import compiled
+from .descent import descended, sharing_rows
+from .ranking import improved, ranked
 from .repeats import row_codes
 from .sources import as_source, is_streamed, over, reading
 from .ties import equal_share, farthest, first_k, is_unsure, merged, product_error, squared_gaps
@@ -23,8 +27,11 @@ from .ties import equal_share, farthest, first_k, is_unsure, merged, product_err
 EXACT = 30_000
 #: The index is compared with exact neighbours of this many rows, and should find this share of them.
 CHECKED_ROWS, RECALL = 200, 0.9
-#: Large views in files are searched by their leading directions, this many, found in so many passes.
+#: Long rows, and large views in files, are searched by their leading directions, this many, found in so
+#: many passes.
 DIRECTIONS, PASSES = 64, 3
+#: Candidates of which the nearest are taken, per neighbour wanted.
+WIDER = 1.25
 #: With at most so many features a tree finds exact neighbours quickly, however many rows there are.
 TREE_FEATURES = 15
 #: Rows that ask at a time, when all rows of a file are compared with them.
@@ -35,37 +42,41 @@ def use_index(n: int) -> bool:
     """Whether to search approximately; large data without the package is slow, and says so once."""
     if n <= EXACT:
         return False
-    try:
-        import_compiled("pynndescent")
-    except ImportError:
-        warnings.warn(
-            f"exact neighbours of {n} observations take time quadratic in their number; "
-            "pip install 'manyview[fast]' for an approximate index",
-            UserWarning,
-            stacklevel=2,
-        )
-        return False
-    return True
+    if compiled() is not None:
+        return True
+    warnings.warn(
+        f"exact neighbours of {n} observations take time quadratic in their number; "
+        "pip install 'manyview[fast]' for an approximate index",
+        UserWarning,
+        stacklevel=2,
+    )
+    return False
 
 
-def index_neighbors(Z: Any, k: int, seed: int) -> Array:
+def index_neighbors(
+    Z: Any, k: int, seed: int, threads: Threads | None = None, enough: float = RECALL
+) -> Array:
     """k approximate Euclidean neighbours of every row of Z, nearest first, itself left out.
 
-    Searched again more widely if a sample of rows shows that too many neighbours were missed.
+    Searched again more widely if a sample of rows shows that fewer than ``enough`` of the neighbours
+    were found. The lists are the same for any number of threads.
     """
     data = Z.astype(np.float32, copy=False)
-    data = sp.csr_matrix(data) if sp.issparse(data) else np.ascontiguousarray(data)
+    if sp.issparse(data):
+        short = data.shape[1] < 2 * DIRECTIONS
+        data = data.toarray() if short else sp.csr_array(data)
+    data = data if sp.issparse(data) else np.ascontiguousarray(data)
     rows = np.random.default_rng(seed).choice(data.shape[0], CHECKED_ROWS, replace=False)
     exact = NearestNeighbors(n_neighbors=k + 1, algorithm="brute").fit(data)
     expected = exact.kneighbors(data[rows], return_distance=False)
-    recall = 0.0
-    for wider in (1, 2):
-        found = _descend(data, k, wider, seed)
+    recall, found = 0.0, np.empty((0, k), dtype=np.int64)
+    for search in _searches(data):
+        found = search(data, k, seed, threads or Threads(1))
         hits = [
             np.isin(e[e != r][:k], found[r]).mean() for r, e in zip(rows, expected, strict=True)
         ]
         recall = float(np.mean(hits))
-        if recall >= RECALL:
+        if recall >= enough:
             return found
     warnings.warn(
         f"the neighbour index finds only {recall:.0%} of the {k} nearest neighbours of a sample of "
@@ -76,15 +87,49 @@ def index_neighbors(Z: Any, k: int, seed: int) -> Array:
     return found
 
 
-def _descend(data: Any, k: int, wider: int, seed: int) -> Array:
-    # One job: with more, the lists depend on how many.
-    index = import_compiled("pynndescent").NNDescent(
-        data, n_neighbors=wider * k + 1, random_state=seed, n_jobs=1
-    )
-    found, _ = index.neighbor_graph
-    others = found != np.arange(len(found))[:, None]
-    others[others.all(axis=1), -1] = False  # a duplicate took the row's own place
-    return found[others].reshape(len(found), wider * k)[:, :k]
+def _searches(data: Any) -> Sequence[Callable[[Any, int, int, Threads], Array]]:
+    """Ways to search, the quickest first."""
+    if sp.issparse(data):
+        return [_among_sharing, _along_leading, partial(_among_sharing, wider=2)]
+    all_features = [partial(_descend, wider=wider) for wider in (1, 2)]
+    return all_features if data.shape[1] < 2 * DIRECTIONS else [_along_leading, *all_features]
+
+
+def _descend(data: Array, k: int, seed: int, threads: Threads, wider: int) -> Array:
+    return descended(data, wider * k, seed, threads)[:, :k]
+
+
+def _along_leading(data: Matrix, k: int, seed: int, threads: Threads) -> Array:
+    """Of long rows: the best of those that are near along the leading directions."""
+    sketch = project(data, leading_directions(data))
+    near = descended(sketch, min(int(WIDER * k), data.shape[0] - 1), seed, threads)
+    return ranked([SquaredGaps(data)], np.ones(1), near, 0, k, threads)[0]
+
+
+def _among_sharing(Z: sp.csr_array, k: int, seed: int, threads: Threads, wider: int = 1) -> Array:
+    """Of sparse rows: those with rare features in common, and then neighbours of neighbours."""
+    gaps, one = [SquaredGaps(Z)], np.ones(1)
+    near, _ = ranked(gaps, one, sharing_rows(Z, 2 * wider * k, threads), 0, wider * k, threads)
+    return improved(gaps, one, near, k, threads)[0]
+
+
+class SquaredGaps:
+    """Squared Euclidean distances of pairs of rows, for `ranking`."""
+
+    def __init__(self, Z: Matrix):
+        self.Z, self.kernels = Z, compiled()
+        self.units = np.ones(Z.shape[0]), np.ones(Z.shape[0], dtype=bool)
+        if sp.issparse(Z):
+            Z.sort_indices()
+
+    def pairs(self, i: Array, j: Array) -> Array:
+        d = np.empty(len(i))
+        if sp.issparse(self.Z):
+            entries = (self.Z.indptr, self.Z.indices, self.Z.data)
+            self.kernels.sparse_pair_distances(*entries, *self.units, i, j, d)
+        else:
+            self.kernels.pair_distances(self.Z, *self.units, i, j, d)
+        return d
 
 
 # --- every pair -----------------------------------------------------------------------------------

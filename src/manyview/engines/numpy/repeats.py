@@ -19,6 +19,8 @@ from manyview._types import Array
 from manyview.engines.protocols import Distances
 from manyview.engines.threads import blocks
 
+from .compiled import compiled
+
 #: Entries mixed at a time.
 MIXED = 2**20
 #: Odd numbers with well-spread bits, as signed integers of 64 bits.
@@ -140,6 +142,12 @@ def row_codes(Z: Any) -> Array:
         mixed[Z.data == 0] = 0  # written down or not
         total = np.concatenate([[0], np.cumsum(mixed)])  # whole numbers wrap around, and back
         return total[Z.indptr[1:]] - total[Z.indptr[:-1]]
+    kernels = None if is_tensor(Z) or Z.dtype not in (np.float32, np.float64) else compiled()
+    if kernels is not None and 0 not in Z.shape:
+        Z, codes = np.ascontiguousarray(Z), np.empty(Z.shape[0], dtype=np.int64)
+        whole = np.int32 if Z.dtype == np.float32 else np.int64
+        kernels.row_codes(Z, Z.view(whole), np.array([FIRST, SECOND, PLACE]), codes)
+        return codes
     columns = np.arange(Z.shape[1])
     columns = namespace(Z).as_tensor(columns, device=Z.device) if is_tensor(Z) else columns
     parts = [

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +11,7 @@ from sklearn.preprocessing import normalize
 
 from manyview._arrays import is_tensor, like, namespace, on_host
 from manyview._types import Array, Matrix, storable
-from manyview.maths.tails import bends, bent, shape_rows, unbent, why_heavy
+from manyview.maths.tails import bends, bent, known_quantiles, shape_rows, unbent, why_heavy
 
 from .repeats import fewest_copies
 
@@ -152,9 +151,7 @@ def _percentiles(X: Matrix) -> tuple[Array, Array]:
             low[part], high[part] = _device_percentiles(X[:, part])
             continue
         block = X[:, part].toarray() if sp.issparse(X) else X[:, part]
-        with warnings.catch_warnings():  # a feature that no row has: zero below
-            warnings.filterwarnings("ignore", "All-NaN slice", RuntimeWarning)
-            quantiles = np.nanquantile(block, [0.01, 0.99], axis=0)
+        quantiles = known_quantiles(block, [0.01, 0.99])
         flat = ~(quantiles[1] > quantiles[0]) & ~np.isnan(quantiles[0])
         if flat.any():
             edges = np.array([np.nanmin(block[:, flat], axis=0), np.nanmax(block[:, flat], axis=0)])

@@ -87,6 +87,9 @@ class TorchEngine(HostEngine):
     def graph(self, rows: Array, indices: Any, weights: Any, n: int) -> DeviceGraph:
         return symmetric(torch.as_tensor(rows, device=indices.device), indices, weights, n)
 
+    def block_step(self, threads: Threads | None) -> None:
+        return None
+
     def row_contrasts(self, views: list[Any], graphs: list[Any]) -> Array:
         return row_contrasts(views, graphs)
 

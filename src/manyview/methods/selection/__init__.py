@@ -17,7 +17,7 @@ from manyview.engines.protocols import Scaling
 from manyview.methods.agree import Settings, agree
 from manyview.methods.base import working_dtype
 from manyview.methods.given import with_weight
-from manyview.methods.stages import measure, only
+from manyview.methods.stages import measure_some
 
 from .result import NoClustersWarning, Selection, Vote, as_table
 from .together import combine, heed_copies, too_few
@@ -103,8 +103,7 @@ def gather(
             f"(max_samples={max_samples}, those missing everywhere left out); lower the candidates or "
             "raise max_samples"
         )
-    views, present = only(views, present, rows)
-    spaces = measure(views, present, scalings, working_dtype(views, dtype))
+    spaces = measure_some(views, present, scalings, working_dtype(views, dtype), rows)
     spaces, repeats = distinct(spaces, with_weight(spaces, settings.view_weights))
     if repeats is not None and len(repeats.first) < 3:
         raise ValueError(

@@ -6,6 +6,7 @@ covariance) and the missing rows of the data. What such a cloud shows as well is
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,6 +14,7 @@ import scipy.sparse as sp
 from scipy.cluster.hierarchy import cophenet, linkage
 from scipy.sparse.csgraph import connected_components
 from scipy.spatial.distance import squareform
+from sklearn.exceptions import ConvergenceWarning
 
 from manyview._types import Array
 from manyview.engines.numpy.distances import Geometry
@@ -184,7 +186,10 @@ def cluster_parts(
             P = Y[:, : VECTORS * K]
             norms = np.linalg.norm(P, axis=1, keepdims=True)
             P = np.divide(P, norms, out=np.zeros_like(P), where=norms > 0)
-            labels[c, run, rows] = kmeans(P, min(K, len(rows)), rng, STARTS)
+            with warnings.catch_warnings():
+                # Parts of few distinct rows may coincide; the score of this candidate says it.
+                warnings.simplefilter("ignore", ConvergenceWarning)
+                labels[c, run, rows] = kmeans(P, min(K, len(rows)), rng, STARTS)
     return labels
 
 

@@ -41,7 +41,7 @@ def top_features(model: Any, views: Views, labels: Array, top: int = TOP) -> lis
                     "mean_in_cluster": mean[j] + centre[j],
                     "mean_elsewhere": mean_rest[j] + centre[j],
                 }
-                if own_parts:
+                if own_parts and model.components_[s].shape[1] == len(names):
                     row["share_of_part"] = model.components_[s][k, j]
                 rows.append(row)
     return rows

@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from manyview._types import Views
 from manyview._version import __version__
 from manyview.data.views import as_views
+from manyview.engines.numpy.relations import Relation
 from manyview.engines.numpy.sources import is_streamed, reading
 from manyview.io import checksum
 from manyview.io.writing import claimed, csv_bytes, csv_of_dicts
@@ -112,6 +113,7 @@ def write_run(
         model.views,
         allow_negative=True,
         allow_missing=True,
+        allow_relations=True,
         allow_files=True,
         caller="write_run",
     )
@@ -183,16 +185,17 @@ def _tables(
     n_clusters = getattr(model, "n_clusters_", model.n_clusters)
     sure, meaning = tables.confidence(model)
     tell("comparing with a plain clustering")
-    shown, rows = evidence.looked_at(views, labels)
+    tabled = evidence.tabled(views)
+    shown, rows = evidence.looked_at(tabled, labels)
     zs = evidence.z_scored(shown)
     silhouette = np.full(len(labels), np.nan)
     silhouette[rows] = evidence.silhouettes(zs, labels[rows])
-    rival = None if shown is not views else evidence.rival_labels(zs, n_clusters, seed)
+    rival = None if shown is not tabled else evidence.rival_labels(zs, n_clusters, seed)
     method = type(model).__name__
     rivals = [] if rival is None else evidence.rivalry(method, labels, silhouette, rival, zs, truth)
     tell("refitting parts of the data, to see which clusters come back")
     n_runs = evidence.n_refits(views.n_samples) if n_runs is None else n_runs
-    n_runs = n_runs if shown is views else 0
+    n_runs = n_runs if shown is tabled else 0
     stable = evidence.repeated(model, views, n_runs, seed)
     tell("testing features, and each view on clusters found without it")
     wanted = stable is not None and shown is views
@@ -334,6 +337,7 @@ def _versions() -> dict[str, str]:
 
 def _values_checksum(X: Any) -> str:
     """Of the values as the model saw them, whatever file they came from."""
+    X = X.matrix if isinstance(X, Relation) else X
     return checksum.of_blocks(X.shape, X.dtype, reading(X) if is_streamed(X) else (X,))
 
 

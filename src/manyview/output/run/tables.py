@@ -13,6 +13,7 @@ from manyview.engines.affinity import nearest_neighbors
 from manyview.engines.numpy.presence import present_rows
 from manyview.judge.stability import Stability
 from manyview.methods.assign import n_neighbors
+from manyview.methods.observed import kept_views, observed_columns, observed_part
 from manyview.methods.robust import RobustWMNMF
 from manyview.methods.stages import quiet_presence
 
@@ -55,9 +56,16 @@ def labels_table(ids: Sequence[str], labels: Array, sure: Array) -> Rows:
 
 def described(model: Any, views: Views) -> Array:
     """Which views describe each observation (N×n_views), as the model has it."""
-    if isinstance(model, RobustWMNMF):
+    if not isinstance(model, RobustWMNMF):
+        return np.column_stack([present_rows(X) for X in views.matrices])
+    columns = observed_columns(views)
+    if columns is None:
         return np.column_stack(quiet_presence(views, model.zero_rows))
-    return np.column_stack([present_rows(X) for X in views.matrices])
+    # Columns that nobody observed were left out of the fit, and make no row incomplete.
+    here = np.zeros((views.n_samples, len(views)), dtype=bool)
+    part = observed_part(views, columns)
+    here[:, kept_views(columns)] = np.column_stack(quiet_presence(part, model.zero_rows))
+    return here
 
 
 def origin_of_weights(model: Any) -> str:
@@ -121,9 +129,12 @@ def departures(reliance: Array, labels: Array, here: Array) -> Array:
 
 def components_table(model: Any, views: Views, s: int) -> Rows:
     U = model.components_[s]
+    names = feature_names(views, s)
+    if len(names) != U.shape[1]:  # distances are factorised by their principal coordinates
+        names = [f"coordinate_{j}" for j in range(U.shape[1])]
     return [
         {"feature": name, **{f"component_{k}": U[k, j] for k in range(len(U))}}
-        for j, name in enumerate(feature_names(views, s))
+        for j, name in enumerate(names)
     ]
 
 

@@ -1,0 +1,206 @@
+"""Single cells: communities of the fused graph beside the tools of the field, at several resolutions.
+
+    python benchmarks/single_cell.py --data DIR [--set NAME] [--resolution 0.5 1 1.5 2] [--only NAME]
+    python benchmarks/single_cell.py --mudata FILE.h5mu --labels COLUMN
+
+DIR holds NAME.npz files and `load.py` (as for `quality.py`); FILE is any MuData whose ``obs`` has a column
+of known cell types. A row is a method: at each resolution the number of clusters, the adjusted Rand index
+and NMI, then the seconds of CPU until the graph is there. Methods: `mv.tl.cluster` by communities and, at
+the true number, by k-means; scanpy's Leiden on the neighbours of each modality (30 principal components);
+Leiden on muon's weighted nearest neighbours; Leiden on the neighbours of 15 MOFA+ factors of
+the 2,000 most variable features of each modality. Methods whose
+package (scanpy with igraph, muon, mofapy2) is not installed are left out, and said to be. Leiden of peers
+is igraph's, until it settles, seed 0. All get the same matrices: log-normalised, as the set comes.
+"""
+
+import argparse
+import contextlib
+import io
+import os
+import sys
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from importlib.util import find_spec
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+import anndata
+import mudata
+import numpy as np
+import scipy.sparse as sp
+from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
+
+import manyview as mv
+from quality import module
+
+COMPONENTS, FACTORS, VARIABLE = 30, 15, 2000
+
+
+def as_mudata(views: dict[str, Any]) -> mudata.MuData:
+    """The views of a set as modalities of the same cells."""
+    made = {}
+    for name, X in views.items():
+        made[name] = anndata.AnnData(X.astype(np.float32))
+        made[name].obs_names = [f"cell{i}" for i in range(X.shape[0])]
+        made[name].var_names = [f"{name}{j}" for j in range(X.shape[1])]
+    return mudata.MuData(made)
+
+
+# --- graphs of the methods: each leaves neighbours in the object it returns -----------------------
+
+
+def of_modality(data: mudata.MuData, name: str) -> anndata.AnnData:
+    import scanpy
+
+    one = data.mod[name].copy()
+    scanpy.pp.pca(one, n_comps=COMPONENTS, random_state=0)
+    scanpy.pp.neighbors(one, random_state=0)
+    return one
+
+
+def weighted_neighbours(data: mudata.MuData) -> mudata.MuData:
+    import muon
+
+    both = mudata.MuData({name: of_modality(data, name) for name in data.mod})
+    muon.pp.neighbors(both, random_state=0)
+    return both
+
+
+def _most_variable(X: Any) -> np.ndarray:
+    """The features of the largest variance: MOFA+ takes dense views, and its authors advise it."""
+    X = X.toarray() if sp.issparse(X) else np.asarray(X)
+    return X[:, np.argsort(X.var(axis=0))[::-1][:VARIABLE]]
+
+
+def mofa_factors(data: mudata.MuData) -> anndata.AnnData:
+    import scanpy
+    from mofapy2.run.entry_point import entry_point
+
+    model = entry_point()
+    matrices = [_most_variable(part.X) for part in data.mod.values()]
+    model.set_data_options(scale_views=True)
+    model.set_data_matrix([[X] for X in matrices], views_names=list(data.mod))
+    model.set_model_options(factors=FACTORS)
+    model.set_train_options(seed=0, convergence_mode="fast", quiet=True)
+    model.build()
+    model.run()
+    factors = anndata.AnnData(np.asarray(model.model.nodes["Z"].getExpectation()))
+    scanpy.pp.neighbors(factors, use_rep="X", random_state=0)
+    return factors
+
+
+def peers(data: mudata.MuData) -> Iterator[tuple[str, Callable[[], Any], tuple[str, ...]]]:
+    """Name, what makes the graph, and which packages it needs."""
+    for name in data.mod:
+        yield (
+            f"scanpy, {name} alone",
+            lambda name=name: of_modality(data, name),
+            ("scanpy", "igraph"),
+        )
+    yield (
+        "muon, weighted neighbours",
+        lambda: weighted_neighbours(data),
+        ("muon", "scanpy", "igraph"),
+    )
+    yield "MOFA+ factors", lambda: mofa_factors(data), ("mofapy2", "scanpy", "igraph")
+
+
+def leiden(graph: Any, resolution: float) -> np.ndarray:
+    import scanpy
+
+    settings = {"flavor": "igraph", "n_iterations": -1, "directed": False, "random_state": 0}
+    scanpy.tl.leiden(graph, resolution=resolution, **settings)
+    return graph.obs["leiden"].astype(int).to_numpy()
+
+
+# --- the table ---------------------------------------------------------------------------------
+
+
+def timed(work: Callable[[], Any]) -> tuple[Any, float]:
+    start = time.process_time()
+    with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):  # MOFA+ prints much
+        warnings.simplefilter("ignore")
+        found = work()
+    return found, time.process_time() - start
+
+
+def cell(truth: np.ndarray, found: np.ndarray) -> str:
+    known = found >= 0
+    ari = adjusted_rand_score(truth[known], found[known])
+    nmi = normalized_mutual_info_score(truth[known], found[known])
+    return f"{len(np.unique(found[known]))}: {ari:.3f} / {nmi:.3f}"
+
+
+def ours(data: mudata.MuData, truth: np.ndarray, resolutions: list[float]) -> Iterator[list[str]]:
+    cells, seconds = [], []
+    for resolution in resolutions:
+        model, spent = timed(lambda r=resolution: mv.tl.cluster(data, resolution=r))
+        cells.append(cell(truth, model.labels_))
+        seconds.append(spent)
+    weights = zip(model.view_names_in_, model.view_weights_, strict=True)
+    print(
+        "weights of the views: " + ", ".join(f"{name} {w:.2f}" for name, w in weights),
+        file=sys.stderr,
+    )
+    yield ["**manyview**, communities", *cells, f"{np.median(seconds):.0f}"]
+    K = len(np.unique(truth))
+    model, spent = timed(lambda: mv.tl.cluster(data, K))
+    yield [
+        f"**manyview**, K = {K}",
+        cell(truth, model.labels_),
+        *[""] * (len(cells) - 1),
+        f"{spent:.0f}",
+    ]
+
+
+def theirs(
+    data: mudata.MuData, truth: np.ndarray, resolutions: list[float], only: str
+) -> Iterator[list[str]]:
+    for name, make, needs in peers(data):
+        if only not in name:
+            continue
+        absent = [package for package in needs if find_spec(package) is None]
+        if absent:
+            yield [name, f"not installed: {', '.join(absent)}", *[""] * len(resolutions)]
+            continue
+        graph, seconds = timed(make)
+        found = [timed(lambda r=r, graph=graph: leiden(graph, r))[0] for r in resolutions]
+        yield [name, *(cell(truth, labels) for labels in found), f"{seconds:.0f}"]
+
+
+def read(args: argparse.Namespace) -> tuple[mudata.MuData, np.ndarray]:
+    if args.mudata:
+        data = mudata.read_h5mu(args.mudata)
+        return data, np.unique(data.obs[args.labels].astype(str), return_inverse=True)[1]
+    views, truth = module(args.data / "load.py").load(args.data / f"{args.set}.npz")
+    return as_mudata(views), truth
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--data", type=Path)
+    parser.add_argument("--set", default="pairedtag_h3k4me3")
+    parser.add_argument("--mudata", type=Path)
+    parser.add_argument("--labels", default="cell_type")
+    parser.add_argument("--resolution", nargs="+", type=float, default=[0.5, 1.0, 1.5, 2.0])
+    parser.add_argument("--only", default="", help="methods with this in their name")
+    args = parser.parse_args()
+    if not (args.data or args.mudata):
+        parser.error("give --data DIR or --mudata FILE.h5mu")
+    warnings.simplefilter("ignore", FutureWarning)
+    data, truth = read(args)
+    print(f"{data.n_obs} cells, {len(np.unique(truth))} types, modalities {list(data.mod)}\n")
+    heads = ["method", *(f"resolution {r:g}" for r in args.resolution), "CPU s"]
+    print("| " + " | ".join(heads) + " |\n" + "|---" * len(heads) + "|", flush=True)
+    mine = ours(data, truth, args.resolution) if args.only in "manyview" else iter(())
+    for row in chain(mine, theirs(data, truth, args.resolution, args.only)):
+        print("| " + " | ".join(row) + " |", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,288 @@
+"""Seconds of whole RobustWMNMF fits by stage, their memory and growth, on one and two threads.
+
+    python benchmarks/whole.py [--sizes 10000 100000] [--threads 1 2] [--million] [--shapes] [--peers]
+
+Four views of 100 features in float32, ten clusters. Every fit runs in a process of its own, compiled loops
+warmed up. "Recall" is the share of the 20 nearest rows under the fused distance that the lists of the fit
+hold, over a sample of rows measured exactly. With `--shapes` wide views, many clusters or sparse text, too;
+with `--peers` the single-view and multi-view pipelines that are installed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import subprocess
+import sys
+import time
+import warnings
+from collections.abc import Callable
+from functools import partial
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.metrics import adjusted_rand_score
+
+import manyview as mv
+from manyview.engines.host import HostEngine
+from manyview.engines.numpy import distances, neighbors
+from manyview.maths.spectrum import leading_eigenvectors
+from manyview.methods import agree, robust, stages
+
+CLUSTERS, SAMPLE = 10, 200
+#: Rows at which labels are compared with those of the exact computation.
+COMPARED = 20_000
+#: Where each stage is called.
+STAGES = {
+    "scaling": (stages, "fit_scalings"),
+    "distances": (stages, "measure"),
+    "view neighbours": (distances.Geometry, "nearest"),
+    "fused neighbours": (HostEngine, "fused_nearest"),
+    "agreement": (agree, "agree"),
+    "embedding": (agree, "embed"),
+    "start": (stages, "start_labels"),
+    "factorisation": (robust, "run_robust"),
+}
+
+
+def large(n: int, m: int = 100, n_views: int = 4) -> tuple[list, np.ndarray, int]:
+    """Clusters whose rows vary in eight directions of their own per view, and some noise."""
+    rng = np.random.default_rng(0)
+    y, views = rng.integers(CLUSTERS, size=n), []
+    for _ in range(n_views):
+        X = rng.random((CLUSTERS, m), dtype=np.float32)[y]
+        turn = 0.3 * rng.standard_normal((8, m), dtype=np.float32)
+        X += rng.standard_normal((n, 8), dtype=np.float32) @ turn
+        X += 0.3 * rng.standard_normal((n, m), dtype=np.float32)
+        views.append(X)
+    return views, y, CLUSTERS
+
+
+def wide(n: int = 200, m: int = 200_000) -> tuple[list, np.ndarray, int]:
+    rng = np.random.default_rng(0)
+    y = rng.integers(4, size=n)
+    return [rng.standard_normal((4, m))[y] * 0.1 + rng.random((n, m)) for _ in range(3)], y, 4
+
+
+def many_clusters(n: int = 20_000, k: int = 200) -> tuple[list, np.ndarray, int]:
+    rng = np.random.default_rng(0)
+    y = rng.integers(k, size=n)
+    centres = [0.75 * rng.standard_normal((k, 100)) for _ in range(3)]
+    return [c[y] + rng.standard_normal((n, 100)) for c in centres], y, k
+
+
+def text(n: int = 100_000, m: int = 50_000, k: int = 20) -> tuple[list, np.ndarray, int]:
+    """Two views of about 70 words per row; two words in five are of the row's topic."""
+    rng = np.random.default_rng(0)
+    y, views, common = rng.integers(k, size=n), [], 1 / (np.arange(m) + 10)
+    for _ in range(2):
+        topics = np.array([rng.permutation(m)[:2000] for _ in range(k)])
+        rows = np.repeat(np.arange(n), rng.poisson(60, size=n) + 10)
+        own = topics[y[rows], (2000 * rng.random(len(rows)) ** 3).astype(int)]
+        any_word = rng.choice(m, size=len(rows), p=common / common.sum())
+        words = np.where(rng.random(len(rows)) < 0.4, own, any_word)
+        counts = sp.csr_array((np.ones(len(rows)), (rows, words)), shape=(n, m))
+        counts.sum_duplicates()
+        views.append(counts)
+    return views, y, k
+
+
+DATA: dict[str, Callable[..., tuple[list, np.ndarray, int]]] = {
+    "large": large,
+    "wide": wide,
+    "many clusters": many_clusters,
+    "text": text,
+}
+
+
+class Watch:
+    """Times the stages of a fit, and keeps the fused lists it sees."""
+
+    def __init__(self) -> None:
+        self.seconds = dict.fromkeys(STAGES, 0.0)
+        self.fused: Any = None
+        for name, (place, function) in STAGES.items():
+            setattr(place, function, self.timed(name, getattr(place, function)))
+
+    def timed(self, name: str, work: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*args: Any, **kwargs: Any) -> Any:
+            start = time.perf_counter()
+            found = work(*args, **kwargs)
+            self.seconds[name] += time.perf_counter() - start
+            if name == "fused neighbours":
+                self.fused = found[0]
+            return found
+
+        return call
+
+
+def recall(views: list[Any], weights: np.ndarray, lists: np.ndarray) -> float:
+    """Share of the exact nearest rows under F that the lists of a sample of rows hold."""
+    rows = np.random.default_rng(1).choice(len(lists), SAMPLE, replace=False)
+    F = sum(
+        weight * np.asarray(view.to_all(view.Z[rows], None))
+        for weight, view in zip(weights, views, strict=True)
+    )
+    F[np.arange(SAMPLE), rows] = np.inf
+    exact = np.argpartition(F, 19, axis=1)[:, :20]
+    return float(
+        np.mean([np.isin(e, lists[r][:20]).mean() for r, e in zip(rows, exact, strict=True)])
+    )
+
+
+def fit(kind: str, n: int | None, threads: int) -> dict[str, Any]:
+    """One fit in this process, after one of a few rows that compiles the loops."""
+    views, y, k = DATA[kind]() if n is None else DATA[kind](n)
+    mv.RobustWMNMF(2, random_state=0, n_jobs=1).fit([X[:100] for X in views])
+    held = sum(X.data.nbytes for X in views) / 2**20
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    watch = Watch()
+    start, cpu = time.perf_counter(), time.process_time()
+    model = mv.RobustWMNMF(k, random_state=0, n_jobs=threads).fit(views)
+    found: dict[str, Any] = {
+        "wall s": time.perf_counter() - start,
+        "CPU s": time.process_time() - cpu,
+        "stages": watch.seconds,
+        "data MiB": held,
+        "peak MiB": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+        "before MiB": before,
+        "ARI": adjusted_rand_score(y, model.labels_),
+        "labels": hash(model.labels_.tobytes()),
+    }
+    if watch.fused is not None and len(y) > SAMPLE:
+        weights = model._agreement.distance_weights
+        found["recall"] = recall(model._geometry, weights, watch.fused)
+    return found
+
+
+def in_a_process(*args: Any) -> dict[str, Any]:
+    environment = {**os.environ, "PYTHONHASHSEED": "0", "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, __file__, "--one", json.dumps(args)]
+    run = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+    if run.returncode:
+        raise RuntimeError(run.stderr)
+    return json.loads(run.stdout.splitlines()[-1])
+
+
+def told(title: str, found: dict[str, Any]) -> None:
+    print(
+        f"| {title} | {found['CPU s']:.1f} | {found['wall s']:.1f} | {found['data MiB']:.0f} | "
+        f"{found['peak MiB']:.0f} | {found['ARI']:.3f} | {found.get('recall', float('nan')):.3f} | "
+        + ", ".join(f"{name} {s:.1f}" for name, s in found["stages"].items() if s >= 0.05)
+        + " |",
+        flush=True,
+    )
+
+
+def exactness(n: int = COMPARED) -> dict[str, float]:
+    """ARI of labels found approximately with exact ones, beside that of two seeds of the exact."""
+    views, _, k = large(n)
+    neighbors.EXACT = 10 * n
+    agree.leading_eigenvectors = partial(leading_eigenvectors, blocks_above=10 * n)
+    exact = [mv.RobustWMNMF(k, random_state=seed).fit_predict(views) for seed in (0, 1)]
+    neighbors.EXACT = n // 10
+    agree.leading_eigenvectors = partial(leading_eigenvectors, blocks_above=n // 10)
+    near = mv.RobustWMNMF(k, random_state=0).fit_predict(views)
+    return {
+        "approximate and exact": adjusted_rand_score(exact[0], near),
+        "two seeds of the exact": adjusted_rand_score(*exact),
+    }
+
+
+# --- peers -------------------------------------------------------------------------------------
+
+
+def peer_scanpy(views: list) -> Any:
+    import anndata
+    import scanpy
+
+    data = anndata.AnnData(np.hstack(views))
+    scanpy.pp.pca(data, n_comps=50)
+    scanpy.pp.neighbors(data, n_neighbors=15)
+    scanpy.tl.leiden(data, flavor="igraph", n_iterations=2)
+    return data.obs["leiden"]
+
+
+def peer_muon(views: list) -> Any:
+    import anndata
+    import muon
+    import scanpy
+
+    parts = {str(s): anndata.AnnData(X) for s, X in enumerate(views)}
+    for part in parts.values():
+        scanpy.pp.neighbors(part, n_neighbors=15, use_rep="X")
+    both = muon.MuData(parts)
+    muon.pp.neighbors(both)
+    scanpy.tl.leiden(both, neighbors_key="neighbors", flavor="igraph", n_iterations=2)
+    return both.obs["leiden"]
+
+
+def peer_spectral(views: list) -> Any:
+    from sklearn.cluster import SpectralClustering
+
+    model = SpectralClustering(
+        CLUSTERS, affinity="nearest_neighbors", eigen_solver="lobpcg", random_state=0
+    )
+    return model.fit_predict(np.hstack(views))
+
+
+PEERS = {
+    "scanpy": ("scanpy neighbours + Leiden, concatenated", peer_scanpy),
+    "muon": ("muon weighted nearest neighbours + Leiden", peer_muon),
+    "sklearn": ("scikit-learn spectral, concatenated", peer_spectral),
+}
+
+
+def peers(n: int) -> None:
+    views, y, _ = large(n)
+    for package, (name, work) in PEERS.items():
+        if find_spec(package) is None:
+            print(f"{package} is not installed: left out")
+            continue
+        start, cpu = time.perf_counter(), time.process_time()
+        labels = work(views)
+        seconds = time.process_time() - cpu, time.perf_counter() - start
+        print(
+            f"| {name} | {seconds[0]:.1f} | {seconds[1]:.1f} | {adjusted_rand_score(y, labels):.3f} |"
+        )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--sizes", type=int, nargs="*", default=[10_000, 100_000])
+    parser.add_argument("--threads", type=int, nargs="*", default=[1, 2])
+    parser.add_argument("--million", action="store_true", help="also a million rows")
+    parser.add_argument("--shapes", nargs="*", choices=[s for s in DATA if s != "large"])
+    parser.add_argument("--exactness", action="store_true", help="labels against exact ones")
+    parser.add_argument("--peers", type=int, metavar="N", help="other pipelines, N rows")
+    parser.add_argument("--one", help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    warnings.simplefilter("ignore", UserWarning)
+    if given.one:
+        print(json.dumps(fit(*json.loads(given.one))))
+        return
+    print("| fit | CPU s | wall s | data MiB | peak MiB | ARI | recall | stages, wall s |")
+    print("|---|---|---|---|---|---|---|---|")
+    sizes = [*given.sizes, *([1_000_000] if given.million else [])]
+    for threads in given.threads if sizes else ():
+        runs = [in_a_process("large", n, threads) for n in sizes]
+        for n, found in zip(sizes, runs, strict=True):
+            told(f"N={n:,}, threads {threads}, labels {found['labels'] % 10**6}", found)
+        if len(sizes) > 1:
+            slope = np.polyfit(np.log(sizes), np.log([found["CPU s"] for found in runs]), 1)[0]
+            print(f"\nCPU time grows like N to the power {slope:.2f} with {threads} threads\n")
+    for kind in given.shapes or ():
+        told(kind, in_a_process(kind, None, 1))
+    if given.exactness:
+        for name, value in exactness().items():
+            print(f"ARI of {name}, N={COMPARED:,}: {value:.4f}")
+    if given.peers:
+        peers(given.peers)
+
+
+if __name__ == "__main__":
+    main()

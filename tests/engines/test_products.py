@@ -1,0 +1,69 @@
+"""Distances from products that are kept, and pairs measured one by one: the same, and copies at 0."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from manyview.engines.host import HOST
+from manyview.engines.numpy import repeats
+from manyview.engines.numpy.distances import Geometry, written_out
+from manyview.engines.numpy.repeats import row_codes
+from manyview.maths.tails import known_quantiles
+
+
+def rows(n=40, m=90, seed=0):
+    Z = np.random.default_rng(seed).random((n, m))
+    Z[Z < 0.7] = 0
+    Z[7] = Z[3]
+    return Z
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_pairs_are_the_same_before_and_after_products_are_known(form, dtype):
+    Z = rows().astype(dtype)
+    present = np.ones(len(Z), dtype=bool)
+    present[5] = False
+    view = Geometry(form(Z), present)
+    i, j = (part.ravel() for part in np.indices((len(Z), len(Z))))
+    measured = view.pairs(i, j)
+    blocks = np.concatenate([d for _, d in view.blocks()])
+    assert view._products is not None
+    looked_up = view.pairs(i, j)
+    tolerance = 1e-12 if dtype == np.float64 else 1e-5
+    np.testing.assert_allclose(looked_up, measured, atol=tolerance)
+    np.testing.assert_allclose(blocks.ravel(), measured, atol=10 * tolerance)
+    assert view.pairs(np.array([3]), np.array([7]))[0] == 0
+
+
+def test_a_model_keeps_no_products_and_what_came_sparse_is_sparse():
+    Z = sp.csr_array(rows())
+    view = HOST.distances(Z, np.ones(Z.shape[0], dtype=bool), False)
+    assert isinstance(view.Z, np.ndarray)  # hardly sparse
+    view.nearest(5)
+    kept = view.for_model(sparse=True)
+    assert kept._products is None and sp.issparse(kept.Z) and (kept.Z != Z).nnz == 0
+
+
+def test_few_nonzeros_stay_sparse():
+    Z = sp.random_array((50, 200), density=0.01, rng=np.random.default_rng(0), format="csr")
+    assert written_out(Z) is Z
+
+
+def test_quantiles_have_the_same_bits_with_and_without_unknown_values():
+    X = np.random.default_rng(0).standard_normal((31, 12))
+    some = np.vstack([X, np.full((1, 12), np.nan)])
+    shares = [0.01, 0.5, 0.99]
+    np.testing.assert_array_equal(known_quantiles(X, shares), known_quantiles(some, shares))
+    np.testing.assert_array_equal(known_quantiles(X, shares), np.nanquantile(X, shares, axis=0))
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_codes_of_rows_are_the_same_compiled_and_not(dtype, monkeypatch):
+    Z = rows().astype(dtype)
+    Z[1, 2] = np.nan
+    codes = row_codes(Z)
+    np.testing.assert_array_equal(codes, row_codes(np.where(Z == 0, -Z, Z)))
+    monkeypatch.setattr(repeats, "compiled", lambda: None)
+    np.testing.assert_array_equal(codes, row_codes(Z))
+    assert len(np.unique(codes)) == len(Z) - 1 and codes[3] == codes[7]

@@ -1,0 +1,242 @@
+"""Verbs on AnnData and MuData: the results of `fit`, written where scanpy and muon look for them."""
+
+import warnings
+
+import matplotlib
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+
+import manyview as mv
+from conftest import blobs
+
+ad = pytest.importorskip("anndata")
+md = pytest.importorskip("mudata")
+pytest.importorskip("graspologic_native")
+matplotlib.use("Agg")
+
+VIEWS, TRUTH = blobs(n=60)
+CELLS = [f"cell{i:02d}" for i in range(60)]
+NAMES = ["rna", "protein", "image"]
+FRAMES = {
+    name: pd.DataFrame(X, index=CELLS, columns=[f"{name}{j}" for j in range(X.shape[1])])
+    for name, X in zip(NAMES, VIEWS, strict=True)
+}
+ARRAYS = dict(zip(NAMES, VIEWS, strict=True))
+pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning")
+
+
+def mudata(frames=FRAMES):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return md.MuData({name: ad.AnnData(X.copy()) for name, X in frames.items()})
+
+
+def one_anndata():
+    data = ad.AnnData(FRAMES["rna"].copy(), layers={"twice": sp.csr_array(2 * VIEWS[0])})
+    data.obsm["protein"], data.obsm["image"] = FRAMES["protein"].copy(), VIEWS[2]
+    return data
+
+
+def assert_holds(data, model):
+    """Everything of the model is where `annotate` says, exactly."""
+    np.testing.assert_array_equal(data.obs["manyview"].astype(int), model.labels_)
+    np.testing.assert_array_equal(data.obs["manyview_confidence"], model.confidence_.max(axis=1))
+    np.testing.assert_array_equal(data.obsm["manyview"], model.consensus_)
+    np.testing.assert_array_equal(data.obsm["manyview_reliance"], model.reliance_)
+    np.testing.assert_array_equal(data.obsm["manyview_embedding"], model.embedding_)
+    np.testing.assert_array_equal(
+        data.obsp["manyview_connectivities"].toarray(), model.graph_.toarray()
+    )
+    told = data.uns["manyview"]
+    np.testing.assert_array_equal(told["view_weights"], model.view_weights_)
+    assert list(told["view_names"]) == list(model.view_names_in_)
+    assert told["n_clusters"] == model.n_clusters_
+
+
+@pytest.mark.parametrize("n_clusters", [3, "communities"])
+def test_the_verb_gives_what_fit_gives_bit_for_bit(n_clusters):
+    data = mudata()
+    model = mv.tl.cluster(data, n_clusters, resolution=0.7, n_neighbors=8)
+    plain = mv.RobustWMNMF(n_clusters, resolution=0.7, n_neighbors=8, random_state=0).fit(ARRAYS)
+    assert_holds(data, plain)
+    np.testing.assert_array_equal(model.labels_, plain.labels_)
+    for name, parts in zip(NAMES, plain.components_, strict=True):
+        np.testing.assert_array_equal(data.mod[name].varm["manyview"], parts.T)
+    assert data.uns["manyview"]["settings"]["resolution"] == 0.7
+
+
+def test_one_anndata_by_the_names_of_its_parts():
+    data = one_anndata()
+    chosen = ["X", "layers:twice", "obsm:protein", "image"]
+    with pytest.warns(UserWarning, match="near-duplicates"):
+        model = mv.tl.cluster(data, 3, views=chosen, key_added="k")
+    assert list(model.view_names_in_) == chosen
+    np.testing.assert_array_equal(data.obs["k"].astype(int), model.labels_)
+    np.testing.assert_array_equal(data.varm["k_X"], model.components_[0].T)
+    np.testing.assert_array_equal(data.varm["k_layers:twice"], model.components_[1].T)
+    np.testing.assert_array_equal(data.uns["k"]["loadings"]["image"], model.components_[3].T)
+    mv.tl.cluster(data, 3, views=["X", "protein"], key_added="k")
+    assert data.varm["k"].shape == (data.n_vars, 3)
+    assert set(data.uns["k"]["loadings"]) == {"protein"}
+
+
+def test_a_graph_of_the_cells_may_be_a_view():
+    data = one_anndata()
+    share = np.where(np.equal.outer(TRUTH, TRUTH), 0.4, 0.02)
+    some = np.random.default_rng(0).random((60, 60)) < share
+    links = sp.csr_matrix(some * np.tri(60, k=-1))
+    data.obsp["links"] = links + links.T
+    model = mv.tl.cluster(data, 3, views=["X", "obsp:links"])
+    by_hand = {"X": VIEWS[0], "obsp:links": mv.GraphView(data.obsp["links"])}
+    assert_holds(data, mv.RobustWMNMF(3, random_state=0).fit(by_hand))
+    np.testing.assert_array_equal(data.varm["manyview"], model.components_[0].T)
+    assert "loadings" not in data.uns["manyview"]
+
+
+def test_results_survive_files(tmp_path):
+    data, one = mudata(), one_anndata()
+    weights = {"rna": 2.0, "protein": 1.0, "image": 1.0}
+    model = mv.tl.cluster(data, scale={"image": None}, view_weights=weights)
+    data.write(tmp_path / "a.h5mu")
+    assert_holds(md.read_h5mu(tmp_path / "a.h5mu"), model)
+    model = mv.tl.cluster(one, 3, views=["X", "obsm:protein"])
+    one.write_h5ad(tmp_path / "a.h5ad")
+    again = ad.read_h5ad(tmp_path / "a.h5ad")
+    assert_holds(again, model)
+    assert list(again.uns["manyview"]["settings"]["views"]) == ["X", "obsm:protein"]
+    assert again.uns["manyview"]["params"]["use_rep"] == "manyview_embedding"
+
+
+def test_distances_are_those_of_the_embedding_on_the_links_of_the_graph():
+    data = mudata()
+    model = mv.tl.cluster(data, 3)
+    distances = data.obsp["manyview_distances"].tocoo()
+    apart = model.embedding_[distances.row] - model.embedding_[distances.col]
+    np.testing.assert_allclose(distances.data, np.linalg.norm(apart, axis=1))
+    links = data.obsp["manyview_connectivities"]
+    np.testing.assert_array_equal(data.obsp["manyview_distances"].indices, links.indices)
+
+
+def test_highly_variable_features_are_used_and_told():
+    data = mudata()
+    used = np.arange(VIEWS[0].shape[1]) % 2 == 0
+    data.mod["rna"].var["highly_variable"] = used
+    with pytest.warns(UserWarning, match=rf"{used.sum()} of {len(used)} features of 'rna'"):
+        model = mv.tl.cluster(data, 3)
+    arrays = ARRAYS | {"rna": VIEWS[0][:, used]}
+    plain = mv.RobustWMNMF(3, random_state=0).fit(arrays)
+    assert_holds(data, plain)
+    parts = data.mod["rna"].varm["manyview"]
+    np.testing.assert_array_equal(parts[used], plain.components_[0].T)
+    assert np.isnan(parts[~used]).all()
+    # The whole data come back to the model: it finds its features by their names.
+    np.testing.assert_array_equal(model.predict(data), plain.predict(arrays))
+    mv.tl.cluster(data, 3, use_highly_variable=True)  # asked for: nothing to tell
+    assert_holds(data, plain)
+    mv.tl.cluster(data, 3, use_highly_variable=False)
+    assert_holds(data, mv.RobustWMNMF(3, random_state=0).fit(ARRAYS))
+
+
+def test_sparse_highly_variable_features_stay_sparse():
+    data = mudata()
+    used = np.arange(VIEWS[0].shape[1]) > 1
+    data.mod["rna"].X = sp.csr_matrix(VIEWS[0])
+    data.mod["rna"].var["highly_variable"] = used
+    mv.tl.cluster(data, 3, use_highly_variable=True)
+    arrays = ARRAYS | {"rna": sp.csr_array(VIEWS[0][:, used])}
+    assert_holds(data, mv.RobustWMNMF(3, random_state=0).fit(arrays))
+
+
+def test_cells_missing_in_a_modality_and_in_all():
+    frames = {"rna": FRAMES["rna"].iloc[:50], "protein": FRAMES["protein"].iloc[8:]}
+    frames["rna"] = frames["rna"].copy()
+    frames["rna"].iloc[3] = np.nan  # cell03 has no protein either
+    data = mudata(frames)
+    with pytest.warns(UserWarning, match="missing in every view"):
+        model = mv.tl.cluster(data, 3)
+    assert pd.isna(data.obs.loc["cell03", "manyview"])
+    assert data.obsp["manyview_connectivities"][list(data.obs_names).index("cell03")].nnz == 0
+    there = model.labels_ >= 0
+    np.testing.assert_array_equal(data.obs["manyview"].isna(), ~there)
+    assert (data.obsm["manyview_reliance"][list(data.obs_names).index("cell00")] == [1, 0]).all()
+
+
+def test_annotate_gives_strangers_no_neighbours():
+    data = mudata()
+    model = mv.tl.cluster(data, 3)
+    some = ad.AnnData(FRAMES["rna"].iloc[[5, 1, 2]].rename(index={"cell01": "stranger"}))
+    mv.annotate(some, model)
+    links = some.obsp["manyview_connectivities"].toarray()
+    assert not links[1].any() and not links[:, 1].any()
+    assert links[0, 2] == model.graph_[5, 2]
+    assert "manyview" not in some.varm  # the model knows no view "X"
+
+
+def test_an_anndata_is_the_modality_whose_features_it_has():
+    data = mudata()
+    for chosen in (None, ["rna", "protein"]):
+        model = mv.tl.cluster(data, 3, views=chosen)
+        alone = data.mod["protein"].copy()
+        alone.obsm["X_pca"] = VIEWS[1][:, :2]  # parts that the fit knows nothing of do not matter
+        by_name = model.predict({"protein": data.mod["protein"]})
+        np.testing.assert_array_equal(model.predict(alone), by_name)
+        assert (by_name == model.labels_).mean() > 0.9
+    nameless = ad.AnnData(VIEWS[1])
+    with pytest.raises(ValueError, match=r"all the features of none of them.*\{'rna': adata\}"):
+        model.predict(nameless)
+    with pytest.raises(ValueError, match=r"features of \['a', 'b'\].*\{'a': adata\}"):
+        twins = {"a": FRAMES["rna"], "b": FRAMES["rna"] + 1}
+        with pytest.warns(UserWarning, match="near-duplicates"):
+            fitted = mv.RobustWMNMF(3, random_state=0).fit(twins)
+        fitted.predict(ad.AnnData(FRAMES["rna"]))
+
+
+def test_what_cannot_be_done_gets_a_sentence_and_leaves_nothing():
+    data = mudata()
+    with pytest.raises(TypeError, match=r"takes an AnnData or MuData, got dict.*fit_predict"):
+        mv.tl.cluster(FRAMES)
+    with pytest.raises(ValueError, match=r"none of the views .* has var"):
+        mv.tl.cluster(data, 3, use_highly_variable=True)
+    data.mod["rna"].var["highly_variable"] = False
+    with pytest.raises(ValueError, match=r"of 'rna' marks none of its \d+ features"):
+        mv.tl.cluster(data, 3)
+    data.mod["rna"].var["highly_variable"] = [True, *[False] * (VIEWS[0].shape[1] - 1)]
+    data.mod["rna"].var_names = ["same"] * VIEWS[0].shape[1]
+    with pytest.raises(ValueError, match="var_names_make_unique"):
+        mv.tl.cluster(data, 3)
+    with pytest.raises(ValueError, match="more than the number of observations"):
+        mv.tl.cluster(data, 100, use_highly_variable=False)
+    assert not len(data.obsp) and "manyview" not in data.uns and "manyview" not in data.obs
+
+
+# --- the tools of others -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("make", [mudata, one_anndata])
+def test_scanpy_goes_on_from_the_fused_graph(make):
+    sc, _ = pytest.importorskip("scanpy"), pytest.importorskip("igraph")
+    data = make()
+    views = None if make is mudata else ["X", "protein", "image"]
+    mv.tl.cluster(data, views=views)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        sc.tl.umap(data, neighbors_key="manyview", random_state=0)
+        sc.tl.leiden(data, neighbors_key="manyview", flavor="igraph", n_iterations=2)
+        sc.tl.diffmap(data, neighbors_key="manyview", n_comps=4)
+        drawn = sc.pl.umap(data, color=["manyview", "manyview_confidence"], show=False)
+    assert data.obsm["X_umap"].shape == (60, 2) and np.isfinite(data.obsm["X_umap"]).all()
+    assert mv.metrics.scores(TRUTH, data.obs["leiden"].astype(int))["ari"] > 0.5
+    assert len(drawn) == 2
+
+
+def test_muon_draws_what_was_written():
+    mu = pytest.importorskip("muon")
+    sc = pytest.importorskip("scanpy")
+    data = mudata()
+    mv.tl.cluster(data)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        sc.tl.umap(data, neighbors_key="manyview")
+        assert mu.pl.umap(data, color="manyview", show=False) is not None
