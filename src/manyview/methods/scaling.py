@@ -24,8 +24,8 @@ SHIFTING = ("minmax", "standard")
 #: A range of fewer roundings than this is hardly known.
 ROUNDED = 64
 #: Views that vary by less than this share of their sum of squares are hardly more than their level:
-#: of 30 real views the least has .005; clusters begin to be lost at .001.
-HARDLY = 1e-3
+#: of 30 real views the least has .005, and of the synthetic ones .0008, which lose nothing.
+HARDLY = 1e-4
 
 
 @storable
