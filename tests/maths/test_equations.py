@@ -154,3 +154,14 @@ def test_simplex_projection_is_the_nearest_point(Y):
     # Optimality: ⟨y − p, z − p⟩ ≤ 0 for every vertex z of the simplex.
     for y, p in zip(Y, P, strict=True):
         assert (((y - p) * (np.eye(4) - p)).sum(axis=1) <= 1e-8 * (1 + np.abs(y).max())).all()
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e-3, 1e3])
+def test_the_compiled_simplex_threshold_ends_whatever_the_rounding(scale):
+    """Equal entries differ by roundings, and one that has dropped out must not come back for ever."""
+    kernels = pytest.importorskip("manyview.engines.numpy.kernels")
+    rng = np.random.default_rng(0)
+    for _ in range(2000):
+        y = scale * rng.integers(0, 3, size=5) / 3 + rng.integers(-2, 3, size=5) * np.spacing(scale)
+        found = np.maximum(y - kernels.simplex_threshold(y), 0)
+        np.testing.assert_allclose(found, eq.simplex_rows(y[None])[0], atol=1e-9 * scale)

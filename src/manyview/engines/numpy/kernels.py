@@ -204,7 +204,8 @@ def simplex_threshold(y: Array) -> float:
             if left < 0 or y[j] > threshold:
                 total += y[j]
                 count += 1
-        if count == left or count == 0:
+        # Rounding may let one that has dropped out back in: fewer are left each time, or it ends.
+        if count == 0 or 0 <= left <= count:
             return threshold
         left, threshold = count, (total - 1) / count
 
