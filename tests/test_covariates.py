@@ -84,3 +84,23 @@ def test_missing_covariates_are_told(rng):
     found = mv.adjust([rng.normal(size=(30, 3))], {"batch": batch})
     assert found.notes == ("'batch' is missing for 2 observations: a level of its own.",)
     assert "batch" in repr(found)
+
+
+@pytest.mark.parametrize("kind", ["numbers", "counts", "sparse"])
+def test_rows_of_zeros_stay_missing_and_change_nothing_for_the_others(rng, kind):
+    X = rng.normal(size=(40, 6)) if kind == "numbers" else rng.poisson(5.0, size=(40, 6)) + 0.0
+    batch = np.array([f"b{b}" for b in rng.integers(0, 3, size=40)])
+    X[[3, 17]] = 0
+    there = X.any(axis=1)
+    given = sp.csr_array(X) if kind == "sparse" else X
+    found = mv.adjust({"x": given}, {"batch": batch})
+    Y = found.arrays["x"]
+    assert np.isnan(Y[~there]).all()
+    np.testing.assert_allclose(
+        Y[there], mv.adjust({"x": X[there]}, {"batch": batch[there]}).arrays["x"], atol=1e-10
+    )
+    assert any("2 rows of zeros" in note for note in found.notes)
+    observed = mv.adjust({"x": given}, {"batch": batch}, zero_rows={"x": "observed"}).arrays["x"]
+    assert np.isfinite(observed).all()
+    with pytest.raises(ValueError, match="'missing', 'observed' or a dict"):
+        mv.adjust({"x": given}, {"batch": batch}, zero_rows="absent")

@@ -13,6 +13,7 @@ from manyview.data.containers import Collection, Item
 from manyview.data.ids import places
 from manyview.data.views import as_views
 from manyview.engines.numpy.sources import is_streamed
+from manyview.methods.given import ZeroRows, check_zero_rows, zeros_observed
 from manyview.outcomes import Table
 from manyview.outcomes.columns import Column, read_column
 from manyview.outcomes.held import hold, listed, pick
@@ -62,7 +63,9 @@ class Adjusted:
         return "\n".join([*lines, *(f"Note: {note}" for note in self.notes)])
 
 
-def adjust(views: Any, covariates: Any, *, ids: Any = None) -> Adjusted:
+def adjust(
+    views: Any, covariates: Any, *, ids: Any = None, zero_rows: ZeroRows = "missing"
+) -> Adjusted:
     """Regress covariates out of every feature of every view.
 
     Each feature loses its linear regression on the covariates (categories as one column per level)
@@ -83,6 +86,9 @@ def adjust(views: Any, covariates: Any, *, ids: Any = None) -> Adjusted:
         category is a level of its own, a missing number the mean of its column.
     ids : sequence, optional
         Ids of the observations, where the views have none.
+    zero_rows : "missing", "observed" or dict of view → one of the two, default "missing"
+        What a row of zeros is, as in `RobustWMNMF`: an observation this view does not describe, which
+        then has NaN in the result and no part in the regression, or a finding.
 
     Returns
     -------
@@ -107,6 +113,7 @@ def adjust(views: Any, covariates: Any, *, ids: Any = None) -> Adjusted:
     names = given.sample_names if ids is None else np.asarray(ids, dtype=object)
     if names is not None and len(names) != given.n_samples:
         raise ValueError(f"ids has {len(names)} entries for {given.n_samples} observations")
+    check_zero_rows(zero_rows, given.names)
     notes: list[str] = []
     columns = _columns(covariates, names, given.n_samples, notes)
     design = _design(columns)
@@ -117,7 +124,7 @@ def adjust(views: Any, covariates: Any, *, ids: Any = None) -> Adjusted:
         )
     items, explained = [], {}
     for s, name in enumerate(given.names):
-        X, kind = _dense(given, s, notes)
+        X, kind = _dense(given, s, zeros_observed(zero_rows, name), notes)
         residual, share = (X, 0.0) if kind == "binary" else _regressed(X, design)
         explained[name] = share
         items.append(Item(residual, names, given.feature_names[s]))
@@ -176,8 +183,8 @@ def _design(columns: list[Column]) -> Array:
     return Z - Z.mean(axis=0)
 
 
-def _dense(views: Views, s: int, notes: list[str]) -> tuple[Array, str]:
-    """A view as an array, counts as logarithms; and its kind."""
+def _dense(views: Views, s: int, zeros: bool, notes: list[str]) -> tuple[Array, str]:
+    """A view as an array, counts as logarithms, missing rows NaN unless ``zeros`` are values; its kind."""
     X: Matrix = views.matrices[s]
     name = views.names[s]
     if is_streamed(X):
@@ -203,7 +210,21 @@ def _dense(views: Views, s: int, notes: list[str]) -> tuple[Array, str]:
         notes.append(
             f"View {name!r} holds zeros and ones, from which nothing can be subtracted: it stays as it is."
         )
+    if kind != "binary" and not zeros:
+        X = _without_rows_of_zeros(X, name, notes)
     return X, kind
+
+
+def _without_rows_of_zeros(X: Array, name: str, notes: list[str]) -> Array:
+    """NaN where a row is zero throughout: a residual would make a missing observation a present one."""
+    empty = np.asarray(~X.any(axis=1))  # NaN counts as a value here: rows of NaN are missing already
+    if not empty.any() or empty.all():
+        return X
+    notes.append(
+        f"View {name!r} has {int(empty.sum())} rows of zeros, taken as missing and kept out of the "
+        "regression; zero_rows='observed' takes them as values."
+    )
+    return np.where(empty[:, None], np.nan, X)
 
 
 def _regressed(X: Array, design: Array) -> tuple[Array, float]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from abc import ABC, abstractmethod
 from functools import lru_cache
 from numbers import Integral, Real
 from typing import Any, ClassVar
@@ -76,7 +77,7 @@ def relative_similarity(W: Array, n_neighbors: int) -> Array:
     return kept + kept.T
 
 
-class _Fusion(Baseline):
+class _Fusion(Baseline, ABC):
     """What SNF and NEMO share: scale, similarities of each view, one graph, spectral clustering."""
 
     n_clusters: int
@@ -113,8 +114,8 @@ class _Fusion(Baseline):
         n = views.n_samples
         return max(1, min(self.n_neighbors or max(1, round(n / 6)), n - 1))
 
-    def _graph(self, squared: list[Array], k: int) -> Array:
-        raise NotImplementedError
+    @abstractmethod
+    def _graph(self, squared: list[Array], k: int) -> Array: ...
 
     def _allows_negative(self) -> bool:
         return takes_negative(self.scale)

@@ -104,7 +104,7 @@ def _fit(place: OurFolder, ask: FitRequest, voice: Voice) -> dict[str, Any]:
         truth = given.classes
         for note in data.told:
             voice.note(note)
-        views = _adjusted(data, given, voice)
+        views = _adjusted(data, given, model, voice)
         place.check(component_files(views.names))
         _check_sparse(model, data)
         n = len(data.first_rows)
@@ -152,13 +152,14 @@ def _fit(place: OurFolder, ask: FitRequest, voice: Voice) -> dict[str, Any]:
     return summary
 
 
-def _adjusted(data: ReadViews, given: Given, voice: Voice) -> Any:
+def _adjusted(data: ReadViews, given: Given, model: RobustWMNMF, voice: Voice) -> Any:
     """The views, without what the covariates asked for explain."""
     views = data.collection()
     if not given.adjust:
         return views
     columns = given.columns or {}
-    found = adjust(views, {name: columns[name] for name in given.adjust})
+    chosen = {name: columns[name] for name in given.adjust}
+    found = adjust(views, chosen, zero_rows=model.zero_rows)
     shares = ", ".join(f"{view} {share:.0%}" for view, share in found.explained.items())
     told = [
         *found.notes,

@@ -8,6 +8,7 @@ a caller reaches; igraph and leidenalg are under the GPL.)
 from __future__ import annotations
 
 from dataclasses import dataclass
+from heapq import heapify, heappop, heappush
 from importlib import import_module
 from importlib.util import find_spec
 
@@ -133,18 +134,36 @@ def _without_tiny(
     graph: sp.csr_array, labels: Array, count: Array, least: int
 ) -> tuple[Array, int]:
     """The smallest community joins the one it shares most edge weight with, until none is tiny."""
+    members = sp.csr_array((np.ones(len(labels)), (np.arange(len(labels)), labels)))
+    between = sp.coo_array(members.T @ graph @ members)
+    links: list[dict[int, float]] = [{} for _ in range(between.shape[0])]
+    for a, b, weight in zip(*(x.tolist() for x in (*between.coords, between.data)), strict=True):
+        if a != b and weight > 0:
+            links[a][b] = weight
+    sizes = np.bincount(labels, count).tolist()
+    home = np.arange(len(sizes))
+    waiting = [(size, c) for c, size in enumerate(sizes) if size < least]
+    heapify(waiting)
     n_joined = 0
-    while True:
-        sizes = np.bincount(labels, count)
-        members = sp.csr_array((np.ones(len(labels)), (np.arange(len(labels)), labels)))
-        links = (members.T @ graph @ members).toarray()
-        np.fill_diagonal(links, 0)
-        tiny = np.flatnonzero((sizes > 0) & (sizes < least) & (links.max(axis=1) > 0))
-        if len(tiny) == 0:
-            return labels, n_joined
-        smallest = tiny[sizes[tiny].argmin()]
-        labels = np.where(labels == smallest, links[smallest].argmax(), labels)
+    while waiting:
+        size, smallest = heappop(waiting)
+        if size != sizes[smallest] or not links[smallest]:  # it has grown or gone, or has no link
+            continue
+        nearest = max(links[smallest], key=lambda c: (links[smallest][c], -c))
+        for other, weight in links[smallest].items():
+            del links[other][smallest]
+            if other != nearest:
+                links[other][nearest] = links[nearest][other] = (
+                    links[nearest].get(other, 0) + weight
+                )
+        links[smallest] = {}
+        home[home == smallest] = nearest
+        sizes[nearest] += sizes[smallest]
+        sizes[smallest] = 0
         n_joined += 1
+        if sizes[nearest] < least:
+            heappush(waiting, (sizes[nearest], nearest))
+    return home[labels], n_joined
 
 
 def _largest_first(labels: Array, count: Array) -> Array:

@@ -123,8 +123,12 @@ def zeros_observed(zero_rows: ZeroRows, name: str) -> bool:
 
 
 def check_zero_rows(zero_rows: ZeroRows, names: Sequence[str]) -> None:
-    """Refuse a dict with views or settings that do not exist."""
+    """Refuse views or settings that do not exist."""
     if not isinstance(zero_rows, dict):
+        if zero_rows not in ZERO_ROWS:
+            raise ValueError(
+                f"zero_rows must be 'missing', 'observed' or a dict by view, got {zero_rows!r}"
+            )
         return
     refuse_strangers("zero_rows", zero_rows, names)
     for name, kind in zero_rows.items():

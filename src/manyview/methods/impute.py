@@ -29,7 +29,16 @@ def remember(views: Views) -> tuple[list[Matrix], list[str | None]]:
     return data, list(sums)
 
 
-def check_unchanged(X: Matrix, checksum: str | None, name: str) -> None:
+def refuse_changed(X: Matrix, checksum: str | None, name: str) -> None:
+    """Views too large to be copied are read where they are: they must be those of the fit."""
+    if checksum is not None and checksum != digest(X):
+        raise ValueError(
+            f"view {name!r} was changed after the fit (it is too large to be copied, and the model "
+            "reads it where it is); fit again, or put its numbers back"
+        )
+
+
+def check_fillable(X: Matrix, checksum: str | None, name: str) -> None:
     """Refuse files, relations, and arrays that are not those of the fit."""
     if isinstance(X, Relation):
         raise ValueError(
@@ -40,11 +49,7 @@ def check_unchanged(X: Matrix, checksum: str | None, name: str) -> None:
             f"{X.label} is read from its file by rows and has nothing missing but rows of zeros; "
             "impute works on views in memory"
         )
-    if checksum is not None and checksum != digest(X):
-        raise ValueError(
-            f"view {name!r} was changed after the fit (it is too large to be copied, and the model "
-            "reads it where it is); fit again, or put its numbers back"
-        )
+    refuse_changed(X, checksum, name)
 
 
 def filled_in(X: Matrix, present: Array, guess: Array, scaling: Scaling | None) -> Array:

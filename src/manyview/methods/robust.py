@@ -297,7 +297,7 @@ class RobustWMNMF(RobustModel):
         self._rows = stages.described(views, with_weight(present, settings.view_weights))
         views, present = stages.only(views, present, self._rows)
         there, dtype = engine.bring(views, self.dtype, dtype)
-        stages.check_scale(self.scale, self.view_names_in_)
+        stages.check_scale(self.scale, list(self.view_names_in_))
         if dtype == np.float32:
             for M, name in zip(views.matrices, views.names, strict=True):
                 if stages.asked_scaling(self.scale, name) is None:

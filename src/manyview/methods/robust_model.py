@@ -17,7 +17,7 @@ from manyview.engines.dask.source import DaskMatrix
 
 from .base import in_dtype, working_dtype
 from .given import zeros_observed
-from .impute import check_unchanged, filled_in
+from .impute import check_fillable, filled_in
 from .place import Fitted, Placed, place
 from .robust_fit import Weights
 from .robust_results import RobustResults
@@ -168,7 +168,7 @@ class RobustModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
             # What was observed comes back as it was, whatever the precision of the fit.
             whole = whole.astype(np.result_type(self._data[s].dtype, dtype))
             checksum = None if self._digests is None else self._digests[s]
-            check_unchanged(self._data[s], checksum, self.view_names_in_[given])
+            check_fillable(self._data[s], checksum, self.view_names_in_[given])
             parts = self.components_[given][:, columns]
             guess = self.consensus_.astype(float) @ parts.astype(float)
             present = self._all_rows(self._geometry[s].present)

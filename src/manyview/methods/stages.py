@@ -7,7 +7,7 @@ clusters and reports share them; `agree` and `embed` are in `manyview.methods.ag
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
@@ -30,7 +30,7 @@ from manyview.maths.agreement import Agreement, agreement_matrix
 from .agree import Settings, compare_distances, list_graph, split_half
 from .assign import kmeans
 from .base import working_dtype
-from .given import ZeroRows, zeros_observed
+from .given import ZeroRows, refuse_strangers, zeros_observed
 from .observed import kept_views, observed_columns, observed_part
 from .scaling import largest
 
@@ -148,12 +148,12 @@ def asked_scaling(scale: Scale, name: str) -> str | None:
     return None if kind == "none" else kind
 
 
-def check_scale(scale: Scale, names: Iterable[str]) -> None:
+def check_scale(scale: Scale, names: Sequence[str]) -> None:
     """Refuse a dict with views or scalings that do not exist."""
-    known = list(names)
-    for name, kind in scale.items() if isinstance(scale, dict) else ():
-        if name not in known:
-            raise ValueError(f"scale names the view {name!r}, and the views are {known}")
+    if not isinstance(scale, dict):
+        return
+    refuse_strangers("scale", scale, names)
+    for name, kind in scale.items():
         if kind is not None and kind not in {*SCALINGS, "none"}:
             raise ValueError(
                 f"scale of view {name!r} must be one of {sorted(SCALINGS)} or None, got {kind!r}"

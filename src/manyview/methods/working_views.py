@@ -19,6 +19,7 @@ from manyview.maths.solvers import Solver, own_name
 from manyview.storage.checkpoint import digest
 
 from .base import working_dtype
+from .impute import refuse_changed
 from .scaling import Scaling, fit_scaling
 
 #: Dense views of more bytes than this are scaled when read, not copied.
@@ -92,8 +93,4 @@ def check_unchanged(
 ) -> None:
     """Views too large to be copied are read where they are: they must be those of the fit."""
     for X, before, name in zip(fitted, sums, names, strict=True):
-        if before is not None and digest(X.X) != before:
-            raise ValueError(
-                f"view {name!r} was changed after the fit (it is too large to be "
-                "copied, and the model reads it where it is); fit again, or put its numbers back"
-            )
+        refuse_changed(X.X, before, name)

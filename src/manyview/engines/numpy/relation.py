@@ -6,6 +6,7 @@ has a row for each, and a column for every fitted one.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from copy import copy
 from typing import Any, ClassVar, TypeVar
 
@@ -19,7 +20,7 @@ Own = TypeVar("Own", bound="Relation")
 ASYMMETRY = 1e-6
 
 
-class Relation:
+class Relation(ABC):
     """Rows and columns are observations; see `GraphView`, `KernelView` and `DistanceView`."""
 
     kind: ClassVar[str]
@@ -176,6 +177,7 @@ class Relation:
             return counts - own > 0
         return (self.matrix != 0).any(axis=1)
 
+    @abstractmethod
     def as_features(self) -> Matrix:
         """A nonnegative table that methods of features take.
 
@@ -183,7 +185,6 @@ class Relation:
         -------
         array (N, N)
         """
-        raise NotImplementedError
 
 
 def numbers(data: Any, cls: str) -> tuple[Matrix, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import Any
 
 import numpy as np
@@ -104,6 +105,7 @@ class Dissimilarity(Relation):
         if not self.unseen:
             refuse_asymmetric(self.matrix, f"view {name!r}, a {self.kind},")
 
+    @abstractmethod
     def squared(self) -> Array:
         """Squared distances of rows to columns.
 
@@ -111,7 +113,6 @@ class Dissimilarity(Relation):
         -------
         ndarray
         """
-        raise NotImplementedError
 
 
 @storable
