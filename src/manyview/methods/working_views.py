@@ -18,8 +18,8 @@ from manyview.engines.protocols import Engine
 from manyview.maths.solvers import Solver, own_name
 from manyview.storage.checkpoint import digest
 
-from .base import working_dtype
 from .impute import refuse_changed
+from .precision import working_dtype
 from .scaling import Scaling, fit_scaling
 
 #: Dense views of more bytes than this are scaled when read, not copied.

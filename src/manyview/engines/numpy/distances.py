@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from copy import copy
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -266,7 +267,7 @@ class Geometry:
                 self._codes = self._codes + row_codes(self.observed.astype(np.float32))
         return self._codes
 
-    def unit_sums(self) -> UnitRows | MaskedView:
+    def unit_sums(self) -> Any:
         """The rows with unit L1 norm, as a pass of the factorisation reads them."""
         return unit_sum_rows(self.Z, self.observed)
 
