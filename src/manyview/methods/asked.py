@@ -130,11 +130,3 @@ class AskedOfWMNMF(MultiViewEstimator):
             return self.callback(info) if self.callback else None
 
         return report
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.input_tags.positive_only = not self._allows_negative()
-        tags.input_tags.allow_nan = self._allows_missing()
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags

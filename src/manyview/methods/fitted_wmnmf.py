@@ -238,3 +238,11 @@ class FittedWMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
         with threadpool_limits(1), self._whole_or_nothing():
             stream.add_batch(self, views)
         return self
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.positive_only = not self._allows_negative()
+        tags.input_tags.allow_nan = self._allows_missing()
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
