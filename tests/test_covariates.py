@@ -79,6 +79,18 @@ def test_what_cannot_be_regressed_out_gets_a_sentence(covariates, sentence, rng)
         mv.adjust([rng.normal(size=(30, 3))], covariates)
 
 
+def test_batches_called_by_numbers_go_like_batches_called_by_words(rng):
+    batch = rng.integers(1, 4, size=60)
+    # The second batch stands out: no straight line through 1, 2, 3 takes that away.
+    X = rng.normal(size=(60, 5)) + 4 * (batch == 2)[:, None]
+    found = mv.adjust({"rna": X}, {"batch": batch})
+    words = mv.adjust({"rna": X}, {"batch": [f"b{b}" for b in batch]})
+    np.testing.assert_allclose(found.arrays["rna"], words.arrays["rna"], atol=1e-10)
+    assert found.notes == ("'batch' holds 3 whole numbers, each taken as a level of its own.",)
+    aged = mv.adjust({"rna": X}, {"age": np.arange(60)})
+    assert aged.notes == ()
+
+
 def test_missing_covariates_are_told(rng):
     batch = ["a"] * 14 + ["b"] * 14 + [None, None]
     found = mv.adjust([rng.normal(size=(30, 3))], {"batch": batch})

@@ -200,6 +200,15 @@ def test_columns_that_are_not_tested_say_why(values, words):
     assert found.kind is None and words in found.reason and np.isnan(found.values).all()
 
 
+def test_whole_numbers_that_may_be_codes_are_told():
+    words = "Its 3 whole numbers are taken as amounts"
+    assert words in read_column("site", [1, 2, 3] * 20).note
+    for other in ([1.5, 2, 3] * 20, list(range(60)), [0, 1] * 30):
+        assert "amounts" not in read_column("x", other).note
+    assert read_column("site", [1, 2, 3] * 20, "number").note == ""
+    assert read_column("site", [1, 2, 3] * 20, "category").note == ""
+
+
 def test_the_user_may_say_what_a_column_is():
     labels = np.arange(60) % 3
     table = {"grade": [1, 2, 3] * 20, "dose": ["low", "much", "some"] * 20}

@@ -11,7 +11,7 @@ import numpy as np
 from manyview._types import Array
 from manyview.data.ids import places
 from manyview.outcomes import Survival, Table, crosstab, enrichment, survival
-from manyview.outcomes.columns import read_column, stands_for_missing
+from manyview.outcomes.columns import may_be_codes, read_column, stands_for_missing
 from manyview.outcomes.endpoints import unit_of
 from manyview.outcomes.held import hold, listed, pick
 
@@ -181,12 +181,18 @@ def _add_clinical(found: Meaning, labels: list[int], known: Known) -> None:
         told = {"tested": len(tested), "columns": len(columns), "adjusted": list(known.adjusted)}
         return told | {"significant": list(result.significant())}
 
-    _attempt(found, "clinical", lambda: enrichment(labels, tested), described)
+    # What was regressed out level by level is looked for level by level.
+    kinds = {n: "category" for n in known.adjusted if n in tested and _is_coded(tested[n])}
+    _attempt(found, "clinical", lambda: enrichment(labels, tested, kinds=kinds), described)
     if len(columns) > len(tested):
         found.about["clinical"].setdefault("notes", []).append(
             f"The first {len(tested)} of {len(columns)} columns are looked at; leave out those that "
             "do not matter."
         )
+
+
+def _is_coded(values: list[Any]) -> bool:
+    return may_be_codes(read_column("", values))
 
 
 def _is_class(values: list[Any], known: Known) -> bool:
