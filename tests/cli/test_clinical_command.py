@@ -91,7 +91,7 @@ def test_a_finished_run_can_be_asked_later_and_again(cohort, tmp_path):
     assert again.exit_code == 0, again.output
     assert {p.name for p in out.glob("*.csv")} & MEANINGS == {"classes.csv", "annotations.csv"}
     assert {p.name for p in (out / "figures").iterdir()} == {
-        f"classes.{kind}" for kind in ("svg", "png", "pdf")
+        f"{name}.{kind}" for name in ("classes", "heatmap") for kind in ("svg", "png", "pdf")
     }
     assert (out / "figures" / "classes.pdf").read_bytes().startswith(b"%PDF")
     assert (

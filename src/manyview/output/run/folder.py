@@ -16,11 +16,11 @@ from manyview.io.writing import claimed, csv_bytes, csv_of_dicts
 from manyview.io.writing.replace import files_in
 from manyview.methods.robust import RobustWMNMF
 from manyview.outcomes import Table
-from manyview.output.report.fit import fit_page
+from manyview.output.report.fit import fit_page, read_run
 
 from . import evidence, marks, tables
 from .features import parts_are_clusters, top_features
-from .figures import figure_files, meaning_figures, model_figures
+from .figures import figure_files, heatmap_figure, meaning_figures, model_figures
 from .meaning import FILES as MEANINGS
 from .meaning import described, known, meaning
 from .notes import Measured, choice_notes, warnings_about
@@ -131,15 +131,17 @@ def write_run(
             (beside / name).write_bytes(table_bytes(table))
         if hasattr(model, "save"):
             model.save(beside / "model.npz")
+        run = run_record(model, given, settings, dict(info or {}), notes, extra)
         if figures:
             tell("drawing the figures")
-            drawings = {**model_figures(model, given, files), **meaning_figures(found.results)}
+            drawings = model_figures(model, given, files, extra["projection"])
+            (beside / "run.json").write_bytes(run_json(run))
+            drawings |= meaning_figures(found) | heatmap_figure(read_run(beside))
             (beside / "figures").mkdir()
             for name, content in drawings.items():
                 (beside / name).write_bytes(content)
-        run = run_record(model, given, settings, dict(info or {}), notes, extra)
         made = ["run.json", "report.html"] if report else ["run.json"]
-        run["files"] = sorted(files_in(beside) + made)
+        run["files"] = sorted({*files_in(beside), *made})
         (beside / "run.json").write_bytes(run_json(run))
         if report:
             tell("writing the report")

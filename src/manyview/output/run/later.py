@@ -6,21 +6,24 @@ import json
 import os
 import shutil
 from collections.abc import Sequence
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from manyview.io.writing import claimed, read_csv
 from manyview.io.writing.marker import read_marker
-from manyview.output.report.fit import fit_page
+from manyview.output.report.fit import fit_page, read_run
 
-from .figures import MEANING_FIGURES, meaning_figures
+from .figures import KINDS, MEANING_FIGURES, heatmap_figure, meaning_figures
 from .folder import KIND, table_bytes
 from .meaning import FILES, described, known, meaning
 from .record import run_json
 
-FRESH = {*FILES, "run.json", "report.html"}
+#: What shows something that is known beside the views; the heat map has bars of it.
+FRESH = {*FILES, "run.json", "report.html"} | {
+    f"figures/{name}.{kind}" for name in (*MEANING_FIGURES, "heatmap") for kind in KINDS
+}
 
 
 def add_meaning(
@@ -47,12 +50,15 @@ def add_meaning(
         found = meaning(np.array([int(row["cluster"]) for row in rows]), ids, beside_views)
         for name, table in found.tables.items():
             (beside / name).write_bytes(table_bytes(table))
-        if figures:
-            for name, content in meaning_figures(found.results).items():
-                (beside / name).parent.mkdir(exist_ok=True)
-                (beside / name).write_bytes(content)
         told = [note for note in about.get("outcome_notes", []) if note not in notes]
         about |= {**described(found), "outcome_notes": [*told, *notes]}
+        (beside / "run.json").write_bytes(run_json(about))
+        drawings = meaning_figures(found) if figures else {}
+        if figures or (run / "figures" / "heatmap.svg").exists():
+            drawings |= heatmap_figure(read_run(beside, run))  # its bars are what is known now
+        for name, content in drawings.items():
+            (beside / name).parent.mkdir(exist_ok=True)
+            (beside / name).write_bytes(content)
         page = (run / "report.html").exists()
         about["files"] = sorted({*_names(beside), "run.json", *(["report.html"] if page else [])})
         (beside / "run.json").write_bytes(run_json(about))
@@ -65,11 +71,7 @@ def _keep(run: Path, beside: Path) -> set[str]:
     """Everything of the run that is not made anew, as it is: linked, or copied where that fails."""
     marker = read_marker(run)
     listed = {} if marker is None else marker.ours(run, marker.files.get(KIND, {}))
-    kept = {
-        name
-        for name in listed
-        if name not in FRESH and PurePosixPath(name).stem not in MEANING_FIGURES
-    }
+    kept = {name for name in listed if name not in FRESH}
     for name in kept:
         (beside / name).parent.mkdir(parents=True, exist_ok=True)
         try:
