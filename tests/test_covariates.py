@@ -54,6 +54,14 @@ def test_ids_decide_which_row_is_whose(rng):
     np.testing.assert_array_equal(straight, turned)
 
 
+def test_rows_that_pandas_numbered_are_matched(rng):
+    X, batch = rng.normal(size=(40, 3)), pd.DataFrame({"batch": ["a", "b"] * 20})
+    right = mv.adjust({"x": pd.DataFrame(X)}, batch).arrays["x"]
+    order = rng.permutation(40)
+    shuffled = mv.adjust({"x": pd.DataFrame(X).iloc[order]}, batch).arrays["x"]
+    np.testing.assert_allclose(shuffled, right[order], atol=1e-12)
+
+
 def test_counts_lose_their_depth_and_sparse_views_their_zeros(rng):
     counts = rng.poisson(20, (40, 6)) * rng.integers(1, 5, (40, 1))
     batch = {"batch": np.repeat(["a", "b"], 20)}

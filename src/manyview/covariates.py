@@ -134,7 +134,7 @@ def adjust(
 
 
 def _columns(covariates: Any, names: Any, n: int, notes: list[str]) -> list[Column]:
-    held = hold("covariates", covariates)
+    held = hold("covariates", covariates).beside(None if names is None else names.tolist())
     if not held.columns:
         raise ValueError("covariates has no column; name what is to be regressed out")
     rows = np.arange(held.n)

@@ -122,7 +122,7 @@ def test_a_covariate_is_regressed_out_and_the_report_says_whether_it_is_gone(coh
 
 def test_a_batch_called_by_numbers_is_looked_for_level_by_level(cohort, tmp_path):
     """Ranks of batch 1, 2, 3 would not show that a cluster is batch 2."""
-    folder, files, data = cohort
+    _folder, files, data = cohort
     code = {"batch1": 1, "batch2": 2, "batch3": 3}
     table = pd.DataFrame({"id": data.sample_names})
     table["site"] = [code[b] for b in data.clinical["batch"]]

@@ -297,6 +297,30 @@ def test_bad_labels_and_tables_are_refused_in_a_sentence(labels, table, words):
         enrichment(labels, table)
 
 
+def test_rows_that_pandas_numbered_are_matched_after_sorting_and_filtering():
+    rng = np.random.default_rng(0)
+    labels = np.repeat([0, 1], 40)
+    table = pd.DataFrame({"age": rng.normal(60, 5, 80) + 20 * labels, "dead": 1})
+    shuffled = table.sample(frac=1, random_state=0)
+    right = enrichment(labels, table[["age"]]).columns[0].association.p_value
+    for given, other in (
+        (pd.Series(labels), shuffled),
+        (pd.Series(labels).sample(frac=1, random_state=1), table),
+        (pd.Series(labels).sample(frac=1, random_state=1), shuffled),
+    ):
+        assert enrichment(given, other[["age"]]).columns[0].association.p_value == right
+    part = pd.Series(labels)[::2]
+    alone = enrichment(labels[::2], table[["age"]].to_numpy()[::2, 0]).columns[0]
+    assert enrichment(part, table[["age"]]).columns[0].association == alone.association
+    # Times of one frame, events of the other: each patient keeps both.
+    straight = survival(labels, table["age"], table["dead"]).test.statistic
+    mixed = survival(pd.Series(labels), table["age"], shuffled["dead"]).test.statistic
+    assert mixed == straight
+    # Patients called 1 to n are no rows 0 to n - 1.
+    called = pd.Series(labels, index=range(1, 81))
+    assert enrichment(called, table[["age"]]).columns[0].association.p_value == right
+
+
 def test_polars_and_plain_dicts_give_the_same():
     labels, table = clinical(60)
     plain = enrichment(labels, {name: table[name].tolist() for name in table})

@@ -152,6 +152,15 @@ def test_ids_are_matched():
 # --- clusters found without the view --------------------------------------------------------------
 
 
+def test_rows_that_pandas_numbered_are_matched():
+    X = np.random.default_rng(0).normal(size=(40, 3))
+    X[:20, 1] += 3
+    labels = pd.Series([0] * 20 + [1] * 20)
+    right = markers(labels, {"x": pd.DataFrame(X)}).views[0].p_value
+    mixed = markers(labels, {"x": pd.DataFrame(X).sample(frac=1, random_state=0)}).views[0].p_value
+    np.testing.assert_array_equal(mixed, right)
+
+
 def test_leaving_the_view_out_makes_p_values_honest():
     """Three clusters in two views, none in the third: only there p-values must be uniform."""
     rng = np.random.default_rng(0)

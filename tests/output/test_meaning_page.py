@@ -151,7 +151,7 @@ def test_figures_say_what_the_page_says(run, figure, words):
 
 
 def test_the_bars_of_the_heat_map_follow_a_later_comparison(run, tmp_path):
-    out, _, data = run
+    out, *_ = run
     again = tmp_path / "run"
     shutil.copytree(out, again)
     add_meaning(again, {"ward": ["north", "south"] * 40})

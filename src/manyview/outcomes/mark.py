@@ -110,7 +110,9 @@ def markers(
 
 def _groups(labels: Any, views: Views, ids: Any, notes: list[str]) -> tuple[Groups, Array]:
     """Return the clusters and the row of the views for each of their observations."""
-    values, known = read_labels(labels, ids)
+    rows_of_views = None if views.sample_names is None else views.sample_names.tolist()
+    given = read_labels(labels, ids).beside(rows_of_views)
+    values, known = given.columns["labels"], given.ids
     groups = read_groups(values, notes)
     if known is None or views.sample_names is None:
         if len(values) != views.n_samples:

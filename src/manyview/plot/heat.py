@@ -173,11 +173,14 @@ def _rgb(colour: Any) -> tuple[float, float, float]:
 
 def _legend(ax: Any, keys: list[tuple[str, Any, str]]) -> None:
     from matplotlib.patches import Patch
+    from matplotlib.transforms import ScaledTranslation
 
+    # So far below the axes, in inches, that the names of the clusters have room, however tall they are.
+    below = ax.transAxes + ScaledTranslation(0, -0.55, ax.figure.dpi_scale_trans)
     patches = [Patch(color=c, label=short(f"{name}: {text}", 28)) for name, c, text in keys]
     columns = min(4, len(patches))
     box = ax.legend(handles=patches, fontsize="x-small", frameon=False, ncols=columns,
-                    loc="upper center", bbox_to_anchor=(0.5, -0.14 if len(keys) else 0))  # fmt: skip
+                    loc="upper center", bbox_to_anchor=(0.5, 0), bbox_transform=below)  # fmt: skip
     for text in box.get_texts():
         text.set_parse_math(False)
 

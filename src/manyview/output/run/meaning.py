@@ -103,6 +103,7 @@ def known(
     columns: dict[str, list[Any]] = {}
     if clinical is not None:
         held = hold("clinical", clinical)
+        held = held.beside([int(i) if i.isdecimal() else i for i in ids])
         rows = np.arange(held.n)
         if held.ids is not None:
             rows = places(ids, [str(i) for i in held.ids])
