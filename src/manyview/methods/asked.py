@@ -10,12 +10,12 @@ from sklearn.utils._param_validation import InvalidParameterError
 from manyview._types import Views
 from manyview.engines.threads import Threads
 
-from .base import MultiViewEstimator
 from .scaling import SHIFTING, tell_level, tell_rounded
+from .scored import ScoredByReconstruction
 from .state import Settings
 
 
-class AskedOfWMNMF(MultiViewEstimator):
+class AskedOfWMNMF(ScoredByReconstruction):
     """The parameters of `WMNMF` as its stages want them."""
 
     @classmethod

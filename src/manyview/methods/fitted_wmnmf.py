@@ -22,7 +22,6 @@ from .assign import assign_new
 from .observed import observed_somewhere, spread_out
 from .placing import Fitted, place
 from .precision import in_dtype, on_host_factors, working_dtype
-from .scored import warn_of_more_clusters
 from .working_views import check_unchanged, checksums, masked, scaled, some_rows
 
 
@@ -171,7 +170,7 @@ class FittedWMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
         float
         """
         views = self._read(X, reset=False)
-        warn_of_more_clusters(type(self).__name__, views.n_features, self._rank)
+        self._tell_favoured()
         anywhere = observed_somewhere(views.matrices)
         if not anywhere.any():
             raise ValueError("score needs an observation that some view describes; all are missing")

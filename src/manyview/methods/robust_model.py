@@ -23,7 +23,6 @@ from .precision import in_dtype, working_dtype
 from .robust_fit import Weights
 from .robust_results import RobustResults
 from .scaling import tell_rounded
-from .scored import warn_of_more_clusters
 
 
 class RobustModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, RobustResults):
@@ -112,7 +111,7 @@ class RobustModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
         float
         """
         views = self._read(X, reset=False)
-        warn_of_more_clusters(type(self).__name__, views.n_features, int(self.n_clusters_))
+        self._tell_favoured()
         error = self._place(views).error
         if error is None:
             raise ValueError("score needs an observation that some view describes; all are missing")

@@ -21,10 +21,10 @@ from manyview.storage.checkpoint import Checkpoint
 
 from . import stages
 from .agree import Settings
-from .base import MultiViewEstimator
 from .distinct import row_kinds, tell_empty_clusters, tell_few_kinds
 from .number import chosen_number
 from .precision import in_dtype, on_host_factors
+from .scored import ScoredByReconstruction
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Results:
     anywhere: Array
 
 
-class RobustResults(MultiViewEstimator):
+class RobustResults(ScoredByReconstruction):
     """The fitted attributes of `RobustWMNMF`, made from what its stages found."""
 
     #: Which observations some view has, where not all; the fit is of these.
