@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from abc import abstractmethod
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import ClusterMixin
@@ -21,6 +22,27 @@ class Baseline(ClusterMixin, MultiViewEstimator):
     def _n_clusters(self) -> int | None:
         """How many clusters will be asked for; ``None`` where the method decides."""
         return getattr(self, "n_clusters", None)
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Cluster the observations.
+
+        Parameters
+        ----------
+        X : list, dict or array
+            The views, as for `WMNMF`.
+        y : ignored
+
+        Returns
+        -------
+        estimator
+            Itself, fitted.
+        """
+        self._cluster(self._checked(X))
+        return self
+
+    @abstractmethod
+    def _cluster(self, views: Views) -> None:
+        """Set ``labels_`` and the other fitted attributes."""
 
     def _checked(self, X: Any) -> Views:
         self._validate_params()

@@ -86,21 +86,8 @@ class _Fusion(Baseline, ABC):
     scale: str | None
     random_state: Any
 
-    def fit(self, X: Any, y: Any = None) -> Any:
-        """Fuse the views' similarities and cluster the graph.
-
-        Parameters
-        ----------
-        X : list, dict or array
-            The views, as for `WMNMF`.
-        y : ignored
-
-        Returns
-        -------
-        estimator
-            Itself, fitted.
-        """
-        views = self._checked(X)
+    def _cluster(self, views: Views) -> None:
+        """Fuse the views' similarities and cluster the graph."""
         with threadpool_limits(1):
             matrices = scaled(views, self.scale)
             graph = self._graph([_squared(M) for M in matrices], self._k(views))
@@ -108,7 +95,6 @@ class _Fusion(Baseline, ABC):
         self.labels_ = spectral_from_graph(
             sp.csr_array(graph), self.n_clusters, generator(self.random_state), unit_rows=True
         )
-        return self
 
     def _k(self, views: Views) -> int:
         n = views.n_samples

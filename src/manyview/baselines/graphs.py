@@ -13,7 +13,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import validate_data
 from threadpoolctl import threadpool_limits
 
-from manyview._types import Seed
+from manyview._types import Seed, Views
 from manyview.engines.affinity import AFFINITIES, affinity
 from manyview.methods.assign import n_neighbors as customary_neighbors
 from manyview.methods.assign import spectral_from_graph
@@ -194,21 +194,8 @@ class SumOfGraphs(Baseline):
         self.views = views
         self.random_state = random_state
 
-    def fit(self, X: Any, y: object = None) -> SumOfGraphs:
-        """Build, add and cut the graphs.
-
-        Parameters
-        ----------
-        X : list, dict or array
-            The views, as for `WMNMF`.
-        y : ignored
-
-        Returns
-        -------
-        SumOfGraphs
-            The estimator itself, fitted.
-        """
-        views = self._checked(X)
+    def _cluster(self, views: Views) -> None:
+        """Build, add and cut the graphs."""
         with threadpool_limits(1):
             matrices = scaled(views, self.scale)
             graphs = [affinity(M, self.n_neighbors, self.affinity) for M in matrices]
@@ -218,7 +205,6 @@ class SumOfGraphs(Baseline):
                 total, self.n_clusters, rng, self.assign_labels == "njw", self.n_init
             )
         self.affinity_matrix_ = total
-        return self
 
     def _allows_negative(self) -> bool:
         return takes_negative(self.scale)

@@ -11,7 +11,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.extmath import row_norms
 from threadpoolctl import threadpool_limits
 
-from manyview._types import Array, Matrix, Seed
+from manyview._types import Array, Matrix, Seed, Views
 from manyview.engines.numpy.rows import residual_rows
 from manyview.maths import equations as eq
 from manyview.methods.assign import kmeans
@@ -125,21 +125,8 @@ class MultiNMF(Baseline):
         self.views = views
         self.random_state = random_state
 
-    def fit(self, X: Any, y: object = None) -> MultiNMF:
-        """Factorise the views and cluster the consensus.
-
-        Parameters
-        ----------
-        X : list, dict or array
-            The views, as for `WMNMF`.
-        y : ignored
-
-        Returns
-        -------
-        MultiNMF
-            The estimator itself, fitted.
-        """
-        views = self._checked(X)
+    def _cluster(self, views: Views) -> None:
+        """Factorise the views and cluster the consensus."""
         rng = generator(self.random_state)
         a = 1 / len(views) if self.weight == "equal" else float(self.weight)
         k = self.n_components or self.n_clusters
@@ -158,7 +145,6 @@ class MultiNMF(Baseline):
         self.coefficients_ = joint.V
         self.history_ = {name: np.array(column) for name, column in joint.history.items()}
         self.n_iter_ = int(self.history_["round"][-1])
-        return self
 
     def _allows_negative(self) -> bool:
         return self.scale in SHIFTING

@@ -24,7 +24,7 @@ class ScoredByReconstruction(MultiViewEstimator):
 
     def __sklearn_clone__(self) -> Self:
         new = super().__sklearn_clone__()
-        new._told = vars(self).setdefault("_told_to_clones", [])
+        new._told = self.__dict__.setdefault("_told_to_clones", [])
         return new
 
     def set_params(self, **params: Any) -> Self:
@@ -49,7 +49,7 @@ class ScoredByReconstruction(MultiViewEstimator):
         """Warn where the score may be asked for in a search: it would choose the largest number."""
         if not self._number_was_set:
             return
-        told = vars(self).setdefault("_told", [])
+        told = self.__dict__.setdefault("_told", [])
         if not told:
             told.append(True)
             warn_user(
