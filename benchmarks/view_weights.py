@@ -117,7 +117,7 @@ def main():
     args = parser.parse_args()
     warnings.simplefilter("ignore")
     table = []
-    print(f"{'ACC/NMI/ARI':20}" + "".join(f"{rule:>24}" for rule in args.rules))
+    print(f"{'ACC/NMI/ARI':20}" + "".join(f"{rule:>28}" for rule in args.rules))
     for name in args.sets:
         views, labels, added = load_views(args.data, name, args.condition)
         present, repeats, *parts = compared(views)
@@ -127,11 +127,11 @@ def main():
             runs = [score(agreement, present, repeats, labels, seed) for seed in range(args.seeds)]
             cells.append(np.mean(runs, axis=0))
             weight = "" if added is None else f" ({agreement.alpha[added]:.3f})"
-            line += f"{'/'.join(f'{x:.3f}' for x in cells[-1]) + weight:>24}"
+            line += f"{'/'.join(f'{x:.3f}' for x in cells[-1]) + weight:>28}"
         table.append(cells)
         print(line, flush=True)
     means = ["/".join(f"{x:.3f}" for x in cell) for cell in np.mean(table, axis=0)]
-    print(f"{'mean':20}" + "".join(f"{cell:>24}" for cell in means))
+    print(f"{'mean':20}" + "".join(f"{cell:>28}" for cell in means))
 
 
 if __name__ == "__main__":

@@ -11,8 +11,7 @@ import scipy.sparse as sp
 
 from manyview._types import Array, Matrix
 from manyview._warn import warn_user
-from manyview.engines.numpy.relations import Relation
-from manyview.engines.numpy.sources import is_streamed
+from manyview.engines.numpy.kinds import read_rows
 from manyview.engines.threads import blocks
 
 #: Entries of a view looked at together: most often the first few rows already differ.
@@ -34,19 +33,13 @@ def row_kinds(
     found: list[int] = []
     size = max(1, ENTRIES // max(X.shape[1] for X in matrices))
     for rows in blocks(slice(0, matrices[0].shape[0]), size):
-        parts = [_marks(_read(X, rows)) for X in matrices]
+        parts = [_marks(read_rows(X, rows)) for X in matrices]
         for i, marks in enumerate(zip(*parts, strict=True), rows.start):
             counts = here is None or here[i]
             found.append(kinds.setdefault(marks, len(kinds)) if counts else 0)
             if len(kinds) >= fewer_than:
                 return None
     return np.array(found)
-
-
-def _read(X: Matrix, rows: slice) -> Matrix:
-    if isinstance(X, Relation):
-        return X.matrix[rows]
-    return X.read(rows) if is_streamed(X) else X[rows]
 
 
 def _marks(part: Matrix) -> Iterator[bytes]:

@@ -13,7 +13,7 @@ from threadpoolctl import threadpool_limits
 from manyview._types import Array, Matrix, Views
 from manyview.baselines.catalogue import plain_spectral
 from manyview.baselines.wrappers import scaled, side_by_side
-from manyview.engines.numpy.relations import Relation
+from manyview.engines.numpy.kinds import as_table, is_table
 from manyview.engines.numpy.sources import is_streamed
 from manyview.judge.stability import Stability, stability
 from manyview.methods.observed import observed_columns, observed_part
@@ -35,11 +35,9 @@ BASELINE = "z-scored features side by side, spectral clustering of their 10 near
 
 def tabled(views: Views) -> Views:
     """The views as tables of features: relations as methods of features take them."""
-    if not any(isinstance(X, Relation) for X in views.matrices):
+    if all(map(is_table, views.matrices)):
         return views
-    return views.with_matrices(
-        [X.as_features() if isinstance(X, Relation) else X for X in views.matrices]
-    )
+    return views.with_matrices([as_table(X) for X in views.matrices])
 
 
 def looked_at(views: Views, labels: Array) -> tuple[Views, Array]:

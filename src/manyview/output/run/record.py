@@ -13,7 +13,7 @@ import numpy as np
 
 from manyview._types import Views
 from manyview._version import __version__
-from manyview.engines.numpy.relations import Relation
+from manyview.engines.numpy.kinds import numbers_of
 from manyview.engines.numpy.sources import is_streamed, reading
 from manyview.io import checksum
 from manyview.methods.selection import Selection
@@ -95,7 +95,7 @@ def _versions() -> dict[str, str]:
 
 def _values_checksum(X: Any) -> str:
     """Of the values as the model saw them, whatever file they came from."""
-    X = X.matrix if isinstance(X, Relation) else X
+    X = numbers_of(X)
     return checksum.of_blocks(X.shape, X.dtype, reading(X) if is_streamed(X) else (X,))
 
 
