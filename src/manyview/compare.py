@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, field, replace
 from numbers import Integral, Real
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from manyview._warn import warn_user
 from manyview.baselines._features import scaled
 from manyview.data.views import as_views
 from manyview.datasets._dataset import import_pandas
@@ -188,11 +188,9 @@ def compare(
         )
     chosen = resolve(methods, int(n_clusters))
     if not memory_is_watched():
-        warnings.warn(
+        warn_user(
             f"this system does not tell how much memory a process holds: max_memory={max_memory:g} "
-            "only skips methods that tell their cost beforehand",
-            UserWarning,
-            stacklevel=2,
+            "only skips methods that tell their cost beforehand"
         )
     seeds = [seed_of(random_state, run) for run in range(n_runs)]
     plan = Plan(data, truth, chosen, seeds, Limits(float(max_seconds), float(max_memory)))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -14,6 +13,7 @@ from sklearn.utils.validation import validate_data
 from threadpoolctl import threadpool_limits
 
 from manyview._types import Seed, Views
+from manyview._warn import warn_user
 from manyview.engines.affinity import AFFINITIES, affinity
 from manyview.methods.assign import n_neighbors as customary_neighbors
 from manyview.methods.assign import spectral_from_graph
@@ -119,12 +119,10 @@ class KNNSpectral(ClusterMixin, BaseEstimator):
                 A, self.n_clusters, rng, self.assign_labels == "njw", self.n_init
             )
         if self.n_isolated_:
-            warnings.warn(
+            warn_user(
                 f"{self.n_isolated_} of {n} rows have no neighbour of nonzero weight: "
                 f"exp(-(d/{self.kernel_scale:g})^2) underflows at their distances. Scale the "
-                "features, or raise kernel_scale",
-                UserWarning,
-                stacklevel=2,
+                "features, or raise kernel_scale"
             )
         return self
 

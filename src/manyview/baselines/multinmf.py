@@ -139,7 +139,7 @@ class MultiNMF(Baseline):
             U, V = chained_starts(Xs, k, rng, self.start_passes, self.start_iter)
             joint = factorise(Xs, U, V, a, self.max_iter, self.inner_iter, self.max_redo)
             self.labels_ = kmeans(joint.consensus, self.n_clusters, rng, self.n_init)
-        tell_empty_clusters(self.labels_, self.n_clusters, stacklevel=2)
+        tell_empty_clusters(self.labels_, self.n_clusters)
         self.consensus_ = joint.consensus
         self.components_ = [np.ascontiguousarray(Us.T) for Us in joint.U]
         self.coefficients_ = joint.V

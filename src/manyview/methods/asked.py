@@ -103,7 +103,7 @@ class AskedOfWMNMF(ScoredByReconstruction):
             return
         single = self.dtype is not None and np.dtype(self.dtype) == np.float32
         for X, name in zip(views.matrices, views.names, strict=True):
-            if not (single and tell_rounded(X, name, stacklevel=4)):
+            if not (single and tell_rounded(X, name)):
                 tell_level(X, name)
 
     def _allows_missing(self) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -56,12 +55,10 @@ def _marks(part: Matrix) -> Iterator[bytes]:
         yield part.indices[start:stop].astype(np.int64).tobytes() + part.data[start:stop].tobytes()
 
 
-def tell_few_kinds(n_kinds: int, n_clusters: int, stacklevel: int) -> None:
-    warnings.warn(
+def tell_few_kinds(n_kinds: int, n_clusters: int) -> None:
+    warn_user(
         f"only {n_kinds} distinct observations for n_clusters={n_clusters}: identical observations "
-        f"stay together, so that there are {n_kinds} clusters; ask for fewer clusters",
-        UserWarning,
-        stacklevel=stacklevel + 1,
+        f"stay together, so that there are {n_kinds} clusters; ask for fewer clusters"
     )
 
 
@@ -76,13 +73,11 @@ def tell_unequal_kinds(mass: Array, n_clusters: int) -> None:
         )
 
 
-def tell_empty_clusters(labels: Any, n_clusters: int, stacklevel: int) -> None:
+def tell_empty_clusters(labels: Any, n_clusters: int) -> None:
     """Say so where fewer clusters have members than were asked for."""
     n_found = len(np.unique(labels[labels >= 0]))
     if n_found < n_clusters:
-        warnings.warn(
+        warn_user(
             f"only {n_found} of {n_clusters} clusters have members: the observations do not fall into "
-            "more; ask for fewer clusters",
-            UserWarning,
-            stacklevel=stacklevel + 1,
+            "more; ask for fewer clusters"
         )

@@ -209,7 +209,7 @@ class RobustModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
         if dtype == np.float32:
             for M, name in zip(views.matrices, views.names, strict=True):
                 if stages.asked_scaling(self.scale, name) is None:
-                    tell_rounded(M, name, stacklevel=5)
+                    tell_rounded(M, name)
 
     def _zero_is_missing(self, name: str) -> bool:
         return not zeros_observed(self.zero_rows, name)

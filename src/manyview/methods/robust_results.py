@@ -79,7 +79,7 @@ class RobustResults(ScoredByReconstruction):
         V_star = np.where(anywhere[:, None], self._result.consensus, 1 / self.n_clusters_)
         labels = np.where(anywhere, V_star.argmax(axis=1), -1)
         self.labels_ = self._all_rows(labels, empty=-1)
-        tell_empty_clusters(labels, self.n_clusters_, stacklevel=4)
+        tell_empty_clusters(labels, self.n_clusters_)
         even = 1 / self.n_clusters_
         sure = self._confidence(self._embedding, anywhere)
         self.confidence_ = self._all_rows(in_dtype(sure, dtype), even)
@@ -190,7 +190,7 @@ class RobustResults(ScoredByReconstruction):
         """No more clusters than distinct observations: identical ones stay together."""
         kinds = row_kinds(matrices, self.n_clusters_, here)
         if kinds is not None:
-            tell_few_kinds(int(kinds.max()) + 1, self.n_clusters_, stacklevel=4)
+            tell_few_kinds(int(kinds.max()) + 1, self.n_clusters_)
             self.n_clusters_ = int(kinds.max()) + 1
 
     def _warn(self, result: FitResult, anywhere: Array) -> None:
