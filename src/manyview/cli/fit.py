@@ -89,20 +89,7 @@ def _fit(place: OurFolder, ask: FitRequest, voice: Voice) -> dict[str, Any]:
     model = make_model(ask)
     # The results of a finished fit are lost with its process until they are written.
     with kept_until_written(), voice.busy("reading the files") as tell:
-        data = read_views(
-            ask.files,
-            missing=ask.missing,
-            on_disk=ask.on_disk,
-            known=known_ids(ask.known),
-            **vars(ask.reading),
-        )
-        data = with_relations(data, ask.relations)
-        samples = None if data.sample_names is None else data.sample_names.tolist()
-        given = read_given(ask.known, samples, len(data.first_rows), data, data.rule)
-        data.notes.extend(given.notes)
-        ids = [str(i) for i in range(len(data.first_rows))]
-        known(ids, given.columns, given.time, given.event, given.classes)
-        truth = given.classes
+        data, given = _read(ask)
         for note in data.told:
             voice.note(note)
         views = _adjusted(data, given, model, voice)
@@ -129,7 +116,7 @@ def _fit(place: OurFolder, ask: FitRequest, voice: Voice) -> dict[str, Any]:
             ask.out,
             settings=_plain(asdict(ask)),
             info=info,
-            truth=truth,
+            truth=given.classes,
             clinical=given.columns,
             time=given.time,
             event=given.event,
@@ -141,7 +128,8 @@ def _fit(place: OurFolder, ask: FitRequest, voice: Voice) -> dict[str, Any]:
             stability_runs=None if ask.report else 0,
             progress=tell,
         )
-    summary = _summary(model, data, truth, ask) | {"notes": data.told, "warnings": warned}
+    summary = _summary(model, data, given.classes, ask)
+    summary |= {"notes": data.told, "warnings": warned}
     if selection is not None:
         summary["selection"] = selection_record(selection)
         voice.show(*reasons(selection))
@@ -151,6 +139,24 @@ def _fit(place: OurFolder, ask: FitRequest, voice: Voice) -> dict[str, Any]:
     )
     voice.result(summary)
     return summary
+
+
+def _read(ask: FitRequest) -> tuple[ReadViews, Given]:
+    """The views, and what else is known of their samples, both found to be in order."""
+    data = read_views(
+        ask.files,
+        missing=ask.missing,
+        on_disk=ask.on_disk,
+        known=known_ids(ask.known),
+        **vars(ask.reading),
+    )
+    data = with_relations(data, ask.relations)
+    samples = None if data.sample_names is None else data.sample_names.tolist()
+    given = read_given(ask.known, samples, len(data.first_rows), data, data.rule)
+    data.notes.extend(given.notes)
+    ids = [str(i) for i in range(len(data.first_rows))]
+    known(ids, given.columns, given.time, given.event, given.classes)
+    return data, given
 
 
 def _adjusted(data: ReadViews, given: Given, model: RobustWMNMF, voice: Voice) -> Any:

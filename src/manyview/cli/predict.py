@@ -62,12 +62,7 @@ def run_predict(
             sure = np.asarray(model.predict_confidence(views)) if robust else None
     n = len(labels)
     ids = data.sample_names if data.sample_names is not None else np.arange(n)
-    changed = sum(safe_text(str(sample)) != str(sample) for sample in ids)
-    if changed:
-        data.notes.append(
-            f"{changed} ids would be taken for formulas by spreadsheets: they have an apostrophe in "
-            f"front in {out.name}"
-        )
+    _note_formulas(ids, out, data)
     for note in data.told:
         voice.note(note)
     voice.warn(warned)
@@ -81,6 +76,16 @@ def run_predict(
     voice.show(f"{n} samples ({told}) in [bold]{escape(str(out))}[/bold]")
     voice.result(summary)
     return summary
+
+
+def _note_formulas(ids: Any, out: Path, data: ReadViews) -> None:
+    """Say how many ids are written with an apostrophe in front."""
+    changed = sum(safe_text(str(sample)) != str(sample) for sample in ids)
+    if changed:
+        data.notes.append(
+            f"{changed} ids would be taken for formulas by spreadsheets: they have an apostrophe in "
+            f"front in {out.name}"
+        )
 
 
 def _refuse_adjusted(model_file: Path) -> None:
