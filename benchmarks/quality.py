@@ -1,7 +1,7 @@
 """How good are the clusters, on many datasets, clean and corrupted, before and after?
 
     python benchmarks/quality.py --data DIR [--seeds 5] [--sets NAME ...] [--jobs 2] [--out results.csv]
-                                 [--against older.csv]
+                                 [--methods NAME ...] [--against older.csv]
 
 DIR holds NAME.npz files (view_<name> arrays and labels), `load.py` and `corrupt.py`. Every method runs
 on every set that has labels, and on those named in `CORRUPTED` under six corruptions; rows already in
@@ -179,7 +179,7 @@ def methods(n, labels, clean):
     return table
 
 
-def run_case(data: str, name: str, condition: str, seed: int, done: set):
+def run_case(data: str, name: str, condition: str, seed: int, asked: list | None, done: set):
     warnings.simplefilter("ignore")
     views, labels = load_set(Path(data), name)
     k, info = int(labels.max()) + 1, {}
@@ -188,7 +188,7 @@ def run_case(data: str, name: str, condition: str, seed: int, done: set):
         views, info = module(Path(data) / "corrupt.py").corrupt(views, condition, best, worst, seed)
     rows = []
     for method, fit in methods(len(labels), labels, condition == "clean").items():
-        if (name, condition, str(seed), method) in done:
+        if (asked and method not in asked) or (name, condition, str(seed), method) in done:
             continue
         start = time.process_time()
         try:
@@ -229,6 +229,7 @@ def main():
     parser.add_argument("--data", required=True)
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--sets", nargs="*", default=SETS)
+    parser.add_argument("--methods", nargs="*", help="only these, by their names in the table")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--out", default="quality.csv")
     parser.add_argument("--against", type=Path, help="output file of another version")
@@ -249,7 +250,9 @@ def main():
         writer = csv.DictWriter(file, FIELDS)
         if not rows:
             writer.writeheader()
-        futures = {pool.submit(run_case, args.data, *task, done): task for task in tasks}
+        futures = {
+            pool.submit(run_case, args.data, *task, args.methods, done): task for task in tasks
+        }
         for count, future in enumerate(as_completed(futures), 1):
             new = future.result()
             writer.writerows(new)
