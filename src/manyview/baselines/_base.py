@@ -7,6 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import ClusterMixin
+from sklearn.utils import Tags
 
 from manyview._types import Views
 from manyview.methods.base import MultiViewEstimator
@@ -55,7 +56,7 @@ class Baseline(ClusterMixin, MultiViewEstimator):
     def _allows_negative(self) -> bool:
         return True
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.input_tags.positive_only = not self._allows_negative()

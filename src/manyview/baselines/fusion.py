@@ -14,7 +14,7 @@ from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.utils._param_validation import Interval, StrOptions
 from threadpoolctl import threadpool_limits
 
-from manyview._types import Array, Matrix, Views
+from manyview._types import Array, Matrix, Seed, Views
 from manyview.methods.assign import spectral_from_graph
 from manyview.methods.scaling import SCALES
 from manyview.methods.seeds import generator
@@ -84,7 +84,7 @@ class _Fusion(Baseline, ABC):
     n_neighbors: int | None
     mu: float
     scale: str | None
-    random_state: Any
+    random_state: Seed
 
     def _cluster(self, views: Views) -> None:
         """Fuse the views' similarities and cluster the graph."""
@@ -163,7 +163,7 @@ class SNF(_Fusion):
         n_iter: int = 20,
         scale: str | None = "standard",
         views: Any = None,
-        random_state: Any = None,
+        random_state: Seed = None,
     ):
         self.n_clusters = n_clusters
         self.n_neighbors = n_neighbors
@@ -236,7 +236,7 @@ class NEMO(_Fusion):
         mu: float = 0.5,
         scale: str | None = "standard",
         views: Any = None,
-        random_state: Any = None,
+        random_state: Seed = None,
     ):
         self.n_clusters = n_clusters
         self.n_neighbors = n_neighbors

@@ -11,7 +11,7 @@ from sklearn.neighbors import kneighbors_graph
 from sklearn.utils._param_validation import Interval, StrOptions
 from threadpoolctl import threadpool_limits
 
-from manyview._types import Array, Views
+from manyview._types import Array, Seed, Views
 from manyview.methods.communities import leiden
 from manyview.methods.scaling import SCALES
 from manyview.methods.seeds import generator
@@ -66,7 +66,7 @@ class ConcatLeiden(Baseline):
         n_neighbors: int = 10,
         scale: str | None = "standard",
         views: Any = None,
-        random_state: Any = None,
+        random_state: Seed = None,
     ):
         self.n_clusters = n_clusters
         self.n_neighbors = n_neighbors

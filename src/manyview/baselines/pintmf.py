@@ -12,7 +12,7 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn.utils._param_validation import Interval, StrOptions
 from threadpoolctl import threadpool_limits
 
-from manyview._types import Array, Views
+from manyview._types import Array, Seed, Views
 from manyview.methods.scaling import SCALES
 from manyview.methods.seeds import generator
 
@@ -121,7 +121,7 @@ class PIntMF(Baseline):
         penalty: float | None = None,
         scale: str | None = "standard",
         views: Any = None,
-        random_state: Any = None,
+        random_state: Seed = None,
     ):
         self.n_clusters = n_clusters
         self.n_components = n_components

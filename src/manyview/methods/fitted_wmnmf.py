@@ -7,6 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
+from sklearn.utils import Tags
 from threadpoolctl import threadpool_limits
 
 from manyview._arrays import on_host
@@ -238,7 +239,7 @@ class FittedWMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
             stream.add_batch(self, views)
         return self
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.input_tags.positive_only = not self._allows_negative()
