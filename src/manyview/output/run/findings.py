@@ -10,6 +10,7 @@ import numpy as np
 
 from manyview._types import Array, Views
 from manyview.judge.stability import Stability
+from manyview.methods.estimators import Estimator, number_of_clusters
 from manyview.methods.robust import RobustWMNMF
 
 from . import evidence, marks, tables
@@ -46,12 +47,12 @@ class Findings:
 
 
 def find_out(
-    model: Any, views: Views, ids: list[str], truth: Any, n_runs: int | None, tell: Callable
+    model: Estimator, views: Views, ids: list[str], truth: Any, n_runs: int | None, tell: Callable
 ) -> Findings:
     """Compare, refit, test and measure; ``tell`` hears of every step that takes time."""
     labels = np.asarray(model.labels_)
     seed = model.random_state if isinstance(model.random_state, int) else 0
-    n_clusters = getattr(model, "n_clusters_", model.n_clusters)
+    n_clusters = number_of_clusters(model)
     sure, sure_is = tables.confidence(model)
     tell("comparing with a plain clustering")
     tabled = evidence.tabled(views)
@@ -82,7 +83,9 @@ def find_out(
     )  # fmt: skip
 
 
-def tables_of(model: Any, views: Views, ids: list[str], found: Findings) -> dict[str, tables.Rows]:
+def tables_of(
+    model: Estimator, views: Views, ids: list[str], found: Findings
+) -> dict[str, tables.Rows]:
     """File name → rows."""
     labels, sure, stable = found.labels, found.sure, found.stable
     files = {
@@ -111,7 +114,7 @@ def tables_of(model: Any, views: Views, ids: list[str], found: Findings) -> dict
     return files
 
 
-def said_of(model: Any, found: Findings) -> dict[str, Any]:
+def said_of(model: Estimator, found: Findings) -> dict[str, Any]:
     """What only `run.json` says."""
     stable = found.stable
     return {
@@ -128,7 +131,7 @@ def said_of(model: Any, found: Findings) -> dict[str, Any]:
     }
 
 
-def notes_on(model: Any, views: Views, ids: list[str], found: Findings) -> list[str]:
+def notes_on(model: Estimator, views: Views, ids: list[str], found: Findings) -> list[str]:
     """Sentences of warning."""
     measured = Measured(
         found.described, found.labels, found.agreement, found.redundancy, found.stable, found.rivals

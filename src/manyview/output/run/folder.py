@@ -13,6 +13,7 @@ from manyview._types import Views
 from manyview.data.views import as_views
 from manyview.io.writing import claimed, csv_bytes, csv_of_dicts
 from manyview.io.writing.replace import files_in
+from manyview.methods.estimators import Estimator
 from manyview.outcomes import Table
 from manyview.output.report.fit import fit_page
 
@@ -34,7 +35,7 @@ TABLES = ("labels.csv", "clusters.csv", "view_weights.csv", "sample_weights.csv"
 
 
 def write_run(
-    model: Any,
+    model: Estimator,
     views: Any,
     out: str | os.PathLike[str],
     *,
@@ -158,7 +159,7 @@ def sure_files(report: bool, known: bool = False, figures: bool = False) -> list
     return [*names, *(MEANINGS if known else ()), *(figure_files() if figures else ())]
 
 
-def _ids(model: Any, views: Views, ids: Any) -> list[str]:
+def _ids(model: Estimator, views: Views, ids: Any) -> list[str]:
     n = views.n_samples
     if len(model.labels_) != n:
         raise ValueError(
