@@ -38,7 +38,7 @@ from manyview.engines.numpy.robust_scaling import RobustScaling
 from manyview.maths.spectrum import normalized
 from manyview.methods.agree import view_graph
 from manyview.methods.assign import spectral_from_graph
-from quality_tables import ELEVEN, OURS, SINGLE, report
+from quality_tables import COMMUNITIES, ELEVEN, OURS, SINGLE, report
 
 FIELDS = (
     "set",
@@ -152,6 +152,9 @@ def methods(n, labels, clean):
     def equal(views, k, seed):
         return mv.RobustWMNMF(k, view_weights="equal", random_state=seed).fit(views)
 
+    def by_communities(views, k, seed):
+        return mv.RobustWMNMF("communities", random_state=seed).fit(views)
+
     def paper(views, k, seed):
         return mv.WMNMF(k, scale="minmax", random_state=seed).fit(filled(views))
 
@@ -171,6 +174,7 @@ def methods(n, labels, clean):
         ),
     }
     if clean:
+        table[COMMUNITIES] = by_communities
         table[SINGLE] = lambda v, k, s: best_single_view(v, labels, k, s)
     if n <= MLRSSC_LIMIT:
         table["MLRSSC"] = lambda v, k, s: mv.baselines.MLRSSC(k, random_state=s).fit_predict(

@@ -178,9 +178,10 @@ def view_weights(
 
     Two views support each other by the part of their agreement that no shared data explain, M_st
     (1 − ρ_st), and a little by being reliable, all of them as much as ``chance`` alone makes a view:
-    where nothing agrees and nothing is reliable, what is left is noise and must decide nothing. A view's voice counts as one over the number of views
-    that repeat it. Support is counted twice, the second time with voices in proportion to their own
-    support. Views that repeat each other share one weight, the better supported get more of it.
+    where nothing agrees and nothing is reliable, what is left is noise and must decide nothing. A
+    view's voice counts as one over the number of views that repeat it. Support is counted twice, the
+    second time with voices in proportion to their own support. Views that repeat each other share one
+    weight, the better supported get more of it.
     Every step is a sum or a ratio of sums, so small changes of the input make small changes of α:
     the leading eigenvector, the limit of further counts, jumps between groups of views.
     """
