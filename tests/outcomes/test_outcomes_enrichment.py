@@ -303,12 +303,12 @@ def test_rows_that_pandas_numbered_are_matched_after_sorting_and_filtering():
     table = pd.DataFrame({"age": rng.normal(60, 5, 80) + 20 * labels, "dead": 1})
     shuffled = table.sample(frac=1, random_state=0)
     right = enrichment(labels, table[["age"]]).columns[0].association.p_value
-    for given, other in (
+    for mine, other in (
         (pd.Series(labels), shuffled),
         (pd.Series(labels).sample(frac=1, random_state=1), table),
         (pd.Series(labels).sample(frac=1, random_state=1), shuffled),
     ):
-        assert enrichment(given, other[["age"]]).columns[0].association.p_value == right
+        assert enrichment(mine, other[["age"]]).columns[0].association.p_value == right
     part = pd.Series(labels)[::2]
     alone = enrichment(labels[::2], table[["age"]].to_numpy()[::2, 0]).columns[0]
     assert enrichment(part, table[["age"]]).columns[0].association == alone.association

@@ -11,8 +11,9 @@ import numpy as np
 
 from manyview._colors import PALETTE
 from manyview._types import Views
-from manyview.output.report.fit import Run
+from manyview.methods.estimators import Estimator
 from manyview.output.report.panels.heatmap import chosen_bars
+from manyview.output.report.run_files import Run
 from manyview.plot import _pyplot, convergence, crosstab, enrichment, view_weights
 from manyview.plot import survival as draw_survival
 from manyview.plot.heat import draw_agreement, draw_consensus, draw_heatmap
@@ -56,7 +57,7 @@ def meaning_figures(found: Meaning) -> dict[str, bytes]:
 
 
 def model_figures(
-    model: Any, views: Views, tables: Mapping[str, Rows], projection: str
+    model: Estimator, views: Views, tables: Mapping[str, Rows], projection: str
 ) -> dict[str, bytes]:
     """File name → content, for the model and the tables of its run."""
     files: dict[str, bytes] = {}
