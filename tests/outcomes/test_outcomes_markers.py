@@ -197,6 +197,24 @@ def test_what_leaving_a_view_out_needs():
         markers(model, [X], leave_view_out=True)
 
 
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"zero_rows": {"b": "observed"}},
+        {"scale": {"a": "none", "b": "sqrt", "c": "none"}},
+        {"view_weights": {"a": 2.0, "b": 1.0, "c": 1.0}},
+        {"view_weights": [2.0, 1.0, 1.0]},
+    ],
+)
+def test_settings_of_single_views_go_with_the_view_that_is_left_out(settings):
+    rng = np.random.default_rng(0)
+    truth = np.repeat([0, 1], 20)
+    views = {name: rng.normal(5, 1, (40, 6)) + 4 * truth[:, None] for name in "abc"}
+    model = mv.RobustWMNMF(2, random_state=0, **settings).fit(views)
+    found = markers(model, views, leave_view_out=True)
+    assert [view.agreement for view in found.views] == [1.0, 1.0, 1.0]
+
+
 def test_a_model_that_splits_columns_is_understood():
     codes, X = data(60, 12)
     X[:, :6] += 4 * codes[:, None]

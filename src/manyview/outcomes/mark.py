@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -223,6 +223,17 @@ def _tell(name: str, tests: FeatureTests, groups: Groups, notes: list[str]) -> N
         notes.append(told)
 
 
+def _settings_without(settings: dict[str, Any], names: Sequence[str], s: int) -> dict[str, Any]:
+    """Settings that speak of single views (a dict by name, a weight each), without view s."""
+    less: dict[str, Any] = {}
+    for setting, value in settings.items():
+        if isinstance(value, Mapping) and names[s] in value:
+            less[setting] = {name: v for name, v in value.items() if name != names[s]}
+        elif setting == "view_weights" and not isinstance(value, str | Mapping):
+            less[setting] = [v for t, v in enumerate(value) if t != s]
+    return less
+
+
 def _without_view(
     model: Any, views: Views, s: int, groups: Groups, rows: Array
 ) -> tuple[Groups, Array, float]:
@@ -243,6 +254,7 @@ def _without_view(
     if known.get("n_clusters") == "auto":
         new_settings["n_clusters"] = len(groups.names)
     again.set_params(**{name: value for name, value in new_settings.items() if name in known})
+    again.set_params(**_settings_without(known, views.names, s))
     rest = {n: X for n, X in zip(views.names, views.matrices, strict=True) if n != views.names[s]}
     found = np.asarray(again.fit(rest).labels_)[rows]
     kept = found >= 0
