@@ -125,7 +125,7 @@ def write_run(
         anything = bool(beside_views.clinical) or truth is not None
         names_to_be = sure_files(report, anything, figures)
         place.check([*names_to_be, *component_files(given.names)])
-        files, notes, extra = _tables(model, given, names, truth, stability_runs, tell)
+        files, notes, extra = all_tables(model, given, names, truth, stability_runs, tell)
         tell("asking what the clusters mean")
         found = meaning(np.asarray(model.labels_), names, beside_views)
         extra |= {**described(found), "adjusted": list(adjusted)}
@@ -176,7 +176,7 @@ def sure_files(report: bool, known: bool = False, figures: bool = False) -> list
     return [*names, *(MEANINGS if known else ()), *(figure_files() if figures else ())]
 
 
-def _tables(
+def all_tables(
     model: Any, views: Views, ids: list[str], truth: Any, n_runs: int | None, tell: Callable
 ) -> tuple[dict[str, tables.Rows], list[str], dict[str, Any]]:
     """File name → rows; sentences of warning; what only `run.json` says."""
@@ -293,7 +293,7 @@ def _record(
                 "name": name,
                 "features": X.shape[1],
                 "components": file,
-                "sha256": _values_checksum(X),
+                "sha256": values_checksum(X),
             }
             for name, X, file in zip(views.names, views.matrices, files, strict=True)
         ],
@@ -335,7 +335,7 @@ def _versions() -> dict[str, str]:
     return found
 
 
-def _values_checksum(X: Any) -> str:
+def values_checksum(X: Any) -> str:
     """Of the values as the model saw them, whatever file they came from."""
     X = X.matrix if isinstance(X, Relation) else X
     return checksum.of_blocks(X.shape, X.dtype, reading(X) if is_streamed(X) else (X,))
