@@ -32,6 +32,7 @@ from .figures import figure_files, meaning_figures, model_figures
 from .meaning import FILES as MEANINGS
 from .meaning import described, known, meaning
 from .notes import Measured, choice_notes, warnings_about
+from .refits import refitted
 
 FORMAT = 1
 PACKAGES = ("manyview", "numpy", "scipy", "scikit-learn")
@@ -196,7 +197,7 @@ def all_tables(
     tell("refitting parts of the data, to see which clusters come back")
     n_runs = evidence.n_refits(views.n_samples) if n_runs is None else n_runs
     n_runs = n_runs if shown is tabled else 0
-    stable = evidence.repeated(model, views, n_runs, seed)
+    stable = refitted(model, views, n_runs, seed, tell)
     tell("testing features, and each view on clusters found without it")
     wanted = stable is not None and shown is views
     leading, left_out, why_not = marks.tested(model, shown, labels[rows], wanted)

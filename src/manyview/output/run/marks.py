@@ -11,9 +11,11 @@ import scipy.sparse as sp
 from manyview._types import Array, Views
 from manyview.data.containers import Collection, Item
 from manyview.outcomes import Markers, markers
+from manyview.outcomes.mark import tested_markers
 
 from .evidence import drawn
 from .features import feature_names
+from .refits import clusters_without
 
 Rows = list[dict[str, Any]]
 
@@ -40,7 +42,7 @@ def tested(model: Any, views: Views, labels: Array, refits: bool) -> tuple[Rows,
         found = markers(labels, given)
         honest, why = None, "no refits were asked for"
         if refits:
-            honest, why = _without_views(model, given, len(views))
+            honest, why = _without_views(model, given, len(views), views.n_samples)
     rows = _leading(found, honest)
     left_out = [] if honest is None else _left_out(honest)
     return rows, left_out, why
@@ -55,13 +57,15 @@ def _named(views: Views) -> Collection:
     return Collection(list(views.names), items, by_name=True)
 
 
-def _without_views(model: Any, views: Collection, n_views: int) -> tuple[Markers | None, str]:
+def _without_views(
+    model: Any, views: Collection, n_views: int, n_samples: int
+) -> tuple[Markers | None, str]:
     if not 2 <= n_views <= MOST_VIEWS:
         return None, (
             "there is one view only" if n_views < 2 else f"there are more than {MOST_VIEWS} views"
         )
     try:
-        return markers(model, views, leave_view_out=True), ""
+        return tested_markers(model, views, without=clusters_without(model, n_samples)), ""
     except ValueError as error:  # a rest of the views that the model does not take
         return None, str(error)
 
