@@ -24,8 +24,8 @@ SHARES = {
     "drawing the figures": 2,
     "writing": 4,
 }
-#: Commands of no more stages than this say nothing of their time.
-FEW_STAGES = 2
+#: Seconds after which a command says what it does where there is no terminal, and what took its time.
+PATIENCE = 10.0
 #: "refitting parts of the data, 2 of 5": how far a stage itself is.
 _WITHIN = re.compile(r"\b(\d+) of (\d+)$")
 
@@ -36,7 +36,8 @@ class Stages:
     def __init__(self) -> None:
         self.seconds: dict[str, float] = {}
         self.done = 0.0
-        self._now, self._since = "", time.monotonic()
+        self.began = time.monotonic()
+        self._now, self._since = "", self.began
 
     def begin(self, words: str) -> float:
         """A stage begins, or goes on; the share of the whole that is done."""
@@ -81,9 +82,8 @@ def shown(console: Console, words: str) -> Iterator[Stages]:
     with stages:
         stages.begin(words)
         yield stages
-    told = stages.summary()
-    if len(stages.seconds) > FEW_STAGES:
-        console.print(escape(told), soft_wrap=True)
+    if time.monotonic() - stages.began > PATIENCE:
+        console.print(escape(stages.summary()), soft_wrap=True)
 
 
 class Seen(Stages):
@@ -94,7 +94,6 @@ class Seen(Stages):
         self.console = console
         self.bar: Progress | None = None
         self.task = TaskID(0)
-        self._told = ""
 
     def __enter__(self) -> Seen:
         if self.console.is_terminal and not self.console.quiet:
@@ -119,7 +118,6 @@ class Seen(Stages):
         done = super().begin(words)
         if self.bar is not None:
             self.bar.update(self.task, completed=done, description=escape(words))
-        elif not _WITHIN.search(words) and words != self._told:
-            self.console.print(escape(words), soft_wrap=True)
-        self._told = words
+        elif time.monotonic() - self.began > PATIENCE:
+            self.console.print(f"{done:.0%} {escape(words)}", soft_wrap=True)
         return done

@@ -27,7 +27,7 @@ from manyview.engines.protocols import Distances
 from manyview.maths import agreement as ag
 
 from . import agree, stages
-from .base import generator
+from .seeds import generator
 from .communities import communities
 from .given import with_weight
 from .robust import RobustWMNMF

@@ -15,9 +15,10 @@ from manyview.io.writing.replace import files_in
 from manyview.output.report.fit import fit_page
 
 from .figures import MODEL_FIGURES, model_figures
-from .folder import DIGITS, KIND, TABLES, all_tables, run_json, values_checksum
+from .folder import DIGITS, KIND, TABLES, all_tables
 from .later import keep
 from .notes import choice_notes
+from .record import run_json, values_checksum
 
 PAGE = "report.html"
 #: What the data say anew; tables of outcomes, the choice of the number and the model stay.
