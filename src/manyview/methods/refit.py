@@ -27,11 +27,11 @@ from manyview.engines.protocols import Distances
 from manyview.maths import agreement as ag
 
 from . import agree, stages
-from .seeds import generator
 from .communities import communities
 from .given import with_weight
 from .robust import RobustWMNMF
 from .robust_fit import LoopSettings, RobustView, Start, Weights, run_robust
+from .seeds import generator
 
 #: Iterations of the loop of a refit: labels settle long before the objective does.
 MOST_ITERATIONS = 20

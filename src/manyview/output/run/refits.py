@@ -10,9 +10,9 @@ import numpy as np
 from manyview._types import Array, Views
 from manyview.baselines.wrappers import side_by_side
 from manyview.judge.stability import Stability, stability, summarize
-from manyview.methods.seeds import generator
 from manyview.methods.refit import Refits
 from manyview.methods.resampling import resamples
+from manyview.methods.seeds import generator
 from manyview.outcomes.mark import Without, fitted_without
 
 from .evidence import PART, no_refits
