@@ -25,7 +25,7 @@ from .meaning import FILES as MEANINGS
 from .meaning import described, known, meaning
 from .notes import Measured, choice_notes, warnings_about
 from .record import component_files, run_json, run_record, selection_record
-from .refits import refitted
+from .refits import refitted, shares_measurements
 
 #: Digits kept in tables: enough for float32 results and half the size of all of them.
 DIGITS = 8
@@ -220,6 +220,7 @@ def all_tables(
         "confidence_is": meaning,
         "parts_are_clusters": parts_are_clusters(model),
         "stability": None if stable is None else {"runs": stable.n_runs, "ari": stable.score},
+        "refits_share": stable is not None and shares_measurements(model, views.n_samples),
         "no_stability": evidence.no_refits(model, views.n_samples, n_runs),
         "silhouette": evidence.mean_or_none(silhouette),
         "weights_are": tables.origin_of_weights(model),
