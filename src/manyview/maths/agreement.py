@@ -172,7 +172,7 @@ def effects(rows: Array, spread: Array, mass: Array | None = None) -> Array:
 
 
 def view_weights(
-    M: Array, reliability: Array, redundancy: Array, delta: float, chance: float = 0.0
+    M: Array, reliability: Array, redundancy: Array, delta: float, chance: Array | float = 0.0
 ) -> Array:
     """α: how much independent evidence supports each view.
 
@@ -186,8 +186,9 @@ def view_weights(
     the leading eigenvector, the limit of further counts, jumps between groups of views.
     """
     n_views = len(M)
-    largest = np.hypot(reliability.max(initial=0), chance)
-    prior = np.outer(reliability, reliability) + chance**2
+    chance = np.broadcast_to(chance, n_views)
+    largest = np.hypot(reliability, chance).max(initial=0)
+    prior = np.outer(reliability, reliability) + np.outer(chance, chance)
     prior *= delta / largest if largest > 0 else 0
     support = M * (1 - redundancy) + prior
     voice = 1 / redundancy.sum(axis=1)

@@ -15,7 +15,8 @@ from manyview.io.writing.replace import files_in
 from manyview.output.report.fit import fit_page
 
 from .figures import MODEL_FIGURES, model_figures
-from .folder import DIGITS, KIND, TABLES, all_tables
+from .findings import find_out, notes_on, said_of, tables_of
+from .folder import DIGITS, KIND, TABLES
 from .later import keep
 from .notes import choice_notes
 from .record import run_json, values_checksum
@@ -64,7 +65,8 @@ def measured_again(
         about = read_about(run)
         ids = [row["id"] for row in read_csv(run / "labels.csv")]
         given = as_read(model, views)
-        files, notes, extra = all_tables(model, given, ids, truth, stability_runs, tell)
+        found = find_out(model, given, ids, truth, stability_runs, tell)
+        files, notes = tables_of(model, given, ids, found), notes_on(model, given, ids, found)
         keep(run, beside, lambda name: name in files or _made_anew(name))
         for name, rows in files.items():
             (beside / name).write_bytes(csv_of_dicts(rows, DIGITS))
@@ -75,7 +77,7 @@ def measured_again(
                 (beside / name).write_bytes(content)
         if about.get("selection"):
             notes += choice_notes(SimpleNamespace(**about["selection"]))
-        about |= {"warnings": notes, **extra}
+        about |= {"warnings": notes, **said_of(model, found)}
         about["files"] = sorted({*files_in(beside), "run.json", PAGE})
         (beside / "run.json").write_bytes(run_json(about))
         tell("writing the report")

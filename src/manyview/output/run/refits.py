@@ -10,8 +10,10 @@ import numpy as np
 from manyview._types import Array, Views
 from manyview.baselines.wrappers import side_by_side
 from manyview.judge.stability import Stability, stability, summarize
+from manyview.methods.estimators import Estimator
 from manyview.methods.refit import Refits
 from manyview.methods.resampling import resamples
+from manyview.methods.robust import RobustWMNMF
 from manyview.methods.seeds import generator
 from manyview.outcomes.mark import Without, fitted_without
 
@@ -21,26 +23,26 @@ from .evidence import PART, no_refits
 FITTED_WHOLE = 1000
 
 
-def shares_measurements(model: Any, n: int) -> bool:
+def shares_measurements(model: Estimator, n: int) -> bool:
     """Whether refits take from the model what it has measured."""
     return n > FITTED_WHOLE and Refits.possible(model)
 
 
 def refitted(
-    model: Any, views: Views, n_runs: int, seed: int, tell: Callable[[str], Any]
+    model: Estimator, views: Views, n_runs: int, seed: int, tell: Callable[[str], Any]
 ) -> Stability | None:
     """Stability over refits of parts of the data; ``None`` where there is a reason against."""
     if no_refits(model, views.n_samples, n_runs):
         return None
-    if shares_measurements(model, views.n_samples):
+    if isinstance(model, RobustWMNMF) and shares_measurements(model, views.n_samples):
         return _on_parts(model, n_runs, seed, tell)
     data: Any = dict(zip(views.names, views.matrices, strict=True))
-    if getattr(model, "_fitted_on_single", False):
+    if model._fitted_on_single:
         data = side_by_side(list(views.matrices))
     return stability(model, data, n_runs, fraction=PART, random_state=seed)
 
 
-def _on_parts(model: Any, n_runs: int, seed: int, tell: Callable[[str], Any]) -> Stability:
+def _on_parts(model: RobustWMNMF, n_runs: int, seed: int, tell: Callable[[str], Any]) -> Stability:
     """Every observation that has a cluster is left out equally often, as by `stability`."""
     labels, rng, refits = np.asarray(model.labels_), generator(seed), Refits(model)
     known = np.flatnonzero(labels >= 0)
@@ -52,9 +54,9 @@ def _on_parts(model: Any, n_runs: int, seed: int, tell: Callable[[str], Any]) ->
     return summarize(labels, runs)
 
 
-def clusters_without(model: Any, n: int) -> Without:
+def clusters_without(model: Estimator, n: int) -> Without:
     """How to find the clusters without a view: from what the model measured, or by a whole fit."""
-    if not shares_measurements(model, n):
+    if not (isinstance(model, RobustWMNMF) and shares_measurements(model, n)):
         return fitted_without
     refits = Refits(model)
 
