@@ -35,7 +35,7 @@ def converted(node: Any, **how: Any) -> str:
 
 def _beside(mathml: str) -> str:
     """Indices of a letter with an accent to its right: docutils puts them below."""
-    return _ACCENTED.sub(r"<msub><mover accent=\"true\">\1\3</mover>\2</msub>", mathml)
+    return _ACCENTED.sub(r"<msub><mover accent='true'>\1\3</mover>\2</msub>", mathml)
 
 
 def inline(self: Any, node: Any) -> None:

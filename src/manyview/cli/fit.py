@@ -51,7 +51,7 @@ def _fit(place: OurFolder, ask: FitRequest, voice: Voice) -> dict[str, Any]:
     # The results of a finished fit are lost with its process until they are written.
     with kept_until_written(), voice.busy("reading the files") as tell:
         read = read_inputs(ask, model.zero_rows if ask.adjust else None, voice.note)
-        data, given, views, truth = read.data, read.given, read.views, read.given.classes
+        data, given, views = read.data, read.given, read.views
         place.check(component_files(views.names))
         _check_sparse(model, data)
         n = len(data.first_rows)
