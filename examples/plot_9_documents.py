@@ -69,7 +69,9 @@ for name, score in list(mv.metrics.scores(topics, model.labels_).items())[:3]:
     print(f"{name:8} {score:.3f}")
 
 # %%
-# **One language at a time**, by the same method: what the others add.
+# **One language at a time**, by the same method: what the others add. That they add something is no law.
+# The numbers of this page were chosen where they do; with a third of the German careless instead of a
+# sixth, all three together have an NMI of .76, and English alone .82: leave out a view you know to be poor.
 
 for name, X in views.items():
     alone = mv.RobustWMNMF(n_clusters=6, scale="log", random_state=0).fit({name: X})
