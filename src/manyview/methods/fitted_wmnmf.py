@@ -229,6 +229,7 @@ class FittedWMNMF(
             self.max_iter,
             self.inner_iter,
             self.tol,
+            self.inner_tol,
             self.rescale,
             learn_view_weights=self.learn_view_weights,
             learn_sample_weights=self.learn_sample_weights,
