@@ -166,4 +166,4 @@ def test_one_command_makes_it_all():
     assert result_files.whole_command(commands[:2]) == (
         "manyview reproduce digits mlrssc --out 'a b' --seed 0"
     )
-    assert SLOW in {c.phase for c in catalogue.EXPERIMENTS["digits"].cells(Options(20, 0, "full"))}
+    assert SLOW in {c.phase for c in catalogue.EXPERIMENTS["mlrssc"].cells(Options(20, 0, "full"))}

@@ -328,7 +328,7 @@ def select_k(
         ),
     ] = USUAL_METHODS,
     method: Annotated[
-        str, typer.Option(help="robust, or wmnmf: its own rank, by bicv and imputation.")
+        str, typer.Option(help="robust, or wmnmf: its own rank, by bicv or imputation.")
     ] = "robust",
     reading: Any = None,
     seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same result.")] = 0,
@@ -376,7 +376,7 @@ def reproduce(
     linear_mlrssc: Annotated[
         str,
         typer.Option(
-            help="Tuned linear MLRSSC. full: all digits, hours; small: 50 per class; skip; auto: full from 20."
+            help="Tuned linear MLRSSC. full: all digits, hours; small: 50 per class; skip; auto."
         ),
     ] = "auto",
     again: Annotated[

@@ -108,9 +108,10 @@ def select_n_clusters(
     model : RobustWMNMF or WMNMF, optional
         Its settings (neighbours, scale, views, …) are used; never changed. Of a `WMNMF` the rank of its
         own fits is judged, on its own scaled views and by its own objective (consensus, learned weights
-        and regulariser included), by "bicv" and "imputation" alone, which are then the default: the
-        share of unseen entries' variation that fits of rank K leave, in 4 runs on up to 150 features
-        of each view; complete views only.
+        and regulariser included), by "bicv" (then the default) or "imputation": the share of the
+        variation of unseen entries that its consensus of rank K leaves, in 4 runs on up to 150 features
+        of each view. The answer is the smallest rank after which at most a tenth of the fall is left.
+        Complete views only.
     n_runs : int, default=20
         Runs of "stability", at least 3.
     max_samples : int, default=1000
@@ -182,7 +183,7 @@ def _for_wmnmf(
 ) -> Selection:
     """The rank of the paper's method: its own fits are judged, and no fused graph is made."""
     # Nobody named a method: the criteria of a graph do not apply.
-    methods = _methods(OWN_METHODS if method == DEFAULT else method, OWN_METHODS)
+    methods = _methods("bicv" if method == DEFAULT else method, OWN_METHODS)
     _check_count("max_samples", max_samples, 10)
     given = as_views(
         views, model.views, allow_negative=model.scale in SHIFTING, caller="select_n_clusters"

@@ -87,7 +87,7 @@ def cells(options: Options) -> list[Cell]:
 OPERATIONS = Experiment(
     "operations",
     "Operations per iteration (Appendix D)",
-    "One update of U and one of V of every view, K=10, 5 neighbours; nnz(A) is counted on the graph itself. "
-    "The leading terms, and all additions, multiplications and divisions of the formulas as they are written.",
+    "One update of U and one of V of every view, K=10, 5 neighbours; nnz(A) is counted on the graph "
+    "itself. The leading terms, and all additions, multiplications and divisions of the formulas.",
     cells,
 )

@@ -77,8 +77,8 @@ SCORED = (
         "the digits (μ, the weights of low rank and of consensus, the kernel's width, a threshold of 1e-5, "
         "no noise allowed for where there is no kernel): what these change is our own observation. ADMM "
         "draws nothing at random: it runs once, and its affinity is labelled once for each run. Without a "
-        "kernel the tuned ADMM ends at its last iteration, never settled: hours on all digits, so that 50 of "
-        "each class stand in for them unless --linear-mlrssc full is asked for.",
+        "kernel the tuned ADMM ends at its last iteration, never settled: hours on all digits, so that 50 "
+        "of each class stand in for them unless --linear-mlrssc full is asked for.",
         tuned_cells,
     ),
     Experiment(

@@ -55,9 +55,9 @@ def cells(options: Options) -> list[Cell]:
 SEEDS = Experiment(
     "seeds",
     "WM-NMF from seed to seed",
-    "WM-NMF on the digits with four times the seeds of the other methods: the runs of the tables, and three "
-    "other ways to read clusters from the same consensus V*: spectral clustering with unit rows (njw), and "
-    "both with the small parts of V*'s neighbour graph connected to the rest. A part is small with fewer "
-    "observations than a quarter of an average cluster.",
+    "WM-NMF on the digits with four times the seeds of the other methods: the runs of the tables, and "
+    "three other ways to read clusters from the same consensus V*: spectral clustering with unit rows "
+    "(njw), and both with the small parts of V*'s neighbour graph connected to the rest. A part is small "
+    "with fewer observations than a quarter of an average cluster.",
     cells,
 )

@@ -20,7 +20,7 @@ from manyview.methods.given import with_weight
 from manyview.methods.stages import measure_some
 from manyview.methods.wmnmf import WMNMF
 
-from .of_wmnmf import CRITERIA, largest_own_rank, own_curves
+from .of_wmnmf import CRITERIA, SLACK, largest_own_rank, own_curves
 from .result import NoClustersWarning, Selection, Vote, as_table
 from .together import Verdict, combine, heed_copies, too_few
 from .votes import GRAPH_METHODS, METHODS, RANK_RUNS, Evidence, by_curves, judge
@@ -196,10 +196,10 @@ def choose_for_wmnmf(
         notes.append(
             f"the blocks that are fitted hold a rank of {limit} at most: no more was tried"
         )
-    votes = [
-        by_curves(name, asked, own_curves(views, model, [1, *asked], name, RANK_RUNS, rng), limit)
-        for name in methods
-    ]
+    votes = []
+    for name in methods:
+        curves = own_curves(views, model, [1, *asked], name, RANK_RUNS, rng)
+        votes.append(by_curves(name, asked, curves, limit, SLACK))
     return _selection(combine(votes), votes, asked, notes)
 
 

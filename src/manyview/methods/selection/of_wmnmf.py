@@ -7,7 +7,7 @@ weights and regulariser included. As all ranks, K need not be the number of clus
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import scipy.sparse as sp
@@ -17,8 +17,13 @@ from manyview._types import Array, Views
 from manyview.methods.scaling import fit_scaling
 from manyview.methods.wmnmf import WMNMF
 
-from .rank import COLUMNS, GROUPS, HIDDEN, solve
+from .rank import COLUMNS, GROUPS, HIDDEN, positive_parts, solve
 
+#: Of the fall of the error, what may be left at the rank after which it is said to fall no more: the views
+#: pull at each other's parts, and further ranks always ease that a little.
+SLACK = 0.1
+#: Times that hidden entries are told anew before their error counts.
+REFILLS = 5
 #: Views, model, ranks, randomness → the unexplained share of unseen entries for every rank.
 Criterion = Callable[[list[Array], WMNMF, list[int], np.random.Generator], Array]
 
@@ -60,8 +65,9 @@ def largest_own_rank(views: Views) -> int:
 def bicv(Xs: list[Array], model: WMNMF, ranks: list[int], rng: np.random.Generator) -> Array:
     """Bi-cross-validation: rows and columns dealt into 3 groups each, the diagonal blocks left out.
 
-    WM-NMF is fitted to the other rows and columns of all views; left-out rows get V from the columns
-    that were kept, and left-out columns U from the rows, both by nonnegative least squares.
+    WM-NMF is fitted to the other rows and columns of all views. Its consensus V* tells the parts of all
+    columns, and the kept columns of all views then tell V* of the left-out rows, by nonnegative least
+    squares: the objective itself draws U away from them, and every rank would seem too low.
     """
     rows = rng.permutation(len(Xs[0])) % GROUPS
     groups = [rng.permutation(X.shape[1]) % GROUPS for X in Xs]
@@ -69,28 +75,34 @@ def bicv(Xs: list[Array], model: WMNMF, ranks: list[int], rng: np.random.Generat
     for g in range(GROUPS):
         i = rows == g
         kept = [columns != g for columns in groups]
-        for r, K in enumerate(ranks):
-            inner = [X[~i][:, j] for X, j in zip(Xs, kept, strict=True)]
-            fit = _fitted(model, inner, K, rng)
+        left_out = [X[i][:, ~j] for X, j in zip(Xs, kept, strict=True)]
+        fitted = [X[~i][:, j] for X, j in zip(Xs, kept, strict=True)]
+        # Views count alike, as in the consensus: each in units of its own spread.
+        unit = [1 / max(float(X.std()), 1e-300) for X in fitted]
+        seen = np.hstack([u * X[i][:, j] for u, X, j in zip(unit, Xs, kept, strict=True)])
+        for r, fit in enumerate(_path(model, fitted, ranks, rng)):
+            V = fit.consensus_
+            parts = [u * solve(X.T, V) for u, X in zip(unit, fitted, strict=True)]
+            V_left = solve(seen, np.vstack(parts))
             for s, (X, j) in enumerate(zip(Xs, kept, strict=True)):
-                U, V = fit.components_[s].T, fit.coefficients_[s]
-                told = solve(X[i][:, j], U) @ solve(X[~i][:, ~j].T, V).T
-                errors[r, s] += ((X[i][:, ~j] - told) ** 2).sum()
-        totals += [_spread(X[i][:, ~j], X[~i][:, ~j]) for X, j in zip(Xs, kept, strict=True)]
+                told = V_left @ solve(X[~i][:, ~j].T, V).T
+                errors[r, s] += ((left_out[s] - told) ** 2).sum()
+        totals += [_spread(A, X[~i][:, ~j]) for A, X, j in zip(left_out, Xs, kept, strict=True)]
     return _share(errors, totals)
 
 
 def imputation(Xs: list[Array], model: WMNMF, ranks: list[int], rng: np.random.Generator) -> Array:
-    """A tenth of the entries hidden from the fit (``missing="mask"``), and told by it."""
+    """A tenth of the entries hidden from the fit (``missing="mask"``), and told from its consensus V*."""
     hidden = [rng.random(X.shape) < HIDDEN for X in Xs]
     seen = [np.where(h, np.nan, X) for X, h in zip(Xs, hidden, strict=True)]
-    errors = np.zeros((len(ranks), len(Xs)))
-    for r, K in enumerate(ranks):
-        fit = _fitted(model, seen, K, rng, missing="mask")
-        for s, (X, h) in enumerate(zip(Xs, hidden, strict=True)):
-            told = fit.coefficients_[s] @ fit.components_[s]
-            errors[r, s] = ((X - told) ** 2)[h].sum()
     means = [np.nan_to_num(np.nanmean(X, axis=0)) for X in seen]
+    errors = np.zeros((len(ranks), len(Xs)))
+    for r, fit in enumerate(_path(model, seen, ranks, rng, missing="mask")):
+        for s, (X, h) in enumerate(zip(Xs, hidden, strict=True)):
+            told = np.broadcast_to(means[s], X.shape)
+            for _ in range(REFILLS):
+                told = fit.consensus_ @ solve(np.where(h, told, X).T, fit.consensus_).T
+            errors[r, s] = ((X - told) ** 2)[h].sum()
     gaps = zip(Xs, means, hidden, strict=True)
     return _share(errors, np.array([((X - mean) ** 2)[h].sum() for X, mean, h in gaps]))
 
@@ -98,17 +110,37 @@ def imputation(Xs: list[Array], model: WMNMF, ranks: list[int], rng: np.random.G
 CRITERIA: dict[str, Criterion] = {"bicv": bicv, "imputation": imputation}
 
 
-def _fitted(model: WMNMF, Xs: list[Array], K: int, rng: np.random.Generator, **given: str) -> WMNMF:
-    """The model's own fit of rank K; its labels are not looked at, and read in the cheapest way."""
-    asked = {"n_clusters": K, "n_components": K, "assign_labels": "argmax", "n_init": 1, **given}
+def _path(
+    model: WMNMF, Xs: list[Array], ranks: list[int], rng: np.random.Generator, **given: str
+) -> Iterator[WMNMF]:
+    """The model's own fits of growing rank, each from the one before and from what that leaves.
+
+    From a random start two rounds end far from what a rank can do, and more components then only help
+    to get on. Labels are not looked at, and read in the cheapest way.
+    """
     own = clone(model).set_params(
-        **asked, scale=None, views=None, checkpoint=None, verbose=0, callback=None,
-        random_state=int(rng.integers(2**31)),
+        assign_labels="argmax", n_init=1, scale=None, views=None, checkpoint=None, verbose=0,
+        callback=None, random_state=int(rng.integers(2**31)), **given,
     )  # fmt: skip
-    with warnings.catch_warnings():
-        # Of blocks that nobody but us looks at; a fit of the whole gives its own warnings.
-        warnings.simplefilter("ignore")
-        return own.fit(Xs)
+    V = [np.zeros((len(X), 0)) for X in Xs]
+    U = [np.zeros((X.shape[1], 0)) for X in Xs]
+    unit = [1 / max(float(np.nanstd(X)), 1e-300) for X in Xs]
+    ends = np.cumsum([X.shape[1] for X in Xs])[:-1]
+    for K in ranks:
+        gaps = [np.nan_to_num(X - v @ u.T) for X, v, u in zip(Xs, V, U, strict=True)]
+        # The same rows for all views: parts that start apart are drawn to each other, not to the data.
+        side_by_side = np.hstack([c * gap for c, gap in zip(unit, gaps, strict=True)])
+        more_V, more_U = positive_parts(side_by_side, K - V[0].shape[1], rng)
+        V = [np.hstack([v, more_V]) for v in V]
+        U = [np.hstack([u, m / c]) for u, m, c in zip(U, np.split(more_U, ends), unit, strict=True)]
+        init = {"components": [u.T for u in U], "coefficients": V}
+        own.set_params(n_clusters=K, n_components=K, init=init)
+        with warnings.catch_warnings():
+            # Of blocks that nobody but us looks at; a fit of the whole gives its own warnings.
+            warnings.simplefilter("ignore")
+            own.fit(Xs)
+        V, U = list(own.coefficients_), [u.T for u in own.components_]
+        yield own
 
 
 def _spread(left_out: Array, kept: Array) -> float:

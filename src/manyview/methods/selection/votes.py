@@ -245,11 +245,14 @@ def _by_rank(
     return by_curves(method, candidates, runs, limit)
 
 
-def by_curves(method: str, candidates: list[int], runs: Array, limit: int) -> Vote:
+def by_curves(
+    method: str, candidates: list[int], runs: Array, limit: int, slack: float = 0.0
+) -> Vote:
     """The smallest rank within one standard error of the best.
 
     ``runs`` are errors, of rank 1 and then of every candidate, in each of several runs; ``limit`` is
-    the largest rank that the data can hold.
+    the largest rank that the data can hold. A rank is as good as the best, too, where no more than the
+    share ``slack`` of the fall from rank 1 is left; a fall by less than that share of the error is none.
     """
     ranks = [1, *candidates]
     mean, error = runs.mean(axis=0), runs.std(axis=0, ddof=1) / np.sqrt(len(runs))
@@ -263,6 +266,8 @@ def by_curves(method: str, candidates: list[int], runs: Array, limit: int) -> Vo
     # Paired: the runs' common level cancels, what is left is the error of the difference.
     gap = runs - runs[:, [best]]
     close = gap.mean(axis=0) <= gap.std(axis=0, ddof=1) / np.sqrt(len(runs))
+    close |= mean - mean[best] <= slack * (mean[0] - mean[best])
+    close[0] |= mean[0] - mean[best] <= slack * mean[0]
     pick = int(np.flatnonzero(close).min())
     if pick == 0:
         reason = f"{method}: no rank of the candidates does better than rank 1; it sees no clusters"
