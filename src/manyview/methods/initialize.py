@@ -49,8 +49,12 @@ def starting_factors(
     ``keep(name, compute)`` may remember the pair of a view. ``gnmf_weight`` is λ of the GNMF start.
     """
     if isinstance(init, str):
-        gnmf_start = partial(_gnmf_start, weight=gnmf_weight)
-        make = {"gnmf": gnmf_start, "random": _random_start, "nndsvd": _nndsvd_start}[init]
+        makers: dict[str, Callable[..., tuple[Array, Array]]] = {
+            "gnmf": partial(_gnmf_start, weight=gnmf_weight),
+            "random": _random_start,
+            "nndsvd": _nndsvd_start,
+        }
+        make = makers[init]
         pairs = [
             keep(f"view {s}", partial(make, X, n_components, g, rng, threads))
             for s, (X, g) in enumerate(zip(Xs, terms, strict=True))

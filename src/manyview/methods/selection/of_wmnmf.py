@@ -13,7 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.base import clone
 
-from manyview._types import Array, Views
+from manyview._types import Array, Matrix, Views
 from manyview.methods.scaling import fit_scaling
 from manyview.methods.wmnmf import WMNMF
 
@@ -47,7 +47,7 @@ def own_curves(
     return np.array(runs)
 
 
-def scaled_views(views: Views, model: WMNMF) -> list[Array]:
+def scaled_views(views: Views, model: WMNMF) -> list[Matrix]:
     """The views as the model scales them."""
     scalings = fit_scaling(views, model.scale)
     Xs = [
@@ -156,5 +156,5 @@ def _share(errors: Array, totals: Array) -> Array:
     return (errors[:, telling] / totals[telling]).mean(axis=1)
 
 
-def _dense(X: Array) -> Array:
+def _dense(X: Matrix) -> Array:
     return X.toarray() if sp.issparse(X) else np.asarray(X)
