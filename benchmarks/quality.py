@@ -1,7 +1,7 @@
 """How good are the clusters, on many datasets, clean and corrupted, before and after?
 
     python benchmarks/quality.py --data DIR [--seeds 5] [--sets NAME ...] [--jobs 2] [--out results.csv]
-                                 [--against older.csv]
+                                 [--methods NAME ...] [--against older.csv]
 
 DIR holds NAME.npz files (view_<name> arrays and labels), `load.py` and `corrupt.py`. Every method runs
 on every set that has labels, and on those named in `CORRUPTED` under six corruptions; rows already in
@@ -38,7 +38,7 @@ from manyview.engines.numpy.robust_scaling import RobustScaling
 from manyview.maths.spectrum import normalized
 from manyview.methods.agree import view_graph
 from manyview.methods.assign import spectral_from_graph
-from quality_tables import ELEVEN, OURS, SINGLE, report
+from quality_tables import COMMUNITIES, ELEVEN, GRAPHS, OURS, SINGLE, report
 
 FIELDS = (
     "set",
@@ -88,6 +88,11 @@ def load_set(data: Path, name: str):
         rows = np.sort(np.random.default_rng(0).permutation(len(labels))[: CAPS[name]])
         dense, labels = [X[rows] for X in dense], labels[rows]
     return dense, np.unique(labels, return_inverse=True)[1]
+
+
+def is_square(X):
+    """Links between the observations, given as a table."""
+    return X.shape[0] == X.shape[1]
 
 
 def written_out(X):
@@ -145,12 +150,17 @@ def best_single_view(views, labels, k, seed):
     return max(fits, key=lambda found: mv.metrics.scores(labels, found)["nmi"])
 
 
-def methods(n, labels, clean):
+def methods(views, labels, clean):
+    n = len(labels)
+
     def robust(views, k, seed):
         return mv.RobustWMNMF(k, random_state=seed).fit(views)
 
     def equal(views, k, seed):
         return mv.RobustWMNMF(k, view_weights="equal", random_state=seed).fit(views)
+
+    def by_communities(views, k, seed):
+        return mv.RobustWMNMF("communities", random_state=seed).fit(views)
 
     def paper(views, k, seed):
         return mv.WMNMF(k, scale="minmax", random_state=seed).fit(filled(views))
@@ -171,6 +181,11 @@ def methods(n, labels, clean):
         ),
     }
     if clean:
+        table[COMMUNITIES] = by_communities
+        if any(is_square(X) for X in views):
+            table[GRAPHS] = lambda v, k, s: robust(
+                [mv.GraphView(X) if is_square(X) else X for X in v], k, s
+            )
         table[SINGLE] = lambda v, k, s: best_single_view(v, labels, k, s)
     if n <= MLRSSC_LIMIT:
         table["MLRSSC"] = lambda v, k, s: mv.baselines.MLRSSC(k, random_state=s).fit_predict(
@@ -179,7 +194,7 @@ def methods(n, labels, clean):
     return table
 
 
-def run_case(data: str, name: str, condition: str, seed: int, done: set):
+def run_case(data: str, name: str, condition: str, seed: int, asked: list | None, done: set):
     warnings.simplefilter("ignore")
     views, labels = load_set(Path(data), name)
     k, info = int(labels.max()) + 1, {}
@@ -187,8 +202,8 @@ def run_case(data: str, name: str, condition: str, seed: int, done: set):
         best, worst = best_and_worst(Path(data), name)
         views, info = module(Path(data) / "corrupt.py").corrupt(views, condition, best, worst, seed)
     rows = []
-    for method, fit in methods(len(labels), labels, condition == "clean").items():
-        if (name, condition, str(seed), method) in done:
+    for method, fit in methods(views, labels, condition == "clean").items():
+        if (asked and method not in asked) or (name, condition, str(seed), method) in done:
             continue
         start = time.process_time()
         try:
@@ -229,6 +244,7 @@ def main():
     parser.add_argument("--data", required=True)
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--sets", nargs="*", default=SETS)
+    parser.add_argument("--methods", nargs="*", help="only these, by their names in the table")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--out", default="quality.csv")
     parser.add_argument("--against", type=Path, help="output file of another version")
@@ -249,7 +265,9 @@ def main():
         writer = csv.DictWriter(file, FIELDS)
         if not rows:
             writer.writeheader()
-        futures = {pool.submit(run_case, args.data, *task, done): task for task in tasks}
+        futures = {
+            pool.submit(run_case, args.data, *task, args.methods, done): task for task in tasks
+        }
         for count, future in enumerate(as_completed(futures), 1):
             new = future.result()
             writer.writerows(new)

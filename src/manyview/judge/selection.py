@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from manyview._types import Seed
 from manyview.data.views import as_views
 from manyview.methods.agree import Settings
-from manyview.methods.base import generator
 from manyview.methods.given import check_zero_rows, zeros_observed
 from manyview.methods.observed import kept_views, observed_columns, observed_part
 from manyview.methods.robust import RobustWMNMF
 from manyview.methods.scaling import SHIFTING
+from manyview.methods.seeds import generator
 from manyview.methods.selection import (
     DEFAULT,
     METHODS,
@@ -49,7 +50,7 @@ def select_n_clusters(
     model: Any = None,
     n_runs: int = 20,
     max_samples: int = 1000,
-    random_state: Any = None,
+    random_state: Seed = None,
 ) -> Selection:
     """Recommend a number of clusters.
 

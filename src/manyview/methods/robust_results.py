@@ -17,10 +17,14 @@ from manyview.engines.protocols import Distances, Engine, Scaling
 from manyview.maths import agreement as ag
 from manyview.maths import equations as eq
 from manyview.maths.tails import COUNTS, HEAVY
+from manyview.storage.checkpoint import Checkpoint
 
 from . import stages
-from .base import MultiViewEstimator, in_dtype, on_host_factors
+from .agree import Settings
 from .distinct import row_kinds, tell_empty_clusters, tell_few_kinds
+from .number import chosen_number
+from .precision import in_dtype, on_host_factors
+from .scored import ScoredByReconstruction
 
 
 @dataclass(frozen=True)
@@ -38,7 +42,7 @@ class Results:
     anywhere: Array
 
 
-class RobustResults(MultiViewEstimator):
+class RobustResults(ScoredByReconstruction):
     """The fitted attributes of `RobustWMNMF`, made from what its stages found."""
 
     #: Which observations some view has, where not all; the fit is of these.
@@ -75,7 +79,7 @@ class RobustResults(MultiViewEstimator):
         V_star = np.where(anywhere[:, None], self._result.consensus, 1 / self.n_clusters_)
         labels = np.where(anywhere, V_star.argmax(axis=1), -1)
         self.labels_ = self._all_rows(labels, empty=-1)
-        tell_empty_clusters(labels, self.n_clusters_, stacklevel=4)
+        tell_empty_clusters(labels, self.n_clusters_)
         even = 1 / self.n_clusters_
         sure = self._confidence(self._embedding, anywhere)
         self.confidence_ = self._all_rows(in_dtype(sure, dtype), even)
@@ -163,11 +167,30 @@ class RobustResults(MultiViewEstimator):
         shares = eq.cluster_confidence(eq.cluster_distances(P, self._centres), self._width)
         return np.where(anywhere[:, None], shares, 1 / self.n_clusters_)
 
+    def _settle_number(
+        self, views: Views, present: list[Array], settings: Settings, checkpoint: Checkpoint
+    ) -> None:
+        """The number of clusters: as asked for, or chosen."""
+        if self.n_clusters == "auto":
+            self.selection_ = chosen_number(
+                views,
+                present,
+                self._scalings,
+                settings,
+                checkpoint,
+                self.random_state,
+                self.dtype,
+                self.resolution,
+            )
+            self.n_clusters_ = self.selection_.n_clusters
+        elif not isinstance(self.n_clusters, str):  # communities are counted in the graph, later
+            self.n_clusters_ = self.n_clusters
+
     def _heed_few_kinds(self, matrices: list[Matrix], here: Array) -> None:
         """No more clusters than distinct observations: identical ones stay together."""
         kinds = row_kinds(matrices, self.n_clusters_, here)
         if kinds is not None:
-            tell_few_kinds(int(kinds.max()) + 1, self.n_clusters_, stacklevel=4)
+            tell_few_kinds(int(kinds.max()) + 1, self.n_clusters_)
             self.n_clusters_ = int(kinds.max()) + 1
 
     def _warn(self, result: FitResult, anywhere: Array) -> None:
