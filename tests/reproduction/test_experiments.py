@@ -12,6 +12,7 @@ from rich.console import Console
 
 import manyview as mv
 from conftest import blobs
+from manyview import baselines
 from manyview.judge.comparison.processes import run_tasks
 from manyview.maths.solvers import Multiplicative
 from manyview.methods.fit import run
@@ -32,6 +33,7 @@ from manyview.reproduction import (
 from manyview.reproduction.cells import ALONE, SLOW, Cell, Options
 from manyview.reproduction.fitting import grid
 from manyview.reproduction.page import paper
+from manyview.reproduction.page.tables import STARTS
 from manyview.reproduction.rounds import BETA, P, Rounds
 from manyview.reproduction.running import PORTION, portioned
 
@@ -375,3 +377,19 @@ def test_terms_are_told_after_every_iteration():
         parts = [row[term] for term in convergence.TERMS[:3]]
         assert row["objective"] == pytest.approx(sum(parts))
     assert len(convergence.terms("nutrimouse", "one at a time", 0)[""]) == 100
+
+
+def test_starts_of_k_means_are_those_the_page_tells():
+    """One in k-means itself and in MLRSSC, five in spectral clustering and MultiNMF."""
+    for method, made in baselines.paper_methods(10).items():
+        model = made(0)
+        model = getattr(model, "estimator", model)
+        if isinstance(model, mv.WMNMF):
+            continue  # `assign` starts five times
+        spectral = "Spectral" in method or "MultiNMF" in method
+        assert model.n_init == (5 if spectral else 1), method
+    for word in (
+        "once in BSV-kmeans, ConcatK and MLRSSC",
+        "five times in spectral clustering and in",
+    ):
+        assert word in STARTS
