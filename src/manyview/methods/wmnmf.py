@@ -11,12 +11,11 @@ import numpy.typing as npt
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from manyview._arrays import namespace, on_host
-from manyview._types import Array, Factors, Matrix, Seed, Views, storable
+from manyview._types import Array, Factors, Seed, Views, storable
 from manyview.engines.affinity import AFFINITIES
 from manyview.engines.protocols import Engine
 from manyview.maths.solvers import make_solver
 from manyview.maths.terms import Term
-from manyview.regularizers import Graph, make_regularizer, prepared_terms
 from manyview.storage.checkpoint import Checkpoint
 
 from .assign import ASSIGNMENTS, assign
@@ -323,17 +322,6 @@ class WMNMF(FittedWMNMF):
         fits = self._keep(fits, terms, stacked)
         self._expose(fits[0], self._stacked, labels, views.dtype, anywhere)
         checkpoint.finish()
-
-    def _prepared_terms(
-        self, Xs: list[Matrix], checkpoint: Checkpoint, engine: Engine
-    ) -> tuple[list[Term], list[Term]]:
-        """The regulariser of every view, and the term that the starting factors are found with."""
-        regularizer = make_regularizer(self.regularizer, self.n_neighbors, self.affinity)
-        prepare = partial(prepared_terms, Xs=Xs, keep=checkpoint.keep, tensors=engine.tensors)
-        terms = prepare(regularizer)
-        if self.init != "gnmf" or isinstance(regularizer, Graph):
-            return terms, terms
-        return terms, prepare(Graph(self.n_neighbors, self.affinity))
 
     def _start(
         self,
