@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 import numpy as np
@@ -40,6 +41,8 @@ __all__ = [
     "text_of",
 ]
 
+#: What takes files out of packages that are not looked into.
+UNPACKERS = {".zip": "unzip", ".xz": "unxz -k", ".7z": "7z x", ".tar": "tar xf", ".tgz": "tar xzf"}
 KINDS = (*SEPARATORS, GCT, ".parquet", *APART, *READERS)
 
 
@@ -153,6 +156,7 @@ def _read_views(
     parts, turned = oriented(parts, reading.transpose, fitted, known)
     if not fitted:
         refuse_answers(parts, reading.as_view)
+    decisions = [part.decision for part in parts.values()]  # with the ids as each file spells them
     parts, joined, rule = matched(parts, reading.match, known)
     if missing == "error":
         for part in parts.values():
@@ -172,7 +176,7 @@ def _read_views(
         next(iter(parts.values())).matrix.shape[0],
         {view: part.features for view, part in parts.items()},
         [_input(view, part) for view, part in parts.items()],
-        [part.decision for part in parts.values()],
+        decisions,
         rule,
     )
 
@@ -262,6 +266,12 @@ def existing(path: Path) -> Path:
         raise ValueError(f"{str(path)[:80]!r} is no name of a file ({error})") from None
     if not there:
         raise ValueError(f"{path} {'is a folder' if folder else 'does not exist'}; name a file")
+    packer = UNPACKERS.get(path.suffix.lower())
+    if packer:
+        raise ValueError(
+            f"{path.name} is an archive or packed in a way that is not read; unpack it: {packer} "
+            f"{quote(str(path))}"
+        )
     if split_suffix(path.name)[1] not in KINDS:
         raise ValueError(
             f"{path.name} is of no known kind; files may be {', '.join(KINDS)}, and tables of text also "
