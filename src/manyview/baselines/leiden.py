@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from numbers import Integral
 from typing import Any, ClassVar
 
@@ -100,6 +101,14 @@ class ConcatLeiden(Baseline):
         self.labels_, self.resolution_ = as_many_as(
             sp.csr_array(graph.maximum(graph.T)), self.n_clusters, seed
         )
+        found = int(self.labels_.max()) + 1
+        if found != self.n_clusters:
+            warnings.warn(
+                f"ConcatLeiden found {found} communities and not the {self.n_clusters} asked for: no "
+                "resolution gives as many (a graph in several pieces has at least as many communities)",
+                UserWarning,
+                stacklevel=2,
+            )
         return self
 
     def _allows_negative(self) -> bool:
