@@ -92,6 +92,8 @@ def refuse_absent(items: Sequence[str]) -> None:
     """A mistyped name is the commonest mistake: it is told before anything heavy is loaded."""
     for item in items:
         named = item.partition("=")[2] or item
+        if item.startswith("="):
+            return  # no name=path: the reader has a sentence of its own
         if not any(_is_there(text) for text in (item, named)):
             raise ValueError(f"{named} does not exist; name a file")
 
