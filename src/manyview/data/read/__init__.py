@@ -20,7 +20,7 @@ from .align import Aligned, align, ask_if_rows_are_counted, with_common_ids
 from .answers import refuse_answers
 from .arrays import READERS, load_npy, read_arrays
 from .by_rows import common_ids, file_checksum, held, named_files, open_views, stay_on_disk
-from .located import existing, located
+from .located import KINDS, existing, located
 from .matching import EXACT, Rule, matched
 from .options import Reading
 from .orient import oriented
@@ -28,6 +28,7 @@ from .part import Part
 from .tables import NOTHING, cells_of, read_tables, text_of
 
 __all__ = [
+    "KINDS",
     "NOTHING",
     "ReadViews",
     "Reading",
