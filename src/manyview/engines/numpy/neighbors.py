@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
@@ -14,6 +13,7 @@ from sklearn.neighbors import NearestNeighbors
 from sklearn.utils.extmath import row_norms
 
 from manyview._types import Array, Matrix
+from manyview._warn import warn_user
 from manyview.engines.threads import Threads, blocks
 
 from .compiled import compiled
@@ -44,11 +44,9 @@ def use_index(n: int) -> bool:
         return False
     if compiled() is not None:
         return True
-    warnings.warn(
+    warn_user(
         f"exact neighbours of {n} observations take time quadratic in their number; "
-        "pip install 'manyview[fast]' for an approximate index",
-        UserWarning,
-        stacklevel=2,
+        "pip install 'manyview[fast]' for an approximate index"
     )
     return False
 
@@ -78,11 +76,9 @@ def index_neighbors(
         recall = float(np.mean(hits))
         if recall >= enough:
             return found
-    warnings.warn(
+    warn_user(
         f"the neighbour index finds only {recall:.0%} of the {k} nearest neighbours of a sample of "
-        "rows; the graph is rough. Fewer, more telling features (a PCA of the view) would help",
-        UserWarning,
-        stacklevel=2,
+        "rows; the graph is rough. Fewer, more telling features (a PCA of the view) would help"
     )
     return found
 
