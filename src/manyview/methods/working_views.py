@@ -93,4 +93,5 @@ def check_unchanged(
 ) -> None:
     """Views too large to be copied are read where they are: they must be those of the fit."""
     for X, before, name in zip(fitted, sums, names, strict=True):
-        refuse_changed(X.X, before, name)
+        if before is not None:
+            refuse_changed(X.X, before, name)
