@@ -24,6 +24,7 @@ from manyview.engines.threads import Threads, blocks
 from .compiled import compiled
 from .lists import view_lists
 from .masked import MaskedView
+from .neighbors import index_neighbors
 from .repeats import row_codes
 from .robust_scaling import unit_rows
 from .sources import UnitRows
@@ -219,6 +220,11 @@ class Geometry:
         d = (Z * Z) @ theirs.T - 2 * (Z @ self.Z.T) + mine @ (self.Z * self.Z).T
         norm = np.outer(root_mu, self.root_mu) * (mine @ theirs.T) / self.n_features
         return np.divide(d, norm, out=np.ones_like(d), where=norm > 0)
+
+    def candidates(self, rows: Array, k: int, seed: int, threads: Threads | None) -> Array:
+        """k of ``rows`` that are near each of them by their places in it, where rows are too many to
+        look at all."""
+        return index_neighbors(self.Z[rows], k, seed, threads)
 
     def nearest(self, k: int, seed: int = 0, threads: Threads | None = None) -> Lists:
         """The k nearest rows of every comparable row."""

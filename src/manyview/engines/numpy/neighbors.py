@@ -14,6 +14,7 @@ from sklearn.neighbors import NearestNeighbors
 from sklearn.utils.extmath import row_norms
 
 from manyview._types import Array, Matrix
+from manyview._warn import warn_user
 from manyview.engines.threads import Threads, blocks
 
 from .compiled import compiled
@@ -78,13 +79,16 @@ def index_neighbors(
         recall = float(np.mean(hits))
         if recall >= enough:
             return found
-    warnings.warn(
-        f"the neighbour index finds only {recall:.0%} of the {k} nearest neighbours of a sample of "
-        "rows; the graph is rough. Fewer, more telling features (a PCA of the view) would help",
-        UserWarning,
-        stacklevel=2,
-    )
+    tell_rough(recall, k)
     return found
+
+
+def tell_rough(recall: float, k: int) -> None:
+    """Say how few of the neighbours of a sample were found."""
+    warn_user(
+        f"the neighbour index finds only {recall:.0%} of the {k} nearest neighbours of a sample of "
+        "rows; the graph is rough. Fewer, more telling features (a PCA of the view) would help"
+    )
 
 
 def _searches(data: Any) -> Sequence[Callable[[Any, int, int, Threads], Array]]:
