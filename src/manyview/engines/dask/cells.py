@@ -85,13 +85,17 @@ def _in_cells(held: Coordinates, k: int, seed: int, before: list[Any]) -> list[A
         )
         for c in range(n_cells)
     ]
+    homes = cluster.homes(n_cells)
     lists = [
         cluster.task(home, _cell_lists, parts, k, seed)
-        for home, parts in zip(cluster.homes(n_cells), members, strict=True)
+        for home, parts in zip(homes, members, strict=True)
     ]
     shares = [
-        [cluster.task(home, _share, cell, rows.start, rows.stop) for cell in lists]
-        for home, rows in zip(cluster.homes(len(held.rows)), held.rows, strict=True)
+        [
+            cluster.task(home, _share, cell, rows.start, rows.stop)
+            for home, cell in zip(homes, lists, strict=True)
+        ]
+        for rows in held.rows
     ]
     rest = before or [None] * len(held.rows)
     tasks = [
