@@ -217,7 +217,9 @@ def _dense(views: Views, s: int, zeros: bool, notes: list[str]) -> tuple[Array, 
 
 def _without_rows_of_zeros(X: Array, name: str, notes: list[str]) -> Array:
     """NaN where a row is zero throughout: a residual would make a missing observation a present one."""
-    empty = np.asarray(~X.any(axis=1))  # NaN counts as a value here: rows of NaN are missing already
+    empty = np.asarray(
+        ~X.any(axis=1)
+    )  # NaN counts as a value here: rows of NaN are missing already
     if not empty.any() or empty.all():
         return X
     notes.append(

@@ -99,6 +99,24 @@ def test_without_agreement_reliability_decides_in_proportion():
     assert view_weights(np.zeros((1, 1)), np.zeros(1), np.eye(1), 0.1) == 1
 
 
+@settings(max_examples=500, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.floats(1e-3, 0.2))
+def test_what_chance_reaches_decides_nothing(seed, chance):
+    """Reliabilities within a tenth of what chance reaches, some of them 0: weights stay nearly equal."""
+    rng = np.random.default_rng(seed)
+    n_views = int(rng.integers(2, 13))
+    noise = chance * rng.random(n_views) * (rng.random(n_views) < 0.5) / 10
+    nobody = np.zeros((n_views, n_views))
+    alpha = view_weights(nobody, noise, np.eye(n_views), 0.1, chance)
+    np.testing.assert_allclose(alpha, 1 / n_views, rtol=0.02)
+    # And beside evidence they count for next to nothing.
+    M, reliability, redundancy, _ = evidence(seed)
+    known = view_weights(M, reliability, redundancy, 0.1)
+    told = view_weights(M, reliability, redundancy, 0.1, 1e-3 * reliability.max())
+    if reliability.min() > 0.05 * reliability.max():
+        np.testing.assert_allclose(told, known, atol=1e-3)
+
+
 def test_the_better_supported_of_two_like_views_keeps_more():
     M = np.array([[0, 0.9, 0.5], [0.9, 0, 0.3], [0.5, 0.3, 0]])
     redundancy = np.array([[1, 0.9, 0], [0.9, 1, 0], [0, 0, 1]])

@@ -18,7 +18,7 @@ from manyview.io.writing.marker import MARKER
 from manyview.output.run import write_run
 from manyview.output.run.evidence import drawn
 from manyview.output.run.features import top_features
-from manyview.output.run.folder import component_files
+from manyview.output.run.record import component_files
 from manyview.output.run.tables import departures
 
 TABLES = {

@@ -16,8 +16,8 @@ from threadpoolctl import threadpool_limits
 
 from manyview._types import Array, Matrix, Views
 from manyview.methods.assign import spectral_from_graph
-from manyview.methods.base import generator
 from manyview.methods.scaling import SCALES
+from manyview.methods.seeds import generator
 
 from ._base import RANDOM_STATE, Baseline, takes_negative
 from ._features import scaled

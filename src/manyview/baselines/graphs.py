@@ -17,8 +17,8 @@ from manyview._types import Seed
 from manyview.engines.affinity import AFFINITIES, affinity
 from manyview.methods.assign import n_neighbors as customary_neighbors
 from manyview.methods.assign import spectral_from_graph
-from manyview.methods.base import generator
 from manyview.methods.scaling import SCALES
+from manyview.methods.seeds import generator
 
 from ._base import RANDOM_STATE, Baseline, takes_negative
 from ._features import scaled

@@ -12,9 +12,9 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from threadpoolctl import threadpool_limits
 
 from manyview._types import Array
-from manyview.methods.base import generator
 from manyview.methods.communities import leiden
 from manyview.methods.scaling import SCALES
+from manyview.methods.seeds import generator
 
 from ._base import RANDOM_STATE, Baseline, takes_negative
 from ._features import scaled, side_by_side

@@ -17,7 +17,7 @@ from threadpoolctl import threadpool_limits
 
 from manyview._types import Array, Matrix, Seed, Views
 from manyview.methods.assign import spectral_from_graph
-from manyview.methods.base import generator
+from manyview.methods.seeds import generator
 
 from . import admm
 from ._base import RANDOM_STATE, Baseline

@@ -15,10 +15,10 @@ from manyview._types import Array, Matrix, Seed
 from manyview.engines.numpy.rows import residual_rows
 from manyview.maths import equations as eq
 from manyview.methods.assign import kmeans
-from manyview.methods.base import generator
 from manyview.methods.distinct import tell_empty_clusters
 from manyview.methods.initialize import gnmf
 from manyview.methods.scaling import SCALES, SHIFTING, fit_scaling
+from manyview.methods.seeds import generator
 from manyview.regularizers import NoPenalty
 
 from ._base import RANDOM_STATE, Baseline

@@ -10,8 +10,8 @@ from sklearn.utils._param_validation import HasMethods, StrOptions
 from threadpoolctl import threadpool_limits
 
 from manyview._types import Array, Matrix, Seed
-from manyview.methods.base import generator
 from manyview.methods.scaling import SCALES
+from manyview.methods.seeds import generator
 from manyview.metrics import _encode, accuracy
 
 from ._base import RANDOM_STATE, Baseline, set_seeds, takes_negative

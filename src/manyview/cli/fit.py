@@ -24,8 +24,9 @@ from manyview.methods.robust import RobustWMNMF
 from manyview.methods.wmnmf import WMNMF
 from manyview.output.run import write_run
 from manyview.output.run.evidence import known_scores
-from manyview.output.run.folder import KIND, component_files, selection_record, sure_files
+from manyview.output.run.folder import KIND, sure_files
 from manyview.output.run.meaning import known
+from manyview.output.run.record import component_files, selection_record
 from manyview.storage.checkpoint import kept_until_written
 
 from . import by_view

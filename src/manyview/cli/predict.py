@@ -137,7 +137,7 @@ def _with_absent_views(model: Any, data: ReadViews, allows: bool, voice: Voice) 
     for name in absent:
         voice.note(f"no file for the view {name!r}: it counts as missing for every sample")
         given.names.append(name)
-        given.items.append(model._absent(name, given.items[0]))
+        given.items.append(model._fitted_input().absent(name, given.items[0]))
     return given
 
 

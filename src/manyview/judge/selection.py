@@ -11,10 +11,10 @@ from threadpoolctl import threadpool_limits
 
 from manyview.data.views import as_views
 from manyview.methods.agree import Settings
-from manyview.methods.base import generator
 from manyview.methods.given import check_zero_rows, zeros_observed
 from manyview.methods.observed import kept_views, observed_columns, observed_part
 from manyview.methods.robust import RobustWMNMF
+from manyview.methods.seeds import generator
 from manyview.methods.selection import (
     DEFAULT,
     METHODS,

@@ -14,7 +14,6 @@ from manyview._types import Array, Seed, Views
 from manyview.data.containers import is_single
 from manyview.data.views import as_views
 from manyview.judge.estimators import Clusterer
-from manyview.methods.base import generator
 from manyview.methods.resampling import (
     contingency,
     pairwise_ari,
@@ -22,6 +21,7 @@ from manyview.methods.resampling import (
     resamples,
     shared_ari,
 )
+from manyview.methods.seeds import generator
 
 
 @dataclass(frozen=True)

@@ -95,7 +95,10 @@ def agree(
     neighbors = [for_all_rows(near.rows, on_host(near.indices), n) for near in lists]
     spread, redundancy = compare_distances(views, neighbors, seed)
     agreed = ag.effects(rows, spread, mass)
-    learned = ag.view_weights(agreed, halves / spread, redundancy, settings.reliability_weight)
+    # Half contrasts are means over n rows of distances with spread 1.
+    learned = ag.view_weights(
+        agreed, halves / spread, redundancy, settings.reliability_weight, chance=n**-0.5
+    )
     alpha = learned if settings.view_weights is None else settings.view_weights
     present = np.column_stack([view.present for view in views])
     w, levels = ag.observation_weights(rows, present, alpha, redundancy, mass)

@@ -1,64 +1,51 @@
-"""What every multi-view estimator shares: input, names, seeds."""
+"""What every multi-view estimator shares: how it reads its input, and a fit that is whole or nothing."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import replace
+from numbers import Integral
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
-import scipy.sparse as sp
 from sklearn.base import BaseEstimator
-from sklearn.utils._param_validation import InvalidParameterError
+from sklearn.utils._param_validation import InvalidParameterError, StrOptions
 from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.validation import check_is_fitted, validate_data
+from threadpoolctl import threadpool_limits
 
-from manyview._arrays import on_host
-from manyview._types import Array, Factors, Seed, Views
-from manyview.data.containers import (
-    Collection,
-    Item,
-    collect,
-    is_single,
-    refuse_nothing,
-    tensor_among,
-)
+from manyview._types import Array, Seed, Views
+from manyview.data.containers import Collection, collect, is_single, refuse_nothing, tensor_among
 from manyview.data.later import by_modality, views_there
 from manyview.data.views import as_views
+from manyview.engines import table as engine_table
 from manyview.engines.files.disk import is_file_name
 from manyview.engines.files.slabs import STORE
-from manyview.engines.numpy.relations import Relation, kind_of, no_relation
+from manyview.engines.numpy.relations import kind_of
 from manyview.engines.numpy.sources import is_streamed
+from manyview.engines.protocols import Engine
 from manyview.engines.torch.device import memory_guard, put
 from manyview.storage.store import save
 
+from .fitted_input import FittedInput
 from .observed import kept_views, left_out, observed_columns, observed_part, tell_unobserved
+from .seeds import set_state, state_of
 
-#: float32 views of more bytes than this are computed with as they are.
-LARGE_FLOAT32 = 2**30
-
-
-def generator(random_state: Seed) -> np.random.Generator:
-    """The one source of randomness of a fit, from whatever scikit-learn users pass."""
-    if isinstance(random_state, np.random.RandomState):
-        return np.random.default_rng(random_state.randint(2**31, size=4))
-    return np.random.default_rng(random_state)
-
-
-def _random_state(random_state: Seed) -> Any:
-    """The state of a generator that a fit would advance; None for a seed."""
-    if isinstance(random_state, np.random.Generator):
-        return random_state.bit_generator.state
-    return random_state.get_state() if isinstance(random_state, np.random.RandomState) else None
-
-
-def _set_random_state(random_state: Seed, state: Any) -> None:
-    if isinstance(random_state, np.random.Generator):
-        random_state.bit_generator.state = state
-    elif isinstance(random_state, np.random.RandomState):
-        random_state.set_state(state)
+#: What the two estimators accept for the parameters they share.
+SHARED_CONSTRAINTS: dict[str, list[Any]] = {
+    "learn_view_weights": ["boolean"],
+    "learn_sample_weights": ["boolean"],
+    "views": ["array-like", None],
+    "engine": [StrOptions({"numpy", "torch", "dask"})],
+    "device": [str],
+    "n_jobs": [Integral, None],
+    "checkpoint": [str, os.PathLike, tuple, None],
+    "random_state": ["random_state", np.random.Generator],
+    "verbose": ["verbose"],
+    "callback": [callable, None],
+}
 
 
 class MultiViewEstimator(BaseEstimator):
@@ -116,20 +103,17 @@ class MultiViewEstimator(BaseEstimator):
         if not reset:
             check_is_fitted(self)
         refuse_nothing(X)
-        single = is_single(X)
-        if not reset and single != self._fitted_on_single:
-            kinds = ("a collection of views", "one array")
-            raise ValueError(
-                f"{type(self).__name__} was fitted on {kinds[self._fitted_on_single]}, "
-                f"got {kinds[single]}; pass the same form"
-            )
-        if not reset:
-            X = by_modality(X, list(self.view_names_in_), self.view_feature_names_in_)
-        collected = collect(X, self.views if reset else views_there(X, self.views))
+        single, fitted = is_single(X), None if reset else self._fitted_input()
+        if fitted is None:
+            collected = collect(X, self.views)
+        else:
+            fitted.check_form(single)
+            X = by_modality(X, fitted.names, fitted.feature_names)
+            collected = collect(X, views_there(X, self.views))
         if self.engine == "dask":
             self._leave_to_workers(collected)
         given = as_views(
-            collected if reset or single else self._in_fitted_order(collected),
+            collected if fitted is None or single else fitted.in_order(collected),
             allow_negative=self._allows_negative(),
             allow_missing=self._allows_missing(),
             zero_is_missing=self._zero_is_missing,
@@ -143,11 +127,14 @@ class MultiViewEstimator(BaseEstimator):
             as_it_is = tensor_among(X) is None and not is_file_name(X)
             table = X if as_it_is else collected.items[0].matrix
             validate_data(self, table, reset=reset, skip_check_array=True)
-        if not reset:
-            self._check_kinds([kind_of(X) for X in given.matrices])
-            self._check_widths(given)
-            return given if self._columns is None else observed_part(given, self._columns)
-        self._remember_names(given, single)
+        if fitted is None:
+            self._remember_names(given, single)
+            return self._observed_part(given)
+        fitted.check(given)
+        return given if self._columns is None else observed_part(given, self._columns)
+
+    def _observed_part(self, given: Views) -> Views:
+        """At a fit: the columns that somebody observed; what is left out is told and remembered."""
         self._columns, self._left_out = observed_columns(given), None
         if self._columns is None:
             return given
@@ -155,9 +142,22 @@ class MultiViewEstimator(BaseEstimator):
             raise ValueError(
                 f"none of the views {list(given.names)} has an observed value; look at how they were read"
             )
-        tell_unobserved(given, self._columns, stacklevel=3)
+        tell_unobserved(given, self._columns, stacklevel=4)
         self._left_out = left_out(given, self._columns)
         return observed_part(given, self._columns)
+
+    def _fitted_input(self) -> FittedInput:
+        """What unseen input is held to."""
+        return FittedInput(
+            type(self).__name__,
+            list(self.view_names_in_),
+            self.view_feature_names_in_,
+            self._view_widths,
+            self._relations or [None] * len(self._view_widths),
+            self.sample_names_in_,
+            self._fitted_on_single,
+            self._allows_missing(),
+        )
 
     def _remember_names(self, given: Views, single: bool) -> None:
         """What unseen input is compared with: names, widths, and whether it was one array."""
@@ -207,6 +207,17 @@ class MultiViewEstimator(BaseEstimator):
         return array if given is None else put(array, given.device)
 
     @contextmanager
+    def _opened(self) -> Iterator[Engine]:
+        """The engine of a fit that is whole or nothing."""
+        # One thread: the sums inside BLAS and k-means differ between thread counts.
+        with (
+            threadpool_limits(1),
+            self._whole_or_nothing(),
+            engine_table.opened(self.engine, self.device) as engine,
+        ):
+            yield engine
+
+    @contextmanager
     def _whole_or_nothing(self) -> Iterator[None]:
         """A fit that fails leaves the estimator (and a generator it was given) as it was before.
 
@@ -214,7 +225,7 @@ class MultiViewEstimator(BaseEstimator):
         let go in any case.
         """
         guard = memory_guard(self.device, self._forget) if self.engine == "torch" else nullcontext()
-        before, state = vars(self).copy(), _random_state(self.random_state)
+        before, state = vars(self).copy(), state_of(self.random_state)
         try:
             with guard:
                 yield
@@ -225,7 +236,7 @@ class MultiViewEstimator(BaseEstimator):
             self.__dict__.clear()
             self.__dict__.update(before)
             if state is not None:
-                _set_random_state(self.random_state, state)
+                set_state(self.random_state, state)
             raise
         finally:
             STORE.clear()
@@ -243,65 +254,6 @@ class MultiViewEstimator(BaseEstimator):
             if is_streamed(item.matrix) and self._rows_stay:
                 item.matrix.keep = True  # workers read it, however small
 
-    def _in_fitted_order(self, given: Collection) -> Collection:
-        """A dict may list the views in any order; named features may come in any order, too."""
-        names, me = list(self.view_names_in_), type(self).__name__
-        if given.by_name:
-            absent = [name for name in names if name not in given.names]
-            extra = [name for name in given.names if name not in names]
-            if extra or (absent and not self._allows_missing()):
-                raise ValueError(
-                    f"{me} was fitted on the views {names}; missing here: {absent}, unknown: {extra}"
-                )
-            found = dict(zip(given.names, given.items, strict=True))
-            items = [found[n] if n in found else self._absent(n, given.items[0]) for n in names]
-        elif len(given.items) != len(names):
-            raise ValueError(
-                f"{me} was fitted on {len(names)} views {names}, got {len(given.items)}"
-            )
-        else:
-            items = given.items
-        ordered = [self._with_fitted_features(n, x) for n, x in zip(names, items, strict=True)]
-        return replace(given, names=names, items=ordered)
-
-    def _absent(self, name: str, other: Item) -> Item:
-        """A view that none of the observations has, of those that ``other`` lists."""
-        s = list(self.view_names_in_).index(name)
-        width, kind = self._view_widths[s], None if self._relations is None else self._relations[s]
-        if kind is not None:
-            return Item(no_relation(kind, (other.matrix.shape[0], width)), other.ids)
-        return Item(np.full((other.matrix.shape[0], width), np.nan), other.ids)
-
-    def _with_fitted_features(self, name: str, item: Item) -> Item:
-        if isinstance(item.matrix, Relation):
-            return replace(item, matrix=item.matrix.for_unseen(self.sample_names_in_))
-        fitted = self.view_feature_names_in_[name]
-        if fitted is None or item.features is None:
-            return item
-        seen, wanted = list(item.features), list(fitted)
-        if seen == wanted:
-            return item
-        place = {feature: j for j, feature in enumerate(seen)}
-        if len(place) < len(seen) or len(set(wanted)) < len(wanted):
-            raise ValueError(
-                f"view {name!r} has repeated column names in another order than at fit; "
-                "give its features unique names"
-            )
-        lacking = [feature for feature in wanted if feature not in place]
-        if lacking:
-            raise ValueError(
-                f"view {name!r} lacks {len(lacking)} of its {len(wanted)} fitted features, "
-                f"the first being {lacking[0]!r}"
-            )
-        if is_streamed(item.matrix):
-            raise ValueError(
-                f"{item.matrix.label} has its columns in another order than at fit; write them in the "
-                "order of the fit"
-            )
-        columns = [place[feature] for feature in wanted]
-        X = item.matrix.tocsc() if sp.issparse(item.matrix) else item.matrix
-        return replace(item, matrix=X[:, columns], features=fitted)
-
     def _named_rows(self, array: Array, views: Views) -> Any:
         """With set_output(transform="pandas") the sample ids become the index; otherwise the array."""
         wanted = _get_output_config("transform", self)["dense"]
@@ -310,25 +262,6 @@ class MultiViewEstimator(BaseEstimator):
         import pandas
 
         return pandas.DataFrame(array, index=views.sample_names)
-
-    def _check_kinds(self, kinds: list[str | None]) -> None:
-        fitted = self._relations or [None] * len(kinds)
-        for name, before, now in zip(self.view_names_in_, fitted, kinds, strict=True):
-            if before != now:
-                raise ValueError(
-                    f"view {name!r} is a {now or 'table of features'}, but {type(self).__name__} was "
-                    f"fitted on a {before or 'table of features'}; pass the same kind"
-                )
-
-    def _check_widths(self, given: Views) -> None:
-        for name, fitted, seen in zip(
-            self.view_names_in_, self._view_widths, given.n_features, strict=True
-        ):
-            if fitted != seen:
-                raise ValueError(
-                    f"view {name!r} has {seen} features, but {type(self).__name__} was fitted with "
-                    f"{fitted}"
-                )
 
     def save(self, path: str | Path) -> Path:
         """Write the fitted model to ``path`` (.npz, no pickle); `manyview.load` gives it back exactly.
@@ -356,26 +289,12 @@ class MultiViewEstimator(BaseEstimator):
             )
 
 
-def working_dtype(views: Views, asked: Any) -> np.dtype:
-    """The precision of the computation: what was asked for, or float64 unless the data are large float32.
-
-    A float64 copy of large float32 data would take more memory than its owner planned for.
-    """
-    if asked is not None:
-        dtype = np.dtype(asked)
-        if dtype not in (np.float32, np.float64):
-            raise ValueError(f"dtype must be float32, float64 or None, got {asked!r}")
-        return dtype
-    size = sum(X.data.nbytes if sp.issparse(X) else X.nbytes for X in views.matrices)
-    large = views.dtype == np.float32 and size > LARGE_FLOAT32
-    return np.dtype(np.float32 if large else np.float64)
-
-
-def on_host_factors(factors: Factors) -> Factors:
-    """The same factors as NumPy arrays."""
-    U, V = (tuple(on_host(part) for part in parts) for parts in (factors.U, factors.V))
-    return Factors(U, V, on_host(factors.consensus), factors.alpha, on_host(factors.w))
-
-
-def in_dtype(array: Array, dtype: np.dtype) -> Array:
-    return np.ascontiguousarray(array, dtype=dtype)
+def refuse_relations(kinds: Sequence[str | None] | None, names: Sequence[str], engine: str) -> None:
+    """Graphs, kernels and distances are computed with on the host alone."""
+    if kinds is None or engine == "numpy":
+        return
+    name, kind = next((name, kind) for name, kind in zip(names, kinds, strict=True) if kind)
+    raise ValueError(
+        f"view {name!r} is a {kind}, which engine={engine!r} does not take; "
+        "use engine='numpy', or pass its as_features()"
+    )

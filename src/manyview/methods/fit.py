@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -56,6 +57,28 @@ def run(
         )
     found = [mean_error(*of) for of in zip(problem.views, state.residuals, strict=True)]
     return FitResult(state.factors, loop.progress.history(), state.round - 1, stop, found)
+
+
+def run_starts(
+    problem: Problem,
+    make_start: Callable[[int], Factors],
+    n_init: int,
+    settings: Settings,
+    callback: Callback | None,
+    checkpoint: Checkpoint,
+) -> list[FitResult]:
+    """The loop from every start; fewer if the callback asks to stop."""
+    fits: list[FitResult] = []
+
+    def start_and_run() -> FitResult:
+        return run(problem, make_start(len(fits)), settings, callback, checkpoint)
+
+    for i in range(n_init):
+        fits.append(checkpoint.keep(f"fit {i}", start_and_run))
+        checkpoint.forget(f"start {i} ")
+        if fits[-1].stop is Stop.CALLBACK:
+            break
+    return fits
 
 
 class Loop:

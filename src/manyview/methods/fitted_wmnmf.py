@@ -1,9 +1,9 @@
-"""What a fitted `WMNMF` tells and does: its attributes, unseen rows, scores."""
+"""What a fitted `WMNMF` tells and does: its attributes, unseen rows, scores, further batches."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
@@ -13,24 +13,20 @@ from manyview._arrays import on_host
 from manyview._types import Array, Factors, FitResult, Views
 from manyview.engines.numpy.masked import mean_error
 from manyview.engines.numpy.rows import rows_of
-from manyview.engines.threads import Threads
 from manyview.maths.agreement import reliance
 from manyview.regularizers import kept_term
 
 from . import stream
+from .asked import AskedOfWMNMF
 from .assign import assign_new
-from .base import MultiViewEstimator, in_dtype, on_host_factors, working_dtype
 from .observed import observed_somewhere, spread_out
 from .placing import Fitted, place
-from .scaling import SHIFTING, tell_level, tell_rounded
+from .precision import in_dtype, on_host_factors, working_dtype
 from .scored import warn_of_more_clusters
-from .state import Settings
 from .working_views import check_unchanged, checksums, masked, scaled, some_rows
 
 
-class FittedWMNMF(
-    ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, MultiViewEstimator
-):
+class FittedWMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, AskedOfWMNMF):
     """The half of `WMNMF` that comes after the fit."""
 
     _rows_stay = True
@@ -212,85 +208,36 @@ class FittedWMNMF(
         dtype = working_dtype(views, self.dtype)
         return scaled(views, self._scalings, dtype, self._allows_missing())
 
-    @property
-    def _rank(self) -> int:
-        """K, the number of columns of all factors."""
-        return self.n_components or self.n_clusters
+    def partial_fit(self, X: Any, y: object = None) -> Self:
+        """Learn from one more batch of observations; ``y`` is ignored.
 
-    @property
-    def _threads(self) -> Threads:
-        return Threads(self.n_jobs)
+        The first batch is fitted as by `fit` (also where `fit` was called before, whose data then are
+        the first batch). For later ones U and the view weights move by what is remembered of all
+        batches, the older the less; scaling stays that of the first batch. ``labels_``,
+        ``consensus_`` and the other attributes of observations are those of the latest batch, its
+        labels by the vote of the nearest of some observations of every cluster that are remembered.
+        The result is near that of a fit of all observations, not equal to it (`docs/scaling.md` says
+        how near).
 
-    @property
-    def _settings(self) -> Settings:
-        return Settings(
-            self.p,
-            self.beta,
-            self.max_iter,
-            self.inner_iter,
-            self.tol,
-            self.rescale,
-            learn_view_weights=self.learn_view_weights,
-            learn_sample_weights=self.learn_sample_weights,
-        )
+        Parameters
+        ----------
+        X : list, dict or array
+            A batch of observations, in the same views as those before.
+        y : ignored
 
-    @property
-    def _output_unit(self) -> float:
-        """With scale=None results are in the units of the data; otherwise in those of the scaled views."""
-        return self._scalings[0].unit if self.scale is None else 1.0
-
-    def _check(self, n_samples: int) -> None:
-        """Refuse settings that do not go together."""
-        self._check_n_clusters(self.n_clusters, n_samples)
-        if self.engine == "torch" and not self._solver.takes_tensors:
-            raise ValueError(
-                f"solver {type(self._solver).__name__} would be handed tensors by engine='torch'; set "
-                "takes_tensors = True on it if it can, or use engine='numpy'"
-            )
-        if self.assign_labels == "argmax" and self._rank != self.n_clusters:
-            raise ValueError(
-                "assign_labels='argmax' reads one cluster per component, but "
-                f"n_components={self._rank} and n_clusters={self.n_clusters}; make them equal"
-            )
-        if self.assign_labels == "argmax" and self.n_init > 1:
-            raise ValueError(
-                f"assign_labels='argmax' needs one start (components of {self.n_init} starts do not "
-                "match); use n_init=1 or another assignment"
-            )
-
-    def _warn_level(self, views: Views) -> None:
-        """Say which views are so far above 0 that what tells observations apart may be lost."""
-        if self.scale in SHIFTING:
-            return
-        single = self.dtype is not None and np.dtype(self.dtype) == np.float32
-        for X, name in zip(views.matrices, views.names, strict=True):
-            if not (single and tell_rounded(X, name, stacklevel=4)):
-                tell_level(X, name)
-
-    def _allows_missing(self) -> bool:
-        return self.missing == "mask"
-
-    def _allows_negative(self) -> bool:
-        return self.scale in SHIFTING
-
-    @property
-    def _callback(self) -> Any:
-        if not self.verbose and self.callback is None:
-            return None
-
-        def report(info: dict[str, Any]) -> Any:
-            info["total"] *= self.n_init
-            kept = self._kept()
-            last = info["iteration"] == self.inner_iter and info["view"] == len(kept) - 1
-            info["view"] = kept[info["view"]]
-            if self.verbose > 1 or (self.verbose and last):
-                print(
-                    f"round {info['round']} view {self.view_names_in_[info['view']]} "
-                    f"iteration {info['iteration']}: objective {info['objective']:.6g}"
-                )
-            return self.callback(info) if self.callback else None
-
-        return report
+        Returns
+        -------
+        WMNMF
+            The estimator itself.
+        """
+        self._validate_params()
+        stream.check_settings(self)
+        if "labels_" not in vars(self):
+            return self.fit(X)
+        views = self._read(X, reset=False)
+        with threadpool_limits(1), self._whole_or_nothing():
+            stream.add_batch(self, views)
+        return self
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

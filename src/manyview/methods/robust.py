@@ -2,33 +2,31 @@
 
 from __future__ import annotations
 
-import os
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
-from threadpoolctl import threadpool_limits
 
 from manyview._arrays import converted, namespace
-from manyview._types import Array, Views, storable
-from manyview.engines import table
-from manyview.engines.numpy.repeats import Repeats, distinct
+from manyview._types import Array, FitResult, Views, storable
+from manyview.engines.numpy.repeats import distinct
 from manyview.engines.protocols import Distances, Engine
 from manyview.engines.threads import Threads
-from manyview.maths.agreement import Agreement
 from manyview.storage.checkpoint import Checkpoint
 
-from . import agree, selection, stages
-from .base import generator, working_dtype
-from .communities import Communities, check_installed, communities, tell_tiny
+from . import agree, stages
+from .base import SHARED_CONSTRAINTS, refuse_relations
+from .communities import check_installed
 from .distinct import tell_unequal_kinds
 from .given import ZERO_ROWS, ViewWeights, ZeroRows, check_zero_rows, with_weight
 from .impute import remember
+from .number import fused_communities
+from .precision import working_dtype
 from .robust_fit import LoopSettings, RobustView, Start, Weights, run_robust
 from .robust_model import RobustModel
 from .robust_results import Results
-from .scaling import tell_rounded
+from .seeds import generator
 
 #: Numbers of clusters that the data decide.
 _FOUND = StrOptions({"auto", "communities"})
@@ -167,6 +165,7 @@ class RobustWMNMF(RobustModel):
     """
 
     _parameter_constraints: ClassVar[dict] = {
+        **SHARED_CONSTRAINTS,
         "n_clusters": [Interval(Integral, 1, None, closed="left"), _FOUND],
         "resolution": [Interval(Real, 0, None, closed="neither")],
         "consensus_weight": [Interval(Real, 0, None, closed="neither")],
@@ -176,19 +175,9 @@ class RobustWMNMF(RobustModel):
         "scale": [StrOptions(set(stages.SCALINGS)), dict, None],
         "view_weights": [StrOptions({"learned", "equal"}), list, tuple, np.ndarray, dict],
         "zero_rows": [StrOptions(set(ZERO_ROWS)), dict],
-        "learn_view_weights": ["boolean"],
-        "learn_sample_weights": ["boolean"],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="left")],
         "missing": [StrOptions({"allow", "error"})],
-        "views": ["array-like", None],
-        "engine": [StrOptions({"numpy", "torch", "dask"})],
-        "device": [str],
-        "n_jobs": [Integral, None],
-        "checkpoint": [str, os.PathLike, tuple, None],
-        "random_state": ["random_state", np.random.Generator],
-        "verbose": ["verbose"],
-        "callback": [callable, None],
     }
 
     def __init__(
@@ -259,28 +248,14 @@ class RobustWMNMF(RobustModel):
         self._validate_params()
         if self.n_clusters == "communities":
             check_installed()
-        # One thread: the sums inside BLAS and k-means differ between thread counts.
-        with (
-            threadpool_limits(1),
-            self._whole_or_nothing(),
-            table.opened(self.engine, self.device) as engine,
-        ):
+        with self._opened() as engine:
             views = self._read(X, reset=True)
-            self._refuse_relations_elsewhere()
+            refuse_relations(self._relations, list(self.view_names_in_), self.engine)
             rng = generator(self.random_state)
             checkpoint = Checkpoint(self.checkpoint, self, views, rng)
             self._fit(views, rng, checkpoint, engine)
             checkpoint.finish()
         return self
-
-    def _refuse_relations_elsewhere(self) -> None:
-        if self._relations is None or self.engine == "numpy":
-            return
-        s, kind = next((s, kind) for s, kind in enumerate(self._relations) if kind is not None)
-        raise ValueError(
-            f"view {self.view_names_in_[s]!r} is a {kind}, which engine={self.engine!r} does not take; "
-            "use engine='numpy', or pass its as_features()"
-        )
 
     def _fit(
         self, views: Views, rng: np.random.Generator, checkpoint: Checkpoint, engine: Engine
@@ -297,13 +272,9 @@ class RobustWMNMF(RobustModel):
         self._rows = stages.described(views, with_weight(present, settings.view_weights))
         views, present = stages.only(views, present, self._rows)
         there, dtype = engine.bring(views, self.dtype, dtype)
-        stages.check_scale(self.scale, list(self.view_names_in_))
-        if dtype == np.float32:
-            for M, name in zip(views.matrices, views.names, strict=True):
-                if stages.asked_scaling(self.scale, name) is None:
-                    tell_rounded(M, name, stacklevel=4)
+        self._check_scale(views, dtype)
         self._scalings = stages.fit_scalings(there, present, self.scale, engine)
-        self.n_clusters_ = self._number_of_clusters(views, present, settings, checkpoint)
+        self._settle_number(views, present, settings, checkpoint)
         spaces = stages.measure(there, present, self._scalings, dtype, engine)
         del there  # on a GPU a copy of the data
         if self.n_clusters != "communities":
@@ -332,7 +303,9 @@ class RobustWMNMF(RobustModel):
         anywhere = stages.counted(present, agreement.alpha)
         groups: Array | None = None
         if self.n_clusters == "communities":
-            groups = self._communities(agreement, anywhere, repeats, rng, checkpoint, engine)
+            groups, self.n_clusters_ = fused_communities(
+                agreement, anywhere, repeats, self.resolution, rng, checkpoint, engine
+            )
         K = self.n_clusters_
         if repeats is not None and repeats.mass is not None:
             tell_unequal_kinds(repeats.mass, K)
@@ -350,71 +323,21 @@ class RobustWMNMF(RobustModel):
             P, labels, w = P[repeats.of], labels[repeats.of], w[repeats.of]
         # Copies are alike in the views with weight; in others one may lack what the first has.
         w = engine.beside(np.where(anywhere[:, None] & np.column_stack(present), w, 0), P)
-        rows = [RobustView(engine.factor_rows(view), view.present, threads) for view in spaces]
         start = Start(agreement.alpha, w, P, labels, K)
+        result, centres, taus = self._parts(spaces, start, threads, checkpoint, engine)
+        return Results(spaces, agreement, P, repeats, result, centres, taus, present, anywhere)
+
+    def _parts(
+        self,
+        spaces: list[Distances],
+        start: Start,
+        threads: Threads,
+        checkpoint: Checkpoint,
+        engine: Engine,
+    ) -> tuple[FitResult, Array, list[float]]:
+        """The factorisation: its result, the cluster centres, and τ of every view."""
+        rows = [RobustView(engine.factor_rows(view), view.present, threads) for view in spaces]
         weights = Weights(self.consensus_weight, self.cluster_weight)
         loop = LoopSettings(weights, self.max_iter, self.tol, self._callback)
         result, centres = checkpoint.keep("fit", lambda: run_robust(rows, start, loop, checkpoint))
-        taus = [view.tau for view in rows]
-        return Results(spaces, agreement, P, repeats, result, centres, taus, present, anywhere)
-
-    def _communities(
-        self,
-        agreement: Agreement,
-        anywhere: Array,
-        repeats: Repeats | None,
-        rng: np.random.Generator,
-        checkpoint: Checkpoint,
-        engine: Engine,
-    ) -> Array:
-        """Communities of the distinct observations that are somewhere; 0 for the others."""
-        here = anywhere if repeats is None else anywhere[repeats.first]
-        count = np.ones(len(here)) if repeats is None else np.bincount(repeats.of)
-
-        def find() -> Communities:
-            graph: Any = engine.graph_on_host(agreement.fused)
-            seed = int(rng.integers(2**31))
-            return communities(graph[here][:, here], self.resolution, seed, count[here])
-
-        if not here.any():
-            raise ValueError(
-                "communities need an observation that some view describes; all are missing"
-            )
-        found = checkpoint.keep("communities", find)
-        tell_tiny(found)
-        self.n_clusters_ = found.count
-        labels = np.zeros(len(here), dtype=np.int64)
-        labels[here] = found.labels
-        return labels
-
-    def _number_of_clusters(
-        self,
-        views: Views,
-        present: list[Array],
-        settings: agree.Settings,
-        checkpoint: Checkpoint,
-    ) -> int:
-        """What was asked for; with "auto" what is found. Communities are counted in the graph, later."""
-        if self.n_clusters == "communities":
-            return 1
-        if not isinstance(self.n_clusters, str):
-            return self.n_clusters
-        # Nobody can tell the cluster of an observation that is nowhere present.
-        n = int(np.any(with_weight(present, settings.view_weights), axis=0).sum())
-        candidates, rng = selection.usual_candidates(n), generator(self.random_state)
-
-        def choose() -> selection.Selection:
-            evidence = selection.gather(
-                views,
-                present,
-                self._scalings,
-                settings,
-                rng,
-                n_values=max(candidates) + 1,
-                dtype=self.dtype,
-                resolution=self.resolution,
-            )
-            return selection.choose(evidence, candidates, selection.DEFAULT, rng)
-
-        self.selection_ = checkpoint.keep("selection", choose)
-        return self.selection_.n_clusters
+        return result, centres, [view.tau for view in rows]

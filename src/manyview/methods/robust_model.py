@@ -15,12 +15,14 @@ from manyview.data.containers import Collection
 from manyview.data.views import LOAD_LIMIT
 from manyview.engines.dask.source import DaskMatrix
 
-from .base import in_dtype, working_dtype
+from . import stages
 from .given import zeros_observed
 from .impute import check_fillable, filled_in
 from .place import Fitted, Placed, place
+from .precision import in_dtype, working_dtype
 from .robust_fit import Weights
 from .robust_results import RobustResults
+from .scaling import tell_rounded
 from .scored import warn_of_more_clusters
 
 
@@ -201,6 +203,14 @@ class RobustModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
         for item in given.items:
             if isinstance(item.matrix, DaskMatrix) and item.matrix.nbytes > LOAD_LIMIT:
                 item.matrix.keep = True
+
+    def _check_scale(self, views: Views, dtype: np.dtype) -> None:
+        """Refuse scalings of no view; say which views, taken as they are, lose digits."""
+        stages.check_scale(self.scale, list(self.view_names_in_))
+        if dtype == np.float32:
+            for M, name in zip(views.matrices, views.names, strict=True):
+                if stages.asked_scaling(self.scale, name) is None:
+                    tell_rounded(M, name, stacklevel=5)
 
     def _zero_is_missing(self, name: str) -> bool:
         return not zeros_observed(self.zero_rows, name)

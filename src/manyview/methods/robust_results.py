@@ -17,10 +17,14 @@ from manyview.engines.protocols import Distances, Engine, Scaling
 from manyview.maths import agreement as ag
 from manyview.maths import equations as eq
 from manyview.maths.tails import COUNTS, HEAVY
+from manyview.storage.checkpoint import Checkpoint
 
 from . import stages
-from .base import MultiViewEstimator, in_dtype, on_host_factors
+from .agree import Settings
+from .base import MultiViewEstimator
 from .distinct import row_kinds, tell_empty_clusters, tell_few_kinds
+from .number import chosen_number
+from .precision import in_dtype, on_host_factors
 
 
 @dataclass(frozen=True)
@@ -162,6 +166,25 @@ class RobustResults(MultiViewEstimator):
     def _confidence(self, P: Array, anywhere: Array) -> Array:
         shares = eq.cluster_confidence(eq.cluster_distances(P, self._centres), self._width)
         return np.where(anywhere[:, None], shares, 1 / self.n_clusters_)
+
+    def _settle_number(
+        self, views: Views, present: list[Array], settings: Settings, checkpoint: Checkpoint
+    ) -> None:
+        """The number of clusters: as asked for, or chosen."""
+        if self.n_clusters == "auto":
+            self.selection_ = chosen_number(
+                views,
+                present,
+                self._scalings,
+                settings,
+                checkpoint,
+                self.random_state,
+                self.dtype,
+                self.resolution,
+            )
+            self.n_clusters_ = self.selection_.n_clusters
+        elif not isinstance(self.n_clusters, str):  # communities are counted in the graph, later
+            self.n_clusters_ = self.n_clusters
 
     def _heed_few_kinds(self, matrices: list[Matrix], here: Array) -> None:
         """No more clusters than distinct observations: identical ones stay together."""

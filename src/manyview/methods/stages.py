@@ -29,9 +29,9 @@ from manyview.maths.agreement import Agreement, agreement_matrix
 
 from .agree import Settings, compare_distances, list_graph, split_half
 from .assign import kmeans
-from .base import working_dtype
 from .given import ZeroRows, refuse_strangers, zeros_observed
 from .observed import kept_views, observed_columns, observed_part
+from .precision import working_dtype
 from .scaling import largest
 
 #: What the scaling of a view may be, besides None.

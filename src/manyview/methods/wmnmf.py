@@ -2,35 +2,33 @@
 
 from __future__ import annotations
 
-import os
 from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.utils._param_validation import Interval, InvalidParameterError, StrOptions
-from threadpoolctl import threadpool_limits
+from sklearn.utils._param_validation import Interval, StrOptions
 
 from manyview._arrays import namespace, on_host
-from manyview._types import Array, FitResult, Seed, Stop, Views, storable
-from manyview.engines import table
+from manyview._types import Array, Factors, Matrix, Seed, Views, storable
 from manyview.engines.affinity import AFFINITIES
 from manyview.engines.protocols import Engine
 from manyview.maths.solvers import make_solver
+from manyview.maths.terms import Term
 from manyview.regularizers import Graph, make_regularizer, prepared_terms
 from manyview.storage.checkpoint import Checkpoint
 
-from . import stream
 from .assign import ASSIGNMENTS, assign
-from .base import generator
+from .base import SHARED_CONSTRAINTS
 from .distinct import row_kinds, tell_empty_clusters, tell_few_kinds
-from .fit import run
+from .fit import run_starts
 from .fitted_wmnmf import FittedWMNMF
 from .initialize import INITS, observed_init, starting_factors
 from .observed import observed_somewhere
 from .placing import filling
 from .scaling import SCALES
+from .seeds import generator
 from .state import Problem
 from .warn import warn_about, warn_scarce_views, warn_unobserved_rows
 from .working_views import masked, scale_and_place, some_rows
@@ -167,6 +165,7 @@ class WMNMF(FittedWMNMF):
     """
 
     _parameter_constraints: ClassVar[dict] = {
+        **SHARED_CONSTRAINTS,
         "n_clusters": [Interval(Integral, 1, None, closed="left")],
         "n_components": [Interval(Integral, 1, None, closed="left"), None],
         "p": [Interval(Real, 1, None, closed="left")],
@@ -175,8 +174,6 @@ class WMNMF(FittedWMNMF):
         "affinity": [StrOptions(set(AFFINITIES))],
         "scale": [StrOptions(set(SCALES)), None],
         "init": [StrOptions(set(INITS)), dict],
-        "learn_view_weights": ["boolean"],
-        "learn_sample_weights": ["boolean"],
         "rescale": ["boolean"],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "inner_iter": [Interval(Integral, 1, None, closed="left")],
@@ -184,14 +181,6 @@ class WMNMF(FittedWMNMF):
         "n_init": [Interval(Integral, 1, None, closed="left")],
         "assign_labels": [StrOptions(set(ASSIGNMENTS))],
         "missing": [StrOptions({"error", "mask"})],
-        "views": ["array-like", None],
-        "engine": [StrOptions({"numpy", "torch", "dask"})],
-        "device": [str],
-        "n_jobs": [Integral, None],
-        "checkpoint": [str, os.PathLike, tuple, None],
-        "random_state": ["random_state", np.random.Generator],
-        "verbose": ["verbose"],
-        "callback": [callable, None],
     }
 
     def __init__(
@@ -255,39 +244,6 @@ class WMNMF(FittedWMNMF):
         self.verbose = verbose
         self.callback = callback
 
-    @classmethod
-    def nmf_w1(cls, n_clusters: int = 8, **params: Any) -> WMNMF:
-        """The paper's ablation NMF-W1: observation weights stay equal.
-
-        Parameters
-        ----------
-        n_clusters : int
-        **params : dict
-            Further parameters of `WMNMF`.
-        """
-        return cls(n_clusters, **({"learn_sample_weights": False} | params))
-
-    @classmethod
-    def nmf_w2(cls, n_clusters: int = 8, **params: Any) -> WMNMF:
-        """The paper's ablation NMF-W2: equal observation weights and no regulariser.
-
-        Parameters
-        ----------
-        n_clusters : int
-        **params : dict
-            Further parameters of `WMNMF`.
-        """
-        return cls(n_clusters, **({"learn_sample_weights": False, "beta": 0.0} | params))
-
-    def _validate_params(self) -> None:
-        """Also say who can find the number of clusters, if that is asked."""
-        if isinstance(self.n_clusters, str):
-            raise InvalidParameterError(
-                f"n_clusters={self.n_clusters!r}: WMNMF takes a number, for it has no fused graph to find "
-                "one in; use RobustWMNMF, or the number that select_n_clusters recommends"
-            )
-        super()._validate_params()
-
     def fit(self, X: Any, y: object = None) -> WMNMF:
         """Factorise the views and cluster their consensus. ``y`` is ignored.
 
@@ -303,12 +259,7 @@ class WMNMF(FittedWMNMF):
             The estimator itself, fitted.
         """
         self._validate_params()
-        # One thread: the sums inside BLAS and k-means differ between thread counts.
-        with (
-            threadpool_limits(1),
-            self._whole_or_nothing(),
-            table.opened(self.engine, self.device) as engine,
-        ):
+        with self._opened() as engine:
             self._stream, self._solver = None, make_solver(self.solver)
             views = self._read(X, reset=True)
             anywhere = observed_somewhere(views.matrices)
@@ -336,7 +287,8 @@ class WMNMF(FittedWMNMF):
             tell_few_kinds(int(kinds.max()) + 1, self.n_clusters, stacklevel=3)
         problem = Problem(Xs, terms, self._solver, fill, self._threads)
         init = observed_init(self.init, self._columns, self._view_widths, anywhere)
-        fits = self._run_starts(problem, start_terms, init, rng, checkpoint)
+        start = partial(self._start, problem, start_terms, init, rng, checkpoint)
+        fits = run_starts(problem, start, self.n_init, self._settings, self._callback, checkpoint)
         warn_about(fits[0], views.names, self.tol)
         consensus = [fit.factors.consensus for fit in fits]
         stacked = namespace(consensus[0]).hstack(consensus)
@@ -354,8 +306,8 @@ class WMNMF(FittedWMNMF):
         checkpoint.finish()
 
     def _prepared_terms(
-        self, Xs: list[Any], checkpoint: Checkpoint, engine: Engine
-    ) -> tuple[list[Any], list[Any]]:
+        self, Xs: list[Matrix], checkpoint: Checkpoint, engine: Engine
+    ) -> tuple[list[Term], list[Term]]:
         """The regulariser of every view, and the term that the starting factors are found with."""
         regularizer = make_regularizer(self.regularizer, self.n_neighbors, self.affinity)
         prepare = partial(prepared_terms, Xs=Xs, keep=checkpoint.keep, tensors=engine.tensors)
@@ -364,67 +316,26 @@ class WMNMF(FittedWMNMF):
             return terms, terms
         return terms, prepare(Graph(self.n_neighbors, self.affinity))
 
-    def _run_starts(
+    def _start(
         self,
         problem: Problem,
-        start_terms: list[Any],
+        terms: list[Term],
         init: Any,
         rng: np.random.Generator,
         checkpoint: Checkpoint,
-    ) -> list[FitResult]:
-        """The loop from every start; fewer if the callback asks to stop."""
-
-        def start_and_run(i: int) -> FitResult:
-            start = starting_factors(
-                list(problem.views),
-                init,
-                self._rank,
-                start_terms,
-                self._solver,
-                self.p,
-                rng,
-                self._output_unit,
-                problem.fill,
-                self._threads,
-                lambda name, compute: checkpoint.keep(f"start {i} {name}", compute),
-            )
-            return run(problem, start, self._settings, self._callback, checkpoint)
-
-        fits: list[FitResult] = []
-        for i in range(self.n_init):
-            fits.append(checkpoint.keep(f"fit {i}", partial(start_and_run, i)))
-            checkpoint.forget(f"start {i} ")
-            if fits[-1].stop is Stop.CALLBACK:
-                break
-        return fits
-
-    def partial_fit(self, X: Any, y: object = None) -> WMNMF:
-        """Learn from one more batch of observations; ``y`` is ignored.
-
-        The first batch is fitted as by `fit` (also where `fit` was called before, whose data then are
-        the first batch). For later ones U and the view weights move by what is remembered of all
-        batches, the older the less; scaling stays that of the first batch. ``labels_``,
-        ``consensus_`` and the other attributes of observations are those of the latest batch, its
-        labels by the vote of the nearest of some observations of every cluster that are remembered.
-        The result is near that of a fit of all observations, not equal to it (`docs/scaling.md` says
-        how near).
-
-        Parameters
-        ----------
-        X : list, dict or array
-            A batch of observations, in the same views as those before.
-        y : ignored
-
-        Returns
-        -------
-        WMNMF
-            The estimator itself.
-        """
-        self._validate_params()
-        stream.check_settings(self)
-        if "labels_" not in vars(self):
-            return self.fit(X)
-        views = self._read(X, reset=False)
-        with threadpool_limits(1), self._whole_or_nothing():
-            stream.add_batch(self, views)
-        return self
+        i: int,
+    ) -> Factors:
+        """The factors that start number i begins with."""
+        return starting_factors(
+            list(problem.views),
+            init,
+            self._rank,
+            terms,
+            self._solver,
+            self.p,
+            rng,
+            self._output_unit,
+            problem.fill,
+            self._threads,
+            lambda name, compute: checkpoint.keep(f"start {i} {name}", compute),
+        )

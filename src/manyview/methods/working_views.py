@@ -18,8 +18,8 @@ from manyview.engines.protocols import Engine
 from manyview.maths.solvers import Solver, own_name
 from manyview.storage.checkpoint import digest
 
-from .base import working_dtype
 from .impute import refuse_changed
+from .precision import working_dtype
 from .scaling import Scaling, fit_scaling
 
 #: Dense views of more bytes than this are scaled when read, not copied.
@@ -93,5 +93,5 @@ def check_unchanged(
 ) -> None:
     """Views too large to be copied are read where they are: they must be those of the fit."""
     for X, before, name in zip(fitted, sums, names, strict=True):
-        if before is not None:
+        if before is not None:  # only of views that wrap the user's own array
             refuse_changed(X.X, before, name)

@@ -12,10 +12,10 @@ from manyview._types import Array, Factors, FitResult
 from manyview.data.views import as_views
 from manyview.maths.solvers import Multiplicative
 from manyview.methods.assign import assign
-from manyview.methods.base import generator
 from manyview.methods.fit import run
 from manyview.methods.initialize import starting_factors
 from manyview.methods.scaling import fit_scaling
+from manyview.methods.seeds import generator
 from manyview.methods.state import Problem, Settings
 from manyview.regularizers import Graph, Term
 

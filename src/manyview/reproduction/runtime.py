@@ -15,10 +15,10 @@ from manyview.data.views import as_views
 from manyview.datasets import make_synthetic
 from manyview.maths.solvers import Multiplicative
 from manyview.methods.assign import assign
-from manyview.methods.base import generator
 from manyview.methods.fit import run
 from manyview.methods.initialize import starting_factors
 from manyview.methods.scaling import fit_scaling
+from manyview.methods.seeds import generator
 from manyview.methods.state import Problem, Settings
 from manyview.methods.wmnmf import WMNMF
 from manyview.regularizers import Graph

@@ -12,7 +12,7 @@ import numpy as np
 
 from manyview._types import Array
 
-from .kernels import fast, inlined
+from .jit import fast, inlined
 
 #: Odd numbers with well-spread bits, as signed integers of 64 bits.
 FIRST, SECOND, THIRD = -0x61C8864680B583EB, -0x40A7B892E31B1A47, -0x6B2FB644ECCEEE15

@@ -16,7 +16,7 @@ import scipy.sparse as sp
 from sklearn.preprocessing import normalize
 from sklearn.utils.extmath import row_norms
 
-from manyview._arrays import converted, is_tensor, like, namespace, on_host
+from manyview._arrays import namespace, on_host
 from manyview._types import Array, Matrix, storable
 from manyview.engines.protocols import Lists
 from manyview.engines.threads import Threads, blocks
@@ -24,6 +24,7 @@ from manyview.engines.threads import Threads, blocks
 from .compiled import compiled
 from .lists import view_lists
 from .masked import MaskedView
+from .moments import feature_moments, mean_distances, squared_norms
 from .neighbors import index_neighbors
 from .repeats import row_codes
 from .robust_scaling import unit_rows
@@ -69,59 +70,15 @@ class Geometry:
             Z.sort_indices()  # once: pairs are measured on threads
         self.n_samples, self.n_features = Z.shape
         self.sq = squared_norms(self.Z)
-        self._moments_ = self._moments()
+        self._moments_ = feature_moments(self.Z, self.present, self.observed, self.mass)
         self.root_mu = self.new_root_mu(self.Z, self.observed)
         #: Rows with distances to speak of: present, in a view that is not constant.
         self.comparable = present & on_host(self.root_mu > 0)
 
-    def _moments(self) -> tuple[Array, Array, Array]:
-        """Per feature: mean square, mean and number of the observed values of present rows."""
-        if self.mass is not None:
-            return self._weighed_moments(self.mass * self.present)
-        rows = self.Z if self.present.all() else self.Z[self.present]
-        sums = [_square_sums(rows), rows.sum(axis=0, dtype=namespace(rows).float64).reshape(-1)]
-        if self.observed is None:
-            n = 0 * sums[0] + float(rows.shape[0])
-        else:
-            n = self.observed[self.present].sum(axis=0, dtype=float)
-        mean_sq, mean = (total / n.clip(1) for total in sums)
-        return mean_sq, mean, n
-
-    def _weighed_moments(self, mass: Array) -> tuple[Array, Array, Array]:
-        squares = self.Z.multiply(self.Z) if sp.issparse(self.Z) else self.Z * self.Z
-        weight = like(mass, self.Z) if is_tensor(self.Z) else mass
-        known = weight if self.observed is None else weight @ self.observed
-        n = known if self.observed is not None else 0 * self._moment(weight, squares) + mass.sum()
-        mean_sq, mean = (self._moment(weight, part) / n.clip(1) for part in (squares, self.Z))
-        return mean_sq, mean, n
-
-    @staticmethod
-    def _moment(weight: Array, part: Matrix) -> Array:
-        """Σ_i weight_i part_im, in double precision."""
-        if sp.issparse(part):
-            return part.T @ weight
-        return converted(weight, namespace(part).float64) @ converted(part, namespace(part).float64)
-
-    def _mean_distances(
-        self, Z: Matrix, observed: Array | None, mean_sq: Array, mean: Array, n: Array
-    ) -> Array:
-        """μ_i = (M/|O_i|) Σ_{m∈O_i} (z_im² − 2 z_im mean_m + mean_sq_m)·n_m/(n_m − 1)."""
-        correction = (n > 1) * n / (n - 1).clip(1)
-        if observed is None:
-            level = float(mean_sq @ correction)
-            if is_tensor(Z):
-                correction, mean = (converted(part, Z.dtype) for part in (correction, mean))
-            own = (Z.multiply(Z) if sp.issparse(Z) else Z * Z) @ correction
-            return own - 2 * (Z @ (mean * correction)) + level
-        total = (
-            (Z * Z) @ correction - 2 * (Z @ (mean * correction)) + observed @ (mean_sq * correction)
-        )
-        return total * self.n_features / np.maximum(observed.sum(axis=1), 1)
-
     def new_root_mu(self, Z: Matrix, observed: Array | None) -> Array:
         """√μ of rows of ``Z``, which may be unseen; exactly 0 in a constant view."""
         mean_sq = self._moments_[0]
-        mu = self._mean_distances(Z, observed, *self._moments_)
+        mu = mean_distances(Z, observed, *self._moments_)
         # Below rounding errors all rows are the same row.
         floor = 1e-12 if mu.dtype != namespace(mu).float32 else 1e-5
         return namespace(mu).where(mu > floor * float(mean_sq.sum()), mu, 0) ** 0.5
@@ -335,7 +292,7 @@ class Geometry:
         new.mass, new.Z, new.sq = mass, self.Z[first], self.sq[first]
         new.observed = None if self.observed is None else self.observed[first]
         new.present, new.n_samples = self.present[first], len(first)
-        new._moments_ = new._moments()
+        new._moments_ = feature_moments(new.Z, new.present, new.observed, new.mass)
         new.root_mu = new.new_root_mu(new.Z, new.observed)
         new.comparable = new.present & on_host(new.root_mu > 0)
         return new
@@ -367,19 +324,6 @@ def written_out(Z: Matrix) -> Matrix:
     entries = Z.shape[0] * Z.shape[1]
     dense = HARDLY_SPARSE if entries <= SMALL else FULL
     return Z.toarray() if Z.nnz > dense * entries else Z
-
-
-def _square_sums(rows: Matrix) -> Array:
-    """Σ_i z_im² of every feature, in double precision."""
-    if sp.issparse(rows) or is_tensor(rows):
-        squares = rows.multiply(rows) if sp.issparse(rows) else rows * rows
-        return squares.sum(axis=0, dtype=namespace(rows).float64).reshape(-1)
-    return np.einsum("im,im->m", rows, rows, dtype=float)
-
-
-def squared_norms(Z: Matrix) -> Array:
-    """‖z_i‖² of every row."""
-    return (Z * Z).sum(axis=1) if is_tensor(Z) else row_norms(Z, squared=True)
 
 
 def unit_sum_rows(Z: Matrix, observed: Array | None) -> UnitRows | MaskedView:

@@ -15,8 +15,8 @@ from manyview._warn import warn_user
 from manyview.engines.numpy.repeats import distinct
 from manyview.engines.protocols import Scaling
 from manyview.methods.agree import Settings, agree
-from manyview.methods.base import working_dtype
 from manyview.methods.given import with_weight
+from manyview.methods.precision import working_dtype
 from manyview.methods.stages import measure_some
 
 from .result import NoClustersWarning, Selection, Vote, as_table

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import os
-import platform
 from collections.abc import Callable, Mapping, Sequence
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -14,17 +11,12 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from manyview._types import Views
-from manyview._version import __version__
 from manyview.data.views import as_views
-from manyview.engines.numpy.relations import Relation
-from manyview.engines.numpy.sources import is_streamed, reading
-from manyview.io import checksum
 from manyview.io.writing import claimed, csv_bytes, csv_of_dicts
 from manyview.io.writing.replace import files_in
 from manyview.methods.robust import RobustWMNMF
 from manyview.outcomes import Table
 from manyview.output.report.fit import fit_page
-from manyview.output.report.page import file_stem
 
 from . import evidence, marks, tables
 from .features import parts_are_clusters, top_features
@@ -32,9 +24,8 @@ from .figures import figure_files, meaning_figures, model_figures
 from .meaning import FILES as MEANINGS
 from .meaning import described, known, meaning
 from .notes import Measured, choice_notes, warnings_about
+from .record import component_files, run_json, run_record, selection_record
 
-FORMAT = 1
-PACKAGES = ("manyview", "numpy", "scipy", "scikit-learn")
 #: Digits kept in tables: enough for float32 results and half the size of all of them.
 DIGITS = 8
 #: What the folder of a run is called there.
@@ -146,7 +137,7 @@ def write_run(
             (beside / "figures").mkdir()
             for name, content in drawings.items():
                 (beside / name).write_bytes(content)
-        run = _record(model, given, settings, dict(info or {}), notes, extra)
+        run = run_record(model, given, settings, dict(info or {}), notes, extra)
         made = ["run.json", "report.html"] if report else ["run.json"]
         run["files"] = sorted(files_in(beside) + made)
         (beside / "run.json").write_bytes(run_json(run))
@@ -154,12 +145,6 @@ def write_run(
             tell("writing the report")
             (beside / "report.html").write_text(fit_page(beside), encoding="utf-8")
     return out
-
-
-def run_json(about: Mapping[str, Any]) -> bytes:
-    """The text of `run.json`."""
-    text = json.dumps(about, indent=1, ensure_ascii=False, allow_nan=False)
-    return text.encode("utf-8", "backslashreplace")
 
 
 def table_bytes(table: Table) -> bytes:
@@ -244,101 +229,6 @@ def _tables(
     }
     saying = Measured(here, labels, matrix, repeated, stable, rivals)
     return found, warnings_about(model, views, ids, saying), extra
-
-
-def selection_record(chosen: Any) -> dict[str, Any]:
-    """What `run.json` says of a choice of the number of clusters."""
-    return {
-        "n_clusters": int(chosen.n_clusters),
-        "found": bool(chosen.found),
-        "runner_up": chosen.runner_up,
-        "doubtful": bool(chosen.doubtful),
-        "reasons": [str(reason) for reason in chosen.reasons],
-        "votes": {m: None if k is None else int(k) for m, k in chosen.votes.items()},
-    }
-
-
-def component_files(names: Sequence[str]) -> list[str]:
-    """A safe and different file name for every view, on systems that ignore case as well."""
-    found: list[str] = []
-    for name in names:
-        stem, n = file_stem(name), 1
-        while (file := f"components_{stem}{f'_{n}' if n > 1 else ''}.csv").lower() in {
-            other.lower() for other in found
-        }:
-            n += 1
-        found.append(file)
-    return found
-
-
-def _record(
-    model: Any,
-    views: Views,
-    settings: Mapping[str, Any] | None,
-    info: dict[str, Any],
-    notes: list[str],
-    extra: dict[str, Any],
-) -> dict[str, Any]:
-    """What `run.json` says."""
-    told = [str(text) for text in info.pop("warnings", [])]
-    files = component_files(views.names)
-    return {
-        **{str(key): _plain(value) for key, value in info.items()},
-        "format": FORMAT,
-        "method": type(model).__name__,
-        "n_samples": views.n_samples,
-        "n_clusters": int(getattr(model, "n_clusters_", model.n_clusters)),
-        "views": [
-            {
-                "name": name,
-                "features": X.shape[1],
-                "components": file,
-                "sha256": _values_checksum(X),
-            }
-            for name, X, file in zip(views.names, views.matrices, files, strict=True)
-        ],
-        "parameters": _plain(model.get_params(deep=False)),
-        "settings": _plain(dict(settings or {})),
-        "seed": _plain(model.random_state),
-        "versions": {"python": platform.python_version(), **_versions()},
-        "objective": float(model.objective_),
-        "iterations": int(model.n_iter_),
-        "stop_reason": str(model.stop_reason_),
-        "warnings": notes,
-        "fit_warnings": told,
-        **extra,
-    }
-
-
-def _plain(value: Any) -> Any:
-    """What JSON can hold; everything else as text."""
-    if value is None or isinstance(value, str | bool | int):
-        return value
-    if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, np.ndarray | np.generic):
-        return _plain(value.tolist())
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    if isinstance(value, float):
-        return value if np.isfinite(value) else str(value)
-    return str(value) if isinstance(value, Path) else repr(value)
-
-
-def _versions() -> dict[str, str]:
-    found = {}
-    for package in PACKAGES:
-        try:
-            found[package] = version(package)
-        except PackageNotFoundError:  # run from a source tree
-            found[package] = __version__
-    return found
-
-
-def _values_checksum(X: Any) -> str:
-    """Of the values as the model saw them, whatever file they came from."""
-    X = X.matrix if isinstance(X, Relation) else X
-    return checksum.of_blocks(X.shape, X.dtype, reading(X) if is_streamed(X) else (X,))
 
 
 def _ids(model: Any, views: Views, ids: Any) -> list[str]:

@@ -16,8 +16,9 @@ from manyview.io.writing.marker import read_marker
 from manyview.output.report.fit import fit_page
 
 from .figures import MEANING_FIGURES, meaning_figures
-from .folder import KIND, run_json, table_bytes
+from .folder import KIND, table_bytes
 from .meaning import FILES, described, known, meaning
+from .record import run_json
 
 FRESH = {*FILES, "run.json", "report.html"}
 
