@@ -316,6 +316,17 @@ class Geometry:
             Z = normalize(Z) if sp.issparse(Z) else unit_rows(Z)
         return type(self)(Z, self.present, self.unit_rows, self.mass)
 
+    def halves(self, columns: Array, others: Array) -> tuple[Geometry, Geometry]:
+        """Two halves of the features; known products less those of one half are those of the other."""
+        one, other = self.half(columns), self.half(others)
+        if self._products is not None and self._adds_up() and one._own_products() is not None:
+            other._products = self._products - one._products
+        return one, other
+
+    def _adds_up(self) -> bool:
+        """Whether halves of the features hold the same numbers as this view."""
+        return type(self) is Geometry and not (self.unit_rows or sp.issparse(self.Z))
+
 
 def written_out(Z: Matrix) -> Matrix:
     """A view as a dense array if that is quicker and takes little room: few of its entries are zeros."""

@@ -13,7 +13,13 @@ from manyview._types import Array
 
 from .graph_kernels import graph_rows, graph_step
 from .jit import fast, inlined
-from .pair_kernels import pair_distances, row_codes, smallest_rows, sparse_pair_distances
+from .pair_kernels import (
+    pair_distances,
+    row_codes,
+    smallest_rows,
+    sparse_pair_distances,
+    sparse_row_codes,
+)
 
 __all__ = [
     "add_sums",
@@ -28,6 +34,7 @@ __all__ = [
     "simplex_threshold",
     "smallest_rows",
     "sparse_pair_distances",
+    "sparse_row_codes",
 ]
 
 #: Rows of a block, half as many where rows are long. With so few, and X turned, OpenBLAS uses kernels for
