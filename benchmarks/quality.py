@@ -38,7 +38,7 @@ from manyview.engines.numpy.robust_scaling import RobustScaling
 from manyview.maths.spectrum import normalized
 from manyview.methods.agree import view_graph
 from manyview.methods.assign import spectral_from_graph
-from quality_tables import ELEVEN, OURS, SINGLE, report
+from quality_tables import COMMUNITIES, ELEVEN, GRAPHS, OURS, SINGLE, report
 
 FIELDS = (
     "set",
@@ -88,6 +88,11 @@ def load_set(data: Path, name: str):
         rows = np.sort(np.random.default_rng(0).permutation(len(labels))[: CAPS[name]])
         dense, labels = [X[rows] for X in dense], labels[rows]
     return dense, np.unique(labels, return_inverse=True)[1]
+
+
+def is_square(X):
+    """Links between the observations, given as a table."""
+    return X.shape[0] == X.shape[1]
 
 
 def written_out(X):
@@ -145,12 +150,17 @@ def best_single_view(views, labels, k, seed):
     return max(fits, key=lambda found: mv.metrics.scores(labels, found)["nmi"])
 
 
-def methods(n, labels, clean):
+def methods(views, labels, clean):
+    n = len(labels)
+
     def robust(views, k, seed):
         return mv.RobustWMNMF(k, random_state=seed).fit(views)
 
     def equal(views, k, seed):
         return mv.RobustWMNMF(k, view_weights="equal", random_state=seed).fit(views)
+
+    def by_communities(views, k, seed):
+        return mv.RobustWMNMF("communities", random_state=seed).fit(views)
 
     def paper(views, k, seed):
         return mv.WMNMF(k, scale="minmax", random_state=seed).fit(filled(views))
@@ -171,6 +181,11 @@ def methods(n, labels, clean):
         ),
     }
     if clean:
+        table[COMMUNITIES] = by_communities
+        if any(is_square(X) for X in views):
+            table[GRAPHS] = lambda v, k, s: robust(
+                [mv.GraphView(X) if is_square(X) else X for X in v], k, s
+            )
         table[SINGLE] = lambda v, k, s: best_single_view(v, labels, k, s)
     if n <= MLRSSC_LIMIT:
         table["MLRSSC"] = lambda v, k, s: mv.baselines.MLRSSC(k, random_state=s).fit_predict(
@@ -187,7 +202,7 @@ def run_case(data: str, name: str, condition: str, seed: int, asked: list | None
         best, worst = best_and_worst(Path(data), name)
         views, info = module(Path(data) / "corrupt.py").corrupt(views, condition, best, worst, seed)
     rows = []
-    for method, fit in methods(len(labels), labels, condition == "clean").items():
+    for method, fit in methods(views, labels, condition == "clean").items():
         if (asked and method not in asked) or (name, condition, str(seed), method) in done:
             continue
         start = time.process_time()

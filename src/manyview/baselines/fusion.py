@@ -14,7 +14,7 @@ from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.utils._param_validation import Interval, StrOptions
 from threadpoolctl import threadpool_limits
 
-from manyview._types import Array, Matrix, Views
+from manyview._types import Array, Matrix, Seed, Views
 from manyview.methods.assign import spectral_from_graph
 from manyview.methods.scaling import SCALES
 from manyview.methods.seeds import generator
@@ -84,23 +84,10 @@ class _Fusion(Baseline, ABC):
     n_neighbors: int | None
     mu: float
     scale: str | None
-    random_state: Any
+    random_state: Seed
 
-    def fit(self, X: Any, y: Any = None) -> Any:
-        """Fuse the views' similarities and cluster the graph.
-
-        Parameters
-        ----------
-        X : list, dict or array
-            The views, as for `WMNMF`.
-        y : ignored
-
-        Returns
-        -------
-        estimator
-            Itself, fitted.
-        """
-        views = self._checked(X)
+    def _cluster(self, views: Views) -> None:
+        """Fuse the views' similarities and cluster the graph."""
         with threadpool_limits(1):
             matrices = scaled(views, self.scale)
             graph = self._graph([_squared(M) for M in matrices], self._k(views))
@@ -108,7 +95,6 @@ class _Fusion(Baseline, ABC):
         self.labels_ = spectral_from_graph(
             sp.csr_array(graph), self.n_clusters, generator(self.random_state), unit_rows=True
         )
-        return self
 
     def _k(self, views: Views) -> int:
         n = views.n_samples
@@ -177,7 +163,7 @@ class SNF(_Fusion):
         n_iter: int = 20,
         scale: str | None = "standard",
         views: Any = None,
-        random_state: Any = None,
+        random_state: Seed = None,
     ):
         self.n_clusters = n_clusters
         self.n_neighbors = n_neighbors
@@ -250,7 +236,7 @@ class NEMO(_Fusion):
         mu: float = 0.5,
         scale: str | None = "standard",
         views: Any = None,
-        random_state: Any = None,
+        random_state: Seed = None,
     ):
         self.n_clusters = n_clusters
         self.n_neighbors = n_neighbors

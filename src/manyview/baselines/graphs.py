@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import warnings
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator, ClusterMixin
+from sklearn.utils import Tags
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import validate_data
 from threadpoolctl import threadpool_limits
 
-from manyview._types import Seed
+from manyview._types import Seed, Views
+from manyview._warn import warn_user
 from manyview.engines.affinity import AFFINITIES, affinity
 from manyview.methods.assign import n_neighbors as customary_neighbors
 from manyview.methods.assign import spectral_from_graph
@@ -119,16 +120,14 @@ class KNNSpectral(ClusterMixin, BaseEstimator):
                 A, self.n_clusters, rng, self.assign_labels == "njw", self.n_init
             )
         if self.n_isolated_:
-            warnings.warn(
+            warn_user(
                 f"{self.n_isolated_} of {n} rows have no neighbour of nonzero weight: "
                 f"exp(-(d/{self.kernel_scale:g})^2) underflows at their distances. Scale the "
-                "features, or raise kernel_scale",
-                UserWarning,
-                stacklevel=2,
+                "features, or raise kernel_scale"
             )
         return self
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
@@ -194,21 +193,8 @@ class SumOfGraphs(Baseline):
         self.views = views
         self.random_state = random_state
 
-    def fit(self, X: Any, y: object = None) -> SumOfGraphs:
-        """Build, add and cut the graphs.
-
-        Parameters
-        ----------
-        X : list, dict or array
-            The views, as for `WMNMF`.
-        y : ignored
-
-        Returns
-        -------
-        SumOfGraphs
-            The estimator itself, fitted.
-        """
-        views = self._checked(X)
+    def _cluster(self, views: Views) -> None:
+        """Build, add and cut the graphs."""
         with threadpool_limits(1):
             matrices = scaled(views, self.scale)
             graphs = [affinity(M, self.n_neighbors, self.affinity) for M in matrices]
@@ -218,7 +204,6 @@ class SumOfGraphs(Baseline):
                 total, self.n_clusters, rng, self.assign_labels == "njw", self.n_init
             )
         self.affinity_matrix_ = total
-        return self
 
     def _allows_negative(self) -> bool:
         return takes_negative(self.scale)

@@ -11,7 +11,7 @@ from sklearn.neighbors import kneighbors_graph
 from sklearn.utils._param_validation import Interval, StrOptions
 from threadpoolctl import threadpool_limits
 
-from manyview._types import Array
+from manyview._types import Array, Seed, Views
 from manyview.methods.communities import leiden
 from manyview.methods.scaling import SCALES
 from manyview.methods.seeds import generator
@@ -66,7 +66,7 @@ class ConcatLeiden(Baseline):
         n_neighbors: int = 10,
         scale: str | None = "standard",
         views: Any = None,
-        random_state: Any = None,
+        random_state: Seed = None,
     ):
         self.n_clusters = n_clusters
         self.n_neighbors = n_neighbors
@@ -74,21 +74,8 @@ class ConcatLeiden(Baseline):
         self.views = views
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any = None) -> ConcatLeiden:
-        """Build the graph and look for the resolution.
-
-        Parameters
-        ----------
-        X : list, dict or array
-            The views, as for `WMNMF`.
-        y : ignored
-
-        Returns
-        -------
-        ConcatLeiden
-            The estimator itself, fitted.
-        """
-        views = self._checked(X)
+    def _cluster(self, views: Views) -> None:
+        """Build the graph and look for the resolution."""
         seed = int(generator(self.random_state).integers(2**31))
         with threadpool_limits(1):
             wide = side_by_side(scaled(views, self.scale))
@@ -96,11 +83,10 @@ class ConcatLeiden(Baseline):
             graph = sp.csr_array(kneighbors_graph(wide, near)) if near else None
         if graph is None:
             self.labels_, self.resolution_ = np.zeros(views.n_samples, dtype=np.int64), 1.0
-            return self
+            return
         self.labels_, self.resolution_ = as_many_as(
             sp.csr_array(graph.maximum(graph.T)), self.n_clusters, seed
         )
-        return self
 
     def _allows_negative(self) -> bool:
         return takes_negative(self.scale)

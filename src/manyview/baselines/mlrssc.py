@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from numbers import Integral, Real
 from typing import Any, ClassVar
@@ -16,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
 from manyview._types import Array, Matrix, Seed, Views
+from manyview._warn import warn_user
 from manyview.methods.assign import spectral_from_graph
 from manyview.methods.seeds import generator
 
@@ -196,20 +196,17 @@ class MLRSSC(Baseline):
         self.converged_ = outcome.converged
         self.affinity_matrix_ = np.abs(outcome.C) + np.abs(outcome.C.T)
         if not self.affinity_matrix_.any():
-            warnings.warn(
+            warn_user(
                 "MLRSSC found no observation to be a combination of others: its affinity is 0 "
                 f"everywhere and its labels mean nothing. Lower mu={self.mu:g}, thr={self.thr:g} or "
-                "sparse; without a kernel, larger features do the same",
-                UserWarning,
-                stacklevel=3,
+                "sparse; without a kernel, larger features do the same"
             )
         if not outcome.converged:
             worst = max(float(outcome.history[name][-1]) for name in admm.RESIDUALS)
-            warnings.warn(
+            warn_user(
                 f"MLRSSC stopped after {self.n_iter_} iterations with a residual of {worst:.2g}, "
                 f"above thr={self.thr:g}; raise max_iter or thr",
                 ConvergenceWarning,
-                stacklevel=3,
             )
 
     def relabel(self, random_state: Seed = None) -> Array:
@@ -320,7 +317,7 @@ class MLRSSC(Baseline):
         if self.verbose:
             print(message)
         else:
-            warnings.warn(message, CostWarning, stacklevel=4)
+            warn_user(message, CostWarning)
 
     def _print(self, iteration: int, mu: float, worst: tuple[float, ...]) -> None:
         parts = ", ".join(f"{n} {r:.2g}" for n, r in zip(admm.RESIDUALS, worst, strict=True))

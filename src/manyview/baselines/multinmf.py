@@ -11,7 +11,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.extmath import row_norms
 from threadpoolctl import threadpool_limits
 
-from manyview._types import Array, Matrix, Seed
+from manyview._types import Array, Matrix, Seed, Views
 from manyview.engines.numpy.rows import residual_rows
 from manyview.maths import equations as eq
 from manyview.methods.assign import kmeans
@@ -125,21 +125,8 @@ class MultiNMF(Baseline):
         self.views = views
         self.random_state = random_state
 
-    def fit(self, X: Any, y: object = None) -> MultiNMF:
-        """Factorise the views and cluster the consensus.
-
-        Parameters
-        ----------
-        X : list, dict or array
-            The views, as for `WMNMF`.
-        y : ignored
-
-        Returns
-        -------
-        MultiNMF
-            The estimator itself, fitted.
-        """
-        views = self._checked(X)
+    def _cluster(self, views: Views) -> None:
+        """Factorise the views and cluster the consensus."""
         rng = generator(self.random_state)
         a = 1 / len(views) if self.weight == "equal" else float(self.weight)
         k = self.n_components or self.n_clusters
@@ -152,13 +139,12 @@ class MultiNMF(Baseline):
             U, V = chained_starts(Xs, k, rng, self.start_passes, self.start_iter)
             joint = factorise(Xs, U, V, a, self.max_iter, self.inner_iter, self.max_redo)
             self.labels_ = kmeans(joint.consensus, self.n_clusters, rng, self.n_init)
-        tell_empty_clusters(self.labels_, self.n_clusters, stacklevel=2)
+        tell_empty_clusters(self.labels_, self.n_clusters)
         self.consensus_ = joint.consensus
         self.components_ = [np.ascontiguousarray(Us.T) for Us in joint.U]
         self.coefficients_ = joint.V
         self.history_ = {name: np.array(column) for name, column in joint.history.items()}
         self.n_iter_ = int(self.history_["round"][-1])
-        return self
 
     def _allows_negative(self) -> bool:
         return self.scale in SHIFTING

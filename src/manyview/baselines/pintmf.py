@@ -12,7 +12,7 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn.utils._param_validation import Interval, StrOptions
 from threadpoolctl import threadpool_limits
 
-from manyview._types import Array
+from manyview._types import Array, Seed, Views
 from manyview.methods.scaling import SCALES
 from manyview.methods.seeds import generator
 
@@ -121,7 +121,7 @@ class PIntMF(Baseline):
         penalty: float | None = None,
         scale: str | None = "standard",
         views: Any = None,
-        random_state: Any = None,
+        random_state: Seed = None,
     ):
         self.n_clusters = n_clusters
         self.n_components = n_components
@@ -131,21 +131,8 @@ class PIntMF(Baseline):
         self.views = views
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any = None) -> PIntMF:
-        """Factorise all views with one W and cluster its rows.
-
-        Parameters
-        ----------
-        X : list, dict or array
-            The views, as for `WMNMF`.
-        y : ignored
-
-        Returns
-        -------
-        PIntMF
-            The estimator itself, fitted.
-        """
-        views = self._checked(X)
+    def _cluster(self, views: Views) -> None:
+        """Factorise all views with one W and cluster its rows."""
         rng = generator(self.random_state)
         k = self.n_components or self.n_clusters
         with threadpool_limits(1):
@@ -167,7 +154,6 @@ class PIntMF(Baseline):
         left = sum(((M - W @ h) ** 2).sum() / M.size for M, h in zip(Xs, H, strict=True))
         whole = sum(((M - M.mean(axis=0)) ** 2).sum() / M.size for M in Xs)
         self.explained_ = float(1 - left / whole) if whole > 0 else 0.0
-        return self
 
     def _profiles(self, X: Array, W: Array, folds: Array) -> Array:
         if self.penalty is None:

@@ -9,7 +9,7 @@ from sklearn.base import clone
 from sklearn.utils._param_validation import HasMethods, StrOptions
 from threadpoolctl import threadpool_limits
 
-from manyview._types import Array, Matrix, Seed
+from manyview._types import Array, Matrix, Seed, Views
 from manyview.methods.scaling import SCALES
 from manyview.methods.seeds import generator
 from manyview.metrics import _encode, accuracy
@@ -201,26 +201,12 @@ class ConcatViews(_Wrapper):
         self.views = views
         self.random_state = random_state
 
-    def fit(self, X: Any, y: object = None) -> ConcatViews:
-        """Scale, concatenate, cluster.
-
-        Parameters
-        ----------
-        X : list, dict or array
-            The views, as for `WMNMF`.
-        y : ignored
-
-        Returns
-        -------
-        ConcatViews
-            The estimator itself, fitted.
-        """
-        views = self._checked(X)
+    def _cluster(self, views: Views) -> None:
+        """Scale, concatenate, cluster."""
         with threadpool_limits(1):
             wide = side_by_side(scaled(views, self.scale))
             self.estimator_ = self._copy(generator(self.random_state))
             self.labels_ = np.asarray(self.estimator_.fit_predict(wide))
-        return self
 
     def _allows_negative(self) -> bool:
         return takes_negative(self.scale)

@@ -19,6 +19,7 @@ from manyview.data.read import Reading, ReadViews, read_views
 from manyview.data.read.relations import with_relations
 from manyview.io.writing import OurFolder, claimed, files_of
 from manyview.judge.selection import Selection, select_n_clusters
+from manyview.methods.estimators import Estimator, number_of_clusters
 from manyview.methods.given import zeros_observed
 from manyview.methods.robust import RobustWMNMF
 from manyview.methods.wmnmf import WMNMF
@@ -89,20 +90,7 @@ def _fit(place: OurFolder, ask: FitRequest, voice: Voice) -> dict[str, Any]:
     model = make_model(ask)
     # The results of a finished fit are lost with its process until they are written.
     with kept_until_written(), voice.busy("reading the files") as tell:
-        data = read_views(
-            ask.files,
-            missing=ask.missing,
-            on_disk=ask.on_disk,
-            known=known_ids(ask.known),
-            **vars(ask.reading),
-        )
-        data = with_relations(data, ask.relations)
-        samples = None if data.sample_names is None else data.sample_names.tolist()
-        given = read_given(ask.known, samples, len(data.first_rows), data, data.rule)
-        data.notes.extend(given.notes)
-        ids = [str(i) for i in range(len(data.first_rows))]
-        known(ids, given.columns, given.time, given.event, given.classes)
-        truth = given.classes
+        data, given = _read(ask)
         for note in data.told:
             voice.note(note)
         views = _adjusted(data, given, model, voice)
@@ -129,7 +117,7 @@ def _fit(place: OurFolder, ask: FitRequest, voice: Voice) -> dict[str, Any]:
             ask.out,
             settings=_plain(asdict(ask)),
             info=info,
-            truth=truth,
+            truth=given.classes,
             clinical=given.columns,
             time=given.time,
             event=given.event,
@@ -141,7 +129,8 @@ def _fit(place: OurFolder, ask: FitRequest, voice: Voice) -> dict[str, Any]:
             stability_runs=None if ask.report else 0,
             progress=tell,
         )
-    summary = _summary(model, data, truth, ask) | {"notes": data.told, "warnings": warned}
+    summary = _summary(model, data, given.classes, ask)
+    summary |= {"notes": data.told, "warnings": warned}
     if selection is not None:
         summary["selection"] = selection_record(selection)
         voice.show(*reasons(selection))
@@ -151,6 +140,24 @@ def _fit(place: OurFolder, ask: FitRequest, voice: Voice) -> dict[str, Any]:
     )
     voice.result(summary)
     return summary
+
+
+def _read(ask: FitRequest) -> tuple[ReadViews, Given]:
+    """The views, and what else is known of their samples, both found to be in order."""
+    data = read_views(
+        ask.files,
+        missing=ask.missing,
+        on_disk=ask.on_disk,
+        known=known_ids(ask.known),
+        **vars(ask.reading),
+    )
+    data = with_relations(data, ask.relations)
+    samples = None if data.sample_names is None else data.sample_names.tolist()
+    given = read_given(ask.known, samples, len(data.first_rows), data, data.rule)
+    data.notes.extend(given.notes)
+    ids = [str(i) for i in range(len(data.first_rows))]
+    known(ids, given.columns, given.time, given.event, given.classes)
+    return data, given
 
 
 def _adjusted(data: ReadViews, given: Given, model: RobustWMNMF, voice: Voice) -> Any:
@@ -224,7 +231,7 @@ def _n_clusters(text: str) -> int | str:
     return int(text)
 
 
-def _choose(model: Any, views: Any, seed: int) -> Selection:
+def _choose(model: Estimator, views: Any, seed: int) -> Selection:
     """Both methods ask the same graph; that of the robust one with its settings."""
     return select_n_clusters(
         views,
@@ -233,7 +240,7 @@ def _choose(model: Any, views: Any, seed: int) -> Selection:
     )
 
 
-def _check_sparse(model: Any, data: ReadViews) -> None:
+def _check_sparse(model: Estimator, data: ReadViews) -> None:
     """Where a sparse row of zeros is a value it cannot stand for a missing one."""
     robust = isinstance(model, RobustWMNMF)
     n = len(data.first_rows)
@@ -253,14 +260,14 @@ def _plain(values: dict[str, Any]) -> dict[str, Any]:
     return {k: str(v) if isinstance(v, Path) else v for k, v in values.items()}
 
 
-def _summary(model: Any, data: ReadViews, truth: Any, ask: FitRequest) -> dict[str, Any]:
+def _summary(model: Estimator, data: ReadViews, truth: Any, ask: FitRequest) -> dict[str, Any]:
     labels = np.asarray(model.labels_)
     names, sizes = np.unique(labels[labels >= 0], return_counts=True)
     found: dict[str, Any] = {
         "out": str(ask.out),
         "method": ask.method,
         "n_samples": len(labels),
-        "n_clusters": int(getattr(model, "n_clusters_", model.n_clusters)),
+        "n_clusters": number_of_clusters(model),
         "cluster_sizes": {str(k): int(n) for k, n in zip(names, sizes, strict=True)},
         "view_weights": _by_name(model, model.view_weights_),
         "files": files_of(ask.out, KIND),
@@ -272,7 +279,7 @@ def _summary(model: Any, data: ReadViews, truth: Any, ask: FitRequest) -> dict[s
     return found
 
 
-def _by_name(model: Any, numbers: Any) -> dict[str, float]:
+def _by_name(model: Estimator, numbers: Any) -> dict[str, float]:
     return {str(v): float(a) for v, a in zip(model.view_names_in_, numbers, strict=True)}
 
 

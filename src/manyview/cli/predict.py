@@ -15,6 +15,8 @@ from manyview.data.read import Reading, ReadViews, read_views
 from manyview.data.read.by_rows import named_files
 from manyview.data.read.relations import with_relations
 from manyview.io.writing import check_file, csv_bytes, restored, safe_text, write_file
+from manyview.methods.estimators import Estimator
+from manyview.methods.robust import RobustWMNMF
 from manyview.storage.store import load
 
 from .common import Voice, caught_warnings
@@ -58,16 +60,11 @@ def run_predict(
         tell("placing the samples among the fitted ones")
         with caught_warnings() as warned:
             labels = model.predict(views)
-            robust = hasattr(model, "confidence_")
+            robust = isinstance(model, RobustWMNMF)
             sure = np.asarray(model.predict_confidence(views)) if robust else None
     n = len(labels)
     ids = data.sample_names if data.sample_names is not None else np.arange(n)
-    changed = sum(safe_text(str(sample)) != str(sample) for sample in ids)
-    if changed:
-        data.notes.append(
-            f"{changed} ids would be taken for formulas by spreadsheets: they have an apostrophe in "
-            f"front in {out.name}"
-        )
+    _note_formulas(ids, out, data)
     for note in data.told:
         voice.note(note)
     voice.warn(warned)
@@ -81,6 +78,16 @@ def run_predict(
     voice.show(f"{n} samples ({told}) in [bold]{escape(str(out))}[/bold]")
     voice.result(summary)
     return summary
+
+
+def _note_formulas(ids: Any, out: Path, data: ReadViews) -> None:
+    """Say how many ids are written with an apostrophe in front."""
+    changed = sum(safe_text(str(sample)) != str(sample) for sample in ids)
+    if changed:
+        data.notes.append(
+            f"{changed} ids would be taken for formulas by spreadsheets: they have an apostrophe in "
+            f"front in {out.name}"
+        )
 
 
 def _refuse_adjusted(model_file: Path) -> None:
@@ -109,7 +116,7 @@ def _files_of_fit(files: Sequence[str], fitted_on: Sequence[str]) -> Any:
     return [*(path for _, path in named_files(files)), *fitted_on]
 
 
-def _features(model: Any) -> dict[str, list[str]]:
+def _features(model: Estimator) -> dict[str, list[str]]:
     """The names of the fitted features of each view; of the only view, whatever it is called."""
     wanted = [str(name) for name in model.view_names_in_]
     listed = model.view_feature_names_in_.items()
@@ -117,7 +124,7 @@ def _features(model: Any) -> dict[str, list[str]]:
     return {"": known[wanted[0]]} if len(wanted) == len(known) == 1 else known
 
 
-def _with_absent_views(model: Any, data: ReadViews, allows: bool, voice: Voice) -> Collection:
+def _with_absent_views(model: Estimator, data: ReadViews, allows: bool, voice: Voice) -> Collection:
     """The files' views; one that is given under another name, or not at all, is dealt with aloud."""
     given, wanted = data.collection(), [str(name) for name in model.view_names_in_]
     if len(wanted) == len(given.names) == 1:

@@ -55,18 +55,25 @@ def align(
             _check_same_samples(names, first, s, len(wanted), len(keys[s]), lacking, everywhere)
         stands_in = zero_is_missing(names[s]) if callable(zero_is_missing) else zero_is_missing
         if lacking and sp.issparse(matrices[s]) and not stands_in:
-            raise ValueError(
-                f"view {names[s]!r} is sparse and lacks {lacking} of the {len(wanted)} samples, and a "
-                "row of zeros is a value here; pass it dense, or use RobustWMNMF with "
-                "zero_rows='missing'"
-            )
+            _refuse_zeros(names[s], lacking, len(wanted))
         if is_streamed(matrices[s]):
-            raise ValueError(
-                f"{matrices[s].label} lists the samples in another order than {names[first]!r}, or not "
-                "the same ones; views read from files by rows must list the same samples in one order"
-            )
+            _refuse_moving(matrices[s].label, names[first])
         aligned[s] = take_rows(matrices[s], rows)
     return reference, aligned
+
+
+def _refuse_zeros(name: str, lacking: int, n: int) -> None:
+    raise ValueError(
+        f"view {name!r} is sparse and lacks {lacking} of the {n} samples, and a row of zeros is a value "
+        "here; pass it dense, or use RobustWMNMF with zero_rows='missing'"
+    )
+
+
+def _refuse_moving(label: str, first: str) -> None:
+    raise ValueError(
+        f"{label} lists the samples in another order than {first!r}, or not the same ones; views read "
+        "from files by rows must list the same samples in one order"
+    )
 
 
 def _everyone(

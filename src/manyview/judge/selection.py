@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from manyview._types import Seed
 from manyview.data.views import as_views
 from manyview.methods.agree import Settings
 from manyview.methods.given import check_zero_rows, zeros_observed
@@ -44,7 +45,7 @@ def select_n_clusters(
     model: Any = None,
     n_runs: int = 20,
     max_samples: int = 1000,
-    random_state: Any = None,
+    random_state: Seed = None,
 ) -> Selection:
     """Recommend a number of clusters.
 

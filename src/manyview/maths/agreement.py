@@ -172,21 +172,23 @@ def effects(rows: Array, spread: Array, mass: Array | None = None) -> Array:
 
 
 def view_weights(
-    M: Array, reliability: Array, redundancy: Array, delta: float, chance: float = 0.0
+    M: Array, reliability: Array, redundancy: Array, delta: float, chance: Array | float = 0.0
 ) -> Array:
     """α: how much independent evidence supports each view.
 
     Two views support each other by the part of their agreement that no shared data explain, M_st
     (1 − ρ_st), and a little by being reliable, all of them as much as ``chance`` alone makes a view:
-    where nothing agrees and nothing is reliable, what is left is noise and must decide nothing. A view's voice counts as one over the number of views
-    that repeat it. Support is counted twice, the second time with voices in proportion to their own
-    support. Views that repeat each other share one weight, the better supported get more of it.
+    where nothing agrees and nothing is reliable, what is left is noise and must decide nothing. A
+    view's voice counts as one over the number of views that repeat it. Support is counted twice, the
+    second time with voices in proportion to their own support. Views that repeat each other share one
+    weight, the better supported get more of it.
     Every step is a sum or a ratio of sums, so small changes of the input make small changes of α:
     the leading eigenvector, the limit of further counts, jumps between groups of views.
     """
     n_views = len(M)
-    largest = np.hypot(reliability.max(initial=0), chance)
-    prior = np.outer(reliability, reliability) + chance**2
+    chance = np.broadcast_to(chance, n_views)
+    largest = np.hypot(reliability, chance).max(initial=0)
+    prior = np.outer(reliability, reliability) + np.outer(chance, chance)
     prior *= delta / largest if largest > 0 else 0
     support = M * (1 - redundancy) + prior
     voice = 1 / redundancy.sum(axis=1)

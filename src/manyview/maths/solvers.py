@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
+import numpy as np
+
 from manyview._arrays import copied, namespace
 from manyview._types import Array, Number, Split, Sums, storable
 
@@ -181,6 +183,13 @@ class SimplexHALS(Solver):
                 target = (linear[:, k] - w2[:, 0] * others) / quadratic[:, k]
                 V[:, k] = xp.where(known[:, k], target.clip(0), V[:, k])
         return V
+
+
+def coordinate_sweep(V: Array, XU: Array, H: Array) -> None:
+    """min ‖X − VUᵀ‖² over one column of V ≥ 0 after the other, in place: HALS without weights or terms."""
+    for k in range(V.shape[1]):
+        if H[k, k] > 1e-12:
+            V[:, k] = np.maximum(0, V[:, k] + (XU[:, k] - V @ H[:, k]) / H[k, k])
 
 
 def least_diagonal(U: Array, G: Array) -> Number:

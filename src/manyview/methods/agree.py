@@ -95,12 +95,13 @@ def agree(
     neighbors = [for_all_rows(near.rows, on_host(near.indices), n) for near in lists]
     spread, redundancy = compare_distances(views, neighbors, seed)
     agreed = ag.effects(rows, spread, mass)
-    # Half contrasts are means over n rows of distances with spread 1.
+    present = np.column_stack([view.present for view in views])
+    # Half contrasts are means over n rows, of which a view describes some, of distances with spread 1.
+    chance = np.sqrt(present.sum(axis=0)) / n
     learned = ag.view_weights(
-        agreed, halves / spread, redundancy, settings.reliability_weight, chance=n**-0.5
+        agreed, halves / spread, redundancy, settings.reliability_weight, chance
     )
     alpha = learned if settings.view_weights is None else settings.view_weights
-    present = np.column_stack([view.present for view in views])
     w, levels = ag.observation_weights(rows, present, alpha, redundancy, mass)
     if not settings.learn_sample_weights:
         w = present.astype(float)

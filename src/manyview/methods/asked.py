@@ -10,12 +10,12 @@ from sklearn.utils._param_validation import InvalidParameterError
 from manyview._types import Views
 from manyview.engines.threads import Threads
 
-from .base import MultiViewEstimator
 from .scaling import SHIFTING, tell_level, tell_rounded
+from .scored import ScoredByReconstruction
 from .state import Settings
 
 
-class AskedOfWMNMF(MultiViewEstimator):
+class AskedOfWMNMF(ScoredByReconstruction):
     """The parameters of `WMNMF` as its stages want them."""
 
     @classmethod
@@ -103,7 +103,7 @@ class AskedOfWMNMF(MultiViewEstimator):
             return
         single = self.dtype is not None and np.dtype(self.dtype) == np.float32
         for X, name in zip(views.matrices, views.names, strict=True):
-            if not (single and tell_rounded(X, name, stacklevel=4)):
+            if not (single and tell_rounded(X, name)):
                 tell_level(X, name)
 
     def _allows_missing(self) -> bool:

@@ -142,7 +142,7 @@ class MultiViewEstimator(BaseEstimator):
             raise ValueError(
                 f"none of the views {list(given.names)} has an observed value; look at how they were read"
             )
-        tell_unobserved(given, self._columns, stacklevel=4)
+        tell_unobserved(given, self._columns)
         self._left_out = left_out(given, self._columns)
         return observed_part(given, self._columns)
 

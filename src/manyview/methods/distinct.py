@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -11,8 +10,7 @@ import scipy.sparse as sp
 
 from manyview._types import Array, Matrix
 from manyview._warn import warn_user
-from manyview.engines.numpy.relations import Relation
-from manyview.engines.numpy.sources import is_streamed
+from manyview.engines.numpy.kinds import read_rows
 from manyview.engines.threads import blocks
 
 #: Entries of a view looked at together: most often the first few rows already differ.
@@ -34,19 +32,13 @@ def row_kinds(
     found: list[int] = []
     size = max(1, ENTRIES // max(X.shape[1] for X in matrices))
     for rows in blocks(slice(0, matrices[0].shape[0]), size):
-        parts = [_marks(_read(X, rows)) for X in matrices]
+        parts = [_marks(read_rows(X, rows)) for X in matrices]
         for i, marks in enumerate(zip(*parts, strict=True), rows.start):
             counts = here is None or here[i]
             found.append(kinds.setdefault(marks, len(kinds)) if counts else 0)
             if len(kinds) >= fewer_than:
                 return None
     return np.array(found)
-
-
-def _read(X: Matrix, rows: slice) -> Matrix:
-    if isinstance(X, Relation):
-        return X.matrix[rows]
-    return X.read(rows) if is_streamed(X) else X[rows]
 
 
 def _marks(part: Matrix) -> Iterator[bytes]:
@@ -63,12 +55,10 @@ def _marks(part: Matrix) -> Iterator[bytes]:
         yield part.indices[start:stop].astype(np.int64).tobytes() + part.data[start:stop].tobytes()
 
 
-def tell_few_kinds(n_kinds: int, n_clusters: int, stacklevel: int) -> None:
-    warnings.warn(
+def tell_few_kinds(n_kinds: int, n_clusters: int) -> None:
+    warn_user(
         f"only {n_kinds} distinct observations for n_clusters={n_clusters}: identical observations "
-        f"stay together, so that there are {n_kinds} clusters; ask for fewer clusters",
-        UserWarning,
-        stacklevel=stacklevel + 1,
+        f"stay together, so that there are {n_kinds} clusters; ask for fewer clusters"
     )
 
 
@@ -83,13 +73,11 @@ def tell_unequal_kinds(mass: Array, n_clusters: int) -> None:
         )
 
 
-def tell_empty_clusters(labels: Any, n_clusters: int, stacklevel: int) -> None:
+def tell_empty_clusters(labels: Any, n_clusters: int) -> None:
     """Say so where fewer clusters have members than were asked for."""
     n_found = len(np.unique(labels[labels >= 0]))
     if n_found < n_clusters:
-        warnings.warn(
+        warn_user(
             f"only {n_found} of {n_clusters} clusters have members: the observations do not fall into "
-            "more; ask for fewer clusters",
-            UserWarning,
-            stacklevel=stacklevel + 1,
+            "more; ask for fewer clusters"
         )

@@ -10,7 +10,8 @@ import scipy.sparse as sp
 
 from manyview._types import Array, Views
 from manyview.data.containers import Collection, Item
-from manyview.engines.numpy.relations import Relation, kind_of, no_relation
+from manyview.engines.numpy.kinds import is_table
+from manyview.engines.numpy.relations import kind_of, no_relation
 from manyview.engines.numpy.sources import is_streamed
 
 
@@ -70,7 +71,7 @@ class FittedInput:
         return Item(np.full(shape, np.nan), other.ids)
 
     def _with_features(self, name: str, item: Item) -> Item:
-        if isinstance(item.matrix, Relation):
+        if not is_table(item.matrix):
             return replace(item, matrix=item.matrix.for_unseen(self.sample_names))
         fitted = self.feature_names[name]
         if fitted is None or item.features is None:

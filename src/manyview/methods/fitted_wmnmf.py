@@ -7,6 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
+from sklearn.utils import Tags
 from threadpoolctl import threadpool_limits
 
 from manyview._arrays import on_host
@@ -22,7 +23,6 @@ from .assign import assign_new
 from .observed import observed_somewhere, spread_out
 from .placing import Fitted, place
 from .precision import in_dtype, on_host_factors, working_dtype
-from .scored import warn_of_more_clusters
 from .working_views import check_unchanged, checksums, masked, scaled, some_rows
 
 
@@ -171,7 +171,7 @@ class FittedWMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
         float
         """
         views = self._read(X, reset=False)
-        warn_of_more_clusters(type(self).__name__, views.n_features, self._rank)
+        self._tell_favoured()
         anywhere = observed_somewhere(views.matrices)
         if not anywhere.any():
             raise ValueError("score needs an observation that some view describes; all are missing")
@@ -239,7 +239,7 @@ class FittedWMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
             stream.add_batch(self, views)
         return self
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.input_tags.positive_only = not self._allows_negative()

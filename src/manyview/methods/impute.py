@@ -7,7 +7,7 @@ import scipy.sparse as sp
 
 from manyview._types import Array, Matrix, Views
 from manyview.data.views import LOAD_LIMIT
-from manyview.engines.numpy.relations import Relation
+from manyview.engines.numpy.kinds import is_table
 from manyview.engines.numpy.sources import is_streamed
 from manyview.engines.protocols import Scaling
 from manyview.storage.checkpoint import digest
@@ -35,7 +35,7 @@ def refuse_changed(X: Matrix, checksum: str | None, name: str) -> None:
 
 def check_fillable(X: Matrix, checksum: str | None, name: str) -> None:
     """Refuse files, relations, and arrays that are not those of the fit."""
-    if isinstance(X, Relation):
+    if not is_table(X):
         raise ValueError(
             f"view {name!r} is a {X.kind}, of which nothing is filled in; impute works on features"
         )

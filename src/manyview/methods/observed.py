@@ -7,13 +7,13 @@ of its view is like an empty one: it would make whole rows count as unobserved.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from manyview._types import Array, Matrix, Views
+from manyview._warn import warn_user
 from manyview.engines.numpy.presence import has_nan
 
 #: Names told in a warning; of more there is a count.
@@ -74,7 +74,7 @@ def kept_views(columns: Sequence[Array]) -> list[int]:
     return [s for s, mask in enumerate(columns) if mask.any()]
 
 
-def tell_unobserved(views: Views, columns: list[Array], stacklevel: int) -> None:
+def tell_unobserved(views: Views, columns: list[Array]) -> None:
     """One warning for every view that nobody observed, or of which columns are empty or nearly so."""
     for X, name, names, mask in zip(
         views.matrices, views.names, views.feature_names, columns, strict=True
@@ -87,7 +87,7 @@ def tell_unobserved(views: Views, columns: list[Array], stacklevel: int) -> None
             if not mask.any()
             else [*_told_empty(name, names, values), *_told_nearly_empty(name, names, values, mask)]
         ):
-            warnings.warn(message, UserWarning, stacklevel=stacklevel + 1)
+            warn_user(message)
 
 
 def _told_empty(name: str, names: Array | None, values: Array) -> list[str]:

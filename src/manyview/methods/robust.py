@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from manyview._arrays import converted, namespace
-from manyview._types import Array, FitResult, Views, storable
+from manyview._types import Array, FitResult, Seed, Views, storable
 from manyview.engines.numpy.repeats import distinct
 from manyview.engines.protocols import Distances, Engine
 from manyview.engines.threads import Threads
@@ -203,7 +203,7 @@ class RobustWMNMF(RobustModel):
         n_jobs: int | None = None,
         dtype: Any = None,
         checkpoint: Any = None,
-        random_state: Any = None,
+        random_state: Seed = None,
         verbose: int = 0,
         callback: Any = None,
     ):

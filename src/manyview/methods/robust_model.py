@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
@@ -23,7 +24,6 @@ from .precision import in_dtype, working_dtype
 from .robust_fit import Weights
 from .robust_results import RobustResults
 from .scaling import tell_rounded
-from .scored import warn_of_more_clusters
 
 
 class RobustModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, RobustResults):
@@ -112,7 +112,7 @@ class RobustModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
         float
         """
         views = self._read(X, reset=False)
-        warn_of_more_clusters(type(self).__name__, views.n_features, int(self.n_clusters_))
+        self._tell_favoured()
         error = self._place(views).error
         if error is None:
             raise ValueError("score needs an observation that some view describes; all are missing")
@@ -210,7 +210,7 @@ class RobustModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
         if dtype == np.float32:
             for M, name in zip(views.matrices, views.names, strict=True):
                 if stages.asked_scaling(self.scale, name) is None:
-                    tell_rounded(M, name, stacklevel=5)
+                    tell_rounded(M, name)
 
     def _zero_is_missing(self, name: str) -> bool:
         return not zeros_observed(self.zero_rows, name)
@@ -232,7 +232,7 @@ class RobustModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
 
         return report
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.input_tags.allow_nan = self._allows_missing() and self.engine == "numpy"

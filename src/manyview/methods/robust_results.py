@@ -21,10 +21,10 @@ from manyview.storage.checkpoint import Checkpoint
 
 from . import stages
 from .agree import Settings
-from .base import MultiViewEstimator
 from .distinct import row_kinds, tell_empty_clusters, tell_few_kinds
 from .number import chosen_number
 from .precision import in_dtype, on_host_factors
+from .scored import ScoredByReconstruction
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Results:
     anywhere: Array
 
 
-class RobustResults(MultiViewEstimator):
+class RobustResults(ScoredByReconstruction):
     """The fitted attributes of `RobustWMNMF`, made from what its stages found."""
 
     #: Which observations some view has, where not all; the fit is of these.
@@ -79,7 +79,7 @@ class RobustResults(MultiViewEstimator):
         V_star = np.where(anywhere[:, None], self._result.consensus, 1 / self.n_clusters_)
         labels = np.where(anywhere, V_star.argmax(axis=1), -1)
         self.labels_ = self._all_rows(labels, empty=-1)
-        tell_empty_clusters(labels, self.n_clusters_, stacklevel=4)
+        tell_empty_clusters(labels, self.n_clusters_)
         even = 1 / self.n_clusters_
         sure = self._confidence(self._embedding, anywhere)
         self.confidence_ = self._all_rows(in_dtype(sure, dtype), even)
@@ -190,7 +190,7 @@ class RobustResults(MultiViewEstimator):
         """No more clusters than distinct observations: identical ones stay together."""
         kinds = row_kinds(matrices, self.n_clusters_, here)
         if kinds is not None:
-            tell_few_kinds(int(kinds.max()) + 1, self.n_clusters_, stacklevel=4)
+            tell_few_kinds(int(kinds.max()) + 1, self.n_clusters_)
             self.n_clusters_ = int(kinds.max()) + 1
 
     def _warn(self, result: FitResult, anywhere: Array) -> None:

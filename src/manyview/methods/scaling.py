@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -131,7 +130,7 @@ def _divided(X: Matrix, unit: float) -> Matrix:
     return X / X.dtype.type(unit)
 
 
-def tell_rounded(X: Matrix, name: str, stacklevel: int) -> bool:
+def tell_rounded(X: Matrix, name: str) -> bool:
     """Say so where float32 has hardly a digit for what tells observations apart.
 
     Only of views in memory, of which nothing is subtracted before they are rounded.
@@ -143,13 +142,11 @@ def tell_rounded(X: Matrix, name: str, stacklevel: int) -> bool:
     lost = (high > low) & (high - low < ROUNDED * np.finfo(np.float32).eps * size)
     if lost.any():
         j = int(np.flatnonzero(lost)[0])
-        warnings.warn(
+        warn_user(
             f"view {name!r}: dtype=float32 rounds away what tells observations apart in "
             f"{int(lost.sum())} of {len(lost)} columns (column {j} goes from {low[j]:.12g} to "
             f"{high[j]:.12g}); subtract a constant from them, use dtype=None, or a scale that starts "
-            "features at 0",
-            UserWarning,
-            stacklevel=stacklevel + 1,
+            "features at 0"
         )
     return bool(lost.any())
 

@@ -1,27 +1,59 @@
-"""A word of warning where scores of several numbers of clusters are compared."""
+"""A word of warning where the number of clusters is searched by a score that rises with it."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from typing import Any, Self
 
 from manyview._warn import warn_user
 
-#: Numbers of clusters that a kind of model was scored with, on views of these widths.
-_SCORED: dict[tuple[str, tuple[int, ...]], set[int]] = {}
+from .base import MultiViewEstimator
+
+#: The parameters that a score by reconstruction rises with.
+NUMBERS = frozenset({"n_clusters", "n_components"})
 
 
-def warn_of_more_clusters(kind: str, widths: Sequence[int], n_clusters: int) -> None:
-    """Warn when models of another number of clusters were scored on such views before.
+class ScoredByReconstruction(MultiViewEstimator):
+    """An estimator whose `score` rises with the number of clusters."""
 
-    A grid search does so, and would always choose the largest number.
-    """
-    seen = _SCORED.setdefault((kind, tuple(int(m) for m in widths)), set())
-    if n_clusters in seen:
-        return
-    seen.add(n_clusters)
-    if len(seen) == 2:
-        warn_user(
-            f"{kind}.score measures how well the views are reconstructed, which rises with the number of "
-            f"clusters (scored so far: {', '.join(map(str, sorted(seen)))}): a grid search over n_clusters "
-            "favours the largest. Choose it by manyview.select_n_clusters, or give a scoring of your own"
-        )
+    #: Whether `set_params` has set the number of clusters, as a grid search does.
+    _number_was_set = False
+    #: What this estimator, and the estimator it is a clone of, tell their clones: the clones of one
+    #: estimator, as a search makes them, warn once together.
+    _told_to_clones: list[bool]
+    _told: list[bool]
+
+    def __sklearn_clone__(self) -> Self:
+        new = super().__sklearn_clone__()
+        new._told = self.__dict__.setdefault("_told_to_clones", [])
+        return new
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters, as scikit-learn's searches do.
+
+        Parameters
+        ----------
+        **params : dict
+            Parameters by their names.
+
+        Returns
+        -------
+        estimator
+            Itself.
+        """
+        super().set_params(**params)
+        if NUMBERS & params.keys():
+            self._number_was_set = True
+        return self
+
+    def _tell_favoured(self) -> None:
+        """Warn where the score may be asked for in a search: it would choose the largest number."""
+        if not self._number_was_set:
+            return
+        told = self.__dict__.setdefault("_told", [])
+        if not told:
+            told.append(True)
+            warn_user(
+                f"{type(self).__name__}.score measures how well the views are reconstructed, which rises "
+                "with the number of clusters: a grid search over n_clusters favours the largest. Choose it "
+                "by manyview.select_n_clusters, or give a scoring of your own"
+            )

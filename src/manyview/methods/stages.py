@@ -18,12 +18,11 @@ from manyview._arrays import namespace
 from manyview._types import Array, Matrix, Views
 from manyview._warn import warn_user
 from manyview.engines.host import HOST
+from manyview.engines.numpy.kinds import absence, is_table, separable
 from manyview.engines.numpy.lists import for_all_rows
 from manyview.engines.numpy.masked import FEWEST_SHARE
 from manyview.engines.numpy.presence import observed_rows, present_rows, unobserved
-from manyview.engines.numpy.relations import Relation
 from manyview.engines.numpy.repeats import Repeats, distinct
-from manyview.engines.numpy.sources import is_streamed
 from manyview.engines.protocols import Distances, Engine, Scaling
 from manyview.maths.agreement import Agreement, agreement_matrix
 
@@ -65,18 +64,15 @@ def quiet_presence(views: Views, zero_rows: ZeroRows = "missing") -> list[Array]
 
 
 def _present(X: Matrix, name: str, zeros_count: bool) -> Array:
-    if isinstance(X, Relation):
-        return _related(X, name)
     present = observed_rows(X) if zeros_count else present_rows(X)
-    share = unobserved(X)
-    zeros = ~present & (share < 1)
+    share, words = unobserved(X), absence(X, name, zeros_count)
+    lacking = ~present & (share < 1)
     if not present.any():
-        wanted = "observed value" if zeros_count else "observed value that is not zero"
-        warn_user(f"view {name!r} has no {wanted}; it gets no weight")
-    elif zeros.any():
+        warn_user(f"view {name!r} {words.nobody}; it gets no weight")
+    elif lacking.any():
         warn_user(
-            f"view {name!r}: {int(zeros.sum())} observations are zero throughout and count as "
-            f"missing there; if zeros are findings, say zero_rows={{{name!r}: 'observed'}}"
+            f"view {name!r}: {int(lacking.sum())} observations {words.lacking} and count as missing "
+            f"there{words.remedy}"
         )
     mostly = present & (share > MAX_UNOBSERVED)
     if mostly.any():
@@ -93,25 +89,13 @@ def _present(X: Matrix, name: str, zeros_count: bool) -> Array:
     return enough
 
 
-def _related(X: Relation, name: str) -> Array:
-    present = X.present()
-    if not present.any():
-        warn_user(f"view {name!r} is a {X.kind} without entries; it gets no weight")
-    elif not present.all():
-        warn_user(
-            f"view {name!r}: {int((~present).sum())} observations {X.entries} and count as missing there"
-        )
-    return present
-
-
 def described(views: Views, present: list[Array]) -> Array | None:
     """Observations that some view has, if not all: the others are no neighbours of anybody.
 
     Rows of files stay: none can be taken out. So do those of relations, whose columns they are.
     """
     rows = np.any(present, axis=0)
-    in_memory = not any(is_streamed(X) or isinstance(X, Relation) for X in views.matrices)
-    return rows if in_memory and rows.any() and not rows.all() else None
+    return rows if all(map(separable, views.matrices)) and rows.any() and not rows.all() else None
 
 
 def only(views: Views, present: list[Array], rows: Array | None) -> tuple[Views, list[Array]]:
@@ -135,7 +119,7 @@ def fit_scalings(
     """How the features of every view are made comparable; None where they are taken as they are."""
     found: list[Scaling | None] = []
     for X, here, name in zip(views.matrices, present, views.names, strict=True):
-        kind = "auto" if isinstance(X, Relation) else asked_scaling(scale, name)
+        kind = asked_scaling(scale, name) if is_table(X) else "auto"
         if kind is None:
             _refuse_extreme_size(X, name)
         found.append(None if kind is None else engine.fit_scaling(X, here, name, kind))
@@ -208,11 +192,11 @@ def measure_some(
     """The distances between some of the rows; in a relation these keep what links them to others."""
     found: list[Distances] = []
     for X, here, scaling in zip(views.matrices, present, scalings, strict=True):
-        whole = isinstance(X, Relation)
-        part, there = (X, here) if whole else (X[rows], here[rows])
+        apart = is_table(X)
+        part, there = (X[rows], here[rows]) if apart else (X, here)
         Z = HOST.scaled(part, scaling, there, dtype)
         space = HOST.distances(Z, there, scaling is not None and scaling.low is None)
-        found.append(space.rows(rows) if whole else space)
+        found.append(space if apart else space.rows(rows))
     return found
 
 

@@ -10,7 +10,7 @@ among them. (Fitted again to the new U these rows told the clusters apart less w
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -26,6 +26,9 @@ from manyview.regularizers import NoPenalty, without_edges
 
 from .assign import assign_new
 
+if TYPE_CHECKING:
+    from .fitted_wmnmf import FittedWMNMF
+
 #: What the sums of earlier batches are multiplied by for every new one.
 FORGET = 0.9
 #: Steps on U per batch.
@@ -34,7 +37,7 @@ STEPS = 30
 REMEMBERED = 200
 
 
-def check_settings(model: Any) -> None:
+def check_settings(model: FittedWMNMF) -> None:
     """Refuse what batches do not go with, and a rank other than that of the batches before."""
     if model.n_init > 1 or model.missing == "mask":
         raise ValueError(
@@ -50,7 +53,7 @@ def check_settings(model: Any) -> None:
         )
 
 
-def add_batch(model: Any, views: Views) -> None:
+def add_batch(model: FittedWMNMF, views: Views) -> None:
     """Place a batch, move U and the view weights by all batches, and remember some of its rows."""
     solver, threads, before = model._solver, Threads(model.n_jobs), model._starts[0]
     if model._stream is None:  # so far there was one batch, that of `fit`
@@ -76,7 +79,7 @@ def add_batch(model: Any, views: Views) -> None:
     model._expose(result, factors.consensus, labels, views.dtype)
 
 
-def remembered_labels(model: Any) -> Array:
+def remembered_labels(model: FittedWMNMF) -> Array:
     """The clusters of the rows among which unseen ones find theirs."""
     if model._stream is not None:
         return model._stream[3]
@@ -100,7 +103,11 @@ def _evenly(places: Array, n: int) -> Array:
 
 
 def _remember(
-    model: Any, Xs: list[Any], factors: Factors, scales: list[Array], chosen: tuple[Array, Array]
+    model: FittedWMNMF,
+    Xs: list[Any],
+    factors: Factors,
+    scales: list[Array],
+    chosen: tuple[Array, Array],
 ) -> None:
     """What unseen rows are compared with: the chosen rows of the batch and of those known before."""
     new, old = chosen

@@ -284,7 +284,7 @@ class WMNMF(FittedWMNMF):
         warn_scarce_views(Xs, views.names, K)
         kinds = row_kinds(views.matrices, self.n_clusters)
         if kinds is not None:
-            tell_few_kinds(int(kinds.max()) + 1, self.n_clusters, stacklevel=3)
+            tell_few_kinds(int(kinds.max()) + 1, self.n_clusters)
         problem = Problem(Xs, terms, self._solver, fill, self._threads)
         init = observed_init(self.init, self._columns, self._view_widths, anywhere)
         start = partial(self._start, problem, start_terms, init, rng, checkpoint)
@@ -300,7 +300,7 @@ class WMNMF(FittedWMNMF):
 
         labels = on_host(checkpoint.keep("labels", read_clusters))
         if kinds is None:
-            tell_empty_clusters(labels, self.n_clusters, stacklevel=3)
+            tell_empty_clusters(labels, self.n_clusters)
         fits = self._keep(fits, terms, stacked)
         self._expose(fits[0], self._stacked, labels, views.dtype, anywhere)
         checkpoint.finish()

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from manyview._types import Array
+from manyview._types import Array, Seed
 
 from .associate import Association, of_counts, of_numbers, rank_residuals, residuals, untested
 from .chance import adjusted, rounds
@@ -212,7 +212,7 @@ def enrichment(
     ids: Any = None,
     kinds: Mapping[str, Any] | None = None,
     permutations: int | None = None,
-    random_state: Any = 0,
+    random_state: Seed = 0,
 ) -> Enrichment:
     """Test which clinical columns differ between clusters.
 

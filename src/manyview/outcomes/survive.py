@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from manyview._types import Array
+from manyview._types import Array, Seed
 
 from .chance import check_level, rounds
 from .columns import Column, read_column, read_events, read_numbers
@@ -39,7 +39,7 @@ def survival(
     pairwise: bool = True,
     min_size: int = 1,
     permutations: int | None = None,
-    random_state: Any = 0,
+    random_state: Seed = 0,
 ) -> Survival:
     """Compare the survival of clusters: Kaplan–Meier curves and log-rank tests.
 

@@ -6,7 +6,6 @@ the two must not pay for it twice.
 
 from __future__ import annotations
 
-import warnings
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from manyview._warn import warn_user
 from manyview.io.writing import left_behind, write_whole
 from manyview.judge.comparison.plan import versions
 from manyview.judge.comparison.store import key_of
@@ -48,11 +48,9 @@ def write(dataset: str, method: str, data: str, **values: Any) -> None:
                 lambda file: np.savez(file, code=code(), **values),
             )
         except OSError as error:  # costs what an interruption would lose, not the result
-            warnings.warn(
+            warn_user(
                 f"the fit of {method} on {dataset} could not be kept in {FOLDER} ({error}): if this "
-                "run is interrupted before its last seed, ADMM starts again; free some space",
-                UserWarning,
-                stacklevel=2,
+                "run is interrupted before its last seed, ADMM starts again; free some space"
             )
 
 

@@ -10,7 +10,6 @@ import hashlib
 import json
 import os
 import time
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -24,6 +23,7 @@ import scipy.sparse as sp
 
 from manyview._types import Matrix, Views
 from manyview._version import __version__
+from manyview._warn import warn_user
 from manyview.engines.files.disk import DiskMatrix
 from manyview.engines.numpy.relations import Relation
 from manyview.engines.numpy.sources import is_streamed, looking_rows
@@ -152,11 +152,9 @@ class Checkpoint:
         try:
             write_state(self.path, "checkpoint", state)
         except OSError as error:
-            warnings.warn(
+            warn_user(
                 f"the checkpoint {self.path} could not be written ({error.strerror or error}); the fit "
-                "goes on, and what was written before is kept",
-                UserWarning,
-                stacklevel=2,
+                "goes on, and what was written before is kept"
             )
         self.written = time.monotonic()
 

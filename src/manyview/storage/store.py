@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import warnings
 import zipfile
 import zlib
 from collections.abc import Mapping
@@ -24,6 +23,7 @@ import numpy as np
 
 from manyview._types import STORABLE
 from manyview._version import __version__
+from manyview._warn import warn_user
 from manyview.engines.files.disk import DiskMatrix
 from manyview.engines.files.formats import INSIDE
 from manyview.io.guard import TooLarge, check_archive, unpacking_limit, unpacking_up_to
@@ -263,11 +263,9 @@ def _plain_ids(ids: Any) -> Any:
     odd = next((sample for sample in ids if not _is_plain(sample)), None)
     if odd is None:
         return ids
-    warnings.warn(
+    warn_user(
         f"the sample ids are saved as text, since a file without pickle has no {type(odd).__name__}: "
-        f"{odd!r} as {str(odd)!r}",
-        UserWarning,
-        stacklevel=5,
+        f"{odd!r} as {str(odd)!r}"
     )
     return np.array([str(sample) for sample in ids], dtype=object)
 
@@ -288,11 +286,9 @@ def _kept(model: Any) -> dict[str, Any]:
     for name in DROPPED:
         value = state.get(name)
         if value is not None and not isinstance(value, Integral | list | tuple | np.ndarray):
-            warnings.warn(
+            warn_user(
                 f"{name}={value!r} is not saved (it is an object in memory); the loaded model "
-                f"has {name}=None. Labels and predictions do not depend on it",
-                UserWarning,
-                stacklevel=4,
+                f"has {name}=None. Labels and predictions do not depend on it"
             )
             state[name] = None
     return state

@@ -8,7 +8,7 @@ from __future__ import annotations
 import importlib
 import os
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import scipy.sparse as sp
@@ -228,11 +228,38 @@ def _hdf5(path: str, key: str | None) -> RowFile:
     return _inside(file, key)
 
 
+@runtime_checkable
+class _Array(Protocol):
+    """What h5py and zarr hold as one array."""
+
+    shape: tuple[int, ...]
+
+
+@runtime_checkable
+class _Group(Protocol):
+    """What h5py and zarr hold other things in."""
+
+    attrs: Any
+
+    def keys(self) -> Any: ...
+    def __getitem__(self, name: str) -> Any: ...
+    def __contains__(self, name: object) -> bool: ...
+
+
+@runtime_checkable
+class _Texts(Protocol):
+    """A dataset of h5py, whose texts are bytes unless asked for otherwise."""
+
+    file: Any
+
+    def asstr(self) -> Any: ...
+
+
 def _zarr(path: str, key: str | None) -> RowFile:
     zarr = _imported("zarr", path)
     check_zarr(path)
     opened = zarr.open(path, mode="r")
-    if hasattr(opened, "shape"):
+    if isinstance(opened, _Array):
         return Stored(opened)
     if key is None and _is_anndata(opened):
         key = "X"
@@ -246,7 +273,7 @@ def _inside(file: Any, key: str) -> RowFile:
     if key not in file:
         raise ValueError(f"it holds no {key!r}, only {', '.join(file.keys())}")
     item = file[key]
-    return (Stored if hasattr(item, "shape") else StoredRows)(item, *_names_of(file, key))
+    return (Stored if isinstance(item, _Array) else StoredRows)(item, *_names_of(file, key))
 
 
 def _is_anndata(group: Any) -> bool:
@@ -269,11 +296,11 @@ def _names_of(file: Any, key: str) -> tuple[Array | None, Array | None]:
 def _names(file: Any, table: str) -> Array | None:
     """Names of the observations or variables of an AnnData; None in those of old versions."""
     group = file.get(table)
-    index = getattr(group, "attrs", {}).get("_index") if hasattr(group, "keys") else None
+    index = group.attrs.get("_index") if isinstance(group, _Group) else None
     if index is None:
         return None
     held = group[index]
-    if not hasattr(held, "keys"):
+    if not isinstance(held, _Group):
         return _texts(held)
     if "codes" in held:  # a categorical index, in which -1 is no name
         codes = held["codes"][:]
@@ -286,9 +313,10 @@ def _names(file: Any, table: str) -> Array | None:
 
 def _texts(array: Any) -> Array:
     """Of HDF5, texts are bytes unless asked for otherwise."""
-    if hasattr(array, "asstr"):
+    if isinstance(array, _Texts):
         check_lengths(array, Path(array.file.filename).stat().st_size)
-    return np.array((array.asstr() if hasattr(array, "asstr") else array)[:], dtype=object)
+        array = array.asstr()
+    return np.array(array[:], dtype=object)
 
 
 def _only(path: str, tables: list[str]) -> str:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from functools import cache
 from typing import Any, NamedTuple
 
 from manyview._arrays import copied
 from manyview._types import Array, Sums
+from manyview._warn import warn_user
 from manyview.maths.solvers import Solver, least_diagonal, own_name
 
 from .code_cache import import_compiled
@@ -35,11 +35,7 @@ def compiled() -> Any:
     except ModuleNotFoundError:
         return None
     except ImportError as error:  # numba refuses a NumPy newer than itself
-        warnings.warn(
-            f"numba is installed but does not work ({error}); going on without it, slower",
-            UserWarning,
-            stacklevel=2,
-        )
+        warn_user(f"numba is installed but does not work ({error}); going on without it, slower")
         return None
 
 

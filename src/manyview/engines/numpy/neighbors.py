@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
@@ -45,11 +44,9 @@ def use_index(n: int) -> bool:
         return False
     if compiled() is not None:
         return True
-    warnings.warn(
+    warn_user(
         f"exact neighbours of {n} observations take time quadratic in their number; "
-        "pip install 'manyview[fast]' for an approximate index",
-        UserWarning,
-        stacklevel=2,
+        "pip install 'manyview[fast]' for an approximate index"
     )
     return False
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from functools import cache
 from typing import Any
 
 import torch
 
 from manyview._types import Split, Sums
+from manyview._warn import warn_user
 from manyview.engines.optional import engine_part
 from manyview.maths import equations as eq
 from manyview.maths.solvers import SOLVERS
@@ -27,21 +27,15 @@ def fused() -> Any:
     except ModuleNotFoundError:
         return None
     if not triton.__version__.startswith(TRITON):
-        warnings.warn(
+        warn_user(
             f"Triton {triton.__version__} is here, and the fused pass is known to work with "
-            f"{' and '.join(version + 'x' for version in TRITON)}; going on with plain PyTorch, slower",
-            UserWarning,
-            stacklevel=2,
+            f"{' and '.join(version + 'x' for version in TRITON)}; going on with plain PyTorch, slower"
         )
         return None
     try:
         return engine_part("torch", "triton_pass")
     except Exception as error:  # a broken installation of what is never required
-        warnings.warn(
-            f"the fused pass does not load ({error}); going on with plain PyTorch, slower",
-            UserWarning,
-            stacklevel=2,
-        )
+        warn_user(f"the fused pass does not load ({error}); going on with plain PyTorch, slower")
         return None
 
 

@@ -5,7 +5,6 @@ The formulas are those of `equations` and `solvers`, on tensors.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -15,6 +14,7 @@ import scipy.sparse as sp
 import torch
 
 from manyview._types import Split, Sums, Views
+from manyview._warn import warn_user
 from manyview.engines.numpy.rows import CANCELLED
 from manyview.engines.numpy.sources import Scaled
 from manyview.engines.threads import blocks
@@ -141,10 +141,8 @@ class TorchRows:
             raise
         except Exception as error:
             self._fused = None
-            warnings.warn(
-                f"the fused pass cannot run here ({error}); going on with plain PyTorch, slower",
-                UserWarning,
-                stacklevel=2,
+            warn_user(
+                f"the fused pass cannot run here ({error}); going on with plain PyTorch, slower"
             )
 
     def _reads_once(self, V: torch.Tensor) -> bool:

@@ -6,13 +6,14 @@ import json
 import os
 import platform
 import secrets
-import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from manyview._warn import warn_user
 
 from .locks import is_same_file, take_lock
 from .marker import MARKER, Marker, read_marker
@@ -207,10 +208,8 @@ class Lock:
                 break
             file.close()  # its owner has removed it just now: the next one is another file
         if state is None:
-            warnings.warn(
-                f"the file system of {shown} knows no locks; let no other process write there",
-                UserWarning,
-                stacklevel=4,
+            warn_user(
+                f"the file system of {shown} knows no locks; let no other process write there"
             )
         return cls(file, path)
 

@@ -30,6 +30,7 @@ from threadpoolctl import threadpool_limits
 from manyview._types import Array, Matrix, Views
 from manyview.baselines import CostWarning, _features
 from manyview.baselines._features import scaled, side_by_side
+from manyview.baselines.wrappers import BestSingleView
 
 #: Distinct warnings of a fit that are kept as its remark.
 MAX_REMARKS = 3
@@ -190,7 +191,7 @@ def peak_memory_mb() -> float | None:
 
 def _remark(model: Any, caught: list[warnings.WarningMessage]) -> str:
     parts = []
-    if hasattr(model, "chosen_by_") and hasattr(model, "best_view_"):
+    if isinstance(model, BestSingleView):
         parts.append(f"view {model.best_view_}, chosen by {model.chosen_by_}")
     # Costs are measured and so never the same twice; deprecations concern us, not the reader.
     unwanted = (CostWarning, DeprecationWarning, FutureWarning)

@@ -16,6 +16,7 @@ from sklearn.utils.extmath import randomized_svd
 from manyview._types import Array
 from manyview.engines.numpy.distances import Geometry
 from manyview.maths.equations import nonnegative_half
+from manyview.maths.solvers import coordinate_sweep
 
 #: Largest block of a view that is factorised; sweeps of coordinate descent at every rank.
 ROWS, COLUMNS, SWEEPS = 300, 150, 15
@@ -101,13 +102,6 @@ def descend(
         coordinate_sweep(V, filled @ U, U.T @ U)
         coordinate_sweep(U, filled.T @ V, V.T @ V)
     return V, U
-
-
-def coordinate_sweep(V: Array, XU: Array, H: Array) -> None:
-    """min ‖X − VUᵀ‖² over one column of V ≥ 0 after the other, in place (HALS)."""
-    for k in range(V.shape[1]):
-        if H[k, k] > 1e-12:
-            V[:, k] = np.maximum(0, V[:, k] + (XU[:, k] - V @ H[:, k]) / H[k, k])
 
 
 def solve(X: Array, U: Array, sweeps: int = 25) -> Array:

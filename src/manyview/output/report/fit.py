@@ -4,31 +4,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from manyview.io.writing import read_csv
 
 from . import panels
 from .page import Section, html, page
+from .run_files import Rows, Run
 from .text import number
-
-Rows = list[dict[str, Any]]
-
-
-class Run(NamedTuple):
-    """What the files say: `run.json`, and every table by its name without ``.csv``."""
-
-    about: dict[str, Any]
-    tables: dict[str, Rows]
-
-    @property
-    def views(self) -> list[str]:
-        return [view["name"] for view in self.about["views"]]
-
-    @property
-    def clusters(self) -> Rows:
-        return self.tables["clusters"]
-
 
 #: What a later comparison replaces.
 OF_MEANING = (

@@ -13,9 +13,10 @@ from threadpoolctl import threadpool_limits
 from manyview._types import Array, Matrix, Views
 from manyview.baselines.catalogue import plain_spectral
 from manyview.baselines.wrappers import scaled, side_by_side
-from manyview.engines.numpy.relations import Relation
+from manyview.engines.numpy.kinds import as_table, is_table
 from manyview.engines.numpy.sources import is_streamed
 from manyview.judge.stability import Stability, stability
+from manyview.methods.estimators import Estimator, number_of_clusters
 from manyview.methods.observed import observed_columns, observed_part
 from manyview.methods.resampling import shared_ari
 from manyview.methods.robust import RobustWMNMF
@@ -35,11 +36,9 @@ BASELINE = "z-scored features side by side, spectral clustering of their 10 near
 
 def tabled(views: Views) -> Views:
     """The views as tables of features: relations as methods of features take them."""
-    if not any(isinstance(X, Relation) for X in views.matrices):
+    if all(map(is_table, views.matrices)):
         return views
-    return views.with_matrices(
-        [X.as_features() if isinstance(X, Relation) else X for X in views.matrices]
-    )
+    return views.with_matrices([as_table(X) for X in views.matrices])
 
 
 def looked_at(views: Views, labels: Array) -> tuple[Views, Array]:
@@ -80,9 +79,9 @@ def drawn(labels: Array, most: int) -> Array:
     return rows
 
 
-def no_refits(model: Any, n: int, n_runs: int) -> str:
+def no_refits(model: Estimator, n: int, n_runs: int) -> str:
     """Why refits of parts of the data are not made; "" if they are."""
-    n_clusters = getattr(model, "n_clusters_", model.n_clusters)
+    n_clusters = number_of_clusters(model)
     nowhere = int((np.asarray(model.labels_) < 0).sum())
     if n_clusters < 2:
         return "one cluster holding everything always comes back"
@@ -101,12 +100,12 @@ def n_refits(n: int) -> int:
     return 0 if n > LARGE else 10 if n <= 1000 else 5
 
 
-def repeated(model: Any, views: Views, n_runs: int, seed: int) -> Stability | None:
+def repeated(model: Estimator, views: Views, n_runs: int, seed: int) -> Stability | None:
     """Stability over refits of parts of the data; ``None`` where there is a reason against."""
     if no_refits(model, views.n_samples, n_runs):
         return None
     data: Any = dict(zip(views.names, views.matrices, strict=True))
-    if getattr(model, "_fitted_on_single", False):
+    if model._fitted_on_single:
         data = side_by_side(list(views.matrices))
     return stability(model, data, n_runs, fraction=PART, random_state=seed)
 
@@ -150,7 +149,7 @@ def known_scores(truth: Any, labels: Array) -> dict[str, float]:
     return scores(np.asarray([truth[i] for i in both]), labels[both]) if both else {}
 
 
-def view_agreement(model: Any, views: Views) -> tuple[Array, Array]:
+def view_agreement(model: Estimator, views: Views) -> tuple[Array, Array]:
     """How much views agree (off the diagonal) and halves of the same view (on it); and how much views
     repeat each other."""
     if isinstance(model, RobustWMNMF):

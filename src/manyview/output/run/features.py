@@ -8,11 +8,15 @@ import numpy as np
 import scipy.sparse as sp
 
 from manyview._types import Array, Matrix, Views
+from manyview.methods.estimators import Estimator
+from manyview.methods.robust import RobustWMNMF
 
 TOP = 10
 
 
-def top_features(model: Any, views: Views, labels: Array, top: int = TOP) -> list[dict[str, Any]]:
+def top_features(
+    model: Estimator, views: Views, labels: Array, top: int = TOP
+) -> list[dict[str, Any]]:
     """The features of largest |effect| per cluster and view.
 
     The effect is the standardised mean difference (Cohen's d): the mean of the cluster minus that
@@ -47,9 +51,9 @@ def top_features(model: Any, views: Views, labels: Array, top: int = TOP) -> lis
     return rows
 
 
-def parts_are_clusters(model: Any) -> bool:
+def parts_are_clusters(model: Estimator) -> bool:
     """Whether row k of ``components_`` describes cluster k."""
-    return hasattr(model, "confidence_") or getattr(model, "assign_labels", None) == "argmax"
+    return isinstance(model, RobustWMNMF) or model.assign_labels == "argmax"
 
 
 def feature_names(views: Views, s: int) -> list[str]:

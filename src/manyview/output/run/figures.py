@@ -11,6 +11,7 @@ import numpy as np
 
 from manyview._colors import PALETTE
 from manyview._types import Views
+from manyview.methods.estimators import Estimator
 from manyview.plot import _pyplot, convergence, crosstab, enrichment, sample_weights, view_weights
 from manyview.plot import survival as draw_survival
 from manyview.plot.heat import draw_agreement, draw_consensus, draw_heatmap
@@ -50,7 +51,7 @@ def meaning_figures(results: Mapping[str, Any]) -> dict[str, bytes]:
     return files
 
 
-def model_figures(model: Any, views: Views, tables: Mapping[str, Rows]) -> dict[str, bytes]:
+def model_figures(model: Estimator, views: Views, tables: Mapping[str, Rows]) -> dict[str, bytes]:
     """File name → content, for the model and the tables of its run."""
     files: dict[str, bytes] = {}
     points = tables["embedding.csv"]

@@ -7,23 +7,22 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from manyview._types import Views
 from manyview.data.views import as_views
 from manyview.io.writing import claimed, csv_bytes, csv_of_dicts
 from manyview.io.writing.replace import files_in
-from manyview.methods.robust import RobustWMNMF
+from manyview.methods.estimators import Estimator
 from manyview.outcomes import Table
 from manyview.output.report.fit import fit_page
 
-from . import evidence, marks, tables
-from .features import parts_are_clusters, top_features
+from . import tables
 from .figures import figure_files, meaning_figures, model_figures
+from .findings import find_out, notes_on, said_of, tables_of
 from .meaning import FILES as MEANINGS
 from .meaning import described, known, meaning
-from .notes import Measured, choice_notes, warnings_about
+from .notes import choice_notes
 from .record import component_files, run_json, run_record, selection_record
 
 #: Digits kept in tables: enough for float32 results and half the size of all of them.
@@ -33,12 +32,10 @@ KIND = "fit"
 TABLES = ("labels.csv", "clusters.csv", "view_weights.csv", "sample_weights.csv", "top_features.csv",
           "embedding.csv", "agreement.csv", "redundancy.csv", "history.csv", "silhouette.csv",
           "markers.csv", "leave_view_out.csv", "heatmap.csv", "consensus.csv")  # fmt: skip
-#: Tables that a run does without where there is nothing to say.
-MAY_LACK = ("markers.csv", "leave_view_out.csv", "heatmap.csv", "consensus.csv")
 
 
 def write_run(
-    model: Any,
+    model: Estimator,
     views: Any,
     out: str | os.PathLike[str],
     *,
@@ -116,9 +113,11 @@ def write_run(
         anything = bool(beside_views.clinical) or truth is not None
         names_to_be = sure_files(report, anything, figures)
         place.check([*names_to_be, *component_files(given.names)])
-        files, notes, extra = _tables(model, given, names, truth, stability_runs, tell)
+        findings = find_out(model, given, names, truth, stability_runs, tell)
+        files = tables_of(model, given, names, findings)
+        extra, notes = said_of(model, findings), notes_on(model, given, names, findings)
         tell("asking what the clusters mean")
-        found = meaning(np.asarray(model.labels_), names, beside_views)
+        found = meaning(findings.labels, names, beside_views)
         extra |= {**described(found), "adjusted": list(adjusted)}
         chosen = getattr(model, "selection_", None) if selection is None else selection
         if chosen is not None:
@@ -129,12 +128,11 @@ def write_run(
             (beside / name).write_bytes(csv_of_dicts(rows, DIGITS))
         for name, table in found.tables.items():
             (beside / name).write_bytes(table_bytes(table))
-        if hasattr(model, "save"):
-            model.save(beside / "model.npz")
+        model.save(beside / "model.npz")
         if figures:
             tell("drawing the figures")
-            drawings = {**model_figures(model, given, files), **meaning_figures(found.results)}
             (beside / "figures").mkdir()
+            drawings = {**model_figures(model, given, files), **meaning_figures(found.results)}
             for name, content in drawings.items():
                 (beside / name).write_bytes(content)
         run = run_record(model, given, settings, dict(info or {}), notes, extra)
@@ -161,77 +159,7 @@ def sure_files(report: bool, known: bool = False, figures: bool = False) -> list
     return [*names, *(MEANINGS if known else ()), *(figure_files() if figures else ())]
 
 
-def _tables(
-    model: Any, views: Views, ids: list[str], truth: Any, n_runs: int | None, tell: Callable
-) -> tuple[dict[str, tables.Rows], list[str], dict[str, Any]]:
-    """File name → rows; sentences of warning; what only `run.json` says."""
-    labels = np.asarray(model.labels_)
-    seed = model.random_state if isinstance(model.random_state, int) else 0
-    n_clusters = getattr(model, "n_clusters_", model.n_clusters)
-    sure, meaning = tables.confidence(model)
-    tell("comparing with a plain clustering")
-    tabled = evidence.tabled(views)
-    shown, rows = evidence.looked_at(tabled, labels)
-    zs = evidence.z_scored(shown)
-    silhouette = np.full(len(labels), np.nan)
-    silhouette[rows] = evidence.silhouettes(zs, labels[rows])
-    rival = None if shown is not tabled else evidence.rival_labels(zs, n_clusters, seed)
-    method = type(model).__name__
-    rivals = [] if rival is None else evidence.rivalry(method, labels, silhouette, rival, zs, truth)
-    tell("refitting parts of the data, to see which clusters come back")
-    n_runs = evidence.n_refits(views.n_samples) if n_runs is None else n_runs
-    n_runs = n_runs if shown is tabled else 0
-    stable = evidence.repeated(model, views, n_runs, seed)
-    tell("testing features, and each view on clusters found without it")
-    wanted = stable is not None and shown is views
-    leading, left_out, why_not = marks.tested(model, shown, labels[rows], wanted)
-    tell("measuring how much the views agree")
-    matrix, repeated = evidence.view_agreement(model, shown)
-    here = tables.described(model, views)
-    tell("drawing the consensus in two dimensions")
-    top = top_features(model, shown, labels[rows])
-    shown_ids = [ids[i] for i in rows]
-    drawn, drawn_features = marks.heatmap(
-        shown, labels[rows], sure[rows], shown_ids, leading or top
-    )
-    found = {
-        "labels.csv": tables.labels_table(ids, labels, sure),
-        "clusters.csv": tables.clusters_table(labels, sure, silhouette, stable),
-        "view_weights.csv": tables.view_weights_table(model, views, here),
-        "sample_weights.csv": tables.sample_weights_table(model, views, ids, labels, here),
-        "top_features.csv": top,
-        "embedding.csv": tables.embedding_table(model, ids, labels),
-        "agreement.csv": tables.agreement_table(matrix, views.names),
-        "redundancy.csv": tables.agreement_table(repeated, views.names),
-        "history.csv": tables.history_table(model),
-        "silhouette.csv": tables.silhouette_table(ids, labels, silhouette, stable),
-        "markers.csv": leading,
-        "leave_view_out.csv": left_out,
-        "heatmap.csv": drawn,
-        "consensus.csv": [] if stable is None else tables.consensus_table(ids, stable),
-    }
-    found = {name: rows for name, rows in found.items() if rows or name not in MAY_LACK}
-    if rivals:
-        found["baseline.csv"] = rivals
-    for s, name in enumerate(component_files(views.names)):
-        found[name] = tables.components_table(model, views, s)
-    extra = {
-        "confidence_is": meaning,
-        "parts_are_clusters": parts_are_clusters(model),
-        "stability": None if stable is None else {"runs": stable.n_runs, "ari": stable.score},
-        "no_stability": evidence.no_refits(model, views.n_samples, n_runs),
-        "silhouette": evidence.mean_or_none(silhouette),
-        "weights_are": tables.origin_of_weights(model),
-        "logarithms": model.log_reasons_ if isinstance(model, RobustWMNMF) else {},
-        "heatmap": drawn_features,
-        "not_left_out": why_not,
-        "projection": tables.projection_of(model, labels),
-    }
-    saying = Measured(here, labels, matrix, repeated, stable, rivals)
-    return found, warnings_about(model, views, ids, saying), extra
-
-
-def _ids(model: Any, views: Views, ids: Any) -> list[str]:
+def _ids(model: Estimator, views: Views, ids: Any) -> list[str]:
     n = views.n_samples
     if len(model.labels_) != n:
         raise ValueError(

@@ -10,6 +10,7 @@ import scipy.sparse as sp
 
 from manyview._types import Array, Views
 from manyview.data.containers import Collection, Item
+from manyview.methods.estimators import Estimator
 from manyview.outcomes import Markers, markers
 
 from .evidence import drawn
@@ -27,7 +28,7 @@ MOST_VIEWS = 12
 COLUMNS, FEATURES = 300, 48
 
 
-def tested(model: Any, views: Views, labels: Array, refits: bool) -> tuple[Rows, Rows, str]:
+def tested(model: Estimator, views: Views, labels: Array, refits: bool) -> tuple[Rows, Rows, str]:
     """Leading features with tests; a row per view on the clusters found without it; why not, if so."""
     entries = views.n_samples * sum(views.n_features)
     if len(np.unique(labels[labels >= 0])) < 2:
@@ -55,7 +56,7 @@ def _named(views: Views) -> Collection:
     return Collection(list(views.names), items, by_name=True)
 
 
-def _without_views(model: Any, views: Collection, n_views: int) -> tuple[Markers | None, str]:
+def _without_views(model: Estimator, views: Collection, n_views: int) -> tuple[Markers | None, str]:
     if not 2 <= n_views <= MOST_VIEWS:
         return None, (
             "there is one view only" if n_views < 2 else f"there are more than {MOST_VIEWS} views"

@@ -9,6 +9,7 @@ import numpy as np
 from manyview._types import Array, Stop, Views
 from manyview.judge.stability import Stability
 from manyview.maths.agreement import repeated_views
+from manyview.methods.estimators import Estimator, number_of_clusters
 from manyview.methods.robust import RobustWMNMF
 from manyview.methods.warn import COLLAPSE
 
@@ -36,13 +37,13 @@ class Measured(NamedTuple):
     rivals: list[dict[str, Any]]
 
 
-def warnings_about(model: Any, views: Views, ids: list[str], found: Measured) -> list[str]:
+def warnings_about(model: Estimator, views: Views, ids: list[str], found: Measured) -> list[str]:
     """Every sentence that applies, the gravest first."""
     return [
         *_fit(model),
         *_views(model, views, found),
         *_observations(views, ids, found),
-        *_clusters(found.labels, getattr(model, "n_clusters_", model.n_clusters), found.stable),
+        *_clusters(found.labels, number_of_clusters(model), found.stable),
         *_rival(found.rivals, not found.here.all()),
     ]
 
@@ -61,7 +62,7 @@ def choice_notes(selection: Any) -> list[str]:
     ]
 
 
-def _fit(model: Any) -> list[str]:
+def _fit(model: Estimator) -> list[str]:
     found = []
     if not np.any(model.consensus_):
         found.append(
@@ -76,7 +77,7 @@ def _fit(model: Any) -> list[str]:
     return found
 
 
-def _views(model: Any, views: Views, measured: Measured) -> list[str]:
+def _views(model: Estimator, views: Views, measured: Measured) -> list[str]:
     n_views, weights = len(views), model.view_weights_
     if n_views == 1:
         return []

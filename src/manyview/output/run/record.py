@@ -13,9 +13,10 @@ import numpy as np
 
 from manyview._types import Views
 from manyview._version import __version__
-from manyview.engines.numpy.relations import Relation
+from manyview.engines.numpy.kinds import numbers_of
 from manyview.engines.numpy.sources import is_streamed, reading
 from manyview.io import checksum
+from manyview.methods.estimators import Estimator, number_of_clusters
 from manyview.methods.selection import Selection
 from manyview.output.report.page import file_stem
 
@@ -30,7 +31,7 @@ def run_json(about: Mapping[str, Any]) -> bytes:
 
 
 def run_record(
-    model: Any,
+    model: Estimator,
     views: Views,
     settings: Mapping[str, Any] | None,
     info: dict[str, Any],
@@ -45,7 +46,7 @@ def run_record(
         "format": FORMAT,
         "method": type(model).__name__,
         "n_samples": views.n_samples,
-        "n_clusters": int(getattr(model, "n_clusters_", model.n_clusters)),
+        "n_clusters": number_of_clusters(model),
         "views": [
             {
                 "name": name,
@@ -95,7 +96,7 @@ def _versions() -> dict[str, str]:
 
 def _values_checksum(X: Any) -> str:
     """Of the values as the model saw them, whatever file they came from."""
-    X = X.matrix if isinstance(X, Relation) else X
+    X = numbers_of(X)
     return checksum.of_blocks(X.shape, X.dtype, reading(X) if is_streamed(X) else (X,))
 
 

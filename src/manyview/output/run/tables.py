@@ -13,6 +13,7 @@ from manyview.engines.affinity import nearest_neighbors
 from manyview.engines.numpy.presence import present_rows
 from manyview.judge.stability import Stability
 from manyview.methods.assign import n_neighbors
+from manyview.methods.estimators import Estimator
 from manyview.methods.observed import kept_views, observed_columns, observed_part
 from manyview.methods.robust import RobustWMNMF
 from manyview.methods.stages import quiet_presence
@@ -31,9 +32,9 @@ DISTANCES = "how much nearer it lies to the centre of its cluster than to those 
 SHARE = "its largest share of the consensus"
 
 
-def confidence(model: Any) -> tuple[Array, str]:
+def confidence(model: Estimator) -> tuple[Array, str]:
     """How sure each label is, from 0 to 1, and in words what that number is."""
-    if hasattr(model, "confidence_"):
+    if isinstance(model, RobustWMNMF):
         return _of_own_cluster(model.confidence_, model.labels_), DISTANCES
     if model.assign_labels == "argmax":
         V = model.consensus_
@@ -54,7 +55,7 @@ def labels_table(ids: Sequence[str], labels: Array, sure: Array) -> Rows:
     ]
 
 
-def described(model: Any, views: Views) -> Array:
+def described(model: Estimator, views: Views) -> Array:
     """Which views describe each observation (N×n_views), as the model has it."""
     if not isinstance(model, RobustWMNMF):
         return np.column_stack([present_rows(X) for X in views.matrices])
@@ -68,7 +69,7 @@ def described(model: Any, views: Views) -> Array:
     return here
 
 
-def origin_of_weights(model: Any) -> str:
+def origin_of_weights(model: Estimator) -> str:
     """Where the view weights come from: "learned", "equal" or "given"."""
     if isinstance(model, RobustWMNMF) and not isinstance(model.view_weights, str):
         return "given"
@@ -77,7 +78,7 @@ def origin_of_weights(model: Any) -> str:
     return "learned" if model.learn_view_weights else "equal"
 
 
-def view_weights_table(model: Any, views: Views, here: Array) -> Rows:
+def view_weights_table(model: Estimator, views: Views, here: Array) -> Rows:
     """What is said of every view; of the robust method also how it was scaled, and the weights
     learned, whoever gave those that were used."""
     reliance, rows = model.reliance_, []
@@ -95,7 +96,7 @@ def view_weights_table(model: Any, views: Views, here: Array) -> Rows:
 
 
 def sample_weights_table(
-    model: Any, views: Views, ids: Sequence[str], labels: Array, here: Array
+    model: Estimator, views: Views, ids: Sequence[str], labels: Array, here: Array
 ) -> Rows:
     """Weight w and reliance of every observation in every view (empty where the view is missing),
     and how unusual the latter is."""
@@ -127,7 +128,7 @@ def departures(reliance: Array, labels: Array, here: Array) -> Array:
     return found
 
 
-def components_table(model: Any, views: Views, s: int) -> Rows:
+def components_table(model: Estimator, views: Views, s: int) -> Rows:
     U = model.components_[s]
     names = feature_names(views, s)
     if len(names) != U.shape[1]:  # distances are factorised by their principal coordinates
@@ -138,7 +139,7 @@ def components_table(model: Any, views: Views, s: int) -> Rows:
     ]
 
 
-def embedding_table(model: Any, ids: Sequence[str], labels: Array, most: int = DRAWN) -> Rows:
+def embedding_table(model: Estimator, ids: Sequence[str], labels: Array, most: int = DRAWN) -> Rows:
     rows = drawn(labels, most)
     Z = embed2d(coordinates(model)[rows])
     return [
@@ -147,7 +148,7 @@ def embedding_table(model: Any, ids: Sequence[str], labels: Array, most: int = D
     ]
 
 
-def projection_of(model: Any, labels: Array, most: int = DRAWN) -> str:
+def projection_of(model: Estimator, labels: Array, most: int = DRAWN) -> str:
     """How the embedding was made flat."""
     return projection(coordinates(model)[drawn(labels, most)])
 
@@ -159,7 +160,7 @@ def agreement_table(matrix: Array, names: Sequence[str]) -> Rows:
     ]
 
 
-def history_table(model: Any) -> Rows:
+def history_table(model: Estimator) -> Rows:
     history = {name: np.asarray(column) for name, column in model.history_.items()}
     return [dict(zip(history, row, strict=True)) for row in zip(*history.values(), strict=True)]
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from manyview.output.report.page import figure, html, plot_text, table
+from manyview.output.report.run_files import Run
 
 from .measured import NEGATIVE_SILHOUETTE, UNSTABLE_CLUSTER, UNSTABLE_OBSERVATION, basis
 from .refits import consensus
 from .shared import DRAWN, EMBEDDED, color, short
 
 
-def sure(run: Any) -> Any:
+def sure(run: Run) -> Any:
     stability = run.about.get("stability")
     text = (
         f"The model was fitted {stability['runs']} more times, each time on 80% of the observations. "
@@ -37,7 +38,7 @@ def sure(run: Any) -> Any:
     )
 
 
-def _sure_table(run: Any) -> Any:
+def _sure_table(run: Run) -> Any:
     rows = run.tables["silhouette"]
     if not rows:
         return ""
@@ -59,7 +60,7 @@ def _sure_table(run: Any) -> Any:
     )
 
 
-def _silhouettes(run: Any) -> Any:
+def _silhouettes(run: Run) -> Any:
     rows = [row for row in run.tables["silhouette"] if row["silhouette"] is not None]
     if not rows:
         return html("<p>Silhouettes need at least two clusters.</p>")
@@ -106,7 +107,7 @@ def _silhouettes(run: Any) -> Any:
     )
 
 
-def _stability(run: Any) -> Any:
+def _stability(run: Run) -> Any:
     rows = run.clusters
     names = [str(row["cluster"]) for row in rows]
     lines = [

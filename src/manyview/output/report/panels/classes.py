@@ -6,6 +6,7 @@ from typing import Any
 
 from manyview._colors import SCALE
 from manyview.output.report.page import figure, html, table
+from manyview.output.report.run_files import Run
 
 from .shared import axis_labels
 
@@ -15,7 +16,7 @@ DRAWN = 30
 OWN = ("cluster", "n", "majority", "majority_share")
 
 
-def classes(run: Any) -> Any:
+def classes(run: Run) -> Any:
     about = run.about["classes"]
     if "problem" in about:
         return html("<p>The known classes were not counted: {{ why }}.</p>", why=about["problem"])

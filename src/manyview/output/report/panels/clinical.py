@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from manyview.output.report.page import html, table
+from manyview.output.report.run_files import Run
 
 #: Rows of a table shown at first.
 SHOWN = 40
 
 
-def clinical(run: Any) -> Any:
+def clinical(run: Run) -> Any:
     about = run.about["clinical"]
     if "problem" in about:
         return html("<p>Clinical columns were not compared: {{ why }}.</p>", why=about["problem"])
@@ -39,7 +40,7 @@ def _verdict(about: dict[str, Any]) -> str:
     )
 
 
-def _adjusted(run: Any, about: dict[str, Any]) -> Any:
+def _adjusted(run: Run, about: dict[str, Any]) -> Any:
     """Whether clusters follow what was regressed out of the views."""
     names = about.get("adjusted") or []
     if not names:
@@ -69,7 +70,7 @@ def _adjusted(run: Any, about: dict[str, Any]) -> Any:
     )
 
 
-def _summary(run: Any) -> Any:
+def _summary(run: Run) -> Any:
     rows = run.tables["clinical_summary"]
     if not rows:
         return ""
@@ -90,7 +91,7 @@ def _summary(run: Any) -> Any:
     )
 
 
-def _tests(run: Any) -> Any:
+def _tests(run: Run) -> Any:
     rows = run.tables["clinical_tests"]
     columns = ["column", "kind", "n", "missing", "test", "p_value", "q_value", "effect", "effect_name",
                "most_marked", "note"]  # fmt: skip

@@ -7,13 +7,14 @@ from typing import Any
 
 from manyview._colors import PALETTE
 from manyview.output.report.page import figure, html, plot_text, table
+from manyview.output.report.run_files import Run
 
 from . import colouring
 from .measured import LOW_CONFIDENCE, basis
 from .shared import EMBEDDED, Rows, color, percent, short
 
 
-def clusters(run: Any) -> Any:
+def clusters(run: Run) -> Any:
     drawn = _map(run)
     columns = list(run.clusters[0])
     overview = table(
@@ -38,7 +39,7 @@ def clusters(run: Any) -> Any:
     return html("{{ a }}{{ b }}{{ c }}", a=drawn, b=overview, c=all_labels)
 
 
-def _map(run: Any) -> Any:
+def _map(run: Run) -> Any:
     points = run.tables["embedding"]
     sure = {row["id"]: row["confidence"] for row in run.tables["labels"]}
     ids = [row["id"] for row in points]
@@ -108,6 +109,6 @@ def _middle(points: Rows) -> dict[str, Any]:
     return min(points, key=lambda row: (row["x"] - x) ** 2 + (row["y"] - y) ** 2)
 
 
-def _of_all(drawn: int, run: Any) -> str:
+def _of_all(drawn: int, run: Run) -> str:
     n = run.about["n_samples"]
     return "" if drawn == n else f" ({drawn} of {n} are drawn)"

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from manyview._colors import PALETTE, SCALE
 from manyview.output.report.page import plot_text
+from manyview.output.report.run_files import Run
 
 from .shared import Rows, short
 
@@ -25,7 +26,7 @@ class Colouring(NamedTuple):
     percent: bool = False
 
 
-def known(run: Any) -> list[Colouring]:
+def known(run: Run) -> list[Colouring]:
     """What the annotations of the run say: the class first, then the clinical columns."""
     rows: Rows = run.tables["annotations"]
     found = []
@@ -37,7 +38,7 @@ def known(run: Any) -> list[Colouring]:
     return found
 
 
-def measured(run: Any) -> list[Colouring]:
+def measured(run: Run) -> list[Colouring]:
     """What the fit says of every observation: confidence, and reliance on each view."""
     sure = {row["id"]: row["confidence"] for row in run.tables["labels"]}
     found = [Colouring("confidence", sure, percent=True)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from manyview.output.report.page import html, table
+from manyview.output.report.run_files import Run
 
 from .heatmap import heatmap
 from .shared import Rows
@@ -13,7 +14,7 @@ from .shared import Rows
 OPEN = 3
 
 
-def features(run: Any) -> Any:
+def features(run: Run) -> Any:
     rows = run.tables["top_features"]
     if not rows:
         return html("<p>No feature differs between a cluster and the rest.</p>")
@@ -58,7 +59,7 @@ differ, so these numbers describe the clusters and prove nothing.</p>{{ heatmap 
     )
 
 
-def _tests(run: Any) -> Any:
+def _tests(run: Run) -> Any:
     rows = run.tables["markers"]
     if not rows:
         return ""

@@ -6,6 +6,7 @@ from typing import Any
 
 from manyview._colors import PALETTE, SCALE
 from manyview.output.report.page import figure, html, plot_text
+from manyview.output.report.run_files import Run
 
 from . import colouring
 from .shared import axis_labels, color, percent, short
@@ -17,7 +18,7 @@ LIMIT = 2.5
 DIVERGING = [[0, "#2166ac"], [0.25, "#92c5de"], [0.5, "#f7f7f7"], [0.75, "#f4a582"], [1, "#b2182b"]]
 
 
-def heatmap(run: Any) -> Any:
+def heatmap(run: Run) -> Any:
     rows, features = run.tables["heatmap"], run.about.get("heatmap") or []
     if not rows or not features:
         return ""
@@ -92,7 +93,7 @@ def heatmap(run: Any) -> Any:
     )
 
 
-def _caption(run: Any, drawn: int, bars: list[colouring.Colouring]) -> Any:
+def _caption(run: Run, drawn: int, bars: list[colouring.Colouring]) -> Any:
     n = run.about["n_samples"]
     return html(
         "Rows: the features that set the clusters apart most, cluster by cluster (top to bottom) and "
@@ -105,7 +106,7 @@ def _caption(run: Any, drawn: int, bars: list[colouring.Colouring]) -> Any:
     )
 
 
-def _chosen(run: Any) -> list[colouring.Colouring]:
+def _chosen(run: Run) -> list[colouring.Colouring]:
     """Known properties first, columns that differ between clusters before others; then reliance."""
     known, measured = colouring.known(run), colouring.measured(run)
     marked = (run.about.get("clinical") or {}).get("significant", [])

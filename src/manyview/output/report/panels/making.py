@@ -6,13 +6,14 @@ from typing import Any
 
 from manyview._colors import PALETTE
 from manyview.output.report.page import figure, html, table
+from manyview.output.report.run_files import Run
 
 from .shared import EMBEDDED
 
 SCORES = ("acc", "nmi", "ari", "f_score", "precision", "recall")
 
 
-def baseline(run: Any) -> Any:
+def baseline(run: Run) -> Any:
     rows = run.tables["baseline"]
     if not rows:
         return html(
@@ -43,7 +44,7 @@ def baseline(run: Any) -> Any:
     )
 
 
-def chosen(run: Any) -> Any:
+def chosen(run: Run) -> Any:
     """Why this many clusters, where the number was not given."""
     about, rows = run.about["selection"], run.tables["selection"]
     plots = []
@@ -108,7 +109,7 @@ TERMS = {
 ROBUST_TERMS = {**TERMS, "regularizer": "Distance to cluster centres"}
 
 
-def convergence(run: Any) -> Any:
+def convergence(run: Run) -> Any:
     rows = run.tables["history"]
     robust = run.about["method"] == "RobustWMNMF"
     steps = list(range(len(rows)))
@@ -164,7 +165,7 @@ def convergence(run: Any) -> Any:
     )
 
 
-def data(run: Any) -> Any:
+def data(run: Run) -> Any:
     about = run.about
     counted = {row["view"]: row["observations"] for row in run.tables["view_weights"]}
     inputs = [

@@ -6,7 +6,9 @@ of observations in the cluster that belongs to their class, among those a sign p
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
+
+from manyview.output.report.run_files import Run
 
 
 class Shares(NamedTuple):
@@ -31,7 +33,7 @@ UNSTABLE_OBSERVATION = Shares(0.352, 0.751)  # below .6
 UNSTABLE_CLUSTER = Shares(0.356, 0.737)  # below .6
 
 
-def basis(run: Any, shares: Shares, before: str = "", after: str = "") -> str:
+def basis(run: Run, shares: Shares, before: str = "", after: str = "") -> str:
     """What a claim rests on, between two texts; "" for a method that it was not measured with."""
     if run.about["method"] != "RobustWMNMF":
         return ""

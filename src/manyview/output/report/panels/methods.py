@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from manyview.output.report.page import html
+from manyview.output.report.run_files import Run
 
 REFERENCES = {
     "wmnmf": "Liu S. S., Lin L. Adaptive Weighted Multi-View Clustering.",
@@ -47,7 +48,7 @@ class _Text:
         self.sentences.append(f"{sentence} [{numbers}]." if keys else f"{sentence}.")
 
 
-def methods(run: Any) -> Any:
+def methods(run: Run) -> Any:
     text = _Text()
     _data(run, text)
     _clustering(run, text)
@@ -64,7 +65,7 @@ def methods(run: Any) -> Any:
     )
 
 
-def _data(run: Any, text: _Text) -> None:
+def _data(run: Run, text: _Text) -> None:
     about = run.about
     views = ", ".join(f"{view['name']} ({view['features']} features)" for view in about["views"])
     n = len(run.views)
@@ -81,7 +82,7 @@ def _data(run: Any, text: _Text) -> None:
         text.say(f"Regressed out of every view beforehand: {', '.join(adjusted)}")
 
 
-def _clustering(run: Any, text: _Text) -> None:
+def _clustering(run: Run, text: _Text) -> None:
     about = run.about
     if about["method"] == "RobustWMNMF":
         text.say(
@@ -103,7 +104,7 @@ def _clustering(run: Any, text: _Text) -> None:
         text.say(f"Their number, {k}, was given")
 
 
-def _evidence(run: Any, text: _Text) -> None:
+def _evidence(run: Run, text: _Text) -> None:
     about = run.about
     if about.get("stability"):
         text.say(
@@ -135,7 +136,7 @@ def _evidence(run: Any, text: _Text) -> None:
         text.say(f"The map is a {about['projection']} of the fused embedding", "tsne")
 
 
-def _outcomes(run: Any, text: _Text) -> None:
+def _outcomes(run: Run, text: _Text) -> None:
     survival = run.about.get("survival") or {}
     if survival.get("p_value") is not None:
         draws = survival["permutations"]
@@ -164,6 +165,6 @@ def _outcomes(run: Any, text: _Text) -> None:
         )
 
 
-def _software(run: Any, text: _Text) -> None:
+def _software(run: Run, text: _Text) -> None:
     versions = ", ".join(f"{name} {number}" for name, number in run.about["versions"].items())
     text.say(f"Software: {versions}; seed {run.about['seed']}", "sklearn")

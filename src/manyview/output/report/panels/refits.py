@@ -6,11 +6,12 @@ from typing import Any
 
 from manyview._colors import PALETTE, SCALE
 from manyview.output.report.page import figure, html, plot_text, table
+from manyview.output.report.run_files import Run
 
 from .shared import axis_labels, short
 
 
-def consensus(run: Any) -> Any:
+def consensus(run: Run) -> Any:
     """The co-assignment matrix of the stability runs; nothing without them."""
     rows = run.tables["consensus"]
     if not rows:
@@ -64,7 +65,7 @@ def consensus(run: Any) -> Any:
     )
 
 
-def leave_view_out(run: Any) -> Any:
+def leave_view_out(run: Run) -> Any:
     """Whether the clusters change without a view; nothing where that was not tried."""
     rows = run.tables["leave_view_out"]
     if not rows:

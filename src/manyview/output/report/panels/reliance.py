@@ -7,6 +7,7 @@ from typing import Any
 
 from manyview._colors import SCALE
 from manyview.output.report.page import figure, html, plot_text, table
+from manyview.output.report.run_files import Run
 
 from .measured import NO_SUPPORT, ONE_VIEW, UNUSUAL_RELIANCE, basis
 from .shared import DRAWN, EMBEDDED, Rows, axis_labels, color, short
@@ -23,7 +24,7 @@ MEANING = {
 }
 
 
-def reliance(run: Any) -> Any:
+def reliance(run: Run) -> Any:
     views = run.views
     if len(views) == 1:
         return html("<p>There is one view only, so every observation relies on it.</p>")
@@ -55,7 +56,7 @@ def _last(value: float | None) -> float:
     return 2.0 if value is None else value
 
 
-def _reliance_map(run: Any, shown: Rows) -> Any:
+def _reliance_map(run: Run, shown: Rows) -> Any:
     views = run.views
     shapes, ticks, names = [], [], []
     for k in sorted({row["cluster"] for row in shown}):
@@ -114,7 +115,7 @@ def _reliance_map(run: Any, shown: Rows) -> Any:
     )
 
 
-def _unusual(run: Any, rows: Rows) -> Any:
+def _unusual(run: Run, rows: Rows) -> Any:
     found = sorted(
         (row for row in rows if (row["departure"] or 0) > UNUSUAL), key=lambda r: -r["departure"]
     )
@@ -157,7 +158,7 @@ def _views_of(row: dict[str, Any], views: list[str]) -> list[str]:
     return [view for view in views if row[f"weight:{view}"] is not None]
 
 
-def _alone(run: Any, rows: Rows) -> Any:
+def _alone(run: Run, rows: Rows) -> Any:
     """Observations that one view describes: nobody can vouch for them, and nothing speaks against."""
     counts = Counter(held[0] for row in rows if len(held := _views_of(row, run.views)) == 1)
     n = sum(counts.values())
@@ -174,7 +175,7 @@ def _alone(run: Any, rows: Rows) -> Any:
     )
 
 
-def _unsupported(run: Any, rows: Rows) -> Any:
+def _unsupported(run: Run, rows: Rows) -> Any:
     """Observations in several views that no two of these agree about."""
     found = [
         row["id"]

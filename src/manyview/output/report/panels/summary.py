@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from manyview.output.report.page import html
+from manyview.output.report.run_files import Run
 
 #: Words that a warning of the fit and the note on the same matter both have.
 SAME = (
@@ -17,7 +18,7 @@ SAME = (
 EXPLAINED = ("their logarithms are taken",)
 
 
-def in_short(run: Any) -> Any:
+def in_short(run: Run) -> Any:
     about = run.about
     sizes = sorted((row["size"] for row in run.clusters), reverse=True)
     lines = [*_listed(about.get("alignment")), *about.get("outcome_notes", [])]

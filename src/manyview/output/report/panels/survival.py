@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from manyview.output.report.page import figure, html, table
+from manyview.output.report.run_files import Run
 
 from .shared import Rows, color
 
@@ -12,7 +13,7 @@ from .shared import Rows, color
 CORNERS, MARKS = 400, 300
 
 
-def survival(run: Any) -> Any:
+def survival(run: Run) -> Any:
     about = run.about["survival"]
     if "problem" in about:
         return html("<p>Survival was not compared: {{ why }}.</p>", why=about["problem"])
@@ -60,7 +61,7 @@ def _equal(text: str) -> str:
     return text if text[0] in "≤<" else f"= {text}"
 
 
-def _drawn(run: Any, about: dict[str, Any]) -> Any:
+def _drawn(run: Run, about: dict[str, Any]) -> Any:
     rows, at_risk = run.tables["survival_curves"], run.tables["survival_at_risk"]
     clusters = sorted({row["cluster"] for row in rows})
     traces: list[dict[str, Any]] = []
@@ -207,7 +208,7 @@ def _counts(row: dict[str, Any], times: list[str], y: int) -> dict[str, Any]:
     }
 
 
-def _clusters(run: Any, about: dict[str, Any]) -> Any:
+def _clusters(run: Run, about: dict[str, Any]) -> Any:
     rows = run.tables["survival"]
     interval = f"{about['level']:.0%} interval"
     columns = [
@@ -240,7 +241,7 @@ def _clusters(run: Any, about: dict[str, Any]) -> Any:
     )
 
 
-def _pairs(run: Any, about: dict[str, Any]) -> Any:
+def _pairs(run: Run, about: dict[str, Any]) -> Any:
     rows = run.tables["survival_pairs"]
     if not rows:
         return ""

@@ -6,6 +6,7 @@ from typing import Any
 
 from manyview._colors import PALETTE, SCALE
 from manyview.output.report.page import figure, html, table
+from manyview.output.report.run_files import Run
 
 from .refits import leave_view_out
 from .shared import axis_labels
@@ -34,7 +35,7 @@ GIVEN = {
 }
 
 
-def views(run: Any) -> Any:
+def views(run: Run) -> Any:
     does, does_not = _meaning(run)
     return html(
         '{{ bars }}<div class="pair">{{ agreement }}{{ redundancy }}</div>'
@@ -57,7 +58,7 @@ def views(run: Any) -> Any:
     )
 
 
-def _meaning(run: Any) -> tuple[str, str]:
+def _meaning(run: Run) -> tuple[str, str]:
     """What weights of this origin say, and what they do not."""
     does, does_not = MEANING.get(run.about["method"], MEANING["RobustWMNMF"])
     origin = GIVEN.get(run.about.get("weights_are", "learned"))
@@ -72,7 +73,7 @@ def _meaning(run: Any) -> tuple[str, str]:
     )
 
 
-def _learned(run: Any) -> list[float]:
+def _learned(run: Run) -> list[float]:
     """The weights learned, where others were used."""
     rows = run.tables["view_weights"]
     if run.about.get("weights_are", "learned") == "learned" or "learned_weight" not in rows[0]:
@@ -80,7 +81,7 @@ def _learned(run: Any) -> list[float]:
     return [row["learned_weight"] for row in rows]
 
 
-def _bars(run: Any) -> Any:
+def _bars(run: Run) -> Any:
     used = [row["weight"] for row in run.tables["view_weights"]]
     learned = _learned(run)
     traces = [_bar(run, used, "used", PALETTE[0])]
@@ -104,7 +105,7 @@ def _bars(run: Any) -> Any:
     )
 
 
-def _bar(run: Any, weights: list[float], name: str, color: str) -> dict[str, Any]:
+def _bar(run: Run, weights: list[float], name: str, color: str) -> dict[str, Any]:
     return {
         "type": "bar",
         "orientation": "h",
@@ -119,7 +120,7 @@ def _bar(run: Any, weights: list[float], name: str, color: str) -> dict[str, Any
     }
 
 
-def _about_redundancy(run: Any) -> Any:
+def _about_redundancy(run: Run) -> Any:
     if not _matrix(run, "redundancy"):
         return ""
     return html(
@@ -130,7 +131,7 @@ def _about_redundancy(run: Any) -> Any:
     )
 
 
-def _about_logarithms(run: Any) -> Any:
+def _about_logarithms(run: Run) -> Any:
     """The decision of scale="auto", with its reason."""
     reasons = run.about.get("logarithms") or {}
     return html(
@@ -143,7 +144,7 @@ def _about_logarithms(run: Any) -> Any:
     )
 
 
-def _tables(run: Any) -> Any:
+def _tables(run: Run) -> Any:
     rows, names = run.tables["view_weights"], run.views
     columns = list(rows[0])
     weights = table(
@@ -170,13 +171,13 @@ def _tables(run: Any) -> Any:
     return html("{{ a }}{% for b in pairs %}{{ b }}{% endfor %}", a=weights, pairs=pairs)
 
 
-def _matrix(run: Any, file: str) -> list[list[float]]:
+def _matrix(run: Run, file: str) -> list[list[float]]:
     """A table of views by views; none if the run has no such file, or one view only."""
     rows = run.tables[file] if len(run.views) > 1 or file == "agreement" else []
     return [[row[f"with:{name}"] for name in run.views] for row in rows]
 
 
-def _map(run: Any, file: str, title: str) -> Any:
+def _map(run: Run, file: str, title: str) -> Any:
     z, names = _matrix(run, file), run.views
     if not z:
         return ""
