@@ -202,6 +202,7 @@ class Geometry:
     def _measure(self, i: Array, j: Array, d: Array) -> None:
         """d of every pair from its own differences."""
         kernels = compiled()
+        i, j = (np.asarray(side, dtype=np.int64) for side in (i, j))  # compiled for once
         if kernels is not None and sp.issparse(self.Z):
             entries = (self.Z.indptr, self.Z.indices, self.Z.data)
             kernels.sparse_pair_distances(*entries, self.root_mu, self.comparable, i, j, d)
@@ -310,6 +311,8 @@ class Geometry:
     def half(self, columns: Array) -> Geometry:
         """The same rows seen through some of the features; count data get unit rows again."""
         Z = self.Z.tocsc()[:, columns].tocsr() if sp.issparse(self.Z) else self.Z[:, columns]
+        if isinstance(Z, np.ndarray):  # by rows, as pairs are measured, and loops are compiled for
+            Z = np.ascontiguousarray(Z)
         if self.observed is not None:
             Z = np.where(self.observed[:, columns], Z, np.nan)
         elif self.unit_rows:
