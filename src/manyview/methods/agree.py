@@ -269,7 +269,7 @@ def half_contrast(
         # Density matters little for a contrast; a sample of rows is enough for a diagonal entry.
         chosen = np.sort(np.random.default_rng(seed).permutation(view.n_samples)[:SPLIT_HALF_ROWS])
         view = view.rows(chosen)
-    halves = [view.half(order[0::2]), view.half(order[1::2])]
+    halves = view.halves(order[0::2], order[1::2])
     contrasts = []
     for one, other in (halves, halves[::-1]):
         close = engine.mean_distance(one, view_graph(other, k, engine=engine))
