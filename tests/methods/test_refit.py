@@ -8,7 +8,8 @@ from sklearn.metrics import adjusted_rand_score as adjusted_rand
 import manyview as mv
 from conftest import blobs
 from manyview.data.views import as_views
-from manyview.methods.refit import Refits
+from manyview.engines.protocols import Lists
+from manyview.methods.refit import Refits, among
 from manyview.outcomes.mark import fitted_without
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
@@ -65,6 +66,30 @@ def test_parts_of_clear_clusters_give_the_same_clusters(kind, n_clusters):
     again = Refits(model).part(rows, np.random.default_rng(0))
     np.testing.assert_array_equal(found, again)
     assert adjusted_rand(model.labels_[rows], found) > 0.95
+
+
+@pytest.mark.parametrize("kind", ["plain", "sparse", "missing"])
+def test_neighbours_among_a_part_are_nearly_those_of_the_part_alone(kind):
+    model = mv.RobustWMNMF(3, random_state=0).fit(views_of(kind))
+    rows = np.sort(np.random.default_rng(1).choice(90, 72, replace=False))
+    for view in Refits(model).distinct:
+        found, alone = among(view.nearest(30), rows, 90, 10), view.rows(rows).nearest(10)
+        np.testing.assert_array_equal(found.rows, alone.rows)
+        # The unit of each row's distances is that of all rows, so that a few near ties fall otherwise.
+        both = zip(found.indices, alone.indices, strict=True)
+        shared = [len(np.intersect1d(*lists)) for lists in both]
+        assert np.mean(shared) > 9.8
+
+
+def test_lists_too_short_repeat_their_nearest():
+    near = Lists(
+        np.arange(3), np.array([[1, 2], [0, 2], [1, 0]]), np.array([[1.0, 2], [1, 3], [3, 4]])
+    )
+    found = among(near, np.array([0, 2]), 3, 2)
+    np.testing.assert_array_equal(found.rows, [0, 1])
+    np.testing.assert_array_equal(found.indices, [[1, 1], [0, 0]])
+    np.testing.assert_array_equal(found.d, [[2, 2], [4, 4]])
+    assert len(among(near, np.array([1]), 3, 2).rows) == 0
 
 
 def test_models_whose_data_stay_in_files_or_of_other_kinds_are_not_shared(tmp_path):

@@ -5,8 +5,8 @@ the same for a part of the data is taken from the model, so that a refit costs a
 
 - without a view, everything that was measured of the others is what a fit of them would measure; weights,
   fused graph, embedding, start and loop are made anew;
-- on a part of the observations the graphs are the parts of the model's graphs that join them, with its
-  weights; embedding, start and loop are made anew.
+- on a part of the observations neighbours are those of the model's longer lists that belong to it, with its
+  weights; graphs, embedding, start and loop are made anew.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
-import scipy.sparse as sp
 from threadpoolctl import threadpool_limits
 
 from manyview._types import Array
 from manyview.engines.host import HOST
 from manyview.engines.numpy.distances import Geometry
+from manyview.engines.numpy.lists import masses
 from manyview.engines.numpy.repeats import Repeats, distinct
 from manyview.engines.numpy.sources import is_streamed
-from manyview.engines.protocols import Distances
+from manyview.engines.protocols import Distances, Lists
 from manyview.maths import agreement as ag
 
 from . import agree, stages
@@ -35,6 +35,9 @@ from .seeds import generator
 
 #: Iterations of the loop of a refit: labels settle long before the objective does.
 MOST_ITERATIONS = 20
+#: How much longer the lists are from which the neighbours among a part are taken: of 80% of the rows, a
+#: third of the list is all but never too short.
+LONGER = 3
 #: Runs of Leiden of a refit; a fit makes more and keeps the best.
 TRIALS = 3
 
@@ -76,16 +79,30 @@ class Refits:
         here = self.model._rows
         return rows if here is None else (np.cumsum(here) - 1)[rows]
 
-    def _some(self, nodes: Array) -> ag.Agreement:
-        def cut(graph: sp.csr_array) -> sp.csr_array:
-            return sp.csr_array(graph[nodes][:, nodes])
+    @cached_property
+    def _wide(self) -> tuple[list[Lists], Lists]:
+        """Long lists of neighbours in every view, and under the fused distance."""
+        views, n = self.distinct, self.distinct[0].n_samples
+        k = ag.in_proportion(self.settings.n_neighbors, n)
+        largest = ag.in_proportion(max(*ag.SCALES, ag.NEIGHBORS), n)
+        lists = [view.nearest(LONGER * k) for view in views]
+        weights = self.agreement.distance_weights
+        indices, F = HOST.fused_nearest(views, weights, LONGER * largest, [], 0, None)
+        everyone = np.arange(n)
+        return lists, Lists(everyone, indices, F, masses(views[0], everyone, indices, None))
 
-        whole = self.agreement
+    def _some(self, nodes: Array) -> ag.Agreement:
+        n, n_part = self.distinct[0].n_samples, len(nodes)
+        lists, fused = self._wide
+        k = ag.in_proportion(self.settings.n_neighbors, n_part)
+        largest = ag.in_proportion(max(*ag.SCALES, ag.NEIGHBORS), n_part)
+        near, mass = among(fused, nodes, n, largest), self.distinct[0].mass
+        both = agree.scale_graphs(near, n_part, None if mass is None else mass[nodes])
         return replace(
-            whole,
-            view_graphs=[cut(graph) for graph in whole.view_graphs],
-            fused=cut(whole.fused),
-            fused_single=cut(whole.fused_single),
+            self.agreement,
+            view_graphs=[agree.list_graph(among(near, nodes, n, k), n_part) for near in lists],
+            fused=both[0],
+            fused_single=both[1],
         )
 
     def _start(
@@ -170,25 +187,40 @@ class Refits:
 
     def _agreed(self, rest: list[int], seed: int) -> ag.Agreement:
         """What the views of ``rest`` say of each other, as `agree.agree` would find it."""
-        whole, model, some = self.agreement, self.model, np.ix_(rest, rest)
-        views = [self.distinct[t] for t in rest]
-        rows, mass = self.contrasts[some], views[0].mass
-        halves, spread = whole.split_half[rest], whole.spread[rest]
-        redundancy, delta = whole.redundancy[some], self.settings.reliability_weight
-        effects = ag.effects(rows, spread, mass)
-        alpha = ag.view_weights(effects, halves / spread, redundancy, delta)
-        if self.settings.view_weights is not None:
-            alpha = np.full(len(rest), 1 / len(rest))
-        present = np.column_stack([view.present for view in views])
-        w, levels = ag.observation_weights(rows, present, alpha, redundancy, mass)
-        w = w if model.learn_sample_weights else present.astype(float)
-        weights = ag.distance_weights(alpha, spread)
-        fused, single = agree.fused_graphs(views, weights, [], seed)
-        graphs = [whole.view_graphs[t] for t in rest]
-        M = ag.agreement_matrix(rows, delta * halves, mass)
-        return ag.Agreement(
-            M, halves, redundancy, spread, alpha, w, levels, graphs, fused, single, alpha
+        whole, some = self.agreement, np.ix_(rest, rest)
+        found = agree.Evidence(
+            [whole.view_graphs[t] for t in rest],
+            self.contrasts[some],
+            whole.split_half[rest],
+            whole.spread[rest],
+            whole.redundancy[some],
         )
+        given = self.settings.view_weights
+        even = None if given is None else np.full(len(rest), 1 / len(rest))
+        settings = replace(self.settings, view_weights=even)
+        return agree.weigh_views([self.distinct[t] for t in rest], found, settings, seed)
+
+
+def among(near: Lists, nodes: Array, n: int, k: int) -> Lists:
+    """The first k of the lists of ``nodes`` that are nodes themselves, by their places among these.
+
+    Where a list has fewer, its nearest stands in for those that lack.
+    """
+    place = np.full(n, -1)
+    place[nodes] = np.arange(len(nodes))
+    mine = place[near.rows] >= 0
+    indices = place[near.indices[mine]]
+    order = np.argsort(indices < 0, axis=1, kind="stable")[:, :k]
+    kept = np.take_along_axis(indices, order, axis=1)
+    order = np.where(kept < 0, order[:, :1], order)
+    found = (kept[:, :1] >= 0).ravel()  # no list at all without any
+    order, rows = order[found], place[near.rows[mine]][found]
+
+    def picked(values: Array) -> Array:
+        return np.take_along_axis(values[mine][found], order, axis=1)
+
+    mass = None if near.mass is None else picked(near.mass)
+    return Lists(rows, np.take_along_axis(indices[found], order, axis=1), picked(near.d), mass)
 
 
 def _first(repeats: Repeats | None, n: int) -> list[int]:
