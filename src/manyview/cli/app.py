@@ -67,6 +67,9 @@ def compare(
     scale: Annotated[
         str | None, typer.Option(help="standard or minmax: every feature, for every method.")
     ] = None,
+    missing: Annotated[
+        str, typer.Option(help="error: no empty cells; drop: only samples complete in every file.")
+    ] = "error",
     runs: Annotated[int, typer.Option(min=1, help="Runs of each method.")] = 10,
     seed: Annotated[int, typer.Option(min=0, help="The runs' seeds are derived from it.")] = 0,
     jobs: Annotated[int, typer.Option(min=1, help="Runs at the same time.")] = 1,
@@ -94,7 +97,9 @@ def compare(
     resume = f"Interrupted. Finished runs are in {out}/runs; run it again to go on."
     with reported("compare", out, resume), unpacking_up_to(max_unpacked):
         voice = Voice(quiet, json)
-        any_result = works.run_compare(views, labels, out, methods, settings, voice, reading, force)
+        any_result = works.run_compare(
+            views, labels, out, methods, settings, voice, reading, force, missing
+        )
     if not any_result:
         typer.echo("manyview compare: no run gave a result; the reasons are above.", err=True)
         raise typer.Exit(1)
@@ -205,6 +210,9 @@ def select_k(
             help="all, or of stability, eigengap, communities, bicv, imputation, mdl, sure, by commas."
         ),
     ] = USUAL_METHODS,
+    method: Annotated[
+        str, typer.Option(help="robust, or wmnmf: its own rank, by bicv or imputation.")
+    ] = "robust",
     reading: Any = None,
     seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same result.")] = 0,
     max_unpacked: options.MaxUnpacked = None,
@@ -225,6 +233,7 @@ def select_k(
             smallest,
             largest,
             methods,
+            method,
             reading,
             seed,
             force,
@@ -238,8 +247,8 @@ def reproduce(
         list[str] | None,
         typer.Argument(
             metavar="[EXPERIMENT]...",
-            help="all, or digits honest synthetic lihc nutrimouse p beta k runtime operations "
-            "convergence noise degeneracy.",
+            help="all, or digits mlrssc honest synthetic lihc nutrimouse p beta k seeds runtime "
+            "operations convergence noise degeneracy.",
         ),
     ] = None,
     out: options.Out = Path("reproduction"),
@@ -250,7 +259,7 @@ def reproduce(
     linear_mlrssc: Annotated[
         str,
         typer.Option(
-            help="full: all digits, an hour; small: 50 per class; skip; auto: full from 20."
+            help="Tuned linear MLRSSC. full: all digits, hours; small: 50 per class; skip; auto."
         ),
     ] = "auto",
     again: Annotated[
