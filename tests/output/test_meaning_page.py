@@ -16,6 +16,8 @@ from manyview.output.run import marks, write_run
 from manyview.output.run.later import add_meaning
 from manyview.output.run.meaning import known, meaning
 
+READ = "cohort.csv: read"
+
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
@@ -34,6 +36,7 @@ def run(tmp_path_factory):
         adjusted=["batch"],
         stability_runs=2,
         figures=True,
+        info={"alignment": [READ]},
     )
     return out, model, data
 
@@ -119,7 +122,7 @@ def test_the_methods_paragraph_says_what_was_done(page, run):
 def test_the_findings_come_before_how_the_files_were_read(page):
     short = page.split('id="short"')[1].split("</section>")[0]
     assert short.index("4 clusters of") < short.index("Survival differs")
-    assert "How the files were read" not in short  # nothing was read from files here
+    assert short.index("Survival differs") < short.index("How the files were read")
 
 
 def test_figures_are_files_too(run):
@@ -154,7 +157,9 @@ def test_the_bars_of_the_heat_map_follow_a_later_comparison(run, tmp_path):
     out, *_ = run
     again = tmp_path / "run"
     shutil.copytree(out, again)
-    add_meaning(again, {"ward": ["north", "south"] * 40})
+    add_meaning(again, {"ward": ["north", "south"] * 40}, notes=[READ])
+    short = (again / "report.html").read_text("utf-8").split('id="short"')[1].split("</section>")[0]
+    assert short.count(READ) == 1
     drawn = (again / "figures" / "heatmap.svg").read_text("utf-8")
     assert "ward: north" in drawn and "stage: " not in drawn
     assert "stage: " in (out / "figures" / "heatmap.svg").read_text("utf-8")

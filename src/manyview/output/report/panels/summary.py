@@ -73,7 +73,9 @@ def in_short(run: Run) -> Any:
         "{% endfor %}</ul>{% endif %}",
         lines=lines,
         notes=notes,
-        read=[*_listed(about.get("alignment")), *about.get("outcome_notes", [])],
+        read=list(
+            dict.fromkeys([*_listed(about.get("alignment")), *about.get("outcome_notes", [])])
+        ),
     )
 
 
