@@ -26,9 +26,9 @@ from .fit import run_starts
 from .fitted_wmnmf import FittedWMNMF
 from .initialize import INITS, observed_init, starting_factors
 from .observed import observed_somewhere
-from .placing import filling
 from .scaling import SCALES
 from .seeds import generator
+from .stand_ins import filling
 from .state import Problem
 from .warn import warn_about, warn_scarce_views, warn_unobserved_rows
 from .working_views import masked, scale_and_place, some_rows
