@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from .dask.cluster import Cluster
 from .dask.engine import DaskEngine
-from .host import HOST
+from .numpy.engine import HOST
 from .optional import engine_part
 from .protocols import Engine
 from .torch.device import torch_or_sentence

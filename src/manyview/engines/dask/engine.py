@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from manyview._types import Matrix, Views
-from manyview.engines.host import HostEngine
+from manyview.engines.numpy.engine import HostEngine
 from manyview.engines.numpy.presence import refuse_holes
 from manyview.engines.numpy.sources import UnitRows
 from manyview.engines.protocols import Distances, Found

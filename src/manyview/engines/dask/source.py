@@ -10,10 +10,12 @@ import numpy as np
 import scipy.sparse as sp
 
 from manyview._types import Array, Matrix
+from manyview.engines.protocols import Scaling
 from manyview.engines.threads import blocks
 from manyview.io.guard import free_memory
 
 from .cluster import current_client, saying_if_lost, wait_for
+from .scaled import ScaledOnWorkers
 
 #: Bytes of the rows that are worked on at a time (as if they were dense).
 PIECE = 2**26
@@ -121,6 +123,10 @@ class DaskMatrix:
             given = (piece.start, *args) if place else args
             tasks.append(call(parts[first:last], inside, self.dtype, work, *given))
         return computed(tasks)
+
+    def scaled(self, scaling: Scaling | None, present: Array, dtype: np.dtype) -> ScaledOnWorkers:
+        """z of these rows, on the workers."""
+        return ScaledOnWorkers(self, scaling, present, dtype)
 
     def read(self, rows: slice) -> Matrix:
         start, stop, _ = rows.indices(self.shape[0])

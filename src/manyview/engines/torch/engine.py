@@ -13,7 +13,7 @@ import torch
 from manyview._arrays import on_host
 from manyview._types import Array, Matrix, Views
 from manyview._warn import warn_user
-from manyview.engines.host import HostEngine
+from manyview.engines.numpy.engine import HostEngine
 from manyview.engines.numpy.presence import check_finite, refuse_holes, unobserved
 from manyview.engines.numpy.sources import is_streamed
 from manyview.engines.protocols import Found, Scaling
