@@ -17,6 +17,7 @@ from rich.table import Table
 from manyview.covariates import adjust
 from manyview.data.read import Reading, ReadViews, read_views
 from manyview.data.read.relations import with_relations
+from manyview.engines.table import ENGINES
 from manyview.io.writing import OurFolder, claimed, files_of
 from manyview.judge.selection import Selection, select_n_clusters
 from manyview.methods.estimators import Estimator, number_of_clusters
@@ -36,7 +37,6 @@ from .clinical import Asked, Given, known_ids, read_given
 from .common import Voice, caught_warnings
 from .told import told_outcomes
 
-ENGINES = ("numpy", "torch", "dask")
 METHODS = {"robust": RobustWMNMF, "wmnmf": WMNMF}
 #: Parameters of the robust method that options give for all views or by view.
 OF_VIEWS = {"view_weights": by_view.view_weights, "zero_rows": by_view.zero_rows}

@@ -263,7 +263,7 @@ class WMNMF(FittedWMNMF):
             self._stream, self._solver = None, make_solver(self.solver)
             views = self._read(X, reset=True)
             anywhere = observed_somewhere(views.matrices)
-            self._check(int(anywhere.sum()))
+            self._check(int(anywhere.sum()), engine)
             self._fit(views, anywhere, engine)
         return self
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +12,7 @@ from manyview._types import Matrix, Views
 from manyview.engines.numpy.engine import HostEngine
 from manyview.engines.numpy.presence import refuse_holes
 from manyview.engines.numpy.sources import UnitRows
-from manyview.engines.protocols import Distances, Found
+from manyview.engines.protocols import Distances, Engine, Found
 
 from .cluster import Cluster
 
@@ -39,3 +39,7 @@ class DaskEngine(HostEngine):
         rows = view.unit_sums()
         # A view with unobserved entries is factorised in this process.
         return self.cluster.view(rows) if isinstance(rows, UnitRows) else rows
+
+
+if TYPE_CHECKING:  # the type checker compares it with the protocol
+    _ENGINE: type[Engine] = DaskEngine

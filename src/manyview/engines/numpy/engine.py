@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
 from manyview._types import Array, Matrix, Views
-from manyview.engines.protocols import Distances, Found, ScaledThere, Scaling
+from manyview.engines.protocols import Distances, Engine, Found, ScaledThere, Scaling
 from manyview.engines.threads import Threads
 
 from . import graph as host_graph
@@ -102,6 +102,9 @@ class HostEngine:
     def graph_on_host(self, graph: Any) -> sp.csr_array:
         return graph
 
+
+if TYPE_CHECKING:  # the type checker compares it with the protocol
+    _ENGINE: type[Engine] = HostEngine
 
 #: It holds nothing, so that one serves all.
 HOST = HostEngine()
