@@ -17,7 +17,7 @@ from manyview.data.read.relations import with_relations
 from manyview.io.writing import check_file, csv_bytes, restored, safe_text, write_file
 from manyview.methods.estimators import Estimator
 from manyview.methods.robust import RobustWMNMF
-from manyview.storage.store import load
+from manyview.methods.saved import load
 
 from .common import Voice, caught_warnings
 
