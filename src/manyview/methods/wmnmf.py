@@ -129,7 +129,8 @@ class WMNMF(FittedWMNMF):
         1 prints a line per round, 2 one per iteration.
     callback : callable, optional
         Called after every iteration with a dict of the round, view, iteration, objective terms and
-        total number of iterations; returning True stops the fit.
+        total number of iterations, whose attribute ``state`` is the frozen state of the loop (U, V,
+        consensus, alpha, w; where the engine has them) during the call. True stops the fit.
 
     Attributes
     ----------
