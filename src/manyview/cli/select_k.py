@@ -18,7 +18,7 @@ from manyview.data.read import Reading, read_views
 from manyview.io.writing import claimed, csv_of_dicts
 from manyview.judge.selection import select_n_clusters
 from manyview.output.run.tables import selection_table
-from manyview.plot import _pyplot
+from manyview.plot import pyplot
 
 from .choice import candidates_for, reasons
 from .common import Voice, caught_warnings
@@ -93,7 +93,7 @@ def _contents(found: Any, record: dict[str, Any]) -> dict[str, bytes]:
     picture = io.BytesIO()
     figure = found.figure()
     figure.savefig(picture, format="png", dpi=130, facecolor="white")
-    _pyplot().close(figure)
+    pyplot().close(figure)
     record_text = json.dumps(record, indent=1, ensure_ascii=False)
     made = (
         csv_of_dicts(selection_table(found)),

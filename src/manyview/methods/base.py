@@ -287,6 +287,11 @@ class MultiViewEstimator(BaseEstimator):
             )
 
 
+def fitted_input(model: MultiViewEstimator) -> FittedInput:
+    """What a fitted estimator holds unseen input to."""
+    return model._fitted_input()
+
+
 def refuse_relations(kinds: Sequence[str | None] | None, names: Sequence[str], engine: str) -> None:
     """Say which view is a graph, a kernel or distances, if the engine takes none."""
     if kinds is None or ENGINES[engine].takes_relations:

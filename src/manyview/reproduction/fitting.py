@@ -91,7 +91,7 @@ def _mlrssc(dataset: str, method: str, data: str) -> tuple[Any, float]:
     found = shared_fit.read(dataset, method, data)
     if found is None:
         started = time.perf_counter()
-        model._find_affinity(known.views)
+        model.find_affinity(known.views)
         found = {
             "affinity": model.affinity_matrix_,
             "n_iter": model.n_iter_,

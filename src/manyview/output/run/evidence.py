@@ -16,6 +16,7 @@ from manyview.baselines.wrappers import scaled, side_by_side
 from manyview.engines.numpy.kinds import as_table, is_table
 from manyview.engines.numpy.sources import is_streamed
 from manyview.judge.stability import Stability, stability
+from manyview.methods.base import fitted_input
 from manyview.methods.estimators import Estimator, number_of_clusters
 from manyview.methods.observed import observed_columns, observed_part
 from manyview.methods.resampling import shared_ari
@@ -105,7 +106,7 @@ def repeated(model: Estimator, views: Views, n_runs: int, seed: int) -> Stabilit
     if no_refits(model, views.n_samples, n_runs):
         return None
     data: Any = dict(zip(views.names, views.matrices, strict=True))
-    if model._fitted_on_single:
+    if fitted_input(model).single:
         data = side_by_side(list(views.matrices))
     return stability(model, data, n_runs, fraction=PART, random_state=seed)
 
