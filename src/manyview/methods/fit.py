@@ -15,8 +15,8 @@ from manyview.engines.numpy.masked import (
     expected_gap,
     expected_residuals,
     mean_error,
-    observed_rows,
     reaches,
+    views_that_tell,
 )
 from manyview.engines.numpy.rows import rows_of
 from manyview.maths import equations as eq
@@ -93,7 +93,7 @@ class Loop:
     ):
         self.problem, self.settings, self.checkpoint = problem, settings, checkpoint
         self.passes = [rows_of(X, problem.solver, problem.threads) for X in problem.views]
-        self.observed = observed_rows(list(problem.views))
+        self.observed = views_that_tell(list(problem.views))
         n_views = len(self.passes)
         self.progress = Progress(settings.max_iter, settings.inner_iter, n_views, callback)
 

@@ -21,7 +21,7 @@ from . import stream
 from .asked import AskedOfWMNMF
 from .assign import assign_new
 from .observed import observed_somewhere, spread_out
-from .placing import Fitted, place
+from .place_wmnmf import Fitted, place
 from .precision import in_dtype, on_host_factors, working_dtype
 from .working_views import check_unchanged, checksums, masked, scaled, some_rows
 

@@ -20,7 +20,7 @@ from manyview.engines.table import ENGINES
 from . import stages
 from .given import zeros_observed
 from .impute import check_fillable, filled_in
-from .place import Fitted, Placed, place
+from .place_robust import Fitted, Placed, place
 from .precision import in_dtype, working_dtype
 from .robust_fit import Weights
 from .robust_results import RobustResults

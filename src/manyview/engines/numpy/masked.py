@@ -30,7 +30,7 @@ def least_entries(n_features: int, n_components: int) -> int:
     return max(1, min(n_components, -(-n_features // 2)))
 
 
-def observed_rows(Xs: list[Any]) -> Array | None:
+def views_that_tell(Xs: list[Any]) -> Array | None:
     """Which views can tell of each row (N×n_v), or None if all can of all.
 
     Of a row of which no view has enough, those that have anything.
