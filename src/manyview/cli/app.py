@@ -14,6 +14,7 @@ from .common import PatientConsole, Voice, reported
 from .fit_options import fit
 from .page import web_page
 from .reading import NO_RELATIONS, Relations, reads_files
+from .report_command import report
 
 app = typer.Typer(
     help="Cluster observations measured in several ways, and learn which views to trust.",
@@ -280,26 +281,5 @@ def reproduce(
         raise typer.Exit(1)
 
 
-@app.command()
-def report(
-    folder: Annotated[
-        Path, typer.Argument(metavar="DIR", help="What reproduce, fit or compare has written.")
-    ],
-    markdown: Annotated[
-        bool, typer.Option("--markdown", help="Print the numbers as Markdown instead.")
-    ] = False,
-) -> None:
-    """Build the page, figures and tables of reproduce from its files alone, or name the page of a run."""
-    with reported("report", folder):
-        page = works.page_of_run(folder)
-        if page is not None:
-            typer.echo(f"{page}")
-        elif markdown:
-            typer.echo(works.as_markdown(folder), nl=False)
-        else:
-            typer.echo(
-                f"{works.build(folder)[0]}, and the same in {folder}/figures and {folder}/tables"
-            )
-
-
+app.command()(report)
 app.command("app")(web_page)
