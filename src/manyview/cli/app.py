@@ -67,6 +67,9 @@ def compare(
     scale: Annotated[
         str | None, typer.Option(help="standard or minmax: every feature, for every method.")
     ] = None,
+    missing: Annotated[
+        str, typer.Option(help="error: no empty cells; drop: only samples complete in every file.")
+    ] = "error",
     runs: Annotated[int, typer.Option(min=1, help="Runs of each method.")] = 10,
     seed: Annotated[int, typer.Option(min=0, help="The runs' seeds are derived from it.")] = 0,
     jobs: Annotated[int, typer.Option(min=1, help="Runs at the same time.")] = 1,
@@ -94,7 +97,9 @@ def compare(
     resume = f"Interrupted. Finished runs are in {out}/runs; run it again to go on."
     with reported("compare", out, resume), unpacking_up_to(max_unpacked):
         voice = Voice(quiet, json)
-        any_result = works.run_compare(views, labels, out, methods, settings, voice, reading, force)
+        any_result = works.run_compare(
+            views, labels, out, methods, settings, voice, reading, force, missing
+        )
     if not any_result:
         typer.echo("manyview compare: no run gave a result; the reasons are above.", err=True)
         raise typer.Exit(1)

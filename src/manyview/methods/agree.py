@@ -134,8 +134,8 @@ def weigh_views(
     rows, halves, spread, redundancy = found.rows, found.split_half, found.spread, found.redundancy
     n, mass, delta = views[0].n_samples, views[0].mass, settings.reliability_weight
     present = np.column_stack([view.present for view in views])
-    # Half contrasts are means over n rows, of which a view describes some, of distances with spread 1.
-    chance = np.sqrt(present.sum(axis=0)) / n
+    # Half contrasts are means over n rows, of which a view tells some apart, of distances with spread 1.
+    chance = np.sqrt([view.comparable.sum() for view in views]) / n
     agreed = ag.effects(rows, spread, mass)
     learned = ag.view_weights(agreed, halves / spread, redundancy, delta, chance)
     alpha = learned if settings.view_weights is None else settings.view_weights
@@ -269,7 +269,7 @@ def half_contrast(
         # Density matters little for a contrast; a sample of rows is enough for a diagonal entry.
         chosen = np.sort(np.random.default_rng(seed).permutation(view.n_samples)[:SPLIT_HALF_ROWS])
         view = view.rows(chosen)
-    halves = [view.half(order[0::2]), view.half(order[1::2])]
+    halves = view.halves(order[0::2], order[1::2])
     contrasts = []
     for one, other in (halves, halves[::-1]):
         close = engine.mean_distance(one, view_graph(other, k, engine=engine))
