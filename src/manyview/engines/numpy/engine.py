@@ -15,9 +15,9 @@ from manyview.engines.protocols import Distances, Engine, Found, ScaledThere, Sc
 from manyview.engines.threads import Threads
 
 from . import graph as host_graph
-from .distances import Geometry, unit_sum_rows, written_out
+from .distances import Geometry, written_out
 from .lists import fused_lists
-from .masked import MaskedView
+from .masked import MaskedView, unit_sum_rows
 from .relation_scaling import Linked, LinkGeometry, fit_relation, relation_rows
 from .relations import Relation
 from .robust_scaling import RobustScaling

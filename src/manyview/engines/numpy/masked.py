@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from manyview._types import Array
+from manyview._types import Array, Matrix
 from manyview.engines.protocols import Observed
 from manyview.maths.equations import (
     consensus_gap,
@@ -20,9 +20,22 @@ from manyview.maths.equations import (
 from manyview.maths.solvers import Solver, own_name
 from manyview.maths.terms import Term
 
+from .sources import UnitRows
+
 Fill = Callable[[int, Array], Array]
 #: Fewest rows, per component and as a share of all, from which a view's parts can be learned.
 ROWS_PER_COMPONENT, FEWEST_SHARE = 10, 0.05
+
+
+def unit_sum_rows(Z: Matrix, observed: Array | None) -> UnitRows | MaskedView:
+    """x: rows of z with unit L1 norm, over all features where some are unobserved."""
+    total = np.ravel(abs(Z).sum(axis=1))
+    if observed is not None:
+        total = total * Z.shape[1] / np.maximum(observed.sum(axis=1), 1)
+    scale = np.divide(1, total, out=np.zeros_like(total), where=total > 0)
+    if observed is None:
+        return UnitRows(Z, scale)
+    return MaskedView(np.where(observed, Z * scale[:, None], np.nan))
 
 
 def least_entries(n_features: int, n_components: int) -> int:
