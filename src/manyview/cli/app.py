@@ -210,6 +210,9 @@ def select_k(
             help="all, or of stability, eigengap, communities, bicv, imputation, mdl, sure, by commas."
         ),
     ] = USUAL_METHODS,
+    method: Annotated[
+        str, typer.Option(help="robust, or wmnmf: its own rank, by bicv or imputation.")
+    ] = "robust",
     reading: Any = None,
     seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same result.")] = 0,
     max_unpacked: options.MaxUnpacked = None,
@@ -230,6 +233,7 @@ def select_k(
             smallest,
             largest,
             methods,
+            method,
             reading,
             seed,
             force,
@@ -243,8 +247,8 @@ def reproduce(
         list[str] | None,
         typer.Argument(
             metavar="[EXPERIMENT]...",
-            help="all, or digits honest synthetic lihc nutrimouse p beta k runtime operations "
-            "convergence noise degeneracy.",
+            help="all, or digits mlrssc honest synthetic lihc nutrimouse p beta k seeds runtime "
+            "operations convergence noise degeneracy.",
         ),
     ] = None,
     out: options.Out = Path("reproduction"),
@@ -255,7 +259,7 @@ def reproduce(
     linear_mlrssc: Annotated[
         str,
         typer.Option(
-            help="full: all digits, an hour; small: 50 per class; skip; auto: full from 20."
+            help="Tuned linear MLRSSC. full: all digits, hours; small: 50 per class; skip; auto."
         ),
     ] = "auto",
     again: Annotated[
