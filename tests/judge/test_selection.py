@@ -14,7 +14,7 @@ from manyview.methods import selection
 from manyview.methods.agree import fused_graphs
 from manyview.methods.communities import installed
 from manyview.methods.selection import graph, rank
-from manyview.methods.selection.graph import consensus_quality, n_components, reference_graph
+from manyview.methods.selection.graph import cloud, consensus_quality, n_components, reference_graph
 from manyview.methods.selection.result import NoClustersWarning, Vote
 from manyview.methods.selection.together import combine, heed_copies
 
@@ -310,12 +310,12 @@ def test_a_reference_has_the_covariance_of_the_views_but_no_clusters(rng, monkey
     X = groups(4)[0]
     two, wide = X[:, :3] @ rng.standard_normal((3, 5)), np.hstack([X] * 20)  # 600 columns
     views = [Geometry(Z, np.ones(len(Z), bool)) for Z in (X, two, wide)]
-    drawn = []
+    own, drawn = fused_graphs(views, np.ones(3) / 3, [], 0)[0], []
     monkeypatch.setattr(
         graph, "fused_graphs", lambda clouds, *a: drawn.append(clouds) or fused_graphs(clouds, *a)
     )
     for seed in range(40):
-        fused = reference_graph(views, np.ones(3) / 3, np.random.default_rng(seed))
+        fused = reference_graph(views, own, np.ones(3) / 3, np.random.default_rng(seed))
     assert fused.shape == (150, 150) and abs(fused - fused.T).max() < 1e-12
     # Of 6000 rows, so that covariances are known to about 2%; within a view and between two.
     clouds = [np.concatenate([draw[s].Z for draw in drawn]) for s in range(3)]
@@ -330,6 +330,37 @@ def test_a_reference_has_the_covariance_of_the_views_but_no_clusters(rng, monkey
     far = Geometry(groups(4, spread=5)[0], np.ones(150, bool))
     assert n_components(fused_graphs([far], np.ones(1), [], 0)[0]) == 4
     assert n_components(fused) == 1
+
+
+def test_clouds_share_as_much_between_views_whatever_rows_are_missing(rng):
+    factor = rng.standard_normal((200, 1))
+    tables = [factor @ np.ones((1, m)) + rng.normal(0, 0.1, (200, m)) for m in (4, 6)]
+    kept = rng.integers(3, size=200)  # by the first view alone, by the second alone, by both
+    views = [Geometry(Z, kept != s) for s, Z in enumerate(tables)]
+    fused = fused_graphs(views, np.ones(2) / 2, [], 0)[0]
+    both, shared = views[0].present & views[1].present, []
+    for _ in range(10):
+        one, other = cloud(views, fused, rng)
+        np.testing.assert_array_equal(other.present, views[1].present)
+        shared.append(np.corrcoef(one.Z[both].mean(axis=1), other.Z[both].mean(axis=1))[0, 1])
+    assert np.mean(shared) > 0.95  # by the rows that both views have alone it would be .5
+
+
+def test_a_missing_row_without_neighbours_has_no_part_in_a_cloud(rng):
+    present = np.array([True, True, False, False])
+    links = sp.csr_array(np.array([[0, 0, 1, 0], [0, 0, 2, 0], [1, 2, 0, 0], [0, 0, 0, 0.0]]))
+    assert graph._stand_ins(present, links).tolist() == [0, 1, 1, -1]
+
+
+@pytest.mark.parametrize("seed", [2, 3])
+def test_a_long_blob_with_missing_rows_has_no_clusters(seed):
+    rng = np.random.default_rng(100 + seed)
+    factor = rng.standard_normal((200, 2))
+    views = [factor @ rng.standard_normal((2, m)) + rng.normal(0, 0.3, (200, m)) for m in (10, 15)]
+    for X in views:
+        X[rng.random(200) < 0.4] = np.nan
+    with pytest.warns(NoClustersWarning):
+        assert not quick(views, range(2, 6), GRAPH).found
 
 
 def test_consensus_of_identical_runs_is_unambiguous(rng):

@@ -60,9 +60,9 @@ class Evidence:
 
     @cached_property
     def references(self) -> list[sp.csr_array]:
+        fused, weights = self.agreement.fused, self.agreement.distance_weights
         return [
-            reference_graph(self.spaces, self.agreement.distance_weights, self.rng)
-            for _ in range(N_REFERENCES)
+            reference_graph(self.spaces, fused, weights, self.rng) for _ in range(N_REFERENCES)
         ]
 
     @cached_property
