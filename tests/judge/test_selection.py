@@ -407,6 +407,15 @@ def test_of_numbers_that_come_back_alike_the_one_near_the_communities_counts():
     assert alone.n_clusters == 2
 
 
+@pytest.mark.parametrize(("shaky", "near"), [((), False), ((8,), False), ((), True)])
+def test_a_number_drawn_to_the_communities_is_as_sure_as_it_and_they_are(shaky, near):
+    groups = Vote("communities", {}, 9, "", communities=9, doubtful=near)
+    vote = stable(2, {2: 0.7, 8: 0.58}, shaky=frozenset(shaky))
+    found = combine([vote, groups])
+    assert found.n_clusters == 8 and found.doubtful == bool(shaky or near)
+    assert any(why.endswith("which is doubtful") for why in found.words) == found.doubtful
+
+
 def test_what_comes_back_best_at_the_largest_candidate_is_not_drawn_to_fewer():
     groups = Vote("communities", {}, 30, "", communities=28)
     found = combine([stable(40, {30: 0.5, 40: 0.59}, open_ended=True), groups])
@@ -417,6 +426,36 @@ def test_two_methods_outvote_one_and_the_other_is_the_runner_up():
     votes = [stable(3, {3: 0.9}), Vote("eigengap", {}, 5, ""), Vote("communities", {}, 5, "")]
     found = combine(votes)
     assert (found.n_clusters, found.runner_up) == (5, 3)
+
+
+def judged(monkeypatch, scores, deviations):
+    """The vote of stability on numbers from 2 that have these scores and separations."""
+    details = {name: np.full(3, 0.5) for name in ("ari", "reference_ari", "pac", "cophenetic")}
+    curves = graph.Curves(np.array(scores), np.full(3, 0.01), np.zeros(3), np.zeros(3), details)
+    monkeypatch.setattr("manyview.methods.selection.votes.resampled", lambda *a: curves)
+    told = np.array(deviations)
+    monkeypatch.setattr("manyview.methods.selection.votes.separation", lambda *a: told)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NoClustersWarning)
+        return quick(groups(3), range(2, 5))
+
+
+@pytest.mark.parametrize("deviations", [2.5, 2.9, 3.1, 3.5])
+def test_there_is_no_cliff_where_eigenvalues_barely_exceed_the_clouds(deviations, monkeypatch):
+    found = judged(monkeypatch, [0.1, 0.9, 0.2], [9.0, deviations, 0.0])
+    assert (found.n_clusters, found.runner_up) == ((1, 3) if deviations < 3 else (3, None))
+    assert found.doubtful
+    assert f"by {deviations} of their standard deviations, and 3 are asked for, so near" in str(
+        found
+    )
+
+
+@pytest.mark.parametrize(
+    ("scores", "deviations"), [([0.1, 0.9, 0.2], [9, 2, 0]), ([0.1, 0.3, 0.2], [9, 3.1, 0])]
+)
+def test_what_is_far_from_one_threshold_is_not_doubtful(scores, deviations, monkeypatch):
+    found = judged(monkeypatch, scores, deviations)
+    assert not found.found and not found.doubtful
 
 
 @pytest.mark.parametrize("score", [0.45, 0.49, 0.51, 0.55])

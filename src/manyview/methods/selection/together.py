@@ -134,7 +134,10 @@ def _drawn(votes: list[Vote]) -> tuple[list[Vote], list[str]]:
         f"({stable.passed.get(also or 0, 0):.2f}): less {PER_DOUBLING:g} for every doubling or halving of "
         f"the {count} communities its score is the best"
     )
-    moved = replace(stable, choice=best, also=also, open_ended=False)
+    # It is as sure as the number it moved to, and as the communities that moved it.
+    doubtful = best in stable.shaky or groups.doubtful
+    told += ", which is doubtful" if doubtful else ""
+    moved = replace(stable, choice=best, also=also, open_ended=False, doubtful=doubtful)
     return [moved if vote is stable else vote for vote in votes], [told]
 
 
