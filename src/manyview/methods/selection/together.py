@@ -17,6 +17,7 @@ RANK_CAVEAT = (
 #: A distinct observation that occurs so often, and makes up this share of all, may be a cluster by itself.
 LEAST_COPIES, LEAST_SHARE = 5, 0.05
 #: What a score of stability loses for every doubling or halving between its number and that of communities.
+#: Chosen on real data, not derived: docs/guide/choosing_k.md says on which, and what other values do.
 PER_DOUBLING = 0.1
 
 
@@ -30,7 +31,7 @@ class Verdict:
     doubtful: bool = False
 
 
-def combine(votes: list[Vote]) -> Verdict:
+def combine(votes: list[Vote], per_doubling: float = PER_DOUBLING) -> Verdict:
     """One answer from several, and the sentences that say how."""
     words = [RANK_CAVEAT] if any(vote.method in RANK_METHODS for vote in votes) else []
     graph = [vote for vote in votes if vote.method in GRAPH_METHODS]
@@ -44,7 +45,7 @@ def combine(votes: list[Vote]) -> Verdict:
     if nothing is not None:
         doubtful = any(vote.doubtful for vote in graph)
         return Verdict(1, words + nothing, _runner_up(1, votes), doubtful)
-    votes, drawn = _drawn(votes)
+    votes, drawn = _drawn(votes, per_doubling)
     support = _support(votes)
     if not support:
         return Verdict(1, words)
@@ -111,7 +112,7 @@ def _support(votes: list[Vote]) -> dict[int, float]:
     return support
 
 
-def _drawn(votes: list[Vote]) -> tuple[list[Vote], list[str]]:
+def _drawn(votes: list[Vote], per_doubling: float) -> tuple[list[Vote], list[str]]:
     """The votes, that of stability drawn towards the number of communities, and a sentence if it moved.
 
     Several numbers often come back nearly as well, and halves of the data best of all. Of those that pass
@@ -124,14 +125,14 @@ def _drawn(votes: list[Vote]) -> tuple[list[Vote], list[str]]:
     if stable.open_ended:  # still better at the largest candidate: no place to turn back from
         return votes, []
     count = groups.communities
-    taxed = {K: s - PER_DOUBLING * abs(log2(K / count)) for K, s in stable.passed.items()}
+    taxed = {K: s - per_doubling * abs(log2(K / count)) for K, s in stable.passed.items()}
     best = max(taxed, key=lambda K: taxed[K])
     if best == stable.choice:
         return votes, []
     also = stable.choice
     told = (
         f"stability counts for {best} ({stable.passed[best]:.2f}), not {also} "
-        f"({stable.passed.get(also or 0, 0):.2f}): less {PER_DOUBLING:g} for every doubling or halving of "
+        f"({stable.passed.get(also or 0, 0):.2f}): less {per_doubling:g} for every doubling or halving of "
         f"the {count} communities its score is the best"
     )
     # It is as sure as the number it moved to, and as the communities that moved it.
