@@ -416,6 +416,21 @@ def test_a_number_drawn_to_the_communities_is_as_sure_as_it_and_they_are(shaky, 
     assert any(why.endswith("which is doubtful") for why in found.words) == found.doubtful
 
 
+def test_where_no_communities_come_back_a_gap_decides_among_numbers_that_do():
+    gap, none = Vote("eigengap", {}, 6, ""), Vote("communities", {}, None, "")
+    vote = stable(2, {2: 1.0, 4: 0.92, 5: 0.99})
+    found = combine([vote, gap, none])
+    assert (found.n_clusters, found.runner_up) == (5, 6)
+    assert any("doubling or halving of the 6 of eigengap" in why for why in found.words)
+    assert combine([vote, Vote("eigengap", {}, 1, ""), none]).n_clusters == 2
+
+
+def test_clusters_of_very_unequal_size_are_not_two():
+    rng, y = np.random.default_rng(0), np.repeat(np.arange(5), [120, 60, 30, 15, 12])
+    views = [rng.normal(2 * rng.standard_normal((5, m))[y], 1) for m in (10, 15)]
+    assert quick(views, method=METHODS[:3]).n_clusters in (4, 5)
+
+
 def test_what_comes_back_best_at_the_largest_candidate_is_not_drawn_to_fewer():
     groups = Vote("communities", {}, 30, "", communities=28)
     found = combine([stable(40, {30: 0.5, 40: 0.59}, open_ended=True), groups])
