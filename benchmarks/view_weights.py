@@ -114,7 +114,7 @@ def compared(views):
     graphs = [agree.list_graph(near, n) for near in lists]
     neighbors = [for_all_rows(near.rows, near.indices, n) for near in lists]
     spread, redundancy = agree.compare_distances(spaces, neighbors, 0)
-    chance = np.sqrt([view.present.sum() for view in spaces]) / n
+    chance = np.sqrt([view.comparable.sum() for view in spaces]) / n
     halves = agree.split_half(spaces, k, 0)
     told = Told(HOST.row_contrasts(spaces, graphs), halves, spread, redundancy, chance)
     return present, repeats, spaces, graphs, neighbors, told

@@ -22,7 +22,9 @@ class Run(NamedTuple):
         """The views with what they are: "rna (200 features), cites (graph)"."""
         told = []
         for view in self.about["views"]:
-            kind = view.get("kind", "features")  # runs written before relations were told apart lack it
+            kind = view.get(
+                "kind", "features"
+            )  # runs written before relations were told apart lack it
             what = f"{view['features']} features" if kind == "features" else kind
             told.append(f"{view['name']} ({what})")
         return ", ".join(told)
