@@ -21,7 +21,7 @@ from sklearn.metrics import adjusted_rand_score
 from threadpoolctl import threadpool_limits
 
 import manyview as mv
-from manyview.engines.host import HOST
+from manyview.engines.numpy.engine import HOST
 from manyview.engines.numpy.lists import for_all_rows
 from manyview.engines.numpy.repeats import distinct
 from manyview.maths import agreement as ag

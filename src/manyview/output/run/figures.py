@@ -12,7 +12,7 @@ import numpy as np
 from manyview._colors import PALETTE
 from manyview._types import Views
 from manyview.methods.estimators import Estimator
-from manyview.plot import _pyplot, convergence, crosstab, enrichment, sample_weights, view_weights
+from manyview.plot import convergence, crosstab, enrichment, pyplot, sample_weights, view_weights
 from manyview.plot import survival as draw_survival
 from manyview.plot.heat import draw_agreement, draw_consensus, draw_heatmap
 from manyview.plot.model import draw_bars, draw_points
@@ -94,7 +94,7 @@ def _lines(found: Any) -> int:
 
 
 def _drawn(name: str, size: tuple[float, float], draw: Callable[[Any], Any]) -> dict[str, bytes]:
-    plt = _pyplot()
+    plt = pyplot()
     files = {}
     # Text stays text in the files; the same figure has the same bytes.
     with plt.rc_context({"svg.fonttype": "none", "pdf.fonttype": 42, "svg.hashsalt": name}):

@@ -65,9 +65,9 @@ class Known:
             if name not in self.clinical:
                 raise ValueError(f"the clinical table has no column {name!r}")
         if self.time is not None:
-            self._survival([0] * len(self.clinical[self.time]), 0)
+            self.survival([0] * len(self.clinical[self.time]), 0)
 
-    def _survival(self, labels: Sequence[int], permutations: int | None) -> Survival:
+    def survival(self, labels: Sequence[int], permutations: int | None) -> Survival:
         assert self.time is not None and self.event is not None
         try:
             return survival(
@@ -167,7 +167,7 @@ def _add_survival(found: Meaning, labels: list[int], known: Known) -> None:
             "permutations": int(test.permutations),
         }
 
-    _attempt(found, "survival", lambda: known._survival(labels, None), described)
+    _attempt(found, "survival", lambda: known.survival(labels, None), described)
 
 
 def _add_clinical(found: Meaning, labels: list[int], known: Known) -> None:
