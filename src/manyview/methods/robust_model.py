@@ -68,7 +68,7 @@ class RobustModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
         return self._like_input(self._named_rows(V_star, views), X)
 
     def predict(self, X: Any) -> Array:
-        """Cluster of each observation; −1 where every view is missing.
+        """Cluster of each observation; −1 where every view that has weight is missing.
 
         Parameters
         ----------

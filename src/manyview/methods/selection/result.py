@@ -46,6 +46,8 @@ class Vote:
     doubtful: bool = False
     #: Scores of the numbers that pass every threshold.
     passed: dict[int, float] = field(default_factory=dict)
+    #: Those of them that pass one so barely that they are doubtful.
+    shaky: frozenset[int] = frozenset()
     #: How many communities there are, if they come back.
     communities: int | None = None
 

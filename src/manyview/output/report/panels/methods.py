@@ -67,10 +67,10 @@ def methods(run: Run) -> Any:
 
 def _data(run: Run, text: _Text) -> None:
     about = run.about
-    views = ", ".join(f"{view['name']} ({view['features']} features)" for view in about["views"])
     n = len(run.views)
     text.say(
-        f"{about['n_samples']} observations were clustered from {n} view{'s' * (n != 1)}: {views}"
+        f"{about['n_samples']} observations were clustered from {n} view{'s' * (n != 1)}: "
+        f"{run.views_in_words}"
     )
     counts = {row["view"]: row["observations"] for row in run.tables["view_weights"]}
     partly = {name: m for name, m in counts.items() if m < about["n_samples"]}
