@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 from conftest import blobs
-from manyview import WMNMF, as_views, load
+from manyview import WMNMF, RobustWMNMF, as_views, load
 from manyview.engines.numpy.sources import Scaled
 from manyview.methods import working_views
 from manyview.methods.scaling import SCALES, fit_scaling
@@ -83,3 +83,9 @@ def test_large_views_are_scaled_when_read_and_give_the_same_fit(scale, monkeypat
     assert read.score(new) == pytest.approx(kept.score(new))
     again = load(read.save(tmp_path / "m.npz"))
     np.testing.assert_array_equal(again.predict(new), read.predict(new))
+
+
+def test_none_as_a_word_is_none(rng):
+    X = [rng.random((30, 4)), rng.random((30, 3))]
+    one, other = (RobustWMNMF(2, scale=s, random_state=0).fit(X) for s in (None, "none"))
+    np.testing.assert_array_equal(one.consensus_, other.consensus_)

@@ -173,7 +173,7 @@ class RobustWMNMF(RobustModel):
         "cluster_weight": [Interval(Real, 0, None, closed="left")],
         "n_neighbors": [Interval(Integral, 1, None, closed="left")],
         "reliability_weight": [Interval(Real, 0, None, closed="left")],
-        "scale": [StrOptions(set(stages.SCALINGS)), dict, None],
+        "scale": [StrOptions({*stages.SCALINGS, "none"}), dict, None],
         "view_weights": [StrOptions({"learned", "equal"}), list, tuple, np.ndarray, dict],
         "zero_rows": [StrOptions(set(ZERO_ROWS)), dict],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
