@@ -144,8 +144,14 @@ def slow(client):
     sleeper = [sys.executable, "-c", "import time; time.sleep(600)"]
     client.jobs._popen = lambda folder, command: subprocess.Popen(sleeper, start_new_session=True)
     client.post(f"{run}/fit", data={"clusters": "auto"})
-    assert client.get(f"{run}/state").json()["state"] == "running"
+    assert client.get(f"{run}/state").json() == {"state": "running", "stages": []}
     return run, client.jobs._running[name]
+
+
+def test_a_run_that_has_told_nothing_yet_has_a_page(client):
+    run, _ = slow(client)
+    page = client.get(run)
+    assert page.status_code == 200 and "<li>starting</li>" in page.text
 
 
 def test_a_run_is_cancelled_once_however_often_it_is_asked(client):

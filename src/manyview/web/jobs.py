@@ -157,6 +157,7 @@ class Jobs:
                 lost = "The page's server ended while this ran. Nothing is lost but the time: run it again."
                 about = self.folders.change(name, lambda a: a.update(state="failed", problem=lost))
         path = self.folders.folder(name) / STAGES
+        about["stages"] = []  # until the fit has written the first
         with contextlib.suppress(OSError):
             about["stages"] = path.read_text(encoding="utf-8", errors="replace").splitlines()
         return about
