@@ -84,7 +84,7 @@ def test_from_tables_to_the_report_and_back_to_the_command(client):
     page = client.get(run).text
     assert 'sandbox="allow-scripts allow-downloads"' in page
     command = "manyview fit tables/genes.csv tables/lipids.csv --clusters 3 --out run"
-    assert command in page and command in client.get(f"/{TOKEN}/").text
+    assert command in page and "genes.csv, lipids.csv" in client.get(f"/{TOKEN}/").text
     report = client.get(f"{run}/report")
     assert report.headers["content-security-policy"].startswith("sandbox allow-scripts")
     assert "allow-same-origin" not in report.headers["content-security-policy"]
@@ -144,7 +144,7 @@ def slow(client):
     sleeper = [sys.executable, "-c", "import time; time.sleep(600)"]
     client.jobs._popen = lambda folder, command: subprocess.Popen(sleeper, start_new_session=True)
     client.post(f"{run}/fit", data={"clusters": "auto"})
-    assert client.get(f"{run}/state").json() == {"state": "running", "stages": []}
+    assert client.get(f"{run}/state").json()["stages"] == []
     return run, client.jobs._running[name]
 
 

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import errno
 import secrets
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -81,7 +82,7 @@ class Page:
         ]
 
     async def home(self, request: Request) -> Response:
-        runs = [{"name": n, "command": "", **self.folders.read(n)} for n in self.folders.all()]
+        runs = [{"name": n, **self.folders.read(n)} for n in self.folders.all()]
         return HTMLResponse(pages.home(self.base, runs, str(self.folders.home)))
 
     async def asset(self, request: Request) -> Response:
@@ -120,7 +121,9 @@ class Page:
 
     async def state(self, request: Request) -> Response:
         about = await run_in_threadpool(self.jobs.state, request.path_params["name"])
-        return JSONResponse({"state": about["state"], "stages": about.get("stages", [])})
+        seconds = round(time.time() - about.get("started", time.time()))
+        known = {"state": about["state"], "stages": about["stages"], "seconds": seconds}
+        return JSONResponse(known)
 
     async def report(self, request: Request) -> Response:
         path = self.folders.folder(request.path_params["name"]) / "run" / "report.html"

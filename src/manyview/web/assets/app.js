@@ -44,9 +44,14 @@
   });
 
   // --- progress: asked for every second; the stages are text ---
-  var progress = document.getElementById("progress");
+  var progress = document.getElementById("progress"), lost = document.getElementById("lost");
   function ask() {
-    fetch(progress.dataset.here + "/state").then(function (answer) { return answer.json(); }).then(function (now) {
+    fetch(progress.dataset.here + "/state").then(function (answer) {
+      if (!answer.ok) { location.reload(); throw new Error("gone"); } // the page says what happened
+      return answer.json();
+    }).then(function (now) {
+      lost.textContent = "";
+      document.getElementById("since").textContent = now.seconds;
       if (now.state !== "running") { location.reload(); return; }
       var list = document.getElementById("stages"), stages = now.stages.length ? now.stages : ["starting"];
       while (list.children.length > stages.length) list.lastChild.remove();
@@ -55,7 +60,10 @@
         if (item.textContent !== text) item.textContent = text;
       });
       window.setTimeout(ask, 1000);
-    }).catch(function () { window.setTimeout(ask, 3000); });
+    }).catch(function () {
+      lost.textContent = "The connection is lost. If manyview app still runs, this page goes on by itself; if not, start it again: the tables are kept.";
+      window.setTimeout(ask, 3000);
+    });
   }
   if (progress) window.setTimeout(ask, 1000);
 })();

@@ -21,7 +21,7 @@ EXPLAINED = ("their logarithms are taken",)
 def in_short(run: Run) -> Any:
     about = run.about
     sizes = sorted((row["size"] for row in run.clusters), reverse=True)
-    lines = [*_listed(about.get("alignment")), *about.get("outcome_notes", [])]
+    lines = []
     if sizes:
         lines.append(
             "One cluster holds everything."
@@ -60,6 +60,7 @@ def in_short(run: Run) -> Any:
         told = ", ".join(f"“{view}” ({why})" for view, why in reasons.items())
         lines.append(f"The logarithm was taken of {told}.")
     lines += _outcomes(about)
+    lines += [*_listed(about.get("alignment")), *about.get("outcome_notes", [])]  # findings first
     notes = [*about.get("warnings", []), *_told(about)]
     return html(
         "<ul>{% for line in lines %}<li>{{ line }}</li>{% endfor %}</ul>"
