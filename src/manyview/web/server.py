@@ -7,7 +7,7 @@ import contextlib
 import errno
 import secrets
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -39,6 +39,7 @@ from .words import Unfit, checked, clusters, file_name
 
 #: Longest body of a form; longest wait for the next piece of a table, in seconds.
 FORM_BYTES, PATIENCE = 16_384, 30.0
+KINDS = {"app.css": "text/css", "app.js": "text/javascript", "icon.svg": "image/svg+xml"}
 MADE: dict[str, Callable[[], Any]] = {"cohort": make_cohort, "nutrimouse": load_nutrimouse}
 #: The report runs its own scripts, which it names by their digests, in an origin of nobody.
 REPORT = {
@@ -66,16 +67,8 @@ class Page:
                  (f"{run}/report", self.report), (f"{run}/zip", self.archive),
                  ("/{asset}", self.asset)]  # fmt: skip
         changes = [("/new", self.new), ("/sample", self.sample), (f"{run}/table", self.table)]
-        for to in (
-            self.drop,
-            self.answer,
-            self.forget,
-            self.fit,
-            self.cancel,
-            self.again,
-            self.remove,
-        ):
-            changes.append((f"{run}/{to.__name__}", to))
+        forms = (self.drop, self.answer, self.forget, self.fit, self.cancel, self.again, self.remove)
+        changes += [(f"{run}/{to.__name__}", to) for to in forms]
         return [
             *(Route(path, told(self.base, to), methods=["POST"]) for path, to in changes),
             *(Route(path, told(self.base, to), methods=["GET"]) for path, to in shown),
@@ -86,11 +79,10 @@ class Page:
         return HTMLResponse(pages.home(self.base, runs, str(self.folders.home)))
 
     async def asset(self, request: Request) -> Response:
-        kinds = {"app.css": "text/css", "app.js": "text/javascript"}
         name = request.path_params["asset"]
-        if name not in kinds:
+        if name not in KINDS:
             raise NotThere("There is no such page.")
-        return Response(pages.asset(name), media_type=kinds[name])
+        return Response(pages.asset(name), media_type=KINDS[name])
 
     async def new(self, request: Request) -> Response:
         return self._to(self.folders.new())
@@ -283,9 +275,15 @@ async def patient(stream: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
 
 
 def make_app(
-    home: Path, token: str, port: int, limits: Limits | None = None, most_bytes: int = 2**30
+    home: Path,
+    token: str,
+    port: int,
+    limits: Limits | None = None,
+    most_bytes: int = 2**30,
+    names: Iterable[str] = ("127.0.0.1", "localhost"),
+    password: str = "",
 ) -> tuple[Any, Jobs]:
-    """The application behind its gate, and its jobs."""
+    """The application behind its gate, and its jobs; it answers to these names of its machine."""
     folders = Folders(home)
     jobs = Jobs(folders, limits or Limits())
     page = Page(folders, jobs, f"/{token}", most_bytes)
@@ -296,5 +294,5 @@ def make_app(
         await run_in_threadpool(jobs.end_all)
 
     app = Starlette(routes=[Mount(f"/{token}", routes=page.routes())], lifespan=life)
-    hosts = {f"127.0.0.1:{port}", f"localhost:{port}"}
-    return Gate(app, token, hosts), jobs
+    hosts = {f"{name}:{port}" for name in names} | (set(names) if port == 80 else set())
+    return Gate(app, token, hosts, password), jobs
