@@ -6,7 +6,7 @@ IN     := $(if $(filter Windows_NT,$(OS)),Scripts,bin)
 BIN    := $(VENV)/$(IN)
 PIP    := -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test test-torch test-browser app-tour test-minimal test-newest build-check release-check lint bench table fuzz docs clean
+.PHONY: demo test test-torch test-browser app-tour test-minimal test-newest test-extras build-check release-check lint bench table fuzz docs clean
 
 demo: $(VENV)/.installed
 	@$(BIN)/manyview demo --out demo-results
@@ -81,6 +81,13 @@ test-newest:
 	$(PYTHON) -m venv --clear $(NEWEST)
 	$(NEWEST)/$(IN)/python $(PIP) $(PRE) --upgrade --upgrade-strategy eager -e '.[dev]'
 	$(NEWEST)/$(IN)/python -m pytest -n 2 --dist loadfile $(TESTS)
+
+# Each extra in a fresh environment of its own, from `manyview app` to a report on sample tables;
+# "lowest" is app with the oldest versions that pyproject.toml allows.
+EXTRAS := app all
+
+test-extras:
+	$(PYTHON) tools/extras_check.py $(EXTRAS)
 
 # Wheel and source archive, looked into and used in fresh environments; they stay in dist/.
 BUILD := .venv-build

@@ -140,7 +140,9 @@ def main() -> None:
     print(f"{'the server answers':24} {ready:6.1f} s")
     for name, seconds in tour.times:
         print(f"{name:24} {seconds:6.1f} s")
-    load = f", load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores" if os.name == "posix" else ""
+    load = (
+        f", load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores" if os.name == "posix" else ""
+    )
     print(f"first report {first:.1f} s after the start{load}; pictures in {shots}/")
 
 

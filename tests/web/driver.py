@@ -17,23 +17,26 @@ DROP = """([zone, files]) => {
   const carried = new DataTransfer();
   for (const [name, text] of files) carried.items.add(new File([text], name));
   const options = { dataTransfer: carried, bubbles: true, cancelable: true };
-  for (const kind of ["dragover", "drop"]) document.querySelector(zone).dispatchEvent(new DragEvent(kind, options));
+  for (const kind of ["dragover", "drop"])
+    document.querySelector(zone).dispatchEvent(new DragEvent(kind, options));
 }"""
 
 #: What a screen reader could not say, and what would be read in a wrong order.
 UNNAMED = """() => {
-  const wrong = [], name = e => (e.getAttribute("aria-label") || (e.labels && [...e.labels].map(l => l.textContent).join(" "))
-    || e.title || e.textContent || "").trim();
+  const wrong = [], label = e => e.labels && [...e.labels].map(l => l.textContent).join(" ");
+  const name = e => (e.getAttribute("aria-label") || label(e) || e.title || e.textContent || "").trim();
   for (const e of document.querySelectorAll("a, button, iframe, summary, input:not([type=hidden]), select"))
     if (!name(e)) wrong.push("no name: " + e.outerHTML);
   for (const e of document.querySelectorAll("[aria-labelledby]"))
-    if (!document.getElementById(e.getAttribute("aria-labelledby"))) wrong.push("label is not there: " + e.outerHTML);
-  for (const e of document.querySelectorAll("[tabindex]")) if (e.tabIndex > 0) wrong.push("own order: " + e.outerHTML);
+    if (!document.getElementById(e.getAttribute("aria-labelledby")))
+      wrong.push("label is not there: " + e.outerHTML);
+  for (const e of document.querySelectorAll("[tabindex]"))
+    if (e.tabIndex > 0) wrong.push("own order: " + e.outerHTML);
   const ids = [...document.querySelectorAll("[id]")].map(e => e.id);
   if (new Set(ids).size !== ids.length) wrong.push("ids twice: " + ids);
   const levels = [...document.querySelectorAll("h1, h2, h3, h4")].map(e => +e.tagName[1]);
   if (levels[0] !== 1 || levels.filter(l => l === 1).length !== 1) wrong.push("not one h1: " + levels);
-  levels.forEach((l, i) => { if (i && l > levels[i - 1] + 1) wrong.push("a level is left out: " + levels); });
+  levels.forEach((l, i) => { if (i && l > levels[i - 1] + 1) wrong.push("level left out: " + levels); });
   if (!document.documentElement.lang) wrong.push("no language");
   return wrong;
 }"""
@@ -54,7 +57,16 @@ def program():
 @contextlib.contextmanager
 def served(folder, *options, **environment):
     """The address of `manyview app`, and its process."""
-    command = [sys.executable, "-m", "manyview", "app", "--no-browser", "--folder", folder, *options]
+    command = [
+        sys.executable,
+        "-m",
+        "manyview",
+        "app",
+        "--no-browser",
+        "--folder",
+        folder,
+        *options,
+    ]
     known = os.environ | {"PYTHONUNBUFFERED": "1", **environment}
     with subprocess.Popen(
         list(map(str, command)), stdout=subprocess.PIPE, text=True, env=known

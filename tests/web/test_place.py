@@ -113,7 +113,7 @@ def test_addresses_that_are_none_are_sentences(address):
 
 def test_an_address_that_is_not_ours_is_a_sentence():
     place = place_of("192.0.2.1", 0, lambda: PASSWORD)
-    with pytest.raises(ValueError, match="--address 192.0.2.1 cannot be used"):
+    with pytest.raises(ValueError, match=r"--address .* cannot be used"):
         place.listen()
 
 

@@ -170,7 +170,9 @@ class Jobs:
 
         def tell(about: dict[str, Any]) -> None:
             if about["state"] == "running" and name not in self._running:
-                about.update(state="done" if finished else "failed", problem="" if finished else LOST)
+                about.update(
+                    state="done" if finished else "failed", problem="" if finished else LOST
+                )
 
         return self.folders.change(name, tell)
 

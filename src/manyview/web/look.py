@@ -32,7 +32,12 @@ def look(files: list[str], clinical: str | None, words: list[Any]) -> dict[str, 
         problem = " ".join(str(error).split()) or type(error).__name__
         return {"problem": problem, "choices": choices(problem), "views": [], "notes": []}
     views = [_described(entry, data.views[entry["view"]]) for entry in data.inputs]
-    return {"views": views, "samples": len(data.first_rows), "notes": [shown(n) for n in notes], "problem": ""}
+    return {
+        "views": views,
+        "samples": len(data.first_rows),
+        "notes": [shown(n) for n in notes],
+        "problem": "",
+    }
 
 
 def _described(entry: dict[str, Any], X: Any) -> dict[str, Any]:

@@ -64,10 +64,18 @@ class Page:
     def routes(self) -> list[Route]:
         run = "/r/{name}"
         shown = [("/", self.home), (run, self.run), (f"{run}/state", self.state),
-                 (f"{run}/report", self.report), (f"{run}/zip", self.archive),
+                 (f"{run}/report", self.report), (f"{run}/zip", self.archive), (f"{run}/room", self.room),
                  ("/{asset}", self.asset)]  # fmt: skip
         changes = [("/new", self.new), ("/sample", self.sample), (f"{run}/table", self.table)]
-        forms = (self.drop, self.answer, self.forget, self.fit, self.cancel, self.again, self.remove)
+        forms = (
+            self.drop,
+            self.answer,
+            self.forget,
+            self.fit,
+            self.cancel,
+            self.again,
+            self.remove,
+        )
         changes += [(f"{run}/{to.__name__}", to) for to in forms]
         return [
             *(Route(path, told(self.base, to), methods=["POST"]) for path, to in changes),
@@ -133,13 +141,8 @@ class Page:
     async def table(self, request: Request) -> Response:
         """A table, as the body of the request: written as it comes, under a name of our own."""
         name = request.path_params["name"]
-        self.folders.check_draft(name)
         given = request.query_params.get("name", "")
-        file_name(given, ())  # a kind that we do not read is refused before it is sent
-        claim = request.headers.get("content-length", "")
-        if claim.isdecimal():
-            self._check_size(int(claim))
-            self.folders.check_room(int(claim))
+        self._may_come(name, given, request.headers.get("content-length", ""))
         path = self.folders.folder(name) / "tables" / f"part-{secrets.token_hex(8)}"
         clinical = request.query_params.get("kind") == "clinical"
         try:
@@ -148,6 +151,19 @@ class Page:
             return PlainTextResponse(self.folders.keep(name, path, given, clinical))
         finally:
             path.unlink(missing_ok=True)
+
+    async def room(self, request: Request) -> Response:
+        """Whether a table may come; a browser that is refused while it sends does not hear why."""
+        asked = request.query_params
+        self._may_come(request.path_params["name"], asked.get("name", ""), asked.get("size", ""))
+        return PlainTextResponse("It may come.")
+
+    def _may_come(self, name: str, given: str, size: str) -> None:
+        self.folders.check_draft(name)
+        file_name(given, ())  # a kind that we do not read is refused
+        if size.isdecimal() and len(size) < 20:
+            self._check_size(int(size))
+            self.folders.check_room(int(size))
 
     async def _receive(self, request: Request, out: Any) -> None:
         size = 0
@@ -244,7 +260,7 @@ def told(base: str, handler: Callable[[Request], Awaitable[Response]]) -> Any:
             sentence = (
                 "The disk is full; nothing was kept." if full else f"It failed: {error.strerror}."
             )
-        if request.url.path.endswith(("/table", "/state")):
+        if request.url.path.endswith(("/table", "/room", "/state")):
             return PlainTextResponse(sentence, status)
         return HTMLResponse(pages.problem(base, sentence), status)
 

@@ -3,9 +3,10 @@
   // --- tables: each is sent as it is, one after the other; the server gives it a name of its own ---
   var drop = document.getElementById("drop"), said = document.getElementById("said");
   function send(file, kind) {
-    var address = drop.dataset.here + "/table?kind=" + kind + "&name=" + encodeURIComponent(file.name);
-    return fetch(address, { method: "POST", body: file, headers: { "Content-Type": "application/octet-stream" } })
-      .then(function (answer) { return answer.text().then(function (text) { if (!answer.ok) throw new Error(text); }); });
+    var named = "name=" + encodeURIComponent(file.name), options = { method: "POST", body: file, headers: { "Content-Type": "application/octet-stream" } };
+    function heard(answer) { return answer.text().then(function (text) { if (!answer.ok) throw new Error(text); }); }
+    return fetch(drop.dataset.here + "/room?size=" + file.size + "&" + named).then(heard)
+      .then(function () { return fetch(drop.dataset.here + "/table?kind=" + kind + "&" + named, options); }).then(heard);
   }
   function sendAll(files, kind) {
     var list = [].slice.call(files), failed = [], next = Promise.resolve();
@@ -37,6 +38,10 @@
       if (event.dataTransfer.files.length) sendAll(event.dataTransfer.files, event.target.closest("[for=clinical], #clinical") ? "clinical" : "view");
     });
   }
+  var number = document.querySelector("input[name=number]");
+  if (number) number.addEventListener("input", function () { // who types a number means it
+    document.querySelector("input[name=clusters][value=number]").checked = true;
+  });
   document.querySelectorAll("form").forEach(function (form) {
     form.addEventListener("submit", function () { // a second click must not ask twice
       window.setTimeout(function () { form.querySelectorAll("button").forEach(function (b) { b.disabled = true; }); }, 0);
