@@ -12,7 +12,9 @@ from itertools import pairwise, product
 
 import numpy as np
 
+from manyview.engines.dask import cells
 from manyview.engines.dask.cluster import Cluster
+from manyview.engines.numpy.neighbors import DIRECTIONS
 from manyview.maths.solvers import SOLVERS
 from manyview.regularizers import Graph
 
@@ -112,13 +114,15 @@ def estimate(
     # A block has n/n_blocks·k edges, spread evenly: it wants a row of another worker with
     # probability 1 − exp(−k/n_blocks).
     wanted = (n - rows) * (1 - np.exp(-k / n_blocks)) * n_blocks / n_workers
+    # A row goes to a few cells along its leading directions, and a list comes back from each.
+    found = cells.EACH * rows * (1 - 1 / n_workers) * (16 + 4 * min(m, DIRECTIONS) + 8 * neighbors)
     sizes = {
         "X of a view, per worker": rows * m * item,
         "neighbour rows per iteration, into a worker": wanted * K * item,
         "U and sums per iteration, a worker": 2 * m * K * item,
         "V, V*, weights out; V, residuals back; per begin": (3 * n * K + 3 * n) * item,
         "neighbour lists back and graph out, per view, once": n * (16 * neighbors + k * (item + 4)),
-        "rows for the graph's search, into a worker, once": (n - rows) * m * item,
+        "rows and lists of the graph's search, into a worker, once": found,
         "driver: neighbour lists and graphs of all views": n_views * n * k * (item + 4)
         + n * 16 * neighbors,
         "driver: V, V*, w, norms and residuals": n * (n_views * (K + 3) + K) * item,
@@ -133,12 +137,12 @@ def estimate(
     # What goes between driver and workers passes through the scheduler: twice over a network.
     begin = 2 * sizes["V, V*, weights out; V, residuals back; per begin"] / NETWORK
     once = 2 * sizes["neighbour lists back and graph out, per view, once"] / NETWORK
-    search = sizes["rows for the graph's search, into a worker, once"] / NETWORK
+    search = found / NETWORK
     # The start (31 iterations) and two rounds of 30, for every view.
     hours = {
         **{what: 3 * inner * s for what, s in iteration.items()},
         "bring V and V* out and back": 3 * begin,
-        "send rows for the search": search,
+        "send rows and lists of the search": search,
         "send lists and graph": once,
     }
     print(
@@ -146,13 +150,13 @@ def estimate(
         f"{n_blocks} blocks, {item} bytes per number, {task_ms:g} ms per task"
     )
     for what, size in sizes.items():
-        print(f"  {what:52s} {size / 2**30:9.3f} GiB")
+        print(f"  {what:57s} {size / 2**30:9.3f} GiB")
     for what, seconds in iteration.items():
-        print(f"  seconds per iteration to {what:27s} {seconds:9.2f}")
+        print(f"  seconds per iteration to {what:32s} {seconds:9.2f}")
     for what, seconds in sorted(hours.items(), key=lambda pair: -pair[1]):
-        print(f"  hours of the fit to {what:32s} {n_views * seconds / 3600:9.2f}")
+        print(f"  hours of the fit to {what:37s} {n_views * seconds / 3600:9.2f}")
     total = n_views * sum(hours.values()) / 3600
-    print(f"  hours of the fit, the search's own computing apart   {total:9.2f}")
+    print(f"  hours of the fit, the search's own computing apart        {total:9.2f}")
 
 
 def main() -> None:

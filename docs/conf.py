@@ -24,8 +24,26 @@ extensions = [
     "numpydoc",
     "myst_parser",
     "sphinx_gallery.gen_gallery",
+    "sphinx_copybutton",
     "mathml",
 ]
+# Names of other projects become links where there is a network and somebody says so; else they are text.
+if os.environ.get("MANYVIEW_DOCS_LINKS"):
+    extensions.append("sphinx.ext.intersphinx")
+    intersphinx_timeout = 20
+    intersphinx_mapping = {
+        "python": ("https://docs.python.org/3", None),
+        "numpy": ("https://numpy.org/doc/stable", None),
+        "scipy": ("https://docs.scipy.org/doc/scipy", None),
+        "sklearn": ("https://scikit-learn.org/stable", None),
+        "pandas": ("https://pandas.pydata.org/docs", None),
+        "anndata": ("https://anndata.readthedocs.io/en/stable", None),
+        "mudata": ("https://mudata.readthedocs.io/stable", None),
+        "scanpy": ("https://scanpy.readthedocs.io/en/stable", None),
+    }
+# The button copies what is typed, without prompts and without what is printed.
+copybutton_prompt_text = r">>> |\.\.\. |\$ "
+copybutton_prompt_is_regexp = True
 html_math_renderer = "mathml"
 myst_enable_extensions = ["dollarmath", "amsmath", "deflist"]
 myst_heading_anchors = 3

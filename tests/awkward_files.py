@@ -85,6 +85,13 @@ def _with_title(folder: Path) -> None:
         book.sheets["Table S1"]["B2"] = "n = 12; see Methods"
 
 
+def _merged(folder: Path) -> None:
+    above = ["sample", "group A", "", "group B", "", ""]
+    body = numbers().reset_index().to_numpy().tolist()
+    rows = [above, ["", *GENES], *body, [""] * 6, ["* P005 was measured twice"]]
+    pd.DataFrame(rows).to_excel(folder / "table_s2.xlsx", header=False, index=False)
+
+
 def _dates(folder: Path) -> None:
     frame = numbers(names=["TP53", "x", "MYC"])
     with pd.ExcelWriter(folder / "genes.xlsx", engine="openpyxl") as book:
@@ -125,6 +132,7 @@ def _zst(folder: Path) -> None:
         file.write(csv(numbers()).encode())
 
 
+ALIQUOTS = [f"{b}-01A-11R-A00{i}-07" for i, b in enumerate(BARCODES)]
 GEO = (
     '!Series_title\t"An experiment"\n!Series_geo_accession\t"GSE1"\n!series_matrix_table_begin\n'
     + csv(numbers(ids=IDS).T.rename_axis("ID_REF"), sep="\t", quoting=2)
@@ -135,8 +143,12 @@ GCT = f"#1.2\n{len(GENES)}\t{N}\n" + csv(
 )
 PORTAL = numbers(ids=[f"{b}-01" for b in BARCODES]).T.rename_axis("Hugo_Symbol").reset_index()
 PORTAL.insert(1, "Entrez_Gene_Id", [7157, 672, 1956, 4609, 3845])
+FIREHOSE = (
+    csv(numbers(ids=ALIQUOTS).T.rename_axis("Hybridization REF"), sep="\t")
+    .replace("\n", "\ngene_id" + "\tnormalized_count" * N + "\n", 1)
+)  # fmt: skip
+CPGS = numbers(names=[f"cg{i:08d}" for i in range(29, 49)]).T
 CLINIC = numbers().assign(sex=["f", "m"] * 6, stage=["I", "II", "III"] * 4)
-ALIQUOTS = [f"{b}-01A-11R-A00{i}-07" for i, b in enumerate(BARCODES)]
 NORMALS = [f"{b}-11A-11R-A00{i}-07" for i, b in enumerate(BARCODES[:3])]
 MANY = pd.DataFrame(np.arange(N * 20_000).reshape(N, -1) % 97, index=IDS).add_prefix("cg")
 LABELS = "sample,subtype\n" + "".join(f"{s},{i % 3}\n" for i, s in enumerate(IDS))
@@ -148,6 +160,8 @@ GERMAN = csv(
 THOUSANDS = "sample,a,b\n" + "".join(
     f'{s},"{1234 + 997 * i:,}",{i + 0.5}\n' for i, s in enumerate(IDS)
 )
+FRENCH = "sample;a;b\n" + "".join(f"{s};{i + 1} 234,5;{i},25\n" for i, s in enumerate(IDS))
+PERCENTS = "sample,a,b\n" + "".join(f"{s},{i}.5%,{i}\n" for i, s in enumerate(IDS))
 DOUBT = "sample,a,b\n" + "".join(f'{s},"{i + 1},234","{i + 2},567"\n' for i, s in enumerate(IDS))
 EMPTY_WORDS = "sample,a,b,c\n" + "".join(
     f"{s},{word},{i}.5,1{i}\n"
@@ -173,6 +187,8 @@ CASES = [
          needs="openpyxl"),
     Case("the same, both sheets named", _sheets, ("omics.xlsx:RNA", "prot=omics.xlsx:protein 2024"),
          shapes=((N, 5), (N, 3)), needs="openpyxl"),
+    Case("two lines of headings, of merged cells, and a remark below the table", _merged,
+         ("table_s2.xlsx",), says="the second names the columns", shapes=((N, 5),), needs="openpyxl"),
     Case("gene names that Excel made dates", _dates, ("genes.xlsx",), says="dates of genes such as SEPT2",
          shapes=((N, 3),), needs="openpyxl"),
     Case("an old Excel file", _old_excel, ("old.xls",), shapes=((N, 5),), needs="xlwt"),
@@ -204,6 +220,18 @@ CASES = [
     Case("cBioPortal: genes in rows, a column of Entrez ids",
          text("data_mrna.txt", PORTAL.to_csv(sep="\t", index=False)), ("data_mrna.txt",),
          says="'Entrez_Gene_Id' left out", shapes=((N, 5),)),
+    Case("Firehose: a line of kinds below the barcodes", text("rna.txt", FIREHOSE), ("rna.txt",),
+         says="words below the headings is left out", shapes=((N, 5),)),
+    Case("methylation of one file, CpGs in rows", text("beta.csv", csv(CPGS)), ("beta.csv",),
+         outcome="asked", says="--transpose beta if"),
+    Case("Excel's line “sep=;”", text("rna.csv", "sep=;\r\n" + csv(numbers(), sep=";")), ("rna.csv",),
+         says="separated by semicolons", shapes=((N, 5),)),
+    Case("thousands apart by blanks, decimal commas", text("counts.csv", FRENCH), ("counts.csv",),
+         says="marks of thousands", shapes=((N, 2),)),
+    Case("percent signs", text("rates.csv", PERCENTS), ("rates.csv",), outcome="asked",
+         says="remove them"),
+    Case("a line with a cell too many", text("rna.csv", csv(numbers()).replace("\nP005,", "\nP005,1,")),
+         ("rna.csv",), outcome="asked", says="7 cells in line 6 ('P005', …)"),
     Case("marks of thousands", text("counts.csv", THOUSANDS), ("counts.csv",),
          says="marks of thousands ('1,234')", shapes=((N, 2),)),
     Case("1,234 and nothing that tells", text("values.csv", DOUBT), ("values.csv",), outcome="asked",

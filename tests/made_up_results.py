@@ -8,6 +8,7 @@ from manyview.reproduction.catalogue import EXPERIMENTS
 from manyview.reproduction.cells import Options
 from manyview.reproduction.result_files import MANIFEST, manifest_of
 from manyview.reproduction.result_files import tables_of as files_of
+from manyview.reproduction.seeds import READINGS
 
 SCORES = ("acc", "nmi", "precision", "recall", "f_score", "ari")
 #: What the manifest says of the whole.
@@ -102,7 +103,17 @@ def tables_of(cell, rng, view):
         }
     if task == "counts":
         row = {"view": view, "N": 10, "M": 5, "K": 2, "nnz": 30, "U_paper": 100, "U_ours": 100}
-        return {"": [row | {"V_paper": 300, "V_ours": 160}]}
+        whole = {
+            "view": view,
+            "update": "U",
+            "additions": 90,
+            "multiplications": 100,
+            "divisions": 10,
+        }
+        return {"": [row | {"V_paper": 300, "V_ours": 160}], "whole": [whole]}
+    if task == "readings":
+        parts = {"parts": 2, "smallest_part": int(rng.integers(1, 100))}
+        return {"": [{"reading": name, **scores, **parts} for name in READINGS]}
     if task == "collapse":
         rounds = [
             {"round": r, **scores, "objective": 1 / r, "max_alpha": r / 20} for r in range(1, 21)

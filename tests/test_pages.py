@@ -2,6 +2,7 @@
 
 import ast
 import re
+import runpy
 from itertools import pairwise
 from pathlib import Path
 
@@ -95,3 +96,10 @@ def test_every_option_of_a_command_is_on_its_page(name, command):
         max(p.opts, key=len) for p in command.params if p.opts[0].startswith("-") and not p.hidden
     }
     assert options - SHARED - set(re.findall(r"--[a-z][a-z-]*", told)) == set()
+
+
+def test_the_options_on_the_page_are_those_of_the_program():
+    tool = runpy.run_path(str(DOCS.parent / "tools" / "write_options.py"))
+    page = (DOCS / "command_line.md").read_text(encoding="utf-8")
+    assert tool["with_options"](page) == page, "run: python tools/write_options.py"
+    assert "`--stability N`" in page and "`--report`, `--no-report`" in page

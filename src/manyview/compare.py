@@ -237,9 +237,19 @@ def _tell_unwatched(max_memory: float) -> None:
     )
 
 
-def _scaled(data: Views, scale: str | None) -> Views:
+def check_request(methods: Any, n_clusters: int, scale: str | None) -> None:
+    """What can be said of a request before there are data: large files are not read in vain."""
+    _check_scale(scale)
+    resolve(methods, int(n_clusters))
+
+
+def _check_scale(scale: str | None) -> None:
     if scale not in (None, "standard", "minmax"):
         raise ValueError(f"scale must be 'standard', 'minmax' or None, got {scale!r}")
+
+
+def _scaled(data: Views, scale: str | None) -> Views:
+    _check_scale(scale)
     return data if scale is None else replace(data, matrices=tuple(scaled(data, scale)))
 
 

@@ -1,6 +1,7 @@
 """`manyview compare`: how it ends."""
 
 import io
+import json
 import sys
 from types import SimpleNamespace
 
@@ -37,6 +38,33 @@ def test_without_any_result_it_ends_with_1_and_a_sentence(asked, tmp_path):
     # One result is enough.
     result = CliRunner().invoke(app, [*asked, "--methods", "P-KMLRSSC,ConcatK-z"])
     assert result.exit_code == 0, result.output
+
+
+def test_samples_with_empty_cells_are_an_error_or_left_out(tmp_path):
+    views, _ = blobs(n=24)
+    for name, X in zip("ab", views, strict=False):
+        frame = pd.DataFrame(X, index=[f"p{i}" for i in range(24)]).add_prefix(name)
+        frame.iloc[:2, 0] = np.nan
+        frame.to_csv(tmp_path / f"{name}.csv")
+    files = [str(tmp_path / f"{name}.csv") for name in "ab"]
+    asked = ["compare", *files, "--clusters", "3", "--runs", "1", "--methods", "ConcatK-z"]
+    asked += ["--out", str(tmp_path / "out")]
+    result = CliRunner().invoke(app, asked)
+    assert result.exit_code == 2 and "--missing drop leaves such samples out" in result.stderr
+    result = CliRunner().invoke(app, [*asked, "--missing", "drop", "--json"])
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout)["n_samples"] == 22
+    assert "--missing drop" in (tmp_path / "out" / "comparison.html").read_text()
+    result = CliRunner().invoke(app, [*asked, "--missing", "allow"])
+    assert result.exit_code == 2 and "must be error or drop, got 'allow'" in result.stderr
+
+
+@pytest.mark.parametrize("words", [["--methods", "NOPE"], ["--scale", "log"]])
+def test_a_bad_request_is_refused_before_files_are_read(asked, tmp_path, words, monkeypatch):
+    monkeypatch.setattr("manyview.cli.compare.read_views", None)
+    result = CliRunner().invoke(app, [*asked, *words])
+    assert result.exit_code == 2 and words[1] in result.stderr
+    assert not (tmp_path / "out").exists()
 
 
 def test_a_missing_matplotlib_is_told_before_anything_runs(asked, tmp_path, monkeypatch):

@@ -90,7 +90,7 @@ def test_three_tables_become_clusters_for_the_union_or_the_intersection(digits, 
     parts = rows(out / "components_pix.csv")
     assert [row["feature"] for row in parts][:2] == ["pix_0", "pix_1"]
     record = json.loads((out / "run.json").read_text())
-    assert record["seed"] == 0 and len(record["inputs"]) == 3 and "alignment" in record
+    assert record["seed"] == 0 and len(record["inputs"]) == 4 and "alignment" in record
     model = mv.load(out / "model.npz")
     assert [str(i) for i in model.sample_names_in_] == [row["id"] for row in found]
 

@@ -3,7 +3,6 @@
 import inspect
 import json
 
-import numpy as np
 import pandas as pd
 import pytest
 from typer.testing import CliRunner
@@ -104,14 +103,3 @@ def test_the_version_and_words_that_no_option_takes(files):
         refused = run(*asked, *more)
         assert refused.exit_code == 2 and sentence in refused.stderr, refused.output
     assert not (files / "run").exists()
-
-
-def test_a_run_without_a_report_says_how_to_get_one(files):
-    frame = pd.DataFrame(np.random.default_rng(0).random((12, 3)), columns=list("abc"))
-    frame.rename(index="s{}".format).to_csv(files / "v.csv", index_label="sample")
-    assert (
-        run("fit", files / "v.csv", "--clusters", 2, "--out", files / "r", "--no-report").exit_code
-        == 0
-    )
-    told = run("report", files / "r")
-    assert told.exit_code == 2 and "without --no-report" in told.stderr

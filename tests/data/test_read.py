@@ -86,7 +86,7 @@ BAD = {
     "only a header": ("a.csv", "id,g0\n", "a.csv has no rows of data"),
     "nothing": ("a.csv", "", "a.csv has no rows of data"),
     "only ids": ("a.csv", "id\nx\ny\n", "2 samples and 0 features besides the ids"),
-    "ragged": ("a.csv", "id,g0\nx,1\ny,1,2,3\n", "a.csv could not be read as a table"),
+    "ragged": ("a.csv", "id,g0\nx,1\ny,1,2,3\n", "4 cells in line 3"),
     "not an array": ("a.npy", "hello", "a.npy could not be read as an array of numbers"),
     "not an archive": ("a.npz", "hello", "a.npz could not be read as an array of numbers"),
     "not parquet": ("a.parquet", "hello", "a.parquet could not be read as a table"),
@@ -523,9 +523,9 @@ def test_ids_are_text_and_a_sample_may_be_called_na(tmp_path):
 
 
 def test_samples_without_a_value_are_named(tmp_path):
-    file = text(tmp_path, "v.csv", "id,g0,g1\na,1,2\nb,3,\n# end\n")
+    file = text(tmp_path, "v.csv", "id,g0,g1\na,1,2\nb,3,\nend\n")
     notes = read_views([file], missing="allow").notes
-    assert "1 sample without any value in any file: '# end'; remove what is no sample" in notes
+    assert "1 sample without any value in any file: 'end'; remove what is no sample" in notes
 
 
 def test_labels_may_cover_a_part_of_the_samples(tmp_path):

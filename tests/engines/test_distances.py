@@ -112,3 +112,26 @@ def test_what_a_model_keeps_measures_unseen_rows(view, wanted):
     ours, theirs = (np.vstack([d for d, _ in v.to_new(new, None, 3)]) for v in (kept, wanted))
     np.testing.assert_allclose(ours, theirs, rtol=1e-3, atol=1e-4)
     assert (ours[:, ~PRESENT] == 1).all()
+
+
+def test_products_of_halves_add_up_to_those_of_the_view():
+    rng = np.random.default_rng(0)
+    view = Geometry(rng.random((60, 40)) + 5, np.arange(60) != 3)
+    view.nearest(5)  # products are kept
+    order = rng.permutation(40)
+    one, other = view.halves(order[::2], order[1::2])
+    assert other._products is not None
+    for half, columns in ((one, order[::2]), (other, order[1::2])):
+        alone = view.half(columns)
+        for (_, d), (_, expected) in zip(half.blocks(), alone.blocks(), strict=True):
+            np.testing.assert_allclose(d, expected, rtol=1e-10, atol=1e-12)
+
+
+def test_counts_whose_halves_get_unit_rows_do_not_add_up():
+    rng = np.random.default_rng(0)
+    view = Geometry(rng.random((60, 40)), np.ones(60, dtype=bool), unit_rows=True)
+    view.nearest(5)
+    order = rng.permutation(40)
+    other = view.halves(order[::2], order[1::2])[1]
+    for (_, d), (_, expected) in zip(other.blocks(), view.half(order[1::2]).blocks(), strict=True):
+        np.testing.assert_array_equal(d, expected)

@@ -64,6 +64,11 @@ def test_codes_of_rows_are_the_same_compiled_and_not(dtype, monkeypatch):
     Z[1, 2] = np.nan
     codes = row_codes(Z)
     np.testing.assert_array_equal(codes, row_codes(np.where(Z == 0, -Z, Z)))
+    sparse = sp.csr_array(Z)
+    sparse.data[:2] = 0, -0.0  # stored, and as if they were not
+    few = row_codes(sparse)
+    np.testing.assert_array_equal(few[1:] == few[:-1], codes[1:] == codes[:-1])
     monkeypatch.setattr(repeats, "compiled", lambda: None)
     np.testing.assert_array_equal(codes, row_codes(Z))
+    np.testing.assert_array_equal(few, row_codes(sparse))
     assert len(np.unique(codes)) == len(Z) - 1 and codes[3] == codes[7]

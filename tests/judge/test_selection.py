@@ -268,6 +268,8 @@ def test_bad_input_is_answered_by_a_sentence(change, sentence):
 
 def test_only_the_recommended_estimator_has_the_graph():
     with pytest.raises(TypeError, match="stability\\(model, views\\)"):
+        quick(blobs(60)[0], model=mv.baselines.MultiNMF(3))
+    with pytest.raises(ValueError, match="'all' or among bicv, imputation"):
         quick(blobs(60)[0], model=mv.WMNMF(3))
 
 

@@ -7,8 +7,18 @@ from sklearn.metrics import adjusted_rand_score
 
 from conftest import blobs
 from manyview import WMNMF
+from manyview.engines.affinity import affinity
 from manyview.engines.numpy import neighbors
-from manyview.methods.assign import assign, assign_new, kmeans, spectral, spectral_from_graph
+from manyview.maths.spectrum import part_sizes
+from manyview.methods.assign import (
+    assign,
+    assign_new,
+    consensus_graph,
+    kmeans,
+    n_neighbors,
+    spectral,
+    spectral_from_graph,
+)
 
 
 def rng():
@@ -79,3 +89,55 @@ def test_a_fit_with_approximate_neighbours(monkeypatch):
     views, y = blobs(n=900, features=(20, 5, 18))
     monkeypatch.setattr(neighbors, "EXACT", 300)
     assert adjusted_rand_score(y, WMNMF(3, random_state=0).fit_predict(views)) > 0.98
+
+
+# --- small parts of the consensus's graph ---
+
+
+def cut_off(n=400, clusters=4, few=8):
+    """Clusters that touch, and a few rows of the first far away from all, in a corner of their own."""
+    random = rng()
+    y = np.arange(n) % clusters
+    V = 0.8 * np.eye(clusters)[y] + 0.8 * random.random((n, clusters))
+    lonely = np.flatnonzero(y == 0)[:few]
+    V[lonely] = 0.01 * random.random((few, clusters)) + np.r_[3.0, np.zeros(clusters - 1)]
+    return V, y
+
+
+@pytest.mark.parametrize("method", ["spectral", "njw"])
+def test_a_small_part_of_the_graph_is_told_and_can_be_connected(method):
+    V, y = cut_off()
+    with pytest.warns(UserWarning, match="falls into . parts, the smallest of 8 observations"):
+        plain = assign(V, 4, method, rng())
+    assert adjusted_rand_score(y, plain) < 0.9  # the part has taken a cluster
+    assert adjusted_rand_score(y, assign(V, 4, method, rng(), connect=True)) >= 0.95
+
+
+def test_connecting_changes_nothing_where_no_part_is_small():
+    V, _ = cut_off(few=0)
+    apart = np.eye(4)[np.arange(200) % 4] + 0.05 * rng().random((200, 4))  # four large parts
+    for X in (V, apart):
+        A = affinity(X, n_neighbors(len(X)), "binary")
+        assert (consensus_graph(X, 4, connect=True) != A).nnz == 0
+
+
+def test_rows_of_small_parts_keep_their_edges_and_get_others():
+    V, _ = cut_off()
+    k = n_neighbors(len(V))
+    A = affinity(V, k, "binary")
+    sizes = part_sizes(A)
+    tied = consensus_graph(V, 4, connect=True)
+    assert (tied < A).nnz == 0 and (abs(tied - tied.T) > 0).nnz == 0
+    alone = sizes == 8
+    outside = (tied[alone][:, ~alone] > 0).sum(axis=1)
+    assert alone.sum() == 8 and (np.asarray(outside) >= k).all()
+    assert (tied[~alone][:, ~alone] != A[~alone][:, ~alone]).nnz == 0
+
+
+def test_a_fit_tells_of_small_parts_once_and_not_where_it_connects_them():
+    V, _ = cut_off()
+    views = [V, V[:, ::-1] + 0.01]
+    with pytest.warns(UserWarning, match="set connect=True") as told:
+        WMNMF(4, random_state=0).fit(views)
+    assert len(told) == 1
+    WMNMF(4, connect=True, random_state=0).fit(views)  # a warning would be an error

@@ -4,12 +4,15 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
 from scipy import stats
 from sklearn.cluster import KMeans
 
 import manyview as mv
 from manyview.outcomes import markers
-from manyview.outcomes.feature_tests import binary_tests, rank_tests
+from manyview.outcomes.feature_tests import binary_tests, rank_tests, sparse_rank_tests
 
 
 def data(n=45, m=12, seed=0):
@@ -196,3 +199,14 @@ def test_a_model_that_splits_columns_is_understood():
     found = markers(model, X, leave_view_out=True)
     assert [len(v.features) for v in found.views] == [6, 6]
     assert min(v.agreement for v in found.views) > 0.9
+
+
+@given(
+    hnp.arrays(float, (12, 5), elements=st.sampled_from([-1.0, 0.0, 0.0, 0.0, 1.0, 2.5])),
+    hnp.arrays(int, 12, elements=st.integers(-1, 2)),
+)
+def test_ranks_of_sparse_features_are_those_of_dense_ones(X, codes):
+    dense = rank_tests(X, codes, 3)
+    sparse = sparse_rank_tests(sp.csc_array(X), codes, 3)
+    for name, expected in vars(dense).items():
+        np.testing.assert_allclose(vars(sparse)[name], expected, atol=1e-12, err_msg=name)

@@ -193,7 +193,7 @@ def test_mlrssc_is_fitted_once_for_all_seeds_and_its_time_counted_once(fits, mon
     assert [(row["seconds_shared"], row["seconds"]) for row in rows] == [(1, 2)] * 3
     known = fitting.load("nutrimouse")
     for row, seed in zip(rows, range(3), strict=True):
-        alone = fitting.make("P-KMLRSSC", "nutrimouse", 2, seed, {}).fit(known.views)
+        alone = fitting.make("P-KMLRSSC", 2, seed, {}).fit(known.views)
         assert row["acc"] == mv.metrics.scores(known.labels, alone.labels_)["acc"]
 
 
@@ -221,4 +221,4 @@ def test_a_fit_that_cannot_be_kept_is_told(tmp_path, monkeypatch):
     file.write_text("not a folder")
     monkeypatch.setattr(shared_fit, "FOLDER", file)
     with pytest.warns(UserWarning, match="fit of P-KMLRSSC on digits could not be kept"):
-        shared_fit.write("digits", "P-KMLRSSC", "", Z=np.ones(3))
+        shared_fit.write("digits", "P-KMLRSSC", "", "default", Z=np.ones(3))

@@ -33,7 +33,12 @@ SETTINGS = {
         "fitting.score",
         {"dataset": "digits", "method": "WM-NMF", "seed": 1, "params": {"n_components": 8}},
     ),
-    "operations": ("operations.counts", {"dataset": "digits"}),
+    "mlrssc": (
+        "fitting.score",
+        {"dataset": "digits-50", "method": "P-KMLRSSC", "seed": 1, "tuning": "default"},
+    ),
+    "seeds": ("seeds.readings", {"dataset": "digits", "seed": 1}),
+    "operations": ("operations.counts", {"dataset": "digits", "counted": 2}),
     "convergence": ("convergence.terms", {"dataset": "digits", "scheme": "recipe", "seed": 1}),
     "degeneracy": ("degeneracy.collapse", {"dataset": "digits", "seed": 1}),
 }
@@ -82,7 +87,9 @@ def tiny(monkeypatch):
 
     monkeypatch.setattr(running, "run_tasks", made_up)
     for name, method in (("tiny", "WM-NMF"), ("same", "WM-NMF"), ("slow", "P-MLRSSC")):
-        experiment = Experiment(name, name, "", lambda o, m=method: grid(o, "digits", [m]))
+        experiment = Experiment(
+            name, name, "", lambda o, m=method: grid(o, "digits", [m], tuning="digits")
+        )
         monkeypatch.setitem(catalogue.EXPERIMENTS, name, experiment)
     return ran
 
@@ -157,6 +164,6 @@ def test_one_command_makes_it_all():
     commands = [f"manyview reproduce {name} --out 'a b' --seed 0" for name in names]
     assert result_files.whole_command(commands) == "manyview reproduce all --out 'a b' --seed 0"
     assert result_files.whole_command(commands[:2]) == (
-        "manyview reproduce digits honest --out 'a b' --seed 0"
+        "manyview reproduce digits mlrssc --out 'a b' --seed 0"
     )
-    assert SLOW in {c.phase for c in catalogue.EXPERIMENTS["digits"].cells(Options(20, 0, "full"))}
+    assert SLOW in {c.phase for c in catalogue.EXPERIMENTS["mlrssc"].cells(Options(20, 0, "full"))}

@@ -2,6 +2,8 @@
 
 import csv
 import json
+from collections import Counter
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -10,6 +12,7 @@ from rich.console import Console
 
 import manyview as mv
 from conftest import blobs
+from manyview import baselines
 from manyview.judge.comparison.processes import run_tasks
 from manyview.maths.solvers import Multiplicative
 from manyview.methods.fit import run
@@ -19,13 +22,18 @@ from manyview.reproduction import (
     command,
     convergence,
     degeneracy,
+    fitting,
     noise,
+    operations,
     running,
     runtime,
     score_tables,
+    seeds,
 )
-from manyview.reproduction.cells import ALONE, Cell, Options
+from manyview.reproduction.cells import ALONE, SLOW, Cell, Options
 from manyview.reproduction.fitting import grid
+from manyview.reproduction.page import paper
+from manyview.reproduction.page.tables import STARTS
 from manyview.reproduction.rounds import BETA, P, Rounds
 from manyview.reproduction.running import PORTION, portioned
 
@@ -116,6 +124,11 @@ def test_equal_cells_of_several_experiments_are_one():
     assert len(sweeps_) == 3 * 2 * 5 * 10 and len({cell.key for cell in sweeps_}) == 2 * 13 * 10
     table_ = {cell.key for cell in catalogue.EXPERIMENTS["digits"].cells(options)}
     assert len(table_ & {cell.key for cell in sweeps_}) == 10
+    tuned = {
+        cell.key
+        for cell in catalogue.EXPERIMENTS["mlrssc"].cells(Options(10, linear_mlrssc="full"))
+    }
+    assert len(tuned) == 2 * 4 * 10 and len(table_ & tuned) == 4 * 10  # the defaults
     assert {s for _, s in Options(3).seeds()} < {s for _, s in Options(20).seeds()}
     assert {
         name: mv.WMNMF().get_params()[name] or 10 for name in score_tables.DEFAULTS
@@ -123,13 +136,42 @@ def test_equal_cells_of_several_experiments_are_one():
 
 
 def test_every_method_of_the_paper_is_in_the_digits_table():
-    full = catalogue.EXPERIMENTS["digits"].cells(Options(1, linear_mlrssc="full"))
-    small = catalogue.EXPERIMENTS["digits"].cells(Options(1))
-    assert len(full) == len(small) == 13
-    assert {c.labels["dataset"] for c in small if c.labels["method"][1:] == "-MLRSSC"} == {
-        "digits-50"
-    }
-    assert {c.labels["dataset"] for c in full} == {"digits"}
+    cells = catalogue.EXPERIMENTS["digits"].cells(Options(1))
+    assert [c.labels["method"] for c in cells] == list(paper.DIGITS)
+    assert {c.labels["dataset"] for c in cells} == {"digits"}
+    # The paper used the methods' defaults: so do we.
+    assert {c.settings["tuning"] for c in cells if "MLRSSC" in c.labels["method"]} == {"default"}
+    for method in fitting.MLRSSC:
+        made = fitting.make(method, 10, 0, {})
+        own = mv.baselines.MLRSSC(10, kind=made.kind, kernel=made.kernel, n_init=1, random_state=0)
+        assert made.get_params() == own.get_params()
+
+
+@pytest.mark.parametrize(
+    "extent, linear", [("full", {"digits"}), ("small", {"digits-50"}), ("skip", set())]
+)
+def test_tuned_mlrssc_is_shown_beside_its_defaults_on_the_same_digits(extent, linear):
+    cells = catalogue.EXPERIMENTS["mlrssc"].cells(Options(20, linear_mlrssc=extent))
+    for tuning in ("default", "digits"):
+        mine = [c for c in cells if c.labels["tuning"] == tuning]
+        for methods, datasets in ((fitting.LINEAR, linear), (fitting.KERNEL, {"digits"})):
+            found = [c for c in mine if c.labels["method"] in methods]
+            assert {c.labels["dataset"] for c in found} == datasets
+            assert len(found) == 2 * 20 * len(datasets)
+    slow = {c.labels["method"] for c in cells if c.phase == SLOW}
+    assert slow == (set(fitting.LINEAR) if extent == "full" else set())
+    assert all(portion.threads == (portion.cells[0].phase == SLOW) for portion in portioned(cells))
+
+
+def test_wmnmf_has_more_runs_where_its_failures_are_counted():
+    for name in ("digits", "honest"):
+        cells = catalogue.EXPERIMENTS[name].cells(Options(20))
+        of = Counter(c.labels["method"] for c in cells)
+        assert of.pop("WM-NMF") == 80 and set(of.values()) == {20}
+    seeds = [c.settings["seed"] for c in catalogue.EXPERIMENTS["seeds"].cells(Options(20))]
+    assert seeds == [seed for _, seed in Options(20).pooled()] and len(set(seeds)) == 80
+    assert seeds[:20] == [seed for _, seed in Options(20).seeds()]
+    assert Options(3).pooled() == Options(3).seeds()  # a first look is no count of failures
 
 
 @pytest.mark.parametrize("replications", [1, 3, 20])
@@ -188,6 +230,63 @@ def test_plain_numpy_does_the_same_iteration():
     ours = run(problem, start, Settings(P, BETA, 1, 1, rescale=False)).factors
     np.testing.assert_allclose(U, ours.U[s], rtol=1e-9)
     np.testing.assert_allclose(V, ours.V[s], rtol=1e-9)
+
+
+class Counted(float):
+    """A number that counts what is done with it."""
+
+    done: ClassVar[Counter] = Counter()
+
+    def __add__(self, other):
+        return self._next("additions", float(self) + float(other))
+
+    def __mul__(self, other):
+        return self._next("multiplications", float(self) * float(other))
+
+    def __truediv__(self, other):
+        return self._next("divisions", float(self) / float(other))
+
+    def __pow__(self, power):
+        assert power == 2
+        return self._next("multiplications", float(self) ** 2)
+
+    __radd__, __rmul__ = __add__, __mul__
+
+    def _next(self, kind, value):
+        self.done[kind] += 1
+        return Counted(value)
+
+
+@pytest.mark.parametrize(("n", "m", "k"), [(7, 5, 3), (6, 2, 4), (4, 9, 1)])
+def test_operations_are_those_of_an_iteration_that_counts_them(rng, n, m, k):
+    def array(*shape):
+        values = [Counted(v) for v in rng.random(int(np.prod(shape))) + 0.1]
+        return np.array(values, dtype=object).reshape(shape)
+
+    Counted.done.clear()
+    V = array(n, k)
+    runtime.plain_iteration(
+        array(n, m), array(m, k), V, array(n, n), array(n), V, array(n), 0.5, 0.1
+    )
+    both = zip(operations.of_U(n, m, k), operations.of_V(n, m, k, n * n), strict=True)
+    told = dict(zip(operations.KINDS, map(sum, both), strict=True))
+    assert told == dict(Counted.done)
+    sparse = operations.of_V(n, m, k, 3 * n)
+    assert np.subtract(operations.of_V(n, m, k, n * n), sparse).tolist() == [
+        (n * n - 3 * n) * k
+    ] * 2 + [0]
+
+
+def test_readings_are_those_of_the_estimator(monkeypatch):
+    views, labels = blobs(n=90)
+    small = mv.datasets.Dataset("small", dict(zip("abc", views, strict=True)), labels, "")
+    monkeypatch.setattr(seeds, "load", lambda name: small)
+    rows = seeds.readings("small", 5)[""]
+    for row, (method, connect) in zip(rows, seeds.READINGS.values(), strict=True):
+        model = mv.WMNMF(3, assign_labels=method, connect=connect, random_state=5)
+        found = mv.metrics.scores(labels, model.fit_predict(small.views))
+        assert {name: row[name] for name in found} == found
+        assert 1 <= row["parts"] <= 3 and row["smallest_part"] >= 20
 
 
 def test_scale_escapes_through_the_graph_term_only():
@@ -278,3 +377,19 @@ def test_terms_are_told_after_every_iteration():
         parts = [row[term] for term in convergence.TERMS[:3]]
         assert row["objective"] == pytest.approx(sum(parts))
     assert len(convergence.terms("nutrimouse", "one at a time", 0)[""]) == 100
+
+
+def test_starts_of_k_means_are_those_the_page_tells():
+    """One in k-means itself and in MLRSSC, five in spectral clustering and MultiNMF."""
+    for method, made in baselines.paper_methods(10).items():
+        model = made(0)
+        model = getattr(model, "estimator", model)
+        if isinstance(model, mv.WMNMF):
+            continue  # `assign` starts five times
+        spectral = "Spectral" in method or "MultiNMF" in method
+        assert model.n_init == (5 if spectral else 1), method
+    for word in (
+        "once in BSV-kmeans, ConcatK and MLRSSC",
+        "five times in spectral clustering and in",
+    ):
+        assert word in STARTS

@@ -3,6 +3,7 @@
 import math
 
 import pytest
+from scipy.stats import ttest_ind
 
 from manyview.reproduction.page import paper
 from manyview.reproduction.page.claims import (
@@ -12,9 +13,11 @@ from manyview.reproduction.page.claims import (
     digits,
     judging,
     lihc,
+    mlrssc,
     noise,
     objective,
     runtime,
+    seeds,
     sweeps,
     verdicts,
 )
@@ -200,7 +203,7 @@ def test_a_baseline_is_held_against_its_own_row_and_the_scaled_one_is_our_observ
 def test_reasons_follow_the_direction():
     (lower,) = beside.digits_rows(Made(digits=runs("P-KMLRSSC", 0.5)))
     (higher,) = beside.digits_rows(Made(digits=runs("WM-NMF", 0.995)))
-    assert lower.note.startswith("Ours is lower on") and "Settings of" in lower.note
+    assert lower.note.startswith("Ours is lower on") and "not known" in lower.note
     assert higher.note.startswith("Ours is higher on") and "not known" in higher.note
     (steady,) = beside.digits_rows(Made(digits=runs("WM-NMF", 0.8)))
     (poor,) = beside.digits_rows(Made(digits=runs("WM-NMF", 0.96) + runs("WM-NMF", 0.7, n=2)))
@@ -208,6 +211,57 @@ def test_reasons_follow_the_direction():
     for method in paper.DIGITS:
         for row in beside.digits_rows(Made(digits=runs(method, 0.3))):
             assert row.note.count(".") >= 2  # where it lies, and why or that it is not known
+
+
+# --- MLRSSC and seeds ---
+
+
+def test_tuned_mlrssc_is_our_observation_and_judged_on_the_same_digits():
+    def of(tuning, level, dataset):
+        more = {"tuning": tuning, "remark": "7 iterations"}
+        return runs("P-MLRSSC", level, dataset=dataset, **more)
+
+    rows = of("default", 0.78, "digits-50") + of("digits", 0.92, "digits-50")
+    (found,) = mlrssc.verdicts(Made(mlrssc=rows))
+    assert found.is_own and found.verdict == AGREES and "(500 digits)" in found.claim
+    assert "7 iterations" in found.words
+    # Other digits are another problem.
+    assert mlrssc.verdicts(Made(mlrssc=rows + of("digits", 0.5, "digits"))) == [found]
+    assert mlrssc.verdicts(Made(mlrssc=of("default", 0.78, "digits"))) == []
+    # The table is judged from its own rows alone.
+    beaten = verdicts(Made(digits=table(WM=0.9) + runs("P-MLRSSC", 0.78), mlrssc=rows))
+    assert only(beaten, "best on all").verdict == AGREES
+
+
+def readings(acc, size, **more):
+    """A run for each pair of an accuracy and the smallest part of its graph."""
+    rows = []
+    for reading in ("spectral", "njw", "spectral, connected"):
+        values = more.get(reading.split(", ")[-1], acc)
+        for i, (value, n) in enumerate(zip(values, size, strict=True)):
+            rows.append({"reading": reading, "run": i, "acc": value, "smallest_part": n})
+    return Made(seeds=rows)
+
+
+def test_failures_are_held_against_the_parts_of_the_graph():
+    acc, size = [0.96, 0.97, 0.96, 0.95, 0.87, 0.86, 0.88], [2000] * 4 + [11, 8, 20]
+    made = readings(acc, size, njw=[a + 0.01 for a in acc], connected=[0.96] * 7)
+    cause, njw, tied = seeds.verdicts(made)
+    assert [v.verdict for v in (cause, njw, tied)] == [AGREES] * 3
+    assert "3 of 3 runs are below ACC .90" in cause.ours and "0 of 4" in cause.ours
+    assert "In all 3 of 7" in cause.words and "in 3 runs" in tied.ours
+    same = seeds.verdicts(readings([0.96, 0.95] * 4, [2000, 11] * 4, njw=[0.9] * 8))
+    assert [v.verdict for v in same][1:] == [DIFFERS, DIFFERS]
+    assert len(seeds.verdicts(readings([0.96] * 3, [2000] * 3))) == 1  # nothing to connect
+
+
+def test_two_groups_of_runs_are_compared_by_their_own_scatter():
+    a, b = [0.9, 0.92, 0.91, 0.95], [0.8, 0.85, 0.7]
+    found = seeds.apart(a, b)
+    theirs = ttest_ind(a, b, equal_var=False).confidence_interval(0.95)
+    assert found.mean - found.margin == pytest.approx(theirs.low)
+    assert found.mean + found.margin == pytest.approx(theirs.high)
+    assert seeds.apart([0.9], b).margin == math.inf
 
 
 # --- LIHC ---

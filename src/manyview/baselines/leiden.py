@@ -12,6 +12,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from threadpoolctl import threadpool_limits
 
 from manyview._types import Array, Seed, Views
+from manyview._warn import warn_user
 from manyview.methods.communities import leiden
 from manyview.methods.scaling import SCALES
 from manyview.methods.seeds import generator
@@ -87,6 +88,12 @@ class ConcatLeiden(Baseline):
         self.labels_, self.resolution_ = as_many_as(
             sp.csr_array(graph.maximum(graph.T)), self.n_clusters, seed
         )
+        found = int(self.labels_.max()) + 1
+        if found != self.n_clusters:
+            warn_user(
+                f"ConcatLeiden found {found} communities and not the {self.n_clusters} asked for: no "
+                "resolution gives as many (a graph in several pieces has at least as many communities)"
+            )
 
     def _allows_negative(self) -> bool:
         return takes_negative(self.scale)

@@ -14,6 +14,7 @@ from .common import PatientConsole, Voice, reported
 from .fit_options import fit
 from .page import web_page
 from .reading import NO_RELATIONS, Relations, reads_files
+from .report_command import report
 
 app = typer.Typer(
     help="Cluster observations measured in several ways, and learn which views to trust.",
@@ -66,6 +67,9 @@ def compare(
     scale: Annotated[
         str | None, typer.Option(help="standard or minmax: every feature, for every method.")
     ] = None,
+    missing: Annotated[
+        str, typer.Option(help="error: no empty cells; drop: only samples complete in every file.")
+    ] = "error",
     runs: Annotated[int, typer.Option(min=1, help="Runs of each method.")] = 10,
     seed: Annotated[int, typer.Option(min=0, help="The runs' seeds are derived from it.")] = 0,
     jobs: Annotated[int, typer.Option(min=1, help="Runs at the same time.")] = 1,
@@ -93,7 +97,9 @@ def compare(
     resume = f"Interrupted. Finished runs are in {out}/runs; run it again to go on."
     with reported("compare", out, resume), unpacking_up_to(max_unpacked):
         voice = Voice(quiet, json)
-        any_result = works.run_compare(views, labels, out, methods, settings, voice, reading, force)
+        any_result = works.run_compare(
+            views, labels, out, methods, settings, voice, reading, force, missing
+        )
     if not any_result:
         typer.echo("manyview compare: no run gave a result; the reasons are above.", err=True)
         raise typer.Exit(1)
@@ -204,6 +210,9 @@ def select_k(
             help="all, or of stability, eigengap, communities, bicv, imputation, mdl, sure, by commas."
         ),
     ] = USUAL_METHODS,
+    method: Annotated[
+        str, typer.Option(help="robust, or wmnmf: its own rank, by bicv or imputation.")
+    ] = "robust",
     reading: Any = None,
     seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same result.")] = 0,
     max_unpacked: options.MaxUnpacked = None,
@@ -224,6 +233,7 @@ def select_k(
             smallest,
             largest,
             methods,
+            method,
             reading,
             seed,
             force,
@@ -237,8 +247,8 @@ def reproduce(
         list[str] | None,
         typer.Argument(
             metavar="[EXPERIMENT]...",
-            help="all, or digits honest synthetic lihc nutrimouse p beta k runtime operations "
-            "convergence noise degeneracy.",
+            help="all, or digits mlrssc honest synthetic lihc nutrimouse p beta k seeds runtime "
+            "operations convergence noise degeneracy.",
         ),
     ] = None,
     out: options.Out = Path("reproduction"),
@@ -249,7 +259,7 @@ def reproduce(
     linear_mlrssc: Annotated[
         str,
         typer.Option(
-            help="full: all digits, an hour; small: 50 per class; skip; auto: full from 20."
+            help="Tuned linear MLRSSC. full: all digits, hours; small: 50 per class; skip; auto."
         ),
     ] = "auto",
     again: Annotated[
@@ -280,26 +290,5 @@ def reproduce(
         raise typer.Exit(1)
 
 
-@app.command()
-def report(
-    folder: Annotated[
-        Path, typer.Argument(metavar="DIR", help="What reproduce, fit or compare has written.")
-    ],
-    markdown: Annotated[
-        bool, typer.Option("--markdown", help="Print the numbers as Markdown instead.")
-    ] = False,
-) -> None:
-    """Build the page, figures and tables of reproduce from its files alone, or name the page of a run."""
-    with reported("report", folder):
-        page = works.page_of_run(folder)
-        if page is not None:
-            typer.echo(f"{page}")
-        elif markdown:
-            typer.echo(works.as_markdown(folder), nl=False)
-        else:
-            typer.echo(
-                f"{works.build(folder)[0]}, and the same in {folder}/figures and {folder}/tables"
-            )
-
-
+app.command()(report)
 app.command("app")(web_page)

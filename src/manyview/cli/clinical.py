@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from manyview.data.read import ReadViews
+from manyview.data.read import ReadViews, located
+from manyview.data.read.by_rows import file_checksum
 from manyview.data.read.clinical import ClinicalTable, clinical_ids, read_clinical, split_column
 from manyview.data.read.matching import EXACT, Rule
 from manyview.judge.comparison.labels import ids_in, read_labels
@@ -81,6 +82,11 @@ def read_given(
     classes = None
     if asked.labels is not None:
         classes = _classes(asked.labels, samples, n, views, rule)
+        _, file, _ = located(split_column(asked.labels)[0])
+        size = {"rows": sum(label is not None for label in classes), "columns": 1}
+        inputs.append(
+            {"view": "(labels)", "path": str(file), **size, "sha256": file_checksum(str(file))}
+        )
         if None in classes:
             notes.append(
                 f"{asked.labels} knows the classes of {sum(t is not None for t in classes)} of "

@@ -16,6 +16,8 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
+from .stages import shown
+
 #: The input or the request is at fault; anything else that fails is a failure (1).
 BAD_INPUT = (ValueError, ImportError, FileNotFoundError, FileExistsError, PermissionError,
              NotADirectoryError, IsADirectoryError)  # fmt: skip
@@ -122,13 +124,13 @@ class Voice:
 
     @contextmanager
     def busy(self, text: str) -> Iterator[Callable[[str], None]]:
-        """A spinner whose words can be changed; in a file or pipe nothing is seen of it."""
+        """A bar with the stage, which can be changed; in a file or pipe a line for each stage."""
         _note_stage(text)
-        with self._people.status(escape(text)) as status:
+        with shown(self._people, text) as stages:
 
             def change(words: str) -> None:
                 _note_stage(words)
-                status.update(escape(words))
+                stages.begin(words)
 
             yield change
 

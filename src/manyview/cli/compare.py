@@ -11,7 +11,7 @@ from rich import box
 from rich.markup import escape
 from rich.table import Table
 
-from manyview.compare import Comparison, compare
+from manyview.compare import Comparison, check_request, compare
 from manyview.data.read import Reading, read_views
 from manyview.io.guard import unpacking_limit
 from manyview.io.writing import claimed
@@ -23,6 +23,9 @@ from manyview.plot import _pyplot
 
 from .common import Voice, caught_warnings
 
+#: What becomes of empty cells: few of the methods take them.
+MISSING = ("error", "drop")
+
 
 def run_compare(
     files: Sequence[str],
@@ -33,6 +36,7 @@ def run_compare(
     voice: Voice,
     reading: Reading,
     force: bool = False,
+    missing: str = "error",
 ) -> bool:
     """Read, compare, write to ``out``, and print the summary; ``settings`` are those of `compare`.
 
@@ -41,20 +45,23 @@ def run_compare(
     any run gave a result.
     """
     _pyplot()  # hours of work must not end with the news that matplotlib is missing
+    if missing not in MISSING:
+        raise ValueError(f"--missing must be {' or '.join(MISSING)}, got {missing!r}")
+    names = [name.strip() for name in methods.split(",") if name.strip()]
+    check_request(names, settings["n_clusters"], settings["scale"])
     with claimed(out, KIND, force=force, goes_on=True) as place:
         place.check(FILES)
         known = [] if labels is None else ids_in(labels)
-        data = read_views(files, known=known, **vars(reading))
+        data = read_views(files, known=known, missing=missing, **vars(reading))
         y = None if labels is None else read_labels(labels, data)
         for note in data.told:
             voice.note(printable(note))
-        names = [name.strip() for name in methods.split(",") if name.strip()]
         with caught_warnings() as warned:
             found = compare(
                 data.views, y, methods=names, out=out, progress=voice.speaks, **settings
             )
         voice.warn(warned)
-        command = _command(files, labels, out, methods, settings, reading)
+        command = _command(files, labels, out, methods, settings, reading, missing)
         written = found.save(out, command=command)
     voice.show(_summary(found))
     voice.show(*(_shown(line) for line in found.troubles))
@@ -81,6 +88,7 @@ def _command(
     methods: str,
     settings: dict[str, Any],
     reading: Reading,
+    missing: str,
 ) -> str:
     """What to type to do it again, every setting spelled out."""
     words = ["manyview", "compare", *files, *reading.words()]
@@ -88,6 +96,7 @@ def _command(
     words += ["--clusters", str(settings["n_clusters"]), "--out", str(out), "--methods", methods]
     words += ["--runs", str(settings["n_runs"]), "--seed", str(settings["random_state"])]
     words += ["--jobs", str(settings["n_jobs"])]
+    words += ["--missing", missing] if missing != "error" else []
     words += ["--scale", settings["scale"]] if settings["scale"] else []
     words += ["--max-seconds", f"{settings['max_seconds']:g}"]
     words += ["--max-memory", f"{settings['max_memory']:g}"]

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +13,7 @@ import scipy.sparse as sp
 from rich.markup import escape
 from rich.table import Table
 
-from manyview.covariates import adjust
-from manyview.data.read import Reading, ReadViews, read_views
-from manyview.data.read.relations import with_relations
+from manyview.data.read import ReadViews
 from manyview.io.writing import OurFolder, claimed, files_of
 from manyview.judge.selection import Selection, select_n_clusters
 from manyview.methods.estimators import Estimator, number_of_clusters
@@ -26,56 +23,19 @@ from manyview.methods.wmnmf import WMNMF
 from manyview.output.run import write_run
 from manyview.output.run.evidence import known_scores
 from manyview.output.run.folder import KIND, sure_files
-from manyview.output.run.meaning import known
 from manyview.output.run.record import component_files, selection_record
 from manyview.storage.checkpoint import kept_until_written
 
 from . import by_view
 from .choice import reasons
-from .clinical import Asked, Given, known_ids, read_given
 from .common import Voice, caught_warnings
+from .inputs import FitRequest, read_inputs
 from .told import told_outcomes
 
 ENGINES = ("numpy", "torch", "dask")
 METHODS = {"robust": RobustWMNMF, "wmnmf": WMNMF}
 #: Parameters of the robust method that options give for all views or by view.
 OF_VIEWS = {"view_weights": by_view.view_weights, "zero_rows": by_view.zero_rows}
-
-
-@dataclass(frozen=True)
-class FitRequest:
-    """What was asked on the command line."""
-
-    files: list[str]
-    clusters: str
-    out: Path
-    method: str = "robust"
-    scale: str | None = None
-    missing: str = "allow"
-    labels: str | None = None
-    reading: Reading = field(default_factory=Reading)
-    seed: int = 0
-    force: bool = False
-    report: bool = True
-    on_disk: bool = False
-    checkpoint: Path | None = None
-    engine: str = "numpy"
-    device: str = "auto"
-    view_weights: str | None = None
-    zero_rows: str | None = None
-    resolution: float | None = None
-    clinical: str | None = None
-    time: str | None = None
-    event: str | None = None
-    adjust: tuple[str, ...] = ()
-    figures: bool = False
-    #: "graph", "kernel" or "distance" → files, each perhaps as name=file.
-    relations: Mapping[str, Sequence[str]] = field(default_factory=dict)
-
-    @property
-    def known(self) -> Asked:
-        """What is known of the samples beside the views."""
-        return Asked(self.clinical, self.time, self.event, self.labels, self.adjust)
 
 
 def run_fit(ask: FitRequest, voice: Voice) -> dict[str, Any]:
@@ -90,10 +50,8 @@ def _fit(place: OurFolder, ask: FitRequest, voice: Voice) -> dict[str, Any]:
     model = make_model(ask)
     # The results of a finished fit are lost with its process until they are written.
     with kept_until_written(), voice.busy("reading the files") as tell:
-        data, given = _read(ask)
-        for note in data.told:
-            voice.note(note)
-        views = _adjusted(data, given, model, voice)
+        read = read_inputs(ask, model.zero_rows if ask.adjust else None, voice.note)
+        data, given, views = read.data, read.given, read.views
         place.check(component_files(views.names))
         _check_sparse(model, data)
         n = len(data.first_rows)
@@ -140,43 +98,6 @@ def _fit(place: OurFolder, ask: FitRequest, voice: Voice) -> dict[str, Any]:
     )
     voice.result(summary)
     return summary
-
-
-def _read(ask: FitRequest) -> tuple[ReadViews, Given]:
-    """The views, and what else is known of their samples, both found to be in order."""
-    data = read_views(
-        ask.files,
-        missing=ask.missing,
-        on_disk=ask.on_disk,
-        known=known_ids(ask.known),
-        **vars(ask.reading),
-    )
-    data = with_relations(data, ask.relations)
-    samples = None if data.sample_names is None else data.sample_names.tolist()
-    given = read_given(ask.known, samples, len(data.first_rows), data, data.rule)
-    data.notes.extend(given.notes)
-    ids = [str(i) for i in range(len(data.first_rows))]
-    known(ids, given.columns, given.time, given.event, given.classes)
-    return data, given
-
-
-def _adjusted(data: ReadViews, given: Given, model: RobustWMNMF, voice: Voice) -> Any:
-    """The views, without what the covariates asked for explain."""
-    views = data.collection()
-    if not given.adjust:
-        return views
-    columns = given.columns or {}
-    chosen = {name: columns[name] for name in given.adjust}
-    found = adjust(views, chosen, zero_rows=model.zero_rows)
-    shares = ", ".join(f"{view} {share:.0%}" for view, share in found.explained.items())
-    told = [
-        *found.notes,
-        f"{', '.join(given.adjust)} regressed out; it explained of the variance: {shares}",
-    ]
-    for note in told:
-        voice.note(note)
-    data.notes.extend(told)
-    return found.views
 
 
 def make_model(ask: FitRequest) -> Any:

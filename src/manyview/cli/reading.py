@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from .common import reported
 from .later import later
 from .relations import NO_RELATIONS, Relations, relation_options
 
@@ -86,6 +88,28 @@ def _options(
 RECEIVED: dict[str, Callable[..., Any]] = {"reading": _options, "relations": relation_options}
 
 
+def refuse_absent(items: Sequence[str]) -> None:
+    """A mistyped name is the commonest mistake: it is told before anything heavy is loaded."""
+    for item in items:
+        named = item.partition("=")[2] or item
+        if item.startswith("="):
+            return  # no name=path: the reader has a sentence of its own
+        if not any(_is_there(text) for text in (item, named)):
+            raise ValueError(f"{named} does not exist; name a file")
+
+
+def _is_there(text: str) -> bool:
+    """Whether it is a file, or one with the name of a sheet or an array behind it."""
+    while text:
+        try:
+            if Path(text).exists():
+                return True
+        except (OSError, ValueError):  # a name no file system takes: the reader says so
+            return True
+        text = text.rpartition(":")[0]
+    return False
+
+
 def reads_files(command: Callable[..., Any]) -> Callable[..., Any]:
     """A command with parameters that are in `RECEIVED` → one with the options for them."""
     own = inspect.signature(command, eval_str=True)
@@ -102,6 +126,8 @@ def reads_files(command: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(command)
     def run(**given: Any) -> Any:
+        with reported(command.__name__.replace("_", "-")):
+            refuse_absent(given["views"])
         made = {
             name: RECEIVED[name](**{option: given.pop(option) for option in options})
             for name, options in ours.items()

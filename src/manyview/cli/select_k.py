@@ -17,12 +17,16 @@ from rich.table import Table
 from manyview.data.read import Reading, read_views
 from manyview.io.writing import claimed, csv_of_dicts
 from manyview.judge.selection import select_n_clusters
+from manyview.methods.robust import RobustWMNMF
+from manyview.methods.wmnmf import WMNMF
 from manyview.output.run.tables import selection_table
 from manyview.plot import _pyplot
 
 from .choice import candidates_for, reasons
 from .common import Voice, caught_warnings
 
+#: Whose number of clusters, or rank, is asked for.
+MODELS = {"robust": RobustWMNMF, "wmnmf": WMNMF}
 FILES = ("selection.csv", "selection.png", "selection.json")
 
 
@@ -32,15 +36,18 @@ def run_select_k(
     smallest: int,
     largest: int | None,
     methods: str,
+    method: str,
     reading: Reading,
     seed: int,
     force: bool,
     voice: Voice,
 ) -> dict[str, Any]:
     """Read, judge every candidate, write selection.csv, .png and .json to ``out``."""
+    if method not in MODELS:
+        raise ValueError(f"--method must be robust or wmnmf, got {method!r}")
     with claimed(out, "select-k", force=force) as place:
         place.check(FILES)
-        found, record = _chosen(files, smallest, largest, methods, reading, seed, voice)
+        found, record = _chosen(files, smallest, largest, methods, method, reading, seed, voice)
         place.put(_contents(found, record))
     voice.show(*_shown(found), f"Results in [bold]{escape(str(out))}/[/bold]: {', '.join(FILES)}")
     voice.result(record | {"out": str(out), "files": sorted(FILES)})
@@ -52,6 +59,7 @@ def _chosen(
     smallest: int,
     largest: int | None,
     methods: str,
+    method: str,
     reading: Reading,
     seed: int,
     voice: Voice,
@@ -59,7 +67,7 @@ def _chosen(
     """The choice, and what there is to remember of it."""
     if largest is not None and largest < smallest:
         raise ValueError(f"--to {largest} is less than --from {smallest}; raise it")
-    names = [name.strip() for name in methods.split(",") if name.strip()]
+    names = tuple(name.strip() for name in methods.split(",") if name.strip())
     with voice.busy("reading the files") as tell:
         data = read_views(files, missing="allow", **vars(reading))
         for note in data.told:
@@ -70,7 +78,8 @@ def _chosen(
             found = select_n_clusters(
                 data.collection(),
                 tried,
-                "all" if names == ["all"] else names,
+                "all" if names == ("all",) else names,
+                model=MODELS[method](),
                 random_state=seed,
             )
     record = {
@@ -80,6 +89,7 @@ def _chosen(
         "doubtful": found.doubtful,
         "reasons": found.reasons,
         "votes": found.votes,
+        "method": method,
         "notes": data.told,
         "warnings": warned,
         "seed": seed,

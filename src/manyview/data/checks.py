@@ -12,8 +12,8 @@ from manyview._types import Array, Matrix
 from manyview._warn import warn_user
 from manyview.engines.dask.source import DaskMatrix
 from manyview.engines.numpy.relations import Relation
-from manyview.engines.numpy.sources import is_streamed, looking_rows
-from manyview.engines.threads import blocks
+from manyview.engines.numpy.sources import LOOK, is_streamed, looking_rows
+from manyview.engines.threads import Threads, blocks
 
 
 def check_shapes(matrices: list[Matrix], names: list[str], min_samples: int, caller: str) -> None:
@@ -45,10 +45,8 @@ def check_values(
     values = X.data if sp.issparse(X) else X
     if values.size == 0:
         return
-    # One cheap sum finds most trouble: it is finite unless an entry is not, or the sum overflows.
-    with np.errstate(over="ignore", invalid="ignore"):
-        total = values.sum(dtype=np.float64)
-    if not np.isfinite(total):
+    low, high = _extremes(values)
+    if not np.isfinite(low + high):
         # NaN in a sparse matrix is refused even where NaN may stand for "missing": a zero row does.
         fine = np.isnan if allow_missing and not sp.issparse(X) else np.zeros_like
         bad = np.flatnonzero(~(np.isfinite(values.ravel()) | fine(values.ravel()).astype(bool)))
@@ -58,13 +56,22 @@ def check_values(
                 f"{label} has {len(bad)} NaN or infinite entries (the first is "
                 f"{values.ravel()[bad[0]]} at row {row}, column {column}); remove or impute them"
             )
-    low = np.nanmin(values) if np.isfinite(values).any() else 0.0
+        low = np.nanmin(values) if np.isfinite(values).any() else 0.0
     if low < 0 and not allow_negative:
         raise ValueError(
             f"Negative values in data passed to {caller}: {label} has "
             f"{int((values < 0).sum())} negative entries (min {low:g}); shift it, or use "
             "scale='minmax' or scale='standard'"
         )
+
+
+def _extremes(values: Array) -> tuple[float, float]:
+    """The smallest and the largest entry, NaN if there is one, looked for on threads."""
+    step = max(1, LOOK * len(values) // values.size)
+    parts = list(blocks(slice(0, len(values)), step))
+    found = Threads(None).each(lambda b: (values[b].min(), values[b].max()), parts)
+    low, high = np.array(found, dtype=float).T
+    return float(low.min()), float(high.max())
 
 
 def _check_file(X: Any, allow_negative: bool, caller: str) -> None:

@@ -220,6 +220,9 @@ class Distances(Protocol):
     def half(self, columns: Array) -> Distances:
         """The same rows seen through some of the features."""
 
+    def halves(self, columns: Array, others: Array) -> tuple[Distances, Distances]:
+        """`half` of these and of all other features."""
+
     def distinct(self, first: Array, mass: Array | None) -> Distances:
         """The same view of some of the rows, each of which counts as often as ``mass`` says."""
 

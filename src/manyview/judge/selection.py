@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from numbers import Integral
 from typing import Any
 
@@ -15,21 +15,26 @@ from manyview.methods.agree import Settings
 from manyview.methods.given import check_zero_rows, zeros_observed
 from manyview.methods.observed import kept_views, observed_columns, observed_part
 from manyview.methods.robust import RobustWMNMF
+from manyview.methods.scaling import SHIFTING
 from manyview.methods.seeds import generator
 from manyview.methods.selection import (
     DEFAULT,
     METHODS,
+    OWN_METHODS,
     NoClustersWarning,
     Selection,
     choose,
+    choose_for_wmnmf,
     gather,
     usual_candidates,
 )
 from manyview.methods.stages import check_scale, fit_scalings, quiet_presence
+from manyview.methods.wmnmf import WMNMF
 
 __all__ = [
     "DEFAULT",
     "METHODS",
+    "OWN_METHODS",
     "NoClustersWarning",
     "Selection",
     "select_n_clusters",
@@ -101,8 +106,13 @@ def select_n_clusters(
         not. Ties go to the method named first. If stability finds nothing, or is not asked and
         eigengap finds nothing, that is the answer, unless eigengap sees more clusters than any
         candidate.
-    model : RobustWMNMF, optional
-        Its settings (neighbours, scale, views, …) are used; never changed.
+    model : RobustWMNMF or WMNMF, optional
+        Its settings (neighbours, scale, views, …) are used; never changed. Of a `WMNMF` the rank of its
+        own fits is judged, on its own scaled views and by its own objective (consensus, learned weights
+        and regulariser included), by "bicv" (then the default) or "imputation": the share of the
+        variation of unseen entries that its consensus of rank K leaves, in 4 runs on up to 150 features
+        of each view. The answer is the smallest rank after which at most a tenth of the fall is left.
+        Complete views only.
     n_runs : int, default=20
         Runs of "stability", at least 3.
     max_samples : int, default=1000
@@ -122,8 +132,10 @@ def select_n_clusters(
     >>> mv.select_n_clusters(data.views, range(2, 6), "stability", n_runs=5, random_state=0)
     <Selection: 3 clusters (stability 3)>
     """
-    methods = _methods(method)
     rng = generator(random_state)
+    if isinstance(model, WMNMF):
+        return _for_wmnmf(views, candidates, method, model, max_samples, rng)
+    methods = _methods(method, METHODS)
     model = _model(model)
     given = as_views(
         views,
@@ -162,17 +174,38 @@ def select_n_clusters(
         return choose(evidence, asked, methods, rng, n_runs)
 
 
+def _for_wmnmf(
+    views: Any,
+    candidates: Iterable[int] | None,
+    method: Any,
+    model: WMNMF,
+    max_samples: int,
+    rng: np.random.Generator,
+) -> Selection:
+    """The rank of the paper's method: its own fits are judged, and no fused graph is made."""
+    # Nobody named a method: the criteria of a graph do not apply.
+    methods = _methods("bicv" if method == DEFAULT else method, OWN_METHODS)
+    _check_count("max_samples", max_samples, 10)
+    given = as_views(
+        views, model.views, allow_negative=model.scale in SHIFTING, caller="select_n_clusters"
+    )
+    n = min(max_samples, given.n_samples)
+    asked = usual_candidates(n) if candidates is None else _candidates(candidates, n)
+    with threadpool_limits(1):
+        return choose_for_wmnmf(given, model, asked, methods, rng, max_samples)
+
+
 # --- input -------------------------------------------------------------------------------------
 
 
-def _methods(method: Any) -> list[str]:
-    listed = list(METHODS) if isinstance(method, str) and method == "all" else method
+def _methods(method: Any, known: Sequence[str]) -> list[str]:
+    listed = list(known) if isinstance(method, str) and method == "all" else method
     listed = [listed] if isinstance(listed, str) else list(dict.fromkeys(listed))
     for name in listed:
-        if name not in METHODS:
-            raise ValueError(f"method must be 'all' or among {', '.join(METHODS)}; got {name!r}")
+        if name not in known:
+            raise ValueError(f"method must be 'all' or among {', '.join(known)}; got {name!r}")
     if not listed:
-        raise ValueError(f"method is an empty list; name one or more of {', '.join(METHODS)}")
+        raise ValueError(f"method is an empty list; name one or more of {', '.join(known)}")
     return listed
 
 
@@ -202,7 +235,7 @@ def _model(model: Any) -> RobustWMNMF:
         return RobustWMNMF()
     if not isinstance(model, RobustWMNMF):
         raise TypeError(
-            f"model must be a RobustWMNMF (its fused graph is what is judged), got "
+            f"model must be a RobustWMNMF (its fused graph is what is judged) or a WMNMF, got "
             f"{type(model).__name__}; for another estimator compare "
             "stability(model, views).score between numbers of clusters"
         )

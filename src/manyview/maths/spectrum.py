@@ -92,6 +92,13 @@ def normalized(A: Graph) -> Graph:
     return sp.csr_array(A.multiply(scale[:, None]).multiply(scale[None]))
 
 
+def part_sizes(A: Graph) -> Array:
+    """For every vertex, how many there are in its connected component."""
+    there = isinstance(A, GraphOnDevice)
+    _, part = connected_components(A.pattern() if there else A, directed=False)
+    return np.bincount(part)[part]
+
+
 def leading_eigenvectors(
     S: Graph,
     n_vectors: int,

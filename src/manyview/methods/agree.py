@@ -6,7 +6,7 @@ The formulas are in `manyview.maths.agreement`; here is what is measured for the
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -85,32 +85,70 @@ def agree(
     Agreement
     """
     seed = int(rng.integers(2**31))
-    n, mass = views[0].n_samples, views[0].mass
+    return weigh_views(
+        views, evidence_of(views, settings, seed, engine, threads), settings, seed, engine, threads
+    )
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What views say one by one and in pairs, before anything is weighed."""
+
+    graphs: list[Graph]
+    rows: Array
+    split_half: Array
+    spread: Array
+    redundancy: Array
+    #: Neighbours of every row in each view; none where they are not at hand.
+    neighbors: list[Array] = field(default_factory=list)
+
+
+def evidence_of(
+    views: list[Distances],
+    settings: Settings,
+    seed: int,
+    engine: Engine = HOST,
+    threads: Threads | None = None,
+) -> Evidence:
+    """Neighbours, row contrasts, split halves, spread and redundancy of several views."""
+    n = views[0].n_samples
     k = ag.in_proportion(settings.n_neighbors, n)
     lists = [view.nearest(k, seed, threads) for view in views]
     graphs = [list_graph(near, n, engine) for near in lists]
     rows = engine.row_contrasts(views, graphs)
     halves = split_half(views, k, seed, engine)
-    M = ag.agreement_matrix(rows, settings.reliability_weight * halves, mass)
     neighbors = [for_all_rows(near.rows, on_host(near.indices), n) for near in lists]
     spread, redundancy = compare_distances(views, neighbors, seed)
-    agreed = ag.effects(rows, spread, mass)
+    return Evidence(graphs, rows, halves, spread, redundancy, neighbors)
+
+
+def weigh_views(
+    views: list[Distances],
+    found: Evidence,
+    settings: Settings,
+    seed: int,
+    engine: Engine = HOST,
+    threads: Threads | None = None,
+) -> Agreement:
+    """α, w and the fused graph from what was measured."""
+    rows, halves, spread, redundancy = found.rows, found.split_half, found.spread, found.redundancy
+    n, mass, delta = views[0].n_samples, views[0].mass, settings.reliability_weight
     present = np.column_stack([view.present for view in views])
-    # Half contrasts are means over n rows, of which a view describes some, of distances with spread 1.
-    chance = np.sqrt(present.sum(axis=0)) / n
-    learned = ag.view_weights(
-        agreed, halves / spread, redundancy, settings.reliability_weight, chance
-    )
+    # Half contrasts are means over n rows, of which a view tells some apart, of distances with spread 1.
+    chance = np.sqrt([view.comparable.sum() for view in views]) / n
+    agreed = ag.effects(rows, spread, mass)
+    learned = ag.view_weights(agreed, halves / spread, redundancy, delta, chance)
     alpha = learned if settings.view_weights is None else settings.view_weights
     w, levels = ag.observation_weights(rows, present, alpha, redundancy, mass)
     if not settings.learn_sample_weights:
         w = present.astype(float)
     weights = ag.distance_weights(alpha, spread)
     # A view without weight proposes nobody.
-    neighbors = with_weight(neighbors, settings.view_weights)
+    neighbors = found.neighbors and with_weight(found.neighbors, settings.view_weights)
     fused, single = fused_graphs(views, weights, neighbors, seed, engine, threads)
+    M = ag.agreement_matrix(rows, delta * halves, mass)
     return Agreement(
-        M, halves, redundancy, spread, alpha, w, levels, graphs, fused, single, learned
+        M, halves, redundancy, spread, alpha, w, levels, found.graphs, fused, single, learned
     )
 
 
@@ -167,17 +205,23 @@ def fused_graphs(
     Normalised self-tuned graphs of the distances F = Σ weights_s d^s; the fused graph is their mean
     over the scales. ``neighbors`` holds the lists of every view, if there are any.
     """
-    n = views[0].n_samples
-    *sizes, single = (ag.in_proportion(k, n) for k in (*ag.SCALES, ag.NEIGHBORS))
-    largest = max(*sizes, single)
+    largest = ag.in_proportion(max(*ag.SCALES, ag.NEIGHBORS), views[0].n_samples)
     indices, F = engine.fused_nearest(views, weights, largest, neighbors, seed, threads)
-    everyone = np.arange(n)
-    mass = masses(views[0], everyone, indices, None)
+    everyone = np.arange(views[0].n_samples)
+    near = Lists(everyone, indices, F, masses(views[0], everyone, indices, None))
+    return scale_graphs(near, len(everyone), views[0].mass, engine)
+
+
+def scale_graphs(
+    near: Lists, n: int, mass: Array | None, engine: Engine = HOST
+) -> tuple[Graph, Graph]:
+    """The mean of the graphs of all scales, and that of one scale, from lists of n rows."""
+    *sizes, single = (ag.in_proportion(k, n) for k in (*ag.SCALES, ag.NEIGHBORS))
     scales: dict[int, Graph] = {}
     for k in {*sizes, single}:
-        count = None if mass is None else mass[:, :k]
-        near = with_copies(Lists(everyone, indices[:, :k], F[:, :k], count), views[0].mass)
-        scales[k] = normalized(list_graph(near, n, engine))
+        count = None if near.mass is None else near.mass[:, :k]
+        nearest = Lists(near.rows, near.indices[:, :k], near.d[:, :k], count)
+        scales[k] = normalized(list_graph(with_copies(nearest, mass), n, engine))
     fused = scales[sizes[0]]
     for k in sizes[1:]:
         fused = fused + scales[k]
@@ -225,7 +269,7 @@ def half_contrast(
         # Density matters little for a contrast; a sample of rows is enough for a diagonal entry.
         chosen = np.sort(np.random.default_rng(seed).permutation(view.n_samples)[:SPLIT_HALF_ROWS])
         view = view.rows(chosen)
-    halves = [view.half(order[0::2]), view.half(order[1::2])]
+    halves = view.halves(order[0::2], order[1::2])
     contrasts = []
     for one, other in (halves, halves[::-1]):
         close = engine.mean_distance(one, view_graph(other, k, engine=engine))

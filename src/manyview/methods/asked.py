@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
 from sklearn.utils._param_validation import InvalidParameterError
 
-from manyview._types import Views
+from manyview._types import Matrix, Views
+from manyview.engines.protocols import Engine
 from manyview.engines.threads import Threads
+from manyview.maths.terms import Term
+from manyview.regularizers import Graph, make_regularizer, prepared_terms
+from manyview.storage.checkpoint import Checkpoint
 
 from .scaling import SHIFTING, tell_level, tell_rounded
 from .scored import ScoredByReconstruction
@@ -68,10 +73,22 @@ class AskedOfWMNMF(ScoredByReconstruction):
             self.max_iter,
             self.inner_iter,
             self.tol,
+            self.inner_tol,
             self.rescale,
             learn_view_weights=self.learn_view_weights,
             learn_sample_weights=self.learn_sample_weights,
         )
+
+    def _prepared_terms(
+        self, Xs: list[Matrix], checkpoint: Checkpoint, engine: Engine
+    ) -> tuple[list[Term], list[Term]]:
+        """The regulariser of every view, and the term that the starting factors are found with."""
+        regularizer = make_regularizer(self.regularizer, self.n_neighbors, self.affinity)
+        prepare = partial(prepared_terms, Xs=Xs, keep=checkpoint.keep, tensors=engine.tensors)
+        terms = prepare(regularizer)
+        if self.init != "gnmf" or isinstance(regularizer, Graph):
+            return terms, terms
+        return terms, prepare(Graph(self.n_neighbors, self.affinity))
 
     @property
     def _output_unit(self) -> float:

@@ -10,11 +10,18 @@ import scipy.sparse as sp
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 
-from manyview._arrays import is_tensor, namespace, one_hot
+from manyview._arrays import is_tensor, namespace, on_host, one_hot
 from manyview._types import Array, Matrix
-from manyview.engines.affinity import affinity, nearest_neighbors
+from manyview._warn import warn_user
+from manyview.engines.affinity import affinity, links, nearest_neighbors
 from manyview.engines.optional import engine_part
-from manyview.maths.spectrum import inverse_root_degrees, leading_eigenvectors, normalized
+from manyview.maths.spectrum import (
+    Graph,
+    inverse_root_degrees,
+    leading_eigenvectors,
+    normalized,
+    part_sizes,
+)
 
 #: Above this many rows, spectral labels are those of a sample of rows, and the vote of these.
 LANDMARKS_ABOVE, LANDMARKS = 20_000, 5_000
@@ -24,6 +31,8 @@ KMEANS_SAMPLE = 20_000
 EASY = 2 * 10**7
 #: … this many rows per cluster and in all at least, and coordinates with this share of the variance.
 ROWS_PER_CLUSTER, FEWEST_ROWS, KEPT_VARIANCE = 40, 5_000, 0.98
+#: A part of the graph is small with fewer rows than one in so many of an average cluster.
+SMALL = 4
 ASSIGNMENTS = ("spectral", "njw", "kmeans", "argmax")
 
 
@@ -36,23 +45,58 @@ def assign(
     *,
     landmarks: int = LANDMARKS,
     above: int = LANDMARKS_ABOVE,
+    connect: bool = False,
 ) -> Array:
     """Labels 0 … n_clusters−1 for the rows of V*.
 
     "spectral" embeds by the random-walk Laplacian of the nearest-neighbour graph of V* (the
     paper's step), "njw" the same with unit rows, "kmeans" clusters V* itself, "argmax" takes each
     row's largest component. Of more rows than ``above`` the first two embed ``landmarks`` only.
+    With ``connect`` small parts of that graph are tied to the rest; without, they are told of.
     """
     if method == "argmax":
         return consensus.argmax(axis=1)
     if method == "kmeans":
         return kmeans(consensus, n_clusters, rng, n_init)
-    if len(consensus) <= above:
-        return spectral(consensus, n_clusters, rng, unit_rows=method == "njw", n_init=n_init)
-    size = max(landmarks, 100 * n_clusters)
-    chosen = consensus[np.sort(rng.choice(len(consensus), size, replace=False))]
-    labels = spectral(chosen, n_clusters, rng, unit_rows=method == "njw", n_init=n_init)
-    return assign_new(consensus, chosen, labels, method)
+    # Parts of a graph are tied on the host: they are few, and rare.
+    chosen = consensus = on_host(consensus) if connect else consensus
+    if len(consensus) > above:
+        size = max(landmarks, 100 * n_clusters)
+        chosen = consensus[np.sort(rng.choice(len(consensus), size, replace=False))]
+    A = consensus_graph(chosen, n_clusters, connect)
+    labels = spectral_from_graph(A, n_clusters, rng, method == "njw", n_init)
+    return labels if chosen is consensus else assign_new(consensus, chosen, labels, method)
+
+
+def consensus_graph(V: Array, n_clusters: int, connect: bool) -> Graph:
+    """The neighbour graph of V*, whose small parts are tied to the rest, or told of.
+
+    A part of the graph has an eigenvector of its own. One of a few rows takes it from a cluster, and
+    two true clusters are then read as one.
+    """
+    k, few = n_neighbors(len(V)), len(V) / (SMALL * n_clusters)
+    A = affinity(V, k, "binary")
+    sizes = part_sizes(A)
+    alone = sizes < few
+    if not alone.any():
+        return A
+    if connect:
+        return tied(A, V, alone, k)
+    n_parts = round(float((1 / sizes).sum()))
+    warn_user(
+        f"the neighbour graph of the consensus falls into {n_parts} parts, the smallest of "
+        f"{int(sizes.min())} observations: a part may take a cluster of its own, and two true clusters "
+        "be read as one; set connect=True, or look at several seeds"
+    )
+    return A
+
+
+def tied(A: sp.csr_array, V: Array, alone: Array, k: int) -> sp.csr_array:
+    """The graph with every row of ``alone`` linked to its k nearest rows of the rest as well."""
+    rest, loose = np.flatnonzero(~alone), np.flatnonzero(alone)
+    found = links(V[loose], V[rest], k).tocoo()
+    more = sp.csr_array((found.data, (loose[found.row], rest[found.col])), shape=A.shape)
+    return sp.csr_array(A.maximum(more).maximum(more.T))
 
 
 def assign_new(new: Array, consensus: Array, labels: Array, method: str) -> Array:

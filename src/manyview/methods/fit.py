@@ -133,8 +133,9 @@ class Loop:
             state = replace(state, iteration=inner)
             if self.checkpoint is not None:
                 self.checkpoint.offer(partial(self._saved, state))
+            before = self.progress.last
             state = self._step(state, a)
-            if self._record(state, state.round, s, inner):
+            if self._record(state, state.round, s, inner) or self._settled(before):
                 break
         return replace(self._end_of_view(state), iteration=1)
 
@@ -154,11 +155,16 @@ class Loop:
             penalties=replaced(state.penalties, s, view.penalty),
         )
 
+    def _settled(self, before: Any) -> bool:
+        """Whether the last iteration changed the objective by less than ``inner_tol`` of it."""
+        least = self.settings.inner_tol
+        return least > 0 and abs(float(before - self.progress.last)) <= least * abs(float(before))
+
     def _end_of_view(self, state: State) -> State:
         """Residuals, stand-ins and the scale of U, once the iterations on a view are done."""
         s, view, settings = state.view, self.passes[state.view], self.settings
         U, V, term = state.U[s], state.V[s], self.problem.terms[s]
-        early = self.progress.stopped and state.iteration < settings.inner_iter
+        early = state.iteration < settings.inner_iter
         residuals = view.all_residuals(U, V) if early else view.residuals
         V = view.collect(V)
         view.release()

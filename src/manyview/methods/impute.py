@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
-
 import numpy as np
 import scipy.sparse as sp
 
@@ -12,7 +10,6 @@ from manyview.data.views import LOAD_LIMIT
 from manyview.engines.numpy.kinds import is_table
 from manyview.engines.numpy.sources import is_streamed
 from manyview.engines.protocols import Scaling
-from manyview.engines.threads import available_threads
 from manyview.storage.checkpoint import digest
 
 
@@ -24,9 +21,7 @@ def remember(views: Views) -> tuple[list[Matrix], list[str | None]]:
     held = [X for X in views.matrices if not is_streamed(X)]
     large = sum(X.data.nbytes if sp.issparse(X) else X.nbytes for X in held) > LOAD_LIMIT
     data = [X if large or is_streamed(X) else X.copy() for X in views.matrices]
-    with ThreadPoolExecutor(available_threads(None)) as pool:  # hashing lets go of the lock
-        sums = pool.map(lambda X: digest(X) if large and not is_streamed(X) else None, data)
-    return data, list(sums)
+    return data, [digest(X) if large and not is_streamed(X) else None for X in data]
 
 
 def refuse_changed(X: Matrix, checksum: str | None, name: str) -> None:

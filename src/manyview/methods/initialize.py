@@ -11,6 +11,7 @@ from sklearn.utils.extmath import randomized_svd
 
 from manyview._arrays import on_host
 from manyview._types import Array, Factors, Matrix, Number
+from manyview._warn import warn_user
 from manyview.engines.numpy.masked import Fill, MaskedView, observed_rows, reaches
 from manyview.engines.numpy.rows import rows_of
 from manyview.engines.numpy.sources import is_streamed, whole
@@ -40,20 +41,28 @@ def starting_factors(
     fill: Fill | None = None,
     threads: Threads | None = None,
     keep: Callable[[str, Callable[[], Any]], Any] = lambda name, compute: compute(),
+    gnmf_weight: float = GNMF_WEIGHT,
 ) -> Factors:
     """U and V of every view by ``init``, equal weights, and V* their mean *without* Q (as the recipe).
 
     A view of too few rows starts with less, and a row has no weight where it is not observed.
-    ``keep(name, compute)`` may remember the pair of a view.
+    ``keep(name, compute)`` may remember the pair of a view. ``gnmf_weight`` is λ of the GNMF start.
     """
     if isinstance(init, str):
-        make = {"gnmf": _gnmf_start, "random": _random_start, "nndsvd": _nndsvd_start}[init]
+        makers: dict[str, Callable[..., tuple[Array, Array]]] = {
+            "gnmf": partial(_gnmf_start, weight=gnmf_weight),
+            "random": _random_start,
+            "nndsvd": _nndsvd_start,
+        }
+        make = makers[init]
         pairs = [
             keep(f"view {s}", partial(make, X, n_components, g, rng, threads))
             for s, (X, g) in enumerate(zip(Xs, terms, strict=True))
         ]
     else:
         pairs = given_factors(init, Xs, n_components, unit)
+        if isinstance(solver, Multiplicative):
+            _tell_zeros(pairs)
     if fill is not None:
         pairs = [(U, fill(s, V)) for s, (U, V) in enumerate(pairs)]
     n_views = len(Xs)
@@ -139,6 +148,19 @@ def given_factors(
     return pairs
 
 
+def _tell_zeros(pairs: list[tuple[Array, Array]]) -> None:
+    """Say that zeros of a given start stay zero under the multiplicative rule."""
+    for s, pair in enumerate(pairs):
+        for name, array in zip(("components", "coefficients"), pair, strict=True):
+            if n := int((array == 0).sum()):
+                warn_user(
+                    f"init[{name!r}][{s}] has {n} entries that are 0, and the multiplicative rule "
+                    "multiplies: they stay 0 throughout; add a small number to them, or use "
+                    "solver='hals', which lets them grow"
+                )
+                return
+
+
 def observed_init(
     init: Any, columns: list[Array] | None, widths: tuple[int, ...], anywhere: Array
 ) -> Any:
@@ -178,13 +200,18 @@ def _total(X: Matrix) -> float:
 
 
 def _gnmf_start(
-    X: Any, n_components: int, g: Term, rng: np.random.Generator, threads: Threads | None
+    X: Any,
+    n_components: int,
+    g: Term,
+    rng: np.random.Generator,
+    threads: Threads | None,
+    weight: float = GNMF_WEIGHT,
 ) -> tuple[Array, Array]:
     n, m = X.shape
     U = _uniform(X, rng, (m, n_components))
     # The paper starts V at uniform(0, 1) against views whose entries sum to 1: keep that ratio.
     V = _uniform(X, rng, (n, n_components)) * _total(X)
-    U, V, _ = gnmf(X, U, V, g, GNMF_WEIGHT, threads=threads)
+    U, V, _ = gnmf(X, U, V, g, weight, threads=threads)
     return U, V
 
 

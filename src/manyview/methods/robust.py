@@ -104,10 +104,10 @@ class RobustWMNMF(RobustModel):
         "obsm:protein", "layers:counts"].
     engine : {"numpy", "torch", "dask"}, default="numpy"
         Where the computation runs. "torch" (extra ``torch``): for GPUs; NumPy in, NumPy out; the
-        fitted model lives on the host, and so does `predict`. "dask" (extra ``dask``): the passes
-        over the rows of the factorisation run on Dask workers; everything before (weights, graph,
-        embedding) runs in this process, to which dask arrays are brought whole, and so do V and V*
-        in every iteration. Use `WMNMF` for data that do not fit here.
+        fitted model lives on the host, and so does `predict`. "dask" (extra ``dask``): Dask workers
+        look for neighbours in dask arrays of over 256 MiB and make the passes of the factorisation;
+        weights, graph and embedding are made in this process, to which up to 64 coordinates of every
+        row in each view come, and V and V* in every iteration. Smaller arrays are brought here whole.
     device : str, default="auto"
         With engine="torch": "cpu", "cuda" (or "cuda:1", …), or "auto", a GPU where there is one and
         the views are large enough to pay for the way there.

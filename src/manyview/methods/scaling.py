@@ -15,7 +15,7 @@ from manyview._types import Array, Matrix, Views, storable
 from manyview._warn import warn_user
 from manyview.engines.numpy.presence import has_nan
 from manyview.engines.numpy.robust_scaling import refuse_extreme, unit_rows
-from manyview.engines.numpy.sources import is_streamed, over
+from manyview.engines.numpy.sources import LOOK, is_streamed, over
 
 SCALES = ("sum", "minmax", "standard", "tfidf", "sqrt")
 #: Scalings that move every feature to start at 0, and so accept negative values.
@@ -25,6 +25,8 @@ ROUNDED = 64
 #: Views that vary by less than this share of their sum of squares are hardly more than their level:
 #: of 30 real views the least has .005, and of the synthetic ones .0008, which lose nothing.
 HARDLY = 1e-4
+#: Rows at least that tell how much a view varies.
+FEWEST = 500
 
 
 @storable
@@ -154,14 +156,12 @@ def tell_level(X: Matrix, name: str) -> None:
 
     Only of dense views in memory, of which nothing is subtracted.
     """
-    unit = largest(X) if isinstance(X, np.ndarray) else 0.0
-    if not unit:
+    if not isinstance(X, np.ndarray):
         return
-    low, high = _range(X)
-    n, total, squares = np.sum(over(X, _moments_above, low, unit), axis=0)
-    mean = total / np.maximum(n, 1)
-    varying = np.sum(np.maximum(squares - n * mean**2, 0))
-    share = varying / np.sum(n * (low / unit + mean) ** 2 + squares - n * mean**2)
+    some = np.linspace(0, len(X) - 1, max(FEWEST, LOOK // X.shape[1])).astype(int)
+    if len(some) < len(X) and _varying_share(X[some])[0] > 10 * HARDLY:
+        return  # evenly spaced rows vary far more than that
+    share, low, high, n = _varying_share(X)
     if 0 < share < HARDLY:
         j = int(np.argmax(low * (n > 0)))
         warn_user(
@@ -169,6 +169,19 @@ def tell_level(X: Matrix, name: str) -> None:
             f"{low[j]:.12g} to {high[j]:.12g}): nonnegative parts show mostly its level, and clusters "
             "may be lost; subtract each feature's smallest value, or use scale='minmax' or 'standard'"
         )
+
+
+def _varying_share(X: Array) -> tuple[float, Array, Array, Array]:
+    """How much of its sum of squares a view varies by; of every feature the range, and how many values."""
+    low, high = _range(X)
+    unit = largest(X)
+    if not unit:
+        return 0.0, low, high, np.zeros(X.shape[1])
+    n, total, squares = np.sum(over(X, _moments_above, low, unit), axis=0)
+    mean = total / np.maximum(n, 1)
+    varying = np.sum(np.maximum(squares - n * mean**2, 0))
+    share = varying / np.sum(n * (low / unit + mean) ** 2 + squares - n * mean**2)
+    return float(share), low, high, n
 
 
 def _moments_above(part: Array, low: Array, unit: float) -> Array:

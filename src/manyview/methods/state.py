@@ -22,6 +22,8 @@ class Settings:
     max_iter: int
     inner_iter: int
     tol: float = 0.0
+    #: The share of the objective below which an iteration on a view is the last one.
+    inner_tol: float = 0.0
     rescale: bool = True
     #: Whether U moves; placing unseen rows keeps it.
     learn_basis: bool = True

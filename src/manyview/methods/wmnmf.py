@@ -11,12 +11,11 @@ import numpy.typing as npt
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from manyview._arrays import namespace, on_host
-from manyview._types import Array, Factors, Matrix, Seed, Views, storable
+from manyview._types import Array, Factors, Seed, Views, storable
 from manyview.engines.affinity import AFFINITIES
 from manyview.engines.protocols import Engine
 from manyview.maths.solvers import make_solver
 from manyview.maths.terms import Term
-from manyview.regularizers import Graph, make_regularizer, prepared_terms
 from manyview.storage.checkpoint import Checkpoint
 
 from .assign import ASSIGNMENTS, assign
@@ -24,7 +23,7 @@ from .base import SHARED_CONSTRAINTS
 from .distinct import row_kinds, tell_empty_clusters, tell_few_kinds
 from .fit import run_starts
 from .fitted_wmnmf import FittedWMNMF
-from .initialize import INITS, observed_init, starting_factors
+from .initialize import GNMF_WEIGHT, INITS, observed_init, starting_factors
 from .observed import observed_somewhere
 from .placing import filling
 from .scaling import SCALES
@@ -74,6 +73,9 @@ class WMNMF(FittedWMNMF):
         of your own class derived from `manyview.solvers.Solver`.
     init : {"gnmf", "random", "nndsvd"} or dict, default="gnmf"
         Starting factors; a dict holds "components" (K×M_s each) and "coefficients" (N×K each).
+        Under the multiplicative rule a zero stays zero: a start that has any is told.
+    gnmf_weight : float, default=10
+        λ of the GNMF start: the weight of the graph while U and V of each view are first found.
     learn_view_weights, learn_sample_weights : bool, default=True
         Whether α and w are learned; otherwise they stay at 1/n_views.
     rescale : bool, default=True
@@ -84,6 +86,9 @@ class WMNMF(FittedWMNMF):
         weights onto one view and to worsen the clusters.
     inner_iter : int, default=30
         Iterations per view and round.
+    inner_tol : float, default=0
+        End the iterations on a view when one changes the objective by less than this share; 0 does
+        them all, as the authors' program does.
     tol : float, default=0
         Stop when a round changes the objective by less than this share; 0 does all rounds.
     n_init : int, default=1
@@ -92,6 +97,10 @@ class WMNMF(FittedWMNMF):
     assign_labels : {"spectral", "njw", "kmeans", "argmax"}, default="spectral"
         How clusters are read from the consensus; "njw" (unit rows) is often a little better than
         the paper's random-walk "spectral".
+    connect : bool, default=False
+        For these two: link the rows in small parts of the consensus's neighbour graph (fewer than a
+        quarter of an average cluster) to their nearest rows in the rest. Without, as in the paper,
+        such a part may take a cluster of its own, which is told.
     missing : {"error", "mask"}, default="error"
         "mask": NaN entries are unobserved and do not count, in the errors, the scaling or the
         distances between rows. Weights compare errors and gaps by what is observed: an unobserved
@@ -174,12 +183,15 @@ class WMNMF(FittedWMNMF):
         "affinity": [StrOptions(set(AFFINITIES))],
         "scale": [StrOptions(set(SCALES)), None],
         "init": [StrOptions(set(INITS)), dict],
+        "gnmf_weight": [Interval(Real, 0, None, closed="left")],
         "rescale": ["boolean"],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "inner_iter": [Interval(Integral, 1, None, closed="left")],
+        "inner_tol": [Interval(Real, 0, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="left")],
         "n_init": [Interval(Integral, 1, None, closed="left")],
         "assign_labels": [StrOptions(set(ASSIGNMENTS))],
+        "connect": ["boolean"],
         "missing": [StrOptions({"error", "mask"})],
     }
 
@@ -196,14 +208,17 @@ class WMNMF(FittedWMNMF):
         scale: str | None = "sum",
         solver: Any = "multiplicative",
         init: Any = "gnmf",
+        gnmf_weight: float = GNMF_WEIGHT,
         learn_view_weights: bool = True,
         learn_sample_weights: bool = True,
         rescale: bool = True,
         max_iter: int = 2,
         inner_iter: int = 30,
+        inner_tol: float = 0.0,
         tol: float = 0.0,
         n_init: int = 1,
         assign_labels: str = "spectral",
+        connect: bool = False,
         missing: str = "error",
         views: Any = None,
         engine: str = "numpy",
@@ -225,14 +240,17 @@ class WMNMF(FittedWMNMF):
         self.scale = scale
         self.solver = solver
         self.init = init
+        self.gnmf_weight = gnmf_weight
         self.learn_view_weights = learn_view_weights
         self.learn_sample_weights = learn_sample_weights
         self.rescale = rescale
         self.max_iter = max_iter
         self.inner_iter = inner_iter
+        self.inner_tol = inner_tol
         self.tol = tol
         self.n_init = n_init
         self.assign_labels = assign_labels
+        self.connect = connect
         self.missing = missing
         self.views = views
         self.engine = engine
@@ -296,7 +314,7 @@ class WMNMF(FittedWMNMF):
         def read_clusters() -> Array:
             if kinds is not None:
                 return kinds
-            return assign(stacked, self.n_clusters, self.assign_labels, rng)
+            return assign(stacked, self.n_clusters, self.assign_labels, rng, connect=self.connect)
 
         labels = on_host(checkpoint.keep("labels", read_clusters))
         if kinds is None:
@@ -304,17 +322,6 @@ class WMNMF(FittedWMNMF):
         fits = self._keep(fits, terms, stacked)
         self._expose(fits[0], self._stacked, labels, views.dtype, anywhere)
         checkpoint.finish()
-
-    def _prepared_terms(
-        self, Xs: list[Matrix], checkpoint: Checkpoint, engine: Engine
-    ) -> tuple[list[Term], list[Term]]:
-        """The regulariser of every view, and the term that the starting factors are found with."""
-        regularizer = make_regularizer(self.regularizer, self.n_neighbors, self.affinity)
-        prepare = partial(prepared_terms, Xs=Xs, keep=checkpoint.keep, tensors=engine.tensors)
-        terms = prepare(regularizer)
-        if self.init != "gnmf" or isinstance(regularizer, Graph):
-            return terms, terms
-        return terms, prepare(Graph(self.n_neighbors, self.affinity))
 
     def _start(
         self,
@@ -338,4 +345,5 @@ class WMNMF(FittedWMNMF):
             problem.fill,
             self._threads,
             lambda name, compute: checkpoint.keep(f"start {i} {name}", compute),
+            self.gnmf_weight,
         )

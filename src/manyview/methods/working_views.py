@@ -42,7 +42,7 @@ def scale_and_place(
     fit = partial(fit_scaling, kind=scale)
     copy = partial(scaled, views, dtype=dtype, always_copied=mask)
     found = WorkingViews(*engine.loop_views(views, fit, copy, asked, dtype))
-    if not mask:
+    if not mask and not engine.tensors:  # tensors were looked at where they are
         check_finite(found.fitted, views.names)
     return found
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import scipy.sparse as sp
 from scipy.stats import hypergeom, norm
 
 from manyview._types import Array
@@ -39,16 +40,57 @@ def rank_tests(X: Array, codes: Array, k: int) -> FeatureTests:
     member = (codes[:, None] == np.arange(k)).astype(float)
     n = there.sum(axis=1)[:, None].astype(float)
     n_in = (there @ member) if not there.all() else np.broadcast_to(member.sum(axis=0), (len(Z), k))
+    effect, p = _compared(ranks @ member, ties, n, n_in)
+    inside, outside = means(np.where(there, Z, 0.0), there, member)
+    return FeatureTests(effect.T, p.T, inside, outside)
+
+
+def sparse_rank_tests(X: sp.csc_array, codes: Array, k: int) -> FeatureTests:
+    """The same of a sparse X without NaN: only what is not zero is ranked."""
+    n, m = X.shape
+    X = sp.csc_array(X, dtype=float, copy=True)
+    X.eliminate_zeros()
+    feature = np.repeat(np.arange(m), np.diff(X.indptr))
+    order = np.lexsort((X.data, feature))
+    values, cell = X.data[order], codes[X.indices[order]]
+    new = np.ones(len(values), dtype=bool)
+    new[1:] = (values[1:] != values[:-1]) | (feature[1:] != feature[:-1])
+    starts = np.flatnonzero(new)
+    lengths = np.diff(np.r_[starts, len(values)])
+    zeros = n - np.diff(X.indptr).astype(float)
+    # Zeros lie between what is below and what is above them.
+    ranks = np.repeat(starts - X.indptr[feature[starts]] + (lengths + 1) / 2, lengths)
+    ranks += np.where(values > 0, zeros[feature], 0)
+    of_zero = np.bincount(feature[values < 0], minlength=m) + (zeros + 1) / 2
+    ties = np.bincount(feature[starts], lengths.astype(float) ** 3 - lengths, m)
+    ties = ties + zeros**3 - zeros
+    known = cell >= 0
+
+    def by_cluster(what: Array) -> Array:
+        place = feature[known] * k + cell[known]
+        return np.bincount(place, what[known], m * k).reshape(m, k)
+
+    size = np.bincount(codes[codes >= 0], minlength=k).astype(float)
+    here, sums = by_cluster(np.ones(len(values))), by_cluster(values)
+    total = by_cluster(ranks) + (size - here) * of_zero[:, None]
+    effect, p = _compared(total, ties, np.full((m, 1), float(n)), np.broadcast_to(size, (m, k)))
+    rest = np.bincount(feature, values, m)[:, None] - sums
+    with np.errstate(divide="ignore", invalid="ignore"):
+        inside, outside = sums / size, rest / (n - size)
+    return FeatureTests(effect.T, p.T, inside.T, outside.T)
+
+
+def _compared(rank_sums: Array, ties: Array, n: Array, n_in: Array) -> tuple[Array, Array]:
+    """Effects and p-values (features × clusters) from the sums of the members' ranks."""
     n_out = n - n_in
     with np.errstate(divide="ignore", invalid="ignore"):
-        U = ranks @ member - n_in * (n_in + 1) / 2
+        U = rank_sums - n_in * (n_in + 1) / 2
         effect = 2 * U / (n_in * n_out) - 1
         spread = np.sqrt(n_in * n_out / 12 * (n + 1 - ties[:, None] / (n * (n - 1))))
         gap = np.maximum(np.abs(U - n_in * n_out / 2) - 0.5, 0)
         p = 2 * norm.sf(gap / spread)
     p[~(spread > 0)] = np.nan
-    inside, outside = means(np.where(there, Z, 0.0), there, member)
-    return FeatureTests(effect.T, np.minimum(p, 1.0).T, inside, outside)
+    return effect, np.minimum(p, 1.0)
 
 
 def means(filled: Array, there: Array, member: Array) -> tuple[Array, Array]:

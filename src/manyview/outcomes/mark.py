@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
@@ -17,7 +17,7 @@ from manyview.data.ids import places
 from manyview.data.views import as_views
 
 from .chance import adjusted
-from .feature_tests import FeatureTests, binary_tests, rank_tests
+from .feature_tests import FeatureTests, binary_tests, rank_tests, sparse_rank_tests
 from .groups import Clustering, Groups, read_groups, read_labels
 from .markers_result import Markers, ViewMarkers
 from .table import counted, quoted
@@ -29,6 +29,9 @@ LEAST_COUNT = 10
 LEAST_MEMBERS = 3
 #: Entries of a view tested at a time.
 BLOCK = 4_000_000
+
+#: A model, its views, which of them is left out, the number of clusters → labels without it.
+Without: TypeAlias = Callable[[Any, Views, int, int], Array]
 
 DESCRIPTIVE = (
     "The same data found the clusters, so p- and q-values describe how sharply features differ; they "
@@ -87,6 +90,17 @@ def markers(
     >>> found.top(1)["feature"]
     ['3', '3']
     """
+    return tested_markers(labels, views, ids, kinds, fitted_without if leave_view_out else None)
+
+
+def tested_markers(
+    labels: Any,
+    views: Any,
+    ids: Any = None,
+    kinds: Mapping[str, str] | None = None,
+    without: Without | None = None,
+) -> Markers:
+    """The same, with ``without`` to say how observations cluster without a view."""
     split = labels.get_params().get("views") if isinstance(labels, BaseEstimator) else None
     given = as_views(views, split, allow_negative=True, allow_missing=True, caller="markers")
     unknown = [name for name in kinds or {} if name not in given.names]
@@ -99,13 +113,15 @@ def markers(
     found = []
     for s, name in enumerate(given.names):
         own, here, agreement = groups, rows, np.nan
-        if leave_view_out:
-            own, here, agreement = _without_view(labels, given, s, groups, rows)
+        if without is not None:
+            new = without(labels, given, s, len(groups.names))
+            own, here, agreement = _matched(new, groups, rows)
         X = given.matrices[s]
         kind = view_kind(X, name, (kinds or {}).get(name))
         found.append(_of_view(given, s, X[here], kind, own, agreement, notes))
-    notes.append(HONEST if leave_view_out else DESCRIPTIVE)
-    return Markers(groups.names, groups.sizes, tuple(found), leave_view_out, tuple(notes))
+    left_out = without is not None
+    notes.append(HONEST if left_out else DESCRIPTIVE)
+    return Markers(groups.names, groups.sizes, tuple(found), left_out, tuple(notes))
 
 
 def _groups(labels: Any, views: Views, ids: Any, notes: list[str]) -> tuple[Groups, Array]:
@@ -168,10 +184,7 @@ def _of_view(
     width = max(1, BLOCK // max(X.shape[0], 1))
     parts = []
     for start in range(0, X.shape[1], width):
-        block = X[:, start : start + width]
-        dense = block.toarray() if sp.issparse(block) else block
-        test = binary_tests if kind == "binary" else rank_tests
-        parts.append(test(dense, groups.codes, k))
+        parts.append(_tested(X[:, start : start + width], kind, groups.codes, k))
     tests = FeatureTests(
         *(
             np.concatenate([vars(part)[field] for part in parts], axis=1)
@@ -194,6 +207,14 @@ def _of_view(
         tests.outside,
         agreement,
     )
+
+
+def _tested(X: Matrix, kind: str, codes: Array, k: int) -> FeatureTests:
+    if sp.issparse(X):
+        if kind != "binary" and not np.isnan(X.data).any():
+            return sparse_rank_tests(X, codes, k)
+        X = X.toarray()
+    return (binary_tests if kind == "binary" else rank_tests)(X, codes, k)
 
 
 def _per_total(X: Matrix) -> Matrix:
@@ -221,13 +242,8 @@ def _tell(name: str, tests: FeatureTests, groups: Groups, notes: list[str]) -> N
         notes.append(told)
 
 
-def _without_view(
-    model: Any, views: Views, s: int, groups: Groups, rows: Array
-) -> tuple[Groups, Array, float]:
-    """Cluster again without view s; the new clusters take the names they overlap most with.
-
-    Returns the new clusters, their rows of the views, and the agreement with the old ones.
-    """
+def fitted_without(model: Any, views: Views, s: int, n_clusters: int) -> Array:
+    """Labels of a fit of all views but one; a number chosen by "auto" is kept."""
     if not (isinstance(model, BaseEstimator) and isinstance(model, Clustering)):
         raise ValueError(
             "leave_view_out=True fits the model again and needs a fitted model such as RobustWMNMF, "
@@ -239,15 +255,24 @@ def _without_view(
     known = again.get_params()
     new_settings: dict[str, Any] = {"views": None, "checkpoint": None}
     if known.get("n_clusters") == "auto":
-        new_settings["n_clusters"] = len(groups.names)
+        new_settings["n_clusters"] = n_clusters
     again.set_params(**{name: value for name, value in new_settings.items() if name in known})
     rest = {n: X for n, X in zip(views.names, views.matrices, strict=True) if n != views.names[s]}
-    found = np.asarray(again.fit(rest).labels_)[rows]
+    return np.asarray(again.fit(rest).labels_)
+
+
+def _matched(new: Array, groups: Groups, rows: Array) -> tuple[Groups, Array, float]:
+    """New clusters under the names of those they overlap most with.
+
+    Returns them, their rows of the views, and the agreement with the old ones.
+    """
+    found = new[rows]
     kept = found >= 0
     table = contingency_matrix(groups.codes[kept], found[kept])
     names = np.unique(found[kept])
-    old, new = linear_sum_assignment(-table)
-    code = dict(zip(names[new].tolist(), np.unique(groups.codes[kept])[old].tolist(), strict=True))
+    old, partner = linear_sum_assignment(-table)
+    known = np.unique(groups.codes[kept])[old].tolist()
+    code = dict(zip(names[partner].tolist(), known, strict=True))
     # Members of a cluster without partner are others to all clusters that have one.
     codes = np.array([code.get(label, -1) for label in found[kept].tolist()], dtype=np.intp)
     agreement = float(adjusted_rand_score(groups.codes[kept], found[kept]))

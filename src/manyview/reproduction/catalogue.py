@@ -9,10 +9,11 @@ from .noise import NOISE
 from .operations import OPERATIONS
 from .runtime import RUNTIME
 from .score_tables import SCORED
+from .seeds import SEEDS
 
 EXPERIMENTS: dict[str, Experiment] = {
     experiment.name: experiment
-    for experiment in (*SCORED, RUNTIME, OPERATIONS, CONVERGENCE, NOISE, DEGENERACY)
+    for experiment in (*SCORED, SEEDS, RUNTIME, OPERATIONS, CONVERGENCE, NOISE, DEGENERACY)
 }
 
 

@@ -14,6 +14,8 @@ Row = dict[str, Any]
 #: What a cell gives: rows by the name of their table ("" is the experiment's main table).
 Tables = dict[str, list[Row]]
 
+#: Runs of WM-NMF on the digits for every run of another method.
+POOLED = 4
 #: In which order, and how many at a time, cells are run.
 TOGETHER, ALONE, SLOW = "together", "alone", "slow"
 
@@ -45,7 +47,7 @@ class Options:
 
     replications: int = 20
     random_state: int = 0
-    #: "full" runs the two linear MLRSSC on all 2000 digits, "small" on 50 per class, "skip" not at all.
+    #: "full" runs MLRSSC as tuned for the digits on all 2000, "small" on 50 per class, "skip" not at all.
     linear_mlrssc: str = "small"
     #: Fingerprint of the user's own LIHC data; empty without.
     lihc: str = ""
@@ -58,6 +60,13 @@ class Options:
     def seeds(self, at_most: int | None = None) -> list[tuple[int, int]]:
         """Run and seed of every replication, or of the first few where more would add nothing."""
         n = self.replications if at_most is None else min(self.replications, at_most)
+        return self._first(n)
+
+    def pooled(self) -> list[tuple[int, int]]:
+        """Those of the method under study, whose rare failures need more runs than the others have."""
+        return self._first(self.replications * (1 if self.quick else POOLED))
+
+    def _first(self, n: int) -> list[tuple[int, int]]:
         return [(run, seed_of(self.random_state, run)) for run in range(n)]
 
 

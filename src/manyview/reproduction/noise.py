@@ -86,7 +86,7 @@ def _clean(dataset: str, method: str, seed: int) -> Fit:
 def _fit(
     views: dict[str, np.ndarray], dataset: str, method: str, n_clusters: int, seed: int
 ) -> Fit:
-    model = make(method, dataset, n_clusters, seed, {})
+    model = make(method, n_clusters, seed, {})
     started = time.perf_counter()
     labels = model.fit_predict(views)
     seconds = time.perf_counter() - started

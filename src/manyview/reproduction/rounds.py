@@ -50,6 +50,7 @@ class Rounds:
             factors = result.factors
             yield result
 
-    def labels(self, factors: Factors) -> Array:
+    def labels(self, factors: Factors, method: str = "spectral", connect: bool = False) -> Array:
         # A copy: the draws must be those of a fit that ends here.
-        return assign(factors.consensus, self.n_clusters, "spectral", deepcopy(self.rng))
+        rng = deepcopy(self.rng)
+        return assign(factors.consensus, self.n_clusters, method, rng, connect=connect)

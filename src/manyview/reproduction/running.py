@@ -36,7 +36,6 @@ class Portion:
     """Cells that share a process; ``runs`` are their places in it."""
 
     function: ClassVar[str] = "manyview.reproduction.running.answer"
-    threads: ClassVar[bool] = False
 
     cells: tuple[Cell, ...]
     #: The user's own data, where a cell may need them.
@@ -47,6 +46,11 @@ class Portion:
     @property
     def runs(self) -> tuple[int, ...]:
         return tuple(range(len(self.cells)))
+
+    @property
+    def threads(self) -> bool:
+        """Whether it may use the cores that are left: the slow ones are few, and dense algebra."""
+        return self.cells[0].phase == SLOW
 
     def packed(self, folder: Path) -> bytes:
         cells = [(cell.task, dict(cell.settings)) for cell in self.cells]
@@ -98,12 +102,12 @@ def run_cells(
     left = {key: cell for key, cell in wanted.items() if key not in records}
     with _progress(left, n_jobs, console) as advance:
         for phase in (TOGETHER, ALONE, SLOW):
-            jobs = 1 if phase == ALONE else n_jobs
             waiting = [cell for cell in left.values() if cell.phase == phase]
             # A process that dies must not fail the cells it had not begun: those are tried once
             # more, every group in a process of its own.
             for size in (PORTION, 0.0):
                 portions = portioned(waiting, size, given, store.folder)
+                jobs = {ALONE: 1, SLOW: min(n_jobs, max(len(portions), 1))}.get(phase, n_jobs)
                 waiting = []
                 with closing(run_tasks(portions, folder, jobs, UNLIMITED)) as ended:
                     for portion, place, record in ended:

@@ -8,7 +8,7 @@ from functools import partial
 from manyview.baselines import honest_methods, paper_methods
 
 from .cells import Cell, Experiment, Options
-from .fitting import LINEAR, grid
+from .fitting import DEFAULT, KERNEL, LINEAR, TUNED, grid
 
 DIGITS_METHODS = tuple(paper_methods(10))
 HONEST_METHODS = ("WM-NMF", *honest_methods(10), "RobustWMNMF")
@@ -16,17 +16,25 @@ HONEST_METHODS = ("WM-NMF", *honest_methods(10), "RobustWMNMF")
 #: of raw features, whose kernel is 0 for all pairs at these distances.
 SYNTHETIC_METHODS = ("BSV-kmeans", "ConcatK", "NMF-W1", "NMF-W2", *HONEST_METHODS)
 OMICS_METHODS = (*paper_methods(2), *honest_methods(2), "RobustWMNMF")
-#: Digits of each class for the linear MLRSSC where all 2000 are not asked for.
+#: Digits of each class for the tuned MLRSSC where all 2000 are not asked for.
 FEW = 50
+#: So much cheaper is an ADMM on them.
+FEWER = 1 / 60
 #: The estimator's defaults, of which a tuning figure varies one.
 DEFAULTS = {"p": 5, "beta": 0.01, "n_components": 10}
 
 
-def digits_cells(options: Options) -> list[Cell]:
-    full = options.linear_mlrssc == "full"
-    found = grid(options, "digits", [m for m in DIGITS_METHODS if full or m not in LINEAR])
-    if options.linear_mlrssc == "small":
-        found += grid(options, f"digits-{FEW}", LINEAR, size=1 / 60)
+def tuned_cells(options: Options) -> list[Cell]:
+    """MLRSSC on the digits with its defaults, which the table has as well, and as its authors tuned it."""
+    whole, few = ("digits", 1.0), (f"digits-{FEW}", FEWER)
+    asked = {KERNEL: few if options.quick else whole}
+    if options.linear_mlrssc != "skip":
+        asked[LINEAR] = whole if options.linear_mlrssc == "full" else few
+    found = []
+    for tuning in (DEFAULT, TUNED):
+        for methods, (dataset, size) in asked.items():
+            labels = {"tuning": tuning}
+            found += grid(options, dataset, methods, labels=labels, size=size, tuning=tuning)
     return found
 
 
@@ -57,15 +65,27 @@ SCORED = (
         "digits",
         "Handwritten digits: the paper's table",
         "2000 digits, views fou, pix, zer and fac, 10 clusters; p=5, β=0.01, 5 neighbours; MLRSSC with its "
-        "authors' settings for the digits; best single views are chosen by the true classes, as in the "
-        "paper.",
-        digits_cells,
+        "defaults, as in the paper; best single views are chosen by the true classes, as in the paper. "
+        "WM-NMF has four times the runs of the others, for a few of its runs fail; methods are compared on "
+        "the runs they share.",
+        partial(grid, dataset="digits", methods=DIGITS_METHODS, pooled=True),
+    ),
+    Experiment(
+        "mlrssc",
+        "MLRSSC with its defaults, and tuned for the digits",
+        "The paper used the default settings of the methods it compares to. Its authors give others for "
+        "the digits (μ, the weights of low rank and of consensus, the kernel's width, a threshold of 1e-5, "
+        "no noise allowed for where there is no kernel): what these change is our own observation. ADMM "
+        "draws nothing at random: it runs once, and its affinity is labelled once for each run. Without a "
+        "kernel the tuned ADMM ends at its last iteration, never settled: hours on all digits, so that 50 "
+        "of each class stand in for them unless --linear-mlrssc full is asked for.",
+        tuned_cells,
     ),
     Experiment(
         "honest",
         "Handwritten digits: what the paper left out",
         "The same 2000 digits; plain methods on scaled features, and RobustWMNMF with its defaults.",
-        partial(grid, dataset="digits", methods=HONEST_METHODS),
+        partial(grid, dataset="digits", methods=HONEST_METHODS, pooled=True),
     ),
     Experiment(
         "synthetic",

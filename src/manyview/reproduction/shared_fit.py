@@ -24,27 +24,29 @@ from .provenance import code
 FOLDER: Path | None = None
 
 
-def file_of(folder: Path, dataset: str, method: str, data: str = "") -> Path:
-    return folder / f"{key_of('admm', dataset, method, data, versions())}.npz"
+def file_of(
+    folder: Path, dataset: str, method: str, data: str = "", tuning: str = "default"
+) -> Path:
+    return folder / f"{key_of('admm', dataset, method, data, tuning, versions())}.npz"
 
 
-def read(dataset: str, method: str, data: str) -> dict[str, Any] | None:
+def read(dataset: str, method: str, data: str, tuning: str) -> dict[str, Any] | None:
     """What `write` was given; None if it is not there, damaged, or of other code than this."""
     if FOLDER is None:
         return None
     try:
-        with np.load(file_of(FOLDER, dataset, method, data), allow_pickle=False) as file:
+        with np.load(file_of(FOLDER, dataset, method, data, tuning), allow_pickle=False) as file:
             found = {name: file[name] if file[name].ndim else file[name].item() for name in file}
     except (OSError, ValueError, zipfile.BadZipFile):
         return None
     return found if found.pop("code", None) == code() else None
 
 
-def write(dataset: str, method: str, data: str, **values: Any) -> None:
+def write(dataset: str, method: str, data: str, tuning: str, **values: Any) -> None:
     if FOLDER is not None:
         try:
             write_whole(
-                file_of(FOLDER, dataset, method, data),
+                file_of(FOLDER, dataset, method, data, tuning),
                 lambda file: np.savez(file, code=code(), **values),
             )
         except OSError as error:  # costs what an interruption would lose, not the result
@@ -56,7 +58,7 @@ def write(dataset: str, method: str, data: str, **values: Any) -> None:
 
 def remove(folder: Path, settings: Mapping[str, Any]) -> None:
     """The file of a cell's fit, and what a killed process left of it."""
-    names = ("dataset", "method", "data")
+    names = ("dataset", "method", "data", "tuning")
     path = file_of(folder, **{name: settings[name] for name in names if name in settings})
     for file in (path, *left_behind(folder, path.name)):
         file.unlink(missing_ok=True)

@@ -26,9 +26,9 @@ from manyview._version import __version__
 from manyview._warn import warn_user
 from manyview.engines.files.disk import DiskMatrix
 from manyview.engines.numpy.relations import Relation
-from manyview.engines.numpy.sources import looking_rows
+from manyview.engines.numpy.sources import is_streamed, looking_rows
 from manyview.engines.protocols import Remote
-from manyview.engines.threads import blocks
+from manyview.engines.threads import Threads, blocks
 from manyview.io.writing.names import left_behind
 
 from .store import read_state, write_state
@@ -217,20 +217,28 @@ def _as_text(name: str, value: Any, rng: np.random.Generator) -> str:
 
 
 def digest(X: Matrix) -> str:
-    """A checksum of all rows, read a block at a time; rows elsewhere are read there."""
+    """A checksum of all rows: that of the checksums of blocks, which rows of this memory get on threads.
+
+    Rows elsewhere are read there.
+    """
     if isinstance(X, Relation):
         return f"{X.kind} {digest(X.matrix)}"
     if isinstance(X, Remote):
         return hashlib.blake2b("".join(X.each(digest)).encode()).hexdigest()
+    parts = list(blocks(slice(0, X.shape[0]), looking_rows(X.shape[1])))
+    threads = Threads(1 if is_streamed(X) else None)  # hashing lets go of the interpreter's lock
+    found = threads.each(lambda rows: _block_digest(X[rows]), parts)
+    return hashlib.blake2b(b"".join(found), digest_size=32).hexdigest()
+
+
+def _block_digest(part: Matrix) -> bytes:
     found = hashlib.blake2b(digest_size=32)
-    for rows in blocks(slice(0, X.shape[0]), looking_rows(X.shape[1])):
-        part = X[rows]
-        if sp.issparse(part):
-            for places in (part.indices, part.indptr):  # of 4 or 8 bytes, wherever they come from
-                found.update(places.astype(np.int64).data)
-            part = part.data
-        found.update(np.ascontiguousarray(part).data)
-    return found.hexdigest()
+    if sp.issparse(part):
+        for places in (part.indices, part.indptr):  # of 4 or 8 bytes, wherever they come from
+            found.update(places.astype(np.int64).data)
+        part = part.data
+    found.update(np.ascontiguousarray(part).data)
+    return found.digest()
 
 
 def _difference(saved: dict[str, Any], now: dict[str, Any]) -> str:

@@ -12,23 +12,23 @@ import scipy.sparse as sp
 
 from manyview._types import Array, Matrix
 from manyview.data.containers import Collection, Item
-from manyview.datasets._tables import SEPARATORS, split_suffix
+from manyview.datasets._tables import split_suffix
 from manyview.engines.numpy.relations import Relation
 from manyview.io.guard import unpacking_up_to
 
 from .align import Aligned, align, ask_if_rows_are_counted, with_common_ids
 from .answers import refuse_answers
-from .apart import APART, SEVERAL
 from .arrays import READERS, load_npy, read_arrays
 from .by_rows import common_ids, file_checksum, held, named_files, open_views, stay_on_disk
+from .located import KINDS, existing, located
 from .matching import EXACT, Rule, matched
 from .options import Reading
 from .orient import oriented
 from .part import Part
 from .tables import NOTHING, cells_of, read_tables, text_of
-from .text import GCT
 
 __all__ = [
+    "KINDS",
     "NOTHING",
     "ReadViews",
     "Reading",
@@ -39,8 +39,6 @@ __all__ = [
     "read_views",
     "text_of",
 ]
-
-KINDS = (*SEPARATORS, GCT, ".parquet", *APART, *READERS)
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,10 +151,11 @@ def _read_views(
     parts, turned = oriented(parts, reading.transpose, fitted, known)
     if not fitted:
         refuse_answers(parts, reading.as_view)
+    decisions = [part.decision for part in parts.values()]  # with the ids as each file spells them
     parts, joined, rule = matched(parts, reading.match, known)
     if missing == "error":
         for part in parts.values():
-            _refuse_empty(part)
+            _refuse_empty(part, "" if fitted else "; --missing drop leaves such samples out")
     found = align(parts, union=missing == "allow")
     notes += told + turned + joined + found.notes
     if missing == "drop":
@@ -172,7 +171,7 @@ def _read_views(
         next(iter(parts.values())).matrix.shape[0],
         {view: part.features for view, part in parts.items()},
         [_input(view, part) for view, part in parts.items()],
-        [part.decision for part in parts.values()],
+        decisions,
         rule,
     )
 
@@ -231,45 +230,6 @@ def _told_by_rows(X: Any) -> str:
     return Part(X.label, shape, ids).decision
 
 
-def located(item: str) -> tuple[str | None, Path, str | None]:
-    """``path``, ``name=path``, ``path:sheet`` or all of them → name, path and sheet."""
-    name, path = None, item
-    if "=" in item and not _is_file(item):
-        name, _, path = item.partition("=")
-        if not name or not path:
-            raise ValueError(f"{item!r} is not name=path; write for example rna=data/rna.csv")
-    if not _is_file(path):
-        file, colon, inside = path.rpartition(":")
-        while colon:  # a sheet's name may hold colons, too
-            if split_suffix(Path(file).name)[1] in SEVERAL:
-                return name, existing(Path(file)), inside
-            file, colon, more = file.rpartition(":")
-            inside = f"{more}:{inside}"
-    return name, existing(Path(path)), None
-
-
-def _is_file(path: str) -> bool:
-    try:
-        return Path(path).exists()
-    except (OSError, ValueError):  # a name no file system takes
-        return False
-
-
-def existing(path: Path) -> Path:
-    try:
-        there, folder = path.is_file(), path.is_dir()
-    except (OSError, ValueError) as error:  # a name no file system takes
-        raise ValueError(f"{str(path)[:80]!r} is no name of a file ({error})") from None
-    if not there:
-        raise ValueError(f"{path} {'is a folder' if folder else 'does not exist'}; name a file")
-    if split_suffix(path.name)[1] not in KINDS:
-        raise ValueError(
-            f"{path.name} is of no known kind; files may be {', '.join(KINDS)}, and tables of text also "
-            "packed: .csv.gz, .csv.bz2, .csv.zst"
-        )
-    return path
-
-
 def _read(name: str | None, path: Path, inside: str | None, reading: Reading) -> dict[str, Part]:
     stem, kind = split_suffix(path.name)
     view = name or inside or path.name[: len(stem)]
@@ -285,7 +245,7 @@ def _empty(part: Part) -> Array:
     return np.argwhere(np.isnan(part.matrix))
 
 
-def _refuse_empty(part: Part) -> None:
+def _refuse_empty(part: Part, hint: str) -> None:
     empty = _empty(part)
     if len(empty):
         i, j = empty[0]
@@ -293,7 +253,7 @@ def _refuse_empty(part: Part) -> None:
         column = part.features[j] if part.features else str(j + 1)
         raise ValueError(
             f"{part.file} has {len(empty)} empty cells, the first in row {row!r}, column "
-            f"{column!r}; fill them in, or remove the row or column"
+            f"{column!r}; fill them in, or remove the row or column{hint}"
         )
 
 

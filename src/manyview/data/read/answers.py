@@ -13,9 +13,9 @@ from .part import Part
 
 #: Headings of columns that hold what clusters are compared with.
 ANSWERS = re.compile(
-    r"(.*[\W_])?(labels?|class(es)?|sub[\W_]?types?|clusters?|target|diagnosis|groups?|"
+    r"(.*[\W_])?(labels?|class(es)?|(sub[\W_]?types?|i?clusters?)([\W_].*)?|pam50|target|diagnosis|groups?|"
     r"(os|pfs|dfs|rfs|pfi|dss)([\W_](time|event|status|months|days|years))?|time|event|status|"
-    r"vital[\W_]status|survival([\W_](time|months|days))?|death|dead|deceased|y)"
+    r"vital[\W_]status|days[\W_]to[\W_](death|last[\W_]?follow[\W_]?up)|survival([\W_](time|months|days))?|death|dead|deceased|y)"
 )
 #: One column with so few different whole numbers is a column of labels, if there are rows enough.
 FEW, ROWS = 20, 10

@@ -6,7 +6,7 @@ import csv
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from statistics import mode
 
 from manyview.datasets._tables import SEPARATORS
@@ -23,6 +23,18 @@ THOUSANDS = re.compile(r"[-+]?[1-9]\d{0,2}(,\d{3})+(\.\d+)?")
 COMMA_NUMBER = re.compile(r"[-+]?\d*,\d+([eE][-+]?\d+)?")
 #: The same with the marks exchanged: 1.234.567,8.
 POINT_THOUSANDS = re.compile(r"[-+]?[1-9]\d{0,2}(\.\d{3})+(,\d+)?")
+#: Blanks of any width, and the apostrophes of Switzerland, between thousands: 1 234,5 and 1'234.5.
+BLANKS = " \u00a0\u2009\u202f'\u2019"
+SPACED = {
+    mark: re.compile(rf"[-+]?[1-9]\d{{0,2}}([{BLANKS}])\d{{3}}(\1\d{{3}})*(\{mark}\d+)?")
+    for mark in (".", ",")
+}
+#: What word processors make of a minus.
+LONG_MINUS = ("\u2212", "\u2013")
+#: Excel's own first line, which names the separator.
+SEP = re.compile(r'"?sep=(.)"?[,;]*', re.IGNORECASE)
+#: Cells of a line looked at to tell separators apart.
+MOST_LOOKED_AT = 1000
 
 
 class DecimalDoubt(ValueError):
@@ -43,10 +55,18 @@ class Dialect:
 
 def recognise(kind: str, lines: Sequence[str], decimal: str | None = None) -> Dialect:
     """The dialect of a table that begins with ``lines``; ``decimal`` is what the user says."""
+    said = SEP.fullmatch(lines[0].strip("\r\n")) if lines else None
+    if said and said[1] in WORDS:
+        found = _recognise(kind, said[1], lines[1:], decimal)
+        return replace(found, skipped=found.skipped + 1)
     promised = SEPARATORS[kind]
     if kind == ".txt":  # promises nothing, so the first line of the table decides
         first = next((line for line in lines if line.strip() and line[0] not in REMARKS), "")
         promised = next((mark for mark in ("\t", ",", ";", "|") if mark in first), " ")
+    return _recognise(kind, promised, lines, decimal)
+
+
+def _recognise(kind: str, promised: str, lines: Sequence[str], decimal: str | None) -> Dialect:
     found = _Split(promised, lines)
     for mark in (";", "\t", ",", "|"):
         if mark != promised:
@@ -55,7 +75,7 @@ def recognise(kind: str, lines: Sequence[str], decimal: str | None = None) -> Di
                 found = other
     mark = decimal or decimal_mark(found.cells(), found.separator)
     told = []
-    if found.separator != promised and kind != ".txt":
+    if found.separator != SEPARATORS[kind] and kind != ".txt":
         told.append(f"it is separated by {WORDS[found.separator]}")
     if mark == ",":
         told.append("its decimal mark is the comma")
@@ -78,6 +98,10 @@ def records(lines: Iterable[str], separator: str) -> Iterator[list[str]]:
 def plain_number(cell: str, decimal: str = ".") -> str:
     """A number as Python writes it, whatever marks it has; any other text as it is."""
     text = cell.strip()
+    if text.startswith(LONG_MINUS) and len(text) > 1:
+        text = f"-{text[1:]}"
+    if SPACED[decimal].fullmatch(text):
+        text = re.sub(f"[{BLANKS}]", "", text)
     if decimal == ".":
         return text.replace(",", "") if THOUSANDS.fullmatch(text) else text
     if POINT_THOUSANDS.fullmatch(text):
@@ -88,14 +112,14 @@ def plain_number(cell: str, decimal: str = ".") -> str:
 
 def has_thousands(cell: str, decimal: str) -> bool:
     """Whether a number has marks between its thousands."""
-    pattern = THOUSANDS if decimal == "." else POINT_THOUSANDS
-    return pattern.fullmatch(cell.strip()) is not None
+    pattern, text = THOUSANDS if decimal == "." else POINT_THOUSANDS, cell.strip()
+    return (pattern.fullmatch(text) or SPACED[decimal].fullmatch(text)) is not None
 
 
 def decimal_mark(cells: Iterable[str], separator: str) -> str:
     """Comma or point, from the cells that have a comma; a doubt is an error."""
     filled = [cell.strip() for cell in cells if cell.strip() not in NOTHING]
-    commas = [cell for cell in filled if "," in cell]
+    commas = [_ungrouped(cell) for cell in filled if "," in cell]
     numeric = [c for c in commas if COMMA_NUMBER.fullmatch(c) or THOUSANDS.fullmatch(c)]
     points = [c for c in commas if POINT_THOUSANDS.fullmatch(c)]
     if 2 * len(numeric) + 2 * len(points) <= len(commas) or not commas:
@@ -132,7 +156,7 @@ class _Split:
         body = [row for row in self.rows[self.start + 1 :] if any(row)]
         self.has_body = bool(body)
         self.steady = self.width > 1 and _mostly(len(row) == self.width for row in body)
-        filled = [cell for row in body for cell in row[1:] if cell not in NOTHING]
+        filled = [c for row in body for c in row[1:MOST_LOOKED_AT] if c not in NOTHING]
         numbers = sum(number(plain_number(c)) is not None or _has_comma(c) for c in filled)
         self.numeric = numbers / len(filled) if filled else 0.0
 
@@ -176,7 +200,12 @@ def _cells(line: str, separator: str) -> list[str]:
         return [line]
 
 
+def _ungrouped(cell: str) -> str:
+    return re.sub(f"[{BLANKS}]", "", cell) if SPACED[","].fullmatch(cell) else cell
+
+
 def _has_comma(cell: str) -> bool:
+    cell = _ungrouped(cell)
     return bool(COMMA_NUMBER.fullmatch(cell) or POINT_THOUSANDS.fullmatch(cell))
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from manyview.datasets._tables import split_suffix
 from manyview.engines.files.headings import (
     is_feature_heading,
+    is_feature_name,
     is_note_on_features,
     is_sample_heading,
 )
@@ -106,22 +107,34 @@ def _rows_are_known(parts: dict[str, Part], known: set[str]) -> bool:
 
 
 def _ask_if_rows_are_features(parts: dict[str, Part], fitted: Fitted) -> None:
-    """Where every column of ids is headed as one of genes or the like, samples may be the columns."""
+    """Where all rows are headed or named as genes or the like, samples may be the columns."""
     named = {view: part for view, part in parts.items() if part.ids is not None}
     known = {name for names in (fitted or {}).values() for name in names}
     for part in named.values():
-        expected = known & set(part.features or ())
-        if part.asked or part.heading is None or not is_feature_heading(part.heading) or expected:
+        if part.asked or known & set(part.features or ()) or not _named_as_features(part):
             return
     if named:
         view, part = next(iter(named.items()))
-        stay = quote(f"{view}={part.heading}")
+        why, stay = f"named like features ({(part.ids or [''])[0]!r}, …)", "--transpose none"
+        if is_feature_heading(part.heading or ""):
+            why = f"headed {part.heading!r}"
+            stay = f"--index {quote(f'{view}={part.heading}')}"
         turn = " ".join(f"--transpose {quote(name)}" for name in named)
         raise ValueError(
-            f"{part.file} has its ids in a column headed {part.heading!r}, so that its "
-            f"{part.matrix.shape[0]} rows may be features and its {part.matrix.shape[1]} columns the "
-            f"samples; say which: {turn} if the columns are samples, --index {stay} if the rows are"
+            f"{part.file} has its ids in a column {why}, so that its {part.matrix.shape[0]} rows may be "
+            f"features and its {part.matrix.shape[1]} columns the samples; say which: {turn} if the "
+            f"columns are samples, {stay} if the rows are"
         )
+
+
+def _named_as_features(part: Part) -> bool:
+    """Whether a heading says that the rows are features, or their own names do and the columns' do not."""
+    if is_feature_heading(part.heading or ""):
+        return True
+    rows, columns = part.ids or [], part.features or []
+    return 2 * sum(map(is_feature_name, rows)) > len(rows) and not any(
+        map(is_feature_name, columns)
+    )
 
 
 def _rows_are_features(part: Part, wanted: set[str]) -> bool:
@@ -166,10 +179,14 @@ def _guess(parts: list[Part], fixed: list[bool], known: set[str]) -> tuple[list[
         names, whose = [(known, set()), *names], "the labels'" if len(parts) == 1 else whose
     if not 1 < len(names) <= MOST_GUESSED:
         return as_given, whose
-    for sides in (names, [(set(map(gist, r)), set(map(gist, c))) for r, c in names]):
+    gists = [(set(map(gist, rows)), set(map(gist, columns))) for rows, columns in names]
+    for sides in (names, gists):
         if not any(rows for rows, _ in sides) or linked([rows for rows, _ in sides], 0):
             return as_given, whose
-        ways = [way[-len(parts) :] for way in _ways(sides, bool(known))]
+        ways = _ways(sides, bool(known))
+        if len(ways) == 1:  # genes that are written alike must not win over samples that are not
+            ways = list(dict.fromkeys([*ways, *_ways(gists, bool(known))]))
+        ways = [way[-len(parts) :] for way in ways]
         if len(ways) == 1:
             return list(ways[0]), whose
         if len(ways) > 1:

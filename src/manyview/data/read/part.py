@@ -90,7 +90,8 @@ class Part:
         empty = [row + 1 for row, sample in enumerate(self.ids) if sample == ""]
         if empty:
             raise ValueError(
-                f"{self.file} has no sample id in {named_rows(empty)} below the header; fill it in"
+                f"{self.file} has no sample id in {named_rows(empty)} below the header; fill it in, or "
+                "remove the row and what is no sample below it"
             )
         counts = Counter(self.ids)
         twice = [sample for sample, n in counts.items() if n > 1]

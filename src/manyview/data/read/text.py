@@ -24,6 +24,7 @@ from .dialect import (
     recognise,
     records,
 )
+from .edges import drop_closing_lines, second_line
 from .first_line import NOTHING, is_headings, number
 from .options import Asked
 
@@ -137,13 +138,20 @@ def _read(pandas: Any, text: Text, asked: Asked, encoding: str) -> Cells:
         raise Sentence(f"{text.name} has no rows of data; a header and rows are needed")
     header, headed = _header(rows, dialect, asked)
     names = header if headed else [f"column {j + 1}" for j in range(len(header))]
-    frame = _body(pandas, text, encoding, dialect, names, bool(headed), asked)
+    told = list(dialect.told)
+    words = second_line(header, rows[1:], dialect.decimal) if headed else None
+    if words is not None:
+        names, what = words
+        told.append(what)
+    n_above = int(bool(headed)) + int(words is not None)
+    frame = _body(pandas, text, encoding, dialect, names, n_above, asked)
     if len(header) != frame.shape[1]:
         raise Sentence(
             f"{text.name} has {len(header)} headings and rows of {frame.shape[1]} cells when split at "
             f"{WORDS[dialect.separator]}; give every column one heading"
         )
-    notes = text.notes + [f"{text.name}: {what}" for what in dialect.told]
+    told += drop_closing_lines(frame)
+    notes = text.notes + [f"{text.name}: {what}" for what in told]
     ids = [j for j, name in enumerate(names) if j == 0 or name == asked.index]
     notes += _tidy(text.name, frame, dialect, set(asked.na), ids)
     return Cells(frame, names, headed, notes, dialect.decimal)
@@ -155,8 +163,10 @@ def _header(rows: list[list[str]], dialect: Dialect, asked: Asked) -> tuple[list
     unnamed = bool(body) and len(body[0]) == len(header) + 1
     headed = asked.header
     if headed is None:
-        plain = [[plain_number(cell, dialect.decimal) for cell in row] for row in body]
         first = [plain_number(cell, dialect.decimal) for cell in header]
+        words = any(number(cell) is None and cell not in NOTHING for cell in first[1:])
+        # Numbers below tell something only where there is no word: of 20,000 columns one is enough.
+        plain = [] if words else [[plain_number(c, dialect.decimal) for c in row] for row in body]
         headed = unnamed or is_headings(first, plain)
     if headed and header[0].startswith("#"):
         header[0] = header[0].lstrip("# ")
@@ -164,7 +174,7 @@ def _header(rows: list[list[str]], dialect: Dialect, asked: Asked) -> tuple[list
 
 
 def _body(
-    pandas: Any, text: Text, encoding: str, dialect: Dialect, names: list[str], headed: bool,
+    pandas: Any, text: Text, encoding: str, dialect: Dialect, names: list[str], n_above: int,
     asked: Asked,
 ) -> Any:  # fmt: skip
     # Ids are kept as they are: a sample may be called NA. A converter looks at no cell's meaning.
@@ -172,31 +182,46 @@ def _body(
     with text.open(encoding) as file:
         for _ in range(dialect.skipped):
             next(file, None)
-        if headed:
-            rows = records(file, dialect.separator)
+        rows = records(file, dialect.separator)
+        for _ in range(n_above):
             next((row for row in rows if len(row) > 1 or "".join(row).strip()), None)
-        return pandas.read_csv(
-            file,
-            sep=r"\s+" if dialect.separator == " " else dialect.separator,
-            header=None,
-            converters=texts,
-            decimal=dialect.decimal,
-            na_values=sorted(NOTHING - {""} | set(asked.na)),
-            low_memory=False,
-            float_precision="round_trip",  # pandas' default is off by a last bit now and then
-        )
+        try:
+            return pandas.read_csv(
+                file,
+                sep=r"\s+" if dialect.separator == " " else dialect.separator,
+                header=None,
+                converters=texts,
+                decimal=dialect.decimal,
+                na_values=sorted(NOTHING - {""} | set(asked.na)),
+                low_memory=False,
+                float_precision="round_trip",  # pandas' default is off by a last bit now and then
+            )
+        except pandas.errors.ParserError as error:
+            _refuse_long_line(text, encoding, dialect, len(names))
+            raise error
+
+
+def _refuse_long_line(text: Text, encoding: str, dialect: Dialect, width: int) -> None:
+    """Name the line that has more cells than there are headings, as an editor counts lines."""
+    with text.open(encoding) as file:
+        for line, row in enumerate(records(file, dialect.separator), start=1):
+            if line > dialect.skipped and len(row) > width:
+                raise Sentence(
+                    f"{text.name} has {len(row)} cells in line {line} ({row[0][:40]!r}, …) and {width} "
+                    f"headings, split at {WORDS[dialect.separator]}; correct the line: a comma inside a "
+                    "number or a text needs quotes around the cell"
+                )
 
 
 def _tidy(file: str, frame: Any, dialect: Dialect, na: set[str], ids: list[int]) -> list[str]:
     """Numbers with thousands marked, and empty cells with spaces around them, made what they are."""
     empty, converted = NOTHING | na, []
-    for j in range(frame.shape[1]):
-        if frame[j].dtype == object and j not in ids:
+    for j, kind in enumerate(frame.dtypes):
+        if kind == "object" and j not in ids:
             texts = [cell for cell in frame[j] if isinstance(cell, str)]
             converted += [cell for cell in texts if has_thousands(cell, dialect.decimal)]
             _refuse_two_marks(file, texts, dialect)
             frame[j] = [_cell(cell, dialect.decimal, empty) for cell in frame[j]]
-    _drop_closing_line(frame)
     if not converted:
         return []
     n = len(converted)
@@ -218,10 +243,3 @@ def _refuse_two_marks(file: str, texts: list[str], dialect: Dialect) -> None:
                 f"{file} has decimal commas and also {cell.strip()!r} with a point; write all numbers in "
                 "one way"
             )
-
-
-def _drop_closing_line(frame: Any) -> None:
-    """The last line of a portal's file speaks about the table (!series_matrix_table_end)."""
-    last = frame.iloc[-1] if len(frame) and frame.shape[1] > 1 else None
-    if last is not None and str(last.iloc[0]).startswith("!") and last.iloc[1:].isna().all():
-        frame.drop(index=frame.index[-1], inplace=True)

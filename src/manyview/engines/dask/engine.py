@@ -1,4 +1,4 @@
-"""The engine that leaves the passes of the factorisation to Dask workers; the stages before run here."""
+"""The engine that leaves passes over rows and the search for neighbours to Dask workers."""
 
 from __future__ import annotations
 
@@ -8,13 +8,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from manyview._types import Matrix, Views
+from manyview._types import Array, Matrix, Views
+from manyview.engines.files.distances import ScaledOnWorkers
 from manyview.engines.host import HostEngine
+from manyview.engines.numpy.lists import best_of
+from manyview.engines.numpy.neighbors import use_index
 from manyview.engines.numpy.presence import refuse_holes
 from manyview.engines.numpy.sources import UnitRows
 from manyview.engines.protocols import Distances, Found
+from manyview.engines.threads import Threads
 
 from .cluster import Cluster
+from .distances import WorkerGeometry, joint_candidates
 
 
 class DaskEngine(HostEngine):
@@ -34,6 +39,27 @@ class DaskEngine(HostEngine):
         _, fitted, scalings = super().loop_views(views, fit, scaled, asked, dtype)
         refuse_holes(fitted, views.names)
         return [self.cluster.view(X) for X in fitted], fitted, scalings
+
+    def distances(self, Z: Matrix, present: Array, unit_rows: bool) -> Distances:
+        if isinstance(Z, ScaledOnWorkers):
+            return WorkerGeometry(self.cluster, Z, present, unit_rows)
+        return super().distances(Z, present, unit_rows)
+
+    def fused_nearest(
+        self,
+        views: list[Any],
+        weights: Array,
+        k: int,
+        neighbors: list[Array],
+        seed: int,
+        threads: Threads | None,
+    ) -> tuple[Array, Array]:
+        n = views[0].n_samples
+        if use_index(n) and all(isinstance(view, WorkerGeometry) for view in views):
+            k = min(k, n - 1)
+            joint = joint_candidates(views, weights, k, seed)
+            return best_of(views, weights, k, [joint, *neighbors], threads)
+        return super().fused_nearest(views, weights, k, neighbors, seed, threads)
 
     def factor_rows(self, view: Distances) -> Any:
         rows = view.unit_sums()

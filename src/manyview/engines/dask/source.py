@@ -105,22 +105,23 @@ class DaskMatrix:
         """
         import dask
 
-        call, parts, tasks = dask.delayed(_on_piece, pure=False), self.blocks(), []
+        call, parts, tasks = dask.delayed(on_piece, pure=False), self.blocks(), []
         low, high = (0, self.shape[0]) if only is None else (0, 0)
         if only is not None and len(only):
             low, high = only[0], only[-1]
-        starts = np.array([rows.start for rows in self.rows])
         for piece in self.pieces:
             if piece.start > high or low >= piece.stop:
                 continue
-            first = int(np.searchsorted(starts, piece.start, side="right")) - 1
-            last = int(np.searchsorted(starts, piece.stop, side="left"))
-            inside = slice(
-                piece.start - self.rows[first].start, piece.stop - self.rows[first].start
-            )
             given = (piece.start, *args) if place else args
-            tasks.append(call(parts[first:last], inside, self.dtype, work, *given))
+            tasks.append(call(*self.parts_of(piece, parts), self.dtype, work, *given))
         return computed(tasks)
+
+    def parts_of(self, rows: slice, parts: list[Any] | None = None) -> tuple[list[Any], slice]:
+        """The delayed blocks (of ``parts``, if known) that hold some rows, and where these are in them."""
+        parts, starts = parts or self.blocks(), [part.start for part in self.rows]
+        first = int(np.searchsorted(starts, rows.start, side="right")) - 1
+        last = int(np.searchsorted(starts, rows.stop, side="left"))
+        return parts[first:last], slice(rows.start - starts[first], rows.stop - starts[first])
 
     def read(self, rows: slice) -> Matrix:
         start, stop, _ = rows.indices(self.shape[0])
@@ -210,7 +211,7 @@ def together(parts: list[Matrix]) -> Matrix:
     return sp.csr_array(sp.vstack(parts)) if sp.issparse(parts[0]) else np.concatenate(parts)
 
 
-def _on_piece(parts: list[Any], inside: slice, dtype: np.dtype, work: Callable, *args: Any) -> Any:
+def on_piece(parts: list[Any], inside: slice, dtype: np.dtype, work: Callable, *args: Any) -> Any:
     """``inside`` are the rows of the piece, counted from the first row of the parts."""
     start, chosen = 0, []
     for part in parts:

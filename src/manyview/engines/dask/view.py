@@ -11,8 +11,7 @@ import scipy.sparse as sp
 from sklearn.utils.extmath import row_norms
 
 from manyview._types import Array, Matrix
-from manyview.engines.numpy.code_cache import import_compiled
-from manyview.engines.numpy.neighbors import lists_in_block, use_index
+from manyview.engines.numpy.neighbors import leading_directions, lists_in_block, use_index
 from manyview.engines.numpy.sources import as_source, is_streamed
 from manyview.engines.numpy.ties import equal_share
 from manyview.engines.numpy.ties import merged as in_order
@@ -21,7 +20,9 @@ from manyview.engines.protocols import Derived, Pass
 from manyview.engines.threads import CHUNK_ROWS, blocks
 from manyview.maths.solvers import Solver
 
+from .cells import nearest_on_workers
 from .cluster import Cluster
+from .coordinates import Coordinates
 from .source import DaskMatrix, as_block, together
 
 #: An iteration has a task for every pair of blocks. So many blocks are enough for a view of less than
@@ -158,23 +159,29 @@ class DaskView:
     def neighbors(self, k: int) -> tuple[Array, Array]:
         """Indices and squared distances (N×k) of every row's nearest other rows.
 
-        Every block is compared with every other, exactly or, where N is large, by an approximate
-        index of each block; the best k of all are kept. Blocks travel once to each worker.
+        Every block is compared with every other, the best k of all are kept, and blocks travel once
+        to each worker. Where N is large rows are compared within cells, along their leading directions.
         """
         k = min(k, self.shape[0] - 1)
-        search: Callable = _exact
-        held, share = self.blocks, equal_share(self.dtype)
         if use_index(self.shape[0]):
-            search, held = _approximate, self.at_home(_index, [(block,) for block in self.blocks])
-        merged = []
+            return nearest_on_workers(self.coordinates(), k, seed=0)
+        merged, share = [], equal_share(self.dtype)
         for b, block in enumerate(self.blocks):
             found = [
-                self.cluster.task(home, search, held[c], block, k, self.rows[c].start, b == c)
-                for c, home in enumerate(self.homes)
+                self.cluster.task(home, _exact, held, block, k, self.rows[c].start, b == c)
+                for c, (home, held) in enumerate(zip(self.homes, self.blocks, strict=True))
             ]
             merged.append(self.cluster.task(self.homes[b], in_order, found, k, share))
         indices, squared = zip(*self.cluster.results(merged), strict=True)
         return np.concatenate(indices), np.concatenate(squared)
+
+    def coordinates(self) -> Coordinates:
+        """The rows along their leading directions, on the workers."""
+        directions = leading_directions(self)
+        tasks = self.at_home(_along, [(block, directions) for block in self.blocks])
+        return Coordinates(
+            self.cluster, self.cluster.begin(tasks)[0], self.rows, directions.shape[1]
+        )
 
 
 def most_blocks(like: Any) -> int:
@@ -245,24 +252,10 @@ def _take(X: Matrix, rows: Array) -> Matrix:
     return X[rows]
 
 
+def _along(block: Block, directions: Array) -> Array:
+    return np.ascontiguousarray(block.X @ directions, dtype=np.float32)
+
+
 def _exact(held: Block, queries: Block, k: int, first: int, same: bool) -> tuple[Array, Array]:
     """The k rows of ``held`` nearest to each query, by their places in the view."""
     return lists_in_block(held.X, queries.X, k, first, first if same else None)
-
-
-def _index(block: Block) -> Any:
-    data = block.X.astype(np.float32)
-    data = sp.csr_matrix(data) if sp.issparse(data) else np.ascontiguousarray(data)
-    index = import_compiled("pynndescent").NNDescent(data, random_state=0, n_jobs=1)
-    index.prepare()
-    return index
-
-
-def _approximate(index: Any, queries: Block, k: int, first: int, same: bool) -> tuple[Array, Array]:
-    data = queries.X.astype(np.float32)
-    data = sp.csr_matrix(data) if sp.issparse(data) else np.ascontiguousarray(data)
-    indices, distances = index.query(data, k=k + same, epsilon=0.2)
-    squared = distances.astype(float) ** 2
-    if same:  # last, and so left out when the best are chosen
-        squared[indices == np.arange(len(indices))[:, None]] = np.inf
-    return indices + first, squared

@@ -96,10 +96,15 @@ class FileGeometry(Geometry):
 
     def __init__(self, Z: Any, present: Array, unit_rows: bool = False):
         self.source, self.directions = Z, leading_directions(Z)
-        self.centre = np.zeros(self.directions.shape[1], dtype=np.float32)
-        self.centre = self.coordinates(Z).mean(axis=0)
-        super().__init__(self.coordinates(Z), present, unit_rows)
+        along = self.projected()
+        self.centre = along.mean(axis=0)
+        along -= self.centre
+        super().__init__(along, present, unit_rows)
         self.n_features = Z.shape[1]
+
+    def projected(self) -> Array:
+        """All rows along the directions."""
+        return project(self.source, self.directions)
 
     def coordinates(self, Z: Any) -> Array:
         return project(Z, self.directions) - self.centre

@@ -16,6 +16,11 @@ FEATURE_WORDS = re.compile(
     r"|metabolites?|cpgs?|snps?|mirnas?|loci|locus|ensembl|entrez|hugo|hgnc)"
     r"([\W_]?(ids?|names?|symbols?|codes?|accessions?))?|symbols?|id_ref",
 )
+#: Names that catalogues give to genes, transcripts, proteins, CpGs, microRNAs, probes and variants.
+CATALOGUED = re.compile(
+    r"ens[a-z]{0,4}[gtp]\d{11}(\.\d+)?([|_].*)?|cg\d{7,8}|(hsa|mmu|rno)-(mir|let)-.+|n[mr]_\d{6,9}(\.\d+)?"
+    r"|\d{4,}(_[a-z])*_at|ilmn_\d{5,}|rs\d{5,}|chr[\dxym]{1,2}[:_-]\d+.*"
+)
 #: Headings of a column that names samples and nothing else.
 SAMPLE_WORDS = re.compile(
     r"(.*[\W_])?(sample|patient|subject|participant|donor|individual|case|cell|mouse|animal)s?"
@@ -42,6 +47,11 @@ def is_note_on_features(heading: str) -> bool:
 def is_feature_heading(heading: str) -> bool:
     """Whether a column so headed names features rather than samples."""
     return FEATURE_WORDS.fullmatch(heading.strip().lower()) is not None
+
+
+def is_feature_name(name: str) -> bool:
+    """Whether a name comes from a catalogue of features: no sample is called ENSG00000141510."""
+    return CATALOGUED.fullmatch(name.strip().lower()) is not None
 
 
 def is_id_heading(heading: str, distinct: bool) -> bool:

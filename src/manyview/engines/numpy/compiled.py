@@ -24,7 +24,7 @@ class Forms(NamedTuple):
     #: `Solver.update_V` with the parts of the regulariser one by one, into its last argument.
     update_V: Callable[..., None]
     #: How `kernels.rows_pass` is told which of its two rules to run.
-    hals: bool
+    hals: bool | None
 
 
 @cache
@@ -45,7 +45,7 @@ def compiled_forms(solver: Solver) -> Forms | None:
     if kernels is None or name is None:
         return None
     return {
-        "multiplicative": Forms(None, kernels.multiplicative_rows, hals=False),
+        "multiplicative": Forms(None, kernels.multiplicative_rows, hals=None),
         "hals": Forms(_hals_update_U, kernels.hals_rows, hals=True),
     }[name]
 

@@ -25,6 +25,7 @@ from .compiled import compiled
 from .lists import view_lists
 from .masked import MaskedView
 from .moments import feature_moments, mean_distances, squared_norms
+from .neighbors import index_neighbors
 from .repeats import row_codes
 from .robust_scaling import unit_rows
 from .sources import UnitRows
@@ -177,6 +178,11 @@ class Geometry:
         norm = np.outer(root_mu, self.root_mu) * (mine @ theirs.T) / self.n_features
         return np.divide(d, norm, out=np.ones_like(d), where=norm > 0)
 
+    def candidates(self, rows: Array, k: int, seed: int, threads: Threads | None) -> Array:
+        """k of ``rows`` that are near each of them by their places in it, where rows are too many to
+        look at all."""
+        return index_neighbors(self.Z[rows], k, seed, threads)
+
     def nearest(self, k: int, seed: int = 0, threads: Threads | None = None) -> Lists:
         """The k nearest rows of every comparable row."""
         return view_lists(self, k, seed, threads)
@@ -196,6 +202,7 @@ class Geometry:
     def _measure(self, i: Array, j: Array, d: Array) -> None:
         """d of every pair from its own differences."""
         kernels = compiled()
+        i, j = (np.asarray(side, dtype=np.int64) for side in (i, j))  # compiled for once
         if kernels is not None and sp.issparse(self.Z):
             entries = (self.Z.indptr, self.Z.indices, self.Z.data)
             kernels.sparse_pair_distances(*entries, self.root_mu, self.comparable, i, j, d)
@@ -304,11 +311,24 @@ class Geometry:
     def half(self, columns: Array) -> Geometry:
         """The same rows seen through some of the features; count data get unit rows again."""
         Z = self.Z.tocsc()[:, columns].tocsr() if sp.issparse(self.Z) else self.Z[:, columns]
+        if isinstance(Z, np.ndarray):  # by rows, as pairs are measured, and loops are compiled for
+            Z = np.ascontiguousarray(Z)
         if self.observed is not None:
             Z = np.where(self.observed[:, columns], Z, np.nan)
         elif self.unit_rows:
             Z = normalize(Z) if sp.issparse(Z) else unit_rows(Z)
         return type(self)(Z, self.present, self.unit_rows, self.mass)
+
+    def halves(self, columns: Array, others: Array) -> tuple[Geometry, Geometry]:
+        """Two halves of the features; known products less those of one half are those of the other."""
+        one, other = self.half(columns), self.half(others)
+        if self._products is not None and self._adds_up() and one._own_products() is not None:
+            other._products = self._products - one._products
+        return one, other
+
+    def _adds_up(self) -> bool:
+        """Whether halves of the features hold the same numbers as this view."""
+        return type(self) is Geometry and not (self.unit_rows or sp.issparse(self.Z))
 
 
 def written_out(Z: Matrix) -> Matrix:

@@ -13,7 +13,13 @@ from manyview._types import Array
 
 from .graph_kernels import graph_rows, graph_step
 from .jit import fast, inlined
-from .pair_kernels import pair_distances, row_codes, smallest_rows, sparse_pair_distances
+from .pair_kernels import (
+    pair_distances,
+    row_codes,
+    smallest_rows,
+    sparse_pair_distances,
+    sparse_row_codes,
+)
 
 __all__ = [
     "add_sums",
@@ -28,6 +34,7 @@ __all__ = [
     "simplex_threshold",
     "smallest_rows",
     "sparse_pair_distances",
+    "sparse_row_codes",
 ]
 
 #: Rows of a block, half as many where rows are long. With so few, and X turned, OpenBLAS uses kernels for
@@ -168,9 +175,12 @@ def rows_pass(
     G: Array,
     vc: Array,
     vv: Array,
-    hals: bool,
+    hals: bool | None,
 ) -> None:
-    """The pass over some rows: a block is read once for X_bU, the step on V_b and its sums."""
+    """The pass over some rows: a block is read once for X_bU, the step on V_b and its sums.
+
+    ``hals`` is True, or None for the multiplicative rule: of these two types, numba compiles one rule each.
+    """
     K, M, dtype = V.shape[1], X.shape[1], X.dtype
     size = BLOCK if M <= WIDE else BLOCK // 2
     Ut = np.ascontiguousarray(U.T)
@@ -184,7 +194,7 @@ def rows_pass(
         products = XU if len(x) == size else np.empty((K, len(x)), dtype=dtype)
         np.dot(Ut, x.T, products)
         XU_b = products.T
-        if hals:
+        if hals is not None:
             hals_rows(V_b, XU_b, H, q, V_star, weight, a, beta, minus, plus, curve, V_new)
         else:
             multiplicative_rows(V_b, XU_b, H, q, V_star, weight, a, beta, minus, plus, curve, V_new)

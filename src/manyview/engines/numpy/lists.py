@@ -42,7 +42,7 @@ def view_lists(view: Geometry, k: int, seed: int, threads: Threads | None = None
     crowds = crowds_of(view, rows, k)
     if use_index(len(rows)):
         wide = min(int(WIDER * k), len(rows) - 1)
-        near = rows[index_neighbors(view.Z[rows], wide, seed, threads)]
+        near = rows[view.candidates(rows, wide, seed, threads)]
         lists = for_all_rows(rows, near, view.n_samples)
         indices, d = improved([view], np.ones(1), lists, k, threads)
     else:
@@ -99,9 +99,17 @@ def fused_lists(
 
     space = joint_space(views, alpha, seed)
     joint = index_neighbors(space, min(int(WIDER * k), n - 1), seed, threads, ROUGHLY)
-    # Neighbours in single views too: where one view is far more certain they are the ones.
-    lists = np.hstack([joint, *view_neighbors])
-    first, _ = ranked(views, alpha, lists, 0, k, threads)
+    return best_of(views, alpha, k, [joint, *view_neighbors], threads)
+
+
+def best_of(
+    views: list[Geometry], alpha: Array, k: int, candidates: list[Array], threads: Threads | None
+) -> tuple[Array, Array]:
+    """The k nearest under F among lists of candidates and the neighbours of these.
+
+    Neighbours in single views are among them: where one view is far more certain they are the ones.
+    """
+    first, _ = ranked(views, alpha, np.hstack(candidates), 0, k, threads)
     return improved(views, alpha, first, k, threads)
 
 

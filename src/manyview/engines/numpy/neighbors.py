@@ -76,11 +76,16 @@ def index_neighbors(
         recall = float(np.mean(hits))
         if recall >= enough:
             return found
+    tell_rough(recall, k)
+    return found
+
+
+def tell_rough(recall: float, k: int) -> None:
+    """Say how few of the neighbours of a sample were found."""
     warn_user(
         f"the neighbour index finds only {recall:.0%} of the {k} nearest neighbours of a sample of "
         "rows; the graph is rough. Fewer, more telling features (a PCA of the view) would help"
     )
-    return found
 
 
 def _searches(data: Any) -> Sequence[Callable[[Any, int, int, Threads], Array]]:

@@ -95,6 +95,23 @@ def row_codes(Z: Array, bits: Array, odd: Array, out: Array) -> None:
 
 
 @fast
+def sparse_row_codes(
+    indptr: Array, indices: Array, data: Array, bits: Array, odd: Array, out: Array
+) -> None:
+    """The same of rows in CSR form; zeros that are stored are as if they were not."""
+    first, second, place = odd[0], odd[1], odd[2]
+    for i in range(len(indptr) - 1):
+        total = np.int64(0)
+        for e in range(indptr[i], indptr[i + 1]):
+            z = data[e]
+            code = np.int64(1) if z != z else np.int64(bits[e])
+            x = (code + place * np.int64(indices[e] + 1)) * first
+            x = (x ^ (x >> 31)) * second
+            total += np.int64(0) if z == 0 else x ^ (x >> 29)
+        out[i] = total
+
+
+@fast
 def smallest_rows(d: Array, k: int, first: int, indices: Array, values: Array) -> None:
     """The k smallest entries of every row in order, ties by column; row r itself is first + r."""
     for r in range(d.shape[0]):

@@ -45,7 +45,7 @@ def has_nan(X: Matrix) -> bool:
     if not isinstance(X, np.ndarray):
         return False
     with np.errstate(over="ignore", invalid="ignore"):  # the largest numbers have no sum
-        return bool(np.isnan(X.sum(dtype=float)) and np.isnan(X).any())
+        return bool(np.isnan(X.sum()) and np.isnan(X).any())
 
 
 def refuse_holes(Xs: Sequence[Matrix], names: Sequence[str]) -> None:

@@ -138,6 +138,8 @@ def row_codes(Z: Any) -> Array:
     """
     if sp.issparse(Z):
         Z = sp.csr_array(Z)
+        if compiled() is not None and Z.data.dtype in (np.float32, np.float64):
+            return _compiled_codes(Z)
         mixed = _mixed(_bits(Z.data + 0.0), Z.indices.astype(np.int64))
         mixed[Z.data == 0] = 0  # written down or not
         total = np.concatenate([[0], np.cumsum(mixed)])  # whole numbers wrap around, and back
@@ -155,6 +157,14 @@ def row_codes(Z: Any) -> Array:
         for b in blocks(slice(0, Z.shape[0]), max(1, MIXED // max(1, Z.shape[1])))
     ]
     return np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64)
+
+
+def _compiled_codes(Z: sp.csr_array) -> Array:
+    codes = np.empty(Z.shape[0], dtype=np.int64)
+    whole = np.int32 if Z.data.dtype == np.float32 else np.int64
+    odd, bits = np.array([FIRST, SECOND, PLACE]), np.ascontiguousarray(Z.data).view(whole)
+    compiled().sparse_row_codes(Z.indptr, Z.indices, Z.data, bits, odd, codes)
+    return codes
 
 
 def _bits(x: Any) -> Any:

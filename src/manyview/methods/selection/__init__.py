@@ -18,24 +18,30 @@ from manyview.methods.agree import Settings, agree
 from manyview.methods.given import with_weight
 from manyview.methods.precision import working_dtype
 from manyview.methods.stages import measure_some
+from manyview.methods.wmnmf import WMNMF
 
+from .of_wmnmf import CRITERIA, SLACK, largest_own_rank, own_curves
 from .result import NoClustersWarning, Selection, Vote, as_table
-from .together import combine, heed_copies, too_few
-from .votes import GRAPH_METHODS, METHODS, Evidence, judge
+from .together import Verdict, combine, heed_copies, too_few
+from .votes import GRAPH_METHODS, METHODS, RANK_RUNS, Evidence, by_curves, judge
 
 __all__ = [
     "DEFAULT",
     "METHODS",
+    "OWN_METHODS",
     "Evidence",
     "NoClustersWarning",
     "Selection",
     "choose",
+    "choose_for_wmnmf",
     "gather",
     "usual_candidates",
 ]
 
 #: The criteria that are asked unless others are named, by whoever asks.
 DEFAULT = GRAPH_METHODS
+#: The criteria for `WMNMF` itself.
+OWN_METHODS = tuple(CRITERIA)
 #: Numbers tried unless others are named: all up to 14, then fewer the larger they are.
 SMALL, LARGE = range(2, 15), (16, 18, 20, 23, 26, 30, 35, 40)
 #: Large numbers need so many observations for each cluster.
@@ -142,10 +148,68 @@ def choose(
     asked = _possible(candidates, evidence)
     votes = [judge(evidence, name, asked, n_runs, rng) for name in methods]
     verdict = heed_copies(combine(votes), evidence.copies, asked)
+    return _selection(verdict, votes, asked, evidence.notes)
+
+
+def choose_for_wmnmf(
+    views: Views,
+    model: WMNMF,
+    candidates: Sequence[int],
+    methods: Sequence[str],
+    rng: np.random.Generator,
+    max_samples: int = MAX_SAMPLES,
+) -> Selection:
+    """The rank K of `WMNMF` itself, on its own scaled views and by its own objective.
+
+    Parameters
+    ----------
+    views : Views
+        Nonnegative, or negative where the model's scale takes them; complete.
+    model : WMNMF
+        Its settings are used; never changed.
+    candidates : sequence of int
+        Growing, each at least 2.
+    methods : sequence of str
+        Some of `OWN_METHODS`.
+    rng : Generator
+    max_samples : int
+
+    Returns
+    -------
+    Selection
+    """
+    notes = []
+    if views.n_samples > max_samples:
+        notes.append(
+            f"{max_samples} of the {views.n_samples} observations, drawn at random, were used"
+        )
+        rows = np.sort(rng.permutation(views.n_samples)[:max_samples])
+        views = views.with_matrices([X[rows] for X in views.matrices])
+    limit = largest_own_rank(views)
+    asked = [K for K in candidates if limit >= K]
+    if not asked:
+        raise ValueError(
+            f"the blocks that {', '.join(methods)} can fit hold a rank of {limit} at most, less than every "
+            "candidate; use more observations or features, or lower the candidates"
+        )
+    if len(asked) < len(candidates):
+        notes.append(
+            f"the blocks that are fitted hold a rank of {limit} at most: no more was tried"
+        )
+    votes = []
+    for name in methods:
+        curves = own_curves(views, model, [1, *asked], name, RANK_RUNS, rng)
+        votes.append(by_curves(name, asked, curves, limit, SLACK))
+    return _selection(combine(votes), votes, asked, notes)
+
+
+def _selection(
+    verdict: Verdict, votes: list[Vote], asked: list[int], notes: list[str]
+) -> Selection:
     selection = Selection(
         verdict.n_clusters,
         verdict.n_clusters > 1,
-        [*evidence.notes, *(vote.reason for vote in votes), *verdict.words],
+        [*notes, *(vote.reason for vote in votes), *verdict.words],
         {vote.method: vote.choice for vote in votes},
         as_table(votes, asked),
         verdict.runner_up,

@@ -240,8 +240,21 @@ def _by_rank(
     evidence: Evidence, method: str, candidates: list[int], rng: np.random.Generator
 ) -> Vote:
     alpha, spaces = evidence.agreement.alpha, evidence.spaces
+    runs = rank_curves(spaces, alpha, [1, *candidates], method, RANK_RUNS, rng)
+    limit = max(largest_rank(view) for view, a in zip(spaces, alpha, strict=True) if a > 1e-3)
+    return by_curves(method, candidates, runs, limit)
+
+
+def by_curves(
+    method: str, candidates: list[int], runs: Array, limit: int, slack: float = 0.0
+) -> Vote:
+    """The smallest rank within one standard error of the best.
+
+    ``runs`` are errors, of rank 1 and then of every candidate, in each of several runs; ``limit`` is
+    the largest rank that the data can hold. A rank is as good as the best, too, where no more than the
+    share ``slack`` of the fall from rank 1 is left; a fall by less than that share of the error is none.
+    """
     ranks = [1, *candidates]
-    runs = rank_curves(spaces, alpha, ranks, method, RANK_RUNS, rng)
     mean, error = runs.mean(axis=0), runs.std(axis=0, ddof=1) / np.sqrt(len(runs))
     columns = {"score": mean[1:], "error": error[1:]}
     if np.isnan(mean).any():
@@ -253,8 +266,9 @@ def _by_rank(
     # Paired: the runs' common level cancels, what is left is the error of the difference.
     gap = runs - runs[:, [best]]
     close = gap.mean(axis=0) <= gap.std(axis=0, ddof=1) / np.sqrt(len(runs))
+    close |= mean - mean[best] <= slack * (mean[0] - mean[best])
+    close[0] |= mean[0] - mean[best] <= slack * mean[0]
     pick = int(np.flatnonzero(close).min())
-    limit = max(largest_rank(view) for view, a in zip(spaces, alpha, strict=True) if a > 1e-3)
     if pick == 0:
         reason = f"{method}: no rank of the candidates does better than rank 1; it sees no clusters"
         return Vote(method, columns, 1, reason)

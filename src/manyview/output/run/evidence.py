@@ -15,7 +15,6 @@ from manyview.baselines.catalogue import plain_spectral
 from manyview.baselines.wrappers import scaled, side_by_side
 from manyview.engines.numpy.kinds import as_table, is_table
 from manyview.engines.numpy.sources import is_streamed
-from manyview.judge.stability import Stability, stability
 from manyview.methods.estimators import Estimator, number_of_clusters
 from manyview.methods.observed import observed_columns, observed_part
 from manyview.methods.resampling import shared_ari
@@ -98,16 +97,6 @@ def no_refits(model: Estimator, n: int, n_runs: int) -> str:
 
 def n_refits(n: int) -> int:
     return 0 if n > LARGE else 10 if n <= 1000 else 5
-
-
-def repeated(model: Estimator, views: Views, n_runs: int, seed: int) -> Stability | None:
-    """Stability over refits of parts of the data; ``None`` where there is a reason against."""
-    if no_refits(model, views.n_samples, n_runs):
-        return None
-    data: Any = dict(zip(views.names, views.matrices, strict=True))
-    if model._fitted_on_single:
-        data = side_by_side(list(views.matrices))
-    return stability(model, data, n_runs, fraction=PART, random_state=seed)
 
 
 def rival_labels(zs: list[Matrix], n_clusters: int, seed: int) -> Array | None:

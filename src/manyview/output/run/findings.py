@@ -17,6 +17,7 @@ from . import evidence, marks, tables
 from .features import parts_are_clusters, top_features
 from .notes import Measured, warnings_about
 from .record import component_files
+from .refits import refitted, shares_measurements
 
 #: Tables that a run does without where there is nothing to say.
 MAY_LACK = ("markers.csv", "leave_view_out.csv", "heatmap.csv", "consensus.csv")
@@ -66,7 +67,7 @@ def find_out(
     tell("refitting parts of the data, to see which clusters come back")
     n_runs = evidence.n_refits(views.n_samples) if n_runs is None else n_runs
     n_runs = n_runs if shown is tabled else 0
-    stable = evidence.repeated(model, views, n_runs, seed)
+    stable = refitted(model, views, n_runs, seed, tell)
     tell("testing features, and each view on clusters found without it")
     wanted = stable is not None and shown is views
     leading, left_out, why_not = marks.tested(model, shown, labels[rows], wanted)
@@ -121,6 +122,7 @@ def said_of(model: Estimator, found: Findings) -> dict[str, Any]:
         "confidence_is": found.sure_is,
         "parts_are_clusters": parts_are_clusters(model),
         "stability": None if stable is None else {"runs": stable.n_runs, "ari": stable.score},
+        "refits_share": stable is not None and shares_measurements(model, len(found.labels)),
         "no_stability": found.no_stability,
         "silhouette": evidence.mean_or_none(found.silhouette),
         "weights_are": tables.origin_of_weights(model),

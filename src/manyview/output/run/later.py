@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -38,7 +38,7 @@ def add_meaning(
     What an earlier comparison wrote is replaced. Everything else stays as it is.
     """
     with claimed(run, KIND, force=True) as place, place.replacing() as beside:
-        kept = _keep(run, beside)
+        kept = keep(run, beside, _made_anew)
         rows = read_csv(run / "labels.csv")
         ids = [row["id"] for row in rows]
         about = json.loads((run / "run.json").read_text(encoding="utf-8"))
@@ -61,15 +61,15 @@ def add_meaning(
         return sorted(name for name in _names(beside) if name not in kept)
 
 
-def _keep(run: Path, beside: Path) -> set[str]:
+def _made_anew(name: str) -> bool:
+    return name in FRESH or PurePosixPath(name).stem in MEANING_FIGURES
+
+
+def keep(run: Path, beside: Path, made_anew: Callable[[str], bool]) -> set[str]:
     """Everything of the run that is not made anew, as it is: linked, or copied where that fails."""
     marker = read_marker(run)
     listed = {} if marker is None else marker.ours(run, marker.files.get(KIND, {}))
-    kept = {
-        name
-        for name in listed
-        if name not in FRESH and PurePosixPath(name).stem not in MEANING_FIGURES
-    }
+    kept = {name for name in listed if not made_anew(name)}
     for name in kept:
         (beside / name).parent.mkdir(parents=True, exist_ok=True)
         try:

@@ -12,9 +12,11 @@ from manyview._types import Array, Views
 from manyview.data.containers import Collection, Item
 from manyview.methods.estimators import Estimator
 from manyview.outcomes import Markers, markers
+from manyview.outcomes.mark import tested_markers
 
 from .evidence import drawn
 from .features import feature_names
+from .refits import clusters_without
 
 Rows = list[dict[str, Any]]
 
@@ -41,7 +43,7 @@ def tested(model: Estimator, views: Views, labels: Array, refits: bool) -> tuple
         found = markers(labels, given)
         honest, why = None, "no refits were asked for"
         if refits:
-            honest, why = _without_views(model, given, len(views))
+            honest, why = _without_views(model, given, len(views), views.n_samples)
     rows = _leading(found, honest)
     left_out = [] if honest is None else _left_out(honest)
     return rows, left_out, why
@@ -56,13 +58,15 @@ def _named(views: Views) -> Collection:
     return Collection(list(views.names), items, by_name=True)
 
 
-def _without_views(model: Estimator, views: Collection, n_views: int) -> tuple[Markers | None, str]:
+def _without_views(
+    model: Estimator, views: Collection, n_views: int, n_samples: int
+) -> tuple[Markers | None, str]:
     if not 2 <= n_views <= MOST_VIEWS:
         return None, (
             "there is one view only" if n_views < 2 else f"there are more than {MOST_VIEWS} views"
         )
     try:
-        return markers(model, views, leave_view_out=True), ""
+        return tested_markers(model, views, without=clusters_without(model, n_samples)), ""
     except ValueError as error:  # a rest of the views that the model does not take
         return None, str(error)
 

@@ -52,7 +52,7 @@ def run_record(
                 "name": name,
                 "features": X.shape[1],
                 "components": file,
-                "sha256": _values_checksum(X),
+                "sha256": values_checksum(X),
             }
             for name, X, file in zip(views.names, views.matrices, files, strict=True)
         ],
@@ -94,7 +94,7 @@ def _versions() -> dict[str, str]:
     return found
 
 
-def _values_checksum(X: Any) -> str:
+def values_checksum(X: Any) -> str:
     """Of the values as the model saw them, whatever file they came from."""
     X = numbers_of(X)
     return checksum.of_blocks(X.shape, X.dtype, reading(X) if is_streamed(X) else (X,))

@@ -62,9 +62,7 @@ def _counted(key: str, values: list[str]) -> str:
 
 
 def lead_runs(results: Results) -> str:
-    # Repeats of a timing are no runs of a method, unless nothing else is there.
-    names = [name for name in results.experiments if name != "runtime"] or [*results.experiments]
-    most = max((results.experiments[name]["runs"]["most"] for name in names), default=0)
+    most = max((entry["replications"] for entry in results.experiments.values()), default=0)
     return f"up to {most} runs" if most > 1 else "one run"
 
 

@@ -34,9 +34,6 @@ LIHC: dict[str, tuple[tuple[float, float | None], ...]] = {
 SUPERVISED = 0.951
 
 _KMEANS = "k-means here starts by k-means++; which start the paper used is not said."
-_MLRSSC = (
-    "Settings of the method's own authors for the digits; the paper used the method's defaults."
-)
 _KERNEL = (
     "An artefact of unscaled features: the kernel underflows to 0 and nothing is left to cluster; which "
     "labels come out then is arbitrary."
@@ -45,7 +42,6 @@ _KERNEL = (
 #: reason is not known.
 WHY = {
     **dict.fromkeys(("BSV-kmeans", "ConcatK"), _KMEANS),
-    **dict.fromkeys(("P-MLRSSC", "C-MLRSSC", "P-KMLRSSC", "C-KMLRSSC"), _MLRSSC),
     "ConcatSpectral": _KERNEL,
 }
 

@@ -36,7 +36,7 @@ DATA = {
 #: Columns that hold words, even where a word looks like a number.
 WORDS = {
     "dataset", "method", "view", "of_view", "scenario", "step", "scheme", "axis", "remark",
-    "settings", "versions", "rescale",
+    "settings", "versions", "rescale", "tuning", "reading", "update",
 }  # fmt: skip
 
 

@@ -10,7 +10,9 @@ from .claims import Verdict
 from .claims.beside import PaperRow, digits_rows, in_order, name_of
 from .claims.judging import NOT_MEASURED
 from .claims.lihc import lihc_rows
+from .claims.mlrssc import TUNINGS
 from .claims.runtime import PARTS, seconds
+from .claims.seeds import FAILED, is_small
 from .formats import Table
 from .origin import basis
 from .read import DATA, SCORES, TERMS, Results, Row, Spread, grouped, spread
@@ -18,6 +20,10 @@ from .read import DATA, SCORES, TERMS, Results, Row, Spread, grouped, spread
 SPREAD = (
     "Mean (standard deviation) over the runs. Within the spread: our mean, rounded as the paper's are, "
     "lies within one of its standard deviations of its mean; where it gives none, the two are equal."
+)
+STARTS = (
+    " k-means starts once in BSV-kmeans, ConcatK and MLRSSC, five times in spectral clustering and in "
+    "MultiNMF."
 )
 #: Iterations at which the terms of the objective are told; the curves have them all.
 ITERATIONS = (0, 1, 10, 25, 50, 75, 100)
@@ -27,6 +33,10 @@ FORMULAS = [
     ["V of one view", "O(M N K + N² K)", "O(M N K + nnz(A) K)", "the graph is kept sparse"],
     ["memory of the graph", "O(N²)", "O(nnz(A)) ≤ O(2 k N)", "k nearest neighbours, union"],
 ]
+#: Dataset and tuning of the rows of MLRSSC in the paper's table.
+WHOLE = ("digits", "default")
+#: Operations that are counted one by one.
+KINDS = ("additions", "multiplications", "divisions")
 #: Columns of the operations: the heading of each.
 OPERATIONS = {
     "dataset": "Data", "view": "View", "N": "N", "M": "M", "K": "K", "nnz": "nnz(A)",
@@ -65,10 +75,12 @@ def tables(results: Results, experiment: str) -> list[Table]:
     """The tables of an experiment, those without rows left out."""
     makers: dict[str, tuple[Callable[..., Table], ...]] = {
         "digits": (digits, differences),
+        "mlrssc": (mlrssc,),
+        "seeds": (readings, parts),
         "lihc": (lihc, scores),
         **dict.fromkeys(("honest", "synthetic", "nutrimouse", "p", "beta", "k"), (scores,)),
         "runtime": (runtime,),
-        "operations": (operations, formulas),
+        "operations": (operations, formulas, every_operation),
         "convergence": (convergence,),
         "noise": (noise,),
         "degeneracy": (rounds, sizes, scales),
@@ -84,7 +96,7 @@ def digits(results: Results, experiment: str = "digits") -> Table:
         if any(not r.is_whole for r in found)
         else ""
     )
-    return _beside("digits", SPREAD + few, found)
+    return _beside("digits", SPREAD + STARTS + few, found)
 
 
 def lihc(results: Results, experiment: str) -> Table:
@@ -110,6 +122,57 @@ def differences(results: Results, experiment: str) -> Table:
     ]
     columns = ("Method", *SCORES.values())
     return Table("digits-differences", "Ours minus the paper's means", columns, rows, folded=True)
+
+
+def mlrssc(results: Results, experiment: str = "mlrssc") -> Table:
+    """Paper, defaults and tuned, one below the other; the defaults on all digits are those of the table."""
+    rows: list[list[Any]] = []
+    tuned = [row for row in results.rows("mlrssc") if (row["dataset"], row["tuning"]) != WHOLE]
+    whole = [row | dict(zip(("dataset", "tuning"), WHOLE, strict=True))
+             for row in results.rows("digits") if "MLRSSC" in row["method"]]  # fmt: skip
+    for method, runs in grouped(in_order(whole + tuned), "method").items():
+        theirs = [str(Spread(*cell, 20)) for cell in paper.DIGITS[method]]
+        rows.append([method, "paper", *theirs, "", 20])
+        for (dataset, tuning), mine in grouped(runs, _dataset_and_tuning).items():
+            ours = [str(spread(mine, score)) for score in SCORES]
+            few = "" if dataset == "digits" else f", {name_of(mine[0]).split('(')[1][:-1]} digits"
+            source = f"ours, {TUNINGS[tuning]}{few}"
+            rows.append([method, source, *ours, mine[0]["remark"], len(mine)])
+    columns = ("Method", "Source", *SCORES.values(), "ADMM", "Runs")
+    return Table("mlrssc", "Mean (standard deviation) over the runs", columns, rows)
+
+
+def _dataset_and_tuning(row: Row) -> tuple[str, str]:
+    return row["dataset"], row["tuning"]
+
+
+def readings(results: Results, experiment: str) -> Table:
+    rows = [
+        [name, *(f"{s.mean:.3f} ({s.sd or 0:.3f})" for score in SCORES if (s := spread(mine, score))),
+         sum(row["acc"] < FAILED for row in mine), len(mine)]
+        for name, mine in grouped(results.rows("seeds"), "reading").items()
+    ]  # fmt: skip
+    columns = ("Read by", *SCORES.values(), f"ACC below {FAILED:.2f}", "Runs")
+    return Table("seeds", "Mean (standard deviation) over the runs", columns, rows)
+
+
+def parts(results: Results, experiment: str) -> Table:
+    """The paper's reading, by the smallest part of the graph it reads."""
+    plain = results.rows("seeds", reading="spectral")
+    groups = grouped(plain, lambda row: "small" if is_small(row) else
+                     "one part" if row["parts"] == 1 else "large")  # fmt: skip
+    rows = [
+        [name, *(round(s.mean, 4) for c in ("smallest_part", "acc") if (s := spread(mine, c))),
+         sum(row["acc"] < FAILED for row in mine), len(mine)]
+        for name, mine in groups.items()
+    ]  # fmt: skip
+    columns = (
+        "Smallest part of V*'s graph",
+        "Observations in it",
+        "ACC",
+        f"ACC below {FAILED:.2f}",
+    )
+    return Table("seeds-parts", "Runs by V*'s graph, means over the runs", (*columns, "Runs"), rows)
 
 
 def scores(results: Results, experiment: str) -> Table:
@@ -145,6 +208,13 @@ def operations(results: Results, experiment: str) -> Table:
 def formulas(results: Results, experiment: str) -> Table:
     columns = ("Update", "Paper", "Ours", "Why")
     return Table("operations-formulas", "Appendix D and ours", columns, FORMULAS)
+
+
+def every_operation(results: Results, experiment: str) -> Table:
+    names = ("dataset", "view", "update", *KINDS)
+    rows = [[row[name] for name in names] for row in results.rows("operations", "whole")]
+    columns = ("Data", "View", "Update of", *(kind.capitalize() for kind in KINDS))
+    return Table("operations-all", "All operations of one iteration", columns, rows, folded=True)
 
 
 def convergence(results: Results, experiment: str) -> Table:

@@ -119,6 +119,11 @@ def _evidence(run: Run, text: _Text) -> None:
                  "silhouette")  # fmt: skip
     if run.tables["leave_view_out"]:
         text.say("The model was also fitted without each view in turn")
+    if about.get("refits_share"):
+        text.say(
+            "Refits took scaling, distances, weights and graphs from the model, and made embedding and "
+            "clusters anew; without a view the weights and the graph were made anew as well"
+        )
     if run.tables["markers"]:
         text.say(
             "Features of each cluster were compared with all other observations by Fisher's exact test "

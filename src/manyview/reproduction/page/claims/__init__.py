@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from manyview.reproduction.page.read import Results
 
-from . import digits, lihc, noise, objective, runtime, sweeps
+from . import digits, lihc, mlrssc, noise, objective, runtime, seeds, sweeps
 from .judging import OWN, Verdict, listed
 
 __all__ = ["Verdict", "contributions", "verdicts"]
@@ -24,7 +24,7 @@ CONTRIBUTIONS = {
 
 def verdicts(results: Results) -> list[Verdict]:
     """All claims whose experiment was run, in the order of the page."""
-    parts = (digits, lihc, sweeps, runtime, objective, noise)
+    parts = (digits, mlrssc, lihc, sweeps, seeds, runtime, objective, noise)
     found = [verdict for part in parts for verdict in part.verdicts(results)]
     return [v._replace(verdict=OWN.get(v.verdict, v.verdict)) if v.is_own else v for v in found]
 

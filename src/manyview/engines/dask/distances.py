@@ -1,0 +1,94 @@
+"""The distances of a view on Dask workers: neighbours are found there, pairs are measured in the driver."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from manyview._types import Array
+from manyview.engines.files.distances import FileGeometry
+from manyview.engines.numpy.lists import ROUGHLY, WIDER
+from manyview.engines.numpy.neighbors import DIRECTIONS, leading_directions
+from manyview.engines.threads import Threads
+
+from .cells import nearest_on_workers
+from .cluster import Cluster
+from .coordinates import Coordinates
+
+#: Coordinates in which rows missing in a view are far from everything.
+EXTRA = 16
+
+
+class WorkerGeometry(FileGeometry):
+    """Distances along the leading directions; these coordinates are on the workers and here."""
+
+    def __init__(self, cluster: Cluster, Z: Any, present: Array, unit_rows: bool = False):
+        self.cluster = cluster
+        super().__init__(Z, present, unit_rows)
+
+    def projected(self) -> Array:
+        self.held = Coordinates.of(self.cluster, self.source, self.directions)
+        return self.held.gathered()
+
+    def candidates(self, rows: Array, k: int, seed: int, threads: Threads | None) -> Array:
+        return nearest_on_workers(self.on_workers(rows), k, seed)[0]
+
+    def on_workers(self, rows: Array) -> Coordinates:
+        """Coordinates of some rows of this view, not centred."""
+        return self.held.only(rows if self.places is None else self.places[rows])
+
+    def for_model(self, sparse: bool) -> FileGeometry:
+        kept: Any = FileGeometry.__new__(FileGeometry)
+        kept.__dict__.update(super().for_model(sparse).__dict__)
+        del kept.cluster, kept.held
+        return kept
+
+
+def joint_candidates(views: list[WorkerGeometry], alpha: Array, k: int, seed: int) -> Array:
+    """Rows near every row under F = Σ α_s d^s, nearly: candidates for lists of k.
+
+    The space is that of `lists.joint_space`, made on the workers block by block.
+    """
+    n = views[0].n_samples
+    heard = [(s, a, v) for s, (a, v) in enumerate(zip(alpha, views, strict=True)) if a > 0]
+    parts, given = [], []
+    for s, a, view in heard:
+        if not view.comparable.any():
+            continue
+        scale = np.sqrt(a / np.mean(view.root_mu[view.comparable] ** 2))
+        parts.append(view.on_workers(np.arange(n)))
+        given.append((np.float32(scale), np.sqrt(a / 2), view.centre, view.comparable, (seed, s)))
+    first, missing = parts[0], any(not here.all() for *_, here, _ in given)
+    width = sum(part.shape[1] for part in parts) + EXTRA * missing
+    tasks = [
+        ([part.blocks[b] for part in parts[1:]], _of_block(given, rows), missing)
+        for b, rows in enumerate(first.rows)
+    ]
+    blocks = first.cluster.begin(first.tasks(_joined, tasks))[0]
+    joint = Coordinates(first.cluster, blocks, first.rows, width)
+    if width >= 2 * DIRECTIONS:
+        joint = joint.along(leading_directions(joint))
+    return nearest_on_workers(joint, min(int(WIDER * k), n - 1), seed, ROUGHLY)[0]
+
+
+def _of_block(given: list[tuple], rows: slice) -> list[tuple]:
+    return [
+        (*told, here[rows], (*seed, rows.start)) if not here[rows].all() else (*told, None, ())
+        for *told, here, seed in given
+    ]
+
+
+def _joined(block: Array, others: list[Array], given: list[tuple], missing: bool) -> Array:
+    """The coordinates of all views side by side, scaled; a missing row is in the middle of its view,
+    and far from all in coordinates of its own."""
+    sides, far = [], np.zeros((len(block), EXTRA), dtype=np.float32)
+    for Z, (scale, length, centre, here, seed) in zip([block, *others], given, strict=True):
+        side = scale * (Z - centre)
+        if here is not None:
+            side[~here] = 0
+            away = np.random.default_rng(seed).standard_normal((int((~here).sum()), EXTRA))
+            away *= length / np.linalg.norm(away, axis=1, keepdims=True)
+            far[~here] += away.astype(np.float32)
+        sides.append(side)
+    return np.hstack([*sides, far] if missing else sides)
