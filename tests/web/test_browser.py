@@ -84,6 +84,7 @@ def tables(ids=("s{}", "s{}"), names=("genes.csv", "lipids.csv")):
 
 def sound(page):
     """Nothing without a name, nothing wider than the window, nothing that axe finds."""
+    page.wait_for_load_state()  # with its style
     assert page.evaluate(UNNAMED) == []
     assert page.evaluate(WIDE) == []
     script = axe()
