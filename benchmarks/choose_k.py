@@ -2,21 +2,28 @@
 
     python benchmarks/choose_k.py [--seed 0] [--reasons]
     python benchmarks/choose_k.py --data DIR [--sets NAME ...] [--methods stability eigengap] [--to 14]
+    python benchmarks/choose_k.py [--data DIR [--sets NAME ...]] --per-doubling 0 0.05 0.1 0.2
 
 With DIR (NAME.npz files and `load.py`, as for `quality.py`): what a user of n_clusters="auto" loses on real
-data, as the adjusted Rand index at the number chosen against that at the true number.
+data, as the adjusted Rand index at the number chosen against that at the true number. With --per-doubling:
+what is chosen if stability's score loses as much for every doubling or halving between its number and that
+of the communities.
 """
 
 import argparse
 import time
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 
 import manyview as mv
 from communities import SETS, fitted, scores
 from manyview.judge.selection import DEFAULT, METHODS, select_n_clusters
+from manyview.methods import selection
+from manyview.methods.selection.together import combine
 from quality import module
 
 
@@ -33,7 +40,7 @@ def cases(seed: int) -> dict[str, tuple[dict | list | np.ndarray, str]]:
     bent = np.random.default_rng(seed)
     factor, angle = bent.standard_normal((200, 2)), bent.uniform(0, 2 * np.pi, 200)
     circle = np.c_[np.cos(angle), np.sin(angle)]
-    return {
+    return hard_to_count(seed) | {
         "synthetic, 2000 rows": (synthetic.views, "10"),
         "digits": (digits.views, "8-12"),
         "two blobs": ([rng.normal(2 * c[two], 1) for c in centres], "2"),
@@ -59,6 +66,29 @@ def cases(seed: int) -> dict[str, tuple[dict | list | np.ndarray, str]]:
     }
 
 
+def hard_to_count(seed: int) -> dict[str, tuple[list, str]]:
+    """Clusters within clusters, clusters of very unequal size, and clouds of which rows are missing."""
+    rng = np.random.default_rng(seed)
+    nine, sizes = np.arange(360) % 9, [200, 100, 50, 25, 15, 10]
+    unequal = np.repeat(np.arange(len(sizes)), sizes)
+    line = rng.standard_normal((300, 1))
+    found = {"three groups of three": ([], "3 or 9"), "sizes 200 to 10": ([], "6")}
+    found |= {"one factor, rows missing": ([], "none"), "round blob, rows missing": ([], "none")}
+    for m in (10, 15):
+        coarse, fine = rng.standard_normal((3, m)), rng.standard_normal((9, m))
+        views = (
+            rng.normal(3 * coarse[nine % 3] + 1.2 * fine[nine], 1),
+            rng.normal(2 * rng.standard_normal((len(sizes), m))[unequal], 1),
+            line @ rng.standard_normal((1, m)) + rng.normal(0, 0.3, (300, m)),
+            rng.standard_normal((300, m)),
+        )
+        for (listed, truth), X in zip(found.values(), views, strict=True):
+            listed.append(X)
+            if truth == "none":
+                X[rng.random(len(X)) < 0.3] = np.nan
+    return found
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seed", type=int, default=0)
@@ -67,8 +97,11 @@ def main() -> None:
     parser.add_argument("--sets", nargs="+", default=SETS)
     parser.add_argument("--methods", nargs="+", default=DEFAULT, help="with --data")
     parser.add_argument("--to", type=int, help="with --data: the largest candidate")
+    parser.add_argument("--per-doubling", nargs="+", type=float, help="values to compare")
     args = parser.parse_args()
-    if args.data:
+    if args.per_doubling:
+        by_what_a_doubling_costs(args)
+    elif args.data:
         lost_on_real_data(args)
     else:
         where_the_answer_is_known(args.seed, args.reasons)
@@ -99,6 +132,49 @@ def lost_on_real_data(args: argparse.Namespace) -> None:
             print("".join(f"    {reason}\n" for reason in chosen.reasons))
     mean = np.mean(both, axis=0)
     print(f"| mean of {len(both)} | | | | {mean[0]:.3f} | {mean[1]:.3f} | |")
+
+
+def by_what_a_doubling_costs(args: argparse.Namespace) -> None:
+    """A row for each set: the number that each cost leads to, with the ARI there if classes are known."""
+    heads = ["set", "true", "communities", *(f"{cost:g}" for cost in args.per_doubling)]
+    print("| " + " | ".join(heads) + " |\n" + "|---" * len(heads) + "|", flush=True)
+    for name, views, told, truth in known_sets(args):
+        votes = kept_votes(views, args.seed)
+        numbers = [combine(votes, cost).n_clusters for cost in args.per_doubling]
+        found = {K: str(K) if K > 1 else "none" for K in numbers}
+        if truth is not None:
+            for K in found:
+                ari = scores(truth, fitted(views, 1, n_clusters=K)[1][0])[0]
+                found[K] += f" ({ari:.3f})"
+        groups = next(vote.communities for vote in votes if vote.method == "communities")
+        cells = [name, told, str(groups or "?"), *(found[K] for K in numbers)]
+        print("| " + " | ".join(cells) + " |", flush=True)
+
+
+def known_sets(args: argparse.Namespace) -> Iterator[tuple]:
+    """Name, views, the right answer in words, and the classes if there are any."""
+    if not args.data:
+        for name, (views, told) in cases(args.seed).items():
+            yield name, views, told, None
+        return
+    load = module(args.data / "load.py").load
+    for name in args.sets:
+        views, truth = load(args.data / f"{name}.npz")
+        yield name, views, str(len(np.unique(truth))), truth
+
+
+def kept_votes(views: dict | list | np.ndarray, seed: int) -> list:
+    """The votes of the usual criteria, before they are combined."""
+    kept: list = []
+
+    def keep(votes: list) -> selection.together.Verdict:
+        kept.extend(votes)
+        return combine(votes)
+
+    with mock.patch.object(selection, "combine", keep), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        select_n_clusters(views, random_state=seed)
+    return kept
 
 
 def where_the_answer_is_known(seed: int, tell: bool) -> None:

@@ -10,6 +10,8 @@ k-means start, whose ACC, NMI and ARI are printed, and with a condition the weig
 import argparse
 import os
 import warnings
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -19,7 +21,7 @@ from sklearn.metrics import adjusted_rand_score
 from threadpoolctl import threadpool_limits
 
 import manyview as mv
-from manyview.engines.host import HOST
+from manyview.engines.numpy.engine import HOST
 from manyview.engines.numpy.lists import for_all_rows
 from manyview.engines.numpy.repeats import distinct
 from manyview.maths import agreement as ag
@@ -27,29 +29,57 @@ from manyview.methods import agree, stages
 from quality import best_and_worst, load_set, module
 
 
-def by_eigenvector(rows, halves, spread, redundancy):
+@dataclass(frozen=True)
+class Told:
+    """What views say about each other: the parts of `agree` that no rule changes."""
+
+    rows: tuple
+    halves: np.ndarray
+    spread: np.ndarray
+    redundancy: np.ndarray
+    chance: np.ndarray
+
+
+DELTA = mv.RobustWMNMF().reliability_weight
+
+
+def by_eigenvector(told):
     """The rule before: agreement without a unit, its leading eigenvector, distances as they are."""
-    leading = np.abs(np.linalg.eigh(ag.agreement_matrix(rows, 0.1 * halves))[1][:, -1])
-    return leading / leading.sum(), np.ones_like(spread)
+    leading = np.abs(np.linalg.eigh(ag.agreement_matrix(told.rows, 0.1 * told.halves))[1][:, -1])
+    return leading / leading.sum(), np.ones_like(told.spread)
 
 
-def by_evidence(rows, halves, spread, redundancy):
+def by_evidence(told):
     """The rule of the library."""
-    delta = mv.RobustWMNMF().reliability_weight
-    weights = ag.view_weights(ag.effects(rows, spread), halves / spread, redundancy, delta)
-    return weights, spread
+    effects, reliability = ag.effects(told.rows, told.spread), told.halves / told.spread
+    weights = ag.view_weights(effects, reliability, told.redundancy, DELTA, told.chance)
+    return weights, told.spread
 
 
-def without_unit(rows, halves, spread, redundancy):
-    return by_evidence(rows, halves, np.ones_like(spread), redundancy)
+def without_unit(told):
+    return by_evidence(replace(told, spread=np.ones_like(told.spread)))
 
 
-def without_redundancy(rows, halves, spread, redundancy):
-    return by_evidence(rows, halves, spread, np.eye(len(spread)))
+def without_redundancy(told):
+    return by_evidence(replace(told, redundancy=np.eye(len(told.spread))))
 
 
-def with_squared_redundancy(rows, halves, spread, redundancy):
-    return by_evidence(rows, halves, spread, redundancy**2)
+def with_squared_redundancy(told):
+    return by_evidence(replace(told, redundancy=told.redundancy**2))
+
+
+def by_counts(told, n_counts):
+    """Support counted so often: once, or until it is the leading eigenvector."""
+    u = told.halves / told.spread
+    prior = np.outer(u, u) + np.outer(told.chance, told.chance)
+    support = ag.effects(told.rows, told.spread) * (1 - told.redundancy)
+    support += prior * DELTA / np.hypot(u, told.chance).max()
+    voice, supported = 1 / told.redundancy.sum(axis=1), np.ones(len(u))
+    for _ in range(n_counts):
+        supported = support @ (voice * supported)
+        supported /= supported.sum()
+    alpha = supported**2 / (told.redundancy @ supported)
+    return alpha / alpha.sum(), told.spread
 
 
 RULES = {
@@ -58,6 +88,8 @@ RULES = {
     "no unit": without_unit,
     "no redundancy": without_redundancy,
     "redundancy²": with_squared_redundancy,
+    "one count": partial(by_counts, n_counts=1),
+    "many counts": partial(by_counts, n_counts=500),
 }
 
 
@@ -82,18 +114,19 @@ def compared(views):
     graphs = [agree.list_graph(near, n) for near in lists]
     neighbors = [for_all_rows(near.rows, near.indices, n) for near in lists]
     spread, redundancy = agree.compare_distances(spaces, neighbors, 0)
-    told = HOST.row_contrasts(spaces, graphs), agree.split_half(spaces, k, 0), spread, redundancy
+    chance = np.sqrt([view.comparable.sum() for view in spaces]) / n
+    halves = agree.split_half(spaces, k, 0)
+    told = Told(HOST.row_contrasts(spaces, graphs), halves, spread, redundancy, chance)
     return present, repeats, spaces, graphs, neighbors, told
 
 
 def agreement_under(rule, spaces, graphs, neighbors, told):
-    alpha, spread = rule(*told)
+    alpha, spread = rule(told)
     weights = ag.distance_weights(alpha, spread)
     fused, single = agree.fused_graphs(spaces, weights, neighbors, 0)
-    rows, halves, _, redundancy = told
-    M, none = ag.agreement_matrix(rows, halves), np.zeros(0)
+    M, none = ag.agreement_matrix(told.rows, told.halves), np.zeros(0)
     return ag.Agreement(
-        M, halves, redundancy, spread, alpha, none, none, graphs, fused, single, alpha
+        M, told.halves, told.redundancy, spread, alpha, none, none, graphs, fused, single, alpha
     )
 
 

@@ -28,8 +28,8 @@ import scipy.sparse as sp
 from sklearn.metrics import adjusted_rand_score
 
 import manyview as mv
-from manyview.engines.host import HostEngine
 from manyview.engines.numpy import distances, neighbors
+from manyview.engines.numpy.engine import HostEngine
 from manyview.maths.spectrum import leading_eigenvectors
 from manyview.methods import agree, robust, stages
 

@@ -54,6 +54,14 @@ def test_ids_decide_which_row_is_whose(rng):
     np.testing.assert_array_equal(straight, turned)
 
 
+def test_rows_that_pandas_numbered_are_matched(rng):
+    X, batch = rng.normal(size=(40, 3)), pd.DataFrame({"batch": ["a", "b"] * 20})
+    right = mv.adjust({"x": pd.DataFrame(X)}, batch).arrays["x"]
+    order = rng.permutation(40)
+    shuffled = mv.adjust({"x": pd.DataFrame(X).iloc[order]}, batch).arrays["x"]
+    np.testing.assert_allclose(shuffled, right[order], atol=1e-12)
+
+
 def test_counts_lose_their_depth_and_sparse_views_their_zeros(rng):
     counts = rng.poisson(20, (40, 6)) * rng.integers(1, 5, (40, 1))
     batch = {"batch": np.repeat(["a", "b"], 20)}
@@ -77,6 +85,18 @@ def test_counts_lose_their_depth_and_sparse_views_their_zeros(rng):
 def test_what_cannot_be_regressed_out_gets_a_sentence(covariates, sentence, rng):
     with pytest.raises(ValueError, match=sentence):
         mv.adjust([rng.normal(size=(30, 3))], covariates)
+
+
+def test_batches_called_by_numbers_go_like_batches_called_by_words(rng):
+    batch = rng.integers(1, 4, size=60)
+    # The second batch stands out: no straight line through 1, 2, 3 takes that away.
+    X = rng.normal(size=(60, 5)) + 4 * (batch == 2)[:, None]
+    found = mv.adjust({"rna": X}, {"batch": batch})
+    words = mv.adjust({"rna": X}, {"batch": [f"b{b}" for b in batch]})
+    np.testing.assert_allclose(found.arrays["rna"], words.arrays["rna"], atol=1e-10)
+    assert found.notes == ("'batch' holds 3 whole numbers, each taken as a level of its own.",)
+    aged = mv.adjust({"rna": X}, {"age": np.arange(60)})
+    assert aged.notes == ()
 
 
 def test_missing_covariates_are_told(rng):

@@ -5,6 +5,7 @@
 
 import ast
 import re
+import tomllib
 from pathlib import Path
 
 import manyview
@@ -40,6 +41,71 @@ def test_our_modules_are_imported_at_the_top():
     assert [name for name, tree in trees() if imports_ours_inside(tree)] == []
 
 
+def module_of(name):
+    return f"manyview.{name.removesuffix('.py').removesuffix('/__init__').replace('/', '.')}"
+
+
+MODULES = {module_of(path.relative_to(SOURCE).as_posix()) for path in FILES}
+
+
+def named_modules(tree):
+    """Modules that a string names: for `import_module`, `later`, `python -m`, or `engine_part`."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and node.value in MODULES:
+            yield node.value
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "engine_part":
+            yield ".".join(["manyview.engines", *(part.value for part in node.args)])
+
+
+def layers():
+    """For the package and for `engines`: who stands where, the highest first."""
+    pyproject = tomllib.loads((TESTS.parent / "pyproject.toml").read_text(encoding="utf-8"))
+    for contract in pyproject["tool"]["importlinter"]["contracts"]:
+        if contract["type"] == "layers":
+            stands = {
+                room.strip(): -height
+                for height, layer in enumerate(contract["layers"])
+                for room in layer.split("|")
+            }
+            yield contract["containers"][0], stands
+
+
+def goes_down(importer, imported):
+    for container, stands in layers():
+        inside = [m.removeprefix(f"{container}.") for m in (importer, imported)]
+        rooms = [part.split(".")[0] for part in inside]
+        if inside == [importer, imported] or any(room not in stands for room in rooms):
+            continue
+        above, below = (stands[room] for room in rooms)
+        if rooms[0] != rooms[1] and above <= below:
+            return False
+    return True
+
+
+def test_modules_named_by_strings_obey_the_layers_too():
+    pairs = {(module_of(name), named) for name, tree in trees() for named in named_modules(tree)}
+    assert len(pairs) > 15
+    assert {pair for pair in pairs if not goes_down(*pair)} == set()
+
+
+def test_no_engine_is_asked_for_by_its_name():
+    """What an engine can do stands in its spec: a new one changes no other file."""
+    compared = {
+        (name, node.lineno)
+        for name, tree in trees()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Compare)
+        and any(
+            getattr(side, "attr", getattr(side, "id", "")) == "engine" for side in ast.walk(node)
+        )
+        and any(
+            isinstance(side, ast.Constant) and isinstance(side.value, str)
+            for side in ast.walk(node)
+        )
+    }
+    assert compared == set()
+
+
 def test_files_stay_short():
     lengths = {path: len(path.read_text(encoding="utf-8").splitlines()) for path in FILES}
     assert {path: n for path, n in lengths.items() if n > MOST_LINES} == {}
@@ -70,6 +136,15 @@ def test_the_rules_see_what_they_forbid():
     inside = "def f():\n    def g():\n        from .x import y\n    return g"
     assert imports_ours_inside(ast.parse(inside))
     assert imports_ours_inside(ast.parse("async def f():\n    import manyview.plot"))
+    hidden = "import_module('manyview.methods.robust'); engine_part('torch', 'graph')"
+    assert set(named_modules(ast.parse(hidden))) == {
+        "manyview.methods.robust",
+        "manyview.engines.torch.graph",
+    }
+    assert not goes_down("manyview.storage.store", "manyview.methods.robust")
+    assert not goes_down("manyview.engines.dask.rows", "manyview.engines.torch.graph")
+    assert goes_down("manyview.engines.affinity", "manyview.engines.torch.graph")
+    assert goes_down("manyview.cli.works", "manyview.web.command")
     assert not imports_ours_inside(ast.parse("from .x import y\ndef f():\n    import numpy"))
 
 

@@ -156,7 +156,8 @@ def test_curves_and_numbers_at_risk_are_those_found(cohort):
     np.testing.assert_allclose(lines[0].get_ydata(), found.curves[0].steps()["survival"])
     assert lines[0].get_color() == "red"
     words = [t.get_text() for t in ax.texts]
-    assert f"log-rank p = {found.p_value:.2g}" in words or "≤" in " ".join(words)
+    assert found.test.permutations == 9999 and found.p_value == 0.0001
+    assert ax.get_title(loc="left") == "log-rank p ≤ 0.0001"
     for curve in found.curves:
         assert str(curve.n) in words  # at time 0 all are at risk
     with pytest.raises(ValueError, match="colors has 1 entries for 4 groups"):
@@ -188,3 +189,21 @@ def test_markers_of_all_views_say_nothing_about_views_left_out(cohort):
     data, model = cohort
     with pytest.raises(ValueError, match="leave_view_out=True"):
         plot.leave_view_out(mv.outcomes.markers(model, data.frames()))
+
+
+def test_a_missing_view_is_blank_and_an_annotation_may_be_called_cluster(cohort):
+    from manyview.plot.heat import draw_heatmap
+    from manyview.plot.model import draw_weights
+
+    values = np.array([[0.6, 0.4], [1.0, np.nan], [0.2, 0.8]])
+    _, ax = plt.subplots()
+    draw_weights(ax, values, np.array([0, 0, 1]), ["a", "b"])
+    drawn = np.ma.getmaskarray(ax.images[0].get_array())
+    assert drawn.sum() == 1 and drawn[1].any()  # the cell of view b only
+    _, ax = plt.subplots()
+    draw_heatmap(
+        ax, np.zeros((2, 4)), ["f", "g"], np.array([0, 0, 1, 1]), {"cluster": list("xyxy")}
+    )
+    own, theirs = (strip.images[0].get_array()[0] for strip in ax.child_axes)
+    assert (own[0] == own[1]).all() and (own[1] != own[2]).any()
+    assert (theirs[0] != theirs[1]).any()

@@ -33,9 +33,9 @@ if TYPE_CHECKING:
     from manyview.judge.selection import NoClustersWarning, Selection, select_n_clusters
     from manyview.judge.stability import Stability, stability
     from manyview.methods.robust import RobustWMNMF
+    from manyview.methods.saved import load
     from manyview.methods.wmnmf import WMNMF
     from manyview.output.run import write_run
-    from manyview.storage.store import load
 
     from ._types import CollapseWarning, Stop
     from .compare import Comparison, compare
@@ -58,7 +58,7 @@ _HOMES = {
     "annotate": "data.annotate",
     "as_views": "data.views",
     "compare": "compare",
-    "load": "storage.store",
+    "load": "methods.saved",
     "on_disk": "engines.files.disk",
     "select_n_clusters": "judge.selection",
     "stability": "judge.stability",

@@ -22,8 +22,8 @@ from manyview.judge.comparison.summary import summarise, tidy
 from manyview.output.comparison.figure import draw
 from manyview.output.comparison.save import save
 
+from ._labels import class_codes
 from ._types import Array, Views
-from .metrics import _encode
 
 #: Asked for where neither a number nor known classes are given, as by the estimators.
 DEFAULT_CLUSTERS = 8
@@ -178,7 +178,7 @@ def compare(
     """
     pandas = import_pandas("compare()")
     data = _scaled(as_views(views, allow_negative=True, caller="compare"), scale)
-    truth = None if y is None else _encode(y, "y")
+    truth = None if y is None else class_codes(y, "y")
     if n_clusters is None:
         n_clusters = DEFAULT_CLUSTERS if truth is None else len(np.unique(truth))
     _check(data, n_clusters, n_runs, random_state, n_jobs, max_seconds, max_memory)

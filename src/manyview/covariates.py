@@ -15,7 +15,7 @@ from manyview.data.views import as_views
 from manyview.engines.numpy.sources import is_streamed
 from manyview.methods.given import ZeroRows, check_zero_rows, zeros_observed
 from manyview.outcomes import Table
-from manyview.outcomes.columns import Column, read_column
+from manyview.outcomes.columns import Column, may_be_codes, read_column
 from manyview.outcomes.held import hold, listed, pick
 from manyview.outcomes.mark import view_kind
 from manyview.outcomes.table import quoted
@@ -82,8 +82,9 @@ def adjust(
     views : as `as_views` takes them
         NaN stays NaN. Sparse views become dense.
     covariates : DataFrame or dict of columns
-        A row per observation, in their order or, with an index of ids, matched by these. A missing
-        category is a level of its own, a missing number the mean of its column.
+        A row per observation, in their order or, with an index of ids, matched by these. Whole
+        numbers of ten values or fewer (batch 1, 2, 3) are taken as categories. A missing category
+        is a level of its own, a missing number the mean of its column.
     ids : sequence, optional
         Ids of the observations, where the views have none.
     zero_rows : "missing", "observed" or dict of view → one of the two, default "missing"
@@ -133,7 +134,7 @@ def adjust(
 
 
 def _columns(covariates: Any, names: Any, n: int, notes: list[str]) -> list[Column]:
-    held = hold("covariates", covariates)
+    held = hold("covariates", covariates).beside(None if names is None else names.tolist())
     if not held.columns:
         raise ValueError("covariates has no column; name what is to be regressed out")
     rows = np.arange(held.n)
@@ -148,7 +149,7 @@ def _columns(covariates: Any, names: Any, n: int, notes: list[str]) -> list[Colu
         raise ValueError(
             f"covariates has {held.n} rows for {n} observations; give one row each, or ids to both"
         )
-    columns = [read_column(name, listed(pick(c, rows))) for name, c in held.columns.items()]
+    columns = [_column(name, listed(pick(c, rows)), notes) for name, c in held.columns.items()]
     for column in columns:
         if column.kind is None:
             raise ValueError(
@@ -164,6 +165,18 @@ def _columns(covariates: Any, names: Any, n: int, notes: list[str]) -> list[Colu
             how = "a level of its own" if column.levels else "taken at the mean"
             notes.append(f"{quoted(column.name)} is missing for {missing} observations: {how}.")
     return columns
+
+
+def _column(name: str, values: list[Any], notes: list[str]) -> Column:
+    """A covariate; few whole numbers are levels, which take away all that a straight line would."""
+    column = read_column(name, values)
+    if not may_be_codes(column):
+        return column
+    codes = read_column(name, values, "category")
+    notes.append(
+        f"{quoted(name)} holds {len(codes.levels)} whole numbers, each taken as a level of its own."
+    )
+    return codes
 
 
 def _design(columns: list[Column]) -> Array:

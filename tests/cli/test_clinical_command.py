@@ -91,7 +91,7 @@ def test_a_finished_run_can_be_asked_later_and_again(cohort, tmp_path):
     assert again.exit_code == 0, again.output
     assert {p.name for p in out.glob("*.csv")} & MEANINGS == {"classes.csv", "annotations.csv"}
     assert {p.name for p in (out / "figures").iterdir()} == {
-        f"classes.{kind}" for kind in ("svg", "png", "pdf")
+        f"{name}.{kind}" for name in ("classes", "heatmap") for kind in ("svg", "png", "pdf")
     }
     assert (out / "figures" / "classes.pdf").read_bytes().startswith(b"%PDF")
     assert (
@@ -112,12 +112,28 @@ def test_a_covariate_is_regressed_out_and_the_report_says_whether_it_is_gone(coh
     assert result.exit_code == 0, result.output
     assert "batch regressed out; it explained of the variance: expression" in result.stderr
     page = (out / "report.html").read_text(encoding="utf-8")
-    assert "do not follow it any more" in page
+    assert "No sign that clusters follow it" in page
     assert json.loads((out / "run.json").read_text())["adjusted"] == ["batch"]
     refused = run("predict", out, *files, "--out", tmp_path / "new.csv")
     assert refused.exit_code == 2 and "fitted on views without batch" in refused.stderr
     refused = run("fit", *files, "--out", tmp_path / "b", *asked, "--method", "wmnmf")
     assert refused.exit_code == 2 and "use --method robust" in refused.stderr
+
+
+def test_a_batch_called_by_numbers_is_looked_for_level_by_level(cohort, tmp_path):
+    """Ranks of batch 1, 2, 3 would not show that a cluster is batch 2."""
+    _folder, files, data = cohort
+    code = {"batch1": 1, "batch2": 2, "batch3": 3}
+    table = pd.DataFrame({"id": data.sample_names})
+    table["site"] = [code[b] for b in data.clinical["batch"]]
+    table.to_csv(tmp_path / "sites.csv", index=False)
+    out = tmp_path / "run"
+    asked = ["--clinical", tmp_path / "sites.csv", "--adjust", "site", "--clusters", 4]
+    result = run("fit", *files[:2], "--out", out, *asked)
+    assert result.exit_code == 0, result.output
+    assert "'site' holds 3 whole numbers, each taken as a level" in result.stderr
+    tested = pd.read_csv(out / "clinical_tests.csv").iloc[0]
+    assert (tested["column"], tested["kind"]) == ("site", "category")
 
 
 DATES = "id,b\n" + "".join(f"P{i:04d},2019-05-{i % 28 + 1:02d}\n" for i in range(1, 91))

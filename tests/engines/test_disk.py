@@ -23,12 +23,12 @@ from manyview.data.views import as_views
 from manyview.engines.affinity import affinity, nearest_neighbors
 from manyview.engines.files import slabs
 from manyview.engines.files.disk import DiskMatrix
-from manyview.engines.files.distances import FileGeometry, ScaledFile
 from manyview.engines.files.row_file import RowFile
 from manyview.engines.numpy import neighbors
 from manyview.engines.numpy.distances import Geometry
 from manyview.engines.numpy.neighbors import leading_directions, project, streamed_neighbors
 from manyview.engines.numpy.sources import Scaled, reading
+from manyview.engines.numpy.streamed import FileGeometry, ScaledFile
 from manyview.methods import working_views as estimators
 from manyview.methods.fit import Progress
 from manyview.methods.scaling import fit_scaling
@@ -657,7 +657,7 @@ def test_distances_along_all_directions_are_the_distances(tmp_path):
 
 
 def test_features_constant_in_the_sample_are_scaled_by_all_rows(tmp_path, monkeypatch):
-    monkeypatch.setattr("manyview.engines.files.distances.SAMPLE", 1)  # the fewest rows there are
+    monkeypatch.setattr("manyview.engines.numpy.streamed.SAMPLE", 1)  # the fewest rows there are
     rng = np.random.default_rng(0)
     X = rng.random((3000, 30))
     X[:, 20:] = rng.random((3000, 10)) < 0.001

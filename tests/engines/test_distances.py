@@ -6,9 +6,9 @@ import scipy.sparse as sp
 
 import manyview as mv
 from manyview._arrays import on_host
-from manyview.engines.files.distances import ScaledFile
-from manyview.engines.host import HOST
 from manyview.engines.numpy.distances import Geometry
+from manyview.engines.numpy.engine import HOST
+from manyview.engines.numpy.streamed import ScaledFile
 
 N, M = 60, 12
 PRESENT = np.arange(N) % 7 != 3

@@ -15,7 +15,6 @@ import manyview as mv
 from manyview.engines.affinity import nearest_neighbors
 from manyview.engines.dask.view import lists_in_block
 from manyview.engines.files.disk import DiskMatrix
-from manyview.engines.files.distances import FileGeometry
 from manyview.engines.numpy import distances as geometry_module
 from manyview.engines.numpy import neighbors as neighbors_module
 from manyview.engines.numpy.distances import Geometry
@@ -27,6 +26,7 @@ from manyview.engines.numpy.repeats import (
     repeats_of,
     row_codes,
 )
+from manyview.engines.numpy.streamed import FileGeometry
 from manyview.engines.numpy.ties import merged
 
 K = 7

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from manyview.engines.host import HOST
 from manyview.engines.numpy import repeats
 from manyview.engines.numpy.distances import Geometry, written_out
+from manyview.engines.numpy.engine import HOST
 from manyview.engines.numpy.repeats import row_codes
 from manyview.maths.tails import known_quantiles
 

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from scipy.spatial.distance import cdist
 
 import manyview as mv
-from manyview.engines.host import HOST
 from manyview.engines.numpy.distances import Geometry
+from manyview.engines.numpy.engine import HOST
 from manyview.engines.numpy.relations import no_relation
 from manyview.maths import relations as maths
 

@@ -14,7 +14,7 @@ from manyview.methods import selection
 from manyview.methods.agree import fused_graphs
 from manyview.methods.communities import installed
 from manyview.methods.selection import graph, rank
-from manyview.methods.selection.graph import consensus_quality, n_components, reference_graph
+from manyview.methods.selection.graph import cloud, consensus_quality, n_components, reference_graph
 from manyview.methods.selection.result import NoClustersWarning, Vote
 from manyview.methods.selection.together import combine, heed_copies
 
@@ -312,12 +312,12 @@ def test_a_reference_has_the_covariance_of_the_views_but_no_clusters(rng, monkey
     X = groups(4)[0]
     two, wide = X[:, :3] @ rng.standard_normal((3, 5)), np.hstack([X] * 20)  # 600 columns
     views = [Geometry(Z, np.ones(len(Z), bool)) for Z in (X, two, wide)]
-    drawn = []
+    own, drawn = fused_graphs(views, np.ones(3) / 3, [], 0)[0], []
     monkeypatch.setattr(
         graph, "fused_graphs", lambda clouds, *a: drawn.append(clouds) or fused_graphs(clouds, *a)
     )
     for seed in range(40):
-        fused = reference_graph(views, np.ones(3) / 3, np.random.default_rng(seed))
+        fused = reference_graph(views, own, np.ones(3) / 3, np.random.default_rng(seed))
     assert fused.shape == (150, 150) and abs(fused - fused.T).max() < 1e-12
     # Of 6000 rows, so that covariances are known to about 2%; within a view and between two.
     clouds = [np.concatenate([draw[s].Z for draw in drawn]) for s in range(3)]
@@ -332,6 +332,37 @@ def test_a_reference_has_the_covariance_of_the_views_but_no_clusters(rng, monkey
     far = Geometry(groups(4, spread=5)[0], np.ones(150, bool))
     assert n_components(fused_graphs([far], np.ones(1), [], 0)[0]) == 4
     assert n_components(fused) == 1
+
+
+def test_clouds_share_as_much_between_views_whatever_rows_are_missing(rng):
+    factor = rng.standard_normal((200, 1))
+    tables = [factor @ np.ones((1, m)) + rng.normal(0, 0.1, (200, m)) for m in (4, 6)]
+    kept = rng.integers(3, size=200)  # by the first view alone, by the second alone, by both
+    views = [Geometry(Z, kept != s) for s, Z in enumerate(tables)]
+    fused = fused_graphs(views, np.ones(2) / 2, [], 0)[0]
+    both, shared = views[0].present & views[1].present, []
+    for _ in range(10):
+        one, other = cloud(views, fused, rng)
+        np.testing.assert_array_equal(other.present, views[1].present)
+        shared.append(np.corrcoef(one.Z[both].mean(axis=1), other.Z[both].mean(axis=1))[0, 1])
+    assert np.mean(shared) > 0.95  # by the rows that both views have alone it would be .5
+
+
+def test_a_missing_row_without_neighbours_has_no_part_in_a_cloud(rng):
+    present = np.array([True, True, False, False])
+    links = sp.csr_array(np.array([[0, 0, 1, 0], [0, 0, 2, 0], [1, 2, 0, 0], [0, 0, 0, 0.0]]))
+    assert graph._stand_ins(present, links).tolist() == [0, 1, 1, -1]
+
+
+@pytest.mark.parametrize("seed", [2, 3])
+def test_a_long_blob_with_missing_rows_has_no_clusters(seed):
+    rng = np.random.default_rng(100 + seed)
+    factor = rng.standard_normal((200, 2))
+    views = [factor @ rng.standard_normal((2, m)) + rng.normal(0, 0.3, (200, m)) for m in (10, 15)]
+    for X in views:
+        X[rng.random(200) < 0.4] = np.nan
+    with pytest.warns(NoClustersWarning):
+        assert not quick(views, range(2, 6), GRAPH).found
 
 
 def test_consensus_of_identical_runs_is_unambiguous(rng):
@@ -378,6 +409,30 @@ def test_of_numbers_that_come_back_alike_the_one_near_the_communities_counts():
     assert alone.n_clusters == 2
 
 
+@pytest.mark.parametrize(("shaky", "near"), [((), False), ((8,), False), ((), True)])
+def test_a_number_drawn_to_the_communities_is_as_sure_as_it_and_they_are(shaky, near):
+    groups = Vote("communities", {}, 9, "", communities=9, doubtful=near)
+    vote = stable(2, {2: 0.7, 8: 0.58}, shaky=frozenset(shaky))
+    found = combine([vote, groups])
+    assert found.n_clusters == 8 and found.doubtful == bool(shaky or near)
+    assert any(why.endswith("which is doubtful") for why in found.words) == found.doubtful
+
+
+def test_where_no_communities_come_back_a_gap_decides_among_numbers_that_do():
+    gap, none = Vote("eigengap", {}, 6, ""), Vote("communities", {}, None, "")
+    vote = stable(2, {2: 1.0, 4: 0.92, 5: 0.99})
+    found = combine([vote, gap, none])
+    assert (found.n_clusters, found.runner_up) == (5, 6)
+    assert any("doubling or halving of the 6 of eigengap" in why for why in found.words)
+    assert combine([vote, Vote("eigengap", {}, 1, ""), none]).n_clusters == 2
+
+
+def test_clusters_of_very_unequal_size_are_not_two():
+    rng, y = np.random.default_rng(0), np.repeat(np.arange(5), [120, 60, 30, 15, 12])
+    views = [rng.normal(2 * rng.standard_normal((5, m))[y], 1) for m in (10, 15)]
+    assert quick(views, method=METHODS[:3]).n_clusters in (4, 5)
+
+
 def test_what_comes_back_best_at_the_largest_candidate_is_not_drawn_to_fewer():
     groups = Vote("communities", {}, 30, "", communities=28)
     found = combine([stable(40, {30: 0.5, 40: 0.59}, open_ended=True), groups])
@@ -388,6 +443,36 @@ def test_two_methods_outvote_one_and_the_other_is_the_runner_up():
     votes = [stable(3, {3: 0.9}), Vote("eigengap", {}, 5, ""), Vote("communities", {}, 5, "")]
     found = combine(votes)
     assert (found.n_clusters, found.runner_up) == (5, 3)
+
+
+def judged(monkeypatch, scores, deviations):
+    """The vote of stability on numbers from 2 that have these scores and separations."""
+    details = {name: np.full(3, 0.5) for name in ("ari", "reference_ari", "pac", "cophenetic")}
+    curves = graph.Curves(np.array(scores), np.full(3, 0.01), np.zeros(3), np.zeros(3), details)
+    monkeypatch.setattr("manyview.methods.selection.votes.resampled", lambda *a: curves)
+    told = np.array(deviations)
+    monkeypatch.setattr("manyview.methods.selection.votes.separation", lambda *a: told)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NoClustersWarning)
+        return quick(groups(3), range(2, 5))
+
+
+@pytest.mark.parametrize("deviations", [2.5, 2.9, 3.1, 3.5])
+def test_there_is_no_cliff_where_eigenvalues_barely_exceed_the_clouds(deviations, monkeypatch):
+    found = judged(monkeypatch, [0.1, 0.9, 0.2], [9.0, deviations, 0.0])
+    assert (found.n_clusters, found.runner_up) == ((1, 3) if deviations < 3 else (3, None))
+    assert found.doubtful
+    assert f"by {deviations} of their standard deviations, and 3 are asked for, so near" in str(
+        found
+    )
+
+
+@pytest.mark.parametrize(
+    ("scores", "deviations"), [([0.1, 0.9, 0.2], [9, 2, 0]), ([0.1, 0.3, 0.2], [9, 3.1, 0])]
+)
+def test_what_is_far_from_one_threshold_is_not_doubtful(scores, deviations, monkeypatch):
+    found = judged(monkeypatch, scores, deviations)
+    assert not found.found and not found.doubtful
 
 
 @pytest.mark.parametrize("score", [0.45, 0.49, 0.51, 0.55])

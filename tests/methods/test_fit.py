@@ -1,5 +1,7 @@
 """The loop: descent, positivity, and the methods it contains as special cases."""
 
+from dataclasses import FrozenInstanceError
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -12,6 +14,7 @@ from manyview.maths import equations as eq
 from manyview.maths.solvers import Multiplicative, SimplexHALS
 from manyview.methods.fit import run
 from manyview.methods.initialize import gnmf, starting_factors
+from manyview.methods.robust import RobustWMNMF
 from manyview.methods.state import Problem, Settings
 from manyview.methods.wmnmf import WMNMF
 from manyview.regularizers import Graph, NoPenalty, Orthogonal, Sparse
@@ -178,6 +181,25 @@ def test_stop_reasons_and_warnings():
     assert model.stop_reason_ is Stop.CALLBACK and len(seen) == 7 and model.n_iter_ == 1
     with pytest.warns(CollapseWarning, match="holds 100% of the view weight"):
         WMNMF(3, random_state=0, p=1).fit(views)
+
+
+@pytest.mark.parametrize("estimator", [WMNMF, RobustWMNMF])
+def test_a_callback_gets_the_frozen_state(estimator):
+    views, _ = blobs()
+    kept, last = [], {}
+
+    def look(info):
+        kept.append(info)
+        last.update(V=info.state.V[info["view"]], U=info.state.U)
+        with pytest.raises(FrozenInstanceError):
+            info.state.U = ()
+
+    model = estimator(3, random_state=0, callback=look).fit(views)
+    assert last["V"].shape == (len(views[0]), 3)
+    assert [U.shape for U in last["U"]] == [(X.shape[1], 3) for X in views]
+    assert all(info.state is None and "objective" in info for info in kept)
+    plain = estimator(3, random_state=0).fit(views)
+    assert np.array_equal(model.consensus_, plain.consensus_)
 
 
 class Ridge:

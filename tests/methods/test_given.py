@@ -13,7 +13,7 @@ from sklearn.metrics import adjusted_rand_score
 from conftest import blobs
 from manyview import WMNMF, RobustWMNMF, load, on_disk, select_n_clusters
 from manyview.data.views import as_views
-from manyview.engines.host import HOST
+from manyview.engines.numpy.engine import HOST
 from manyview.methods import stages
 from manyview.methods.given import fixed_view_weights
 

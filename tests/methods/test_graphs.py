@@ -195,7 +195,7 @@ def test_stability_choice_and_report(data, tmp_path):
     assert mv.select_n_clusters(views, range(2, 6), n_runs=5, random_state=0).n_clusters == K
     mv.write_run(model, views, tmp_path / "run", stability_runs=0)
     page = (tmp_path / "run" / "report.html").read_text()
-    assert "links" in page
+    assert f"x ({X.shape[1]} features), links (graph), far (distance matrix)" in page
     parts = pd.read_csv(tmp_path / "run" / "components_links.csv")
     assert len(parts) == N
     assert "coordinate_0" in (tmp_path / "run" / "components_far.csv").read_text()

@@ -1,4 +1,4 @@
-"""The path of a fit in docs/contributing.md is the one a fit takes."""
+"""The paths of fits in docs/contributing.md are those that fits take."""
 
 import re
 import sys
@@ -13,9 +13,10 @@ SOURCE = Path(mv.__file__).parent
 PAGE = Path(__file__).parents[2] / "docs" / "contributing.md"
 
 
-def written_path():
-    """(file, function) of every line of the page, with those above it in the tree."""
-    text = PAGE.read_text(encoding="utf-8").split("### The path of a fit")[1].split("```")[1]
+def written_path(estimator):
+    """(file, function) of every line of an estimator's list, with those above it in the tree."""
+    page = PAGE.read_text(encoding="utf-8").split("### The path of a fit")[1]
+    text = page.split(f"`{estimator}(3).fit(")[1].split("```")[1]
     above = {}
     for line in text.splitlines()[1:]:
         indent, function, file = re.match(r"( *)([\w.]+) +(\S+\.py)", line).groups()
@@ -48,16 +49,21 @@ def calls_of(work):
     return calls
 
 
+@pytest.fixture(scope="module", params=["RobustWMNMF", "WMNMF"])
+def estimator(request):
+    return request.param
+
+
 @pytest.fixture(scope="module")
-def calls():
-    model, (views, _) = mv.RobustWMNMF(3, random_state=0), blobs()
+def calls(estimator):
+    model, (views, _) = getattr(mv, estimator)(3, random_state=0), blobs()
     return calls_of(lambda: model.fit(views))
 
 
-def test_the_path_of_a_fit_is_the_one_written_down(calls):
+def test_the_path_of_a_fit_is_the_one_written_down(estimator, calls):
     latest = {}
-    lines = list(written_path())
-    assert 30 < len(lines) < 50
+    lines = list(written_path(estimator))
+    assert 20 < len(lines) < 50
     for call, above in lines:
         parent = above[-1] if above else None
         inside = [
@@ -70,9 +76,12 @@ def test_the_path_of_a_fit_is_the_one_written_down(calls):
         latest[parent] = inside[0]
 
 
-def test_data_are_read_scaled_and_measured_once(calls):
+def test_data_are_read_scaled_and_measured_once(estimator, calls):
     made = [call for call, _ in calls]
     n_views = len(blobs()[0])
     assert made.count(("data/views.py", "as_views")) == 1
+    if estimator == "WMNMF":
+        assert made.count(("methods/scaling.py", "fit_scaling")) == 1
+        return
     assert made.count(("engines/numpy/robust_scaling.py", "RobustScaling.fit")) == n_views
     assert made.count(("engines/numpy/robust_scaling.py", "RobustScaling.apply")) == n_views

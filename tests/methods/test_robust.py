@@ -12,10 +12,10 @@ import manyview as mv
 from conftest import blobs
 from golden_files import load
 from manyview import WMNMF, RobustWMNMF
-from manyview.engines.host import HOST
 from manyview.engines.numpy import lists
 from manyview.engines.numpy import neighbors as index
 from manyview.engines.numpy.distances import Geometry
+from manyview.engines.numpy.engine import HOST
 from manyview.engines.numpy.masked import MaskedView
 from manyview.engines.numpy.presence import present_rows
 from manyview.engines.numpy.robust_scaling import RobustScaling

@@ -110,7 +110,7 @@ def test_a_cluster_outlives_batches_without_it(solver):
     assert adjusted_rand_score(y[last], model.predict([X[last] for X in views])) > 0.9
     model.partial_fit([X[last] for X in views])
     assert adjusted_rand_score(y[last], model.labels_) > 0.9
-    kept = stream.remembered_labels(model)
+    kept = model._remembered_labels()
     assert len(kept) == len(model._stacked) == len(model._starts[0].V[0])
 
 

@@ -200,6 +200,15 @@ def test_columns_that_are_not_tested_say_why(values, words):
     assert found.kind is None and words in found.reason and np.isnan(found.values).all()
 
 
+def test_whole_numbers_that_may_be_codes_are_told():
+    words = "Its 3 whole numbers are taken as amounts"
+    assert words in read_column("site", [1, 2, 3] * 20).note
+    for other in ([1.5, 2, 3] * 20, list(range(60)), [0, 1] * 30):
+        assert "amounts" not in read_column("x", other).note
+    assert read_column("site", [1, 2, 3] * 20, "number").note == ""
+    assert read_column("site", [1, 2, 3] * 20, "category").note == ""
+
+
 def test_the_user_may_say_what_a_column_is():
     labels = np.arange(60) % 3
     table = {"grade": [1, 2, 3] * 20, "dose": ["low", "much", "some"] * 20}
@@ -286,6 +295,30 @@ def test_ids_are_matched_and_those_left_out_are_told():
 def test_bad_labels_and_tables_are_refused_in_a_sentence(labels, table, words):
     with pytest.raises(ValueError, match=words):
         enrichment(labels, table)
+
+
+def test_rows_that_pandas_numbered_are_matched_after_sorting_and_filtering():
+    rng = np.random.default_rng(0)
+    labels = np.repeat([0, 1], 40)
+    table = pd.DataFrame({"age": rng.normal(60, 5, 80) + 20 * labels, "dead": 1})
+    shuffled = table.sample(frac=1, random_state=0)
+    right = enrichment(labels, table[["age"]]).columns[0].association.p_value
+    for mine, other in (
+        (pd.Series(labels), shuffled),
+        (pd.Series(labels).sample(frac=1, random_state=1), table),
+        (pd.Series(labels).sample(frac=1, random_state=1), shuffled),
+    ):
+        assert enrichment(mine, other[["age"]]).columns[0].association.p_value == right
+    part = pd.Series(labels)[::2]
+    alone = enrichment(labels[::2], table[["age"]].to_numpy()[::2, 0]).columns[0]
+    assert enrichment(part, table[["age"]]).columns[0].association == alone.association
+    # Times of one frame, events of the other: each patient keeps both.
+    straight = survival(labels, table["age"], table["dead"]).test.statistic
+    mixed = survival(pd.Series(labels), table["age"], shuffled["dead"]).test.statistic
+    assert mixed == straight
+    # Patients called 1 to n are no rows 0 to n - 1.
+    called = pd.Series(labels, index=range(1, 81))
+    assert enrichment(called, table[["age"]]).columns[0].association.p_value == right
 
 
 def test_polars_and_plain_dicts_give_the_same():

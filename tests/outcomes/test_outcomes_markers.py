@@ -155,6 +155,15 @@ def test_ids_are_matched():
 # --- clusters found without the view --------------------------------------------------------------
 
 
+def test_rows_that_pandas_numbered_are_matched():
+    X = np.random.default_rng(0).normal(size=(40, 3))
+    X[:20, 1] += 3
+    labels = pd.Series([0] * 20 + [1] * 20)
+    right = markers(labels, {"x": pd.DataFrame(X)}).views[0].p_value
+    mixed = markers(labels, {"x": pd.DataFrame(X).sample(frac=1, random_state=0)}).views[0].p_value
+    np.testing.assert_array_equal(mixed, right)
+
+
 def test_leaving_the_view_out_makes_p_values_honest():
     """Three clusters in two views, none in the third: only there p-values must be uniform."""
     rng = np.random.default_rng(0)
@@ -189,6 +198,24 @@ def test_what_leaving_a_view_out_needs():
     model = mv.RobustWMNMF(3, random_state=0).fit([X])
     with pytest.raises(ValueError, match="at least two views"):
         markers(model, [X], leave_view_out=True)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"zero_rows": {"b": "observed"}},
+        {"scale": {"a": "none", "b": "sqrt", "c": "none"}},
+        {"view_weights": {"a": 2.0, "b": 1.0, "c": 1.0}},
+        {"view_weights": [2.0, 1.0, 1.0]},
+    ],
+)
+def test_settings_of_single_views_go_with_the_view_that_is_left_out(settings):
+    rng = np.random.default_rng(0)
+    truth = np.repeat([0, 1], 20)
+    views = {name: rng.normal(5, 1, (40, 6)) + 4 * truth[:, None] for name in "abc"}
+    model = mv.RobustWMNMF(2, random_state=0, **settings).fit(views)
+    found = markers(model, views, leave_view_out=True)
+    assert [view.agreement for view in found.views] == [1.0, 1.0, 1.0]
 
 
 def test_a_model_that_splits_columns_is_understood():

@@ -3,6 +3,7 @@
 import base64
 import json
 import re
+import shutil
 import xml.etree.ElementTree as ElementTree
 
 import numpy as np
@@ -10,8 +11,12 @@ import pytest
 
 import manyview as mv
 from browser import visit
+from manyview.io.writing import read_csv
 from manyview.output.run import marks, write_run
+from manyview.output.run.later import add_meaning
 from manyview.output.run.meaning import known, meaning
+
+READ = "cohort.csv: read"
 
 
 @pytest.fixture(scope="module")
@@ -31,6 +36,7 @@ def run(tmp_path_factory):
         adjusted=["batch"],
         stability_runs=2,
         figures=True,
+        info={"alignment": [READ]},
     )
     return out, model, data
 
@@ -103,12 +109,20 @@ def test_a_figure_is_printed_alone(page):
 
 def test_the_methods_paragraph_says_what_was_done(page, run):
     text = re.sub(r"\s+", " ", page.split('class="copied"')[1].split("</section>")[0])
-    for words in ("RobustWMNMF", "80 observations", "every view beforehand: batch", "log-rank test",
+    for words in ("RobustWMNMF", "80 observations", "zeros and ones aside): batch", "log-rank test",
                   "9999 permutations", "Kaplan E. L., Meier P.", "Benjamini", f"manyview {mv.__version__}",
                   "2 refits", "numpy"):  # fmt: skip
         assert words in text, words
     cited = {int(n) for group in re.findall(r"\[([\d,]+)\]", text) for n in group.split(",")}
     assert cited == set(range(1, 1 + text.count("<li>")))
+    tested = [row["test"] for row in read_csv(run[0] / "clinical_tests.csv") if row["test"] != "–"]
+    assert f"{len(tested)} clinical columns were compared" in text
+
+
+def test_the_findings_come_before_how_the_files_were_read(page):
+    short = page.split('id="short"')[1].split("</section>")[0]
+    assert short.index("4 clusters of") < short.index("Survival differs")
+    assert short.index("Survival differs") < short.index("How the files were read")
 
 
 def test_figures_are_files_too(run):
@@ -121,7 +135,34 @@ def test_figures_are_files_too(run):
     for path in (out / "figures").iterdir():
         assert path.read_bytes().startswith(starts[path.suffix[1:]])
     listed = json.loads((out / "run.json").read_text(encoding="utf-8"))["files"]
-    assert "figures/survival.pdf" in listed
+    assert "figures/survival.pdf" in listed and len(set(listed)) == len(listed)
+
+
+@pytest.mark.parametrize(
+    ("figure", "words"),
+    [
+        ("survival", ("log-rank p", "time (months)")),
+        ("map", ("t-SNE (perplexity",)),
+        ("heatmap", ("class: ", "stage: ", "batch", "reliance on")),
+    ],
+)
+def test_figures_say_what_the_page_says(run, figure, words):
+    root = ElementTree.fromstring((run[0] / "figures" / f"{figure}.svg").read_text("utf-8"))
+    text = " ".join("".join(t.itertext()) for t in root.iter("{http://www.w3.org/2000/svg}text"))
+    for word in words:
+        assert word in text, word
+
+
+def test_the_bars_of_the_heat_map_follow_a_later_comparison(run, tmp_path):
+    out, *_ = run
+    again = tmp_path / "run"
+    shutil.copytree(out, again)
+    add_meaning(again, {"ward": ["north", "south"] * 40}, notes=[READ])
+    short = (again / "report.html").read_text("utf-8").split('id="short"')[1].split("</section>")[0]
+    assert short.count(READ) == 1
+    drawn = (again / "figures" / "heatmap.svg").read_text("utf-8")
+    assert "ward: north" in drawn and "stage: " not in drawn
+    assert "stage: " in (out / "figures" / "heatmap.svg").read_text("utf-8")
 
 
 def test_leading_features_are_tested_with_and_without_their_view(run):

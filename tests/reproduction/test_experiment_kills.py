@@ -175,9 +175,9 @@ def test_a_process_that_dies_fails_only_the_cell_it_was_at(tmp_path):
 def fits(monkeypatch):
     """How often MLRSSC was fitted."""
     made = []
-    find = mv.baselines.MLRSSC._find_affinity
+    find = mv.baselines.MLRSSC.find_affinity
     monkeypatch.setattr(
-        mv.baselines.MLRSSC, "_find_affinity", lambda self, X: made.append(1) or find(self, X)
+        mv.baselines.MLRSSC, "find_affinity", lambda self, X: made.append(1) or find(self, X)
     )
     fitting._mlrssc.cache_clear()
     yield made

@@ -167,12 +167,23 @@ class MLRSSC(Baseline):
         MLRSSC
             The estimator itself, fitted.
         """
-        self._find_affinity(X)
+        self.find_affinity(X)
         self.relabel(self.random_state)
         return self
 
-    def _find_affinity(self, X: Any) -> None:
-        """All of a fit but its k-means: what no seed changes."""
+    def find_affinity(self, X: Any) -> Array:
+        """Do all of a fit but its k-means: what no seed changes.
+
+        Parameters
+        ----------
+        X : list, dict or array
+            The views, as for `WMNMF`.
+
+        Returns
+        -------
+        ndarray (N, N)
+            ``affinity_matrix_``, which `relabel` clusters.
+        """
         views = self._checked(X)
         self._check_settings()
         widths = self._widths(views)
@@ -208,6 +219,7 @@ class MLRSSC(Baseline):
                 f"above thr={self.thr:g}; raise max_iter or thr",
                 ConvergenceWarning,
             )
+        return self.affinity_matrix_
 
     def relabel(self, random_state: Seed = None) -> Array:
         """Cluster the fitted affinity again with another seed.

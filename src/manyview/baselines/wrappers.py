@@ -9,10 +9,11 @@ from sklearn.base import clone
 from sklearn.utils._param_validation import HasMethods, StrOptions
 from threadpoolctl import threadpool_limits
 
+from manyview._labels import class_codes
 from manyview._types import Array, Matrix, Seed, Views
 from manyview.methods.scaling import SCALES
 from manyview.methods.seeds import generator
-from manyview.metrics import _encode, accuracy
+from manyview.metrics import accuracy
 
 from ._base import RANDOM_STATE, Baseline, set_seeds, takes_negative
 from ._features import scaled, side_by_side, silhouette
@@ -102,7 +103,7 @@ class BestSingleView(_Wrapper):
             The estimator itself, fitted.
         """
         views = self._checked(X)
-        truth = None if y is None else _encode(y, "y")
+        truth = None if y is None else class_codes(y, "y")
         if truth is not None and len(truth) != views.n_samples:
             raise ValueError(
                 f"y has {len(truth)} labels for {views.n_samples} observations; give one each, or none"

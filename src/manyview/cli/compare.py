@@ -19,7 +19,7 @@ from manyview.judge.comparison.labels import ids_in, read_labels
 from manyview.judge.comparison.store import KIND
 from manyview.output.comparison.save import FILES, plain_rows
 from manyview.output.report import printable
-from manyview.plot import _pyplot
+from manyview.plot import pyplot
 
 from .common import Voice, caught_warnings
 
@@ -44,7 +44,7 @@ def run_compare(
     else than a comparison is refused, unless ``force``; files of others are never written over. Whether
     any run gave a result.
     """
-    _pyplot()  # hours of work must not end with the news that matplotlib is missing
+    pyplot()  # hours of work must not end with the news that matplotlib is missing
     if missing not in MISSING:
         raise ValueError(f"--missing must be {' or '.join(MISSING)}, got {missing!r}")
     names = [name.strip() for name in methods.split(",") if name.strip()]

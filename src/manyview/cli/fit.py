@@ -14,6 +14,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from manyview.data.read import ReadViews
+from manyview.engines.table import ENGINES
 from manyview.io.writing import OurFolder, claimed, files_of
 from manyview.judge.selection import Selection, select_n_clusters
 from manyview.methods.estimators import Estimator, number_of_clusters
@@ -32,7 +33,6 @@ from .common import Voice, caught_warnings
 from .inputs import FitRequest, read_inputs
 from .told import told_outcomes
 
-ENGINES = ("numpy", "torch", "dask")
 METHODS = {"robust": RobustWMNMF, "wmnmf": WMNMF}
 #: Parameters of the robust method that options give for all views or by view.
 OF_VIEWS = {"view_weights": by_view.view_weights, "zero_rows": by_view.zero_rows}

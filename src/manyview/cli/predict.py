@@ -15,9 +15,10 @@ from manyview.data.read import Reading, ReadViews, read_views
 from manyview.data.read.by_rows import named_files
 from manyview.data.read.relations import with_relations
 from manyview.io.writing import check_file, csv_bytes, restored, safe_text, write_file
+from manyview.methods.base import fitted_input
 from manyview.methods.estimators import Estimator
 from manyview.methods.robust import RobustWMNMF
-from manyview.storage.store import load
+from manyview.methods.saved import load
 
 from .common import Voice, caught_warnings
 
@@ -42,11 +43,12 @@ def run_predict(
         model_file / "model.npz" if model_file.is_dir() else model_file,
         fitted_on=_files_of_fit(files, fitted_on),
     )
-    if model._fitted_on_single:
+    held = fitted_input(model)
+    if held.single:
         raise ValueError(
             f"{model_file} was fitted on one array rather than on named views; predict in Python"
         )
-    allows = model._allows_missing()
+    allows = held.may_lack
     with voice.busy("reading the files") as tell:
         data = read_views(
             files,
@@ -144,7 +146,7 @@ def _with_absent_views(model: Estimator, data: ReadViews, allows: bool, voice: V
     for name in absent:
         voice.note(f"no file for the view {name!r}: it counts as missing for every sample")
         given.names.append(name)
-        given.items.append(model._fitted_input().absent(name, given.items[0]))
+        given.items.append(fitted_input(model).absent(name, given.items[0]))
     return given
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from manyview.data.read.by_rows import file_checksum
 from manyview.engines.files.formats import INSIDE
 from manyview.io.writing import files_of, restored
+from manyview.methods.saved import load
 from manyview.output.run.again import (
     PAGE,
     changed_views,
@@ -17,7 +18,6 @@ from manyview.output.run.again import (
     read_about,
 )
 from manyview.output.run.folder import KIND
-from manyview.storage.store import load
 
 from .common import BAD_INPUT, Voice, caught_warnings
 from .inputs import FitRequest, Inputs, read_inputs

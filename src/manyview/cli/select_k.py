@@ -20,7 +20,7 @@ from manyview.judge.selection import select_n_clusters
 from manyview.methods.robust import RobustWMNMF
 from manyview.methods.wmnmf import WMNMF
 from manyview.output.run.tables import selection_table
-from manyview.plot import _pyplot
+from manyview.plot import pyplot
 
 from .choice import candidates_for, reasons
 from .common import Voice, caught_warnings
@@ -103,7 +103,7 @@ def _contents(found: Any, record: dict[str, Any]) -> dict[str, bytes]:
     picture = io.BytesIO()
     figure = found.figure()
     figure.savefig(picture, format="png", dpi=130, facecolor="white")
-    _pyplot().close(figure)
+    pyplot().close(figure)
     record_text = json.dumps(record, indent=1, ensure_ascii=False)
     made = (
         csv_of_dicts(selection_table(found)),

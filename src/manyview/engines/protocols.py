@@ -193,6 +193,14 @@ class Scaling(Protocol):
     def undo(self, Z: Array) -> Array: ...
 
 
+@runtime_checkable
+class ScaledThere(Protocol):
+    """Rows that are scaled where they are."""
+
+    def scaled(self, scaling: Scaling | None, present: Array, dtype: np.dtype) -> Matrix:
+        """z of these rows; those that are not present are zero."""
+
+
 class Distances(Protocol):
     """One scaled view as a space of distances d; d = 1 is "no closer than a random pair"."""
 

@@ -1,33 +1,33 @@
-"""The engines by name."""
+"""The engines by name: a new one is a folder, and a line here."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 
-from .dask.cluster import Cluster
-from .dask.engine import DaskEngine
-from .host import HOST
-from .optional import engine_part
+from .dask.spec import SPEC as DASK
+from .numpy.spec import SPEC as NUMPY
 from .protocols import Engine
-from .torch.device import torch_or_sentence
+from .spec import EngineSpec
+from .torch.spec import SPEC as TORCH
+
+ENGINES: dict[str, EngineSpec] = {
+    "numpy": NUMPY,
+    "torch": TORCH,
+    "dask": DASK,
+}
 
 
-@contextmanager
-def opened(name: str, device: str = "auto") -> Iterator[Engine]:
+def opened(name: str, device: str, forget: Callable[[], None]) -> AbstractContextManager[Engine]:
     """The engine of this name for the length of a fit.
 
     Parameters
     ----------
-    name : {"numpy", "torch", "dask"}
+    name : str
+        One of `ENGINES`.
     device : str
         Where tensors of the engine "torch" live.
+    forget : callable
+        Drops what a fit has stored, if it runs out of the engine's memory.
     """
-    if name == "torch":
-        torch_or_sentence()
-        yield engine_part("torch", "engine").TorchEngine(device)
-    elif name == "dask":
-        with Cluster() as cluster:
-            yield DaskEngine(cluster)
-    else:
-        yield HOST
+    return ENGINES[name].opened(device, forget)

@@ -103,9 +103,11 @@ def select_n_clusters(
     method : str or list of str, default=("stability", "eigengap", "communities")
         One or several of the above, or "all". Several vote: graph methods count 1, rank methods
         ¼; a method whose best is the largest candidate, or that cannot tell, abstains if others do
-        not. Ties go to the method named first. If stability finds nothing, or is not asked and
-        eigengap finds nothing, that is the answer, unless eigengap sees more clusters than any
-        candidate.
+        not. Ties go to the method named first. Where several numbers come back, stability's vote goes
+        to the best after a loss of .1 for every doubling or halving between it and the number of
+        communities, or of eigengap if no communities come back. If stability and communities find
+        nothing, or these are not asked and eigengap finds nothing, that is the answer, unless
+        eigengap sees more clusters than any candidate.
     model : RobustWMNMF or WMNMF, optional
         Its settings (neighbours, scale, views, …) are used; never changed. Of a `WMNMF` the rank of its
         own fits is judged, on its own scaled views and by its own objective (consensus, learned weights

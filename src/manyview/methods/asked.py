@@ -95,13 +95,13 @@ class AskedOfWMNMF(ScoredByReconstruction):
         """With scale=None results are in the units of the data; otherwise in those of the scaled views."""
         return self._scalings[0].unit if self.scale is None else 1.0
 
-    def _check(self, n_samples: int) -> None:
+    def _check(self, n_samples: int, engine: Engine) -> None:
         """Refuse settings that do not go together."""
         self._check_n_clusters(self.n_clusters, n_samples)
-        if self.engine == "torch" and not self._solver.takes_tensors:
+        if engine.tensors and not self._solver.takes_tensors:
             raise ValueError(
-                f"solver {type(self._solver).__name__} would be handed tensors by engine='torch'; set "
-                "takes_tensors = True on it if it can, or use engine='numpy'"
+                f"solver {type(self._solver).__name__} would be handed tensors by engine={self.engine!r}; "
+                "set takes_tensors = True on it if it can, or use engine='numpy'"
             )
         if self.assign_labels == "argmax" and self._rank != self.n_clusters:
             raise ValueError(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from numbers import Integral
 from pathlib import Path
 from typing import Any, ClassVar
@@ -20,13 +20,13 @@ from manyview._types import Array, Seed, Views
 from manyview.data.containers import Collection, collect, is_single, refuse_nothing, tensor_among
 from manyview.data.later import by_modality, views_there
 from manyview.data.views import as_views
-from manyview.engines import table as engine_table
 from manyview.engines.files.disk import is_file_name
 from manyview.engines.files.slabs import STORE
 from manyview.engines.numpy.relations import kind_of
 from manyview.engines.numpy.sources import is_streamed
 from manyview.engines.protocols import Engine
-from manyview.engines.torch.device import memory_guard, put
+from manyview.engines.table import ENGINES, opened
+from manyview.engines.torch.device import put
 from manyview.storage.store import save
 
 from .fitted_input import FittedInput
@@ -38,7 +38,7 @@ SHARED_CONSTRAINTS: dict[str, list[Any]] = {
     "learn_view_weights": ["boolean"],
     "learn_sample_weights": ["boolean"],
     "views": ["array-like", None],
-    "engine": [StrOptions({"numpy", "torch", "dask"})],
+    "engine": [StrOptions(set(ENGINES))],
     "device": [str],
     "n_jobs": [Integral, None],
     "checkpoint": [str, os.PathLike, tuple, None],
@@ -110,7 +110,7 @@ class MultiViewEstimator(BaseEstimator):
             fitted.check_form(single)
             X = by_modality(X, fitted.names, fitted.feature_names)
             collected = collect(X, views_there(X, self.views))
-        if self.engine == "dask":
+        if ENGINES[self.engine].leaves_rows:
             self._leave_to_workers(collected)
         given = as_views(
             collected if fitted is None or single else fitted.in_order(collected),
@@ -213,7 +213,7 @@ class MultiViewEstimator(BaseEstimator):
         with (
             threadpool_limits(1),
             self._whole_or_nothing(),
-            engine_table.opened(self.engine, self.device) as engine,
+            opened(self.engine, self.device, self._forget) as engine,
         ):
             yield engine
 
@@ -224,11 +224,9 @@ class MultiViewEstimator(BaseEstimator):
         Out of memory, it is left unfitted, and a GPU is free again. What was read ahead of files is
         let go in any case.
         """
-        guard = memory_guard(self.device, self._forget) if self.engine == "torch" else nullcontext()
         before, state = vars(self).copy(), state_of(self.random_state)
         try:
-            with guard:
-                yield
+            yield
         except MemoryError:
             self._forget()
             raise
@@ -246,7 +244,7 @@ class MultiViewEstimator(BaseEstimator):
         for name in set(vars(self)) - kept:
             delattr(self, name)
 
-    #: Whether workers of the Dask engine make the passes over rows in files or dask arrays.
+    #: Whether an engine that leaves rows where they are makes the passes over those in files.
     _rows_stay = False
 
     def _leave_to_workers(self, given: Collection) -> None:
@@ -289,9 +287,14 @@ class MultiViewEstimator(BaseEstimator):
             )
 
 
+def fitted_input(model: MultiViewEstimator) -> FittedInput:
+    """What a fitted estimator holds unseen input to."""
+    return model._fitted_input()
+
+
 def refuse_relations(kinds: Sequence[str | None] | None, names: Sequence[str], engine: str) -> None:
-    """Graphs, kernels and distances are computed with on the host alone."""
-    if kinds is None or engine == "numpy":
+    """Say which view is a graph, a kernel or distances, if the engine takes none."""
+    if kinds is None or ENGINES[engine].takes_relations:
         return
     name, kind = next((name, kind) for name, kind in zip(names, kinds, strict=True) if kind)
     raise ValueError(

@@ -15,15 +15,15 @@ from manyview.engines.numpy.masked import (
     expected_gap,
     expected_residuals,
     mean_error,
-    observed_rows,
     reaches,
+    views_that_tell,
 )
 from manyview.engines.numpy.rows import rows_of
 from manyview.maths import equations as eq
 from manyview.maths.solvers import check_needs
 from manyview.storage.checkpoint import Checkpoint
 
-from .state import Problem, Settings, State, replaced
+from .state import LoopState, Problem, Report, Settings, State, replaced
 
 
 def run(
@@ -93,7 +93,7 @@ class Loop:
     ):
         self.problem, self.settings, self.checkpoint = problem, settings, checkpoint
         self.passes = [rows_of(X, problem.solver, problem.threads) for X in problem.views]
-        self.observed = observed_rows(list(problem.views))
+        self.observed = views_that_tell(list(problem.views))
         n_views = len(self.passes)
         self.progress = Progress(settings.max_iter, settings.inner_iter, n_views, callback)
 
@@ -229,7 +229,7 @@ class Loop:
         terms = eq.objective(
             state.errors, state.gaps, state.alpha, settings.p, state.penalties, settings.beta
         )
-        return self.progress.record(round_, view, iteration, terms)
+        return self.progress.record(round_, view, iteration, terms, state)
 
     def _saved(self, state: State) -> State:
         """The state with all that only the passes and the record hold."""
@@ -272,7 +272,15 @@ class Progress:
         self.total = max_iter * inner_iter * n_views
         self.callback, self.stopped, self.last = callback, False, np.inf
 
-    def record(self, round_: int, view: int, iteration: int, terms: dict[str, float]) -> bool:
+    def record(
+        self,
+        round_: int,
+        view: int,
+        iteration: int,
+        terms: dict[str, float],
+        state: LoopState | None = None,
+    ) -> bool:
+        """Keep a line; True if the callback, which is told of it and of the state, asks to stop."""
         row = (round_, view, iteration, *terms.values())
         self.rows.append(row)
         self.last = terms["objective"]
@@ -280,8 +288,10 @@ class Progress:
             _check_finite(self.last, round_, iteration)
         if self.callback is not None and view >= 0:
             values = (round_, view, iteration, *(float(term) for term in terms.values()))
-            info = dict(zip(self.columns, values, strict=True)) | {"total": self.total}
-            self.stopped = bool(self.callback(info)) or self.stopped
+            report = Report(zip(self.columns, values, strict=True), total=self.total)
+            report.state = state
+            self.stopped = bool(self.callback(report)) or self.stopped
+            report.state = None
         return self.stopped
 
     def resume(self, history: dict[str, Array]) -> None:

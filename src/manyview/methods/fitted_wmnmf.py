@@ -11,17 +11,17 @@ from sklearn.utils import Tags
 from threadpoolctl import threadpool_limits
 
 from manyview._arrays import on_host
-from manyview._types import Array, Factors, FitResult, Views
+from manyview._types import Array, Factors, FitResult, Stop, Sums, Views
 from manyview.engines.numpy.masked import mean_error
 from manyview.engines.numpy.rows import rows_of
 from manyview.maths.agreement import reliance
-from manyview.regularizers import kept_term
+from manyview.regularizers import kept_term, without_edges
 
 from . import stream
 from .asked import AskedOfWMNMF
 from .assign import assign_new
 from .observed import observed_somewhere, spread_out
-from .placing import Fitted, place
+from .place_wmnmf import Fitted, place
 from .precision import in_dtype, on_host_factors, working_dtype
 from .working_views import check_unchanged, checksums, masked, scaled, some_rows
 
@@ -152,7 +152,7 @@ class FittedWMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
         views = self._read(X, reset=False)
         new = self._transform(views)
         with threadpool_limits(1):
-            known = stream.remembered_labels(self)
+            known = self._remembered_labels()
             labels = assign_new(new, self._stacked, known, self.assign_labels)
         anywhere = observed_somewhere(views.matrices)
         return self._like_input(labels if anywhere.all() else np.where(anywhere, labels, -1), X)
@@ -231,13 +231,57 @@ class FittedWMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
             The estimator itself.
         """
         self._validate_params()
-        stream.check_settings(self)
+        fitted = len(self.components_[0]) if "labels_" in vars(self) else self._rank
+        stream.check_settings(self.n_init, self.missing, self._rank, fitted)
         if "labels_" not in vars(self):
             return self.fit(X)
         views = self._read(X, reset=False)
         with threadpool_limits(1), self._whole_or_nothing():
-            stream.add_batch(self, views)
+            self._add_batch(views)
         return self
+
+    def _add_batch(self, views: Views) -> None:
+        """Place a batch, move U and the view weights by all batches, and remember some of its rows."""
+        solver, threads, before = self._solver, self._threads, self._starts[0]
+        if self._stream is None:  # so far there was one batch, that of `fit`
+            rows = [rows_of(X, solver, threads) for X in self._fitted_views]
+            sums = stream.batch_sums(rows, before)
+            self._stream = (sums, stream.batch_gaps(before), 1, self.labels_)
+        known, gaps, n_batches, old_labels = self._stream
+        Xs, placed = self._scaled(views), self._place(views)[0]
+        labels = assign_new(placed.consensus, self._stacked, old_labels, self.assign_labels)
+        rows = [rows_of(X, solver, threads) for X in Xs]
+        new = stream.batch_sums(rows, placed)
+        sums = [stream.added(Sums(*past), s) for past, s in zip(known, new, strict=True)]
+        gaps = stream.FORGET * gaps + stream.batch_gaps(placed)
+        factors, sums, scales = stream.updated_basis(placed, sums, solver, self.p, self.rescale)
+        if self.learn_view_weights:
+            factors = stream.reweighted(factors, gaps, self.p)
+        chosen = stream.which_to_remember(labels, old_labels)
+        self._remember(
+            stream.chosen_views(Xs, self._fitted_views, chosen),
+            stream.chosen_factors(factors, before, scales, chosen),
+        )
+        kept = np.concatenate([labels[chosen[0]], old_labels[chosen[1]]])
+        self._stream = ([tuple(s) for s in sums], gaps, n_batches + 1, kept)
+        self.sample_names_in_ = views.sample_names
+        history = stream.batch_history(rows, factors, self.p, n_batches + 1)
+        result = FitResult(factors, history, self.n_iter_, Stop.BATCH)
+        self._expose(result, factors.consensus, labels, views.dtype)
+
+    def _remember(self, views: list[Any], factors: Factors) -> None:
+        """Keep the rows that unseen ones are compared with."""
+        # Later rows are linked to these; among themselves they need no graph any more.
+        self._terms = [without_edges(g, X) for g, X in zip(self._terms, views, strict=True)]
+        self._fitted_views, self._stacked, self._digests = views, factors.consensus, None
+        self._starts = [factors]
+
+    def _remembered_labels(self) -> Array:
+        """The clusters of the rows among which unseen ones find theirs."""
+        if self._stream is not None:
+            return self._stream[3]
+        labels = self.labels_
+        return labels if labels.min() >= 0 else labels[labels >= 0]
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

@@ -12,7 +12,7 @@ from sklearn.utils.extmath import randomized_svd
 from manyview._arrays import on_host
 from manyview._types import Array, Factors, Matrix, Number
 from manyview._warn import warn_user
-from manyview.engines.numpy.masked import Fill, MaskedView, observed_rows, reaches
+from manyview.engines.numpy.masked import Fill, MaskedView, reaches, views_that_tell
 from manyview.engines.numpy.rows import rows_of
 from manyview.engines.numpy.sources import is_streamed, whole
 from manyview.engines.protocols import DeviceView
@@ -77,7 +77,7 @@ def starting_factors(
 
 def starting_weights(Xs: list[Any]) -> Array:
     """Observation weights that are equal among the views that observe a row (N×n_v)."""
-    observed = observed_rows(Xs)
+    observed = views_that_tell(Xs)
     if observed is None:
         return np.full((Xs[0].shape[0], len(Xs)), 1 / len(Xs))
     return observed / observed.sum(axis=1, keepdims=True)

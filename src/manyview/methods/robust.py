@@ -124,7 +124,8 @@ class RobustWMNMF(RobustModel):
     random_state : int, RandomState, Generator or None
     verbose : int, default=0
     callback : callable, optional
-        Called after every iteration with a dict of its objective terms; True stops the fit.
+        Called after every iteration with a dict of its objective terms, whose attribute ``state`` is
+        the frozen state of the loop (U, V, consensus, …) during the call; True stops the fit.
 
     Attributes
     ----------

@@ -26,6 +26,7 @@ from manyview.regularizers import NoPenalty
 from manyview.storage.checkpoint import Checkpoint
 
 from .fit import Progress
+from .state import LoopState
 
 SOLVER, NO_PENALTY = SimplexHALS(), NoPenalty()
 #: Iterations between two looks at J on a GPU; the answer is read at the next look.
@@ -64,16 +65,13 @@ class Start:
 
 @storable
 @dataclass(frozen=True)
-class RobustState:
+class RobustState(LoopState):
     """Everything the rest of the loop depends on, after an iteration.
 
     ``distances`` are those of the embedding to ``centres``, ``errors`` the weighted reconstruction
     errors of the views in units of τ.
     """
 
-    U: tuple[Array, ...]
-    V: tuple[Array, ...]
-    consensus: Array
     centres: Array
     distances: Array
     errors: tuple[Any, ...]
@@ -228,8 +226,8 @@ def _recorded(
         state.distances,
         *weights,
     )
-    stopped = progress.record(state.iteration, 0, 1, terms)
-    return replace(state, objective=progress.last), stopped
+    state = replace(state, objective=terms["objective"])
+    return state, progress.record(state.iteration, 0, 1, terms, state)
 
 
 def _with_history(state: RobustState, progress: Progress) -> RobustState:

@@ -15,11 +15,12 @@ from manyview._types import Array, Views
 from manyview.data.containers import Collection
 from manyview.data.views import LOAD_LIMIT
 from manyview.engines.dask.source import DaskMatrix
+from manyview.engines.table import ENGINES
 
 from . import stages
 from .given import zeros_observed
 from .impute import check_fillable, filled_in
-from .place import Fitted, Placed, place
+from .place_robust import Fitted, Placed, place
 from .precision import in_dtype, working_dtype
 from .robust_fit import Weights
 from .robust_results import RobustResults
@@ -67,7 +68,7 @@ class RobustModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
         return self._like_input(self._named_rows(V_star, views), X)
 
     def predict(self, X: Any) -> Array:
-        """Cluster of each observation; −1 where every view is missing.
+        """Cluster of each observation; −1 where every view that has weight is missing.
 
         Parameters
         ----------
@@ -235,6 +236,9 @@ class RobustModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
-        tags.input_tags.allow_nan = self._allows_missing() and self.engine == "numpy"
+        known = ENGINES.get(self.engine)  # tags are also asked for before parameters are validated
+        tags.input_tags.allow_nan = (
+            self._allows_missing() and known is not None and known.takes_holes
+        )
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags

@@ -17,7 +17,7 @@ import scipy.sparse as sp
 from manyview._arrays import namespace
 from manyview._types import Array, Matrix, Views
 from manyview._warn import warn_user
-from manyview.engines.host import HOST
+from manyview.engines.numpy.engine import HOST
 from manyview.engines.numpy.kinds import absence, is_table, separable
 from manyview.engines.numpy.lists import for_all_rows
 from manyview.engines.numpy.masked import FEWEST_SHARE

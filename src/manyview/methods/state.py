@@ -45,14 +45,29 @@ class Problem:
     entry_errors: Sequence[float] | None = None
 
 
-@storable
 @dataclass(frozen=True)
-class State:
-    """Where the loop is before an inner iteration: everything that follows depends on this alone."""
+class LoopState:
+    """What moves in the loops of both methods: parts U, coefficients V, and their consensus V*."""
 
     U: tuple[Array, ...]
     V: tuple[Array, ...]
     consensus: Array
+
+
+class Report(dict[str, Any]):
+    """An iteration as a callback gets it: its numbers by name, and the state of the loop.
+
+    A callback may keep reports: they let go of the state when it returns.
+    """
+
+    state: LoopState | None = None
+
+
+@storable
+@dataclass(frozen=True)
+class State(LoopState):
+    """Where the loop is before an inner iteration: everything that follows depends on this alone."""
+
     alpha: Array
     w: Array
     #: ‖x_i − Uv_i‖² of the rows of every view, after its last iteration.

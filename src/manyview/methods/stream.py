@@ -10,24 +10,17 @@ among them. (Fitted again to the new U these rows told the clusters apart less w
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from manyview._types import Array, Factors, FitResult, Matrix, Stop, Sums, Views
+from manyview._types import Array, Factors, Matrix, Sums
 from manyview.engines.numpy.compiled import basis_update
-from manyview.engines.numpy.rows import rows_of
 from manyview.engines.numpy.sources import Scaled, is_streamed
-from manyview.engines.threads import Threads
 from manyview.maths import equations as eq
 from manyview.maths.solvers import Solver
-from manyview.regularizers import NoPenalty, without_edges
-
-from .assign import assign_new
-
-if TYPE_CHECKING:
-    from .fitted_wmnmf import FittedWMNMF
+from manyview.regularizers import NoPenalty
 
 #: What the sums of earlier batches are multiplied by for every new one.
 FORGET = 0.9
@@ -37,54 +30,18 @@ STEPS = 30
 REMEMBERED = 200
 
 
-def check_settings(model: FittedWMNMF) -> None:
+def check_settings(n_init: int, missing: str, asked: int, fitted: int) -> None:
     """Refuse what batches do not go with, and a rank other than that of the batches before."""
-    if model.n_init > 1 or model.missing == "mask":
+    if n_init > 1 or missing == "mask":
         raise ValueError(
             "partial_fit needs n_init=1 and missing='error', got "
-            f"n_init={model.n_init} and missing={model.missing!r}"
+            f"n_init={n_init} and missing={missing!r}"
         )
-    asked = model.n_components or model.n_clusters
-    fitted = len(model.components_[0]) if "labels_" in vars(model) else asked
     if fitted != asked:
         raise ValueError(
             f"the batches before were fitted with {fitted} components, and now {asked} are asked "
             "for (n_clusters or n_components); set it back, or call fit to start anew"
         )
-
-
-def add_batch(model: FittedWMNMF, views: Views) -> None:
-    """Place a batch, move U and the view weights by all batches, and remember some of its rows."""
-    solver, threads, before = model._solver, Threads(model.n_jobs), model._starts[0]
-    if model._stream is None:  # so far there was one batch, that of `fit`
-        rows = [rows_of(X, solver, threads) for X in model._fitted_views]
-        model._stream = (batch_sums(rows, before), batch_gaps(before), 1, model.labels_)
-    known, gaps, n_batches, old_labels = model._stream
-    Xs, placed = model._scaled(views), model._place(views)[0]
-    labels = assign_new(placed.consensus, model._stacked, old_labels, model.assign_labels)
-    rows = [rows_of(X, solver, threads) for X in Xs]
-    new = batch_sums(rows, placed)
-    sums = [added(Sums(*past), s) for past, s in zip(known, new, strict=True)]
-    gaps = FORGET * gaps + batch_gaps(placed)
-    factors, sums, scales = updated_basis(placed, sums, solver, model.p, model.rescale)
-    if model.learn_view_weights:
-        factors = reweighted(factors, gaps, model.p)
-    chosen = which_to_remember(labels, old_labels)
-    _remember(model, Xs, factors, scales, chosen)
-    kept = np.concatenate([labels[chosen[0]], old_labels[chosen[1]]])
-    model._stream = ([tuple(s) for s in sums], gaps, n_batches + 1, kept)
-    model.sample_names_in_ = views.sample_names
-    history = batch_history(rows, factors, model.p, n_batches + 1)
-    result = FitResult(factors, history, model.n_iter_, Stop.BATCH)
-    model._expose(result, factors.consensus, labels, views.dtype)
-
-
-def remembered_labels(model: FittedWMNMF) -> Array:
-    """The clusters of the rows among which unseen ones find theirs."""
-    if model._stream is not None:
-        return model._stream[3]
-    labels = model.labels_
-    return labels if labels.min() >= 0 else labels[labels >= 0]
 
 
 def which_to_remember(new: Array, old: Array) -> tuple[Array, Array]:
@@ -102,30 +59,25 @@ def _evenly(places: Array, n: int) -> Array:
     return places[np.arange(n) * len(places) // max(1, n)]
 
 
-def _remember(
-    model: FittedWMNMF,
-    Xs: list[Any],
-    factors: Factors,
-    scales: list[Array],
-    chosen: tuple[Array, Array],
-) -> None:
-    """What unseen rows are compared with: the chosen rows of the batch and of those known before."""
-    new, old = chosen
-    before = model._starts[0]
-    views = [
-        _joined(_taken(X, new), _taken(known, old))
-        for X, known in zip(Xs, model._fitted_views, strict=True)
+def chosen_views(Xs: list[Any], known: list[Any], chosen: tuple[Array, Array]) -> list[Matrix]:
+    """The chosen rows of a batch, and those of the rows known before."""
+    return [
+        _joined(_taken(X, chosen[0]), _taken(past, chosen[1]))
+        for X, past in zip(Xs, known, strict=True)
     ]
+
+
+def chosen_factors(
+    new: Factors, old: Factors, scales: list[Array], chosen: tuple[Array, Array]
+) -> Factors:
+    """U and α of now, and of the chosen rows V (at the scale of this U), V* and w."""
+    of_new, of_old = chosen
     V = tuple(
-        np.concatenate([now[new], past[old] * q])
-        for now, past, q in zip(factors.V, before.V, scales, strict=True)
+        np.concatenate([now[of_new], past[of_old] * q])
+        for now, past, q in zip(new.V, old.V, scales, strict=True)
     )
-    consensus = np.concatenate([factors.consensus[new], before.consensus[old]])
-    w = np.concatenate([factors.w[new], before.w[old]])
-    # Later rows are linked to these; among themselves they need no graph any more.
-    model._terms = [without_edges(g, X) for g, X in zip(model._terms, views, strict=True)]
-    model._fitted_views, model._stacked, model._digests = views, consensus, None
-    model._starts = [Factors(factors.U, V, consensus, factors.alpha, w)]
+    consensus = np.concatenate([new.consensus[of_new], old.consensus[of_old]])
+    return Factors(new.U, V, consensus, new.alpha, np.concatenate([new.w[of_new], old.w[of_old]]))
 
 
 def _taken(X: Any, rows: Array) -> Matrix:

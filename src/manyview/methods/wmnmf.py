@@ -25,9 +25,9 @@ from .fit import run_starts
 from .fitted_wmnmf import FittedWMNMF
 from .initialize import GNMF_WEIGHT, INITS, observed_init, starting_factors
 from .observed import observed_somewhere
-from .placing import filling
 from .scaling import SCALES
 from .seeds import generator
+from .stand_ins import filling
 from .state import Problem
 from .warn import warn_about, warn_scarce_views, warn_unobserved_rows
 from .working_views import masked, scale_and_place, some_rows
@@ -138,7 +138,8 @@ class WMNMF(FittedWMNMF):
         1 prints a line per round, 2 one per iteration.
     callback : callable, optional
         Called after every iteration with a dict of the round, view, iteration, objective terms and
-        total number of iterations; returning True stops the fit.
+        total number of iterations, whose attribute ``state`` is the frozen state of the loop (U, V,
+        consensus, alpha, w; where the engine has them) during the call. True stops the fit.
 
     Attributes
     ----------
@@ -281,7 +282,7 @@ class WMNMF(FittedWMNMF):
             self._stream, self._solver = None, make_solver(self.solver)
             views = self._read(X, reset=True)
             anywhere = observed_somewhere(views.matrices)
-            self._check(int(anywhere.sum()))
+            self._check(int(anywhere.sum()), engine)
             self._fit(views, anywhere, engine)
         return self
 

@@ -30,6 +30,9 @@ MISSING_WORDS = frozenset(
 )
 #: More levels than this are no categories that could be compared.
 MAX_LEVELS = 100
+#: Whole numbers of no more distinct values than this, each so often on average, may be codes (site 1,
+#: 2, 3) as well as amounts.
+MOST_CODES, FEWEST_PER_CODE = 10, 5
 #: Share of the entries that must look alike before a column is taken for dates or decimal commas.
 MOSTLY = 0.5
 DATE = re.compile(
@@ -102,7 +105,20 @@ def read_column(name: str, data: Any, kind: Any = None) -> Column:
         return Column(name, None, nothing, absent, (), f"not tested: {reason}", note)
     full = np.full(len(values), np.nan)
     full[~absent] = read
-    return Column(name, kind, full, absent, levels, "", note)
+    column = Column(name, kind, full, absent, levels, "", note)
+    if told is None and may_be_codes(column):
+        return replace(column, note=" ".join(filter(None, (note, _taken_as_amounts(read)))))
+    return column
+
+
+def may_be_codes(column: Column) -> bool:
+    """Tell a column of few whole numbers: site 1, 2, 3 and grade 1, 2, 3 look the same."""
+    if column.kind != "number" or column.levels:
+        return False
+    values = column.values[~column.absent]
+    distinct = np.unique(values)
+    few = len(distinct) <= min(MOST_CODES, len(values) / FEWEST_PER_CODE)
+    return few and bool((distinct == np.floor(distinct)).all())
 
 
 def read_numbers(name: str, data: Any) -> Array:
@@ -111,6 +127,13 @@ def read_numbers(name: str, data: Any) -> Array:
     if column.kind is None and not column.reason.endswith("every value is missing"):
         raise ValueError(f"{name}: {column.reason.removeprefix('not tested: ')}")
     return column.values
+
+
+def _taken_as_amounts(values: Array) -> str:
+    return (
+        f"Its {len(np.unique(values))} whole numbers are taken as amounts; if they are codes (of a "
+        'site, a batch), write them as words or say that the kind is "category".'
+    )
 
 
 def _is_levels(kind: Any) -> bool:

@@ -242,7 +242,7 @@ def _likelihoods(
             else full.log_likelihood_ratio_test().test_statistic
         )
     except (ConvergenceError, ConvergenceWarning, np.linalg.LinAlgError) as error:
-        raise ArithmeticError(str(error).split("\n")[0][:100]) from error
+        raise ArithmeticError(str(error).split("\n")[0].split(". ")[0][:100]) from error
     k = dummies.shape[1]
     beta, se = full.params_.to_numpy()[:k], full.standard_errors_.to_numpy()[:k]
     if not (np.isfinite(se).all() and (se < DIVERGED).all()):

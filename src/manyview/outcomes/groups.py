@@ -72,10 +72,13 @@ def match(labels: Any, others: Sequence[Held], ids: Any = None) -> Matched:
     Labels −1, None and NaN are left out. ``present[k]`` marks which of the observations kept occur
     in ``others[k]``; columns hold None for the rest.
     """
-    values, known = read_labels(labels, ids)
+    given = read_labels(labels, ids)
+    values = given.columns["labels"]
     notes: list[str] = []
-    if known is None:
-        known = _adopt(len(values), others, notes)
+    for other in others:
+        given = given.beside(other.ids)
+    known = _adopt(given.n, others, notes) if given.ids is None else given.ids
+    others = [other.beside(known) for other in others]
     places = [_places(len(values), known, other, notes) for other in others]
     groups = read_groups(values, notes)
     columns, present = [], []
@@ -92,8 +95,8 @@ def match(labels: Any, others: Sequence[Held], ids: Any = None) -> Matched:
 # --- labels ------------------------------------------------------------------------------------
 
 
-def read_labels(labels: Any, ids: Any = None) -> tuple[list[Any], list[Any] | None]:
-    """Return labels as a list, and their ids if there are any."""
+def read_labels(labels: Any, ids: Any = None) -> Held:
+    """Return labels as a list, with their ids if there are any."""
     known = None if ids is None else list(ids)
     if isinstance(labels, BaseEstimator) and not isinstance(labels, Clustering):
         raise ValueError(f"this {type(labels).__name__} has no labels yet; call fit first")
@@ -112,7 +115,7 @@ def read_labels(labels: Any, ids: Any = None) -> tuple[list[Any], list[Any] | No
             f"ids has {len(known)} entries and labels has {len(values)}; give one id per label"
         )
     check_unique("labels", known)
-    return values, known
+    return Held("labels", {"labels": values}, len(values), known, held.numbered)
 
 
 def read_groups(values: list[Any], notes: list[str]) -> Groups:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -17,12 +18,27 @@ from .table import quoted
 
 @dataclass(frozen=True, eq=False)
 class Held:
-    """Columns of equal length and, where the user gave any, the ids of their rows."""
+    """Columns of equal length and, where the user gave any, the ids of their rows.
+
+    ``numbered``: pandas numbers the rows 0, 1, 2, …, which are ids beside others of the kind only.
+    """
 
     name: str
     columns: dict[str, Any]
     n: int
     ids: list[Any] | None = None
+    numbered: bool = False
+
+    def beside(self, ids: Sequence[Any] | None) -> Held:
+        """Return the same with the numbers of its rows as ids, if ``ids`` are such numbers.
+
+        A table that was sorted or filtered keeps the numbers it had, and so is matched to one that
+        was not. Patients 1 to n are no rows 0 to n − 1.
+        """
+        if self.ids is not None or not self.numbered or ids is None:
+            return self
+        rows = all(_is_whole(i) and 0 <= i < self.n for i in ids)
+        return replace(self, ids=list(range(self.n))) if rows else self
 
 
 def hold(name: str, data: Any) -> Held:
@@ -30,9 +46,9 @@ def hold(name: str, data: Any) -> Held:
     pandas, polars = sys.modules.get("pandas"), sys.modules.get("polars")
     if pandas is not None and isinstance(data, pandas.DataFrame):
         columns = _named(name, data.columns, lambda j: data.iloc[:, j])
-        return Held(name, columns, len(data), _index(pandas, name, data.index))
+        return Held(name, columns, len(data), *_index(pandas, name, data.index))
     if pandas is not None and isinstance(data, pandas.Series):
-        return Held(name, {name: data}, len(data), _index(pandas, name, data.index))
+        return Held(name, {name: data}, len(data), *_index(pandas, name, data.index))
     if polars is not None and isinstance(data, polars.DataFrame):
         columns = {c: data[c].to_list() for c in data.columns}
         return Held(name, columns, data.height)
@@ -102,13 +118,17 @@ def pick(values: Any, rows: Array) -> Any:
     return [items[i] if i >= 0 else None for i in rows.tolist()]
 
 
-def _index(pandas: Any, name: str, index: Any) -> list[Any] | None:
-    """Return the ids of a pandas object; the default numbering 0, 1, 2, … is none."""
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, Integral) and not isinstance(value, bool)
+
+
+def _index(pandas: Any, name: str, index: Any) -> tuple[list[Any] | None, bool]:
+    """Return the ids of a pandas object, or none and that its rows are numbered 0, 1, 2, …"""
     if isinstance(index, pandas.RangeIndex) and index.start == 0 and index.step == 1:
-        return None
+        return None, True
     ids = index.tolist()
     check_unique(name, ids)
-    return ids
+    return ids, False
 
 
 def check_unique(name: str, ids: list[Any] | None) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -126,7 +126,9 @@ def tested_markers(
 
 def _groups(labels: Any, views: Views, ids: Any, notes: list[str]) -> tuple[Groups, Array]:
     """Return the clusters and the row of the views for each of their observations."""
-    values, known = read_labels(labels, ids)
+    rows_of_views = None if views.sample_names is None else views.sample_names.tolist()
+    given = read_labels(labels, ids).beside(rows_of_views)
+    values, known = given.columns["labels"], given.ids
     groups = read_groups(values, notes)
     if known is None or views.sample_names is None:
         if len(values) != views.n_samples:
@@ -242,6 +244,17 @@ def _tell(name: str, tests: FeatureTests, groups: Groups, notes: list[str]) -> N
         notes.append(told)
 
 
+def _settings_without(settings: dict[str, Any], names: Sequence[str], s: int) -> dict[str, Any]:
+    """Settings that speak of single views (a dict by name, a weight each), without view s."""
+    less: dict[str, Any] = {}
+    for setting, value in settings.items():
+        if isinstance(value, Mapping) and names[s] in value:
+            less[setting] = {name: v for name, v in value.items() if name != names[s]}
+        elif setting == "view_weights" and not isinstance(value, str | Mapping):
+            less[setting] = [v for t, v in enumerate(value) if t != s]
+    return less
+
+
 def fitted_without(model: Any, views: Views, s: int, n_clusters: int) -> Array:
     """Labels of a fit of all views but one; a number chosen by "auto" is kept."""
     if not (isinstance(model, BaseEstimator) and isinstance(model, Clustering)):
@@ -257,6 +270,7 @@ def fitted_without(model: Any, views: Views, s: int, n_clusters: int) -> Array:
     if known.get("n_clusters") == "auto":
         new_settings["n_clusters"] = n_clusters
     again.set_params(**{name: value for name, value in new_settings.items() if name in known})
+    again.set_params(**_settings_without(known, views.names, s))
     rest = {n: X for n, X in zip(views.names, views.matrices, strict=True) if n != views.names[s]}
     return np.asarray(again.fit(rest).labels_)
 

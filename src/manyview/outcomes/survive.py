@@ -213,7 +213,10 @@ def _remarks(
             f"None of the {sum(c.n for c in curves)} observations has an event; no test."
         )
     elif np.isnan(test.p_value):
-        remarks.append("No event happens while members of two clusters are observed; no test.")
+        remarks.append(
+            "No event happens while members of two clusters are observed, or all of them have it at "
+            "once; no test."
+        )
     elif events < FEW_EVENTS:
         remarks.append(f"A test of {counted(events, 'event')} in all cannot say much.")
     small = [c for c in curves if c.n < FEW_MEMBERS or c.n_events < FEW_EVENTS]

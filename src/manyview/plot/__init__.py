@@ -13,7 +13,7 @@ from .meaning import crosstab, enrichment, leave_view_out, survival
 from .model import convergence, embedding, sample_weights, top_features, view_weights
 from .whole import overview
 
-_pyplot = _draw.pyplot
+pyplot = _draw.pyplot
 
 __all__ = [
     "COLORS",

@@ -130,30 +130,34 @@ def draw_heatmap(
     name_ticks(ax, "x", middles, [text_of(k, names) for k in clusters.tolist()])
     ax.set_xlabel("observations, by cluster")
     ax.figure.colorbar(image, ax=ax, pad=0.02, shrink=0.6, label="standard deviations")
-    everything = {"cluster": codes.tolist(), **bars}
     height = BAR / max(len(features), 8)
+    strips = [
+        ax.inset_axes((0, 1.01 + (len(bars) - k) * height, 1, height * 0.85))
+        for k in range(len(bars) + 1)
+    ]
+    _strip(strips[0], "cluster", codes.tolist(), colors, groups=True)
     keys: list[tuple[str, Any, str]] = []
-    for k, (name, column) in enumerate(everything.items()):
-        low = 1 + 0.01 + (len(everything) - 1 - k) * height
-        strip = ax.inset_axes((0, low, 1, height * 0.85))
-        keys += _strip(strip, name, column, colors if name == "cluster" else None)
+    for strip, (name, column) in zip(strips[1:], bars.items(), strict=True):
+        keys += _strip(strip, name, column)
     if keys:
         _legend(ax, keys)
 
 
-def _strip(ax: Any, name: str, column: Sequence[Any], colors: Any) -> list[tuple[str, Any, str]]:
-    """One bar; the keys of its colours, none for clusters and numbers."""
-    if name != "cluster" and is_numeric(column):
+def _strip(
+    ax: Any, name: str, column: Sequence[Any], colors: Any = None, groups: bool = False
+) -> list[tuple[str, Any, str]]:
+    """One bar, and the keys of its colours (none for numbers, unless they are ``groups``)."""
+    if not groups and is_numeric(column):
         numbers = np.array([np.nan if v is None else v for v in column], dtype=float)
         ax.imshow(numbers[None], aspect="auto", cmap="cividis", interpolation="nearest")
         keys: list[tuple[str, Any, str]] = []
     else:
-        groups = levels_of(column)
-        colour = colours_of(groups, colors)
-        shown = groups if name == "cluster" else groups[:MOST_LEVELS]
+        levels = levels_of(column)
+        colour = colours_of(levels, colors)
+        shown = levels if groups else levels[:MOST_LEVELS]
         mapped = [_rgb(colour[v] if v in shown else UNKNOWN) for v in column]
         ax.imshow(np.array(mapped)[None], aspect="auto", interpolation="nearest")
-        keys = [] if name == "cluster" else [(name, colour[v], str(v)) for v in shown]
+        keys = [(name, colour[v], str(v)) for v in shown]
     ax.set(xticks=[])
     ax.tick_params(length=0)
     name_ticks(ax, "y", [0], [short(name, 18)], fontsize="x-small")
@@ -169,11 +173,14 @@ def _rgb(colour: Any) -> tuple[float, float, float]:
 
 def _legend(ax: Any, keys: list[tuple[str, Any, str]]) -> None:
     from matplotlib.patches import Patch
+    from matplotlib.transforms import ScaledTranslation
 
+    # So far below the axes, in inches, that the names of the clusters have room, however tall they are.
+    below = ax.transAxes + ScaledTranslation(0, -0.55, ax.figure.dpi_scale_trans)
     patches = [Patch(color=c, label=short(f"{name}: {text}", 28)) for name, c, text in keys]
     columns = min(4, len(patches))
     box = ax.legend(handles=patches, fontsize="x-small", frameon=False, ncols=columns,
-                    loc="upper center", bbox_to_anchor=(0.5, -0.14 if len(keys) else 0))  # fmt: skip
+                    loc="upper center", bbox_to_anchor=(0.5, 0), bbox_transform=below)  # fmt: skip
     for text in box.get_texts():
         text.set_parse_math(False)
 

@@ -73,7 +73,8 @@ def survival(
     box = ax.legend(title="cluster (events)", frameon=False, fontsize="small")
     for text in box.get_texts():
         text.set_parse_math(False)
-    ax.text(0.02, 0.04, _p_text(found), transform=ax.transAxes)
+    # Above the axes, where no curve passes; a title in the middle stays free for the user.
+    ax.set_title(_p_text(found), loc="left", fontsize="medium")
     plain(ax)
     if at_risk:
         _at_risk(ax, found, colour, labels)

@@ -196,19 +196,31 @@ def sample_weights(
         raise ValueError(f"kind must be 'reliance' or 'weight', got {kind!r}")
     ax = axes(ax)
     values = model.reliance_ if kind == "reliance" else model.sample_weights_
-    main = values.argmax(axis=1)
-    order = np.lexsort((-values.max(axis=1), main, model.labels_))
-    image = ax.imshow(values[order].T, aspect="auto", cmap=cmap, vmin=0, interpolation="nearest")
     views = [text_of(str(name), labels) for name in model.view_names_in_]
+    draw_weights(ax, np.asarray(values), np.asarray(model.labels_), views, cmap, labels)
+    title(ax, "Reliance on each view" if kind == "reliance" else "Weight in each view")
+    return ax
+
+
+def draw_weights(
+    ax: Any,
+    values: Array,
+    clusters: Array,
+    views: Sequence[str],
+    cmap: str = "cividis",
+    labels: Mapping[Any, str] | None = None,
+) -> None:
+    """Views by observations, blank where ``values`` (observations × views) are NaN."""
+    filled = np.nan_to_num(values, nan=0.0)
+    order = np.lexsort((-filled.max(axis=1), filled.argmax(axis=1), clusters))
+    image = ax.imshow(values[order].T, aspect="auto", cmap=cmap, vmin=0, interpolation="nearest")
     name_ticks(ax, "y", range(len(views)), views)
-    starts, middles, codes = boundaries(model.labels_[order])
+    starts, middles, codes = boundaries(clusters[order])
     for start in starts[1:]:
         ax.axvline(start - 0.5, color="white", linewidth=1)
     name_ticks(ax, "x", middles, [text_of(k, labels) for k in codes])
     ax.set_xlabel("observations, by cluster")
-    title(ax, "Reliance on each view" if kind == "reliance" else "Weight in each view")
     ax.figure.colorbar(image, ax=ax, pad=0.02)
-    return ax
 
 
 def convergence(model: Any, ax: Any = None, *, colors: Any = None) -> Any:

@@ -103,7 +103,7 @@ def _mlrssc(dataset: str, method: str, data: str, tuning: str) -> tuple[Any, flo
     found = shared_fit.read(dataset, method, data, tuning)
     if found is None:
         started = time.perf_counter()
-        model._find_affinity(known.views)
+        model.find_affinity(known.views)
         found = {
             "affinity": model.affinity_matrix_,
             "n_iter": model.n_iter_,

@@ -28,6 +28,7 @@ from manyview.engines.files.disk import DiskMatrix
 from manyview.engines.numpy.relations import Relation
 from manyview.engines.numpy.sources import is_streamed, looking_rows
 from manyview.engines.protocols import Remote
+from manyview.engines.table import ENGINES
 from manyview.engines.threads import Threads, blocks
 from manyview.io.writing.names import left_behind
 
@@ -67,10 +68,10 @@ class Checkpoint:
         self._loop: Any = None
         if self.path is None:
             return
-        if model.engine == "torch":
+        if not ENGINES[model.engine].checkpoints:
             raise ValueError(
-                "checkpoint does not go with engine='torch', whose state is on its device; leave one "
-                "of them out"
+                f"checkpoint does not go with engine={model.engine!r}, whose state is on its device; leave "
+                "one of them out"
             )
         if not self.path.absolute().parent.is_dir():
             raise ValueError(

@@ -13,7 +13,6 @@ import os
 import zipfile
 import zlib
 from collections.abc import Mapping
-from importlib import import_module
 from io import BytesIO
 from numbers import Integral
 from pathlib import Path
@@ -44,12 +43,10 @@ HEADER = "header.json"
 LEVEL = 1
 #: Parameters a fitted model does without: they are left out, with a warning, if they are objects.
 DROPPED = ("callback", "random_state")
-#: Modules whose classes a model file may hold: they have to be known before it is read.
-HOMES = ("manyview.methods.wmnmf", "manyview.methods.robust")
 
 
 def save(model: Any, path: str | Path) -> Path:
-    """Write a fitted model; `load` gives it back exactly."""
+    """Write a fitted model; `read_model` gives it back exactly."""
     from sklearn.utils.validation import check_is_fitted
 
     check_is_fitted(model)
@@ -63,43 +60,12 @@ def save(model: Any, path: str | Path) -> Path:
     return path
 
 
-def load(path: str | Path, *, fitted_on: Any = (), max_unpacked: float | None = None) -> Any:
-    """Read a model written by ``model.save``.
-
-    Files of another format version, damaged, changed or made by something else are refused. No code
-    is run from the file, whatever it holds, and no file that it names is opened.
-
-    Parameters
-    ----------
-    path : path
-    fitted_on : path, list of path, or dict of view → path
-        The files of a fit that left its views on disk. `WMNMF` looks for the neighbours of unseen
-        rows there. Those in a dict may have moved since.
-    max_unpacked : float, optional
-        GiB that the model may take in memory. By default 250 times its file, at least 256 MiB, and no
-        more than there is.
-
-    Returns
-    -------
-    RobustWMNMF or WMNMF
-        Fitted, as it was when it was saved.
-
-    Examples
-    --------
-    >>> import manyview as mv, numpy as np, os, tempfile
-    >>> views = [np.eye(6) + 1, np.ones((6, 2))]
-    >>> file = os.path.join(tempfile.mkdtemp(), "m.npz")
-    >>> labels = mv.RobustWMNMF(2, random_state=0).fit(views).save(file)
-    >>> mv.load(file).labels_.shape
-    (6,)
-    """
-    path = Path(path)
+def read_model(path: Path, fitted_on: Any = (), max_unpacked: float | None = None) -> Any:
+    """A model of a class that is imported by now; `manyview.load` has the parameters."""
     if path.is_dir():
         raise ValueError(f"{path} is a folder; name the model file in it, such as model.npz")
     if not path.exists():
         raise FileNotFoundError(f"there is no file {path}")
-    for home in HOMES:
-        import_module(home)
     with unpacking_up_to(max_unpacked):
         return _load(path, fitted_on)
 

@@ -169,9 +169,11 @@ def _repeated(
     file: str, keys: list[Any], known: set[str], cells: list[list[Any]], ids: list[str]
 ) -> int:
     """How many ids stand in several rows that say the same; rows that differ are refused."""
-    twice = [key for key, times in Counter(keys).items() if times > 1 and key in known]
-    for key in twice:
-        same = [i for i, other in enumerate(keys) if other == key]
+    rows: dict[Any, list[int]] = {}
+    for i, key in enumerate(keys):
+        rows.setdefault(key, []).append(i)
+    twice = [same for key, same in rows.items() if len(same) > 1 and key in known]
+    for same in twice:
         if any(column[i] != column[same[0]] for column in cells for i in same):
             raise ValueError(
                 f"{file} has the id {_short(ids[same[0]])} in {len(same)} rows that differ; keep one row "

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from manyview._types import Array
-from manyview.engines.files.distances import FileGeometry
 from manyview.engines.numpy.lists import ROUGHLY, WIDER
 from manyview.engines.numpy.neighbors import DIRECTIONS, leading_directions
+from manyview.engines.numpy.streamed import FileGeometry
 from manyview.engines.threads import Threads
 
 from .cells import nearest_on_workers

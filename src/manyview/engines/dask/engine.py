@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from manyview._types import Array, Matrix, Views
-from manyview.engines.files.distances import ScaledOnWorkers
-from manyview.engines.host import HostEngine
+from manyview.engines.numpy.engine import HostEngine
 from manyview.engines.numpy.lists import best_of
 from manyview.engines.numpy.neighbors import use_index
 from manyview.engines.numpy.presence import refuse_holes
 from manyview.engines.numpy.sources import UnitRows
-from manyview.engines.protocols import Distances, Found
+from manyview.engines.protocols import Distances, Engine, Found
 from manyview.engines.threads import Threads
 
 from .cluster import Cluster
 from .distances import WorkerGeometry, joint_candidates
+from .scaled import ScaledOnWorkers
 
 
 class DaskEngine(HostEngine):
@@ -65,3 +65,7 @@ class DaskEngine(HostEngine):
         rows = view.unit_sums()
         # A view with unobserved entries is factorised in this process.
         return self.cluster.view(rows) if isinstance(rows, UnitRows) else rows
+
+
+if TYPE_CHECKING:  # the type checker compares it with the protocol
+    _ENGINE: type[Engine] = DaskEngine

@@ -10,10 +10,12 @@ import numpy as np
 import scipy.sparse as sp
 
 from manyview._types import Array, Matrix
+from manyview.engines.protocols import Scaling
 from manyview.engines.threads import blocks
 from manyview.io.guard import free_memory
 
 from .cluster import current_client, saying_if_lost, wait_for
+from .scaled import ScaledOnWorkers
 
 #: Bytes of the rows that are worked on at a time (as if they were dense).
 PIECE = 2**26
@@ -115,6 +117,10 @@ class DaskMatrix:
             given = (piece.start, *args) if place else args
             tasks.append(call(*self.parts_of(piece, parts), self.dtype, work, *given))
         return computed(tasks)
+
+    def scaled(self, scaling: Scaling | None, present: Array, dtype: np.dtype) -> ScaledOnWorkers:
+        """z of these rows, on the workers."""
+        return ScaledOnWorkers(self, scaling, present, dtype)
 
     def parts_of(self, rows: slice, parts: list[Any] | None = None) -> tuple[list[Any], slice]:
         """The delayed blocks (of ``parts``, if known) that hold some rows, and where these are in them."""

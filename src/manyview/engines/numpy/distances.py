@@ -23,12 +23,11 @@ from manyview.engines.threads import Threads, blocks
 
 from .compiled import compiled
 from .lists import view_lists
-from .masked import MaskedView
+from .masked import unit_sum_rows
 from .moments import feature_moments, mean_distances, squared_norms
 from .neighbors import index_neighbors
 from .repeats import row_codes
 from .robust_scaling import unit_rows
-from .sources import UnitRows
 from .ties import equal_share, product_error
 
 #: Entries of a temporary block of distances: small enough to stay in the processor's cache.
@@ -338,17 +337,6 @@ def written_out(Z: Matrix) -> Matrix:
     entries = Z.shape[0] * Z.shape[1]
     dense = HARDLY_SPARSE if entries <= SMALL else FULL
     return Z.toarray() if Z.nnz > dense * entries else Z
-
-
-def unit_sum_rows(Z: Matrix, observed: Array | None) -> UnitRows | MaskedView:
-    """x: rows of z with unit L1 norm, over all features where some are unobserved."""
-    total = np.ravel(abs(Z).sum(axis=1))
-    if observed is not None:
-        total = total * Z.shape[1] / np.maximum(observed.sum(axis=1), 1)
-    scale = np.divide(1, total, out=np.zeros_like(total), where=total > 0)
-    if observed is None:
-        return UnitRows(Z, scale)
-    return MaskedView(np.where(observed, Z * scale[:, None], np.nan))
 
 
 def _observed(Z: Matrix) -> Array | None:

@@ -6,10 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
-from manyview._types import Array
-from manyview.engines.affinity import nearest_neighbors
+from manyview._types import Array, Matrix
 from manyview.engines.protocols import Observed
 from manyview.maths.equations import (
     consensus_gap,
@@ -22,47 +20,22 @@ from manyview.maths.equations import (
 from manyview.maths.solvers import Solver, own_name
 from manyview.maths.terms import Term
 
+from .sources import UnitRows
+
 Fill = Callable[[int, Array], Array]
 #: Fewest rows, per component and as a share of all, from which a view's parts can be learned.
 ROWS_PER_COMPONENT, FEWEST_SHARE = 10, 0.05
-#: About how many rows stand in for one that nothing links to the view.
-STRANGERS = 100
 
 
-def stand_ins(
-    Xs: list[Any], fitted: list[Any], k: int, n_components: int
-) -> list[sp.csr_array | None]:
-    """Who stands in for a row in a view that hardly observes it: B_s, rows × fitted rows, or None.
-
-    The row's k nearest fitted rows in each view that has it, among those the lacking view observes;
-    their mean coefficients there are the row's. Where no view links the row to such rows, rows from all
-    over the lacking view stand in alike.
-    """
-    absent = [~_rows_with_enough(X, n_components) for X in Xs]
-    seen = [_rows_with_enough(X, n_components) for X in fitted]
-    stands: list[sp.csr_array | None] = []
-    for s, lacking in enumerate(absent):
-        if not lacking.any():
-            stands.append(None)
-            continue
-        shape, entries = (len(lacking), len(seen[s])), []
-        for t, X in enumerate(Xs):
-            rows = np.flatnonzero(lacking & ~absent[t])
-            among = np.flatnonzero(seen[s] & seen[t])
-            if t == s or len(rows) == 0 or len(among) == 0:
-                continue
-            near, _ = nearest_neighbors(fitted[t][among], k, X[rows])
-            entries.append((np.repeat(rows, near.shape[1]), among[near].ravel()))
-        i, j = np.hstack(entries) if entries else np.empty((2, 0), dtype=int)
-        alone = np.setdiff1d(np.flatnonzero(lacking & np.isnan(Xs[s]).all(axis=1)), i)
-        everybody = np.flatnonzero(seen[s])
-        everybody = everybody[:: max(1, len(everybody) // STRANGERS)]
-        i = np.concatenate([i, np.repeat(alone, len(everybody))])
-        j = np.concatenate([j, np.tile(everybody, len(alone))])
-        B = sp.csr_array((np.ones(len(i)), (i, j)), shape=shape)
-        total = np.maximum(B.sum(axis=1), 1)
-        stands.append(sp.csr_array(B.multiply(1 / total[:, None])))
-    return stands
+def unit_sum_rows(Z: Matrix, observed: Array | None) -> UnitRows | MaskedView:
+    """x: rows of z with unit L1 norm, over all features where some are unobserved."""
+    total = np.ravel(abs(Z).sum(axis=1))
+    if observed is not None:
+        total = total * Z.shape[1] / np.maximum(observed.sum(axis=1), 1)
+    scale = np.divide(1, total, out=np.zeros_like(total), where=total > 0)
+    if observed is None:
+        return UnitRows(Z, scale)
+    return MaskedView(np.where(observed, Z * scale[:, None], np.nan))
 
 
 def least_entries(n_features: int, n_components: int) -> int:
@@ -70,14 +43,7 @@ def least_entries(n_features: int, n_components: int) -> int:
     return max(1, min(n_components, -(-n_features // 2)))
 
 
-def _rows_with_enough(X: Any, n_components: int) -> Array:
-    """Rows of which enough is observed to tell where they are."""
-    if isinstance(X, np.ndarray):
-        return np.count_nonzero(~np.isnan(X), axis=1) >= least_entries(X.shape[1], n_components)
-    return np.ones(X.shape[0], dtype=bool)
-
-
-def observed_rows(Xs: list[Any]) -> Array | None:
+def views_that_tell(Xs: list[Any]) -> Array | None:
     """Which views can tell of each row (N×n_v), or None if all can of all.
 
     Of a row of which no view has enough, those that have anything.

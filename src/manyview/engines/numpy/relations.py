@@ -16,7 +16,7 @@ from manyview.maths.relations import (
     squared_from_kernel,
 )
 
-from .relation import (
+from .relation_base import (
     ASYMMETRY,
     Relation,
     numbers,

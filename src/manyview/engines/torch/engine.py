@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,10 +13,10 @@ import torch
 from manyview._arrays import on_host
 from manyview._types import Array, Matrix, Views
 from manyview._warn import warn_user
-from manyview.engines.host import HostEngine
+from manyview.engines.numpy.engine import HostEngine
 from manyview.engines.numpy.presence import check_finite, refuse_holes, unobserved
 from manyview.engines.numpy.sources import is_streamed
-from manyview.engines.protocols import Found, Scaling
+from manyview.engines.protocols import Engine, Found, Scaling
 from manyview.engines.threads import Threads
 
 from .device import choose, fits, precision, put, torch_dtype
@@ -93,7 +93,7 @@ class TorchEngine(HostEngine):
     def row_contrasts(self, views: list[Any], graphs: list[Any]) -> Array:
         return row_contrasts(views, graphs)
 
-    def mean_distance(self, view: Any, graph: DeviceGraph) -> float | None:
+    def mean_distance(self, view: Any, graph: Any) -> float | None:
         i, j, weights = graph.edges()
         if len(i) == 0:
             return None
@@ -105,12 +105,16 @@ class TorchEngine(HostEngine):
     def in_precision(self, array: Any, dtype: np.dtype) -> Any:
         return array.to(torch_dtype(dtype))
 
-    def graph_on_host(self, graph: DeviceGraph) -> sp.csr_array:
+    def graph_on_host(self, graph: Any) -> sp.csr_array:
         return graph.to_scipy()
 
 
+if TYPE_CHECKING:  # the type checker compares it with the protocol
+    _ENGINE: type[Engine] = TorchEngine
+
+
 def row_contrasts(views: list[TorchGeometry], graphs: list[DeviceGraph]) -> Array:
-    """`agreement.row_contrasts` from both halves of symmetric graphs."""
+    """`row_contrasts` of the engine of NumPy, from both halves of symmetric graphs."""
     n_views, n = len(views), views[0].n_samples
     rows = np.full((n_views, n_views, n), np.nan)
     for t, graph in enumerate(graphs):

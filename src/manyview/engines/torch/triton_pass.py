@@ -1,6 +1,6 @@
 """The pass over a view from one read of X, on CUDA cards with Triton; plain PyTorch where it cannot.
 
-Import it through `torch_pass.fused`, which says whether it can be used at all.
+Import it through `fused.fused`, which says whether it can be used at all.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def fused_pass(
     precision: str = "tf32x3",
     out: torch.Tensor | None = None,
 ) -> tuple[torch.Tensor, Sums]:
-    """`torch_pass.plain_pass` reading X once: V after the step, and its sums over rows in float64.
+    """`fused.plain_pass` reading X once: V after the step, and its sums over rows in float64.
 
     No atomics, sums in a fixed order: the same input gives the same bits. Float32 and contiguous;
     ``negative``, ``positive`` and ``curvature`` may be numbers or anything that broadcasts to V.

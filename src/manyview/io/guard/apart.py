@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from .limits import TooLarge, _enough, check_held, room_for, size_text
+from .limits import TooLarge, check_held, gib_text, room_for, size_text
 from .packed import TEXT_BYTES
 
 #: How the program ends: with its answer, or with a sentence about the file.
@@ -52,7 +52,7 @@ def read_apart(program: Path, path: Path, arguments: Sequence[str]) -> bytes:
     if code == SENTENCE:
         raise Refused(said)
     if code == NO_MEMORY or code < 0:
-        enough = _enough(4 * room)
+        enough = gib_text(4 * room)
         raise TooLarge(
             f"it is damaged, or takes more than {size_text(room)} in memory, the limit for a file of "
             f"{size_text(packed)}. If you know the file, raise it: max_unpacked={enough} or "

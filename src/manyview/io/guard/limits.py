@@ -79,7 +79,7 @@ def check_claim(wanted: float, packed: float, what: str = "it") -> None:
 def _sentence(
     what: str, wanted: float, packed: float, room: float, where: str, so_far: bool = False
 ) -> str:
-    enough = _enough(4 * wanted if so_far else wanted)
+    enough = gib_text(4 * wanted if so_far else wanted)
     return (
         f"{what} takes {'more than ' * so_far}{size_text(wanted)} {where} and {size_text(packed)} in the "
         f"file; {size_text(room)} is the limit here, against files made to fill the memory. If you know "
@@ -87,7 +87,7 @@ def _sentence(
     )
 
 
-def _enough(wanted: float) -> str:
+def gib_text(wanted: float) -> str:
     return f"{math.ceil(100 * wanted / GIB) / 100:g}" if wanted < 1e18 else f"{wanted / GIB:.3g}"
 
 

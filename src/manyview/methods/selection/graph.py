@@ -47,20 +47,43 @@ class Curves:
 # --- references --------------------------------------------------------------------------------
 
 
-def reference_graph(views: list[Geometry], alpha: Array, rng: np.random.Generator) -> sp.csr_array:
-    """The fused graph of a Gaussian cloud with the joint covariance of the views.
+def reference_graph(
+    views: list[Geometry], fused: sp.csr_array, alpha: Array, rng: np.random.Generator
+) -> sp.csr_array:
+    """The fused graph of a `cloud`."""
+    return fused_graphs(cloud(views, fused, rng), alpha, [], 0)[0]
+
+
+def cloud(views: list[Geometry], fused: sp.csr_array, rng: np.random.Generator) -> list[Distances]:
+    """Gaussian rows with the joint covariance of the views, missing where theirs are.
 
     Rows y = (1/√n) Σ_j g_j (z_j − mean) with independent normal g have the covariance of z, and
     with the same g in every view the covariances between views as well: no covariance is formed.
     """
     n = views[0].n_samples
     G = rng.standard_normal((n, n))
-    clouds: list[Distances] = []
+    found: list[Distances] = []
     for view in views:
-        centred = _centred(view)
-        scale = np.sqrt(max(1, int(view.present.sum())))
-        clouds.append(Geometry((G @ centred) / scale, view.present))
-    return fused_graphs(clouds, alpha, [], 0)[0]
+        row = _stand_ins(view.present, fused)
+        centred = np.where(row[:, None] >= 0, _centred(view)[row], 0)
+        scale = np.sqrt(max(1, int((row >= 0).sum())))
+        found.append(Geometry((G @ centred) / scale, view.present))
+    return found
+
+
+def _stand_ins(present: Array, fused: sp.csr_array) -> Array:
+    """Of every row itself, or the present row nearest to one that is missing; −1 if none is linked.
+
+    Were missing rows left out, what two views share would be counted in the rows they have in common,
+    and each by itself in more: clouds would have less in common than the data, and be rounder.
+    """
+    rows = np.arange(len(present))
+    if present.all():
+        return rows
+    links = fused * present[None, :]
+    nearest = np.asarray(links.argmax(axis=1)).ravel()
+    linked = np.asarray(links.max(axis=1).toarray()).ravel() > 0
+    return np.where(present, rows, np.where(linked, nearest, -1))
 
 
 def _centred(view: Geometry) -> Array:

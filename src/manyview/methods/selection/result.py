@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from manyview._types import Array, storable
-from manyview.plot import COLORS, _pyplot
+from manyview.plot import COLORS, pyplot
 
 #: What each score is, and whether more of it is better.
 SCORES = {
@@ -46,6 +46,8 @@ class Vote:
     doubtful: bool = False
     #: Scores of the numbers that pass every threshold.
     passed: dict[int, float] = field(default_factory=dict)
+    #: Those of them that pass one so barely that they are doubtful.
+    shaky: frozenset[int] = frozenset()
     #: How many communities there are, if they come back.
     communities: int | None = None
 
@@ -124,7 +126,7 @@ class Selection:
         -------
         matplotlib Figure
         """
-        plt, n_panels = _pyplot(), len(self.votes)
+        plt, n_panels = pyplot(), len(self.votes)
         n_columns = min(3, n_panels)
         n_rows = -(-n_panels // n_columns)
         figure, axes = plt.subplots(

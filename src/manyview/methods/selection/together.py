@@ -16,7 +16,9 @@ RANK_CAVEAT = (
 )
 #: A distinct observation that occurs so often, and makes up this share of all, may be a cluster by itself.
 LEAST_COPIES, LEAST_SHARE = 5, 0.05
-#: What a score of stability loses for every doubling or halving between its number and that of communities.
+#: What a score of stability loses for every doubling or halving between its number and that of communities
+#: (that before a gap, where no communities come back). Chosen on real data and not derived:
+#: docs/guide/choosing_k.md says on which, and what other values do.
 PER_DOUBLING = 0.1
 
 
@@ -30,7 +32,7 @@ class Verdict:
     doubtful: bool = False
 
 
-def combine(votes: list[Vote]) -> Verdict:
+def combine(votes: list[Vote], per_doubling: float = PER_DOUBLING) -> Verdict:
     """One answer from several, and the sentences that say how."""
     words = [RANK_CAVEAT] if any(vote.method in RANK_METHODS for vote in votes) else []
     graph = [vote for vote in votes if vote.method in GRAPH_METHODS]
@@ -44,7 +46,7 @@ def combine(votes: list[Vote]) -> Verdict:
     if nothing is not None:
         doubtful = any(vote.doubtful for vote in graph)
         return Verdict(1, words + nothing, _runner_up(1, votes), doubtful)
-    votes, drawn = _drawn(votes)
+    votes, drawn = _drawn(votes, per_doubling)
     support = _support(votes)
     if not support:
         return Verdict(1, words)
@@ -111,31 +113,43 @@ def _support(votes: list[Vote]) -> dict[int, float]:
     return support
 
 
-def _drawn(votes: list[Vote]) -> tuple[list[Vote], list[str]]:
-    """The votes, that of stability drawn towards the number of communities, and a sentence if it moved.
+def _drawn(votes: list[Vote], per_doubling: float) -> tuple[list[Vote], list[str]]:
+    """The votes, that of stability drawn towards the number another saw, and a sentence if it moved.
 
     Several numbers often come back nearly as well, and halves of the data best of all. Of those that pass
-    the thresholds that one counts whose score is best after a tax on its distance from the communities.
+    the thresholds that one counts whose score is best after a tax on its distance from that number.
     """
     asked = {vote.method: vote for vote in votes}
-    groups, stable = asked.get("communities"), asked.get("stability")
-    if groups is None or groups.communities is None or stable is None or not stable.passed:
+    stable, (other, count) = asked.get("stability"), _seen(asked)
+    if other is None or stable is None or not stable.passed:
         return votes, []
     if stable.open_ended:  # still better at the largest candidate: no place to turn back from
         return votes, []
-    count = groups.communities
-    taxed = {K: s - PER_DOUBLING * abs(log2(K / count)) for K, s in stable.passed.items()}
+    taxed = {K: s - per_doubling * abs(log2(K / count)) for K, s in stable.passed.items()}
     best = max(taxed, key=lambda K: taxed[K])
     if best == stable.choice:
         return votes, []
-    also = stable.choice
+    also, whose = stable.choice, "of eigengap" if other.method == "eigengap" else "communities"
     told = (
         f"stability counts for {best} ({stable.passed[best]:.2f}), not {also} "
-        f"({stable.passed.get(also or 0, 0):.2f}): less {PER_DOUBLING:g} for every doubling or halving of "
-        f"the {count} communities its score is the best"
+        f"({stable.passed.get(also or 0, 0):.2f}): less {per_doubling:g} for every doubling or halving of "
+        f"the {count} {whose} its score is the best"
     )
-    moved = replace(stable, choice=best, also=also, open_ended=False)
+    # It is as sure as the number it moved to, and as the one that moved it.
+    doubtful = best in stable.shaky or other.doubtful
+    told += ", which is doubtful" if doubtful else ""
+    moved = replace(stable, choice=best, also=also, open_ended=False, doubtful=doubtful)
     return [moved if vote is stable else vote for vote in votes], [told]
+
+
+def _seen(asked: dict[str, Vote]) -> tuple[Vote | None, int]:
+    """The number that stability is drawn to: of communities that come back, or else before a gap."""
+    groups, gap = asked.get("communities"), asked.get("eigengap")
+    if groups is not None and groups.communities is not None:
+        return groups, groups.communities
+    if groups is not None and gap is not None and gap.choice not in (None, 1):
+        return gap, gap.choice
+    return None, 0
 
 
 def _runner_up(winner: int, votes: list[Vote]) -> int | None:

@@ -34,6 +34,8 @@ METHODS = GRAPH_METHODS + RANK_METHODS
 LEAST_STABILITY, LEAST_GAP, DEVIATIONS = 0.5, 0.05, 3.0
 #: A score so near the threshold is called doubtful, on either side of it.
 DOUBT = 0.1
+#: So is a separation within this share of the standard deviations asked for, or a gap within it.
+DOUBT_SHARE = 0.2
 #: An eigenvalue after the largest candidate that is so much of the way from the references to 1
 #: tells of more clusters. After 14, clouds of 1000 rows along a curve reach .8, separate clusters .95.
 LEAST_SURPLUS = 0.9
@@ -60,10 +62,8 @@ class Evidence:
 
     @cached_property
     def references(self) -> list[sp.csr_array]:
-        return [
-            reference_graph(self.spaces, self.agreement.distance_weights, self.rng)
-            for _ in range(N_REFERENCES)
-        ]
+        fused, weights = self.agreement.fused, self.agreement.distance_weights
+        return [reference_graph(self.spaces, fused, weights, self.rng) for _ in range(N_REFERENCES)]
 
     @cached_property
     def weights(self) -> tuple[Array, Array]:
@@ -99,10 +99,10 @@ def _by_stability(
     columns |= {name: curves.details[name] for name in ("ari", "pac", "cophenetic")}
     deviations = separation(*evidence.weights, candidates)
     apart = deviations >= DEVIATIONS
-    best = int((np.where(apart, score, -np.inf) if apart.any() else score).argmax())
     clear = apart & (score >= LEAST_STABILITY)
     if not clear.any():
-        return _unstable(candidates[best], float(deviations[best]), best, columns, other[best])
+        return _unstable(candidates, deviations, columns, other)
+    best = int(np.where(apart, score, -np.inf).argmax())
     pick = _finest(K, score, curves.error, clear)
     also = _next_best(K, score, clear, pick)
     reason = (
@@ -114,30 +114,46 @@ def _by_stability(
         reason += f"; {K[best]} is as reproducible and coarser"
     elif also is not None:
         reason += f"; next best is {also} with {score[candidates.index(also)]:.2f}"
+    barely = deviations < DEVIATIONS * (1 + DOUBT_SHARE)
+    if barely[pick]:
+        reason += "; " + separated(int(K[pick]), deviations[pick])
     last = bool(pick == len(K) - 1 and len(K) > 1)
-    doubtful = near_threshold(score[pick])
     passed = dict(zip(K[clear].tolist(), score[clear].tolist(), strict=True))
-    return Vote("stability", columns, int(K[pick]), reason, last, also, doubtful, passed)
+    shaky = frozenset(k for k, s in passed.items() if near_threshold(s)) | {
+        *K[clear & barely].tolist()
+    }
+    doubtful = int(K[pick]) in shaky
+    return Vote("stability", columns, int(K[pick]), reason, last, also, doubtful, passed, shaky)
 
 
 def _unstable(
-    best: int, deviations: float, place: int, columns: dict[str, Array], clouds: float
+    candidates: list[int], deviations: Array, columns: dict[str, Array], clouds: Array
 ) -> Vote:
     """No candidate passes: what the best has, and what it lacks."""
-    score, ari = columns["score"][place], columns["ari"][place]
-    apart = deviations >= DEVIATIONS
+    score, apart = columns["score"], deviations >= DEVIATIONS
+    nearly = (score > LEAST_STABILITY - DOUBT) & (deviations > DEVIATIONS * (1 - DOUBT_SHARE))
+    eligible = next((some for some in (nearly, apart) if some.any()), np.ones(len(score), bool))
+    place = int(np.where(eligible, score, -np.inf).argmax())
+    best, doubtful = candidates[place], bool(nearly[place])
     reason = (
         f"stability: no clusters. The best candidate, {best}, is found again with an adjusted Rand index "
-        f"of {ari:.2f}; in clouds without clusters it is {clouds:.2f}: {asked_for(score)}"
+        f"of {columns['ari'][place]:.2f}; in clouds without clusters it is {clouds[place]:.2f}: "
+        f"{asked_for(score[place])}"
     )
-    if not apart:
-        reason += (
-            f"; eigenvalue {best} of the graph exceeds the clouds' by {deviations:.1f} of their standard "
-            f"deviations, and {DEVIATIONS:g} are asked for"
-        )
-    doubtful = apart and near_threshold(score)
+    if not apart[place]:
+        reason += "; " + separated(best, deviations[place])
     also = best if doubtful else None
     return Vote("stability", columns, 1, reason, also=also, doubtful=doubtful)
+
+
+def separated(K: int, deviations: float) -> str:
+    """By how much eigenvalue K exceeds the clouds', beside what is asked for."""
+    told = (
+        f"eigenvalue {K} of the graph exceeds the clouds' by {deviations:.1f} of their standard "
+        f"deviations, and {DEVIATIONS:g} are asked for"
+    )
+    near = abs(deviations - DEVIATIONS) < DOUBT_SHARE * DEVIATIONS
+    return told + (", so near that it is doubtful" if near else "")
 
 
 def near_threshold(score: float) -> bool:
@@ -210,7 +226,7 @@ def _by_eigengap(evidence: Evidence, candidates: list[int]) -> Vote:
         f"{curves.score[best]:.2f}; in clouds without clusters {curves.reference[best]:.2f}, and "
         f"{curves.reference[best] + needed:.2f} is asked for"
     )
-    doubtful = bool(0.8 < excess[best] / needed < 1.2)
+    doubtful = bool(abs(excess[best] / needed - 1) < DOUBT_SHARE)
     joined = "one piece" if parts == 1 else f"{parts} unconnected pieces"
     columns = {"score": curves.score, "reference": curves.reference}
     if not clear.any() and surplus(*evidence.weights, candidates) >= LEAST_SURPLUS:

@@ -10,7 +10,7 @@ import numpy as np
 
 from manyview.judge.comparison.methods import GROUPS
 from manyview.output.report import printable
-from manyview.plot import COLORS, _pyplot
+from manyview.plot import COLORS, pyplot
 
 #: Column of the table, title, and what is better.
 PANELS = (
@@ -32,7 +32,7 @@ LONGEST_NAME = 26
 
 def draw(table: Any, summary: Any, methods: Sequence[dict[str, Any]]) -> Any:
     """A figure of all panels the table has columns for, methods in the order of the summary."""
-    plt = _pyplot()
+    plt = pyplot()
     panels = [panel for panel in PANELS if panel[0] in table]
     about = {method["name"]: method for method in methods}
     names = list(summary["method"])
@@ -57,7 +57,7 @@ def draw(table: Any, summary: Any, methods: Sequence[dict[str, Any]]) -> Any:
 
 def svg(figure: Any) -> str:
     """The figure as an <svg> element that takes the colour of the text around it."""
-    plt = _pyplot()
+    plt = pyplot()
     buffer = io.StringIO()
     # Text stays text, and ids stay the same: equal results give equal files.
     with plt.rc_context({"svg.fonttype": "none", "svg.hashsalt": "manyview"}):

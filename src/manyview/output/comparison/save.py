@@ -10,7 +10,7 @@ from manyview.io.writing import claimed, csv_of_dicts
 from manyview.judge.comparison.methods import GROUPS
 from manyview.judge.comparison.store import KIND
 from manyview.output.report import comparison_page
-from manyview.plot import _pyplot
+from manyview.plot import pyplot
 
 from .figure import draw, svg
 
@@ -26,7 +26,7 @@ def save(found: Any, out: Path, command: str | None) -> list[Path]:
         figure.savefig(picture, format="png", dpi=DPI, facecolor="white")
         drawing = svg(figure)
     finally:
-        _pyplot().close(figure)
+        pyplot().close(figure)
     summary, results = plain_rows(found.summary), plain_rows(found.table)
     page = comparison_page(
         summary=summary,

@@ -67,7 +67,7 @@ def fit_page(folder: Path, otherwise: Path | None = None) -> str:
         "Files beside this page hold every number in it.",
         method=about["method"],
         n=len(run.views),
-        views=", ".join(f"{view['name']} ({view['features']} features)" for view in about["views"]),
+        views=run.views_in_words,
     )
     sections = [
         Section("short", "In short", panels.in_short(run)),

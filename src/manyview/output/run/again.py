@@ -12,9 +12,9 @@ from manyview._types import Views
 from manyview.data.views import as_views
 from manyview.io.writing import claimed, csv_of_dicts, read_csv
 from manyview.io.writing.replace import files_in
-from manyview.output.report.fit import fit_page
+from manyview.output.report.fit import fit_page, read_run
 
-from .figures import MODEL_FIGURES, model_figures
+from .figures import MODEL_FIGURES, heatmap_figure, model_figures
 from .findings import find_out, notes_on, said_of, tables_of
 from .folder import DIGITS, KIND, TABLES
 from .later import keep
@@ -70,14 +70,16 @@ def measured_again(
         keep(run, beside, lambda name: name in files or _made_anew(name))
         for name, rows in files.items():
             (beside / name).write_bytes(csv_of_dicts(rows, DIGITS))
-        if any(name.startswith("figures/") for name in about["files"]):
-            tell("drawing the figures")
-            for name, content in model_figures(model, given, files).items():
-                (beside / name).parent.mkdir(exist_ok=True)
-                (beside / name).write_bytes(content)
         if about.get("selection"):
             notes += choice_notes(SimpleNamespace(**about["selection"]))
         about |= {"warnings": notes, **said_of(model, found)}
+        if any(name.startswith("figures/") for name in about["files"]):
+            tell("drawing the figures")
+            drawings = model_figures(model, given, files, about["projection"])
+            (beside / "run.json").write_bytes(run_json(about))
+            for name, content in (drawings | heatmap_figure(read_run(beside))).items():
+                (beside / name).parent.mkdir(exist_ok=True)
+                (beside / name).write_bytes(content)
         about["files"] = sorted({*files_in(beside), "run.json", PAGE})
         (beside / "run.json").write_bytes(run_json(about))
         tell("writing the report")

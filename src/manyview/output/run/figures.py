@@ -12,11 +12,14 @@ import numpy as np
 from manyview._colors import PALETTE
 from manyview._types import Views
 from manyview.methods.estimators import Estimator
-from manyview.plot import _pyplot, convergence, crosstab, enrichment, sample_weights, view_weights
+from manyview.output.report.panels.heatmap import chosen_bars
+from manyview.output.report.run_files import Run
+from manyview.plot import convergence, crosstab, enrichment, pyplot, view_weights
 from manyview.plot import survival as draw_survival
 from manyview.plot.heat import draw_agreement, draw_consensus, draw_heatmap
-from manyview.plot.model import draw_bars, draw_points
+from manyview.plot.model import draw_bars, draw_points, draw_weights
 
+from .meaning import Meaning
 from .tables import Rows
 
 KINDS = ("svg", "png", "pdf")
@@ -35,33 +38,37 @@ def figure_files() -> list[str]:
     ]
 
 
-def meaning_figures(results: Mapping[str, Any]) -> dict[str, bytes]:
+def meaning_figures(found: Meaning) -> dict[str, bytes]:
     """File name → content, for the outcomes there are."""
-    draw: dict[str, Callable[[Any, Any], Any]] = {
-        "survival": draw_survival,
+    unit = (found.about.get("survival") or {}).get("unit")
+    draw: dict[str, Callable[..., Any]] = {
+        "survival": partial(draw_survival, time_label=f"time ({unit})" if unit else "time"),
         "clinical": enrichment,
         "classes": crosstab,
     }
     files: dict[str, bytes] = {}
     for name in MEANING_FIGURES:
-        if name in results:
-            lines = _lines(results[name]) if name == "clinical" else 0
+        if name in found.results:
+            result = found.results[name]
+            lines = _lines(result) if name == "clinical" else 0
             size = (7.5, max(3.0, 1.2 + 0.24 * lines)) if lines else WIDE
-            files |= _drawn(name, size, partial(draw[name], results[name]))
+            files |= _drawn(name, size, partial(draw[name], result))
     return files
 
 
-def model_figures(model: Estimator, views: Views, tables: Mapping[str, Rows]) -> dict[str, bytes]:
+def model_figures(
+    model: Estimator, views: Views, tables: Mapping[str, Rows], projection: str
+) -> dict[str, bytes]:
     """File name → content, for the model and the tables of its run."""
     files: dict[str, bytes] = {}
     points = tables["embedding.csv"]
     xy = np.array([[row["x"], row["y"]] for row in points], dtype=float).reshape(-1, 2)
     codes = np.array([row["cluster"] for row in points])
-    files |= _drawn("map", SQUARE, lambda ax: draw_points(ax, xy, codes))
+    files |= _drawn("map", SQUARE, lambda ax: _map(ax, xy, codes, projection))
     files |= _drawn("view_weights", WIDE, lambda ax: view_weights(model, ax=ax))
     files |= _drawn("convergence", WIDE, lambda ax: convergence(model, ax=ax))
     if len(views) > 1:
-        files |= _drawn("reliance", WIDE, lambda ax: sample_weights(model, ax=ax))
+        files |= _reliance(tables["sample_weights.csv"], list(views.names))
         matrix = np.array([list(row.values())[1:] for row in tables["agreement.csv"]], dtype=float)
         files |= _drawn("agreement", SQUARE, lambda ax: draw_agreement(ax, matrix, views.names))
     if left_out := tables.get("leave_view_out.csv"):
@@ -75,18 +82,41 @@ def model_figures(model: Estimator, views: Views, tables: Mapping[str, Rows]) ->
         shares = np.array([list(row.values())[2:] for row in pairs], dtype=float)
         of = np.array([row["cluster"] for row in pairs])
         files |= _drawn("consensus", SQUARE, lambda ax: draw_consensus(ax, shares, of))
-    if heat := tables.get("heatmap.csv"):
-        files |= _heatmap(heat)
     return files
 
 
-def _heatmap(rows: Rows) -> dict[str, bytes]:
-    headings = list(rows[0])[2:]
-    features = [heading.split(":", 2)[-1] for heading in headings]
-    values = np.array([[row[heading] for row in rows] for heading in headings], dtype=float)
+def _map(ax: Any, points: Any, codes: Any, projection: str) -> None:
+    draw_points(ax, points, codes)
+    ax.set_xlabel(projection, fontsize="small")
+
+
+def _reliance(rows: Rows, views: list[str]) -> dict[str, bytes]:
+    """Blank, as in the page, where an observation lacks a view."""
+    rows = [row for row in rows if row["cluster"] >= 0]
+    values = np.array([[row[f"reliance:{view}"] for view in views] for row in rows], dtype=float)
     codes = np.array([row["cluster"] for row in rows])
-    size = (8.0, 1.5 + 0.16 * len(features))
-    return _drawn("heatmap", size, lambda ax: draw_heatmap(ax, values, features, codes, {}))
+
+    def draw(ax: Any) -> None:
+        draw_weights(ax, values, codes, views)
+        ax.set_title("Reliance on each view")
+
+    return _drawn("reliance", WIDE, draw) if rows else {}
+
+
+def heatmap_figure(run: Run) -> dict[str, bytes]:
+    """The heat map of a run with the bars that its page has: class, clinical columns, reliance."""
+    rows, features = run.tables["heatmap"], run.about.get("heatmap") or []
+    if not rows or not features:
+        return {}
+    values = np.array([[row[item["heading"]] for row in rows] for item in features], dtype=float)
+    codes = np.array([row["cluster"] for row in rows])
+    bars: dict[str, list[Any]] = {}
+    for item in chosen_bars(run):
+        name = f"{item.name} (clinical)" if item.name in bars else item.name
+        bars[name] = [item.values.get(row["id"]) for row in rows]
+    names = [str(item["feature"]) for item in features]
+    size = (8.0, 2.0 + 0.16 * (len(names) + len(bars)))
+    return _drawn("heatmap", size, lambda ax: draw_heatmap(ax, values, names, codes, bars))
 
 
 def _lines(found: Any) -> int:
@@ -94,7 +124,7 @@ def _lines(found: Any) -> int:
 
 
 def _drawn(name: str, size: tuple[float, float], draw: Callable[[Any], Any]) -> dict[str, bytes]:
-    plt = _pyplot()
+    plt = pyplot()
     files = {}
     # Text stays text in the files; the same figure has the same bytes.
     with plt.rc_context({"svg.fonttype": "none", "pdf.fonttype": 42, "svg.hashsalt": name}):

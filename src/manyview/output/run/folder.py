@@ -15,10 +15,10 @@ from manyview.io.writing import claimed, csv_bytes, csv_of_dicts
 from manyview.io.writing.replace import files_in
 from manyview.methods.estimators import Estimator
 from manyview.outcomes import Table
-from manyview.output.report.fit import fit_page
+from manyview.output.report.fit import fit_page, read_run
 
 from . import tables
-from .figures import figure_files, meaning_figures, model_figures
+from .figures import figure_files, heatmap_figure, meaning_figures, model_figures
 from .findings import find_out, notes_on, said_of, tables_of
 from .meaning import FILES as MEANINGS
 from .meaning import described, known, meaning
@@ -129,15 +129,17 @@ def write_run(
         for name, table in found.tables.items():
             (beside / name).write_bytes(table_bytes(table))
         model.save(beside / "model.npz")
+        run = run_record(model, given, settings, dict(info or {}), notes, extra)
         if figures:
             tell("drawing the figures")
+            drawings = model_figures(model, given, files, extra["projection"])
+            (beside / "run.json").write_bytes(run_json(run))
+            drawings |= meaning_figures(found) | heatmap_figure(read_run(beside))
             (beside / "figures").mkdir()
-            drawings = {**model_figures(model, given, files), **meaning_figures(found.results)}
             for name, content in drawings.items():
                 (beside / name).write_bytes(content)
-        run = run_record(model, given, settings, dict(info or {}), notes, extra)
         made = ["run.json", "report.html"] if report else ["run.json"]
-        run["files"] = sorted(files_in(beside) + made)
+        run["files"] = sorted({*files_in(beside), *made})
         (beside / "run.json").write_bytes(run_json(run))
         if report:
             tell("writing the report")

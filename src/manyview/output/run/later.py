@@ -6,21 +6,24 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Sequence
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from manyview.io.writing import claimed, read_csv
 from manyview.io.writing.marker import read_marker
-from manyview.output.report.fit import fit_page
+from manyview.output.report.fit import fit_page, read_run
 
-from .figures import MEANING_FIGURES, meaning_figures
+from .figures import KINDS, MEANING_FIGURES, heatmap_figure, meaning_figures
 from .folder import KIND, table_bytes
 from .meaning import FILES, described, known, meaning
 from .record import run_json
 
-FRESH = {*FILES, "run.json", "report.html"}
+#: What shows something that is known beside the views; the heat map has bars of it.
+FRESH = {*FILES, "run.json", "report.html"} | {
+    f"figures/{name}.{kind}" for name in (*MEANING_FIGURES, "heatmap") for kind in KINDS
+}
 
 
 def add_meaning(
@@ -38,7 +41,7 @@ def add_meaning(
     What an earlier comparison wrote is replaced. Everything else stays as it is.
     """
     with claimed(run, KIND, force=True) as place, place.replacing() as beside:
-        kept = keep(run, beside, _made_anew)
+        kept = keep(run, beside, FRESH.__contains__)
         rows = read_csv(run / "labels.csv")
         ids = [row["id"] for row in rows]
         about = json.loads((run / "run.json").read_text(encoding="utf-8"))
@@ -47,22 +50,21 @@ def add_meaning(
         found = meaning(np.array([int(row["cluster"]) for row in rows]), ids, beside_views)
         for name, table in found.tables.items():
             (beside / name).write_bytes(table_bytes(table))
-        if figures:
-            for name, content in meaning_figures(found.results).items():
-                (beside / name).parent.mkdir(exist_ok=True)
-                (beside / name).write_bytes(content)
         told = [note for note in about.get("outcome_notes", []) if note not in notes]
         about |= {**described(found), "outcome_notes": [*told, *notes]}
+        (beside / "run.json").write_bytes(run_json(about))
+        drawings = meaning_figures(found) if figures else {}
+        if figures or (run / "figures" / "heatmap.svg").exists():
+            drawings |= heatmap_figure(read_run(beside, run))  # its bars are what is known now
+        for name, content in drawings.items():
+            (beside / name).parent.mkdir(exist_ok=True)
+            (beside / name).write_bytes(content)
         page = (run / "report.html").exists()
         about["files"] = sorted({*_names(beside), "run.json", *(["report.html"] if page else [])})
         (beside / "run.json").write_bytes(run_json(about))
         if page:
             (beside / "report.html").write_text(fit_page(beside, run), encoding="utf-8")
         return sorted(name for name in _names(beside) if name not in kept)
-
-
-def _made_anew(name: str) -> bool:
-    return name in FRESH or PurePosixPath(name).stem in MEANING_FIGURES
 
 
 def keep(run: Path, beside: Path, made_anew: Callable[[str], bool]) -> set[str]:

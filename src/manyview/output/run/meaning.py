@@ -11,7 +11,7 @@ import numpy as np
 from manyview._types import Array
 from manyview.data.ids import places
 from manyview.outcomes import Survival, Table, crosstab, enrichment, survival
-from manyview.outcomes.columns import read_column, stands_for_missing
+from manyview.outcomes.columns import may_be_codes, read_column, stands_for_missing
 from manyview.outcomes.endpoints import unit_of
 from manyview.outcomes.held import hold, listed, pick
 
@@ -65,9 +65,9 @@ class Known:
             if name not in self.clinical:
                 raise ValueError(f"the clinical table has no column {name!r}")
         if self.time is not None:
-            self._survival([0] * len(self.clinical[self.time]), 0)
+            self.survival([0] * len(self.clinical[self.time]), 0)
 
-    def _survival(self, labels: Sequence[int], permutations: int | None) -> Survival:
+    def survival(self, labels: Sequence[int], permutations: int | None) -> Survival:
         assert self.time is not None and self.event is not None
         try:
             return survival(
@@ -103,6 +103,7 @@ def known(
     columns: dict[str, list[Any]] = {}
     if clinical is not None:
         held = hold("clinical", clinical)
+        held = held.beside([int(i) if i.isdecimal() else i for i in ids])
         rows = np.arange(held.n)
         if held.ids is not None:
             rows = places(ids, [str(i) for i in held.ids])
@@ -167,7 +168,7 @@ def _add_survival(found: Meaning, labels: list[int], known: Known) -> None:
             "permutations": int(test.permutations),
         }
 
-    _attempt(found, "survival", lambda: known._survival(labels, None), described)
+    _attempt(found, "survival", lambda: known.survival(labels, None), described)
 
 
 def _add_clinical(found: Meaning, labels: list[int], known: Known) -> None:
@@ -181,12 +182,18 @@ def _add_clinical(found: Meaning, labels: list[int], known: Known) -> None:
         told = {"tested": len(tested), "columns": len(columns), "adjusted": list(known.adjusted)}
         return told | {"significant": list(result.significant())}
 
-    _attempt(found, "clinical", lambda: enrichment(labels, tested), described)
+    # What was regressed out level by level is looked for level by level.
+    kinds = {n: "category" for n in known.adjusted if n in tested and _is_coded(tested[n])}
+    _attempt(found, "clinical", lambda: enrichment(labels, tested, kinds=kinds), described)
     if len(columns) > len(tested):
         found.about["clinical"].setdefault("notes", []).append(
             f"The first {len(tested)} of {len(columns)} columns are looked at; leave out those that "
             "do not matter."
         )
+
+
+def _is_coded(values: list[Any]) -> bool:
+    return may_be_codes(read_column("", values))
 
 
 def _is_class(values: list[Any], known: Known) -> bool:

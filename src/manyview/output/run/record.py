@@ -14,6 +14,7 @@ import numpy as np
 from manyview._types import Views
 from manyview._version import __version__
 from manyview.engines.numpy.kinds import numbers_of
+from manyview.engines.numpy.relations import kind_of
 from manyview.engines.numpy.sources import is_streamed, reading
 from manyview.io import checksum
 from manyview.methods.estimators import Estimator, number_of_clusters
@@ -51,6 +52,7 @@ def run_record(
             {
                 "name": name,
                 "features": X.shape[1],
+                "kind": kind_of(X) or "features",
                 "components": file,
                 "sha256": values_checksum(X),
             }

@@ -10,6 +10,7 @@ import numpy as np
 from manyview._types import Array, Views
 from manyview.baselines.wrappers import side_by_side
 from manyview.judge.stability import Stability, stability, summarize
+from manyview.methods.base import fitted_input
 from manyview.methods.estimators import Estimator
 from manyview.methods.refit import Refits
 from manyview.methods.resampling import resamples
@@ -37,7 +38,7 @@ def refitted(
     if isinstance(model, RobustWMNMF) and shares_measurements(model, views.n_samples):
         return _on_parts(model, n_runs, seed, tell)
     data: Any = dict(zip(views.names, views.matrices, strict=True))
-    if model._fitted_on_single:
+    if fitted_input(model).single:
         data = side_by_side(list(views.matrices))
     return stability(model, data, n_runs, fraction=PART, random_state=seed)
 

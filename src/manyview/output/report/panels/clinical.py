@@ -54,8 +54,8 @@ def _adjusted(run: Run, about: dict[str, Any]) -> Any:
             continue
         follows = row["p_value"] <= 0.05
         lines.append(
-            f"“{name}” was regressed out of the views. The clusters "
-            + ("still follow it" if follows else "do not follow it any more")
+            f"“{name}” was regressed out of the views. "
+            + ("The clusters still follow it" if follows else "No sign that clusters follow it")
             + f" (p {'=' if row['p_value'] >= 1e-4 else '<'} "
             f"{max(row['p_value'], 1e-4):.2g}, {row['effect_name']} {row['effect'] or 0:.2f})."
             + (

@@ -23,7 +23,7 @@ def heatmap(run: Run) -> Any:
     if not rows or not features:
         return ""
     ids = [row["id"] for row in rows]
-    bars = _chosen(run)
+    bars = chosen_bars(run)
     labels = axis_labels([f"{item['feature']}" for item in features])
     z = [[short(row[item["heading"]]) for row in rows] for item in features]
     hover = [f"{plot_text(i)}, cluster {row['cluster']}" for i, row in zip(ids, rows, strict=True)]
@@ -106,7 +106,7 @@ def _caption(run: Run, drawn: int, bars: list[colouring.Colouring]) -> Any:
     )
 
 
-def _chosen(run: Run) -> list[colouring.Colouring]:
+def chosen_bars(run: Run) -> list[colouring.Colouring]:
     """Known properties first, columns that differ between clusters before others; then reliance."""
     known, measured = colouring.known(run), colouring.measured(run)
     marked = (run.about.get("clinical") or {}).get("significant", [])

@@ -67,10 +67,10 @@ def methods(run: Run) -> Any:
 
 def _data(run: Run, text: _Text) -> None:
     about = run.about
-    views = ", ".join(f"{view['name']} ({view['features']} features)" for view in about["views"])
     n = len(run.views)
     text.say(
-        f"{about['n_samples']} observations were clustered from {n} view{'s' * (n != 1)}: {views}"
+        f"{about['n_samples']} observations were clustered from {n} view{'s' * (n != 1)}: "
+        f"{run.views_in_words}"
     )
     counts = {row["view"]: row["observations"] for row in run.tables["view_weights"]}
     partly = {name: m for name, m in counts.items() if m < about["n_samples"]}
@@ -79,7 +79,10 @@ def _data(run: Run, text: _Text) -> None:
         text.say(f"Observations could lack a view (observed in {listed})")
     adjusted = about.get("adjusted")
     if adjusted:
-        text.say(f"Regressed out of every view beforehand: {', '.join(adjusted)}")
+        text.say(
+            "Regressed out of every view beforehand (views of zeros and ones aside): "
+            f"{', '.join(adjusted)}"
+        )
 
 
 def _clustering(run: Run, text: _Text) -> None:
@@ -152,14 +155,13 @@ def _outcomes(run: Run, text: _Text) -> None:
             "logrank",
             *(["permutation"] if draws else []),
         )
-    clinical = run.about.get("clinical") or {}
-    if clinical.get("tested"):
-        tests = {str(row["test"]) for row in run.tables["clinical_tests"] if row["test"] != "–"}
+    # Dates, names and columns of one value are listed there without a test.
+    done = [str(row["test"]) for row in run.tables["clinical_tests"] if row["test"] != "–"]
+    if done:
         text.say(
-            f"{clinical['tested']} clinical columns were compared between clusters"
-            + (f" ({', '.join(sorted(tests))})" if tests else "")
-            + ", adjusted for their number",
-            *(["kw"] if any("Kruskal" in test for test in tests) else []),
+            f"{len(done)} clinical column{'s were' if len(done) != 1 else ' was'} compared between "
+            f"clusters ({', '.join(sorted(set(done)))}), adjusted for their number",
+            *(["kw"] if any("Kruskal" in test for test in done) else []),
             "fdr",
         )
     if (run.about.get("classes") or {}).get("ari") is not None:

@@ -7,6 +7,8 @@ from typing import Any
 from manyview.output.report.page import html
 from manyview.output.report.run_files import Run
 
+from .survival import equal, p_text
+
 #: Words that a warning of the fit and the note on the same matter both have.
 SAME = (
     "missing in every view",
@@ -67,9 +69,14 @@ def in_short(run: Run) -> Any:
         '{% if notes %}<div class="warning" role="note"><p><b>Before you trust this</b></p><ul>'
         "{% for note in notes %}<li>{{ note }}</li>{% endfor %}</ul></div>"
         '{% else %}<p class="note">Nothing unusual was noticed: no view took over, no cluster is '
-        "tiny, every observation has data, and the fit settled.</p>{% endif %}",
+        "tiny, every observation has data, and the fit settled.</p>{% endif %}"
+        "{% if read %}<h3>How the files were read</h3><ul>{% for line in read %}<li>{{ line }}</li>"
+        "{% endfor %}</ul>{% endif %}",
         lines=lines,
         notes=notes,
+        read=list(
+            dict.fromkeys([*_listed(about.get("alignment")), *about.get("outcome_notes", [])])
+        ),
     )
 
 
@@ -79,7 +86,8 @@ def _outcomes(about: dict[str, Any]) -> list[str]:
     survival, clinical, classes = (about.get(k) or {} for k in ("survival", "clinical", "classes"))
     if survival.get("p_value") is not None:
         differs = "differs" if survival["p_value"] <= 0.05 else "cannot be shown to differ"
-        lines.append(f"Survival {differs} between the clusters (p = {survival['p_value']:.2g}).")
+        p = equal(p_text(survival["p_value"], survival["permutations"]))
+        lines.append(f"Survival {differs} between the clusters (log-rank p {p}).")
     if clinical.get("significant"):
         named = clinical["significant"]
         listed = ", ".join(f"“{name}”" for name in named[:3]) + ", …" * (len(named) > 3)

@@ -52,12 +52,13 @@ def _verdict(about: dict[str, Any]) -> str:
     )
     return (
         f"{sense}: log-rank test over all clusters, χ² = {about['statistic']:.2f}, p "
-        f"{_equal(p_text(about['p_value'], about['permutations']))} ({how}). Time is the column "
+        f"{equal(p_text(about['p_value'], about['permutations']))} ({how}). Time is the column "
         f"“{about['time']}”, the event “{about['event']}”."
     )
 
 
-def _equal(text: str) -> str:
+def equal(text: str) -> str:
+    """What stands after "p": a p-value that only has a bound brings its own sign."""
     return text if text[0] in "≤<" else f"= {text}"
 
 
@@ -72,7 +73,7 @@ def _drawn(run: Run, about: dict[str, Any]) -> Any:
     traces += [_counts(row, times, y) for y, row in enumerate(at_risk)]
     low = min(0.4, (50 + 24 * len(clusters)) / (430 + 24 * len(clusters)))
     last = max([row["time"] for row in rows] + [1e-9])
-    p = _equal(p_text(about["p_value"], about["permutations"]))
+    p = equal(p_text(about["p_value"], about["permutations"]))
     return figure(
         traces,
         {
@@ -105,18 +106,20 @@ def _drawn(run: Run, about: dict[str, Any]) -> Any:
             "annotations": [
                 {
                     "text": f"log-rank p {p}" if about["p_value"] is not None else "not tested",
+                    # Above the curves: below, one that falls early would pass through it.
                     "xref": "paper",
-                    "yref": "y",
-                    "x": 0.02,
-                    "y": 0.06,
+                    "yref": "paper",
+                    "x": 0,
+                    "y": 1,
                     "xanchor": "left",
+                    "yanchor": "bottom",
                     "showarrow": False,
                 }
             ],
             "legend": {"title": {"text": "Cluster"}},
             "hovermode": "closest",
             "showlegend": True,
-            "margin": {"l": 10, "r": 10, "t": 20, "b": 40},
+            "margin": {"l": 10, "r": 10, "t": 30, "b": 40},
         },
         label="Survival of the clusters (Kaplan–Meier) with numbers at risk",
         name="survival",

@@ -4,33 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
 from manyview._types import Array, Matrix, Views
+from manyview.engines.protocols import Distances, Engine, Found, ScaledThere, Scaling
+from manyview.engines.threads import Threads
 
-from .dask.source import DaskMatrix
-from .files.distances import (
-    FileGeometry,
-    ScaledFile,
-    ScaledOnWorkers,
-    fit_scaling,
-    scaled_rows,
-    unit_rows_of_file,
-)
-from .numpy import graph as host_graph
-from .numpy.distances import Geometry, unit_sum_rows, written_out
-from .numpy.lists import fused_lists
-from .numpy.masked import MaskedView
-from .numpy.relation_scaling import Linked, LinkGeometry, fit_relation, relation_rows
-from .numpy.relations import Relation
-from .numpy.robust_scaling import RobustScaling
-from .numpy.sources import UnitRows, is_streamed
-from .protocols import Distances, Found, Scaling
-from .threads import Threads
+from . import graph as host_graph
+from .distances import Geometry, written_out
+from .lists import fused_lists
+from .masked import MaskedView, unit_sum_rows
+from .relation_scaling import Linked, LinkGeometry, fit_relation, relation_rows
+from .relations import Relation
+from .robust_scaling import RobustScaling
+from .sources import UnitRows, is_streamed
+from .streamed import FileGeometry, ScaledFile, fit_scaling, scaled_rows, unit_rows_of_file
 
 
 class HostEngine:
@@ -62,8 +54,8 @@ class HostEngine:
     def scaled(self, X: Matrix, scaling: Scaling | None, present: Array, dtype: np.dtype) -> Matrix:
         if isinstance(X, Relation):
             return relation_rows(X, scaling, present, dtype)  # type: ignore[arg-type]
-        if isinstance(X, DaskMatrix):
-            return ScaledOnWorkers(X, scaling, present, dtype)
+        if isinstance(X, ScaledThere):
+            return X.scaled(scaling, present, dtype)
         if is_streamed(X):
             return ScaledFile(X, scaling, present, dtype)
         return scaled_rows(X, scaling, present, dtype)
@@ -110,6 +102,9 @@ class HostEngine:
     def graph_on_host(self, graph: Any) -> sp.csr_array:
         return graph
 
+
+if TYPE_CHECKING:  # the type checker compares it with the protocol
+    _ENGINE: type[Engine] = HostEngine
 
 #: It holds nothing, so that one serves all.
 HOST = HostEngine()

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from manyview._types import Array, Factors, Matrix, Views
-from manyview.engines.host import unit_sums
+from manyview.engines.numpy.engine import unit_sums
 from manyview.engines.numpy.presence import has_nan
 from manyview.engines.numpy.ties import equal_share, farthest, nearest
 from manyview.engines.protocols import Distances, Scaling

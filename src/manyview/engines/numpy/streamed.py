@@ -1,4 +1,4 @@
-"""The distances of a view that stays in its file, from its leading directions."""
+"""Views that are read by rows (from a file, from workers): their scaled rows, and their distances."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ import scipy.sparse as sp
 
 from manyview._arrays import on_host
 from manyview._types import Array, Matrix, storable
-from manyview.engines.numpy.distances import Geometry
-from manyview.engines.numpy.neighbors import leading_directions, project
-from manyview.engines.numpy.presence import present_rows
-from manyview.engines.numpy.robust_scaling import RobustScaling
-from manyview.engines.numpy.sources import Source, UnitRows, looking_rows, over
-from manyview.engines.protocols import Scaling
+from manyview.engines.protocols import Remote, Scaling
 from manyview.engines.threads import blocks
+
+from .distances import Geometry
+from .neighbors import leading_directions, project
+from .presence import present_rows
+from .robust_scaling import RobustScaling
+from .sources import Source, UnitRows, looking_rows, over
 
 #: Entries of a sample of rows: what it tells (percentiles, agreement of halves) needs no more.
 SAMPLE = 2**22
@@ -48,15 +49,6 @@ class ScaledFile:
         return scaled_rows(self.X.take(rows), self.scaling, self.present[rows], self.dtype)
 
 
-class ScaledOnWorkers(ScaledFile):
-    """The same of rows on other machines, which are worked on there."""
-
-    def each(self, work: Callable, *args: Any) -> list[Any]:
-        """work(z of a piece, *args) of consecutive pieces."""
-        complete = bool(self.present.all())
-        return self.X.each(_on_scaled, self.scaling, complete, self.dtype, work, *args)
-
-
 def scaled_rows(X: Matrix, scaling: Scaling | None, present: Array, dtype: np.dtype) -> Matrix:
     """z of some rows; those missing there are zero.
 
@@ -73,14 +65,6 @@ def scaled_rows(X: Matrix, scaling: Scaling | None, present: Array, dtype: np.dt
     if not sp.issparse(Z):
         Z[~present] = 0
     return Z
-
-
-def _on_scaled(
-    X: Matrix, scaling: Any, complete: bool, dtype: np.dtype, work: Callable, *args: Any
-) -> Any:
-    """Work on z of a piece; rows of zeros are missing, unless all rows of the view are there."""
-    present = np.ones(X.shape[0], dtype=bool) if complete else present_rows(X)
-    return work(scaled_rows(X, scaling, present, dtype), *args)
 
 
 @storable
@@ -129,7 +113,7 @@ class FileGeometry(Geometry):
     def for_model(self, sparse: bool) -> FileGeometry:
         new: Any = copy(self)
         new._products = new._codes = None
-        if isinstance(self.source, ScaledOnWorkers):
+        if isinstance(self.source, Remote):
             new.source = None  # a model outlives the cluster
         return new
 

@@ -6,12 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
-
 from manyview._types import Array, Factors, Matrix, Views
 from manyview.engines.affinity import nearest_neighbors
-from manyview.engines.numpy.masked import Fill, stand_ins
-from manyview.engines.numpy.presence import has_nan
 from manyview.engines.numpy.sources import resident
 from manyview.engines.threads import Threads
 from manyview.maths import equations as eq
@@ -20,6 +16,7 @@ from manyview.maths.terms import Linkable, LinkedTerm, Term
 
 from .fit import run
 from .initialize import starting_weights
+from .stand_ins import filling
 from .state import Problem, Settings
 from .working_views import masked
 
@@ -80,28 +77,3 @@ def first_coefficients(X: Matrix, fitted: Matrix, V: Array, term: Any, n_neighbo
     # Also where every edge weight underflowed: from V = 0 the multiplicative rule never leaves.
     indices, _ = nearest_neighbors(fitted, n_neighbors, X)
     return V[indices].mean(axis=1)
-
-
-def filling(
-    Xs: Sequence[Any],
-    fitted: Sequence[Any],
-    n_neighbors: int,
-    n_components: int,
-    known: Sequence[Array] | None = None,
-) -> Fill | None:
-    """How rows a view does not observe get coefficients: from their neighbours in other views.
-
-    ``known`` holds the coefficients of the fitted rows when ``Xs`` are unseen ones.
-    """
-    if not any(has_nan(X) for X in Xs):
-        return None
-    stands = stand_ins(list(Xs), list(fitted), n_neighbors, n_components)
-
-    def fill(s: int, V: Array) -> Array:
-        B = stands[s]
-        if B is None:
-            return V
-        rows = np.diff(B.indptr) > 0
-        return np.where(rows[:, None], B @ (V if known is None else known[s]), V)
-
-    return fill

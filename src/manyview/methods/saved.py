@@ -1,0 +1,43 @@
+"""Fitted models from their files: the estimators they hold are imported here."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from manyview.storage.store import read_model
+
+from .estimators import Estimator
+
+
+def load(path: str | Path, *, fitted_on: Any = (), max_unpacked: float | None = None) -> Estimator:
+    """Read a model written by ``model.save``.
+
+    Files of another format version, damaged, changed or made by something else are refused. No code
+    is run from the file, whatever it holds, and no file that it names is opened.
+
+    Parameters
+    ----------
+    path : path
+    fitted_on : path, list of path, or dict of view → path
+        The files of a fit that left its views on disk. `WMNMF` looks for the neighbours of unseen
+        rows there. Those in a dict may have moved since.
+    max_unpacked : float, optional
+        GiB that the model may take in memory. By default 250 times its file, at least 256 MiB, and no
+        more than there is.
+
+    Returns
+    -------
+    RobustWMNMF or WMNMF
+        Fitted, as it was when it was saved.
+
+    Examples
+    --------
+    >>> import manyview as mv, numpy as np, os, tempfile
+    >>> views = [np.eye(6) + 1, np.ones((6, 2))]
+    >>> file = os.path.join(tempfile.mkdtemp(), "m.npz")
+    >>> labels = mv.RobustWMNMF(2, random_state=0).fit(views).save(file)
+    >>> mv.load(file).labels_.shape
+    (6,)
+    """
+    return read_model(Path(path), fitted_on, max_unpacked)
