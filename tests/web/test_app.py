@@ -192,6 +192,18 @@ def test_a_killed_server_is_told(tmp_path):
         assert "server ended while this ran" in client.get(run).text
 
 
+def test_a_fit_ends_when_nobody_holds_its_standard_input(client, tmp_path):
+    """The system closes the pipe of a server that was killed."""
+    serving = ["app", "--no-browser", "--folder", str(tmp_path / "endless")]
+    process = client.jobs._popen(tmp_path, serving)
+    deadline = time.monotonic() + 120
+    while "The page" not in (tmp_path / "log.txt").read_text():
+        assert process.poll() is None and time.monotonic() < deadline
+        time.sleep(0.1)
+    process.stdin.close()
+    assert process.wait(timeout=60) != 0
+
+
 def test_closing_the_page_ends_its_fits(tmp_path):
     with open_page(tmp_path / "home") as client:
         _, process = slow(client)
