@@ -6,7 +6,7 @@ IN     := $(if $(filter Windows_NT,$(OS)),Scripts,bin)
 BIN    := $(VENV)/$(IN)
 PIP    := -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test test-torch test-minimal test-newest build-check release-check lint bench table fuzz docs clean
+.PHONY: demo test test-torch test-browser app-tour test-minimal test-newest test-extras build-check release-check lint bench table fuzz docs clean
 
 demo: $(VENV)/.installed
 	@$(BIN)/manyview demo --out demo-results
@@ -40,6 +40,19 @@ $(VENV)/.torch: $(VENV)/.installed
 	$(BIN)/python $(PIP) torch==2.13.0
 	@touch $@
 
+# The page of `manyview app` in Chromium, which must be there; axe-core, if npm can get it, looks for
+# what bars people. `app-tour` takes a stranger's way, with times and pictures in app-tour/.
+test-browser: $(VENV)/.browser
+	-npm install --no-save --silent axe-core
+	$(BIN)/python -m pytest -m 'browser or not browser' tests/web/test_browser.py
+
+app-tour: $(VENV)/.browser
+	$(BIN)/python tools/app_tour.py --shots app-tour
+
+$(VENV)/.browser: $(VENV)/.installed
+	$(BIN)/python $(PIP) playwright
+	@touch $@
+
 # The tests of the core with the oldest versions that pyproject.toml allows and nothing else. They have
 # wheels for Python 3.11 and 3.12: `make test-minimal PYTHON=python3.11` where python3 is newer.
 MINIMAL := .venv-minimal
@@ -69,6 +82,13 @@ test-newest:
 	$(PYTHON) -m venv --clear $(NEWEST)
 	$(NEWEST)/$(IN)/python $(PIP) $(PRE) --upgrade --upgrade-strategy eager -e '.[dev]'
 	$(NEWEST)/$(IN)/python -m pytest -n 2 --dist loadfile $(TESTS)
+
+# Each extra in a fresh environment of its own, from `manyview app` to a report on sample tables;
+# "lowest" is app with the oldest versions that pyproject.toml allows.
+EXTRAS := app all
+
+test-extras:
+	$(PYTHON) tools/extras_check.py $(EXTRAS)
 
 # Wheel and source archive, looked into and used in fresh environments; they stay in dist/.
 BUILD := .venv-build
@@ -100,4 +120,4 @@ $(VENV)/.installed: pyproject.toml
 	@touch $@
 
 clean:
-	rm -rf $(VENV) $(MINIMAL) $(NEWEST) $(BUILD) demo-results build dist src/*.egg-info docs/_build docs/gallery docs/generated
+	rm -rf $(VENV) $(MINIMAL) $(NEWEST) $(BUILD) demo-results app-tour node_modules build dist src/*.egg-info docs/_build docs/gallery docs/generated

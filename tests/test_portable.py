@@ -50,7 +50,11 @@ GUARDED = {
         "/proc": "except OSError",
     },
     "output/run/later.py": {"os.link": "except OSError"},
-    "web/child.py": {"import resource": "except ImportError"},
+    "web/child.py": {
+        "import resource": "except ImportError",
+        "os.killpg": 'os.name == "posix"',
+        "signal.SIGKILL": 'os.name == "posix"',
+    },
     "web/jobs.py": {"os.killpg": 'os.name == "posix"', "signal.SIGKILL": 'os.name == "posix"'},
     "reproduction/provenance.py": {"/proc": "except OSError"},
 }  # fmt: skip

@@ -33,6 +33,7 @@ IN_WHEEL = (
     "manyview/web/assets/app.js",
     "manyview/web/assets/frame.html",
     "manyview/web/assets/home.html",
+    "manyview/web/assets/icon.svg",
     "manyview/web/assets/run.html",
 )
 LICENSES = ("LICENSE", "LICENSES.md", "GPL-2.txt")

@@ -543,6 +543,7 @@ def test_auto_reads_and_scales_the_views_once(monkeypatch):
     assert calls == ["read", *["scaled"] * len(views)]
 
 
+@pytest.mark.filterwarnings("ignore::manyview.NoClustersWarning")  # without the extra communities
 def test_auto_asks_for_no_more_clusters_than_there_are_observations(rng):
     """Most rows are nowhere present: the seven that are cannot make fourteen clusters."""
     views = [np.full((40, m), np.nan) for m in (4, 5)]

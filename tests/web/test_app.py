@@ -1,5 +1,6 @@
 """The page of `manyview app`, from tables to a report, and what it does when something is in the way."""
 
+import errno
 import io
 import json
 import subprocess
@@ -10,7 +11,7 @@ import zipfile
 import numpy as np
 import pytest
 
-pytest.importorskip("starlette", reason="needs the extra 'web'")
+pytest.importorskip("starlette", reason="needs the extra 'app'")
 pytest.importorskip("httpx2", reason="needs the extra 'dev'")
 
 from starlette.testclient import TestClient
@@ -19,6 +20,7 @@ from manyview.io.writing import files_of
 from manyview.web import folders as folders_module
 from manyview.web import words
 from manyview.web.jobs import Limits
+from manyview.web.pages import SAMPLES
 from manyview.web.server import make_app
 
 PORT, TOKEN = 8123, "k" * 32
@@ -84,7 +86,7 @@ def test_from_tables_to_the_report_and_back_to_the_command(client):
     page = client.get(run).text
     assert 'sandbox="allow-scripts allow-downloads"' in page
     command = "manyview fit tables/genes.csv tables/lipids.csv --clusters 3 --out run"
-    assert command in page and command in client.get(f"/{TOKEN}/").text
+    assert command in page and "genes.csv, lipids.csv" in client.get(f"/{TOKEN}/").text
     report = client.get(f"{run}/report")
     assert report.headers["content-security-policy"].startswith("sandbox allow-scripts")
     assert "allow-same-origin" not in report.headers["content-security-policy"]
@@ -131,10 +133,11 @@ def test_tables_are_left_out_and_runs_removed(client):
 
 
 def test_the_samples_are_understood(client):
-    for which in ("nutrimouse", "cohort"):
+    for which, told in SAMPLES.items():
         run = client.post(f"/{TOKEN}/sample", data={"which": which}).headers["location"]
         page = client.get(run).text
         assert '<h2 id="how">' in page and 'role="alert"' not in page
+        assert f"{told.split()[0]} samples in" in page
 
 
 def slow(client):
@@ -144,8 +147,14 @@ def slow(client):
     sleeper = [sys.executable, "-c", "import time; time.sleep(600)"]
     client.jobs._popen = lambda folder, command: subprocess.Popen(sleeper, start_new_session=True)
     client.post(f"{run}/fit", data={"clusters": "auto"})
-    assert client.get(f"{run}/state").json()["state"] == "running"
+    assert client.get(f"{run}/state").json()["stages"] == []
     return run, client.jobs._running[name]
+
+
+def test_a_run_that_has_told_nothing_yet_has_a_page(client):
+    run, _ = slow(client)
+    page = client.get(run)
+    assert page.status_code == 200 and "<li>starting</li>" in page.text
 
 
 def test_a_run_is_cancelled_once_however_often_it_is_asked(client):
@@ -183,6 +192,18 @@ def test_a_killed_server_is_told(tmp_path):
         assert "server ended while this ran" in client.get(run).text
 
 
+def test_a_fit_ends_when_nobody_holds_its_standard_input(client, tmp_path):
+    """The system closes the pipe of a server that was killed."""
+    serving = ["app", "--no-browser", "--folder", str(tmp_path / "endless")]
+    process = client.jobs._popen(tmp_path, serving)
+    deadline = time.monotonic() + 120
+    while "The page" not in (tmp_path / "log.txt").read_text():
+        assert process.poll() is None and time.monotonic() < deadline
+        time.sleep(0.1)
+    process.stdin.close()
+    assert process.wait(timeout=60) != 0
+
+
 def test_closing_the_page_ends_its_fits(tmp_path):
     with open_page(tmp_path / "home") as client:
         _, process = slow(client)
@@ -202,6 +223,39 @@ def test_a_full_disk_keeps_nothing_and_says_so(client, monkeypatch):
     answer = upload(client, run, "a.csv", table())
     assert answer.status_code == 400 and "too little" in answer.text
     assert not list((client.home / run.rsplit("/", 1)[1] / "tables").iterdir())
+
+
+@pytest.mark.parametrize("what", ["new", "again", "zip"])
+def test_a_disk_that_fills_up_leaves_nothing_half_made(client, monkeypatch, what):
+    run = with_tables(client)
+    folder = client.home / run.rsplit("/", 1)[1]
+    (folder / "run").mkdir()
+    (folder / "run" / "run.json").write_text("{}")
+    before = sorted(client.home.rglob("*"))
+
+    def full(*given, **named):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("manyview.web.folders.write_whole", full)
+    monkeypatch.setattr(zipfile.ZipFile, "writestr", full)
+    ask = client.get if what == "zip" else client.post
+    answer = ask(f"/{TOKEN}/new" if what == "new" else f"{run}/{what}")
+    assert answer.status_code == 507 and "The disk is full; nothing was kept." in answer.text
+    assert sorted(client.home.rglob("*")) == before
+
+
+@pytest.mark.parametrize(
+    ("problem", "told"),
+    [
+        ("ids 'a-1' . _ differ: one. Add --match loose if so", "ids 'a-1' . _ differ: one."),
+        ("it may be headings; say which: --header a=yes or --header a=no", "it may be headings; say which"),
+        ("it looks like classes: add --drop x; add --as-view y", "it looks like classes"),
+        ("survival from 'a' (known; name others by --time and --event)", "survival from 'a' (known)"),
+        ("a cell holds -- and --x; nothing else", "a cell holds -- and --x; nothing else"),
+    ],
+)  # fmt: skip
+def test_sentences_are_shown_without_options(problem, told):
+    assert words.shown(problem) == told
 
 
 @pytest.mark.parametrize(

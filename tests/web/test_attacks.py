@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("starlette", reason="needs the extra 'web'")
+pytest.importorskip("starlette", reason="needs the extra 'app'")
 pytest.importorskip("httpx2", reason="needs the extra 'dev'")
 
 import httpx2
@@ -134,6 +134,18 @@ def test_too_large_a_table_is_refused_by_its_claim_and_by_its_bytes(client):
 
     assert upload(client, run, "a.csv", unannounced()).status_code == 413
     assert held(client) == before
+
+
+@pytest.mark.parametrize(
+    ("name", "size", "status"),
+    [("a.csv", "100", 200), ("a.csv", "2097152", 413), ("a.csv", "9" * 5000, 200), ("a.zip", "1", 400),
+     ("a.csv", "-1", 200), ("a.csv", "\u0663", 200)],
+)  # fmt: skip
+def test_a_browser_may_ask_before_it_sends(client, name, size, status):
+    run = draft(client)
+    before = held(client)
+    answer = client.get(f"{run}/room", params={"name": name, "size": size})
+    assert answer.status_code == status and held(client) == before
 
 
 def test_too_many_tables_are_refused(client, monkeypatch):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import secrets
-import socket
 import webbrowser
 from collections.abc import Callable
 from importlib import import_module
@@ -13,14 +12,18 @@ from typing import Any
 from manyview.io.writing.locks import take_lock
 
 from .jobs import Limits
+from .place import Place
 
-#: The only address: nobody else's machine can reach it.
-ADDRESS = "127.0.0.1"
+#: Said of a page that other machines can reach.
+CLEAR = (
+    "Whoever has this address and the password can use it. What is sent can be read on the way: on a "
+    "network that you do not trust, use ssh -L instead."
+)
 
 
 def run_app(
     folder: Path,
-    port: int,
+    place: Place,
     most_bytes: int,
     limits: Limits,
     browse: bool,
@@ -34,32 +37,33 @@ def run_app(
         if (error.name or "manyview").split(".")[0] == "manyview":
             raise
         raise ModuleNotFoundError(
-            f"manyview app needs {error.name}: pip install 'manyview[web]'", name=error.name
+            f"manyview app needs {error.name}: pip install 'manyview[app]'", name=error.name
         ) from error
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     with open(folder / ".lock", "ab") as lock:
         if take_lock(lock) is False:
             raise ValueError(f"another manyview app uses {folder}; name another folder by --folder")
-        _serve(uvicorn, server, folder.resolve(), port, most_bytes, limits, browse, say)
+        _serve(uvicorn, server, folder.resolve(), place, most_bytes, limits, browse, say)
 
 
 def _serve(
     uvicorn: Any,
     server: Any,
     folder: Path,
-    port: int,
+    place: Place,
     most_bytes: int,
     limits: Limits,
     browse: bool,
     say: Callable[[str], None],
 ) -> None:
-    listening = _listen(port)
+    listening = place.listen()
     token, port = secrets.token_urlsafe(24), listening.getsockname()[1]
-    app, _ = server.make_app(folder, token, port, limits, most_bytes)
-    address = f"http://{ADDRESS}:{port}/{token}/"
-    say(
-        f"The page: {address}\nRuns are in {folder}/. Only this machine can reach it. Ctrl-C ends it."
+    app, _ = server.make_app(
+        folder, token, port, limits, most_bytes, names=place.names, password=place.password
     )
+    address = f"http://{place.names[0]}:{port}/{token}/"
+    reach = CLEAR if place.password else "Only this machine can reach it."
+    say(f"The page: {address}\nRuns are in {folder}/. {reach} Ctrl-C ends it.")
     if browse:
         webbrowser.open(address)
     config = uvicorn.Config(
@@ -73,15 +77,3 @@ def _serve(
         ws="none",
     )
     uvicorn.Server(config).run(sockets=[listening])
-
-
-def _listen(port: int) -> socket.socket:
-    listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-    try:
-        listening.bind((ADDRESS, port))
-    except OSError as error:
-        listening.close()
-        raise ValueError(
-            f"--port {port} cannot be used ({error.strerror}); leave it out to get a free one"
-        ) from None
-    return listening

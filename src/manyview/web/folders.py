@@ -13,7 +13,8 @@ import secrets
 import shutil
 import time
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from threading import RLock
 from typing import Any
@@ -48,8 +49,6 @@ class Folders:
                 raise Unfit(f"there are {MOST_RUNS} runs in {self.home}; remove some first")
             name = f"{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(3)}"
             folder = self.home / name
-            folder.mkdir(mode=0o700)
-            (folder / "tables").mkdir()
             about: dict[str, Any] = {
                 "state": "draft",
                 "tables": [],
@@ -57,7 +56,10 @@ class Folders:
                 "words": [],
                 "seen": None,
             }
-            self.write(name, about | {"clusters": "auto", "problem": ""})
+            with _or_nothing(folder):
+                folder.mkdir(mode=0o700)
+                (folder / "tables").mkdir()
+                self.write(name, about | {"clusters": "auto", "problem": ""})
             return name
 
     def folder(self, name: str) -> Path:
@@ -154,10 +156,13 @@ class Folders:
     def copy(self, name: str) -> str:
         """A new draft with the tables and answers of a run."""
         about, new = self.read(name), self.new()
-        for table in [*about["tables"], *filter(None, [about["clinical"]])]:
-            shutil.copy2(self.folder(name) / "tables" / table["file"], self.home / new / "tables")
         kept = {k: about[k] for k in ("tables", "clinical", "words", "clusters", "seen")}
-        self.change(new, lambda fresh: fresh.update(kept))
+        with _or_nothing(self.home / new):
+            for table in [*about["tables"], *filter(None, [about["clinical"]])]:
+                shutil.copy2(
+                    self.folder(name) / "tables" / table["file"], self.home / new / "tables"
+                )
+            self.change(new, lambda fresh: fresh.update(kept))
         return new
 
     def archive(self, name: str, command: str) -> Path:
@@ -166,7 +171,7 @@ class Folders:
         if not (run / "run.json").is_file():
             raise NotThere("This run has no results to download.")
         path = self.folder(name) / f"archive-{secrets.token_hex(6)}.zip"
-        with zipfile.ZipFile(path, "x", zipfile.ZIP_DEFLATED) as archive:
+        with _or_nothing(path), zipfile.ZipFile(path, "x", zipfile.ZIP_DEFLATED) as archive:
             for place, folders, files in os.walk(run, followlinks=False):
                 folders.sort()
                 for file in sorted(Path(place) / f for f in files):
@@ -174,6 +179,19 @@ class Folders:
                         archive.write(file, f"manyview-{name}/{file.relative_to(run).as_posix()}")
             archive.writestr(f"manyview-{name}/command.txt", command + "\n")
         return path
+
+
+@contextmanager
+def _or_nothing(path: Path) -> Iterator[None]:
+    """What cannot be made whole, as on a full disk, is not there at all."""
+    try:
+        yield
+    except OSError:
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)
+        raise
 
 
 def _forget(folder: Path, table: dict[str, str] | None) -> None:

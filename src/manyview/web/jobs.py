@@ -25,6 +25,7 @@ from .words import Unfit, arguments
 MOST_FITS = 2
 LOOK_SECONDS = 120
 STAGES = "stages.txt"
+LOST = "The page's server ended while this ran. Nothing is lost but the time: run it again."
 
 
 @dataclass(frozen=True)
@@ -98,10 +99,14 @@ class Jobs:
                 raise Unfit("There is no table yet: drop one for each view.")
             command = fit_command(about, clusters)
             folder = self.folders.folder(name)
-            self.folders.change(name, lambda a: a.update(
-                state="running", clusters=clusters, command=shlex.join(["manyview", *command]),
-                started=time.time()))  # fmt: skip
             self._running[name] = process = self._popen(folder, command)
+            try:
+                self.folders.change(name, lambda a: a.update(
+                    state="running", clusters=clusters, command=shlex.join(["manyview", *command]),
+                    started=time.time()))  # fmt: skip
+            except OSError:  # a full disk
+                _end(self._running.pop(name))
+                raise
         threading.Thread(target=self._watch, args=(name, process), daemon=True).start()
 
     def _popen(self, folder: Path, command: list[str]) -> subprocess.Popen[bytes]:
@@ -110,7 +115,7 @@ class Jobs:
         with open(folder / "log.txt", "wb") as log:
             return subprocess.Popen(
                 [*program, "manyview", *command],
-                stdin=subprocess.DEVNULL,
+                stdin=subprocess.PIPE,  # ends when this process does, and the fit with it
                 stdout=log,
                 stderr=log,
                 cwd=folder,
@@ -127,15 +132,16 @@ class Jobs:
             _end(process)
             code = process.wait()
         with self._lock:
-            self._running.pop(name, None)
             cancelled = name in self._cancelled
-            self._cancelled.discard(name)
         with contextlib.suppress(LookupError, OSError):  # removed meanwhile
             folder = self.folders.folder(name)
             problem = problem or _complaint(folder / "log.txt", code)
             state = "cancelled" if cancelled else "done" if code == 0 else "failed"
             self.folders.change(name, lambda a: a.update(
                 state=state, problem="" if state == "done" else problem, ended=time.time()))  # fmt: skip
+        with self._lock:  # only now: a run that says "running" and is not here has lost its server
+            self._running.pop(name, None)
+            self._cancelled.discard(name)
 
     def cancel(self, name: str) -> None:
         """End a fit; a second cancel changes nothing."""
@@ -149,17 +155,26 @@ class Jobs:
 
     def state(self, name: str) -> dict[str, Any]:
         """How far a run is; one whose server ended is told to be lost."""
+        known = name in self._running
         about = self.folders.read(name)
-        if about["state"] == "running" and name not in self._running:
-            time.sleep(0.05)  # it may end at this moment
-            about = self.folders.read(name)
-            if about["state"] == "running" and name not in self._running:
-                lost = "The page's server ended while this ran. Nothing is lost but the time: run it again."
-                about = self.folders.change(name, lambda a: a.update(state="failed", problem=lost))
+        if about["state"] == "running" and not known:
+            about = self._lost(name)
         path = self.folders.folder(name) / STAGES
+        about["stages"] = []  # until the fit has written the first
         with contextlib.suppress(OSError):
             about["stages"] = path.read_text(encoding="utf-8", errors="replace").splitlines()
         return about
+
+    def _lost(self, name: str) -> dict[str, Any]:
+        finished = (self.folders.folder(name) / "run" / "run.json").is_file()
+
+        def tell(about: dict[str, Any]) -> None:
+            if about["state"] == "running" and name not in self._running:
+                about.update(
+                    state="done" if finished else "failed", problem="" if finished else LOST
+                )
+
+        return self.folders.change(name, tell)
 
     def end_all(self) -> None:
         for name in list(self._running):

@@ -13,7 +13,7 @@ from manyview.data.read import read_views
 from manyview.data.read.clinical import clinical_ids, read_clinical
 from manyview.outcomes.endpoints import recognise
 
-from .words import choices, reading
+from .words import choices, reading, shown
 
 
 def look(files: list[str], clinical: str | None, words: list[Any]) -> dict[str, Any]:
@@ -26,15 +26,18 @@ def look(files: list[str], clinical: str | None, words: list[Any]) -> dict[str, 
         if clinical:
             samples = None if data.sample_names is None else data.sample_names.tolist()
             table = read_clinical(clinical, samples, len(data.first_rows), data.rule)
-            time, event, note = recognise(table.columns)
+            note = recognise(table.columns)[2]
             notes += [*table.notes, *([note] if note else [])]
-            if time and event:
-                notes.append(f"survival: time is {time!r}, event is {event!r}")
     except (ValueError, ImportError, OSError, MemoryError) as error:
         problem = " ".join(str(error).split()) or type(error).__name__
         return {"problem": problem, "choices": choices(problem), "views": [], "notes": []}
     views = [_described(entry, data.views[entry["view"]]) for entry in data.inputs]
-    return {"views": views, "samples": len(data.first_rows), "notes": notes, "problem": ""}
+    return {
+        "views": views,
+        "samples": len(data.first_rows),
+        "notes": [shown(n) for n in notes],
+        "problem": "",
+    }
 
 
 def _described(entry: dict[str, Any], X: Any) -> dict[str, Any]:

@@ -10,11 +10,11 @@ from typing import Any
 from manyview.output.report.page import html
 
 from .jobs import fit_command
-from .words import OPTIONS
+from .words import OPTIONS, shown
 
 SAMPLES = {
-    "cohort": "180 patients, several molecular layers, survival (made up)",
-    "nutrimouse": "40 mice, genes and lipids",
+    "cohort": "240 patients: expression, methylation, mutations and survival (made up)",
+    "nutrimouse": "40 mice: genes and lipids",
 }
 STATES = {
     "draft": "not started",
@@ -54,9 +54,9 @@ def asset(name: str) -> str:
     return text
 
 
-def _page(base: str, title: str, body: Any, script: bool = True, refresh: int = 0) -> str:
+def _page(base: str, title: str, body: Any, refresh: int = 0, first: bool = False) -> str:
     return str(
-        html(asset("frame.html"), base=base, title=title, body=body, script=script, refresh=refresh)
+        html(asset("frame.html"), base=base, title=title, body=body, refresh=refresh, first=first)
     )
 
 
@@ -80,7 +80,7 @@ def home(base: str, runs: list[dict[str, Any]], folder: str) -> str:
         run["told"] = STATES.get(run["state"], run["state"])
         run["shown"] = ", ".join(t["shown"] for t in run["tables"]) or "no table yet"
     body = html(asset("home.html"), base=base, runs=runs, samples=SAMPLES, folder=folder)
-    return _page(base, "Cluster your tables", body, script=False)
+    return _page(base, "Cluster your tables", body, first=True)
 
 
 def run(base: str, name: str, about: dict[str, Any], folder: str, limit: str) -> str:
@@ -97,13 +97,14 @@ def run(base: str, name: str, about: dict[str, Any], folder: str, limit: str) ->
         name=name,
         about=about,
         seen=seen,
+        problem=shown(seen.get("problem", "")) if offered else seen.get("problem", ""),
         offered=offered,
         words=words,
         command=command,
         folder=folder,
         limit=limit,
         told=STATES.get(about["state"], about["state"]),
-        took=round(about.get("ended", 0) - about.get("started", 0)),
+        took=round(about.get("ended", time.time()) - about.get("started", 0)),
     )
     titles = {"draft": "Your tables", "running": "Clustering", "done": "The report"}
     title = titles.get(about["state"], "This run did not finish")
@@ -112,5 +113,5 @@ def run(base: str, name: str, about: dict[str, Any], folder: str, limit: str) ->
 
 def problem(base: str, sentence: str) -> str:
     """Something that is not done, and why."""
-    words = '<p class="warning" role="alert">{{ sentence }}</p><p><a href="{{ base }}/">All runs</a></p>'
-    return _page(base, "That did not work", html(words, sentence=sentence, base=base), script=False)
+    words = '<p class="warning" role="alert">{{ sentence }}</p>'
+    return _page(base, "That did not work", html(words, sentence=sentence, base=base))

@@ -6,7 +6,8 @@ import asyncio
 import contextlib
 import errno
 import secrets
-from collections.abc import AsyncIterator, Awaitable, Callable
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -38,6 +39,7 @@ from .words import Unfit, checked, clusters, file_name
 
 #: Longest body of a form; longest wait for the next piece of a table, in seconds.
 FORM_BYTES, PATIENCE = 16_384, 30.0
+KINDS = {"app.css": "text/css", "app.js": "text/javascript", "icon.svg": "image/svg+xml"}
 MADE: dict[str, Callable[[], Any]] = {"cohort": make_cohort, "nutrimouse": load_nutrimouse}
 #: The report runs its own scripts, which it names by their digests, in an origin of nobody.
 REPORT = {
@@ -62,10 +64,10 @@ class Page:
     def routes(self) -> list[Route]:
         run = "/r/{name}"
         shown = [("/", self.home), (run, self.run), (f"{run}/state", self.state),
-                 (f"{run}/report", self.report), (f"{run}/zip", self.archive),
+                 (f"{run}/report", self.report), (f"{run}/zip", self.archive), (f"{run}/room", self.room),
                  ("/{asset}", self.asset)]  # fmt: skip
         changes = [("/new", self.new), ("/sample", self.sample), (f"{run}/table", self.table)]
-        for to in (
+        forms = (
             self.drop,
             self.answer,
             self.forget,
@@ -73,23 +75,22 @@ class Page:
             self.cancel,
             self.again,
             self.remove,
-        ):
-            changes.append((f"{run}/{to.__name__}", to))
+        )
+        changes += [(f"{run}/{to.__name__}", to) for to in forms]
         return [
             *(Route(path, told(self.base, to), methods=["POST"]) for path, to in changes),
             *(Route(path, told(self.base, to), methods=["GET"]) for path, to in shown),
         ]
 
     async def home(self, request: Request) -> Response:
-        runs = [{"name": n, "command": "", **self.folders.read(n)} for n in self.folders.all()]
+        runs = [{"name": n, **self.folders.read(n)} for n in self.folders.all()]
         return HTMLResponse(pages.home(self.base, runs, str(self.folders.home)))
 
     async def asset(self, request: Request) -> Response:
-        kinds = {"app.css": "text/css", "app.js": "text/javascript"}
         name = request.path_params["asset"]
-        if name not in kinds:
+        if name not in KINDS:
             raise NotThere("There is no such page.")
-        return Response(pages.asset(name), media_type=kinds[name])
+        return Response(pages.asset(name), media_type=KINDS[name])
 
     async def new(self, request: Request) -> Response:
         return self._to(self.folders.new())
@@ -120,7 +121,9 @@ class Page:
 
     async def state(self, request: Request) -> Response:
         about = await run_in_threadpool(self.jobs.state, request.path_params["name"])
-        return JSONResponse({"state": about["state"], "stages": about.get("stages", [])})
+        seconds = round(time.time() - about.get("started", time.time()))
+        known = {"state": about["state"], "stages": about["stages"], "seconds": seconds}
+        return JSONResponse(known)
 
     async def report(self, request: Request) -> Response:
         path = self.folders.folder(request.path_params["name"]) / "run" / "report.html"
@@ -138,13 +141,8 @@ class Page:
     async def table(self, request: Request) -> Response:
         """A table, as the body of the request: written as it comes, under a name of our own."""
         name = request.path_params["name"]
-        self.folders.check_draft(name)
         given = request.query_params.get("name", "")
-        file_name(given, ())  # a kind that we do not read is refused before it is sent
-        claim = request.headers.get("content-length", "")
-        if claim.isdecimal():
-            self._check_size(int(claim))
-            self.folders.check_room(int(claim))
+        self._may_come(name, given, request.headers.get("content-length", ""))
         path = self.folders.folder(name) / "tables" / f"part-{secrets.token_hex(8)}"
         clinical = request.query_params.get("kind") == "clinical"
         try:
@@ -153,6 +151,19 @@ class Page:
             return PlainTextResponse(self.folders.keep(name, path, given, clinical))
         finally:
             path.unlink(missing_ok=True)
+
+    async def room(self, request: Request) -> Response:
+        """Whether a table may come; a browser that is refused while it sends does not hear why."""
+        asked = request.query_params
+        self._may_come(request.path_params["name"], asked.get("name", ""), asked.get("size", ""))
+        return PlainTextResponse("It may come.")
+
+    def _may_come(self, name: str, given: str, size: str) -> None:
+        self.folders.check_draft(name)
+        file_name(given, ())  # a kind that we do not read is refused
+        if size.isdecimal() and len(size) < 20:
+            self._check_size(int(size))
+            self.folders.check_room(int(size))
 
     async def _receive(self, request: Request, out: Any) -> None:
         size = 0
@@ -249,7 +260,7 @@ def told(base: str, handler: Callable[[Request], Awaitable[Response]]) -> Any:
             sentence = (
                 "The disk is full; nothing was kept." if full else f"It failed: {error.strerror}."
             )
-        if request.url.path.endswith(("/table", "/state")):
+        if request.url.path.endswith(("/table", "/room", "/state")):
             return PlainTextResponse(sentence, status)
         return HTMLResponse(pages.problem(base, sentence), status)
 
@@ -280,9 +291,15 @@ async def patient(stream: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
 
 
 def make_app(
-    home: Path, token: str, port: int, limits: Limits | None = None, most_bytes: int = 2**30
+    home: Path,
+    token: str,
+    port: int,
+    limits: Limits | None = None,
+    most_bytes: int = 2**30,
+    names: Iterable[str] = ("127.0.0.1", "localhost"),
+    password: str = "",
 ) -> tuple[Any, Jobs]:
-    """The application behind its gate, and its jobs."""
+    """The application behind its gate, and its jobs; it answers to these names of its machine."""
     folders = Folders(home)
     jobs = Jobs(folders, limits or Limits())
     page = Page(folders, jobs, f"/{token}", most_bytes)
@@ -293,5 +310,5 @@ def make_app(
         await run_in_threadpool(jobs.end_all)
 
     app = Starlette(routes=[Mount(f"/{token}", routes=page.routes())], lifespan=life)
-    hosts = {f"127.0.0.1:{port}", f"localhost:{port}"}
-    return Gate(app, token, hosts), jobs
+    hosts = {f"{name}:{port}" for name in names} | (set(names) if port == 80 else set())
+    return Gate(app, token, hosts, password), jobs

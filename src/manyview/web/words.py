@@ -71,6 +71,15 @@ def choices(problem: str) -> list[Word]:
     return found
 
 
+def shown(sentence: str) -> str:
+    """A sentence about files without its advice for the command line, which the page has as buttons."""
+    sentence = re.sub(r"[;,] name (others|them) by --time and --event", "", sentence)
+    advice = re.search(
+        r"(\S[.;:]) (?:(?![.;:] ).)*--(?:" + "|".join(OPTIONS) + r"|labels)\b", sentence
+    )
+    return sentence if advice is None else sentence[: advice.end(1)].rstrip(";:")
+
+
 def checked(name: str, value: str) -> Word:
     """An answer from the browser, refused unless it is one of ours."""
     if name not in OPTIONS or bool(value) != OPTIONS[name]:

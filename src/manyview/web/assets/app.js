@@ -3,9 +3,10 @@
   // --- tables: each is sent as it is, one after the other; the server gives it a name of its own ---
   var drop = document.getElementById("drop"), said = document.getElementById("said");
   function send(file, kind) {
-    var address = drop.dataset.here + "/table?kind=" + kind + "&name=" + encodeURIComponent(file.name);
-    return fetch(address, { method: "POST", body: file, headers: { "Content-Type": "application/octet-stream" } })
-      .then(function (answer) { return answer.text().then(function (text) { if (!answer.ok) throw new Error(text); }); });
+    var named = "name=" + encodeURIComponent(file.name), options = { method: "POST", body: file, headers: { "Content-Type": "application/octet-stream" } };
+    function heard(answer) { return answer.text().then(function (text) { if (!answer.ok) throw new Error(text); }); }
+    return fetch(drop.dataset.here + "/room?size=" + file.size + "&" + named).then(heard)
+      .then(function () { return fetch(drop.dataset.here + "/table?kind=" + kind + "&" + named, options); }).then(heard);
   }
   function sendAll(files, kind) {
     var list = [].slice.call(files), failed = [], next = Promise.resolve();
@@ -37,6 +38,10 @@
       if (event.dataTransfer.files.length) sendAll(event.dataTransfer.files, event.target.closest("[for=clinical], #clinical") ? "clinical" : "view");
     });
   }
+  var number = document.querySelector("input[name=number]");
+  if (number) number.addEventListener("input", function () { // who types a number means it
+    document.querySelector("input[name=clusters][value=number]").checked = true;
+  });
   document.querySelectorAll("form").forEach(function (form) {
     form.addEventListener("submit", function () { // a second click must not ask twice
       window.setTimeout(function () { form.querySelectorAll("button").forEach(function (b) { b.disabled = true; }); }, 0);
@@ -44,9 +49,14 @@
   });
 
   // --- progress: asked for every second; the stages are text ---
-  var progress = document.getElementById("progress");
+  var progress = document.getElementById("progress"), lost = document.getElementById("lost");
   function ask() {
-    fetch(progress.dataset.here + "/state").then(function (answer) { return answer.json(); }).then(function (now) {
+    fetch(progress.dataset.here + "/state").then(function (answer) {
+      if (!answer.ok) { location.reload(); throw new Error("gone"); } // the page says what happened
+      return answer.json();
+    }).then(function (now) {
+      lost.textContent = "";
+      document.getElementById("since").textContent = now.seconds;
       if (now.state !== "running") { location.reload(); return; }
       var list = document.getElementById("stages"), stages = now.stages.length ? now.stages : ["starting"];
       while (list.children.length > stages.length) list.lastChild.remove();
@@ -55,7 +65,10 @@
         if (item.textContent !== text) item.textContent = text;
       });
       window.setTimeout(ask, 1000);
-    }).catch(function () { window.setTimeout(ask, 3000); });
+    }).catch(function () {
+      lost.textContent = "The connection is lost. If manyview app still runs, this page goes on by itself; if not, start it again: the tables are kept.";
+      window.setTimeout(ask, 3000);
+    });
   }
   if (progress) window.setTimeout(ask, 1000);
 })();

@@ -1,0 +1,131 @@
+"""Another address than this machine's own: only with a password, and only to who has it."""
+
+import asyncio
+import base64
+
+import pytest
+
+pytest.importorskip("starlette", reason="needs the extra 'app'")
+pytest.importorskip("httpx2", reason="needs the extra 'dev'")
+
+from test_app import PORT, TOKEN, open_page
+from typer.testing import CliRunner
+
+from manyview.cli.app import app
+from manyview.web import gate
+from manyview.web.place import place_of
+
+PASSWORD = "correct horse: ü"
+
+
+def basic(password, user="anyone", kind="Basic"):
+    pair = base64.b64encode(f"{user}:{password}".encode()).decode()
+    return {"authorization": f"{kind} {pair}"}
+
+
+@pytest.fixture
+def client(tmp_path, monkeypatch):
+    monkeypatch.setattr(gate, "PAUSE", 0.0)
+    with open_page(tmp_path / "home", password=PASSWORD) as client:
+        yield client
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {},
+        basic(""),
+        basic(PASSWORD[:-1]),
+        basic(PASSWORD.upper()),
+        basic(f"{PASSWORD} "),
+        basic(PASSWORD, kind="Bearer"),
+        {"authorization": f"Basic {PASSWORD.encode().hex()}"},
+        {"authorization": "Basic ===="},
+        {"authorization": "Basic"},
+        {"authorization": ""},
+        {"cookie": f"password={PASSWORD.encode().hex()}"},
+    ],
+    ids=["none", "empty", "a part", "capitals", "a blank more", "bearer", "hex", "no base64", "kind only",
+         "blank", "a cookie"],
+)  # fmt: skip
+@pytest.mark.parametrize(("method", "path"), [("GET", ""), ("POST", "new"), ("GET", "app.js")])
+def test_without_the_password_nothing_is_answered(client, headers, method, path):
+    answer = client.request(method, f"/{TOKEN}/{path}", headers=headers)
+    assert answer.status_code == 401 and answer.headers["www-authenticate"].startswith("Basic")
+    assert PASSWORD not in answer.text and not list(client.home.iterdir())
+
+
+def test_the_password_does_not_replace_the_key_the_name_or_the_origin(client):
+    known = basic(PASSWORD)
+    assert client.get("/", headers=known).status_code == 403
+    assert client.get(f"/{TOKEN}/", headers=known | {"host": "evil.example"}).status_code == 421
+    elsewhere = known | {"origin": "https://evil.example"}
+    assert client.post(f"/{TOKEN}/new", headers=elsewhere).status_code == 403
+    assert client.get(f"/{TOKEN}/", headers=known).status_code == 200
+    assert client.get(f"/{TOKEN}/", headers=basic(PASSWORD, user="a")).status_code == 200
+    assert client.post(f"/{TOKEN}/new", headers=known).status_code == 303
+
+
+def test_guesses_wait_for_each_other(monkeypatch):
+    answered, pausing, most = [], [], []
+
+    async def pause(seconds):
+        pausing.append(seconds)
+        most.append(len(pausing))
+        await no_pause(0)
+        pausing.pop()
+
+    no_pause = asyncio.sleep
+    monkeypatch.setattr(gate.asyncio, "sleep", pause)
+
+    async def guess(door):
+        async def send(message):
+            answered.append(message.get("status"))
+
+        headers = [(b"host", b"h"), (b"authorization", b"Basic eDp5")]
+        await door({"type": "http", "path": "/t/", "method": "GET", "headers": headers}, None, send)
+
+    async def many():
+        door = gate.Gate(None, "t", ["h"], PASSWORD)
+        await asyncio.gather(*(guess(door) for _ in range(8)))
+
+    asyncio.run(many())
+    assert answered.count(401) == 8 and most == [1] * 8
+
+
+def test_this_machine_alone_needs_no_password():
+    for address in ("127.0.0.1", "localhost"):
+        place = place_of(address, PORT, lambda: pytest.fail("asked"))
+        assert (place.number, place.password) == ("127.0.0.1", "")
+
+
+@pytest.mark.parametrize("address", ["0.0.0.0", "::", "0"])
+def test_every_network_at_once_is_refused(address):
+    with pytest.raises(ValueError, match="every network"):
+        place_of(address, 0, lambda: PASSWORD)
+
+
+@pytest.mark.parametrize("address", ["no such name.", "1.2.3.4.5", "a" * 300, ""])
+def test_addresses_that_are_none_are_sentences(address):
+    with pytest.raises(ValueError, match="--address"):
+        place_of(address, 0, lambda: "")
+
+
+def test_an_address_that_is_not_ours_is_a_sentence():
+    place = place_of("192.0.2.1", 0, lambda: PASSWORD)
+    with pytest.raises(ValueError, match=r"--address .* cannot be used"):
+        place.listen()
+
+
+@pytest.mark.parametrize("password", ["", "short"])
+def test_the_command_wants_a_password_for_another_address(tmp_path, password):
+    asked = ["app", "--no-browser", "--folder", str(tmp_path / "runs"), "--address", "127.0.0.2"]
+    done = CliRunner().invoke(app, asked, env={"MANYVIEW_PASSWORD": password})
+    assert done.exit_code == 2 and "needs a password of at least 10 characters" in done.output
+    assert not (tmp_path / "runs").exists()
+
+
+def test_another_address_is_its_own_name():
+    place = place_of("127.0.0.2", 0, lambda: PASSWORD)
+    assert place.names == ("127.0.0.2",) and place.password == PASSWORD
+    assert place_of("::1", 0, lambda: PASSWORD).names[0] == "[::1]"
