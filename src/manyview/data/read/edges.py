@@ -19,7 +19,7 @@ def second_line(
 
     Below merged cells it names the columns; otherwise it holds units, kinds or groups.
     """
-    if len(body) < 2 or len(body[0]) != len(header) or len(header) < 2:
+    if len(body) < 3 or len(body[0]) != len(header) or len(header) < 2:
         return None
     words = [cell.strip() for cell in body[0]]
     filled = [cell for cell in words[1:] if cell not in NOTHING]
@@ -63,4 +63,9 @@ def _is_remark(text: str, ids: list[str]) -> bool:
 
 
 def _n_numbers(cells: Sequence[str], decimal: str) -> int:
-    return sum(number(plain_number(cell, decimal)) is not None for cell in cells)
+    """Cells that are numbers, or digits that no double can hold."""
+    return sum(
+        number(plain_number(cell, decimal)) is not None
+        or (any(c.isdigit() for c in cell) and not any(c.isalpha() for c in cell))
+        for cell in cells
+    )
