@@ -62,7 +62,6 @@ def in_short(run: Run) -> Any:
         told = ", ".join(f"“{view}” ({why})" for view, why in reasons.items())
         lines.append(f"The logarithm was taken of {told}.")
     lines += _outcomes(about)
-    lines += [*_listed(about.get("alignment")), *about.get("outcome_notes", [])]  # findings first
     notes = [*about.get("warnings", []), *_told(about)]
     return html(
         "<ul>{% for line in lines %}<li>{{ line }}</li>{% endfor %}</ul>"
