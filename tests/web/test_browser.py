@@ -82,10 +82,14 @@ def tables(ids=("s{}", "s{}"), names=("genes.csv", "lipids.csv")):
     return {name: table(seed=i, ids=ids[i]).decode() for i, name in enumerate(names)}
 
 
+LOADED = """() => new Promise(done =>
+  document.readyState === "complete" ? done() : addEventListener("load", () => done()))"""
+
+
 def sound(page):
     """Nothing without a name, nothing wider than the window, nothing that axe finds."""
     # With its style. (A download counts as a page that never loads.)
-    page.wait_for_function("document.readyState === 'complete'")
+    page.evaluate(LOADED)
     assert page.evaluate(UNNAMED) == []
     assert page.evaluate(WIDE) == []
     script = axe()
