@@ -89,8 +89,8 @@ def _outcomes(about: dict[str, Any]) -> list[str]:
         lines.append(f"Survival {differs} between the clusters (log-rank p {p}).")
     if clinical.get("significant"):
         named = clinical["significant"]
-        listed = ", ".join(f"“{name}”" for name in named[:3]) + ", …" * (len(named) > 3)
-        lines.append(f"Clinical columns that differ between the clusters: {listed}.")
+        listed = ", ".join(f"“{name}”" for name in named[:3]) + (", …" if len(named) > 3 else ".")
+        lines.append(f"Clinical columns that differ between the clusters: {listed}")
     if classes.get("ari") is not None:
         lines.append(f"Agreement with the known classes: {classes['ari']:.2f} (1 is the same).")
     return lines
