@@ -8,15 +8,13 @@ from pathlib import Path, PurePosixPath
 from types import SimpleNamespace
 from typing import Any
 
-from manyview._types import Views
-from manyview.data.views import as_views
 from manyview.io.writing import claimed, csv_of_dicts, read_csv
 from manyview.io.writing.replace import files_in
 from manyview.output.report.fit import fit_page, read_run
 
 from .figures import MODEL_FIGURES, heatmap_figure, model_figures
 from .findings import find_out, notes_on, said_of, tables_of
-from .folder import DIGITS, KIND, TABLES
+from .folder import DIGITS, KIND, TABLES, views_of_run
 from .later import keep
 from .notes import choice_notes
 from .record import run_json, values_checksum
@@ -64,7 +62,7 @@ def measured_again(
         place.check([*TABLES, "run.json", PAGE])
         about = read_about(run)
         ids = [row["id"] for row in read_csv(run / "labels.csv")]
-        given = as_read(model, views)
+        given = views_of_run(model, views, "report")
         found = find_out(model, given, ids, truth, stability_runs, tell)
         files, notes = tables_of(model, given, ids, found), notes_on(model, given, ids, found)
         keep(run, beside, lambda name: name in files or _made_anew(name))
@@ -103,22 +101,9 @@ def read_about(run: Path) -> dict[str, Any]:
         ) from None
 
 
-def as_read(model: Any, views: Any) -> Views:
-    """The views as `write_run` takes them."""
-    return as_views(
-        views,
-        model.views,
-        allow_negative=True,
-        allow_missing=True,
-        allow_relations=True,
-        allow_files=True,
-        caller="report",
-    )
-
-
 def changed_views(about: Mapping[str, Any], model: Any, views: Any) -> list[str]:
     """Names of views whose values are not those of the fit; those of the fit that are not there."""
-    given = as_read(model, views)
+    given = views_of_run(model, views, "report")
     now = dict(zip(given.names, given.matrices, strict=True))
     return [
         view["name"]

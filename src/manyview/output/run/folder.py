@@ -34,6 +34,19 @@ TABLES = ("labels.csv", "clusters.csv", "view_weights.csv", "sample_weights.csv"
           "markers.csv", "leave_view_out.csv", "heatmap.csv", "consensus.csv")  # fmt: skip
 
 
+def views_of_run(model: Estimator, views: Any, caller: str) -> Views:
+    """The views of a fit as its folder tells of them."""
+    return as_views(
+        views,
+        model.views,
+        allow_negative=True,
+        allow_missing=True,
+        allow_relations=True,
+        allow_files=True,
+        caller=caller,
+    )
+
+
 def write_run(
     model: Estimator,
     views: Any,
@@ -96,15 +109,7 @@ def write_run(
     check_is_fitted(model)
     out = Path(out)
     tell = progress or (lambda text: None)
-    given = as_views(
-        views,
-        model.views,
-        allow_negative=True,
-        allow_missing=True,
-        allow_relations=True,
-        allow_files=True,
-        caller="write_run",
-    )
+    given = views_of_run(model, views, "write_run")
     names = _ids(model, given, ids)
     _check_truth(truth, given.n_samples)
     beside_views = known(names, clinical, time, event, truth, adjusted)
