@@ -12,6 +12,9 @@ import numpy as np
 
 from ._types import Array
 
+#: Bytes of a tensor that come from a GPU at a time.
+STAGE = 2**24
+
 
 def is_tensor(x: Any) -> bool:
     torch = sys.modules.get("torch")  # whoever holds a tensor has imported it
@@ -103,6 +106,31 @@ class DeviceFlag:
 
 def on_host(x: Any) -> Array:
     """As a NumPy array, wherever it lives."""
-    if is_tensor(x):
-        return x.detach().cpu().numpy()
-    return np.asarray(x)
+    if not is_tensor(x):
+        return np.asarray(x)
+    x = x.detach()
+    large = x.is_cuda and x.numel() * x.element_size() > 2 * STAGE
+    return (_fetched(x) if large else x.cpu()).numpy()
+
+
+def _fetched(x: Any) -> Any:
+    """A large tensor of a GPU in the host's memory, by way of memory that the GPU can write itself.
+
+    Pageable memory is written by one thread, page by page; from the two stages all threads take it.
+    """
+    torch = namespace(x)
+    whole = torch.empty(x.shape, dtype=x.dtype)
+    source, target, size = x.reshape(-1), whole.view(-1), STAGE // x.element_size()
+    stages = [torch.empty(size, dtype=x.dtype, pin_memory=True) for _ in range(2)]
+    arrived = [torch.cuda.Event(), torch.cuda.Event()]
+    starts = range(0, len(source), size)
+    for turn in range(len(starts) + 1):
+        if turn < len(starts):
+            part = source[starts[turn] : starts[turn] + size]
+            stages[turn % 2][: len(part)].copy_(part, non_blocking=True)
+            arrived[turn % 2].record()
+        if turn > 0:
+            arrived[(turn - 1) % 2].synchronize()
+            part = target[starts[turn - 1] : starts[turn - 1] + size]
+            part.copy_(stages[(turn - 1) % 2][: len(part)])
+    return whole

@@ -22,7 +22,23 @@ def present_rows(X: Matrix) -> Array:
         return np.concatenate(over(X, present_rows))
     if sp.issparse(X):
         return np.ravel(abs(X).sum(axis=1)) > 0
-    return on_host(((X != 0) & (X == X)).any(axis=1))  # NaN alone differs from itself
+    return _with_values(X) if isinstance(X, np.ndarray) else on_host(_has_value(X))
+
+
+#: Columns looked at first: most rows have a value there.
+FIRST_COLUMNS = 16
+
+
+def _with_values(X: Array) -> Array:
+    found = _has_value(X[:, :FIRST_COLUMNS])
+    empty = np.flatnonzero(~found)
+    if X.shape[1] > FIRST_COLUMNS and len(empty):
+        found[empty] = _has_value(X[empty, FIRST_COLUMNS:])
+    return found
+
+
+def _has_value(X: Array) -> Array:
+    return ((X != 0) & (X == X)).any(axis=1)  # NaN alone differs from itself
 
 
 def observed_rows(X: Matrix) -> Array:
@@ -38,14 +54,23 @@ def unobserved(X: Matrix) -> Array:
     """Share of the features of every row that is NaN; files have none."""
     if sp.issparse(X) or is_streamed(X) or isinstance(X, Relation):
         return np.zeros(X.shape[0])
-    return on_host(namespace(X).isnan(X).sum(axis=1)) / max(1, X.shape[1])
+    if not isinstance(X, np.ndarray):
+        return on_host(namespace(X).isnan(X).sum(axis=1)) / max(1, X.shape[1])
+    share, rows = np.zeros(X.shape[0]), np.flatnonzero(_maybe_nan(X))
+    share[rows] = np.isnan(X[rows]).sum(axis=1) / max(1, X.shape[1])
+    return share
 
 
 def has_nan(X: Matrix) -> bool:
-    if not isinstance(X, np.ndarray):
-        return False
-    with np.errstate(over="ignore", invalid="ignore"):  # the largest numbers have no sum
-        return bool(np.isnan(X.sum()) and np.isnan(X).any())
+    return isinstance(X, np.ndarray) and bool(_maybe_nan(X).any() and np.isnan(X).any())
+
+
+def _maybe_nan(X: Array) -> Array:
+    """Rows without a sum: those with NaN, and those whose numbers are too large to be added."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        if X.ndim == 2 and X.dtype in (np.float32, np.float64):
+            return np.isnan(X @ np.ones(X.shape[1], dtype=X.dtype))  # on the threads of BLAS
+        return np.isnan(X.sum(axis=tuple(range(1, X.ndim))))
 
 
 def refuse_holes(Xs: Sequence[Matrix], names: Sequence[str]) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import scipy.sparse as sp
 import torch
 
+from manyview._arrays import on_host
 from manyview._types import Array
 
 
@@ -69,7 +70,7 @@ class DeviceGraph:
                 break
             root = lower
         smallest, part = torch.unique(root, return_inverse=True)
-        return len(smallest), part.cpu().numpy()
+        return len(smallest), on_host(part)
 
     def part(self, rows: Any) -> DeviceGraph:
         """The graph among some of the rows."""
@@ -137,7 +138,10 @@ class DeviceGraph:
         return torch.randn((self.shape[0], n_columns), generator=generator, **how)
 
     def to_scipy(self) -> sp.csr_array:
-        parts = [t.cpu().numpy() for t in (self.values, self.columns, self.starts)]
+        # As narrow as SciPy would make them, before they travel.
+        narrow = torch.int32 if len(self.values) < 2**31 else torch.int64
+        places = (part.to(narrow) for part in (self.columns, self.starts))
+        parts = [on_host(part) for part in (self.values, *places)]
         return sp.csr_array(tuple(parts), shape=self.shape)
 
 
