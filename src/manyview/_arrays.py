@@ -6,14 +6,15 @@ NumPy's functions also serve dask arrays; tensors have their own.
 from __future__ import annotations
 
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 
 from ._types import Array
 
-#: Bytes of a tensor that come from a GPU at a time.
-STAGE = 2**24
+#: Bytes of a tensor that come from a GPU at a time, and threads that fetch them.
+STAGE, FETCHING = 2**22, 8
 
 
 def is_tensor(x: Any) -> bool:
@@ -116,21 +117,20 @@ def on_host(x: Any) -> Array:
 def _fetched(x: Any) -> Any:
     """A large tensor of a GPU in the host's memory, by way of memory that the GPU can write itself.
 
-    Pageable memory is written by one thread, page by page; from the two stages all threads take it.
+    Fresh memory is slow to write for one thread, and pageable memory is written by one: here several
+    threads take what arrives, each at a place of its own.
     """
     torch = namespace(x)
     whole = torch.empty(x.shape, dtype=x.dtype)
     source, target, size = x.reshape(-1), whole.view(-1), STAGE // x.element_size()
-    stages = [torch.empty(size, dtype=x.dtype, pin_memory=True) for _ in range(2)]
-    arrived = [torch.cuda.Event(), torch.cuda.Event()]
-    starts = range(0, len(source), size)
-    for turn in range(len(starts) + 1):
-        if turn < len(starts):
-            part = source[starts[turn] : starts[turn] + size]
-            stages[turn % 2][: len(part)].copy_(part, non_blocking=True)
-            arrived[turn % 2].record()
-        if turn > 0:
-            arrived[(turn - 1) % 2].synchronize()
-            part = target[starts[turn - 1] : starts[turn - 1] + size]
-            part.copy_(stages[(turn - 1) % 2][: len(part)])
+    torch.cuda.current_stream(x.device).synchronize()  # the threads ask on streams of their own
+
+    def fetch(first: int) -> None:
+        stage = torch.empty(size, dtype=x.dtype, pin_memory=True)
+        for start in range(first * size, len(source), FETCHING * size):
+            part = source[start : start + size]
+            target[start : start + size] = stage[: len(part)].copy_(part)
+
+    with ThreadPoolExecutor(FETCHING) as pool:
+        list(pool.map(fetch, range(FETCHING)))
     return whole

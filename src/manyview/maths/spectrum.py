@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Protocol, Self, TypeAlias, runtime_checkable
@@ -144,7 +144,7 @@ def leading_eigenvectors(
     return np.array([found[i][0] for i in order]), vectors
 
 
-def _largest(values: Sequence[float], n_vectors: int) -> Array:
+def _largest(values: Iterable[float], n_vectors: int) -> Array:
     """Places of the largest values of components that are in the order of their sizes."""
     # Rounded, so that the eigenvalue 1 of every component ties and larger components come first.
     return np.argsort([-round(value, 9) for value in values], kind="stable")[:n_vectors]
@@ -214,22 +214,21 @@ def _large_parts(
     rng: np.random.Generator,
     sketch: Sketch,
     blocks_above: int,
-) -> list[tuple[Array, Array]]:
+) -> list[tuple[Any, Any]]:
     """Values (ascending) and vectors of components too large for a dense matrix, all at once."""
     exact = S.shape[0] <= blocks_above  # where the host, too, is exact
     if len(members) > 1 or len(members[0]) < S.shape[0]:
-        near = None if sketch.start is None else [sketch.part(rows).start for rows in members]
         S = S.part(np.concatenate(members))
-    else:
-        near = None if sketch.start is None else [sketch.start]
     S = S.double() if exact else S
     block: Any = S.random_block(_block_size(n_vectors), int(rng.integers(2**31)))
     sizes, begin = [len(rows) for rows in members], 0
-    for size, vectors in zip(sizes, near or [], strict=False):
-        block[begin : begin + size] /= size**0.5
-        vectors = vectors[:, : block.shape[1]]
-        block[begin : begin + size, : vectors.shape[1]] = vectors
-        begin += size
+    for rows in members:
+        near: Any = sketch.part(rows).start
+        if near is not None:
+            part = block[begin : begin + len(rows)]
+            part /= len(rows) ** 0.5
+            part[:, : near.shape[1]] = near[:, : part.shape[1]]
+        begin += len(rows)
     if exact:
         return filtered_parts(S, sizes, block, n_vectors, 1e-7, max_rounds=60)
     return filtered_parts(S, sizes, block, n_vectors, sketch.tol, sketch.weigh)

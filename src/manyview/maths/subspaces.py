@@ -49,7 +49,7 @@ def filtered_parts(
     weigh: Callable[[Array], Array] | None = None,
     degree: int = 10,
     max_rounds: int = 30,
-) -> list[tuple[Array, Array]]:
+) -> list[tuple[Any, Any]]:
     """The largest eigenvalues (ascending) of every part of S and their vectors, for each part in turn.
 
     Chebyshev-filtered block iteration as in `spectrum.filtered_subspace`, with a cut of its own for

@@ -9,9 +9,13 @@ import scipy.sparse as sp
 
 from manyview._arrays import namespace, on_host
 from manyview._types import Array, Matrix
+from manyview.engines.threads import Threads
 
 from .relations import Relation
 from .sources import is_streamed, over
+
+#: Entries that one thread looks through sooner than several are started.
+SMALL = 2**22
 
 
 def present_rows(X: Matrix) -> Array:
@@ -25,15 +29,16 @@ def present_rows(X: Matrix) -> Array:
     return _with_values(X) if isinstance(X, np.ndarray) else on_host(_has_value(X))
 
 
-#: Columns looked at first: most rows have a value there.
-FIRST_COLUMNS = 16
+#: Columns looked at first, and then of the rows that have no value there.
+FIRST_COLUMNS = (1, 16)
 
 
 def _with_values(X: Array) -> Array:
-    found = _has_value(X[:, :FIRST_COLUMNS])
-    empty = np.flatnonzero(~found)
-    if X.shape[1] > FIRST_COLUMNS and len(empty):
-        found[empty] = _has_value(X[empty, FIRST_COLUMNS:])
+    found, empty, begin = np.zeros(X.shape[0], dtype=bool), np.arange(X.shape[0]), 0
+    for end in (*FIRST_COLUMNS, X.shape[1]):
+        part = X[:, begin:end] if len(empty) == len(X) else X[empty, begin:end]
+        found[empty] = _has_value(part)
+        empty, begin = empty[~found[empty]], end
     return found
 
 
@@ -67,10 +72,20 @@ def has_nan(X: Matrix) -> bool:
 
 def _maybe_nan(X: Array) -> Array:
     """Rows without a sum: those with NaN, and those whose numbers are too large to be added."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        if X.ndim == 2 and X.dtype in (np.float32, np.float64):
-            return np.isnan(X @ np.ones(X.shape[1], dtype=X.dtype))  # on the threads of BLAS
+    if X.ndim != 2 or X.dtype not in (np.float32, np.float64):
         return np.isnan(X.sum(axis=tuple(range(1, X.ndim))))
+    ones = np.ones(X.shape[1], dtype=X.dtype)
+
+    def without_sum(rows: slice) -> Array:
+        with np.errstate(over="ignore", invalid="ignore"):
+            return np.isnan(X[rows] @ ones)
+
+    return np.concatenate([ones[:0] > 0, *looking_threads(X).map(without_sum, X.shape[0])])
+
+
+def looking_threads(X: Array) -> Threads:
+    """To look through an array once: one thread where it is small, as many as there are otherwise."""
+    return Threads(None if X.size > SMALL else 1)
 
 
 def refuse_holes(Xs: Sequence[Matrix], names: Sequence[str]) -> None:

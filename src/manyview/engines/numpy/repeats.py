@@ -77,8 +77,11 @@ def fewest_copies(X: Any) -> Any:
 
     Percentiles lie between two rows: if every row occurred k times, they would be others.
     """
-    _, of, count = np.unique(row_codes(X), return_inverse=True, return_counts=True)
-    common = int(np.gcd.reduce(count)) if len(count) else 1
+    codes = row_codes(X)
+    if _all_differ(codes):
+        return slice(None)
+    _, of, count = np.unique(codes, return_inverse=True, return_counts=True)
+    common = int(np.gcd.reduce(count))
     if common == 1:
         return slice(None)
     order = np.argsort(of, kind="stable")

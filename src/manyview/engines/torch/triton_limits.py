@@ -39,9 +39,9 @@ KEEP = tl.constexpr(
 )
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["n_left", "n_right", "room"])  # compiled once for all sizes
 def _kernel(
-    L, R, limits, counts, columns, values, n_left, n_right, room, D: tl.constexpr,
+    L, R, limits, counts, columns, values, n_left, n_right, room, D,
     ROWS: tl.constexpr, COLUMNS: tl.constexpr, DEPTH: tl.constexpr, BESIDE: tl.constexpr,
 ):  # fmt: skip
     tile, across = tl.program_id(0), tl.cdiv(n_right, COLUMNS)
@@ -79,6 +79,6 @@ def entries_within(
     tiles = triton.cdiv(n_left, ROWS) * triton.cdiv(len(R), COLUMNS)
     cut = {"ROWS": ROWS, "COLUMNS": COLUMNS, "DEPTH": DEPTH, "BESIDE": BESIDE}
     how = {"num_warps": WARPS, "num_stages": STAGES}
-    given = (L, R, limits, counts, columns, values, n_left, len(R), room)
-    _kernel[(tiles,)](*given, D=D, **cut, **how)
+    given = (L, R, limits, counts, columns, values, n_left, len(R), room, D)
+    _kernel[(tiles,)](*given, **cut, **how)
     return counts, columns, values
