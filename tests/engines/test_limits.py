@@ -5,7 +5,8 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="limits are found with tensors")
 
-from manyview.engines.torch import limits, neighbors  # noqa: E402
+from manyview.engines.torch import gaps, limits, neighbors  # noqa: E402
+from manyview.engines.torch.gaps import squared_gaps  # noqa: E402
 from manyview.engines.torch.limits import LimitedProducts, entries_within, halved  # noqa: E402
 from manyview.engines.torch.neighbors import nearest_rows  # noqa: E402
 
@@ -111,3 +112,17 @@ def test_a_kernel_that_does_not_run_is_done_without(monkeypatch):
     with pytest.warns(UserWarning, match="no compiler"):
         found, _ = nearest_rows(X, 5)
     torch.testing.assert_close(found, expected)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize(("m", "n_pairs"), [(1, 5), (63, 100), (130, 1001)])
+def test_squared_gaps_are_those_of_the_pairs(device, m, n_pairs, monkeypatch):
+    monkeypatch.setattr(gaps, "WORTH_COMPILING", 0)
+    monkeypatch.setattr(gaps, "GATHERED", 40 * m)
+    X = rows(200, m).to(device)
+    i, j = torch.randint(200, (2, n_pairs), generator=torch.Generator().manual_seed(0)).to(device)
+    expected = (X[i].double() - X[j].double()).square().sum(1)
+    found = squared_gaps(X, i, j)
+    torch.testing.assert_close(found.double(), expected, rtol=1e-5, atol=1e-6)
+    torch.testing.assert_close(found, squared_gaps(X, j, i), rtol=0, atol=0)
+    assert squared_gaps(X, i[:0], j[:0]).shape == (0,)

@@ -13,6 +13,7 @@ from manyview.engines.numpy.ties import equal_share, product_error
 from manyview.engines.threads import blocks
 
 from .device import free_memory
+from .gaps import squared_gaps
 from .limits import LimitedProducts, limited, tell_plain
 from .tensors import TensorView
 
@@ -267,6 +268,9 @@ def nearest_rows(
         return torch.hstack([x, (x * x).sum(1, keepdim=True) / size])
 
     def distances(i: torch.Tensor, near: torch.Tensor) -> torch.Tensor:
+        if isinstance(X, torch.Tensor) and queries is None:
+            pairs = i.repeat_interleave(near.shape[1]), near.reshape(-1)
+            return squared_gaps(X, *pairs).reshape(near.shape)
         squared = torch.empty(near.shape, dtype=origin.dtype, device=origin.device)
         step = max(1, block_entries(origin) // 4 // max(1, near.shape[1] * X.shape[1]))
         for b in blocks(slice(0, len(i)), step):
