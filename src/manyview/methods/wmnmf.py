@@ -14,7 +14,6 @@ from manyview._arrays import namespace, on_host
 from manyview._types import Array, Factors, Seed, Views, storable
 from manyview.engines.affinity import AFFINITIES
 from manyview.engines.protocols import Engine
-from manyview.engines.threads import beside
 from manyview.maths.solvers import make_solver
 from manyview.maths.terms import Term
 from manyview.storage.checkpoint import Checkpoint
@@ -31,7 +30,7 @@ from .seeds import generator
 from .stand_ins import filling
 from .state import Problem
 from .warn import warn_about, warn_scarce_views, warn_unobserved_rows
-from .working_views import checksums, masked, scale_and_place, some_rows
+from .working_views import masked, scale_and_place, some_rows
 
 
 @storable
@@ -293,10 +292,9 @@ class WMNMF(FittedWMNMF):
         checkpoint = Checkpoint(self.checkpoint, self, views, rng)
         warn_unobserved_rows(anywhere)
         views = some_rows(views, anywhere)
-        Xs, self._fitted_views, self._scalings = scale_and_place(
+        Xs, self._fitted_views, self._scalings, sums = scale_and_place(
             views, self.scale, self.dtype, self.missing == "mask", engine
         )
-        sums = beside(partial(checksums, self._fitted_views))
         self._warn_level(views)
         K = self._rank
         terms, start_terms = self._prepared_terms(Xs, checkpoint, engine)
