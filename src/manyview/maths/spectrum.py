@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Protocol, Self, TypeAlias, runtime_checkable
+from typing import Protocol, Self, TypeAlias, runtime_checkable
 
 import numpy as np
 import scipy.sparse as sp
@@ -13,7 +13,7 @@ from scipy.linalg import eigh
 from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import ArpackNoConvergence, eigsh, lobpcg
 
-from manyview._arrays import namespace, on_host
+from manyview._arrays import converted, namespace, on_host
 from manyview._types import Array
 
 from .subspaces import filtered_parts
@@ -193,17 +193,20 @@ def _on_device(
     found = _large_parts(S, large, n_vectors, rng, sketch, blocks_above) if large else []
     for rows in members[len(large) :]:
         part = S.part(rows)
-        matrix: Any = part @ part.placed(np.eye(len(rows)))
+        matrix = part @ part.placed(np.eye(len(rows)))
         values, vectors = namespace(matrix).linalg.eigh(matrix)
         found.append((values[-n_vectors:], vectors[:, -n_vectors:]))
-    values = np.concatenate([on_host(part.flip(0)) for part, _ in found])
+    values = np.concatenate([on_host(part)[::-1] for part, _ in found])
     order = _largest(values, n_vectors)
     whose = np.repeat(np.arange(len(found)), [len(part) for part, _ in found])[order]
-    whole: Any = found[0][1].new_zeros((S.shape[0], len(order)), dtype=S.dtype)
+    device = found[0][1].device
+    xp = namespace(found[0][1])
+    whole = xp.zeros((S.shape[0], len(order)), dtype=S.dtype, device=device)
     for p, (rows, (_, vectors)) in enumerate(zip(members, found, strict=True)):
         columns = np.flatnonzero(whose == p)  # a component's own come in its order, largest first
-        at: Any = namespace(whole).as_tensor(rows, device=whole.device)
-        whole[at[:, None], columns[None]] = vectors.flip(1)[:, : len(columns)].to(S.dtype)
+        largest_first = xp.flip(vectors, (1,))[:, : len(columns)]
+        at = xp.as_tensor(rows, device=device)[:, None]
+        whole[at, columns[None]] = converted(largest_first, S.dtype)
     return S.placed(values[order]), whole
 
 
@@ -214,16 +217,16 @@ def _large_parts(
     rng: np.random.Generator,
     sketch: Sketch,
     blocks_above: int,
-) -> list[tuple[Any, Any]]:
+) -> list[tuple[Array, Array]]:
     """Values (ascending) and vectors of components too large for a dense matrix, all at once."""
     exact = S.shape[0] <= blocks_above  # where the host, too, is exact
     if len(members) > 1 or len(members[0]) < S.shape[0]:
         S = S.part(np.concatenate(members))
     S = S.double() if exact else S
-    block: Any = S.random_block(_block_size(n_vectors), int(rng.integers(2**31)))
+    block = S.random_block(_block_size(n_vectors), int(rng.integers(2**31)))
     sizes, begin = [len(rows) for rows in members], 0
     for rows in members:
-        near: Any = sketch.part(rows).start
+        near = sketch.part(rows).start
         if near is not None:
             part = block[begin : begin + len(rows)]
             part /= len(rows) ** 0.5

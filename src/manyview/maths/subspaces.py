@@ -7,11 +7,11 @@ vectors of every part. What is solved per part is as small as the vectors are fe
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from manyview._arrays import namespace
+from manyview._arrays import converted, namespace
 from manyview._types import Array
 
 #: Small problems of up to so many vectors are solved on the host: a card takes longer to be asked.
@@ -33,9 +33,9 @@ class Product(Protocol):
 class Ritz(NamedTuple):
     """Of every part (first axis) the values in ascending order, how to turn the block, residuals."""
 
-    values: Any
-    turn: Any
-    residuals: Any
+    values: Array
+    turn: Array
+    residuals: Array
     #: The smallest share of any direction of a block.
     share: float
 
@@ -49,7 +49,7 @@ def filtered_parts(
     weigh: Callable[[Array], Array] | None = None,
     degree: int = 10,
     max_rounds: int = 30,
-) -> list[tuple[Any, Any]]:
+) -> list[tuple[Array, Array]]:
     """The largest eigenvalues (ascending) of every part of S and their vectors, for each part in turn.
 
     Chebyshev-filtered block iteration as in `spectrum.filtered_subspace`, with a cut of its own for
@@ -65,14 +65,15 @@ def filtered_parts(
     )
     cut = xp.full((len(sizes),), 0.5, dtype=xp.float64)
     for _ in range(max_rounds):
-        Y = _filtered(S, Y, cut.to(Y.device, Y.dtype)[part_of][:, None], degree)
+        cuts = xp.as_tensor(cut, dtype=Y.dtype, device=Y.device)[part_of]
+        Y = _filtered(S, Y, cuts[:, None], degree)
         SY = S @ Y
         found = _ritz(_products(Y, SY, parts))
         if not found.share > DEPENDENT:
             Y = xp.cat([xp.linalg.qr(Y[part])[0] for part in parts])
             SY = S @ Y
             found = _ritz(_products(Y, SY, parts))
-        turn = found.turn.to(Y.device, Y.dtype)
+        turn = xp.as_tensor(found.turn, dtype=Y.dtype, device=Y.device)
         Y = xp.cat([Y[part] @ turn[p] for p, part in enumerate(parts)])
         if found.share > LOSSY and _settled(found, n_vectors, weigh) <= tol:
             break
@@ -89,31 +90,29 @@ def _filtered(S: Product, Y: Array, cut: Array, degree: int) -> Array:
     return now
 
 
-def _products(Y: Array, SY: Array, parts: list[slice]) -> Any:
+def _products(Y: Array, SY: Array, parts: list[slice]) -> Array:
     """[Y SY]ᵀ[Y SY] of every part, in float64; on the host where it is small."""
-    xp, found = namespace(Y), []
-    for part in parts:
-        total: Any = 0
+    xp, b = namespace(Y), Y.shape[1]
+    found = xp.zeros((len(parts), 2 * b, 2 * b), dtype=xp.float64, device=Y.device)
+    for p, part in enumerate(parts):
         for start in range(part.start, part.stop, ROWS):
             rows = slice(start, min(start + ROWS, part.stop))
-            both: Any = xp.hstack([Y[rows], SY[rows]])
-            both = both.double()
-            total = total + both.T @ both
-        found.append(total)
-    stacked = xp.stack(found)
-    return stacked.cpu() if Y.shape[1] <= HOST_VECTORS else stacked
+            both = converted(xp.hstack([Y[rows], SY[rows]]), xp.float64)
+            found[p] += both.T @ both
+    return found.cpu() if b <= HOST_VECTORS else found
 
 
-def _ritz(products: Any) -> Ritz:
+def _ritz(products: Array) -> Ritz:
     """The eigenpairs of S in the span of the block, from its products."""
     xp, b = namespace(products), products.shape[1] // 2
-    length = products[:, :b, :b].diagonal(dim1=1, dim2=2) ** 0.5
+    length = xp.diagonal(products, dim1=1, dim2=2)[:, :b] ** 0.5
     scale = 1 / xp.where(length > 0, length, 1)
-    products = products * xp.hstack([scale, scale])[:, None] * xp.hstack([scale, scale])[:, :, None]
+    both = xp.hstack([scale, scale])
+    products = products * both[:, None] * both[:, :, None]
     own, across, moved = products[:, :b, :b], products[:, :b, b:], products[:, b:, b:]
     shares, basis = xp.linalg.eigh(own)
     whitened = basis / shares.clip(1e-300)[:, None] ** 0.5
-    small = whitened.mT @ (across + across.mT) @ whitened / 2
+    small = whitened.mT @ (across + xp.swapaxes(across, 1, 2)) @ whitened / 2
     values, vectors = xp.linalg.eigh(small)
     turn = whitened @ vectors
     squared = (turn * (moved @ turn)).sum(1) - values**2
@@ -125,7 +124,7 @@ def _settled(found: Ritz, n_vectors: int, weigh: Callable[[Array], Array] | None
     """The largest residual of a wanted vector, by what the vectors of its part count."""
     residuals = found.residuals[:, -n_vectors:]
     if weigh is not None:
-        weight: Any = weigh(found.values[:, -n_vectors:].clip(0))
-        most = weight.amax(1, keepdim=True)
-        residuals = residuals * weight / namespace(most).where(most > 0, most, 1)
+        weight, xp = weigh(found.values[:, -n_vectors:].clip(0)), namespace(residuals)
+        most = xp.amax(weight, 1, keepdim=True)
+        residuals = residuals * weight / xp.where(most > 0, most, 1)
     return float(residuals.max())
