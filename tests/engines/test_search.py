@@ -137,6 +137,33 @@ def test_lists_by_products_are_those_of_all_distances(seed):
     np.testing.assert_allclose(d[~unsure], d_expected[~unsure])
 
 
+def test_a_view_that_tells_nobody_apart_adds_the_same_to_all_distances(rng):
+    n = 60
+    one, none = (Geometry(X, np.ones(n, dtype=bool)) for X in (rng.random((n, 3)), np.ones((n, 2))))
+    everyone, alpha = np.arange(n), np.array([0.5, 0.5])
+    near, d, unsure = lists.by_products([one, none], alpha, everyone, 4, Threads(1))
+    expected, d_expected = lists.looked_at([one, none], alpha, everyone, everyone, 4)
+    assert not unsure.any()
+    np.testing.assert_array_equal(near, expected)
+    np.testing.assert_allclose(d, d_expected)
+    near, d = lists.fused_lists([none, one], np.array([1.0, 0]), 4, [], 0)
+    np.testing.assert_array_equal(near[9], [0, 1, 2, 3])
+    assert (d == 1).all()
+
+
+@pytest.mark.filterwarnings("ignore:(overflow|invalid value):RuntimeWarning")
+@pytest.mark.parametrize("n, k", [(12, 5), (12, 11), (60, 5)])
+@pytest.mark.parametrize("large", [1e18, 1e20, 1e25, 1e39])
+def test_numbers_too_large_for_single_precision_do_no_harm(rng, large, n, k):
+    X, everyone = rng.random((n, 2)), np.arange(n)
+    X[0, 0], X[3, 1] = large, -large
+    view = Geometry(X, np.ones(n, dtype=bool))
+    near, d = lists.all_pairs([view], np.ones(1), everyone, k, everyone[:0], None)
+    expected, d_expected = lists.looked_at([view], np.ones(1), everyone, everyone, k)
+    np.testing.assert_array_equal(near, expected)
+    np.testing.assert_allclose(d, d_expected)
+
+
 def test_rows_on_a_grid_are_found_in_the_order_of_their_numbers():
     """Many at equal distances: no list by products is sure, all are settled by distances."""
     X = np.array([[a, b] for a in range(20) for b in range(20)], dtype=float)

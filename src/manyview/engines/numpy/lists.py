@@ -142,8 +142,8 @@ def by_products(
     near, values = smallest_products(sides, wide, threads)
     lists = for_all_rows(rows, rows[near], views[0].n_samples)
     indices, d = (part[rows] for part in ranked(views, alpha, lists, 0, k, threads))
-    if wide == len(rows) - 1:
-        return indices, d, np.zeros(len(rows), dtype=bool)
+    if wide == len(rows) - 1:  # all are candidates, but for products too large for single precision
+        return indices, d, (near < 0).any(axis=1)
     # Whoever is no candidate is no nearer than the last of them.
     nearer = values[:, -1] + sides.constant - sides.slack()
     return indices, d, ~(d[:, -1] * (1 + equal_share(views[0].Z.dtype)) < nearer)

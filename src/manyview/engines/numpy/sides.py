@@ -197,7 +197,7 @@ def parts_of(views: list[Geometry], alpha: Array, rows: Array) -> list[Part]:
     chosen: Any = slice(None) if every else rows  # all rows are not copied
     parts = []
     for a, view in zip(alpha, views, strict=True):
-        if a > 0 and view.comparable[rows].any():
+        if a > 0:  # also one that tells nobody apart: all are at 1 there
             observed = None if view.observed is None else view.observed[chosen]
             Z = view.Z if every else view.Z[rows]
             parts.append(Part(float(a), Z, view.root_mu[chosen], view.comparable[chosen], observed))
