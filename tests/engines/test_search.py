@@ -177,6 +177,7 @@ def test_views_with_holes_are_searched_and_measured_over_shared_features(rng):
     X = clusters(700, 12).astype(float)
     X[rng.random(X.shape) < 0.1] = np.nan
     view, everyone = Geometry(X, np.ones(700, dtype=bool)), np.arange(700)
+    assert Sides.of(parts_of([view], np.ones(1), everyone)).right.dtype == np.float32
     near, d = lists.approximate([view], np.ones(1), everyone, 5, 0, Threads(1))
     expected, _ = lists.looked_at([view], np.ones(1), everyone, everyone, 5)
     assert recall(near, expected) > 0.9

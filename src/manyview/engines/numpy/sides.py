@@ -50,7 +50,8 @@ class Part:
         scale = np.divide(np.sqrt(weight), root_mu, out=np.zeros(len(here)), where=here)
         self.b = self.scale = scale.astype(np.float32)
         if observed is not None:
-            self.scale = self.b / np.maximum(observed.mean(axis=1), 1 / Z.shape[1])
+            share = np.maximum(observed.mean(axis=1), 1 / Z.shape[1])
+            self.scale = (scale / share).astype(np.float32)
         # Distances do not care where the origin is; around the mean, numbers are small and round well.
         self.sparse, self.centre = sp.issparse(Z), np.zeros(Z.shape[1])
         if self.sparse:
