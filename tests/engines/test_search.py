@@ -205,3 +205,20 @@ def test_long_rows_are_searched_along_their_leading_directions():
     X = clusters(1500, 300)
     found = neighbors.index_neighbors(X, 10, 0)
     assert recall(found, exact(X.astype(float), 10)) > 0.97
+
+
+@pytest.mark.parametrize("exact_up_to", [50, 10**6])
+def test_of_a_crowd_only_the_first_are_looked_at(monkeypatch, rng, exact_up_to):
+    """Rows with a value that many have are known to be near each other: pairs of them are too many."""
+    monkeypatch.setattr(neighbors, "EXACT", exact_up_to)
+    n, k, asked = 900, 5, []
+    X = np.eye(4)[rng.integers(4, size=n)]
+    alone = np.flatnonzero(rng.random(n) < 0.1)
+    X[alone] += 0.1 * rng.random((len(alone), 4))
+    view, parts_of = Geometry(X, np.ones(n, dtype=bool)), lists.parts_of
+    monkeypatch.setattr(lists, "parts_of", lambda *args: asked.append(args[-1]) or parts_of(*args))
+    found = lists.view_lists(view, k, 0)
+    assert len(asked[0]) == len(alone) + 4 * (k + 1)
+    expected, d = lists.looked_at([view], np.ones(1), np.arange(n), np.arange(n), k)
+    np.testing.assert_array_equal(found.indices[alone], expected[alone])
+    np.testing.assert_allclose(found.d, d, atol=1e-12)
