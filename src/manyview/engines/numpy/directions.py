@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ from manyview._types import Array, Matrix
 from manyview.engines.protocols import Remote
 from manyview.engines.threads import blocks
 
-from .sources import as_source, looking_rows, over
+from .sources import as_source, looking_rows
 
 #: Long rows, and large views in files, are searched by their leading directions, this many, found in so
 #: many passes.
@@ -37,15 +37,18 @@ def leading_directions(X: Any, n_directions: int = DIRECTIONS) -> Array:
 
 def _summed(X: Any, work: Callable[..., Array], *args: Any) -> Array:
     """Σ work(block, *args) over all rows, one sum of the features' size at a time."""
-    if isinstance(X, Remote):
-        there: Array = sum(X.each(work, *args), start=np.zeros(1))
-        return there
-    source = as_source(X)
-    # Sparse rows are few numbers, however many features there are: a sum for every few rows is too much.
-    step = SPARSE_ROWS if source.sparse else looking_rows(X.shape[1])
-    parts = (work(source.read(b), *args) for b in blocks(slice(0, X.shape[0]), step))
-    total: Array = sum(parts, start=np.zeros(1))
+    total: Array = sum(_over(X, work, *args), start=np.zeros(1))
     return total
+
+
+def _over(X: Any, work: Callable[..., Array], *args: Any) -> Iterable[Array]:
+    """work(block, *args) of all rows in order, one after the other; where the rows are elsewhere, there."""
+    if isinstance(X, Remote):
+        return X.each(work, *args)
+    source = as_source(X)
+    # Sparse rows are few numbers, however many features there are: a result for every few is too much.
+    step = SPARSE_ROWS if source.sparse else looking_rows(X.shape[1])
+    return (work(source.read(b), *args) for b in blocks(slice(0, X.shape[0]), step))
 
 
 def _feature_sums(block: Matrix) -> Array:
@@ -60,7 +63,7 @@ def _image(block: Matrix, directions: Array, mean: Array) -> Array:
 
 def project(X: Any, directions: Array) -> Array:
     """Rows of X along ``directions``, in float32."""
-    return np.concatenate(over(X, _along, directions))
+    return np.concatenate(list(_over(X, _along, directions)))
 
 
 def _along(block: Matrix, directions: Array) -> Array:
