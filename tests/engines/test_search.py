@@ -71,6 +71,29 @@ def test_only_some_of_the_pairs_are_looked_at(monkeypatch):
     assert sum(looked) < 0.6 * len(X) ** 2
 
 
+def test_products_with_many_copies_of_a_row_take_little_room(monkeypatch):
+    X, sizes = clusters(1500, 20), []
+    X[200:] = X[0]
+    kernels = import_compiled("manyview.engines.numpy.search_kernels")
+    take = kernels.take
+
+    def measuring(products, *args):
+        sizes.append(products.size)
+        take(products, *args)
+
+    monkeypatch.setattr(kernels, "take", measuring)
+    found = in_cells(X, 10)
+    assert max(sizes) <= search.ASKING * search.ASKED
+    assert (X[found[500:]] == X[0]).all()
+
+
+def test_cells_have_rows():
+    X = clusters(900, 5)[np.arange(900) % 7]
+    cells = search.Cells.of(sides_of(X), 0)
+    assert len(cells.means) == 7 and (np.diff(cells.starts) > 0).all()
+    np.testing.assert_array_equal(np.sort(cells.order), np.arange(900))
+
+
 @pytest.mark.parametrize("threads", [2, 3])
 def test_the_lists_are_the_same_for_any_number_of_threads(threads):
     X = clusters(900, 12)
@@ -191,6 +214,21 @@ def texts(n=1200, words=400, topics=8, seed=0):
     y = rng.integers(topics, size=n)
     counts = np.array([rng.multinomial(30, likely[t]) for t in y], dtype=float)
     return sp.csr_array(np.sqrt(counts / counts.sum(axis=1, keepdims=True)))
+
+
+def test_the_smallest_products_of_sparse_rows_are_those_of_dense_ones():
+    """Block by block; some rows are empty, and some zeros are written down."""
+    Z = texts(350).toarray()
+    Z[::50] = 0
+    written = sp.csr_array(Z + 1.0 * (Z == 0) * (np.arange(400) % 9 == 0))
+    written.data[written.data == 1] = 0
+    rows = np.arange(0, 350, 3)
+    dense = search.smallest_products(sides_of(Z), 12, Threads(1), rows)[1]
+    part = Part(1.0, written, np.ones(350), np.ones(350, dtype=bool))
+    near, values = search.smallest_products(Sides.of([part]), 12, Threads(2), rows)
+    np.testing.assert_allclose(values, dense, atol=1e-5)
+    gaps = ((Z[rows, None] - Z[near]) ** 2).sum(axis=2)
+    np.testing.assert_allclose(gaps, dense, atol=1e-5)
 
 
 def test_sparse_rows_with_much_in_common_are_found():

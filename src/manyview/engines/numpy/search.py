@@ -10,6 +10,7 @@ Rows are looked for in chunks that N alone decides, so that lists are the same f
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -60,18 +61,17 @@ def smallest_products(
     kernels = import_compiled("manyview.engines.numpy.search_kernels")
     n, asking = sides.n_rows, np.arange(sides.n_rows) if rows is None else rows
     near, values = _no_lists(len(asking), k)
-    steps = list(blocks(slice(0, n), ASKED))
-    posted = _posted(sides, np.array([0, *(some.stop for some in steps)]))
 
-    def look(part: slice) -> None:
-        left, places = sides.left(asking[part]), np.arange(part.start, part.stop)
-        for number, some in enumerate(steps):
-            products = left @ sides.right[some].T
-            if posted is not None:
-                posted.add_to(products, asking[part], number)
-            kernels.take(products, places, asking[part], some.start, near, values)
+    def look(some: slice, posted: Posted | None, part: slice) -> None:
+        products = sides.left(asking[part]) @ sides.right[some].T
+        if posted is not None:
+            posted.add_to(products, asking[part], 0)
+        places = np.arange(part.start, part.stop)
+        kernels.take(products, places, asking[part], some.start, near, values)
 
-    _on_threads(threads, look, len(asking))
+    for some in blocks(slice(0, n), ASKED):
+        posted = _posted(sides, np.array([some.start, some.stop]))
+        _on_threads(threads, partial(look, some, posted), len(asking))
     return near.astype(np.int64), values
 
 
@@ -86,12 +86,13 @@ def nearest_in_cells(sides: Sides, k: int, sample: Sample, seed: int, threads: T
     def look(part: slice) -> None:
         left = sides.left(part)
         chosen = cells.chosen(cells.products(sides, part), wanted)
+        # Those that most look into first: once lists are good, little has to be put into them.
         for cell in np.argsort(-chosen.sum(axis=1), kind="stable"):
-            who = np.flatnonzero(chosen[cell])
             first, last = cells.starts[cell : cell + 2]
-            if len(who) and last > first:
-                products = left[who] @ sides.right[first:last].T
-                who += part.start
+            asking = np.flatnonzero(chosen[cell])
+            for b in blocks(slice(0, len(asking)), max(1, ASKING * ASKED // (last - first))):
+                products = left[asking[b]] @ sides.right[first:last].T
+                who = asking[b] + part.start
                 if posted is not None:
                     posted.add_to(products, who, cell)
                 kernels.take(products, who, who, first, near, values)
@@ -114,7 +115,7 @@ class Cells(NamedTuple):
     starts: Array
     #: The mean right side of every cell, whose products are the mean products with its rows.
     means: Array
-    #: Likewise the mean of sparse u.
+    #: Likewise the mean of sparse u, features × cells.
     sparse_means: Array | None
 
     @classmethod
@@ -129,18 +130,20 @@ class Cells(NamedTuple):
         centres = some[rng.permutation(len(some))[:count]]
         for _ in range(ROUNDS):
             centres = _means(some, _nearest_of(some, centres), count, centres)
-        cell = _nearest_of(places, centres)
-        starts = np.concatenate([[0], np.cumsum(np.bincount(cell, minlength=count))])
-        means, sparse = _means(sides.right, cell, count), None
+        _, cell, sizes = np.unique(  # cells without rows are none
+            _nearest_of(places, centres), return_inverse=True, return_counts=True
+        )
+        starts = np.concatenate([[0], np.cumsum(sizes)])
+        means, sparse = _means(sides.right, cell, len(sizes)), None
         if u is not None:
-            sparse = _means(u, cell, count).toarray()
+            sparse = np.ascontiguousarray(_means(u, cell, len(sizes)).toarray().T)
         return cls(np.argsort(cell, kind="stable"), starts, means, sparse)
 
     def products(self, sides: Sides, rows: slice | Array) -> Array:
         """Mean products of some rows with the rows of every cell."""
         products = sides.left(rows) @ self.means.T
         if sides.sparse is not None and self.sparse_means is not None:
-            products -= 2 * (sides.sparse[rows] @ self.sparse_means.T)
+            products -= 2 * (sides.sparse[rows] @ self.sparse_means)
         return products
 
     def wanted(self, sides: Sides, sample: Sample) -> int:
@@ -171,7 +174,7 @@ def _nearest_of(places: Array, centres: Array) -> Array:
 
 
 def _means(rows: Matrix, group: Array, count: int, otherwise: Array | None = None) -> Matrix:
-    """The mean row of every group, summed in double precision; of an empty one what is given, or 0."""
+    """The mean row of every group, summed in double precision; of an empty one what is given."""
     n, sizes = len(group), np.bincount(group, minlength=count)
     members = sp.csr_array((1 / sizes[group], (group, np.arange(n))), shape=(count, n))
     means = (members @ rows).astype(np.float32)

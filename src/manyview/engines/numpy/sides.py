@@ -179,9 +179,8 @@ class Posted:
         self.entries = u.indptr, u.indices, u.data
         by_column = [u[first:last].tocsc() for first, last in pairwise(starts)]
         ends = np.cumsum([0, *(block.nnz for block in by_column)])
-        self.posts = np.stack(
-            [block.indptr + end for block, end in zip(by_column, ends[:-1], strict=True)]
-        )
+        self.posts = np.stack([block.indptr.astype(np.int64) for block in by_column])
+        self.posts += ends[:-1, None]
         self.posted = np.concatenate([block.indices for block in by_column])
         self.values = np.concatenate([block.data for block in by_column])
 
