@@ -1,5 +1,7 @@
 """The approximate search: good lists, the same for any number of threads, whole whatever the data."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -260,3 +262,26 @@ def test_of_a_crowd_only_the_first_are_looked_at(monkeypatch, rng, exact_up_to):
     expected, d = lists.looked_at([view], np.ones(1), np.arange(n), np.arange(n), k)
     np.testing.assert_array_equal(found.indices[alone], expected[alone])
     np.testing.assert_allclose(found.d, d, atol=1e-12)
+
+
+def room(work, *args):
+    tracemalloc.start()
+    try:
+        work(*args)
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+def test_several_views_take_no_more_room_than_one_when_few_rows_ask(rng):
+    n, everyone = 3000, np.arange(3000)
+    views = [Geometry(rng.random((n, 200)).astype(np.float32), everyone >= 0) for _ in range(5)]
+    one = room(lists.looked_at, views[:1], np.ones(1), everyone[:20], everyone, 5)
+    all_five = room(lists.looked_at, views, np.ones(5), everyone[:20], everyone, 5)
+    assert all_five < 1.3 * one
+
+
+def test_the_sides_are_made_in_one_piece(rng):
+    n = 40_000  # many blocks
+    parts = [Part(0.5, rng.random((n, 60)), np.ones(n), np.ones(n, dtype=bool)) for _ in range(2)]
+    assert room(Sides.of, parts) < 1.6 * Sides.of(parts).right.nbytes

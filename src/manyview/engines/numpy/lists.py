@@ -159,7 +159,9 @@ def looked_at(
 ) -> tuple[Array, Array]:
     """The k nearest of ``rows`` for some rows ``asking``, from their distances to all, ties by row."""
     heard = [(a, view) for a, view in zip(alpha, views, strict=True) if a > 0]
-    rights = [view.right_side() if view.needs_right() else None for _, view in heard]
+    # A right side is larger than its view: for few rows, that of one view after the other.
+    many = len(asking) > CHECKED_ROWS
+    rights = [view.right_side() if many and view.needs_right() else None for _, view in heard]
     n, found = views[0].n_samples, []
     others = np.ones(n, dtype=bool)
     others[rows] = False
@@ -167,9 +169,9 @@ def looked_at(
     share, hidden = equal_share(views[0].Z.dtype), bool(others.any())
     for b in blocks(slice(0, len(asking)), max(FEWEST, BLOCK // n)):
         here = asking[b]
-        d = sum(
-            a * view.between(here, right) for (a, view), right in zip(heard, rights, strict=True)
-        )
+        d = np.zeros((len(here), n))
+        for (a, view), right in zip(heard, rights, strict=True):
+            d += a * view.between(here, right)
         d[np.arange(len(here)), here] = np.inf
         if hidden:
             d[:, others] = np.inf

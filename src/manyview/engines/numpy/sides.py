@@ -83,12 +83,12 @@ class Joint:
 
     dtype, sparse = np.dtype(np.float32), False
 
-    def __init__(self, parts: list[Part]):
-        self.parts = parts
-        self.shape = len(parts[0].here), sum(part.Z.shape[1] for part in parts)
+    def __init__(self, parts: list[Part], n_rows: int):
+        self.parts, self.shape = parts, (n_rows, sum(part.Z.shape[1] for part in parts))
 
     def read(self, rows: slice) -> Array:
-        return np.hstack([part.read(rows) for part in self.parts])
+        none = np.empty((rows.stop - rows.start, 0), dtype=np.float32)
+        return np.hstack([none, *(part.read(rows) for part in self.parts)])
 
 
 class Sides:
@@ -116,22 +116,23 @@ class Sides:
     @classmethod
     def of(cls, parts: list[Part], n_directions: int | None = None) -> Sides:
         """Those of a sum over views; dense ones along some directions or all features."""
-        dense = [part for part in parts if not part.sparse]
-        along, sparse = np.empty((len(parts[0].here), 0), dtype=np.float32), None
-        if n_directions is not None:
-            along = project(Joint(dense), leading_directions(Joint(dense), n_directions))
-        elif dense:
-            joint = Joint(dense)
-            steps = blocks(slice(0, joint.shape[0]), looking_rows(joint.shape[1]))
-            along = np.concatenate([joint.read(b) for b in steps])
-        if len(dense) < len(parts):
-            sparse = sp.hstack([part.scaled() for part in parts if part.sparse], "csr")
+        dense, n = [part for part in parts if not part.sparse], len(parts[0].here)
+        joint, sparse = Joint(dense, n), None
+        directions = None if n_directions is None else leading_directions(joint, n_directions)
+        width = joint.shape[1] if directions is None else directions.shape[1]
         absent = [part for part in parts if not part.here.all()]
         ends = [end for part in parts for end in part.ends()]
-        there = [np.float32(part.weight**0.5) * part.here for part in absent]
-        right = np.column_stack([along, *ends, *there])
+        ends += [np.float32(part.weight**0.5) * part.here for part in absent]
+        right = np.empty((n, width + len(ends)), dtype=np.float32)
+        for b in blocks(slice(0, n), looking_rows(joint.shape[1])):
+            u = joint.read(b)
+            right[b, :width] = u if directions is None else u @ directions
+        for column, end in enumerate(ends, width):
+            right[:, column] = end
+        if len(dense) < len(parts):
+            sparse = sp.hstack([part.scaled() for part in parts if part.sparse], "csr")
         constant = sum(part.weight for part in absent)
-        return cls(right, along.shape[1], len(parts), constant, sparse)
+        return cls(right, width, len(parts), constant, sparse)
 
     @property
     def n_rows(self) -> int:
