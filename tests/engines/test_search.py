@@ -171,7 +171,7 @@ def test_a_view_that_tells_nobody_apart_adds_the_same_to_all_distances(rng):
     assert not unsure.any()
     np.testing.assert_array_equal(near, expected)
     np.testing.assert_allclose(d, d_expected)
-    near, d = lists.fused_lists([none, one], np.array([1.0, 0]), 4, [], 0)
+    near, d = lists.fused_lists([none, one], np.array([1.0, 0]), 4, 0)
     np.testing.assert_array_equal(near[9], [0, 1, 2, 3])
     assert (d == 1).all()
 
@@ -187,6 +187,15 @@ def test_numbers_too_large_for_single_precision_do_no_harm(rng, large, n, k):
     expected, d_expected = lists.looked_at([view], np.ones(1), everyone, everyone, k)
     np.testing.assert_array_equal(near, expected)
     np.testing.assert_allclose(d, d_expected)
+
+
+@pytest.mark.parametrize("unit", [1e-8, 1e-3, 1, 1e4, 1e8])
+def test_lists_by_products_are_sure_in_any_unit(rng, unit):
+    view, everyone = Geometry(unit * rng.random((200, 6)), np.ones(200, dtype=bool)), np.arange(200)
+    near, _, unsure = lists.by_products([view], np.ones(1), everyone, 5, Threads(1))
+    assert not unsure.any()
+    expected, _ = lists.looked_at([view], np.ones(1), everyone, everyone, 5)
+    np.testing.assert_array_equal(near, expected)
 
 
 def test_rows_on_a_grid_are_found_in_the_order_of_their_numbers():

@@ -74,8 +74,13 @@ class Part:
         return sp.csr_array(self.Z.multiply(self.scale[:, None]), dtype=np.float32)
 
     def ends(self) -> list[Array]:
-        """q and b."""
-        return [(self.squared * self.scale).astype(np.float32), self.b]
+        """q and b in units in which they are as large: only their products count, and `Sides.slack`
+        would otherwise be far too careful where a view has small or large numbers."""
+        q = self.squared * self.scale
+        largest, unit = float(q.max(initial=0)), 1.0
+        if 0 < largest < np.inf:
+            unit = np.sqrt(float(self.b.max()) / largest)
+        return [(q * unit).astype(np.float32), (self.b / unit).astype(np.float32)]
 
 
 class Joint:
