@@ -121,7 +121,7 @@ def test_the_robust_lists_do_not_depend_on_blocks(shape, block, monkeypatch):
     monkeypatch.setattr(geometry_module, "BLOCK", block)
     for view, d in zip(views, exact, strict=True):
         np.testing.assert_array_equal(view_lists(view, K, 0).indices, rounded_order(d))
-    fused = fused_lists(views, alpha, K, [], 0)[0]
+    fused = fused_lists(views, alpha, K, 0)[0]
     np.testing.assert_array_equal(
         fused, rounded_order(sum(a * d for a, d in zip(alpha, exact, strict=True)))
     )
@@ -163,7 +163,7 @@ def test_a_device_has_the_lists_of_the_host(shape, monkeypatch):
             np.testing.assert_array_equal(mine.indices.numpy(), theirs.indices)
         alpha = np.array([0.4, 0.6])
         fused = fused_nearest(views, alpha, K)[0]
-        np.testing.assert_array_equal(fused.numpy(), fused_lists(hosts, alpha, K, [], 0)[0])
+        np.testing.assert_array_equal(fused.numpy(), fused_lists(hosts, alpha, K, 0)[0])
 
 
 def test_a_device_repeats_labels():

@@ -263,14 +263,13 @@ def test_digits(digits, fitted):
 def test_approximate_lists_agree_with_exact_ones(digits, fitted, monkeypatch):
     """The large-N path, forced on the digits: nearly the same graph, the same clusters."""
     pytest.importorskip("numba")
-    exact, _ = lists.fused_lists(fitted._geometry, fitted.view_weights_, 20, [], 0)
+    exact, _ = lists.fused_lists(fitted._geometry, fitted.view_weights_, 20, 0)
     monkeypatch.setattr(index, "EXACT", 100)
     views = {name: X.copy() for name, X in digits.views.items()}
     model = RobustWMNMF(10, random_state=0).fit(views)
     np.testing.assert_allclose(model.view_weights_, fitted.view_weights_, atol=1e-3)
     assert adjusted_rand_score(model.labels_, fitted.labels_) > 0.98
-    neighbors = [view.nearest(10)[1] for view in fitted._geometry]
-    found, _ = lists.fused_lists(fitted._geometry, fitted.view_weights_, 20, neighbors, 0)
+    found, _ = lists.fused_lists(fitted._geometry, fitted.view_weights_, 20, 0)
     recall = np.mean([len(np.intersect1d(a, b)) / 20 for a, b in zip(exact, found, strict=True)])
     assert recall > 0.97
 

@@ -76,7 +76,7 @@ class HostEngine:
         seed: int,
         threads: Threads | None,
     ) -> tuple[Array, Array]:
-        return fused_lists(views, weights, k, neighbors, seed, threads)
+        return fused_lists(views, weights, k, seed, threads)
 
     def graph(self, rows: Array, indices: Array, weights: Array, n: int) -> sp.csr_array:
         return host_graph.symmetric(rows, indices, weights, n)

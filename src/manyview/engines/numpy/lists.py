@@ -68,7 +68,6 @@ def fused_lists(
     views: list[Geometry],
     alpha: Array,
     k: int,
-    view_neighbors: list[Array],
     seed: int,
     threads: Threads | None = None,
 ) -> tuple[Array, Array]:
