@@ -15,6 +15,7 @@ from manyview._arrays import as_numbers, is_tensor, namespace
 from manyview._types import Array, Matrix
 from manyview.engines.numpy.neighbors import (
     TREE_FEATURES,
+    SquaredGaps,
     exact_neighbors,
     index_neighbors,
     streamed_neighbors,
@@ -62,15 +63,9 @@ def nearest_neighbors(
 
 def _index_neighbors(X: Matrix, k: int) -> tuple[Array, Array]:
     """The best k of a few more from an approximate index, by their exact distances."""
-    near = index_neighbors(X, k + EXTRA, seed=0)
-    squared = np.empty(near.shape)
-    for start in range(0, len(near), 2048):
-        b = slice(start, start + 2048)
-        rows = X[b].toarray() if sp.issparse(X) else X[b]
-        others = X[near[b].ravel()]
-        others = others.toarray() if sp.issparse(others) else others
-        gap = others.reshape(*near[b].shape, -1) - rows[:, None]
-        squared[b] = np.einsum("ikm,ikm->ik", gap, gap)
+    near = index_neighbors(X, min(k + EXTRA, X.shape[0] - 1), seed=0)
+    rows = np.repeat(np.arange(len(near)), near.shape[1])
+    squared = SquaredGaps(X).pairs(rows, near.ravel()).reshape(near.shape)
     return merged([(near, squared)], k, equal_share(X.dtype))
 
 

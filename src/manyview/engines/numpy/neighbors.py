@@ -114,10 +114,11 @@ class SquaredGaps:
     """Squared Euclidean distances of pairs of rows, for `ranking`."""
 
     def __init__(self, Z: Matrix):
+        if sp.issparse(Z):
+            Z = sp.csr_array(Z)
+            Z = Z if Z.has_sorted_indices else Z.sorted_indices()  # the rows may be a user's own
         self.Z, self.kernels = Z, compiled()
         self.units = np.ones(Z.shape[0]), np.ones(Z.shape[0], dtype=bool)
-        if sp.issparse(Z):
-            Z.sort_indices()
 
     def pairs(self, i: Array, j: Array) -> Array:
         d = np.empty(len(i))
