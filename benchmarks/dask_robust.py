@@ -6,6 +6,8 @@
 A local cluster of single-threaded workers; four views in float32, left on the workers whatever their size.
 With `--alone` the same data are fitted in memory, too, with two seeds or as many as given. Labels of the
 cluster are as good as those in memory if they are as near to them as two seeds are to each other.
+Up to 30,000 rows the driver looks at every pair; `--rows 20000 --exact 2000` shows the search on workers
+at a small size.
 """
 
 from __future__ import annotations
@@ -29,6 +31,7 @@ from manyview.engines.dask import cells
 from manyview.engines.dask.cluster import Cluster
 from manyview.engines.dask.distances import WorkerGeometry
 from manyview.engines.dask.engine import DaskEngine
+from manyview.engines.numpy import neighbors
 from manyview.engines.numpy.lists import WIDER
 from manyview.engines.numpy.neighbors import DIRECTIONS, PASSES
 from manyview.maths import agreement as ag
@@ -249,11 +252,13 @@ def main() -> None:
     parser.add_argument(
         "--alone", type=int, nargs="?", const=2, default=0, metavar="SEEDS", help="also in memory"
     )
+    parser.add_argument("--exact", type=int, default=neighbors.EXACT, help="rows all compared")
     parser.add_argument("--estimate", action="store_true")
     given = parser.parse_args()
     if given.estimate:
         estimate(1e8, 1000, 4, 20, 50, 50)
     else:
+        neighbors.EXACT = given.exact
         run(given.rows, given.features, given.workers, given.alone)
 
 
