@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import scipy.sparse as sp
 
@@ -10,18 +12,22 @@ from manyview.data.views import LOAD_LIMIT
 from manyview.engines.numpy.kinds import is_table
 from manyview.engines.numpy.sources import is_streamed
 from manyview.engines.protocols import Scaling
+from manyview.engines.threads import beside
 from manyview.storage.checkpoint import digest
 
 
-def remember(views: Views) -> tuple[list[Matrix], list[str | None]]:
+def remember(views: Views) -> tuple[list[Matrix], Callable[[], list[str | None]]]:
     """The data to fill in later: copies, since users' arrays change.
 
-    Of arrays too large to be copied there is a checksum; files are what they are.
+    Of arrays too large to be copied there is a checksum, made while the fit goes on; files are what
+    they are.
     """
     held = [X for X in views.matrices if not is_streamed(X)]
     large = sum(X.data.nbytes if sp.issparse(X) else X.nbytes for X in held) > LOAD_LIMIT
     data = [X if large or is_streamed(X) else X.copy() for X in views.matrices]
-    return data, [digest(X) if large and not is_streamed(X) else None for X in data]
+    if not large:
+        return data, lambda: [None] * len(data)
+    return data, beside(lambda: [None if is_streamed(X) else digest(X) for X in data])
 
 
 def refuse_changed(X: Matrix, checksum: str | None, name: str) -> None:
