@@ -131,7 +131,7 @@ def test_lists_by_products_are_those_of_all_distances(seed):
     everyone = np.arange(views[0].n_samples)
     assert all(view.products_tell() for view in views)
     near, d, unsure = lists.by_products(views, alpha, everyone, 6, Threads(1))
-    expected, d_expected = lists.looked_at(views, alpha, everyone, everyone, 6)
+    expected, d_expected = lists.looked_at(views, alpha, everyone, everyone, 6, Threads(1))
     assert not unsure.all()  # rows that are missing everywhere are as far from all
     np.testing.assert_array_equal(near[~unsure], expected[~unsure])
     np.testing.assert_allclose(d[~unsure], d_expected[~unsure])
@@ -142,7 +142,7 @@ def test_rows_on_a_grid_are_found_in_the_order_of_their_numbers():
     X = np.array([[a, b] for a in range(20) for b in range(20)], dtype=float)
     view, everyone = Geometry(X, np.ones(400, dtype=bool)), np.arange(400)
     near, _ = lists.all_pairs([view], np.ones(1), everyone, 6, everyone[:0], None)
-    expected, _ = lists.looked_at([view], np.ones(1), everyone, everyone, 6)
+    expected, _ = lists.looked_at([view], np.ones(1), everyone, everyone, 6, Threads(1))
     np.testing.assert_array_equal(near, expected)
 
 
@@ -151,7 +151,7 @@ def test_views_with_holes_are_searched_and_measured_over_shared_features(rng):
     X[rng.random(X.shape) < 0.1] = np.nan
     view, everyone = Geometry(X, np.ones(700, dtype=bool)), np.arange(700)
     near, d = lists.approximate([view], np.ones(1), everyone, 5, 0, Threads(1))
-    expected, _ = lists.looked_at([view], np.ones(1), everyone, everyone, 5)
+    expected, _ = lists.looked_at([view], np.ones(1), everyone, everyone, 5, Threads(1))
     assert recall(near, expected) > 0.9
     i = np.repeat(everyone, 5)
     np.testing.assert_allclose(d.ravel(), view.pairs(i, near.ravel()))

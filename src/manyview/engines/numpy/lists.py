@@ -96,7 +96,7 @@ def approximate(
     """The k nearest of ``rows`` for each of them under Σ α_s d^s, but for a few that are missed."""
     threads = threads or Threads(1)
     asking = np.random.default_rng(seed).choice(len(rows), CHECKED_ROWS, replace=False)
-    expected, d = looked_at(views, alpha, rows[asking], rows, k)
+    expected, d = looked_at(views, alpha, rows[asking], rows, k, threads)
     sample = Sample(asking, np.searchsorted(rows, expected), d[:, -1])
     near = rows[searched(parts_of(views, alpha, rows), k, sample, seed, threads)]
     lists = for_all_rows(rows, near, views[0].n_samples)
@@ -121,15 +121,15 @@ def all_pairs(
     Products in single precision tell which rows may be among them. Where these are too many, distances
     from products in the precision of the views are looked at, as they are where nothing else is at hand.
     """
-    n = len(rows)
+    n, threads = len(rows), threads or Threads(1)
     indices, d = np.empty((n, k), dtype=np.int64), np.empty((n, k))
     unsure = np.ones(n, dtype=bool)
     if all(view.products_tell() for a, view in zip(alpha, views, strict=True) if a > 0):
-        indices, d, unsure = by_products(views, alpha, rows, k, threads or Threads(1))
+        indices, d, unsure = by_products(views, alpha, rows, k, threads)
     unsure[np.searchsorted(rows, known)] = False
     rest = np.flatnonzero(unsure)
     if len(rest):
-        indices[rest], d[rest] = looked_at(views, alpha, rows[rest], rows, k)
+        indices[rest], d[rest] = looked_at(views, alpha, rows[rest], rows, k, threads)
     return indices, d
 
 
@@ -150,17 +150,18 @@ def by_products(
 
 
 def looked_at(
-    views: list[Geometry], alpha: Array, asking: Array, rows: Array, k: int
+    views: list[Geometry], alpha: Array, asking: Array, rows: Array, k: int, threads: Threads
 ) -> tuple[Array, Array]:
     """The k nearest of ``rows`` for some rows ``asking``, from their distances to all, ties by row."""
-    heard = [(a, view) for a, view in zip(alpha, views, strict=True) if a > 0]
+    heard = [(float(a), view) for a, view in zip(alpha, views, strict=True) if a > 0]
     rights = [view.right_side() if view.needs_right() else None for _, view in heard]
-    n, found = views[0].n_samples, []
+    n = views[0].n_samples
     others = np.ones(n, dtype=bool)
     others[rows] = False
     slack: Array = sum(a * view.slack() for a, view in heard)
     share, hidden = equal_share(views[0].Z.dtype), bool(others.any())
-    for b in blocks(slice(0, len(asking)), max(FEWEST, BLOCK // n)):
+
+    def look(b: slice) -> tuple[Array, Array]:
         here = asking[b]
         d = sum(
             a * view.between(here, right) for (a, view), right in zip(heard, rights, strict=True)
@@ -169,10 +170,12 @@ def looked_at(
         if hidden:
             d[:, others] = np.inf
 
-        def exact(i: Array, j: Array, here: Array = here) -> Array:
+        def exact(i: Array, j: Array) -> Array:
             return pair_distances(views, alpha, here[i], j)
 
-        found.append(nearest(d, k, None, slack[here], exact, share))
+        return nearest(d, k, None, slack[here], exact, share)
+
+    found = threads.each(look, list(blocks(slice(0, len(asking)), max(FEWEST, BLOCK // n))))
     indices, d = (np.concatenate(part) for part in zip(*found, strict=True))
     return indices, d
 

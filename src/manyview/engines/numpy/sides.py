@@ -118,7 +118,8 @@ class Sides:
         dense = [part for part in parts if not part.sparse]
         along, sparse = np.empty((len(parts[0].here), 0), dtype=np.float32), None
         if n_directions is not None:
-            along = project(Joint(dense), leading_directions(Joint(dense), n_directions))
+            joint = Joint(dense)
+            along = project(joint, leading_directions(joint, n_directions, joint.dtype))
         elif dense:
             joint = Joint(dense)
             steps = blocks(slice(0, joint.shape[0]), looking_rows(joint.shape[1]))
@@ -141,7 +142,8 @@ class Sides:
         dense = self.right[:, : self.width]
         if self.sparse is None:
             return dense
-        return np.hstack([dense, project(self.sparse, leading_directions(self.sparse))])
+        directions = leading_directions(self.sparse, dtype=np.float32)
+        return np.hstack([dense, project(self.sparse, directions)])
 
     def left(self, rows: slice | Array) -> Array:
         return self.right[rows][:, self.swapped] * self.sign
