@@ -202,7 +202,7 @@ def test_a_view_at_rest_keeps_no_room_and_goes_on_as_before(solver):
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("solver", SOLVERS)
 @pytest.mark.parametrize(
-    "n, m, k", [(1, 7, 3), (64, 7, 1), (65, 1, 3), (130, 40, 5), (40, 2100, 3)]
+    "n, m, k", [(1, 7, 3), (64, 7, 1), (65, 1, 3), (130, 40, 5), (40, 2100, 3), (70, 30, 120)]
 )
 def test_the_compiled_pass_and_its_sums_are_those_of_numpy(n, m, k, solver, dtype):
     rng = np.random.default_rng(n)

@@ -11,6 +11,7 @@ import numpy as np
 
 from manyview._types import Array
 
+from .basis_kernels import hals_columns, simplex_threshold
 from .graph_kernels import graph_rows, graph_step
 from .jit import fast, inlined
 from .pair_kernels import (
@@ -18,6 +19,7 @@ from .pair_kernels import (
     row_codes,
     smallest_rows,
     sparse_pair_distances,
+    sparse_products,
     sparse_row_codes,
 )
 
@@ -34,6 +36,7 @@ __all__ = [
     "simplex_threshold",
     "smallest_rows",
     "sparse_pair_distances",
+    "sparse_products",
     "sparse_row_codes",
 ]
 
@@ -41,6 +44,8 @@ __all__ = [
 #: small products where the processor has AVX-512: a third less time than with larger blocks, and half of
 #: it in float32. (Told to compute as on older processors, the float32 pass took a fifth longer instead.)
 BLOCK, WIDE = 64, 2048
+#: From so many components on most coefficients of a row are 0 and stay so: what does not change is skipped.
+MANY = 100
 
 
 @inlined
@@ -73,7 +78,7 @@ def multiplicative_rows(
 
 
 @inlined
-def hals_rows(
+def _hals_side_by_side(
     V: Array,
     XU: Array,
     H: Array,
@@ -87,10 +92,8 @@ def hals_rows(
     curvature: Array,
     out: Array,
 ) -> None:
-    """`SimplexHALS.update_V`: two sweeps over the coordinates, HV kept up to date.
-
-    Coordinates depend on each other, rows do not: everything is turned so that rows lie side by side.
-    """
+    """`hals_rows`: coordinates depend on each other, rows do not. All is turned so that rows lie side by
+    side."""
     n, K = V.shape
     room = np.empty((4, K, n), dtype=V.dtype)
     new, linear, quadratic, fitted = room[0], room[1], room[2], room[3]
@@ -120,6 +123,68 @@ def hals_rows(
     for i in range(n):
         for k in range(K):
             out[i, k] = new[k, i]
+
+
+@inlined
+def _hals_row_by_row(
+    V: Array,
+    XU: Array,
+    H: Array,
+    q: Array,
+    consensus: Array,
+    w2: Array,
+    a: float,
+    beta: float,
+    negative: Array,
+    positive: Array,
+    curvature: Array,
+    out: Array,
+) -> None:
+    """`hals_rows` of many components: HV is touched only where a coordinate changes."""
+    n, K = V.shape
+    fitted, linear, quadratic = np.dot(V, H), np.empty(K, dtype=V.dtype), np.empty(K, dtype=V.dtype)
+    for i in range(n):
+        weight = w2[i, 0]
+        for k in range(K):
+            pull = negative[i, k] - positive[i, k] + curvature[i, k] * V[i, k]
+            linear[k] = weight * XU[i, k] + a * consensus[i, k] + beta * pull
+            quadratic[k] = weight * H[k, k] + a + beta * curvature[i, k]
+            out[i, k] = V[i, k]
+        for _ in range(2):
+            for k in range(K):
+                old, divisor = out[i, k], quadratic[k]
+                usable = divisor > 0
+                rest = linear[k] - weight * (fitted[i, k] - old * H[k, k])
+                step = rest / (divisor if usable else 1)
+                step = 0 if step <= 0 else step  # NaN stays
+                step = step if usable else old
+                change = step - old
+                if change != 0:
+                    out[i, k] = step
+                    for m in range(K):
+                        fitted[i, m] += change * H[k, m]
+
+
+@inlined
+def hals_rows(
+    V: Array,
+    XU: Array,
+    H: Array,
+    q: Array,
+    consensus: Array,
+    w2: Array,
+    a: float,
+    beta: float,
+    negative: Array,
+    positive: Array,
+    curvature: Array,
+    out: Array,
+) -> None:
+    """`SimplexHALS.update_V`: two sweeps over the coordinates, HV kept up to date."""
+    if V.shape[1] < MANY:
+        _hals_side_by_side(V, XU, H, q, consensus, w2, a, beta, negative, positive, curvature, out)
+    else:
+        _hals_row_by_row(V, XU, H, q, consensus, w2, a, beta, negative, positive, curvature, out)
 
 
 @inlined
@@ -199,42 +264,3 @@ def rows_pass(
         else:
             multiplicative_rows(V_b, XU_b, H, q, V_star, weight, a, beta, minus, plus, curve, V_new)
         add_sums(x, V_new, V_star, sums_weight, WV[: len(x)], XWV, P, G, vc, vv)
-
-
-@inlined
-def simplex_threshold(y: Array) -> float:
-    """What all entries lose when y is projected to the simplex.
-
-    Entries below the threshold of all that are left drop out until none does: a few passes where
-    sorting takes seventeen.
-    """
-    left, threshold = -1, y[0] * 0
-    while True:
-        total, count = y[0] * 0, 0
-        for j in range(len(y)):
-            if left < 0 or y[j] > threshold:
-                total += y[j]
-                count += 1
-        # Rounding may let one that has dropped out back in: fewer are left each time, or it ends.
-        if count == 0 or 0 <= left <= count:
-            return threshold
-        left, threshold = count, (total - 1) / count
-
-
-@fast
-def hals_columns(columns: Array, P: Array, G: Array, floor: float) -> None:
-    """`SimplexHALS.update_U` in place, ``columns`` being Uᵀ: two sweeps of simplex projections."""
-    K, M = columns.shape
-    for _ in range(2):
-        for k in range(K):
-            if G[k, k] <= floor:
-                continue
-            y = P[:, k].copy()
-            for m in range(K):
-                for j in range(M):
-                    y[j] -= G[k, m] * columns[m, j]
-            for j in range(M):
-                y[j] = columns[k, j] + y[j] / G[k, k]
-            threshold = simplex_threshold(y)
-            for j in range(M):
-                columns[k, j] = max(y[j] - threshold, 0.0)
