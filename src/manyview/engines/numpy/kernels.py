@@ -190,6 +190,7 @@ def hals_rows(
 @inlined
 def add_sums(
     X: Array,
+    scale: Array,
     V: Array,
     consensus: Array,
     weight: Array,
@@ -202,7 +203,7 @@ def add_sums(
 ) -> None:
     """`equations.sums_over_rows` of a block, added to the sums so far; P is transposed.
 
-    WV and XWV are room for intermediate results.
+    The rows are ``scale`` times X. WV and XWV are room for intermediate results.
     """
     n, K = V.shape
     for i in range(n):
@@ -211,8 +212,11 @@ def add_sums(
             WV[i, k] = weight[i, 0] * v
             vc[k] += v * consensus[i, k]
             vv[k] += v * v
-    np.dot(WV.T, X, XWV)
     VWV = np.dot(V.T, WV)
+    for i in range(n):
+        for k in range(K):
+            WV[i, k] *= scale[i, 0]
+    np.dot(WV.T, X, XWV)
     for k in range(K):
         for m in range(X.shape[1]):
             P[k, m] += XWV[k, m]
@@ -223,6 +227,7 @@ def add_sums(
 @fast
 def rows_pass(
     X: Array,
+    scale: Array,
     U: Array,
     V: Array,
     H: Array,
@@ -244,6 +249,7 @@ def rows_pass(
 ) -> None:
     """The pass over some rows: a block is read once for X_bU, the step on V_b and its sums.
 
+    The rows are those of X, each times its ``scale``: so that none need be written anew.
     ``hals`` is True, or None for the multiplicative rule: of these two types, numba compiles one rule each.
     """
     K, M, dtype = V.shape[1], X.shape[1], X.dtype
@@ -258,9 +264,13 @@ def rows_pass(
         weight, sums_weight = fit_weight[start:stop], sum_weight[start:stop]
         products = XU if len(x) == size else np.empty((K, len(x)), dtype=dtype)
         np.dot(Ut, x.T, products)
+        size_b = scale[start:stop]
+        for k in range(K):
+            for i in range(len(x)):
+                products[k, i] *= size_b[i, 0]
         XU_b = products.T
         if hals is not None:
             hals_rows(V_b, XU_b, H, q, V_star, weight, a, beta, minus, plus, curve, V_new)
         else:
             multiplicative_rows(V_b, XU_b, H, q, V_star, weight, a, beta, minus, plus, curve, V_new)
-        add_sums(x, V_new, V_star, sums_weight, WV[: len(x)], XWV, P, G, vc, vv)
+        add_sums(x, size_b, V_new, V_star, sums_weight, WV[: len(x)], XWV, P, G, vc, vv)

@@ -91,8 +91,9 @@ class RobustScaling:
         low, gain = self.low.astype(X.dtype), self.gain.astype(X.dtype)
         bend = None if self.bend is None else self.bend.astype(X.dtype)
         if sp.issparse(X):
-            t = X.data - low.take(X.indices)
-            t *= gain.take(X.indices)
+            t = X.data - low.take(X.indices) if low.any() else X.data.copy()
+            alike = len(gain) > 0 and bool((gain == gain[0]).all())
+            t *= gain[0] if alike else gain.take(X.indices)
             np.clip(t, 0, 1, out=t)
             if bend is not None:
                 t = bent(t, bend[X.indices])
