@@ -277,11 +277,15 @@ def simplex_consensus(
     c̄_i = Σ_s α_s w_is; an observation no view speaks for goes to its nearest centre.
     """
     xp = namespace(distances)
-    B = sum(float(a) * w[:, s : s + 1] * V[s] for s, a in enumerate(alpha))
     c = sum(float(a) * w[:, s : s + 1] for s, a in enumerate(alpha))
     silent = c < 1e-6
     c = xp.where(silent, 1, c)
-    V_star = simplex_rows(B / c - beta / (2 * lam * c) * distances)
+    B = sum(float(a) * w[:, s : s + 1] * V[s] for s, a in enumerate(alpha))
+    B /= c
+    B -= beta / (2 * lam * c) * distances
+    V_star = simplex_rows(B)
+    if isinstance(silent, np.ndarray) and not silent.any():
+        return V_star
     return xp.where(silent, nearest_corner(distances), V_star)
 
 

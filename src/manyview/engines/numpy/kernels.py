@@ -14,6 +14,7 @@ from manyview._types import Array
 from .basis_kernels import hals_columns, simplex_threshold
 from .graph_kernels import graph_rows, graph_step
 from .jit import fast, inlined
+from .many_kernels import MANY, many_rows_pass
 from .pair_kernels import (
     pair_distances,
     row_codes,
@@ -22,13 +23,16 @@ from .pair_kernels import (
     sparse_products,
     sparse_row_codes,
 )
+from .sum_kernels import add_sums
 
 __all__ = [
+    "MANY",
     "add_sums",
     "graph_rows",
     "graph_step",
     "hals_columns",
     "hals_rows",
+    "many_rows_pass",
     "multiplicative_rows",
     "pair_distances",
     "row_codes",
@@ -44,8 +48,6 @@ __all__ = [
 #: small products where the processor has AVX-512: a third less time than with larger blocks, and half of
 #: it in float32. (Told to compute as on older processors, the float32 pass took a fifth longer instead.)
 BLOCK, WIDE = 64, 2048
-#: From so many components on most coefficients of a row are 0 and stay so: what does not change is skipped.
-MANY = 100
 
 
 @inlined
@@ -78,7 +80,7 @@ def multiplicative_rows(
 
 
 @inlined
-def _hals_side_by_side(
+def hals_rows(
     V: Array,
     XU: Array,
     H: Array,
@@ -92,8 +94,10 @@ def _hals_side_by_side(
     curvature: Array,
     out: Array,
 ) -> None:
-    """`hals_rows`: coordinates depend on each other, rows do not. All is turned so that rows lie side by
-    side."""
+    """`SimplexHALS.update_V`: two sweeps over the coordinates, HV kept up to date.
+
+    Coordinates depend on each other, rows do not: everything is turned so that rows lie side by side.
+    """
     n, K = V.shape
     room = np.empty((4, K, n), dtype=V.dtype)
     new, linear, quadratic, fitted = room[0], room[1], room[2], room[3]
@@ -123,105 +127,6 @@ def _hals_side_by_side(
     for i in range(n):
         for k in range(K):
             out[i, k] = new[k, i]
-
-
-@inlined
-def _hals_row_by_row(
-    V: Array,
-    XU: Array,
-    H: Array,
-    q: Array,
-    consensus: Array,
-    w2: Array,
-    a: float,
-    beta: float,
-    negative: Array,
-    positive: Array,
-    curvature: Array,
-    out: Array,
-) -> None:
-    """`hals_rows` of many components: HV is touched only where a coordinate changes."""
-    n, K = V.shape
-    fitted, linear, quadratic = np.dot(V, H), np.empty(K, dtype=V.dtype), np.empty(K, dtype=V.dtype)
-    for i in range(n):
-        weight = w2[i, 0]
-        for k in range(K):
-            pull = negative[i, k] - positive[i, k] + curvature[i, k] * V[i, k]
-            linear[k] = weight * XU[i, k] + a * consensus[i, k] + beta * pull
-            quadratic[k] = weight * H[k, k] + a + beta * curvature[i, k]
-            out[i, k] = V[i, k]
-        for _ in range(2):
-            for k in range(K):
-                old, divisor = out[i, k], quadratic[k]
-                usable = divisor > 0
-                rest = linear[k] - weight * (fitted[i, k] - old * H[k, k])
-                step = rest / (divisor if usable else 1)
-                step = 0 if step <= 0 else step  # NaN stays
-                step = step if usable else old
-                change = step - old
-                if change != 0:
-                    out[i, k] = step
-                    for m in range(K):
-                        fitted[i, m] += change * H[k, m]
-
-
-@inlined
-def hals_rows(
-    V: Array,
-    XU: Array,
-    H: Array,
-    q: Array,
-    consensus: Array,
-    w2: Array,
-    a: float,
-    beta: float,
-    negative: Array,
-    positive: Array,
-    curvature: Array,
-    out: Array,
-) -> None:
-    """`SimplexHALS.update_V`: two sweeps over the coordinates, HV kept up to date."""
-    if V.shape[1] < MANY:
-        _hals_side_by_side(V, XU, H, q, consensus, w2, a, beta, negative, positive, curvature, out)
-    else:
-        _hals_row_by_row(V, XU, H, q, consensus, w2, a, beta, negative, positive, curvature, out)
-
-
-@inlined
-def add_sums(
-    X: Array,
-    scale: Array,
-    V: Array,
-    consensus: Array,
-    weight: Array,
-    WV: Array,
-    XWV: Array,
-    P: Array,
-    G: Array,
-    vc: Array,
-    vv: Array,
-) -> None:
-    """`equations.sums_over_rows` of a block, added to the sums so far; P is transposed.
-
-    The rows are ``scale`` times X. WV and XWV are room for intermediate results.
-    """
-    n, K = V.shape
-    for i in range(n):
-        for k in range(K):
-            v = V[i, k]
-            WV[i, k] = weight[i, 0] * v
-            vc[k] += v * consensus[i, k]
-            vv[k] += v * v
-    VWV = np.dot(V.T, WV)
-    for i in range(n):
-        for k in range(K):
-            WV[i, k] *= scale[i, 0]
-    np.dot(WV.T, X, XWV)
-    for k in range(K):
-        for m in range(X.shape[1]):
-            P[k, m] += XWV[k, m]
-        for m in range(K):
-            G[k, m] += VWV[k, m]
 
 
 @fast

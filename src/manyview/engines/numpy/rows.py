@@ -124,8 +124,11 @@ class Rows:
             sums, hals = (total.P.T, *total[1:]), self._forms.hals  # type: ignore[union-attr]
             for b in blocks(rows, self._piece):
                 *products, split = given(b)
-                step = (U, V[b], *products, *split, self.sum_weight[b], out[b], *sums, hals)
-                self._pass(*self._unscaled(b), *step)  # type: ignore[misc]
+                step = (U, V[b], *products, *split, self.sum_weight[b], out[b], *sums)
+                if hals and V.shape[1] >= compiled().MANY:
+                    compiled().many_rows_pass(*self._unscaled(b), *step)
+                else:
+                    self._pass(*self._unscaled(b), *step, hals)  # type: ignore[misc]
             return total
 
         whole = self._pass is not None and self.basis and not residuals
