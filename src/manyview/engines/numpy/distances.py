@@ -314,8 +314,10 @@ class Geometry:
     def halves(self, columns: Array, others: Array) -> tuple[Geometry, Geometry]:
         """Two halves of the features; known products less those of one half are those of the other."""
         one, other = self.half(columns), self.half(others)
-        if self._products is not None and self._adds_up() and one._own_products() is not None:
-            other._products = self._products.less(one._products, other.codes())
+        if self._products is not None and self._adds_up():
+            part = one._own_products()
+            if part is not None:
+                other._products = self._products.less(part, other.codes())
         return one, other
 
     def _adds_up(self) -> bool:

@@ -105,16 +105,16 @@ def _add_few(
                 places[count] = k
                 count += 1
         for e in range(count):
-            k = np.uint64(places[e])
-            v = V[i, k]
-            vc[k] += v * consensus[i, k]
-            vv[k] += v * v
+            own = np.uint64(places[e])
+            v = V[i, own]
+            vc[own] += v * consensus[i, own]
+            vv[own] += v * v
             share = weight[i, 0] * v
             for f in range(count):
-                G[k, np.uint64(places[f])] += share * V[i, np.uint64(places[f])]
+                G[own, np.uint64(places[f])] += share * V[i, np.uint64(places[f])]
             share *= scale[i, 0]
             for m in range(X.shape[1]):
-                P[k, m] += share * X[i, m]
+                P[own, m] += share * X[i, m]
 
 
 @fast
