@@ -29,15 +29,13 @@ class Sketch:
     """How eigenvectors are found that only have to place points: as exactly as they count.
 
     ``step_of`` makes the step of a graph, ``weigh`` says what a vector counts by its eigenvalue.
-    ``start`` are vectors nearby, such as those of a graph that is nearly the same; ``cut`` is an
-    eigenvalue below which none is wanted, as far as is known.
+    ``start`` are vectors nearby, such as those of a graph that is nearly the same.
     """
 
     step_of: Callable[[sp.csr_array], Step] | None = None
     weigh: Callable[[Array], Array] | None = None
     tol: float = 1e-4
     start: Array | None = None
-    cut: float = 0.5
 
     def part(self, rows: Array) -> Sketch:
         """For some of the vertices."""
@@ -105,7 +103,7 @@ def _iterated(
 ) -> tuple[Array, Array]:
     step = partial(_plain_step, S) if sketch.step_of is None else sketch.step_of(S)
     Y = _first_block(S, n_vectors, rng, sketch.start)
-    xp, cut = namespace(Y), _clipped(sketch.cut)
+    xp, cut = namespace(Y), 0.5
     for _ in range(max_rounds):
         centre, half = (cut - 1) / 2, (cut + 1) / 2
         before, now = Y, step(Y, Y, 1 / half, -centre / half, 0)
@@ -120,13 +118,8 @@ def _iterated(
         gaps = SY[:, -n_vectors:] - Y[:, -n_vectors:] * converted(values[-n_vectors:], Y.dtype)
         if _settled(values[-n_vectors:], gaps, sketch):
             break
-        cut = _clipped(float(values[0]))
+        cut = float(np.clip(float(values[0]), -0.5, 0.999))
     return values[-n_vectors:], Y[:, -n_vectors:]
-
-
-def _clipped(cut: float) -> float:
-    """Where the wanted part of the spectrum begins, as a filter can heed it."""
-    return float(np.clip(cut, -0.5, 0.999))
 
 
 def _first_block(S: Graph, n_vectors: int, rng: np.random.Generator, near: Array | None) -> Array:

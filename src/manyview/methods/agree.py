@@ -172,8 +172,7 @@ def embed(
     for a, graph in zip(agreement.alpha, agreement.view_graphs, strict=True):
         if a > 0:
             mixed = mixed + a * normalized(graph)
-    # The graphs are nearly the same.
-    near = replace(sketch, start=first[1], cut=float(first[0][-1]))
+    near = replace(sketch, start=first[1])  # the graphs are nearly the same
     second = leading_eigenvectors(normalized(mixed), n_vectors, rng, near)
     maps = [diffused(*first), diffused(*second)]
     return namespace(maps[0]).hstack(maps) / 2**0.5
