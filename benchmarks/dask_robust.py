@@ -27,8 +27,8 @@ from manyview.engines.dask import cells
 from manyview.engines.dask.cluster import Cluster
 from manyview.engines.dask.distances import WorkerGeometry
 from manyview.engines.dask.engine import DaskEngine
+from manyview.engines.numpy.directions import DIRECTIONS, PASSES
 from manyview.engines.numpy.lists import WIDER
-from manyview.engines.numpy.neighbors import DIRECTIONS, PASSES
 from manyview.maths import agreement as ag
 from manyview.methods import agree, robust, robust_model, stages
 from whole import large

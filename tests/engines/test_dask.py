@@ -632,9 +632,9 @@ def test_the_robust_method_finds_neighbours_of_many_rows_on_the_workers(client, 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # a row of zeros counts as missing
         expected = mv.RobustWMNMF(**params).fit(views)
-        monkeypatch.setattr(neighbors, "index_neighbors", None)  # the driver does not search
-        monkeypatch.setattr("manyview.engines.numpy.lists.index_neighbors", None)
-        monkeypatch.setattr("manyview.engines.numpy.distances.index_neighbors", None)
+        # The driver does not search.
+        monkeypatch.setattr("manyview.engines.numpy.lists.approximate", None)
+        monkeypatch.setattr("manyview.engines.numpy.distances.approximate", None)
         model = mv.RobustWMNMF(**params, engine="dask").fit(lazy)
     assert mv.metrics.scores(expected.labels_, model.labels_)["ari"] > 0.99
     np.testing.assert_allclose(model.view_weights_, expected.view_weights_, atol=0.02)

@@ -147,7 +147,7 @@ def test_memory_order_does_not_matter():
 def test_a_device_has_the_lists_of_the_host(shape, monkeypatch):
     torch = pytest.importorskip("torch")
     from manyview.engines.torch import neighbors as torch_neighbors
-    from manyview.engines.torch.distances import TorchGeometry
+    from manyview.engines.torch.distances import TorchGeometry, fused_nearest
 
     X = whole_numbers(*shape)
     present = np.random.default_rng(0).random((2, len(X))) > 0.1
@@ -159,11 +159,11 @@ def test_a_device_has_the_lists_of_the_host(shape, monkeypatch):
         found, _ = nearest_neighbors(torch.as_tensor(X / 7), K)
         np.testing.assert_array_equal(found.numpy(), by_index(X, K))
         for host, view in zip(hosts, views, strict=True):
-            mine, theirs = view_lists(view, K, 0), view_lists(host, K, 0)
+            mine, theirs = view.nearest(K), view_lists(host, K, 0)
             np.testing.assert_array_equal(mine.indices.numpy(), theirs.indices)
         alpha = np.array([0.4, 0.6])
-        fused = [fused_lists(kind, alpha, K, [], 0)[0] for kind in (hosts, views)]
-        np.testing.assert_array_equal(*map(np.asarray, fused))
+        fused = fused_nearest(views, alpha, K)[0]
+        np.testing.assert_array_equal(fused.numpy(), fused_lists(hosts, alpha, K, [], 0)[0])
 
 
 def test_a_device_repeats_labels():

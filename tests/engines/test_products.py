@@ -7,8 +7,9 @@ import pytest
 import scipy.sparse as sp
 
 from manyview.engines.numpy import products, repeats
-from manyview.engines.numpy.distances import Geometry, written_out
+from manyview.engines.numpy.distances import Geometry
 from manyview.engines.numpy.engine import HOST
+from manyview.engines.numpy.products import written_out
 from manyview.engines.numpy.repeats import row_codes
 from manyview.maths.tails import known_quantiles
 
@@ -29,7 +30,7 @@ def test_pairs_are_the_same_before_and_after_products_are_known(form, dtype):
     view = Geometry(form(Z), present)
     i, j = (part.ravel() for part in np.indices((len(Z), len(Z))))
     measured = view.pairs(i, j)
-    blocks = np.concatenate([d for _, d in view.blocks()])
+    blocks = view.between(np.arange(view.n_samples))
     assert view._products is not None
     looked_up = view.pairs(i, j)
     tolerance = 1e-12 if dtype == np.float64 else 1e-5
@@ -49,7 +50,7 @@ def few_kinds(kinds=9, n=60, m=30, seed=0):
 def test_products_of_rows_that_repeat_are_made_once(form):
     Z = few_kinds()
     view = Geometry(form(Z), np.arange(len(Z)) != 4)
-    blocks = np.concatenate([d for _, d in view.blocks()])
+    blocks = view.between(np.arange(len(Z)))
     assert len(view._products.table) == len(np.unique(Z, axis=0))
     i, j = (part.ravel() for part in np.indices((len(Z), len(Z))))
     measured = np.ones(len(i))
@@ -69,9 +70,9 @@ def test_halves_of_rows_that_repeat_add_up():
         view.halves(columns[::2], columns[1::2]), (columns[::2], columns[1::2]), strict=True
     ):
         assert half._products is not None
-        alone = view.half(part)
-        for (_, d), (_, expected) in zip(half.blocks(), alone.blocks(), strict=True):
-            np.testing.assert_allclose(d, expected, rtol=1e-10, atol=1e-12)
+        expected = view.half(part).between(np.arange(len(Z)))
+        found = half.between(np.arange(len(Z)))
+        np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-12)
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])

@@ -30,6 +30,14 @@ def available_threads(n_jobs: int | None) -> int:
     return max(1, cores + 1 + n_jobs) if n_jobs < 0 else max(1, n_jobs)
 
 
+def beside(work: Callable[[], Result]) -> Callable[[], Result]:
+    """Start work on a thread of its own; who asks for its result waits for it."""
+    pool = ThreadPoolExecutor(1)
+    future = pool.submit(work)
+    pool.shutdown(wait=False)
+    return future.result
+
+
 class Threads:
     """Maps a function over chunks of rows; with one thread, a plain loop."""
 

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import Protocol, Self, TypeAlias, runtime_checkable
+
 import numpy as np
 import scipy.sparse as sp
 from scipy.linalg import eigh
 from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import ArpackNoConvergence, eigsh, lobpcg
 
-from manyview._arrays import namespace, on_host
+from manyview._arrays import converted, namespace, on_host
 from manyview._types import Array
 
-from .subspace import EXACT, Graph, GraphOnDevice, Sketch, filtered_subspace
+from .block_iteration import EXACT, Sketch, block_size, filtered_subspace
+from .subspaces import filtered_parts
 
 #: Up to this many vertices (or 20 per eigenvector) a component is solved densely: exact and quick.
 DENSE_COMPONENT, DENSE_LIMIT = 200, 4000
@@ -21,6 +25,29 @@ BLOCK_ITERATION = 20_000
 MANY_VECTORS = 100
 #: Residuals, times what their vectors count for, at which points of a diffusion map stay where they are.
 PLACING = 3e-3
+
+
+@runtime_checkable
+class GraphOnDevice(Protocol):
+    """A symmetric graph on a device, which does there what SciPy does on the host."""
+
+    shape: tuple[int, int]
+    dtype: np.dtype
+
+    def __add__(self, other: Self) -> Self: ...
+    def __rmul__(self, factor: float) -> Self: ...
+    def __truediv__(self, divisor: float) -> Self: ...
+    def __matmul__(self, Y: Array) -> Array: ...
+    def inverse_root_degrees(self) -> Array: ...
+    def normalized(self) -> GraphOnDevice: ...
+    def double(self) -> GraphOnDevice: ...
+    def part(self, rows: Array) -> GraphOnDevice: ...
+    def components(self) -> tuple[int, Array]: ...
+    def placed(self, array: Array) -> Array: ...
+    def random_block(self, n_columns: int, seed: int) -> Array: ...
+
+
+Graph: TypeAlias = "sp.csr_array | GraphOnDevice"
 
 
 def inverse_root_degrees(A: Graph) -> Array:
@@ -41,9 +68,14 @@ def normalized(A: Graph) -> Graph:
 
 def part_sizes(A: Graph) -> Array:
     """For every vertex, how many there are in its connected component."""
-    there = isinstance(A, GraphOnDevice)
-    _, part = connected_components(A.pattern() if there else A, directed=False)
+    _, part = components(A)
     return np.bincount(part)[part]
+
+
+def components(A: Graph) -> tuple[int, Array]:
+    """How many connected components there are, and which of them every vertex belongs to."""
+    there = isinstance(A, GraphOnDevice)
+    return A.components() if there else connected_components(A, directed=False)
 
 
 def leading_eigenvectors(
@@ -62,31 +94,31 @@ def leading_eigenvectors(
     Components of up to ``dense_up_to`` vertices may be solved densely; those of more than
     ``blocks_above`` by block iteration, as exactly as ``sketch`` says.
     """
-    there = isinstance(S, GraphOnDevice)
-    n_parts, part = connected_components(S.pattern() if there else S, directed=False)
+    n_parts, part = components(S)
     sizes = np.bincount(part)
     members = np.split(np.argsort(part, kind="stable"), np.cumsum(sizes)[:-1])
+    chosen = [members[c] for c in np.argsort(-sizes, kind="stable")[:n_vectors]]
+    if isinstance(S, GraphOnDevice):
+        return _on_device(S, chosen, n_vectors, rng, sketch, dense_up_to, blocks_above)
     found: list[tuple[float, Array, Array]] = []
-    for c in np.argsort(-sizes, kind="stable")[:n_vectors]:
-        rows = members[c]
+    for rows in chosen:
         own = sketch if n_parts == 1 else sketch.part(rows)
-        most, limits = min(n_vectors, len(rows)), (own, dense_up_to, blocks_above)
-        if isinstance(S, GraphOnDevice):
-            block = S if n_parts == 1 else S.part(rows)
-            values, vectors = _on_device(block, most, rng, *limits)
-        else:
-            block = S if n_parts == 1 else S[rows][:, rows]
-            values, vectors = _leading_pairs(block, most, rng, *limits)
+        block = S if n_parts == 1 else S[rows][:, rows]
+        limits = (own, dense_up_to, blocks_above)
+        values, vectors = _leading_pairs(block, min(n_vectors, len(rows)), rng, *limits)
         found += [(value, rows, vector) for value, vector in zip(values, vectors.T, strict=True)]
-    # Rounded, so that the eigenvalue 1 of every component ties and larger components come first.
-    order = np.argsort([-round(value, 9) for value, _, _ in found], kind="stable")[:n_vectors]
+    order = _largest([value for value, _, _ in found], n_vectors)
     vectors = np.zeros((S.shape[0], len(order)))
-    vectors = S.placed(vectors) if there else vectors
     for column, i in enumerate(order):
         _, rows, vector = found[i]
         vectors[rows, column] = vector
-    values = np.array([found[i][0] for i in order])
-    return S.placed(values) if there else values, vectors
+    return np.array([found[i][0] for i in order]), vectors
+
+
+def _largest(values: Iterable[float], n_vectors: int) -> Array:
+    """Places of the largest values of components that are in the order of their sizes."""
+    # Rounded, so that the eigenvalue 1 of every component ties and larger components come first.
+    return np.argsort([-round(value, 9) for value in values], kind="stable")[:n_vectors]
 
 
 def _leading_pairs(
@@ -118,26 +150,62 @@ def _leading_pairs(
 
 def _on_device(
     S: GraphOnDevice,
+    members: list[Array],
     n_vectors: int,
     rng: np.random.Generator,
     sketch: Sketch,
     dense_up_to: int,
     blocks_above: int,
 ) -> tuple[Array, Array]:
-    """Of a connected graph on a device: values for the host, vectors there."""
-    n = S.shape[0]
+    """`leading_eigenvectors` of a graph on a device, whose largest components have these members."""
     # Where the block of vectors would be nearly the whole space, too.
-    if n <= max(DENSE_COMPONENT, min(20 * n_vectors, dense_up_to), 3 * n_vectors):
-        dense = S @ S.placed(np.eye(n))
-        values, vectors = namespace(dense).linalg.eigh(dense)
-        values, vectors = values[-n_vectors:], vectors[:, -n_vectors:]
-    elif n <= blocks_above:  # where the host, too, is exact
-        values, vectors = filtered_subspace(
-            S.double(), n_vectors, rng, max_rounds=60, sketch=Sketch(tol=1e-7)
-        )
-    else:
-        values, vectors = filtered_subspace(S, n_vectors, rng, sketch=sketch)
-    return on_host(values.flip(0)), vectors.flip(1).to(S.dtype)
+    dense = max(DENSE_COMPONENT, min(20 * n_vectors, dense_up_to), 3 * n_vectors)
+    large = [rows for rows in members if len(rows) > dense]
+    found = _large_parts(S, large, n_vectors, rng, sketch, blocks_above) if large else []
+    for rows in members[len(large) :]:
+        part = S.part(rows)
+        matrix = part @ part.placed(np.eye(len(rows)))
+        values, vectors = namespace(matrix).linalg.eigh(matrix)
+        found.append((values[-n_vectors:], vectors[:, -n_vectors:]))
+    values = np.concatenate([on_host(part)[::-1] for part, _ in found])
+    order = _largest(values, n_vectors)
+    whose = np.repeat(np.arange(len(found)), [len(part) for part, _ in found])[order]
+    device = found[0][1].device
+    xp = namespace(found[0][1])
+    whole = xp.zeros((S.shape[0], len(order)), dtype=S.dtype, device=device)
+    for p, (rows, (_, vectors)) in enumerate(zip(members, found, strict=True)):
+        columns = np.flatnonzero(whose == p)  # a component's own come in its order, largest first
+        largest_first = xp.flip(vectors, (1,))[:, : len(columns)]
+        at = xp.as_tensor(rows, device=device)[:, None]
+        whole[at, columns[None]] = converted(largest_first, S.dtype)
+    return S.placed(values[order]), whole
+
+
+def _large_parts(
+    S: GraphOnDevice,
+    members: list[Array],
+    n_vectors: int,
+    rng: np.random.Generator,
+    sketch: Sketch,
+    blocks_above: int,
+) -> list[tuple[Array, Array]]:
+    """Values (ascending) and vectors of components too large for a dense matrix, all at once."""
+    exact = S.shape[0] <= blocks_above  # where the host, too, is exact
+    if len(members) > 1 or len(members[0]) < S.shape[0]:
+        S = S.part(np.concatenate(members))
+    S = S.double() if exact else S
+    block = S.random_block(block_size(n_vectors), int(rng.integers(2**31)))
+    sizes, begin = [len(rows) for rows in members], 0
+    for rows in members:
+        near = sketch.part(rows).start
+        if near is not None:
+            part = block[begin : begin + len(rows)]
+            part /= len(rows) ** 0.5
+            part[:, : near.shape[1]] = near[:, : part.shape[1]]
+        begin += len(rows)
+    if exact:
+        return filtered_parts(S, sizes, block, n_vectors, 1e-7, max_rounds=60)
+    return filtered_parts(S, sizes, block, n_vectors, sketch.tol, sketch.weigh)
 
 
 def diffusion_weights(rho: Array) -> Array:

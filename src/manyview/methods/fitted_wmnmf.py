@@ -23,7 +23,7 @@ from .assign import assign_new
 from .observed import observed_somewhere, spread_out
 from .place_wmnmf import Fitted, place
 from .precision import in_dtype, on_host_factors, working_dtype
-from .working_views import check_unchanged, checksums, masked, scaled, some_rows
+from .working_views import check_unchanged, masked, scaled, some_rows
 
 
 class FittedWMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, AskedOfWMNMF):
@@ -47,13 +47,15 @@ class FittedWMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
     _digests: Any = None
     _stream: Any = None
 
-    def _keep(self, fits: list[FitResult], terms: list[Any], stacked: Any) -> list[FitResult]:
+    def _keep(
+        self, fits: list[FitResult], terms: list[Any], stacked: Any, sums: list[str | None]
+    ) -> list[FitResult]:
         """Keep what later calls need on the host: saving and predicting need no GPU and no workers."""
         fits = [replace(fit, factors=on_host_factors(fit.factors)) for fit in fits]
         self._terms = [kept_term(g, X) for g, X in zip(terms, self._fitted_views, strict=True)]
         self._starts = [fit.factors for fit in fits]
         self._entry_errors = [fit.entry_errors for fit in fits]
-        self._digests, self._stacked = checksums(self._fitted_views), on_host(stacked)
+        self._digests, self._stacked = sums, on_host(stacked)
         return fits
 
     def _expose(

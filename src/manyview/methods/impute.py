@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 
 import numpy as np
 import scipy.sparse as sp
@@ -13,21 +14,25 @@ from manyview.engines.numpy.kinds import is_table
 from manyview.engines.numpy.repeats import row_codes
 from manyview.engines.numpy.sources import is_streamed
 from manyview.engines.protocols import Scaling
+from manyview.engines.threads import beside
 from manyview.storage.checkpoint import digest
 
 #: How the checksum of a table begins that comes from the codes of its rows.
 OF_ROWS = "rows "
 
 
-def remember(views: Views) -> tuple[list[Matrix], list[str | None]]:
+def remember(views: Views) -> tuple[list[Matrix], Callable[[], list[str | None]]]:
     """The data to fill in later: copies, since users' arrays change.
 
-    Of arrays too large to be copied there is a checksum; files are what they are.
+    Of arrays too large to be copied there is a checksum, made while the fit goes on; files are what
+    they are.
     """
     held = [X for X in views.matrices if not is_streamed(X)]
     large = sum(X.data.nbytes if sp.issparse(X) else X.nbytes for X in held) > LOAD_LIMIT
     data = [X if large or is_streamed(X) else X.copy() for X in views.matrices]
-    return data, [checksum_of(X) if large and not is_streamed(X) else None for X in data]
+    if not large:
+        return data, lambda: [None] * len(data)
+    return data, beside(lambda: [None if is_streamed(X) else checksum_of(X) for X in data])
 
 
 def checksum_of(X: Matrix) -> str:

@@ -269,7 +269,7 @@ class RobustWMNMF(RobustModel):
         check_zero_rows(self.zero_rows, names)
         settings = agree.Settings.of(self, names, self._kept())
         present = stages.presence(views, self.zero_rows)
-        self._data, self._digests = remember(views)
+        self._data, checksums = remember(views)
         self._rows = stages.described(views, with_weight(present, settings.view_weights))
         views, present = stages.only(views, present, self._rows)
         there, dtype = engine.bring(views, self.dtype, dtype)
@@ -283,6 +283,7 @@ class RobustWMNMF(RobustModel):
             self._heed_few_kinds(telling, np.any(present, axis=0))
         found = self._solve(spaces, settings, dtype, rng, checkpoint, engine)
         self._expose(found, views, engine)
+        self._digests = checksums()
 
     def _solve(
         self,

@@ -16,6 +16,7 @@ from manyview.data.containers import Collection
 from manyview.data.views import LOAD_LIMIT
 from manyview.engines.dask.source import DaskMatrix
 from manyview.engines.table import ENGINES
+from manyview.maths import equations as eq
 
 from . import stages
 from .given import zeros_observed
@@ -95,7 +96,8 @@ class RobustModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
         """
         views = self._read(X, reset=False)
         placed = self._place(views)
-        sure = self._confidence(placed.embedding, placed.anywhere)
+        distances = eq.cluster_distances(placed.embedding, self._centres)
+        sure = self._confidence(distances, placed.anywhere)
         return self._like_input(in_dtype(sure, self._output_dtype(views)), X)
 
     def score(self, X: Any, y: Any = None) -> float:

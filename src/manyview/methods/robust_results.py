@@ -69,9 +69,8 @@ class RobustResults(ScoredByReconstruction):
         self._result, self._taus = on_host_factors(found.fit.factors), found.taus
         repeats, anywhere = found.repeats, found.anywhere
         self._repeats = None if repeats is None else (repeats.first, repeats.mass)
-        own = eq.cluster_distances(self._embedding, self._centres)[
-            np.arange(len(self._embedding)), self._result.consensus.argmax(axis=1)
-        ]
+        distances = eq.cluster_distances(self._embedding, self._centres)
+        own = distances[np.arange(len(distances)), self._result.consensus.argmax(axis=1)]
         self._width = max(float(own[anywhere].mean()), np.finfo(float).eps)  # rows of P: length 1
         self._warn(found.fit, self._all_rows(anywhere))
         self.graph_ = stages.graph_of_all(expanded_graph(agreement.fused, repeats), self._rows)
@@ -81,7 +80,7 @@ class RobustResults(ScoredByReconstruction):
         self.labels_ = self._all_rows(labels, empty=-1)
         tell_empty_clusters(labels, self.n_clusters_)
         even = 1 / self.n_clusters_
-        sure = self._confidence(self._embedding, anywhere)
+        sure = self._confidence(distances, anywhere)
         self.confidence_ = self._all_rows(in_dtype(sure, dtype), even)
         self.consensus_ = self._all_rows(in_dtype(V_star, dtype), even)
         self._expose_views(found.present, V_star, dtype)
@@ -163,8 +162,9 @@ class RobustResults(ScoredByReconstruction):
         described = self._all_rows(self._all_views(described))
         return ag.reliance(self.view_weights_, self.sample_weights_, described)
 
-    def _confidence(self, P: Array, anywhere: Array) -> Array:
-        shares = eq.cluster_confidence(eq.cluster_distances(P, self._centres), self._width)
+    def _confidence(self, distances: Array, anywhere: Array) -> Array:
+        """From the distances of the embedding to the centres of the clusters."""
+        shares = eq.cluster_confidence(distances, self._width)
         return np.where(anywhere[:, None], shares, 1 / self.n_clusters_)
 
     def _settle_number(

@@ -13,7 +13,7 @@ from sklearn.preprocessing import normalize
 from manyview._arrays import is_tensor, like, namespace, on_host
 from manyview._types import Array, Matrix, Views, storable
 from manyview._warn import warn_user
-from manyview.engines.numpy.presence import has_nan
+from manyview.engines.numpy.presence import has_nan, looking_threads
 from manyview.engines.numpy.robust_scaling import refuse_extreme, unit_rows
 from manyview.engines.numpy.sources import LOOK, is_streamed, over
 
@@ -270,7 +270,11 @@ def _squares_about(part: Matrix, unit: float, mean: Array) -> Array:
 
 def _range(X: Matrix) -> tuple[Array, Array]:
     """Smallest and largest value of every feature; 0 where none is observed."""
-    if has_nan(X):
+    if isinstance(X, np.ndarray):
+        found = looking_threads(X).map(lambda rows: _dense_range(X[rows]), X.shape[0])
+        low, high = np.min([ends[0] for ends in found], 0), np.max([ends[1] for ends in found], 0)
+        if not np.isnan(low).any():
+            return low.astype(float), high.astype(float)
         empty = np.isnan(X).all(axis=0)
         low = np.min(np.where(np.isnan(X), np.inf, X), axis=0)
         high = np.max(np.where(np.isnan(X), -np.inf, X), axis=0)
@@ -278,6 +282,10 @@ def _range(X: Matrix) -> tuple[Array, Array]:
     if is_tensor(X):
         return on_host(X.amin(axis=0)).astype(float), on_host(X.amax(axis=0)).astype(float)
     return _dense_row(X.min(axis=0)), _dense_row(X.max(axis=0))
+
+
+def _dense_range(part: Array) -> tuple[Array, Array]:
+    return part.min(axis=0), part.max(axis=0)
 
 
 def _dense_row(row: Matrix) -> Array:

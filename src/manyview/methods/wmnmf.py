@@ -292,7 +292,7 @@ class WMNMF(FittedWMNMF):
         checkpoint = Checkpoint(self.checkpoint, self, views, rng)
         warn_unobserved_rows(anywhere)
         views = some_rows(views, anywhere)
-        Xs, self._fitted_views, self._scalings = scale_and_place(
+        Xs, self._fitted_views, self._scalings, sums = scale_and_place(
             views, self.scale, self.dtype, self.missing == "mask", engine
         )
         self._warn_level(views)
@@ -320,7 +320,7 @@ class WMNMF(FittedWMNMF):
         labels = on_host(checkpoint.keep("labels", read_clusters))
         if kinds is None:
             tell_empty_clusters(labels, self.n_clusters)
-        fits = self._keep(fits, terms, stacked)
+        fits = self._keep(fits, terms, stacked, sums())
         self._expose(fits[0], self._stacked, labels, views.dtype, anywhere)
         checkpoint.finish()
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -15,6 +15,7 @@ from manyview.engines.numpy.masked import MaskedView, least_entries
 from manyview.engines.numpy.presence import check_finite, has_nan
 from manyview.engines.numpy.sources import Scaled, is_streamed
 from manyview.engines.protocols import Engine
+from manyview.engines.threads import beside
 from manyview.maths.solvers import Solver, own_name
 from manyview.storage.checkpoint import digest
 
@@ -27,11 +28,15 @@ COPY_LIMIT = 2**28
 
 
 class WorkingViews(NamedTuple):
-    """Views for the loop, the same for the model to keep (always on the host), and their scalings."""
+    """Views for the loop, the same for the model to keep (always on the host), and their scalings.
+
+    ``sums`` waits for the `checksums` of those it keeps.
+    """
 
     Xs: list[Any]
     fitted: list[Any]
     scalings: list[Scaling]
+    sums: Callable[[], list[str | None]]
 
 
 def scale_and_place(
@@ -41,10 +46,10 @@ def scale_and_place(
     dtype = working_dtype(views, asked)
     fit = partial(fit_scaling, kind=scale)
     copy = partial(scaled, views, dtype=dtype, always_copied=mask)
-    found = WorkingViews(*engine.loop_views(views, fit, copy, asked, dtype))
+    Xs, fitted, scalings = engine.loop_views(views, fit, copy, asked, dtype)
     if not mask and not engine.tensors:  # tensors were looked at where they are
-        check_finite(found.fitted, views.names)
-    return found
+        check_finite(fitted, views.names)
+    return WorkingViews(Xs, fitted, scalings, beside(partial(checksums, fitted)))
 
 
 def scaled(

@@ -14,11 +14,11 @@ import numpy as np
 from sklearn.cluster import KMeans
 
 from manyview._types import Array
-from manyview.engines.numpy.descent import descended
 from manyview.engines.numpy.neighbors import (
     CHECKED_ROWS,
     RECALL,
     SquaredGaps,
+    index_neighbors,
     lists_in_block,
     tell_rough,
     without_own,
@@ -153,7 +153,7 @@ def _cell_lists(parts: list[tuple[Array, Array]], k: int, seed: int) -> tuple[Ar
     if n <= SMALL:
         inside = without_own(*lists_in_block(Z, Z, found + 1, 0, None), np.arange(n))[0]
     else:
-        inside = descended(Z, found, seed, Threads(1))
+        inside = index_neighbors(Z, found, seed, Threads(1), enough=0)
     i, j = np.repeat(np.arange(n), found), inside.ravel()
     near[:, :found] = rows[inside]
     squared[:, :found] = SquaredGaps(Z).pairs(i, j).reshape(n, found)

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 from manyview._types import Array
-from manyview.engines.numpy.lists import ROUGHLY, WIDER
-from manyview.engines.numpy.neighbors import DIRECTIONS, leading_directions
+from manyview.engines.numpy.directions import DIRECTIONS, leading_directions
+from manyview.engines.numpy.lists import for_all_rows
+from manyview.engines.numpy.ranking import improved
 from manyview.engines.numpy.streamed import FileGeometry
 from manyview.engines.threads import Threads
 
@@ -16,6 +17,10 @@ from .cells import nearest_on_workers
 from .cluster import Cluster
 from .coordinates import Coordinates
 
+#: Candidates asked of workers, per neighbour wanted.
+WIDER = 1.5
+#: Share of the neighbours in the joint space that is enough: the lists are improved by F itself.
+ROUGHLY = 0.75
 #: Coordinates in which rows missing in a view are far from everything.
 EXTRA = 16
 
@@ -31,8 +36,14 @@ class WorkerGeometry(FileGeometry):
         self.held = Coordinates.of(self.cluster, self.source, self.directions)
         return self.held.gathered()
 
-    def candidates(self, rows: Array, k: int, seed: int, threads: Threads | None) -> Array:
-        return nearest_on_workers(self.on_workers(rows), k, seed)[0]
+    def search(
+        self, rows: Array, k: int, seed: int, threads: Threads | None
+    ) -> tuple[Array, Array]:
+        wide = min(int(WIDER * k), len(rows) - 1)
+        near = rows[nearest_on_workers(self.on_workers(rows), wide, seed)[0]]
+        lists = for_all_rows(rows, near, self.n_samples)
+        indices, d = improved([self], np.ones(1), lists, k, threads)
+        return indices[rows], d[rows]
 
     def on_workers(self, rows: Array) -> Coordinates:
         """Coordinates of some rows of this view, not centred."""
@@ -48,7 +59,9 @@ class WorkerGeometry(FileGeometry):
 def joint_candidates(views: list[WorkerGeometry], alpha: Array, k: int, seed: int) -> Array:
     """Rows near every row under F = Σ α_s d^s, nearly: candidates for lists of k.
 
-    The space is that of `lists.joint_space`, made on the workers block by block.
+    Squared Euclidean distances of [√(α_s/mean μ_s) z_s], made on the workers block by block, are nearly F.
+    A missing row gets the view's mean and, in extra coordinates, a random vector of squared length α_s/2,
+    so that it is about α_s from everything there.
     """
     n = views[0].n_samples
     heard = [(s, a, v) for s, (a, v) in enumerate(zip(alpha, views, strict=True)) if a > 0]

@@ -22,12 +22,11 @@ from manyview.engines.protocols import Lists
 from manyview.engines.threads import Threads, blocks
 
 from .compiled import compiled
-from .lists import view_lists
+from .lists import approximate, view_lists
 from .masked import unit_sum_rows
 from .moments import feature_moments, mean_distances, squared_norms
-from .neighbors import index_neighbors
 from .presence import has_nan
-from .products import FEW_PRODUCTS, Products, products_of
+from .products import Products, are_kept, products_of
 from .repeats import row_codes
 from .robust_scaling import unit_rows
 from .ties import equal_share, product_error
@@ -37,9 +36,6 @@ BLOCK = 2**19
 #: A distance from products is as good as measured if equal distances are so many times farther apart
 #: than its rounding error.
 CERTAIN = 10
-#: Sparse views with a larger share of nonzeros are written out: where compiled loops make products of
-#: all rows, of up to so many entries, and any others.
-WITH_PRODUCTS, HARDLY_SPARSE, SMALL, FULL = 0.06, 0.03, 2**25, 0.25
 
 
 @storable
@@ -83,22 +79,30 @@ class Geometry:
         floor = 1e-12 if mu.dtype != namespace(mu).float32 else 1e-5
         return namespace(mu).where(mu > floor * float(mean_sq.sum()), mu, 0) ** 0.5
 
-    def blocks(self) -> Iterator[tuple[slice, Array]]:
-        """Distances of all rows to all rows, a block of rows at a time (no N×N array)."""
-        step, products = max(1, BLOCK // self.n_samples), self._own_products()
-        right = self.right_side() if products is None else None
-        for rows in blocks(slice(0, self.n_samples), step):
-            if products is not None:
-                d = self._from_products(rows, products)
-            else:
-                observed = None if self.observed is None else self.observed[rows]
-                d = self.to_all(self.Z[rows], observed, self.root_mu[rows], right)
-            d[~self.comparable[rows]] = 1
-            yield rows, d
+    def between(self, rows: Array, right: Matrix = None) -> Array:
+        """Distances of some rows to all; 1 where one of two is missing."""
+        products = self._own_products()
+        if products is not None:
+            d = self._from_products(rows, products)
+        else:
+            observed = None if self.observed is None else self.observed[rows]
+            d = self.to_all(self.Z[rows], observed, self.root_mu[rows], right)
+        d[~self.comparable[rows]] = 1
+        return d
+
+    def needs_right(self) -> bool:
+        """Whether `between` multiplies with `right_side`."""
+        return self._own_products() is None
+
+    def products_tell(self) -> bool:
+        """Whether products of two sides have the distances of this view, and are the quickest way."""
+        if compiled() is None or self.observed is not None:
+            return False
+        return self._own_products() is None
 
     def _own_products(self) -> Products | None:
         """Products of all rows of a wide or small view, kept for the next call; None for others."""
-        if self._products is None and self.observed is None:
+        if self._products is None and self.observed is None and are_kept(self.Z):
             self._products = products_of(self.Z, self.codes())
         return self._products
 
@@ -115,7 +119,7 @@ class Geometry:
         unsure[alike | missing] = False
         return np.flatnonzero(unsure)
 
-    def _from_products(self, rows: slice, products: Products) -> Array:
+    def _from_products(self, rows: Array, products: Products) -> Array:
         """Distances of some rows to all rows from their products; 1 where the other is missing."""
         inverse, d = self._inverse_root_mu(), products.squared(rows)
         d *= inverse[rows, None]
@@ -165,10 +169,11 @@ class Geometry:
         norm = np.outer(root_mu, self.root_mu) * (mine @ theirs.T) / self.n_features
         return np.divide(d, norm, out=np.ones_like(d), where=norm > 0)
 
-    def candidates(self, rows: Array, k: int, seed: int, threads: Threads | None) -> Array:
-        """k of ``rows`` that are near each of them by their places in it, where rows are too many to
-        look at all."""
-        return index_neighbors(self.Z[rows], k, seed, threads)
+    def search(
+        self, rows: Array, k: int, seed: int, threads: Threads | None
+    ) -> tuple[Array, Array]:
+        """The k nearest of ``rows`` for each of them, where they are too many to look at all pairs."""
+        return approximate([self], np.ones(1), rows, k, seed, threads)
 
     def nearest(self, k: int, seed: int = 0, threads: Threads | None = None) -> Lists:
         """The k nearest rows of every comparable row."""
@@ -323,17 +328,6 @@ class Geometry:
     def _adds_up(self) -> bool:
         """Whether halves of the features hold the same numbers as this view."""
         return type(self) is Geometry and not (self.unit_rows or sp.issparse(self.Z))
-
-
-def written_out(Z: Matrix) -> Matrix:
-    """A view as a dense array if that is quicker and takes little room: few of its entries are zeros."""
-    if not sp.issparse(Z):
-        return Z
-    entries = Z.shape[0] * Z.shape[1]
-    dense = HARDLY_SPARSE if entries <= SMALL else FULL
-    if Z.shape[0] ** 2 <= FEW_PRODUCTS and compiled() is not None:
-        dense = max(dense, WITH_PRODUCTS)
-    return Z.toarray() if Z.nnz > dense * entries else Z
 
 
 def _observed(Z: Matrix) -> Array | None:

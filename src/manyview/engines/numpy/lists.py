@@ -1,8 +1,7 @@
-"""Neighbour lists under the distances of `geometry`: exact in blocks, approximate when N is large.
+"""Neighbour lists under the distances of `distances`: exact, or approximate where N is large.
 
-No N×N array is made. The approximate lists come from an index of nearest Euclidean neighbours
-(`neighbors`), re-ranked by the exact distance and improved once by looking at the neighbours of
-neighbours.
+No N×N array is made. Where products of two sides tell distances (`sides`), candidates come from these in
+single precision, of all pairs or of those in the nearest cells (`search`), and are measured pair by pair.
 """
 
 from __future__ import annotations
@@ -10,27 +9,26 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-import scipy.sparse as sp
 
 from manyview._arrays import on_host
-from manyview._types import Array, Matrix
+from manyview._types import Array
 from manyview.engines.protocols import Distances, Lists
-from manyview.engines.threads import Threads
+from manyview.engines.threads import Threads, blocks
 
-from .neighbors import index_neighbors, use_index
+from .neighbors import CHECKED_ROWS, RECALL, searched, tell_rough, use_index
 from .ranking import improved, pair_distances, ranked
 from .repeats import Crowds, crowds_of
+from .search import Sample, smallest_products
+from .sides import Sides, parts_of
 from .ties import equal_share, nearest
 
 if TYPE_CHECKING:
     from .distances import Geometry
 
-#: Candidates asked of an index, per neighbour wanted.
-WIDER = 1.5
-#: Share of the neighbours in the joint space that is enough: the lists are improved by F itself.
-ROUGHLY = 0.75
-#: Coordinates of a sparse view in the joint space in which candidates are looked for.
-PROJECTED = 128
+#: Candidates by products beyond the neighbours wanted, when all pairs are looked at.
+EXTRA = 8
+#: Entries of a temporary block of distances, and fewest rows of it.
+BLOCK, FEWEST = 2**19, 64
 
 
 def view_lists(view: Geometry, k: int, seed: int, threads: Threads | None = None) -> Lists:
@@ -41,29 +39,14 @@ def view_lists(view: Geometry, k: int, seed: int, threads: Threads | None = None
         return Lists(rows[:0], np.empty((0, 1), dtype=np.int64), np.empty((0, 1)))
     crowds = crowds_of(view, rows, k)
     if use_index(len(rows)):
-        wide = min(int(WIDER * k), len(rows) - 1)
-        near = rows[view.candidates(rows, wide, seed, threads)]
-        lists = for_all_rows(rows, near, view.n_samples)
-        indices, d = improved([view], np.ones(1), lists, k, threads)
+        indices, d = view.search(rows, k, seed, threads)
     else:
-        indices, d = _all_pairs(view, k, crowds)
+        known = rows[:0] if crowds is None else crowds.rows
+        indices, d = all_pairs([view], np.ones(1), rows, k, known, threads)
     if crowds is not None:
-        indices[crowds.rows], d[crowds.rows] = crowds.near, 0
-    return Lists(rows, indices[rows], d[rows], masses(view, rows, indices[rows], crowds))
-
-
-def _all_pairs(view: Geometry, k: int, crowds: Crowds | None) -> tuple[Array, Array]:
-    indices, d = np.empty((view.n_samples, k), dtype=int), np.empty((view.n_samples, k))
-    slack = view.slack()
-    slack[~view.comparable] = -np.inf  # they get no list
-    if crowds is not None:
-        if len(crowds.rows) == view.comparable.sum():
-            return indices, d
-        slack[crowds.rows] = -np.inf  # they need not be sure: their lists are known
-    for block, distances in view.blocks():
-        distances[:, ~view.comparable] = np.inf
-        indices[block], d[block] = settled([view], np.ones(1), distances, k, block, slack)
-    return indices, d
+        at = np.searchsorted(rows, crowds.rows)
+        indices[at], d[at] = crowds.near, 0
+    return Lists(rows, indices, d, masses(view, rows, indices, crowds))
 
 
 def masses(view: Distances, rows: Array, indices: Array, crowds: Crowds | None) -> Array | None:
@@ -87,19 +70,10 @@ def fused_lists(
 ) -> tuple[Array, Array]:
     """The k nearest rows of every row under F = Σ α_s d^s, nearest first."""
     n = views[0].n_samples
-    k = min(k, n - 1)
+    k, everyone = min(k, n - 1), np.arange(n)
     if not use_index(n):
-        indices, distances = np.empty((n, k), dtype=int), np.empty((n, k))
-        slack: Array = sum(a * view.slack() for a, view in zip(alpha, views, strict=True))
-        for parts in zip(*(view.blocks() for view in views), strict=True):
-            block = parts[0][0]
-            d: Array = sum(a * part for a, (_, part) in zip(alpha, parts, strict=True))
-            indices[block], distances[block] = settled(views, alpha, d, k, block, slack)
-        return indices, distances
-
-    space = joint_space(views, alpha, seed)
-    joint = index_neighbors(space, min(int(WIDER * k), n - 1), seed, threads, ROUGHLY)
-    return best_of(views, alpha, k, [joint, *view_neighbors], threads)
+        return all_pairs(views, alpha, everyone, k, everyone[:0], threads)
+    return approximate(views, alpha, everyone, k, seed, threads)
 
 
 def best_of(
@@ -113,54 +87,94 @@ def best_of(
     return improved(views, alpha, first, k, threads)
 
 
-def settled(
-    views: list[Geometry], alpha: Array, d: Array, k: int, block: slice, slack: Array
+# --- some of the pairs -------------------------------------------------------------------------
+
+
+def approximate(
+    views: list[Geometry], alpha: Array, rows: Array, k: int, seed: int, threads: Threads | None
 ) -> tuple[Array, Array]:
-    """The k nearest rows of the rows of a block under Σ α_s d^s, in order, ties by row."""
+    """The k nearest of ``rows`` for each of them under Σ α_s d^s, but for a few that are missed."""
+    threads = threads or Threads(1)
+    asking = np.random.default_rng(seed).choice(len(rows), CHECKED_ROWS, replace=False)
+    expected, d = looked_at(views, alpha, rows[asking], rows, k)
+    sample = Sample(asking, np.searchsorted(rows, expected), d[:, -1])
+    near = rows[searched(parts_of(views, alpha, rows), k, sample, seed, threads)]
+    lists = for_all_rows(rows, near, views[0].n_samples)
+    share = equal_share(views[0].Z.dtype)
+    indices, d = ranked(views, alpha, lists, 0, k, threads)
+    if sample.reached(d[rows], share) < RECALL:
+        indices, d = improved(views, alpha, indices, k, threads)
+        recall = sample.reached(d[rows], share)
+        if recall < RECALL:
+            tell_rough(recall, k)
+    return indices[rows], d[rows]
 
-    def exact(i: Array, j: Array) -> Array:
-        return pair_distances(views, alpha, i + block.start, j)
 
-    return nearest(d, k, block.start, slack[block], exact, equal_share(views[0].Z.dtype))
+# --- all pairs ---------------------------------------------------------------------------------
 
 
-# --- approximate -------------------------------------------------------------------------------
+def all_pairs(
+    views: list[Geometry], alpha: Array, rows: Array, k: int, known: Array, threads: Threads | None
+) -> tuple[Array, Array]:
+    """The k nearest of ``rows`` for each of them under Σ α_s d^s; of no matter whom where ``known``.
 
-
-def joint_space(views: list[Geometry], alpha: Array, seed: int) -> Matrix:
-    """Coordinates whose squared Euclidean distances are nearly F: [√(α_s/mean μ_s) z_s].
-
-    A missing row gets the view's mean and, in extra coordinates, a random vector of squared length
-    α_s/2, so that it is about α_s from everything there. Sparse views alone stay sparse, and a missing
-    row is zero there.
+    Products in single precision tell which rows may be among them. Where these are too many, distances
+    from products in the precision of the views are looked at, as they are where nothing else is at hand.
     """
+    n = len(rows)
+    indices, d = np.empty((n, k), dtype=np.int64), np.empty((n, k))
+    unsure = np.ones(n, dtype=bool)
+    if all(view.products_tell() for a, view in zip(alpha, views, strict=True) if a > 0):
+        indices, d, unsure = by_products(views, alpha, rows, k, threads or Threads(1))
+    unsure[np.searchsorted(rows, known)] = False
+    rest = np.flatnonzero(unsure)
+    if len(rest):
+        indices[rest], d[rest] = looked_at(views, alpha, rows[rest], rows, k)
+    return indices, d
+
+
+def by_products(
+    views: list[Geometry], alpha: Array, rows: Array, k: int, threads: Threads
+) -> tuple[Array, Array, Array]:
+    """Lists from the smallest products, and which of them may not be the nearest."""
+    sides = Sides.of(parts_of(views, alpha, rows))
+    wide = min(k + EXTRA, len(rows) - 1)
+    near, values = smallest_products(sides, wide, threads)
+    lists = for_all_rows(rows, rows[near], views[0].n_samples)
+    indices, d = (part[rows] for part in ranked(views, alpha, lists, 0, k, threads))
+    if wide == len(rows) - 1:
+        return indices, d, np.zeros(len(rows), dtype=bool)
+    # Whoever is no candidate is no nearer than the last of them.
+    nearer = values[:, -1] + sides.constant - sides.slack()
+    return indices, d, ~(d[:, -1] * (1 + equal_share(views[0].Z.dtype)) < nearer)
+
+
+def looked_at(
+    views: list[Geometry], alpha: Array, asking: Array, rows: Array, k: int
+) -> tuple[Array, Array]:
+    """The k nearest of ``rows`` for some rows ``asking``, from their distances to all, ties by row."""
     heard = [(a, view) for a, view in zip(alpha, views, strict=True) if a > 0]
-    heard = [(a, view) for a, view in heard if view.comparable.any()]
-    scales = [np.sqrt(a / np.mean(view.root_mu[view.comparable] ** 2)) for a, view in heard]
-    if all(sp.issparse(view.Z) for _, view in heard):
-        sides = [c * view.Z for c, (_, view) in zip(scales, heard, strict=True)]
-        return sp.csr_array(sp.hstack(sides, dtype=np.float32))
-    rng = np.random.default_rng(seed)
-    parts, extra = [], np.zeros((views[0].n_samples, 16), dtype=np.float32)
-    for scale, (a, view) in zip(scales, heard, strict=True):
-        Z = projected(view.Z, rng) if sp.issparse(view.Z) else view.Z
-        part = (scale * Z).astype(np.float32)
-        absent = ~view.comparable
-        if absent.any():
-            part[absent] = part[view.comparable].mean(axis=0)
-            lengths = rng.standard_normal((int(absent.sum()), 16))
-            lengths *= np.sqrt(a / 2) / np.linalg.norm(lengths, axis=1, keepdims=True)
-            extra[absent] += lengths.astype(np.float32)
-        parts.append(part)
-    return np.hstack([*parts, extra]) if extra.any() else np.hstack(parts)
+    rights = [view.right_side() if view.needs_right() else None for _, view in heard]
+    n, found = views[0].n_samples, []
+    others = np.ones(n, dtype=bool)
+    others[rows] = False
+    slack: Array = sum(a * view.slack() for a, view in heard)
+    share, hidden = equal_share(views[0].Z.dtype), bool(others.any())
+    for b in blocks(slice(0, len(asking)), max(FEWEST, BLOCK // n)):
+        here = asking[b]
+        d = sum(
+            a * view.between(here, right) for (a, view), right in zip(heard, rights, strict=True)
+        )
+        d[np.arange(len(here)), here] = np.inf
+        if hidden:
+            d[:, others] = np.inf
 
+        def exact(i: Array, j: Array, here: Array = here) -> Array:
+            return pair_distances(views, alpha, here[i], j)
 
-def projected(Z: sp.csr_array, rng: np.random.Generator) -> Array:
-    """A sparse view in a few dense coordinates that nearly keep its distances (Johnson–Lindenstrauss)."""
-    if Z.shape[1] <= PROJECTED:
-        return Z.toarray()
-    directions = rng.standard_normal((Z.shape[1], PROJECTED)).astype(np.float32)
-    return (Z @ directions) / np.float32(np.sqrt(PROJECTED))
+        found.append(nearest(d, k, None, slack[here], exact, share))
+    indices, d = (np.concatenate(part) for part in zip(*found, strict=True))
+    return indices, d
 
 
 def for_all_rows(rows: Array, indices: Array, n: int) -> Array:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,21 +15,22 @@ from manyview._warn import warn_user
 from manyview.engines.threads import Threads, blocks
 
 from .compiled import compiled
-from .descent import descended, sharing_rows
-from .ranking import improved, ranked
+from .directions import DIRECTIONS, leading_directions, project
+from .ranking import ranked
 from .repeats import row_codes
-from .sources import as_source, is_streamed, over, reading
+from .search import Sample, nearest_in_cells, smallest_products
+from .sides import Part, Sides
+from .sources import as_source, is_streamed, reading
 from .ties import equal_share, farthest, first_k, is_unsure, merged, product_error, squared_gaps
 
 #: Up to this many rows every pair is looked at.
 EXACT = 30_000
 #: The index is compared with exact neighbours of this many rows, and should find this share of them.
 CHECKED_ROWS, RECALL = 200, 0.9
-#: Long rows, and large views in files, are searched by their leading directions, this many, found in so
-#: many passes.
-DIRECTIONS, PASSES = 64, 3
-#: Candidates of which the nearest are taken, per neighbour wanted.
-WIDER = 1.25
+#: Most candidates per neighbour wanted, along some directions and with all features.
+WIDE, WIDEST = 2, 4
+#: Long rows are searched by some of their directions if these hold enough neighbours of a sample.
+MORE_DIRECTIONS = (DIRECTIONS, 2 * DIRECTIONS, 4 * DIRECTIONS)
 #: With at most so many features a tree finds exact neighbours quickly, however many rows there are.
 TREE_FEATURES = 15
 #: Rows that ask at a time, when all rows of a file are compared with them.
@@ -56,28 +55,32 @@ def index_neighbors(
 ) -> Array:
     """k approximate Euclidean neighbours of every row of Z, nearest first, itself left out.
 
-    Searched again more widely if a sample of rows shows that fewer than ``enough`` of the neighbours
-    were found. The lists are the same for any number of threads.
+    A sample of rows tells whether enough of the neighbours were found. The lists are the same for any
+    number of threads.
     """
     data = Z.astype(np.float32, copy=False)
     if sp.issparse(data):
         short = data.shape[1] < 2 * DIRECTIONS
         data = data.toarray() if short else sp.csr_array(data)
     data = data if sp.issparse(data) else np.ascontiguousarray(data)
+    threads, n = threads or Threads(1), data.shape[0]
+    sample = _sample(data, k, seed)
+    parts = [Part(1.0, data, np.ones(n), np.ones(n, dtype=bool))]
+    near = searched(parts, k, sample, seed, threads)
+    found, d = ranked([SquaredGaps(data)], np.ones(1), near, 0, k, threads)
+    recall = sample.reached(d, equal_share(np.float32))
+    if recall < enough:
+        tell_rough(recall, k)
+    return found
+
+
+def _sample(data: Matrix, k: int, seed: int) -> Sample:
+    """Some rows and their nearest, all pairs looked at."""
     rows = np.random.default_rng(seed).choice(data.shape[0], CHECKED_ROWS, replace=False)
     exact = NearestNeighbors(n_neighbors=k + 1, algorithm="brute").fit(data)
-    expected = exact.kneighbors(data[rows], return_distance=False)
-    recall, found = 0.0, np.empty((0, k), dtype=np.int64)
-    for search in _searches(data):
-        found = search(data, k, seed, threads or Threads(1))
-        hits = [
-            np.isin(e[e != r][:k], found[r]).mean() for r, e in zip(rows, expected, strict=True)
-        ]
-        recall = float(np.mean(hits))
-        if recall >= enough:
-            return found
-    tell_rough(recall, k)
-    return found
+    d, near = exact.kneighbors(data[rows])
+    near, squared = without_own(near, d**2, rows)
+    return Sample(rows, near, squared[:, -1])
 
 
 def tell_rough(recall: float, k: int) -> None:
@@ -88,30 +91,22 @@ def tell_rough(recall: float, k: int) -> None:
     )
 
 
-def _searches(data: Any) -> Sequence[Callable[[Any, int, int, Threads], Array]]:
-    """Ways to search, the quickest first."""
-    if sp.issparse(data):
-        return [_among_sharing, _along_leading, partial(_among_sharing, wider=2)]
-    all_features = [partial(_descend, wider=wider) for wider in (1, 2)]
-    return all_features if data.shape[1] < 2 * DIRECTIONS else [_along_leading, *all_features]
+def searched(parts: list[Part], k: int, sample: Sample, seed: int, threads: Threads) -> Array:
+    """Candidates for the k nearest of every row under the distances of ``parts``.
 
-
-def _descend(data: Array, k: int, seed: int, threads: Threads, wider: int) -> Array:
-    return descended(data, wider * k, seed, threads)[:, :k]
-
-
-def _along_leading(data: Matrix, k: int, seed: int, threads: Threads) -> Array:
-    """Of long rows: the best of those that are near along the leading directions."""
-    sketch = project(data, leading_directions(data))
-    near = descended(sketch, min(int(WIDER * k), data.shape[0] - 1), seed, threads)
-    return ranked([SquaredGaps(data)], np.ones(1), near, 0, k, threads)[0]
-
-
-def _among_sharing(Z: sp.csr_array, k: int, seed: int, threads: Threads, wider: int = 1) -> Array:
-    """Of sparse rows: those with rare features in common, and then neighbours of neighbours."""
-    gaps, one = [SquaredGaps(Z)], np.ones(1)
-    near, _ = ranked(gaps, one, sharing_rows(Z, 2 * wider * k, threads), 0, wider * k, threads)
-    return improved(gaps, one, near, k, threads)[0]
+    By as few directions of dense rows as will do, and as few candidates as hold enough of a sample's
+    neighbours.
+    """
+    n, n_features = len(parts[0].here), sum(part.Z.shape[1] for part in parts if not part.sparse)
+    for n_directions in (*MORE_DIRECTIONS, None):
+        if n_directions is not None and n_features < 2 * n_directions:
+            continue
+        most = min((WIDE if n_directions else WIDEST) * k, n - 1)
+        sides = Sides.of(parts, n_directions)
+        wide = sample.wide(smallest_products(sides, most, threads, sample.rows)[0])
+        if wide <= most:
+            break
+    return nearest_in_cells(sides, max(k, min(wide, most)), sample, seed, threads)
 
 
 class SquaredGaps:
@@ -246,40 +241,6 @@ def _nearest_of(X: Any, rows: Matrix, k: int, own: int | None) -> tuple[Array, A
         more = lists_in_block(block, rows, k, start, own)
         found, start = merged([found, more], k, equal_share(X.dtype)), start + block.shape[0]
     return found
-
-
-def leading_directions(X: Any, n_directions: int = DIRECTIONS) -> Array:
-    """The directions of feature space along which rows vary most (M×d), by subspace iteration.
-
-    Only sums over rows are kept, of the features times ``n_directions``.
-    """
-    m = X.shape[1]
-    if m <= n_directions:
-        return np.eye(m)
-    mean = sum(over(X, _feature_sums)) / X.shape[0]
-    directions = np.linalg.qr(np.random.default_rng(0).standard_normal((m, n_directions)))[0]
-    for _ in range(PASSES):
-        directions = np.linalg.qr(sum(over(X, _image, directions, mean)))[0]
-    return directions
-
-
-def _feature_sums(block: Matrix) -> Array:
-    return np.ravel(block.sum(axis=0, dtype=float))
-
-
-def _image(block: Matrix, directions: Array, mean: Array) -> Array:
-    """(X − mean)ᵀ(X − mean) times the directions, of some rows."""
-    along = block @ directions - mean @ directions
-    return block.T @ along - np.outer(mean, along.sum(axis=0))
-
-
-def project(X: Any, directions: Array) -> Array:
-    """Rows of X along ``directions``, in float32."""
-    return np.concatenate(over(X, _along, directions))
-
-
-def _along(block: Matrix, directions: Array) -> Array:
-    return (block @ directions).astype(np.float32)
 
 
 def take_rows(X: Any, rows: Array) -> Matrix:

@@ -20,6 +20,9 @@ from .compiled import compiled
 FEW_PRODUCTS = 2**24
 #: Entries of long rows that are multiplied together.
 CENTRED = 2**20
+#: Sparse views with a larger share of nonzeros are written out: where compiled loops make products of
+#: all rows, of up to so many entries, and any others.
+WITH_PRODUCTS, HARDLY_SPARSE, SMALL, FULL = 0.06, 0.03, 2**25, 0.25
 
 
 @dataclass(frozen=True)
@@ -35,7 +38,7 @@ class Products:
         own = self.table.diagonal()
         return own if self.of is None else own[self.of]
 
-    def squared(self, rows: slice) -> Array:
+    def squared(self, rows: slice | Array) -> Array:
         """‖z_i − z_j‖² of some rows and all rows, but for rounding errors."""
         own = self.table.diagonal()
         left = rows if self.of is None else self.of[rows]
@@ -61,19 +64,23 @@ class Products:
         return Products(self.among(first) - part.among(first), of)
 
 
-def products_of(Z: Matrix, codes: Array) -> Products | None:
-    """Products of the rows of a wide view, or of a small one; None where they would be too many.
+def are_kept(Z: Matrix) -> bool:
+    """Whether products of all rows are kept: of wide views, and of small ones."""
+    n = Z.shape[0]
+    few = n**2 <= FEW_PRODUCTS
+    return few if sp.issparse(Z) else n <= (4 if few else 2) * Z.shape[1]
+
+
+def products_of(Z: Matrix, codes: Array) -> Products:
+    """Products of the rows, of which those with equal ``codes`` are identical.
 
     One symmetric product is half the work of one block after the other. Dense rows are taken from
     their mean, from which they are less far than from 0: distances keep more digits.
     """
     first, of = first_and_of(codes)
-    n = Z.shape[0] if first is None else len(first)
-    few = n**2 <= FEW_PRODUCTS
     if sp.issparse(Z):
-        return Products(sparse_products(Z if first is None else Z[first]), of) if few else None
-    if n > (4 if few else 2) * Z.shape[1]:
-        return None
+        return Products(sparse_products(Z if first is None else Z[first]), of)
+    n = Z.shape[0] if first is None else len(first)
     mean, table = Z.mean(axis=0), np.zeros((), dtype=Z.dtype)
     # Of long rows some columns at a time: no second array of the size of the view.
     for part in blocks(slice(0, Z.shape[1]), max(n, CENTRED // n)):
@@ -99,3 +106,14 @@ def sparse_products(Z: sp.csr_array) -> Array:
     out = np.zeros((Z.shape[0],) * 2, dtype=Z.dtype)
     kernels.sparse_products(Z.indptr, Z.indices, Z.data, starts, rows, values, out)
     return out
+
+
+def written_out(Z: Matrix) -> Matrix:
+    """A view as a dense array if that is quicker and takes little room: few of its entries are zeros."""
+    if not sp.issparse(Z):
+        return Z
+    entries = Z.shape[0] * Z.shape[1]
+    dense = HARDLY_SPARSE if entries <= SMALL else FULL
+    if Z.shape[0] ** 2 <= FEW_PRODUCTS and compiled() is not None:
+        dense = max(dense, WITH_PRODUCTS)
+    return Z.toarray() if Z.nnz > dense * entries else Z

@@ -15,8 +15,8 @@ from manyview._types import Array, Matrix, storable
 from manyview.engines.protocols import Remote, Scaling
 from manyview.engines.threads import blocks
 
+from .directions import leading_directions, project
 from .distances import Geometry
-from .neighbors import leading_directions, project
 from .presence import present_rows
 from .robust_scaling import RobustScaling
 from .sources import Source, UnitRows, looking_rows, over

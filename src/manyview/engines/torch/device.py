@@ -115,6 +115,7 @@ def memory_guard(device: str, forget: Callable[[], None]) -> Iterator[None]:
     there, full = torch.cuda.is_available(), False
     chosen = torch.cuda.device(device) if there and device.startswith("cuda") else nullcontext()
     with chosen:
+        before = torch.cuda.memory_allocated() if there else 0
         try:
             yield
         except (torch.OutOfMemoryError, RuntimeError, MemoryError) as error:
@@ -125,7 +126,8 @@ def memory_guard(device: str, forget: Callable[[], None]) -> Iterator[None]:
             traceback.clear_frames(error.__traceback__)  # they hold the tensors
         finally:
             if there:
-                gc.collect()
+                if torch.cuda.memory_allocated() > before:  # held by what refers to itself
+                    gc.collect()
                 torch.cuda.empty_cache()
         if full:
             raise MemoryError(_full(torch, device))

@@ -18,11 +18,9 @@ from manyview.engines.protocols import Lists
 from manyview.engines.threads import Threads, blocks
 
 from .device import put, torch_dtype
+from .gaps import GATHERED, squared_gaps
 from .neighbors import nearest_by_products
 from .rows import TorchView
-
-#: Entries gathered at a time for distances of pairs.
-GATHERED = 2**27
 
 
 class TorchGeometry(Geometry):
@@ -56,15 +54,9 @@ class TorchGeometry(Geometry):
         if isinstance(i, np.ndarray):
             tensors = (torch.as_tensor(x, device=self.device) for x in (i, j))
             return on_host(self.pairs(*tensors)).astype(float)
-        d = torch.empty(len(i), dtype=self.Z.dtype, device=self.device)
-        step = max(1, GATHERED // max(1, self.n_features))
-        for start in range(0, len(i), step):
-            a, b = i[start : start + step], j[start : start + step]
-            squared = (self.Z[a] - self.Z[b]).square_().sum(1)
-            norm = self.root_mu[a] * self.root_mu[b]
-            known = (norm > 0) & self.here[a] & self.here[b]
-            d[start : start + step] = torch.where(known, squared / norm.clip(1e-30), 1)
-        return d
+        norm = self.root_mu[i] * self.root_mu[j]
+        known = (norm > 0) & self.here[i] & self.here[j]
+        return torch.where(known, squared_gaps(self.Z, i, j) / norm.clip(1e-30), 1)
 
     def sides(self) -> list[torch.Tensor]:
         """What has d as its products. Around the mean, where numbers are small and round well."""

@@ -8,9 +8,11 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-import numpy as np
 import scipy.sparse as sp
 import torch
+
+from manyview._arrays import on_host
+from manyview._types import Array
 
 
 class DeviceGraph:
@@ -51,10 +53,24 @@ class DeviceGraph:
             self._arrays = self.starts.int(), self.columns.int(), self.values.float()
         return self._arrays
 
-    def pattern(self) -> sp.csr_array:
-        """Who is linked, for the host."""
-        starts, columns = (part.int().cpu().numpy() for part in (self.starts, self.columns))
-        return sp.csr_array((np.ones(len(columns), np.int8), columns, starts), shape=self.shape)
+    def components(self) -> tuple[int, Array]:
+        """How many connected components there are, and which of them every row belongs to.
+
+        Every row points to the smallest row it knows to be linked; rows and those they point to take
+        over what their neighbours point to, which halves the way to the smallest each time.
+        """
+        i, j, _ = self.edges()
+        root = torch.arange(self.shape[0], device=self.values.device)
+        while True:
+            above = root[root]
+            near = above.scatter_reduce(0, i, above[j], "amin")
+            lower = root.scatter_reduce(0, root, near, "amin")
+            lower = torch.minimum(torch.minimum(lower, near), above)
+            if torch.equal(lower, root):
+                break
+            root = lower
+        smallest, part = torch.unique(root, return_inverse=True)
+        return len(smallest), on_host(part)
 
     def part(self, rows: Any) -> DeviceGraph:
         """The graph among some of the rows."""
@@ -115,8 +131,17 @@ class DeviceGraph:
     def placed(self, array: Any) -> torch.Tensor:
         return torch.as_tensor(array, dtype=self.values.dtype, device=self.values.device)
 
+    def random_block(self, n_columns: int, seed: int) -> torch.Tensor:
+        """Random vectors, the same for the same seed on the same kind of device."""
+        generator = torch.Generator(self.values.device).manual_seed(seed)
+        how = {"dtype": self.values.dtype, "device": self.values.device}
+        return torch.randn((self.shape[0], n_columns), generator=generator, **how)
+
     def to_scipy(self) -> sp.csr_array:
-        parts = [t.cpu().numpy() for t in (self.values, self.columns, self.starts)]
+        # As narrow as SciPy would make them, before they travel.
+        narrow = torch.int32 if len(self.values) < 2**31 else torch.int64
+        places = (part.to(narrow) for part in (self.columns, self.starts))
+        parts = [on_host(part) for part in (self.values, *places)]
         return sp.csr_array(tuple(parts), shape=self.shape)
 
 

@@ -13,6 +13,8 @@ from manyview.engines.numpy.ties import equal_share, product_error
 from manyview.engines.threads import blocks
 
 from .device import free_memory
+from .gaps import squared_gaps
+from .limits import LimitedProducts, limited, tell_plain
 from .tensors import TensorView
 
 #: Entries of a temporary block of distances, on a GPU and in the memory of the host.
@@ -143,6 +145,9 @@ def _rows_of(left: Rows, rows: torch.Tensor, n: int) -> torch.Tensor:
 class SmallestProducts:
     """The smallest entries of every row of L Rᵀ, R given by rows; ``width`` of them fit at once."""
 
+    #: Whether the kernel that keeps no products may be tried.
+    by_limits = True
+
     def __init__(self, right: Rows, n_right: int, own: torch.Tensor | None, width: int | None):
         self.right, self.n, self.own = right, n_right, own
         self.width = n_right if width is None else min(width, n_right)
@@ -153,6 +158,44 @@ class SmallestProducts:
         self, left: Rows, n_left: int, rows: torch.Tensor, k: int, coarse: bool
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """Columns and values of the k smallest entries per row, and the lengths of the rows of L."""
+        quick = limited(self.whole, k) if coarse and self.whole is not None else None
+        if quick is None or not self.by_limits:
+            return self._by_blocks(left, n_left, rows, k, coarse)
+        try:
+            return self._by_limits(quick, left, n_left, rows, k)
+        except torch.OutOfMemoryError:
+            raise
+        except Exception as error:  # no compiler here, say
+            self.by_limits = False
+            tell_plain(error)
+            return self._by_blocks(left, n_left, rows, k, coarse)
+
+    def _by_limits(
+        self, quick: LimitedProducts, left: Rows, n_left: int, rows: torch.Tensor, k: int
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """The same without products in memory; rows with too many small entries are looked at again."""
+        whole: Any = self.whole
+        self.longest = whole.norm(dim=1).amax()
+        room, width = block_entries(whole), max(quick.row_entries(k), 2 * whole.shape[1])
+        found = []
+        for b in blocks(slice(0, n_left), max(1, room // width)):
+            L = left(b)
+            with tensor_cores(True):
+                smallest = quick.find(L, k, None if self.own is None else self.own[rows[b]])
+            found.append((*smallest, L.norm(dim=1)))
+        columns, values, complete, lengths = (torch.cat(part) for part in zip(*found, strict=True))
+        again = torch.nonzero(~complete)[:, 0]
+        if len(again):
+            L = _rows_of(left, again, n_left)
+            missed = self._by_blocks(L.__getitem__, len(L), rows[again], k, True)
+            columns[again], values[again], _ = missed
+        # Numbers far below the largest lose digits in 16 bits: no row counts as much shorter.
+        return columns, values, lengths.clip(min=float(lengths.max()) * 2.0**-16)
+
+    def _by_blocks(
+        self, left: Rows, n_left: int, rows: torch.Tensor, k: int, coarse: bool
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """The same by all products, a block of rows and columns at a time."""
         probe = left(slice(0, 1))
         room = block_entries(probe)
         step = max(1, min(n_left, room // self.width, room // (2 * max(1, probe.shape[1]))))
@@ -225,6 +268,9 @@ def nearest_rows(
         return torch.hstack([x, (x * x).sum(1, keepdim=True) / size])
 
     def distances(i: torch.Tensor, near: torch.Tensor) -> torch.Tensor:
+        if isinstance(X, torch.Tensor) and queries is None:
+            pairs = i.repeat_interleave(near.shape[1]), near.reshape(-1)
+            return squared_gaps(X, *pairs).reshape(near.shape)
         squared = torch.empty(near.shape, dtype=origin.dtype, device=origin.device)
         step = max(1, block_entries(origin) // 4 // max(1, near.shape[1] * X.shape[1]))
         for b in blocks(slice(0, len(i)), step):

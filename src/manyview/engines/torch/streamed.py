@@ -14,8 +14,8 @@ import torch
 
 from manyview._arrays import on_host
 from manyview._types import Array
+from manyview.engines.numpy.directions import DIRECTIONS
 from manyview.engines.numpy.distances import Geometry
-from manyview.engines.numpy.neighbors import DIRECTIONS
 from manyview.engines.numpy.presence import unobserved
 from manyview.engines.numpy.sources import reading
 from manyview.engines.numpy.streamed import FileGeometry, sampled

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Protocol, Self, TypeAlias, runtime_checkable
 
 import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.csgraph import reverse_cuthill_mckee
 
-from manyview._arrays import converted, is_tensor, namespace
 from manyview._types import Array
 
 #: Most vectors a block has beyond those wanted.
@@ -48,30 +46,8 @@ class Sketch:
 EXACT = Sketch()
 
 
-@runtime_checkable
-class GraphOnDevice(Protocol):
-    """A symmetric graph on a device, which does there what SciPy does on the host."""
-
-    shape: tuple[int, int]
-    dtype: np.dtype
-
-    def __add__(self, other: Self) -> Self: ...
-    def __rmul__(self, factor: float) -> Self: ...
-    def __truediv__(self, divisor: float) -> Self: ...
-    def __matmul__(self, Y: Array) -> Array: ...
-    def inverse_root_degrees(self) -> Array: ...
-    def normalized(self) -> GraphOnDevice: ...
-    def double(self) -> GraphOnDevice: ...
-    def part(self, rows: Array) -> GraphOnDevice: ...
-    def pattern(self) -> sp.csr_array: ...
-    def placed(self, array: Array) -> Array: ...
-
-
-Graph: TypeAlias = "sp.csr_array | GraphOnDevice"
-
-
 def filtered_subspace(
-    S: Graph,
+    S: sp.csr_array,
     n_vectors: int,
     rng: np.random.Generator,
     degree: int = 10,
@@ -84,8 +60,6 @@ def filtered_subspace(
     the spectrum, [−1, cut], and large above it, then solves the small problem in their span. A
     block finds repeated eigenvalues, and reads the graph once for all vectors.
     """
-    if isinstance(S, GraphOnDevice):
-        return _iterated(S, n_vectors, rng, degree, max_rounds, sketch)
     # With neighbours near each other in memory, too, a product takes half the time.
     order = reverse_cuthill_mckee(S, symmetric_mode=True)
     ordered = sp.csr_array(S[order][:, order])
@@ -94,7 +68,7 @@ def filtered_subspace(
 
 
 def _iterated(
-    S: Graph,
+    S: sp.csr_array,
     n_vectors: int,
     rng: np.random.Generator,
     degree: int,
@@ -103,36 +77,41 @@ def _iterated(
 ) -> tuple[Array, Array]:
     step = partial(_plain_step, S) if sketch.step_of is None else sketch.step_of(S)
     Y = _first_block(S, n_vectors, rng, sketch.start)
-    xp, cut = namespace(Y), 0.5
+    cut = 0.5
     for _ in range(max_rounds):
         centre, half = (cut - 1) / 2, (cut + 1) / 2
         before, now = Y, step(Y, Y, 1 / half, -centre / half, 0)
         for _ in range(degree - 1):
             before, now = now, step(now, before, 2 / half, -2 * centre / half, -1)
-        Y = converted(_orthonormal(now), now.dtype)
+        Y = _orthonormal(now).astype(now.dtype, copy=False)
         SY = step(Y, Y, 1, 0, 0)
-        small = Y.T @ SY
-        values, turn = xp.linalg.eigh(small if is_tensor(Y) else small.astype(float))
-        turn = converted(turn, Y.dtype)
+        values, turn = np.linalg.eigh((Y.T @ SY).astype(float, copy=False))
+        turn = turn.astype(Y.dtype, copy=False)
         Y, SY = Y @ turn, SY @ turn
-        gaps = SY[:, -n_vectors:] - Y[:, -n_vectors:] * converted(values[-n_vectors:], Y.dtype)
+        gaps = SY[:, -n_vectors:] - Y[:, -n_vectors:] * values[-n_vectors:].astype(Y.dtype)
         if _settled(values[-n_vectors:], gaps, sketch):
             break
         cut = float(np.clip(float(values[0]), -0.5, 0.999))
     return values[-n_vectors:], Y[:, -n_vectors:]
 
 
-def _first_block(S: Graph, n_vectors: int, rng: np.random.Generator, near: Array | None) -> Array:
+def _first_block(
+    S: sp.csr_array, n_vectors: int, rng: np.random.Generator, near: Array | None
+) -> Array:
     """Random vectors, more than are wanted, and those nearby where there are any."""
-    size = n_vectors + min(max(8, n_vectors // 2), MOST_MORE)
+    size = block_size(n_vectors)
     near = None if near is None else near[:, :size]
     known = 0 if near is None else near.shape[1]
-    random = rng.standard_normal((S.shape[0], size - known))
-    block: Array = S.placed(random) if isinstance(S, GraphOnDevice) else random
-    return block if near is None else namespace(block).hstack([near, block / S.shape[0] ** 0.5])
+    block = rng.standard_normal((S.shape[0], size - known))
+    return block if near is None else np.hstack([near, block / S.shape[0] ** 0.5])
 
 
-def _plain_step(S: Graph, now: Array, before: Array, p: float, q: float, r: float) -> Array:
+def block_size(n_vectors: int) -> int:
+    """Vectors of a block, more than are wanted."""
+    return n_vectors + min(max(8, n_vectors // 2), MOST_MORE)
+
+
+def _plain_step(S: sp.csr_array, now: Array, before: Array, p: float, q: float, r: float) -> Array:
     product = p * (S @ now)
     if q:
         product += q * now
@@ -141,8 +120,6 @@ def _plain_step(S: Graph, now: Array, before: Array, p: float, q: float, r: floa
 
 def _orthonormal(Y: Array) -> Array:
     """An orthonormal basis of the columns, from their products: a tenth of the time of QR."""
-    if is_tensor(Y):
-        return namespace(Y).linalg.qr(Y)[0]
     Y = Y.astype(np.float64, copy=False)
     Y = Y / np.sqrt(np.einsum("ik,ik->k", Y, Y))
     for _ in range(MOST_TURNS):

@@ -1,0 +1,199 @@
+"""Rows with the smallest products of two sides: of all pairs, or of rows in the nearest cells.
+
+A sum of distances Σ_s α_s d^s is a product of two sides (`sides`). Where rows are too many to look at all
+pairs, they are cut into cells, and a row looks into those with the smallest mean products. How many that
+are, a sample of rows tells whose neighbours are known: as many as hold nearly all of these.
+
+Rows are looked for in chunks that N alone decides, so that lists are the same for any number of threads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from threadpoolctl import threadpool_limits
+
+from manyview._types import Array, Matrix
+from manyview.engines.threads import Threads, blocks
+
+from .code_cache import import_compiled
+from .sides import Posted, Sides
+
+#: Rows that ask at a time, and rows they are compared with at a time.
+ASKING, ASKED = 2048, 4096
+#: Rows of a cell, of one of sparse rows, rows per cell from which cells are found, and rounds of that.
+CELL, SPARSE_CELL, PER_CELL, ROUNDS = 300, 1000, 40, 5
+#: Share of a sample's neighbours that lists of candidates hold, and the cells looked into.
+NEARLY_ALL, ENOUGH = 0.99, 0.98
+#: Most multiplications for one row: a third of a millisecond.
+MOST_WORK = 2**25
+
+
+class Sample(NamedTuple):
+    """Some rows, the nearest of each, all pairs looked at, and how far the last of them is."""
+
+    rows: Array
+    near: Array
+    last: Array
+
+    def reached(self, d: Array, share: float) -> float:
+        """The share of the places in these rows' lists that somebody as near has."""
+        return float((d[self.rows] <= self.last[:, None] * (1 + share)).mean())
+
+    def wide(self, lists: Array) -> int:
+        """How long lists of these rows have to be to hold nearly all; longer than they are: too long."""
+        lengths = []
+        for near, found in zip(self.near, lists, strict=True):
+            order = np.argsort(found)
+            at = np.searchsorted(found, near, sorter=order).clip(0, len(found) - 1)
+            lengths.append(np.where(found[order[at]] == near, order[at] + 1, lists.shape[1] + 1))
+        return int(np.quantile(lengths, NEARLY_ALL, method="inverted_cdf"))
+
+
+def smallest_products(
+    sides: Sides, k: int, threads: Threads, rows: Array | None = None
+) -> tuple[Array, Array]:
+    """The k rows with the smallest products for every row (or for ``rows``), and these."""
+    kernels = import_compiled("manyview.engines.numpy.search_kernels")
+    n, asking = sides.n_rows, np.arange(sides.n_rows) if rows is None else rows
+    near, values = _no_lists(len(asking), k)
+    steps = list(blocks(slice(0, n), ASKED))
+    posted = _posted(sides, np.array([0, *(some.stop for some in steps)]))
+
+    def look(part: slice) -> None:
+        left, places = sides.left(asking[part]), np.arange(part.start, part.stop)
+        for number, some in enumerate(steps):
+            products = left @ sides.right[some].T
+            if posted is not None:
+                posted.add_to(products, asking[part], number)
+            kernels.take(products, places, asking[part], some.start, near, values)
+
+    _on_threads(threads, look, len(asking))
+    return near.astype(np.int64), values
+
+
+def nearest_in_cells(sides: Sides, k: int, sample: Sample, seed: int, threads: Threads) -> Array:
+    """k rows with small products for every row: nearly all of the smallest."""
+    kernels = import_compiled("manyview.engines.numpy.search_kernels")
+    cells = Cells.of(sides, seed)
+    wanted, sides = cells.wanted(sides, sample), sides.rows(cells.order)
+    near, values = _no_lists(sides.n_rows, k)
+    posted = _posted(sides, cells.starts)
+
+    def look(part: slice) -> None:
+        left = sides.left(part)
+        chosen = cells.chosen(cells.products(sides, part), wanted)
+        for cell in np.argsort(-chosen.sum(axis=1), kind="stable"):
+            who = np.flatnonzero(chosen[cell])
+            first, last = cells.starts[cell : cell + 2]
+            if len(who) and last > first:
+                products = left[who] @ sides.right[first:last].T
+                who += part.start
+                if posted is not None:
+                    posted.add_to(products, who, cell)
+                kernels.take(products, who, who, first, near, values)
+
+    _on_threads(threads, look, sides.n_rows)
+    _complete(near)
+    found = np.empty((sides.n_rows, k), dtype=np.int64)
+    found[cells.order] = cells.order[near]
+    return found
+
+
+def _posted(sides: Sides, starts: Array) -> Posted | None:
+    return None if sides.sparse is None else Posted(sides.sparse, starts)
+
+
+class Cells(NamedTuple):
+    """Rows in groups of rows near each other: one group after the other, and where groups begin."""
+
+    order: Array
+    starts: Array
+    #: The mean right side of every cell, whose products are the mean products with its rows.
+    means: Array
+    #: Likewise the mean of sparse u.
+    sparse_means: Array | None
+
+    @classmethod
+    def of(cls, sides: Sides, seed: int) -> Cells:
+        """Cells around the means of a sample of the rows (some rounds of k-means)."""
+        n, u, size = sides.n_rows, sides.sparse, CELL if sides.sparse is None else SPARSE_CELL
+        count = max(1, n // size)
+        if u is not None:  # a cell knows for every feature who has it: no more room than that of u
+            count = max(1, min(count, u.nnz // u.shape[1]))
+        rng, places = np.random.default_rng(seed), sides.places()
+        some = places[np.sort(rng.choice(n, min(n, PER_CELL * count), replace=False))]
+        centres = some[rng.permutation(len(some))[:count]]
+        for _ in range(ROUNDS):
+            centres = _means(some, _nearest_of(some, centres), count, centres)
+        cell = _nearest_of(places, centres)
+        starts = np.concatenate([[0], np.cumsum(np.bincount(cell, minlength=count))])
+        means, sparse = _means(sides.right, cell, count), None
+        if u is not None:
+            sparse = _means(u, cell, count).toarray()
+        return cls(np.argsort(cell, kind="stable"), starts, means, sparse)
+
+    def products(self, sides: Sides, rows: slice | Array) -> Array:
+        """Mean products of some rows with the rows of every cell."""
+        products = sides.left(rows) @ self.means.T
+        if sides.sparse is not None and self.sparse_means is not None:
+            products -= 2 * (sides.sparse[rows] @ self.sparse_means.T)
+        return products
+
+    def wanted(self, sides: Sides, sample: Sample) -> int:
+        """How many cells a row has to look into for enough of its neighbours."""
+        cell = np.empty(len(self.order), dtype=np.int64)
+        cell[self.order] = np.repeat(np.arange(len(self.means)), np.diff(self.starts))
+        nearness = np.argsort(self.products(sides, sample.rows), axis=1)
+        rank = np.argsort(nearness, axis=1)
+        needed = np.sort(np.take_along_axis(rank, cell[sample.near], axis=1).ravel())
+        wanted = int(needed[min(int(ENOUGH * len(needed)), len(needed) - 1)]) + 1
+        return max(1, min(wanted, int(MOST_WORK * len(self.means) / sides.work())))
+
+    @staticmethod
+    def chosen(products: Array, wanted: int) -> Array:
+        """Which rows look into which cells (cells × rows): those with the smallest products."""
+        if wanted >= products.shape[1]:
+            return np.ones(products.T.shape, dtype=bool)
+        limit = np.partition(products, wanted - 1, axis=1)[:, wanted - 1]
+        return np.ascontiguousarray((products <= limit[:, None]).T)
+
+
+def _nearest_of(places: Array, centres: Array) -> Array:
+    """The nearest centre of every row."""
+    sizes, nearest = (centres * centres).sum(axis=1), np.empty(len(places), dtype=np.int64)
+    for b in blocks(slice(0, len(places)), ASKED):
+        nearest[b] = (sizes - 2 * (places[b] @ centres.T)).argmin(axis=1)
+    return nearest
+
+
+def _means(rows: Matrix, group: Array, count: int, otherwise: Array | None = None) -> Matrix:
+    """The mean row of every group, summed in double precision; of an empty one what is given, or 0."""
+    n, sizes = len(group), np.bincount(group, minlength=count)
+    members = sp.csr_array((1 / sizes[group], (group, np.arange(n))), shape=(count, n))
+    means = (members @ rows).astype(np.float32)
+    if otherwise is not None:
+        means[sizes == 0] = otherwise[sizes == 0]
+    return means
+
+
+def _on_threads(threads: Threads, look: Callable[[slice], None], n_rows: int) -> None:
+    """Chunks of rows on threads, each with products of its own."""
+    with threadpool_limits(1, "blas"):
+        threads.each(look, list(blocks(slice(0, n_rows), ASKING)))
+
+
+def _no_lists(n: int, k: int) -> tuple[Array, Array]:
+    return np.full((n, k), -1, dtype=np.int32), np.full((n, k), np.inf, dtype=np.float32)
+
+
+def _complete(near: Array) -> None:
+    """Where less than k rows were met, some of those that follow the row."""
+    n, k = near.shape
+    for i in np.flatnonzero(near[:, -1] < 0):
+        have = near[i][near[i] >= 0]
+        rest = np.setdiff1d((i + 1 + np.arange(2 * k)) % n, [*have, i])
+        near[i] = np.concatenate([have, rest])[:k]

@@ -1,0 +1,179 @@
+"""The approximate search: good lists, the same for any number of threads, whole whatever the data."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from manyview.engines.numpy import lists, neighbors, search
+from manyview.engines.numpy.code_cache import import_compiled
+from manyview.engines.numpy.distances import Geometry
+from manyview.engines.numpy.sides import Part, Posted, Sides, parts_of
+from manyview.engines.threads import Threads
+
+pytest.importorskip("numba")
+
+
+def clusters(n, m, seed=0, latent=4):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((6, m))[rng.integers(6, size=n)]
+    X += rng.standard_normal((n, latent)) @ rng.standard_normal((latent, m))
+    return (X + 0.1 * rng.standard_normal((n, m))).astype(np.float32)
+
+
+def exact(X, k):
+    gaps = ((X[:, None] - X[None]) ** 2).sum(axis=2)
+    np.fill_diagonal(gaps, np.inf)
+    return np.argsort(gaps, axis=1)[:, :k]
+
+
+def recall(found, expected):
+    return np.mean([np.isin(e, f).mean() for f, e in zip(found, expected, strict=True)])
+
+
+@pytest.fixture(autouse=True)
+def small_cells(monkeypatch):
+    monkeypatch.setattr(search, "CELL", 40)
+    monkeypatch.setattr(search, "SPARSE_CELL", 40)
+    monkeypatch.setattr(search, "ASKING", 128)
+    monkeypatch.setattr(search, "ASKED", 100)
+
+
+def sides_of(X):
+    return Sides.of([Part(1.0, X, np.ones(len(X)), np.ones(len(X), dtype=bool))])
+
+
+def in_cells(X, k, seed=0, threads=1, n_sample=20):
+    rows = np.random.default_rng(seed).choice(len(X), n_sample, replace=False)
+    near = exact(X, k)[rows]
+    gaps = np.take_along_axis(((X[rows, None] - X[None]) ** 2).sum(axis=2), near, axis=1)
+    sample = search.Sample(rows, near, gaps[:, -1])
+    return search.nearest_in_cells(sides_of(X), k, sample, seed, Threads(threads))
+
+
+def test_nearly_all_neighbours_are_found():
+    X = clusters(1500, 20)
+    assert recall(in_cells(X, 10), exact(X, 10)) > 0.95
+
+
+def test_only_some_of_the_pairs_are_looked_at(monkeypatch):
+    X, looked = clusters(1500, 20), []
+    kernels = import_compiled("manyview.engines.numpy.search_kernels")
+    take = kernels.take
+
+    def counting(products, *args):
+        looked.append(products.size)
+        take(products, *args)
+
+    monkeypatch.setattr(kernels, "take", counting)
+    in_cells(X, 10)
+    assert sum(looked) < 0.6 * len(X) ** 2
+
+
+@pytest.mark.parametrize("threads", [2, 3])
+def test_the_lists_are_the_same_for_any_number_of_threads(threads):
+    X = clusters(900, 12)
+    np.testing.assert_array_equal(in_cells(X, 8, 3, threads), in_cells(X, 8, 3))
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.integers(24, 200), st.integers(1, 6), st.integers(1, 4), st.integers(0, 99))
+def test_every_list_is_whole(n, k, kinds, seed):
+    """k different rows and never the row itself, also where all rows are copies of a few."""
+    rng = np.random.default_rng(seed)
+    X = rng.integers(kinds, size=(n, 3)).astype(np.float32)
+    found = in_cells(X, k, seed)
+    assert found.shape == (n, k) and found.min() >= 0 and found.max() < n
+    assert all(len(set(row)) == k and i not in row for i, row in enumerate(found))
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(3, 60), st.integers(1, 9), st.integers(0, 99))
+def test_the_smallest_products_are_those_of_all_pairs(n, k, seed):
+    X, k = np.random.default_rng(seed).random((n, 4)).astype(np.float32), min(k, n - 1)
+    near, values = search.smallest_products(sides_of(X), k, Threads(1))
+    gaps = ((X[:, None].astype(float) - X[None]) ** 2).sum(axis=2)
+    np.fill_diagonal(gaps, np.inf)
+    np.testing.assert_allclose(values, np.sort(gaps, axis=1)[:, :k], atol=1e-5)
+    np.testing.assert_allclose(np.take_along_axis(gaps, near, axis=1), values, atol=1e-5)
+
+
+def three_views(seed, n=80):
+    """A dense, a short and a sparse view, in each of which some rows are missing."""
+    rng = np.random.default_rng(seed)
+    views = []
+    for m in (5, 2, 9):
+        present = rng.random(n) < 0.8
+        Z = rng.random((n, m)) * (rng.random((n, m)) < 0.6) + 0.01
+        Z[~present] = 0
+        views.append(Geometry(sp.csr_array(Z) if m == 9 else Z, present))
+    return views
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.integers(0, 999), st.lists(st.floats(0, 1), min_size=3, max_size=3))
+def test_products_of_the_sides_are_sums_of_distances(seed, weights):
+    """Whoever is missing where, whatever the weights, dense or sparse."""
+    views, alpha = three_views(seed), np.array([*weights[:2], weights[2] + 0.1])
+    everyone = np.arange(views[0].n_samples)
+    sides = Sides.of(parts_of(views, alpha, everyone))
+    F = sum(a * view.between(everyone) for a, view in zip(alpha, views, strict=True))
+    products = sides.left(everyone) @ sides.right.T
+    Posted(sides.sparse, np.array([0, len(everyone)])).add_to(products, everyone, 0)
+    products = products.astype(float) + sides.constant
+    assert (np.abs(products - F) <= sides.slack()[:, None]).all()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_lists_by_products_are_those_of_all_distances(seed):
+    views, alpha = three_views(seed)[:2], np.array([0.7, 0.3])
+    everyone = np.arange(views[0].n_samples)
+    assert all(view.products_tell() for view in views)
+    near, d, unsure = lists.by_products(views, alpha, everyone, 6, Threads(1))
+    expected, d_expected = lists.looked_at(views, alpha, everyone, everyone, 6)
+    assert not unsure.all()  # rows that are missing everywhere are as far from all
+    np.testing.assert_array_equal(near[~unsure], expected[~unsure])
+    np.testing.assert_allclose(d[~unsure], d_expected[~unsure])
+
+
+def test_rows_on_a_grid_are_found_in_the_order_of_their_numbers():
+    """Many at equal distances: no list by products is sure, all are settled by distances."""
+    X = np.array([[a, b] for a in range(20) for b in range(20)], dtype=float)
+    view, everyone = Geometry(X, np.ones(400, dtype=bool)), np.arange(400)
+    near, _ = lists.all_pairs([view], np.ones(1), everyone, 6, everyone[:0], None)
+    expected, _ = lists.looked_at([view], np.ones(1), everyone, everyone, 6)
+    np.testing.assert_array_equal(near, expected)
+
+
+def test_views_with_holes_are_searched_and_measured_over_shared_features(rng):
+    X = clusters(700, 12).astype(float)
+    X[rng.random(X.shape) < 0.1] = np.nan
+    view, everyone = Geometry(X, np.ones(700, dtype=bool)), np.arange(700)
+    near, d = lists.approximate([view], np.ones(1), everyone, 5, 0, Threads(1))
+    expected, _ = lists.looked_at([view], np.ones(1), everyone, everyone, 5)
+    assert recall(near, expected) > 0.9
+    i = np.repeat(everyone, 5)
+    np.testing.assert_allclose(d.ravel(), view.pairs(i, near.ravel()))
+
+
+def texts(n=1200, words=400, topics=8, seed=0):
+    rng = np.random.default_rng(seed)
+    likely = rng.dirichlet(np.full(words, 0.05), topics)
+    y = rng.integers(topics, size=n)
+    counts = np.array([rng.multinomial(30, likely[t]) for t in y], dtype=float)
+    return sp.csr_array(np.sqrt(counts / counts.sum(axis=1, keepdims=True)))
+
+
+def test_sparse_rows_with_much_in_common_are_found():
+    Z = texts()
+    found = neighbors.index_neighbors(Z, 10, 0)
+    assert recall(found, exact(Z.toarray(), 10)) > 0.9
+    assert (found != np.arange(len(found))[:, None]).all()
+    np.testing.assert_array_equal(found, neighbors.index_neighbors(Z, 10, 0, Threads(2)))
+
+
+def test_long_rows_are_searched_along_their_leading_directions():
+    X = clusters(1500, 300)
+    found = neighbors.index_neighbors(X, 10, 0)
+    assert recall(found, exact(X.astype(float), 10)) > 0.97
