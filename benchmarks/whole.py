@@ -124,9 +124,9 @@ def recall(views: list[Any], weights: np.ndarray, lists: np.ndarray) -> float:
 
 
 def fit(kind: str, n: int | None, threads: int) -> dict[str, Any]:
-    """One fit in this process, after one of a few rows that compiles the loops."""
+    """One fit in this process, after one of few rows that compiles the loops."""
     views, y, k = DATA[kind]() if n is None else DATA[kind](n)
-    mv.RobustWMNMF(2, random_state=0, n_jobs=1).fit([X[:100] for X in views])
+    mv.RobustWMNMF(2, random_state=0, n_jobs=1).fit([X[:1000] for X in views])
     held = sum(X.data.nbytes for X in views) / 2**20
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     watch = Watch()

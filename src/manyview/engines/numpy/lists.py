@@ -6,7 +6,7 @@ single precision, of all pairs or of those in the nearest cells (`search`), and 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -158,12 +158,12 @@ def looked_at(
     n = views[0].n_samples
     others = np.ones(n, dtype=bool)
     others[rows] = False
-    slack: Array = sum(a * view.slack() for a, view in heard)
+    slack: Any = sum(a * view.slack() for a, view in heard)
     share, hidden = equal_share(views[0].Z.dtype), bool(others.any())
 
     def look(b: slice) -> tuple[Array, Array]:
         here = asking[b]
-        d = sum(
+        d: Any = sum(
             a * view.between(here, right) for (a, view), right in zip(heard, rights, strict=True)
         )
         d[np.arange(len(here)), here] = np.inf
