@@ -137,6 +137,33 @@ def test_lists_by_products_are_those_of_all_distances(seed):
     np.testing.assert_allclose(d[~unsure], d_expected[~unsure])
 
 
+def test_a_view_that_tells_nobody_apart_adds_the_same_to_all_distances(rng):
+    n = 60
+    one, none = (Geometry(X, np.ones(n, dtype=bool)) for X in (rng.random((n, 3)), np.ones((n, 2))))
+    everyone, alpha = np.arange(n), np.array([0.5, 0.5])
+    near, d, unsure = lists.by_products([one, none], alpha, everyone, 4, Threads(1))
+    expected, d_expected = lists.looked_at([one, none], alpha, everyone, everyone, 4, Threads(1))
+    assert not unsure.any()
+    np.testing.assert_array_equal(near, expected)
+    np.testing.assert_allclose(d, d_expected)
+    near, d = lists.fused_lists([none, one], np.array([1.0, 0]), 4, [], 0)
+    np.testing.assert_array_equal(near[9], [0, 1, 2, 3])
+    assert (d == 1).all()
+
+
+@pytest.mark.filterwarnings("ignore:(overflow|invalid value):RuntimeWarning")
+@pytest.mark.parametrize("n, k", [(12, 5), (12, 11), (60, 5)])
+@pytest.mark.parametrize("large", [1e18, 1e20, 1e25, 1e39])
+def test_numbers_too_large_for_single_precision_do_no_harm(rng, large, n, k):
+    X, everyone = rng.random((n, 2)), np.arange(n)
+    X[0, 0], X[3, 1] = large, -large
+    view = Geometry(X, np.ones(n, dtype=bool))
+    near, d = lists.all_pairs([view], np.ones(1), everyone, k, everyone[:0], None)
+    expected, d_expected = lists.looked_at([view], np.ones(1), everyone, everyone, k, Threads(1))
+    np.testing.assert_array_equal(near, expected)
+    np.testing.assert_allclose(d, d_expected)
+
+
 def test_rows_on_a_grid_are_found_in_the_order_of_their_numbers():
     """Many at equal distances: no list by products is sure, all are settled by distances."""
     X = np.array([[a, b] for a in range(20) for b in range(20)], dtype=float)
@@ -150,6 +177,7 @@ def test_views_with_holes_are_searched_and_measured_over_shared_features(rng):
     X = clusters(700, 12).astype(float)
     X[rng.random(X.shape) < 0.1] = np.nan
     view, everyone = Geometry(X, np.ones(700, dtype=bool)), np.arange(700)
+    assert Sides.of(parts_of([view], np.ones(1), everyone)).right.dtype == np.float32
     near, d = lists.approximate([view], np.ones(1), everyone, 5, 0, Threads(1))
     expected, _ = lists.looked_at([view], np.ones(1), everyone, everyone, 5, Threads(1))
     assert recall(near, expected) > 0.9
@@ -177,3 +205,20 @@ def test_long_rows_are_searched_along_their_leading_directions():
     X = clusters(1500, 300)
     found = neighbors.index_neighbors(X, 10, 0)
     assert recall(found, exact(X.astype(float), 10)) > 0.97
+
+
+@pytest.mark.parametrize("exact_up_to", [50, 10**6])
+def test_of_a_crowd_only_the_first_are_looked_at(monkeypatch, rng, exact_up_to):
+    """Rows with a value that many have are known to be near each other: pairs of them are too many."""
+    monkeypatch.setattr(neighbors, "EXACT", exact_up_to)
+    n, k, asked = 900, 5, []
+    X = np.eye(4)[rng.integers(4, size=n)]
+    alone = np.flatnonzero(rng.random(n) < 0.1)
+    X[alone] += 0.1 * rng.random((len(alone), 4))
+    view, parts_of = Geometry(X, np.ones(n, dtype=bool)), lists.parts_of
+    monkeypatch.setattr(lists, "parts_of", lambda *args: asked.append(args[-1]) or parts_of(*args))
+    found = lists.view_lists(view, k, 0)
+    assert len(asked[0]) == len(alone) + 4 * (k + 1)
+    expected, d = lists.looked_at([view], np.ones(1), np.arange(n), np.arange(n), k, Threads(1))
+    np.testing.assert_array_equal(found.indices[alone], expected[alone])
+    np.testing.assert_allclose(found.d, d, atol=1e-12)

@@ -38,12 +38,16 @@ def view_lists(view: Geometry, k: int, seed: int, threads: Threads | None = None
     if k < 1:
         return Lists(rows[:0], np.empty((0, 1), dtype=np.int64), np.empty((0, 1)))
     crowds = crowds_of(view, rows, k)
-    if use_index(len(rows)):
-        indices, d = view.search(rows, k, seed, threads)
+    asking = rows if crowds is None else np.setdiff1d(rows, crowds.behind)
+    if use_index(len(asking)):
+        indices, d = view.search(asking, k, seed, threads)
     else:
-        known = rows[:0] if crowds is None else crowds.rows
-        indices, d = all_pairs([view], np.ones(1), rows, k, known, threads)
+        known = rows[:0] if crowds is None else np.setdiff1d(crowds.rows, crowds.behind)
+        indices, d = all_pairs([view], np.ones(1), asking, k, known, threads)
     if crowds is not None:
+        found, at = (indices, d), np.searchsorted(rows, asking)
+        indices, d = np.empty((len(rows), k), dtype=np.int64), np.zeros((len(rows), k))
+        indices[at], d[at] = found
         at = np.searchsorted(rows, crowds.rows)
         indices[at], d[at] = crowds.near, 0
     return Lists(rows, indices, d, masses(view, rows, indices, crowds))
@@ -95,7 +99,8 @@ def approximate(
 ) -> tuple[Array, Array]:
     """The k nearest of ``rows`` for each of them under Σ α_s d^s, but for a few that are missed."""
     threads = threads or Threads(1)
-    asking = np.random.default_rng(seed).choice(len(rows), CHECKED_ROWS, replace=False)
+    checked = min(CHECKED_ROWS, len(rows))
+    asking = np.random.default_rng(seed).choice(len(rows), checked, replace=False)
     expected, d = looked_at(views, alpha, rows[asking], rows, k, threads)
     sample = Sample(asking, np.searchsorted(rows, expected), d[:, -1])
     near = rows[searched(parts_of(views, alpha, rows), k, sample, seed, threads)]
@@ -142,8 +147,9 @@ def by_products(
     near, values = smallest_products(sides, wide, threads)
     lists = for_all_rows(rows, rows[near], views[0].n_samples)
     indices, d = (part[rows] for part in ranked(views, alpha, lists, 0, k, threads))
-    if wide == len(rows) - 1:
-        return indices, d, np.zeros(len(rows), dtype=bool)
+    if wide == len(rows) - 1:  # all are candidates, but for products too large for single precision
+        unsure: Array = (near < 0).any(axis=1)
+        return indices, d, unsure
     # Whoever is no candidate is no nearer than the last of them.
     nearer = values[:, -1] + sides.constant - sides.slack()
     return indices, d, ~(d[:, -1] * (1 + equal_share(views[0].Z.dtype)) < nearer)

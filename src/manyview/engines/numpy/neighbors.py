@@ -76,7 +76,8 @@ def index_neighbors(
 
 def _sample(data: Matrix, k: int, seed: int) -> Sample:
     """Some rows and their nearest, all pairs looked at."""
-    rows = np.random.default_rng(seed).choice(data.shape[0], CHECKED_ROWS, replace=False)
+    n, rng = data.shape[0], np.random.default_rng(seed)
+    rows = rng.choice(n, min(CHECKED_ROWS, n), replace=False)
     exact = NearestNeighbors(n_neighbors=k + 1, algorithm="brute").fit(data)
     d, near = exact.kneighbors(data[rows])
     near, squared = without_own(near, d**2, rows)

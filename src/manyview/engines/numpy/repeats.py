@@ -112,6 +112,8 @@ class Crowds:
     near: Array
     #: How much mass a listed neighbour stands for.
     stands_for: Array
+    #: Rows behind the first k + 1 of their crowd. Nobody lists them: those before them are as near.
+    behind: Array
 
 
 def crowds_of(view: Distances, rows: Array, k: int) -> Crowds | None:
@@ -131,12 +133,14 @@ def crowds_of(view: Distances, rows: Array, k: int) -> Crowds | None:
     order = crowded[np.argsort(of[crowded], kind="stable")]  # crowd by crowd, in the order of rows
     ends = np.cumsum(own[order])
     size = mass[of[order]]
-    begins = (ends - own[order])[np.searchsorted(of[order], of[order])]
+    first = np.searchsorted(of[order], of[order])
+    begins = (ends - own[order])[first]
     middle = ends - own[order] / 2 - begins
     steps = np.arange(1, k + 1) / (k + 1)
     met = begins[:, None] + (middle[:, None] + size[:, None] * steps) % size[:, None]
     near = np.searchsorted(ends, met, side="right").clip(0, len(order) - 1)
-    return Crowds(rows[order], rows[order[near]], np.repeat(size[:, None] / k, k, axis=1))
+    stands_for, behind = np.repeat(size[:, None] / k, k, axis=1), np.arange(len(order)) - first > k
+    return Crowds(rows[order], rows[order[near]], stands_for, rows[order[behind]])
 
 
 def row_codes(Z: Any) -> Array:

@@ -50,7 +50,8 @@ class Part:
         scale = np.divide(np.sqrt(weight), root_mu, out=np.zeros(len(here)), where=here)
         self.b = self.scale = scale.astype(np.float32)
         if observed is not None:
-            self.scale = self.b / np.maximum(observed.mean(axis=1), 1 / Z.shape[1])
+            share = np.maximum(observed.mean(axis=1), 1 / Z.shape[1])
+            self.scale = (scale / share).astype(np.float32)
         # Distances do not care where the origin is; around the mean, numbers are small and round well.
         self.sparse, self.centre = sp.issparse(Z), np.zeros(Z.shape[1])
         if self.sparse:
@@ -199,7 +200,7 @@ def parts_of(views: list[Geometry], alpha: Array, rows: Array) -> list[Part]:
     chosen: Any = slice(None) if every else rows  # all rows are not copied
     parts = []
     for a, view in zip(alpha, views, strict=True):
-        if a > 0 and view.comparable[rows].any():
+        if a > 0:  # also one that tells nobody apart: all are at 1 there
             observed = None if view.observed is None else view.observed[chosen]
             Z = view.Z if every else view.Z[rows]
             parts.append(Part(float(a), Z, view.root_mu[chosen], view.comparable[chosen], observed))
