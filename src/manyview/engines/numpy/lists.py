@@ -18,7 +18,7 @@ from manyview.engines.threads import Threads, blocks
 from .neighbors import CHECKED_ROWS, RECALL, searched, tell_rough, use_index
 from .ranking import improved, pair_distances, ranked
 from .repeats import Crowds, crowds_of
-from .search import Sample, smallest_products
+from .search import ENOUGH, ENOUGH_ALONE, Sample, smallest_products
 from .sides import Sides, parts_of
 from .ties import equal_share, nearest
 
@@ -102,7 +102,8 @@ def approximate(
     checked = min(CHECKED_ROWS, len(rows))
     asking = np.random.default_rng(seed).choice(len(rows), checked, replace=False)
     expected, d = looked_at(views, alpha, rows[asking], rows, k, threads)
-    sample = Sample(asking, np.searchsorted(rows, expected), d[:, -1])
+    enough = ENOUGH if len(views) > 1 else ENOUGH_ALONE
+    sample = Sample(asking, np.searchsorted(rows, expected), d[:, -1], enough)
     near = rows[searched(parts_of(views, alpha, rows), k, sample, seed, threads)]
     lists = for_all_rows(rows, near, views[0].n_samples)
     share = equal_share(views[0].Z.dtype)
@@ -148,8 +149,7 @@ def by_products(
     lists = for_all_rows(rows, rows[near], views[0].n_samples)
     indices, d = (part[rows] for part in ranked(views, alpha, lists, 0, k, threads))
     if wide == len(rows) - 1:  # all are candidates, but for products too large for single precision
-        unsure: Array = (near < 0).any(axis=1)
-        return indices, d, unsure
+        return indices, d, np.asarray((near < 0).any(axis=1))
     # Whoever is no candidate is no nearer than the last of them.
     nearer = values[:, -1] + sides.constant - sides.slack()
     return indices, d, ~(d[:, -1] * (1 + equal_share(views[0].Z.dtype)) < nearer)
