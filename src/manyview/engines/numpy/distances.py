@@ -29,6 +29,7 @@ from .presence import has_nan
 from .products import Products, are_kept, products_of
 from .repeats import row_codes
 from .robust_scaling import unit_rows
+from .search import ENOUGH_ALONE
 from .ties import equal_share, product_error
 
 #: Entries of a temporary block of distances: small enough to stay in the processor's cache.
@@ -173,7 +174,7 @@ class Geometry:
         self, rows: Array, k: int, seed: int, threads: Threads | None
     ) -> tuple[Array, Array]:
         """The k nearest of ``rows`` for each of them, where they are too many to look at all pairs."""
-        return approximate([self], np.ones(1), rows, k, seed, threads)
+        return approximate([self], np.ones(1), rows, k, seed, threads, ENOUGH_ALONE)
 
     def nearest(self, k: int, seed: int = 0, threads: Threads | None = None) -> Lists:
         """The k nearest rows of every comparable row."""

@@ -18,7 +18,7 @@ from manyview.engines.threads import Threads, blocks
 from .neighbors import CHECKED_ROWS, RECALL, searched, tell_rough, use_index
 from .ranking import improved, pair_distances, ranked
 from .repeats import Crowds, crowds_of
-from .search import ENOUGH, ENOUGH_ALONE, Sample, smallest_products
+from .search import ENOUGH, Sample, smallest_products
 from .sides import Sides, parts_of
 from .ties import equal_share, nearest
 
@@ -95,14 +95,19 @@ def best_of(
 
 
 def approximate(
-    views: list[Geometry], alpha: Array, rows: Array, k: int, seed: int, threads: Threads | None
+    views: list[Geometry],
+    alpha: Array,
+    rows: Array,
+    k: int,
+    seed: int,
+    threads: Threads | None,
+    enough: float = ENOUGH,
 ) -> tuple[Array, Array]:
     """The k nearest of ``rows`` for each of them under Σ α_s d^s, but for a few that are missed."""
     threads = threads or Threads(1)
     checked = min(CHECKED_ROWS, len(rows))
     asking = np.random.default_rng(seed).choice(len(rows), checked, replace=False)
     expected, d = looked_at(views, alpha, rows[asking], rows, k, threads)
-    enough = ENOUGH if len(views) > 1 else ENOUGH_ALONE
     sample = Sample(asking, np.searchsorted(rows, expected), d[:, -1], enough)
     near = rows[searched(parts_of(views, alpha, rows), k, sample, seed, threads)]
     lists = for_all_rows(rows, near, views[0].n_samples)
