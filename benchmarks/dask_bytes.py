@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import argparse
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import pairwise, product
+from typing import Any
 
 import numpy as np
 
@@ -46,6 +49,32 @@ def modelled(view, n_components: int) -> dict[str, float]:
     return {worker: rows + shared + travelling for worker, rows in sent.items()}
 
 
+@contextmanager
+def local(n_workers: int, stealing: bool = False) -> Iterator[Any]:
+    """The client of a cluster of single-threaded workers on this machine.
+
+    As for the cluster a fit starts itself, idle workers take no blocks from others, unless they shall.
+    """
+    import dask
+    import distributed
+
+    settings = {
+        "distributed.scheduler.work-stealing": stealing,
+        "distributed.admin.low-level-log-length": 10**6,  # transfers are summed from the log
+    }
+    with (
+        dask.config.set(settings),
+        distributed.LocalCluster(
+            n_workers=n_workers,
+            threads_per_worker=1,
+            host="127.0.0.1",
+            dashboard_address="127.0.0.1:0",
+        ) as workers,
+        distributed.Client(workers) as client,
+    ):
+        yield client
+
+
 def sent_so_far(client) -> dict[str, int]:
     return client.run(lambda dask_worker: dask_worker.transfer_outgoing_bytes_total)
 
@@ -59,26 +88,12 @@ def measure(
     iterations: int,
     stealing: bool = False,
 ) -> dict:
-    import dask
-    import distributed
-
     rng = np.random.default_rng(0)
     kind = rng.integers(0, K, n)
     X = np.abs(rng.random((K, m))[kind] + 0.3 * rng.standard_normal((n, m)))
     g = Graph(5).prepare(X)
     V, U, one = rng.random((n, K)), rng.random((m, K)), np.ones(n)
-    with (
-        # As for the cluster a fit starts itself: idle workers take no blocks from others.
-        dask.config.set({"distributed.scheduler.work-stealing": stealing}),
-        distributed.LocalCluster(
-            n_workers=n_workers,
-            threads_per_worker=1,
-            host="127.0.0.1",
-            dashboard_address="127.0.0.1:0",
-        ) as workers,
-        distributed.Client(workers) as client,
-        Cluster() as cluster,
-    ):
+    with local(n_workers, stealing) as client, Cluster() as cluster:
         import manyview.engines.dask.view as blocks
 
         ends = np.linspace(0, n, n_blocks + 1).astype(int)

@@ -1,11 +1,12 @@
 """Seconds of whole RobustWMNMF fits by stage, their memory and growth, on one and two threads.
 
-    python benchmarks/whole.py [--sizes 10000 100000] [--threads 1 2] [--million] [--shapes] [--peers]
+    python benchmarks/whole.py [--sizes 10000 100000] [--threads 1 2] [--million] [--shapes]
+    python benchmarks/whole.py --sizes --peers 10000 100000 [--python PATH]     # other pipelines
 
 Four views of 100 features in float32, ten clusters. Every fit runs in a process of its own, compiled loops
 warmed up. "Recall" is the share of the 20 nearest rows under the fused distance that the lists of the fit
 hold, over a sample of rows measured exactly. With `--shapes` wide views, many clusters or sparse text, too;
-with `--peers` the single-view and multi-view pipelines that are installed.
+with `--peers` the pipelines of `whole_peers.py`, which says what PATH needs.
 """
 
 from __future__ import annotations
@@ -20,7 +21,6 @@ import time
 import warnings
 from collections.abc import Callable
 from functools import partial
-from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -28,12 +28,14 @@ import scipy.sparse as sp
 from sklearn.metrics import adjusted_rand_score
 
 import manyview as mv
+import whole_peers
 from manyview.engines.numpy import distances, neighbors
 from manyview.engines.numpy.engine import HostEngine
 from manyview.maths.spectrum import leading_eigenvectors
 from manyview.methods import agree, robust, stages
+from whole_data import large
 
-CLUSTERS, SAMPLE = 10, 200
+SAMPLE = 200
 #: Rows at which labels are compared with those of the exact computation.
 COMPARED = 20_000
 #: Where each stage is called.
@@ -47,19 +49,6 @@ STAGES = {
     "start": (stages, "start_labels"),
     "factorisation": (robust, "run_robust"),
 }
-
-
-def large(n: int, m: int = 100, n_views: int = 4) -> tuple[list, np.ndarray, int]:
-    """Clusters whose rows vary in eight directions of their own per view, and some noise."""
-    rng = np.random.default_rng(0)
-    y, views = rng.integers(CLUSTERS, size=n), []
-    for _ in range(n_views):
-        X = rng.random((CLUSTERS, m), dtype=np.float32)[y]
-        turn = 0.3 * rng.standard_normal((8, m), dtype=np.float32)
-        X += rng.standard_normal((n, 8), dtype=np.float32) @ turn
-        X += 0.3 * rng.standard_normal((n, m), dtype=np.float32)
-        views.append(X)
-    return views, y, CLUSTERS
 
 
 def wide(n: int = 200, m: int = 200_000) -> tuple[list, np.ndarray, int]:
@@ -135,9 +124,9 @@ def recall(views: list[Any], weights: np.ndarray, lists: np.ndarray) -> float:
 
 
 def fit(kind: str, n: int | None, threads: int) -> dict[str, Any]:
-    """One fit in this process, after one of a few rows that compiles the loops."""
+    """One fit in this process, after one of few rows that compiles the loops."""
     views, y, k = DATA[kind]() if n is None else DATA[kind](n)
-    mv.RobustWMNMF(2, random_state=0, n_jobs=1).fit([X[:100] for X in views])
+    mv.RobustWMNMF(2, random_state=0, n_jobs=1).fit([X[:1000] for X in views])
     held = sum(X.data.nbytes for X in views) / 2**20
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     watch = Watch()
@@ -150,6 +139,7 @@ def fit(kind: str, n: int | None, threads: int) -> dict[str, Any]:
         "data MiB": held,
         "peak MiB": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
         "before MiB": before,
+        "clusters": len(np.unique(model.labels_)),
         "ARI": adjusted_rand_score(y, model.labels_),
         "labels": hash(model.labels_.tobytes()),
     }
@@ -193,64 +183,6 @@ def exactness(n: int = COMPARED) -> dict[str, float]:
     }
 
 
-# --- peers -------------------------------------------------------------------------------------
-
-
-def peer_scanpy(views: list) -> Any:
-    import anndata
-    import scanpy
-
-    data = anndata.AnnData(np.hstack(views))
-    scanpy.pp.pca(data, n_comps=50)
-    scanpy.pp.neighbors(data, n_neighbors=15)
-    scanpy.tl.leiden(data, flavor="igraph", n_iterations=2)
-    return data.obs["leiden"]
-
-
-def peer_muon(views: list) -> Any:
-    import anndata
-    import muon
-    import scanpy
-
-    parts = {str(s): anndata.AnnData(X) for s, X in enumerate(views)}
-    for part in parts.values():
-        scanpy.pp.neighbors(part, n_neighbors=15, use_rep="X")
-    both = muon.MuData(parts)
-    muon.pp.neighbors(both)
-    scanpy.tl.leiden(both, neighbors_key="neighbors", flavor="igraph", n_iterations=2)
-    return both.obs["leiden"]
-
-
-def peer_spectral(views: list) -> Any:
-    from sklearn.cluster import SpectralClustering
-
-    model = SpectralClustering(
-        CLUSTERS, affinity="nearest_neighbors", eigen_solver="lobpcg", random_state=0
-    )
-    return model.fit_predict(np.hstack(views))
-
-
-PEERS = {
-    "scanpy": ("scanpy neighbours + Leiden, concatenated", peer_scanpy),
-    "muon": ("muon weighted nearest neighbours + Leiden", peer_muon),
-    "sklearn": ("scikit-learn spectral, concatenated", peer_spectral),
-}
-
-
-def peers(n: int) -> None:
-    views, y, _ = large(n)
-    for package, (name, work) in PEERS.items():
-        if find_spec(package) is None:
-            print(f"{package} is not installed: left out")
-            continue
-        start, cpu = time.perf_counter(), time.process_time()
-        labels = work(views)
-        seconds = time.process_time() - cpu, time.perf_counter() - start
-        print(
-            f"| {name} | {seconds[0]:.1f} | {seconds[1]:.1f} | {adjusted_rand_score(y, labels):.3f} |"
-        )
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--sizes", type=int, nargs="*", default=[10_000, 100_000])
@@ -258,16 +190,18 @@ def main() -> None:
     parser.add_argument("--million", action="store_true", help="also a million rows")
     parser.add_argument("--shapes", nargs="*", choices=[s for s in DATA if s != "large"])
     parser.add_argument("--exactness", action="store_true", help="labels against exact ones")
-    parser.add_argument("--peers", type=int, metavar="N", help="other pipelines, N rows")
+    parser.add_argument("--peers", type=int, nargs="+", metavar="N", help="also other pipelines")
+    whole_peers.add_options(parser)
     parser.add_argument("--one", help=argparse.SUPPRESS)
     given = parser.parse_args()
     warnings.simplefilter("ignore", UserWarning)
     if given.one:
         print(json.dumps(fit(*json.loads(given.one))))
         return
-    print("| fit | CPU s | wall s | data MiB | peak MiB | ARI | recall | stages, wall s |")
-    print("|---|---|---|---|---|---|---|---|")
     sizes = [*given.sizes, *([1_000_000] if given.million else [])]
+    if sizes or given.shapes:
+        print("| fit | CPU s | wall s | data MiB | peak MiB | ARI | recall | stages, wall s |")
+        print("|---|---|---|---|---|---|---|---|")
     for threads in given.threads if sizes else ():
         runs = [in_a_process("large", n, threads) for n in sizes]
         for n, found in zip(sizes, runs, strict=True):
@@ -280,8 +214,8 @@ def main() -> None:
     if given.exactness:
         for name, value in exactness().items():
             print(f"ARI of {name}, N={COMPARED:,}: {value:.4f}")
-    if given.peers:
-        peers(given.peers)
+    for n in given.peers or ():
+        whole_peers.compare(n, partial(in_a_process, "large", n, 1), given)
 
 
 if __name__ == "__main__":

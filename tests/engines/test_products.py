@@ -1,12 +1,15 @@
 """Distances from products that are kept, and pairs measured one by one: the same, and copies at 0."""
 
+import warnings
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from manyview.engines.numpy import repeats
-from manyview.engines.numpy.distances import Geometry, written_out
+from manyview.engines.numpy import products, repeats
+from manyview.engines.numpy.distances import Geometry
 from manyview.engines.numpy.engine import HOST
+from manyview.engines.numpy.products import written_out
 from manyview.engines.numpy.repeats import row_codes
 from manyview.maths.tails import known_quantiles
 
@@ -36,6 +39,59 @@ def test_pairs_are_the_same_before_and_after_products_are_known(form, dtype):
     assert view.pairs(np.array([3]), np.array([7]))[0] == 0
 
 
+def few_kinds(kinds=9, n=60, m=30, seed=0):
+    """Rows of a few kinds, each of which occurs several times."""
+    rng = np.random.default_rng(seed)
+    Z = rng.random((kinds, m)) * (rng.random((kinds, m)) < 0.4)
+    return Z[rng.integers(kinds, size=n)]
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+def test_products_of_rows_that_repeat_are_made_once(form):
+    Z = few_kinds()
+    view = Geometry(form(Z), np.arange(len(Z)) != 4)
+    blocks = view.between(np.arange(len(Z)))
+    assert len(view._products.table) == len(np.unique(Z, axis=0))
+    i, j = (part.ravel() for part in np.indices((len(Z), len(Z))))
+    measured = np.ones(len(i))
+    view._measure(i, j, measured)
+    np.testing.assert_allclose(blocks.ravel(), measured, atol=1e-12)
+    np.testing.assert_allclose(view.pairs(i, j), measured, atol=1e-12)
+    alike = (view.codes()[i] == view.codes()[j]) & (i != 4) & (j != 4)
+    assert (view.pairs(i, j)[alike] == 0).all()
+
+
+def test_halves_of_rows_that_repeat_add_up():
+    Z = few_kinds()
+    view = Geometry(Z, np.ones(len(Z), dtype=bool))
+    view.nearest(5)
+    columns = np.random.default_rng(1).permutation(Z.shape[1])
+    for half, part in zip(
+        view.halves(columns[::2], columns[1::2]), (columns[::2], columns[1::2]), strict=True
+    ):
+        assert half._products is not None
+        expected = view.half(part).between(np.arange(len(Z)))
+        found = half.between(np.arange(len(Z)))
+        np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_sparse_products_are_the_same_compiled_and_not(dtype, monkeypatch):
+    Z = sp.csr_array(rows(n=150).astype(dtype))  # more than a tile
+    found = products.sparse_products(Z)
+    assert found.dtype == dtype
+    monkeypatch.setattr(products, "compiled", lambda: None)
+    np.testing.assert_allclose(found, products.sparse_products(Z), rtol=1e-5)
+
+
+def test_long_rows_are_multiplied_in_parts(monkeypatch):
+    Z = np.random.default_rng(0).random((12, 400)) + 3
+    whole = products.products_of(Z, row_codes(Z)).table
+    monkeypatch.setattr(products, "CENTRED", 12 * 50)
+    parts = products.products_of(Z, row_codes(Z)).table
+    np.testing.assert_allclose(whole, parts, rtol=1e-12, atol=1e-12)
+
+
 def test_a_model_keeps_no_products_and_what_came_sparse_is_sparse():
     Z = sp.csr_array(rows())
     view = HOST.distances(Z, np.ones(Z.shape[0], dtype=bool), False)
@@ -50,12 +106,19 @@ def test_few_nonzeros_stay_sparse():
     assert written_out(Z) is Z
 
 
-def test_quantiles_have_the_same_bits_with_and_without_unknown_values():
-    X = np.random.default_rng(0).standard_normal((31, 12))
-    some = np.vstack([X, np.full((1, 12), np.nan)])
-    shares = [0.01, 0.5, 0.99]
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_quantiles_have_the_same_bits_with_and_without_unknown_values(dtype):
+    X = np.random.default_rng(0).standard_normal((31, 12)).astype(dtype)
+    some = np.vstack([X, np.full((1, 12), np.nan, dtype=dtype)])
+    shares = [0.01, 0.5, 0.75, 0.99]
     np.testing.assert_array_equal(known_quantiles(X, shares), known_quantiles(some, shares))
     np.testing.assert_array_equal(known_quantiles(X, shares), np.nanquantile(X, shares, axis=0))
+    X[np.random.default_rng(1).random(X.shape) < 0.4] = np.nan
+    X[:, 3] = np.nan
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "All-NaN slice", RuntimeWarning)
+        expected = np.nanquantile(X, shares, axis=0)
+    np.testing.assert_array_equal(known_quantiles(X, shares), expected)
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])

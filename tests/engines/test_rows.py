@@ -202,7 +202,7 @@ def test_a_view_at_rest_keeps_no_room_and_goes_on_as_before(solver):
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("solver", SOLVERS)
 @pytest.mark.parametrize(
-    "n, m, k", [(1, 7, 3), (64, 7, 1), (65, 1, 3), (130, 40, 5), (40, 2100, 3)]
+    "n, m, k", [(1, 7, 3), (64, 7, 1), (65, 1, 3), (130, 40, 5), (40, 2100, 3), (70, 30, 120)]
 )
 def test_the_compiled_pass_and_its_sums_are_those_of_numpy(n, m, k, solver, dtype):
     rng = np.random.default_rng(n)
@@ -221,6 +221,31 @@ def test_the_compiled_pass_and_its_sums_are_those_of_numpy(n, m, k, solver, dtyp
     tolerance = DTYPES[dtype]
     np.testing.assert_allclose(out, expected, rtol=tolerance, atol=tolerance)
     for found, total in zip(rows.sums, eq.sums_over_rows(X, expected, V_star, w), strict=True):
+        np.testing.assert_allclose(found, total, rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_the_pass_leaves_out_coefficients_that_are_zero(dtype):
+    """Of many components most are 0: the same step and the same sums."""
+    n, k = 150, 110
+    rng = np.random.default_rng(0)
+    U = np.eye(k) + 0.1 * rng.random((k, k))
+    U /= U.sum(axis=0)
+    V_star = np.eye(k)[rng.integers(k, size=n)]
+    X = V_star @ U.T - 1e-3 * rng.random((n, k))  # nothing pulls the others up
+    X, U, V_star = (part.astype(dtype) for part in (X, U, V_star))
+    w2, solver, scale = rng.random(n), SOLVERS["hals"](), (0.5 + 0.5 * rng.random(n)).astype(dtype)
+    rows = Rows(UnitRows(X, scale), solver)
+    rows.begin(V_star, V_star, np.full(n, 50.0), w2, NoPenalty(), basis=True)
+    out = rows.step_V(U, V_star, 1.0, 0.0)
+    assert np.count_nonzero(out) < out.size / 8
+    x, split, ones = X * scale[:, None], Split(0.0, 0.0, 0.0), np.full((n, 1), 50.0, dtype=dtype)
+    expected = solver.update_V(V_star, x @ U, U.T @ U, U.sum(axis=0), V_star, ones, 1.0, 0.0, split)
+    tolerance = 10 * DTYPES[dtype]
+    np.testing.assert_allclose(out, expected, rtol=tolerance, atol=tolerance)
+    for found, total in zip(
+        rows.sums, eq.sums_over_rows(x, expected, V_star, w2[:, None].astype(dtype)), strict=True
+    ):
         np.testing.assert_allclose(found, total, rtol=tolerance, atol=tolerance)
 
 

@@ -156,7 +156,7 @@ def test_lists_by_products_are_those_of_all_distances(seed):
     everyone = np.arange(views[0].n_samples)
     assert all(view.products_tell() for view in views)
     near, d, unsure = lists.by_products(views, alpha, everyone, 6, Threads(1))
-    expected, d_expected = lists.looked_at(views, alpha, everyone, everyone, 6)
+    expected, d_expected = lists.looked_at(views, alpha, everyone, everyone, 6, Threads(1))
     assert not unsure.all()  # rows that are missing everywhere are as far from all
     np.testing.assert_array_equal(near[~unsure], expected[~unsure])
     np.testing.assert_allclose(d[~unsure], d_expected[~unsure])
@@ -167,7 +167,7 @@ def test_a_view_that_tells_nobody_apart_adds_the_same_to_all_distances(rng):
     one, none = (Geometry(X, np.ones(n, dtype=bool)) for X in (rng.random((n, 3)), np.ones((n, 2))))
     everyone, alpha = np.arange(n), np.array([0.5, 0.5])
     near, d, unsure = lists.by_products([one, none], alpha, everyone, 4, Threads(1))
-    expected, d_expected = lists.looked_at([one, none], alpha, everyone, everyone, 4)
+    expected, d_expected = lists.looked_at([one, none], alpha, everyone, everyone, 4, Threads(1))
     assert not unsure.any()
     np.testing.assert_array_equal(near, expected)
     np.testing.assert_allclose(d, d_expected)
@@ -184,7 +184,7 @@ def test_numbers_too_large_for_single_precision_do_no_harm(rng, large, n, k):
     X[0, 0], X[3, 1] = large, -large
     view = Geometry(X, np.ones(n, dtype=bool))
     near, d = lists.all_pairs([view], np.ones(1), everyone, k, everyone[:0], None)
-    expected, d_expected = lists.looked_at([view], np.ones(1), everyone, everyone, k)
+    expected, d_expected = lists.looked_at([view], np.ones(1), everyone, everyone, k, Threads(1))
     np.testing.assert_array_equal(near, expected)
     np.testing.assert_allclose(d, d_expected)
 
@@ -194,7 +194,7 @@ def test_lists_by_products_are_sure_in_any_unit(rng, unit):
     view, everyone = Geometry(unit * rng.random((200, 6)), np.ones(200, dtype=bool)), np.arange(200)
     near, _, unsure = lists.by_products([view], np.ones(1), everyone, 5, Threads(1))
     assert not unsure.any()
-    expected, _ = lists.looked_at([view], np.ones(1), everyone, everyone, 5)
+    expected, _ = lists.looked_at([view], np.ones(1), everyone, everyone, 5, Threads(1))
     np.testing.assert_array_equal(near, expected)
 
 
@@ -203,7 +203,7 @@ def test_rows_on_a_grid_are_found_in_the_order_of_their_numbers():
     X = np.array([[a, b] for a in range(20) for b in range(20)], dtype=float)
     view, everyone = Geometry(X, np.ones(400, dtype=bool)), np.arange(400)
     near, _ = lists.all_pairs([view], np.ones(1), everyone, 6, everyone[:0], None)
-    expected, _ = lists.looked_at([view], np.ones(1), everyone, everyone, 6)
+    expected, _ = lists.looked_at([view], np.ones(1), everyone, everyone, 6, Threads(1))
     np.testing.assert_array_equal(near, expected)
 
 
@@ -213,7 +213,7 @@ def test_views_with_holes_are_searched_and_measured_over_shared_features(rng):
     view, everyone = Geometry(X, np.ones(700, dtype=bool)), np.arange(700)
     assert Sides.of(parts_of([view], np.ones(1), everyone)).right.dtype == np.float32
     near, d = lists.approximate([view], np.ones(1), everyone, 5, 0, Threads(1))
-    expected, _ = lists.looked_at([view], np.ones(1), everyone, everyone, 5)
+    expected, _ = lists.looked_at([view], np.ones(1), everyone, everyone, 5, Threads(1))
     assert recall(near, expected) > 0.9
     i = np.repeat(everyone, 5)
     np.testing.assert_allclose(d.ravel(), view.pairs(i, near.ravel()))
@@ -268,7 +268,7 @@ def test_of_a_crowd_only_the_first_are_looked_at(monkeypatch, rng, exact_up_to):
     monkeypatch.setattr(lists, "parts_of", lambda *args: asked.append(args[-1]) or parts_of(*args))
     found = lists.view_lists(view, k, 0)
     assert len(asked[0]) == len(alone) + 4 * (k + 1)
-    expected, d = lists.looked_at([view], np.ones(1), np.arange(n), np.arange(n), k)
+    expected, d = lists.looked_at([view], np.ones(1), np.arange(n), np.arange(n), k, Threads(1))
     np.testing.assert_array_equal(found.indices[alone], expected[alone])
     np.testing.assert_allclose(found.d, d, atol=1e-12)
 
@@ -285,8 +285,8 @@ def room(work, *args):
 def test_several_views_take_no_more_room_than_one_when_few_rows_ask(rng):
     n, everyone = 3000, np.arange(3000)
     views = [Geometry(rng.random((n, 200)).astype(np.float32), everyone >= 0) for _ in range(5)]
-    one = room(lists.looked_at, views[:1], np.ones(1), everyone[:20], everyone, 5)
-    all_five = room(lists.looked_at, views, np.ones(5), everyone[:20], everyone, 5)
+    one = room(lists.looked_at, views[:1], np.ones(1), everyone[:20], everyone, 5, Threads(1))
+    all_five = room(lists.looked_at, views, np.ones(5), everyone[:20], everyone, 5, Threads(1))
     assert all_five < 1.3 * one
 
 

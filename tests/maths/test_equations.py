@@ -156,6 +156,19 @@ def test_simplex_projection_is_the_nearest_point(Y):
         assert (((y - p) * (np.eye(4) - p)).sum(axis=1) <= 1e-8 * (1 + np.abs(y).max())).all()
 
 
+@pytest.mark.parametrize("share", [0.02, 0.5])
+def test_centres_are_weighted_means_however_many_weights_are_zero(share):
+    rng = np.random.default_rng(0)
+    weights = rng.random((80, 30)) * (rng.random((80, 30)) < share)
+    weights[:, 4] = 0  # a cluster without members
+    P = rng.standard_normal((80, 7))
+    total = np.where(weights.sum(axis=0) > 0, weights.sum(axis=0), 1)
+    centres = eq.cluster_centres(P, weights)
+    np.testing.assert_allclose(centres, (weights.T @ P) / total[:, None], atol=1e-12)
+    gaps = ((P[:, None] - centres) ** 2).sum(axis=2)
+    np.testing.assert_allclose(eq.cluster_distances(P, centres), gaps, atol=1e-12)
+
+
 @pytest.mark.parametrize("scale", [1.0, 1e-3, 1e3])
 def test_the_compiled_simplex_threshold_ends_whatever_the_rounding(scale):
     """Equal entries differ by roundings, and one that has dropped out must not come back for ever."""

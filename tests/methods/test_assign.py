@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.cluster import kmeans_plusplus
 from sklearn.metrics import adjusted_rand_score
 
 from conftest import blobs
@@ -10,6 +11,8 @@ from manyview import WMNMF
 from manyview.engines.affinity import affinity
 from manyview.engines.numpy import neighbors
 from manyview.maths.spectrum import part_sizes
+from manyview.methods import assign as assign_module
+from manyview.methods import seeding
 from manyview.methods.assign import (
     assign,
     assign_new,
@@ -19,6 +22,7 @@ from manyview.methods.assign import (
     spectral,
     spectral_from_graph,
 )
+from manyview.methods.seeding import SharedSeeding
 
 
 def rng():
@@ -82,6 +86,31 @@ def test_kmeans_starts_tried_on_a_sample():
     views, y = blobs(n=900)
     found = kmeans(views[0], 3, rng(), 5, sample=200)
     assert adjusted_rand_score(y, found) == 1
+
+
+@pytest.mark.parametrize("weighed", [False, True])
+def test_shared_distances_give_the_seeds_that_scikit_learn_draws(weighed):
+    X = rng().standard_normal((300, 6)) + 5 * rng().integers(4, size=(300, 1))
+    weight = rng().integers(1, 5, size=300).astype(float) if weighed else None
+    ours = SharedSeeding(X, weight).chosen(12, np.random.RandomState(0))
+    _, theirs = kmeans_plusplus(X, 12, sample_weight=weight, random_state=np.random.RandomState(0))
+    np.testing.assert_array_equal(ours, theirs)
+
+
+def test_fewer_distinct_rows_than_seeds_are_no_error():
+    X = np.repeat(np.eye(3), 5, axis=0)
+    assert len(SharedSeeding(X).chosen(6, np.random.RandomState(0))) == 6
+
+
+def test_hard_kmeans_finds_many_clusters(monkeypatch):
+    y = np.arange(600) % 30
+    X = 10 * np.eye(30)[y] + rng().random((600, 30))
+    monkeypatch.setattr(assign_module, "EASY", 1000)
+    monkeypatch.setattr(assign_module, "FEWEST_ROWS", 100)
+    monkeypatch.setattr(assign_module, "ROWS_PER_CLUSTER", 15)
+    assert adjusted_rand_score(y, kmeans(X, 30, rng(), 10)) == 1
+    monkeypatch.setattr(seeding, "SHARED_PAIRS", 0)  # each start measures its own
+    assert adjusted_rand_score(y, kmeans(X, 30, rng(), 10)) == 1
 
 
 def test_a_fit_with_approximate_neighbours(monkeypatch):

@@ -133,13 +133,23 @@ def check_relation(X: Relation, name: str, allowed: bool, caller: str) -> None:
     X.check(name)
 
 
+def _is_symmetric(X: sp.csr_array) -> bool:
+    """Whether X is its own transpose."""
+    if not X.has_canonical_format or not X.data.all():
+        return abs(X - X.T).max() == 0
+    if (np.bincount(X.indices, minlength=X.shape[0]) != np.diff(X.indptr)).any():
+        return False
+    turned = X.tocsc()
+    return np.array_equal(X.indices, turned.indices) and np.array_equal(X.data, turned.data)
+
+
 def hint_at_graphs(matrices: list[Matrix], names: list[str]) -> None:
     """A symmetric sparse table with a column for every observation is most likely a graph."""
     found = [
         name
         for X, name in zip(matrices, names, strict=True)
         if sp.issparse(X) and X.shape[0] == X.shape[1] and X.nnz and X.data.min() >= 0
-        if abs(X - X.T).max() == 0
+        if _is_symmetric(X)
     ]
     if found:
         warn_user(

@@ -25,6 +25,7 @@ from manyview._arrays import (
     namespace,
     one_hot,
     pick,
+    row_sums,
     sorted_rows,
 )
 from manyview._types import Array, Number, Split, Sums
@@ -212,12 +213,22 @@ def ratio_step(factor: Array, negative: Array, positive: Array) -> Array:
 
 def simplex_rows(Y: Array) -> Array:
     """Nearest point of the simplex {y ≥ 0, Σy = 1} to every row of Y."""
+    if not isinstance(Y, np.ndarray):
+        return (Y - _simplex_thresholds(Y)).clip(0)
+    # Nothing is left of what is 1 or more below the largest: most often of all others.
+    threshold = Y.max(axis=1, keepdims=True) - 1
+    several = (threshold < Y).sum(axis=1) > 1
+    threshold[several] = _simplex_thresholds(Y[several])
+    return (Y - threshold).clip(0)
+
+
+def _simplex_thresholds(Y: Array) -> Array:
+    """What all entries of a row lose when it is projected to the simplex (N×1)."""
     ordered = -sorted_rows(-Y)
     excess = ordered.cumsum(axis=1) - 1
     count = namespace(Y).ones_like(Y).cumsum(axis=1)
     active = (ordered * count > excess).sum(axis=1)
-    threshold = pick(excess / count, active - 1)
-    return (Y - threshold).clip(0)
+    return pick(excess / count, active - 1)
 
 
 # --- the well-posed form (RobustWMNMF) ---------------------------------------------------------
@@ -236,7 +247,11 @@ def spread(x_sq: Array, mean: Array) -> float:
 
 def cluster_distances(P: Array, centres: Array) -> Array:
     """‖p_i − c_k‖² (N×K)."""
-    squared = (P * P).sum(axis=1)[:, None] - 2 * (P @ centres.T) + (centres * centres).sum(axis=1)
+    own, theirs = (namespace(rows).einsum("ik,ik->i", rows, rows) for rows in (P, centres))
+    squared = P @ centres.T
+    squared *= -2
+    squared += own[:, None]
+    squared += theirs
     return squared.clip(0)
 
 
@@ -251,7 +266,7 @@ def cluster_confidence(distances: Array, width: float) -> Array:
 def cluster_centres(P: Array, consensus: Array) -> Array:
     """c_k = V*-weighted mean of the rows of P (K×dim)."""
     total = consensus.sum(axis=0)
-    return (consensus.T @ P) / namespace(total).where(total > 1e-12, total, 1)[:, None]
+    return row_sums(consensus, P) / namespace(total).where(total > 1e-12, total, 1)[:, None]
 
 
 def simplex_consensus(
@@ -262,11 +277,15 @@ def simplex_consensus(
     c̄_i = Σ_s α_s w_is; an observation no view speaks for goes to its nearest centre.
     """
     xp = namespace(distances)
-    B = sum(float(a) * w[:, s : s + 1] * V[s] for s, a in enumerate(alpha))
     c = sum(float(a) * w[:, s : s + 1] for s, a in enumerate(alpha))
     silent = c < 1e-6
     c = xp.where(silent, 1, c)
-    V_star = simplex_rows(B / c - beta / (2 * lam * c) * distances)
+    B = sum(float(a) * w[:, s : s + 1] * V[s] for s, a in enumerate(alpha))
+    B /= c
+    B -= beta / (2 * lam * c) * distances
+    V_star = simplex_rows(B)
+    if isinstance(silent, np.ndarray) and not silent.any():
+        return V_star
     return xp.where(silent, nearest_corner(distances), V_star)
 
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
-from functools import partial
+from collections.abc import Iterable
 from typing import Protocol, Self, TypeAlias, runtime_checkable
 
 import numpy as np
@@ -16,6 +14,7 @@ from scipy.sparse.linalg import ArpackNoConvergence, eigsh, lobpcg
 from manyview._arrays import converted, namespace, on_host
 from manyview._types import Array
 
+from .block_iteration import EXACT, Sketch, block_size, filtered_subspace
 from .subspaces import filtered_parts
 
 #: Up to this many vertices (or 20 per eigenvector) a component is solved densely: exact and quick.
@@ -24,36 +23,8 @@ DENSE_COMPONENT, DENSE_LIMIT = 200, 4000
 BLOCK_ITERATION = 20_000
 #: So many vectors of more vertices than are solved densely are found by a block iteration, too.
 MANY_VECTORS = 100
-#: Most vectors a block has beyond those wanted.
-MOST_MORE = 64
 #: Residuals, times what their vectors count for, at which points of a diffusion map stay where they are.
 PLACING = 3e-3
-#: One step of a block iteration: p·S now + q·now + r·before.
-Step = Callable[[Array, Array, float, float, float], Array]
-
-
-@dataclass(frozen=True)
-class Sketch:
-    """How eigenvectors are found that only have to place points: as exactly as they count.
-
-    ``step_of`` makes the step of a graph, ``weigh`` says what a vector counts by its eigenvalue.
-    ``start`` are vectors nearby, such as those of a graph that is nearly the same.
-    """
-
-    step_of: Callable[[sp.csr_array], Step] | None = None
-    weigh: Callable[[Array], Array] | None = None
-    tol: float = 1e-4
-    start: Array | None = None
-
-    def part(self, rows: Array) -> Sketch:
-        """For some of the vertices."""
-        if self.start is None:
-            return self
-        near = self.start[rows]
-        return replace(self, start=near[:, (near != 0).any(axis=0)])
-
-
-EXACT = Sketch()
 
 
 @runtime_checkable
@@ -223,7 +194,7 @@ def _large_parts(
     if len(members) > 1 or len(members[0]) < S.shape[0]:
         S = S.part(np.concatenate(members))
     S = S.double() if exact else S
-    block = S.random_block(_block_size(n_vectors), int(rng.integers(2**31)))
+    block = S.random_block(block_size(n_vectors), int(rng.integers(2**31)))
     sizes, begin = [len(rows) for rows in members], 0
     for rows in members:
         near = sketch.part(rows).start
@@ -235,87 +206,6 @@ def _large_parts(
     if exact:
         return filtered_parts(S, sizes, block, n_vectors, 1e-7, max_rounds=60)
     return filtered_parts(S, sizes, block, n_vectors, sketch.tol, sketch.weigh)
-
-
-def filtered_subspace(
-    S: sp.csr_array,
-    n_vectors: int,
-    rng: np.random.Generator,
-    degree: int = 10,
-    max_rounds: int = 30,
-    sketch: Sketch = EXACT,
-) -> tuple[Array, Array]:
-    """Leading eigenpairs of S (spectrum in [−1, 1]) by Chebyshev-filtered block iteration.
-
-    Each round multiplies a block of vectors by a polynomial that is small on the unwanted part of
-    the spectrum, [−1, cut], and large above it, then solves the small problem in their span. A
-    block finds repeated eigenvalues, and reads the graph once for all vectors.
-    """
-    step = partial(_plain_step, S) if sketch.step_of is None else sketch.step_of(S)
-    Y = _orthonormal(_first_block(S, n_vectors, rng, sketch.start))
-    cut = 0.5
-    for _ in range(max_rounds):
-        centre, half = (cut - 1) / 2, (cut + 1) / 2
-        before, now = Y, step(Y, Y, 1 / half, -centre / half, 0)
-        for _ in range(degree - 1):
-            before, now = now, step(now, before, 2 / half, -2 * centre / half, -1)
-        Y = _orthonormal(now)
-        SY = step(Y, Y, 1, 0, 0)
-        values, turn = np.linalg.eigh(Y.T @ SY)
-        Y, SY = Y @ turn, SY @ turn
-        if _settled(values[-n_vectors:], (SY - Y * values)[:, -n_vectors:], sketch):
-            break
-        cut = float(np.clip(float(values[0]), -0.5, 0.999))
-    return values[-n_vectors:], Y[:, -n_vectors:]
-
-
-def _first_block(
-    S: sp.csr_array, n_vectors: int, rng: np.random.Generator, near: Array | None
-) -> Array:
-    """Random vectors, more than are wanted, and those nearby where there are any."""
-    size = _block_size(n_vectors)
-    block = rng.standard_normal((S.shape[0], size))
-    if near is None:
-        return block
-    near = near[:, :size]
-    return np.hstack([near, block[:, near.shape[1] :] / S.shape[0] ** 0.5])
-
-
-def _block_size(n_vectors: int) -> int:
-    """Vectors of a block, more than are wanted."""
-    return n_vectors + min(max(8, n_vectors // 2), MOST_MORE)
-
-
-def _plain_step(S: sp.csr_array, now: Array, before: Array, p: float, q: float, r: float) -> Array:
-    product = p * (S @ now)
-    if q:
-        product += q * now
-    return product + r * before if r else product
-
-
-def _orthonormal(Y: Array) -> Array:
-    """An orthonormal basis of the columns, from their products: a tenth of the time of QR."""
-    Y = Y.astype(np.float64, copy=False)
-    Y = Y / np.sqrt(np.einsum("ik,ik->k", Y, Y))
-    for _ in range(
-        2
-    ):  # what rounding leaves the first time, where columns are alike, goes the second
-        sizes, turn = np.linalg.eigh(Y.T @ Y)
-        if not sizes[0] > 1e-10 * sizes[-1]:
-            return np.linalg.qr(Y)[0]
-        Y = Y @ (turn / np.sqrt(sizes))
-        if sizes[0] > 1e-4:
-            break
-    return Y
-
-
-def _settled(values: Array, gaps: Array, sketch: Sketch) -> bool:
-    """Whether S y = ρ y is true as far as it matters: gaps by what the vectors count."""
-    residuals = (gaps**2).sum(axis=0) ** 0.5
-    if sketch.weigh is not None:
-        weight = sketch.weigh(values.clip(0))
-        residuals = residuals * weight / (float(weight.max()) or 1)
-    return float(residuals.max()) <= sketch.tol
 
 
 def diffusion_weights(rho: Array) -> Array:

@@ -269,7 +269,8 @@ def half_contrast(
         # Density matters little for a contrast; a sample of rows is enough for a diagonal entry.
         chosen = np.sort(np.random.default_rng(seed).permutation(view.n_samples)[:SPLIT_HALF_ROWS])
         view = view.rows(chosen)
-    halves = view.halves(order[0::2], order[1::2])
+    # In their own order features are read one after the other.
+    halves = view.halves(np.sort(order[0::2]), np.sort(order[1::2]))
     contrasts = []
     for one, other in (halves, halves[::-1]):
         close = engine.mean_distance(one, view_graph(other, k, engine=engine))

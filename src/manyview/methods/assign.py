@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.base import clone
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 
@@ -22,6 +23,8 @@ from manyview.maths.spectrum import (
     normalized,
     part_sizes,
 )
+
+from .seeding import SharedSeeding
 
 #: Above this many rows, spectral labels are those of a sample of rows, and the vote of these.
 LANDMARKS_ABOVE, LANDMARKS = 20_000, 5_000
@@ -192,12 +195,19 @@ def _best_start(
         rows = np.random.default_rng(seed).choice(len(X), most, replace=False)
     weight = None if mass is None else mass[rows]
     search = KMeans(n_clusters, n_init=n_init, random_state=seed)
-    labels = search.fit(_along_leading(X[rows]), None, weight).labels_ if hard else None
+    labels = _tried(search, _along_leading(X[rows]), weight) if hard else None
     if labels is None or len(np.unique(labels)) < n_clusters:
         return search.fit(X[rows], None, weight).cluster_centers_
     share = np.ones(len(rows)) if weight is None else weight
     members = sp.csr_array((share, (labels, np.arange(len(rows)))))
     return np.asarray(members @ X[rows]) / np.ravel(members.sum(axis=1))[:, None]
+
+
+def _tried(search: KMeans, X: Array, weight: Array | None) -> Array:
+    """Labels of the best of several starts."""
+    if SharedSeeding.fits(len(X)):
+        search = clone(search).set_params(init=SharedSeeding(X, weight))
+    return search.fit(X, None, weight).labels_
 
 
 def _along_leading(X: Array) -> Array:

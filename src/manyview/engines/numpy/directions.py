@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from manyview._types import Array, Matrix
 from manyview.engines.protocols import Remote
@@ -20,10 +21,13 @@ DIRECTIONS, PASSES = 64, 3
 SPARSE_ROWS = 2**14
 
 
-def leading_directions(X: Any, n_directions: int = DIRECTIONS) -> Array:
+def leading_directions(
+    X: Any, n_directions: int = DIRECTIONS, dtype: npt.DTypeLike = np.float64
+) -> Array:
     """The directions of feature space along which rows vary most (M×d), by subspace iteration.
 
-    Only sums over rows are kept, of the features times ``n_directions``.
+    Only sums over rows are kept, of the features times ``n_directions``. Rows are multiplied in the
+    precision ``dtype``: to look for candidates single precision is enough.
     """
     m = X.shape[1]
     if m <= n_directions:
@@ -31,8 +35,9 @@ def leading_directions(X: Any, n_directions: int = DIRECTIONS) -> Array:
     mean = _summed(X, _feature_sums) / X.shape[0]
     directions = np.linalg.qr(np.random.default_rng(0).standard_normal((m, n_directions)))[0]
     for _ in range(PASSES):
-        directions = np.linalg.qr(_summed(X, _image, directions, mean))[0]
-    return directions
+        image = _summed(X, _image, directions.astype(dtype), mean.astype(dtype))
+        directions = np.linalg.qr(image)[0]
+    return directions.astype(dtype)
 
 
 def _summed(X: Any, work: Callable[..., Array], *args: Any) -> Array:

@@ -25,19 +25,18 @@ from .compiled import compiled
 from .lists import approximate, view_lists
 from .masked import unit_sum_rows
 from .moments import feature_moments, mean_distances, squared_norms
+from .presence import has_nan
+from .products import Products, are_kept, products_of
 from .repeats import row_codes
 from .robust_scaling import unit_rows
+from .search import ENOUGH_ALONE
 from .ties import equal_share, product_error
 
 #: Entries of a temporary block of distances: small enough to stay in the processor's cache.
 BLOCK = 2**19
-#: Most products of the rows of a sparse view that are kept.
-FEW_PRODUCTS = 2**24
 #: A distance from products is as good as measured if equal distances are so many times farther apart
 #: than its rounding error.
 CERTAIN = 10
-#: Sparse views with a larger share of nonzeros are written out: up to so many entries, and any others.
-HARDLY_SPARSE, SMALL, FULL = 0.03, 2**25, 0.25
 
 
 @storable
@@ -52,7 +51,7 @@ class Geometry:
     #: Whether unseen rows may have unobserved entries.
     takes_holes = True
     #: z_i·z_j of all rows, once asked for, of a view that is no smaller than they are.
-    _products: Array | None = None
+    _products: Products | None = None
     #: `codes`, once asked for.
     _codes: Array | None = None
 
@@ -102,26 +101,16 @@ class Geometry:
             return False
         return self._own_products() is None
 
-    def _own_products(self) -> Array | None:
-        """z_i·z_j of all rows of a wide or small sparse view, kept for the next call; None for others.
-
-        One symmetric product is half the work of one block after the other. Dense rows are taken from
-        their mean, from which they are less far than from 0: distances keep more digits.
-        """
-        if self._products is None and self.observed is None:
-            n, few = self.n_samples, self.n_samples**2 <= FEW_PRODUCTS
-            if sp.issparse(self.Z):
-                if few:
-                    self._products = (self.Z @ self.Z.T).toarray()
-            elif n <= (4 if few else 2) * self.Z.shape[1]:
-                centred = self.Z - self.Z.mean(axis=0)
-                self._products = centred @ centred.T
+    def _own_products(self) -> Products | None:
+        """Products of all rows of a wide or small view, kept for the next call; None for others."""
+        if self._products is None and self.observed is None and are_kept(self.Z):
+            self._products = products_of(self.Z, self.codes())
         return self._products
 
-    def _looked_up(self, i: Array, j: Array, products: Array, d: Array) -> Array:
+    def _looked_up(self, i: Array, j: Array, products: Products, d: Array) -> Array:
         """d of pairs from known products; which ones have to be measured, being too near for that."""
-        inverse, own = self._inverse_root_mu(), products.diagonal()
-        d[:] = (own[i] + own[j] - 2 * products[i, j]) * inverse[i] * inverse[j]
+        inverse = self._inverse_root_mu()
+        d[:] = products.squared_pairs(i, j) * inverse[i] * inverse[j]
         unsure = ~(d * equal_share(self.Z.dtype) > CERTAIN * self.slack()[i])
         alike = self.codes()
         alike = alike[i] == alike[j]
@@ -131,12 +120,9 @@ class Geometry:
         unsure[alike | missing] = False
         return np.flatnonzero(unsure)
 
-    def _from_products(self, rows: Array, products: Array) -> Array:
+    def _from_products(self, rows: Array, products: Products) -> Array:
         """Distances of some rows to all rows from their products; 1 where the other is missing."""
-        inverse, own = self._inverse_root_mu(), products.diagonal()
-        d = -2 * products[rows]
-        d += own[rows, None]
-        d += own
+        inverse, d = self._inverse_root_mu(), products.squared(rows)
         d *= inverse[rows, None]
         d *= inverse
         np.maximum(d, 0, out=d)
@@ -188,7 +174,7 @@ class Geometry:
         self, rows: Array, k: int, seed: int, threads: Threads | None
     ) -> tuple[Array, Array]:
         """The k nearest of ``rows`` for each of them, where they are too many to look at all pairs."""
-        return approximate([self], np.ones(1), rows, k, seed, threads)
+        return approximate([self], np.ones(1), rows, k, seed, threads, ENOUGH_ALONE)
 
     def nearest(self, k: int, seed: int = 0, threads: Threads | None = None) -> Lists:
         """The k nearest rows of every comparable row."""
@@ -243,7 +229,7 @@ class Geometry:
     def slack(self, lengths: Array | None = None) -> Array:
         """Bounds of the rounding errors in `to_all`, for rows with these `lengths` (or this view's)."""
         products = self._own_products() if lengths is None else None
-        squared = self.sq if products is None else products.diagonal()
+        squared = self.sq if products is None else products.own()
         own, largest = self._lengths(squared, self.root_mu), 0.0
         if self.comparable.any():
             largest = float(own[self.comparable].max())
@@ -317,9 +303,14 @@ class Geometry:
 
     def half(self, columns: Array) -> Geometry:
         """The same rows seen through some of the features; count data get unit rows again."""
-        Z = self.Z.tocsc()[:, columns].tocsr() if sp.issparse(self.Z) else self.Z[:, columns]
-        if isinstance(Z, np.ndarray):  # by rows, as pairs are measured, and loops are compiled for
-            Z = np.ascontiguousarray(Z)
+        if sp.issparse(self.Z):
+            Z = self.Z.tocsc()[:, columns].tocsr()
+        elif isinstance(
+            self.Z, np.ndarray
+        ):  # by rows, as pairs are measured, and loops compiled for
+            Z = np.take(self.Z, columns, axis=1)
+        else:
+            Z = self.Z[:, columns]
         if self.observed is not None:
             Z = np.where(self.observed[:, columns], Z, np.nan)
         elif self.unit_rows:
@@ -329,8 +320,10 @@ class Geometry:
     def halves(self, columns: Array, others: Array) -> tuple[Geometry, Geometry]:
         """Two halves of the features; known products less those of one half are those of the other."""
         one, other = self.half(columns), self.half(others)
-        if self._products is not None and self._adds_up() and one._own_products() is not None:
-            other._products = self._products - one._products
+        if self._products is not None and self._adds_up():
+            part = one._own_products()
+            if part is not None:
+                other._products = self._products.less(part, other.codes())
         return one, other
 
     def _adds_up(self) -> bool:
@@ -338,18 +331,9 @@ class Geometry:
         return type(self) is Geometry and not (self.unit_rows or sp.issparse(self.Z))
 
 
-def written_out(Z: Matrix) -> Matrix:
-    """A view as a dense array if that is quicker and takes little room: few of its entries are zeros."""
-    if not sp.issparse(Z):
-        return Z
-    entries = Z.shape[0] * Z.shape[1]
-    dense = HARDLY_SPARSE if entries <= SMALL else FULL
-    return Z.toarray() if Z.nnz > dense * entries else Z
-
-
 def _observed(Z: Matrix) -> Array | None:
     """Which entries are known, or None if all are (in rows that have any)."""
-    if sp.issparse(Z):
+    if sp.issparse(Z) or (isinstance(Z, np.ndarray) and not has_nan(Z)):
         return None
     known = ~namespace(Z).isnan(Z)
     return None if bool(known.all()) else known

@@ -15,9 +15,10 @@ from manyview.engines.protocols import Distances, Engine, Found, ScaledThere, Sc
 from manyview.engines.threads import Threads
 
 from . import graph as host_graph
-from .distances import Geometry, written_out
+from .distances import Geometry
 from .lists import fused_lists
 from .masked import MaskedView, unit_sum_rows
+from .products import written_out
 from .relation_scaling import Linked, LinkGeometry, fit_relation, relation_rows
 from .relations import Relation
 from .robust_scaling import RobustScaling

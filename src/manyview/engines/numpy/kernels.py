@@ -11,22 +11,28 @@ import numpy as np
 
 from manyview._types import Array
 
+from .basis_kernels import hals_columns, simplex_threshold
 from .graph_kernels import graph_rows, graph_step
 from .jit import fast, inlined
+from .many_kernels import MANY, many_rows_pass
 from .pair_kernels import (
     pair_distances,
     row_codes,
     smallest_rows,
     sparse_pair_distances,
+    sparse_products,
     sparse_row_codes,
 )
+from .sum_kernels import add_sums
 
 __all__ = [
+    "MANY",
     "add_sums",
     "graph_rows",
     "graph_step",
     "hals_columns",
     "hals_rows",
+    "many_rows_pass",
     "multiplicative_rows",
     "pair_distances",
     "row_codes",
@@ -34,6 +40,7 @@ __all__ = [
     "simplex_threshold",
     "smallest_rows",
     "sparse_pair_distances",
+    "sparse_products",
     "sparse_row_codes",
 ]
 
@@ -122,42 +129,10 @@ def hals_rows(
             out[i, k] = new[k, i]
 
 
-@inlined
-def add_sums(
-    X: Array,
-    V: Array,
-    consensus: Array,
-    weight: Array,
-    WV: Array,
-    XWV: Array,
-    P: Array,
-    G: Array,
-    vc: Array,
-    vv: Array,
-) -> None:
-    """`equations.sums_over_rows` of a block, added to the sums so far; P is transposed.
-
-    WV and XWV are room for intermediate results.
-    """
-    n, K = V.shape
-    for i in range(n):
-        for k in range(K):
-            v = V[i, k]
-            WV[i, k] = weight[i, 0] * v
-            vc[k] += v * consensus[i, k]
-            vv[k] += v * v
-    np.dot(WV.T, X, XWV)
-    VWV = np.dot(V.T, WV)
-    for k in range(K):
-        for m in range(X.shape[1]):
-            P[k, m] += XWV[k, m]
-        for m in range(K):
-            G[k, m] += VWV[k, m]
-
-
 @fast
 def rows_pass(
     X: Array,
+    scale: Array,
     U: Array,
     V: Array,
     H: Array,
@@ -179,6 +154,7 @@ def rows_pass(
 ) -> None:
     """The pass over some rows: a block is read once for X_bU, the step on V_b and its sums.
 
+    The rows are those of X, each times its ``scale``: so that none need be written anew.
     ``hals`` is True, or None for the multiplicative rule: of these two types, numba compiles one rule each.
     """
     K, M, dtype = V.shape[1], X.shape[1], X.dtype
@@ -193,48 +169,13 @@ def rows_pass(
         weight, sums_weight = fit_weight[start:stop], sum_weight[start:stop]
         products = XU if len(x) == size else np.empty((K, len(x)), dtype=dtype)
         np.dot(Ut, x.T, products)
+        size_b = scale[start:stop]
+        for k in range(K):
+            for i in range(len(x)):
+                products[k, i] *= size_b[i, 0]
         XU_b = products.T
         if hals is not None:
             hals_rows(V_b, XU_b, H, q, V_star, weight, a, beta, minus, plus, curve, V_new)
         else:
             multiplicative_rows(V_b, XU_b, H, q, V_star, weight, a, beta, minus, plus, curve, V_new)
-        add_sums(x, V_new, V_star, sums_weight, WV[: len(x)], XWV, P, G, vc, vv)
-
-
-@inlined
-def simplex_threshold(y: Array) -> float:
-    """What all entries lose when y is projected to the simplex.
-
-    Entries below the threshold of all that are left drop out until none does: a few passes where
-    sorting takes seventeen.
-    """
-    left, threshold = -1, y[0] * 0
-    while True:
-        total, count = y[0] * 0, 0
-        for j in range(len(y)):
-            if left < 0 or y[j] > threshold:
-                total += y[j]
-                count += 1
-        # Rounding may let one that has dropped out back in: fewer are left each time, or it ends.
-        if count == 0 or 0 <= left <= count:
-            return threshold
-        left, threshold = count, (total - 1) / count
-
-
-@fast
-def hals_columns(columns: Array, P: Array, G: Array, floor: float) -> None:
-    """`SimplexHALS.update_U` in place, ``columns`` being Uᵀ: two sweeps of simplex projections."""
-    K, M = columns.shape
-    for _ in range(2):
-        for k in range(K):
-            if G[k, k] <= floor:
-                continue
-            y = P[:, k].copy()
-            for m in range(K):
-                for j in range(M):
-                    y[j] -= G[k, m] * columns[m, j]
-            for j in range(M):
-                y[j] = columns[k, j] + y[j] / G[k, k]
-            threshold = simplex_threshold(y)
-            for j in range(M):
-                columns[k, j] = max(y[j] - threshold, 0.0)
+        add_sums(x, size_b, V_new, V_star, sums_weight, WV[: len(x)], XWV, P, G, vc, vv)

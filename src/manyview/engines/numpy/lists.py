@@ -6,7 +6,7 @@ single precision, of all pairs or of those in the nearest cells (`search`), and 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from manyview.engines.threads import Threads, blocks
 from .neighbors import CHECKED_ROWS, RECALL, searched, tell_rough, use_index
 from .ranking import improved, pair_distances, ranked
 from .repeats import Crowds, crowds_of
-from .search import Sample, smallest_products
+from .search import ENOUGH, Sample, smallest_products
 from .sides import Sides, parts_of
 from .ties import equal_share, nearest
 
@@ -94,14 +94,20 @@ def best_of(
 
 
 def approximate(
-    views: list[Geometry], alpha: Array, rows: Array, k: int, seed: int, threads: Threads | None
+    views: list[Geometry],
+    alpha: Array,
+    rows: Array,
+    k: int,
+    seed: int,
+    threads: Threads | None,
+    enough: float = ENOUGH,
 ) -> tuple[Array, Array]:
     """The k nearest of ``rows`` for each of them under Σ α_s d^s, but for a few that are missed."""
     threads = threads or Threads(1)
     checked = min(CHECKED_ROWS, len(rows))
     asking = np.random.default_rng(seed).choice(len(rows), checked, replace=False)
-    expected, d = looked_at(views, alpha, rows[asking], rows, k)
-    sample = Sample(asking, np.searchsorted(rows, expected), d[:, -1])
+    expected, d = looked_at(views, alpha, rows[asking], rows, k, threads)
+    sample = Sample(asking, np.searchsorted(rows, expected), d[:, -1], enough)
     near = rows[searched(parts_of(views, alpha, rows), k, sample, seed, threads)]
     lists = for_all_rows(rows, near, views[0].n_samples)
     share = equal_share(views[0].Z.dtype)
@@ -125,15 +131,15 @@ def all_pairs(
     Products in single precision tell which rows may be among them. Where these are too many, distances
     from products in the precision of the views are looked at, as they are where nothing else is at hand.
     """
-    n = len(rows)
+    n, threads = len(rows), threads or Threads(1)
     indices, d = np.empty((n, k), dtype=np.int64), np.empty((n, k))
     unsure = np.ones(n, dtype=bool)
     if all(view.products_tell() for a, view in zip(alpha, views, strict=True) if a > 0):
-        indices, d, unsure = by_products(views, alpha, rows, k, threads or Threads(1))
+        indices, d, unsure = by_products(views, alpha, rows, k, threads)
     unsure[np.searchsorted(rows, known)] = False
     rest = np.flatnonzero(unsure)
     if len(rest):
-        indices[rest], d[rest] = looked_at(views, alpha, rows[rest], rows, k)
+        indices[rest], d[rest] = looked_at(views, alpha, rows[rest], rows, k, threads)
     return indices, d
 
 
@@ -147,38 +153,41 @@ def by_products(
     lists = for_all_rows(rows, rows[near], views[0].n_samples)
     indices, d = (part[rows] for part in ranked(views, alpha, lists, 0, k, threads))
     if wide == len(rows) - 1:  # all are candidates, but for products too large for single precision
-        return indices, d, (near < 0).any(axis=1)
+        return indices, d, np.asarray((near < 0).any(axis=1))
     # Whoever is no candidate is no nearer than the last of them.
     nearer = values[:, -1] + sides.constant - sides.slack()
     return indices, d, ~(d[:, -1] * (1 + equal_share(views[0].Z.dtype)) < nearer)
 
 
 def looked_at(
-    views: list[Geometry], alpha: Array, asking: Array, rows: Array, k: int
+    views: list[Geometry], alpha: Array, asking: Array, rows: Array, k: int, threads: Threads
 ) -> tuple[Array, Array]:
     """The k nearest of ``rows`` for some rows ``asking``, from their distances to all, ties by row."""
-    heard = [(a, view) for a, view in zip(alpha, views, strict=True) if a > 0]
+    heard = [(float(a), view) for a, view in zip(alpha, views, strict=True) if a > 0]
     # A right side is larger than its view: for few rows, that of one view after the other.
     many = len(asking) > CHECKED_ROWS
     rights = [view.right_side() if many and view.needs_right() else None for _, view in heard]
-    n, found = views[0].n_samples, []
+    n = views[0].n_samples
     others = np.ones(n, dtype=bool)
     others[rows] = False
-    slack: Array = sum(a * view.slack() for a, view in heard)
+    slack: Any = sum(a * view.slack() for a, view in heard)
     share, hidden = equal_share(views[0].Z.dtype), bool(others.any())
-    for b in blocks(slice(0, len(asking)), max(FEWEST, BLOCK // n)):
+
+    def look(b: slice) -> tuple[Array, Array]:
         here = asking[b]
-        d = np.zeros((len(here), n))
-        for (a, view), right in zip(heard, rights, strict=True):
-            d += a * view.between(here, right)
+        d: Any = sum(
+            a * view.between(here, right) for (a, view), right in zip(heard, rights, strict=True)
+        )
         d[np.arange(len(here)), here] = np.inf
         if hidden:
             d[:, others] = np.inf
 
-        def exact(i: Array, j: Array, here: Array = here) -> Array:
+        def exact(i: Array, j: Array) -> Array:
             return pair_distances(views, alpha, here[i], j)
 
-        found.append(nearest(d, k, None, slack[here], exact, share))
+        return nearest(d, k, None, slack[here], exact, share)
+
+    found = threads.each(look, list(blocks(slice(0, len(asking)), max(FEWEST, BLOCK // n))))
     indices, d = (np.concatenate(part) for part in zip(*found, strict=True))
     return indices, d
 

@@ -59,10 +59,20 @@ def mean_distances(
         level = float(mean_sq @ correction)
         if is_tensor(Z):
             correction, mean = (converted(part, Z.dtype) for part in (correction, mean))
-        own = (Z.multiply(Z) if sp.issparse(Z) else Z * Z) @ correction
+        # All features are observed equally often: one correction.
+        own = squares_of_rows(Z) * (correction[0] if len(correction) else 1.0)
         return own - 2 * (Z @ (mean * correction)) + level
     total = (Z * Z) @ correction - 2 * (Z @ (mean * correction)) + observed @ (mean_sq * correction)
     return total * Z.shape[1] / np.maximum(observed.sum(axis=1), 1)
+
+
+def squares_of_rows(Z: Matrix) -> Array:
+    """The same in double precision, where these are differences soon."""
+    if is_tensor(Z):
+        return (Z * Z).sum(axis=1)
+    if sp.issparse(Z):
+        return np.ravel(Z.multiply(Z).sum(axis=1, dtype=float))
+    return np.einsum("im,im->i", Z, Z, dtype=float)
 
 
 def squared_norms(Z: Matrix) -> Array:

@@ -10,6 +10,8 @@ from .jit import fast, inlined
 
 #: Features of long rows that are looked at together when pairs are measured.
 COLUMNS = 1024
+#: Rows and columns of a square array that are in the cache together.
+TILE = 64
 
 
 @fast
@@ -128,3 +130,40 @@ def smallest_rows(d: Array, k: int, first: int, indices: Array, values: Array) -
                 place -= 1
             values[r, place] = x
             indices[r, place] = c
+
+
+@fast
+def sparse_products(
+    indptr: Array,
+    indices: Array,
+    data: Array,
+    starts: Array,
+    rows: Array,
+    values: Array,
+    out: Array,
+) -> None:
+    """Z Zᵀ of rows in CSR form, into zeros.
+
+    Columns are written down as rows come, from ``starts`` on in ``rows`` and ``values``: a row meets those
+    before it alone.
+    """
+    n, filled = len(indptr) - 1, starts.copy()
+    for i in range(n):
+        for e in range(indptr[i], indptr[i + 1]):
+            column, z = np.uint64(indices[e]), data[e]
+            place = filled[column]
+            rows[place], values[place], filled[column] = i, z, place + 1
+            for f in range(starts[column], place + 1):
+                out[i, np.uint64(rows[f])] += z * values[f]
+    _mirrored(out)
+
+
+@inlined
+def _mirrored(square: Array) -> None:
+    """What is below the diagonal of a square array is above it as well, a tile at a time."""
+    n = len(square)
+    for top in range(0, n, TILE):
+        for left in range(0, top + 1, TILE):
+            for i in range(top, min(top + TILE, n)):
+                for j in range(left, min(left + TILE, i)):
+                    square[j, i] = square[i, j]

@@ -11,7 +11,15 @@ from sklearn.preprocessing import normalize
 
 from manyview._arrays import is_tensor, like, namespace, on_host
 from manyview._types import Array, Matrix, storable
-from manyview.maths.tails import bends, bent, known_quantiles, shape_rows, unbent, why_heavy
+from manyview.maths.tails import (
+    SHAPE,
+    bends,
+    bent,
+    known_quantiles,
+    shape_rows,
+    unbent,
+    why_heavy,
+)
 
 from .repeats import fewest_copies
 
@@ -44,7 +52,7 @@ class RobustScaling:
         mostly_zero = kind == "auto" and (rows.shape[0] == 0 or share_of_zeros(rows) > ZEROS)
         if kind == "sqrt" or mostly_zero or rows.shape[0] == 0:
             return cls(None, None)
-        low, high = _percentiles(rows)
+        low, high, quantiles = _percentiles(rows)
         if sp.issparse(X) and (low < 0).any():
             raise ValueError(
                 f"view {name!r} is sparse and has negative entries (a feature's 1st percentile is "
@@ -57,7 +65,8 @@ class RobustScaling:
         if kind == "quantile":
             return cls(low, gain)
         shape = shape_rows(rows)
-        because = "" if kind == "log" else why_heavy(shape)
+        known = quantiles if shape.shape == rows.shape else None
+        because = "" if kind == "log" else why_heavy(shape, known)
         bend = bends(shape, low, gain) if kind == "log" or because else None
         return cls(low, gain, bend, because)
 
@@ -82,13 +91,18 @@ class RobustScaling:
         low, gain = self.low.astype(X.dtype), self.gain.astype(X.dtype)
         bend = None if self.bend is None else self.bend.astype(X.dtype)
         if sp.issparse(X):
-            Z = X.copy()
-            Z.data = np.clip((Z.data - low[Z.indices]) * gain[Z.indices], 0, 1)
+            t = X.data - low.take(X.indices) if low.any() else X.data.copy()
+            alike = len(gain) > 0 and bool((gain == gain[0]).all())
+            t *= gain[0] if alike else gain.take(X.indices)
+            np.clip(t, 0, 1, out=t)
             if bend is not None:
-                Z.data = bent(Z.data, bend[Z.indices])
+                t = bent(t, bend[X.indices])
+            Z = type(X)((t, X.indices.copy(), X.indptr.copy()), shape=X.shape)
             Z.eliminate_zeros()
             return Z
-        t = np.clip((X - low) * gain, 0, 1)
+        t = X - low
+        t *= gain
+        np.clip(t, 0, 1, out=t)
         return t if bend is None else bent(t, bend)
 
     def undo(self, Z: Array) -> Array:
@@ -140,9 +154,13 @@ def _device_percentiles(X: Any) -> tuple[Array, Array]:
     return tuple(np.nan_to_num(on_host(part)) for part in chosen)  # type: ignore[return-value]
 
 
-def _percentiles(X: Matrix) -> tuple[Array, Array]:
-    """1st and 99th percentile of every feature; its minimum and maximum where these coincide."""
+def _percentiles(X: Matrix) -> tuple[Array, Array, Array | None]:
+    """1st and 99th percentile of every feature; its minimum and maximum where these coincide.
+
+    And the quantiles of `SHAPE`, which come along on the host.
+    """
     low, high = np.empty(X.shape[1]), np.empty(X.shape[1])
+    shape = None if is_tensor(X) else np.empty((len(SHAPE), X.shape[1]))
     X = X.tocsc() if sp.issparse(X) else X
     step = max(1, BLOCK // max(1, X.shape[0]))
     for start in range(0, X.shape[1], step):
@@ -151,10 +169,11 @@ def _percentiles(X: Matrix) -> tuple[Array, Array]:
             low[part], high[part] = _device_percentiles(X[:, part])
             continue
         block = X[:, part].toarray() if sp.issparse(X) else X[:, part]
-        quantiles = known_quantiles(block, [0.01, 0.99])
+        shape[:, part] = known_quantiles(block, SHAPE)  # type: ignore[index]
+        quantiles = shape[[0, -1], part]  # type: ignore[index]
         flat = ~(quantiles[1] > quantiles[0]) & ~np.isnan(quantiles[0])
         if flat.any():
             edges = np.array([np.nanmin(block[:, flat], axis=0), np.nanmax(block[:, flat], axis=0)])
             quantiles[:, flat] = edges
         low[part], high[part] = quantiles
-    return np.nan_to_num(low), np.nan_to_num(high)
+    return np.nan_to_num(low), np.nan_to_num(high), shape

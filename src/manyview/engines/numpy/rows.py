@@ -6,7 +6,7 @@ needs. Blocks run on threads; their sums are added in a fixed order.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 from sklearn.utils.extmath import row_norms
@@ -19,7 +19,14 @@ from manyview.maths.solvers import Solver
 from manyview.maths.terms import GraphTerm, Term
 
 from .compiled import basis_update, compiled, compiled_forms, row_update
-from .sources import Source, as_source, block_rows, looking_rows, squared_norms
+from .sources import (
+    Source,
+    UnitRows,
+    as_source,
+    block_rows,
+    looking_rows,
+    squared_norms,
+)
 
 #: Below this share of ‖x‖², a residual taken as a difference of products is mostly rounding.
 CANCELLED = {np.dtype(np.float64): 1e-10, np.dtype(np.float32): 1e-2}
@@ -49,6 +56,10 @@ class Rows:
         self._update_V, self._update_U = row_update(solver), basis_update(solver)
         self._forms = compiled_forms(solver)
         self._pass = None if self.source.sparse or self._forms is None else compiled().rows_pass
+        #: What rows of this memory are multiplied by, where they can be read as they are.
+        self._scale = self.source.row_scale if is_resident(self.source) else None
+        scaled = self._scale is None
+        self._piece = min(PIECE, looking_rows(self.shape[1])) if scaled else PIECE
 
     def begin(
         self, V: Array, consensus: Array, fit_weight: Array, sum_weight: Array, g: Term, basis: bool
@@ -87,7 +98,6 @@ class Rows:
         U, V = (np.ascontiguousarray(part, dtype=self.dtype) for part in (U, V))
         H, q, kind = U.T @ U, U.sum(axis=0), self.dtype.type
         out, size = self._new_V(V), block_rows(self.source, V.shape[1])
-        piece = min(PIECE, looking_rows(self.shape[1]))
         residuals = residuals or not self.basis
         if residuals:
             self.residuals = np.empty_like(self.x_sq)
@@ -112,10 +122,13 @@ class Rows:
         def in_pieces(rows: slice) -> Sums:
             total = no_sums(self.shape[1], V.shape[1])
             sums, hals = (total.P.T, *total[1:]), self._forms.hals  # type: ignore[union-attr]
-            for b in blocks(rows, piece):
-                X, weight = np.ascontiguousarray(self.source.read(b)), self.sum_weight[b]
+            for b in blocks(rows, self._piece):
                 *products, split = given(b)
-                self._pass(X, U, V[b], *products, *split, weight, out[b], *sums, hals)  # type: ignore
+                step = (U, V[b], *products, *split, self.sum_weight[b], out[b], *sums)
+                if hals and V.shape[1] >= compiled().MANY:
+                    compiled().many_rows_pass(*self._unscaled(b), *step)
+                else:
+                    self._pass(*self._unscaled(b), *step, hals)  # type: ignore[misc]
             return total
 
         whole = self._pass is not None and self.basis and not residuals
@@ -124,6 +137,13 @@ class Rows:
         if self.basis:
             self.sums = _total(found)
         return out
+
+    def _unscaled(self, rows: slice) -> tuple[Array, Array]:
+        """Some rows but for the number that each is to be multiplied by, and these numbers."""
+        if self._scale is not None:
+            return self.source.X[rows], self._scale[rows]  # type: ignore[attr-defined]
+        X = np.ascontiguousarray(self.source.read(rows))
+        return X, np.ones((len(X), 1), dtype=self.dtype)
 
     def collect(self, V: Array) -> Array:
         """V at the end of iterations, where all of it can be seen; here it always can."""
@@ -200,6 +220,13 @@ class Rows:
         curvature = self._buffer("curvature", V)
         curvature[...] = g.curvature(V)
         return float(value), Split(negative, positive, curvature)
+
+
+def is_resident(source: Any) -> TypeGuard[UnitRows]:
+    """Whether rows lie one after the other in this memory, and want a number each to be multiplied by."""
+    if not isinstance(source, UnitRows) or not isinstance(source.X, np.ndarray):
+        return False
+    return bool(source.X.flags.c_contiguous)
 
 
 def residual_rows(X: Matrix, XU: Array, U: Array, V: Array, x_sq: Array, H: Array) -> Array:

@@ -27,8 +27,9 @@ from .sides import Posted, Sides
 ASKING, ASKED = 2048, 4096
 #: Rows of a cell, of one of sparse rows, rows per cell from which cells are found, and rounds of that.
 CELL, SPARSE_CELL, PER_CELL, ROUNDS = 300, 1000, 40, 5
-#: Share of a sample's neighbours that lists of candidates hold, and the cells looked into.
-NEARLY_ALL, ENOUGH = 0.99, 0.98
+#: Share of a sample's neighbours that lists of candidates hold, and the cells looked into: of single views,
+#: whose lists are means over many rows, fewer will do than under the distance that gives the clusters.
+NEARLY_ALL, ENOUGH, ENOUGH_ALONE = 0.99, 0.98, 0.95
 #: Most multiplications for one row: a third of a millisecond.
 MOST_WORK = 2**25
 
@@ -39,6 +40,8 @@ class Sample(NamedTuple):
     rows: Array
     near: Array
     last: Array
+    #: The share of them that cells should hold.
+    enough: float = ENOUGH
 
     def reached(self, d: Array, share: float) -> float:
         """The share of the places in these rows' lists that somebody as near has."""
@@ -153,7 +156,7 @@ class Cells(NamedTuple):
         nearness = np.argsort(self.products(sides, sample.rows), axis=1)
         rank = np.argsort(nearness, axis=1)
         needed = np.sort(np.take_along_axis(rank, cell[sample.near], axis=1).ravel())
-        wanted = int(needed[min(int(ENOUGH * len(needed)), len(needed) - 1)]) + 1
+        wanted = int(needed[min(int(sample.enough * len(needed)), len(needed) - 1)]) + 1
         return max(1, min(wanted, int(MOST_WORK * len(self.means) / sides.work())))
 
     @staticmethod

@@ -123,7 +123,9 @@ class Sides:
         """Those of a sum over views; dense ones along some directions or all features."""
         dense, n = [part for part in parts if not part.sparse], len(parts[0].here)
         joint, sparse = Joint(dense, n), None
-        directions = None if n_directions is None else leading_directions(joint, n_directions)
+        directions = None
+        if n_directions is not None:
+            directions = leading_directions(joint, n_directions, joint.dtype)
         width = joint.shape[1] if directions is None else directions.shape[1]
         absent = [part for part in parts if not part.here.all()]
         ends = [end for part in parts for end in part.ends()]
@@ -148,7 +150,8 @@ class Sides:
         dense = self.right[:, : self.width]
         if self.sparse is None:
             return dense
-        return np.hstack([dense, project(self.sparse, leading_directions(self.sparse))])
+        directions = leading_directions(self.sparse, dtype=np.float32)
+        return np.hstack([dense, project(self.sparse, directions)])
 
     def left(self, rows: slice | Array) -> Array:
         return self.right[rows][:, self.swapped] * self.sign

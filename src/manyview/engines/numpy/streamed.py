@@ -57,11 +57,11 @@ def scaled_rows(X: Matrix, scaling: Scaling | None, present: Array, dtype: np.dt
     if scaling is None:
         Z = X.astype(dtype)
     elif sp.issparse(X):
-        Z = scaling.apply(X.astype(np.float64)).astype(dtype, copy=False)
+        Z = scaling.apply(X.astype(np.float64, copy=False)).astype(dtype, copy=False)
     else:
         Z = np.empty(X.shape, dtype=dtype)
         for b in blocks(slice(0, X.shape[0]), looking_rows(X.shape[1])):
-            Z[b] = scaling.apply(X[b].astype(np.float64))
+            Z[b] = scaling.apply(X[b].astype(np.float64, copy=False))
     if not sp.issparse(Z):
         Z[~present] = 0
     return Z

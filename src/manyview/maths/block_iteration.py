@@ -1,0 +1,140 @@
+"""The leading eigenvectors of a large graph by block iteration, as exactly as they are needed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.sparse.csgraph import reverse_cuthill_mckee
+
+from manyview._types import Array
+
+#: Most vectors a block has beyond those wanted.
+MOST_MORE = 64
+#: Times columns are made orthonormal from their products, before QR does it.
+MOST_TURNS = 4
+#: Directions with a smaller share of the length of the longest are hardly known in double precision.
+HARDLY_THERE = 1e-10
+#: One step of a block iteration: p·S now + q·now + r·before.
+Step = Callable[[Array, Array, float, float, float], Array]
+
+
+@dataclass(frozen=True)
+class Sketch:
+    """How eigenvectors are found that only have to place points: as exactly as they count.
+
+    ``step_of`` makes the step of a graph, ``weigh`` says what a vector counts by its eigenvalue.
+    ``start`` are vectors nearby, such as those of a graph that is nearly the same.
+    """
+
+    step_of: Callable[[sp.csr_array], Step] | None = None
+    weigh: Callable[[Array], Array] | None = None
+    tol: float = 1e-4
+    start: Array | None = None
+
+    def part(self, rows: Array) -> Sketch:
+        """For some of the vertices."""
+        if self.start is None:
+            return self
+        near = self.start[rows]
+        return replace(self, start=near[:, (near != 0).any(axis=0)])
+
+
+EXACT = Sketch()
+
+
+def filtered_subspace(
+    S: sp.csr_array,
+    n_vectors: int,
+    rng: np.random.Generator,
+    degree: int = 10,
+    max_rounds: int = 30,
+    sketch: Sketch = EXACT,
+) -> tuple[Array, Array]:
+    """Leading eigenpairs of S (spectrum in [−1, 1]) by Chebyshev-filtered block iteration.
+
+    Each round multiplies a block of vectors by a polynomial that is small on the unwanted part of
+    the spectrum, [−1, cut], and large above it, then solves the small problem in their span. A
+    block finds repeated eigenvalues, and reads the graph once for all vectors.
+    """
+    # With neighbours near each other in memory, too, a product takes half the time.
+    order = reverse_cuthill_mckee(S, symmetric_mode=True)
+    ordered = sp.csr_array(S[order][:, order])
+    values, Y = _iterated(ordered, n_vectors, rng, degree, max_rounds, sketch.part(order))
+    return values, Y[np.argsort(order)]
+
+
+def _iterated(
+    S: sp.csr_array,
+    n_vectors: int,
+    rng: np.random.Generator,
+    degree: int,
+    max_rounds: int,
+    sketch: Sketch,
+) -> tuple[Array, Array]:
+    step = partial(_plain_step, S) if sketch.step_of is None else sketch.step_of(S)
+    Y = _first_block(S, n_vectors, rng, sketch.start)
+    cut = 0.5
+    for _ in range(max_rounds):
+        centre, half = (cut - 1) / 2, (cut + 1) / 2
+        before, now = Y, step(Y, Y, 1 / half, -centre / half, 0)
+        for _ in range(degree - 1):
+            before, now = now, step(now, before, 2 / half, -2 * centre / half, -1)
+        Y = _orthonormal(now).astype(now.dtype, copy=False)
+        SY = step(Y, Y, 1, 0, 0)
+        values, turn = np.linalg.eigh((Y.T @ SY).astype(float, copy=False))
+        turn = turn.astype(Y.dtype, copy=False)
+        Y, SY = Y @ turn, SY @ turn
+        gaps = SY[:, -n_vectors:] - Y[:, -n_vectors:] * values[-n_vectors:].astype(Y.dtype)
+        if _settled(values[-n_vectors:], gaps, sketch):
+            break
+        cut = float(np.clip(float(values[0]), -0.5, 0.999))
+    return values[-n_vectors:], Y[:, -n_vectors:]
+
+
+def _first_block(
+    S: sp.csr_array, n_vectors: int, rng: np.random.Generator, near: Array | None
+) -> Array:
+    """Random vectors, more than are wanted, and those nearby where there are any."""
+    size = block_size(n_vectors)
+    near = None if near is None else near[:, :size]
+    known = 0 if near is None else near.shape[1]
+    block = rng.standard_normal((S.shape[0], size - known))
+    return block if near is None else np.hstack([near, block / S.shape[0] ** 0.5])
+
+
+def block_size(n_vectors: int) -> int:
+    """Vectors of a block, more than are wanted."""
+    return n_vectors + min(max(8, n_vectors // 2), MOST_MORE)
+
+
+def _plain_step(S: sp.csr_array, now: Array, before: Array, p: float, q: float, r: float) -> Array:
+    product = p * (S @ now)
+    if q:
+        product += q * now
+    return product + r * before if r else product
+
+
+def _orthonormal(Y: Array) -> Array:
+    """An orthonormal basis of the columns, from their products: a tenth of the time of QR."""
+    Y = Y.astype(np.float64, copy=False)
+    Y = Y / np.sqrt(np.einsum("ik,ik->k", Y, Y))
+    for _ in range(MOST_TURNS):
+        sizes, turn = np.linalg.eigh(Y.T @ Y)
+        # Directions that are hardly there grow a little each time, without the rounding errors of all.
+        Y = Y @ (turn / np.sqrt(np.maximum(sizes, HARDLY_THERE * sizes[-1])))
+        if sizes[0] > 1e-4:
+            return Y
+    return np.linalg.qr(Y)[0]
+
+
+def _settled(values: Array, gaps: Array, sketch: Sketch) -> bool:
+    """Whether S y = ρ y is true as far as it matters: gaps by what the vectors count."""
+    residuals = (gaps**2).sum(axis=0) ** 0.5
+    if sketch.weigh is not None:
+        weight = sketch.weigh(values.clip(0))
+        residuals = residuals * weight / (float(weight.max()) or 1)
+    return float(residuals.max()) <= sketch.tol
