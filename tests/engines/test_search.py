@@ -294,3 +294,22 @@ def test_the_sides_are_made_in_one_piece(rng):
     n = 40_000  # many blocks
     parts = [Part(0.5, rng.random((n, 60)), np.ones(n), np.ones(n, dtype=bool)) for _ in range(2)]
     assert room(Sides.of, parts) < 1.6 * Sides.of(parts).right.nbytes
+
+
+def test_copies_of_a_row_list_the_first_of_them(monkeypatch):
+    X, k, searched, n_searched = clusters(900, 20), 5, neighbors.searched, []
+    X[100:600], X[600:] = X[0], X[1]
+
+    def counting(parts, *args):
+        n_searched.append(len(parts[0].here))
+        return searched(parts, *args)
+
+    monkeypatch.setattr(neighbors, "searched", counting)
+    found = neighbors.index_neighbors(X, k, 0)
+    assert n_searched == [98 + 2 * (k + 1)]
+    np.testing.assert_array_equal(
+        found[[0, 300, 700]], [range(100, 105), [0, *range(100, 104)], [1, *range(600, 604)]]
+    )
+    assert recall(found[2:100], exact(X, k)[2:100]) > 0.9
+    alike = neighbors.index_neighbors(np.ones((300, 20)), k, 0)
+    assert (np.sort(alike[9:], axis=1) == np.arange(k)).all()

@@ -17,7 +17,7 @@ from manyview.engines.threads import Threads, blocks
 from .compiled import compiled
 from .directions import DIRECTIONS, leading_directions, project
 from .ranking import ranked
-from .repeats import row_codes
+from .repeats import copies_behind, row_codes
 from .search import Sample, nearest_in_cells, smallest_products
 from .sides import Part, Sides
 from .sources import as_source, is_streamed, reading
@@ -64,6 +64,12 @@ def index_neighbors(
         data = data.toarray() if short else sp.csr_array(data)
     data = data if sp.issparse(data) else np.ascontiguousarray(data)
     threads, n = threads or Threads(1), data.shape[0]
+    behind, before = copies_behind(row_codes(data), k)
+    if len(behind):  # all pairs of very many copies would be too many, and tell nothing new
+        rest, found = np.setdiff1d(np.arange(n), behind), np.empty((n, k), dtype=np.int64)
+        found[rest] = rest[index_neighbors(data[rest], k, seed, threads, enough)]
+        found[behind] = before
+        return found
     sample = _sample(data, k, seed)
     parts = [Part(1.0, data, np.ones(n), np.ones(n, dtype=bool))]
     near = searched(parts, k, sample, seed, threads)

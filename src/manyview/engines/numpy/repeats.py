@@ -143,6 +143,14 @@ def crowds_of(view: Distances, rows: Array, k: int) -> Crowds | None:
     return Crowds(rows[order], rows[order[near]], stands_for, rows[order[behind]])
 
 
+def copies_behind(codes: Array, k: int) -> tuple[Array, Array]:
+    """Rows behind the first k + 1 of those with the same code, and the first k for each of them."""
+    order = np.argsort(codes, kind="stable")
+    first = np.searchsorted(codes[order], codes[order])
+    behind = np.arange(len(order)) - first > k
+    return order[behind], order[first[behind][:, None] + np.arange(k)]
+
+
 def row_codes(Z: Any) -> Array:
     """A number of 64 bits for every row: equal rows, equal numbers, wherever the rows are.
 
