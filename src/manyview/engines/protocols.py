@@ -302,7 +302,9 @@ class Engine(Protocol):
     def block_step(self, threads: Threads | None) -> Callable[[Graph], Callable[..., Array]] | None:
         """What makes a graph's step of a block iteration (p·S now + q·now + r·before); None: plain."""
 
-    def row_contrasts(self, views: list[Distances], graphs: list[Graph]) -> Array:
+    def row_contrasts(
+        self, views: list[Distances], graphs: list[Graph], threads: Threads | None = None
+    ) -> Array:
         """1 − (mean d^s of i to its neighbours in view t), (n_views, n_views, N); NaN where unknown.
 
         Do t's neighbours look close in s? Pairs with a member missing in s are skipped.

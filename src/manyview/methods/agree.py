@@ -115,7 +115,7 @@ def evidence_of(
     k = ag.in_proportion(settings.n_neighbors, n)
     lists = [view.nearest(k, seed, threads) for view in views]
     graphs = [list_graph(near, n, engine) for near in lists]
-    rows = engine.row_contrasts(views, graphs)
+    rows = engine.row_contrasts(views, graphs, threads)
     halves = split_half(views, k, seed, engine)
     neighbors = [for_all_rows(near.rows, on_host(near.indices), n) for near in lists]
     spread, redundancy = compare_distances(views, neighbors, seed)

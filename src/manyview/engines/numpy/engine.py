@@ -85,8 +85,10 @@ class HostEngine:
     def block_step(self, threads: Threads | None) -> Any:
         return partial(host_graph.block_step, threads)
 
-    def row_contrasts(self, views: list[Distances], graphs: list[Any]) -> Array:
-        return host_graph.row_contrasts(views, graphs)
+    def row_contrasts(
+        self, views: list[Distances], graphs: list[Any], threads: Threads | None = None
+    ) -> Array:
+        return host_graph.row_contrasts(views, graphs, threads)
 
     def mean_distance(self, view: Distances, graph: Any) -> float | None:
         return host_graph.mean_distance(view, graph)

@@ -9,9 +9,12 @@ import scipy.sparse as sp
 
 from manyview._types import Array
 from manyview.engines.protocols import Distances
-from manyview.engines.threads import Threads
+from manyview.engines.threads import Threads, blocks
 
 from .compiled import compiled
+
+#: Pairs that are measured at a time.
+PAIRS = 2**18
 
 
 def symmetric(rows: Array, indices: Array, weights: Array, n: int) -> sp.csr_array:
@@ -21,7 +24,9 @@ def symmetric(rows: Array, indices: Array, weights: Array, n: int) -> sp.csr_arr
     return sp.csr_array((A + A.T) / 2)
 
 
-def row_contrasts(views: list[Distances], graphs: list[sp.csr_array]) -> Array:
+def row_contrasts(
+    views: list[Distances], graphs: list[sp.csr_array], threads: Threads | None = None
+) -> Array:
     """1 − (mean d^s of i to its neighbours in view t), (n_views, n_views, N); NaN where unknown."""
     n_views, n = len(views), views[0].n_samples
     rows = np.full((n_views, n_views, n), np.nan)
@@ -32,13 +37,19 @@ def row_contrasts(views: list[Distances], graphs: list[sp.csr_array]) -> Array:
                 continue
             i, j = upper.coords
             weight = upper.data * (view.comparable[i] & view.comparable[j])
-            close = weight * view.pairs(i, j)
+            close = weight * _measured(view, i, j, threads or Threads(1))
             total = np.bincount(i, weight, n) + np.bincount(j, weight, n)
             distance = np.bincount(i, close, n) + np.bincount(j, close, n)
             total += graph.diagonal() * view.comparable  # its own copies, at no distance
             known = total > 0
             rows[s, t, known] = 1 - distance[known] / total[known]
     return rows
+
+
+def _measured(view: Distances, i: Array, j: Array, threads: Threads) -> Array:
+    """d of pairs, some at a time."""
+    parts = list(blocks(slice(0, len(i)), PAIRS))
+    return np.concatenate(threads.each(lambda b: view.pairs(i[b], j[b]), parts))
 
 
 def mean_distance(view: Distances, graph: sp.csr_array) -> float | None:

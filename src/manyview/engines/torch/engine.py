@@ -90,7 +90,9 @@ class TorchEngine(HostEngine):
     def block_step(self, threads: Threads | None) -> None:
         return None
 
-    def row_contrasts(self, views: list[Any], graphs: list[Any]) -> Array:
+    def row_contrasts(
+        self, views: list[Any], graphs: list[Any], threads: Threads | None = None
+    ) -> Array:
         return row_contrasts(views, graphs)
 
     def mean_distance(self, view: Any, graph: Any) -> float | None:
