@@ -62,8 +62,10 @@ def normalized(A: Graph) -> Graph:
     """D^{-1/2} A D^{-1/2}."""
     if isinstance(A, GraphOnDevice):
         return A.normalized()
-    scale = inverse_root_degrees(A)
-    return sp.csr_array(A.multiply(scale[:, None]).multiply(scale[None]))
+    A, scale = sp.csr_array(A), inverse_root_degrees(A)
+    weights = A.data * np.repeat(scale, np.diff(A.indptr))
+    weights *= scale[A.indices]
+    return sp.csr_array((weights, A.indices, A.indptr), shape=A.shape)  # who has an edge stays
 
 
 def part_sizes(A: Graph) -> Array:
