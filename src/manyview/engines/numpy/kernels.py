@@ -23,7 +23,7 @@ from .pair_kernels import (
     sparse_products,
     sparse_row_codes,
 )
-from .sum_kernels import add_sums
+from .sum_kernels import add_sums, scaled_products
 
 __all__ = [
     "MANY",
@@ -168,11 +168,8 @@ def rows_pass(
         minus, plus, curve = negative[start:stop], positive[start:stop], curvature[start:stop]
         weight, sums_weight = fit_weight[start:stop], sum_weight[start:stop]
         products = XU if len(x) == size else np.empty((K, len(x)), dtype=dtype)
-        np.dot(Ut, x.T, products)
         size_b = scale[start:stop]
-        for k in range(K):
-            for i in range(len(x)):
-                products[k, i] *= size_b[i, 0]
+        scaled_products(Ut, x, size_b, products)
         XU_b = products.T
         if hals is not None:
             hals_rows(V_b, XU_b, H, q, V_star, weight, a, beta, minus, plus, curve, V_new)

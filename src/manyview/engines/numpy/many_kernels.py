@@ -7,7 +7,7 @@ import numpy as np
 from manyview._types import Array
 
 from .jit import fast, inlined
-from .sum_kernels import add_sums
+from .sum_kernels import add_sums, scaled_products
 
 #: From so many components on most coefficients of a row are 0 and stay so: what does not change is skipped.
 MANY = 100
@@ -150,11 +150,8 @@ def many_rows_pass(
         minus, plus, curve = negative[start:stop], positive[start:stop], curvature[start:stop]
         weight, sums_weight = fit_weight[start:stop], sum_weight[start:stop]
         products = XU if len(x) == BLOCK else np.empty((K, len(x)), dtype=dtype)
-        np.dot(Ut, x.T, products)
         size_b = scale[start:stop]
-        for k in range(K):
-            for i in range(len(x)):
-                products[k, i] *= size_b[i, 0]
+        scaled_products(Ut, x, size_b, products)
         XU_b = products.T
         _hals_row_by_row(V_b, XU_b, H, q, V_star, weight, a, beta, minus, plus, curve, V_new)
         if _mostly_zero(V_new):

@@ -30,7 +30,7 @@ CELL, SPARSE_CELL, PER_CELL, ROUNDS = 300, 1000, 40, 5
 #: Share of a sample's neighbours that lists of candidates hold, and the cells looked into: of single views,
 #: whose lists are means over many rows, fewer will do than under the distance that gives the clusters.
 NEARLY_ALL, ENOUGH, ENOUGH_ALONE = 0.99, 0.98, 0.97
-#: Most multiplications for one row: a third of a millisecond.
+#: Most multiplications for one row: they take less than a millisecond.
 MOST_WORK = 2**25
 
 

@@ -47,3 +47,12 @@ def add_sums(
             P[k, m] += XWV[k, m]
         for m in range(K):
             G[k, m] += VWV[k, m]
+
+
+@inlined
+def scaled_products(Ut: Array, X: Array, scale: Array, out: Array) -> None:
+    """Uᵀxᵢ of rows that are each times their scale (K × rows)."""
+    np.dot(Ut, X.T, out)
+    for k in range(out.shape[0]):
+        for i in range(out.shape[1]):
+            out[k, i] *= scale[i, 0]
