@@ -172,8 +172,9 @@ def embed(
     for a, graph in zip(agreement.alpha, agreement.view_graphs, strict=True):
         if a > 0:
             mixed = mixed + a * normalized(graph)
+    mixed = normalized(mixed)
     near = replace(sketch, start=first[1])  # the graphs are nearly the same
-    second = leading_eigenvectors(normalized(mixed), n_vectors, rng, near)
+    second = leading_eigenvectors(mixed, n_vectors, rng, near)
     maps = [diffused(*first), diffused(*second)]
     return namespace(maps[0]).hstack(maps) / 2**0.5
 
