@@ -6,8 +6,11 @@ import numpy as np
 
 from manyview._types import Array
 
+from .ahead import ask_for
 from .jit import fast, inlined
 
+#: Rows lie anywhere: they are asked for so many pairs ahead, in lines of memory of so many bytes.
+AHEAD, LINE = 8, 64
 #: Features of long rows that are looked at together when pairs are measured.
 COLUMNS = 1024
 #: Rows and columns of a square array that are in the cache together.
@@ -23,9 +26,13 @@ def pair_distances(
     Of long rows some columns at a time, so that few rows and many pairs are read from the cache.
     """
     out[:] = 0
+    last = len(i) - 1
     for start in range(0, Z.shape[1], COLUMNS):
         stop = min(start + COLUMNS, Z.shape[1])
         for e in range(len(i)):
+            coming = j[min(e + AHEAD, last)]
+            for m in range(start, stop, LINE // Z.itemsize):
+                ask_for(Z, coming, m)
             r, c = np.uint64(i[e]), np.uint64(j[e])
             if not (comparable[r] and comparable[c]):
                 continue
