@@ -91,6 +91,18 @@ class Geometry:
         d[~self.comparable[rows]] = 1
         return d
 
+    def across(self, rows: Array, others: Array) -> Array:
+        """Distances of some rows to some others; 1 where one of two is missing."""
+        there = copy(self)
+        there.Z, there.root_mu = self.Z[others], self.root_mu[others]
+        there.comparable, there.observed = self.comparable[others], None
+        observed = None
+        if self.observed is not None:
+            there.observed, observed = self.observed[others], self.observed[rows]
+        d = there.to_all(self.Z[rows], observed, self.root_mu[rows])
+        d[~self.comparable[rows]] = 1
+        return d
+
     def needs_right(self) -> bool:
         """Whether `between` multiplies with `right_side`."""
         return self._own_products() is None

@@ -20,13 +20,15 @@ from .ranking import improved, pair_distances, ranked
 from .repeats import Crowds, crowds_of
 from .search import ENOUGH, Sample, smallest_products
 from .sides import Sides, parts_of
-from .ties import equal_share, nearest
+from .ties import equal_share, merged, nearest, smallest
 
 if TYPE_CHECKING:
     from .distances import Geometry
 
 #: Candidates by products beyond the neighbours wanted, when all pairs are looked at.
 EXTRA = 8
+#: Rows that answer at a time when a sample of rows looks at all.
+ANSWERING = 2**14
 #: Entries of a temporary block of distances, and fewest rows of it.
 BLOCK, FEWEST = 2**19, 64
 
@@ -103,13 +105,12 @@ def approximate(
     enough: float = ENOUGH,
 ) -> tuple[Array, Array]:
     """The k nearest of ``rows`` for each of them under Σ α_s d^s, but for a few that are missed."""
-    threads = threads or Threads(1)
+    threads, n = threads or Threads(1), views[0].n_samples
     checked = min(CHECKED_ROWS, len(rows))
     asking = np.random.default_rng(seed).choice(len(rows), checked, replace=False)
-    expected, d = looked_at(views, alpha, rows[asking], rows, k, threads)
-    sample = Sample(asking, np.searchsorted(rows, expected), d[:, -1], enough)
-    near = rows[searched(parts_of(views, alpha, rows), k, sample, seed, threads)]
-    lists = for_all_rows(rows, near, views[0].n_samples)
+    sample = Sample(asking, *sample_lists(views, alpha, asking, rows, k, threads), enough)
+    near = searched(parts_of(views, alpha, rows), k, sample, seed, threads)
+    lists = near if len(rows) == n else for_all_rows(rows, rows[near], n)
     share = equal_share(views[0].Z.dtype)
     indices, d = ranked(views, alpha, lists, 0, k, threads)
     if sample.reached(d[rows], share) < RECALL:
@@ -118,6 +119,28 @@ def approximate(
         if recall < RECALL:
             tell_rough(recall, k)
     return indices[rows], d[rows]
+
+
+def sample_lists(
+    views: list[Geometry], alpha: Array, asking: Array, rows: Array, k: int, threads: Threads
+) -> tuple[Array, Array]:
+    """The k nearest of ``rows`` for some of them, by their places there, and how far the last one is.
+
+    Some rows at a time answer: distances of even a few rows to all of a million take much room.
+    """
+    heard = [(float(a), view) for a, view in zip(alpha, views, strict=True) if a > 0]
+
+    def look(part: slice) -> tuple[Array, Array]:
+        d: Any = sum(a * view.across(rows[asking], rows[part]) for a, view in heard)
+        own = np.flatnonzero((asking >= part.start) & (asking < part.stop))
+        d[own, asking[own] - part.start] = np.inf
+        near, values = smallest(d, min(k, d.shape[1]), None)
+        return near + part.start, values
+
+    found = threads.each(look, list(blocks(slice(0, len(rows)), ANSWERING)))
+    near, _ = merged(found, k, equal_share(views[0].Z.dtype))
+    i, j = np.repeat(rows[asking], k), rows[near.ravel()]
+    return near, pair_distances(views, alpha, i, j).reshape(near.shape).max(axis=1)
 
 
 # --- all pairs ---------------------------------------------------------------------------------

@@ -25,8 +25,12 @@ from .sides import Posted, Sides
 
 #: Rows that ask at a time, and rows they are compared with at a time.
 ASKING, ASKED = 2048, 4096
+#: Of dense rows so many of these at a time: products stay in the processor's cache.
+TILE = 512
 #: Rows of a cell, of one of sparse rows, rows per cell from which cells are found, and rounds of that.
 CELL, SPARSE_CELL, PER_CELL, ROUNDS = 300, 1000, 40, 5
+#: Rows that are summed at a time.
+SUMMED = 2**16
 #: Share of a sample's neighbours that lists of candidates hold, and the cells looked into: of single views,
 #: whose lists are means over many rows, fewer will do than under the distance that gives the clusters.
 NEARLY_ALL, ENOUGH, ENOUGH_ALONE = 0.99, 0.98, 0.97
@@ -66,11 +70,12 @@ def smallest_products(
     near, values = _no_lists(len(asking), k)
 
     def look(some: slice, posted: Posted | None, part: slice) -> None:
-        products = sides.left(asking[part]) @ sides.right[some].T
-        if posted is not None:
-            posted.add_to(products, asking[part], 0)
-        places = np.arange(part.start, part.stop)
-        kernels.take(products, places, asking[part], some.start, near, values)
+        left, places = sides.left(asking[part]), np.arange(part.start, part.stop)
+        for tile in blocks(some, ASKED if posted else TILE):
+            products = left @ sides.right[tile].T
+            if posted is not None:
+                posted.add_to(products, asking[part], 0)
+            kernels.take(products, places, asking[part], tile.start, near, values)
 
     for some in blocks(slice(0, n), ASKED):
         posted = _posted(sides, np.array([some.start, some.stop]))
@@ -79,10 +84,11 @@ def smallest_products(
 
 
 def nearest_in_cells(sides: Sides, k: int, sample: Sample, seed: int, threads: Threads) -> Array:
-    """k rows with small products for every row: nearly all of the smallest."""
+    """k rows with small products for every row: nearly all of the smallest. Sides get another order."""
     kernels = import_compiled("manyview.engines.numpy.search_kernels")
     cells = Cells.of(sides, seed)
-    wanted, sides = cells.wanted(sides, sample), sides.rows(cells.order)
+    wanted = cells.wanted(sides, sample)
+    sides.put_in_order(cells.order)
     near, values = _no_lists(sides.n_rows, k)
     posted = _posted(sides, cells.starts)
 
@@ -102,8 +108,8 @@ def nearest_in_cells(sides: Sides, k: int, sample: Sample, seed: int, threads: T
 
     _on_threads(threads, look, sides.n_rows)
     _complete(near)
-    found = np.empty((sides.n_rows, k), dtype=np.int64)
-    found[cells.order] = cells.order[near]
+    found = np.empty_like(near)
+    found[cells.order] = cells.order.astype(near.dtype)[near]
     return found
 
 
@@ -130,9 +136,10 @@ class Cells(NamedTuple):
             count = max(1, min(count, u.nnz // u.shape[1]))
         rng, places = np.random.default_rng(seed), sides.places()
         some = places[np.sort(rng.choice(n, min(n, PER_CELL * count), replace=False))]
-        centres = some[rng.permutation(len(some))[:count]]
-        for _ in range(ROUNDS):
-            centres = _means(some, _nearest_of(some, centres), count, centres)
+        centres = _centres(some, count, rng)
+        # Cells of one region follow each other: rows that ask together look into the same ones.
+        regions = _centres(centres, round(count**0.5), rng)
+        centres = centres[np.argsort(_nearest_of(centres, regions), kind="stable")]
         _, cell, sizes = np.unique(  # cells without rows are none
             _nearest_of(places, centres), return_inverse=True, return_counts=True
         )
@@ -168,6 +175,14 @@ class Cells(NamedTuple):
         return np.ascontiguousarray((products <= limit[:, None]).T)
 
 
+def _centres(places: Array, count: int, rng: np.random.Generator) -> Array:
+    """Means of groups of rows near each other: some rounds of k-means."""
+    centres = places[rng.permutation(len(places))[:count]]
+    for _ in range(ROUNDS):
+        centres = _means(places, _nearest_of(places, centres), count, centres)
+    return centres
+
+
 def _nearest_of(places: Array, centres: Array) -> Array:
     """The nearest centre of every row."""
     sizes, nearest = (centres * centres).sum(axis=1), np.empty(len(places), dtype=np.int64)
@@ -178,9 +193,15 @@ def _nearest_of(places: Array, centres: Array) -> Array:
 
 def _means(rows: Matrix, group: Array, count: int, otherwise: Array | None = None) -> Matrix:
     """The mean row of every group, summed in double precision; of an empty one what is given."""
-    n, sizes = len(group), np.bincount(group, minlength=count)
-    members = sp.csr_array((1 / sizes[group], (group, np.arange(n))), shape=(count, n))
-    means = (members @ rows).astype(np.float32)
+    sizes = np.bincount(group, minlength=count)
+
+    def share(b: slice) -> Matrix:  # SciPy makes all it multiplies double
+        at = group[b], np.arange(b.stop - b.start)
+        members = sp.csr_array((1 / sizes[group[b]], at), shape=(count, b.stop - b.start))
+        return members @ rows[b]
+
+    first, *others = map(share, blocks(slice(0, len(group)), SUMMED))
+    means = sum(others, start=first).astype(np.float32)
     if otherwise is not None:
         means[sizes == 0] = otherwise[sizes == 0]
     return means

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from manyview._types import Array
 
-from .jit import fast
+from .jit import fast, inlined
+
+#: Products that are compared with the last of a list at a time: as many as processors' widest registers
+#: take in a few steps. Most groups hold nothing that is near enough.
+GROUP = 64
 
 
 @fast
@@ -16,22 +22,34 @@ def take(
     Column c is row ``first`` + c; row a of the products has the list at ``places[a]`` and is itself
     row ``own[a]``.
     """
-    k = near.shape[1]
     for a in range(len(places)):
         i, me = places[a], own[a] - first
-        far = values[i, k - 1]
-        for c in range(products.shape[1]):
-            x = products[a, c]
-            if x >= far or c == me:
+        for start in range(0, products.shape[1], GROUP):
+            group = products[a, start : start + GROUP]
+            if len(group) == GROUP and not _any_below(group, values[i, -1]):
                 continue
-            place = k - 1
-            while place > 0 and values[i, place - 1] > x:
-                values[i, place] = values[i, place - 1]
-                near[i, place] = near[i, place - 1]
-                place -= 1
-            values[i, place] = x
-            near[i, place] = first + c
-            far = values[i, k - 1]
+            for c in range(len(group)):
+                if group[c] < values[i, -1] and start + c != me:
+                    _insert(group[c], first + start + c, values[i], near[i])
+
+
+@inlined
+def _any_below(group: Array, limit: float) -> bool:
+    """Whether there is a smaller number: no branches, so that many are compared at a time."""
+    found = np.float32(0)
+    for c in range(GROUP):
+        found += np.float32(1) if group[c] < limit else np.float32(0)
+    return bool(found > 0)
+
+
+@inlined
+def _insert(x: float, who: int, values: Array, near: Array) -> None:
+    """Put a number into a list, the last one of which goes."""
+    place = len(values) - 1
+    while place > 0 and values[place - 1] > x:
+        values[place], near[place] = values[place - 1], near[place - 1]
+        place -= 1
+    values[place], near[place] = x, who
 
 
 @fast

@@ -30,6 +30,8 @@ from .ties import product_error
 
 #: How much longer a product of two sparse numbers takes than one of many in a dense product.
 SPARSE_COST = 32
+#: Columns that are put in another order together: a line of memory holds so many.
+COLUMNS = 16
 
 if TYPE_CHECKING:
     from .distances import Geometry
@@ -154,12 +156,14 @@ class Sides:
         return np.hstack([dense, project(self.sparse, directions)])
 
     def left(self, rows: slice | Array) -> Array:
-        return self.right[rows][:, self.swapped] * self.sign
+        return np.take(self.right[rows], self.swapped, axis=1) * self.sign
 
-    def rows(self, order: Array) -> Sides:
-        """The same of rows in another order."""
-        sparse = None if self.sparse is None else self.sparse[order]
-        return Sides(self.right[order], self.width, self.n_parts, self.constant, sparse)
+    def put_in_order(self, order: Array) -> None:
+        """Put rows in another order, some columns at a time: no second array of this size."""
+        for columns in blocks(slice(0, self.right.shape[1]), COLUMNS):
+            self.right[:, columns] = self.right[order, columns]
+        if self.sparse is not None:
+            self.sparse = self.sparse[order]
 
     def work(self) -> float:
         """Multiplications of a row with all, those of dense products; sparse ones take longer."""
