@@ -219,6 +219,58 @@ def test_views_with_holes_are_searched_and_measured_over_shared_features(rng):
     np.testing.assert_allclose(d.ravel(), view.pairs(i, near.ravel()))
 
 
+@settings(max_examples=15, deadline=None)
+@given(st.integers(0, 999), st.integers(1, 30), st.sampled_from([1, 7, 60]))
+def test_a_sample_has_the_lists_of_all_distances(seed, k, step):
+    """Whoever is missing where, dense, sparse or with holes, and however many answer at a time."""
+    rng, views, alpha = np.random.default_rng(seed), three_views(seed), rng_weights(seed)
+    Z = np.where(rng.random((80, 6)) < 0.1, np.nan, rng.random((80, 6)))
+    views = [*views, Geometry(Z, np.ones(80, dtype=bool))]
+    rows = np.flatnonzero(rng.random(80) < 0.9)
+    asking = rng.choice(len(rows), 9, replace=False)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(lists, "ANSWERING", step)
+        near, last = lists.sample_lists(views, alpha, asking, rows, k, Threads(2))
+    _, d = lists.looked_at(views, alpha, rows[asking], rows, k, Threads(1))
+    np.testing.assert_allclose(last, d[:, -1])
+    F = lists.pair_distances(views, alpha, np.repeat(rows[asking], k), rows[near].ravel())
+    np.testing.assert_allclose(F.reshape(d.shape), d)  # rows at equal distances may change places
+    assert (rows[near] != rows[asking][:, None]).all()
+    assert all(len(set(one)) == k for one in near)
+
+
+def rng_weights(seed):
+    return np.random.default_rng(seed + 1).dirichlet(np.ones(4))
+
+
+def test_a_sample_of_many_rows_takes_little_room(rng):
+    n = 60_000
+    view, everyone = Geometry(rng.random((n, 20)), np.ones(n, dtype=bool)), np.arange(n)
+    taken = room(lists.sample_lists, [view], np.ones(1), everyone[:200], everyone, 5, Threads(1))
+    assert taken < 0.7 * 200 * n * 8
+
+
+def test_sides_in_another_order_are_the_same_sides(rng):
+    views = three_views(0)
+    sides, everyone = Sides.of(parts_of(views, np.full(3, 1 / 3), np.arange(80))), np.arange(80)
+    right, sparse, order = sides.right.copy(), sides.sparse.toarray(), rng.permutation(80)
+    left = sides.left(everyone)
+    sides.put_in_order(order)
+    np.testing.assert_array_equal(sides.right, right[order])
+    np.testing.assert_array_equal(sides.left(everyone), left[order])
+    np.testing.assert_array_equal(sides.sparse.toarray(), sparse[order])
+
+
+def test_products_that_are_no_number_are_nobody(rng):
+    products = rng.random((1, 200)).astype(np.float32)
+    products[0, ::3] = np.nan
+    near, values = search._no_lists(1, 5)
+    kernels = import_compiled("manyview.engines.numpy.search_kernels")
+    kernels.take(products, np.arange(1), np.array([1]), 0, near, values)
+    products[0, 1] = np.nan
+    np.testing.assert_array_equal(near[0], np.argsort(products[0])[:5])
+
+
 def texts(n=1200, words=400, topics=8, seed=0):
     rng = np.random.default_rng(seed)
     likely = rng.dirichlet(np.full(words, 0.05), topics)

@@ -71,16 +71,34 @@ def test_starts_of_many_clusters_are_as_good_in_fewer_coordinates(monkeypatch):
     assert mass @ ((X - centres[labels]) ** 2).sum(axis=1) < 1.03 * best
 
 
-def test_a_large_robust_fit_has_the_same_bits_on_any_threads(monkeypatch):
+@pytest.fixture
+def everything_large(monkeypatch):
+    """A few hundred rows are searched, embedded and cut into chunks as a million is."""
     pytest.importorskip("numba")
-    views, y = blobs(n=900, features=(20, 150, 18))
     monkeypatch.setattr(neighbors, "EXACT", 100)
     blockwise = partial(spectrum.leading_eigenvectors, dense_up_to=100, blocks_above=100)
     monkeypatch.setattr(agree, "leading_eigenvectors", blockwise)
     monkeypatch.setattr("manyview.engines.threads.CHUNK_ROWS", 100)
     monkeypatch.setattr("manyview.engines.numpy.search.ASKING", 64)
     monkeypatch.setattr("manyview.engines.numpy.search.CELL", 50)
+    monkeypatch.setattr("manyview.engines.numpy.lists.ANSWERING", 128)
+
+
+@pytest.mark.usefixtures("everything_large")
+def test_a_large_robust_fit_has_the_same_bits_on_any_threads():
+    views, y = blobs(n=900, features=(20, 150, 18))
     one, two = (RobustWMNMF(3, random_state=0, n_jobs=jobs).fit(views) for jobs in (1, 2))
     np.testing.assert_array_equal(one.consensus_, two.consensus_)
     np.testing.assert_array_equal(one.graph_.data, two.graph_.data)
     assert adjusted_rand_score(y, one.labels_) > 0.98
+
+
+@pytest.mark.usefixtures("everything_large")
+def test_the_order_of_rows_and_views_hardly_matters_to_a_large_fit(rng):
+    """Cells and samples are drawn by place: lists are not the same, but weights and labels nearly are."""
+    views, _ = blobs(n=900, features=(20, 150, 18))
+    model = RobustWMNMF(3, random_state=0).fit(views)
+    order = rng.permutation(900)
+    other = RobustWMNMF(3, random_state=0).fit([views[s][order] for s in (2, 0, 1)])
+    assert adjusted_rand_score(model.labels_[order], other.labels_) > 0.98
+    np.testing.assert_allclose(model.view_weights_[[2, 0, 1]], other.view_weights_, atol=0.01)
