@@ -39,6 +39,7 @@ def small_cells(monkeypatch):
     monkeypatch.setattr(search, "CELL", 40)
     monkeypatch.setattr(search, "SPARSE_CELL", 40)
     monkeypatch.setattr(search, "ASKING", 128)
+    monkeypatch.setattr(search, "ASKING_CELLS", 128)
     monkeypatch.setattr(search, "ASKED", 100)
 
 

@@ -23,8 +23,10 @@ from manyview.engines.threads import Threads, blocks
 from .code_cache import import_compiled
 from .sides import Posted, Sides
 
-#: Rows that ask at a time, and rows they are compared with at a time.
-ASKING, ASKED = 2048, 4096
+#: Rows that ask at a time: all others, and those in cells, where each asks for some.
+ASKING, ASKING_CELLS = 2048, 4096
+#: Rows they are compared with at a time.
+ASKED = 4096
 #: Of dense rows so many of these at a time: products stay in the processor's cache.
 TILE = 512
 #: Rows of a cell, of one of sparse rows, rows per cell from which cells are found, and rounds of that.
@@ -33,7 +35,7 @@ CELL, SPARSE_CELL, PER_CELL, ROUNDS = 300, 1000, 40, 5
 SUMMED = 2**16
 #: Share of a sample's neighbours that lists of candidates hold, and the cells looked into: of single views,
 #: whose lists are means over many rows, fewer will do than under the distance that gives the clusters.
-NEARLY_ALL, ENOUGH, ENOUGH_ALONE = 0.99, 0.98, 0.97
+NEARLY_ALL, ENOUGH, ENOUGH_ALONE = 0.99, 0.99, 0.98
 #: Most multiplications for one row: they take less than a millisecond.
 MOST_WORK = 2**25
 
@@ -79,7 +81,7 @@ def smallest_products(
 
     for some in blocks(slice(0, n), ASKED):
         posted = _posted(sides, np.array([some.start, some.stop]))
-        _on_threads(threads, partial(look, some, posted), len(asking))
+        _on_threads(threads, partial(look, some, posted), len(asking), ASKING)
     return near.astype(np.int64), values
 
 
@@ -106,7 +108,7 @@ def nearest_in_cells(sides: Sides, k: int, sample: Sample, seed: int, threads: T
                     posted.add_to(products, who, cell)
                 kernels.take(products, who, who, first, near, values)
 
-    _on_threads(threads, look, sides.n_rows)
+    _on_threads(threads, look, sides.n_rows, ASKING_CELLS)
     _complete(near)
     found = np.empty_like(near)
     found[cells.order] = cells.order.astype(near.dtype)[near]
@@ -207,10 +209,10 @@ def _means(rows: Matrix, group: Array, count: int, otherwise: Array | None = Non
     return means
 
 
-def _on_threads(threads: Threads, look: Callable[[slice], None], n_rows: int) -> None:
+def _on_threads(threads: Threads, look: Callable[[slice], None], n_rows: int, size: int) -> None:
     """Chunks of rows on threads, each with products of its own."""
     with threadpool_limits(1, "blas"):
-        threads.each(look, list(blocks(slice(0, n_rows), ASKING)))
+        threads.each(look, list(blocks(slice(0, n_rows), size)))
 
 
 def _no_lists(n: int, k: int) -> tuple[Array, Array]:
