@@ -20,6 +20,8 @@ def views_of(kind):
     if kind == "sparse":
         rng = np.random.default_rng(0)
         views = [sp.csr_array(rng.poisson(np.exp(X[:, :15] / 2))) for X in views]
+    if kind == "wide":
+        views = [np.hstack([X, X**2, X[:, ::-1] ** 3, X + X[:, ::-1]]) for X in views]
     if kind == "missing":
         views[0][:9] = np.nan
         views[2][80:] = np.nan
@@ -79,6 +81,21 @@ def test_neighbours_among_a_part_are_nearly_those_of_the_part_alone(kind):
         both = zip(found.indices, alone.indices, strict=True)
         shared = [len(np.intersect1d(*lists)) for lists in both]
         assert np.mean(shared) > 9.8
+
+
+@pytest.mark.parametrize("kind", ["wide", "sparse"])
+def test_what_refits_make_is_neither_kept_nor_saved(kind, tmp_path):
+    """Products of all rows, which wide and small views have once somebody asked for neighbours."""
+    model = mv.RobustWMNMF(3, random_state=0).fit(views_of(kind))
+    refits = Refits(model)
+    refits.part(np.arange(75), np.random.default_rng(0))
+    assert any(view._products is not None for view in refits.spaces)
+    assert all(view._products is None for view in model._geometry)
+    model._geometry[0].nearest(5)  # whoever else asks
+    again = mv.load(model.save(tmp_path / "model.npz"))
+    assert all(view._products is None for view in again._geometry)
+    new = {name: X[:5] for name, X in views_of(kind).items()}
+    np.testing.assert_array_equal(again.predict(new), model.predict(new))
 
 
 def test_lists_too_short_repeat_their_nearest():

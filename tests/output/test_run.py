@@ -144,6 +144,18 @@ def test_one_cluster_is_described_too(tmp_path):
     assert not (out / "baseline.csv").exists() and len(read(out / "clusters.csv")) == 1
 
 
+@pytest.mark.filterwarnings("ignore:.*hold counts:UserWarning")
+def test_large_sets_are_refitted_from_the_model_and_saved(tmp_path, monkeypatch, rng):
+    """Sparse views, whose products of all rows the refits make: no part of the model."""
+    monkeypatch.setattr("manyview.output.run.refits.FITTED_WHOLE", 50)
+    y = np.repeat([0, 1, 2], 30)
+    rates = [rng.gamma(0.5, 2, (3, 40))[y] for _ in range(2)]
+    views = {name: sp.csr_array(rng.poisson(rate)) for name, rate in zip("ab", rates, strict=True)}
+    model = mv.RobustWMNMF(3, random_state=0).fit(views)
+    out = write_run(model, views, tmp_path / "run", stability_runs=2)
+    assert (mv.load(out / "model.npz").labels_ == model.labels_).all()
+
+
 def test_a_failure_leaves_nothing_behind(tmp_path, monkeypatch):
     model, views = fitted()
     monkeypatch.setattr("manyview.output.run.folder.fit_page", lambda folder: 1 / 0)

@@ -11,6 +11,7 @@ the same for a part of the data is taken from the model, so that a refit costs a
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import replace
 from functools import cached_property
 
@@ -47,7 +48,8 @@ class Refits:
 
     def __init__(self, model: RobustWMNMF):
         self.model = model
-        self.spaces: list[Distances] = list(model._geometry)
+        # Copies: what refits make of them, such as products of all rows, is not the model's to keep.
+        self.spaces: list[Distances] = [copy(view) for view in model._geometry]
         self.agreement = model._agreement
         names = [str(name) for name in model.view_names_in_]
         self.settings = agree.Settings.of(model, names, model._kept())

@@ -72,7 +72,8 @@ class Writer:
             kind = "dtype" if isinstance(value, np.dtype) else "type"
             return {"~": kind, "name": np.dtype(value).str}
         if STORABLE.get(type(value).__name__) is type(value):
-            state = {name: self.value(item) for name, item in vars(value).items()}
+            held: Any = value.__getstate__() or {}
+            state = {name: self.value(item) for name, item in held.items()}
             return {"~": "object", "class": type(value).__name__, "state": state}
         raise TypeError(f"an object of type {type(value).__name__}")
 

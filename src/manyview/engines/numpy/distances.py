@@ -283,10 +283,14 @@ class Geometry:
         """The rows with unit L1 norm, as a pass of the factorisation reads them."""
         return unit_sum_rows(self.Z, self.observed)
 
+    def __getstate__(self) -> dict[str, Any]:
+        """What copies and files have of it: all but what can be made again."""
+        made = ("_products", "_codes")
+        return {name: held for name, held in vars(self).items() if name not in made}
+
     def for_model(self, sparse: bool) -> Geometry:
         """What a fitted model keeps: all but products of rows, and sparse what came so."""
         new = copy(self)
-        new._products = new._codes = None
         if sparse and not sp.issparse(self.Z):
             new.Z = sp.csr_array(self.Z)
         return new
@@ -294,7 +298,6 @@ class Geometry:
     def distinct(self, first: Array, mass: Array | None) -> Geometry:
         """The same view of some of the rows, each of which counts as often as ``mass`` says."""
         new = copy(self)
-        new._products = new._codes = None
         new.mass, new.Z, new.sq = mass, self.Z[first], self.sq[first]
         new.observed = None if self.observed is None else self.observed[first]
         new.present, new.n_samples = self.present[first], len(first)

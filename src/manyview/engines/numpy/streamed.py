@@ -112,7 +112,6 @@ class FileGeometry(Geometry):
 
     def for_model(self, sparse: bool) -> FileGeometry:
         new: Any = copy(self)
-        new._products = new._codes = None
         if isinstance(self.source, Remote):
             new.source = None  # a model outlives the cluster
         return new
