@@ -37,6 +37,9 @@ LOOKED_AT = 256
 TURNS = 2
 #: In smaller cells every pair is looked at.
 SMALL = 2000
+#: Share of the neighbours in a cell that is looked for. Two rows in three are guests at its border: those
+#: near them there are scattered, and their neighbours are in another cell.
+IN_CELL = 0.9
 
 
 def nearest_on_workers(
@@ -153,7 +156,7 @@ def _cell_lists(parts: list[tuple[Array, Array]], k: int, seed: int) -> tuple[Ar
     if n <= SMALL:
         inside = without_own(*lists_in_block(Z, Z, found + 1, 0, None), np.arange(n))[0]
     else:
-        inside = index_neighbors(Z, found, seed, Threads(1), enough=0)
+        inside = index_neighbors(Z, found, seed, Threads(1), 0, IN_CELL)
     i, j = np.repeat(np.arange(n), found), inside.ravel()
     near[:, :found] = rows[inside]
     squared[:, :found] = SquaredGaps(Z).pairs(i, j).reshape(n, found)

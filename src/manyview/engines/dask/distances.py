@@ -9,7 +9,7 @@ import numpy as np
 from manyview._types import Array
 from manyview.engines.numpy.directions import DIRECTIONS, leading_directions
 from manyview.engines.numpy.lists import for_all_rows
-from manyview.engines.numpy.ranking import improved
+from manyview.engines.numpy.ranking import improved, ranked
 from manyview.engines.numpy.streamed import FileGeometry
 from manyview.engines.threads import Threads
 
@@ -83,6 +83,21 @@ def joint_candidates(views: list[WorkerGeometry], alpha: Array, k: int, seed: in
     if width >= 2 * DIRECTIONS:
         joint = joint.along(leading_directions(joint))
     return nearest_on_workers(joint, min(int(WIDER * k), n - 1), seed, ROUGHLY)[0]
+
+
+def best_of(
+    views: list[WorkerGeometry],
+    alpha: Array,
+    k: int,
+    candidates: list[Array],
+    threads: Threads | None,
+) -> tuple[Array, Array]:
+    """The k nearest under F among lists of candidates and the neighbours of these.
+
+    Neighbours in single views are among them: where one view is far more certain they are the ones.
+    """
+    first, _ = ranked(views, alpha, np.hstack(candidates), 0, k, threads)
+    return improved(views, alpha, first, k, threads)
 
 
 def _of_block(given: list[tuple], rows: slice) -> list[tuple]:

@@ -10,7 +10,6 @@ import numpy.typing as npt
 
 from manyview._types import Array, Matrix, Views
 from manyview.engines.numpy.engine import HostEngine
-from manyview.engines.numpy.lists import best_of
 from manyview.engines.numpy.neighbors import use_index
 from manyview.engines.numpy.presence import refuse_holes
 from manyview.engines.numpy.sources import UnitRows
@@ -18,7 +17,7 @@ from manyview.engines.protocols import Distances, Engine, Found
 from manyview.engines.threads import Threads
 
 from .cluster import Cluster
-from .distances import WorkerGeometry, joint_candidates
+from .distances import WorkerGeometry, best_of, joint_candidates
 from .scaled import ScaledOnWorkers
 
 

@@ -18,7 +18,7 @@ from .compiled import compiled
 from .directions import DIRECTIONS, leading_directions, project
 from .ranking import ranked
 from .repeats import copies_behind, row_codes
-from .search import Sample, nearest_in_cells, smallest_products
+from .search import ENOUGH, Sample, nearest_in_cells, smallest_products
 from .sides import Part, Sides
 from .sources import as_source, is_streamed, reading
 from .ties import equal_share, farthest, first_k, is_unsure, merged, product_error, squared_gaps
@@ -51,12 +51,17 @@ def use_index(n: int) -> bool:
 
 
 def index_neighbors(
-    Z: Any, k: int, seed: int, threads: Threads | None = None, enough: float = RECALL
+    Z: Any,
+    k: int,
+    seed: int,
+    threads: Threads | None = None,
+    enough: float = RECALL,
+    in_cells: float = ENOUGH,
 ) -> Array:
     """k approximate Euclidean neighbours of every row of Z, nearest first, itself left out.
 
-    A sample of rows tells whether enough of the neighbours were found. The lists are the same for any
-    number of threads.
+    A sample of rows tells whether enough of the neighbours were found; ``in_cells`` is the share of them
+    in the cells that rows look into. The lists are the same for any number of threads.
     """
     data = Z.astype(np.float32, copy=False)
     if sp.issparse(data):
@@ -67,10 +72,10 @@ def index_neighbors(
     behind, before = copies_behind(row_codes(data), k)
     if len(behind):  # all pairs of very many copies would be too many, and tell nothing new
         rest, found = np.setdiff1d(np.arange(n), behind), np.empty((n, k), dtype=np.int64)
-        found[rest] = rest[index_neighbors(data[rest], k, seed, threads, enough)]
+        found[rest] = rest[index_neighbors(data[rest], k, seed, threads, enough, in_cells)]
         found[behind] = before
         return found
-    sample = _sample(data, k, seed)
+    sample = _sample(data, k, seed)._replace(enough=in_cells)
     parts = [Part(1.0, data, np.ones(n), np.ones(n, dtype=bool))]
     near = searched(parts, k, sample, seed, threads)
     found, d = ranked([SquaredGaps(data)], np.ones(1), near, 0, k, threads)
@@ -128,6 +133,7 @@ class SquaredGaps:
 
     def pairs(self, i: Array, j: Array) -> Array:
         d = np.empty(len(i))
+        i, j = (np.asarray(side, dtype=np.int64) for side in (i, j))  # compiled for once
         if sp.issparse(self.Z):
             entries = (self.Z.indptr, self.Z.indices, self.Z.data)
             self.kernels.sparse_pair_distances(*entries, *self.units, i, j, d)
