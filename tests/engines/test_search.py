@@ -41,6 +41,8 @@ def small_cells(monkeypatch):
     monkeypatch.setattr(search, "ASKING", 128)
     monkeypatch.setattr(search, "ASKING_CELLS", 128)
     monkeypatch.setattr(search, "ASKED", 100)
+    monkeypatch.setattr(search, "TILE", 30)
+    monkeypatch.setattr(search, "SUMMED", 70)
 
 
 def sides_of(X):
@@ -242,6 +244,21 @@ def test_a_sample_has_the_lists_of_all_distances(seed, k, step):
 
 def rng_weights(seed):
     return np.random.default_rng(seed + 1).dirichlet(np.ones(4))
+
+
+@pytest.mark.parametrize("width", [1e-2, 3e-4, 1e-4])
+def test_a_sample_knows_its_neighbours_in_tight_groups_far_from_0(rng, width):
+    """In single precision the rows of a group differ by less than their norms are rounded."""
+    X = 5 + rng.random((20, 60))[rng.integers(20, size=1200)] + width * rng.random((1200, 60))
+    view = Geometry(X.astype(np.float32), np.ones(1200, dtype=bool))
+    asking, everyone = rng.choice(1200, 40, replace=False), np.arange(1200)
+    near, _ = lists.sample_lists([view], np.ones(1), asking, everyone, 6, Threads(1))
+    Z = view.Z.astype(float)
+    gaps = ((Z[asking, None] - Z) ** 2).sum(
+        axis=2
+    ) / view.root_mu  # of each row, its own unit apart
+    gaps[np.arange(40), asking] = np.inf
+    assert recall(near, np.argsort(gaps, axis=1)[:, :6]) > 0.99
 
 
 def test_a_sample_of_many_rows_takes_little_room(rng):

@@ -15,6 +15,11 @@ from manyview.maths.spectrum import (
 )
 
 
+@pytest.fixture(autouse=True)
+def few_rows_at_a_time(monkeypatch):
+    monkeypatch.setattr("manyview.maths.block_iteration.BLOCK_ROWS", 50)
+
+
 def ring_of_cliques(parts=4, size=40, seed=0, links=1):
     rng = np.random.default_rng(seed)
     blocks = [np.triu(rng.random((size, size)) < 0.3, 1) for _ in range(parts)]
@@ -34,6 +39,13 @@ def test_block_iteration_finds_the_leading_eigenpairs_repeated_ones_too(links):
     np.testing.assert_allclose(vectors.T @ vectors, np.eye(6), atol=1e-10)
     if not links:
         assert (values > 1 - 1e-8).sum() == 4
+
+
+def test_no_vectors_are_none():
+    values, vectors = leading_eigenvectors(
+        normalized(ring_of_cliques()), 0, np.random.default_rng(0)
+    )
+    assert values.shape == (0,) and vectors.shape == (160, 0)
 
 
 @pytest.mark.parametrize("links", [0, 1])

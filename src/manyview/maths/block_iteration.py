@@ -68,8 +68,15 @@ def filtered_subspace(
     ordered = _in_order(S, order)
     step = partial(_plain_step, ordered) if sketch.step_of is None else sketch.step_of(ordered)
     del ordered  # the step has what it needs
-    block = _first_block(len(order), n_vectors, rng, sketch.part(order).start)
-    values, Y = _iterated(step, block, n_vectors, degree, max_rounds, sketch)
+    # No name for the first block, which would be kept all the time.
+    values, Y = _iterated(
+        step,
+        _first_block(len(order), n_vectors, rng, sketch.part(order).start),
+        n_vectors,
+        degree,
+        max_rounds,
+        sketch,
+    )
     return values, Y[np.argsort(order)]
 
 
@@ -135,6 +142,7 @@ def _orthonormal(Y: Array) -> Array:
     for _ in range(MOST_TURNS):
         products: Any = sum(_own_products(Y[part].astype(np.float64)) for part in parts)
         lengths = np.sqrt(np.diagonal(products))
+        lengths = np.where(lengths > 0, lengths, 1)
         sizes, turn = np.linalg.eigh(products / np.outer(lengths, lengths))
         # Directions that are hardly there grow a little each time, without the rounding errors of all.
         turn /= np.sqrt(np.maximum(sizes, HARDLY_THERE * sizes[-1]))

@@ -110,7 +110,7 @@ def leading_eigenvectors(
         values, vectors = _leading_pairs(block, min(n_vectors, len(rows)), rng, *limits)
         found += [(value, rows, vector) for value, vector in zip(values, vectors.T, strict=True)]
     order = _largest([value for value, _, _ in found], n_vectors)
-    dtype = np.result_type(*(vector.dtype for _, _, vector in found))
+    dtype = np.result_type(np.float32, *(vector.dtype for _, _, vector in found))
     vectors = np.zeros((S.shape[0], len(order)), dtype=dtype)
     for column, i in enumerate(order):
         _, rows, vector = found[i]

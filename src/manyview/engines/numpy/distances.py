@@ -92,14 +92,15 @@ class Geometry:
         return d
 
     def across(self, rows: Array, others: Array) -> Array:
-        """Distances of some rows to some others; 1 where one of two is missing."""
+        """Distances of some rows to some others, in double precision; 1 where one of two is missing."""
         there = copy(self)
-        there.Z, there.root_mu = self.Z[others], self.root_mu[others]
+        # Of norms in single precision nothing would be left of the gaps between rows far from 0.
+        there.Z, there.root_mu = self.Z[others].astype(float), self.root_mu[others]
         there.comparable, there.observed = self.comparable[others], None
         observed = None
         if self.observed is not None:
             there.observed, observed = self.observed[others], self.observed[rows]
-        d = there.to_all(self.Z[rows], observed, self.root_mu[rows])
+        d = there.to_all(self.Z[rows].astype(float), observed, self.root_mu[rows])
         d[~self.comparable[rows]] = 1
         return d
 

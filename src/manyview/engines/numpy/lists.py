@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
 #: Candidates by products beyond the neighbours wanted, when all pairs are looked at.
 EXTRA = 8
-#: Rows that answer at a time when a sample of rows looks at all.
-ANSWERING = 2**14
+#: Rows that answer at a time when a sample of rows looks at all, and entries of long ones.
+ANSWERING, ENTRIES = 2**14, 2**22
 #: Entries of a temporary block of distances, and fewest rows of it.
 BLOCK, FEWEST = 2**19, 64
 
@@ -81,17 +81,6 @@ def fused_lists(
     return approximate(views, alpha, everyone, k, seed, threads)
 
 
-def best_of(
-    views: list[Geometry], alpha: Array, k: int, candidates: list[Array], threads: Threads | None
-) -> tuple[Array, Array]:
-    """The k nearest under F among lists of candidates and the neighbours of these.
-
-    Neighbours in single views are among them: where one view is far more certain they are the ones.
-    """
-    first, _ = ranked(views, alpha, np.hstack(candidates), 0, k, threads)
-    return improved(views, alpha, first, k, threads)
-
-
 # --- some of the pairs -------------------------------------------------------------------------
 
 
@@ -137,7 +126,9 @@ def sample_lists(
         near, values = smallest(d, min(k, d.shape[1]), None)
         return near + part.start, values
 
-    found = threads.each(look, list(blocks(slice(0, len(rows)), ANSWERING)))
+    widest = max(view.n_features for _, view in heard)
+    step = min(ANSWERING, max(k + 1, ENTRIES // widest))
+    found = threads.each(look, list(blocks(slice(0, len(rows)), step)))
     near, _ = merged(found, k, equal_share(views[0].Z.dtype))
     i, j = np.repeat(rows[asking], k), rows[near.ravel()]
     return near, pair_distances(views, alpha, i, j).reshape(near.shape).max(axis=1)

@@ -94,10 +94,10 @@ def expanded_graph(graph: sp.csr_array, repeats: Repeats | None) -> sp.csr_array
     """A graph of distinct observations for all: first copies have the edges, others hang on them."""
     if repeats is None:
         return graph
-    n, first = len(repeats.of), repeats.first
+    n, first = len(repeats.of), repeats.first.astype(graph.indices.dtype)
     edges = sp.coo_array(graph - sp.diags_array(graph.diagonal()))
     edges.eliminate_zeros()
-    copies = np.setdiff1d(np.arange(n), first)
+    copies = np.setdiff1d(np.arange(n, dtype=first.dtype), first)
     i = np.concatenate([first[edges.row], copies, first[repeats.of[copies]]])
     j = np.concatenate([first[edges.col], first[repeats.of[copies]], copies])
     values = np.concatenate([edges.data, np.ones(2 * len(copies), dtype=edges.data.dtype)])

@@ -10,7 +10,8 @@ Rows are looked for in chunks that N alone decides, so that lists are the same f
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
+from functools import partial, reduce
+from operator import add
 from typing import NamedTuple
 
 import numpy as np
@@ -202,8 +203,7 @@ def _means(rows: Matrix, group: Array, count: int, otherwise: Array | None = Non
         members = sp.csr_array((1 / sizes[group[b]], at), shape=(count, b.stop - b.start))
         return members @ rows[b]
 
-    first, *others = map(share, blocks(slice(0, len(group)), SUMMED))
-    means = sum(others, start=first).astype(np.float32)
+    means = reduce(add, map(share, blocks(slice(0, len(group)), SUMMED))).astype(np.float32)
     if otherwise is not None:
         means[sizes == 0] = otherwise[sizes == 0]
     return means
