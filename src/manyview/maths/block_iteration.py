@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -140,7 +139,10 @@ def _orthonormal(Y: Array) -> Array:
     """
     parts = [slice(start, start + BLOCK_ROWS) for start in range(0, len(Y), BLOCK_ROWS)]
     for _ in range(MOST_TURNS):
-        products: Any = sum(_own_products(Y[part].astype(np.float64)) for part in parts)
+        products = np.zeros((Y.shape[1],) * 2)
+        for part in parts:
+            block = Y[part].astype(np.float64)
+            products += block.T @ block
         lengths = np.sqrt(np.diagonal(products))
         lengths = np.where(lengths > 0, lengths, 1)
         sizes, turn = np.linalg.eigh(products / np.outer(lengths, lengths))
@@ -153,10 +155,6 @@ def _orthonormal(Y: Array) -> Array:
         if sizes[0] > 1e-4:
             return Y
     return np.linalg.qr(Y)[0]
-
-
-def _own_products(Y: Array) -> Array:
-    return Y.T @ Y
 
 
 def _settled(values: Array, gaps: Array, sketch: Sketch) -> bool:

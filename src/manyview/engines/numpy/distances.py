@@ -96,10 +96,9 @@ class Geometry:
         there = copy(self)
         # Of norms in single precision nothing would be left of the gaps between rows far from 0.
         there.Z, there.root_mu = self.Z[others].astype(float), self.root_mu[others]
-        there.comparable, there.observed = self.comparable[others], None
-        observed = None
-        if self.observed is not None:
-            there.observed, observed = self.observed[others], self.observed[rows]
+        there.comparable, observed = self.comparable[others], self.observed
+        if observed is not None:
+            there.observed, observed = observed[others], observed[rows]
         d = there.to_all(self.Z[rows].astype(float), observed, self.root_mu[rows])
         d[~self.comparable[rows]] = 1
         return d
@@ -220,18 +219,16 @@ class Geometry:
             d[part] = self._pairs(i[part], j[part])
 
     def _pairs(self, i: Array, j: Array) -> Array:
-        if sp.issparse(self.Z):
-            gap = self.Z[i] - self.Z[j]  # from norms and products, copies would not be at 0
+        gap = self.Z[i] - self.Z[j]  # from norms and products, copies would not be at 0
+        if sp.issparse(gap):
             squared = gap.multiply(gap).sum(axis=1)
         else:
-            gap = self.Z[i] - self.Z[j]
             if self.observed is not None:
                 both = self.observed[i] & self.observed[j]
                 shared = both.sum(axis=1)
                 squared = np.einsum("em,em->e", gap * both, gap)
-                squared = np.where(
-                    shared > 0, squared * self.n_features / np.maximum(shared, 1), np.nan
-                )
+                of_all = squared * self.n_features / np.maximum(shared, 1)
+                squared = np.where(shared > 0, of_all, np.nan)
             else:
                 squared = np.einsum("em,em->e", gap, gap)
         norm = self.root_mu[i] * self.root_mu[j]
@@ -321,10 +318,8 @@ class Geometry:
         """The same rows seen through some of the features; count data get unit rows again."""
         if sp.issparse(self.Z):
             Z = self.Z.tocsc()[:, columns].tocsr()
-        elif isinstance(
-            self.Z, np.ndarray
-        ):  # by rows, as pairs are measured, and loops compiled for
-            Z = np.take(self.Z, columns, axis=1)
+        elif isinstance(self.Z, np.ndarray):
+            Z = np.take(self.Z, columns, axis=1)  # by rows, as pairs are measured
         else:
             Z = self.Z[:, columns]
         if self.observed is not None:
