@@ -19,7 +19,6 @@ lint: $(VENV)/.installed
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/python tools/docstring_check.py
 
 # Slow commands: `table` prints the numbers quoted in README, `bench` ratios of CPU time, `fuzz`
 # runs the property tests on thousands of new random examples.
