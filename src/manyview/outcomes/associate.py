@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.stats import chi2, fisher_exact, random_table, rankdata
+from scipy.stats import chi2, random_table, rankdata
 
 from manyview._types import Array
 
-from .chance import batches, permuted_p
-
-#: The χ² approximation serves from this expected count on (Cochran's rule, without its exceptions).
-LEAST_EXPECTED = 5.0
-#: The approximation of Kruskal and Wallis serves from this many members of every cluster on.
-LEAST_MEMBERS = 10
+from .chance import batches, staged_p
+from .feature_tests import rank_tests
+from .rank_sums import fisher, on_grid
 
 
 @dataclass(frozen=True)
@@ -51,62 +49,87 @@ def untested(reason: str) -> Association:
 
 
 def of_counts(counts: Array, permutations: int, rng: np.random.Generator) -> Association:
-    """Test a table of clusters × levels: Fisher's exact test of 2 × 2, else Pearson's χ².
-
-    The χ² is compared with random tables of the same margins where an expected count is below 5.
-    """
+    """Test a table of clusters × levels: Fisher's exact test of 2 × 2, else Pearson's χ², permuted."""
     table = counts[counts.sum(axis=1) > 0][:, counts.sum(axis=0) > 0]
     if reason := _too_little(*table.shape):
         return untested(reason)
     expected = table.sum(axis=1)[:, None] * table.sum(axis=0) / table.sum()
-    statistic = float(((table - expected) ** 2 / expected).sum())
+
+    def chi_square(tables: Array) -> Array:
+        return ((tables - expected) ** 2 / expected).sum(axis=(-2, -1))
+
+    statistic = float(chi_square(table))
     effect = _cramer(statistic, table)
     name = "Cramér's V"
     if table.shape == (2, 2):
-        p = float(fisher_exact(table).pvalue)
+        size, marked = int(table[0].sum()), int(table[:, 0].sum())
+        p = float(fisher(int(table.sum()), marked, size)[table[0, 0]])
         return Association("Fisher's exact", statistic, p, 0, effect, name)
-    if expected.min() >= LEAST_EXPECTED or not permutations:
+    if not permutations:
         degrees = (table.shape[0] - 1) * (table.shape[1] - 1)
         p = float(chi2.sf(statistic, degrees))
         return Association("χ²", statistic, p, 0, effect, name)
-    margins = random_table(table.sum(axis=1), table.sum(axis=0))
-    drawn = [
-        ((margins.rvs(size=b, random_state=rng) - expected) ** 2 / expected).sum(axis=(1, 2))
-        for b in batches(permutations, table.size)
-    ]
-    p = permuted_p(statistic, np.concatenate(drawn))
-    return Association("χ², permuted", statistic, p, permutations, effect, name)
+    p, drawn = _among_tables(table, chi_square, permutations, rng)
+    return Association("χ², permuted", statistic, p, drawn, effect, name)
 
 
 def of_numbers(
     values: Array, codes: Array, permutations: int, rng: np.random.Generator
 ) -> Association:
-    """Test numbers or ordered levels by Kruskal and Wallis: do the clusters differ in rank?
+    """Test numbers or ordered levels by ranks: Mann–Whitney of two clusters, else Kruskal–Wallis.
 
-    Labels are permuted where a cluster has fewer than 10 members.
+    The p-value of two clusters is that of `markers`; of more it comes from permuted labels. Ranks
+    are put on the same grid for both, so that one draw is one table of clusters × grid points.
     """
     codes = np.unique(codes, return_inverse=True)[1]
     sizes = np.bincount(codes)
     if reason := _too_little(len(sizes), len(np.unique(values))):
         return untested(reason)
     n, k = len(values), len(sizes)
-    ranks = rankdata(values) - (n + 1) / 2
-    scale = (n - 1) / np.sum(ranks**2)  # corrects for ties as well
-    statistic = float(scale * np.sum(np.bincount(codes, ranks) ** 2 / sizes))
+    ranks = rankdata(values)
+    own = np.unique(ranks)
+    grid = on_grid(ranks, own[0], np.diff(own).max(), n).astype(np.intp)
+
+    def kruskal(sums: Array, spread: float) -> Array:
+        return (n - 1) / spread * np.sum(sums**2 / sizes, axis=-1)
+
+    centered = ranks - (n + 1) / 2
+    statistic = float(kruskal(np.bincount(codes, centered), np.sum(centered**2)))
     # The share of the ranks' variance between clusters, less what K clusters take by chance.
     effect = max(0.0, (statistic - k + 1) / (n - k)) if n > k else np.nan
     name = "rank η²"
-    if sizes.min() >= LEAST_MEMBERS or not permutations:
+    if k == 2:
+        p = float(rank_tests(values[:, None], codes, 2).p_value[0, 0])
+        return Association("Mann–Whitney", statistic, p, 0, effect, name)
+    if not permutations:
         p = float(chi2.sf(statistic, k - 1))
         return Association("Kruskal–Wallis", statistic, p, 0, effect, name)
-    drawn = []
-    for b in batches(permutations, n):
-        shuffled = rng.permuted(np.repeat(ranks[None], b, axis=0), axis=1)
-        # Members of a cluster are any so many of the shuffled ranks: take them in a row.
-        sums = np.add.reduceat(shuffled, np.r_[0, np.cumsum(sizes)[:-1]], axis=1)
-        drawn.append(scale * np.sum(sums**2 / sizes, axis=1))
-    p = permuted_p(statistic, np.concatenate(drawn))
-    return Association("Kruskal–Wallis, permuted", statistic, p, permutations, effect, name)
+    points = np.arange(grid.max() + 1.0) - grid.mean()
+    table = np.zeros((k, len(points)), dtype=np.int64)
+    np.add.at(table, (codes, grid), 1)
+    spread = float(table.sum(axis=0) @ points**2)
+    p, drawn = _among_tables(
+        table, lambda tables: kruskal(tables @ points, spread), permutations, rng
+    )
+    return Association("Kruskal–Wallis, permuted", statistic, p, drawn, effect, name)
+
+
+def _among_tables(
+    table: Array,
+    statistic: Callable[[Array], Array],
+    permutations: int,
+    rng: np.random.Generator,
+) -> tuple[float, int]:
+    """Compare a table with those of shuffled labels: random tables of the same margins."""
+    margins = random_table(table.sum(axis=1), table.sum(axis=0))
+
+    def draw(total: int) -> Array:
+        parts = [
+            statistic(margins.rvs(size=b, random_state=rng)) for b in batches(total, table.size)
+        ]
+        return np.concatenate(parts)
+
+    return staged_p(float(statistic(table)), draw, permutations)
 
 
 def residuals(counts: Array) -> Array:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from scipy.stats import false_discovery_control
 
@@ -11,6 +13,8 @@ from manyview._types import Array
 PERMUTATIONS, FULL_UP_TO = 9_999, 5_000
 #: Permutations are never fewer than this by themselves.
 LEAST = 499
+#: After `LEAST` draws, this many as large as the observed value end the drawing: p is above 0.05.
+ENOUGH = 25
 
 
 def rounds(permutations: int | None, n: int) -> int:
@@ -29,6 +33,20 @@ def permuted_p(observed: float, drawn: Array) -> float:
     """
     reached = int((drawn >= observed - 1e-9 * max(1.0, abs(observed))).sum())
     return (1 + reached) / (1 + len(drawn))
+
+
+def staged_p(observed: float, draw: Callable[[int], Array], permutations: int) -> tuple[float, int]:
+    """Return `permuted_p` and how many values it is from; ``draw(b)`` draws b of them.
+
+    Where the first draws show that p is large, they suffice. That keeps P(p ≤ a) ≤ a: a p-value from
+    the first draws is larger than any that the rule lets pass to the second stage.
+    """
+    drawn = draw(min(LEAST, permutations))
+    p = permuted_p(observed, drawn)
+    if len(drawn) < permutations and p <= ENOUGH / (1 + len(drawn)):
+        drawn = np.concatenate([drawn, draw(permutations - len(drawn))])
+        p = permuted_p(observed, drawn)
+    return p, len(drawn)
 
 
 def batches(total: int, width: int, limit: int = 100_000) -> list[int]:

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.stats import chi2, norm
+from scipy.stats import norm
 
 from manyview._types import Array
 
 from .columns import Column
 from .groups import Groups
+from .logrank import LogRank, logrank
 from .table import Table, counted, quoted
 
 #: Fewer events than this per coefficient make a Cox model unsteady.
@@ -31,10 +32,13 @@ class Cox:
         The cluster the others are compared with: the largest.
     clusters : tuple
         The others.
-    hazard_ratio, lower, upper, p_value : ndarray
+    hazard_ratio, lower, upper : ndarray
         One per cluster; NaN where it cannot be estimated.
+    p_value : ndarray
+        Log-rank test against the reference, every member weighted by the hazard of its covariates (score
+        test), from permuted labels.
     statistic, degrees, p_overall : float, int, float
-        Likelihood-ratio test of all clusters together given the covariates (asymptotic).
+        The same test of all clusters together.
     covariates : tuple of str
         Columns of the design beside the clusters.
     n, n_events : int
@@ -91,6 +95,8 @@ def cox(
     covariates: list[Column],
     level: float,
     notes: list[str],
+    permutations: int,
+    rng: np.random.Generator,
 ) -> Cox:
     """Fit the model; clusters without an event and covariates of one value are left out and told."""
     usable = [c for c in covariates if _is_usable(c, notes)]
@@ -107,48 +113,25 @@ def cox(
     if silent:
         notes.append(
             f"Clusters without an event in the Cox model ({', '.join(map(quoted, silent))}) have no "
-            "hazard ratio and are not in it."
+            "hazard ratio and are not in it; the test of all clusters has them."
         )
-    rows = complete & np.isin(groups.codes, fit_for)
-    return _fit(time, event, groups, usable, rows, fit_for, level, notes)
-
-
-def _is_usable(column: Column, notes: list[str]) -> bool:
-    if column.kind is None:
-        notes.append(
-            f"Covariate {quoted(column.name)} is {column.reason.replace('tested', 'used', 1)}."
-        )
-    elif len(np.unique(column.values[~np.isnan(column.values)])) < 2:
-        notes.append(f"Covariate {quoted(column.name)} has one value only and is not used.")
-    else:
-        return True
-    return False
-
-
-def _fit(
-    time: Array,
-    event: Array,
-    groups: Groups,
-    columns: list[Column],
-    rows: Array,
-    fit_for: Array,
-    level: float,
-    notes: list[str],
-) -> Cox:
-    codes = groups.codes[rows]
-    sizes = np.bincount(codes, minlength=len(groups.names))
-    reference = int(np.argmax(sizes)) if len(codes) else 0
+    groups = groups.only(complete)
+    names, design = _design(usable, complete)
+    time, event, codes = time[complete], event[complete], groups.codes
+    # The tests are on all clusters: to leave out those without an event would favor the others.
+    rows = np.isin(codes, fit_for)
+    sizes = np.bincount(codes[rows], minlength=len(groups.names))
+    reference = int(np.argmax(sizes))
     others = [k for k in range(len(groups.names)) if k != reference]
     fitted = [k for k in others if k in fit_for]
-    names, design = _design(columns, rows)
     dummies = (codes[:, None] == fitted).astype(float)
-    n_events = int(event[rows].sum())
+    n_events = int(event.sum())
     ratio, lower, upper, p = np.full((4, len(others)), np.nan)
-    statistic, overall = np.nan, np.nan
-    problem = _problem(dummies, design, n_events)
+    statistic, degrees, overall = np.nan, 0, np.nan
+    problem = _problem(dummies[rows], design[rows], n_events)
     if not problem:
         try:
-            beta, error, statistic = _likelihoods(time[rows], event[rows], dummies, design)
+            beta, error, risk = _fitted(time, event, dummies, design, rows)
         except ArithmeticError as failure:
             problem = f"the model did not converge ({failure})"
     if problem:
@@ -156,9 +139,15 @@ def _fit(
     else:
         place = [others.index(k) for k in fitted]
         z = norm.ppf((1 + level) / 2)
-        ratio[place], p[place] = np.exp(beta), 2 * norm.sf(np.abs(beta / error))
+        ratio[place] = np.exp(beta)
         lower[place], upper[place] = np.exp(beta - z * error), np.exp(beta + z * error)
-        overall = float(chi2.sf(statistic, len(fitted)))
+
+        def tested(own: Array) -> LogRank:
+            return logrank(time[own], event[own], codes[own], permutations, rng, risk[own])
+
+        whole = tested(np.ones(len(codes), dtype=bool))
+        statistic, degrees, overall = whole.statistic, whole.degrees, whole.p_value
+        p[place] = [tested((codes == k) | (codes == reference)).p_value for k in fitted]
         if n_events < EVENTS_PER_COEFFICIENT * (len(fitted) + design.shape[1]):
             notes.append(
                 f"The Cox model has {len(fitted) + design.shape[1]} coefficients for {n_events} events; "
@@ -172,12 +161,24 @@ def _fit(
         upper,
         p,
         statistic,
-        len(fitted),
+        degrees,
         overall,
         tuple(names),
-        int(rows.sum()),
+        len(codes),
         n_events,
     )
+
+
+def _is_usable(column: Column, notes: list[str]) -> bool:
+    if column.kind is None:
+        notes.append(
+            f"Covariate {quoted(column.name)} is {column.reason.replace('tested', 'used', 1)}."
+        )
+    elif len(np.unique(column.values[~np.isnan(column.values)])) < 2:
+        notes.append(f"Covariate {quoted(column.name)} has one value only and is not used.")
+    else:
+        return True
+    return False
 
 
 def _design(columns: list[Column], rows: Array) -> tuple[list[str], Array]:
@@ -211,10 +212,12 @@ def _problem(dummies: Array, design: Array, n_events: int) -> str:
     return ""
 
 
-def _likelihoods(
-    time: Array, event: Array, dummies: Array, design: Array
-) -> tuple[Array, Array, float]:
-    """Return log hazard ratios of the clusters, their errors, and the likelihood-ratio statistic."""
+def _fitted(
+    time: Array, event: Array, dummies: Array, design: Array, rows: Array
+) -> tuple[Array, Array, Array]:
+    """Return log hazard ratios of the clusters and their errors, from ``rows``, and the hazards of all
+    by covariates alone.
+    """
     try:
         import pandas
         from lifelines import CoxPHFitter
@@ -224,9 +227,9 @@ def _likelihoods(
             "adjustment for covariates needs lifelines: pip install 'manyview[outcomes]'"
         ) from error
 
-    def fit(X: Array) -> Any:
-        frame = pandas.DataFrame(X, columns=[f"x{j}" for j in range(X.shape[1])])
-        frame["T"], frame["E"] = time, event
+    def fit(X: Array, rows: Array) -> Any:
+        frame = pandas.DataFrame(X[rows], columns=[f"x{j}" for j in range(X.shape[1])])
+        frame["T"], frame["E"] = time[rows], event[rows]
         with warnings.catch_warnings():
             # A remark about low variance is no failure; a search that does not end is.
             warnings.simplefilter("ignore", ConvergenceWarning)
@@ -234,17 +237,14 @@ def _likelihoods(
             return CoxPHFitter().fit(frame, "T", "E")
 
     try:
-        full = fit(np.column_stack([dummies, design]))
-        # The model without any column is the one lifelines compares with by itself.
-        statistic = (
-            2 * (full.log_likelihood_ - fit(design).log_likelihood_)
-            if design.shape[1]
-            else full.log_likelihood_ratio_test().test_statistic
-        )
+        full = fit(np.column_stack([dummies, design]), rows)
+        alone = np.zeros(len(time))
+        if design.shape[1]:
+            alone = design @ fit(design, np.ones_like(rows)).params_.to_numpy()
     except (ConvergenceError, ConvergenceWarning, np.linalg.LinAlgError) as error:
         raise ArithmeticError(str(error).split("\n")[0].split(". ")[0][:100]) from error
     k = dummies.shape[1]
     beta, se = full.params_.to_numpy()[:k], full.standard_errors_.to_numpy()[:k]
     if not (np.isfinite(se).all() and (se < DIVERGED).all()):
         raise ArithmeticError("a hazard ratio grows without bound: too few events in a cluster")
-    return beta, se, float(statistic)
+    return beta, se, np.exp(alone - alone.max())

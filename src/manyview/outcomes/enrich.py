@@ -74,7 +74,7 @@ class Enrichment:
     notes: tuple[str, ...]
 
     def significant(self, level: float = 0.05) -> tuple[str, ...]:
-        """Return the columns with a q-value of at most ``level``, the smallest first.
+        """Return the columns with a q-value of at most ``level``: smallest first, then largest effect.
 
         Parameters
         ----------
@@ -84,7 +84,9 @@ class Enrichment:
         -------
         tuple of str
         """
-        found = [j for j in np.argsort(self.q_value).tolist() if self.q_value[j] <= level]
+        effect = np.array([column.association.effect for column in self.columns])
+        order = np.lexsort((-effect, self.q_value)).tolist()
+        found = [j for j in order if self.q_value[j] <= level]
         return tuple(self.columns[j].name for j in found)
 
     @property
@@ -217,9 +219,10 @@ def enrichment(
     """Test which clinical columns differ between clusters.
 
     Every column is typed by its values and tested by what suits it: categories by Fisher's exact
-    test (2 × 2) or Pearson's χ², numbers and ordered levels by Kruskal and Wallis. Where counts are
-    small (an expected count below 5, a cluster below 10 members) the p-value comes from permuted
-    labels. Dates, free text, mixtures and constant columns are not tested, and the result says why.
+    test (2 × 2) or Pearson's χ², numbers and ordered levels by ranks (Mann–Whitney of two clusters,
+    Kruskal–Wallis of more). The p-values of χ² and Kruskal–Wallis come from permuted labels. For
+    clusters that have nothing to do with a column, P(p ≤ a) ≤ a, whatever its ties. Dates, free text,
+    mixtures and constant columns are not tested, and the result says why.
 
     Parameters
     ----------
@@ -235,7 +238,8 @@ def enrichment(
         "number", "ordered" or "category", or the list of levels in order, where the kind found by
         itself is not the one meant.
     permutations : int, optional
-        By default 9,999, fewer (at least 499) for more than 5,000 observations; 0: asymptotic.
+        By default 9,999; 499 where they already show that p is above 0.05. 0: p-values of the χ²
+        distribution, which are too small where counts are small.
     random_state : int, Generator or None, default=0
 
     Returns
@@ -263,7 +267,7 @@ def enrichment(
     here = matched.present[0]
     groups = matched.groups.only(here)
     rng = np.random.default_rng(random_state)
-    draws = rounds(permutations, len(groups.codes))
+    draws = rounds(permutations, 1)  # tables are drawn as fast for any number of observations
     columns = []
     for name, data in matched.columns[0].items():
         column = read_column(name, data, (kinds or {}).get(name)).only(here)

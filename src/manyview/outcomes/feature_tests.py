@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.stats import norm
 
 from manyview._types import Array
+
+from .rank_sums import fisher, on_grid, rank_sum_p
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,16 +35,20 @@ class FeatureTests:
 
 
 def rank_tests(X: Array, codes: Array, k: int) -> FeatureTests:
-    """Mann–Whitney tests (normal approximation, corrected for ties and continuity) of X (n, M)."""
+    """Compare the ranks of members and others, for every column of X (n, M)."""
     Z = np.ascontiguousarray(X.T, dtype=float)
     there = ~np.isnan(Z)
-    ranks, ties = _ranks(Z, there)
-    member = (codes[:, None] == np.arange(k)).astype(float)
+    ranks, lowest, gap = _ranks(Z, there)
     n = there.sum(axis=1)[:, None].astype(float)
+    grid = np.where(there, on_grid(ranks, lowest[:, None], gap[:, None], n), 0).astype(np.int64)
+    points = int(grid.max(initial=0)) + 1
+    place = (np.arange(len(Z))[:, None] * points + grid)[there]
+    counts = np.bincount(place, minlength=len(Z) * points).reshape(len(Z), points)
+    member = (codes[:, None] == np.arange(k)).astype(float)
     n_in = (there @ member) if not there.all() else np.broadcast_to(member.sum(axis=0), (len(Z), k))
-    effect, p = _compared(ranks @ member, ties, n, n_in)
+    p = rank_sum_p(counts, n_in, grid @ member)
     inside, outside = means(np.where(there, Z, 0.0), there, member)
-    return FeatureTests(effect.T, p.T, inside, outside)
+    return FeatureTests(_effect(ranks @ member, n, n_in).T, p.T, inside, outside)
 
 
 def sparse_rank_tests(X: sp.csc_array, codes: Array, k: int) -> FeatureTests:
@@ -53,44 +59,59 @@ def sparse_rank_tests(X: sp.csc_array, codes: Array, k: int) -> FeatureTests:
     feature = np.repeat(np.arange(m), np.diff(X.indptr))
     order = np.lexsort((X.data, feature))
     values, cell = X.data[order], codes[X.indices[order]]
+    # One entry stands for all zeros of a feature, in its place among the others.
+    zeros = n - np.diff(X.indptr)
+    some = np.flatnonzero(zeros)
+    at = np.lexsort((np.r_[values, np.zeros(len(some))], np.r_[feature, some]))
+    values = np.r_[values, np.zeros(len(some))][at]
+    feature = np.r_[feature, some][at]
+    cell = np.r_[cell, np.full(len(some), -1)][at]
+    weight = np.r_[np.ones(len(order)), zeros[some]][at]
     new = np.ones(len(values), dtype=bool)
     new[1:] = (values[1:] != values[:-1]) | (feature[1:] != feature[:-1])
     starts = np.flatnonzero(new)
-    lengths = np.diff(np.r_[starts, len(values)])
-    zeros = n - np.diff(X.indptr).astype(float)
-    # Zeros lie between what is below and what is above them.
-    ranks = np.repeat(starts - X.indptr[feature[starts]] + (lengths + 1) / 2, lengths)
-    ranks += np.where(values > 0, zeros[feature], 0)
-    of_zero = np.bincount(feature[values < 0], minlength=m) + (zeros + 1) / 2
-    ties = np.bincount(feature[starts], lengths.astype(float) ** 3 - lengths, m)
-    ties = ties + zeros**3 - zeros
-    known = cell >= 0
+    run = np.cumsum(new) - 1
+    lengths = np.add.reduceat(weight, starts) if len(starts) else np.empty(0)
+    own = feature[starts]
+    middle = np.cumsum(lengths) - n * own - (lengths - 1) / 2
+    lowest, gap = _lowest_and_gap(own, middle, m)
+    grid = on_grid(middle, lowest[own], gap[own], n)
+    points = int(grid.max(initial=0)) + 1
+    counts = np.bincount(own * points + grid.astype(np.int64), lengths, m * points)
+    size = np.bincount(codes[codes >= 0], minlength=k).astype(float)
+    place, known = feature * k + cell, cell >= 0
 
     def by_cluster(what: Array) -> Array:
-        place = feature[known] * k + cell[known]
-        return np.bincount(place, what[known], m * k).reshape(m, k)
+        return np.bincount(place[known], what[known], m * k).reshape(m, k)
 
-    size = np.bincount(codes[codes >= 0], minlength=k).astype(float)
     here, sums = by_cluster(np.ones(len(values))), by_cluster(values)
-    total = by_cluster(ranks) + (size - here) * of_zero[:, None]
-    effect, p = _compared(total, ties, np.full((m, 1), float(n)), np.broadcast_to(size, (m, k)))
+    rank_of_zero, grid_of_zero = np.zeros((2, m, 1))
+    zero = values[starts] == 0
+    rank_of_zero[own[zero], 0], grid_of_zero[own[zero], 0] = middle[zero], grid[zero]
+    ranks = by_cluster(middle[run]) + (size - here) * rank_of_zero
+    total = by_cluster(grid[run]) + (size - here) * grid_of_zero
+    n_in = np.broadcast_to(size, (m, k))
+    p = rank_sum_p(counts.reshape(m, points), n_in, total)
     rest = np.bincount(feature, values, m)[:, None] - sums
     with np.errstate(divide="ignore", invalid="ignore"):
         inside, outside = sums / size, rest / (n - size)
-    return FeatureTests(effect.T, p.T, inside.T, outside.T)
+    return FeatureTests(_effect(ranks, n, n_in).T, p.T, inside.T, outside.T)
 
 
-def _compared(rank_sums: Array, ties: Array, n: Array, n_in: Array) -> tuple[Array, Array]:
-    """Effects and p-values (features × clusters) from the sums of the members' ranks."""
-    n_out = n - n_in
+def _effect(rank_sums: Array, n: Any, n_in: Array) -> Array:
+    """Return rank-biserial correlations (features × clusters) from the sums of the members' ranks."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        U = rank_sums - n_in * (n_in + 1) / 2
-        effect = 2 * U / (n_in * n_out) - 1
-        spread = np.sqrt(n_in * n_out / 12 * (n + 1 - ties[:, None] / (n * (n - 1))))
-        gap = np.maximum(np.abs(U - n_in * n_out / 2) - 0.5, 0)
-        p = 2 * norm.sf(gap / spread)
-    p[~(spread > 0)] = np.nan
-    return effect, np.minimum(p, 1.0)
+        return 2 * (rank_sums - n_in * (n_in + 1) / 2) / (n_in * (n - n_in)) - 1
+
+
+def _lowest_and_gap(row: Array, middle: Array, m: int) -> tuple[Array, Array]:
+    """Return the lowest rank of each row and the largest step between neighbors, from runs of ties."""
+    lowest, gap = np.ones(m), np.zeros(m)
+    same = row[1:] == row[:-1]
+    np.maximum.at(gap, row[1:][same], np.diff(middle)[same])
+    first = np.r_[True, ~same][: len(row)]
+    lowest[row[first]] = middle[first]
+    return lowest, gap
 
 
 def means(filled: Array, there: Array, member: Array) -> tuple[Array, Array]:
@@ -101,8 +122,8 @@ def means(filled: Array, there: Array, member: Array) -> tuple[Array, Array]:
         return (sums / counts).T, (rest[0] / rest[1]).T
 
 
-def _ranks(Z: Array, there: Array) -> tuple[Array, Array]:
-    """Return average ranks within rows (0 where missing) and Σ(t³ − t) over the ties of a row."""
+def _ranks(Z: Array, there: Array) -> tuple[Array, Array, Array]:
+    """Return average ranks within rows (0 where missing), the lowest, and the largest step."""
     m, n = Z.shape
     order = np.argsort(Z, axis=1, kind="stable")  # NaN last
     ordered = np.take_along_axis(Z, order, axis=1)
@@ -114,11 +135,9 @@ def _ranks(Z: Array, there: Array) -> tuple[Array, Array]:
     middle = starts % n + (lengths + 1) / 2
     ranks = np.empty((m, n))
     np.put_along_axis(ranks, order, np.repeat(middle, lengths).reshape(m, n), axis=1)
-    cubes = lengths.astype(float) ** 3 - lengths
-    # NaN differs from itself, so that missing values make runs of one, which add nothing.
-    ties = np.bincount(starts // n, cubes, minlength=m)
     ranks[~there] = 0.0
-    return ranks, ties
+    seen = starts % n < there.sum(axis=1)[starts // n]
+    return ranks, *_lowest_and_gap(starts[seen] // n, middle[seen], m)
 
 
 def binary_tests(X: Array, codes: Array, k: int) -> FeatureTests:
@@ -138,23 +157,5 @@ def binary_tests(X: Array, codes: Array, k: int) -> FeatureTests:
         for j, (all_, marked, size) in enumerate(kinds.tolist()):
             if 0 < marked < all_ and 0 < size < all_:
                 rows = np.flatnonzero(which.ravel() == j)
-                p[c, rows] = _fisher(all_, marked, size)[ones[rows, c].astype(np.int64)]
+                p[c, rows] = fisher(all_, marked, size)[ones[rows, c].astype(np.int64)]
     return FeatureTests(inside - outside, p, inside, outside)
-
-
-def _fisher(n: int, marked: int, size: int) -> Array:
-    """Return the two-sided p-value for every number of marked members from 0 to ``size``."""
-    low, high = max(0, marked + size - n), min(marked, size)
-    # Each number is as likely as the one before times a ratio: a tenth of the time of SciPy's formula.
-    x = np.arange(low, high, dtype=float)
-    ratios = (marked - x) * (size - x) / ((x + 1) * (n - marked - size + x + 1))
-    logs = np.concatenate([[0.0], np.cumsum(np.log(ratios))])
-    chances = np.exp(logs - logs.max())
-    chances /= chances.sum()
-    order = np.argsort(chances, kind="stable")
-    total = np.cumsum(chances[order])
-    # Tables as unlikely as the observed one count, up to rounding.
-    last = np.searchsorted(chances[order], chances * (1 + 1e-7), side="right") - 1
-    p = np.ones(size + 1)
-    p[low : high + 1] = np.minimum(total[last], 1.0)
-    return p

@@ -48,23 +48,31 @@ class _Events:
     at_risk: Array  #: Y, those at risk at every distinct event time
     deaths: Array  #: d
     spread: Array  #: d (Y − d) / (Y − 1), 0 where Y = 1
+    risk: (
+        Array | None
+    )  #: hazard of every observation in that order, in any unit; None: all the same
 
     @classmethod
-    def of(cls, time: Array, event: Array) -> _Events:
+    def of(cls, time: Array, event: Array, risk: Array | None = None) -> _Events:
         order = np.argsort(-time, kind="stable")
         times, deaths = (part[::-1] for part in np.unique(time[event > 0], return_counts=True))
         rising = time[order[::-1]]
         at_risk = len(time) - np.searchsorted(rising, times, side="left")
         spread = deaths * (at_risk - deaths) / np.maximum(at_risk - 1, 1)
         positions = np.flatnonzero(event[order])
-        return cls(order, positions, at_risk, deaths.astype(float), spread)
+        risk = None if risk is None else risk[order]
+        return cls(order, positions, at_risk, deaths.astype(float), spread, risk)
 
     def parts(self, codes: Array, k: int) -> tuple[Array, Array]:
         """Return O − E and V of the first k − 1 groups, for rows of codes (b, n) in this order."""
         b, groups = len(codes), k - 1
         one = codes[:, None, :] == np.arange(groups, dtype=codes.dtype)[:, None]
-        counts = np.cumsum(one, axis=2, dtype=np.int32).take(self.at_risk - 1, axis=2)
-        share = counts / self.at_risk
+        last = self.at_risk - 1
+        if self.risk is None:
+            share = np.cumsum(one, axis=2, dtype=np.int32).take(last, axis=2) / self.at_risk
+        else:
+            share = np.cumsum(one * self.risk, axis=2).take(last, axis=2)
+            share /= np.cumsum(self.risk)[last]
         expected = (share.reshape(b * groups, -1) @ self.deaths).reshape(b, groups)
         weighted = share * self.spread
         V = np.zeros((b, groups, groups))
@@ -90,7 +98,12 @@ class _Events:
 
 
 def logrank(
-    time: Array, event: Array, codes: Array, permutations: int, rng: np.random.Generator
+    time: Array,
+    event: Array,
+    codes: Array,
+    permutations: int,
+    rng: np.random.Generator,
+    risk: Array | None = None,
 ) -> LogRank:
     """Test whether groups have the same hazard at all times.
 
@@ -104,13 +117,16 @@ def logrank(
     permutations : int
         Labels are shuffled so often; 0 gives the asymptotic p-value.
     rng : Generator
+    risk : ndarray (n,), optional
+        Hazards by covariates: every member counts as so many at risk (score test of the groups in a Cox
+        model whose covariates have these hazards).
     """
     codes = np.unique(codes, return_inverse=True)[1]
     k = int(codes.max()) + 1 if len(codes) else 0
     nothing = LogRank(np.nan, 0, np.nan, np.nan, 0)
     if k < 2 or not event.any():
         return nothing
-    table = _Events.of(time, event)
+    table = _Events.of(time, event, risk)
     ordered = codes[table.order]
     informed = len(np.unique(ordered[: table.at_risk.max()]))
     if informed < 2 or not table.spread.any():

@@ -71,6 +71,8 @@ class Survival:
                 "median": tuple(c.median for c in self.curves),
                 "median_lower": tuple(c.median_lower for c in self.curves),
                 "median_upper": tuple(c.median_upper for c in self.curves),
+                "horizon": (self.horizon,) * len(self.curves),
+                "at_risk_at_horizon": tuple(int(c.at_risk_at(self.horizon)) for c in self.curves),
                 "restricted_mean": tuple(mean.tolist()),
                 "restricted_mean_lower": tuple(np.maximum(mean - z * error, 0).tolist()),
                 "restricted_mean_upper": tuple(np.minimum(mean + z * error, self.horizon).tolist()),
@@ -95,7 +97,6 @@ class Survival:
                 "statistic": tuple(t.statistic for t in tests),
                 "p_value": tuple(t.p_value for t in tests),
                 "q_value": tuple(adjusted(np.array([t.p_value for t in tests])).tolist()),
-                "p_asymptotic": tuple(t.p_asymptotic for t in tests),
                 "permutations": tuple(t.permutations for t in tests),
                 "mean_difference": tuple(gap.tolist()),
                 "mean_difference_lower": tuple((gap - z * error).tolist()),
@@ -163,7 +164,10 @@ class Survival:
             how = f"{test.permutations} permutations" if test.permutations else "asymptotic"
             told = f"log-rank χ² = {test.statistic:.2f}, p = {test.p_value:.2g} ({how})"
         lines = [f"Survival of {len(self.curves)} clusters: {told}", str(table)]
-        lines.append(f"restricted_mean is the mean survival up to time {self.horizon:.4g}.")
+        left = ", ".join(f"{c.at_risk_at(self.horizon)} of {c.n}" for c in self.curves)
+        lines.append(
+            f"restricted_mean is the mean survival up to time {self.horizon:.4g}, when {left} are at risk."
+        )
         if self.cox is not None:
             lines.append(repr(self.cox))
         return "\n".join([*lines, *(f"Note: {note}" for note in self.notes)])

@@ -23,8 +23,8 @@ from .table import counted, quoted
 
 #: Clusters with fewer members or fewer events are called small.
 FEW_MEMBERS, FEW_EVENTS = 10, 5
-#: The horizon is chosen so that every cluster of this many members was observed for so long.
-HORIZON_MEMBERS = 5
+#: Restricted means are taken up to a time at which this many members of a cluster are at risk.
+MEMBERS_AT_RISK = 5
 
 
 def survival(
@@ -35,6 +35,7 @@ def survival(
     ids: Any = None,
     covariates: Any = None,
     horizon: float | None = None,
+    min_at_risk: float = 0.1,
     level: float = 0.95,
     pairwise: bool = True,
     min_size: int = 1,
@@ -62,8 +63,11 @@ def survival(
     covariates : DataFrame or dict of columns, optional
         Adjust for these by Cox regression as well (extra ``outcomes``).
     horizon : float, optional
-        Time up to which the restricted mean is taken. By default the longest for which every
-        cluster of 5 or more members was observed.
+        Time up to which the restricted mean is taken. By default the last at which ``min_at_risk`` of
+        every cluster, and 5 members, are still at risk (clusters below 5 members are not considered).
+    min_at_risk : float, default=0.1
+        Share of a cluster that must be at risk at the horizon, between 0 and 1. Restricted means of
+        clusters with fewer at risk rest on one or two patients, and a note names them.
     level : float, default=0.95
         Confidence level of bands and intervals.
     pairwise : bool, default=True
@@ -101,13 +105,15 @@ def survival(
     tested = _tested(seen, min_size)
     test = logrank(seen.time[tested], seen.event[tested], groups.codes[tested], draws, rng)
     pairs = _pairs(seen, tested, draws, rng) if pairwise else {}
-    horizon = _horizon(curves, horizon)
+    if not 0 <= min_at_risk <= 1:
+        raise ValueError(f"min_at_risk must be a share between 0 and 1, got {min_at_risk}")
+    horizon = _horizon(curves, horizon, min_at_risk)
     means = np.array([curve.restricted_mean(horizon) for curve in curves])
     notes += _remarks(curves, test, pairs, len(np.unique(groups.codes[tested])))
-    notes += _remarks_on_means(curves, means, horizon)
+    notes += _remarks_on_means(curves, means, horizon, min_at_risk)
     adjustment = None
     if covariates is not None:
-        adjustment = cox(seen.time, seen.event, groups, seen.covariates, level, notes)
+        adjustment = cox(seen.time, seen.event, groups, seen.covariates, level, notes, draws, rng)
     return Survival(
         curves, test, pairs, horizon, means[:, 0], means[:, 1], adjustment, tuple(notes)
     )
@@ -182,15 +188,18 @@ def _pairs(
     return tests
 
 
-def _horizon(curves: tuple[Curve, ...], horizon: float | None) -> float:
+def _horizon(curves: tuple[Curve, ...], horizon: float | None, share: float) -> float:
     if horizon is not None:
         if not (np.isfinite(horizon) and horizon > 0):
             raise ValueError(f"horizon must be a time above 0, got {horizon}")
         return float(horizon)
-    large = [c for c in curves if c.n >= HORIZON_MEMBERS] or curves
-    # A curve that has come down to 0 is known for ever.
-    open_ended = [c.last for c in large if c.survival[-1] > 0]
-    return min(open_ended, default=max(c.last for c in large))
+    large = [c for c in curves if c.n >= MEMBERS_AT_RISK] or curves
+    return min(float(c.time[c.at_risk >= min(_needed(c, share), c.n)][-1]) for c in large)
+
+
+def _needed(curve: Curve, share: float) -> int:
+    """Return how many members must be at risk at the horizon."""
+    return max(MEMBERS_AT_RISK, int(np.ceil(share * curve.n - 1e-9)))
 
 
 def _clusters(names: Sequence[Any]) -> str:
@@ -245,13 +254,26 @@ def _remarks(
     return remarks
 
 
-def _remarks_on_means(curves: tuple[Curve, ...], means: Array, horizon: float) -> list[str]:
+def _remarks_on_means(
+    curves: tuple[Curve, ...], means: Array, horizon: float, share: float
+) -> list[str]:
     remarks = []
+    few = [
+        f"{quoted(c.cluster)} ({int(at_risk)} of {c.n})"
+        for c, (mean, _) in zip(curves, means, strict=True)
+        if (at_risk := c.at_risk_at(horizon)) < _needed(c, share) and mean == mean
+    ]
+    if few:
+        remarks.append(
+            f"Few members are still at risk at the horizon, time {horizon:.4g}, in cluster "
+            f"{', '.join(few)}: its restricted mean and differences from it rest on them. Choose a smaller "
+            "horizon, or do not read them."
+        )
     short = [c.cluster for c, (mean, _) in zip(curves, means, strict=True) if np.isnan(mean)]
     if short:
         remarks.append(
             f"{_clusters(short)} not observed up to time {horizon:.4g} and without a restricted mean; "
-            "a smaller horizon= would give one."
+            "a smaller horizon would give one."
         )
     unsure = [
         c.cluster
