@@ -129,6 +129,7 @@ def outcomes(
     clinical: options.Clinical = None,
     time: options.TimeColumn = None,
     event: options.EventColumn = None,
+    horizon: options.Horizon = None,
     labels: options.Labels = None,
     match: options.Match = "exact",
     figures: options.Figures = False,
@@ -148,7 +149,7 @@ def outcomes(
     """
     with reported("outcomes", run):
         asked = works.asked_clinical(clinical, time, event, labels)
-        works.run_outcomes(run, asked, match, figures, Voice(quiet, json))
+        works.run_outcomes(run, asked, horizon, match, figures, Voice(quiet, json))
 
 
 @app.command()

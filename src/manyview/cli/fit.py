@@ -79,6 +79,7 @@ def _fit(place: OurFolder, ask: FitRequest, voice: Voice) -> dict[str, Any]:
             clinical=given.columns,
             time=given.time,
             event=given.event,
+            horizon=ask.horizon,
             adjusted=given.adjust,
             selection=selection,
             force=ask.force,

@@ -57,6 +57,7 @@ def fit(
     clinical: options.Clinical = None,
     time: options.TimeColumn = None,
     event: options.EventColumn = None,
+    horizon: options.Horizon = None,
     adjust: options.Adjust = None,
     figures: options.Figures = False,
     reading: Any = None,
@@ -136,5 +137,6 @@ def fit(
             tuple(adjust or ()),
             figures,
             relations=dict(relations),
+            horizon=horizon,
         )
         works.run_fit(ask, Voice(quiet, json))

@@ -44,6 +44,7 @@ class FitRequest:
     figures: bool = False
     #: "graph", "kernel" or "distance" → files, each perhaps as name=file.
     relations: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    horizon: float | None = None
 
     @property
     def known(self) -> Asked:
@@ -86,7 +87,7 @@ def read_inputs(ask: FitRequest, zero_rows: Any, note: Callable[[str], None]) ->
     given = read_given(ask.known, samples, len(data.first_rows), data, data.rule)
     data.notes.extend(given.notes)
     ids = [str(i) for i in range(len(data.first_rows))]
-    known(ids, given.columns, given.time, given.event, given.classes)
+    known(ids, given.columns, given.time, given.event, given.classes, horizon=ask.horizon)
     for text in data.told:
         note(text)
     return Inputs(data, given, _adjusted(data, given, zero_rows, note))

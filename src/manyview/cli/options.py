@@ -38,6 +38,14 @@ EventColumn = Annotated[
     str | None,
     typer.Option("--event", metavar="COLUMN", help="Its column that says who had the event."),
 ]
+Horizon = Annotated[
+    float | None,
+    typer.Option(
+        metavar="TIME",
+        help="Time up to which mean survival is compared; by default the last with 10% of every "
+        "cluster, and 5 samples, still at risk.",
+    ),
+]
 Labels = Annotated[
     str | None,
     typer.Option(

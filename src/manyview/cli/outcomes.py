@@ -18,7 +18,7 @@ from .told import told_outcomes
 
 
 def run_outcomes(
-    run: Path, asked: Asked, match: str, figures: bool, voice: Voice
+    run: Path, asked: Asked, horizon: float | None, match: str, figures: bool, voice: Voice
 ) -> dict[str, Any]:
     """Read, compare, write the tables and the report of the run anew, say what was found."""
     if asked.clinical is None and asked.labels is None:
@@ -43,6 +43,7 @@ def run_outcomes(
             given.time,
             given.event,
             given.classes,
+            horizon=horizon,
             notes=given.notes,
             figures=figures,
         )

@@ -38,10 +38,13 @@ def told_outcomes(out: Path, summary: dict[str, Any]) -> list[Any]:
 
 
 def _survival(out: Path, about: dict[str, Any]) -> list[Any]:
-    table = Table("cluster", "samples", "events", "median", title="Survival")
+    mean = f"mean to time {about['horizon']:.4g} (at risk then)"
+    table = Table("cluster", "samples", "events", "median", mean, title="Survival")
     for row in read_csv(out / "survival.csv"):
         median = f"{float(row['median']):.4g}" if row["median"] else "not reached"
-        table.add_row(row["cluster"], row["n"], row["events"], median)
+        mean = f"{float(row['restricted_mean']):.4g}" if row["restricted_mean"] else "–"
+        mean += f" ({row['at_risk_at_horizon']})"
+        table.add_row(row["cluster"], row["n"], row["events"], median, mean)
     p = "not tested" if about["p_value"] is None else f"p = {about['p_value']:.2g}"
     how = f" ({about['permutations']} permutations)" if about["permutations"] else ""
     told = [f"Log-rank over all clusters: [bold]{p}[/bold]{how}"]
@@ -51,7 +54,8 @@ def _survival(out: Path, about: dict[str, Any]) -> list[Any]:
 def _clinical(out: Path) -> Any:
     table = Table("column", "kind", "q", "effect", "most marked", title="Clinical columns")
     rows = sorted(
-        read_csv(out / "clinical_tests.csv"), key=lambda row: float(row["q_value"] or "inf")
+        read_csv(out / "clinical_tests.csv"),
+        key=lambda row: (float(row["q_value"] or "inf"), -float(row["effect"] or 0)),
     )
     for row in rows[:SHOWN]:
         q, effect = (f"{float(row[c]):.2g}" if row[c] else "–" for c in ("q_value", "effect"))

@@ -34,8 +34,9 @@ BLOCK = 4_000_000
 Without: TypeAlias = Callable[[Any, Views, int, int], Array]
 
 DESCRIPTIVE = (
-    "The same data found the clusters, so p- and q-values describe how sharply features differ; they "
-    "prove no difference. leave_view_out=True tests every view on clusters found without it."
+    "Read the effect sizes. The same data found the clusters, so p- and q-values are descriptive: they "
+    "say how sharply features differ and prove no difference. leave_view_out=True tests every view on "
+    "clusters found without it."
 )
 HONEST = (
     "The features of each view were tested on clusters found without that view; p-values are of "
@@ -53,9 +54,11 @@ def markers(
 ) -> Markers:
     """Find the features that set each cluster apart, in every view.
 
-    Every cluster is compared with all other observations. Binary features (mutations) are tested
-    by Fisher's exact test; others by ranks (Mann–Whitney), counts after division by the
-    observation's total. q-values are Benjamini–Hochberg over all features and clusters of a view.
+    Every cluster is compared with all other observations. Binary features (mutations), and those
+    with one value in most observations, are tested by Fisher's exact test; others by ranks
+    (Mann–Whitney; p-values from the distribution of the rank sum over shuffled labels, with all its
+    ties), counts after division by the observation's total. q-values are Benjamini–Hochberg over all
+    features and clusters of a view.
 
     The same data found the clusters: features differ because clusters were made to differ in
     them, and p-values only describe. ``leave_view_out=True`` refits the model without each view in

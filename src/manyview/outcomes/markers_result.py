@@ -11,6 +11,9 @@ from manyview._types import Array
 
 from .table import Table
 
+#: Effects that are counted when markers are printed: a member exceeds an outsider 3 times of 4.
+LARGE = 0.5
+
 
 @dataclass(frozen=True, eq=False)
 class ViewMarkers:
@@ -25,7 +28,8 @@ class ViewMarkers:
         Rank-biserial correlation: positive where the members have the higher values. Of binary
         features the share among members less that among others.
     p_value, q_value : ndarray
-        NaN where not tested.
+        NaN where not tested. Without ``leave_view_out`` they are descriptive, and tables call
+        them ``p_descriptive`` and ``q_descriptive``.
     inside, outside : ndarray
         Means of the members and of all others (shares of binary features; of counts after
         scaling to the median total).
@@ -101,7 +105,31 @@ class Markers:
                 best = np.argsort(-size, kind="stable")
                 best = best[fine[best]][:n]
                 picked += [(k, view, j) for j in best.tolist()]
-        return _rows(self.clusters, picked)
+        named = self._named
+
+        def of(name: str) -> list[float]:
+            return [float(vars(view)[name][k, j]) for k, view, j in picked]
+
+        effect = of("effect")
+        return Table(
+            {
+                "cluster": [self.clusters[k] for k, _, _ in picked],
+                "view": [view.view for _, view, _ in picked],
+                "feature": [view.features[j] for _, view, j in picked],
+                "direction": ["down" if e < 0 else "up" for e in effect],
+                "effect": effect,
+                "inside": of("inside"),
+                "outside": of("outside"),
+                named["p_value"]: of("p_value"),
+                named["q_value"]: of("q_value"),
+            }
+        )
+
+    @property
+    def _named(self) -> dict[str, str]:
+        """What tables call the p-values: descriptive where the same data made the clusters."""
+        end = "value" if self.left_view_out else "descriptive"
+        return {"p_value": f"p_{end}", "q_value": f"q_{end}"}
 
     @property
     def table(self) -> Table:
@@ -121,7 +149,7 @@ class Markers:
                 "direction": np.where(view.effect.ravel() < 0, "down", "up").astype(object),
             }
             for name in ("effect", "inside", "outside", "p_value", "q_value"):
-                long[name] = vars(view)[name].ravel()
+                long[self._named.get(name, name)] = vars(view)[name].ravel()
             for name, values in long.items():
                 parts.setdefault(name, []).append(values)
         return Table({name: np.concatenate(values) for name, values in parts.items()})
@@ -141,33 +169,16 @@ class Markers:
         return self.full_table.to_frame()
 
     def __repr__(self) -> str:
-        counts = [
-            f"{view.view} ({view.kind}): {int((view.q_value <= 0.05).any(axis=0).sum())} of "
-            f"{len(view.features)}"
-            for view in self.views
-        ]
+        counts = []
+        for view in self.views:
+            large = int((np.abs(np.nan_to_num(view.effect)) >= LARGE).any(axis=0).sum())
+            text = f"{view.view} ({view.kind}): {large} of {len(view.features)}"
+            if self.left_view_out:
+                text += f", {int((view.q_value <= 0.05).any(axis=0).sum())} with q ≤ 0.05"
+            counts.append(text)
         lines = [
-            f"Markers of {len(self.clusters)} clusters; features with q ≤ 0.05: {', '.join(counts)}",
+            f"Markers of {len(self.clusters)} clusters; features with an effect of {LARGE} or more, up or "
+            f"down: {'; '.join(counts)}",
             str(self.top(3)),
         ]
         return "\n".join([*lines, *(f"Note: {note}" for note in self.notes)])
-
-
-def _rows(clusters: tuple[Any, ...], picked: list[tuple[int, ViewMarkers, int]]) -> Table:
-    def of(name: str) -> list[float]:
-        return [float(vars(view)[name][k, j]) for k, view, j in picked]
-
-    effect = of("effect")
-    return Table(
-        {
-            "cluster": [clusters[k] for k, _, _ in picked],
-            "view": [view.view for _, view, _ in picked],
-            "feature": [view.features[j] for _, view, j in picked],
-            "direction": ["down" if e < 0 else "up" for e in effect],
-            "effect": effect,
-            "inside": of("inside"),
-            "outside": of("outside"),
-            "p_value": of("p_value"),
-            "q_value": of("q_value"),
-        }
-    )

@@ -59,6 +59,7 @@ def write_run(
     clinical: Any = None,
     time: str | None = None,
     event: str | None = None,
+    horizon: float | None = None,
     adjusted: Sequence[str] = (),
     stability_runs: int | None = None,
     selection: Any = None,
@@ -91,6 +92,7 @@ def write_run(
     clinical : DataFrame or dict of columns, tested for differences between clusters
         A row per observation, in their order or, if it is indexed by ids, matched by these.
     time, event : columns of ``clinical`` with the time of survival and whether the event happened
+    horizon : time up to which restricted mean survival is taken (`outcomes.survival`)
     adjusted : columns of ``clinical`` that were regressed out of the views (`adjust`), for the report
     stability_runs : refits on parts of the data; by default 10 up to 1000 observations, 5 up to
         20,000, none above. 0 leaves stability out.
@@ -112,7 +114,7 @@ def write_run(
     given = views_of_run(model, views, "write_run")
     names = _ids(model, given, ids)
     _check_truth(truth, given.n_samples)
-    beside_views = known(names, clinical, time, event, truth, adjusted)
+    beside_views = known(names, clinical, time, event, truth, adjusted, horizon)
     # A folder that is there may be a mount point, or its parent closed: it is filled, not replaced.
     with claimed(out, KIND, force=force) as place, place.replacing() as beside:
         anything = bool(beside_views.clinical) or truth is not None

@@ -33,6 +33,7 @@ def add_meaning(
     event: str | None = None,
     classes: Sequence[Any] | None = None,
     *,
+    horizon: float | None = None,
     notes: Sequence[str] = (),
     figures: bool = False,
 ) -> list[str]:
@@ -46,7 +47,7 @@ def add_meaning(
         ids = [row["id"] for row in rows]
         about = json.loads((run / "run.json").read_text(encoding="utf-8"))
         adjusted = [name for name in about.get("adjusted", []) if name in (clinical or {})]
-        beside_views = known(ids, clinical, time, event, classes, adjusted)
+        beside_views = known(ids, clinical, time, event, classes, adjusted, horizon)
         found = meaning(np.array([int(row["cluster"]) for row in rows]), ids, beside_views)
         for name, table in found.tables.items():
             (beside / name).write_bytes(table_bytes(table))

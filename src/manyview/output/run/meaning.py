@@ -53,6 +53,7 @@ class Known:
     event: str | None = None
     classes: list[Any] | None = None
     adjusted: tuple[str, ...] = ()
+    horizon: float | None = None
 
     def check(self) -> None:
         """Refuse times and events that cannot be read, before any work is done."""
@@ -61,6 +62,8 @@ class Known:
             raise ValueError(
                 f"survival needs a time and an event; {given} is given, name {lacking}"
             )
+        if self.horizon is not None and self.time is None:
+            raise ValueError("a horizon needs survival: name the columns of time and event")
         for name in (*filter(None, (self.time, self.event)), *self.adjusted):
             if name not in self.clinical:
                 raise ValueError(f"the clinical table has no column {name!r}")
@@ -74,6 +77,7 @@ class Known:
                 labels,
                 self.clinical[self.time],
                 self.clinical[self.event],
+                horizon=self.horizon,
                 permutations=permutations,
             )
         except ValueError as error:
@@ -98,6 +102,7 @@ def known(
     event: str | None = None,
     classes: Any = None,
     adjusted: Sequence[str] = (),
+    horizon: float | None = None,
 ) -> Known:
     """Bring a clinical table to the order of ``ids``: by its own ids if it has any, else by rows."""
     columns: dict[str, list[Any]] = {}
@@ -119,7 +124,7 @@ def known(
             )
         columns = {name: listed(pick(values, rows)) for name, values in held.columns.items()}
     read = None if classes is None else [None if stands_for_missing(c) else c for c in classes]
-    found = Known(columns, time, event, read, tuple(adjusted))
+    found = Known(columns, time, event, read, tuple(adjusted), horizon)
     found.check()
     return found
 
@@ -164,7 +169,6 @@ def _add_survival(found: Meaning, labels: list[int], known: Known) -> None:
             "statistic": _number(test.statistic),
             "degrees": int(test.degrees),
             "p_value": _number(test.p_value),
-            "p_asymptotic": _number(test.p_asymptotic),
             "permutations": int(test.permutations),
         }
 

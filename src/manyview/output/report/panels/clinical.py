@@ -7,6 +7,8 @@ from typing import Any
 from manyview.output.report.page import html, table
 from manyview.output.report.run_files import Run
 
+from .survival import equal, p_text
+
 #: Rows of a table shown at first.
 SHOWN = 40
 
@@ -56,8 +58,8 @@ def _adjusted(run: Run, about: dict[str, Any]) -> Any:
         lines.append(
             f"“{name}” was regressed out of the views. "
             + ("The clusters still follow it" if follows else "No sign that clusters follow it")
-            + f" (p {'=' if row['p_value'] >= 1e-4 else '<'} "
-            f"{max(row['p_value'], 1e-4):.2g}, {row['effect_name']} {row['effect'] or 0:.2f})."
+            + f" (p {equal(p_text(row['p_value'], row['permutations']))}, "
+            f"{row['effect_name']} {row['effect'] or 0:.2f})."
             + (
                 " What remains is not linear in it, or is something else that goes with it."
                 if follows
@@ -99,8 +101,9 @@ def _tests(run: Run) -> Any:
         [column.replace("_", " ") for column in columns],
         [[row[column] for column in columns] for row in rows],
         name="clinical_tests",
-        caption="How every column was tested; effects run from 0 (none) to 1. q is p adjusted for the "
-        "number of columns (Benjamini–Hochberg).",
+        caption="How every column was tested; effects run from 0 (none) to 1. P-values are exact or come "
+        "from permuted labels, the smallest possible then being 0.0001. q is p adjusted for the number of "
+        "columns (Benjamini–Hochberg).",
         formats=dict.fromkeys(("p value", "q value", "effect"), ".2g"),
         shown=SHOWN,
         full=(list(rows[0]), [list(row.values()) for row in rows]),

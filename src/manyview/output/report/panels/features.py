@@ -66,11 +66,12 @@ def _tests(run: Run) -> Any:
     columns = list(rows[0])
     honest = "q_without_view" in columns
     return html(
-        "<p><b>Tests.</b> Every cluster against all other observations: Fisher's exact test for features "
-        "of 0 and 1, ranks (Mann–Whitney) for others; the effect runs from −1 (always lower) to 1 (always "
-        "higher). The same data found the clusters, so p and q only describe how sharp a difference is: "
-        "clusters cut out of noise have “significant” features too.{% if honest %} <b>q without view</b> "
-        "tests the feature on clusters found without its view, and can be believed.{% endif %}</p>"
+        "<p><b>Effects and descriptive p-values.</b> Every cluster is compared with all others. "
+        "Read the effect first: it runs from −1 (always lower) to 1 (always higher). p and q come from "
+        "Fisher's exact test for features of 0 and 1, and from ranks (Mann–Whitney) for others. They are "
+        "descriptive: the same data found the clusters, and clusters cut out of noise have “significant” "
+        "features too.{% if honest %} <b>q without view</b> is a test: its clusters were found without the "
+        "feature's view.{% endif %}</p>"
         "{{ table }}",
         honest=honest,
         table=table(
@@ -79,7 +80,8 @@ def _tests(run: Run) -> Any:
             name="markers",
             caption="Features by effect, for every cluster and view.",
             formats=dict.fromkeys(
-                ("effect", "inside", "outside", "p value", "q value", "q without view"), ".3g"
+                ("effect", "inside", "outside", "p descriptive", "q descriptive", "q without view"),
+                ".3g",
             ),
             shown=10,
         ),

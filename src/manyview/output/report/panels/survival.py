@@ -223,6 +223,7 @@ def _clusters(run: Run, about: dict[str, Any]) -> Any:
         interval,
         "restricted mean",
         interval,
+        "at risk at the horizon",
     ]
     shown = [
         [
@@ -231,6 +232,7 @@ def _clusters(run: Run, about: dict[str, Any]) -> Any:
             _interval(row, "median"),
             _value(row["restricted_mean"], "–"),
             _interval(row, "restricted_mean"),
+            row.get("at_risk_at_horizon"),
         ]
         for row in rows
     ]
@@ -239,7 +241,7 @@ def _clusters(run: Run, about: dict[str, Any]) -> Any:
         shown,
         name="survival",
         caption="Median: when half of the cluster have died. Restricted mean: mean survival up to time "
-        f"{about['horizon']:.4g}.",
+        f"{about['horizon']:.4g}, the horizon.",
         full=(list(rows[0]), [list(row.values()) for row in rows]),
     )
 
@@ -249,9 +251,9 @@ def _pairs(run: Run, about: dict[str, Any]) -> Any:
     if not rows:
         return ""
     interval = f"{about['level']:.0%} interval"
-    columns = ["cluster", "other", "χ²", "p", "q", "p by χ²", "difference of means", interval]
+    columns = ["cluster", "other", "χ²", "p", "q", "difference of means", interval]
     shown = [
-        [row[c] for c in ("cluster", "other", "statistic", "p_value", "q_value", "p_asymptotic")]
+        [row[c] for c in ("cluster", "other", "statistic", "p_value", "q_value")]
         + [_value(row["mean_difference"], "–"), _interval(row, "mean_difference")]
         for row in rows
     ]
@@ -260,8 +262,9 @@ def _pairs(run: Run, about: dict[str, Any]) -> Any:
         shown,
         name="survival_pairs",
         caption="Every two clusters: log-rank test, p by permutations; q is p adjusted for the number of "
-        "pairs (Benjamini–Hochberg); difference of the restricted means.",
-        formats=dict.fromkeys(("χ²", "p", "q", "p by χ²"), ".3g"),
+        "pairs (Benjamini–Hochberg); difference of the restricted means up to time "
+        f"{about['horizon']:.4g}.",
+        formats=dict.fromkeys(("χ²", "p", "q"), ".3g"),
         shown=15,
         full=(list(rows[0]), [list(row.values()) for row in rows]),
     )
