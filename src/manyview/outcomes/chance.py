@@ -38,8 +38,8 @@ def permuted_p(observed: float, drawn: Array) -> float:
 def staged_p(observed: float, draw: Callable[[int], Array], permutations: int) -> tuple[float, int]:
     """Return `permuted_p` and how many values it is from; ``draw(b)`` draws b of them.
 
-    Where the first draws show that p is large, they suffice. That keeps P(p ≤ a) ≤ a: a p-value from
-    the first draws is larger than any that the rule lets pass to the second stage.
+    Where the first draws give p > 0.05, they suffice. That keeps P(p ≤ a) ≤ a: for a ≤ 0.05 only p-values
+    of all draws count, and above, whatever goes on had a p-value of at most 0.05 already.
     """
     drawn = draw(min(LEAST, permutations))
     p = permuted_p(observed, drawn)

@@ -98,7 +98,7 @@ def cox(
     permutations: int,
     rng: np.random.Generator,
 ) -> Cox:
-    """Fit the model; clusters without an event and covariates of one value are left out and told."""
+    """Fit the model and test the clusters; ``notes`` say what could not be used."""
     usable = [c for c in covariates if _is_usable(c, notes)]
     complete = np.ones(len(time), dtype=bool)
     for column in usable:
@@ -107,50 +107,56 @@ def cox(
         notes.append(
             f"Not in the Cox model: {counted(int((~complete).sum()), 'observation')} without a covariate."
         )
-    happened = np.bincount(groups.codes[complete], event[complete], len(groups.names))
-    fit_for = np.flatnonzero(happened > 0)
-    silent = [groups.names[k] for k in np.flatnonzero(happened == 0)]
-    if silent:
-        notes.append(
-            f"Clusters without an event in the Cox model ({', '.join(map(quoted, silent))}) have no "
-            "hazard ratio and are not in it; the test of all clusters has them."
-        )
-    groups = groups.only(complete)
     names, design = _design(usable, complete)
-    time, event, codes = time[complete], event[complete], groups.codes
-    # The tests are on all clusters: to leave out those without an event would favor the others.
-    rows = np.isin(codes, fit_for)
-    sizes = np.bincount(codes[rows], minlength=len(groups.names))
-    reference = int(np.argmax(sizes))
+    time, event, codes = time[complete], event[complete], groups.codes[complete]
+    reference = int(np.argmax(np.bincount(codes, minlength=len(groups.names))))
     others = [k for k in range(len(groups.names)) if k != reference]
-    fitted = [k for k in others if k in fit_for]
-    dummies = (codes[:, None] == fitted).astype(float)
+    dummies = (codes[:, None] == others).astype(float)
     n_events = int(event.sum())
     ratio, lower, upper, p = np.full((4, len(others)), np.nan)
-    statistic, degrees, overall = np.nan, 0, np.nan
-    problem = _problem(dummies[rows], design[rows], n_events)
+    whole = LogRank(np.nan, 0, np.nan, np.nan, 0)
+    problem = _problem(dummies[:, dummies.any(axis=0)], design, n_events)
     if not problem:
         try:
-            beta, error, risk = _fitted(time, event, dummies, design, rows)
+            beta, _ = _fitted(time, event, design)
         except ArithmeticError as failure:
-            problem = f"the model did not converge ({failure})"
+            problem = f"the model of the covariates did not converge ({failure})"
     if problem:
         notes.append(f"No Cox model was fitted: {problem}.")
     else:
-        place = [others.index(k) for k in fitted]
-        z = norm.ppf((1 + level) / 2)
-        ratio[place] = np.exp(beta)
-        lower[place], upper[place] = np.exp(beta - z * error), np.exp(beta + z * error)
-
-        def tested(own: Array) -> LogRank:
-            return logrank(time[own], event[own], codes[own], permutations, rng, risk[own])
-
-        whole = tested(np.ones(len(codes), dtype=bool))
-        statistic, degrees, overall = whole.statistic, whole.degrees, whole.p_value
-        p[place] = [tested((codes == k) | (codes == reference)).p_value for k in fitted]
-        if n_events < EVENTS_PER_COEFFICIENT * (len(fitted) + design.shape[1]):
+        # Tested whether or not a hazard ratio can be found: that depends on the clusters.
+        hazard = design @ beta
+        risk = np.exp(hazard - hazard.max())
+        whole = logrank(time, event, codes, permutations, rng, risk)
+        for j, k in enumerate(others):
+            own = (codes == k) | (codes == reference)
+            p[j] = logrank(time[own], event[own], codes[own], permutations, rng, risk[own]).p_value
+        happened = np.bincount(codes, event, len(groups.names))
+        silent = np.flatnonzero(happened == 0)
+        if len(silent):
             notes.append(
-                f"The Cox model has {len(fitted) + design.shape[1]} coefficients for {n_events} events; "
+                "Clusters without an event in the Cox model "
+                f"({', '.join(quoted(groups.names[k]) for k in silent)}) have no hazard ratio."
+            )
+        place = np.flatnonzero(happened[others] > 0)
+        rows = happened[codes] > 0
+        try:
+            if not happened[reference]:
+                raise ArithmeticError("the largest cluster has no event")
+            beta, error = _fitted(
+                time[rows], event[rows], np.column_stack([dummies[:, place], design])[rows]
+            )
+            beta, error = beta[: len(place)], error[: len(place)]
+            if not (np.isfinite(error).all() and (error < DIVERGED).all()):
+                raise ArithmeticError("one grows without bound: too few events in a cluster")
+            z = norm.ppf((1 + level) / 2)
+            ratio[place] = np.exp(beta)
+            lower[place], upper[place] = np.exp(beta - z * error), np.exp(beta + z * error)
+        except ArithmeticError as failure:
+            notes.append(f"No hazard ratios were found: {failure}.")
+        if n_events < EVENTS_PER_COEFFICIENT * (len(place) + design.shape[1]):
+            notes.append(
+                f"The Cox model has {len(place) + design.shape[1]} coefficients for {n_events} events; "
                 "fewer than ten events per coefficient make it unsteady."
             )
     return Cox(
@@ -160,9 +166,9 @@ def cox(
         lower,
         upper,
         p,
-        statistic,
-        degrees,
-        overall,
+        whole.statistic,
+        whole.degrees,
+        whole.p_value,
         tuple(names),
         len(codes),
         n_events,
@@ -203,7 +209,7 @@ def _design(columns: list[Column], rows: Array) -> tuple[list[str], Array]:
 
 def _problem(dummies: Array, design: Array, n_events: int) -> str:
     if not dummies.shape[1]:
-        return "fewer than two clusters have events"
+        return "fewer than two clusters have members in it"
     X = np.column_stack([np.ones(len(dummies)), dummies, design])
     if n_events <= X.shape[1] - 1:
         return f"{n_events} events are too few for {X.shape[1] - 1} coefficients"
@@ -212,12 +218,8 @@ def _problem(dummies: Array, design: Array, n_events: int) -> str:
     return ""
 
 
-def _fitted(
-    time: Array, event: Array, dummies: Array, design: Array, rows: Array
-) -> tuple[Array, Array, Array]:
-    """Return log hazard ratios of the clusters and their errors, from ``rows``, and the hazards of all
-    by covariates alone.
-    """
+def _fitted(time: Array, event: Array, X: Array) -> tuple[Array, Array]:
+    """Return the coefficients of a Cox model and their standard errors."""
     try:
         import pandas
         from lifelines import CoxPHFitter
@@ -226,25 +228,21 @@ def _fitted(
         raise ImportError(
             "adjustment for covariates needs lifelines: pip install 'manyview[outcomes]'"
         ) from error
-
-    def fit(X: Array, rows: Array) -> Any:
-        frame = pandas.DataFrame(X[rows], columns=[f"x{j}" for j in range(X.shape[1])])
-        frame["T"], frame["E"] = time[rows], event[rows]
-        with warnings.catch_warnings():
-            # A remark about low variance is no failure; a search that does not end is.
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            warnings.filterwarnings("error", "(?s).*failed to converge", ConvergenceWarning)
-            return CoxPHFitter().fit(frame, "T", "E")
-
+    if not X.shape[1]:
+        return np.empty(0), np.empty(0)
+    frame = pandas.DataFrame(X, columns=[f"x{j}" for j in range(X.shape[1])])
+    frame["T"], frame["E"] = time, event
     try:
-        full = fit(np.column_stack([dummies, design]), rows)
-        alone = np.zeros(len(time))
-        if design.shape[1]:
-            alone = design @ fit(design, np.ones_like(rows)).params_.to_numpy()
+        with warnings.catch_warnings():
+            # A remark about low variance is no failure, nor an overflow on the way; a search that does
+            # not end is.
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            warnings.simplefilter("ignore", RuntimeWarning)
+            warnings.filterwarnings("error", "(?s).*failed to converge", ConvergenceWarning)
+            found = CoxPHFitter().fit(frame, "T", "E")
     except (ConvergenceError, ConvergenceWarning, np.linalg.LinAlgError) as error:
         raise ArithmeticError(str(error).split("\n")[0].split(". ")[0][:100]) from error
-    k = dummies.shape[1]
-    beta, se = full.params_.to_numpy()[:k], full.standard_errors_.to_numpy()[:k]
-    if not (np.isfinite(se).all() and (se < DIVERGED).all()):
-        raise ArithmeticError("a hazard ratio grows without bound: too few events in a cluster")
-    return beta, se, np.exp(alone - alone.max())
+    beta = found.params_.to_numpy()
+    if not np.isfinite(beta).all():
+        raise ArithmeticError("a coefficient grows without bound")
+    return beta, found.standard_errors_.to_numpy()
