@@ -51,7 +51,7 @@ def note(found, name):
 
 def test_large_counts_equal_scipys_chi_square():
     labels, table = clinical(300)
-    ours = column(enrichment(labels, table), "site").association
+    ours = column(enrichment(labels, table, permutations=0), "site").association
     theirs = stats.chi2_contingency(pd.crosstab(labels, table["site"].to_numpy()), correction=False)
     assert ours.test == "χ²" and ours.permutations == 0
     assert ours.statistic == pytest.approx(theirs.statistic, rel=1e-12)
@@ -70,10 +70,13 @@ def test_two_by_two_equals_fishers_exact_test():
 def test_numbers_equal_kruskal_and_wallis(ties):
     labels, table = clinical(120)
     values = table["age"].round(-1) if ties else table["age"]
-    ours = column(enrichment(labels, {"age": values.to_numpy()}), "age").association
+    given = {"age": values.to_numpy()}
+    ours = column(enrichment(labels, given, permutations=0), "age").association
     theirs = stats.kruskal(*(values[labels == k] for k in range(3)))
     assert ours.statistic == pytest.approx(theirs.statistic, rel=1e-10)
     assert ours.p_value == pytest.approx(theirs.pvalue, rel=1e-9)
+    permuted = column(enrichment(labels, given), "age").association
+    assert permuted.p_value == 1e-4 and permuted.permutations == 9999
 
 
 def test_small_counts_are_permuted_and_agree_with_the_exact_answer():

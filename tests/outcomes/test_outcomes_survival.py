@@ -89,7 +89,16 @@ def test_cox_equals_lifelines_and_finds_the_adjusted_ratio():
     np.testing.assert_allclose(ours.hazard_ratio, expected, rtol=1e-5)
     less = lifelines.CoxPHFitter().fit(frame[["age", "sex", "T", "E"]].astype(float), "T", "E")
     gap = 2 * (theirs.log_likelihood_ - less.log_likelihood_)
-    assert ours.statistic == pytest.approx(gap, rel=1e-5)
+    assert ours.statistic == pytest.approx(gap, rel=0.1)  # score and likelihood ratio
+
+
+def test_without_an_effect_of_covariates_cox_tests_what_the_log_rank_test_does():
+    labels, time, event = cohort(100, 3)
+    codes, rng = np.unique(labels, return_inverse=True)[1], np.random.default_rng
+    plain = logrank(time, event, codes, 99, rng(0))
+    same = logrank(time, event, codes, 99, rng(0), np.full(100, 0.3))
+    assert same.p_value == plain.p_value
+    assert same.statistic == pytest.approx(plain.statistic)
 
 
 # --- laws -----------------------------------------------------------------------------------------
@@ -227,7 +236,10 @@ def test_no_event():
     assert np.isnan(found.p_value) and found.test.permutations == 0
     assert all(np.isnan(c.median) for c in found.curves) and "not reached" in repr(found)
     assert told(found, "None of the 4 observations has an event", "no interval")
-    assert np.isnan(found.restricted_mean_error).all() and (found.restricted_mean == 2).all()
+    assert (
+        np.isnan(found.restricted_mean_error).all()
+        and (found.restricted_mean == found.horizon).all()
+    )
 
 
 def test_one_event():
@@ -286,10 +298,40 @@ def test_a_horizon_beyond_the_observation_of_a_cluster_gives_no_mean():
     found = survival(labels, time, [1, 0] * 6, horizon=15, permutations=0)
     assert np.isnan(found.restricted_mean[0]) and found.restricted_mean[1] > 11
     assert told(found, "not observed up to time 15")
-    assert survival(labels, time, [1, 0] * 6, permutations=0).horizon == 6
     # A curve that came down to 0 is known for ever.
-    died = survival(labels, time, [1] * 12, permutations=0)
-    assert died.horizon == 16 and not np.isnan(died.restricted_mean).any()
+    died = survival(labels, time, [1] * 12, horizon=16, permutations=0)
+    assert not np.isnan(died.restricted_mean).any()
+
+
+@given(st.integers(0, 10_000), st.sampled_from([0.0, 0.1, 0.3]))
+@settings(max_examples=30, deadline=None)
+def test_at_the_horizon_enough_of_every_cluster_are_at_risk_and_later_not(seed, share):
+    found = survival(*cohort(90, 3, seed), min_at_risk=share, pairwise=False, permutations=0)
+    needed = [max(5, share * c.n) for c in found.curves]
+
+    def enough(time):
+        return all(c.at_risk_at(time) >= n for c, n in zip(found.curves, needed, strict=True))
+
+    assert enough(found.horizon) and not enough(np.nextafter(found.horizon, np.inf))
+    table = found.table
+    assert set(table["horizon"]) == {found.horizon}
+    at_risk = [int(c.at_risk_at(found.horizon)) for c in found.curves]
+    assert list(table["at_risk_at_horizon"]) == at_risk and "are at risk" in repr(found)
+
+
+def test_one_patient_with_a_long_follow_up_does_not_make_a_difference_of_means():
+    rng = np.random.default_rng(0)
+    codes = np.repeat([0, 1], 60)
+    death, end = rng.exponential(60, 120), rng.uniform(10, 120, 120)
+    time, event = np.minimum(death, end), (death <= end).astype(int)
+    time[0], event[0] = 1000, 0
+    time[60], event[60] = 1010, 1
+    found = survival(codes, time, event)
+    assert found.horizon < 120 and not told(found, "still at risk")
+    far = survival(codes, time, event, horizon=1000, permutations=0)
+    assert told(far, "Few members are still at risk at the horizon, time 1000", "0 (1 of 60)")
+    with pytest.raises(ValueError, match="min_at_risk must be a share"):
+        survival(codes, time, event, min_at_risk=10)
 
 
 @pytest.mark.parametrize("bad", [0, -1, np.nan, np.inf])
