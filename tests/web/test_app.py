@@ -250,7 +250,6 @@ def test_a_disk_that_fills_up_leaves_nothing_half_made(client, monkeypatch, what
         ("ids 'a-1' . _ differ: one. Add --match loose if so", "ids 'a-1' . _ differ: one."),
         ("it may be headings; say which: --header a=yes or --header a=no", "it may be headings; say which"),
         ("it looks like classes: add --drop x; add --as-view y", "it looks like classes"),
-        ("survival from 'a' (known; name others by --time and --event)", "survival from 'a' (known)"),
         ("a cell holds -- and --x; nothing else", "a cell holds -- and --x; nothing else"),
     ],
 )  # fmt: skip

@@ -40,6 +40,8 @@ MEANINGS = {
     "drop-text": {"": "Leave columns of text out"},
     "one-hot": {"": "Make every word of a text column a column of 0 and 1"},
     "decimal": {"comma": "The decimal mark is the comma", "point": "The decimal mark is the point"},
+    "event": {"": "here the event happened"},
+    "adjust": {"": "remove the effect of this column from every view"},
     "header": {"yes": "The first line is headings", "no": "The first line is data already"},
 }
 
@@ -100,6 +102,10 @@ def run(base: str, name: str, about: dict[str, Any], folder: str, limit: str) ->
         problem=shown(seen.get("problem", "")) if offered else seen.get("problem", ""),
         offered=offered,
         words=words,
+        offers={
+            kind: [(n, v, meaning(n, v)) for n, v in (seen.get("offers") or {}).get(kind, [])]
+            for kind in ("event", "adjust", "more")
+        },
         command=command,
         folder=folder,
         limit=limit,
