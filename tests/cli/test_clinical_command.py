@@ -138,14 +138,12 @@ def test_a_batch_called_by_numbers_is_looked_for_level_by_level(cohort, tmp_path
 
 
 DATES = "id,b\n" + "".join(f"P{i:04d},2019-05-{i % 28 + 1:02d}\n" for i in range(1, 91))
-CENSORED = "id,os_months,censorship,plate\n" + "".join(
-    f"P{i:04d},{i},{i % 2},{i % 3}\n" for i in range(1, 91)
-)
+CENSORED = "id,os_months,censorship\n" + "".join(f"P{i:04d},{i},{i % 2}\n" for i in range(1, 91))
 SAME = "id,b\n" + "".join(f"P{i:04d},1\n" for i in range(1, 91))
 MISTAKES = {
     "no such time": (None, ["--time", "when", "--event", "dead"], "when: clinical.csv has no such column"),
     "time alone": (None, ["--time", "age"], "--time without --event"),
-    "censored or not": (CENSORED, ["--event", "censorship"], "say which value means that the event happened"),
+    "censored or not": (CENSORED, ["--event", "censorship"], "which value means that the event happened"),
     "another value": (CENSORED, ["--event", "censorship=no"], "never has the value 'no'"),
     "an event of another time": (CENSORED, ["--event", "seen", "--time", "b"], "no such column"),
     "event is a name": (None, ["--time", "os_months", "--event", "sex"], "event must be 1 (it happened)"),
@@ -210,21 +208,15 @@ def test_a_batch_is_the_first_thing_said_and_the_remedy_works(tmp_path):
         frame.to_csv(file, index_label="id")
     table = tmp_path / "clinical.csv"
     data.clinical_frame().to_csv(table, index_label="id")
-    asked = [
-        "--clusters",
-        "auto",
-        "--no-report",
-        "--clinical",
-        table,
-        "--labels",
-        f"{table}:subtype",
-    ]
-    result = run("fit", *files, "--out", tmp_path / "a", *asked)
+    asked = ["--no-report", "--clinical", table, "--labels", f"{table}:subtype", "--clusters"]
+    result = run("fit", *files, "--out", tmp_path / "a", *asked, 7)  # the number that auto takes
     assert result.exit_code == 0, result.output
     assert "warning: The clusters follow “batch” (Cramér's V 0.99" in result.stderr
     assert "Fit again with --adjust batch." in result.stderr
-    assert result.output.index("The clusters follow") < result.output.index("7 clusters")
-    result = run("fit", *files, "--out", tmp_path / "b", *asked, "--adjust", "batch", "--json")
+    assert result.output.index("The clusters follow") < result.output.index("240 samples     ")
+    result = run(
+        "fit", *files, "--out", tmp_path / "b", *asked, "auto", "--adjust", "batch", "--json"
+    )
     summary = json.loads(result.stdout)
     assert summary["n_clusters"] == 4 and summary["scores"]["ari"] > 0.95
     assert summary["outcomes"]["clinical"]["followed"] == []

@@ -11,7 +11,7 @@ from manyview.outcomes.batch import LEVEL, is_technical
 TECHNICAL = ["batch", "Batch_ID", "plate number", "seqCenter", "Center.Name", "tissue_source_site", "site",
              "run", "lane2", "flow_cell", "SequencingRun", "hospital", "study"]  # fmt: skip
 OTHER = ["age", "primary_site", "Tumor Site", "biopsy_site", "site_of_resection", "hospital_days",
-         "run_time", "library_size", "study_arm", "lab_ldh", "wellbeing", "subtype", "centered", "", "7"]  # fmt: skip
+         "run_time", "library_size", "study_arm", "lab_ldh", "subtype", "centered", ""]  # fmt: skip
 
 
 def test_technical_columns_are_known_by_their_headings():

@@ -90,7 +90,7 @@ def _remedy(about: dict[str, Any]) -> str:
             "Fit again with {option}; in the app choose “Change and run again”, then remove the effect of "
             "“{column}”."
         )
-    return "Fit again on mv.adjust(views, {{{column!r}: clinical[{column!r}]}}).views."
+    return "Fit RobustWMNMF on mv.adjust(views, {{{column!r}: clinical[{column!r}]}}).views."
 
 
 def _outcomes(about: dict[str, Any]) -> list[str]:
