@@ -40,6 +40,8 @@ MEANINGS = {
     "drop-text": {"": "Leave columns of text out"},
     "one-hot": {"": "Make every word of a text column a column of 0 and 1"},
     "decimal": {"comma": "The decimal mark is the comma", "point": "The decimal mark is the point"},
+    "event": {"": "“{}” means that the event happened"},
+    "adjust": {"": "Remove the effect of “{}” from every view"},
     "header": {"yes": "The first line is headings", "no": "The first line is data already"},
 }
 
@@ -63,6 +65,8 @@ def _page(base: str, title: str, body: Any, refresh: int = 0, first: bool = Fals
 def meaning(name: str, value: str) -> str:
     """An answer as a sentence for its button."""
     known = MEANINGS[name]
+    if name in ("event", "adjust"):
+        return known[""].format(value)
     if not OPTIONS[name] or value in known:
         return known[value]
     view, _, rest = value.rpartition("=")
@@ -100,6 +104,10 @@ def run(base: str, name: str, about: dict[str, Any], folder: str, limit: str) ->
         problem=shown(seen.get("problem", "")) if offered else seen.get("problem", ""),
         offered=offered,
         words=words,
+        offers={
+            kind: [(n, v, meaning(n, v)) for n, v in (seen.get("offers") or {}).get(kind, [])]
+            for kind in ("event", "adjust", "more")
+        },
         command=command,
         folder=folder,
         limit=limit,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import errno
+import json
 import secrets
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
@@ -35,7 +36,7 @@ from . import pages
 from .folders import Folders, NotThere
 from .gate import Gate
 from .jobs import Jobs, Limits
-from .words import Unfit, checked, clusters, file_name
+from .words import ONCE, Unfit, checked, clusters, file_name
 
 #: Longest body of a form; longest wait for the next piece of a table, in seconds.
 FORM_BYTES, PATIENCE = 16_384, 30.0
@@ -115,8 +116,10 @@ class Page:
         about = await run_in_threadpool(self.jobs.state, name)
         if about["state"] == "draft":
             about = await run_in_threadpool(self.jobs.look, name)
-        folder = str(self.folders.folder(name))
-        text = pages.run(self.base, name, about, folder, size_text(self.most_bytes))
+        folder = self.folders.folder(name)
+        if about["state"] == "done":
+            about["batches"] = batches(folder / "run" / "run.json")
+        text = pages.run(self.base, name, about, str(folder), size_text(self.most_bytes))
         return HTMLResponse(text)
 
     async def state(self, request: Request) -> Response:
@@ -195,8 +198,10 @@ class Page:
         self.folders.check_draft(name)
 
         def add(about: dict[str, Any]) -> None:
-            others = [w for w in about["words"] if w[0] != "match" or word[0] != "match"]
-            others = [w for w in others if tuple(w) != word]
+            once = word[0] in ONCE
+            others = [
+                w for w in about["words"] if tuple(w) != word and not (once and w[0] == word[0])
+            ]
             if len(others) >= 50:
                 raise Unfit("There are more answers than questions: forget them and begin again.")
             about["words"], about["seen"] = [*others, list(word)], None
@@ -225,7 +230,15 @@ class Page:
         return self._to(name)
 
     async def again(self, request: Request) -> Response:
-        return self._to(await run_in_threadpool(self.folders.copy, request.path_params["name"]))
+        """A new draft of the same tables, perhaps without the effect of one more column."""
+        adjust = (await form(request)).get("adjust")
+        more = [] if adjust is None else [list(checked("adjust", adjust))]
+        new = await run_in_threadpool(self.folders.copy, request.path_params["name"])
+        if more:
+            self.folders.change(
+                new, lambda about: about.update(words=[*about["words"], *more], seen=None)
+            )
+        return self._to(new)
 
     async def remove(self, request: Request) -> Response:
         name = request.path_params["name"]
@@ -265,6 +278,16 @@ def told(base: str, handler: Callable[[Request], Awaitable[Response]]) -> Any:
         return HTMLResponse(pages.problem(base, sentence), status)
 
     return answer
+
+
+def batches(path: Path) -> list[str]:
+    """Technical columns that the clusters of a finished run follow, and that were not adjusted for."""
+    try:
+        about = json.loads("" if path.is_symlink() else path.read_text(encoding="utf-8"))
+        found = [f["column"] for f in about["clinical"]["followed"] if f["technical"]]
+        return [str(column) for column in found if column not in about["adjusted"]]
+    except (OSError, ValueError, TypeError, KeyError):  # none, or of another version
+        return []
 
 
 async def form(request: Request) -> dict[str, str]:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from manyview.data.read import KINDS, Reading
 from manyview.datasets._tables import split_suffix
 
-#: Options of reading that somebody may choose on the page; whether they have a value.
+#: Options that somebody may choose on the page; whether they have a value.
 OPTIONS = {
     "match": True,
     "transpose": True,
@@ -19,7 +19,11 @@ OPTIONS = {
     "header": True,
     "drop-text": False,
     "one-hot": False,
+    "event": True,
+    "adjust": True,
 }
+#: Of these the latest answer counts.
+ONCE = ("match", "event")
 LONGEST = 40
 _SUFFIX = re.compile(r"(\.[a-z0-9]{1,8}){1,2}")
 #: Names that are devices on Windows.
@@ -73,7 +77,6 @@ def choices(problem: str) -> list[Word]:
 
 def shown(sentence: str) -> str:
     """A sentence about files without its advice for the command line, which the page has as buttons."""
-    sentence = re.sub(r"[;,] name (others|them) by --time and --event", "", sentence)
     advice = re.search(
         r"(\S[.;:]) (?:(?![.;:] ).)*--(?:" + "|".join(OPTIONS) + r"|labels)\b", sentence
     )
