@@ -34,7 +34,7 @@ from manyview.io.guard.limits import size_text
 from . import pages
 from .folders import Folders, NotThere
 from .gate import Gate
-from .jobs import Jobs, Limits
+from .jobs import Jobs, Limits, command_line
 from .words import Unfit, checked, clusters, file_name
 
 #: Longest body of a form; longest wait for the next piece of a table, in seconds.
@@ -83,7 +83,7 @@ class Page:
         ]
 
     async def home(self, request: Request) -> Response:
-        runs = [{"name": n, **self.folders.read(n)} for n in self.folders.all()]
+        runs = await run_in_threadpool(self.folders.runs)
         return HTMLResponse(pages.home(self.base, runs, str(self.folders.home)))
 
     async def asset(self, request: Request) -> Response:
@@ -121,19 +121,19 @@ class Page:
 
     async def state(self, request: Request) -> Response:
         about = await run_in_threadpool(self.jobs.state, request.path_params["name"])
-        seconds = round(time.time() - about.get("started", time.time()))
+        seconds = round(time.time() - (about["started"] or time.time()))
         known = {"state": about["state"], "stages": about["stages"], "seconds": seconds}
         return JSONResponse(known)
 
     async def report(self, request: Request) -> Response:
         path = self.folders.folder(request.path_params["name"]) / "run" / "report.html"
-        if not path.is_file() or path.is_symlink():
+        if not path.is_file():
             raise NotThere("This run has no report.")
         return FileResponse(path, media_type="text/html", headers=REPORT)
 
     async def archive(self, request: Request) -> Response:
         name = request.path_params["name"]
-        command = self.folders.read(name).get("command", "")
+        command = command_line(self.folders.read(name))
         path = await run_in_threadpool(self.folders.archive, name, command)
         gone = BackgroundTask(path.unlink, missing_ok=True)
         return FileResponse(path, filename=f"manyview-{name}.zip", background=gone)
@@ -196,10 +196,10 @@ class Page:
 
         def add(about: dict[str, Any]) -> None:
             others = [w for w in about["words"] if w[0] != "match" or word[0] != "match"]
-            others = [w for w in others if tuple(w) != word]
+            others = [w for w in others if w != word]
             if len(others) >= 50:
                 raise Unfit("There are more answers than questions: forget them and begin again.")
-            about["words"], about["seen"] = [*others, list(word)], None
+            about["words"] = [*others, word]
 
         self.folders.change(name, add)
         return self._to(name)
@@ -207,7 +207,7 @@ class Page:
     async def forget(self, request: Request) -> Response:
         name = request.path_params["name"]
         self.folders.check_draft(name)
-        self.folders.change(name, lambda about: about.update(words=[], seen=None))
+        self.folders.change(name, lambda about: about.update(words=[]))
         return self._to(name)
 
     async def fit(self, request: Request) -> Response:
@@ -220,7 +220,6 @@ class Page:
 
     async def cancel(self, request: Request) -> Response:
         name = request.path_params["name"]
-        self.folders.folder(name)
         await run_in_threadpool(self.jobs.cancel, name)
         return self._to(name)
 
@@ -229,7 +228,6 @@ class Page:
 
     async def remove(self, request: Request) -> Response:
         name = request.path_params["name"]
-        self.folders.folder(name)
         await run_in_threadpool(self.jobs.cancel, name)
         await run_in_threadpool(self.folders.remove, name)
         return RedirectResponse(f"{self.base}/", 303)
@@ -260,7 +258,7 @@ def told(base: str, handler: Callable[[Request], Awaitable[Response]]) -> Any:
             sentence = (
                 "The disk is full; nothing was kept." if full else f"It failed: {error.strerror}."
             )
-        if request.url.path.endswith(("/table", "/room", "/state")):
+        if request.scope["path"].endswith(("/table", "/room", "/state")):
             return PlainTextResponse(sentence, status)
         return HTMLResponse(pages.problem(base, sentence), status)
 
