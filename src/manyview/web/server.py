@@ -26,14 +26,14 @@ from starlette.responses import (
     Response,
 )
 from starlette.routing import Mount, Route
+from uvicorn import Config, Server
 
 from manyview.datasets import load_nutrimouse, make_cohort
 from manyview.datasets._files import tables_of
 from manyview.io.guard.limits import size_text
 
-from . import pages
+from . import gate, pages
 from .folders import Folders, NotThere
-from .gate import Gate
 from .jobs import Jobs, Limits, command_line
 from .words import Unfit, checked, clusters, file_name
 
@@ -309,4 +309,22 @@ def make_app(
 
     app = Starlette(routes=[Mount(f"/{token}", routes=page.routes())], lifespan=life)
     hosts = {f"{name}:{port}" for name in names} | (set(names) if port == 80 else set())
-    return Gate(app, token, hosts, password), jobs
+    return gate.Gate(app, token, hosts, password), jobs
+
+
+def server_of(app: Any) -> Server:
+    """What answers, with limits for those who may not ask."""
+    return Server(
+        Config(
+            app,
+            http=gate.Connection,
+            ws="none",
+            log_level="error",  # anybody can cause warnings
+            access_log=False,  # addresses hold the token
+            server_header=False,
+            proxy_headers=False,  # limits count the addresses of connections
+            backlog=gate.AT_ONCE,
+            timeout_graceful_shutdown=5,  # a browser may never read the end of an answer
+            h11_max_incomplete_event_size=16_384,
+        )
+    )
