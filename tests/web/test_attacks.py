@@ -86,6 +86,10 @@ def test_requests_that_are_refused(client, attack):
     assert "frame-ancestors 'none'" in answer.headers["content-security-policy"]
 
 
+def test_the_file_that_opens_the_browser_leads_to_the_page(client):
+    assert client.get(f"/{TOKEN}/", headers=OPENED).status_code == 200
+
+
 @pytest.mark.parametrize("ranges", ["0-0", "0-0,2-2,4-4", ",".join(f"{i}-" for i in range(2000))])
 def test_parts_of_files_are_not_given(client, ranges):
     run = draft(client)

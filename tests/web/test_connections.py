@@ -2,6 +2,7 @@
 
 import contextlib
 import http.client
+import os
 import socket
 import threading
 
@@ -113,6 +114,30 @@ def test_one_address_does_not_close_the_connections_of_another(tmp_path, monkeyp
 )  # fmt: skip
 def test_a_network_of_ipv6_counts_as_one_address(host, other, same):
     assert (gate.address_of((host, 1)) == gate.address_of((other, 2))) is same
+
+
+@pytest.mark.parametrize("end", [None, KeyboardInterrupt, SystemExit])
+def test_the_key_is_in_a_private_file_and_not_on_a_command_line(tmp_path, monkeypatch, end):
+    shown, said = [], []
+
+    class Served:
+        def run(self, sockets):
+            (socket,) = sockets
+            socket.close()
+            (page,) = tmp_path.glob("*.html")
+            assert shown == [page.as_uri()]
+            assert os.name != "posix" or page.stat().st_mode & 0o777 == 0o600
+            address = said[0].split()[2]
+            assert len(address) > 40 and address in page.read_text() and address not in shown[0]
+            if end:
+                raise end
+
+    monkeypatch.setattr(command.webbrowser, "open", shown.append)
+    monkeypatch.setattr(server, "server_of", lambda app: Served())
+    monkeypatch.setattr(command.signal, "signal", lambda *given: None)
+    with contextlib.suppress(KeyboardInterrupt, SystemExit):
+        command.run_app(tmp_path, place_of(HERE, 0, str), 1, Limits(), True, said.append)
+    assert shown and not list(tmp_path.glob("*.html"))
 
 
 def test_a_lock_that_is_a_link_creates_nothing(tmp_path):

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import os
 import secrets
+import signal
+import sys
+import tempfile
 import webbrowser
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 from manyview.io.writing.locks import take_lock
@@ -50,9 +54,29 @@ def run_app(
         address = f"http://{place.names[0]}:{port}/{token}/"
         reach = CLEAR if place.password else "Only this machine can reach it."
         say(f"The page: {address}\nRuns are in {folder}/. {reach} Ctrl-C ends it.")
-        if browse:
-            webbrowser.open(address)
-        server.server_of(app).run(sockets=[listening])
+        with _redirect(folder, address) if browse else nullcontext() as page:
+            if page:
+                webbrowser.open(page)
+            server.server_of(app).run(sockets=[listening])
+
+
+@contextmanager
+def _redirect(folder: Path, address: str) -> Iterator[str]:
+    """A file that only this user can read and that leads to the address.
+
+    The browser is given the file, because every user of the machine can read its command line.
+    """
+    handle, name = tempfile.mkstemp(prefix="open-", suffix=".html", dir=folder)  # mode 0600
+    try:
+        with open(handle, "w", encoding="utf-8") as file:
+            file.write(
+                f'<!DOCTYPE html><meta http-equiv="refresh" content="0; url={address}">'
+                f'<title>manyview</title><a href="{address}">Open the page of manyview</a>\n'
+            )
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # removes the file, too
+        yield Path(name).as_uri()
+    finally:
+        Path(name).unlink(missing_ok=True)
 
 
 def _not_a_link(path: str, flags: int) -> int:

@@ -176,8 +176,11 @@ class Gate:
             return 403, "Open the address that manyview app has printed: it holds the key."
         if scope["method"] not in ("GET", "HEAD", "POST"):
             return 405, "Only GET and POST are answered."
+        # The file that opens the browser counts as another site; its page is no frame and no script.
+        shown = headers.get("sec-fetch-mode") == "navigate", headers.get("sec-fetch-dest")
+        opened = scope["path"] == f"/{first}/" and shown == (True, "document")
         site = headers.get("sec-fetch-site", "none")
-        if site not in ("same-origin", "none"):
+        if site not in ("same-origin", "none") and not (opened and scope["method"] == "GET"):
             return 403, "Another site has asked for this; it is not answered."
         if scope["method"] == "POST" and headers.getlist("origin") != [f"http://{hosts[0]}"]:
             return 403, "Only our own page may change something here."
