@@ -221,10 +221,8 @@ class Folders:
             raise NotThere("This run has no results to download.")
         path = self.folder(name) / f"archive-{secrets.token_hex(6)}.zip"
         with _or_nothing(path), zipfile.ZipFile(path, "x", zipfile.ZIP_DEFLATED) as archive:
-            for place, folders, files in os.walk(run, followlinks=False):
-                folders.sort()
-                for file in sorted(Path(place) / f for f in files):
-                    archive.write(file, f"manyview-{name}/{file.relative_to(run).as_posix()}")
+            for file in sorted(filter(Path.is_file, run.rglob("*"))):
+                archive.write(file, f"manyview-{name}/{file.relative_to(run).as_posix()}")
             archive.writestr(f"manyview-{name}/command.txt", command + "\n")
         return path
 

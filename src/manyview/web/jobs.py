@@ -68,11 +68,13 @@ class Jobs:
             self._seen[name] = state, self._looked(folder, asked)
         return about | {"seen": self._seen[name][1]}
 
+    def _program(self) -> list[str]:
+        return [sys.executable, "-P", "-m", "manyview.web.child", str(self.limits.room())]
+
     def _looked(self, folder: Path, asked: dict[str, Any]) -> dict[str, Any]:
-        command = [sys.executable, "-P", "-m", "manyview.web.child", str(self.limits.room())]
         try:
             done = subprocess.run(
-                [*command, "manyview.web.look"],
+                [*self._program(), "manyview.web.look"],
                 input=json.dumps(asked).encode(),
                 capture_output=True,
                 timeout=LOOK_SECONDS,
@@ -108,11 +110,10 @@ class Jobs:
         threading.Thread(target=self._watch, args=(name, process), daemon=True).start()
 
     def _popen(self, folder: Path, command: list[str]) -> subprocess.Popen[bytes]:
-        program = [sys.executable, "-P", "-m", "manyview.web.child", str(self.limits.room())]
         told = {"MANYVIEW_STAGES": str(folder / STAGES), "COLUMNS": "100", "NO_COLOR": "1"}
         with open(folder / "log.txt", "wb") as log:
             return subprocess.Popen(
-                [*program, "manyview", *command],
+                [*self._program(), "manyview", *command],
                 stdin=subprocess.PIPE,  # ends when this process does, and the fit with it
                 stdout=log,
                 stderr=log,

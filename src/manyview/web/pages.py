@@ -81,7 +81,7 @@ def run(base: str, name: str, about: dict[str, Any], folder: str, limit: str) ->
     """One run, in whatever state it is."""
     seen = about.get("seen") or {}
     offered = [(n, v, meaning(n, v)) for n, v in seen.get("choices") or [] if n in OPTIONS]
-    words = [(n, v, meaning(n, v)) for n, v in about["words"] if n in OPTIONS]
+    words = [(n, v, meaning(n, v)) for n, v in about["words"]]
     body = html(
         asset("run.html"),
         base=base,
