@@ -138,7 +138,7 @@ def test_an_unclear_event_and_a_batch_are_asked_about_and_become_options(client)
     assert 'value="censored=0"' not in page and "event where censored=0" in page
     assert "look technical" not in page and "Remove the effect of “batch” from" in page
     about = client.jobs.folders.read(run.rsplit("/", 1)[1])
-    assert fit_command(about, "auto")[-2:] == ["--event=censored=0", "--adjust=batch"]
+    assert fit_command(about)[-2:] == ["--event=censored=0", "--adjust=batch"]
     # Another table without these columns: the answers are of no use, and the page says so.
     upload(client, run, "other.csv", b"id,age\ns1,3\ns2,4\n", "clinical")
     page = client.get(run).text
@@ -155,7 +155,7 @@ def test_a_run_that_followed_a_batch_is_run_again_without_it_by_one_button(clien
     assert "The clusters follow “batch”" in page and 'name="adjust" value="batch"' in page
     assert "Batch effect" in client.get(f"{run}/report").text
     again = client.post(f"{run}/again", data={"adjust": "batch"}).headers["location"]
-    assert client.jobs.folders.read(again.rsplit("/", 1)[1])["words"] == [["adjust", "batch"]]
+    assert client.jobs.folders.read(again.rsplit("/", 1)[1])["words"] == [("adjust", "batch")]
     assert client.post(f"{run}/again", data={"adjust": "x" * 300}).status_code == 400
     damaged = client.home / run.rsplit("/", 1)[1] / "run" / "run.json"
     for text in ("", "[]", '{"clinical": {"followed": [1]}}', '{"clinical": null}'):

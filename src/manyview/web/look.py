@@ -40,9 +40,14 @@ def look(files: list[str], clinical: str | None, words: list[Any]) -> dict[str, 
     except (ValueError, ImportError, OSError, MemoryError) as error:
         problem = " ".join(str(error).split()) or type(error).__name__
         return {"problem": problem, "choices": choices(problem), "views": [], "notes": []}
-    views = [_described(entry, data.views[entry["view"]]) for entry in data.inputs]
+    views = [
+        (entry["view"], int(entry["rows"]), data.views[entry["view"]]) for entry in data.inputs
+    ]
     return {
-        "views": views,
+        "views": [
+            {"view": name, "samples": rows, "features": int(X.shape[1]), "kind": _kind(X)}
+            for name, rows, X in views
+        ],
         "samples": len(data.first_rows),
         "notes": [shown(n) for n in notes],
         "problem": "",
@@ -75,15 +80,6 @@ def _check_columns(columns: dict[str, list[Any]], words: list[Any]) -> None:
             raise ValueError(
                 f"“{column}” is no column of the clinical table; choose “Forget these answers”"
             )
-
-
-def _described(entry: dict[str, Any], X: Any) -> dict[str, Any]:
-    return {
-        "view": entry["view"],
-        "samples": int(entry["rows"]),
-        "features": int(X.shape[1]),
-        "kind": _kind(X),
-    }
 
 
 def _kind(X: Any) -> str:

@@ -9,19 +9,13 @@ from typing import Any
 
 from manyview.output.report.page import html
 
-from .jobs import fit_command
+from .folders import STATES
+from .jobs import command_line
 from .words import OPTIONS, shown
 
 SAMPLES = {
     "cohort": "240 patients: expression, methylation, mutations and survival (made up)",
     "nutrimouse": "40 mice: genes and lipids",
-}
-STATES = {
-    "draft": "not started",
-    "running": "running",
-    "done": "finished",
-    "failed": "failed",
-    "cancelled": "cancelled",
 }
 #: What an answer means, in the words of people.
 MEANINGS = {
@@ -78,11 +72,11 @@ def meaning(name: str, value: str) -> str:
 def home(base: str, runs: list[dict[str, Any]], folder: str) -> str:
     """Start something new, or go on with something old."""
     for run in runs:
-        run["when"] = time.strftime(
-            "%d %b %Y, %H:%M", time.strptime(run["name"][:15], "%Y%m%d-%H%M%S")
-        )
+        name = run["name"]  # the time when it was begun, unless somebody else has named it
+        run["when"] = f"{name[:4]}-{name[4:6]}-{name[6:8]}, {name[9:11]}:{name[11:13]}"
         run["told"] = STATES.get(run["state"], run["state"])
-        run["shown"] = ", ".join(t["shown"] for t in run["tables"]) or "no table yet"
+        tables = ", ".join(t["shown"] for t in run["tables"]) or "no table yet"
+        run["shown"] = run["problem"] if run["state"] == "damaged" else tables
     body = html(asset("home.html"), base=base, runs=runs, samples=SAMPLES, folder=folder)
     return _page(base, "Cluster your tables", body, first=True)
 
@@ -91,10 +85,7 @@ def run(base: str, name: str, about: dict[str, Any], folder: str, limit: str) ->
     """One run, in whatever state it is."""
     seen = about.get("seen") or {}
     offered = [(n, v, meaning(n, v)) for n, v in seen.get("choices") or [] if n in OPTIONS]
-    words = [(n, v, meaning(n, v)) for n, v in about["words"] if n in OPTIONS]
-    command = about.get("command") or "manyview " + " ".join(
-        fit_command(about, about.get("clusters", "auto"))
-    )
+    words = [(n, v, meaning(n, v)) for n, v in about["words"]]
     body = html(
         asset("run.html"),
         base=base,
@@ -108,11 +99,11 @@ def run(base: str, name: str, about: dict[str, Any], folder: str, limit: str) ->
             kind: [(n, v, meaning(n, v)) for n, v in (seen.get("offers") or {}).get(kind, [])]
             for kind in ("event", "adjust", "more")
         },
-        command=command,
+        command=command_line(about),
         folder=folder,
         limit=limit,
-        told=STATES.get(about["state"], about["state"]),
-        took=round(about.get("ended", time.time()) - about.get("started", 0)),
+        told=STATES[about["state"]],
+        took=round((about["ended"] or time.time()) - about["started"]),
     )
     titles = {"draft": "Your tables", "running": "Clustering", "done": "The report"}
     title = titles.get(about["state"], "This run did not finish")

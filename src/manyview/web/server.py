@@ -27,15 +27,15 @@ from starlette.responses import (
     Response,
 )
 from starlette.routing import Mount, Route
+from uvicorn import Config, Server
 
 from manyview.datasets import load_nutrimouse, make_cohort
 from manyview.datasets._files import tables_of
 from manyview.io.guard.limits import size_text
 
-from . import pages
+from . import gate, pages
 from .folders import Folders, NotThere
-from .gate import Gate
-from .jobs import Jobs, Limits
+from .jobs import Jobs, Limits, command_line
 from .words import ONCE, Unfit, checked, clusters, file_name
 
 #: Longest body of a form; longest wait for the next piece of a table, in seconds.
@@ -84,7 +84,7 @@ class Page:
         ]
 
     async def home(self, request: Request) -> Response:
-        runs = [{"name": n, **self.folders.read(n)} for n in self.folders.all()]
+        runs = await run_in_threadpool(self.folders.runs)
         return HTMLResponse(pages.home(self.base, runs, str(self.folders.home)))
 
     async def asset(self, request: Request) -> Response:
@@ -124,19 +124,19 @@ class Page:
 
     async def state(self, request: Request) -> Response:
         about = await run_in_threadpool(self.jobs.state, request.path_params["name"])
-        seconds = round(time.time() - about.get("started", time.time()))
+        seconds = round(time.time() - (about["started"] or time.time()))
         known = {"state": about["state"], "stages": about["stages"], "seconds": seconds}
         return JSONResponse(known)
 
     async def report(self, request: Request) -> Response:
         path = self.folders.folder(request.path_params["name"]) / "run" / "report.html"
-        if not path.is_file() or path.is_symlink():
+        if not path.is_file():
             raise NotThere("This run has no report.")
         return FileResponse(path, media_type="text/html", headers=REPORT)
 
     async def archive(self, request: Request) -> Response:
         name = request.path_params["name"]
-        command = self.folders.read(name).get("command", "")
+        command = command_line(self.folders.read(name))
         path = await run_in_threadpool(self.folders.archive, name, command)
         gone = BackgroundTask(path.unlink, missing_ok=True)
         return FileResponse(path, filename=f"manyview-{name}.zip", background=gone)
@@ -199,12 +199,10 @@ class Page:
 
         def add(about: dict[str, Any]) -> None:
             once = word[0] in ONCE
-            others = [
-                w for w in about["words"] if tuple(w) != word and not (once and w[0] == word[0])
-            ]
+            others = [w for w in about["words"] if w != word and not (once and w[0] == word[0])]
             if len(others) >= 50:
                 raise Unfit("There are more answers than questions: forget them and begin again.")
-            about["words"], about["seen"] = [*others, list(word)], None
+            about["words"] = [*others, word]
 
         self.folders.change(name, add)
         return self._to(name)
@@ -212,7 +210,7 @@ class Page:
     async def forget(self, request: Request) -> Response:
         name = request.path_params["name"]
         self.folders.check_draft(name)
-        self.folders.change(name, lambda about: about.update(words=[], seen=None))
+        self.folders.change(name, lambda about: about.update(words=[]))
         return self._to(name)
 
     async def fit(self, request: Request) -> Response:
@@ -225,24 +223,20 @@ class Page:
 
     async def cancel(self, request: Request) -> Response:
         name = request.path_params["name"]
-        self.folders.folder(name)
         await run_in_threadpool(self.jobs.cancel, name)
         return self._to(name)
 
     async def again(self, request: Request) -> Response:
         """A new draft of the same tables, perhaps without the effect of one more column."""
         adjust = (await form(request)).get("adjust")
-        more = [] if adjust is None else [list(checked("adjust", adjust))]
+        more = [] if adjust is None else [checked("adjust", adjust)]
         new = await run_in_threadpool(self.folders.copy, request.path_params["name"])
         if more:
-            self.folders.change(
-                new, lambda about: about.update(words=[*about["words"], *more], seen=None)
-            )
+            self.folders.change(new, lambda about: about.update(words=[*about["words"], *more]))
         return self._to(new)
 
     async def remove(self, request: Request) -> Response:
         name = request.path_params["name"]
-        self.folders.folder(name)
         await run_in_threadpool(self.jobs.cancel, name)
         await run_in_threadpool(self.folders.remove, name)
         return RedirectResponse(f"{self.base}/", 303)
@@ -273,7 +267,7 @@ def told(base: str, handler: Callable[[Request], Awaitable[Response]]) -> Any:
             sentence = (
                 "The disk is full; nothing was kept." if full else f"It failed: {error.strerror}."
             )
-        if request.url.path.endswith(("/table", "/room", "/state")):
+        if request.scope["path"].endswith(("/table", "/room", "/state")):
             return PlainTextResponse(sentence, status)
         return HTMLResponse(pages.problem(base, sentence), status)
 
@@ -334,4 +328,22 @@ def make_app(
 
     app = Starlette(routes=[Mount(f"/{token}", routes=page.routes())], lifespan=life)
     hosts = {f"{name}:{port}" for name in names} | (set(names) if port == 80 else set())
-    return Gate(app, token, hosts, password), jobs
+    return gate.Gate(app, token, hosts, password), jobs
+
+
+def server_of(app: Any) -> Server:
+    """What answers, with limits for those who may not ask."""
+    return Server(
+        Config(
+            app,
+            http=gate.Connection,
+            ws="none",
+            log_level="error",  # anybody can cause warnings
+            access_log=False,  # addresses hold the token
+            server_header=False,
+            proxy_headers=False,  # limits count the addresses of connections
+            backlog=gate.AT_ONCE,
+            timeout_graceful_shutdown=5,  # a browser may never read the end of an answer
+            h11_max_incomplete_event_size=16_384,
+        )
+    )
