@@ -15,6 +15,7 @@ from manyview.data.views import as_views
 from manyview.engines.numpy.sources import is_streamed
 from manyview.methods.given import ZeroRows, check_zero_rows, zeros_observed
 from manyview.outcomes import Table
+from manyview.outcomes.batch import read_levels
 from manyview.outcomes.columns import Column, may_be_codes, read_column
 from manyview.outcomes.held import hold, listed, pick
 from manyview.outcomes.mark import view_kind
@@ -170,7 +171,7 @@ def _columns(covariates: Any, names: Any, n: int, notes: list[str]) -> list[Colu
 def _column(name: str, values: list[Any], notes: list[str]) -> Column:
     """A covariate; few whole numbers are levels, which take away all that a straight line would."""
     column = read_column(name, values)
-    if not may_be_codes(column):
+    if not (may_be_codes(column) or (column.kind == "number" and read_levels(name, values))):
         return column
     codes = read_column(name, values, "category")
     notes.append(

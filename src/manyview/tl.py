@@ -17,6 +17,8 @@ from manyview.data.foreign import described_by_var, is_a
 from manyview.data.items import Collection, Item
 from manyview.engines.numpy.sources import is_streamed
 from manyview.methods.robust import RobustWMNMF
+from manyview.outcomes import enrichment
+from manyview.outcomes.batch import is_technical
 
 #: The column of ``var`` in which scanpy and muon mark the features to use.
 HIGHLY_VARIABLE = "highly_variable"
@@ -40,7 +42,8 @@ def cluster(
     Parameters
     ----------
     data : MuData or AnnData
-        Changed in place. Observations that lack a modality keep their label from the others.
+        Changed in place. Observations that lack a modality keep their label from the others. A column
+        of ``obs`` that looks technical (batch, site, plate) and that the clusters follow is a warning.
     n_clusters : "communities", "auto" or int, default="communities"
         Leiden communities of the fused graph (extra ``communities``), a number found by
         `select_n_clusters`, or yours.
@@ -82,7 +85,23 @@ def cluster(
     )
     given = _of_used_features(data, collect(data, chosen), use_highly_variable)
     annotate(data, model.fit(given), key_added)
+    _warn_of_batches(data.obs, key_added)
     return model
+
+
+def _warn_of_batches(obs: Any, key: str) -> None:
+    """Compare the clusters with the columns of ``obs`` that look technical."""
+    technical = {str(c): obs[c].astype(object) for c in obs.columns if is_technical(str(c))}
+    if not technical or obs[key].isna().all():
+        return
+    labels = obs[key].astype(object).tolist()
+    columns = {name: column.tolist() for name, column in technical.items()}
+    for found in enrichment(labels, columns).followed:
+        warn_user(
+            found.sentence(
+                f"Fit again: RobustWMNMF(…).fit(mv.adjust(data, data.obs[[{found.column!r}]]).views)."
+            )
+        )
 
 
 def _of_used_features(data: Any, given: Collection, asked: bool | None) -> Collection:

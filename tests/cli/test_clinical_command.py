@@ -2,6 +2,7 @@
 
 import csv
 import json
+import shutil
 
 import numpy as np
 import pandas as pd
@@ -137,10 +138,14 @@ def test_a_batch_called_by_numbers_is_looked_for_level_by_level(cohort, tmp_path
 
 
 DATES = "id,b\n" + "".join(f"P{i:04d},2019-05-{i % 28 + 1:02d}\n" for i in range(1, 91))
+CENSORED = "id,os_months,censorship\n" + "".join(f"P{i:04d},{i},{i % 2}\n" for i in range(1, 91))
 SAME = "id,b\n" + "".join(f"P{i:04d},1\n" for i in range(1, 91))
 MISTAKES = {
     "no such time": (None, ["--time", "when", "--event", "dead"], "when: clinical.csv has no such column"),
-    "time alone": (None, ["--time", "os_months"], "--time without --event"),
+    "time alone": (None, ["--time", "age"], "--time without --event"),
+    "censored or not": (CENSORED, ["--event", "censorship"], "which value means that the event happened"),
+    "another value": (CENSORED, ["--event", "censorship=no"], "never has the value 'no'"),
+    "an event of another time": (CENSORED, ["--event", "seen", "--time", "b"], "no such column"),
     "event is a name": (None, ["--time", "os_months", "--event", "sex"], "event must be 1 (it happened)"),
     "time is text": (None, ["--time", "stage", "--event", "dead"], "are no numbers, such as 'Stage"),
     "strangers": ("id,age\nx,3\ny,4\n", [], "has none of the 90 samples in any column"),
@@ -167,6 +172,55 @@ def test_a_mistake_gets_a_sentence_before_anything_is_fitted(cohort, tmp_path, c
     result = run("fit", *files, "--clusters", 4, "--out", out, "--clinical", table, *extra)
     assert result.exit_code == 2 and sentence in result.stderr, result.output
     assert "Traceback" not in result.output and not out.exists()
+
+
+def test_a_censoring_column_is_asked_about_and_read_as_said(cohort, tmp_path):
+    """The law: whichever way the event is coded, survival is the same."""
+    folder, _, data = cohort
+    table = tmp_path / "clinical.csv"
+    frame = data.clinical_frame()[["os_months", "dead", "age"]]
+    frame = frame.assign(censorship=1 - frame["dead"], **{"PFI.time": frame["os_months"] / 2})
+    frame.drop(columns="dead").to_csv(table, index_label="id")
+    out = tmp_path / "run"
+    shutil.copytree(folder / "plain", out)
+    unsaid = run("outcomes", out, "--clinical", table)
+    assert unsaid.exit_code == 0 and "--event censorship=0 or" in unsaid.stderr, unsaid.output
+    assert not (out / "survival.csv").exists()
+    # No time of follow-up is tested as a plain number, whether or not survival could be compared.
+    assert [r["column"] for r in rows(out / "clinical_tests.csv")] == ["age", "censorship"]
+    assert "“PFI.time” is a time of follow-up" in (out / "run.json").read_text(encoding="utf-8")
+    found = []
+    for event in ("dead", "censorship=0"):
+        source = folder / "clinical.csv" if event == "dead" else table
+        said = run("outcomes", out, "--clinical", source, "--event", event, "--json")
+        assert said.exit_code == 0, said.output
+        found.append(json.loads(said.stdout)["outcomes"]["survival"])
+    assert found[0].pop("notes") != found[1]["notes"] and "censorship" in found[1].pop("notes")[0]
+    assert [about.pop("event") for about in found] == ["dead", "censorship"]
+    assert found[0] == found[1]
+
+
+def test_a_batch_is_the_first_thing_said_and_the_remedy_works(tmp_path):
+    """The sample cohort of the app, from the command line."""
+    data = mv.datasets.make_cohort()
+    files = [tmp_path / f"{view}.csv" for view in data.views]
+    for file, frame in zip(files, data.frames().values(), strict=True):
+        frame.to_csv(file, index_label="id")
+    table = tmp_path / "clinical.csv"
+    data.clinical_frame().to_csv(table, index_label="id")
+    asked = ["--no-report", "--clinical", table, "--labels", f"{table}:subtype", "--clusters"]
+    result = run("fit", *files, "--out", tmp_path / "a", *asked, 7)  # the number that auto takes
+    assert result.exit_code == 0, result.output
+    assert "warning: The clusters follow “batch” (Cramér's V 0.99" in result.stderr
+    assert "Fit again with --adjust batch." in result.stderr
+    assert result.output.index("The clusters follow") < result.output.index("240 samples     ")
+    result = run(
+        "fit", *files, "--out", tmp_path / "b", *asked, "auto", "--adjust", "batch", "--json"
+    )
+    summary = json.loads(result.stdout)
+    assert summary["n_clusters"] == 4 and summary["scores"]["ari"] > 0.95
+    assert summary["outcomes"]["clinical"]["followed"] == []
+    assert not any("follow" in text for text in summary["warnings"])
 
 
 def test_options_that_need_a_table_or_a_run_say_so(cohort, tmp_path):
@@ -275,7 +329,7 @@ def test_ids_are_found_in_any_column_and_rows_are_counted_where_there_are_none(t
     ],
 )
 def test_columns_of_survival_are_recognised_or_nothing_is_guessed(columns, time, event):
-    found = recognise(columns)
+    found = recognise({name: ["dead", "alive"] for name in columns})
     assert (found.time, found.event) == (time, event)
     assert bool(found.note) == any(c in columns for c in ("dead", "OS", "status", "Vital Status"))
 

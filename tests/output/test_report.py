@@ -196,3 +196,25 @@ def test_the_page_says_what_was_given_and_what_was_decided(tmp_path):
     np.testing.assert_allclose(bars[1]["x"], model.learned_view_weights_, rtol=1e-6)
     said = json.loads((out / "run.json").read_text())
     assert said["weights_are"] == "given" and said["logarithms"] == {"counts": "counts"}
+
+
+def test_a_batch_comes_before_everything_in_the_report(tmp_path):
+    views, truth = blobs(n=60)
+    model = mv.RobustWMNMF(3, random_state=0).fit(views)
+    clinical = {"batch": [f"b{t}" for t in truth], "age": list(range(60))}
+    how = {"clinical": clinical, "stability_runs": 0}
+    page = (write_run(model, views, tmp_path / "a", **how) / "report.html").read_text("utf-8")
+    text = page[page.index("<h2>In short") if "<h2>In short" in page else 0 :]
+    assert text.index("Batch effect") < text.index("3 clusters of")
+    assert "mv.adjust(views, {&#39;batch&#39;: clinical[&#39;batch&#39;]})" in page
+    assert "Nothing unusual" not in page
+    # Regressed out before, and followed all the same: another remedy.
+    page = (
+        write_run(model, views, tmp_path / "b", adjusted=["batch"], **how) / "report.html"
+    ).read_text("utf-8")
+    assert "was regressed out already" in page and "mv.adjust(views" not in page
+    mixed = {"batch": [f"b{i % 2}" for i in range(60)]}
+    page = (
+        write_run(model, views, tmp_path / "c", clinical=mixed, stability_runs=0) / "report.html"
+    ).read_text("utf-8")
+    assert "Batch effect" not in page

@@ -19,7 +19,7 @@ from starlette.testclient import TestClient
 from manyview.io.writing import files_of
 from manyview.web import folders as folders_module
 from manyview.web import words
-from manyview.web.jobs import Limits
+from manyview.web.jobs import Limits, fit_command
 from manyview.web.pages import SAMPLES
 from manyview.web.server import make_app
 
@@ -120,6 +120,47 @@ def test_a_clinical_file_is_no_view(client):
     assert "30 samples in 2 views" in page and "os_months" in page
     about = client.jobs.folders.read(run.rsplit("/", 1)[1])
     assert about["clinical"]["file"] == "known.csv" and len(about["tables"]) == 2
+
+
+def test_an_unclear_event_and_a_batch_are_asked_about_and_become_options(client):
+    run = with_tables(client)
+    rows = "\n".join(f"s{i},{i + 1},{i % 2},b{i % 3},{i % 7}" for i in range(30))
+    upload(
+        client, run, "known.csv", f"id,os_months,censored,batch,age\n{rows}".encode(), "clinical"
+    )
+    page = client.get(run).text
+    assert 'value="censored=0"' in page and 'value="batch"' in page and "look technical" in page
+    for option, value in (("event", "censored=1"), ("event", "censored=0"), ("adjust", "batch")):
+        assert (
+            client.post(f"{run}/answer", data={"option": option, "value": value}).status_code == 303
+        )
+    page = client.get(run).text
+    assert 'value="censored=0"' not in page and "event where censored=0" in page
+    assert "look technical" not in page and "Remove the effect of “batch” from" in page
+    about = client.jobs.folders.read(run.rsplit("/", 1)[1])
+    assert fit_command(about)[-2:] == ["--event=censored=0", "--adjust=batch"]
+    # Another table without these columns: the answers are of no use, and the page says so.
+    upload(client, run, "other.csv", b"id,age\ns1,3\ns2,4\n", "clinical")
+    page = client.get(run).text
+    assert "is no column of the clinical table" in page and "Forget these answers" in page
+
+
+def test_a_run_that_followed_a_batch_is_run_again_without_it_by_one_button(client):
+    run = with_tables(client)
+    rows = "\n".join(f"s{i},b{i // 10},{i % 7}" for i in range(30))
+    upload(client, run, "known.csv", f"id,batch,age\n{rows}".encode(), "clinical")
+    client.post(f"{run}/fit", data={"clusters": "number", "number": "3"})
+    assert wait(client, run)["state"] == "done"
+    page = client.get(run).text
+    assert "The clusters follow “batch”" in page and 'name="adjust" value="batch"' in page
+    assert "Batch effect" in client.get(f"{run}/report").text
+    again = client.post(f"{run}/again", data={"adjust": "batch"}).headers["location"]
+    assert client.jobs.folders.read(again.rsplit("/", 1)[1])["words"] == [("adjust", "batch")]
+    assert client.post(f"{run}/again", data={"adjust": "x" * 300}).status_code == 400
+    damaged = client.home / run.rsplit("/", 1)[1] / "run" / "run.json"
+    for text in ("", "[]", '{"clinical": {"followed": [1]}}', '{"clinical": null}'):
+        damaged.write_text(text)
+        assert client.get(run).status_code == 200
 
 
 def test_tables_are_left_out_and_runs_removed(client):
@@ -250,7 +291,6 @@ def test_a_disk_that_fills_up_leaves_nothing_half_made(client, monkeypatch, what
         ("ids 'a-1' . _ differ: one. Add --match loose if so", "ids 'a-1' . _ differ: one."),
         ("it may be headings; say which: --header a=yes or --header a=no", "it may be headings; say which"),
         ("it looks like classes: add --drop x; add --as-view y", "it looks like classes"),
-        ("survival from 'a' (known; name others by --time and --event)", "survival from 'a' (known)"),
         ("a cell holds -- and --x; nothing else", "a cell holds -- and --x; nothing else"),
     ],
 )  # fmt: skip

@@ -38,6 +38,12 @@ def held(client):
     return sorted(str(p) for p in client.home.parent.rglob("*") if p.is_file())
 
 
+#: What browsers send for a page that a file or another site leads to.
+OPENED = {
+    "sec-fetch-site": "cross-site",
+    "sec-fetch-mode": "navigate",
+    "sec-fetch-dest": "document",
+}
 #: name → method, path, headers, status.
 ASKED = {
     "no token": ("GET", "/", {}, 403),
@@ -52,6 +58,10 @@ ASKED = {
     "a form of another port here": ("POST", f"/{TOKEN}/new", {"origin": "http://127.0.0.1:80"}, 403),
     "a request that another site made": ("GET", f"/{TOKEN}/", {"sec-fetch-site": "cross-site"}, 403),
     "a request of a neighbouring port": ("GET", f"/{TOKEN}/", {"sec-fetch-site": "same-site"}, 403),
+    "a frame of another site": ("GET", f"/{TOKEN}/", OPENED | {"sec-fetch-dest": "iframe"}, 403),
+    "a run that another site opens": ("GET", f"/{TOKEN}/app.js", OPENED, 403),
+    "a form that another site opens": ("POST", f"/{TOKEN}/new", OPENED, 403),
+    "a key that another site guesses": ("GET", f"/{'x' * 32}/", OPENED, 403),
     "another method": ("DELETE", f"/{TOKEN}/", {}, 405),
     "a preflight request": ("OPTIONS", f"/{TOKEN}/new", {"origin": "https://evil.example"}, 405),
     "a change by GET": ("GET", f"/{TOKEN}/new", {}, 404),
@@ -74,6 +84,20 @@ def test_requests_that_are_refused(client, attack):
     assert held(client) == before
     assert "access-control-allow-origin" not in answer.headers
     assert "frame-ancestors 'none'" in answer.headers["content-security-policy"]
+
+
+def test_the_file_that_opens_the_browser_leads_to_the_page(client):
+    assert client.get(f"/{TOKEN}/", headers=OPENED).status_code == 200
+
+
+@pytest.mark.parametrize("ranges", ["0-0", "0-0,2-2,4-4", ",".join(f"{i}-" for i in range(2000))])
+def test_parts_of_files_are_not_given(client, ranges):
+    run = draft(client)
+    folder = client.home / run.rsplit("/", 1)[1]
+    (folder / "run").mkdir()
+    (folder / "run" / "report.html").write_text("r" * 5000)
+    answer = client.get(f"{run}/report", headers={"range": f"bytes={ranges}"})
+    assert answer.status_code == 200 and answer.text == "r" * 5000
 
 
 def test_a_form_without_an_origin_is_refused(client):

@@ -1,6 +1,5 @@
 """Another address than this machine's own: only with a password, and only to who has it."""
 
-import asyncio
 import base64
 
 import pytest
@@ -8,7 +7,8 @@ import pytest
 pytest.importorskip("starlette", reason="needs the extra 'app'")
 pytest.importorskip("httpx2", reason="needs the extra 'dev'")
 
-from test_app import PORT, TOKEN, open_page
+from starlette.testclient import TestClient
+from test_app import ORIGIN, PORT, TOKEN, open_page
 from typer.testing import CliRunner
 
 from manyview.cli.app import app
@@ -66,31 +66,28 @@ def test_the_password_does_not_replace_the_key_the_name_or_the_origin(client):
     assert client.post(f"/{TOKEN}/new", headers=known).status_code == 303
 
 
-def test_guesses_wait_for_each_other(monkeypatch):
-    answered, pausing, most = [], [], []
+@pytest.mark.parametrize("right_one", [0, 5, 19])
+def test_one_guess_of_an_address_is_looked_at_and_others_are_served(client, monkeypatch, right_one):
+    monkeypatch.setattr(gate, "PAUSE", 3600.0)
+    browser, stranger = client, TestClient(client.app, ORIGIN, client=("192.0.2.7", 1))
+    assert browser.get(f"/{TOKEN}/", headers=basic(PASSWORD)).status_code == 200  # has a cookie now
+    same_place = TestClient(client.app, ORIGIN)
+    guesses = [f"a wrong one {i}" for i in range(20)]
+    guesses.insert(right_one + 1, PASSWORD)  # nothing tells it from the others
+    got = [same_place.get(f"/{TOKEN}/", headers=basic(g)).status_code for g in guesses]
+    assert got == [401] + [429] * 20
+    for known in (browser, stranger):
+        assert known.get(f"/{TOKEN}/", headers=basic(PASSWORD)).status_code == 200
 
-    async def pause(seconds):
-        pausing.append(seconds)
-        most.append(len(pausing))
-        await no_pause(0)
-        pausing.pop()
 
-    no_pause = asyncio.sleep
-    monkeypatch.setattr(gate.asyncio, "sleep", pause)
-
-    async def guess(door):
-        async def send(message):
-            answered.append(message.get("status"))
-
-        headers = [(b"host", b"h"), (b"authorization", b"Basic eDp5")]
-        await door({"type": "http", "path": "/t/", "method": "GET", "headers": headers}, None, send)
-
-    async def many():
-        door = gate.Gate(None, "t", ["h"], PASSWORD)
-        await asyncio.gather(*(guess(door) for _ in range(8)))
-
-    asyncio.run(many())
-    assert answered.count(401) == 8 and most == [1] * 8
+def test_many_addresses_together_guess_hardly_more_than_one(client, monkeypatch):
+    monkeypatch.setattr(gate, "PAUSE", 3600.0)
+    assert client.get(f"/{TOKEN}/", headers=basic(PASSWORD)).status_code == 200
+    hosts = [f"2001:db8:0:{i}::{j:x}" for i in range(40) for j in range(3)]
+    crowd = [TestClient(client.app, ORIGIN, client=(host, 1)) for host in hosts]
+    got = [one.get(f"/{TOKEN}/", headers=basic("a wrong one")).status_code for one in crowd]
+    assert got.count(401) == gate.MOST_WRONG and set(got) == {401, 429}
+    assert client.get(f"/{TOKEN}/", headers=basic(PASSWORD)).status_code == 200
 
 
 def test_this_machine_alone_needs_no_password():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,7 +13,7 @@ from manyview.data.read.clinical import ClinicalTable, clinical_ids, read_clinic
 from manyview.data.read.matching import EXACT, Rule
 from manyview.judge.comparison.labels import ids_in, read_labels
 from manyview.outcomes.columns import stands_for_missing
-from manyview.outcomes.endpoints import recognise
+from manyview.outcomes.endpoints import UnclearEvent, read_events, recognise, split_event
 
 
 @dataclass(frozen=True)
@@ -97,13 +98,42 @@ def read_given(
 
 
 def _endpoint(asked: Asked, table: ClinicalTable) -> tuple[str | None, str | None, str]:
-    """Columns of time and event: as named, or recognised if neither is."""
+    """Columns of time and event: as named, or recognized; one may be named if it is a recognized one."""
+    found = recognise(table.columns)
     if asked.time is None and asked.event is None:
-        return recognise(table.columns)
-    if asked.time is None or asked.event is None:
+        if found.doubt is not None:
+            return None, None, f"{found.note}; {_question(found.doubt)}"
+        advice = "; name others by" if found.time else "; name them by"
+        advice = f"{advice} --time COLUMN and --event COLUMN" if found.note else ""
+        return found.time, found.event, found.note + advice
+    time, event, value = found.time, found.event, None
+    if asked.time is not None:
+        time = table.name_of(asked.time, "--time")
+    if asked.event is not None:
+        event, value = split_event(asked.event, table.columns)
+        event = table.name_of(event, "--event")
+    if (asked.time is None and event != found.event) or (
+        asked.event is None and time != found.time
+    ):
         given, lacking = ("--time", "--event") if asked.event is None else ("--event", "--time")
         raise ValueError(f"{given} without {lacking}: survival needs both; name the column")
-    return table.name_of(asked.time, "--time"), table.name_of(asked.event, "--event"), ""
+    assert event is not None
+    try:
+        read_events(table.columns[event], event, value)
+    except UnclearEvent as doubt:
+        raise ValueError(
+            f"--event {asked.event or event}: {doubt.why}; {_question(doubt)}"
+        ) from None
+    except ValueError as error:
+        raise ValueError(f"--event {asked.event}: {error}") from None
+    return time, event if value is None else f"{event}={value}", ""
+
+
+def _question(doubt: UnclearEvent) -> str:
+    answers = [f"--event {shlex.quote(answer)}" for answer in doubt.answers]
+    return "say which value means that the event happened: " + (
+        " or ".join(answers) or "--event COLUMN=VALUE"
+    )
 
 
 def _classes(

@@ -90,10 +90,11 @@ def _fit(place: OurFolder, ask: FitRequest, voice: Voice) -> dict[str, Any]:
         )
     summary = _summary(model, data, given.classes, ask)
     summary |= {"notes": data.told, "warnings": warned}
+    outcomes = told_outcomes(ask.out, summary, voice)
     if selection is not None:
         summary["selection"] = selection_record(selection)
         voice.show(*reasons(selection))
-    voice.show(*_tables(summary), *told_outcomes(ask.out, summary))
+    voice.show(*_tables(summary), *outcomes)
     voice.show(
         f"Results in [bold]{escape(str(ask.out))}/[/bold]: {escape(', '.join(summary['files']))}"
     )

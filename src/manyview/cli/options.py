@@ -36,7 +36,11 @@ TimeColumn = Annotated[
 ]
 EventColumn = Annotated[
     str | None,
-    typer.Option("--event", metavar="COLUMN", help="Its column that says who had the event."),
+    typer.Option(
+        "--event",
+        metavar="COLUMN[=VALUE]",
+        help="Its column that says who had the event, and by which value if that is unclear.",
+    ),
 ]
 Horizon = Annotated[
     float | None,

@@ -48,7 +48,7 @@ def run_outcomes(
             figures=figures,
         )
     summary: dict[str, Any] = {"out": str(run), "files": files, "notes": given.notes}
-    voice.show(*told_outcomes(run, summary))
+    voice.show(*told_outcomes(run, summary, voice))
     voice.show(f"Written to [bold]{escape(str(run))}/[/bold]: {escape(', '.join(files))}")
     voice.result(summary)
     return summary

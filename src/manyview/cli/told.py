@@ -10,17 +10,26 @@ from rich.markup import escape
 from rich.table import Table
 
 from manyview.io.writing import read_csv
+from manyview.output.report.batch import followed
+
+from .common import Voice
 
 #: Clinical columns named in the terminal; the files have all.
 SHOWN = 12
 
 
-def told_outcomes(out: Path, summary: dict[str, Any]) -> list[Any]:
-    """Tables and sentences on survival and clinical columns; the numbers go into ``summary``."""
+def told_outcomes(out: Path, summary: dict[str, Any], voice: Voice) -> list[Any]:
+    """Tables and sentences on survival and clinical columns; the numbers go into ``summary``.
+
+    Clusters that follow a batch are a warning, which ``voice`` gives at once, before anything else.
+    """
     about = json.loads((out / "run.json").read_text(encoding="utf-8"))
+    urgent, neutral = followed(about, "Fit again with {option}.")
+    voice.warn(urgent)
+    summary["warnings"] = [*summary.get("warnings", []), *urgent]
     parts = {name: about.get(name) for name in ("survival", "clinical", "classes")}
     summary["outcomes"] = {name: part for name, part in parts.items() if part}
-    shown: list[Any] = []
+    shown: list[Any] = [escape(text) for text in neutral]
     for name, part in summary["outcomes"].items():
         if "problem" in part:
             shown.append(f"[yellow]{name}:[/yellow] {escape(part['problem'])}")

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime, time, timedelta
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -276,43 +276,3 @@ def _stage(level: str) -> tuple[float, str]:
     parts = STAGE.fullmatch(level)
     assert parts is not None
     return (ROMAN[parts[1].lower()], (parts[2] + parts[3]).lower())
-
-
-def read_events(data: Any) -> tuple[Array, str]:
-    """Read a column of events: 1 happened, 0 censored, NaN missing; and a note on words read."""
-    values = [None if stands_for_missing(value) else value for value in listed(data)]
-    read = np.array([np.nan if v is None else _event(v) for v in values], dtype=float)
-    words = sorted({str(v).strip() for v in values if isinstance(v, str) and not _is_digit(v)})
-    if not words:
-        return read, ""
-    happened = [w for w in words if _event(w) == 1]
-    censored = [w for w in words if _event(w) == 0]
-    return read, (
-        f"In event, {', '.join(map(quoted, happened)) or 'nothing'} is read as an event and "
-        f"{', '.join(map(quoted, censored)) or 'nothing'} as censored."
-    )
-
-
-HAPPENED = frozenset(
-    ("1", "true", "yes", "dead", "deceased", "died", "death", "event", "1:deceased")
-)
-CENSORED = frozenset(("0", "false", "no", "alive", "living", "censored", "0:living"))
-
-
-def _is_digit(value: str) -> bool:
-    return value.strip() in ("0", "1", "0.0", "1.0")
-
-
-def _event(value: Any) -> float:
-    text = str(value).strip().lower()
-    if isinstance(value, Integral | Real | np.bool_) and value in (0, 1):
-        return float(value)
-    text = text.removesuffix(".0")
-    if text in HAPPENED:
-        return 1.0
-    if text in CENSORED:
-        return 0.0
-    raise ValueError(
-        f"event must be 1 (it happened) or 0 (censored), or words such as 'dead' and 'alive', got "
-        f"{quoted(value)}; code it as 0 and 1"
-    )

@@ -11,6 +11,7 @@ import numpy as np
 from manyview._types import Array, Seed
 
 from .associate import Association, of_counts, of_numbers, rank_residuals, residuals, untested
+from .batch import Followed, is_technical, read_levels
 from .chance import adjusted, rounds
 from .columns import Column, read_column
 from .groups import Groups, match
@@ -88,6 +89,24 @@ class Enrichment:
         order = np.lexsort((-effect, self.q_value)).tolist()
         found = [j for j in order if self.q_value[j] <= level]
         return tuple(self.columns[j].name for j in found)
+
+    @property
+    def followed(self) -> tuple[Followed, ...]:
+        """Categories that the clusters follow: technical columns (batch, site, plate) come first."""
+        found = [
+            Followed(
+                c.name,
+                is_technical(c.name),
+                float(c.association.effect),
+                float(c.association.p_value),
+                self._most_marked(c),
+            )
+            for c in self.columns
+            if c.kind == "category"
+        ]
+        return tuple(
+            sorted((f for f in found if f.holds), key=lambda f: (not f.technical, -f.effect))
+        )
 
     @property
     def table(self) -> Table:
@@ -179,7 +198,9 @@ class Enrichment:
     def __repr__(self) -> str:
         shown = ("column", "kind", "n", "test", "p_value", "q_value", "effect", "most_marked")
         table = self.table
-        lines = [
+        remedy = "Fit again on mv.adjust(views, {{{0!r}: clinical[{0!r}]}}).views."
+        lines = [found.sentence(remedy.format(found.column)) for found in self.followed]
+        lines += [
             f"{len(self.columns)} clinical columns by {len(self.clusters)} clusters; q over columns "
             "by Benjamini–Hochberg",
             str(Table({name: table[name] for name in shown})),
@@ -270,7 +291,9 @@ def enrichment(
     draws = rounds(permutations, 1)  # tables are drawn as fast for any number of observations
     columns = []
     for name, data in matched.columns[0].items():
-        column = read_column(name, data, (kinds or {}).get(name)).only(here)
+        levels = None if name in (kinds or {}) else read_levels(name, data)
+        column = levels or read_column(name, data, (kinds or {}).get(name))
+        column = column.only(here)
         columns.append(_by_cluster(column, groups, draws, rng))
     p = np.array([column.association.p_value for column in columns])
     return Enrichment(groups.names, groups.sizes, tuple(columns), adjusted(p), tuple(matched.notes))

@@ -12,8 +12,9 @@ import numpy as np
 from manyview._types import Array, Seed
 
 from .chance import check_level, rounds
-from .columns import Column, read_column, read_events, read_numbers
+from .columns import Column, read_column, read_numbers
 from .cox import cox
+from .endpoints import read_events
 from .groups import Groups, match
 from .held import hold, hold_column
 from .kaplan_meier import Curve, kaplan_meier
@@ -56,7 +57,9 @@ def survival(
         Time until the event or the end of observation, 0 or more. NaN is left out.
     event : array-like or Series
         1 where the event happened, 0 where observation ended before (censored). True and False, and
-        words such as "dead" and "alive", are read too.
+        words such as "dead" and "alive", are read too. The name of a Series matters: "alive" is read
+        the other way round, and 0 and 1 named "censored" or "vital_status" are refused, since both
+        codings are common.
     ids : sequence, optional
         Ids of the labels. Where labels and the other columns have ids they are matched by them,
         otherwise by position.
@@ -137,7 +140,9 @@ def _observe(labels: Any, time: Any, event: Any, covariates: Any, ids: Any) -> _
     matched = match(labels, others, ids)
     notes = matched.notes
     times = _read_times(next(iter(matched.columns[0].values())))
-    events, words = read_events(next(iter(matched.columns[1].values())))
+    heading, column = next(iter(matched.columns[1].items()))
+    named = getattr(event, "name", None)  # of a Series
+    events, words = read_events(column, named if named and isinstance(named, str) else heading)
     notes += [words] if words else []
     keep = ~(np.isnan(times) | np.isnan(events))
     if not keep.any():

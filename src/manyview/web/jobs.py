@@ -48,37 +48,38 @@ class Jobs:
         self.folders, self.limits = folders, limits
         self._running: dict[str, subprocess.Popen[bytes]] = {}
         self._cancelled: set[str] = set()
+        self._seen: dict[str, tuple[Any, dict[str, Any]]] = {}
         self._lock = threading.Lock()
 
     def look(self, name: str) -> dict[str, Any]:
         """What is understood of the tables of a draft; asked once for each change."""
         about = self.folders.read(name)
-        if about["seen"] is not None or not about["tables"]:
+        if not about["tables"]:
             return about
-        clinical = about["clinical"]
+        clinical, folder = about["clinical"], self.folders.folder(name)
         asked = {
             "files": [f"tables/{t['file']}" for t in about["tables"]],
             "clinical": f"tables/{clinical['file']}" if clinical else None,
             "words": about["words"],
         }
-        seen = self._looked(self.folders.folder(name), asked)
+        paths = [folder / file for file in [*asked["files"], *filter(None, [asked["clinical"]])]]
+        state = asked, [path.stat().st_mtime_ns if path.is_file() else 0 for path in paths]
+        if self._seen.get(name, (None,))[0] != state:
+            self._seen[name] = state, self._looked(folder, asked)
+        return about | {"seen": self._seen[name][1]}
 
-        def keep(now: dict[str, Any]) -> None:
-            same = all(now[k] == about[k] for k in ("tables", "clinical", "words"))
-            now["seen"] = seen if same else None
-
-        return self.folders.change(name, keep) | {"seen": seen}
+    def _program(self) -> list[str]:
+        return [sys.executable, "-P", "-m", "manyview.web.child", str(self.limits.room())]
 
     def _looked(self, folder: Path, asked: dict[str, Any]) -> dict[str, Any]:
-        command = [sys.executable, "-P", "-m", "manyview.web.child", str(self.limits.room())]
         try:
             done = subprocess.run(
-                [*command, "manyview.web.look"],
+                [*self._program(), "manyview.web.look"],
                 input=json.dumps(asked).encode(),
                 capture_output=True,
                 timeout=LOOK_SECONDS,
                 cwd=folder,
-                env=_environment(),
+                env=environment(),
             )
             return json.loads(done.stdout)
         except subprocess.TimeoutExpired:
@@ -97,29 +98,27 @@ class Jobs:
             about = self.folders.check_draft(name)
             if not about["tables"]:
                 raise Unfit("There is no table yet: drop one for each view.")
-            command = fit_command(about, clusters)
+            command = fit_command(about | {"clusters": clusters})
             folder = self.folders.folder(name)
             self._running[name] = process = self._popen(folder, command)
             try:
                 self.folders.change(name, lambda a: a.update(
-                    state="running", clusters=clusters, command=shlex.join(["manyview", *command]),
-                    started=time.time()))  # fmt: skip
+                    state="running", clusters=clusters, started=time.time()))  # fmt: skip
             except OSError:  # a full disk
                 _end(self._running.pop(name))
                 raise
         threading.Thread(target=self._watch, args=(name, process), daemon=True).start()
 
     def _popen(self, folder: Path, command: list[str]) -> subprocess.Popen[bytes]:
-        program = [sys.executable, "-P", "-m", "manyview.web.child", str(self.limits.room())]
         told = {"MANYVIEW_STAGES": str(folder / STAGES), "COLUMNS": "100", "NO_COLOR": "1"}
         with open(folder / "log.txt", "wb") as log:
             return subprocess.Popen(
-                [*program, "manyview", *command],
+                [*self._program(), "manyview", *command],
                 stdin=subprocess.PIPE,  # ends when this process does, and the fit with it
                 stdout=log,
                 stderr=log,
                 cwd=folder,
-                env=_environment() | told,
+                env=environment() | told,
                 start_new_session=True,  # what it starts can be ended with it
             )
 
@@ -161,8 +160,8 @@ class Jobs:
             about = self._lost(name)
         path = self.folders.folder(name) / STAGES
         about["stages"] = []  # until the fit has written the first
-        with contextlib.suppress(OSError):
-            about["stages"] = path.read_text(encoding="utf-8", errors="replace").splitlines()
+        with contextlib.suppress(OSError), open(path, encoding="utf-8", errors="replace") as file:
+            about["stages"] = file.read(2**16).splitlines()
         return about
 
     def _lost(self, name: str) -> dict[str, Any]:
@@ -181,13 +180,18 @@ class Jobs:
             self.cancel(name)
 
 
-def fit_command(about: dict[str, Any], clusters: str) -> list[str]:
+def fit_command(about: dict[str, Any]) -> list[str]:
     """The arguments of `manyview` that make this run, in the folder of its tables."""
     files = [f"tables/{t['file']}" for t in about["tables"]]
     clinical = about["clinical"]
     known = ["--clinical", f"tables/{clinical['file']}"] if clinical else []
-    answers = arguments([(name, value) for name, value in about["words"]])
-    return ["fit", *files, "--clusters", clusters, "--out", "run", *known, *answers]
+    chosen = ["--clusters", about["clusters"], "--out", "run"]
+    return ["fit", *files, *chosen, *known, *arguments(about["words"])]
+
+
+def command_line(about: dict[str, Any]) -> str:
+    """The same as text for a terminal."""
+    return shlex.join(["manyview", *fit_command(about)])
 
 
 def _complaint(log: Path, code: int) -> str:
@@ -207,7 +211,9 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     process.kill()
 
 
-def _environment() -> dict[str, str]:
+def environment() -> dict[str, str]:
     # The same modules must be found there; an empty entry is the current folder.
     path = os.pathsep.join(entry for entry in sys.path if entry)
-    return {**os.environ, "PYTHONPATH": path, "PYTHONIOENCODING": "utf-8"}
+    # Numba would load code from wherever a .numba_config.yaml in the folder of the tables says.
+    cache = os.environ.get("NUMBA_CACHE_DIR", "")
+    return {**os.environ, "PYTHONPATH": path, "PYTHONIOENCODING": "utf-8", "NUMBA_CACHE_DIR": cache}

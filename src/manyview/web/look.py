@@ -11,9 +11,14 @@ import scipy.sparse as sp
 
 from manyview.data.read import read_views
 from manyview.data.read.clinical import clinical_ids, read_clinical
-from manyview.outcomes.endpoints import recognise
+from manyview.outcomes.batch import read_levels
+from manyview.outcomes.columns import read_column
+from manyview.outcomes.endpoints import recognise, split_event
 
 from .words import choices, reading, shown
+
+#: Columns of the clinical table whose effect may be removed, beside those that look technical.
+MOST_OFFERED = 30
 
 
 def look(files: list[str], clinical: str | None, words: list[Any]) -> dict[str, Any]:
@@ -23,30 +28,58 @@ def look(files: list[str], clinical: str | None, words: list[Any]) -> dict[str, 
         given = vars(reading([(name, value) for name, value in words]))
         data = read_views(files, missing="allow", known=known, **given)
         notes = list(data.told)
+        offers: dict[str, Any] = {}
+        columns: dict[str, list[Any]] = {}
         if clinical:
             samples = None if data.sample_names is None else data.sample_names.tolist()
             table = read_clinical(clinical, samples, len(data.first_rows), data.rule)
-            note = recognise(table.columns)[2]
+            columns = table.columns
+            note, offers = _offers(columns, words)
             notes += [*table.notes, *([note] if note else [])]
+        _check_columns(columns, words)
     except (ValueError, ImportError, OSError, MemoryError) as error:
         problem = " ".join(str(error).split()) or type(error).__name__
         return {"problem": problem, "choices": choices(problem), "views": [], "notes": []}
-    views = [_described(entry, data.views[entry["view"]]) for entry in data.inputs]
+    views = [
+        (entry["view"], int(entry["rows"]), data.views[entry["view"]]) for entry in data.inputs
+    ]
     return {
-        "views": views,
+        "views": [
+            {"view": name, "samples": rows, "features": int(X.shape[1]), "kind": _kind(X)}
+            for name, rows, X in views
+        ],
         "samples": len(data.first_rows),
         "notes": [shown(n) for n in notes],
         "problem": "",
+        "offers": offers,
     }
 
 
-def _described(entry: dict[str, Any], X: Any) -> dict[str, Any]:
-    return {
-        "view": entry["view"],
-        "samples": int(entry["rows"]),
-        "features": int(X.shape[1]),
-        "kind": _kind(X),
+def _offers(columns: dict[str, list[Any]], words: list[Any]) -> tuple[str, dict[str, Any]]:
+    """What is said of survival, and what may be chosen: the coding of the event, effects to be removed."""
+    found = recognise(columns)
+    note, doubt = found.note, found.doubt
+    answered = dict(words).get("event")
+    if answered is not None:
+        note, doubt = f"survival: time from {found.time!r}, event where {answered}", None
+    free = [name for name in columns if ["adjust", name] not in [list(word) for word in words]]
+    technical = [name for name in free if read_levels(name, columns[name])]
+    others = [name for name in free if name not in technical and name not in found[:2]]
+    return note, {
+        "event": [("event", answer) for answer in doubt.answers] if doubt else [],
+        "adjust": [("adjust", name) for name in technical],
+        "more": [("adjust", n) for n in others[:MOST_OFFERED] if read_column(n, columns[n]).kind],
     }
+
+
+def _check_columns(columns: dict[str, list[Any]], words: list[Any]) -> None:
+    """Answers to a clinical table that was replaced or left out meanwhile."""
+    for name, value in words:
+        column = {"adjust": value, "event": split_event(value, columns)[0]}.get(name)
+        if column is not None and column not in columns:
+            raise ValueError(
+                f"“{column}” is no column of the clinical table; choose “Forget these answers”"
+            )
 
 
 def _kind(X: Any) -> str:

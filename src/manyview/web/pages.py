@@ -9,19 +9,13 @@ from typing import Any
 
 from manyview.output.report.page import html
 
-from .jobs import fit_command
+from .folders import STATES
+from .jobs import command_line
 from .words import OPTIONS, shown
 
 SAMPLES = {
     "cohort": "240 patients: expression, methylation, mutations and survival (made up)",
     "nutrimouse": "40 mice: genes and lipids",
-}
-STATES = {
-    "draft": "not started",
-    "running": "running",
-    "done": "finished",
-    "failed": "failed",
-    "cancelled": "cancelled",
 }
 #: What an answer means, in the words of people.
 MEANINGS = {
@@ -40,6 +34,8 @@ MEANINGS = {
     "drop-text": {"": "Leave columns of text out"},
     "one-hot": {"": "Make every word of a text column a column of 0 and 1"},
     "decimal": {"comma": "The decimal mark is the comma", "point": "The decimal mark is the point"},
+    "event": {"": "“{}” means that the event happened"},
+    "adjust": {"": "Remove the effect of “{}” from every view"},
     "header": {"yes": "The first line is headings", "no": "The first line is data already"},
 }
 
@@ -63,6 +59,8 @@ def _page(base: str, title: str, body: Any, refresh: int = 0, first: bool = Fals
 def meaning(name: str, value: str) -> str:
     """An answer as a sentence for its button."""
     known = MEANINGS[name]
+    if name in ("event", "adjust"):
+        return known[""].format(value)
     if not OPTIONS[name] or value in known:
         return known[value]
     view, _, rest = value.rpartition("=")
@@ -74,11 +72,11 @@ def meaning(name: str, value: str) -> str:
 def home(base: str, runs: list[dict[str, Any]], folder: str) -> str:
     """Start something new, or go on with something old."""
     for run in runs:
-        run["when"] = time.strftime(
-            "%d %b %Y, %H:%M", time.strptime(run["name"][:15], "%Y%m%d-%H%M%S")
-        )
+        name = run["name"]  # the time when it was begun, unless somebody else has named it
+        run["when"] = f"{name[:4]}-{name[4:6]}-{name[6:8]}, {name[9:11]}:{name[11:13]}"
         run["told"] = STATES.get(run["state"], run["state"])
-        run["shown"] = ", ".join(t["shown"] for t in run["tables"]) or "no table yet"
+        tables = ", ".join(t["shown"] for t in run["tables"]) or "no table yet"
+        run["shown"] = run["problem"] if run["state"] == "damaged" else tables
     body = html(asset("home.html"), base=base, runs=runs, samples=SAMPLES, folder=folder)
     return _page(base, "Cluster your tables", body, first=True)
 
@@ -87,10 +85,7 @@ def run(base: str, name: str, about: dict[str, Any], folder: str, limit: str) ->
     """One run, in whatever state it is."""
     seen = about.get("seen") or {}
     offered = [(n, v, meaning(n, v)) for n, v in seen.get("choices") or [] if n in OPTIONS]
-    words = [(n, v, meaning(n, v)) for n, v in about["words"] if n in OPTIONS]
-    command = about.get("command") or "manyview " + " ".join(
-        fit_command(about, about.get("clusters", "auto"))
-    )
+    words = [(n, v, meaning(n, v)) for n, v in about["words"]]
     body = html(
         asset("run.html"),
         base=base,
@@ -100,11 +95,15 @@ def run(base: str, name: str, about: dict[str, Any], folder: str, limit: str) ->
         problem=shown(seen.get("problem", "")) if offered else seen.get("problem", ""),
         offered=offered,
         words=words,
-        command=command,
+        offers={
+            kind: [(n, v, meaning(n, v)) for n, v in (seen.get("offers") or {}).get(kind, [])]
+            for kind in ("event", "adjust", "more")
+        },
+        command=command_line(about),
         folder=folder,
         limit=limit,
-        told=STATES.get(about["state"], about["state"]),
-        took=round(about.get("ended", time.time()) - about.get("started", 0)),
+        told=STATES[about["state"]],
+        took=round((about["ended"] or time.time()) - about["started"]),
     )
     titles = {"draft": "Your tables", "running": "Clustering", "done": "The report"}
     title = titles.get(about["state"], "This run did not finish")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import errno
+import json
 import secrets
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
@@ -26,16 +27,16 @@ from starlette.responses import (
     Response,
 )
 from starlette.routing import Mount, Route
+from uvicorn import Config, Server
 
 from manyview.datasets import load_nutrimouse, make_cohort
 from manyview.datasets._files import tables_of
 from manyview.io.guard.limits import size_text
 
-from . import pages
+from . import gate, pages
 from .folders import Folders, NotThere
-from .gate import Gate
-from .jobs import Jobs, Limits
-from .words import Unfit, checked, clusters, file_name
+from .jobs import Jobs, Limits, command_line
+from .words import ONCE, Unfit, checked, clusters, file_name
 
 #: Longest body of a form; longest wait for the next piece of a table, in seconds.
 FORM_BYTES, PATIENCE = 16_384, 30.0
@@ -83,7 +84,7 @@ class Page:
         ]
 
     async def home(self, request: Request) -> Response:
-        runs = [{"name": n, **self.folders.read(n)} for n in self.folders.all()]
+        runs = await run_in_threadpool(self.folders.runs)
         return HTMLResponse(pages.home(self.base, runs, str(self.folders.home)))
 
     async def asset(self, request: Request) -> Response:
@@ -115,25 +116,27 @@ class Page:
         about = await run_in_threadpool(self.jobs.state, name)
         if about["state"] == "draft":
             about = await run_in_threadpool(self.jobs.look, name)
-        folder = str(self.folders.folder(name))
-        text = pages.run(self.base, name, about, folder, size_text(self.most_bytes))
+        folder = self.folders.folder(name)
+        if about["state"] == "done":
+            about["batches"] = batches(folder / "run" / "run.json")
+        text = pages.run(self.base, name, about, str(folder), size_text(self.most_bytes))
         return HTMLResponse(text)
 
     async def state(self, request: Request) -> Response:
         about = await run_in_threadpool(self.jobs.state, request.path_params["name"])
-        seconds = round(time.time() - about.get("started", time.time()))
+        seconds = round(time.time() - (about["started"] or time.time()))
         known = {"state": about["state"], "stages": about["stages"], "seconds": seconds}
         return JSONResponse(known)
 
     async def report(self, request: Request) -> Response:
         path = self.folders.folder(request.path_params["name"]) / "run" / "report.html"
-        if not path.is_file() or path.is_symlink():
+        if not path.is_file():
             raise NotThere("This run has no report.")
         return FileResponse(path, media_type="text/html", headers=REPORT)
 
     async def archive(self, request: Request) -> Response:
         name = request.path_params["name"]
-        command = self.folders.read(name).get("command", "")
+        command = command_line(self.folders.read(name))
         path = await run_in_threadpool(self.folders.archive, name, command)
         gone = BackgroundTask(path.unlink, missing_ok=True)
         return FileResponse(path, filename=f"manyview-{name}.zip", background=gone)
@@ -195,11 +198,11 @@ class Page:
         self.folders.check_draft(name)
 
         def add(about: dict[str, Any]) -> None:
-            others = [w for w in about["words"] if w[0] != "match" or word[0] != "match"]
-            others = [w for w in others if tuple(w) != word]
+            once = word[0] in ONCE
+            others = [w for w in about["words"] if w != word and not (once and w[0] == word[0])]
             if len(others) >= 50:
                 raise Unfit("There are more answers than questions: forget them and begin again.")
-            about["words"], about["seen"] = [*others, list(word)], None
+            about["words"] = [*others, word]
 
         self.folders.change(name, add)
         return self._to(name)
@@ -207,7 +210,7 @@ class Page:
     async def forget(self, request: Request) -> Response:
         name = request.path_params["name"]
         self.folders.check_draft(name)
-        self.folders.change(name, lambda about: about.update(words=[], seen=None))
+        self.folders.change(name, lambda about: about.update(words=[]))
         return self._to(name)
 
     async def fit(self, request: Request) -> Response:
@@ -220,16 +223,20 @@ class Page:
 
     async def cancel(self, request: Request) -> Response:
         name = request.path_params["name"]
-        self.folders.folder(name)
         await run_in_threadpool(self.jobs.cancel, name)
         return self._to(name)
 
     async def again(self, request: Request) -> Response:
-        return self._to(await run_in_threadpool(self.folders.copy, request.path_params["name"]))
+        """A new draft of the same tables, perhaps without the effect of one more column."""
+        adjust = (await form(request)).get("adjust")
+        more = [] if adjust is None else [checked("adjust", adjust)]
+        new = await run_in_threadpool(self.folders.copy, request.path_params["name"])
+        if more:
+            self.folders.change(new, lambda about: about.update(words=[*about["words"], *more]))
+        return self._to(new)
 
     async def remove(self, request: Request) -> Response:
         name = request.path_params["name"]
-        self.folders.folder(name)
         await run_in_threadpool(self.jobs.cancel, name)
         await run_in_threadpool(self.folders.remove, name)
         return RedirectResponse(f"{self.base}/", 303)
@@ -260,11 +267,21 @@ def told(base: str, handler: Callable[[Request], Awaitable[Response]]) -> Any:
             sentence = (
                 "The disk is full; nothing was kept." if full else f"It failed: {error.strerror}."
             )
-        if request.url.path.endswith(("/table", "/room", "/state")):
+        if request.scope["path"].endswith(("/table", "/room", "/state")):
             return PlainTextResponse(sentence, status)
         return HTMLResponse(pages.problem(base, sentence), status)
 
     return answer
+
+
+def batches(path: Path) -> list[str]:
+    """Technical columns that the clusters of a finished run follow, and that were not adjusted for."""
+    try:
+        about = json.loads("" if path.is_symlink() else path.read_text(encoding="utf-8"))
+        found = [f["column"] for f in about["clinical"]["followed"] if f["technical"]]
+        return [str(column) for column in found if column not in about["adjusted"]]
+    except (OSError, ValueError, TypeError, KeyError):  # none, or of another version
+        return []
 
 
 async def form(request: Request) -> dict[str, str]:
@@ -311,4 +328,22 @@ def make_app(
 
     app = Starlette(routes=[Mount(f"/{token}", routes=page.routes())], lifespan=life)
     hosts = {f"{name}:{port}" for name in names} | (set(names) if port == 80 else set())
-    return Gate(app, token, hosts, password), jobs
+    return gate.Gate(app, token, hosts, password), jobs
+
+
+def server_of(app: Any) -> Server:
+    """What answers, with limits for those who may not ask."""
+    return Server(
+        Config(
+            app,
+            http=gate.Connection,
+            ws="none",
+            log_level="error",  # anybody can cause warnings
+            access_log=False,  # addresses hold the token
+            server_header=False,
+            proxy_headers=False,  # limits count the addresses of connections
+            backlog=gate.AT_ONCE,
+            timeout_graceful_shutdown=5,  # a browser may never read the end of an answer
+            h11_max_incomplete_event_size=16_384,
+        )
+    )

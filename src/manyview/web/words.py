@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from manyview.data.read import KINDS, Reading
 from manyview.datasets._tables import split_suffix
 
-#: Options of reading that somebody may choose on the page; whether they have a value.
+#: Options that somebody may choose on the page; whether they have a value.
 OPTIONS = {
     "match": True,
     "transpose": True,
@@ -19,11 +19,18 @@ OPTIONS = {
     "header": True,
     "drop-text": False,
     "one-hot": False,
+    "event": True,
+    "adjust": True,
 }
+#: Of these the latest answer counts.
+ONCE = ("match", "event")
 LONGEST = 40
 _SUFFIX = re.compile(r"(\.[a-z0-9]{1,8}){1,2}")
 #: Names that are devices on Windows.
 _DEVICES = {"con", "prn", "aux", "nul", *(f"{d}{i}" for d in ("com", "lpt") for i in range(10))}
+
+#: What `file_name` makes.
+_OURS = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,50}(\.[a-z0-9]{1,8}){1,2}")
 
 Word = tuple[str, str]
 
@@ -52,6 +59,11 @@ def file_name(given: str, taken: Iterable[str]) -> str:
     return found + suffix
 
 
+def is_ours(name: str) -> bool:
+    """Whether a stored name can be one of ours: a plain file name, which leads nowhere else."""
+    return bool(_OURS.fullmatch(name)) and name.split(".")[0].lower() not in _DEVICES
+
+
 def choices(problem: str) -> list[Word]:
     """The options that a sentence about files offers, to be shown as buttons."""
     found: list[Word] = []
@@ -73,7 +85,6 @@ def choices(problem: str) -> list[Word]:
 
 def shown(sentence: str) -> str:
     """A sentence about files without its advice for the command line, which the page has as buttons."""
-    sentence = re.sub(r"[;,] name (others|them) by --time and --event", "", sentence)
     advice = re.search(
         r"(\S[.;:]) (?:(?![.;:] ).)*--(?:" + "|".join(OPTIONS) + r"|labels)\b", sentence
     )

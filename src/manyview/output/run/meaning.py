@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,13 @@ from manyview._types import Array
 from manyview.data.ids import places
 from manyview.outcomes import Survival, Table, crosstab, enrichment, survival
 from manyview.outcomes.columns import may_be_codes, read_column, stands_for_missing
-from manyview.outcomes.endpoints import unit_of
+from manyview.outcomes.endpoints import (
+    UnclearEvent,
+    is_follow_up,
+    read_events,
+    split_event,
+    unit_of,
+)
 from manyview.outcomes.held import hold, listed, pick
 
 #: Clinical columns that are tested, and that are kept to colour the map by.
@@ -45,7 +51,8 @@ TITLES = {
 class Known:
     """What is known of the observations beside the views, one entry per observation.
 
-    ``adjusted`` names the columns that were regressed out of the views.
+    ``happened`` is the value of ``event`` that means the event, where it was said. ``adjusted`` names
+    the columns that were regressed out of the views.
     """
 
     clinical: dict[str, list[Any]] = field(default_factory=dict)
@@ -53,6 +60,7 @@ class Known:
     event: str | None = None
     classes: list[Any] | None = None
     adjusted: tuple[str, ...] = ()
+    happened: str | None = None
     horizon: float | None = None
 
     def check(self) -> None:
@@ -73,17 +81,24 @@ class Known:
     def survival(self, labels: Sequence[int], permutations: int | None) -> Survival:
         assert self.time is not None and self.event is not None
         try:
-            return survival(
+            events, how = read_events(self.clinical[self.event], self.event, self.happened)
+            found = survival(
                 labels,
                 self.clinical[self.time],
-                self.clinical[self.event],
+                events,
                 horizon=self.horizon,
                 permutations=permutations,
             )
+        except UnclearEvent as doubt:
+            answers = " or ".join(f'event="{answer}"' for answer in doubt.answers)
+            raise ValueError(
+                f"{doubt.why}; say which value means that the event happened: {answers or doubt}"
+            ) from None
         except ValueError as error:
             raise ValueError(
                 f"survival by the columns {self.time!r} and {self.event!r}: {error}"
             ) from None
+        return replace(found, notes=(how, *found.notes)) if how else found
 
 
 @dataclass(eq=False)
@@ -124,7 +139,10 @@ def known(
             )
         columns = {name: listed(pick(values, rows)) for name, values in held.columns.items()}
     read = None if classes is None else [None if stands_for_missing(c) else c for c in classes]
-    found = Known(columns, time, event, read, tuple(adjusted), horizon)
+    happened = None
+    if event is not None:
+        event, happened = split_event(event, columns)
+    found = Known(columns, time, event, read, tuple(adjusted), happened, horizon)
     found.check()
     return found
 
@@ -178,12 +196,19 @@ def _add_survival(found: Meaning, labels: list[int], known: Known) -> None:
 def _add_clinical(found: Meaning, labels: list[int], known: Known) -> None:
     own = {known.time, known.event}
     columns = {n: c for n, c in known.clinical.items() if n not in own and not _is_class(c, known)}
+    # A time that ends at the last visit says as much of the visits as of the patients.
+    times = [
+        n for n, c in columns.items() if is_follow_up(n) and read_column(n, c).kind == "number"
+    ]
+    columns = {n: c for n, c in columns.items() if n not in times}
     tested = dict(list(columns.items())[:MOST_COLUMNS])
     if not tested:
         return
 
     def described(result: Any) -> dict[str, Any]:
         told = {"tested": len(tested), "columns": len(columns), "adjusted": list(known.adjusted)}
+        told["notes"] = [*result.notes, *(_why_not(name) for name in times)]
+        told["followed"] = [found._asdict() for found in result.followed]
         return told | {"significant": list(result.significant())}
 
     # What was regressed out level by level is looked for level by level.
@@ -194,6 +219,13 @@ def _add_clinical(found: Meaning, labels: list[int], known: Known) -> None:
             f"The first {len(tested)} of {len(columns)} columns are looked at; leave out those that "
             "do not matter."
         )
+
+
+def _why_not(time: str) -> str:
+    return (
+        f"“{time}” is a time of follow-up: it ends early where the event did not happen, so it is not "
+        "tested as a plain number. Compare it by survival, with its event column."
+    )
 
 
 def _is_coded(values: list[Any]) -> bool:

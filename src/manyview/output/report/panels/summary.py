@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from manyview.output.report.batch import followed
 from manyview.output.report.page import html
 from manyview.output.report.run_files import Run
 
@@ -61,22 +62,35 @@ def in_short(run: Run) -> Any:
     if reasons:
         told = ", ".join(f"“{view}” ({why})" for view, why in reasons.items())
         lines.append(f"The logarithm was taken of {told}.")
-    lines += _outcomes(about)
+    urgent, neutral = followed(about, _remedy(about))
+    lines += [*neutral, *_outcomes(about)]
     notes = [*about.get("warnings", []), *_told(about)]
     return html(
+        '{% if urgent %}<div class="warning" role="note"><p><b>Batch effect</b></p><ul>'
+        "{% for text in urgent %}<li>{{ text }}</li>{% endfor %}</ul></div>{% endif %}"
         "<ul>{% for line in lines %}<li>{{ line }}</li>{% endfor %}</ul>"
         '{% if notes %}<div class="warning" role="note"><p><b>Before you trust this</b></p><ul>'
         "{% for note in notes %}<li>{{ note }}</li>{% endfor %}</ul></div>"
-        '{% else %}<p class="note">Nothing unusual was noticed: no view took over, no cluster is '
-        "tiny, every observation has data, and the fit settled.</p>{% endif %}"
+        '{% elif not urgent %}<p class="note">Nothing unusual was noticed: no view took over, no cluster '
+        "is tiny, every observation has data, and the fit settled.</p>{% endif %}"
         "{% if read %}<h3>How the files were read</h3><ul>{% for line in read %}<li>{{ line }}</li>"
         "{% endfor %}</ul>{% endif %}",
+        urgent=urgent,
         lines=lines,
         notes=notes,
         read=list(
             dict.fromkeys([*_listed(about.get("alignment")), *about.get("outcome_notes", [])])
         ),
     )
+
+
+def _remedy(about: dict[str, Any]) -> str:
+    if about.get("command"):
+        return (
+            "Fit again with {option}; in the app choose “Change and run again”, then remove the effect of "
+            "“{column}”."
+        )
+    return "Fit RobustWMNMF on mv.adjust(views, {{{column!r}: clinical[{column!r}]}}).views."
 
 
 def _outcomes(about: dict[str, Any]) -> list[str]:
