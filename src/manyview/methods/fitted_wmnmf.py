@@ -11,7 +11,8 @@ from sklearn.utils import Tags
 from threadpoolctl import threadpool_limits
 
 from manyview._arrays import on_host
-from manyview._types import Array, Factors, FitResult, Stop, Sums, Views
+from manyview._types import Array, CollapseWarning, Factors, FitResult, Stop, Sums, Views
+from manyview._warn import warn_user
 from manyview.engines.numpy.masked import mean_error
 from manyview.engines.numpy.rows import rows_of
 from manyview.maths.agreement import reliance
@@ -154,6 +155,12 @@ class FittedWMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
         ndarray (n_samples,)
         """
         views = self._read(X, reset=False)
+        if not self._stacked.any():
+            warn_user(
+                "the consensus of the fit is zero throughout: nothing tells new samples apart, and their "
+                "clusters mean nothing; fit again with a lower beta",
+                CollapseWarning,
+            )
         new = self._transform(views)
         with threadpool_limits(1):
             known = self._remembered_labels()
