@@ -18,6 +18,7 @@ from threadpoolctl import threadpool_limits
 
 import manyview as mv
 from manyview.engines.numpy.rows import rows_of
+from manyview.methods.place_wmnmf import solve
 from manyview.methods.stream import batch_history
 
 
@@ -25,8 +26,9 @@ def objective(model: mv.WMNMF, views: dict) -> float:
     """O on all observations, placed with what the model has learned."""
     given = model._read(views, reset=False)
     with threadpool_limits(1):
-        factors = model._place(given)[0]
-        rows = [rows_of(X, model._solver) for X in model._scaled(given)]
+        Xs = model._scaled(given)
+        factors = solve(model._fitted(), Xs, given)[0]
+        rows = [rows_of(X, model._solver) for X in Xs]
         return float(batch_history(rows, factors, model.p, 1)["objective"][0])
 
 

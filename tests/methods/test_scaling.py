@@ -38,7 +38,7 @@ def test_scaled_views_are_comparable_and_sparse_equals_dense(scale, sparse):
 
 
 def test_shifting_scales_accept_negatives_but_not_in_sparse_views():
-    A, B = np.arange(12.0).reshape(4, 3) - 5, np.ones((4, 2))
+    A, B = np.arange(12.0).reshape(4, 3) - 5, np.arange(8.0).reshape(4, 2)
     for scale in ("minmax", "standard"):
         WMNMF(2, scale=scale, random_state=0).fit([A, B])
         with pytest.raises(ValueError, match=r"is sparse and has negative entries.*dense array"):

@@ -359,6 +359,45 @@ def test_own_labels_come_back_under_other_settings(settings):
     assert (model.predict(views) == model.labels_).mean() >= 0.97
 
 
+@pytest.mark.filterwarnings("ignore:only . of 4 clusters have members")  # by argmax
+@pytest.mark.parametrize("labels", ["spectral", "kmeans", "argmax"])
+@pytest.mark.parametrize("solver", ["multiplicative", "hals"])
+@pytest.mark.parametrize("regularizer", ["graph", "orthogonal", None, "sparse"])
+@pytest.mark.parametrize("scale", ["sum", "minmax"])
+def test_fitted_rows_are_placed_where_the_fit_has_them(scale, regularizer, solver, labels):
+    data = mv.datasets.load_nutrimouse() if scale == "minmax" else unclear_clusters()
+    settings = {"scale": scale, "regularizer": regularizer, "solver": solver}
+    model = WMNMF(4, **settings, beta=0.001, assign_labels=labels, random_state=0).fit(data.views)
+    np.testing.assert_allclose(model.transform(data.views), model.consensus_, rtol=1e-6, atol=1e-12)
+    np.testing.assert_array_equal(model.predict(data.views), model.labels_)
+    some = {name: np.asarray(X)[5:9] for name, X in data.views.items()}
+    np.testing.assert_array_equal(model.predict(some), model.labels_[5:9])
+
+
+def unclear_clusters():
+    """Solving for the coefficients of these rows with U kept moves all of them into one cluster."""
+    return mv.datasets.make_synthetic(200, n_clusters=4, noisy_views=(), random_state=0)
+
+
+@pytest.mark.parametrize("regularizer", [None, "sparse", "graph"])
+def test_a_batch_is_labelled_as_it_would_be_predicted(regularizer):
+    data = unclear_clusters()
+    halves = [{n: np.asarray(X)[i::2] for n, X in data.views.items()} for i in (0, 1)]
+    model = WMNMF(4, regularizer=regularizer, random_state=0).partial_fit(halves[0])
+    predicted = model.predict(halves[1])
+    np.testing.assert_array_equal(model.partial_fit(halves[1]).labels_, predicted)
+
+
+def test_a_consensus_of_zeros_predicts_nothing():
+    data = unclear_clusters()
+    with pytest.warns(CollapseWarning, match="driven the consensus to zero"):
+        model = WMNMF(4, regularizer="sparse", solver="hals", beta=10, random_state=0).fit(
+            data.views
+        )
+    with pytest.warns(CollapseWarning, match="their clusters mean nothing; fit again with a lower"):
+        model.predict(data.views)
+
+
 def test_hals_scores_like_the_paper_on_digits(digits):
     accuracy = [
         mv.metrics.accuracy(
@@ -429,6 +468,46 @@ def test_unseen_rows_are_placed_one_by_one():
     alone = np.vstack([model.transform([X[[i]] for X in new]) for i in range(9)])
     np.testing.assert_allclose(alone, together, rtol=1e-9)
     assert model.score(views) > model.score([X[::-1] * 2 for X in views])
+
+
+# --- views that tell nothing, and values that tell too much ------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["constant", "rounding", "sparse", "direction"])
+def test_a_constant_view_changes_nothing_but_its_weight(kind, rng):
+    views, _ = blobs()
+    scale = "sqrt" if kind == "direction" else "sum"
+    flat = np.full((60, 3), 7.3)
+    if kind == "rounding":
+        flat *= 1 + np.finfo(float).eps * rng.random((60, 3))
+    elif kind == "sparse":
+        flat = sp.csr_array(flat)
+    elif kind == "direction":
+        flat *= 1 + rng.random((60, 1))
+    with pytest.warns(UserWarning, match="view 'view1' is constant.*gets weight 0"):
+        model = WMNMF(3, scale=scale, random_state=0).fit([views[0], flat, *views[1:]])
+    plain = WMNMF(3, scale=scale, random_state=0).fit(views)
+    assert model.view_weights_[1] == 0 and not model.components_[1].any()
+    np.testing.assert_array_equal(np.delete(model.view_weights_, 1), plain.view_weights_)
+    np.testing.assert_array_equal(model.consensus_, plain.consensus_)
+    found = model.predict([views[0], flat, *views[1:]])
+    np.testing.assert_array_equal(found, plain.predict(views))
+
+
+def test_gross_outliers_are_told_with_their_number(rng):
+    views, y = blobs(n=300, features=(20, 15, 10))
+    wrong = rng.random(views[1].shape) < 0.01
+    dirty = [views[0], np.where(wrong, 1e6, views[1]), views[2]]
+    with pytest.warns(UserWarning, match=rf"'view1': {wrong.sum()} values .* RobustWMNMF"):
+        WMNMF(3, random_state=0).fit(dirty)
+    # Both remedies help.
+    mended = [views[0], np.where(wrong, np.nan, views[1]), views[2]]
+    for model, given in (
+        (WMNMF(3, missing="mask"), mended),
+        (mv.RobustWMNMF(3, scale="quantile"), dirty),
+    ):
+        labels = model.set_params(random_state=0).fit(given).labels_
+        assert adjusted_rand_score(y, labels) > 0.95
 
 
 # --- unobserved entries ------------------------------------------------------------------------

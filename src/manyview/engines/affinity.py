@@ -126,6 +126,16 @@ def affinity(
     return (A.minimum(A.T) if mutual else A.maximum(A.T)).tocsr()
 
 
+def inverse_distances(squared: Array) -> Array:
+    """Weights ∝ 1/d² of the neighbors of every row (N×k), adding up to 1.
+
+    A neighbor at distance 0 takes all, so that what is interpolated by them is exact at known rows.
+    """
+    d = np.clip(squared, np.finfo(float).tiny, np.finfo(float).max, dtype=float)
+    closeness = d.min(axis=1, keepdims=True) / d
+    return closeness / closeness.sum(axis=1, keepdims=True)
+
+
 def links(
     queries: Matrix,
     X: Matrix,

@@ -6,6 +6,7 @@ the distances that go in.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -35,7 +36,8 @@ FULL_SUPPORT = 0.9
 @dataclass(frozen=True)
 class Agreement:
     """Everything the views say: M (view by view), split halves, redundancy, spread of the distances,
-    α, w, levels of the votes g, graphs; and the α learned, where another one was given."""
+    α, w, levels of the votes g, graphs; the α learned, where another one was given; and groups of
+    rows that are far from all others."""
 
     matrix: Array
     split_half: Array
@@ -48,6 +50,7 @@ class Agreement:
     fused: sp.csr_array
     fused_single: sp.csr_array
     learned: Array
+    distant: Sequence[Array] = ()
 
     @property
     def distance_weights(self) -> Array:

@@ -29,6 +29,7 @@ from manyview.maths.spectrum import (
     normalized,
 )
 
+from .distant import distant_groups
 from .given import fixed_view_weights, with_weight
 
 #: Split-half reliability is estimated on at most this many rows.
@@ -145,10 +146,23 @@ def weigh_views(
     weights = ag.distance_weights(alpha, spread)
     # A view without weight proposes nobody.
     neighbors = found.neighbors and with_weight(found.neighbors, settings.view_weights)
-    fused, single = fused_graphs(views, weights, neighbors, seed, engine, threads)
+    near = fused_near(views, weights, neighbors, seed, engine, threads)
+    fused, single = scale_graphs(near, n, mass, engine)
+    distant = distant_groups(near, n, ag.in_proportion(ag.SCALES[0], n))
     M = ag.agreement_matrix(rows, delta * halves, mass)
     return Agreement(
-        M, halves, redundancy, spread, alpha, w, levels, found.graphs, fused, single, learned
+        M,
+        halves,
+        redundancy,
+        spread,
+        alpha,
+        w,
+        levels,
+        found.graphs,
+        fused,
+        single,
+        learned,
+        distant,
     )
 
 
@@ -193,24 +207,33 @@ def list_graph(near: Lists, n: int, engine: Engine = HOST) -> Graph:
     return engine.graph(near.rows, near.indices, weights, n)
 
 
-def fused_graphs(
+def fused_near(
     views: list[Distances],
     weights: Array,
     neighbors: list[Array],
     seed: int,
     engine: Engine = HOST,
     threads: Threads | None = None,
-) -> tuple[Graph, Graph]:
-    """The fused graph, and the one of its scales that the second diffusion map takes.
+) -> Lists:
+    """The nearest rows of every row under F = Σ weights_s d^s, as many as the graphs need.
 
-    Normalised self-tuned graphs of the distances F = Σ weights_s d^s; the fused graph is their mean
-    over the scales. ``neighbors`` holds the lists of every view, if there are any.
+    ``neighbors`` holds the lists of every view, if there are any.
     """
     largest = ag.in_proportion(max(*ag.SCALES, ag.NEIGHBORS), views[0].n_samples)
     indices, F = engine.fused_nearest(views, weights, largest, neighbors, seed, threads)
     everyone = np.arange(views[0].n_samples)
-    near = Lists(everyone, indices, F, masses(views[0], everyone, indices, None))
-    return scale_graphs(near, len(everyone), views[0].mass, engine)
+    return Lists(everyone, indices, F, masses(views[0], everyone, indices, None))
+
+
+def fused_graphs(
+    views: list[Distances], weights: Array, neighbors: list[Array], seed: int
+) -> tuple[Graph, Graph]:
+    """The fused graph, and the one of its scales that the second diffusion map takes.
+
+    Normalised self-tuned graphs of F; the fused graph is their mean over the scales.
+    """
+    near = fused_near(views, weights, neighbors, seed)
+    return scale_graphs(near, views[0].n_samples, views[0].mass)
 
 
 def scale_graphs(

@@ -9,13 +9,15 @@ import numpy as np
 from sklearn.utils._param_validation import InvalidParameterError
 
 from manyview._types import Matrix, Views
+from manyview._warn import warn_user
 from manyview.engines.protocols import Engine
 from manyview.engines.threads import Threads
 from manyview.maths.terms import Term
 from manyview.regularizers import Graph, make_regularizer, prepared_terms
 from manyview.storage.checkpoint import Checkpoint
 
-from .scaling import SHIFTING, tell_level, tell_rounded
+from .observed import observed_part
+from .scaling import SHIFTING, UNIT_ROWS, is_constant, tell_level, tell_outliers, tell_rounded
 from .scored import ScoredByReconstruction
 from .state import Settings
 
@@ -114,13 +116,38 @@ class AskedOfWMNMF(ScoredByReconstruction):
                 "match); use n_init=1 or another assignment"
             )
 
-    def _warn_level(self, views: Views) -> None:
-        """Say which views are so far above 0 that what tells observations apart may be lost."""
-        if self.scale in SHIFTING:
-            return
+    def _observed_part(self, given: Views) -> Views:
+        """Also leave out views that are constant: any weight suits them, and α would be large."""
+        views = super()._observed_part(given)
+        direction = self.scale in UNIT_ROWS  # then only the proportions of a row count
+        constant = [is_constant(X, direction) for X in views.matrices]
+        after = f" after scale={self.scale!r}" if direction else ""
+        if all(constant):
+            if direction:
+                warn_user(
+                    f"no view tells samples apart (each is constant{after}): the clusters mean "
+                    "nothing; use another scale"
+                )
+            return views
+        if not any(constant):
+            return views
+        masks = self._columns or [np.ones(m, dtype=bool) for m in given.n_features]
+        for s, same in zip(self._kept(), constant, strict=True):
+            if same:
+                masks[s] = np.zeros_like(masks[s])
+                warn_user(
+                    f"view {given.names[s]!r} is constant{after}: it cannot tell samples apart, is left "
+                    "out and gets weight 0"
+                )
+        self._columns = masks
+        return observed_part(given, masks)
+
+    def _warn_extremes(self, views: Views) -> None:
+        """Say which views hold gross outliers, or are so far above 0 that clusters may be lost."""
         single = self.dtype is not None and np.dtype(self.dtype) == np.float32
         for X, name in zip(views.matrices, views.names, strict=True):
-            if not (single and tell_rounded(X, name)):
+            tell_outliers(X, name)
+            if self.scale not in SHIFTING and not (single and tell_rounded(X, name)):
                 tell_level(X, name)
 
     def _allows_missing(self) -> bool:

@@ -14,7 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from manyview._arrays import is_tensor, namespace, on_host, one_hot
 from manyview._types import Array, Matrix
 from manyview._warn import warn_user
-from manyview.engines.affinity import affinity, links, nearest_neighbors
+from manyview.engines.affinity import affinity, inverse_distances, links, nearest_neighbors
 from manyview.engines.optional import engine_part
 from manyview.maths.spectrum import (
     Graph,
@@ -102,15 +102,21 @@ def tied(A: sp.csr_array, V: Array, alone: Array, k: int) -> sp.csr_array:
     return sp.csr_array(A.maximum(more).maximum(more.T))
 
 
-def assign_new(new: Array, consensus: Array, labels: Array, method: str) -> Array:
-    """Labels of unseen rows: the vote of their nearest rows in the consensus."""
+def assign_new(
+    new: Array, consensus: Array, labels: Array, method: str, *, exact: bool = False
+) -> Array:
+    """Labels of unseen rows: the vote of their nearest rows in the consensus.
+
+    With ``exact`` votes weigh 1/d², so that a row of the consensus gets its own label.
+    """
     if method == "argmax":
         return new.argmax(axis=1)
-    indices, _ = nearest_neighbors(consensus, n_neighbors(len(consensus)), new)
+    indices, squared = nearest_neighbors(consensus, n_neighbors(len(consensus)), new)
     clusters = int(labels.max()) + 1
+    closeness = inverse_distances(squared).T[..., None] if exact else [1.0] * indices.shape[1]
     # Ties go to the label of the nearer neighbours: later places count a little less.
     votes: Any = sum(
-        (1 - 1e-3 * place) * one_hot(labels[indices[:, place]], clusters)
+        (1 - 1e-3 * place) * closeness[place] * one_hot(labels[indices[:, place]], clusters)
         for place in range(indices.shape[1])
     )
     return votes.argmax(axis=1)

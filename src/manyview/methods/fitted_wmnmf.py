@@ -11,7 +11,8 @@ from sklearn.utils import Tags
 from threadpoolctl import threadpool_limits
 
 from manyview._arrays import on_host
-from manyview._types import Array, Factors, FitResult, Stop, Sums, Views
+from manyview._types import Array, CollapseWarning, Factors, FitResult, Stop, Sums, Views
+from manyview._warn import warn_user
 from manyview.engines.numpy.masked import mean_error
 from manyview.engines.numpy.rows import rows_of
 from manyview.maths.agreement import reliance
@@ -21,7 +22,7 @@ from . import stream
 from .asked import AskedOfWMNMF
 from .assign import assign_new
 from .observed import observed_somewhere, spread_out
-from .place_wmnmf import Fitted, place
+from .place_wmnmf import Fitted, neighbor_consensus, solve
 from .precision import in_dtype, on_host_factors, working_dtype
 from .working_views import check_unchanged, masked, scaled, some_rows
 
@@ -109,11 +110,11 @@ class FittedWMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
         return self._like_input(super().fit_predict(X, y, **kwargs), X)
 
     def transform(self, X: Any) -> Array:
-        """Consensus coefficients of observations, given the fitted U and view weights.
+        """Consensus coefficients of samples, interpolated between fitted ones.
 
-        Every row is linked to its nearest fitted rows in each view, so that the graph term is
-        kept. For the fitted observations themselves this is close to ``consensus_``, not equal:
-        that one was found together with U.
+        In each view a sample gets the mean coefficients of its ``n_neighbors`` nearest fitted samples,
+        weighted by inverse squared distance; the fitted view weights make the consensus of them. Fitted
+        samples get their ``consensus_``.
 
         Parameters
         ----------
@@ -134,13 +135,15 @@ class FittedWMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
         if not anywhere.any():
             return np.zeros((views.n_samples, self._n_features_out))
         with threadpool_limits(1):
-            placed = self._place(some_rows(views, anywhere))
-        return spread_out(np.hstack([factors.consensus for factors in placed]), anywhere, 0)
+            part = some_rows(views, anywhere)
+            found = neighbor_consensus(self._fitted(), self._scaled(part))
+        return spread_out(found, anywhere, 0)
 
     def predict(self, X: Any) -> Array:
-        """Cluster of each observation: the vote of its nearest fitted neighbours in the consensus.
+        """Cluster of each sample: the vote of its nearest fitted samples in the consensus.
 
-        −1 where every view is missing.
+        Votes weigh the more, the nearer they are: fitted samples get their ``labels_``. −1 where every
+        view is missing.
 
         Parameters
         ----------
@@ -152,10 +155,16 @@ class FittedWMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
         ndarray (n_samples,)
         """
         views = self._read(X, reset=False)
+        if not self._stacked.any():
+            warn_user(
+                "the consensus of the fit is zero throughout: nothing tells new samples apart, and their "
+                "clusters mean nothing; fit again with a lower beta",
+                CollapseWarning,
+            )
         new = self._transform(views)
         with threadpool_limits(1):
             known = self._remembered_labels()
-            labels = assign_new(new, self._stacked, known, self.assign_labels)
+            labels = assign_new(new, self._stacked, known, self.assign_labels, exact=True)
         anywhere = observed_somewhere(views.matrices)
         return self._like_input(labels if anywhere.all() else np.where(anywhere, labels, -1), X)
 
@@ -180,7 +189,7 @@ class FittedWMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
         views = some_rows(views, anywhere)
         Xs = masked(self._scaled(views), views.names, self._solver, self._rank)
         with threadpool_limits(1):
-            factors = self._place(views)[0]
+            factors = solve(self._fitted(), self._scaled(views), views)[0]
             errors = [
                 rows_of(X, self._solver).all_residuals(U, V)
                 for X, U, V in zip(Xs, factors.U, factors.V, strict=True)
@@ -189,11 +198,11 @@ class FittedWMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
         means = [mean_error(X, r) * X.shape[1] for X, r in zip(Xs, errors, strict=True)]
         return -float(np.mean(means))
 
-    def _place(self, views: Views) -> list[Factors]:
-        """V, V* and w of new rows with U and α kept, for every start."""
+    def _fitted(self) -> Fitted:
+        """What placing new rows needs, after a look whether the fitted rows are still those of the fit."""
         kept = [self.view_names_in_[s] for s in self._kept()]
         check_unchanged(self._fitted_views, self._digests or [None] * len(kept), kept)
-        fitted = Fitted(
+        return Fitted(
             self._fitted_views,
             self._terms,
             self._starts,
@@ -203,7 +212,6 @@ class FittedWMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
             self.n_neighbors,
             self._threads,
         )
-        return place(fitted, self._scaled(views), views)
 
     def _scaled(self, views: Views) -> list[Any]:
         """Views scaled as those of the fit."""
@@ -250,8 +258,9 @@ class FittedWMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
             sums = stream.batch_sums(rows, before)
             self._stream = (sums, stream.batch_gaps(before), 1, self.labels_)
         known, gaps, n_batches, old_labels = self._stream
-        Xs, placed = self._scaled(views), self._place(views)[0]
-        labels = assign_new(placed.consensus, self._stacked, old_labels, self.assign_labels)
+        Xs, fitted = self._scaled(views), self._fitted()
+        placed, near = solve(fitted, Xs, views)[0], neighbor_consensus(fitted, Xs)
+        labels = assign_new(near, self._stacked, old_labels, self.assign_labels, exact=True)
         rows = [rows_of(X, solver, threads) for X in Xs]
         new = stream.batch_sums(rows, placed)
         sums = [stream.added(Sums(*past), s) for past, s in zip(known, new, strict=True)]

@@ -21,6 +21,7 @@ from manyview.storage.checkpoint import Checkpoint
 
 from . import stages
 from .agree import Settings
+from .distant import hidden_groups, tell_merged
 from .distinct import row_kinds, tell_empty_clusters, tell_few_kinds
 from .number import chosen_number
 from .precision import in_dtype, on_host_factors
@@ -79,6 +80,7 @@ class RobustResults(ScoredByReconstruction):
         labels = np.where(anywhere, V_star.argmax(axis=1), -1)
         self.labels_ = self._all_rows(labels, empty=-1)
         tell_empty_clusters(labels, self.n_clusters_)
+        self._tell_distant(given, found)
         even = 1 / self.n_clusters_
         sure = self._confidence(distances, anywhere)
         self.confidence_ = self._all_rows(in_dtype(sure, dtype), even)
@@ -88,6 +90,25 @@ class RobustResults(ScoredByReconstruction):
         self.objective_ = float(found.fit.history["objective"][-1])
         self.n_iter_, self.stop_reason_ = found.fit.n_iter, found.fit.stop
         self._n_features_out = self.n_clusters_
+
+    def _tell_distant(self, given: Views, found: Results) -> None:
+        """Say which groups far from all others are in a cluster with them."""
+        seen = list(self._agreement.distant)
+        if found.repeats is not None:
+            seen = [np.flatnonzero(np.isin(found.repeats.of, group)) for group in seen]
+        hidden = hidden_groups(given.matrices, self._scalings, found.present)
+        hidden = [
+            group for group in hidden if not any(np.isin(group, known).any() for known in seen)
+        ]
+        more = "if they are a group of their own, ask for more clusters, or for communities"
+        limited = (
+            "features are limited to their 1st to 99th percentile, which hides a group this small: if it "
+            "is one, take it out, or scale the features yourself, and then use scale=None and communities"
+        )
+        for groups, remedy in ((seen, more), (hidden, limited)):
+            if self._rows is not None:
+                groups = [np.flatnonzero(self._rows)[group] for group in groups]
+            tell_merged(groups, self.labels_, self.n_clusters_, self.sample_names_in_, remedy)
 
     def _expose_views(self, present: list[Array], V_star: Array, dtype: np.dtype) -> None:
         """The attributes with an entry for every view that was given."""

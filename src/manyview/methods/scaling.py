@@ -13,18 +13,25 @@ from sklearn.preprocessing import normalize
 from manyview._arrays import is_tensor, like, namespace, on_host
 from manyview._types import Array, Matrix, Views, storable
 from manyview._warn import warn_user
+from manyview.engines.numpy.kinds import read_rows
 from manyview.engines.numpy.presence import has_nan, looking_threads
 from manyview.engines.numpy.robust_scaling import refuse_extreme, unit_rows
 from manyview.engines.numpy.sources import LOOK, is_streamed, over
+from manyview.engines.threads import blocks
 
 SCALES = ("sum", "minmax", "standard", "tfidf", "sqrt")
 #: Scalings that move every feature to start at 0, and so accept negative values.
 SHIFTING = ("minmax", "standard")
+#: Scalings that give rows unit length.
+UNIT_ROWS = ("tfidf", "sqrt")
 #: A range of fewer roundings than this is hardly known.
 ROUNDED = 64
 #: Views that vary by less than this share of their sum of squares are hardly more than their level:
 #: of 30 real views the least has .005, and of the synthetic ones .0008, which lose nothing.
 HARDLY = 1e-4
+#: Values this many interquartile ranges from their median are gross outliers, which are told of if they
+#: hold more than this share of a view's sum of squares (3 of 100 real views, which have them).
+GROSS, MOSTLY = 100, 0.5
 #: Rows at least that tell how much a view varies.
 FEWEST = 500
 
@@ -88,7 +95,7 @@ def fit_scaling(views: Views, kind: str | None) -> list[Scaling]:
 
 
 def _fit_one(X: Matrix, name: str, kind: str) -> Scaling:
-    if kind in ("tfidf", "sqrt") and has_nan(X):
+    if kind in UNIT_ROWS and has_nan(X):
         raise ValueError(
             f"view {name!r} has unobserved (NaN) entries, and scale={kind!r} needs whole rows; use "
             "scale='sum', 'minmax' or 'standard'"
@@ -111,7 +118,7 @@ def _fit_one(X: Matrix, name: str, kind: str) -> Scaling:
         gain = np.log((1 + X.shape[0]) / (1 + present)) + 1
     elif kind not in ("sum", "sqrt"):
         raise ValueError(f"scale must be one of {SCALES} or None, got {kind!r}")
-    before = Scaling(unit, shift, gain, root=kind == "sqrt", unit_rows=kind in ("tfidf", "sqrt"))
+    before = Scaling(unit, shift, gain, root=kind == "sqrt", unit_rows=kind in UNIT_ROWS)
     size = _mean_row_sum(X, before)
     return Scaling(unit, shift, gain, before.root, before.unit_rows, 1 / size if size > 0 else 1.0)
 
@@ -149,6 +156,70 @@ def tell_rounded(X: Matrix, name: str) -> bool:
             "features at 0"
         )
     return bool(lost.any())
+
+
+def is_constant(X: Matrix, direction: bool) -> bool:
+    """Whether all rows are the same but for rounding; with ``direction``, but for a factor each.
+
+    A single observed row is not compared with any.
+    """
+    low = high = np.full(X.shape[1], np.nan)
+    known = 0
+    for rows in blocks(slice(0, X.shape[0]), FEWEST):  # most often the first rows differ already
+        part = read_rows(X, rows)
+        part = on_host(part) if is_tensor(part) else part
+        part = normalize(part) if direction and not has_nan(part) else part
+        if sp.issparse(part):
+            ends = [_dense_row(part.min(axis=0)), _dense_row(part.max(axis=0))]
+        else:
+            ends = [np.fmin.reduce(part, axis=0), np.fmax.reduce(part, axis=0)]
+        low, high = np.fmin(low, ends[0]), np.fmax(high, ends[1])
+        known += part.shape[0] - (np.isnan(part).all(axis=1).sum() if has_nan(part) else 0)
+        kind = part.dtype if part.dtype.kind == "f" else float
+        size = np.maximum(np.abs(low), np.abs(high))
+        if (high - low > ROUNDED * np.finfo(kind).eps * size).any():
+            return False
+    return known > 1
+
+
+def tell_outliers(X: Matrix, name: str) -> None:
+    """Say so where a few gross outliers hold most of what a view varies by.
+
+    Only of dense views in memory: in sparse ones any value may be far from the zeros.
+    """
+    if not isinstance(X, np.ndarray):
+        return
+    some = X[np.linspace(0, len(X) - 1, max(FEWEST, LOOK // X.shape[1])).astype(int)]
+    unit = largest(X) or 1.0
+    ordered = np.sort(some / unit, axis=0)  # NaN goes to the end
+    last = np.maximum((~np.isnan(ordered)).sum(axis=0) - 1, 0)
+    columns = np.arange(X.shape[1])
+    quarter, median, three = (ordered[(q * last / 4).astype(int), columns] for q in (1, 2, 3))
+    limit = np.where(three > quarter, GROSS * (three - quarter), np.inf)
+    low, high = (end / unit for end in _range(X))
+    suspects = np.flatnonzero((high - median > limit) | (median - low > limit))
+    if not len(suspects):
+        return
+    gaps = np.abs(X[:, suspects] / unit - median[suspects])
+    far = gaps > limit[suspects]
+    held = np.sum(gaps[far] ** 2) / sum(
+        np.nansum(part) for part in over(X, _squares_from, unit, median)
+    )
+    if held > MOSTLY:
+        i, j = np.unravel_index(int(np.argmax(np.where(far, gaps, 0))), far.shape)
+        warn_user(
+            f"view {name!r}: {int(far.sum())} values ({far.sum() / X.size:.2g} of all) lie over {GROSS} "
+            f"interquartile ranges from the median of their feature (such as {X[i, suspects[j]]:g} in "
+            f"column {suspects[j]}, row {i}) and hold {held:.0%} of what the view varies by: WMNMF fits "
+            "squared errors, so that clusters may follow these values alone; correct them, set them to "
+            "NaN with missing='mask', or use RobustWMNMF, which limits features to their 1st to 99th "
+            "percentile"
+        )
+
+
+def _squares_from(part: Array, unit: float, center: Array) -> Array:
+    """Σ_i (x_im/unit − center_m)² of every feature."""
+    return np.nansum((part / unit - center) ** 2, axis=0)
 
 
 def tell_level(X: Matrix, name: str) -> None:

@@ -295,7 +295,7 @@ class WMNMF(FittedWMNMF):
         Xs, self._fitted_views, self._scalings, sums = scale_and_place(
             views, self.scale, self.dtype, self.missing == "mask", engine
         )
-        self._warn_level(views)
+        self._warn_extremes(views)
         K = self._rank
         terms, start_terms = self._prepared_terms(Xs, checkpoint, engine)
         fill = filling(Xs, self._fitted_views, self.n_neighbors, K)
