@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from manyview._labels import as_list
 from manyview._types import Array, Matrix, Views
 from manyview.data.containers import Collection, Item
 from manyview.data.ids import places
@@ -16,7 +17,7 @@ from manyview.engines.numpy.sources import is_streamed
 from manyview.methods.given import ZeroRows, check_zero_rows, zeros_observed
 from manyview.outcomes import Table
 from manyview.outcomes.columns import Column, may_be_codes, read_column
-from manyview.outcomes.held import hold, listed, pick
+from manyview.outcomes.held import hold, pick
 from manyview.outcomes.mark import view_kind
 from manyview.outcomes.table import quoted
 
@@ -111,7 +112,7 @@ def adjust(
     True
     """
     given = as_views(views, allow_negative=True, allow_missing=True, caller="adjust")
-    names = given.sample_names if ids is None else np.asarray(ids, dtype=object)
+    names = given.sample_names if ids is None else np.array(as_list(ids), dtype=object)
     if names is not None and len(names) != given.n_samples:
         raise ValueError(f"ids has {len(names)} entries for {given.n_samples} observations")
     check_zero_rows(zero_rows, given.names)
@@ -149,7 +150,7 @@ def _columns(covariates: Any, names: Any, n: int, notes: list[str]) -> list[Colu
         raise ValueError(
             f"covariates has {held.n} rows for {n} observations; give one row each, or ids to both"
         )
-    columns = [_column(name, listed(pick(c, rows)), notes) for name, c in held.columns.items()]
+    columns = [_column(name, as_list(pick(c, rows)), notes) for name, c in held.columns.items()]
     for column in columns:
         if column.kind is None:
             raise ValueError(
