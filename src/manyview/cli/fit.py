@@ -115,6 +115,11 @@ def make_model(ask: FitRequest) -> Any:
         )
     if ask.engine not in ENGINES:
         raise ValueError(f"--engine must be one of {', '.join(ENGINES)}, got {ask.engine!r}")
+    if ask.device not in ("auto", "cpu") and not ENGINES[ask.engine].takes_devices:
+        raise ValueError(
+            f"--device {ask.device} goes with --engine torch; --engine {ask.engine} computes on the "
+            "processor"
+        )
     params: dict[str, Any] = {"random_state": ask.seed, "checkpoint": ask.checkpoint}
     params |= {"engine": ask.engine, "device": ask.device}
     if ask.scale is not None:

@@ -77,6 +77,11 @@ def is_frame(item: Any) -> bool:
     return hasattr(item, "iloc") and hasattr(item, "columns")
 
 
+def has_two_levels(data: Any) -> bool:
+    """Whether data is a DataFrame whose columns have levels, the first of which names views."""
+    return is_frame(data) and getattr(data.columns, "nlevels", 1) > 1
+
+
 def as_texts(names: Any) -> Array:
     return np.array([str(name) for name in names], dtype=object)
 

@@ -45,7 +45,8 @@ def as_views(
         array.
     views : sequence of int or of str, optional
         For one 2-D array: how many columns each view takes, in order; ``None`` means one view. For a
-        dict or container: which of its parts to use; for one AnnData among "X", the names in
+        list: a name for each view. For a dict, a container or a DataFrame with two levels of columns
+        (views by the first): which of its parts to use; for one AnnData among "X", the names in
         layers and in obsm.
     allow_negative : bool
         Whether negative entries pass (a shifting scale will deal with them).

@@ -100,8 +100,9 @@ class RobustWMNMF(RobustModel):
         Whether NaN is accepted.
     views : sequence of int or of str, optional
         If the input is one 2-D array: the number of columns of each view; ``None``: one view. Of a
-        dict, MuData or Dataset: the names of those to use; of an AnnData: parts such as ["X",
-        "obsm:protein", "layers:counts"].
+        list: a name for each view. Of a dict, MuData, Dataset or DataFrame with two levels of columns:
+        the names of those to use; of an AnnData: parts such as ["X", "obsm:protein",
+        "layers:counts"].
     engine : {"numpy", "torch", "dask"}, default="numpy"
         Where the computation runs. "torch" (extra ``torch``): for GPUs; NumPy in, NumPy out; the
         fitted model lives on the host, and so does `predict`. "dask" (extra ``dask``): Dask workers
@@ -113,7 +114,7 @@ class RobustWMNMF(RobustModel):
         the views are large enough to pay for the way there.
     n_jobs : int, optional
         Threads; ``None`` takes the cores this process may use. The results are the same for any
-        number.
+        number. −1 takes all cores, −2 all but one.
     dtype : dtype, optional
         Precision of the computation. ``None`` computes in float64 (in float32 if the input is
         float32 and larger than 1 GiB) and returns the input's precision.
