@@ -27,6 +27,8 @@ class Item:
     matrix: Any
     ids: Array | None = None
     features: Array | None = None
+    #: Whether the matrix is sparse and has rows of zeros for samples that it lacks.
+    filled: bool = False
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from numbers import Integral
 from pathlib import Path
 from typing import Any, ClassVar
@@ -99,7 +100,7 @@ class MultiViewEstimator(BaseEstimator):
     #: Which kind of relation each view was at the fit; None for features.
     _relations: list[str | None] | None = None
 
-    def _zero_is_missing(self, name: str) -> bool:
+    def _zero_is_missing(self, name: str, reset: bool) -> bool:
         """Whether a row of zeros in this sparse view means that the view is missing there."""
         return False
 
@@ -125,7 +126,7 @@ class MultiViewEstimator(BaseEstimator):
             collected if fitted is None or single else fitted.in_order(collected),
             allow_negative=self._allows_negative(),
             allow_missing=self._allows_missing(),
-            zero_is_missing=self._zero_is_missing,
+            zero_is_missing=partial(self._zero_is_missing, reset=reset),
             allow_files=self._reads_files,
             allow_relations=self._takes_relations,
             min_samples=2 if reset else 1,

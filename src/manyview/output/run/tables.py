@@ -61,11 +61,11 @@ def described(model: Estimator, views: Views) -> Array:
         return np.column_stack([present_rows(X) for X in views.matrices])
     columns = observed_columns(views)
     if columns is None:
-        return np.column_stack(quiet_presence(views, model.zero_rows))
+        return np.column_stack(quiet_presence(views, model.zero_rows_))
     # Columns that nobody observed were left out of the fit, and make no row incomplete.
     here = np.zeros((views.n_samples, len(views)), dtype=bool)
     part = observed_part(views, columns)
-    here[:, kept_views(columns)] = np.column_stack(quiet_presence(part, model.zero_rows))
+    here[:, kept_views(columns)] = np.column_stack(quiet_presence(part, model.zero_rows_))
     return here
 
 
