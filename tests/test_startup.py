@@ -1,7 +1,9 @@
 """What is loaded when: the package by itself loads nothing heavy; every name is there when asked for."""
 
+import pickle
 import subprocess
 import sys
+from types import ModuleType
 
 import pytest
 
@@ -49,9 +51,49 @@ def test_every_public_name_is_found():
     assert all(getattr(mv, name) is not None for name in mv.__all__)
 
 
-def test_compare_is_the_function_whatever_was_imported_before():
-    code = "import manyview.compare, manyview as mv; print(callable(mv.compare), mv.Comparison)"
-    assert run(code).startswith("True <class")
+def test_public_functions_are_found_whatever_was_imported_before():
+    code = """
+import pkgutil, sys, manyview as mv
+functions = {name for name in mv.__all__ if not isinstance(getattr(mv, name), type(sys))}
+for module in pkgutil.iter_modules(mv.__path__):
+    if module.name != "__main__":
+        __import__("manyview." + module.name)
+print([name for name in functions if isinstance(getattr(mv, name), type(sys))])
+"""
+    assert run(code) == "[]\n"
+
+
+def test_every_public_name_can_be_sent_to_another_process():
+    for name in mv.__all__:
+        value = getattr(mv, name)
+        if not isinstance(value, ModuleType):  # pickle itself sends no module of anybody
+            assert pickle.loads(pickle.dumps(value)) is value
+    cloudpickle = pytest.importorskip("cloudpickle")
+    assert cloudpickle.loads(cloudpickle.dumps(mv)) is mv
+
+
+def test_what_a_notebook_defines_may_refer_to_the_package():
+    pytest.importorskip("cloudpickle")
+    pytest.importorskip("pandas")
+    code = """
+import joblib, numpy as np, manyview as mv
+
+def score(y):
+    return mv.metrics.scores(y, y)["acc"]
+
+class Mine:
+    def fit_predict(self, views):
+        return mv.datasets.make_synthetic(len(next(iter(views.values())))).labels
+
+    def score(self, y):
+        return score(y)
+
+print(joblib.Parallel(2)(joblib.delayed(each)([0, 0, 1]) for each in (score, Mine().score)))
+X = np.random.default_rng(0).random((20, 3))
+found = mv.compare([X, X], n_clusters=2, methods={"mine": Mine()}, n_runs=1, progress=False)
+print(list(found.table["status"]))
+"""
+    assert run(code).split("\n")[:2] == ["[1.0, 1.0]", "['ok']"]
 
 
 def test_a_model_is_read_where_no_estimator_was_asked_for(tmp_path):

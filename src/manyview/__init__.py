@@ -5,9 +5,7 @@ Names are loaded when they are first asked for: `manyview --help` needs no estim
 
 from __future__ import annotations
 
-import sys
 from importlib import import_module
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from ._version import __version__ as __version__
@@ -38,14 +36,15 @@ if TYPE_CHECKING:
     from manyview.output.run import write_run
 
     from ._types import CollapseWarning, Stop
-    from .compare import Comparison, compare
+    from .comparison import Comparison, compare
 
-#: Where a name comes from; modules are themselves.
+#: Where a name comes from; modules are themselves. No module may have the name of a function: once it is
+#: imported, it would be found in the function's place.
 _HOMES = {
     "WMNMF": "methods.wmnmf",
     "Adjusted": "covariates",
     "CollapseWarning": "_types",
-    "Comparison": "compare",
+    "Comparison": "comparison",
     "DistanceView": "engines.numpy.relations",
     "GraphView": "engines.numpy.relations",
     "KernelView": "engines.numpy.relations",
@@ -57,7 +56,7 @@ _HOMES = {
     "adjust": "covariates",
     "annotate": "data.annotate",
     "as_views": "data.views",
-    "compare": "compare",
+    "compare": "comparison",
     "load": "methods.saved",
     "on_disk": "engines.files.disk",
     "select_n_clusters": "judge.selection",
@@ -98,18 +97,6 @@ __all__ = [
     "tl",
     "write_run",
 ]
-
-
-class _Package(ModuleType):
-    """This package; its name ``compare`` is the function, also once the module of that name is loaded."""
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        if name == "compare" and isinstance(value, ModuleType):
-            value = value.compare
-        super().__setattr__(name, value)
-
-
-sys.modules[__name__].__class__ = _Package
 
 
 def __getattr__(name: str) -> Any:

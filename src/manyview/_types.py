@@ -55,6 +55,8 @@ class Views:
     names: tuple[str, ...]
     feature_names: tuple[Array | None, ...]
     sample_names: Array | None = None
+    #: Sparse views that lack samples of others: the rows of these are zeros.
+    filled: frozenset[str] = frozenset()
 
     @property
     def n_samples(self) -> int:

@@ -8,16 +8,19 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from manyview._labels import as_list
 from manyview._types import Array, Matrix, Views
+from manyview._warn import setting
 from manyview.data.containers import Collection, Item
 from manyview.data.ids import places
 from manyview.data.views import as_views
 from manyview.engines.numpy.sources import is_streamed
-from manyview.methods.given import ZeroRows, check_zero_rows, zeros_observed
+from manyview.methods.given import ZeroRows, check_zero_rows
+from manyview.methods.stages import settled_zeros
 from manyview.outcomes import Table
 from manyview.outcomes.batch import read_levels
 from manyview.outcomes.columns import Column, may_be_codes, read_column
-from manyview.outcomes.held import hold, listed, pick
+from manyview.outcomes.held import hold, pick
 from manyview.outcomes.mark import view_kind
 from manyview.outcomes.table import quoted
 
@@ -65,7 +68,7 @@ class Adjusted:
 
 
 def adjust(
-    views: Any, covariates: Any, *, ids: Any = None, zero_rows: ZeroRows = "missing"
+    views: Any, covariates: Any, *, ids: Any = None, zero_rows: ZeroRows = "auto"
 ) -> Adjusted:
     """Regress covariates out of every feature of every view.
 
@@ -88,7 +91,7 @@ def adjust(
         is a level of its own, a missing number the mean of its column.
     ids : sequence, optional
         Ids of the observations, where the views have none.
-    zero_rows : "missing", "observed" or dict of view → one of the two, default "missing"
+    zero_rows : "auto", "missing", "observed" or dict of view → one of these, default "auto"
         What a row of zeros is, as in `RobustWMNMF`: an observation this view does not describe, which
         then has NaN in the result and no part in the regression, or a finding.
 
@@ -112,10 +115,11 @@ def adjust(
     True
     """
     given = as_views(views, allow_negative=True, allow_missing=True, caller="adjust")
-    names = given.sample_names if ids is None else np.asarray(ids, dtype=object)
+    names = given.sample_names if ids is None else np.array(as_list(ids), dtype=object)
     if names is not None and len(names) != given.n_samples:
         raise ValueError(f"ids has {len(names)} entries for {given.n_samples} observations")
     check_zero_rows(zero_rows, given.names)
+    zeros = settled_zeros(given, zero_rows)
     notes: list[str] = []
     columns = _columns(covariates, names, given.n_samples, notes)
     design = _design(columns)
@@ -126,7 +130,7 @@ def adjust(
         )
     items, explained = [], {}
     for s, name in enumerate(given.names):
-        X, kind = _dense(given, s, zeros_observed(zero_rows, name), notes)
+        X, kind = _dense(given, s, zeros[name] == "observed", notes)
         residual, share = (X, 0.0) if kind == "binary" else _regressed(X, design)
         explained[name] = share
         items.append(Item(residual, names, given.feature_names[s]))
@@ -150,7 +154,7 @@ def _columns(covariates: Any, names: Any, n: int, notes: list[str]) -> list[Colu
         raise ValueError(
             f"covariates has {held.n} rows for {n} observations; give one row each, or ids to both"
         )
-    columns = [_column(name, listed(pick(c, rows)), notes) for name, c in held.columns.items()]
+    columns = [_column(name, as_list(pick(c, rows)), notes) for name, c in held.columns.items()]
     for column in columns:
         if column.kind is None:
             raise ValueError(
@@ -224,7 +228,7 @@ def _dense(views: Views, s: int, zeros: bool, notes: list[str]) -> tuple[Array, 
         notes.append(
             f"View {name!r} holds zeros and ones, from which nothing can be subtracted: it stays as it is."
         )
-    if kind != "binary" and not zeros:
+    if not zeros:
         X = _without_rows_of_zeros(X, name, notes)
     return X, kind
 
@@ -238,7 +242,7 @@ def _without_rows_of_zeros(X: Array, name: str, notes: list[str]) -> Array:
         return X
     notes.append(
         f"View {name!r} has {int(empty.sum())} rows of zeros, taken as missing and kept out of the "
-        "regression; zero_rows='observed' takes them as values."
+        f"regression; with {setting('zero_rows', name, 'observed')} they are values."
     )
     return np.where(empty[:, None], np.nan, X)
 

@@ -79,11 +79,10 @@ def cluster(
             f"tl.cluster takes an AnnData or MuData, got {type(data).__name__}; for arrays and tables "
             "use RobustWMNMF(n_clusters).fit_predict(views)"
         )
-    chosen = None if views is None else list(views)
     model = RobustWMNMF(
-        n_clusters, resolution=resolution, views=chosen, random_state=random_state, **settings
+        n_clusters, resolution=resolution, views=views, random_state=random_state, **settings
     )
-    given = _of_used_features(data, collect(data, chosen), use_highly_variable)
+    given = _of_used_features(data, collect(data, views), use_highly_variable)
     annotate(data, model.fit(given), key_added)
     _warn_of_batches(data.obs, key_added)
     return model

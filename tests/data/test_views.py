@@ -212,7 +212,7 @@ def test_the_users_matrix_is_not_touched():
 def test_odd_frames():
     pd = pytest.importorskip("pandas")
     columns = pd.MultiIndex.from_product([["a"], ["x", "y", "z"]])
-    assert as_views(pd.DataFrame(A, columns=columns)).feature_names[0][0] == "('a', 'x')"
+    assert as_views([pd.DataFrame(A, columns=columns)]).feature_names[0][0] == "('a', 'x')"
     nullable = pd.DataFrame({"i": pd.array([1, None, 3], "Int64"), "f": [1.0, 2.0, 3.0]})
     assert np.isnan(as_views({"v": nullable}, allow_missing=True).matrices[0]).sum() == 1
     assert as_views(pd.DataFrame(A, index=[0, 0, 1, 1])).n_samples == 4

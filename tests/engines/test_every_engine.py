@@ -1,5 +1,7 @@
 """Laws of a fit that hold wherever the rows live: in memory, in files, on Dask workers, on a device."""
 
+import warnings
+
 import numpy as np
 import pytest
 from sklearn.metrics import adjusted_rand_score
@@ -119,3 +121,18 @@ def test_a_solver_of_others_is_run_itself(place):
     np.testing.assert_array_equal(own.consensus_, named.consensus_)
     np.testing.assert_array_equal(hals[0].consensus_, hals[1].consensus_)
     assert np.abs(halfway.consensus_ - own.consensus_).max() > 1e-6
+
+
+def test_a_row_of_zeros_says_the_same_wherever_rows_are(place):
+    rng = np.random.default_rng(0)
+    views, y = blobs()
+    binary = (rng.random((len(y), 6)) < 0.15 + 0.2 * (y[:, None] == 1)).astype(float)
+    counts = binary * rng.integers(1, 5, binary.shape)
+    empty = np.flatnonzero(~binary.any(axis=1))
+    assert len(empty) > 3
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        model = robust(**place.params).fit(place.views([views[0], binary, -binary, counts]))
+    assert list(model.zero_rows_.values())[1:] == ["observed", "observed", "missing"]
+    assert (model.sample_weights_[empty, 3] == 0).all()
+    assert (model.sample_weights_[empty][:, 1:3] > 0).any()

@@ -23,7 +23,7 @@ from browser import visit
 from conftest import blobs
 from manyview import metrics
 from manyview.baselines import MLRSSC, BestSingleView, ConcatViews, paper_methods
-from manyview.compare import seed_of
+from manyview.comparison import seed_of
 from manyview.io.writing import write_whole
 from manyview.io.writing.marker import MARKER
 from manyview.judge.comparison import plan, processes

@@ -240,7 +240,7 @@ def test_rows_of_zeros_that_count_are_rows_like_others(sparse, scale):
     empty = ~views["mut"].any(axis=1)
     assert 5 < empty.sum() < 45
     read = as_views({"mut": X})
-    present = stages.presence(read, "observed")
+    present = stages.quiet_presence(read, "observed")
     assert present[0].all()
     scalings = stages.fit_scalings(read, present, scale)
     view = stages.measure(read, present, scalings, np.dtype(float), HOST)[0]
@@ -258,11 +258,11 @@ def test_no_finding_is_a_finding_if_zeros_are_observed():
     views, y = counts()
     empty = ~views["mut"].any(axis=1)
     with pytest.warns(UserWarning, match=r"zero throughout .* zero_rows=\{'mut': 'observed'\}"):
-        RobustWMNMF(3, random_state=0, max_iter=3).fit(views)
+        RobustWMNMF(3, random_state=0, zero_rows="missing").fit(views)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         model = RobustWMNMF(3, random_state=0, zero_rows={"mut": "observed"}).fit(views)
-    assert not fitted(views).sample_weights_[empty, 0].any()
+    assert not fitted(views, zero_rows="missing").sample_weights_[empty, 0].any()
     assert (model.sample_weights_[empty & (y == 0), 0] > 0).mean() > 0.9
     assert model.impute("mut")[empty].sum() == 0
     alone = RobustWMNMF(2, random_state=0, zero_rows="observed").fit([views["mut"]])
@@ -277,7 +277,7 @@ def test_unseen_rows_of_zeros_are_placed_as_the_fitted_ones(tmp_path):
     new = {"mut": np.zeros((1, 40))}
     assert model.predict(new)[0] == again.predict(new)[0] >= 0
     assert again.predict(new)[0] == np.bincount(model.labels_[empty]).argmax()
-    assert fitted(views).predict(new)[0] == -1
+    assert fitted(views, zero_rows="missing").predict(new)[0] == -1
 
 
 @pytest.mark.parametrize(
@@ -285,7 +285,10 @@ def test_unseen_rows_of_zeros_are_placed_as_the_fitted_ones(tmp_path):
     [
         ("zero", "zero_rows"),
         ({"meth": "observed"}, "zero_rows names the view 'meth', and the views are"),
-        ({"mut": "there"}, "zero_rows of view 'mut' must be 'missing' or 'observed', got 'there'"),
+        (
+            {"mut": "there"},
+            "zero_rows of view 'mut' must be 'auto', 'missing' or 'observed', got 'there'",
+        ),
     ],
 )
 def test_other_settings_of_zero_rows_get_a_sentence(asked, sentence):

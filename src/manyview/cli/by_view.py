@@ -51,12 +51,12 @@ def _number(text: str, name: str) -> float:
 
 
 def zero_rows(text: str) -> Any:
-    """ "missing", "observed", or one of them by view."""
+    """ "auto", "missing", "observed", or one of them by view."""
     found = by_view(text, "--zero-rows")
     for kind in found.values() if isinstance(found, dict) else [found]:
         if kind not in ZERO_ROWS:
             raise ValueError(
-                f"--zero-rows must be missing, observed or such as mutations=observed; got {kind!r}"
+                f"--zero-rows must be auto, missing, observed or such as mutations=observed; got {kind!r}"
             )
     return found
 

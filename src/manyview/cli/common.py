@@ -16,6 +16,8 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
+from manyview._warn import COMMAND_LINE
+
 from .stages import shown
 
 #: The input or the request is at fault; anything else that fails is a failure (1).
@@ -45,6 +47,7 @@ def reported(
             state += f"; run the same command again to go on from {checkpoint}"
         return state
 
+    here = COMMAND_LINE.set(True)
     try:
         yield
     except BrokenPipeError:  # whoever reads the output has seen enough
@@ -67,6 +70,8 @@ def reported(
             err=True,
         )
         raise typer.Exit(1) from None
+    finally:
+        COMMAND_LINE.reset(here)
 
 
 def _held(out: Path | None) -> dict[Path, tuple[int, int]]:

@@ -11,7 +11,7 @@ from rich import box
 from rich.markup import escape
 from rich.table import Table
 
-from manyview.compare import Comparison, check_request, compare
+from manyview.comparison import Comparison, check_request, compare
 from manyview.data.read import Reading, read_views
 from manyview.io.guard import unpacking_limit
 from manyview.io.writing import claimed

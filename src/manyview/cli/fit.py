@@ -18,7 +18,7 @@ from manyview.engines.table import ENGINES
 from manyview.io.writing import OurFolder, claimed, files_of
 from manyview.judge.selection import Selection, select_n_clusters
 from manyview.methods.estimators import Estimator, number_of_clusters
-from manyview.methods.given import zeros_observed
+from manyview.methods.given import zeros_of
 from manyview.methods.robust import RobustWMNMF
 from manyview.methods.wmnmf import WMNMF
 from manyview.output.run import write_run
@@ -117,6 +117,11 @@ def make_model(ask: FitRequest) -> Any:
         )
     if ask.engine not in ENGINES:
         raise ValueError(f"--engine must be one of {', '.join(ENGINES)}, got {ask.engine!r}")
+    if ask.device not in ("auto", "cpu") and not ENGINES[ask.engine].takes_devices:
+        raise ValueError(
+            f"--device {ask.device} goes with --engine torch; --engine {ask.engine} computes on the "
+            "processor"
+        )
     params: dict[str, Any] = {"random_state": ask.seed, "checkpoint": ask.checkpoint}
     params |= {"engine": ask.engine, "device": ask.device}
     if ask.scale is not None:
@@ -169,7 +174,7 @@ def _check_sparse(model: Estimator, data: ReadViews) -> None:
     n = len(data.first_rows)
     held = {entry["view"]: entry["rows"] for entry in data.inputs}
     for view, X in data.views.items():
-        zeros_count = not robust or zeros_observed(model.zero_rows, view)
+        zeros_count = not robust or zeros_of(model.zero_rows, view) == "observed"
         if sp.issparse(X) and held[view] < n and zeros_count:
             asked = "--zero-rows observed" if robust else "--method wmnmf"
             raise ValueError(

@@ -46,7 +46,8 @@ def fit(
         str | None,
         typer.Option(
             help="robust: whether a row of zeros is missing or observed, or by view "
-            "(mutations=observed)."
+            "(mutations=observed); auto: observed in tables of 0 and 1, of one column, or with "
+            "numbers below 0."
         ),
     ] = None,
     missing: Annotated[

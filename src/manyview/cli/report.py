@@ -117,4 +117,4 @@ def _check_file(item: Mapping[str, Any]) -> None:
 
 def _zero_rows(model: Any) -> Any:
     """How the model takes rows of zeros, where it has a say."""
-    return model.get_params().get("zero_rows", "missing")
+    return model.get_params().get("zero_rows", "auto")

@@ -9,6 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from manyview._types import Array, Matrix
+from manyview._warn import setting
 from manyview.engines.numpy.sources import is_streamed
 
 from .ids import keys_of, places, refuse_lookalikes, refuse_repeated, take_rows
@@ -20,22 +21,26 @@ def align(
     matrices: list[Matrix],
     allow_missing: bool,
     zero_is_missing: Callable[[str], bool] | bool,
-) -> tuple[Array | None, list[Matrix]]:
+) -> tuple[Array | None, list[Matrix], frozenset[str]]:
     """Bring views with ids to one order, by default the first one's; plain arrays have none.
 
     Where only one table has ids, or all views are parts of one, nothing is moved: as many rows come
-    out as were given, whatever their ids are.
+    out as were given, whatever their ids are. The sparse views that lack samples of others, which are
+    rows of zeros there, are named.
     """
     names, ids = given.names, [item.ids for item in given.items]
+    filled = {name for name, item in zip(names, given.items, strict=True) if item.filled}
+    for name in filled:
+        _check_zeros(name, "some", zero_is_missing)
     named = [s for s, listed in enumerate(ids) if listed is not None]
     if not named:
-        return None, matrices
+        return None, matrices, frozenset(filled)
     labels = {s: f"view {names[s]!r}" for s in named}
     first = named[0]
     reference = np.asarray(ids[first])
     keys = {first: keys_of(reference, labels[first])}
     if given.index is None and all(ids[s] is ids[first] for s in named):
-        return reference, matrices
+        return reference, matrices, frozenset(filled)
     keys |= {s: keys_of(ids[s], labels[s]) for s in named[1:]}  # type: ignore[arg-type]
     for s in named:
         refuse_repeated(keys[s], labels[s])
@@ -53,20 +58,21 @@ def align(
         lacking = int((rows < 0).sum())
         if not (allow_missing and everywhere):
             _check_same_samples(names, first, s, len(wanted), len(keys[s]), lacking, everywhere)
-        stands_in = zero_is_missing(names[s]) if callable(zero_is_missing) else zero_is_missing
-        if lacking and sp.issparse(matrices[s]) and not stands_in:
-            _refuse_zeros(names[s], lacking, len(wanted))
+        if lacking and sp.issparse(matrices[s]):
+            _check_zeros(names[s], f"{lacking} of the {len(wanted)}", zero_is_missing)
+            filled.add(names[s])
         if is_streamed(matrices[s]):
             _refuse_moving(matrices[s].label, names[first])
         aligned[s] = take_rows(matrices[s], rows)
-    return reference, aligned
+    return reference, aligned, frozenset(filled)
 
 
-def _refuse_zeros(name: str, lacking: int, n: int) -> None:
-    raise ValueError(
-        f"view {name!r} is sparse and lacks {lacking} of the {n} samples, and a row of zeros is a value "
-        "here; pass it dense, or use RobustWMNMF with zero_rows='missing'"
-    )
+def _check_zeros(name: str, lacking: str, zero_is_missing: Callable[[str], bool] | bool) -> None:
+    if not (zero_is_missing(name) if callable(zero_is_missing) else zero_is_missing):
+        raise ValueError(
+            f"view {name!r} is sparse and lacks {lacking} samples, and a row of zeros is a value "
+            f"here; pass it dense, or use RobustWMNMF with {setting('zero_rows', name, 'missing')}"
+        )
 
 
 def _refuse_moving(label: str, first: str) -> None:

@@ -6,7 +6,7 @@ Those of other libraries are taken apart in `foreign`.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from copy import copy
 from dataclasses import replace
 from numbers import Integral
@@ -37,8 +37,11 @@ from .items import (
     are_names,
     as_texts,
     from_file,
+    has_two_levels,
     is_frame,
     numeric_frame,
+    of_one_table,
+    refuse_twice,
     selected,
 )
 from .pairs import pairs_by_name
@@ -53,8 +56,11 @@ def collect(data: Any, views: Any = None) -> Collection:
         raise ValueError(f"got a {type(data).__name__} alone; pass a list or dict of views: [view]")
     if hasattr(data, "views") and hasattr(data, "labels"):
         raise ValueError(f"got a whole {type(data).__name__}; pass its .views")
-    if views is not None and (isinstance(views, str) or not hasattr(views, "__iter__")):
-        raise ValueError(f"views must list how many columns each view takes, got {views!r}")
+    if isinstance(views, str | Mapping | Set) or not (views is None or hasattr(views, "__iter__")):
+        raise ValueError(
+            "views must list how many columns of one array each view takes, or the names of the "
+            f"views; got {views!r}"
+        )
     chosen = None if views is None else list(views)
     if is_a(data, "AnnData"):
         return from_anndata(data, chosen)
@@ -62,6 +68,8 @@ def collect(data: Any, views: Any = None) -> Collection:
         return _from_mudata(data, chosen)
     if is_a(data, "Dataset"):
         return from_dataset(data, chosen)
+    if has_two_levels(data):
+        return _from_levels(data, chosen)
     if is_single(data):
         item = as_item(data, "view0", alone=True)
         if chosen is None:
@@ -73,10 +81,16 @@ def collect(data: Any, views: Any = None) -> Collection:
             f"views={chosen} splits the columns of one array, but {len(data)} views were "
             "passed already; leave views=None"
         )
-    if not isinstance(data, Mapping):
-        names = [f"view{s}" for s in range(len(data))]
-        return Collection(names, [as_item(X, n) for X, n in zip(data, names, strict=True)])
-    return _from_mapping(data, chosen)
+    if isinstance(data, Mapping):
+        return _from_mapping(data, chosen)
+    names = chosen or [f"view{s}" for s in range(len(data))]
+    if len(names) != len(data):
+        raise ValueError(
+            f"views={chosen} has {len(names)} names, but a {type(data).__name__} of {len(data)} views "
+            "was passed; give one name for each, or a dict of name → view to choose from"
+        )
+    refuse_twice(names)
+    return Collection(names, [as_item(X, n) for X, n in zip(data, names, strict=True)])
 
 
 def refuse_nothing(data: Any) -> None:
@@ -101,6 +115,8 @@ def is_single(data: Any) -> bool:
     if sp.issparse(data):  # first: a DOK matrix is a Mapping as well
         return True
     if isinstance(data, Mapping | Collection) or is_a(data, "AnnData") or is_a(data, "MuData"):
+        return False
+    if has_two_levels(data):
         return False
     return not (isinstance(data, list | tuple) and any(_ndim(item) == 2 for item in data))
 
@@ -160,6 +176,18 @@ def _from_mapping(data: Mapping, chosen: list | None) -> Collection:
     held = dict(zip(names, data.values(), strict=True))
     names = names if chosen is None else selected(chosen, names, "the views")
     return Collection(names, [as_item(held[name], name) for name in names], by_name=True)
+
+
+def _from_levels(frame: Any, chosen: list | None) -> Collection:
+    """A DataFrame whose columns have two levels: views by the first."""
+    level = as_texts(frame.columns.get_level_values(0))
+    names = list(dict.fromkeys(level))
+    if len(names) < len(frame.columns.get_level_values(0).unique()):
+        raise ValueError(f"view names must differ as text, but the first column level has {names}")
+    names = names if chosen is None else selected(chosen, names, "the first column level")
+    parts = [frame.loc[:, level == name].droplevel(0, axis=1) for name in names]
+    items = [as_item(part, name) for part, name in zip(parts, names, strict=True)]
+    return Collection(names, of_one_table(items), by_name=True)
 
 
 # --- one array ---------------------------------------------------------------------------------

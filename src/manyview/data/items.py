@@ -27,6 +27,8 @@ class Item:
     matrix: Any
     ids: Array | None = None
     features: Array | None = None
+    #: Whether the matrix is sparse and has rows of zeros for samples that it lacks.
+    filled: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,6 +77,11 @@ def are_names(chosen: list) -> bool:
 
 def is_frame(item: Any) -> bool:
     return hasattr(item, "iloc") and hasattr(item, "columns")
+
+
+def has_two_levels(data: Any) -> bool:
+    """Whether data is a DataFrame whose columns have levels, the first of which names views."""
+    return is_frame(data) and getattr(data.columns, "nlevels", 1) > 1
 
 
 def as_texts(names: Any) -> Array:

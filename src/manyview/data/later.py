@@ -8,7 +8,7 @@ from typing import Any
 from manyview._types import Array
 
 from .foreign import is_a
-from .items import are_names
+from .items import are_names, has_two_levels
 
 
 def by_modality(data: Any, fitted: list[str], features: dict[str, Array | None]) -> Any:
@@ -33,9 +33,10 @@ def views_there(data: Any, views: Any) -> Any:
     if is_a(data, "MuData"):
         # "rna:obsp:links" is no modality; whether it is there is for those to say who read it.
         return [name for name in views if name in data.mod or ":" in name] or views
-    if isinstance(data, Mapping):
-        held = {str(name) for name in data}
-        return [name for name in views if name in held] or views
+    held = data.columns.get_level_values(0) if has_two_levels(data) else data
+    if isinstance(data, Mapping) or has_two_levels(data):
+        texts = {str(name) for name in held}
+        return [name for name in views if name in texts] or views
     return views
 
 

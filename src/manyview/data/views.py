@@ -45,7 +45,8 @@ def as_views(
         array.
     views : sequence of int or of str, optional
         For one 2-D array: how many columns each view takes, in order; ``None`` means one view. For a
-        dict or container: which of its parts to use; for one AnnData among "X", the names in
+        list: a name for each view. For a dict, a container or a DataFrame with two levels of columns
+        (views by the first): which of its parts to use; for one AnnData among "X", the names in
         layers and in obsm.
     allow_negative : bool
         Whether negative entries pass (a shifting scale will deal with them).
@@ -84,7 +85,7 @@ def as_views(
     for X, name in zip(matrices, names, strict=True):
         if isinstance(X, Relation):
             check_relation(X, name, allow_relations, caller)
-    sample_names, matrices = align(given, matrices, allow_missing, zero_is_missing)
+    sample_names, matrices, filled = align(given, matrices, allow_missing, zero_is_missing)
     check_shapes(matrices, names, min_samples, caller)
     for X, item, name in zip(matrices, given.items, names, strict=True):
         # Of what was loaded from a file, the file is named as well.
@@ -99,7 +100,7 @@ def as_views(
         else item.features
         for X, item in zip(matrices, given.items, strict=True)
     )
-    return Views(tuple(matrices), tuple(names), features, sample_names)
+    return Views(tuple(matrices), tuple(names), features, sample_names, filled)
 
 
 def _loaded(given: Collection, allow_files: bool) -> list[Matrix]:

@@ -24,3 +24,5 @@ class EngineSpec:
     checkpoints: bool = True
     #: Whether rows in files or on other machines are worked on there.
     leaves_rows: bool = False
+    #: Whether tensors may live on another device than the processor.
+    takes_devices: bool = False

@@ -12,7 +12,7 @@ from threadpoolctl import threadpool_limits
 from manyview._types import Seed
 from manyview.data.views import as_views
 from manyview.methods.agree import Settings
-from manyview.methods.given import check_zero_rows, zeros_observed
+from manyview.methods.given import check_zero_rows, zeros_of
 from manyview.methods.observed import kept_views, observed_columns, observed_part
 from manyview.methods.robust import RobustWMNMF
 from manyview.methods.scaling import SHIFTING
@@ -146,7 +146,7 @@ def select_n_clusters(
         allow_files=True,
         allow_missing=True,
         allow_relations=True,
-        zero_is_missing=lambda name: not zeros_observed(model.zero_rows, name),
+        zero_is_missing=lambda name: zeros_of(model.zero_rows, name) != "observed",
         caller="select_n_clusters",
     )
     check_scale(model.scale, given.names)

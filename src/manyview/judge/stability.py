@@ -21,7 +21,9 @@ from manyview.methods.resampling import (
     resamples,
     shared_ari,
 )
+from manyview.methods.robust import RobustWMNMF
 from manyview.methods.seeds import generator
+from manyview.methods.stages import settled_zeros
 
 
 @dataclass(frozen=True)
@@ -176,9 +178,15 @@ def stability(
         fitted, labels = model, np.asarray(model.labels_)
     else:
         fitted = _seeded(model, rng)
+        if isinstance(
+            model, RobustWMNMF
+        ):  # a part does not show which rows of zeros were filled in
+            fitted.set_params(zero_rows=settled_zeros(given, model.zero_rows))
         labels = np.asarray(fitted.fit_predict(part(slice(None))))
     # A number of clusters that was chosen is judged, not chosen again.
     again = clone(model)
+    if hasattr(fitted, "zero_rows_"):
+        again.set_params(zero_rows=fitted.zero_rows_)
     if getattr(model, "n_clusters", None) == "auto":
         again.set_params(n_clusters=fitted.n_clusters_)
         _check_parts(fitted.n_clusters_, n, fraction)

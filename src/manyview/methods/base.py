@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from numbers import Integral
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.utils._param_validation import InvalidParameterError, StrOptions
+from sklearn.utils._param_validation import Interval, InvalidParameterError, StrOptions
 from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.validation import check_is_fitted, validate_data
 from threadpoolctl import threadpool_limits
@@ -40,7 +41,11 @@ SHARED_CONSTRAINTS: dict[str, list[Any]] = {
     "views": ["array-like", None],
     "engine": [StrOptions(set(ENGINES))],
     "device": [str],
-    "n_jobs": [Integral, None],
+    "n_jobs": [
+        Interval(Integral, 1, None, closed="left"),
+        Interval(Integral, None, -1, closed="right"),
+        None,
+    ],
     "checkpoint": [str, os.PathLike, tuple, None],
     "random_state": ["random_state", np.random.Generator],
     "verbose": ["verbose"],
@@ -65,7 +70,7 @@ class MultiViewEstimator(BaseEstimator):
     _parameter_constraints: ClassVar[dict]
 
     def _validate_params(self) -> None:
-        """Also refuse True and False where a number is meant: Python would count with them."""
+        """Also refuse True and False where a number is meant, and a device no engine would use."""
         for name, value in self.get_params(deep=False).items():
             allowed = [c for c in self._parameter_constraints.get(name, ()) if isinstance(c, str)]
             if isinstance(value, bool) and not {"boolean", "verbose"} & set(allowed):
@@ -74,6 +79,11 @@ class MultiViewEstimator(BaseEstimator):
                     f"named settings, got {value!r}; say what was meant"
                 )
         super()._validate_params()
+        if self.device not in ("auto", "cpu") and not ENGINES[self.engine].takes_devices:
+            raise InvalidParameterError(
+                f"device={self.device!r} is for engine='torch'; engine={self.engine!r} computes on the "
+                "processor: leave device out, or use engine='torch'"
+            )
 
     #: Whether `_read` lets negative entries through; estimators that scale decide by their scale.
     def _allows_negative(self) -> bool:
@@ -90,7 +100,7 @@ class MultiViewEstimator(BaseEstimator):
     #: Which kind of relation each view was at the fit; None for features.
     _relations: list[str | None] | None = None
 
-    def _zero_is_missing(self, name: str) -> bool:
+    def _zero_is_missing(self, name: str, reset: bool) -> bool:
         """Whether a row of zeros in this sparse view means that the view is missing there."""
         return False
 
@@ -116,7 +126,7 @@ class MultiViewEstimator(BaseEstimator):
             collected if fitted is None or single else fitted.in_order(collected),
             allow_negative=self._allows_negative(),
             allow_missing=self._allows_missing(),
-            zero_is_missing=self._zero_is_missing,
+            zero_is_missing=partial(self._zero_is_missing, reset=reset),
             allow_files=self._reads_files,
             allow_relations=self._takes_relations,
             min_samples=2 if reset else 1,

@@ -12,21 +12,22 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from manyview._types import Array
+from manyview._warn import parameter
 
 #: "learned", "equal", one number for every view, or numbers by their names.
 ViewWeights: TypeAlias = Any
-#: What a row of zeros is, for all views or by their names; views that are not named are "missing".
+#: What a row of zeros is, for all views or by their names; views that are not named are "auto".
 ZeroRows: TypeAlias = str | dict[str, str]
 
-ZERO_ROWS = ("missing", "observed")
+ZERO_ROWS = ("auto", "missing", "observed")
 
 
-def refuse_strangers(parameter: str, given: dict[str, Any], names: Sequence[str]) -> None:
+def refuse_strangers(name: str, given: dict[str, Any], names: Sequence[str]) -> None:
     """Refuse names that no view has."""
     unknown = [name for name in given if name not in names]
     if unknown:
         raise ValueError(
-            f"{parameter} names the view {unknown[0]!r}, and the views are {list(names)}"
+            f"{parameter(name)} names the view {unknown[0]!r}, and the views are {list(names)}"
         )
 
 
@@ -116,10 +117,9 @@ def with_weight(items: Sequence[Any], weights: Array | None) -> list[Any]:
 # --- rows of zeros -----------------------------------------------------------------------------
 
 
-def zeros_observed(zero_rows: ZeroRows, name: str) -> bool:
-    """Whether a row of zeros of this view is a value, and not a sign that the view is missing."""
-    kind = zero_rows.get(name, "missing") if isinstance(zero_rows, dict) else zero_rows
-    return kind == "observed"
+def zeros_of(zero_rows: ZeroRows, name: str) -> str:
+    """What a row of zeros of this view is: one of `ZERO_ROWS`."""
+    return zero_rows.get(name, "auto") if isinstance(zero_rows, dict) else zero_rows
 
 
 def check_zero_rows(zero_rows: ZeroRows, names: Sequence[str]) -> None:
@@ -127,12 +127,12 @@ def check_zero_rows(zero_rows: ZeroRows, names: Sequence[str]) -> None:
     if not isinstance(zero_rows, dict):
         if zero_rows not in ZERO_ROWS:
             raise ValueError(
-                f"zero_rows must be 'missing', 'observed' or a dict by view, got {zero_rows!r}"
+                f"zero_rows must be 'auto', 'missing', 'observed' or a dict by view, got {zero_rows!r}"
             )
         return
     refuse_strangers("zero_rows", zero_rows, names)
     for name, kind in zero_rows.items():
         if kind not in ZERO_ROWS:
             raise ValueError(
-                f"zero_rows of view {name!r} must be 'missing' or 'observed', got {kind!r}"
+                f"zero_rows of view {name!r} must be 'auto', 'missing' or 'observed', got {kind!r}"
             )

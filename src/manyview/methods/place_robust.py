@@ -38,7 +38,7 @@ class Fitted:
     taus: list[float]
     n_neighbors: int
     weights: Weights
-    zero_rows: ZeroRows = "missing"
+    zero_rows: ZeroRows = "auto"
 
 
 @dataclass(frozen=True)

@@ -49,7 +49,7 @@ class RobustWMNMF(RobustModel):
     features of any unit are welcome: each feature is scaled by its 1st and 99th percentile, after a
     logarithm in views with heavy tails; views with over 90% zeros are taken as counts.
 
-    A row of NaN (an id absent from a DataFrame), or of zeros unless ``zero_rows`` says otherwise, means
+    A row of NaN (an id absent from a DataFrame), or of zeros where ``zero_rows`` says so, means
     that this view is missing for this observation; NaN inside a row means unobserved entries, which do
     not count (a row with over half of its features unobserved is taken as missing). An observation
     missing in every view gets the label −1. A column or view without any value is left out with a
@@ -85,10 +85,12 @@ class RobustWMNMF(RobustModel):
         α: from the data, the same for all views, or yours (made to add up to 1). A dict has a number
         for every view, {"rna": 2, "protein": 1, "cnv": 0}. A view of weight 0 takes no part in the
         labels. What would have been learned is in ``learned_view_weights_`` in any case.
-    zero_rows : {"missing", "observed"}, or a dict, default="missing"
+    zero_rows : {"auto", "missing", "observed"}, or a dict, default="auto"
         What a row of zeros says: that the view is missing there, or that nothing was found (no
-        mutation, no word). A dict gives it by the names of views, {"mutations": "observed"}; views
-        it lacks are "missing".
+        mutation, no word). "auto": it is a value in views of zeros and ones, of one column and with
+        numbers below zero, and means missing in other views (counts, words, images) and in sparse
+        views that lack samples of others. A dict gives it by the names of views,
+        {"mutations": "observed"}; views it lacks are "auto".
     learn_view_weights : bool, default=True
         False is an older way to say ``view_weights="equal"``.
     learn_sample_weights : bool, default=True
@@ -100,8 +102,9 @@ class RobustWMNMF(RobustModel):
         Whether NaN is accepted.
     views : sequence of int or of str, optional
         If the input is one 2-D array: the number of columns of each view; ``None``: one view. Of a
-        dict, MuData or Dataset: the names of those to use; of an AnnData: parts such as ["X",
-        "obsm:protein", "layers:counts"].
+        list: a name for each view. Of a dict, MuData, Dataset or DataFrame with two levels of columns:
+        the names of those to use; of an AnnData: parts such as ["X", "obsm:protein",
+        "layers:counts"].
     engine : {"numpy", "torch", "dask"}, default="numpy"
         Where the computation runs. "torch" (extra ``torch``): for GPUs; NumPy in, NumPy out; the
         fitted model lives on the host, and so does `predict`. "dask" (extra ``dask``): Dask workers
@@ -113,7 +116,7 @@ class RobustWMNMF(RobustModel):
         the views are large enough to pay for the way there.
     n_jobs : int, optional
         Threads; ``None`` takes the cores this process may use. The results are the same for any
-        number.
+        number. −1 takes all cores, −2 all but one.
     dtype : dtype, optional
         Precision of the computation. ``None`` computes in float64 (in float32 if the input is
         float32 and larger than 1 GiB) and returns the input's precision.
@@ -148,6 +151,7 @@ class RobustWMNMF(RobustModel):
         Correlation of their distances between neighbours (0 where negative). Views that see the same
         clusters independently have about 0; views computed from the same data more.
     scaling_ : dict of view → "log", "quantile", "sqrt" or "none", how each was made comparable
+    zero_rows_ : dict of view → "missing" or "observed", what a row of zeros is, also at `predict`
     log_reasons_ : dict of view → "counts" or "heavy tails", where "auto" took a logarithm
     graph_ : sparse array (N, N), the fused neighbour graph
     components_ : list of ndarray (K, M_s), the parts of every cluster; each sums to 1
@@ -192,7 +196,7 @@ class RobustWMNMF(RobustModel):
         reliability_weight: float = 0.05,
         scale: str | dict[str, str | None] | None = "auto",
         view_weights: ViewWeights = "learned",
-        zero_rows: ZeroRows = "missing",
+        zero_rows: ZeroRows = "auto",
         learn_view_weights: bool = True,
         learn_sample_weights: bool = True,
         max_iter: int = 200,
@@ -268,7 +272,7 @@ class RobustWMNMF(RobustModel):
         names = list(self.view_names_in_)
         check_zero_rows(self.zero_rows, names)
         settings = agree.Settings.of(self, names, self._kept())
-        present = stages.presence(views, self.zero_rows)
+        present, self.zero_rows_ = stages.presence(views, self.zero_rows)
         self._data, checksums = remember(views)
         self._rows = stages.described(views, with_weight(present, settings.view_weights))
         views, present = stages.only(views, present, self._rows)

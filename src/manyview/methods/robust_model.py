@@ -19,7 +19,7 @@ from manyview.engines.table import ENGINES
 from manyview.maths import equations as eq
 
 from . import stages
-from .given import zeros_observed
+from .given import zeros_of
 from .impute import check_fillable, filled_in
 from .place_robust import Fitted, Placed, place
 from .precision import in_dtype, working_dtype
@@ -136,7 +136,7 @@ class RobustModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
             self._taus,
             self.n_neighbors,
             Weights(self.consensus_weight, self.cluster_weight),
-            self.zero_rows,
+            self.zero_rows_,
         )
         with threadpool_limits(1):
             return place(fitted, views, working_dtype(views, self.dtype))
@@ -215,8 +215,8 @@ class RobustModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
                 if stages.asked_scaling(self.scale, name) is None:
                     tell_rounded(M, name)
 
-    def _zero_is_missing(self, name: str) -> bool:
-        return not zeros_observed(self.zero_rows, name)
+    def _zero_is_missing(self, name: str, reset: bool) -> bool:
+        return zeros_of(self.zero_rows if reset else self.zero_rows_, name) != "observed"
 
     def _allows_negative(self) -> bool:
         return True

@@ -21,14 +21,14 @@ from manyview.engines.numpy.engine import HOST
 from manyview.engines.numpy.kinds import absence, is_table, separable
 from manyview.engines.numpy.lists import for_all_rows
 from manyview.engines.numpy.masked import FEWEST_SHARE
-from manyview.engines.numpy.presence import observed_rows, present_rows, unobserved
+from manyview.engines.numpy.presence import observed_rows, present_rows, survey, unobserved
 from manyview.engines.numpy.repeats import Repeats, distinct
 from manyview.engines.protocols import Distances, Engine, Scaling
 from manyview.maths.agreement import Agreement, agreement_matrix
 
 from .agree import Settings, compare_distances, list_graph, split_half
 from .assign import kmeans
-from .given import ZeroRows, refuse_strangers, zeros_observed
+from .given import ZeroRows, refuse_strangers, zeros_of
 from .observed import kept_views, observed_columns, observed_part
 from .precision import working_dtype
 from .scaling import largest
@@ -48,23 +48,40 @@ STARTS = 30
 # --- present -----------------------------------------------------------------------------------
 
 
-def presence(views: Views, zero_rows: ZeroRows = "missing") -> list[Array]:
-    """Which rows of each view count as present; what is left out is told in warnings."""
-    return [
-        _present(X, name, zeros_observed(zero_rows, name))
-        for X, name in zip(views.matrices, views.names, strict=True)
-    ]
+def presence(views: Views, zero_rows: ZeroRows = "auto") -> tuple[list[Array], dict[str, str]]:
+    """Which rows of each view count as present, and what a row of zeros is in each view.
+
+    What is left out is told in warnings.
+    """
+    present, zeros = [], {}
+    for X, name in zip(views.matrices, views.names, strict=True):
+        asked = zeros_of(zero_rows, name)
+        if asked == "auto":
+            here, values = survey(X)
+            asked = "observed" if values and name not in views.filled else "missing"
+            here = observed_rows(X) if asked == "observed" else here
+        else:
+            here = observed_rows(X) if asked == "observed" else present_rows(X)
+        zeros[name] = asked
+        present.append(_present(X, name, here, asked == "observed"))
+    return present, zeros
 
 
-def quiet_presence(views: Views, zero_rows: ZeroRows = "missing") -> list[Array]:
-    """The same without warnings, for those to whom a fit has told or will tell."""
+def quiet_presence(views: Views, zero_rows: ZeroRows = "auto") -> list[Array]:
+    """Which rows are present, without warnings, for those to whom a fit has told or will tell."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
-        return presence(views, zero_rows)
+        return presence(views, zero_rows)[0]
 
 
-def _present(X: Matrix, name: str, zeros_count: bool) -> Array:
-    present = observed_rows(X) if zeros_count else present_rows(X)
+def settled_zeros(views: Views, zero_rows: ZeroRows) -> dict[str, str]:
+    """What a row of zeros is in each view: refits of some of the rows take it as the whole fit does."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        return presence(views, zero_rows)[1]
+
+
+def _present(X: Matrix, name: str, present: Array, zeros_count: bool) -> Array:
     share, words = unobserved(X), absence(X, name, zeros_count)
     lacking = ~present & (share < 1)
     if not present.any():

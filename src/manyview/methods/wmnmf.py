@@ -112,7 +112,8 @@ class WMNMF(FittedWMNMF):
         told, and gets no more than that share of the smallest weight of the others.
     views : sequence of int or of str, optional
         If the input is one 2-D array: the number of columns of each view; ``None``: one view. Of a
-        dict or container: the names of those to use.
+        list: a name for each view. Of a dict, a container or a DataFrame with two levels of columns:
+        the names of those to use.
     engine : {"numpy", "torch", "dask"}, default="numpy"
         Where the computation runs. "torch" (extra ``torch``): for GPUs; NumPy in, NumPy out; the
         fitted model lives on the host, and so does `predict`. "dask" (extra ``dask``): on the
@@ -124,7 +125,7 @@ class WMNMF(FittedWMNMF):
         the views are large enough to pay for the way there.
     n_jobs : int, optional
         Threads for the passes over the rows; ``None`` takes the cores this process may use. The
-        results are the same for any number.
+        results are the same for any number. −1 takes all cores, −2 all but one.
     dtype : dtype, optional
         Precision of the computation. ``None`` computes in float64 (in float32 if the input is
         float32 and larger than 1 GiB) and returns the input's precision.

@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
+from manyview._labels import as_list
 from manyview._types import Array
 
 from .columns import stands_for_missing
 from .groups import match, order_of
-from .held import hold_column, listed
+from .held import hold_column
 from .table import Table, counted, quoted
 
 #: More classes than this are unlikely to be classes.
@@ -148,7 +149,7 @@ def crosstab(labels: Any, classes: Any, *, ids: Any = None) -> Crosstab:
 
 def _coded(data: Any, notes: list[str]) -> tuple[tuple[Any, ...], Array]:
     """Number the classes, −1 where missing."""
-    values = [v.strip() if isinstance(v, str) else v for v in listed(data)]
+    values = [v.strip() if isinstance(v, str) else v for v in as_list(data)]
     odd = next((v for v in values if isinstance(v, list | tuple | dict | set | np.ndarray)), None)
     if odd is not None:
         raise ValueError(f"classes must hold one class per observation, but holds {quoted(odd)}")

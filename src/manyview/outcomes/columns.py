@@ -13,10 +13,11 @@ from typing import Any
 
 import numpy as np
 
+from manyview._labels import as_list
 from manyview._types import Array
 
 from .groups import order_of
-from .held import is_missing, listed
+from .held import is_missing
 from .table import counted, quoted
 
 KINDS = ("number", "ordered", "category")
@@ -85,7 +86,7 @@ def read_column(name: str, data: Any, kind: Any = None) -> Column:
             f"the kind of column {quoted(name)} must be one of {list(KINDS)} or the list of its levels "
             f"in order, got {kind!r}"
         )
-    values = listed(data)
+    values = as_list(data)
     told = kind
     if kind is None:
         kind = _declared(data)

@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from manyview._labels import as_list
 from manyview._types import Array
 
 from .columns import stands_for_missing
-from .held import listed
 from .table import quoted
 
 _UNIT = r"(?:time|days?|weeks?|months?|years?|yrs?|mo|d|m|y)"
@@ -128,7 +128,7 @@ def read_events(data: Any, name: str = "event", happened: str | None = None) -> 
     ``happened`` is the value that means the event, all others being censored. Without it a coding
     that may mean either is an `UnclearEvent`.
     """
-    texts = [None if stands_for_missing(value) else _text(value) for value in listed(data)]
+    texts = [None if stands_for_missing(value) else _text(value) for value in as_list(data)]
     values = sorted({text for text in texts if text is not None})
     codes: dict[str | None, int]
     if happened is None:

@@ -10,10 +10,11 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from manyview._labels import as_list
 from manyview._types import Array
 from manyview.data.ids import places
 
-from .held import Held, check_unique, hold, is_missing, listed, pick
+from .held import Held, check_unique, hold, is_missing, pick
 from .table import counted, quoted
 
 
@@ -97,7 +98,7 @@ def match(labels: Any, others: Sequence[Held], ids: Any = None) -> Matched:
 
 def read_labels(labels: Any, ids: Any = None) -> Held:
     """Return labels as a list, with their ids if there are any."""
-    known = None if ids is None else list(ids)
+    known = None if ids is None else as_list(ids)
     if isinstance(labels, BaseEstimator) and not isinstance(labels, Clustering):
         raise ValueError(f"this {type(labels).__name__} has no labels yet; call fit first")
     if isinstance(labels, Clustering):
@@ -108,7 +109,7 @@ def read_labels(labels: Any, ids: Any = None) -> Held:
         known = list(labels) if known is None else known
         labels = list(labels.values())
     held = hold("labels", labels)
-    values = listed(held.columns["labels"])
+    values = as_list(held.columns["labels"])
     known = held.ids if known is None else known
     if known is not None and len(known) != len(values):
         raise ValueError(

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from manyview._labels import as_list
 from manyview._types import Array
 
 from .table import quoted
@@ -82,28 +83,17 @@ def _named(table: str, names: Iterable[Any], column: Any) -> dict[str, Any]:
 
 
 def _length(name: str, values: Any) -> int:
-    if isinstance(values, np.ndarray) and values.ndim != 1:
-        raise ValueError(
-            f"{name} must be 1-D, one value per observation, but has shape {values.shape}"
-        )
-    if isinstance(values, str | bytes) or not isinstance(values, Iterable):
+    shape = getattr(values, "shape", None)
+    if shape is not None and len(shape) != 1:
+        raise ValueError(f"{name} must be 1-D, one value per observation, but has shape {shape}")
+    column = isinstance(values, Iterable) or hasattr(values, "__array__")
+    if isinstance(values, str | bytes) or not column:
         raise ValueError(
             f"{name} must hold one value per observation, but is of type {type(values).__name__}"
         )
     if isinstance(values, set | frozenset):
         raise ValueError(f"{name} is a set, which has no order; pass a list")
-    return len(listed(values))
-
-
-def listed(values: Any) -> list[Any]:
-    """Return a column as a list of Python values (dates stay dates)."""
-    pandas = sys.modules.get("pandas")
-    if pandas is not None and isinstance(values, pandas.Series | pandas.Index):
-        return values.tolist()
-    if isinstance(values, np.ndarray):
-        # Times in nanoseconds would become integers in a plain list.
-        return list(values) if values.dtype.kind in "mM" else values.tolist()
-    return values if isinstance(values, list) else list(values)
+    return len(as_list(values))
 
 
 def pick(values: Any, rows: Array) -> Any:
@@ -114,7 +104,7 @@ def pick(values: Any, rows: Array) -> Any:
             return values.iloc[rows]
         if isinstance(values, np.ndarray):
             return values[rows]
-    items = listed(values)
+    items = as_list(values)
     return [items[i] if i >= 0 else None for i in rows.tolist()]
 
 

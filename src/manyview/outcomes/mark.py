@@ -268,6 +268,8 @@ def fitted_without(model: Any, views: Views, s: int, n_clusters: int) -> Array:
     if len(views) < 2:
         raise ValueError("leave_view_out=True needs at least two views, got one")
     again = clone(model)
+    if hasattr(model, "zero_rows_"):
+        again.set_params(zero_rows=model.zero_rows_)
     known = again.get_params()
     new_settings: dict[str, Any] = {"views": None, "checkpoint": None}
     if known.get("n_clusters") == "auto":

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from manyview._labels import as_list
 from manyview._types import Array
 from manyview.data.views import as_views
 
@@ -92,7 +93,8 @@ def heatmap(
             seen.add(key)
             values.append(_z_scores(given, row["view"], place[row["view"]][row["feature"]])[rows])
             features.append(row["feature"])
-    bars = {name: [list(column)[i] for i in rows] for name, column in (annotations or {}).items()}
+    columns = {name: as_list(column) for name, column in (annotations or {}).items()}
+    bars = {name: [column[i] for i in rows] for name, column in columns.items()}
     draw_heatmap(ax, np.array(values), features, codes[rows], bars, colors, cmap, names)
     return ax
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from manyview._colors import PALETTE
 from manyview._embed2d import coordinates, embed2d, projection
+from manyview._labels import as_list
 from manyview._types import Array
 
 from ._draw import (
@@ -71,7 +72,8 @@ def embedding(
     if len(rows) > MOST_DRAWN:
         rows = np.sort(np.random.default_rng(0).choice(rows, MOST_DRAWN, replace=False))
     V = coordinates(model)[rows]
-    values = None if color is None else [list(color)[i] for i in rows]
+    told = None if color is None else as_list(color)
+    values = None if told is None else [told[i] for i in rows]
     draw_points(ax, embed2d(V), model.labels_[rows], values, colors, labels, name)
     ax.set_xlabel(projection(V).split(" (")[0], fontsize="small")
     return ax

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from manyview.compare import seed_of
+from manyview.comparison import seed_of
 from manyview.judge.comparison.plan import versions
 from manyview.judge.comparison.store import key_of
 

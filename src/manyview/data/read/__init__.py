@@ -69,11 +69,12 @@ class ReadViews:
 
     def collection(self) -> Collection:
         """What estimators take: matrices with the names of samples and features."""
-        items = []
+        items, rows = [], {entry["view"]: entry["rows"] for entry in self.inputs}
         for view, X in self.views.items():
             names = self.features.get(view)
             named = None if names is None else np.array(names, dtype=object)
-            items.append(Item(X, self.sample_names, named))
+            filled = sp.issparse(X) and rows[view] < X.shape[0]
+            items.append(Item(X, self.sample_names, named, filled))
         items += [Item(X, self.sample_names) for X in self.relations.values()]
         return Collection([*self.views, *self.relations], items, by_name=True)
 

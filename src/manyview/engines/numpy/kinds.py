@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from manyview._types import Matrix
+from manyview._warn import setting
 
 from .relations import Relation, kind_of
 from .sources import is_streamed
@@ -52,5 +53,5 @@ def absence(X: Matrix, name: str, zeros_count: bool) -> Words:
     if isinstance(X, Relation):
         return Words(f"is a {X.kind} without entries", X.entries)
     wanted = "observed value" if zeros_count else "observed value that is not zero"
-    remedy = f"; if zeros are findings, say zero_rows={{{name!r}: 'observed'}}"
+    remedy = f"; if zeros are findings, use {setting('zero_rows', name, 'observed')}"
     return Words(f"has no {wanted}", "are zero throughout", remedy)

@@ -29,6 +29,45 @@ def present_rows(X: Matrix) -> Array:
     return _with_values(X) if isinstance(X, np.ndarray) else on_host(_has_value(X))
 
 
+def survey(X: Matrix) -> tuple[Array, bool]:
+    """Rows that hold an observed, nonzero value, and whether a row of zeros is a value in such a view.
+
+    It is one in views of zeros and ones, of one column, and with numbers below zero. In other views
+    (counts, words, images) it says that nothing was measured. All rows are read once.
+    """
+    if isinstance(X, Relation):
+        return X.present(), False
+    if is_streamed(X):
+        found = over(X, _surveyed)
+        present = np.concatenate([rows for rows, _, _ in found])
+        kinds = [kind for _, *kind in found]
+    elif sp.issparse(X):
+        present, kinds = present_rows(X), [_kind(X)]
+    else:
+        present = present_rows(X)
+        kinds = looking_threads(X).map(lambda rows: _kind(X[rows]), X.shape[0])
+    binary, signed = all(kind[0] for kind in kinds), any(kind[1] for kind in kinds)
+    return present, bool(present.any() and (X.shape[1] == 1 or binary or signed))
+
+
+def _surveyed(block: Matrix) -> tuple[Array, bool, bool]:
+    return present_rows(block), *_kind(block)
+
+
+def _kind(X: Matrix) -> tuple[bool, bool]:
+    """Whether all observed values are 0 or 1, and whether one is below 0."""
+    values = X.data if sp.issparse(X) else X
+    if values.size == 0:
+        return True, False
+    low = values.min()
+    signed = low < 0 if low == low else bool((values < 0).any())
+
+    def binary(part: Array) -> bool:
+        return bool(((part == 0) | (part == 1) | (part != part)).all())
+
+    return binary(values[:1]) and binary(values), bool(signed)
+
+
 #: Columns looked at first, and then of the rows that have no value there.
 FIRST_COLUMNS = (1, 16)
 

@@ -19,4 +19,4 @@ def opened(device: str, forget: Callable[[], None]) -> Iterator[Engine]:
 
 
 # Its state is on the device, where no file is written from.
-SPEC = EngineSpec(opened, checkpoints=False)
+SPEC = EngineSpec(opened, checkpoints=False, takes_devices=True)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from manyview._labels import as_list
 from manyview._types import Array
 from manyview.data.ids import places
 from manyview.outcomes import Survival, Table, crosstab, enrichment, survival
@@ -19,7 +20,7 @@ from manyview.outcomes.endpoints import (
     split_event,
     unit_of,
 )
-from manyview.outcomes.held import hold, listed, pick
+from manyview.outcomes.held import hold, pick
 
 #: Clinical columns that are tested, and that are kept to colour the map by.
 MOST_COLUMNS, MOST_KEPT = 200, 60
@@ -137,7 +138,7 @@ def known(
                 f"clinical has {held.n} rows for {len(ids)} observations; give one row each, or a "
                 "DataFrame indexed by their ids"
             )
-        columns = {name: listed(pick(values, rows)) for name, values in held.columns.items()}
+        columns = {name: as_list(pick(values, rows)) for name, values in held.columns.items()}
     read = None if classes is None else [None if stands_for_missing(c) else c for c in classes]
     happened = None
     if event is not None:

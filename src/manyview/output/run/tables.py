@@ -10,7 +10,7 @@ import numpy as np
 from manyview._embed2d import coordinates, embed2d, projection
 from manyview._types import Array, Views
 from manyview.engines.affinity import nearest_neighbors
-from manyview.engines.numpy.presence import present_rows
+from manyview.engines.numpy.presence import observed_rows
 from manyview.judge.stability import Stability
 from manyview.methods.assign import n_neighbors
 from manyview.methods.estimators import Estimator
@@ -58,14 +58,14 @@ def labels_table(ids: Sequence[str], labels: Array, sure: Array) -> Rows:
 def described(model: Estimator, views: Views) -> Array:
     """Which views describe each observation (N×n_views), as the model has it."""
     if not isinstance(model, RobustWMNMF):
-        return np.column_stack([present_rows(X) for X in views.matrices])
+        return np.column_stack([observed_rows(X) for X in views.matrices])
     columns = observed_columns(views)
     if columns is None:
-        return np.column_stack(quiet_presence(views, model.zero_rows))
+        return np.column_stack(quiet_presence(views, model.zero_rows_))
     # Columns that nobody observed were left out of the fit, and make no row incomplete.
     here = np.zeros((views.n_samples, len(views)), dtype=bool)
     part = observed_part(views, columns)
-    here[:, kept_views(columns)] = np.column_stack(quiet_presence(part, model.zero_rows))
+    here[:, kept_views(columns)] = np.column_stack(quiet_presence(part, model.zero_rows_))
     return here
 
 
