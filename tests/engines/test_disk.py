@@ -220,7 +220,7 @@ def test_names_of_anndata_are_those_of_the_object(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("kind", ["h5ad", "zarr"])
 @pytest.mark.parametrize("sparse", [False, True])
-def test_arrays_in_anndata_have_its_names(kind, sparse, tmp_path):
+def test_arrays_in_anndata_have_its_names(kind, sparse, tmp_path, monkeypatch):
     anndata, _ = pytest.importorskip("anndata"), pytest.importorskip("zarr")
     X = np.arange(1.0, 25).reshape(6, 4)
     data = anndata.AnnData(sp.csr_matrix(X) if sparse else X)
@@ -236,6 +236,9 @@ def test_arrays_in_anndata_have_its_names(kind, sparse, tmp_path):
         assert "".join(file.rows.ids) == "uvwxyz"
         features = file.rows.features
         assert features is None if "obsm" in key else "".join(features) == "ABCD"
+    columns = on_disk(f"{path}::layers/columns")  # small enough to be turned
+    np.testing.assert_array_equal(columns[1:5].toarray(), X[1:5])
+    monkeypatch.setattr("manyview.engines.files.formats.LARGEST_TURNED", 0)
     for key, told in (
         ("layers", f"a.{kind}::layers .*no array but a group of .*twice.*name an array in it"),
         ("layers/columns", "stored as csc_matrix, not by rows"),
