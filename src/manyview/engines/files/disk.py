@@ -151,9 +151,9 @@ class DiskMatrix:
             self._opened = Slabs(found, _state_of(self.path, self.key))
         except ImportError:
             raise
-        except FileNotFoundError:
-            raise FileNotFoundError(f"{self.label}: there is no file {self.path}") from None
         except Exception as error:  # parsers of damaged files raise whatever they stumble over
+            if not os.path.exists(self.path):
+                raise FileNotFoundError(f"{self.label}: there is no file {self.path}") from None
             raise ValueError(f"{self.label} cannot be read by rows: {_why(error)}") from error
         return found
 

@@ -170,7 +170,7 @@ class StoredRows(RowFile):
             raise ValueError(
                 f"its sparse matrix is stored as {kind or 'something unknown'}; save it again as csr_matrix"
             )
-        self.by_columns, self.turned = kind.startswith("csc"), None
+        self.by_columns, self.turned = kind.startswith("csc"), sp.csr_array((0, 0))
         shape = group.attrs["shape"] if "shape" in group.attrs else group.attrs["h5sparse_shape"]
         self.shape = (int(shape[0]), int(shape[1]))
         self.data, self.indices = group["data"], group["indices"]
@@ -203,7 +203,7 @@ class StoredRows(RowFile):
 
     def read(self, start: int, stop: int) -> sp.csr_array:
         if self.by_columns:
-            if self.turned is None:
+            if self.turned.shape != self.shape:
                 self.turned = self._columns()
             return self.turned[start:stop]
         ends = self.indptr[start : stop + 1]
