@@ -13,7 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from manyview._types import Array, Matrix, storable
-from manyview.io.guard import check_held, unpacking_limit, unpacking_up_to
+from manyview.io.guard import check_held, check_no_pipe, unpacking_limit, unpacking_up_to
 
 from .formats import (
     APART,
@@ -138,6 +138,7 @@ class DiskMatrix:
                 f"the saved model reads {self.label} for this, from {self.path}, and opens no file that "
                 "you do not name: load it by mv.load(model, fitted_on=[file]), or give --fitted-on FILE"
             )
+        check_no_pipe(self.path)
         with unpacking_up_to(self.max_unpacked):
             return self._opened_rows(most)
 
