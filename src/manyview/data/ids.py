@@ -106,6 +106,25 @@ def take_rows(X: Matrix, rows: Array) -> Matrix:
     return taken
 
 
+def overlaps(names: Sequence[set[Any]]) -> Array:
+    """For each two sets the share of the smaller that they have in common."""
+    found = np.zeros((len(names), len(names)))
+    for i, one in enumerate(names):
+        for j, other in enumerate(names[:i]):
+            found[i, j] = found[j, i] = len(one & other) / max(min(len(one), len(other)), 1)
+    return found
+
+
+def tie(shares: Array) -> float:
+    """The largest share by which each set reaches all others, directly or over other sets."""
+    reached, weakest = np.arange(len(shares)) == 0, 1.0
+    while not reached.all():
+        best = np.where(reached, -1, shares[reached].max(axis=0))
+        weakest = min(weakest, float(best.max()))
+        reached[best.argmax()] = True
+    return weakest
+
+
 def named_rows(rows: Sequence[int]) -> str:
     """ "row 3", "rows 3 and 5", "rows 3, 5, 8, … (12 in all)"."""
     shown = [str(row) for row in rows[:SHOWN]]

@@ -37,6 +37,7 @@ def look(files: list[str], clinical: str | None, words: list[Any]) -> dict[str, 
         "samples": len(data.first_rows),
         "notes": [shown(n) for n in notes],
         "problem": "",
+        "choices": sorted({c for n in notes for c in choices(n) if c[0] == "keep-normals"}),
     }
 
 

@@ -40,6 +40,11 @@ MEANINGS = {
     "drop-text": {"": "Leave columns of text out"},
     "one-hot": {"": "Make every word of a text column a column of 0 and 1"},
     "decimal": {"comma": "The decimal mark is the comma", "point": "The decimal mark is the point"},
+    "keep-normals": {"": "Use normal tissue and controls, too"},
+    "tumors": {
+        "one": "Use one tumor sample of each patient",
+        "all": "Treat every tumor sample as a sample of its own",
+    },
     "header": {"yes": "The first line is headings", "no": "The first line is data already"},
 }
 

@@ -19,6 +19,8 @@ OPTIONS = {
     "header": True,
     "drop-text": False,
     "one-hot": False,
+    "keep-normals": False,
+    "tumors": True,
 }
 LONGEST = 40
 _SUFFIX = re.compile(r"(\.[a-z0-9]{1,8}){1,2}")
@@ -106,6 +108,8 @@ def reading(words: Sequence[Word]) -> Reading:
         one_hot="one-hot" in dict(words),
         as_view=listed["as-view"],
         match=dict(words).get("match"),
+        keep_normals="keep-normals" in dict(words),
+        tumors=dict(words).get("tumors"),
     )
 
 
