@@ -1,10 +1,12 @@
 """Ids that are written in several ways: joined only when asked, and never two samples of one file."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from manyview.data.read import read_views
 from manyview.data.read.barcodes import tumors_of_patients
 from manyview.data.read.dialect import DecimalDoubt, decimal_mark, plain_number, recognise
 from manyview.data.read.matching import (
@@ -19,6 +21,8 @@ from manyview.data.read.matching import (
     smallest_rule,
 )
 from manyview.data.read.part import Part
+from manyview.data.read.relations import with_relations
+from manyview.judge.comparison.labels import read_labels
 
 IDS = st.lists(
     st.text("aAbB01.-_ X", min_size=1, max_size=6).map(str.strip).filter(bool),
@@ -72,14 +76,21 @@ def test_without_a_word_nothing_is_joined_and_a_better_rule_is_a_question(first,
         ("101", "X101", "loose", LOOSE[2]),
         ("gene", "gene.1", "loose", LOOSE[2]),
         ("P007", "p7", "loose", LOOSE[3]),
-        ("TCGA-A1-0001-01A-11R", "TCGA.A1.0001.01A.22D", "tcga", TCGA[0]),
-        ("TCGA-A1-0001-01A", "TCGA-A1-0001-01B", "tcga", TCGA[1]),
-        ("TCGA-A1-0001-01A-11R", "tcga-a1-0001", "tcga", TCGA[2]),
+        ("TCGA-A1-0001-01A-11R", "TCGA.A1.0001.01A.22D", "tcga", PATIENT),
+        ("TCGA-A1-0001-01A", "TCGA-A1-0001-01A", "tcga", PATIENT),
+        ("TCGA-A1-0001-01A-11R", "tcga-a1-0001", "tcga", PATIENT),
     ],
 )
 def test_the_smallest_rule_is_used(one, other, match, words):
     assert smallest_rule([[one, "u"], [other, "v"]], match) is words
     assert gist(one) == gist(other)
+
+
+def test_the_finer_rules_are_for_several_tumors_of_a_patient():
+    one, other = ["TCGA-A1-0001-01A-11R", "TCGA-A1-0001-01B-11R"], ["TCGA-A1-0001-01B-22D"]
+    assert smallest_rule([one, other], "tcga", tumors="all") is TCGA[2]
+    assert smallest_rule([one[:1], other], "tcga", tumors="all") is TCGA[1]
+    assert smallest_rule([["a"], ["b"]], "tcga") is EXACT  # no barcodes
 
 
 PATIENTS = [f"TCGA-A1-000{i}" for i in range(1, 5)]
@@ -136,11 +147,11 @@ def test_samples_are_called_by_what_they_were_matched_by():
     rna, meth = [f"{p}-01A-11R" for p in PATIENTS], [f"{p}-01A-22D" for p in reversed(PATIENTS)]
     normal = "TCGA-A1-0001-11A-11R"
     made, _, _ = matched(parts_of([*rna, normal], meth), "tcga")
-    assert made["0"].ids[:4] == [f"{p}-01A" for p in PATIENTS] == made["1"].ids[::-1]
     assert made["0"].original == [*rna, normal] and made["1"].original == meth
-    # Patients, where a file or the clinical table has no more; then they are spelled as there.
     lower = [p.lower() for p in PATIENTS]
-    for others, known, ids in (([meth, lower], (), PATIENTS), ([meth], lower, lower)):
+    cases = [([], ()), ([meth], ()), ([rna], ()), ([meth, lower], ()), ([meth], lower), ([], lower)]
+    for others, known in cases:
+        ids = known or PATIENTS  # spelled as in the clinical table
         made, _, rule = matched(parts_of([*rna, normal], *others), "tcga", known)
         # Normal tissue is kept apart from the patient.
         assert rule is PATIENT and made["0"].ids == [*ids, "TCGA-A1-0001-11"]
@@ -218,6 +229,37 @@ def test_a_third_list_that_agrees_with_one_hides_nothing():
     made, _, _ = matched(parts_of(genes, lipids), "loose", known=["id", *lipids])
     assert made["0"].ids == made["1"].ids == lipids  # as the known table has them
     assert made["0"].original == genes
+
+
+def test_rows_that_are_not_used_keep_their_place_in_the_file(tmp_path):
+    """Labels and relations without ids are in the order of the first file, normal tissue included."""
+    ids = ["TCGA-A1-0001-11A", *(f"{p}-01A" for p in PATIENTS), "TCGA-A1-0002-11A"]
+    frame = pd.DataFrame(np.arange(18.0).reshape(6, 3), ids, ["u", "v", "w"])
+    frame.to_csv(tmp_path / "rna.csv")
+    (tmp_path / "labels.csv").write_text("\n".join("nabcdn"))
+    np.save(tmp_path / "near.npy", np.ones((6, 6)) - np.eye(6))
+    (tmp_path / "links.csv").write_text(
+        "from,to\n" + "".join(f"{i},{ids[1]}-11R\n" for i in ids[2:5])
+    )
+    read = read_views([tmp_path / "rna.csv"], match="tcga")
+    assert list(read.sample_names) == PATIENTS and read.original_ids == ids[1:5]
+    assert read_labels(tmp_path / "labels.csv", read) == list("abcd")
+    graphs = with_relations(
+        read, {"graph": [f"{tmp_path}/near.npy", f"{tmp_path}/links.csv"]}
+    ).relations
+    assert graphs["near"].shape == (4, 4)
+    assert graphs["links"].matrix.sum() > 0  # ids are matched there, too
+
+
+def test_files_read_by_rows_are_used_whole_or_not(tmp_path):
+    ids = ["TCGA-A1-0001-11A", *(f"{p}-01A" for p in PATIENTS)]
+    frame = pd.DataFrame({"id": ids, "x": np.arange(5.0), "y": 1.0})
+    pytest.importorskip("pyarrow")
+    frame.to_parquet(tmp_path / "rna.parquet")
+    with pytest.raises(ValueError, match=r"1 of 5 samples would be left out.*--keep-normals"):
+        read_views([tmp_path / "rna.parquet"], on_disk=True)
+    read = read_views([tmp_path / "rna.parquet"], on_disk=True, keep_normals=True)
+    assert "4 primary solid tumor (01), 1 normal solid tissue (11)" in read.notes[0]
 
 
 def test_ids_of_another_table_may_stand_in_any_of_its_columns():

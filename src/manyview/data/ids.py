@@ -14,6 +14,8 @@ from manyview.engines.numpy.relations import Relation
 
 #: Positions and ids named in a sentence.
 SHOWN = 5
+#: Column names that agree so much better than row names may be the samples.
+FAR_BETTER = 2
 #: A whole number written as a fraction: 7.0 in one table is 7 in another.
 WHOLE = re.compile(r"([-+]?\d+)\.0+")
 

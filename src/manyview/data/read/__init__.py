@@ -158,6 +158,7 @@ def _read_views(
     if not fitted:
         refuse_answers(parts, reading.as_view)
     decisions = [part.decision for part in parts.values()]  # with the ids as each file spells them
+    n_first = next(iter(parts.values())).matrix.shape[0]
     parts, types = tumors_of_patients(parts, reading.keep_normals, reading.tumors)
     parts, joined, rule = matched(parts, reading.match, others, reading.tumors)
     if missing == "error":
@@ -174,14 +175,18 @@ def _read_views(
         found.matrices,
         None if found.ids is None else np.array(found.ids, dtype=object),
         notes,
-        found.first_rows,
-        next(iter(parts.values())).matrix.shape[0],
+        _rows_of_file(next(iter(parts.values())), found.first_rows),
+        n_first,
         {view: part.features for view, part in parts.items()},
         [_input(view, part) for view, part in parts.items()],
         decisions,
         rule,
         _original(parts, found),
     )
+
+
+def _rows_of_file(part: Part, rows: Array) -> Array:
+    return rows if part.used is None else np.where(rows < 0, -1, np.take(part.used, rows))
 
 
 def _original(parts: dict[str, Part], found: Aligned) -> list[str] | None:

@@ -49,12 +49,14 @@ LOOSE = (
     Rule("loose", "case, marks, R's X in front and .1 behind do not count", _suffix),
     Rule("loose", "case, marks and leading zeros do not count", _zeros),
 )
+#: Normal tissue is its patient's only up to the sample, see `barcode`.
+PATIENT = Rule("tcga", "barcodes count up to the patient (TCGA-XX-XXXX)", lambda t: barcode(t, 3))
+#: The finer ones are for several tumors of a patient.
 TCGA = (
-    Rule("tcga", "barcodes count up to the vial (TCGA-XX-XXXX-01A)", lambda t: barcode(t, 5)),
+    PATIENT,
     Rule("tcga", "barcodes count up to the sample (TCGA-XX-XXXX-01)", lambda t: barcode(t, 4)),
-    Rule("tcga", "barcodes count up to the patient (TCGA-XX-XXXX)", lambda t: barcode(t, 3)),
+    Rule("tcga", "barcodes count up to the vial (TCGA-XX-XXXX-01A)", lambda t: barcode(t, 5)),
 )
-PATIENT = TCGA[-1]
 
 
 def is_barcode(text: str) -> bool:
@@ -104,15 +106,20 @@ def smallest_rule(
     known: Sequence[str] = (),
     tumors: str | None = None,
 ) -> Rule:
-    """The first rule that brings as many samples together as any; of one family if asked."""
+    """The first rule that brings as many samples together as any; of one family if asked.
+
+    Where barcodes were asked for, samples are called by patient even if their ids agree as written.
+    """
     if match == "exact":
         return EXACT
     families = {"loose": LOOSE, "tcga": TCGA, None: (*LOOSE, *TCGA)}
     best, most = EXACT, n_links(listed, EXACT, known)
+    if match == "tcga" and any(is_barcode(name) for ids in listed for name in ids):
+        most -= 1
     for rule in families[match]:
         found = n_links(listed, rule, known)
         # Where each tumor is a sample, two of one patient are never the same.
-        if found > most and not (rule is PATIENT and tumors == "all"):
+        if found > most and found >= 0 and not (rule is PATIENT and tumors == "all"):
             best, most = rule, found
     return best
 
@@ -143,7 +150,7 @@ def matched(
     """
     listed = [part.ids for part in parts.values() if part.ids is not None]
     known = known if match is not None else ()
-    few = len(listed) + bool(known) < 2
+    few = len(listed) + bool(known) < 2 and match != "tcga"
     if match == "exact" or not listed or few or any(_repeats(ids) for ids in listed):
         return parts, [], EXACT
     rule = smallest_rule(listed, match, known, tumors)

@@ -9,7 +9,7 @@ from shlex import quote
 
 import numpy as np
 
-from manyview.data.ids import overlaps, tie
+from manyview.data.ids import FAR_BETTER, overlaps, tie
 from manyview.datasets._tables import split_suffix
 from manyview.engines.files.headings import (
     is_feature_heading,
@@ -28,8 +28,8 @@ from .text import GCT
 MOST_GUESSED = 10
 #: Rows with symbols of well-known genes from which on they may be genes: how many, and which share.
 FEWEST_GENES, LEAST_GENES = 3, 0.01
-#: Headings that agree so much better than row names, and at least so well, may be the samples.
-FAR_BETTER, WELL = 2, 0.1
+#: Headings that agree less than this are no samples.
+WELL = 0.1
 Fitted = Mapping[str, Sequence[str]] | None
 
 

@@ -34,11 +34,14 @@ class Part:
     dropped: list[str] = field(default_factory=list)
     #: The ids as the file spells them, where ``ids`` are those that files were matched by.
     original: list[str] | None = None
+    #: The rows of the file that are used, if not all are.
+    used: Array | None = None
 
     def rows(self, kept: Array) -> Part:
         """Some of the rows, with their ids."""
         ids = None if self.ids is None else [self.ids[i] for i in kept]
-        return replace(self, matrix=self.matrix[kept], ids=ids)
+        used = kept if self.used is None else self.used[kept]
+        return replace(self, matrix=self.matrix[kept], ids=ids, used=used)
 
     def transposed(self) -> Part:
         """Rows and columns exchanged, and their names with them."""
