@@ -263,12 +263,23 @@ CASES = [
     Case("the same, answered",
          both(text("rna.csv", csv(numbers(ids=ALIQUOTS + NORMALS))),
               text("meth.csv", csv(PLAIN.set_axis(BARCODES)))),
-         ("rna.csv", "meth.csv"), {"match": "tcga"}, says="3 samples of normal tissue left out",
+         ("rna.csv", "meth.csv"), {"match": "tcga"}, says="the 3 normal samples and controls are left out",
          shapes=((N, 5), (N, 3))),
-    Case("two aliquots of one patient",
+    Case("two tumor samples of one patient",
          both(text("rna.csv", csv(numbers(ids=[*ALIQUOTS, f"{BARCODES[0]}-02A-11R-A000-07"]))),
               text("meth.csv", csv(PLAIN.set_axis(BARCODES)))),
-         ("rna.csv", "meth.csv"), {"match": "tcga"}, outcome="asked", says="would make one sample of"),
+         ("rna.csv", "meth.csv"), {"match": "tcga"}, outcome="asked", says="say --tumors one"),
+    Case("the same, answered",
+         both(text("rna.csv", csv(numbers(ids=[*ALIQUOTS, f"{BARCODES[0]}-02A-11R-A000-07"]))),
+              text("meth.csv", csv(PLAIN.set_axis(BARCODES)))),
+         ("rna.csv", "meth.csv"), {"match": "tcga", "tumors": "one"}, says="1 row left out",
+         shapes=((N, 5), (N, 3))),
+    Case("gene symbols in rows, one table", text("rna.csv", csv(numbers().T.rename_axis(""))),
+         ("rna.csv",), outcome="asked", says="--transpose rna if the columns are samples"),
+    Case("R's write.csv of genes × samples: an empty corner, few genes in common",
+         both(text("rna.csv", csv(numbers(names=[*"abcdefghi"]).T.rename_axis(""))),
+              text("cnv.csv", csv(numbers(1, names=[*"ijklmnop"]).T.rename_axis("")))),
+         ("rna.csv", "cnv.csv"), outcome="asked", says="--transpose all if the columns are"),
     Case("two tables of genes × samples",
          both(text("rna.csv", csv(numbers().T.rename_axis(""))),
               text("cnv.csv", csv(numbers(1).T.rename_axis("")))),
@@ -299,7 +310,7 @@ def attempt(case: Case, folder: Path) -> tuple[str, list[str], tuple[tuple[int, 
     """How it ends, what is said, and the sizes of the views."""
     case.write(folder)
     options = {key: value for key, value in case.options.items() if key != "labels"}
-    known = ids_in(folder / case.options["labels"]) if "labels" in case.options else []
+    known = [ids_in(folder / case.options["labels"])] if "labels" in case.options else []
     files = [_in(folder, item) for item in case.files]
     try:
         read = read_views(files, missing="allow", known=known, **options)

@@ -3,6 +3,7 @@
 import csv
 import json
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -13,6 +14,7 @@ import manyview as mv
 from browser import visit
 from manyview.cli.app import app
 from manyview.data.read.clinical import read_clinical, split_column
+from manyview.data.read.matching import EXACT
 from manyview.outcomes import enrichment, survival
 from manyview.outcomes.endpoints import recognise, unit_of
 
@@ -336,3 +338,54 @@ def test_columns_of_survival_are_recognised_or_nothing_is_guessed(columns, time,
 
 def test_units_are_read_from_headings():
     assert [unit_of(n) for n in ("os_months", "Days to death", "OS.time")] == ["months", "days", ""]
+
+
+@pytest.mark.parametrize("given", [False, True])
+def test_every_table_of_samples_merges_with_the_clinical_table(tmp_path, given):
+    """Barcodes of aliquots in the views, of patients in the clinical table."""
+    rng, kinds = np.random.default_rng(0), np.arange(24) % 3
+    patients = [f"TCGA-A{i % 3}-{1000 + i}" for i in range(24)]
+    for name, end in (("rna", "-01A-11R-07"), ("meth", "-01B-22D-05")):
+        ids = [p + end for p in patients] + [patients[0] + "-11A" + end[4:]]
+        X = np.eye(3, 8)[[*kinds, 1]] * 6 + rng.normal(size=(25, 8))
+        pd.DataFrame(X, ids, [f"{name}{j}" for j in range(8)]).to_csv(tmp_path / f"{name}.csv")
+    # The ids are in no first column, and not written as in the barcodes if the table is given.
+    spelled = [p.lower() for p in patients] if given else patients
+    clinic = pd.DataFrame({"n": range(24), "patient": spelled, "stage": kinds})
+    clinic.to_csv(tmp_path / "clinical.csv", index=False)
+    out, files = tmp_path / "run", [tmp_path / "rna.csv", tmp_path / "meth.csv"]
+    asked = ["--clinical", tmp_path / "clinical.csv"] if given else []
+    result = run(
+        "fit", *files, "--match", "tcga", "--clusters", 3, "--out", out, "--no-report", *asked
+    )
+    assert result.exit_code == 0, result.output
+    assert "1 normal solid tissue (11); the 1 normal" in " ".join(result.output.split())
+    again = run("outcomes", out, "--clinical", tmp_path / "clinical.csv")
+    assert again.exit_code == 0, again.output
+    assert run("report", out, "--stability", 2).exit_code == 0
+    original = {f"{p}-01A-11R-07" for p in patients}
+    tables = [path for path in out.glob("*.csv") if "id" in rows(path)[0]]
+    assert {p.stem for p in tables} >= {"labels", "annotations", "embedding", "sample_weights",
+                                        "silhouette", "heatmap", "consensus"}  # fmt: skip
+    for path in tables:
+        table = pd.read_csv(path)
+        assert list(table.columns[:2]) == ["id", "original_id"]
+        merged = table.merge(clinic, left_on="id", right_on="patient")
+        assert len(merged) == len(table) and set(table["original_id"]) <= original
+        assert merged["original_id"].str[:12].str.lower().equals(merged["patient"].str.lower())
+    labels = pd.read_csv(out / "labels.csv")
+    assert set(labels["original_id"]) == original
+    for more in ([], ["--force"]):
+        placed = run(
+            "predict", out, *files, "--match", "tcga", "--out", tmp_path / "new.csv", *more
+        )
+        assert placed.exit_code == 0, placed.output
+        assert set(pd.read_csv(tmp_path / "new.csv")["original_id"]) == original
+
+
+def test_two_tumors_of_a_patient_have_the_clinical_row_of_their_patient(tmp_path):
+    table = tmp_path / "clinical.csv"
+    table.write_text("patient,stage\nTCGA-A1-0001,I\nTCGA-A1-0002,II\n")
+    samples = ["TCGA-A1-0001-01", "TCGA-A1-0001-06", "TCGA-A1-0002-01"]
+    found = read_clinical(table, samples, 3, replace(EXACT, match="tcga"))
+    assert found.columns["stage"] == ["I", "I", "II"]

@@ -395,7 +395,8 @@ def test_where_both_sides_match_nobody_guesses(tmp_path):
     frame(1).T.to_csv(tmp_path / "b.csv")
     files = [tmp_path / "a.csv", tmp_path / "b.csv"]
     with pytest.raises(
-        ValueError, match=r"samples may be the rows or the columns.*--transpose NAME"
+        ValueError,
+        match=r"samples may be the rows or the columns.*--transpose b if .*--transpose a if",
     ):
         read_views(files)
     assert read_views(files, transpose=["b"]).views["b"].shape == (12, 3)
@@ -502,7 +503,7 @@ def test_files_alike_in_rows_and_columns_are_doubted(tmp_path):
         turned = read_views(files, transpose=transpose)
         assert turned.notes == [] and list(turned.sample_names) == IDS
     assert read_views(files, transpose=["none"]).views["rna"].shape == (3, 12)
-    assert list(read_views(files, known=IDS).sample_names) == IDS
+    assert list(read_views(files, known=[IDS]).sample_names) == IDS
     frame(0).add_prefix("other ").to_csv(files[0])  # other headings: nothing to doubt
     frame(1).to_csv(files[1])
     assert read_views(files).notes == []

@@ -3,6 +3,7 @@
 import re
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 from hypothesis import given
@@ -242,3 +243,20 @@ def test_views_without_a_common_id_are_refused_and_chains_are_not():
         )
     chained = {"a": a, "b": b, "c": pd.DataFrame(B, list("vwab"))}
     assert as_views(chained, allow_missing=True).n_samples == 10
+
+
+@pytest.mark.parametrize("shared", [1, 10])
+def test_tables_whose_columns_agree_better_are_doubted(shared):
+    """Genes × samples as views: with missing="allow" every gene would be a sample."""
+    names = np.array([f"g{i}" for i in range(80)])
+    X = np.random.default_rng(0).random((40, 30))
+    rows = {"a": names[:40], "b": names[40 - shared : 80 - shared]}
+    views = {v: pd.DataFrame(X, ids, [f"s{i}" for i in range(30)]) for v, ids in rows.items()}
+    told = r"100% of their column names .* pass the transposed tables \(frame.T\)"
+    with pytest.warns(UserWarning, match=told):
+        found = as_views(views, None, allow_missing=True)
+    assert found.n_samples == 80 - shared
+    with pytest.raises(ValueError, match=told):
+        as_views(views, None)
+    turned = {view: frame.T for view, frame in views.items()}
+    assert as_views(turned, None, allow_missing=True).n_samples == 30  # without a warning

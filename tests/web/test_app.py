@@ -112,6 +112,42 @@ def test_what_is_wrong_is_a_sentence_with_buttons_that_mend_it(client):
     assert "share no sample ids" in client.get(run).text
 
 
+def by_genes(n_genes, first, samples, seed):
+    rng = np.random.default_rng(seed)
+    lines = [",".join(["", *samples])]  # as R's write.csv leaves the corner
+    lines += [
+        ",".join([f"g{first + i}", *(f"{v:.3f}" for v in rng.normal(size=len(samples)))])
+        for i in range(n_genes)
+    ]
+    return "\n".join(lines).encode()
+
+
+def test_samples_in_columns_and_tissues_are_asked_about(client):
+    patients = [f"P{i}x" for i in range(12)]
+    run = draft(client)
+    upload(client, run, "a.csv", by_genes(40, 0, patients, 0))
+    upload(client, run, "b.csv", by_genes(40, 37, patients, 1))
+    page = client.get(run).text
+    assert "share 3 row names" in page and '<h2 id="how">' not in page
+    client.post(f"{run}/answer", data={"option": "transpose", "value": "all"})
+    assert "12 samples in 2 views" in client.get(run).text
+
+    run = draft(client)
+    tumors = [f"TCGA-A1-{1000 + i}-01A" for i in range(12)]
+    others = ["TCGA-A1-1000-06A", "TCGA-A1-1003-11A"]
+    upload(client, run, "rna.csv", by_genes(20, 0, [*tumors, *others], 0))
+    page = client.get(run).text
+    assert "several tumor samples" in page and 'value="one"' in page and "--" not in page.split(
+        "In the words of the command line")[0].split('role="alert"')[1]  # fmt: skip
+    for word, n in (("one", 12), ("all", 13), ("one", 12)):
+        client.post(f"{run}/answer", data={"option": "tumors", "value": word})
+        page = client.get(run).text
+        assert f"{n} samples in 1 view" in page and "1 normal solid tissue (11)" in page
+    assert "Use normal tissue and controls, too" in page  # a button, though there is no question
+    client.post(f"{run}/answer", data={"option": "keep-normals", "value": ""})
+    assert "13 samples in 1 view" in client.get(run).text
+
+
 def test_a_clinical_file_is_no_view(client):
     run = with_tables(client)
     rows = "\n".join(f"s{i},{i + 1},{i % 2}" for i in range(30))

@@ -46,14 +46,12 @@ class Given:
     inputs: list[dict[str, Any]] = field(default_factory=list)
 
 
-def known_ids(asked: Asked) -> list[str]:
-    """Ids in the files that are asked for: they help to read the views."""
-    found: list[str] = []
+def known_ids(asked: Asked) -> list[list[str]]:
+    """Columns of the files that are asked for, which may hold ids: they help to read the views."""
+    found = [] if asked.clinical is None else clinical_ids(asked.clinical)
     if asked.labels is not None:
         path, column = split_column(asked.labels)
-        found += ids_in(path) if column is None else clinical_ids(path)
-    if asked.clinical is not None:
-        found += clinical_ids(asked.clinical)
+        found += [ids_in(path)] if column is None else clinical_ids(path)
     return found
 
 

@@ -51,7 +51,7 @@ def run_compare(
     check_request(names, settings["n_clusters"], settings["scale"])
     with claimed(out, KIND, force=force, goes_on=True) as place:
         place.check(FILES)
-        known = [] if labels is None else ids_in(labels)
+        known = [] if labels is None else [ids_in(labels)]
         data = read_views(files, known=known, missing=missing, **vars(reading))
         y = None if labels is None else read_labels(labels, data)
         for note in data.told:

@@ -83,6 +83,7 @@ def _fit(place: OurFolder, ask: FitRequest, voice: Voice) -> dict[str, Any]:
             views,
             ask.out,
             settings=_plain(asdict(ask)),
+            original_ids=data.original_ids,
             info=info,
             truth=given.classes,
             clinical=given.columns,

@@ -7,7 +7,7 @@ from typing import Any
 
 from rich.markup import escape
 
-from manyview.data.read.matching import EXACT, smallest_rule
+from manyview.data.read.matching import most_alike, smallest_rule
 from manyview.data.read.options import MATCHES
 from manyview.io.writing import read_csv, restored
 from manyview.output.run.later import add_meaning
@@ -32,7 +32,7 @@ def run_outcomes(
     if match not in MATCHES:
         raise ValueError(f"--match must be one of {', '.join(MATCHES)}, got {match!r}")
     with voice.busy("reading the files") as tell:
-        rule = EXACT if match == "exact" else smallest_rule([ids, known_ids(asked)], match)
+        rule = smallest_rule([ids], match, most_alike(known_ids(asked), ids))
         given = read_given(asked, ids, len(ids), rule=rule)
         for note in given.notes:
             voice.note(note)

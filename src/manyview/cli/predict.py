@@ -22,7 +22,12 @@ from manyview.methods.saved import load
 
 from .common import Voice, caught_warnings
 
-COLUMNS = ("id", "cluster", "confidence")
+#: The tables it writes: where ids were matched with the original, of RobustWMNMF with confidence.
+COLUMNS = [
+    ("id", *original, "cluster", *confidence)
+    for original in ((), ("original_id",))
+    for confidence in (("confidence",), ())
+]
 
 
 def run_predict(
@@ -71,7 +76,7 @@ def run_predict(
         voice.note(note)
     voice.warn(warned)
     check_file(out, COLUMNS, force)  # hours may have passed
-    write_file(out, _csv(ids, labels, sure))
+    write_file(out, _csv(ids, data.original_ids, labels, sure))
     names, sizes = np.unique(labels, return_counts=True)
     counts = {str(k): int(m) for k, m in zip(names, sizes, strict=True)}
     summary = {"out": str(out), "n_samples": n, "cluster_sizes": counts, "notes": data.told,
@@ -150,10 +155,13 @@ def _with_absent_views(model: Estimator, data: ReadViews, allows: bool, voice: V
     return given
 
 
-def _csv(ids: Any, labels: Any, sure: Any) -> bytes:
-    columns = COLUMNS if sure is not None else COLUMNS[:2]
-    rows = (
-        (sample, int(label), None if sure is None or label < 0 else float(sure[i, label]))
-        for i, (sample, label) in enumerate(zip(ids, labels, strict=True))
-    )
-    return csv_bytes(columns, (row[: len(columns)] for row in rows), digits=8)
+def _csv(ids: Any, originals: list[str] | None, labels: Any, sure: Any) -> bytes:
+    columns: dict[str, Any] = {"id": [str(sample) for sample in ids]}
+    if originals is not None:
+        columns["original_id"] = originals
+    columns["cluster"] = [int(label) for label in labels]
+    if sure is not None:
+        columns["confidence"] = [
+            None if k < 0 else float(row[k]) for k, row in zip(labels, sure, strict=True)
+        ]
+    return csv_bytes(list(columns), zip(*columns.values(), strict=True), digits=8)

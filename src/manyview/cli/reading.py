@@ -47,6 +47,18 @@ def _options(
             help="When two ids are one sample: as written; case and marks do not count; barcodes.",
         ),
     ] = None,
+    keep_normals: Annotated[
+        bool,
+        typer.Option(
+            "--keep-normals", help="Use normal tissue and controls, too, which TCGA barcodes name."
+        ),
+    ] = False,
+    tumors: Annotated[
+        str | None,
+        typer.Option(
+            metavar="one|all", help="Several tumor samples of a TCGA patient: use one, or all."
+        ),
+    ] = None,
     decimal: Annotated[
         list[str] | None,
         typer.Option(metavar="comma|point", help="Decimal mark, or VIEW=comma, if it is in doubt."),
@@ -81,6 +93,8 @@ def _options(
         one_hot,
         tuple(as_view or ()),
         match,
+        keep_normals,
+        tumors,
     )
 
 

@@ -9,10 +9,19 @@ import numpy as np
 import scipy.sparse as sp
 
 from manyview._types import Array, Matrix
-from manyview._warn import setting
+from manyview._warn import setting, warn_user
 from manyview.engines.numpy.sources import is_streamed
 
-from .ids import keys_of, places, refuse_lookalikes, refuse_repeated, take_rows
+from .ids import (
+    FAR_BETTER,
+    keys_of,
+    overlaps,
+    places,
+    refuse_lookalikes,
+    refuse_repeated,
+    take_rows,
+    tie,
+)
 from .items import Collection
 
 
@@ -48,6 +57,8 @@ def align(
     everywhere = len(named) == len(names)
     if allow_missing and everywhere:
         reference, wanted = _everyone(given, keys, labels)
+        if given.index is None and (turned := _columns_agree_better(given, keys)):
+            warn_user(f"{turned} The rows are used as samples.")
     elif any(keys[s] != wanted for s in named):
         refuse_lookalikes([keys[s] for s in named], [labels[s] for s in named])
     aligned = list(matrices)
@@ -57,7 +68,10 @@ def align(
         rows = places(wanted, keys[s])
         lacking = int((rows < 0).sum())
         if not (allow_missing and everywhere):
-            _check_same_samples(names, first, s, len(wanted), len(keys[s]), lacking, everywhere)
+            turned = _columns_agree_better(given, keys)
+            _check_same_samples(
+                names, first, s, len(wanted), len(keys[s]), lacking, everywhere, turned
+            )
         if lacking and sp.issparse(matrices[s]):
             _check_zeros(names[s], f"{lacking} of the {len(wanted)}", zero_is_missing)
             filled.add(names[s])
@@ -80,6 +94,27 @@ def _refuse_moving(label: str, first: str) -> None:
         f"{label} lists the samples in another order than {first!r}, or not the same ones; views read "
         "from files by rows must list the same samples in one order"
     )
+
+
+def _columns_agree_better(given: Collection, keys: dict[int, list[Any]]) -> str:
+    """A sentence if the samples may be the columns: genes × samples, as R has them."""
+    features = [item.features for item in given.items]
+    if any(names is None for names in features) or len(keys) < len(features):
+        return ""
+    rows = tie(overlaps([set(listed) for listed in keys.values()]))
+    columns = [set(np.asarray(names).tolist()) for names in features]
+    agree = tie(overlaps(columns))
+    # Names that only count agree between any two tables.
+    if agree <= FAR_BETTER * rows or agree <= 0.5 or all(_counts(names) for names in columns):
+        return ""
+    return (
+        f"The views agree in {agree:.0%} of their column names and in {rows:.0%} of their row ids: if "
+        "the columns are the samples, pass the transposed tables (frame.T)."
+    )
+
+
+def _counts(names: set[Any]) -> bool:
+    return all(isinstance(name, int) or str(name).isdecimal() for name in names)
 
 
 def _everyone(
@@ -105,13 +140,20 @@ def _everyone(
 
 
 def _check_same_samples(
-    names: list[str], first: int, s: int, n_first: int, n: int, lacking: int, everywhere: bool
+    names: list[str],
+    first: int,
+    s: int,
+    n_first: int,
+    n: int,
+    lacking: int,
+    everywhere: bool,
+    turned: str,
 ) -> None:
     shared = n_first - lacking
     if shared < max(n_first, n):
         raise ValueError(
             f"views {names[first]!r} ({n_first} samples) and {names[s]!r} ({n} samples) share only "
-            f"{shared} sample ids; select the shared ids in every view first"
+            f"{shared} sample ids; select the shared ids in every view first. {turned}".rstrip(". ")
         )
     if not everywhere:
         raise ValueError(

@@ -14,6 +14,8 @@ from manyview.engines.numpy.relations import Relation
 
 #: Positions and ids named in a sentence.
 SHOWN = 5
+#: Column names that agree so much better than row names may be the samples.
+FAR_BETTER = 2
 #: A whole number written as a fraction: 7.0 in one table is 7 in another.
 WHOLE = re.compile(r"([-+]?\d+)\.0+")
 
@@ -104,6 +106,25 @@ def take_rows(X: Matrix, rows: Array) -> Matrix:
     taken = np.full((len(rows), X.shape[1]), np.nan, dtype=X.dtype)
     taken[~absent] = X[rows[~absent]]
     return taken
+
+
+def overlaps(names: Sequence[set[Any]]) -> Array:
+    """For each two sets the share of the smaller that they have in common."""
+    found = np.zeros((len(names), len(names)))
+    for i, one in enumerate(names):
+        for j, other in enumerate(names[:i]):
+            found[i, j] = found[j, i] = len(one & other) / max(min(len(one), len(other)), 1)
+    return found
+
+
+def tie(shares: Array) -> float:
+    """The largest share by which each set reaches all others, directly or over other sets."""
+    reached, weakest = np.arange(len(shares)) == 0, 1.0
+    while not reached.all():
+        best = np.where(reached, -1, shares[reached].max(axis=0))
+        weakest = min(weakest, float(best.max()))
+        reached[best.argmax()] = True
+    return weakest
 
 
 def named_rows(rows: Sequence[int]) -> str:

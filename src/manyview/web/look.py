@@ -52,6 +52,7 @@ def look(files: list[str], clinical: str | None, words: list[Any]) -> dict[str, 
         "notes": [shown(n) for n in notes],
         "problem": "",
         "offers": offers,
+        "choices": sorted({c for n in notes for c in choices(n) if c[0] == "keep-normals"}),
     }
 
 

@@ -36,6 +36,11 @@ MEANINGS = {
     "decimal": {"comma": "The decimal mark is the comma", "point": "The decimal mark is the point"},
     "event": {"": "“{}” means that the event happened"},
     "adjust": {"": "Remove the effect of “{}” from every view"},
+    "keep-normals": {"": "Use normal tissue and controls, too"},
+    "tumors": {
+        "one": "Use one tumor sample of each patient",
+        "all": "Treat every tumor sample as a sample of its own",
+    },
     "header": {"yes": "The first line is headings", "no": "The first line is data already"},
 }
 

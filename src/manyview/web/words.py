@@ -21,9 +21,11 @@ OPTIONS = {
     "one-hot": False,
     "event": True,
     "adjust": True,
+    "keep-normals": False,
+    "tumors": True,
 }
 #: Of these the latest answer counts.
-ONCE = ("match", "event")
+ONCE = ("match", "event", "tumors")
 LONGEST = 40
 _SUFFIX = re.compile(r"(\.[a-z0-9]{1,8}){1,2}")
 #: Names that are devices on Windows.
@@ -117,6 +119,8 @@ def reading(words: Sequence[Word]) -> Reading:
         one_hot="one-hot" in dict(words),
         as_view=listed["as-view"],
         match=dict(words).get("match"),
+        keep_normals="keep-normals" in dict(words),
+        tumors=dict(words).get("tumors"),
     )
 
 

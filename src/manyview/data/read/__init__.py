@@ -19,9 +19,10 @@ from manyview.io.guard import unpacking_up_to
 from .align import Aligned, align, ask_if_rows_are_counted, with_common_ids
 from .answers import refuse_answers
 from .arrays import READERS, load_npy, read_arrays
+from .barcodes import tumors_of_patients
 from .by_rows import common_ids, file_checksum, held, named_files, open_views, stay_on_disk
 from .located import KINDS, existing, located
-from .matching import EXACT, Rule, matched
+from .matching import EXACT, Rule, matched, most_alike
 from .options import Reading
 from .orient import oriented
 from .part import Part
@@ -58,7 +59,8 @@ class ReadViews:
     decisions: list[str] = field(default_factory=list)
     #: When two ids are the same sample.
     rule: Rule = EXACT
-
+    #: The samples as the first file that has them spells them, where that is not how they are named.
+    original_ids: list[str] | None = None
     #: Views that relate the samples to each other, or to those of a fit.
     relations: dict[str, Relation] = field(default_factory=dict)
 
@@ -89,7 +91,7 @@ def read_views(
     fitted: Mapping[str, Sequence[str]] | None = None,
     on_disk: bool = False,
     max_unpacked: float | None = None,
-    known: Sequence[str] = (),
+    known: Sequence[Sequence[str]] = (),
     **more: Any,
 ) -> ReadViews:
     """Read one view per file (``path``, or ``name=path``) and align the samples by id.
@@ -123,11 +125,13 @@ def read_views(
     max_unpacked : float, optional
         GiB that a file may take unpacked. By default 250 times its size, at least 256 MiB, and no more
         than there is; 1000 times its size if it is read by rows.
-    known : list of ids, optional
-        Samples known from elsewhere (labels, a clinical table): they tell rows from columns.
+    known : lists of ids, optional
+        Columns of other tables (labels, clinical). The one that shares most names with the files tells
+        rows from columns, and the samples are named as there.
     **more : the other settings of `Reading`
         decimal ("comma", "point", or with "name="), na (texts of empty cells), drop (columns),
-        drop_text, one_hot, as_view (views that look like labels), match ("exact", "loose", "tcga").
+        drop_text, one_hot, as_view (views that look like labels), match ("exact", "loose", "tcga"),
+        keep_normals (of TCGA barcodes), tumors (of one patient: "one", "all").
     """
     reading = Reading(index, transpose, header, **more)
     reading.check()
@@ -141,7 +145,7 @@ def _read_views(
     missing: str,
     fitted: Mapping[str, Sequence[str]] | None,
     on_disk: bool,
-    known: Sequence[str],
+    known: Sequence[Sequence[str]],
 ) -> ReadViews:
     if stay_on_disk(files, on_disk):
         return _by_rows(files, reading, on_disk)
@@ -149,16 +153,20 @@ def _read_views(
     notes = [note for part in parts.values() for note in part.notes]
     parts, told = with_common_ids(parts)
     ask_if_rows_are_counted(parts)
-    parts, turned = oriented(parts, reading.transpose, fitted, known)
+    names = (n for p in parts.values() for n in (*(p.ids or ()), *(p.features or ())))
+    others = most_alike(known, names)
+    parts, turned = oriented(parts, reading.transpose, fitted, others)
     if not fitted:
         refuse_answers(parts, reading.as_view)
     decisions = [part.decision for part in parts.values()]  # with the ids as each file spells them
-    parts, joined, rule = matched(parts, reading.match, known)
+    n_first = next(iter(parts.values())).matrix.shape[0]
+    parts, types = tumors_of_patients(parts, reading.keep_normals, reading.tumors)
+    parts, joined, rule = matched(parts, reading.match, others, reading.tumors)
     if missing == "error":
         for part in parts.values():
             _refuse_empty(part, "" if fitted else "; --missing drop leaves such samples out")
     found = align(parts, union=missing == "allow")
-    notes += told + turned + joined + found.notes
+    notes += told + turned + types + joined + found.notes
     if missing == "drop":
         found = _complete(found, notes)
     elif missing == "allow":
@@ -168,13 +176,27 @@ def _read_views(
         found.matrices,
         None if found.ids is None else np.array(found.ids, dtype=object),
         notes,
-        found.first_rows,
-        next(iter(parts.values())).matrix.shape[0],
+        _rows_of_file(next(iter(parts.values())), found.first_rows),
+        n_first,
         {view: part.features for view, part in parts.items()},
         [_input(view, part) for view, part in parts.items()],
         decisions,
         rule,
+        _original(parts, found),
     )
+
+
+def _rows_of_file(part: Part, rows: Array) -> Array:
+    return rows if part.used is None else np.where(rows < 0, -1, np.take(part.used, rows))
+
+
+def _original(parts: dict[str, Part], found: Aligned) -> list[str] | None:
+    spelled: dict[str, str] = {}
+    for part in parts.values():
+        for sample, original in zip(part.ids or (), part.original or part.ids or (), strict=True):
+            spelled.setdefault(sample, original)
+    originals = [spelled[sample] for sample in found.ids or ()]
+    return None if originals == (found.ids or []) else originals
 
 
 def _parts(files: Sequence[str | Path], reading: Reading) -> dict[str, Part]:
@@ -201,7 +223,8 @@ def _parts(files: Sequence[str | Path], reading: Reading) -> dict[str, Part]:
 
 
 def _by_rows(files: Sequence[str | Path], reading: Reading, on_disk: bool) -> ReadViews:
-    words = [word for word in reading.words() if word.startswith("--")]
+    everyone = replace(reading, keep_normals=False, tumors=None)
+    words = [word for word in everyone.words() if word.startswith("--")]
     if words:
         raise ValueError(
             f"{words[0]} is for tables in memory; files that are read by rows have the samples in rows, "
@@ -209,6 +232,7 @@ def _by_rows(files: Sequence[str | Path], reading: Reading, on_disk: bool) -> Re
         )
     found = open_views(files, on_disk)
     ids = common_ids(found)
+    types = _types_by_rows(next(iter(found)), ids, reading)
     views, notes = held(found, on_disk)
     n = next(iter(found.values())).shape[0]
     listed = {view: X.rows.features for view, X in found.items()}
@@ -221,7 +245,23 @@ def _by_rows(files: Sequence[str | Path], reading: Reading, on_disk: bool) -> Re
         for view, path in named_files(files)
     ]  # fmt: skip
     decisions = [_told_by_rows(X) for X in found.values()]
-    return ReadViews(views, ids, notes, np.arange(n), n, features, inputs, decisions)
+    return ReadViews(views, ids, types + notes, np.arange(n), n, features, inputs, decisions)
+
+
+def _types_by_rows(view: str, ids: Array | None, reading: Reading) -> list[str]:
+    """What TCGA barcodes say of the samples; rows that would be left out are refused."""
+    if ids is None:
+        return []
+    part = Part("the files", sp.csr_array((len(ids), 0)), ids.tolist())
+    kept, notes = tumors_of_patients({view: part}, reading.keep_normals, reading.tumors)
+    lost = len(ids) - kept[view].matrix.shape[0]
+    if lost:
+        raise ValueError(
+            f"{lost} of {len(ids)} samples would be left out, and files that are read by rows are used "
+            f"whole ({'; '.join(notes)}); remove these rows from the files, or add --keep-normals or "
+            "--tumors all to use them"
+        )
+    return notes
 
 
 def _told_by_rows(X: Any) -> str:

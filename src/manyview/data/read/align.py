@@ -8,9 +8,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from manyview._types import Array, Matrix
-from manyview.data.ids import places, refuse_lookalikes, take_rows
+from manyview.data.ids import overlaps, places, refuse_lookalikes, take_rows, tie
 
-from .orient import linked
 from .part import Part
 
 #: From so many rows on, a column that counts them is asked about.
@@ -75,7 +74,7 @@ def align(parts: dict[str, Part], union: bool) -> Aligned:
     if len(listed) < len(parts) or same:
         return _in_one_order(parts, listed, same)
     sets = [set(ids) for ids in listed]
-    if not linked(sets, 0):
+    if tie(overlaps(sets)) == 0:
         _complain_of_strangers(list(parts.values()))
     refuse_lookalikes(listed, [part.file for part in parts.values()])
     shared, everyone = set.intersection(*sets), dict.fromkeys(i for ids in listed for i in ids)

@@ -18,7 +18,7 @@ from manyview.io.writing import exact_text
 
 from . import located
 from .apart import SEVERAL, texts_of
-from .matching import EXACT, Rule, smallest_rule
+from .matching import EXACT, PATIENT, Rule, smallest_rule
 from .options import Asked
 from .tables import cells_of, text_of
 
@@ -94,11 +94,11 @@ def split_column(text: str) -> tuple[str, str | None]:
     return (file, column) if within else (text, None)
 
 
-def clinical_ids(path: str | Path) -> list[str]:
-    """The first column of a table, where its ids may be: they tell rows from columns in the views."""
+def clinical_ids(path: str | Path) -> list[list[str]]:
+    """The columns of a table, each of which may hold its ids."""
     _, file, inside = located(str(path))
     frame, *_ = cells_of(file, inside, Asked("", header=True))
-    return [text_of(cell) for cell in frame.iloc[:, 0]]
+    return [[text_of(cell) for cell in frame.iloc[:, j]] for j in range(frame.shape[1])]
 
 
 def _is_there(path: str) -> bool:
@@ -152,11 +152,15 @@ def _matched(
         return None, np.arange(n), f"{file}: no ids in the views; its rows are taken in their order"
     assert samples is not None
     texts = [[text_of(cell) for cell in column] for column in cells]
-    keys = [[rule.key(text) for text in column] for column in texts]
-    wanted = [rule.key(sample) for sample in samples]
-    known = {key for key in wanted if key is not None}
-    hits = [len(known.intersection(column)) for column in keys]
-    place = int(np.argmax(hits))
+    # Samples that are told apart by their types may have a row for their patient.
+    for tried in dict.fromkeys((rule, PATIENT) if rule.match == "tcga" else (rule,)):
+        keys = [[tried.key(text) for text in column] for column in texts]
+        wanted = [tried.key(sample) for sample in samples]
+        known = set(wanted)
+        hits = [len(known.intersection(column)) for column in keys]
+        place = int(np.argmax(hits))
+        if hits[place]:
+            break
     if not hits[place]:
         raise ValueError(_strangers(file, samples, texts))
     twice = _repeated(file, keys[place], known, cells, texts[place])

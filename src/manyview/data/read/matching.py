@@ -11,25 +11,17 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-import numpy as np
-
+from .barcodes import barcode, pieces
 from .part import Part
-
-#: Patient, sample and vial of a barcode; other marks than "-" come from R and from file systems.
-BARCODE = re.compile(
-    r"(tcga)[-._ ]([a-z0-9]{2})[-._ ]([a-z0-9]{4})(?:[-._ ](\d{2})([a-z])?(?:[-._ ].*)?)?", re.I
-)
-#: Sample types from 10 on are normal tissue and controls.
-FIRST_NORMAL = 10
 
 
 @dataclass(frozen=True)
 class Rule:
-    """A name of `--match`, what does not count under it, and the key of an id; None leaves it out."""
+    """A name of `--match`, what does not count under it, and the key of an id."""
 
     match: str
     words: str
-    key: Callable[[str], str | None]
+    key: Callable[[str], str]
 
 
 def _case(text: str) -> str:
@@ -49,17 +41,6 @@ def _zeros(text: str) -> str:
     return re.sub(r"(?<!\d)0+(?=\d)", "", _suffix(text))
 
 
-def _barcode(text: str, parts: int) -> str | None:
-    """The first parts of a TCGA barcode; normal tissue is no patient's tumour."""
-    found = BARCODE.fullmatch(text.strip())
-    if found is None:
-        return text
-    pieces = [piece for piece in found.groups() if piece is not None]
-    if parts == 3 and len(pieces) > 3 and int(pieces[3]) >= FIRST_NORMAL:
-        return None
-    return "-".join(pieces[:parts]).upper()
-
-
 EXACT = Rule("exact", "as they are written", lambda text: text)
 #: From the smallest change to the largest.
 LOOSE = (
@@ -68,15 +49,18 @@ LOOSE = (
     Rule("loose", "case, marks, R's X in front and .1 behind do not count", _suffix),
     Rule("loose", "case, marks and leading zeros do not count", _zeros),
 )
+#: Normal tissue is its patient's only up to the sample, see `barcode`.
+PATIENT = Rule("tcga", "barcodes count up to the patient (TCGA-XX-XXXX)", lambda t: barcode(t, 3))
+#: The finer ones are for several tumors of a patient.
 TCGA = (
-    Rule("tcga", "barcodes count up to the vial (TCGA-XX-XXXX-01A)", lambda t: _barcode(t, 5)),
-    Rule("tcga", "barcodes count up to the sample (TCGA-XX-XXXX-01)", lambda t: _barcode(t, 4)),
-    Rule("tcga", "barcodes count up to the patient (TCGA-XX-XXXX)", lambda t: _barcode(t, 3)),
+    PATIENT,
+    Rule("tcga", "barcodes count up to the sample (TCGA-XX-XXXX-01)", lambda t: barcode(t, 4)),
+    Rule("tcga", "barcodes count up to the vial (TCGA-XX-XXXX-01A)", lambda t: barcode(t, 5)),
 )
 
 
 def is_barcode(text: str) -> bool:
-    return BARCODE.fullmatch(text.strip()) is not None
+    return bool(pieces(text))
 
 
 def gist(text: str) -> str:
@@ -84,13 +68,19 @@ def gist(text: str) -> str:
 
     Good enough to tell on which side of a table samples are; never used to join them.
     """
-    return (_barcode(text, 3) or text.strip()[:12]).lower() if is_barcode(text) else _zeros(text)
+    return "-".join(pieces(text)[:3]).lower() or _zeros(text)
 
 
-def n_links(listed: Sequence[Iterable[str]], rule: Rule) -> int:
-    """How often an id is met again in another list; −1 if two ids of one list would become the same."""
+def n_links(listed: Sequence[Iterable[str]], rule: Rule, known: Iterable[str] = ()) -> int:
+    """How often an id is met again in another list; −1 if two ids of one list would become the same.
+
+    Ids of ``known`` may become the same: a rule that they need is not used for them alone.
+    """
     counts = _counts(listed, rule)
-    return -1 if counts is None else sum(n - 1 for n in counts.values())
+    if counts is None:
+        return -1
+    counts.update({rule.key(name) for name in known})
+    return sum(n - 1 for n in counts.values())
 
 
 def n_common(listed: Sequence[Iterable[str]], rule: Rule) -> int:
@@ -103,26 +93,54 @@ def _counts(listed: Sequence[Iterable[str]], rule: Rule) -> Counter[str] | None:
     """key → number of lists that have it; nothing if a list would have it twice."""
     counts: Counter[str] = Counter()
     for ids in listed:
-        keys = [key for key in map(rule.key, ids) if key is not None]
+        keys = list(map(rule.key, ids))
         if len(set(keys)) < len(keys):
             return None
         counts.update(keys)
     return counts
 
 
-def smallest_rule(listed: Sequence[Sequence[str]], match: str | None) -> Rule:
-    """The first rule that brings as many samples together as any; of one family if asked."""
+def smallest_rule(
+    listed: Sequence[Sequence[str]],
+    match: str | None,
+    known: Sequence[str] = (),
+    tumors: str | None = None,
+) -> Rule:
+    """The first rule that brings as many samples together as any; of one family if asked.
+
+    Where barcodes were asked for, samples are called by patient even if their ids agree as written.
+    """
+    if match == "exact":
+        return EXACT
     families = {"loose": LOOSE, "tcga": TCGA, None: (*LOOSE, *TCGA)}
-    best, most = EXACT, n_links(listed, EXACT)
+    best, most = EXACT, n_links(listed, EXACT, known)
+    if match == "tcga" and any(is_barcode(name) for ids in listed for name in ids):
+        most -= 1
     for rule in families[match]:
-        found = n_links(listed, rule)
-        if found > most:
+        found = n_links(listed, rule, known)
+        # Where each tumor is a sample, two of one patient are never the same.
+        if found > most and found >= 0 and not (rule is PATIENT and tumors == "all"):
             best, most = rule, found
     return best
 
 
+def most_alike(candidates: Iterable[Sequence[str]], names: Iterable[str]) -> list[str]:
+    """The list that shares most ids with these names, however they are written; empty if none does.
+
+    Numbers, which may only count rows, give way to other ids.
+    """
+    lists = [list(dict.fromkeys(ids)) for ids in candidates]
+    wanted = set(map(gist, names)) if lists else set[str]()
+    hits = [(len(wanted.intersection(map(gist, ids))), ids) for ids in lists]
+    found = [(not all(map(str.isdecimal, ids)), n, ids) for n, ids in hits if n]
+    return max(found, key=lambda item: item[:2])[2] if found else []
+
+
 def matched(
-    parts: dict[str, Part], match: str | None, known: Iterable[str] = ()
+    parts: dict[str, Part],
+    match: str | None,
+    known: Sequence[str] = (),
+    tumors: str | None = None,
 ) -> tuple[dict[str, Part], list[str], Rule]:
     """The parts with one spelling for one sample, as the rule asked for has it.
 
@@ -131,18 +149,19 @@ def matched(
     are a question.
     """
     listed = [part.ids for part in parts.values() if part.ids is not None]
-    if match is not None and listed and known:
-        listed = [*listed, list(dict.fromkeys(known))]
-    if match == "exact" or len(listed) < 2 or any(_repeats(ids) for ids in listed):
+    known = known if match is not None else ()
+    few = len(listed) + bool(known) < 2 and match != "tcga"
+    if match == "exact" or not listed or few or any(_repeats(ids) for ids in listed):
         return parts, [], EXACT
-    rule = smallest_rule(listed, match)
+    rule = smallest_rule(listed, match, known, tumors)
     if match is None:
         _propose(parts, listed, rule)
         return parts, [], EXACT
     if rule is EXACT:
         _refuse_merging(parts, match, n_links(listed, EXACT))
-        return parts, [f"--match {match}: the ids match as they are written"], EXACT
-    return _respelled(parts, rule)
+        told = [f"--match {match}: the ids match as they are written"]
+        return parts, told, replace(EXACT, match=match)
+    return _respelled(parts, rule, known)
 
 
 def _repeats(ids: Sequence[str]) -> bool:
@@ -167,7 +186,7 @@ def _example(listed: Sequence[Sequence[str]], rule: Rule) -> tuple[str, str]:
     for ids in listed:
         for sample in ids:
             key = rule.key(sample)
-            if key is not None and first.setdefault(key, sample) != sample:
+            if first.setdefault(key, sample) != sample:
                 return first[key], sample
     return listed[0][0], listed[1][0]
 
@@ -181,32 +200,31 @@ def _refuse_merging(parts: dict[str, Part], match: str, exact: int) -> None:
         for part, last in zip(parts.values(), listed, strict=True):
             for sample in part.ids or ():
                 other = last[rule.key(sample)]
-                if other != sample and rule.key(sample) is not None:
+                if other != sample:
                     raise ValueError(
                         f"--match {match} would make one sample of {sample!r} and {other!r} of "
                         f"{part.file}; keep one of the two in the file, or give them ids that differ "
-                        "in more"
+                        "in more" + ", or add --tumors one" * (match == "tcga")
                     )
 
 
-def _respelled(parts: dict[str, Part], rule: Rule) -> tuple[dict[str, Part], list[str], Rule]:
-    """One spelling for one key: that of the file which has it first."""
-    spelled: dict[str, str] = {}
-    made, notes = {}, []
+def _respelled(
+    parts: dict[str, Part], rule: Rule, known: Sequence[str]
+) -> tuple[dict[str, Part], list[str], Rule]:
+    """One spelling for one sample, by which other tables find it.
+
+    That of the ``known`` table; else of a barcode what was matched, of another id the first file's.
+    """
+    times = Counter(map(rule.key, known))
+    spelled = {rule.key(name): name for name in known if times[rule.key(name)] == 1}
+    made = {}
     for view, part in parts.items():
-        if part.ids is None:
-            made[view] = part
-            continue
-        keys = [rule.key(sample) for sample in part.ids]
-        kept = np.array([i for i, key in enumerate(keys) if key is not None], dtype=np.intp)
-        ids = [spelled.setdefault(str(keys[i]), part.ids[i]) for i in kept]
-        if len(kept) < len(keys):
-            notes.append(
-                f"{part.file}: {len(keys) - len(kept)} samples of normal tissue left out, since files "
-                "are matched by patient"
-            )
-            part = replace(part, matrix=part.matrix[kept])
-        made[view] = replace(part, ids=ids)
+        made[view] = part
+        if part.ids is not None:
+            keys = {i: rule.key(i) for i in part.ids}
+            own = {i: k if rule.match == "tcga" and is_barcode(i) else i for i, k in keys.items()}
+            ids = [spelled.setdefault(keys[i], own[i]) for i in part.ids]
+            made[view] = replace(part, ids=ids, original=part.ids)
     n = n_common([part.ids for part in made.values() if part.ids is not None], EXACT)
-    notes.append(f"ids matched: {rule.words}; {n} samples are in every file")
-    return made, notes, rule
+    told = f"ids matched: {rule.words}"
+    return made, [told + f"; {n} samples are in every file" * (len(made) > 1)], rule

@@ -9,6 +9,8 @@ from typing import Any
 DECIMALS = {"comma": ",", "point": "."}
 #: When two ids are one sample.
 MATCHES = ("exact", "loose", "tcga")
+#: Of a patient with several tumor samples: one is used, or each is a sample.
+TUMORS = ("one", "all")
 #: --transpose all: every file has its samples in columns; none: no file has.
 ALL, NONE = "all", "none"
 
@@ -41,13 +43,19 @@ class Reading:
     one_hot: bool = False
     as_view: Sequence[str] = ()
     match: str | None = None
+    keep_normals: bool = False
+    tumors: str | None = None
 
     def check(self) -> None:
         """Refuse words that an option does not take."""
         _check_words("header", _by_view(self.header), ("yes", "no"))
         _check_words("decimal", _by_view(self.decimal), DECIMALS)
-        if self.match is not None and self.match not in MATCHES:
-            raise ValueError(f"--match must be one of {', '.join(MATCHES)}, got {self.match!r}")
+        for option, word, words in (
+            ("match", self.match, MATCHES),
+            ("tumors", self.tumors, TUMORS),
+        ):
+            if word is not None and word not in words:
+                raise ValueError(f"--{option} must be one of {', '.join(words)}, got {word!r}")
 
     def of(self, view: str) -> Asked:
         """What is said about one view."""
@@ -77,8 +85,11 @@ class Reading:
         for name in ("index", "transpose", "header", "decimal", "na", "drop", "as_view"):
             for item in vars(self)[name]:
                 found += [f"--{name.replace('_', '-')}", item]
-        found += ["--drop-text"] * self.drop_text + ["--one-hot"] * self.one_hot
-        return found + (["--match", self.match] if self.match else [])
+        for name in ("drop_text", "one_hot", "keep_normals"):
+            found += [f"--{name.replace('_', '-')}"] * getattr(self, name)
+        for name in ("match", "tumors"):
+            found += [f"--{name}", getattr(self, name)] if getattr(self, name) else []
+        return found
 
 
 def _by_view(items: Sequence[str]) -> dict[str, str]:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
 from shlex import quote
 
 import numpy as np
 
+from manyview.data.ids import FAR_BETTER, overlaps, tie
 from manyview.datasets._tables import split_suffix
 from manyview.engines.files.headings import (
     is_feature_heading,
     is_feature_name,
+    is_gene_symbol,
     is_note_on_features,
     is_sample_heading,
 )
@@ -24,6 +26,10 @@ from .text import GCT
 
 #: Above this many files nobody guesses which of them are transposed.
 MOST_GUESSED = 10
+#: Rows with symbols of well-known genes from which on they may be genes: how many, and which share.
+FEWEST_GENES, LEAST_GENES = 3, 0.01
+#: Headings that agree less than this are no samples.
+WELL = 0.1
 Fitted = Mapping[str, Sequence[str]] | None
 
 
@@ -53,7 +59,7 @@ def oriented(
         if told:
             parts[view], fixed[s] = part.transposed(), True
             notes.append(f"{part.file} {told}: transposed")
-    flips, whose = _guess(list(parts.values()), fixed, set(known))
+    flips, whose = _guess(parts, fixed, set(known))
     for (view, part), flip in zip(list(parts.items()), flips, strict=True):
         if flip:
             parts[view] = part.transposed()
@@ -132,8 +138,11 @@ def _named_as_features(part: Part) -> bool:
     if is_feature_heading(part.heading or ""):
         return True
     rows, columns = part.ids or [], part.features or []
-    return 2 * sum(map(is_feature_name, rows)) > len(rows) and not any(
-        map(is_feature_name, columns)
+    if any(map(is_feature_name, columns)) or any(map(is_gene_symbol, columns)):
+        return False
+    genes = sum(map(is_gene_symbol, rows))
+    return 2 * sum(map(is_feature_name, rows)) > len(rows) or (
+        genes >= FEWEST_GENES and genes > LEAST_GENES * len(rows)
     )
 
 
@@ -155,67 +164,82 @@ def _ask_if_both_sides_agree(parts: dict[str, Part], fitted: Fitted) -> None:
     # Headings that only count say nothing; those of a model are features.
     if known & set().union(*columns) or all(n.isdecimal() for names in columns for n in names):
         return
-    rows = [set(map(gist, part.ids or ())) for part in parts.values()]
-    columns = [set(map(gist, names)) for names in columns]
-    if not linked(rows, 0.5) or not linked(columns, 0.5):
+    sides = _names(list(parts.values()), gist)
+    rows, headings = (tie(overlaps(side)) for side in sides)
+    # Where no row name is shared there is a sentence on that.
+    if rows == 0 or headings <= min(0.5, max(WELL, FAR_BETTER * rows)):
         return
     first = next(iter(parts.values()))
+    told = []
+    for what, names, side in zip(
+        ("row names", "headings"), (first.ids, first.features), sides, strict=True
+    ):
+        everywhere = set.intersection(*side)
+        alike = [name for name in names or () if gist(name) in everywhere]
+        told.append(f"{len(alike)} {what}" + (f" ({alike[0]!r}, …)" if alike else ""))
     raise ValueError(
-        f"the files share their row names ({(first.ids or [''])[0]!r}, …) and most of their headings "
-        f"({(first.features or [''])[0]!r}, …), so that either may be the samples; say which: --transpose "
+        f"the files share {' and '.join(told)}, so that either may be the samples; say which: --transpose "
         "none if the rows are samples, --transpose all if the columns are"
     )
 
 
-def _guess(parts: list[Part], fixed: list[bool], known: set[str]) -> tuple[list[bool], str]:
+def _names(parts: list[Part], key: Callable[[str], str]) -> tuple[list[set[str]], list[set[str]]]:
+    """The names of rows and of columns, part by part."""
+    rows = [set(map(key, part.ids or ())) for part in parts]
+    return rows, [set(map(key, part.features or ())) for part in parts]
+
+
+def _guess(views: dict[str, Part], fixed: list[bool], known: set[str]) -> tuple[list[bool], str]:
     """Which parts to transpose so that all share ids, and whose ids told: only if one way does it."""
+    parts = list(views.values())
     as_given = [False] * len(parts)
-    names = [
-        (set(part.ids or ()), set() if given else set(part.features or ()))
-        for part, given in zip(parts, fixed, strict=True)
-    ]
-    whose = "the other files'"
-    if known:
-        names, whose = [(known, set()), *names], "the labels'" if len(parts) == 1 else whose
-    if not 1 < len(names) <= MOST_GUESSED:
+    whose = "the other files'" if len(parts) > 1 else "the clinical or label table's"
+    if not 1 < len(parts) + bool(known) <= MOST_GUESSED:
         return as_given, whose
-    gists = [(set(map(gist, rows)), set(map(gist, columns))) for rows, columns in names]
-    for sides in (names, gists):
-        if not any(rows for rows, _ in sides) or linked([rows for rows, _ in sides], 0):
+    for key in (str, gist):
+        rows, columns = _sides(parts, fixed, known, key)
+        here = tie(overlaps(rows))
+        if here > 0.5:
             return as_given, whose
-        ways = _ways(sides, bool(known))
+        if here > 0:  # headings that only count say nothing against names that are shared
+            columns = [set[str]() if all(map(str.isdecimal, c)) else c for c in columns]
+        ways = _ways(rows, columns, bool(known))
         if len(ways) == 1:  # genes that are written alike must not win over samples that are not
-            ways = list(dict.fromkeys([*ways, *_ways(gists, bool(known))]))
-        ways = [way[-len(parts) :] for way in ways]
-        if len(ways) == 1:
+            ways += _ways(*_sides(parts, fixed, known, gist), bool(known))
+        ways = list(dict.fromkeys(way[-len(parts) :] for way in ways))
+        if len(ways) == 1 and here == 0:
             return list(ways[0]), whose
-        if len(ways) > 1:
-            flipped = [[p.file for p, f in zip(parts, way, strict=True) if f] for way in ways[:2]]
+        if ways:
+            turned = [[view for view, f in zip(views, way, strict=True) if f] for way in ways[:2]]
+            files = [" and ".join(views[view].file for view in way) for way in turned]
+            words = [" ".join(f"--transpose {quote(view)}" for view in way) for way in turned]
+            say = ", ".join(
+                f"{w} if the columns of {f} are" for w, f in zip(words, files, strict=True)
+            )
+            better = f", better than as they are ({here:.0%} of the row names)" * (len(ways) == 1)
             raise ValueError(
-                f"samples may be the rows or the columns: transposing {' and '.join(flipped[0])} or "
-                f"{' and '.join(flipped[1])} makes the ids agree; say which by --transpose NAME"
+                f"samples may be the rows or the columns: transposing {' or '.join(files)} makes the ids "
+                f"agree{better}; say which are samples: {say}, --transpose none if all rows are"
             )
     return as_given, whose
 
 
-def _ways(sides: list[tuple[set[str], set[str]]], anchored: bool) -> list[tuple[bool, ...]]:
+def _sides(
+    parts: list[Part], fixed: list[bool], known: set[str], key: Callable[[str], str]
+) -> tuple[list[set[str]], list[set[str]]]:
+    """The names of rows and of columns that may be samples; the ``known`` ids are a table's rows."""
+    rows, columns = _names(parts, key)
+    columns = [set[str]() if given else names for names, given in zip(columns, fixed, strict=True)]
+    return ([set(map(key, known)), *rows], [set[str](), *columns]) if known else (rows, columns)
+
+
+def _ways(rows: list[set[str]], columns: list[set[str]], anchored: bool) -> list[tuple[bool, ...]]:
     """All ways to turn some of the tables after which every one shares ids with another."""
-    choices = [[False] if anchored and s == 0 else [False, True] for s in range(len(sides))]
-    return [
-        flips
-        for flips in product(*choices)
+    n, shares = len(rows), overlaps([*rows, *columns])
+    found = []
+    for flips in product(*([False] if anchored and s == 0 else [False, True] for s in range(n))):
+        sides = np.arange(n) + n * np.array(flips)
         # Where all change sides it may as well be features that the files share.
-        if 0 < sum(flips) < len(sides)
-        and linked([side[flip] for side, flip in zip(sides, flips, strict=True)], 0.5)
-    ]
-
-
-def linked(names: list[set[str]], share: float) -> bool:
-    """Whether every set shares more than this part of the smaller with one it can reach."""
-    reached, waiting = [names[0]], names[1:]
-    while waiting:
-        new = [n for n in waiting if any(len(n & r) > share * min(len(n), len(r)) for r in reached)]
-        if not new:
-            return False
-        reached, waiting = reached + new, [n for n in waiting if not any(n is m for m in new)]
-    return True
+        if 0 < sum(flips) < n and tie(shares[np.ix_(sides, sides)]) > 0.5:
+            found.append(flips)
+    return found

@@ -9,7 +9,7 @@ from shlex import quote
 
 import numpy as np
 
-from manyview._types import Matrix
+from manyview._types import Array, Matrix
 from manyview.data.ids import named_rows
 
 
@@ -32,6 +32,16 @@ class Part:
     turned: bool = False
     #: Columns that were left out because somebody named them.
     dropped: list[str] = field(default_factory=list)
+    #: The ids as the file spells them, where ``ids`` are those that files were matched by.
+    original: list[str] | None = None
+    #: The rows of the file that are used, if not all are.
+    used: Array | None = None
+
+    def rows(self, kept: Array) -> Part:
+        """Some of the rows, with their ids."""
+        ids = None if self.ids is None else [self.ids[i] for i in kept]
+        used = kept if self.used is None else self.used[kept]
+        return replace(self, matrix=self.matrix[kept], ids=ids, used=used)
 
     def transposed(self) -> Part:
         """Rows and columns exchanged, and their names with them."""

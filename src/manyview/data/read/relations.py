@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -90,11 +90,12 @@ def _from_links(
     file: str, found: Cells, data: ReadViews, fitted: Array | None
 ) -> tuple[Relation, list[str]]:
     """A graph of the rows (from, to[, weight]) of a list."""
-    rows = _places(data.sample_names, file, "the other files have")
-    columns = rows if fitted is None else _places(fitted, file, "the model knows")
+    key = data.rule.key
+    rows = _places(data.sample_names, file, "the other files have", key)
+    columns = rows if fitted is None else _places(fitted, file, "the model knows", key)
     ends, weights, strangers = [], [], set[str]()
     for line, row in enumerate(found.frame.itertuples(index=False), 1):
-        start, stop = text_of(row[0]), text_of(row[1])
+        start, stop = key(text_of(row[0])), key(text_of(row[1]))
         if line == 1 and found.headed is None and start not in rows and stop not in columns:
             continue  # headings
         strangers |= {name for name, known in ((start, rows), (stop, columns)) if name not in known}
@@ -128,13 +129,15 @@ def _weight(row: Any, file: str, line: int) -> float:
         ) from None
 
 
-def _places(names: Array | None, file: str, who: str) -> dict[str, int]:
+def _places(
+    names: Array | None, file: str, who: str, key: Callable[[str], str] = str
+) -> dict[str, int]:
     if names is None or len(names) == 0:
         raise ValueError(
             f"{file} lists links by sample ids, and {who} none; pass a matrix (.npz, .mtx, .npy) in the "
             "order of the first file"
         )
-    return {str(name): i for i, name in enumerate(names)}
+    return {key(str(name)): i for i, name in enumerate(names)}
 
 
 def _by_position(
@@ -156,10 +159,10 @@ def _by_position(
 def _by_ids(
     cls: Any, file: str, part: Any, data: ReadViews, fitted: Array | None
 ) -> tuple[Relation, list[str]]:
-    rows = {name: i for i, name in enumerate(part.ids)}
+    rows = {data.rule.key(name): i for i, name in reversed(list(enumerate(part.ids)))}
     _places(data.sample_names, file, "the other files have")
     assert data.sample_names is not None
-    order = np.array([rows.get(str(name), -1) for name in data.sample_names])
+    order = np.array([rows.get(data.rule.key(str(name)), -1) for name in data.sample_names])
     if (order < 0).all():
         raise ValueError(
             f"{file} has no sample of the other files (it has {part.ids[0]!r}, they have "

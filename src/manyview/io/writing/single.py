@@ -14,8 +14,8 @@ from .table import columns_of
 from .whole import write_whole
 
 
-def check_file(out: Path, columns: Sequence[str], force: bool) -> None:
-    """Refuse to write over a file, but with ``force`` over a table of these columns (or the first two)."""
+def check_file(out: Path, columns: Sequence[Sequence[str]], force: bool) -> None:
+    """Refuse to write over a file, but with ``force`` over a table of such columns."""
     place = out.resolve()
     if place.is_dir():
         raise IsADirectoryError(
@@ -25,7 +25,7 @@ def check_file(out: Path, columns: Sequence[str], force: bool) -> None:
         raise Refused(f"{out} exists; name another file, or replace it by --force")
     if os.path.lexists(place) and not _has_columns(place, columns):
         raise Refused(
-            f"{out} is no table of {', '.join(columns)} and is not replaced; name another file"
+            f"{out} is no table of {', '.join(columns[0])} and is not replaced; name another file"
         )
     marker = read_marker(place.parent)
     if marker is not None and place.name in marker.every:
@@ -48,9 +48,9 @@ def write_file(out: Path, content: bytes) -> None:
     write_whole(place, content)
 
 
-def _has_columns(path: Path, columns: Sequence[str]) -> bool:
+def _has_columns(path: Path, columns: Sequence[Sequence[str]]) -> bool:
     try:
         found = columns_of(path)
     except (OSError, ValueError, csv.Error):
         return False
-    return len(found) >= 2 and found == list(columns[: len(found)])
+    return found in map(list, columns)

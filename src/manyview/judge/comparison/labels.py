@@ -77,7 +77,9 @@ def _labels(path: str | Path, read: ReadViews) -> list[Any]:
             )
         column = matching[0]
     ids, labels = texts[0], texts[column]
-    if read.sample_names is not None and header[0] in read.sample_names:
+    if read.sample_names is not None and read.rule.key(header[0]) in map(
+        read.rule.key, map(str, read.sample_names)
+    ):
         ids, labels = [header[0], *ids], [header[column], *labels]  # no heading: a sample
     return _by_id(path.name, ids, labels, read)
 
@@ -125,10 +127,10 @@ def _by_id(file: str, ids: list[str], labels: list[str], read: ReadViews) -> lis
 
 def _by_key(file: str, known: dict[str, str], wanted: list[str], read: ReadViews) -> list[Any]:
     """Labels by the rule that matched the views' ids; two labels for one sample are refused."""
-    by_key: dict[str | None, str] = {}
+    by_key: dict[str, str] = {}
     for sample, label in known.items():
         key = read.rule.key(sample)
-        if key is not None and by_key.setdefault(key, label) != label:
+        if by_key.setdefault(key, label) != label:
             raise ValueError(
                 f"{file} gives two labels to {sample!r} and another id that --match "
                 f"{read.rule.match} takes for the same sample; keep one"

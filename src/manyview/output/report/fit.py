@@ -43,10 +43,11 @@ TABLES = (
     "consensus",
     *OF_MEANING,
 )
+IDS = {"id", "original_id"}
 #: Columns that are names, whatever they look like.
-TEXT = {"id", "view", "feature", "clustering", "scaling", "column", "level", "note", "most_marked"}
+TEXT = {*IDS, "view", "feature", "clustering", "scaling", "column", "level", "note", "most_marked"}
 #: Other names where headings are users' words ("view" may be a class) or "view" is a position.
-OWN_TEXT = {"history": set(), "classes": {"majority"}, "heatmap": {"id"}, "consensus": {"id"}}
+OWN_TEXT = {"history": set(), "classes": {"majority"}, "heatmap": IDS, "consensus": IDS}
 #: Here every cell is text; what is a number is known from elsewhere.
 TEXT_ONLY = "annotations"
 

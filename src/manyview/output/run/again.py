@@ -8,13 +8,13 @@ from pathlib import Path, PurePosixPath
 from types import SimpleNamespace
 from typing import Any
 
-from manyview.io.writing import claimed, csv_of_dicts, read_csv
+from manyview.io.writing import claimed
 from manyview.io.writing.replace import files_in
 from manyview.output.report.fit import fit_page, read_run
 
 from .figures import MODEL_FIGURES, heatmap_figure, model_figures
 from .findings import find_out, notes_on, said_of, tables_of
-from .folder import DIGITS, KIND, TABLES, views_of_run
+from .folder import KIND, TABLES, ids_of_run, table_bytes, views_of_run
 from .later import keep
 from .notes import choice_notes
 from .record import run_json, values_checksum
@@ -61,13 +61,13 @@ def measured_again(
     with claimed(run, KIND, force=True) as place, place.replacing() as beside:
         place.check([*TABLES, "run.json", PAGE])
         about = read_about(run)
-        ids = [row["id"] for row in read_csv(run / "labels.csv")]
+        ids, originals = ids_of_run(run)
         given = views_of_run(model, views, "report")
         found = find_out(model, given, ids, truth, stability_runs, tell)
         files, notes = tables_of(model, given, ids, found), notes_on(model, given, ids, found)
         keep(run, beside, lambda name: name in files or _made_anew(name))
         for name, rows in files.items():
-            (beside / name).write_bytes(csv_of_dicts(rows, DIGITS))
+            (beside / name).write_bytes(table_bytes(rows, originals))
         if about.get("selection"):
             notes += choice_notes(SimpleNamespace(**about["selection"]))
         about |= {"warnings": notes, **said_of(model, found)}

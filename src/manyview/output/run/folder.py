@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from manyview._types import Views
 from manyview.data.views import as_views
-from manyview.io.writing import claimed, csv_bytes, csv_of_dicts
+from manyview.io.writing import claimed, csv_of_dicts, read_csv
 from manyview.io.writing.replace import files_in
 from manyview.methods.estimators import Estimator
 from manyview.outcomes import Table
@@ -28,6 +28,8 @@ from .record import component_files, run_json, run_record, selection_record
 
 #: Digits kept in tables: enough for float32 results and half the size of all of them.
 DIGITS = 8
+#: Column of the ids before they were matched.
+ORIGINAL = "original_id"
 #: What the folder of a run is called there.
 KIND = "fit"
 TABLES = ("labels.csv", "clusters.csv", "view_weights.csv", "sample_weights.csv", "top_features.csv",
@@ -54,6 +56,7 @@ def write_run(
     out: str | os.PathLike[str],
     *,
     ids: Sequence[Any] | None = None,
+    original_ids: Sequence[Any] | None = None,
     settings: Mapping[str, Any] | None = None,
     info: Mapping[str, Any] | None = None,
     truth: Any = None,
@@ -85,6 +88,8 @@ def write_run(
     views : the data it was fitted on, in the same form
     out : folder, made if need be; it must be empty unless ``force``
     ids : names of the observations; by default those of the data, else row numbers from 0
+    original_ids : what the observations were called before their ids were matched with other tables
+        Written as a second column, ``original_id``, to every table of observations.
     settings : whatever the caller wants remembered of how the model was chosen
     info : shown in the report and kept in ``run.json``
         "command" (text), "alignment" (sentences), "warnings" (sentences), "inputs" (a dict per
@@ -119,6 +124,7 @@ def write_run(
     told = [str(item.message) for item in seen if issubclass(item.category, UserWarning)]
     info["warnings"] = list(dict.fromkeys([*info.get("warnings", []), *told]))
     names = _ids(model, given, ids)
+    originals = _originals(names, original_ids)
     _check_truth(truth, given.n_samples)
     beside_views = known(names, clinical, time, event, truth, adjusted, horizon)
     # A folder that is there may be a mount point, or its parent closed: it is filled, not replaced.
@@ -138,9 +144,9 @@ def write_run(
             extra["selection"] = selection_record(chosen)
             notes += choice_notes(chosen)
         for name, rows in files.items():
-            (beside / name).write_bytes(csv_of_dicts(rows, DIGITS))
+            (beside / name).write_bytes(table_bytes(rows, originals))
         for name, table in found.tables.items():
-            (beside / name).write_bytes(table_bytes(table))
+            (beside / name).write_bytes(table_bytes(table, originals))
         model.save(beside / "model.npz")
         run = run_record(model, given, settings, info, notes, extra)
         if figures:
@@ -160,9 +166,21 @@ def write_run(
     return out
 
 
-def table_bytes(table: Table) -> bytes:
-    """A table of outcomes as CSV, with the digits of the other tables."""
-    return csv_bytes(table.names, zip(*table.columns.values(), strict=True), DIGITS)
+def table_bytes(table: Table | tables.Rows, originals: Mapping[str, str]) -> bytes:
+    """A table as CSV; one of observations has the original of each id, if there are any, behind it."""
+    rows = table if isinstance(table, list) else list(table.rows())
+    columns = list(dict.fromkeys(c for row in rows for c in row))
+    columns = columns if isinstance(table, list) else list(table.names)
+    if originals and columns[:1] == ["id"]:
+        columns.insert(1, ORIGINAL)
+        rows = [{**row, ORIGINAL: originals[row["id"]]} for row in rows]
+    return csv_of_dicts(rows, DIGITS, columns)
+
+
+def ids_of_run(run: Path) -> tuple[list[str], dict[str, str]]:
+    """The ids in `labels.csv`, and what they were before they were matched, if they were."""
+    rows = read_csv(run / "labels.csv")
+    return [r["id"] for r in rows], {r["id"]: r[ORIGINAL] for r in rows if ORIGINAL in r}
 
 
 def sure_files(report: bool, known: bool = False, figures: bool = False) -> list[str]:
@@ -193,6 +211,17 @@ def _ids(model: Estimator, views: Views, ids: Any) -> list[str]:
     if len(ids) != n:
         raise ValueError(f"ids has {len(ids)} names for {n} observations; give one each")
     return [str(i) for i in ids]
+
+
+def _originals(names: list[str], original_ids: Sequence[Any] | None) -> dict[str, str]:
+    if original_ids is None:
+        return {}
+    if len(original_ids) != len(names) or len(set(names)) < len(names):
+        raise ValueError(
+            f"original_ids has {len(original_ids)} names for {len(set(names))} different ids of "
+            f"{len(names)} observations; give one each, and every observation its own id"
+        )
+    return dict(zip(names, map(str, original_ids), strict=True))
 
 
 def _check_truth(truth: Any, n: int) -> None:

@@ -16,7 +16,7 @@ from manyview.io.writing.marker import read_marker
 from manyview.output.report.fit import fit_page, read_run
 
 from .figures import KINDS, MEANING_FIGURES, heatmap_figure, meaning_figures
-from .folder import KIND, table_bytes
+from .folder import KIND, ids_of_run, table_bytes
 from .meaning import FILES, described, known, meaning
 from .record import run_json
 
@@ -44,13 +44,13 @@ def add_meaning(
     with claimed(run, KIND, force=True) as place, place.replacing() as beside:
         kept = keep(run, beside, FRESH.__contains__)
         rows = read_csv(run / "labels.csv")
-        ids = [row["id"] for row in rows]
+        ids, originals = ids_of_run(run)
         about = json.loads((run / "run.json").read_text(encoding="utf-8"))
         adjusted = [name for name in about.get("adjusted", []) if name in (clinical or {})]
         beside_views = known(ids, clinical, time, event, classes, adjusted, horizon)
         found = meaning(np.array([int(row["cluster"]) for row in rows]), ids, beside_views)
         for name, table in found.tables.items():
-            (beside / name).write_bytes(table_bytes(table))
+            (beside / name).write_bytes(table_bytes(table, originals))
         told = [note for note in about.get("outcome_notes", []) if note not in notes]
         about |= {**described(found), "outcome_notes": [*told, *notes]}
         (beside / "run.json").write_bytes(run_json(about))
