@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 
 try:
@@ -14,6 +15,11 @@ except ModuleNotFoundError as error:
 
 def main() -> None:
     """Run the command line."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(
+            stream, io.TextIOWrapper
+        ):  # a sign it cannot show is no failure of the command
+            stream.reconfigure(errors="backslashreplace")
     app()
 
 

@@ -157,13 +157,60 @@ def test_the_papers_method_from_files(lab):
 
 def test_a_second_run_asks_for_force_and_keeps_what_was_there(lab):
     folder, *_ = lab
-    asked = ["fit", folder / "rna.csv", "--clusters", 3, "--out", folder / "run", "--no-report"]
-    assert run(*asked).exit_code == 0
+    asked = ["fit", folder / "rna.csv", "--out", folder / "run", "--no-report", "--clusters"]
+    assert run(*asked, 3).exit_code == 0
     before = {p.name: p.read_bytes() for p in (folder / "run").iterdir()}
-    again = run(*asked)
+    again = run(*asked, 2)
     assert again.exit_code == 2 and "is not empty; name another, or replace" in again.stderr
     assert before == {p.name: p.read_bytes() for p in (folder / "run").iterdir()}
+    assert run(*asked, 2, "--force").exit_code == 0
+
+
+@pytest.mark.parametrize("clusters", ["3", "auto"])
+def test_the_same_command_finds_its_results_and_computes_nothing(lab, clusters, monkeypatch):
+    """It may have been killed when they were in place; other data or changed results are no such case."""
+    folder, *_ = lab
+    out = folder / "run"
+    asked = [
+        "fit",
+        folder / "rna.csv",
+        "--clusters",
+        clusters,
+        "--out",
+        out,
+        "--no-report",
+        "--json",
+    ]
+    first = run(*asked)
+    before = {p.name: p.read_bytes() for p in out.iterdir()}
+    (out / ".manyview-lock").write_text("manyview writes here {}")  # as a killed process leaves it
+    with monkeypatch.context() as patch:
+        patch.setattr(mv.RobustWMNMF, "fit", None)
+        again = run(*asked)
+    assert again.exit_code == 0 and json.loads(again.stdout) == json.loads(first.stdout)
+    spoken = run(*asked[:-1])
+    assert "has the results of this command on these files already" in spoken.stderr
+    assert before == {p.name: p.read_bytes() for p in out.iterdir()}
+    for changed in (out / "labels.csv", folder / "rna.csv"):
+        whole = changed.read_text()
+        changed.write_text(whole.replace("\n", "0\n", 2)[: len(whole)])
+        refused = run(*asked)
+        assert refused.exit_code == 2 and "is not empty" in refused.stderr
+        changed.write_text(whole)
     assert run(*asked, "--force").exit_code == 0
+
+
+def test_signs_that_the_output_cannot_show_are_no_failure(lab):
+    folder, *_ = lab
+    asked = ["fit", f"é={folder / 'rna.csv'}", "--clusters", "3", "--no-report", "--out"]
+    for number, words in enumerate(([], ["--json"])):
+        done = subprocess.run(
+            [sys.executable, "-m", "manyview", *asked, str(folder / f"run{number}"), *words],
+            env=os.environ | {"PYTHONIOENCODING": "ascii"},
+            capture_output=True,
+        )
+        assert done.returncode == 0 and (folder / f"run{number}" / "run.json").exists(), done.stderr
+    assert "é" in json.loads(done.stdout.decode("ascii"))["view_weights"]
 
 
 MISTAKES = {

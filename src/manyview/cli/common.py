@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import json
 import os
@@ -118,7 +119,8 @@ class Voice:
 
     def result(self, record: dict[str, Any]) -> None:
         if self.as_json:
-            json.dump(record, sys.stdout, indent=1, ensure_ascii=False)
+            plain = codecs.lookup(sys.stdout.encoding or "ascii").name != "utf-8"
+            json.dump(record, sys.stdout, indent=1, ensure_ascii=plain)
             sys.stdout.write("\n")
             sys.stdout.flush()  # here, where a reader who left is no failure
 

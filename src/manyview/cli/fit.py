@@ -15,22 +15,24 @@ from rich.table import Table
 
 from manyview.data.read import ReadViews
 from manyview.engines.table import ENGINES
-from manyview.io.writing import OurFolder, claimed, files_of
+from manyview.io.writing import OurFolder, claimed, files_of, is_whole, restored
 from manyview.judge.selection import Selection, select_n_clusters
 from manyview.methods.estimators import Estimator, number_of_clusters
 from manyview.methods.given import zeros_observed
 from manyview.methods.robust import RobustWMNMF
 from manyview.methods.wmnmf import WMNMF
 from manyview.output.run import write_run
+from manyview.output.run.again import read_about
 from manyview.output.run.evidence import known_scores
 from manyview.output.run.folder import KIND, sure_files
-from manyview.output.run.record import component_files, selection_record
+from manyview.output.run.record import component_files, is_of, selection_record
 from manyview.storage.checkpoint import kept_until_written
 
 from . import by_view
 from .choice import reasons
 from .common import Voice, caught_warnings
-from .inputs import FitRequest, read_inputs
+from .inputs import FitRequest, Inputs, read_inputs
+from .report import fitted
 from .told import told_outcomes
 
 METHODS = {"robust": RobustWMNMF, "wmnmf": WMNMF}
@@ -40,7 +42,14 @@ OF_VIEWS = {"view_weights": by_view.view_weights, "zero_rows": by_view.zero_rows
 
 def run_fit(ask: FitRequest, voice: Voice) -> dict[str, Any]:
     """Read, fit, write to ``ask.out``, say what was found; the summary as plain values."""
-    with claimed(ask.out, KIND, force=ask.force) as place:
+    before = None if ask.force else _finished(ask)
+    with claimed(ask.out, KIND, force=ask.force, goes_on=before is not None) as place:
+        if before is not None:
+            voice.note(
+                f"{ask.out} has the results of this command on these files already; nothing is computed "
+                "again (--force does so)"
+            )
+            return _told(ask, voice, *before)
         given = ask.clinical is not None or ask.labels is not None
         place.check(sure_files(ask.report, given, ask.figures))
         return _fit(place, ask, voice)
@@ -87,11 +96,39 @@ def _fit(place: OurFolder, ask: FitRequest, voice: Voice) -> dict[str, Any]:
             stability_runs=None if ask.report else 0,
             progress=tell,
         )
-    summary = _summary(model, data, given.classes, ask)
-    summary |= {"notes": data.told, "warnings": warned}
-    if selection is not None:
-        summary["selection"] = selection_record(selection)
-        voice.show(*reasons(selection))
+    chosen = None if selection is None else selection_record(selection)
+    return _told(ask, voice, model, read, warned, chosen)
+
+
+def _finished(ask: FitRequest) -> tuple[Estimator, Inputs, list[str], Any] | None:
+    """What is told of the run in the folder, if it is whole and of this request: whoever is killed after
+    the results are in place can run the same command again."""
+    restored(ask.out)
+    if not is_whole(ask.out, KIND):
+        return None
+    try:
+        about = read_about(ask.out)
+        if not is_of(about, _plain(asdict(ask))):
+            return None
+        return *fitted(ask.out, about), list(about["fit_warnings"]), about.get("selection")
+    except (ValueError, KeyError):  # the data have changed, or it says less than ours
+        return None
+
+
+def _told(
+    ask: FitRequest,
+    voice: Voice,
+    model: Estimator,
+    read: Inputs,
+    warned: list[str],
+    chosen: dict[str, Any] | None,
+) -> dict[str, Any]:
+    """Say what was found; the summary as plain values."""
+    summary = _summary(model, read.data, read.given.classes, ask)
+    summary |= {"notes": read.data.told, "warnings": warned}
+    if chosen is not None:
+        summary["selection"] = chosen
+        voice.show(*reasons(Selection(**chosen, table={})))
     voice.show(*_tables(summary), *told_outcomes(ask.out, summary))
     voice.show(
         f"Results in [bold]{escape(str(ask.out))}/[/bold]: {escape(', '.join(summary['files']))}"

@@ -64,7 +64,7 @@ def _measured(
     """The page with refits; where the data are not those of the fit, that of the tables and a sentence."""
     with voice.busy("reading the files") as tell:
         try:
-            model, read = _fitted(folder, about)
+            model, read = fitted(folder, about)
         except NotTheData as error:
             return page_of_tables(folder), [
                 f"{error}. The page is made from the tables in {folder}, and nothing is measured anew "
@@ -82,7 +82,7 @@ def _measured(
     return page, []
 
 
-def _fitted(folder: Path, about: Mapping[str, Any]) -> tuple[Any, Inputs]:
+def fitted(folder: Path, about: Mapping[str, Any]) -> tuple[Any, Inputs]:
     """The model of the run and its data, if they are still what they were."""
     settings = about.get("settings") or {}
     if "files" not in settings:

@@ -1,7 +1,7 @@
 """What we write to disk: whole or not at all, ours known from others', one writer at a time."""
 
 from .folder import OurFolder, claimed, restored
-from .marker import files_of
+from .marker import files_of, is_whole
 from .names import left_behind
 from .refusal import FolderInUse, Refused
 from .single import check_file, write_file
@@ -18,6 +18,7 @@ __all__ = [
     "csv_of_dicts",
     "exact_text",
     "files_of",
+    "is_whole",
     "left_behind",
     "read_csv",
     "restored",

@@ -87,6 +87,13 @@ def read_marker(folder: Path) -> Marker | None:
         return None
 
 
+def is_whole(folder: Path, kind: str) -> bool:
+    """Whether the folder has files of this kind, all as we wrote them."""
+    marker = read_marker(folder)
+    listed = {} if marker is None else marker.files.get(kind, {})
+    return marker is not None and bool(listed) and marker.ours(folder, listed) == listed
+
+
 def files_of(folder: Path, kind: str) -> list[str]:
     """Names of our files of a kind in the folder, without those of others."""
     marker = read_marker(folder)

@@ -71,6 +71,12 @@ def run_record(
     }
 
 
+def is_of(about: Mapping[str, Any], settings: Mapping[str, Any]) -> bool:
+    """Whether a run was made with these settings, by the versions that are here."""
+    here = {"python": platform.python_version(), **_versions()}
+    return about.get("settings") == _plain(dict(settings)) and about.get("versions") == here
+
+
 def _plain(value: Any) -> Any:
     """What JSON can hold; everything else as text."""
     if value is None or isinstance(value, str | bool | int):
