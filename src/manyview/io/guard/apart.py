@@ -88,8 +88,9 @@ def _answer(process: subprocess.Popen[bytes], packed: int, weight: float) -> byt
     assert process.stdout is not None
     answer = bytearray()
     while piece := process.stdout.read(PIECE):
-        check_held(weight * (len(answer) + len(piece)), packed, so_far=True)
         answer += piece
+        if len(answer) > PIECE:
+            check_held(weight * len(answer), packed, so_far=True)
     process.wait()
     return answer
 
