@@ -126,7 +126,7 @@ def test_large_data_leave_out_what_is_dear_and_say_so(tmp_path, monkeypatch):
     assert "left out of large data" in page and "Stability was not computed" in page
     assert "The first 30; labels.csv has all" in page
     # Distances in z-scored features say nothing about clusters that come from the embedding.
-    assert "ilhouette" not in page and "silhouette" not in pd.read_csv(out / "clusters.csv")
+    assert "Silhouette of" not in page and "silhouette" not in pd.read_csv(out / "clusters.csv")
     assert len((out / "labels.csv").read_text().splitlines()) == 61
 
 
