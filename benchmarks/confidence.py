@@ -152,17 +152,8 @@ def report(results):
         "ECE: mean difference between confidence and share of refits. Left out: sharpness that is best"
     )
     print("on all other sets, and the ECE with it on this one.\n")
-    heading = (
-        "confidence",
-        "refits",
-        "ECE",
-        "held out: confidence",
-        "refits",
-        "ECE",
-        "left out",
-        "ECE",
-    )
-    print(f"{'set * clusters':27}" + "".join(f"{word:>{len(word) + 2}}" for word in heading))
+    print(f"{'':27}{'fitted':>24}{'held out':>24}{'left out':>16}")
+    print(f"{'set * clusters':27}" + 2 * "    sure  refits     ECE" + "   sharp     ECE")
     table = []
     for name, one in results.items():
         others = np.array([other != name.rsplit("*", 1)[0] for other in sets])
