@@ -24,7 +24,8 @@ from sklearn.metrics import confusion_matrix
 
 import manyview as mv
 from manyview.data.views import as_views
-from manyview.output.run import evidence, tables
+from manyview.output.run import tables
+from manyview.output.run.refits import refitted
 from quality import load_set, written_out
 
 SETS = ("3sources", "msrcv1_5", "webkb_texas", "rosmap", "tcga_laml170", "bbcsport", "digits4",
@@ -79,7 +80,6 @@ def pointed_out(model, views, labels, stable):
     everyone = labels >= 0
     sure, _ = tables.confidence(model)
     unusual = tables.departures(model.reliance_, labels, described)
-    silhouette = evidence.silhouettes(evidence.z_scored(views), labels)
     silent = several & ~model.sample_weights_.any(axis=1)
     found = {
         "confidence below .5": (everyone & (sure < 0.5), everyone),
@@ -88,7 +88,6 @@ def pointed_out(model, views, labels, stable):
         "confidence above .9, one view only": (everyone & ~several & (sure > 0.9), sure > 0.9),
         "unusual reliance": (everyone & (unusual > 0.25), everyone),
         "several views, no support": (everyone & silent, everyone),
-        "silhouette below 0": (everyone & (silhouette < 0), ~np.isnan(silhouette)),
     }
     if stable is not None:
         own = np.array([stable.clusters.get(int(k), np.nan) for k in labels])
@@ -107,7 +106,7 @@ def run(data: Path, name: str, condition: str, seed: int):
     labels = np.asarray(model.labels_)
     right = in_its_place(truth, labels)
     runs = 5 if condition == "complete" else 0
-    stable = evidence.repeated(model, views, runs, seed)
+    stable = refitted(model, views, runs, seed, lambda _: None)
     found = pointed_out(model, views, labels, stable)
     if condition == "swapped":
         unusual = found["unusual reliance"][0]

@@ -37,14 +37,12 @@ class Comparison:
     ----------
     table : DataFrame, one row per method and run
         method, run, seed, status ("ok", "failed", "skipped"), reason; with known classes acc, nmi,
-        ari, f_score, precision, recall; always silhouette (in one space for all methods: z-scored
-        features side by side, every view counting the same), silhouette_consensus (in the method's
-        own consensus, where it has one), seconds, peak_memory_mb (of the whole process, Python
-        included), n_found (clusters), oracle, shifted (features moved to start at 0), remark.
+        ari, f_score, precision, recall; always seconds, peak_memory_mb (of the whole process,
+        Python included), n_found (clusters), oracle, shifted (features moved to start at 0), remark.
     summary : DataFrame, one row per method
         Mean and sd of each; mean_rank over acc, nmi, ari and f_score (precision and recall can
-        each be had for nothing: one cluster has recall 1), or over the silhouette if no classes
-        are known; stability: mean adjusted Rand index between runs.
+        each be had for nothing: one cluster has recall 1), empty if no classes are known;
+        stability: mean adjusted Rand index between runs.
     labels : dict of method name to list of ndarray, the labels of its finished runs
     methods : list of the methods' names, groups and one-sentence descriptions
     settings : dict, what was asked

@@ -188,7 +188,6 @@ def test_a_run_is_reported_alike_with_an_empty_column(tmp_path):
         for name in (
             "labels",
             "sample_weights",
-            "silhouette",
             "baseline",
             "agreement",
             "embedding",

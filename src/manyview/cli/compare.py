@@ -107,23 +107,25 @@ def _command(
 
 def _summary(found: Comparison) -> Table:
     truth = "acc_mean" in found.summary
-    shown = {"acc": "ACC", "nmi": "NMI", "ari": "ARI"} if truth else {"silhouette": "silhouette"}
+    shown = {"acc": "ACC", "nmi": "NMI", "ari": "ARI"} if truth else {}
     # As narrow as a terminal of 80 columns: the other spreads are in summary.csv.
-    title = "Mean (sd) over runs, best mean rank first"
+    title = "Mean (sd) over runs" + (", best mean rank first" if truth else "")
     table = Table(title=title, box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
     table.add_column("method", no_wrap=True)
-    for heading in ("rank", *shown.values(), "stab.", "seconds", "runs"):
+    for heading in (*(("rank",) if truth else ()), *shown.values(), "stab.", "seconds", "runs"):
         table.add_column(heading, justify="right", no_wrap=True)
     for row in found.summary.to_dict("records"):
         name = (
             _shown(row["method"]) + ("*" if row["oracle"] else "") + ("†" if row["shifted"] else "")
         )
         means = [_number(row[f"{column}_mean"], 3) for column in shown]
-        sd = _number(row[f"{next(iter(shown))}_sd"], 3)
-        means[0] += f" ({sd})" if sd else ""
+        sd = _number(row["acc_sd"], 3) if truth else ""
+        if sd:
+            means[0] += f" ({sd})"
         total = row["n_ok"] + row["n_failed"] + row["n_skipped"]
         last = [_number(row["stability"], 2), _number(row["seconds_mean"], 2)]
-        table.add_row(name, _number(row["mean_rank"], 1), *means, *last, f"{row['n_ok']}/{total}")
+        rank = [_number(row["mean_rank"], 1)] if truth else []
+        table.add_row(name, *rank, *means, *last, f"{row['n_ok']}/{total}")
     remarks = []
     if found.summary["oracle"].any():
         remarks.append("* oracle: chose its view by the true classes, as in the paper")

@@ -68,7 +68,7 @@ def run_predict(
         with caught_warnings() as warned:
             labels = model.predict(views)
             robust = isinstance(model, RobustWMNMF)
-            sure = np.asarray(model.predict_confidence(views)) if robust else None
+            sure = np.asarray(model.predict_proba(views)) if robust else None
     n = len(labels)
     ids = data.sample_names if data.sample_names is not None else np.arange(n)
     _note_formulas(ids, out, data)

@@ -53,6 +53,11 @@ class Placed:
     anywhere: Array
     error: float | None
 
+    @property
+    def labels(self) -> Array:
+        """−1 where no view with weight has the observation."""
+        return np.where(self.anywhere, self.consensus.argmax(axis=1), -1)
+
 
 def place(fitted: Fitted, views: Views, dtype: np.dtype) -> Placed:
     """Place the observations of ``views`` among the fitted ones.

@@ -137,8 +137,9 @@ class RobustWMNMF(RobustModel):
     selection_ : Selection, with ``n_clusters="auto"``
     labels_ : ndarray (N,); −1 for observations missing in every view that has weight
     confidence_ : ndarray (N, K), how sure each label is; rows sum to 1
-        From the distances to the cluster centres in the embedding, in units of the mean distance
-        to the own centre: near ½ between two clusters.
+        The probability that a refit on resampled data puts the observation into each cluster,
+        estimated from the embedding. It is no probability that the cluster is a class of yours: a
+        cluster that always comes back can be wrong.
     consensus_ : ndarray (N, K), V*; rows sum to 1
     view_weights_ : ndarray (n_views,), α, those used
     learned_view_weights_ : ndarray (n_views,), α as the data give it, whatever ``view_weights`` says

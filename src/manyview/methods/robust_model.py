@@ -16,7 +16,6 @@ from manyview.data.containers import Collection
 from manyview.data.views import LOAD_LIMIT
 from manyview.engines.dask.source import DaskMatrix
 from manyview.engines.table import ENGINES
-from manyview.maths import equations as eq
 
 from . import stages
 from .given import zeros_of
@@ -54,7 +53,7 @@ class RobustModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
     def transform(self, X: Any) -> Array:
         """V* of observations (rows sum to 1), placed by their fitted neighbours and U.
 
-        What ``consensus_`` is to the fitted ones; for how sure a label is, see `predict_confidence`.
+        What ``consensus_`` is to the fitted ones; for how sure a label is, see `predict_proba`.
 
         Parameters
         ----------
@@ -79,12 +78,13 @@ class RobustModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
         -------
         ndarray (N,)
         """
-        placed = self._place(self._read(X, reset=False))
-        labels = np.where(placed.anywhere, placed.consensus.argmax(axis=1), -1)
-        return self._like_input(labels, X)
+        return self._like_input(self._place(self._read(X, reset=False)).labels, X)
 
-    def predict_confidence(self, X: Any) -> Array:
-        """Confidence of each observation in each cluster (rows sum to 1), as in ``confidence_``.
+    def predict_proba(self, X: Any) -> Array:
+        """Probability of each cluster, for each observation (rows sum to 1), as in ``confidence_``.
+
+        How likely a refit on resampled data is to put the observation there. The largest entry is the
+        cluster of `predict`; an observation that no view with weight describes has 1/K everywhere.
 
         Parameters
         ----------
@@ -96,9 +96,10 @@ class RobustModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
         """
         views = self._read(X, reset=False)
         placed = self._place(views)
-        distances = eq.cluster_distances(placed.embedding, self._centres)
-        sure = self._confidence(distances, placed.anywhere)
-        return self._like_input(in_dtype(sure, self._output_dtype(views)), X)
+        sure = in_dtype(
+            self._confidence(placed.embedding, placed.labels), self._output_dtype(views)
+        )
+        return self._like_input(sure, X)
 
     def score(self, X: Any, y: Any = None) -> float:
         """Minus the mean reconstruction error of the present rows, in units of each view's spread.

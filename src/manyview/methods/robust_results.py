@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
+from threadpoolctl import threadpool_limits
 
 from manyview._arrays import on_host
 from manyview._types import Array, Factors, FitResult, Matrix, Stop, Views
@@ -25,6 +26,7 @@ from .distant import hidden_groups, tell_merged
 from .distinct import row_kinds, tell_empty_clusters, tell_few_kinds
 from .number import chosen_number
 from .precision import in_dtype, on_host_factors
+from .resampling import clusters_of_halves
 from .scored import ScoredByReconstruction
 
 
@@ -57,6 +59,8 @@ class RobustResults(ScoredByReconstruction):
     _geometry: list[Distances]
     _agreement: ag.Agreement
     _result: Factors
+    #: Centres of the clusters in random halves of the observations, and the widths of these.
+    _halves: tuple[Array, Array]
     n_clusters_: int
 
     # --- results -------------------------------------------------------------------------------
@@ -70,9 +74,6 @@ class RobustResults(ScoredByReconstruction):
         self._result, self._taus = on_host_factors(found.fit.factors), found.taus
         repeats, anywhere = found.repeats, found.anywhere
         self._repeats = None if repeats is None else (repeats.first, repeats.mass)
-        distances = eq.cluster_distances(self._embedding, self._centres)
-        own = distances[np.arange(len(distances)), self._result.consensus.argmax(axis=1)]
-        self._width = max(float(own[anywhere].mean()), np.finfo(float).eps)  # rows of P: length 1
         self._warn(found.fit, self._all_rows(anywhere))
         self.graph_ = stages.graph_of_all(expanded_graph(agreement.fused, repeats), self._rows)
         dtype = np.dtype(given.dtype if self.dtype is None else self.dtype)
@@ -82,7 +83,8 @@ class RobustResults(ScoredByReconstruction):
         tell_empty_clusters(labels, self.n_clusters_)
         self._tell_distant(given, found)
         even = 1 / self.n_clusters_
-        sure = self._confidence(distances, anywhere)
+        self._halves = clusters_of_halves(self._embedding, labels, self._repeats, self.n_clusters_)
+        sure = self._confidence(self._embedding, labels)
         self.confidence_ = self._all_rows(in_dtype(sure, dtype), even)
         self.consensus_ = self._all_rows(in_dtype(V_star, dtype), even)
         self._expose_views(found.present, V_star, dtype)
@@ -183,10 +185,11 @@ class RobustResults(ScoredByReconstruction):
         described = self._all_rows(self._all_views(described))
         return ag.reliance(self.view_weights_, self.sample_weights_, described)
 
-    def _confidence(self, distances: Array, anywhere: Array) -> Array:
-        """From the distances of the embedding to the centres of the clusters."""
-        shares = eq.cluster_confidence(distances, self._width)
-        return np.where(anywhere[:, None], shares, 1 / self.n_clusters_)
+    def _confidence(self, P: Array, labels: Array) -> Array:
+        """Probability of each cluster from places in the embedding; even without a label."""
+        with threadpool_limits(1):
+            shares = eq.cluster_confidence(P, np.maximum(labels, 0), *self._halves)
+        return np.where(labels[:, None] >= 0, shares, 1 / self.n_clusters_)
 
     def _settle_number(
         self, views: Views, present: list[Array], settings: Settings, checkpoint: Checkpoint

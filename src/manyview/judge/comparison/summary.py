@@ -19,7 +19,7 @@ SCORES = ("acc", "nmi", "ari", "f_score", "precision", "recall")
 #: Those that rank methods. Precision and recall can each be had for nothing: one cluster has recall 1.
 RANKED = ("acc", "nmi", "ari", "f_score")
 #: What every finished run has.
-ALWAYS = ("silhouette", "silhouette_consensus", "seconds", "peak_memory_mb")
+ALWAYS = ("seconds", "peak_memory_mb")
 
 
 def tidy(
@@ -57,7 +57,7 @@ def tidy(
 
 
 def summarise(pandas: Any, table: Any, labels: Mapping[str, Sequence[Array]]) -> Any:
-    """One row per method, best mean rank first, those without a result last."""
+    """One row per method, best mean rank first, those without a rank last."""
     names = [name for name in SCORES if name in table]
     rows = []
     for method, runs in table.groupby("method", sort=False):
@@ -70,7 +70,7 @@ def summarise(pandas: Any, table: Any, labels: Mapping[str, Sequence[Array]]) ->
             **{f"n_{s}": int((runs["status"] == s).sum()) for s in ("ok", "failed", "skipped")},
             "mean_rank": np.nan,
         }
-        for name in (*names, "silhouette", "silhouette_consensus"):
+        for name in names:
             # Empty, not zero: the mean of no run, and the spread of one.
             row[f"{name}_mean"] = ok[name].mean()
             row[f"{name}_sd"] = ok[name].std(ddof=1)
@@ -81,9 +81,7 @@ def summarise(pandas: Any, table: Any, labels: Mapping[str, Sequence[Array]]) ->
         rows.append(row)
     summary = pandas.DataFrame(rows)
     summary["mean_rank"] = mean_ranks(
-        summary[[f"{name}_mean" for name in (RANKED if names else ("silhouette",))]].to_numpy(
-            float
-        ),
+        summary[[f"{name}_mean" for name in RANKED if name in names]].to_numpy(float),
         summary["oracle"].to_numpy(bool),
     )
     return summary.sort_values("mean_rank", kind="stable", na_position="last", ignore_index=True)

@@ -19,17 +19,14 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from threadpoolctl import threadpool_limits
 
 from manyview._types import Array, Matrix, Views
-from manyview.baselines import CostWarning, _features
-from manyview.baselines._features import scaled, side_by_side
+from manyview.baselines import CostWarning
 from manyview.baselines.wrappers import BestSingleView
 
 #: Distinct warnings of a fit that are kept as its remark.
@@ -62,8 +59,6 @@ def fit_all(job: dict[str, Any], tell: Callable[..., None]) -> None:
         y = np.load(Path(job["folder"]) / "y.npy") if job["with_truth"] else None
         for labels, found in _fits(job, views, y, tell):
             tell(event="fitted")
-            with threadpool_limits(1):
-                found["silhouette"] = silhouette(_space(job["folder"]), labels)
             tell(event="result", status="ok", labels=labels.tolist(), **found)
             done += 1
     except Exception as error:
@@ -93,7 +88,6 @@ def _fits(
         "peak_memory_mb": peak_memory_mb(),
         "remark": _remark(model, caught),
     }
-    consensus = getattr(model, "consensus_", None)
     first_cut = 0.0
     for r, seed in enumerate(job["seeds"]):
         if job["relabel"]:
@@ -105,10 +99,7 @@ def _fits(
             first_cut = first_cut or cut
             # What this run would have taken alone: the shared fit, and its own k-means.
             found = found | {"seconds": max(whole - first_cut, 0) + cut}
-        codes = _codes(labels, views.n_samples)
-        with threadpool_limits(1):
-            own = None if consensus is None else silhouette(np.asarray(consensus), codes)
-        yield codes, found | {"silhouette_consensus": own}
+        yield _codes(labels, views.n_samples), found
 
 
 def load_views(folder: Path) -> Views:
@@ -135,26 +126,6 @@ def from_zero(X: Matrix) -> Matrix:
     if not (low < 0).any():
         return X
     return (X.toarray() if sp.issparse(X) else np.asarray(X)) - np.minimum(low, 0)
-
-
-@lru_cache(maxsize=1)
-def _space(folder: str) -> Matrix:
-    """Read anew: a method may have changed what it was given."""
-    return common_space(load_views(Path(folder)))
-
-
-def common_space(views: Views) -> Matrix:
-    """Where all methods' silhouettes are measured: z-scored features, every view counting the same."""
-    return side_by_side([X / np.sqrt(X.shape[1]) for X in scaled(views, "standard")])
-
-
-def silhouette(X: Matrix, labels: Array) -> float | None:
-    """The silhouette; None where it is not defined or cannot be computed."""
-    try:
-        value = _features.silhouette(X, labels)
-    except (ValueError, MemoryError):  # the clustering stands, whatever becomes of this number
-        return None
-    return value if value is not None and np.isfinite(value) else None
 
 
 def reason_of(error: BaseException) -> str:

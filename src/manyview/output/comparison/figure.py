@@ -20,7 +20,6 @@ PANELS = (
     ("f_score", "Pair F-score", "higher is better"),
     ("precision", "Pair precision", "higher is better"),
     ("recall", "Pair recall", "1 also if all is one cluster"),
-    ("silhouette", "Silhouette (no labels used)", "higher is tighter"),
     ("seconds", "Seconds per run", "further left is faster"),
 )
 PER_ROW = 4
@@ -69,7 +68,7 @@ def svg(figure: Any) -> str:
 def _panel(ax: Any, table: Any, names: list[str], about: dict[str, Any], column: str) -> None:
     if column == "seconds":
         _whole_decades(ax, table[column].dropna())
-    elif column != "silhouette":
+    else:
         ax.set_xlim(-0.03, 1.03)
     for i, name in enumerate(names):
         values = table.loc[(table["method"] == name) & (table["status"] == "ok"), column]

@@ -17,12 +17,6 @@ SCORES = (
     ("nmi", "NMI", "normalised mutual information of clusters and classes"),
     ("ari", "ARI", "adjusted Rand index: agreement on pairs, 0 for a random clustering"),
     ("f_score", "F", "harmonic mean of pair precision and recall"),
-    (
-        "silhouette",
-        "Silh.",
-        "silhouette, without any labels, in one space for all methods: z-scored features of all "
-        "views side by side, every view counting the same; it favours methods that work there",
-    ),
     ("precision", "Prec.", "of the pairs put together, the share that belong together"),
     (
         "recall",
@@ -34,8 +28,8 @@ OTHERS = (
     (
         "mean_rank",
         "Rank",
-        "mean rank over ACC, NMI, ARI and F, or the silhouette if no classes are known; 1 is best, "
-        "and an oracle pushes nobody down",
+        "mean rank over ACC, NMI, ARI and F, where classes are known; 1 is best, and an oracle "
+        "pushes nobody down",
     ),
     ("stability", "Stab.", "stability: mean adjusted Rand index between runs of different seeds"),
     ("seconds_mean", "Seconds", "mean wall-clock time of one run"),
@@ -65,7 +59,7 @@ def comparison_page(
     ]
     runs_part = [
         f"<figure><div class=scroll>{figure_svg}</div><figcaption>A dot is a run, a bar the mean, "
-        "also written at the right of each row. Rows are in the order of the mean rank."
+        "also written at the right of each row. Rows are in the order of the table."
         "</figcaption></figure>",
         _troubles(results),
     ]
@@ -101,24 +95,23 @@ def _data(settings: Row) -> str:
 
 def _in_short(summary: Sequence[Row], methods: Sequence[Row], settings: Row) -> str:
     truth = settings["n_classes"] is not None
-    column, word = ("acc", "accuracy") if truth else ("silhouette", "silhouette")
-    fair = [r for r in summary if not r["oracle"] and r[f"{column}_mean"] is not None]
-    fair.sort(key=lambda r: -r[f"{column}_mean"])
+    fair = [r for r in summary if not r["oracle"] and r["n_ok"]]
     if not fair:
         return "<div class=short><p>No run gave a result; the reasons are below.</p></div>"
-    first, *rest = fair
-    text = f"Highest mean {word}: <b>{escape(first['method'])}</b>, {_spread(first, column)}"
-    if rest:
-        text += f"; then {escape(rest[0]['method'])}, {_spread(rest[0], column)}"
-    lines = [
-        f"{text}. In brackets the standard deviation over seeds; what other data of the same kind "
-        "would give, one dataset cannot say."
-    ]
-    if not truth:
-        lines.append(
-            "Without known classes nothing here says which clustering is right: the silhouette says "
-            "how tight clusters are in one particular space, stability how often a method repeats itself."
-        )
+    if truth:
+        first, *rest = sorted(fair, key=lambda r: -r["acc_mean"])
+        text = f"Highest mean accuracy: <b>{escape(first['method'])}</b>, {_spread(first, 'acc')}"
+        if rest:
+            text += f"; then {escape(rest[0]['method'])}, {_spread(rest[0], 'acc')}"
+        lines = [
+            f"{text}. In brackets the standard deviation over seeds; what other data of the same kind "
+            "would give, one dataset cannot say."
+        ]
+    else:
+        lines = [
+            "Without known classes nothing here says which clustering is right, so methods have no "
+            "rank; stability says how often a method repeats itself."
+        ]
     if any(r["oracle"] for r in summary):
         lines.append(
             "Rows marked <span class=tag>oracle</span> chose their view by the known classes, as the "

@@ -34,7 +34,7 @@ TABLES = (
     "agreement",
     "redundancy",
     "history",
-    "silhouette",
+    "stability",
     "baseline",
     "selection",
     "markers",

@@ -1,4 +1,4 @@
-"""What can be said about a clustering beyond its labels: tightness, repeatability, a plain rival."""
+"""What can be said about a clustering beyond its labels: repeatability, and a plain rival."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.metrics import silhouette_samples
 from threadpoolctl import threadpool_limits
 
 from manyview._types import Array, Matrix, Views
@@ -23,8 +22,8 @@ from manyview.methods.robust import RobustWMNMF
 from manyview.methods.stages import view_agreement as compare_views
 from manyview.metrics import scores
 
-#: Observations whose silhouette is computed: its cost is quadratic.
-SILHOUETTE_SAMPLE = 5000
+#: Most rows of large files that are looked at, and of sparse views all of whose distances are measured.
+MOST_ROWS = 5000
 #: Entries, and fewest rows, of the part of large files that is looked at.
 ENTRIES, FEWEST_ROWS = 2**22, 500
 #: Above this many observations refits and the rival clustering are left to those who ask for them.
@@ -46,7 +45,7 @@ def looked_at(views: Views, labels: Array) -> tuple[Views, Array]:
     if not any(is_streamed(X) for X in views.matrices):
         return views, np.arange(len(labels))
     most = max(FEWEST_ROWS, ENTRIES // sum(views.n_features))
-    rows = drawn(labels, min(SILHOUETTE_SAMPLE, most))
+    rows = drawn(labels, min(MOST_ROWS, most))
     return views.with_matrices([X[rows] for X in views.matrices]), rows
 
 
@@ -56,23 +55,6 @@ def z_scored(views: Views) -> list[Matrix]:
     views = views if columns is None else observed_part(views, columns)
     zs = scaled(views, "standard")
     return [Z if sp.issparse(Z) else np.nan_to_num(Z, nan=0.0) for Z in zs]
-
-
-def silhouettes(zs: list[Matrix], labels: Array) -> Array:
-    """Silhouette of every observation (NaN where not computed), every view counting the same."""
-    values = np.full(len(labels), np.nan)
-    rows = drawn(labels, SILHOUETTE_SAMPLE)
-    n_found = len(np.unique(labels[rows]))
-    if not 2 <= n_found < len(rows):
-        return values
-    with threadpool_limits(1):
-        if any(map(sp.issparse, zs)):
-            d = sparse_distances([Z[rows] / np.sqrt(Z.shape[1]) for Z in zs])
-            values[rows] = silhouette_samples(d, labels[rows], metric="precomputed")
-        else:
-            space = side_by_side([Z / np.sqrt(Z.shape[1]) for Z in zs])
-            values[rows] = silhouette_samples(space[rows], labels[rows])
-    return values
 
 
 def sparse_distances(zs: list[Matrix]) -> Array:
@@ -128,27 +110,21 @@ def rival_labels(zs: list[Matrix], n_clusters: int, seed: int) -> Array | None:
     model = plain_spectral(n_clusters, min(10, n - 1)).set_params(random_state=seed)
     with warnings.catch_warnings(), threadpool_limits(1):
         warnings.simplefilter("ignore", UserWarning)  # a graph in several pieces is no news here
-        if any(map(sp.issparse, zs)) and n <= SILHOUETTE_SAMPLE:
+        if any(map(sp.issparse, zs)) and n <= MOST_ROWS:
             model.set_params(affinity="precomputed_nearest_neighbors")
             return np.asarray(model.fit_predict(sparse_distances(zs)))
         return np.asarray(model.fit_predict(side_by_side(zs)))
 
 
-def rivalry(
-    method: str, labels: Array, silhouette: Array, rival: Array, zs: list[Matrix], truth: Any
-) -> list[dict[str, Any]]:
-    """A row per clustering: agreement with the other, silhouette, and scores if classes are known."""
+def rivalry(method: str, labels: Array, rival: Array, truth: Any) -> list[dict[str, Any]]:
+    """A row per clustering: agreement with the other, and scores if classes are known."""
     known = labels >= 0
     rows = []
-    for name, found, values in (
-        (method, labels, silhouette),
-        (BASELINE, rival, silhouettes(zs, np.where(known, rival, -1))),
-    ):
+    for name, found in ((method, labels), (BASELINE, rival)):
         row: dict[str, Any] = {
             "clustering": name,
             "clusters": len(np.unique(found[known])),
             "ari_with_other": shared_ari(labels, np.where(known, rival, -1)),
-            "silhouette": mean_or_none(values),
         }
         if truth is not None:
             row |= known_scores(truth, np.where(known, found, -1))
@@ -174,8 +150,3 @@ def view_agreement(model: Estimator, views: Views) -> tuple[Array, Array]:
             matrix, halves, repeated = compare_views(views)
     np.fill_diagonal(matrix, halves)
     return matrix, repeated
-
-
-def mean_or_none(values: Array) -> float | None:
-    values = values[~np.isnan(values)]
-    return float(values.mean()) if len(values) else None

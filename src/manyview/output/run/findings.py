@@ -20,7 +20,7 @@ from .record import component_files
 from .refits import refitted, shares_measurements
 
 #: Tables that a run does without where there is nothing to say.
-MAY_LACK = ("markers.csv", "leave_view_out.csv", "heatmap.csv", "consensus.csv")
+MAY_LACK = ("markers.csv", "leave_view_out.csv", "heatmap.csv", "consensus.csv", "stability.csv")
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,6 @@ class Findings:
     #: How sure every label is, and what that number means.
     sure: Array
     sure_is: str
-    silhouette: Array
     #: The plain clustering beside the model's; empty where it was left out.
     rivals: tables.Rows
     stable: Stability | None
@@ -59,11 +58,9 @@ def find_out(
     tabled = evidence.tabled(views)
     shown, rows = evidence.looked_at(tabled, labels)
     zs = evidence.z_scored(shown)
-    silhouette = np.full(len(labels), np.nan)
-    silhouette[rows] = evidence.silhouettes(zs, labels[rows])
     rival = None if shown is not tabled else evidence.rival_labels(zs, n_clusters, seed)
     method = type(model).__name__
-    rivals = [] if rival is None else evidence.rivalry(method, labels, silhouette, rival, zs, truth)
+    rivals = [] if rival is None else evidence.rivalry(method, labels, rival, truth)
     tell("refitting parts of the data, to see which clusters come back")
     n_runs = evidence.n_refits(views.n_samples) if n_runs is None else n_runs
     n_runs = n_runs if shown is tabled else 0
@@ -79,7 +76,7 @@ def find_out(
     drawn = marks.heatmap(shown, labels[rows], sure[rows], [ids[i] for i in rows], leading or top)
     no_stability = evidence.no_refits(model, views.n_samples, n_runs)
     return Findings(
-        labels, sure, sure_is, silhouette, rivals, stable, no_stability, leading, left_out, why_not,
+        labels, sure, sure_is, rivals, stable, no_stability, leading, left_out, why_not,
         matrix, repeated, described, top, *drawn,
     )  # fmt: skip
 
@@ -91,7 +88,7 @@ def tables_of(
     labels, sure, stable = found.labels, found.sure, found.stable
     files = {
         "labels.csv": tables.labels_table(ids, labels, sure),
-        "clusters.csv": tables.clusters_table(labels, sure, found.silhouette, stable),
+        "clusters.csv": tables.clusters_table(labels, sure, stable),
         "view_weights.csv": tables.view_weights_table(model, views, found.described),
         "sample_weights.csv": tables.sample_weights_table(
             model, views, ids, labels, found.described
@@ -101,7 +98,7 @@ def tables_of(
         "agreement.csv": tables.agreement_table(found.agreement, views.names),
         "redundancy.csv": tables.agreement_table(found.redundancy, views.names),
         "history.csv": tables.history_table(model),
-        "silhouette.csv": tables.silhouette_table(ids, labels, found.silhouette, stable),
+        "stability.csv": [] if stable is None else tables.stability_table(ids, stable),
         "markers.csv": found.markers,
         "leave_view_out.csv": found.left_out,
         "heatmap.csv": found.heatmap,
@@ -124,7 +121,6 @@ def said_of(model: Estimator, found: Findings) -> dict[str, Any]:
         "stability": None if stable is None else {"runs": stable.n_runs, "ari": stable.score},
         "refits_share": stable is not None and shares_measurements(model, len(found.labels)),
         "no_stability": found.no_stability,
-        "silhouette": evidence.mean_or_none(found.silhouette),
         "weights_are": tables.origin_of_weights(model),
         "logarithms": model.log_reasons_ if isinstance(model, RobustWMNMF) else {},
         "heatmap": found.heatmap_features,

@@ -33,7 +33,7 @@ ORIGINAL = "original_id"
 #: What the folder of a run is called there.
 KIND = "fit"
 TABLES = ("labels.csv", "clusters.csv", "view_weights.csv", "sample_weights.csv", "top_features.csv",
-          "embedding.csv", "agreement.csv", "redundancy.csv", "history.csv", "silhouette.csv",
+          "embedding.csv", "agreement.csv", "redundancy.csv", "history.csv", "stability.csv",
           "markers.csv", "leave_view_out.csv", "heatmap.csv", "consensus.csv")  # fmt: skip
 
 
@@ -76,7 +76,7 @@ def write_run(
 
     Tables (``labels.csv``, ``clusters.csv``, ``view_weights.csv``, ``sample_weights.csv``,
     ``components_<view>.csv``, ``top_features.csv``, ``embedding.csv``, ``agreement.csv``,
-    ``redundancy.csv``, ``history.csv``, ``silhouette.csv``, ``markers.csv``, ``leave_view_out.csv``,
+    ``redundancy.csv``, ``history.csv``, ``stability.csv``, ``markers.csv``, ``leave_view_out.csv``,
     ``heatmap.csv``, ``consensus.csv``, ``baseline.csv``, ``selection.csv``, and with a clinical table
     or known classes ``survival*.csv``, ``clinical_*.csv``, ``classes.csv``, ``annotations.csv``), the
     model (``model.npz``), what was done (``run.json``) and a page to read (``report.html``). A failure

@@ -18,7 +18,7 @@ from manyview.methods.observed import kept_views, observed_columns, observed_par
 from manyview.methods.robust import RobustWMNMF
 from manyview.methods.stages import quiet_presence
 
-from .evidence import drawn, mean_or_none
+from .evidence import drawn
 from .features import feature_names
 
 Rows = list[dict[str, Any]]
@@ -28,14 +28,14 @@ DRAWN = 5000
 #: Observations whose pairs are counted over the refits.
 PAIRED = 200
 VOTES = "share of its nearest neighbours in the consensus that are in the same cluster"
-DISTANCES = "how much nearer it lies to the centre of its cluster than to those of others"
+REFITS = "how likely a refit on resampled data is to put it into the same cluster"
 SHARE = "its largest share of the consensus"
 
 
 def confidence(model: Estimator) -> tuple[Array, str]:
     """How sure each label is, from 0 to 1, and in words what that number is."""
     if isinstance(model, RobustWMNMF):
-        return _of_own_cluster(model.confidence_, model.labels_), DISTANCES
+        return _of_own_cluster(model.confidence_, model.labels_), REFITS
     if model.assign_labels == "argmax":
         V = model.consensus_
         return V.max(axis=1) / np.maximum(V.sum(axis=1), 1e-300), SHARE
@@ -165,19 +165,15 @@ def history_table(model: Estimator) -> Rows:
     return [dict(zip(history, row, strict=True)) for row in zip(*history.values(), strict=True)]
 
 
-def silhouette_table(
-    ids: Sequence[str], labels: Array, silhouette: Array, stable: Stability | None
-) -> Rows:
-    rows = []
-    for i in np.flatnonzero(labels >= 0).tolist():
-        row: dict[str, Any] = {"id": ids[i], "cluster": int(labels[i]), "silhouette": silhouette[i]}
-        if stable is not None:
-            row["stability"] = stable.observations[i]
-        rows.append(row)
-    return rows
+def stability_table(ids: Sequence[str], stable: Stability) -> Rows:
+    """Each observation that has a cluster, and how much of it came back around it."""
+    return [
+        {"id": ids[i], "cluster": int(stable.labels[i]), "stability": stable.observations[i]}
+        for i in np.flatnonzero(stable.labels >= 0).tolist()
+    ]
 
 
-def clusters_table(labels: Array, sure: Array, silhouette: Array, stable: Stability | None) -> Rows:
+def clusters_table(labels: Array, sure: Array, stable: Stability | None) -> Rows:
     rows = []
     for k in np.unique(labels[labels >= 0]):
         own = labels == k
@@ -186,7 +182,6 @@ def clusters_table(labels: Array, sure: Array, silhouette: Array, stable: Stabil
             "size": int(own.sum()),
             "share": float(own.mean()),
             "mean_confidence": float(sure[own].mean()),
-            "silhouette": mean_or_none(silhouette[own]),
         }
         if stable is not None:
             row["stability"] = stable.clusters[int(k)]

@@ -1,15 +1,15 @@
-"""How sure the clusters are: silhouettes and stability."""
+"""How sure the clusters are: stability under refits."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from manyview.output.report.page import figure, html, plot_text, table
+from manyview.output.report.page import figure, html, table
 from manyview.output.report.run_files import Run
 
-from .measured import NEGATIVE_SILHOUETTE, UNSTABLE_CLUSTER, UNSTABLE_OBSERVATION, basis
+from .measured import UNSTABLE_CLUSTER, UNSTABLE_OBSERVATION, basis
 from .refits import consensus
-from .shared import DRAWN, EMBEDDED, color, short
+from .shared import EMBEDDED, color
 
 
 def sure(run: Run) -> Any:
@@ -23,14 +23,7 @@ def sure(run: Run) -> Any:
         else f"Stability was not computed: {run.about.get('no_stability') or 'it was not asked for'}."
     )
     return html(
-        '<div class="pair">{{ silhouettes }}{{ bars }}</div><p><b>Silhouette</b>: how much closer an '
-        "observation lies to its own cluster than to the nearest other, over the z-scored features of "
-        "all views with every view counting the same. 1 is far inside, 0 on the border, below 0 "
-        "closer to another cluster. Clusters that are not round blobs in these features have low "
-        "values and can still be right{{ measured }}.</p><p><b>Stability.</b> {{ text }}</p>{{ pairs }}"
-        "{{ table }}",
-        measured=basis(run, NEGATIVE_SILHOUETTE, ": of observations below 0, "),
-        silhouettes=_silhouettes(run),
+        "{{ bars }}<p><b>Stability.</b> {{ text }}</p>{{ pairs }}{{ table }}",
         bars=_stability(run) if stability else "",
         text=text,
         pairs=consensus(run),
@@ -39,71 +32,20 @@ def sure(run: Run) -> Any:
 
 
 def _sure_table(run: Run) -> Any:
-    rows = run.tables["silhouette"]
+    rows = run.tables["stability"]
     if not rows:
         return ""
-    columns = list(rows[0])
-    last = "stability" if "stability" in columns else "silhouette"
-    rows = sorted(rows, key=lambda row: (row[last] is None, row[last] or 0))
+    rows = sorted(rows, key=lambda row: (row["stability"] is None, row["stability"] or 0))
     return table(
-        columns,
+        list(rows[0]),
         [list(row.values()) for row in rows[:EMBEDDED]],
-        name="silhouette",
+        name="stability",
         caption=(
             "Observations, the least sure first. Stability: the share of its cluster's other members "
             f"found with it again.{basis(run, UNSTABLE_OBSERVATION, ' Below 0.6, ', '.')}"
-            if last == "stability"
-            else "Observations, those with the lowest silhouette first."
         ),
-        formats={"silhouette": ".3f", "stability": ".3f"},
+        formats={"stability": ".3f"},
         shown=8,
-    )
-
-
-def _silhouettes(run: Run) -> Any:
-    rows = [row for row in run.tables["silhouette"] if row["silhouette"] is not None]
-    if not rows:
-        return html("<p>Silhouettes need at least two clusters.</p>")
-    rows = rows[:: -(-len(rows) // DRAWN)]
-    traces, start, ticks, names = [], 0, [], []
-    for k in sorted({row["cluster"] for row in rows}):
-        own = sorted(
-            (row for row in rows if row["cluster"] == k), key=lambda row: -row["silhouette"]
-        )
-        traces.append(
-            {
-                "type": "bar",
-                "orientation": "h",
-                "x": [short(row["silhouette"]) for row in own],
-                "y": list(range(start, start + len(own))),
-                "text": [plot_text(row["id"]) for row in own],
-                "textposition": "none",
-                "hovertemplate": f"%{{text}}<br>cluster {k}<br>silhouette %{{x:.2f}}<extra></extra>",
-                "marker": {"color": color(k), "line": {"width": 0}},
-                "showlegend": False,
-            }
-        )
-        ticks.append(start + len(own) / 2)
-        names.append(str(k))
-        start += len(own) + max(1, len(rows) // 100)
-    return figure(
-        traces,
-        {
-            "bargap": 0,
-            "yaxis": {
-                "tickvals": ticks,
-                "ticktext": names,
-                "autorange": "reversed",
-                "title": {"text": "cluster"},
-                "showgrid": False,
-            },
-            "xaxis": {"title": {"text": "silhouette"}},
-            "title": {"text": "Silhouette of every observation", "font": {"size": 14}},
-            "margin": {"l": 10, "r": 10, "t": 40, "b": 40},
-            "hovermode": "closest",
-        },
-        label="Silhouette of every observation, by cluster",
-        height=420,
     )
 
 

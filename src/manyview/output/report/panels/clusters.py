@@ -21,9 +21,8 @@ def clusters(run: Run) -> Any:
         [column.replace("_", " ") for column in columns],
         [list(row.values()) for row in run.clusters],
         name="clusters",
-        caption="The clusters. Silhouette and stability are explained further down.",
-        formats={"share": ".1%"}
-        | dict.fromkeys(("mean confidence", "silhouette", "stability"), ".2f"),
+        caption="The clusters. Stability is explained further down.",
+        formats={"share": ".1%"} | dict.fromkeys(("mean confidence", "stability"), ".2f"),
     )
     rows = [[r["id"], r["cluster"], r["confidence"]] for r in run.tables["labels"]]
     all_labels = table(

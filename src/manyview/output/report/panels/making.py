@@ -21,7 +21,7 @@ def baseline(run: Run) -> Any:
         )
     known = [score for score in SCORES if score in rows[0]]
     ari = rows[0]["ari_with_other"]
-    columns = ["clustering", "clusters", "silhouette", *known]
+    columns = ["clustering", "clusters", *known]
     return html(
         "<p>A multi-view method should earn its place. The plain rival puts the z-scored features of "
         "all views side by side and clusters their nearest-neighbour graph; it weighs no view and no "
@@ -32,8 +32,7 @@ def baseline(run: Run) -> Any:
         verdict=(
             "The columns of scores compare with the known classes, which no method saw. "
             if known
-            else "Which is right cannot be told without known classes. The silhouette is measured "
-            "where the rival works and favours it a little. "
+            else "Which is right cannot be told without known classes. "
         ),
         table=table(
             [column.replace("_", " ") for column in columns],

@@ -13,8 +13,6 @@ REFERENCES = {
     "(2008).",
     "hennig": "Hennig C. Cluster-wise assessment of cluster stability. Comput Stat Data Anal 52:258–271 "
     "(2007).",
-    "silhouette": "Rousseeuw P. J. Silhouettes: a graphical aid to the interpretation and validation of "
-    "cluster analysis. J Comput Appl Math 20:53–65 (1987).",
     "ari": "Hubert L., Arabie P. Comparing partitions. J Classif 2:193–218 (1985).",
     "km": "Kaplan E. L., Meier P. Nonparametric estimation from incomplete observations. J Am Stat Assoc "
     "53:457–481 (1958).",
@@ -117,9 +115,6 @@ def _evidence(run: Run, text: _Text) -> None:
             "hennig",
             "ari",
         )
-    if about.get("silhouette") is not None:
-        text.say(f"The mean silhouette over the z-scored features is {about['silhouette']:.2f}",
-                 "silhouette")  # fmt: skip
     if run.tables["leave_view_out"]:
         text.say("The model was also fitted without each view in turn")
     if about.get("refits_share"):

@@ -8,7 +8,7 @@ from manyview._colors import PALETTE
 from manyview.output.report.page import clean, plot_text
 
 Rows = list[dict[str, Any]]
-#: Columns of the reliance figure and bars of the silhouettes; rows kept for the largest CSVs.
+#: Columns of the reliance figure; rows kept for the largest CSVs.
 DRAWN, EMBEDDED = 5000, 20_000
 
 
