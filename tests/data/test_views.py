@@ -135,7 +135,7 @@ def test_bad_input_gets_a_sentence(case):
 
 def test_more_clusters_than_observations():
     with pytest.raises(ValueError, match="n_clusters=5 is more than the number of observations"):
-        WMNMF(5).fit([A, B])
+        WMNMF(5).fit([A, A])
 
 
 def test_objects_that_are_no_numbers_are_a_type_error():

@@ -499,7 +499,7 @@ def test_default_criteria_and_candidates_are_everybodys(monkeypatch):
 
     def choose(evidence, candidates, methods, rng, *rest):
         asked.append((list(candidates), list(methods)))
-        return selection.Selection(2, True, [], {}, {})
+        return selection.Selection(3, True, [], {}, {})
 
     monkeypatch.setattr("manyview.judge.selection.choose", choose)
     monkeypatch.setattr(selection, "choose", choose)

@@ -27,14 +27,14 @@ def test_scores_outside_a_search_over_numbers_are_not_warned_about(model):
     views, _ = blobs(n=24)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        for k in (2, 3):
+        for k in (3, 4):
             model(k, random_state=0).fit(views).score(views)
             model(k).set_params(random_state=1).fit(views).score(views)
 
 
 def test_one_search_leaves_nothing_behind_for_another():
     views, _ = blobs(n=24)
-    searched = mv.RobustWMNMF(random_state=0).set_params(n_clusters=2).fit(views)
+    searched = mv.RobustWMNMF(random_state=0).set_params(n_clusters=3).fit(views)
     with pytest.warns(UserWarning, match="favours the largest"):
         searched.score(views)
     with warnings.catch_warnings():
