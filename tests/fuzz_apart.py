@@ -1,7 +1,7 @@
 """A program for the fuzz test: many damaged copies of a file, each read as `apart_program` reads it.
 
-python fuzz_apart.py PROGRAM KIND FILE NUMBER SEED prints how often which end came. Every copy is read in
-a fork that may not write, start programs or open connections: trying to is an end of its own.
+python fuzz_apart.py PROGRAM KIND WANTED FILE NUMBER SEED prints how often which end came. Every copy is
+read in a fork that may not write, start programs or open connections: trying to is an end of its own.
 """
 
 import importlib.util
@@ -37,7 +37,14 @@ def watch(event: str, arguments: tuple) -> None:
         os._exit(FORBIDDEN_ACT)
 
 
-def read_in_fork(program, module, read, path: str) -> str:
+def flipped(raw: bytes, rng: random.Random) -> bytes:
+    made = bytearray(raw)
+    for _ in range(rng.randint(1, 3)):
+        made[rng.randrange(len(made))] ^= 1 << rng.randrange(8)
+    return bytes(made)
+
+
+def read_in_fork(module, read, wanted, path: str) -> str:
     child = os.fork()
     if child == 0:
         signal.alarm(20)
@@ -45,8 +52,8 @@ def read_in_fork(program, module, read, path: str) -> str:
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, 2)
         try:
-            tables, _ = read(module, path, None)
-            end = READ if all(isinstance(data, bytes) for data in tables.values()) else 98
+            _, parts = read(module, path, wanted)
+            end = READ if all(memoryview(part).nbytes >= 0 for part in parts) else 98
         except BaseException:  # what main() makes a sentence of
             end = SENTENCE
         os._exit(end)
@@ -59,7 +66,8 @@ def read_in_fork(program, module, read, path: str) -> str:
 
 
 def main() -> None:
-    path, kind, file, number, seed = sys.argv[1:]
+    path, kind, wanted, file, number, seed = sys.argv[1:]
+    wanted = json.loads(wanted)
     spec = importlib.util.spec_from_file_location("apart_program", path)
     program = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(program)
@@ -72,12 +80,14 @@ def main() -> None:
         copies = []
         for i in range(int(number)):
             copies.append(Path(folder) / f"{i}{Path(file).suffix}")
-            copies[-1].write_bytes(damaged(raw, rng))
-        read(module, file, None)  # everything that it imports is there before the forks
+            copies[-1].write_bytes((damaged if i % 2 else flipped)(raw, rng))
+        read(
+            module, file, wanted and dict(wanted)
+        )  # everything that it imports is there before the forks
         before = sorted(p.name for p in Path(folder).iterdir())
         program.confine(2**29)
         for copy in copies:
-            ends[read_in_fork(program, module, read, str(copy))] += 1
+            ends[read_in_fork(module, read, wanted, str(copy))] += 1
         assert sorted(p.name for p in Path(folder).iterdir()) == before
     print(json.dumps(ends))
 

@@ -30,7 +30,7 @@ FOLDERS = ("/proc", "/sys/", "/dev/", "/tmp", "/etc", "/usr", "/var", "/home", "
 
 #: file → what stands there → what guards it.
 GUARDED = {
-    "data/read/apart_program.py": {
+    "engines/files/apart_program.py": {
         "import resource": "except ImportError",
         "/proc": "except OSError",
     },

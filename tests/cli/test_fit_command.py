@@ -256,19 +256,13 @@ def test_a_folder_that_cannot_be_written_and_a_missing_extra(lab, monkeypatch):
     result = run(*asked)
     assert result.exit_code == 2 and "no folder can be written in" in result.stderr
     monkeypatch.undo()
-    import builtins
-
-    true_import = builtins.__import__
-
-    def no_anndata(name, *args, **kwargs):
-        if name == "anndata":
-            raise ModuleNotFoundError("No module named 'anndata'")
-        return true_import(name, *args, **kwargs)
-
+    (folder / "absent").mkdir()
+    (folder / "absent" / "h5py.py").write_text("raise ImportError")
     (folder / "a.h5ad").write_bytes(b"")
-    monkeypatch.setattr(builtins, "__import__", no_anndata)
+    monkeypatch.syspath_prepend(folder / "absent")
     result = run("fit", folder / "a.h5ad", "--clusters", 2, "--out", folder / "out")
-    assert result.exit_code == 2 and "pip install 'manyview[bio]'" in result.stderr
+    assert result.exit_code == 2 and "a.h5ad needs h5py" in result.stderr
+    assert "pip install 'manyview[disk]'" in result.stderr
 
 
 def test_failures_and_interruptions_have_their_own_status(lab, monkeypatch):

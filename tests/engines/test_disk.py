@@ -16,9 +16,10 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score
 
 from conftest import blobs
-from manyview import WMNMF, RobustWMNMF, load, on_disk, select_n_clusters
+from manyview import WMNMF, RobustWMNMF, load, on_disk, select_n_clusters, write_run
 from manyview.baselines import ConcatViews
 from manyview.data import views as views_module
+from manyview.data.read import read_views
 from manyview.data.views import as_views
 from manyview.engines.affinity import affinity, nearest_neighbors
 from manyview.engines.files import slabs
@@ -220,7 +221,7 @@ def test_names_of_anndata_are_those_of_the_object(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("kind", ["h5ad", "zarr"])
 @pytest.mark.parametrize("sparse", [False, True])
-def test_arrays_in_anndata_have_its_names(kind, sparse, tmp_path):
+def test_arrays_in_anndata_have_its_names(kind, sparse, tmp_path, monkeypatch):
     anndata, _ = pytest.importorskip("anndata"), pytest.importorskip("zarr")
     X = np.arange(1.0, 25).reshape(6, 4)
     data = anndata.AnnData(sp.csr_matrix(X) if sparse else X)
@@ -236,6 +237,9 @@ def test_arrays_in_anndata_have_its_names(kind, sparse, tmp_path):
         assert "".join(file.rows.ids) == "uvwxyz"
         features = file.rows.features
         assert features is None if "obsm" in key else "".join(features) == "ABCD"
+    columns = on_disk(f"{path}::layers/columns")  # small enough to be turned
+    np.testing.assert_array_equal(columns[1:5].toarray(), X[1:5])
+    monkeypatch.setattr("manyview.engines.files.formats.LARGEST_TURNED", 0)
     for key, told in (
         ("layers", f"a.{kind}::layers .*no array but a group of .*twice.*name an array in it"),
         ("layers/columns", "stored as csc_matrix, not by rows"),
@@ -669,3 +673,73 @@ def test_features_constant_in_the_sample_are_scaled_by_all_rows(tmp_path, monkey
     rare = slice(20, 30)
     np.testing.assert_array_equal(read._scalings[0].gain[rare], kept._scalings[0].gain[rare])
     np.testing.assert_array_equal(read._scalings[0].low[rare], kept._scalings[0].low[rare])
+
+
+# --- chunks that are not there -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["zarr of before", "zarr", "h5", "h5 without chunks", "h5ad"])
+@pytest.mark.parametrize("by_rows", [False, True])
+def test_chunks_that_are_not_in_the_file_are_counted(kind, by_rows, tmp_path):
+    """Wherever views are read: they may have been lost, and read as zeros all the same."""
+    X = np.arange(1.0, 49).reshape(12, 4)
+    path, name, missing = tmp_path / f"v.{kind.split()[0]}", "", "4 of the 6"
+    if kind.startswith("zarr"):
+        zarr = pytest.importorskip("zarr")
+        version = 2 if kind.endswith("before") else 3
+        array = zarr.open(
+            str(path), mode="w", shape=X.shape, chunks=(2, 4), dtype="f8", zarr_format=version
+        )
+    else:
+        file = pytest.importorskip("h5py").File(path, "w")
+        name, chunks = " of 'X'", None if kind.endswith("chunks") else (2, 4)
+        missing = "1 of the 1" if chunks is None else missing
+        array = file.create_dataset("X", X.shape, dtype="f8", chunks=chunks)
+    if missing != "1 of the 1":
+        array[:4] = X[:4]
+    if not kind.startswith("zarr"):
+        file.close()
+    told = f"{missing} chunks{name} are not in the file; their entries are read as 0.0"
+    read = read_views([path], on_disk=by_rows)
+    assert sum(told in note for note in read.notes) == 1, read.notes
+    np.testing.assert_array_equal(
+        np.asarray(read.views["v"][0:4])[3], 0 if "1 of" in missing else X[3]
+    )
+    with pytest.warns(UserWarning, match=told):
+        as_views([on_disk(path) if by_rows else str(path)], allow_files=True, min_samples=1)
+
+
+@pytest.mark.filterwarnings("ignore")  # rows of zeros
+def test_a_run_tells_of_missing_chunks(tmp_path):
+    h5py = pytest.importorskip("h5py")
+    views, _ = blobs(n=30)
+    for name, X in zip("ab", views, strict=False):
+        with h5py.File(tmp_path / f"{name}.h5", "w") as file:
+            stored = file.create_dataset("X", X.shape, chunks=(5, X.shape[1]), dtype="f8")
+            stored[:25] = X[:25]
+    files = [str(tmp_path / f"{name}.h5") for name in "ab"]
+    with pytest.warns(UserWarning, match="1 of the 6 chunks"):
+        model = RobustWMNMF(2, random_state=0).fit(files)
+    write_run(model, files, tmp_path / "run", stability_runs=0)
+    page = (tmp_path / "run" / "report.html").read_text()
+    assert "(a.h5): 1 of the 6 chunks" in page and "(b.h5): 1 of the 6 chunks" in page
+
+
+def test_arrays_that_are_whole_are_not_spoken_of(tmp_path):
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(tmp_path / "v.h5", "w") as file:
+        file["compact"], file["X"] = 7, np.ones((4, 3))
+    assert read_views([tmp_path / "v.h5"]).notes == []
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes here")
+@pytest.mark.parametrize("ending", [".csv", ".npy", ".h5", ".parquet", ""])
+def test_a_pipe_is_refused_with_the_reason(ending, tmp_path):
+    os.mkfifo(tmp_path / f"pipe{ending}")
+    with pytest.raises(
+        ValueError, match="is a pipe or a device, and a file is read more than once"
+    ):
+        read_views([tmp_path / f"pipe{ending}"])
+    if ending in (".npy", ".h5", ".parquet"):
+        with pytest.raises(ValueError, match="is a pipe or a device"):
+            on_disk(tmp_path / f"pipe{ending}")

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from manyview._types import Array
+from manyview._warn import warn_user
 from manyview.engines.files.disk import DiskMatrix
 
 #: What to do about numbers that have no place among the doubles.
@@ -45,6 +46,8 @@ class Collection:
 
 def from_file(matrix: DiskMatrix, name: str) -> Item:
     matrix.view = name
+    for note in matrix.rows.notes:
+        warn_user(f"{matrix.label}: {note}")
     features = matrix.rows.features
     return Item(matrix, matrix.rows.ids, None if features is None else as_texts(features))
 

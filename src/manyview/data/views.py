@@ -7,6 +7,7 @@ from typing import Any
 
 from manyview._types import Matrix, Views
 from manyview.engines.dask.source import DaskMatrix
+from manyview.engines.files.disk import DiskMatrix
 from manyview.engines.numpy.relations import Relation
 from manyview.engines.numpy.sources import is_streamed
 
@@ -111,6 +112,9 @@ def _loaded(given: Collection, allow_files: bool) -> list[Matrix]:
         # Rows of a dask array would be computed anew for each reading: only workers leave it there.
         return allow_files and (X.keep or (large and not isinstance(X, DaskMatrix)))
 
+    for X in filter(is_streamed, held):
+        if stays(X) and isinstance(X, DiskMatrix):
+            X.stay()
     return [
         as_matrix(X.load() if is_streamed(X) and not stays(X) else X, name)
         for X, name in zip(held, given.names, strict=True)

@@ -8,7 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from manyview.io.guard import STREAMS, TooLarge, check_parquet, check_texts, text_of_file
+from manyview.engines.files.formats import PROGRAM
+from manyview.io.guard import STREAMS, TooLarge, check_pyarrow, text_of_file
+from manyview.io.guard.apart import Refused, read_apart
 
 from ._dataset import import_pandas
 
@@ -52,8 +54,11 @@ def read_table(path: Path) -> Table:
         ) from error
     except TooLarge as error:
         raise ValueError(f"{path.name}: {error}") from None
-    except (OSError, UnicodeDecodeError, ValueError) as error:  # pandas' parser errors included
-        raise ValueError(f"{path.name} could not be read as a table: {error}") from error
+    except Refused as error:
+        raise ValueError(f"{path.name} {error}") from None
+    except Exception as error:  # parsers of damaged files raise whatever they stumble over
+        why = " ".join(str(error).split())[:300] or type(error).__name__
+        raise ValueError(f"{path.name} could not be read as a table: {why}") from error
     if not table.rows or not table.columns:
         expected = f"separated by {SEPARATORS[kind]!r}" if kind in SEPARATORS else "as Parquet"
         raise ValueError(
@@ -94,11 +99,11 @@ def _parquet(pandas: Any, path: Path) -> Table:
 
 def frame_of_parquet(path: Path) -> Any:
     """A Parquet file as a data frame; what was converted is given free on the way."""
-    file, packed = check_parquet(path), path.stat().st_size
-    table = file.read()
-    for j, (name, column) in enumerate(zip(table.column_names, table.columns, strict=True)):
-        if "string" in str(column.type) and str(column.type).startswith("dictionary"):
-            table = table.set_column(j, name, check_texts(column, packed).cast("string"))
+    import pyarrow
+
+    check_pyarrow()
+    _, [part] = read_apart(PROGRAM, path, "parquet")
+    table = pyarrow.ipc.open_stream(pyarrow.py_buffer(part)).read_all()
     return table.to_pandas(split_blocks=True, self_destruct=True)
 
 

@@ -206,7 +206,7 @@ def _by_rows(files: Sequence[str | Path], reading: Reading, on_disk: bool) -> Re
             f"{words[0]} is for tables in memory; files that are read by rows have the samples in rows, "
             "and their ids in the one column of text or in the .h5ad"
         )
-    found = open_views(files)
+    found = open_views(files, on_disk)
     ids = common_ids(found)
     views, notes = held(found, on_disk)
     n = next(iter(found.values())).shape[0]

@@ -1,20 +1,20 @@
-"""Spreadsheets, files of R and Feather files, read by a process of its own (`apart_program`)."""
+"""Spreadsheets, files of R and Feather files, read by a process of their own."""
 
 from __future__ import annotations
 
-import json
 import zipfile
 from dataclasses import replace
 from pathlib import Path
 from shlex import quote
 
 from manyview.datasets._tables import split_suffix
-from manyview.io.guard import check_archive, check_pyarrow
+from manyview.engines.files.formats import PROGRAM
+from manyview.io.guard import TooLarge, check_archive, check_pyarrow
 from manyview.io.guard.apart import Refused, read_apart
+from manyview.io.guard.packed import TEXT_BYTES
 
 from .text import Sentence, Text
 
-PROGRAM = Path(__file__).with_name("apart_program.py")
 SPREADSHEETS = (".xlsx", ".xls", ".xlsm", ".xlsb", ".ods")
 R_FILES = (".rds", ".rda", ".rdata")
 #: Suffix → the kind of reader.
@@ -35,19 +35,16 @@ def tables_in(path: Path, inside: str | None = None) -> tuple[dict[str, bytes], 
         if zipfile.is_zipfile(path):
             with zipfile.ZipFile(path) as archive:
                 check_archive(archive, path.stat().st_size)
-        raw = read_apart(PROGRAM, path, [kind, *([] if inside is None else [inside])])
+        head, parts = read_apart(PROGRAM, path, kind, inside, TEXT_BYTES)
     except zipfile.BadZipFile as error:
         raise Sentence(f"{path.name} is damaged ({error}); save it again") from None
     except Refused as error:
         raise Sentence(f"{path.name} {_with_path(str(error), path)}") from None
-    except ImportError as error:
-        raise ImportError(f"{path.name}: {error}") from None
-    line, _, rest = raw.partition(b"\n")
-    head = json.loads(line)
-    found, at = {}, 0
-    for name, length in head["tables"]:
-        found[name] = rest[at : at + length]
-        at += length
+    except TooLarge:
+        raise
+    except ValueError as error:
+        raise Sentence(f"{path.name} could not be read ({error})") from None
+    found = dict(zip(head["tables"], map(bytes, parts), strict=True))
     return found, [f"{path.name}: {remark}" for remark in head["remarks"]]
 
 

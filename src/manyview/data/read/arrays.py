@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import warnings
 import zipfile
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import scipy.sparse as sp
 
 from manyview._types import Array, Matrix
 from manyview.datasets._tables import split_suffix
-from manyview.engines.files.formats import check_shape
-from manyview.io.guard import TooLarge, check_archive, check_held, check_shape_claim, open_hdf5
+from manyview.engines.files.formats import Held, arrays_apart, check_shape
+from manyview.io.guard import TooLarge, check_archive, check_shape_claim
+from manyview.io.guard.apart import Refused
 from manyview.io.npy import read_npy
 
 from .mat import read_mat
@@ -35,6 +35,8 @@ def read_arrays(path: Path) -> dict[str, Part]:
         raise type(error)(str(error)) from None if isinstance(error, ImportError) else error
     except TooLarge as error:
         raise ValueError(f"{path.name}: {error}") from None
+    except Refused as error:
+        raise ValueError(f"{path.name} {error}") from None
     except Exception as error:  # parsers of damaged files raise whatever they stumble over
         why = " ".join(str(error).split())[:300] or type(error).__name__
         hint = "; save it again by numpy.save from a numeric array" if kind[:3] == ".np" else ""
@@ -139,7 +141,10 @@ def _mat(path: Path) -> dict[str, Part]:
     with path.open("rb") as file:
         start = file.read(128)
     if b"MATLAB 7.3" in start or start.startswith(b"\x89HDF"):
-        return _several(path, _mat73(path))
+        found = _hdf5(path)
+        parts = _several(path, {key: item.array for key, item in found.items()})
+        notes = [note for item in found.values() for note in item.notes]
+        return {key: replace(part, notes=[*part.notes, *notes]) for key, part in parts.items()}
     arrays: dict[str, Any] = {}
     for key, value in read_mat(path).items():
         if not isinstance(value, list):
@@ -152,63 +157,28 @@ def _mat(path: Path) -> dict[str, Part]:
     return _several(path, arrays)
 
 
-def _mat73(path: Path) -> dict[str, Any]:
-    h5py = _import("h5py", path.name)
-    with open_hdf5(h5py, path) as file:
-        numbers = {
-            key: item
-            for key, item in file.items()
-            if isinstance(item, h5py.Dataset) and item.dtype.kind in "biuf"
-        }
-        check_held(sum(item.nbytes for item in numbers.values()), path.stat().st_size)
-        # MATLAB stores columns first.
-        return {key: np.asarray(item[()]).T for key, item in numbers.items()}
-
-
 def _mtx(path: Path) -> dict[str, Part]:
     return {"": Part(path.name, check_shape(read_mtx(path), path.name))}
 
 
-def _import(name: str, file: str) -> Any:
-    try:
-        return __import__(name)
-    except ImportError as error:
-        raise ImportError(
-            f"reading {file} needs {name}; install it with: pip install 'manyview[bio]'"
-        ) from error
+def _hdf5(path: Path) -> dict[str, Held]:
+    found = arrays_apart(str(path))
+    for item in found.values():
+        item.notes = [f"{path.name}: {note}" for note in item.notes]
+    return found
 
 
-def _annotated(file: str, data: Any) -> Part:
-    X = data.X
-    if X is None:
-        raise ValueError(f"{file} has no X")
-    matrix: Matrix = sp.csr_array(X) if sp.issparse(X) else np.asarray(X)
-    if sp.issparse(matrix):
-        matrix.check_format(full_check=True)  # SciPy trusts the indices of a file
-    ids, features = ([str(n) for n in names] for names in (data.obs_names, data.var_names))
-    return Part(file, check_shape(matrix, file), ids, features)
-
-
-def _check_whole(path: Path) -> None:
-    """Refuse a file that leads to others, or fills the memory, before all of it is read."""
-    open_hdf5(_import("h5py", path.name), path, whole=True).close()
-
-
-def _h5ad(path: Path) -> dict[str, Part]:
-    anndata = _import("anndata", path.name)
-    _check_whole(path)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return {"": _annotated(path.name, anndata.read_h5ad(path))}
-
-
-def _h5mu(path: Path) -> dict[str, Part]:
-    mudata = _import("mudata", path.name)
-    _check_whole(path)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        data = mudata.read_h5mu(path)
-    return {str(k): _annotated(f"{path.name}[{k}]", part) for k, part in data.mod.items()}
+def _annotated(path: Path) -> dict[str, Part]:
+    """AnnData and MuData: X of each modality with the names of its rows and columns."""
+    parts = {}
+    for key, item in _hdf5(path).items():
+        ids, features = (
+            None if names is None else [str(name) for name in names]
+            for names in (item.ids, item.features)
+        )
+        file = f"{path.name}[{key}]" if key else path.name
+        parts[key] = Part(file, check_shape(item.array, file), ids, features, notes=[*item.notes])
+    return parts
 
 
 READERS: dict[str, Callable[[Path], dict[str, Part]]] = {
@@ -216,6 +186,6 @@ READERS: dict[str, Callable[[Path], dict[str, Part]]] = {
     ".npz": _npz,
     ".mat": _mat,
     ".mtx": _mtx,
-    ".h5ad": _h5ad,
-    ".h5mu": _h5mu,
+    ".h5ad": _annotated,
+    ".h5mu": _annotated,
 }

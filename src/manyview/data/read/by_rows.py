@@ -50,7 +50,7 @@ def stay_on_disk(files: Sequence[str | Path], asked: bool) -> bool:
     return sum(path.stat().st_size for path in paths if path.is_file()) > LOAD_LIMIT
 
 
-def open_views(files: Sequence[str | Path]) -> dict[str, DiskMatrix]:
+def open_views(files: Sequence[str | Path], asked: bool) -> dict[str, DiskMatrix]:
     """view → what reads its file; all list the same samples in one order."""
     found: dict[str, DiskMatrix] = {}
     for view, path in named_files(files):
@@ -59,7 +59,7 @@ def open_views(files: Sequence[str | Path]) -> dict[str, DiskMatrix]:
                 f"two files would both be the view {view!r}; tell them apart by name=path, as in "
                 f"other={path}"
             )
-        found[view] = DiskMatrix(path, view=view)
+        found[view] = DiskMatrix(path, keep=asked, view=view)
     if len({X.shape[0] for X in found.values()}) > 1:
         told = ", ".join(f"{X.label} has {X.shape[0]}" for X in found.values())
         raise ValueError(f"files read by rows must list the same samples in one order, but {told}")
@@ -90,9 +90,14 @@ def common_ids(found: dict[str, DiskMatrix]) -> Array | None:
 def held(found: dict[str, DiskMatrix], asked: bool) -> tuple[dict[str, Any], list[str]]:
     """The views as they are, or their rows where all together are small; a note says which."""
     size = sum(X.nbytes for X in found.values())
+    notes = [f"{X.label}: {note}" for X in found.values() for note in X.rows.notes]
     if not asked and size <= LOAD_LIMIT:
-        return {view: X.load() for view, X in found.items()}, []
-    return dict(found), [f"the files ({size / 2**30:.2g} GiB) stay on disk and are read by rows"]
+        return {view: X.load() for view, X in found.items()}, notes
+    staying = {view: X.stay() for view, X in found.items()}
+    return staying, [
+        *notes,
+        f"the files ({size / 2**30:.2g} GiB) stay on disk and are read by rows",
+    ]
 
 
 def file_checksum(path: str) -> str:

@@ -6,6 +6,7 @@ from pathlib import Path
 from shlex import quote
 
 from manyview.datasets._tables import SEPARATORS, split_suffix
+from manyview.io.guard import check_no_pipe
 
 from .apart import APART, SEVERAL
 from .arrays import READERS
@@ -45,6 +46,7 @@ def existing(path: Path) -> Path:
         there, folder = path.is_file(), path.is_dir()
     except (OSError, ValueError) as error:  # a name no file system takes
         raise ValueError(f"{str(path)[:80]!r} is no name of a file ({error})") from None
+    check_no_pipe(path)
     if not there:
         raise ValueError(f"{path} {'is a folder' if folder else 'does not exist'}; name a file")
     packer = UNPACKERS.get(path.suffix.lower())

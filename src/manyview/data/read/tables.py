@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import csv
 import warnings
-import zlib
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,6 +15,7 @@ from manyview.datasets._dataset import import_pandas
 from manyview.datasets._tables import SEPARATORS, frame_of_parquet, split_suffix
 from manyview.engines.files.headings import is_id_heading
 from manyview.io.guard import TooLarge
+from manyview.io.guard.apart import Refused
 
 from .apart import APART, texts_of
 from .columns import numbers_of, settle
@@ -26,8 +24,6 @@ from .first_line import NOTHING
 from .options import Asked, Reading
 from .part import Part
 from .text import GCT, Cells, Sentence, Text, read_text
-
-TROUBLE = (OSError, ValueError, EOFError, zlib.error, csv.Error, OverflowError, MemoryError)
 
 
 def read_tables(path: Path, inside: str | None, view: str, reading: Reading) -> dict[str, Part]:
@@ -172,18 +168,16 @@ def _sentences(path: Path) -> Iterator[None]:
             f"{path.name} could not be read as a table: it is not text in UTF-8 ({error.reason} at "
             f"byte {error.start}); save it as UTF-8"
         ) from error
-    except Exception as error:  # whatever a parser makes of bytes that are no table
-        if not isinstance(error, TROUBLE) and type(error).__module__.split(".")[0] not in (
-            "pyarrow",
-            "pandas",
-        ):
-            raise
+    except Refused as error:
+        raise ValueError(f"{path.name} {error}") from None
+    except Exception as error:  # parsers of damaged files raise whatever they stumble over
         text = " ".join(str(error).split())[:300]
+        if not isinstance(error, ValueError | OSError):
+            text = f"{type(error).__name__}: {text}".removesuffix(": ")
         raise ValueError(f"{path.name} could not be read as a table: {text}") from error
 
 
 def _parquet(pandas: Any, path: Path) -> Cells:
-    _check_columns(path)
     frame = frame_of_parquet(path)
     if not isinstance(frame.index, pandas.RangeIndex):
         with warnings.catch_warnings():
@@ -191,16 +185,6 @@ def _parquet(pandas: Any, path: Path) -> Cells:
             warnings.simplefilter("ignore", pandas.errors.PerformanceWarning)
             frame.reset_index(names="id" if frame.index.nlevels == 1 else None, inplace=True)
     return Cells(frame, [str(name).strip() for name in frame.columns], True, [])
-
-
-def _check_columns(path: Path) -> None:
-    from pyarrow.parquet import read_schema
-
-    for name, times in Counter(read_schema(path).names).items():
-        if times > 1:
-            raise Sentence(
-                f"{path.name} has the column {name!r} more than once; give each its own name"
-            )
 
 
 def _id_place(file: str, cells: Cells, index: str | None) -> int | None:

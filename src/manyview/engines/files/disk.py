@@ -13,11 +13,30 @@ import numpy as np
 import scipy.sparse as sp
 
 from manyview._types import Array, Matrix, storable
-from manyview.io.guard import check_held, unpacking_limit, unpacking_up_to
+from manyview.io.guard import check_held, check_no_pipe, unpacking_limit, unpacking_up_to
 
-from .formats import INSIDE, STREAMABLE, ZARR, Plain, Stored, check_shape, open_rows
+from .formats import (
+    APART,
+    INSIDE,
+    LARGEST_TURNED,
+    STREAMABLE,
+    ZARR,
+    Held,
+    Plain,
+    Stored,
+    arrays_apart,
+    check_shape,
+    open_rows,
+)
 from .row_file import RowFile
 from .slabs import Slabs
+
+#: Arrays whose files another process has read as far as is needed, with the state of the file.
+LOOKED_AT: set[tuple[str, str | None, str, tuple[int, ...]]] = set()
+
+
+class Unreadable(OSError, ValueError):
+    """Rows that cannot be read from the file."""
 
 
 @storable
@@ -43,7 +62,7 @@ class DiskMatrix:
         self.path, self.key = os.path.abspath(file), key or None
         self.layout: tuple[int, str, tuple[int, int]] | None = None
         self.view, self.keep, self.max_unpacked = view, keep, unpacking_limit()
-        self._describe(self._open())
+        self._describe(self._open(0 if keep else LARGEST_TURNED))
 
     @classmethod
     def around(cls, array: Any, view: str = "") -> DiskMatrix:
@@ -100,34 +119,56 @@ class DiskMatrix:
             shape = self.shape
             found = self._open()
             if tuple(found.shape) != tuple(shape):
-                raise OSError(
+                raise Unreadable(
                     f"{self.label} now has the shape {tuple(found.shape)}, but was fitted with {shape}; "
                     "put the file of the fit back"
                 )
         return self._opened
 
-    def _open(self) -> RowFile:
+    def stay(self) -> DiskMatrix:
+        """Read rows from the file also where all of them have been read to look at it."""
+        if not self.keep and hasattr(self, "_opened") and isinstance(self._opened.rows, Held):
+            del self._opened
+        self.keep = True
+        return self
+
+    def _open(self, most: float = 0) -> RowFile:
         if self.only_named:
             raise ValueError(
                 f"the saved model reads {self.label} for this, from {self.path}, and opens no file that "
                 "you do not name: load it by mv.load(model, fitted_on=[file]), or give --fitted-on FILE"
             )
+        check_no_pipe(self.path)
         with unpacking_up_to(self.max_unpacked):
-            return self._opened_rows()
+            return self._opened_rows(most)
 
-    def _opened_rows(self) -> RowFile:
+    def _opened_rows(self, most: float) -> RowFile:
         try:
             if self.layout is not None:
                 found: RowFile = Plain(self.path, self.layout)
             else:
-                found = open_rows(self.path, self.key, self.kind)
+                held = self._looked_at(most)
+                found = open_rows(self.path, self.key, self.kind) if held is None else held
             self._opened = Slabs(found, _state_of(self.path, self.key))
         except ImportError:
             raise
-        except FileNotFoundError:
-            raise FileNotFoundError(f"{self.label}: there is no file {self.path}") from None
         except Exception as error:  # parsers of damaged files raise whatever they stumble over
+            if not os.path.exists(self.path):
+                raise FileNotFoundError(f"{self.label}: there is no file {self.path}") from None
             raise ValueError(f"{self.label} cannot be read by rows: {_why(error)}") from error
+        return found
+
+    def _looked_at(self, most: float) -> RowFile | None:
+        """The array if it takes no more than ``most`` bytes, read by another process; in any case that
+        process has found nothing in the file at which its library hangs or crashes."""
+        kind = self.kind or Path(self.path).suffix.lower()
+        if kind not in APART:
+            return None
+        state = self.path, self.key, kind, _state_of(self.path, self.key)
+        if state in LOOKED_AT and not most:
+            return None
+        found = arrays_apart(self.path, self.key, kind, most)[""]
+        LOOKED_AT.add(state)
         return found
 
     def read(self, rows: slice) -> Matrix:
@@ -145,7 +186,7 @@ class DiskMatrix:
         except OSError as error:
             raise self._unreadable(start, stop, error) from error
         if opened.state is not None and now != opened.state:
-            raise OSError(
+            raise Unreadable(
                 f"{self.label} was changed or replaced since it was opened; leave the file alone "
                 "and run again"
             )
@@ -177,8 +218,8 @@ class DiskMatrix:
             return block
         return block[max(start, low) - low : min(stop, high) - low]
 
-    def _unreadable(self, start: int, stop: int, error: Exception) -> OSError:
-        return OSError(
+    def _unreadable(self, start: int, stop: int, error: Exception) -> Unreadable:
+        return Unreadable(
             f"{self.label}: rows {start} to {stop - 1} could not be read ({_why(error)}); put the file "
             "right and run again"
         )

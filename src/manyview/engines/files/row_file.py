@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -19,6 +20,8 @@ class RowFile(ABC):
     piece = 1
     #: Whether any rows can be read as quickly as others: then slabs and a thread would only cost.
     direct = False
+    #: Sentences about the file that its user should know.
+    notes: Sequence[str] = ()
     ids: Array | None = None
     features: Array | None = None
 

@@ -8,6 +8,7 @@ from .limits import TooLarge, check_claim, check_held, free_memory, unpacking_li
 from .packed import (
     STREAMS,
     check_archive,
+    check_no_pipe,
     check_parquet,
     check_pyarrow,
     check_shape_claim,
@@ -24,6 +25,7 @@ __all__ = [
     "check_claim",
     "check_held",
     "check_lengths",
+    "check_no_pipe",
     "check_parquet",
     "check_pyarrow",
     "check_shape_claim",

@@ -2,34 +2,53 @@
 
 from __future__ import annotations
 
+import json
 import os
+import signal
 import subprocess
 import sys
-from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
-from .limits import TooLarge, check_held, gib_text, room_for, size_text
-from .packed import TEXT_BYTES
+from . import limits
+from .limits import TooLarge, check_held, gib_text, room_for, size_text, unpacking_limit
 
-#: How the program ends: with its answer, or with a sentence about the file.
-DONE, SENTENCE, NO_PACKAGE, NO_MEMORY = 0, 3, 4, 5
+#: How the program ends: with its answer, a sentence about the file, or what went wrong.
+DONE, SENTENCE, NO_PACKAGE, NO_MEMORY, TOO_LARGE, FAILED = 0, 3, 4, 5, 6, 7
 PIECE = 2**20
+#: Bytes beyond the numbers that libraries take.
+SLACK = 2**28
+#: Seconds of computing allowed for any file, and for each MiB of it; sound files take a tenth.
+SECONDS, SECONDS_PER_MIB = 20, 10
 
 
 class Refused(ValueError):
     """What the program says about the file."""
 
 
-def read_apart(program: Path, path: Path, arguments: Sequence[str]) -> bytes:
-    """What ``program`` prints about the file at ``path``; it may take as much memory as the file may.
+def read_apart(
+    program: Path, path: Path, kind: str, wanted: Any = None, weight: float = 1
+) -> tuple[Any, list[memoryview]]:
+    """What ``program`` finds in the file at ``path``: a JSON value, and the bytes of its parts.
 
-    The program is called with the path, the bytes of memory it may take and the arguments. It prints its
-    answer and ends with 0, or it prints a sentence and ends with another status.
+    The program is called with the path and its settings (JSON): the kind of file, what is wanted of it,
+    and the limits. It prints one line of JSON, ``{"about": …, "sizes": […]}``, then the parts, and ends
+    with 0; or it prints why it cannot and ends with another status. A byte of the answer will take
+    ``weight`` bytes of memory. The process ends with this call, also when that is interrupted.
     """
     packed = path.stat().st_size
-    room = int(min(room_for(packed), 2**62))
+    room = min(room_for(packed), 2**60)
+    seconds = SECONDS + SECONDS_PER_MIB * packed // 2**20
+    settings = {
+        "kind": kind,
+        "wanted": wanted,
+        "room": int(2 * room) + SLACK,
+        "seconds": seconds,
+        "allowed": unpacking_limit(),
+        "limits": [limits.ALWAYS, limits.RATIO],
+    }
     # Not the current folder and no script's: what lies beside a file is not imported.
-    command = [sys.executable, "-P", str(program), str(path), str(room), *arguments]
+    command = [sys.executable, "-P", str(program), str(path), json.dumps(settings)]
     process = subprocess.Popen(
         command,
         stdin=subprocess.DEVNULL,
@@ -38,19 +57,20 @@ def read_apart(program: Path, path: Path, arguments: Sequence[str]) -> bytes:
         env=_environment(),
     )
     try:
-        answer = _answer(process, packed)
+        answer = _answer(process, packed, weight)
     finally:
         process.kill()
         code = process.wait()
         if process.stdout is not None:
             process.stdout.close()
-    said = answer[:600].decode("utf-8", "replace").strip() if code != DONE else ""
     if code == DONE:
-        return answer
-    if code == NO_PACKAGE:
-        raise ImportError(said)
-    if code == SENTENCE:
-        raise Refused(said)
+        return _parts(answer)
+    said = answer[:600].decode("utf-8", "replace").strip()
+    if code == -getattr(signal, "SIGXCPU", 0):
+        raise Refused(
+            f"was given up after {seconds} seconds of computing: it is damaged. Save it again from where "
+            "it came"
+        )
     if code == NO_MEMORY or code < 0:
         enough = gib_text(4 * room)
         raise TooLarge(
@@ -58,23 +78,37 @@ def read_apart(program: Path, path: Path, arguments: Sequence[str]) -> bytes:
             f"{size_text(packed)}. If you know the file, raise it: max_unpacked={enough} or "
             f"--max-unpacked {enough} (GiB)"
         )
-    raise Refused(f"could not be read: its reader ended with status {code}")
+    raised = {SENTENCE: Refused, NO_PACKAGE: ImportError, TOO_LARGE: TooLarge, FAILED: ValueError}
+    if code not in raised:
+        raise Refused(f"could not be read: its reader ended with status {code}")
+    raise raised[code](said)
 
 
-def _answer(process: subprocess.Popen[bytes], packed: int) -> bytes:
+def _answer(process: subprocess.Popen[bytes], packed: int, weight: float) -> bytearray:
     assert process.stdout is not None
-    pieces, total = [], 0
+    answer = bytearray()
     while piece := process.stdout.read(PIECE):
-        total += len(piece)
-        check_held(TEXT_BYTES * total, packed, so_far=True)
-        pieces.append(piece)
+        answer += piece
+        if len(answer) > PIECE:
+            check_held(weight * len(answer), packed, so_far=True)
     process.wait()
-    return b"".join(pieces)
+    return answer
+
+
+def _parts(answer: bytearray) -> tuple[Any, list[memoryview]]:
+    """The parts lie in the answer, which is not copied; each begins at a multiple of 64 bytes."""
+    at = answer.index(b"\n") + 1
+    head, found = json.loads(answer[:at]), []
+    for size in head["sizes"]:
+        at += -at % 64
+        found.append(memoryview(answer)[at : at + size])
+        at += size
+    return head["about"], found
 
 
 def _environment() -> dict[str, str]:
     # The same packages must be found there; allocators must not reserve more than they use.
     path = os.pathsep.join(entry for entry in sys.path if entry)
-    one = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+    one = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "MALLOC_ARENA_MAX")
     told = {"PYTHONPATH": path, "ARROW_DEFAULT_MEMORY_POOL": "system", "PYTHONIOENCODING": "utf-8"}
-    return {**os.environ, **one, **told, "PYTHONDONTWRITEBYTECODE": "1"}
+    return {**os.environ, **dict.fromkeys(one, "1"), **told, "PYTHONDONTWRITEBYTECODE": "1"}

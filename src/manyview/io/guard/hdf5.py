@@ -15,14 +15,11 @@ from .limits import check_claim, check_held, room_for
 OUTSIDE = "whose bytes would be read along, whatever they are; copy the numbers into one file"
 
 
-def open_hdf5(h5py: Any, path: str | Path, whole: bool = False) -> Any:
-    """The open file, once all that is in it has been looked at.
-
-    ``whole``: everything in it will be held in memory, as the readers of AnnData do.
-    """
+def open_hdf5(h5py: Any, path: str | Path) -> Any:
+    """The open file, once all that is in it has been looked at."""
     file = h5py.File(path, "r")
     try:
-        _Walk(h5py, Path(path).stat().st_size, whole).group(file)
+        _Walk(h5py, Path(path).stat().st_size).group(file)
     except BaseException:
         file.close()
         raise
@@ -32,12 +29,11 @@ def open_hdf5(h5py: Any, path: str | Path, whole: bool = False) -> Any:
 class _Walk:
     """Every object of a file, once: links may lead in circles."""
 
-    def __init__(self, h5py: Any, packed: int, whole: bool):
-        self.h5py, self.packed, self.whole = h5py, packed, whole
+    def __init__(self, h5py: Any, packed: int):
+        self.h5py, self.packed = h5py, packed
         #: Filters that unpack nothing: they reorder, or add a checksum.
         self.keeping = (h5py.h5z.FILTER_SHUFFLE, h5py.h5z.FILTER_FLETCHER32)
         self.seen: set[Any] = set()
-        self.total = 0.0
 
     def group(self, group: Any) -> None:
         waiting = [group]
@@ -74,17 +70,12 @@ class _Walk:
         if item.shape is None:
             return
         wanted = float(prod(map(int, item.shape)) * item.dtype.itemsize)
-        if self.whole:
-            self.total += wanted
-            check_held(self.total, self.packed, f"what is in it, up to {item.name!r},")
-        elif item.dtype.kind in "biuf":
+        if item.dtype.kind in "biuf":
             check_claim(wanted, self.packed, repr(item.name))
         if item.chunks and made.get_nfilters():
             chunk = prod(item.chunks) * item.dtype.itemsize
             check_held(chunk, self.packed, f"a chunk of {item.name!r}")
             self._chunks(item, [made.get_filter(i)[0] for i in range(made.get_nfilters())])
-        if self.whole and item.dtype.hasobject:
-            self.total = check_lengths(item, self.packed, self.total)
 
     def _chunks(self, item: Any, filters: list[int]) -> None:
         """Deflate unpacks whatever a chunk holds, however small it should be."""
@@ -104,11 +95,12 @@ class _Walk:
                 check_chunk("zlib", len(raw), BytesIO(raw).read, self.packed)
 
 
-def check_lengths(item: Any, packed: int, before: float = 0.0) -> float:
-    """Bytes of the texts in a dataset, and ``before``: many rows can name one long text of the file.
+def check_lengths(item: Any, packed: int) -> None:
+    """Refuse a dataset whose texts are too long together: many rows can name one long text of the file.
 
     None is longer than the file, so that so many may be looked at at a time.
     """
+    before = 0.0
     step = max(1, int(room_for(packed) // max(1, packed)))
     if item.ndim > 1:
         step = max(1, step // max(1, prod(item.shape[1:])))
@@ -116,7 +108,6 @@ def check_lengths(item: Any, packed: int, before: float = 0.0) -> float:
         block = item[start : start + step] if item.shape else item[()]
         before += _length(np.asarray(block))
         check_held(before, packed, f"what is in it, up to {item.name!r},", so_far=True)
-    return before
 
 
 def _length(block: np.ndarray) -> float:

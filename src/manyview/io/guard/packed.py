@@ -26,6 +26,16 @@ FLAT = ("int", "uint", "float", "double", "halffloat", "bool", "string", "large_
 SAFE_PYARROW = (14, 0, 1)
 
 
+def check_no_pipe(path: str | Path) -> None:
+    """Refuse a pipe or a device: what is read from it is gone."""
+    place = Path(path)
+    if place.exists() and not place.is_file() and not place.is_dir():
+        raise ValueError(
+            f"{path} is a pipe or a device, and a file is read more than once: for its kind, its numbers "
+            "and its checksum in run.json. Save it first, for example by: cat > table.csv"
+        )
+
+
 def check_archive(archive: zipfile.ZipFile, packed: int) -> None:
     """Refuse an archive of ``packed`` bytes that claims what cannot be, or would fill the memory."""
     members = archive.infolist()

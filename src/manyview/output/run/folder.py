@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -109,7 +110,12 @@ def write_run(
     check_is_fitted(model)
     out = Path(out)
     tell = progress or (lambda text: None)
-    given = views_of_run(model, views, "write_run")
+    info = dict(info or {})
+    with warnings.catch_warnings(record=True) as seen:  # what is to be said of files read by rows
+        warnings.simplefilter("always", UserWarning)
+        given = views_of_run(model, views, "write_run")
+    told = [str(item.message) for item in seen if issubclass(item.category, UserWarning)]
+    info["warnings"] = list(dict.fromkeys([*info.get("warnings", []), *told]))
     names = _ids(model, given, ids)
     _check_truth(truth, given.n_samples)
     beside_views = known(names, clinical, time, event, truth, adjusted)
@@ -134,7 +140,7 @@ def write_run(
         for name, table in found.tables.items():
             (beside / name).write_bytes(table_bytes(table))
         model.save(beside / "model.npz")
-        run = run_record(model, given, settings, dict(info or {}), notes, extra)
+        run = run_record(model, given, settings, info, notes, extra)
         if figures:
             tell("drawing the figures")
             drawings = model_figures(model, given, files, extra["projection"])

@@ -1,8 +1,8 @@
-"""A program of its own: one spreadsheet, R file or Feather file → its tables as text, on stdout.
+"""A program of its own: it reads one file whose reader may hang, crash or fill the memory.
 
-Imports nothing of manyview, so that it starts at once. It is called with the file, the bytes of memory
-that it may take, the kind of file and, if one is wanted, a sheet or object. The answer is a line of JSON
-(names and lengths of the tables, remarks) and then the tables, one after the other, as CSV.
+`manyview.io.guard.apart.read_apart` starts it and tells how it is called and answers. Spreadsheets, files
+of R and Feather files become tables of text (CSV), Parquet becomes a stream of Arrow, and arrays their
+bytes. It imports only what the kind of file needs, so that it starts at once.
 """
 
 from __future__ import annotations
@@ -11,24 +11,28 @@ import csv
 import datetime
 import io
 import json
+import os
 import sys
 import warnings
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-SENTENCE, NO_PACKAGE, NO_MEMORY = 3, 4, 5
+SENTENCE, NO_PACKAGE, NO_MEMORY, TOO_LARGE, FAILED = 3, 4, 5, 6, 7
 #: Kinds of Arrow columns that hold one value per row.
 FLAT = ("int", "uint", "float", "double", "halffloat", "bool", "string", "large_string", "date", "time",
         "decimal", "null", "duration")  # fmt: skip
 
 Tables = dict[str, bytes]
+#: What a reader finds: a value for JSON, and the parts (anything with bytes).
+Found = tuple[Any, list[Any]]
 
 
 class Sentence(Exception):
     """What is to be said about the file."""
 
 
-def spreadsheet(calamine: Any, path: str, wanted: str | None) -> tuple[Tables, list[str]]:
+def spreadsheet(calamine: Any, path: str, wanted: str | None) -> Found:
     """A sheet of a workbook: the values that were stored; no formula is computed, no link followed."""
     book = calamine.CalamineWorkbook.from_path(path)
     names = list(book.sheet_names)
@@ -44,7 +48,11 @@ def spreadsheet(calamine: Any, path: str, wanted: str | None) -> tuple[Tables, l
     if len(found) > 1:
         raise Sentence(_choose("sheet", list(found), {n: _size(r) for n, r in found.items()}))
     [(name, rows)] = found.items()
-    return {name: _csv(rows)}, _dates(rows)
+    return _tables({name: _csv(rows)}, _dates(rows))
+
+
+def _tables(tables: Tables, remarks: list[str]) -> Found:
+    return {"tables": list(tables), "remarks": remarks}, list(tables.values())
 
 
 def _size(rows: list[list[Any]]) -> str:
@@ -82,7 +90,7 @@ def _dates(rows: list[list[Any]]) -> list[str]:
     ]
 
 
-def r_file(rdata: Any, path: str, wanted: str | None) -> tuple[Tables, list[str]]:
+def r_file(rdata: Any, path: str, wanted: str | None) -> Found:
     """Data frames and matrices of a file that R has saved, also those in a list."""
     rda = path.lower().endswith((".rda", ".rdata"))
     with warnings.catch_warnings():
@@ -100,14 +108,14 @@ def r_file(rdata: Any, path: str, wanted: str | None) -> tuple[Tables, list[str]
     if wanted is not None:
         if wanted not in tables:
             raise Sentence(f"has no table {wanted!r}; its tables are {', '.join(tables) or 'none'}")
-        return {wanted: tables[wanted]}, []
+        return _tables({wanted: tables[wanted]}, [])
     if not tables:
         raise Sentence(
             f"holds no data frame and no matrix of numbers: {', '.join(left_out)[:200]}; in R, save "
             "as.data.frame(x) by saveRDS or write.csv"
         )
     remarks = [f"{', '.join(left_out)[:200]} left out, no table"] if left_out else []
-    return tables, remarks
+    return _tables(tables, remarks)
 
 
 def _frame(value: Any) -> bytes | None:
@@ -135,7 +143,7 @@ def _names(value: Any, axis: int) -> list[str] | None:
     return [str(text) for text in value.coords[name].values] if name in value.coords else None
 
 
-def feather(pyarrow: Any, path: str, wanted: str | None) -> tuple[Tables, list[str]]:
+def feather(pyarrow: Any, path: str, wanted: str | None) -> Found:
     """The columns of an Arrow file, each one number or text per row."""
     from pyarrow.csv import write_csv
     from pyarrow.feather import read_table
@@ -159,19 +167,56 @@ def feather(pyarrow: Any, path: str, wanted: str | None) -> tuple[Tables, list[s
         names.insert(0, names.pop(first))
     made = io.BytesIO()
     write_csv(pyarrow.Table.from_arrays(columns, names), made)
-    return {"": made.getvalue()}, []
+    return _tables({"": made.getvalue()}, [])
+
+
+def parquet(pyarrow: Any, path: str, wanted: None) -> Found:
+    """The columns of a Parquet file as a stream of Arrow, with what pandas has noted about them."""
+    from manyview.io.guard import check_parquet, check_texts
+
+    file, packed = check_parquet(path), os.path.getsize(path)
+    names = file.schema_arrow.names
+    for name, times in Counter(names).items():
+        if times > 1:
+            raise Sentence(f"has the column {name!r} more than once; give each its own name")
+    table = file.read(use_threads=False)
+    for j, (name, column) in enumerate(zip(names, table.columns, strict=True)):
+        if "string" in str(column.type) and str(column.type).startswith("dictionary"):
+            table = table.set_column(j, name, check_texts(column, packed).cast("string"))
+    table.validate(full=True)
+    made = pyarrow.BufferOutputStream()
+    with pyarrow.ipc.new_stream(made, table.schema) as stream:
+        stream.write_table(table)
+    return None, [memoryview(made.getvalue())]
+
+
+def arrays(h5py: Any, path: str, wanted: dict[str, Any]) -> Found:
+    """Arrays of numbers with the names of their rows and columns; ``wanted`` tells which, see
+    `manyview.engines.files.formats.arrays_apart`."""
+    from manyview.engines.files.formats import LARGEST_TURNED, arrays_in, described
+
+    most = max(wanted["most"], LARGEST_TURNED)
+    listed, parts = [], []
+    for name, rows in arrays_in(path, wanted["key"], wanted["kind"], most).items():
+        about, own = described(rows, wanted["most"], os.path.getsize(path))
+        listed.append({"name": name, **about})
+        parts += own
+    return listed, parts
 
 
 #: Kind → package that reads it, the extra that brings it, and the function.
-KINDS: dict[str, tuple[str, str, Callable[..., tuple[Tables, list[str]]]]] = {
+KINDS: dict[str, tuple[str, str, Callable[..., Found]]] = {
     "spreadsheet": ("python_calamine", "files", spreadsheet),
     "r": ("rdata", "files", r_file),
     "feather": ("pyarrow", "app", feather),
+    "parquet": ("pyarrow", "app", parquet),
+    "rows of parquet": ("pyarrow", "app", arrays),
+    "hdf5": ("h5py", "disk", arrays),
 }
 
 
-def confine(room: int) -> None:
-    """From here on no more memory than this, no file written, no core dumped."""
+def confine(room: int, seconds: int = 600) -> None:
+    """From here on no more memory and computing than this, no file written, no core dumped."""
     try:
         import resource
     except ImportError:  # Windows has no such limits
@@ -181,37 +226,54 @@ def confine(room: int) -> None:
             held = int(sizes.read().split()[0]) * resource.getpagesize()
     except OSError:
         held = 2**30
-    limits = {resource.RLIMIT_AS: held + room, resource.RLIMIT_FSIZE: 0, resource.RLIMIT_CORE: 0}
+    limits = {
+        resource.RLIMIT_AS: held + room,
+        resource.RLIMIT_CPU: seconds,
+        resource.RLIMIT_FSIZE: 0,
+        resource.RLIMIT_CORE: 0,
+    }
     for limit, most in limits.items():
         hard = resource.getrlimit(limit)[1]
         if hard == resource.RLIM_INFINITY or most < hard:
             try:
-                resource.setrlimit(limit, (most, most))
+                resource.setrlimit(limit, (most, most if most == 0 else most + 5))
             except (ValueError, OSError):  # a system that does not let itself be limited
                 continue
 
 
-def answer(kind: str, path: str, room: int, wanted: str | None) -> bytes:
-    """The tables of a file; what may be said of a damaged one is a Sentence."""
-    package, extra, read = KINDS[kind]
+def answer(path: str, settings: dict[str, Any]) -> Iterator[Any]:
+    """The pieces of the answer; what may be said of a damaged file is a Sentence."""
+    package, extra, read = KINDS[settings["kind"]]
     try:
         module = __import__(package)
     except ImportError:
         name = package.replace("_", "-")
         raise ImportError(
-            f"reading it needs {name}; install it with: pip install 'manyview[{extra}]'"
+            f"reading {os.path.basename(path)} needs {name}; install it with: pip install "
+            f"'manyview[{extra}]'"
         ) from None
-    confine(room)
-    tables, remarks = read(module, path, wanted)
-    head = {"tables": [[name, len(data)] for name, data in tables.items()], "remarks": remarks}
-    return json.dumps(head).encode() + b"\n" + b"".join(tables.values())
+    if read in (parquet, arrays):  # they have the limits of the process that asks
+        from manyview.io.guard import limits
+
+        limits.ALLOWED.set(settings["allowed"])
+        limits.ALWAYS, limits.RATIO = settings["limits"]
+    confine(settings["room"], settings["seconds"])
+    about, parts = read(module, path, settings["wanted"])
+    sizes = [memoryview(part).nbytes for part in parts]
+    head = json.dumps({"about": about, "sizes": sizes}).encode() + b"\n"
+    at = len(head)
+    yield head
+    for part, size in zip(parts, sizes, strict=True):
+        yield bytes(-at % 64)
+        yield part
+        at += -at % 64 + size
 
 
 def main() -> int:
-    path, room, kind, *wanted = sys.argv[1:]
+    path, settings = sys.argv[1], json.loads(sys.argv[2])
     try:
-        made = answer(kind, path, int(room), wanted[0] if wanted else None)
-        sys.stdout.buffer.write(made)
+        for piece in answer(path, settings):
+            sys.stdout.buffer.write(piece)
         sys.stdout.buffer.flush()
     except MemoryError:
         return NO_MEMORY
@@ -222,9 +284,10 @@ def main() -> int:
         print(" ".join(str(error).split()))
         return SENTENCE
     except BaseException as error:  # readers of damaged files raise whatever they stumble over
-        why = " ".join(str(error).split())[:300] or type(error).__name__
-        print(f"could not be read ({why})")
-        return SENTENCE
+        why = " ".join(str(error).split())[:500]
+        known = why and isinstance(error, ValueError | OSError)
+        print(why if known else f"{type(error).__name__}: {why}".removesuffix(": "))
+        return TOO_LARGE if type(error).__name__ == "TooLarge" else FAILED
     return 0
 
 
