@@ -157,15 +157,6 @@ def test_views_that_repeat_each_other_are_listed_over_a_third():
     assert repeated_views(np.eye(3)) == []
 
 
-def test_models_older_than_redundancy_place_rows_as_before():
-    older = object.__new__(Agreement)
-    vars(older).update(alpha=np.array([0.2, 0.3, 0.5]), groups=np.array([0, 1, 0]))
-    np.testing.assert_array_equal(older.redundancy, [[1, 0, 1], [0, 1, 0], [1, 0, 1]])
-    np.testing.assert_allclose(older.distance_weights, older.alpha)
-    with pytest.raises(AttributeError, match="no 'nothing'"):
-        older.nothing  # noqa: B018
-
-
 # --- reliance ----------------------------------------------------------------------------------
 
 

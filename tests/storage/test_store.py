@@ -167,8 +167,8 @@ def npz(**arrays):
 
 REFUSED = {
     "another version": (
-        lambda raw: rewritten(raw, lambda h: h.update(format=2, library="9.9")),
-        "was written by manyview 9.9 in format 2, and this manyview reads format 1",
+        lambda raw: rewritten(raw, lambda h: h.update(format=99, library="9.9")),
+        "was written by manyview 9.9 in format 99, and this manyview reads format 2",
     ),
     "truncated": (lambda raw: raw[: len(raw) // 2], "is damaged or was cut short"),
     "empty": (lambda raw: b"", "no manyview model"),

@@ -57,17 +57,6 @@ class Agreement:
         """The weights of the distances d^s in F."""
         return distance_weights(self.alpha, self.spread)
 
-    def __getattr__(self, name: str) -> Array:
-        """What files of older models lack: they told groups of near-duplicates, and F had α itself."""
-        held = vars(self)
-        if name == "spread" and "alpha" in held:
-            return np.ones(len(held["alpha"]))
-        if name == "learned" and "alpha" in held:
-            return held["alpha"]
-        if name == "redundancy" and "groups" in held:
-            return np.equal.outer(held["groups"], held["groups"]).astype(float)
-        raise AttributeError(f"{type(self).__name__} has no {name!r}")
-
 
 def in_proportion(k: int, n: int) -> int:
     """k neighbours, fewer where there are few observations: 20 of 24 others would be everybody."""

@@ -37,7 +37,7 @@ MAKERS = {
     "checkpoint": "checkpoints are written by a fit with checkpoint=PATH",
 }
 #: Raised when the tree changes its meaning; other versions are refused.
-FORMAT = 1
+FORMAT = 2
 HEADER = "header.json"
 #: How hard members are packed: more takes twice the time for a tenth less.
 LEVEL = 1
