@@ -21,9 +21,9 @@ import numpy as np
 
 import manyview as mv
 from communities import SETS, fitted, scores
-from manyview.judge.selection import DEFAULT, METHODS, select_n_clusters
 from manyview.methods import selection
 from manyview.methods.selection.together import combine
+from manyview.selection import DEFAULT, METHODS, select_n_clusters
 from quality import module
 
 

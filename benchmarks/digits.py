@@ -7,7 +7,7 @@ from sklearn.base import clone
 from sklearn.cluster import SpectralClustering
 
 import manyview as mv
-from manyview.comparison import seed_of
+from manyview.app.compare.comparison import seed_of
 
 PAPER = {"WM-NMF": ".96 / .93", "NMF-W1": ".92 / .88", "NMF-W2": ".81 / .77"}
 METRICS = ("acc", "nmi", "precision", "recall", "f_score", "ari")

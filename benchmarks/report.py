@@ -27,7 +27,7 @@ import numpy as np
 import scipy.sparse as sp
 
 import manyview as mv
-from manyview.output.run import write_run
+from manyview.app.run import write_run
 from quality import module
 
 

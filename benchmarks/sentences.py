@@ -23,9 +23,9 @@ from scipy.optimize import linear_sum_assignment
 from sklearn.metrics import confusion_matrix
 
 import manyview as mv
-from manyview.data.views import as_views
-from manyview.output.run import tables
-from manyview.output.run.refits import refitted
+from manyview.app.run import tables
+from manyview.app.run.refits import refitted
+from manyview.views.views import as_views
 from quality import load_set, written_out
 
 SETS = ("3sources", "msrcv1_5", "webkb_texas", "rosmap", "tcga_laml170", "bbcsport", "digits4",

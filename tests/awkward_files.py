@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from manyview.data.read import read_views
-from manyview.judge.comparison.labels import ids_in
+from manyview.app.compare.labels import ids_in
+from manyview.app.files import read_views
 
 N = 12
 IDS = [f"P{i:03d}" for i in range(1, N + 1)]

@@ -4,11 +4,11 @@ import json
 
 import numpy as np
 
-from manyview.reproduction.catalogue import EXPERIMENTS
-from manyview.reproduction.cells import Options
-from manyview.reproduction.result_files import MANIFEST, manifest_of
-from manyview.reproduction.result_files import tables_of as files_of
-from manyview.reproduction.seeds import READINGS
+from manyview.paper.catalogue import EXPERIMENTS
+from manyview.paper.cells import Options
+from manyview.paper.result_files import MANIFEST, manifest_of
+from manyview.paper.result_files import tables_of as files_of
+from manyview.paper.seeds import READINGS
 
 SCORES = ("acc", "nmi", "precision", "recall", "f_score", "ari")
 #: What the manifest says of the whole.

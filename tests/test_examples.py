@@ -53,7 +53,7 @@ def test_the_code_of_a_page_does_what_it_says(page):
 
 
 def command_line():
-    from manyview.cli.app import app
+    from manyview.app.cli.app import app
 
     return typer.main.get_command(app)
 

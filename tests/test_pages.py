@@ -11,7 +11,7 @@ import typer
 
 import manyview as mv
 from conftest import blobs
-from manyview.cli.app import app
+from manyview.app.cli.app import app
 
 DOCS = Path(__file__).parent.parent / "docs"
 SOURCE = Path(mv.__file__).parent

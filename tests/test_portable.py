@@ -39,24 +39,24 @@ GUARDED = {
     "io/guard/limits.py": {"/proc": "except (OSError", "/sys/": "except (OSError"},
     "io/writing/locks.py": {"import fcntl": "except ImportError", "import msvcrt": "except ImportError"},
     "io/writing/scratch.py": {"os.getuid": "os.name", "/proc": "except OSError"},
-    "judge/comparison/processes.py": {
+    "app/compare/processes.py": {
         "os.killpg": "hasattr(os",
         "signal.SIGKILL": "hasattr(os",
         "/proc": "except (OSError",
         "os.sysconf": "except (OSError",  # reached only where /proc was read
     },
-    "judge/comparison/worker.py": {
+    "app/compare/worker.py": {
         "import resource": "except ImportError",
         "/proc": "except OSError",
     },
-    "output/run/later.py": {"os.link": "except OSError"},
-    "web/child.py": {
+    "app/run/later.py": {"os.link": "except OSError"},
+    "app/web/child.py": {
         "import resource": "except ImportError",
         "os.killpg": 'os.name == "posix"',
         "signal.SIGKILL": 'os.name == "posix"',
     },
-    "web/jobs.py": {"os.killpg": 'os.name == "posix"', "signal.SIGKILL": 'os.name == "posix"'},
-    "reproduction/provenance.py": {"/proc": "except OSError"},
+    "app/web/jobs.py": {"os.killpg": 'os.name == "posix"', "signal.SIGKILL": 'os.name == "posix"'},
+    "paper/provenance.py": {"/proc": "except OSError"},
 }  # fmt: skip
 
 

@@ -8,8 +8,8 @@ from types import ModuleType
 import pytest
 
 import manyview as mv
-from manyview.cli.app import USUAL_METHODS
-from manyview.judge.selection import DEFAULT
+from manyview.app.cli.app import USUAL_METHODS
+from manyview.selection import DEFAULT
 
 
 def run(code):
@@ -21,14 +21,14 @@ def run(code):
 def test_the_package_and_the_command_load_no_estimator():
     heavy = "{'sklearn', 'pandas', 'matplotlib', 'numba', 'manyview.methods'} & set(sys.modules)"
     assert run(f"import sys, manyview; print({heavy})") == "set()\n"
-    assert run(f"import sys, manyview.cli.app; print({heavy})") == "set()\n"
+    assert run(f"import sys, manyview.app.cli.app; print({heavy})") == "set()\n"
 
 
 @pytest.mark.parametrize("words", ["fit none.csv --clusters 2", "compare x=none.xlsx:A --clusters 2",
                                    "predict run none.csv", "select-k none.h5::a"])  # fmt: skip
 def test_a_file_that_is_not_there_is_told_at_once(words, tmp_path):
     code = (
-        "import sys\nfrom manyview.cli.app import app\n"
+        "import sys\nfrom manyview.app.cli.app import app\n"
         f"sys.argv = 'manyview {words} --out out'.split()\n"
         "try:\n app()\nexcept SystemExit as end:\n"
         " print(end.code, 'sklearn' in sys.modules)"

@@ -11,7 +11,7 @@ from typing import Any
 
 import typer
 
-from manyview.cli.app import app
+from manyview.app.cli.app import app
 
 PAGE = Path(__file__).parent.parent / "docs" / "command_line.md"
 BEGIN, END = "<!-- made by tools/write_options.py -->", "<!-- end of the options -->"

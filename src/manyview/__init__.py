@@ -23,20 +23,20 @@ if TYPE_CHECKING:
         testing,
         tl,
     )
+    from manyview.app.run import write_run
     from manyview.covariates import Adjusted, adjust
-    from manyview.data.annotate import annotate
-    from manyview.data.views import as_views
     from manyview.engines.files.disk import on_disk
     from manyview.engines.numpy.relations import DistanceView, GraphView, KernelView
-    from manyview.judge.selection import NoClustersWarning, Selection, select_n_clusters
-    from manyview.judge.stability import Stability, stability
     from manyview.methods.robust import RobustWMNMF
     from manyview.methods.saved import load
     from manyview.methods.wmnmf import WMNMF
-    from manyview.output.run import write_run
+    from manyview.selection import NoClustersWarning, Selection, select_n_clusters
+    from manyview.stability import Stability, stability
+    from manyview.views.annotate import annotate
+    from manyview.views.views import as_views
 
     from ._types import CollapseWarning, Stop
-    from .comparison import Comparison, compare
+    from .app.compare.comparison import Comparison, compare
 
 #: Where a name comes from; modules are themselves. No module may have the name of a function: once it is
 #: imported, it would be found in the function's place.
@@ -48,20 +48,20 @@ _HOMES = {
     "DistanceView": "engines.numpy.relations",
     "GraphView": "engines.numpy.relations",
     "KernelView": "engines.numpy.relations",
-    "NoClustersWarning": "judge.selection",
+    "NoClustersWarning": "selection",
     "RobustWMNMF": "methods.robust",
-    "Selection": "judge.selection",
-    "Stability": "judge.stability",
+    "Selection": "selection",
+    "Stability": "stability",
     "Stop": "_types",
     "adjust": "covariates",
-    "annotate": "data.annotate",
-    "as_views": "data.views",
+    "annotate": "views.annotate",
+    "as_views": "views.views",
     "compare": "comparison",
     "load": "methods.saved",
     "on_disk": "engines.files.disk",
-    "select_n_clusters": "judge.selection",
-    "stability": "judge.stability",
-    "write_run": "output.run",
+    "select_n_clusters": "selection",
+    "stability": "stability",
+    "write_run": "app.run",
 }
 
 __all__ = [

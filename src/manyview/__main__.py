@@ -6,7 +6,7 @@ import io
 import sys
 
 try:
-    from manyview.cli.app import app
+    from manyview.app.cli.app import app
 except ModuleNotFoundError as error:
     if (error.name or "manyview").split(".")[0] == "manyview":
         raise

@@ -11,9 +11,6 @@ import scipy.sparse as sp
 from manyview._labels import as_list
 from manyview._types import Array, Matrix, Views
 from manyview._warn import setting
-from manyview.data.containers import Collection, Item
-from manyview.data.ids import places
-from manyview.data.views import as_views
 from manyview.engines.numpy.sources import is_streamed
 from manyview.methods.given import ZeroRows, check_zero_rows
 from manyview.methods.stages import settled_zeros
@@ -23,6 +20,9 @@ from manyview.outcomes.columns import Column, may_be_codes, read_column
 from manyview.outcomes.held import hold, pick
 from manyview.outcomes.mark import view_kind
 from manyview.outcomes.table import quoted
+from manyview.views.containers import Collection, Item
+from manyview.views.ids import places
+from manyview.views.views import as_views
 
 #: Entries of a sparse view that may become dense.
 MOST_DENSE = 50_000_000

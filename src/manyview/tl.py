@@ -11,14 +11,14 @@ import scipy.sparse as sp
 
 from manyview._types import Array, Seed
 from manyview._warn import warn_user
-from manyview.data.annotate import annotate
-from manyview.data.containers import collect
-from manyview.data.foreign import described_by_var, is_a
-from manyview.data.items import Collection, Item
 from manyview.engines.numpy.sources import is_streamed
 from manyview.methods.robust import RobustWMNMF
 from manyview.outcomes import enrichment
 from manyview.outcomes.batch import is_technical
+from manyview.views.annotate import annotate
+from manyview.views.containers import collect
+from manyview.views.foreign import described_by_var, is_a
+from manyview.views.items import Collection, Item
 
 #: The column of ``var`` in which scanpy and muon mark the features to use.
 HIGHLY_VARIABLE = "highly_variable"

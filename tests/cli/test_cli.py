@@ -9,7 +9,7 @@ import pytest
 pytest.importorskip("typer")
 from typer.testing import CliRunner
 
-from manyview.cli.app import app
+from manyview.app.cli.app import app
 
 
 def test_demo_prints_scores_and_weights_and_writes_its_files(tmp_path):

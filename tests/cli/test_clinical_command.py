@@ -12,9 +12,9 @@ from typer.testing import CliRunner
 
 import manyview as mv
 from browser import visit
-from manyview.cli.app import app
-from manyview.data.read.clinical import read_clinical, split_column
-from manyview.data.read.matching import EXACT
+from manyview.app.cli.app import app
+from manyview.app.files.clinical import read_clinical, split_column
+from manyview.app.files.matching import EXACT
 from manyview.outcomes import enrichment, survival
 from manyview.outcomes.endpoints import recognise, unit_of
 

@@ -7,7 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from conftest import blobs
-from manyview.cli.app import app
+from manyview.app.cli.app import app
 from manyview.methods.communities import installed
 
 pd = pytest.importorskip("pandas")

@@ -14,9 +14,9 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from conftest import blobs
-from manyview.cli.app import app
-from manyview.cli.compare import _summary
-from manyview.judge.comparison.methods import resolve
+from manyview.app.cli.app import app
+from manyview.app.cli.compare import _summary
+from manyview.app.compare.methods import resolve
 
 
 @pytest.fixture
@@ -61,7 +61,7 @@ def test_samples_with_empty_cells_are_an_error_or_left_out(tmp_path):
 
 @pytest.mark.parametrize("words", [["--methods", "NOPE"], ["--scale", "log"]])
 def test_a_bad_request_is_refused_before_files_are_read(asked, tmp_path, words, monkeypatch):
-    monkeypatch.setattr("manyview.cli.compare.read_views", None)
+    monkeypatch.setattr("manyview.app.cli.compare.read_views", None)
     result = CliRunner().invoke(app, [*asked, *words])
     assert result.exit_code == 2 and words[1] in result.stderr
     assert not (tmp_path / "out").exists()

@@ -10,10 +10,10 @@ from typer.testing import CliRunner
 
 from conftest import blobs
 from manyview import load
-from manyview.cli.app import app
-from manyview.data.read import read_views
-from manyview.data.views import as_views
+from manyview.app.cli.app import app
+from manyview.app.files import read_views
 from manyview.engines.files.disk import DiskMatrix
+from manyview.views.views import as_views
 
 runner = CliRunner()
 
@@ -203,7 +203,7 @@ def test_the_checkpoint_outlives_results_that_could_not_be_written(
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr("manyview.cli.fit.write_run", full)
+        patch.setattr("manyview.app.cli.fit.write_run", full)
         done = fit(names, tmp_path / "run", *options)
     told = " ".join(done.stderr.split())
     assert done.exit_code == 1 and state.exists() and "nothing was written; run the same" in told
@@ -226,6 +226,6 @@ def test_an_interruption_before_the_first_checkpoint_promises_nothing(files, tmp
     def interrupted(*args, **kwargs):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("manyview.cli.inputs.read_views", interrupted)
+    monkeypatch.setattr("manyview.app.cli.inputs.read_views", interrupted)
     done = fit(files[0], tmp_path / "run", "--checkpoint", str(tmp_path / "state"))
     assert done.exit_code == 130 and "go on" not in done.stderr

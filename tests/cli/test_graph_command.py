@@ -13,9 +13,9 @@ from typer.testing import CliRunner
 
 import manyview as mv
 from conftest import blobs
-from manyview.cli.app import app
-from manyview.data.read import read_views
-from manyview.data.read.relations import with_relations
+from manyview.app.cli.app import app
+from manyview.app.files import read_views
+from manyview.app.files.relations import with_relations
 
 N = 60
 IDS = [f"s{i}" for i in range(N)]

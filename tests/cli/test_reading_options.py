@@ -9,8 +9,8 @@ from typer.testing import CliRunner
 
 from conftest import blobs
 from manyview import __version__
-from manyview.cli import reading
-from manyview.cli.app import app
+from manyview.app.cli import reading
+from manyview.app.cli.app import app
 
 COMMANDS = ["fit", "predict", "select-k", "compare"]
 OPTIONS = [f"--{name.replace('_', '-')}" for name in inspect.signature(reading._options).parameters]

@@ -5,8 +5,8 @@ import io
 import pytest
 from rich.console import Console
 
-from manyview.cli import stages
-from manyview.cli.stages import SHARES, Stages, shown
+from manyview.app.cli import stages
+from manyview.app.cli.stages import SHARES, Stages, shown
 
 WORDS = ["reading the files", "clustering 9 samples, 2 views", "comparing with a plain clustering",
          "refitting parts of the data, to see", "refitting parts of the data, 1 of 2",

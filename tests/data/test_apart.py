@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 from test_read_fuzz import attempt, mutated
 from typer.testing import CliRunner
 
-from manyview.cli.app import app
-from manyview.data.read import read_views
+from manyview.app.cli.app import app
+from manyview.app.files import read_views
 from manyview.engines.files.formats import PROGRAM
 from manyview.io.guard.apart import Refused, read_apart
 

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from manyview.data.read import read_views
-from manyview.data.read.dialect import plain_number, recognise
-from manyview.data.read.edges import drop_closing_lines, second_line
+from manyview.app.files import read_views
+from manyview.app.files.dialect import plain_number, recognise
+from manyview.app.files.edges import drop_closing_lines, second_line
 
 BODY = [["s1", "1,5", "2"], ["s2", "3,5", "4"], ["s3", "5", ""]]
 

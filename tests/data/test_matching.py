@@ -6,10 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from manyview.data.read import read_views
-from manyview.data.read.barcodes import tumors_of_patients
-from manyview.data.read.dialect import DecimalDoubt, decimal_mark, plain_number, recognise
-from manyview.data.read.matching import (
+from manyview.app.compare.labels import read_labels
+from manyview.app.files import read_views
+from manyview.app.files.barcodes import tumors_of_patients
+from manyview.app.files.dialect import (
+    DecimalDoubt,
+    decimal_mark,
+    plain_number,
+    recognise,
+)
+from manyview.app.files.matching import (
     EXACT,
     LOOSE,
     PATIENT,
@@ -20,9 +26,8 @@ from manyview.data.read.matching import (
     n_common,
     smallest_rule,
 )
-from manyview.data.read.part import Part
-from manyview.data.read.relations import with_relations
-from manyview.judge.comparison.labels import read_labels
+from manyview.app.files.part import Part
+from manyview.app.files.relations import with_relations
 
 IDS = st.lists(
     st.text("aAbB01.-_ X", min_size=1, max_size=6).map(str.strip).filter(bool),

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from manyview.data.read import read_views
+from manyview.app.files import read_views
 from manyview.engines.files.headings import is_feature_name
 
 GENES = ["TP53", "BRCA1", "EGFR", "KRAS", "MYC"]

@@ -7,9 +7,9 @@ import scipy.sparse as sp
 from typer.testing import CliRunner
 
 from conftest import blobs
-from manyview.cli.app import app
-from manyview.data.read import read_views
-from manyview.judge.comparison.labels import read_labels
+from manyview.app.cli.app import app
+from manyview.app.compare.labels import read_labels
+from manyview.app.files import read_views
 
 IDS = [f"s{i}" for i in range(12)]
 

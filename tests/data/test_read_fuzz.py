@@ -16,8 +16,8 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
-from manyview.data.read import KINDS, read_views
-from manyview.data.read.apart import APART
+from manyview.app.files import KINDS, read_views
+from manyview.app.files.apart import APART
 
 ELSEWHERE = (*APART, ".parquet", ".h5ad", ".h5mu")
 X = np.round(np.random.default_rng(0).random((9, 4)) * 20)

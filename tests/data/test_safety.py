@@ -17,7 +17,7 @@ import scipy.sparse as sp
 
 import manyview as mv
 from conftest import blobs
-from manyview.data.read import read_views
+from manyview.app.files import read_views
 from manyview.io.guard import TooLarge, check_held, limits, unpacking_limit, unpacking_up_to
 
 X = np.abs(np.random.default_rng(0).standard_normal((12, 3)))
@@ -528,7 +528,7 @@ def test_reading_parquet_takes_a_small_multiple_of_its_numbers(tmp_path):
     pandas.DataFrame(np.zeros((100_000, 100)), index=names).rename(columns=str).to_parquet(path)
     code = (
         "import resource, sys, pandas, pyarrow.parquet\n"
-        "from manyview.data.read import read_views\n"
+        "from manyview.app.files import read_views\n"
         "peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024\n"
         "before = peak()\n"
         "held = read_views([sys.argv[1]], max_unpacked=1).views['v'].nbytes\n"
@@ -699,7 +699,7 @@ def test_a_checkpoint_opens_only_the_files_of_the_fit(tmp_path):
 
 def test_the_command_line_has_the_same_limits(fitted_files, tmp_path, low):
     typer_testing = pytest.importorskip("typer.testing")
-    from manyview.cli.app import app
+    from manyview.app.cli.app import app
 
     def run(*words):
         done = typer_testing.CliRunner().invoke(app, [str(word) for word in words])

@@ -237,7 +237,7 @@ def counting(block, calls):
 
 @pytest.mark.parametrize("engine", ["numpy", "dask"])
 def test_blocks_are_computed_a_few_times_whatever_the_engine(client, monkeypatch, tmp_path, engine):
-    monkeypatch.setattr("manyview.data.views.LOAD_LIMIT", 0)
+    monkeypatch.setattr("manyview.views.views.LOAD_LIMIT", 0)
     path = tmp_path / "calls"
     views = [in_blocks(X, 50, 70).map_blocks(counting, path, dtype=float) for X in VIEWS]
     made = []

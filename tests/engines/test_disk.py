@@ -17,10 +17,8 @@ from sklearn.metrics import adjusted_rand_score
 
 from conftest import blobs
 from manyview import WMNMF, RobustWMNMF, load, on_disk, select_n_clusters, write_run
+from manyview.app.files import read_views
 from manyview.baselines import ConcatViews
-from manyview.data import views as views_module
-from manyview.data.read import read_views
-from manyview.data.views import as_views
 from manyview.engines.affinity import affinity, nearest_neighbors
 from manyview.engines.files import slabs
 from manyview.engines.files.disk import DiskMatrix
@@ -35,6 +33,8 @@ from manyview.methods import working_views as estimators
 from manyview.methods.fit import Progress
 from manyview.methods.scaling import fit_scaling
 from manyview.regularizers import Graph
+from manyview.views import views as views_module
+from manyview.views.views import as_views
 
 N = 300
 

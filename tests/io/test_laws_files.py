@@ -23,7 +23,7 @@ from typer.testing import CliRunner
 import manyview as mv
 from conftest import blobs
 from made_up_results import make_up
-from manyview.cli.app import app
+from manyview.app.cli.app import app
 from manyview.io.writing import (
     FolderInUse,
     claimed,
@@ -117,7 +117,7 @@ def runs_quickly(kind, monkeypatch):
     """Leave out the computations that these laws do not ask about."""
     if kind == "datasets":
         small = mv.datasets.make_synthetic(20, random_state=0)
-        monkeypatch.setattr("manyview.cli.datasets.load_handwritten", lambda: small)
+        monkeypatch.setattr("manyview.app.cli.datasets.load_handwritten", lambda: small)
     if kind == "demo":
         digits = mv.datasets.load_handwritten(views="paper")
         labels = np.asarray(digits.labels)
@@ -129,7 +129,7 @@ def runs_quickly(kind, monkeypatch):
                 "labels": labels[few],
             }
         )
-        monkeypatch.setattr("manyview.cli.demo.load_handwritten", lambda **_: small)
+        monkeypatch.setattr("manyview.app.cli.demo.load_handwritten", lambda **_: small)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -374,7 +374,7 @@ def test_what_a_reader_finds_after_a_kill_is_put_right_first(data, tmp_path):
         "    left[0] -= '.manyview.' in str(args[1]) and os.sep + 'old' in str(args[1])\n"
         "    true(*args) if left[0] else os.kill(os.getpid(), signal.SIGKILL)\n"
         "os.replace = counted\n"
-        "from manyview.cli.app import app; app(sys.argv[1:])"
+        "from manyview.app.cli.app import app; app(sys.argv[1:])"
     )
     words = [sys.executable, "-c", code, *map(str, asked), "--force", "--seed", "1"]
     assert subprocess.run(words, env=ENV).returncode == -signal.SIGKILL

@@ -22,14 +22,14 @@ import manyview as mv
 from browser import visit
 from conftest import blobs
 from manyview import metrics
+from manyview.app.compare import plan, processes
+from manyview.app.compare.comparison import seed_of
+from manyview.app.compare.methods import resolve, settings_of
+from manyview.app.compare.store import Store
+from manyview.app.compare.summary import mean_ranks, stability
 from manyview.baselines import MLRSSC, BestSingleView, ConcatViews, paper_methods
-from manyview.comparison import seed_of
 from manyview.io.writing import write_whole
 from manyview.io.writing.marker import MARKER
-from manyview.judge.comparison import plan, processes
-from manyview.judge.comparison.methods import resolve, settings_of
-from manyview.judge.comparison.store import Store
-from manyview.judge.comparison.summary import mean_ranks, stability
 
 SCORES = ["acc", "nmi", "precision", "recall", "f_score", "ari"]
 EVIL = "<script>alert(1)</script>"
@@ -442,7 +442,7 @@ def test_killed_midway_nothing_is_left_running_and_nothing_is_repeated(world, tm
     process.wait()
     done = len(list((tmp_path / "out").glob("runs/*.json")))
     assert done in (1, 2)
-    assert ended_within(20, "manyview.judge.comparison.worker", os.environ["FAKE_CALLS"])
+    assert ended_within(20, "manyview.app.compare.worker", os.environ["FAKE_CALLS"])
     stored = {json.loads(p.read_text())["run"] for p in (tmp_path / "out").glob("runs/*.json")}
     result = mv.compare(
         *blobs(),

@@ -11,9 +11,15 @@ import pytest
 
 import manyview as mv
 from conftest import blobs
-from manyview.data.views import as_views
-from manyview.judge.comparison.processes import Limits, Pool, Task, run_tasks, sent
-from manyview.judge.comparison.worker import from_zero, save_views
+from manyview.app.compare.processes import (
+    Limits,
+    Pool,
+    Task,
+    run_tasks,
+    sent,
+)
+from manyview.app.compare.worker import from_zero, save_views
+from manyview.views.views import as_views
 
 WIDE = Limits(60, 4)
 HERE = [
@@ -104,7 +110,7 @@ def test_a_pool_starts_one_process_for_many_tasks_and_another_after_a_crash(tmp_
     kinds = ["tell", "tell", "die", "tell", "tell"]
     tasks = [Task(str(i), (0,), (0,), Where(kind)) for i, kind in enumerate(kinds)]
     started = []
-    from manyview.judge.comparison import processes
+    from manyview.app.compare import processes
 
     class Counted(processes._Child):
         def __init__(self, *args):
@@ -164,7 +170,7 @@ def test_a_scale_is_for_every_method():
 
 
 def test_ours_are_in_every_set():
-    from manyview.judge.comparison.methods import resolve
+    from manyview.app.compare.methods import resolve
 
     for name in ("all", "paper", "honest", "omics"):
         assert {"RobustWMNMF", "WM-NMF"} <= {method.name for method in resolve(name, 3)}

@@ -7,10 +7,10 @@ import pytest
 from typer.testing import CliRunner
 
 import manyview as mv
-from manyview.cli.app import app
-from manyview.data.views import as_views
-from manyview.judge.selection import OWN_METHODS
+from manyview.app.cli.app import app
 from manyview.methods.selection.of_wmnmf import bicv, imputation, own_curves
+from manyview.selection import OWN_METHODS
+from manyview.views.views import as_views
 
 
 def planted(K, seed=0, n=150, widths=(20, 15)):

@@ -9,7 +9,6 @@ from sklearn.exceptions import ConvergenceWarning
 import manyview as mv
 from conftest import blobs
 from manyview.engines.numpy.distances import Geometry
-from manyview.judge.selection import METHODS, select_n_clusters
 from manyview.methods import selection
 from manyview.methods.agree import fused_graphs
 from manyview.methods.communities import installed
@@ -17,6 +16,7 @@ from manyview.methods.selection import graph, rank
 from manyview.methods.selection.graph import cloud, consensus_quality, n_components, reference_graph
 from manyview.methods.selection.result import NoClustersWarning, Vote
 from manyview.methods.selection.together import combine, heed_copies
+from manyview.selection import METHODS, select_n_clusters
 
 GRAPH = ["stability", "eigengap"]
 #: Those that look at candidates one by one.
@@ -501,7 +501,7 @@ def test_default_criteria_and_candidates_are_everybodys(monkeypatch):
         asked.append((list(candidates), list(methods)))
         return selection.Selection(3, True, [], {}, {})
 
-    monkeypatch.setattr("manyview.judge.selection.choose", choose)
+    monkeypatch.setattr("manyview.selection.choose", choose)
     monkeypatch.setattr(selection, "choose", choose)
     views = groups(3, n=200)
     select_n_clusters(views, random_state=0)

@@ -6,7 +6,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from manyview.maths.agreement import (
-    Agreement,
     distance_weights,
     effects,
     pooled_spread,

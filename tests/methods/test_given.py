@@ -12,10 +12,10 @@ from sklearn.metrics import adjusted_rand_score
 
 from conftest import blobs
 from manyview import WMNMF, RobustWMNMF, load, on_disk, select_n_clusters
-from manyview.data.views import as_views
 from manyview.engines.numpy.engine import HOST
 from manyview.methods import stages
 from manyview.methods.given import fixed_view_weights
+from manyview.views.views import as_views
 
 NAMES = ("rna", "protein", "cnv")
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -209,7 +209,7 @@ def test_every_engine_heeds_what_was_given(engine, how, tmp_path, monkeypatch):
     if engine == "files":
         for name, X in views.items():
             np.save(tmp_path / f"{name}.npy", X)
-        monkeypatch.setattr("manyview.data.views.LOAD_LIMIT", 1)
+        monkeypatch.setattr("manyview.views.views.LOAD_LIMIT", 1)
         given_views = {name: on_disk(tmp_path / f"{name}.npy") for name in views}
     elif engine.startswith("dask"):
         pytest.importorskip("distributed", reason="needs the extra 'dask'")

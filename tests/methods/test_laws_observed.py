@@ -14,7 +14,6 @@ import manyview as mv
 import manyview.methods.impute
 import manyview.methods.wmnmf
 from conftest import blobs
-from manyview.data.views import as_views
 from manyview.engines.numpy.masked import (
     MaskedView,
     expected_gap,
@@ -25,6 +24,7 @@ from manyview.engines.numpy.masked import (
 from manyview.maths import equations as eq
 from manyview.methods.distinct import row_kinds
 from manyview.methods.observed import observed_columns
+from manyview.views.views import as_views
 
 MODELS = [
     pytest.param(lambda k=3, **kw: mv.WMNMF(k, missing="mask", random_state=0, **kw), id="WMNMF"),
@@ -352,7 +352,7 @@ def test_a_view_that_is_nearly_all_level_is_told(scale, level):
 
 def test_float32_from_a_file_is_scaled_before_it_is_cast(tmp_path, monkeypatch):
     views, y = blobs(n=120)
-    monkeypatch.setattr("manyview.data.views.LOAD_LIMIT", 0)
+    monkeypatch.setattr("manyview.views.views.LOAD_LIMIT", 0)
     paths = []
     for s, X in enumerate(views):
         paths.append(tmp_path / f"{s}.npy")

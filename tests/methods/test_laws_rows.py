@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from sklearn.cluster import KMeans
 
 import manyview as mv
+from manyview.app.files import read_views
 from manyview.baselines import ConcatViews, MultiNMF
-from manyview.data.read import read_views
-from manyview.data.views import as_views
 from manyview.engines.dask.cluster import ClusterLost, saying_if_lost
+from manyview.views.views import as_views
 
 pd = pytest.importorskip("pandas")
 

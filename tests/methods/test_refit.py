@@ -7,10 +7,10 @@ from sklearn.metrics import adjusted_rand_score as adjusted_rand
 
 import manyview as mv
 from conftest import blobs
-from manyview.data.views import as_views
 from manyview.engines.protocols import Lists
 from manyview.methods.refit import Refits, among
 from manyview.outcomes.mark import fitted_without
+from manyview.views.views import as_views
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 

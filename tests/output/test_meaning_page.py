@@ -11,10 +11,10 @@ import pytest
 
 import manyview as mv
 from browser import visit
+from manyview.app.run import marks, write_run
+from manyview.app.run.later import add_meaning
+from manyview.app.run.meaning import known, meaning
 from manyview.io.writing import read_csv
-from manyview.output.run import marks, write_run
-from manyview.output.run.later import add_meaning
-from manyview.output.run.meaning import known, meaning
 
 READ = "cohort.csv: read"
 

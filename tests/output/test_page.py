@@ -8,7 +8,7 @@ import re
 import pytest
 
 from browser import visit
-from manyview.output.report import page as pg
+from manyview.app.report import page as pg
 
 EVIL = (
     "<script>alert(1)</script>",

@@ -12,8 +12,8 @@ import pytest
 import manyview as mv
 from browser import visit
 from conftest import blobs
-from manyview.output.report.fit import fit_page
-from manyview.output.run import write_run
+from manyview.app.report.fit import fit_page
+from manyview.app.run import write_run
 
 EVIL = "<script>alert(1)</script>"
 #: Its value stands nowhere else in a page.
@@ -95,9 +95,7 @@ def test_names_are_only_ever_text(name, tmp_path):
 
 
 def test_the_page_of_two_thousand_observations_can_be_sent(tmp_path, monkeypatch, rng):
-    monkeypatch.setattr(
-        "manyview.output.run.tables.embed2d", lambda V: rng.normal(size=(len(V), 2))
-    )
+    monkeypatch.setattr("manyview.app.run.tables.embed2d", lambda V: rng.normal(size=(len(V), 2)))
     y = rng.integers(0, 10, 2000)
     views = [rng.random((10, m))[y] + 0.1 * rng.random((2000, m)) for m in (76, 240, 47, 216)]
     model = mv.WMNMF(10, random_state=0, max_iter=1, inner_iter=2, init="random")
@@ -115,9 +113,9 @@ def test_the_page_is_made_from_the_files_alone(tmp_path):
 
 
 def test_large_data_leave_out_what_is_dear_and_say_so(tmp_path, monkeypatch):
-    monkeypatch.setattr("manyview.output.run.evidence.LARGE", 50)
-    monkeypatch.setattr("manyview.output.run.evidence.MOST_ROWS", 20)
-    panels = "manyview.output.report.panels."
+    monkeypatch.setattr("manyview.app.run.evidence.LARGE", 50)
+    monkeypatch.setattr("manyview.app.run.evidence.MOST_ROWS", 20)
+    panels = "manyview.app.report.panels."
     monkeypatch.setattr(import_module(panels + "clusters"), "EMBEDDED", 30)
     monkeypatch.setattr(import_module(panels + "reliance"), "DRAWN", 25)
     model = mv.RobustWMNMF(3, random_state=0)

@@ -14,13 +14,13 @@ from sklearn.metrics import adjusted_rand_score
 
 import manyview as mv
 from conftest import blobs
-from manyview.data.views import as_views
+from manyview.app.run import write_run
+from manyview.app.run.evidence import drawn, rival_labels
+from manyview.app.run.features import top_features
+from manyview.app.run.record import component_files
+from manyview.app.run.tables import departures
 from manyview.io.writing.marker import MARKER
-from manyview.output.run import write_run
-from manyview.output.run.evidence import drawn, rival_labels
-from manyview.output.run.features import top_features
-from manyview.output.run.record import component_files
-from manyview.output.run.tables import departures
+from manyview.views.views import as_views
 
 TABLES = {
     "labels.csv",
@@ -157,7 +157,7 @@ def test_sparse_views_are_judged_as_dense_ones(rng, density):
 @pytest.mark.filterwarnings("ignore:.*hold counts:UserWarning")
 def test_large_sets_are_refitted_from_the_model_and_saved(tmp_path, monkeypatch, rng):
     """Sparse views, whose products of all rows the refits make: no part of the model."""
-    monkeypatch.setattr("manyview.output.run.refits.FITTED_WHOLE", 50)
+    monkeypatch.setattr("manyview.app.run.refits.FITTED_WHOLE", 50)
     y = np.repeat([0, 1, 2], 30)
     rates = [rng.gamma(0.5, 2, (3, 40))[y] for _ in range(2)]
     views = {name: sp.csr_array(rng.poisson(rate)) for name, rate in zip("ab", rates, strict=True)}
@@ -168,7 +168,7 @@ def test_large_sets_are_refitted_from_the_model_and_saved(tmp_path, monkeypatch,
 
 def test_a_failure_leaves_nothing_behind(tmp_path, monkeypatch):
     model, views = fitted()
-    monkeypatch.setattr("manyview.output.run.folder.fit_page", lambda folder: 1 / 0)
+    monkeypatch.setattr("manyview.app.run.folder.fit_page", lambda folder: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         write_run(model, views, tmp_path / "run", stability_runs=0)
     assert list(tmp_path.iterdir()) == []

@@ -14,17 +14,17 @@ import numpy as np
 import pytest
 
 import manyview as mv
-from manyview.reproduction import fitting, shared_fit
+from manyview.paper import fitting, shared_fit
 
 #: A small experiment, in a script that can be killed. MLRSSC shares a fit between its cells.
 SCRIPT = """
 import sys
 from pathlib import Path
 from rich.console import Console
-from manyview.reproduction import catalogue, running
-from manyview.reproduction.cells import Cell, Experiment
-from manyview.reproduction.command import run_reproduce
-from manyview.reproduction.fitting import grid
+from manyview.paper import catalogue, running
+from manyview.paper.cells import Cell, Experiment
+from manyview.paper.command import run_reproduce
+from manyview.paper.fitting import grid
 
 def cells(options):
     return {cells}
@@ -39,7 +39,7 @@ WAITING = """
 import time
 from pathlib import Path
 from manyview.baselines import admm, mlrssc
-from manyview.reproduction.running import answer
+from manyview.paper.running import answer
 
 here = Path(__file__).parent
 solve, relabel = admm.solve, mlrssc.MLRSSC.relabel
@@ -59,8 +59,8 @@ admm.solve, mlrssc.MLRSSC.relabel = noted, waiting
 #: A child whose process dies in every cell with an even seed.
 DYING = """
 import os
-from manyview.reproduction import fitting
-from manyview.reproduction.running import answer
+from manyview.paper import fitting
+from manyview.paper.running import answer
 
 score = fitting.score
 
@@ -74,7 +74,7 @@ fitting.score = dying
 class Runs:
     """A script of one small experiment, started as often as one likes."""
 
-    def __init__(self, folder, cells, function="manyview.reproduction.running.answer"):
+    def __init__(self, folder, cells, function="manyview.paper.running.answer"):
         self.script = folder / "script.py"
         self.script.write_text(SCRIPT.format(cells=cells, function=function))
         self.env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(folder), *sys.path])}

@@ -7,9 +7,16 @@ import json
 import pytest
 from rich.console import Console
 
-from manyview.reproduction import catalogue, cells, command, provenance, result_files, running
-from manyview.reproduction.cells import SLOW, Experiment, Options
-from manyview.reproduction.fitting import grid
+from manyview.paper import (
+    catalogue,
+    cells,
+    command,
+    provenance,
+    result_files,
+    running,
+)
+from manyview.paper.cells import SLOW, Experiment, Options
+from manyview.paper.fitting import grid
 
 #: Settings of one cell of every experiment whose results are kept for long.
 SETTINGS = {

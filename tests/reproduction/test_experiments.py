@@ -13,11 +13,11 @@ from rich.console import Console
 import manyview as mv
 from conftest import blobs
 from manyview import baselines
-from manyview.judge.comparison.processes import run_tasks
+from manyview.app.compare.processes import run_tasks
 from manyview.maths.solvers import Multiplicative
 from manyview.methods.fit import run
 from manyview.methods.state import Problem, Settings
-from manyview.reproduction import (
+from manyview.paper import (
     catalogue,
     command,
     convergence,
@@ -30,12 +30,17 @@ from manyview.reproduction import (
     score_tables,
     seeds,
 )
-from manyview.reproduction.cells import ALONE, SLOW, Cell, Options
-from manyview.reproduction.fitting import grid
-from manyview.reproduction.page import paper
-from manyview.reproduction.page.tables import STARTS
-from manyview.reproduction.rounds import BETA, P, Rounds
-from manyview.reproduction.running import PORTION, portioned
+from manyview.paper.cells import (
+    ALONE,
+    SLOW,
+    Cell,
+    Options,
+)
+from manyview.paper.fitting import grid
+from manyview.paper.page import paper
+from manyview.paper.page.tables import STARTS
+from manyview.paper.rounds import BETA, P, Rounds
+from manyview.paper.running import PORTION, portioned
 
 
 def table(path):

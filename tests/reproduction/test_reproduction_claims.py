@@ -5,8 +5,8 @@ import math
 import pytest
 from scipy.stats import ttest_ind
 
-from manyview.reproduction.page import paper
-from manyview.reproduction.page.claims import (
+from manyview.paper.page import paper
+from manyview.paper.page.claims import (
     CONTRIBUTIONS,
     beside,
     contributions,
@@ -21,7 +21,7 @@ from manyview.reproduction.page.claims import (
     sweeps,
     verdicts,
 )
-from manyview.reproduction.page.claims.judging import (
+from manyview.paper.page.claims.judging import (
     ABOVE,
     AGREES,
     BELOW,

@@ -13,21 +13,21 @@ import pytest
 from typer.testing import CliRunner
 
 import manyview
-import manyview.reproduction.page
+import manyview.paper.page
 from browser import visit
 from made_up_results import make_up
-from manyview.cli.app import app
-from manyview.reproduction.fitting import MLRSSC
-from manyview.reproduction.page import build, markdown, paper
-from manyview.reproduction.page.claims import verdicts
-from manyview.reproduction.page.claims.judging import signed
-from manyview.reproduction.page.drawing import files, svgs
-from manyview.reproduction.page.figures import figures
-from manyview.reproduction.page.formats import Table, as_latex, as_markdown
-from manyview.reproduction.page.origin import settings_of
-from manyview.reproduction.page.read import Results, Spread, two
-from manyview.reproduction.page.tables import digits, mlrssc, tables
-from manyview.reproduction.page.writing import _diagram_file, _page
+from manyview.app.cli.app import app
+from manyview.paper.fitting import MLRSSC
+from manyview.paper.page import build, markdown, paper
+from manyview.paper.page.claims import verdicts
+from manyview.paper.page.claims.judging import signed
+from manyview.paper.page.drawing import files, svgs
+from manyview.paper.page.figures import figures
+from manyview.paper.page.formats import Table, as_latex, as_markdown
+from manyview.paper.page.origin import settings_of
+from manyview.paper.page.read import Results, Spread, two
+from manyview.paper.page.tables import digits, mlrssc, tables
+from manyview.paper.page.writing import _diagram_file, _page
 
 ROOT = Path(__file__).parents[2]
 EVIL = "<script>alert(1)</script>"
@@ -68,8 +68,8 @@ def test_nothing_but_the_command_line_imports_the_reproduction():
 
 
 def test_the_page_imports_nothing_that_could_compute_a_result():
-    root = Path(manyview.reproduction.page.__file__).parent
-    allowed = ("manyview.reproduction.page", "manyview.output", "manyview.io", "manyview._colors")
+    root = Path(manyview.paper.page.__file__).parent
+    allowed = ("manyview.paper.page", "manyview.app", "manyview.io", "manyview._colors")
     for path in root.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("manyview"):

@@ -16,12 +16,12 @@ pytest.importorskip("httpx2", reason="needs the extra 'dev'")
 
 from starlette.testclient import TestClient
 
+from manyview.app.web import folders as folders_module
+from manyview.app.web import words
+from manyview.app.web.jobs import Limits, fit_command
+from manyview.app.web.pages import SAMPLES
+from manyview.app.web.server import make_app
 from manyview.io.writing import files_of
-from manyview.web import folders as folders_module
-from manyview.web import words
-from manyview.web.jobs import Limits, fit_command
-from manyview.web.pages import SAMPLES
-from manyview.web.server import make_app
 
 PORT, TOKEN = 8123, "k" * 32
 ORIGIN = f"http://127.0.0.1:{PORT}"
@@ -252,7 +252,7 @@ def test_time_runs_out_with_a_sentence(tmp_path):
 
 
 def test_more_runs_than_may_be_wait_for_the_others(client, monkeypatch):
-    monkeypatch.setattr("manyview.web.jobs.MOST_FITS", 1)
+    monkeypatch.setattr("manyview.app.web.jobs.MOST_FITS", 1)
     slow(client)
     other = with_tables(client)
     answer = client.post(f"{other}/fit", data={"clusters": "3"})
@@ -313,7 +313,7 @@ def test_a_disk_that_fills_up_leaves_nothing_half_made(client, monkeypatch, what
     def full(*given, **named):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr("manyview.web.folders.write_whole", full)
+    monkeypatch.setattr("manyview.app.web.folders.write_whole", full)
     monkeypatch.setattr(zipfile.ZipFile, "writestr", full)
     ask = client.get if what == "zip" else client.post
     answer = ask(f"/{TOKEN}/new" if what == "new" else f"{run}/{what}")

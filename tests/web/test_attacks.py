@@ -13,7 +13,7 @@ pytest.importorskip("httpx2", reason="needs the extra 'dev'")
 import httpx2
 from test_app import ORIGIN, PORT, TOKEN, draft, open_page, slow, table, upload, wait, with_tables
 
-from manyview.web import server
+from manyview.app.web import server
 
 HOSTILE = "<img src=x onerror=alert(1)>"
 
@@ -173,7 +173,7 @@ def test_a_browser_may_ask_before_it_sends(client, name, size, status):
 
 
 def test_too_many_tables_are_refused(client, monkeypatch):
-    monkeypatch.setattr("manyview.web.folders.MOST_TABLES", 2)
+    monkeypatch.setattr("manyview.app.web.folders.MOST_TABLES", 2)
     run = with_tables(client)
     assert upload(client, run, "third.csv", table()).status_code == 400
     tables = client.home / run.rsplit("/", 1)[1] / "tables"
@@ -181,7 +181,7 @@ def test_too_many_tables_are_refused(client, monkeypatch):
 
 
 def test_too_many_runs_are_refused(client, monkeypatch):
-    monkeypatch.setattr("manyview.web.folders.MOST_RUNS", 1)
+    monkeypatch.setattr("manyview.app.web.folders.MOST_RUNS", 1)
     draft(client)
     assert client.post(f"/{TOKEN}/new").status_code == 400
 

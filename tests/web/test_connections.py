@@ -11,9 +11,9 @@ import pytest
 pytest.importorskip("starlette", reason="needs the extra 'app'")
 pytest.importorskip("uvicorn", reason="needs the extra 'app'")
 
-from manyview.web import command, gate, server
-from manyview.web.jobs import Limits
-from manyview.web.place import place_of
+from manyview.app.web import command, gate, server
+from manyview.app.web.jobs import Limits
+from manyview.app.web.place import place_of
 
 TOKEN = "k" * 32
 HERE = "127.0.0.1"

@@ -13,7 +13,7 @@ pytest.importorskip("httpx2", reason="needs the extra 'dev'")
 
 from test_app import TOKEN, draft, open_page, table
 
-from manyview.web import jobs
+from manyview.app.web import jobs
 
 NAME, OTHER = "20260101-000000-aaaaaa", "20270101-000000-bbbbbb"
 TABLE = {"file": "a.csv", "shown": "a.csv"}

@@ -11,9 +11,9 @@ from starlette.testclient import TestClient
 from test_app import ORIGIN, PORT, TOKEN, open_page
 from typer.testing import CliRunner
 
-from manyview.cli.app import app
-from manyview.web import gate
-from manyview.web.place import place_of
+from manyview.app.cli.app import app
+from manyview.app.web import gate
+from manyview.app.web.place import place_of
 
 PASSWORD = "correct horse: ü"
 

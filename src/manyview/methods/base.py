@@ -18,9 +18,6 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from threadpoolctl import threadpool_limits
 
 from manyview._types import Array, Seed, Views
-from manyview.data.containers import Collection, collect, is_single, refuse_nothing, tensor_among
-from manyview.data.later import by_modality, views_there
-from manyview.data.views import as_views
 from manyview.engines.files.disk import is_file_name
 from manyview.engines.files.slabs import STORE
 from manyview.engines.numpy.relations import kind_of
@@ -29,6 +26,15 @@ from manyview.engines.protocols import Engine
 from manyview.engines.table import ENGINES, opened
 from manyview.engines.torch.device import put
 from manyview.storage.store import save
+from manyview.views.containers import (
+    Collection,
+    collect,
+    is_single,
+    refuse_nothing,
+    tensor_among,
+)
+from manyview.views.later import by_modality, views_there
+from manyview.views.views import as_views
 
 from .fitted_input import FittedInput
 from .observed import kept_views, left_out, observed_columns, observed_part, tell_unobserved

@@ -9,10 +9,10 @@ import numpy as np
 import scipy.sparse as sp
 
 from manyview._types import Array, Views
-from manyview.data.containers import Collection, Item
 from manyview.engines.numpy.kinds import is_table
 from manyview.engines.numpy.relations import kind_of, no_relation
 from manyview.engines.numpy.sources import is_streamed
+from manyview.views.containers import Collection, Item
 
 
 @dataclass(frozen=True)

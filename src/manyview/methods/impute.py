@@ -9,13 +9,13 @@ import numpy as np
 import scipy.sparse as sp
 
 from manyview._types import Array, Matrix, Views
-from manyview.data.views import LOAD_LIMIT
 from manyview.engines.numpy.kinds import is_table
 from manyview.engines.numpy.repeats import row_codes
 from manyview.engines.numpy.sources import is_streamed
 from manyview.engines.protocols import Scaling
 from manyview.engines.threads import beside
 from manyview.storage.checkpoint import digest
+from manyview.views.views import LOAD_LIMIT
 
 #: How the checksum of a table begins that comes from the codes of its rows.
 OF_ROWS = "rows "

@@ -12,10 +12,10 @@ from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
 from manyview._types import Array, Views
-from manyview.data.containers import Collection
-from manyview.data.views import LOAD_LIMIT
 from manyview.engines.dask.source import DaskMatrix
 from manyview.engines.table import ENGINES
+from manyview.views.containers import Collection
+from manyview.views.views import LOAD_LIMIT
 
 from . import stages
 from .given import zeros_of

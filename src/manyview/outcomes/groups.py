@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator
 
 from manyview._labels import as_list
 from manyview._types import Array
-from manyview.data.ids import places
+from manyview.views.ids import places
 
 from .held import Held, check_unique, hold, is_missing, pick
 from .table import counted, quoted

@@ -13,8 +13,8 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn.metrics.cluster import contingency_matrix
 
 from manyview._types import Array, Matrix, Views
-from manyview.data.ids import places
-from manyview.data.views import as_views
+from manyview.views.ids import places
+from manyview.views.views import as_views
 
 from .chance import adjusted
 from .feature_tests import FeatureTests, binary_tests, rank_tests, sparse_rank_tests

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 
 from manyview._labels import as_list
 from manyview._types import Array
-from manyview.data.views import as_views
+from manyview.views.views import as_views
 
 from ._draw import (
     MOST_LEVELS,

@@ -1,0 +1,277 @@
+"""`manyview fit`: files in; labels, weights, parts, the model and a report out."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from rich.markup import escape
+from rich.table import Table
+
+from manyview.app.files import ReadViews
+from manyview.app.run import write_run
+from manyview.app.run.again import read_about
+from manyview.app.run.evidence import known_scores
+from manyview.app.run.folder import KIND, sure_files
+from manyview.app.run.record import component_files, is_of, selection_record
+from manyview.engines.table import ENGINES
+from manyview.io.writing import OurFolder, claimed, files_of, is_whole, restored
+from manyview.methods.estimators import Estimator, number_of_clusters
+from manyview.methods.given import zeros_of
+from manyview.methods.robust import RobustWMNMF
+from manyview.methods.wmnmf import WMNMF
+from manyview.selection import Selection, select_n_clusters
+from manyview.storage.checkpoint import kept_until_written
+
+from . import by_view
+from .choice import reasons
+from .common import Voice, caught_warnings
+from .inputs import FitRequest, Inputs, read_inputs
+from .report import fitted
+from .told import told_outcomes
+
+METHODS = {"robust": RobustWMNMF, "wmnmf": WMNMF}
+#: Parameters of the robust method that options give for all views or by view.
+OF_VIEWS = {"view_weights": by_view.view_weights, "zero_rows": by_view.zero_rows}
+
+
+def run_fit(ask: FitRequest, voice: Voice) -> dict[str, Any]:
+    """Read, fit, write to ``ask.out``, say what was found; the summary as plain values."""
+    before = None if ask.force else _finished(ask)
+    with claimed(ask.out, KIND, force=ask.force, goes_on=before is not None) as place:
+        if before is not None:
+            voice.note(
+                f"{ask.out} has the results of this command on these files already; nothing is computed "
+                "again (--force does so)"
+            )
+            return _told(ask, voice, *before)
+        given = ask.clinical is not None or ask.labels is not None
+        place.check(sure_files(ask.report, given, ask.figures))
+        return _fit(place, ask, voice)
+
+
+def _fit(place: OurFolder, ask: FitRequest, voice: Voice) -> dict[str, Any]:
+    model = make_model(ask)
+    # The results of a finished fit are lost with its process until they are written.
+    with kept_until_written(), voice.busy("reading the files") as tell:
+        read = read_inputs(ask, model.zero_rows if ask.adjust else None, voice.note)
+        data, given, views = read.data, read.given, read.views
+        place.check(component_files(views.names))
+        _check_sparse(model, data)
+        n = len(data.first_rows)
+        tell(f"clustering {n} samples, {len(views.names)} views")
+        selection = None
+        with caught_warnings() as warned:
+            if ask.clusters == "auto":
+                selection = _choose(model, views, ask.seed)
+                model.n_clusters = selection.n_clusters
+            model.fit(views)
+        voice.warn(warned)
+        info = {
+            "command": shlex.join(["manyview", *sys.argv[1:]]),
+            "alignment": data.decisions + (data.notes or [f"all files list the same {n} samples"]),
+            "warnings": warned,
+            "inputs": [*data.inputs, *given.inputs],
+        }
+        write_run(
+            model,
+            views,
+            ask.out,
+            settings=_plain(asdict(ask)),
+            original_ids=data.original_ids,
+            info=info,
+            truth=given.classes,
+            clinical=given.columns,
+            time=given.time,
+            event=given.event,
+            horizon=ask.horizon,
+            adjusted=given.adjust,
+            selection=selection,
+            force=ask.force,
+            report=ask.report,
+            figures=ask.figures,
+            stability_runs=None if ask.report else 0,
+            progress=tell,
+        )
+    chosen = None if selection is None else selection_record(selection)
+    return _told(ask, voice, model, read, warned, chosen)
+
+
+def _finished(ask: FitRequest) -> tuple[Estimator, Inputs, list[str], Any] | None:
+    """What is told of the run in the folder, if it is whole and of this request: whoever is killed after
+    the results are in place can run the same command again."""
+    restored(ask.out)
+    if not is_whole(ask.out, KIND):
+        return None
+    try:
+        about = read_about(ask.out)
+        if not is_of(about, _plain(asdict(ask))):
+            return None
+        return *fitted(ask.out, about), list(about["fit_warnings"]), about.get("selection")
+    except (ValueError, KeyError):  # the data have changed, or it says less than ours
+        return None
+
+
+def _told(
+    ask: FitRequest,
+    voice: Voice,
+    model: Estimator,
+    read: Inputs,
+    warned: list[str],
+    chosen: dict[str, Any] | None,
+) -> dict[str, Any]:
+    """Say what was found; the summary as plain values."""
+    summary = _summary(model, read.data, read.given.classes, ask)
+    summary |= {"notes": read.data.told, "warnings": warned}
+    outcomes = told_outcomes(ask.out, summary, voice)
+    if chosen is not None:
+        summary["selection"] = chosen
+        voice.show(*reasons(Selection(**chosen, table={})))
+    voice.show(*_tables(summary), *outcomes)
+    voice.show(
+        f"Results in [bold]{escape(str(ask.out))}/[/bold]: {escape(', '.join(summary['files']))}"
+    )
+    voice.result(summary)
+    return summary
+
+
+def make_model(ask: FitRequest) -> Any:
+    """The estimator asked for; what it does not take is refused before any file is read."""
+    ask.known.check()
+    if ask.method not in METHODS:
+        raise ValueError(f"--method must be robust or wmnmf, got {ask.method!r}")
+    if ask.missing not in ("allow", "drop"):
+        raise ValueError(f"--missing must be allow or drop, got {ask.missing!r}")
+    n_clusters = _n_clusters(ask.clusters)
+    robust = ask.method == "robust"
+    if ask.adjust and not robust:
+        raise ValueError(
+            "--adjust gives values below zero, which --method wmnmf does not take; use --method robust"
+        )
+    if ask.engine not in ENGINES:
+        raise ValueError(f"--engine must be one of {', '.join(ENGINES)}, got {ask.engine!r}")
+    if ask.device not in ("auto", "cpu") and not ENGINES[ask.engine].takes_devices:
+        raise ValueError(
+            f"--device {ask.device} goes with --engine torch; --engine {ask.engine} computes on the "
+            "processor"
+        )
+    params: dict[str, Any] = {"random_state": ask.seed, "checkpoint": ask.checkpoint}
+    params |= {"engine": ask.engine, "device": ask.device}
+    if ask.scale is not None:
+        params["scale"] = by_view.scale(ask.scale, ask.method)
+    for name, text in (("view_weights", ask.view_weights), ("zero_rows", ask.zero_rows)):
+        if text is not None and not robust:
+            raise ValueError(
+                f"--{name.replace('_', '-')} goes with --method robust; leave one of them out"
+            )
+        if text is not None:
+            params[name] = OF_VIEWS[name](text)
+    if n_clusters == "communities" and not robust:
+        raise ValueError(
+            "--clusters communities goes with --method robust; wmnmf takes a number or auto"
+        )
+    if ask.resolution is not None and n_clusters != "communities":
+        raise ValueError("--resolution goes with --clusters communities; leave it out")
+    if ask.resolution is not None:
+        params["resolution"] = ask.resolution
+    if ask.missing == "allow":
+        params["missing"] = "allow" if robust else "mask"
+    else:
+        params["missing"] = "error"
+    # "auto" is replaced once the data are there.
+    return METHODS[ask.method](2 if n_clusters == "auto" else n_clusters, **params)
+
+
+def _n_clusters(text: str) -> int | str:
+    if text in ("auto", "communities"):
+        return text
+    if not text.isdecimal() or int(text) < 1:
+        raise ValueError(
+            f"--clusters must be a number of 1 or more, auto or communities; got {text!r}"
+        )
+    return int(text)
+
+
+def _choose(model: Estimator, views: Any, seed: int) -> Selection:
+    """Both methods ask the same graph; that of the robust one with its settings."""
+    return select_n_clusters(
+        views,
+        model=model if isinstance(model, RobustWMNMF) else None,
+        random_state=seed,
+    )
+
+
+def _check_sparse(model: Estimator, data: ReadViews) -> None:
+    """Where a sparse row of zeros is a value it cannot stand for a missing one."""
+    robust = isinstance(model, RobustWMNMF)
+    n = len(data.first_rows)
+    held = {entry["view"]: entry["rows"] for entry in data.inputs}
+    for view, X in data.views.items():
+        zeros_count = not robust or zeros_of(model.zero_rows, view) == "observed"
+        if sp.issparse(X) and held[view] < n and zeros_count:
+            asked = "--zero-rows observed" if robust else "--method wmnmf"
+            raise ValueError(
+                f"view {view!r} is sparse and lacks {n - held[view]} of {n} samples, which {asked} "
+                "cannot tell from zeros; use --missing drop, or "
+                + ("leave the option out" if robust else "--method robust")
+            )
+
+
+def _plain(values: dict[str, Any]) -> dict[str, Any]:
+    return {k: str(v) if isinstance(v, Path) else v for k, v in values.items()}
+
+
+def _summary(model: Estimator, data: ReadViews, truth: Any, ask: FitRequest) -> dict[str, Any]:
+    labels = np.asarray(model.labels_)
+    names, sizes = np.unique(labels[labels >= 0], return_counts=True)
+    found: dict[str, Any] = {
+        "out": str(ask.out),
+        "method": ask.method,
+        "n_samples": len(labels),
+        "n_clusters": number_of_clusters(model),
+        "cluster_sizes": {str(k): int(n) for k, n in zip(names, sizes, strict=True)},
+        "view_weights": _by_name(model, model.view_weights_),
+        "files": files_of(ask.out, KIND),
+    }
+    if isinstance(model, RobustWMNMF):
+        found["learned_view_weights"] = _by_name(model, model.learned_view_weights_)
+    if truth is not None:
+        found["scores"] = {k: float(v) for k, v in known_scores(truth, labels).items()}
+    return found
+
+
+def _by_name(model: Estimator, numbers: Any) -> dict[str, float]:
+    return {str(v): float(a) for v, a in zip(model.view_names_in_, numbers, strict=True)}
+
+
+def _weights_table(summary: dict[str, Any]) -> Table:
+    """The weights of the views; beside those that were given what the data would have given."""
+    used = summary["view_weights"]
+    learned = summary.get("learned_view_weights", used)
+    if used == learned:
+        table = Table("view", "weight", title="How far the views agree with the others")
+        for view, weight in used.items():
+            table.add_row(escape(view), f"{weight:.3f}")
+        return table
+    table = Table("view", "weight", "learned", title="Weights as given, and as the data have them")
+    for view, weight in used.items():
+        table.add_row(escape(view), f"{weight:.3f}", f"{learned[view]:.3f}")
+    return table
+
+
+def _tables(summary: dict[str, Any]) -> list[Any]:
+    sizes = Table("cluster", "samples", title=f"{summary['n_samples']} samples")
+    for cluster, size in summary["cluster_sizes"].items():
+        sizes.add_row(cluster, str(size))
+    shown: list[Any] = [sizes, _weights_table(summary)]
+    if "scores" in summary:
+        known = Table("score", "value", title="Against the known classes")
+        for name, value in summary["scores"].items():
+            known.add_row(name, f"{value:.3f}")
+        shown.append(known)
+    return shown

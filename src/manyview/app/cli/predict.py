@@ -1,0 +1,167 @@
+"""`manyview predict`: new samples into the clusters of a saved model."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.markup import escape
+
+from manyview.app.files import Reading, ReadViews, read_views
+from manyview.app.files.by_rows import named_files
+from manyview.app.files.relations import with_relations
+from manyview.io.writing import check_file, csv_bytes, restored, safe_text, write_file
+from manyview.methods.base import fitted_input
+from manyview.methods.estimators import Estimator
+from manyview.methods.robust import RobustWMNMF
+from manyview.methods.saved import load
+from manyview.views.containers import Collection
+
+from .common import Voice, caught_warnings
+
+#: The tables it writes: where ids were matched with the original, of RobustWMNMF with confidence.
+COLUMNS = [
+    ("id", *original, "cluster", *confidence)
+    for original in ((), ("original_id",))
+    for confidence in (("confidence",), ())
+]
+
+
+def run_predict(
+    model_file: Path,
+    files: Sequence[str],
+    out: Path,
+    reading: Reading,
+    force: bool,
+    voice: Voice,
+    fitted_on: Sequence[str] = (),
+    relations: Mapping[str, Sequence[str]] | None = None,
+) -> dict[str, Any]:
+    """Label the samples of ``files`` and write id, cluster and confidence to ``out``."""
+    check_file(out, COLUMNS, force)
+    restored(model_file)
+    _refuse_adjusted(model_file)
+    model = load(
+        model_file / "model.npz" if model_file.is_dir() else model_file,
+        fitted_on=_files_of_fit(files, fitted_on),
+    )
+    held = fitted_input(model)
+    if held.single:
+        raise ValueError(
+            f"{model_file} was fitted on one array rather than on named views; predict in Python"
+        )
+    allows = held.may_lack
+    with voice.busy("reading the files") as tell:
+        data = read_views(
+            files,
+            missing="allow" if allows else "error",
+            fitted=_features(model),
+            **vars(reading),
+        )
+        known = model.sample_names_in_
+        data = with_relations(data, relations or {}, np.zeros(0) if known is None else known)
+        views = _with_absent_views(model, data, allows, voice)
+        tell("placing the samples among the fitted ones")
+        with caught_warnings() as warned:
+            labels = model.predict(views)
+            robust = isinstance(model, RobustWMNMF)
+            sure = np.asarray(model.predict_proba(views)) if robust else None
+    n = len(labels)
+    ids = data.sample_names if data.sample_names is not None else np.arange(n)
+    _note_formulas(ids, out, data)
+    for note in data.told:
+        voice.note(note)
+    voice.warn(warned)
+    check_file(out, COLUMNS, force)  # hours may have passed
+    write_file(out, _csv(ids, data.original_ids, labels, sure))
+    names, sizes = np.unique(labels, return_counts=True)
+    counts = {str(k): int(m) for k, m in zip(names, sizes, strict=True)}
+    summary = {"out": str(out), "n_samples": n, "cluster_sizes": counts, "notes": data.told,
+               "warnings": warned}  # fmt: skip
+    told = ", ".join(f"{m} in {k}" for k, m in counts.items())
+    voice.show(f"{n} samples ({told}) in [bold]{escape(str(out))}[/bold]")
+    voice.result(summary)
+    return summary
+
+
+def _note_formulas(ids: Any, out: Path, data: ReadViews) -> None:
+    """Say how many ids are written with an apostrophe in front."""
+    changed = sum(safe_text(str(sample)) != str(sample) for sample in ids)
+    if changed:
+        data.notes.append(
+            f"{changed} ids would be taken for formulas by spreadsheets: they have an apostrophe in "
+            f"front in {out.name}"
+        )
+
+
+def _refuse_adjusted(model_file: Path) -> None:
+    """New samples would have to lose the same covariates by the same numbers."""
+    about = (model_file if model_file.is_dir() else model_file.parent) / "run.json"
+    if not about.is_file():
+        return
+    try:
+        adjusted = json.loads(about.read_text(encoding="utf-8")).get("adjusted")
+    except (ValueError, AttributeError):  # somebody else's file of that name
+        return
+    if adjusted:
+        raise ValueError(
+            f"{model_file} was fitted on views without {', '.join(map(str, adjusted))} (--adjust), "
+            "which new samples still have; fit old and new samples together"
+        )
+
+
+def _files_of_fit(files: Sequence[str], fitted_on: Sequence[str]) -> Any:
+    """What the model may open: the files that are named here; VIEW=FILE where those of the fit moved."""
+    moved = [item.partition("=") for item in fitted_on if not Path(item).exists() and "=" in item]
+    if moved and len(moved) < len(fitted_on):
+        raise ValueError("--fitted-on takes VIEW=FILE for every file or for none")
+    if moved:
+        return {view: file for view, _, file in moved}
+    return [*(path for _, path in named_files(files)), *fitted_on]
+
+
+def _features(model: Estimator) -> dict[str, list[str]]:
+    """The names of the fitted features of each view; of the only view, whatever it is called."""
+    wanted = [str(name) for name in model.view_names_in_]
+    listed = model.view_feature_names_in_.items()
+    known = {str(v): [str(f) for f in names] for v, names in listed if names is not None}
+    return {"": known[wanted[0]]} if len(wanted) == len(known) == 1 else known
+
+
+def _with_absent_views(model: Estimator, data: ReadViews, allows: bool, voice: Voice) -> Collection:
+    """The files' views; one that is given under another name, or not at all, is dealt with aloud."""
+    given, wanted = data.collection(), [str(name) for name in model.view_names_in_]
+    if len(wanted) == len(given.names) == 1:
+        given.names[0] = wanted[0]
+    unknown = [name for name in given.names if name not in wanted]
+    if unknown:
+        raise ValueError(
+            f"the model has the views {', '.join(wanted)} and none called {unknown[0]!r}; name the "
+            f"file's view, as in {wanted[0]}=FILE"
+        )
+    absent = [name for name in wanted if name not in given.names]
+    if absent and not allows:
+        raise ValueError(
+            f"the model needs every view, and no file was given for {', '.join(absent)}; add "
+            f"{absent[0]}=FILE"
+        )
+    for name in absent:
+        voice.note(f"no file for the view {name!r}: it counts as missing for every sample")
+        given.names.append(name)
+        given.items.append(fitted_input(model).absent(name, given.items[0]))
+    return given
+
+
+def _csv(ids: Any, originals: list[str] | None, labels: Any, sure: Any) -> bytes:
+    columns: dict[str, Any] = {"id": [str(sample) for sample in ids]}
+    if originals is not None:
+        columns["original_id"] = originals
+    columns["cluster"] = [int(label) for label in labels]
+    if sure is not None:
+        columns["confidence"] = [
+            None if k < 0 else float(row[k]) for k, row in zip(labels, sure, strict=True)
+        ]
+    return csv_bytes(list(columns), zip(*columns.values(), strict=True), digits=8)

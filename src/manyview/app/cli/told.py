@@ -1,0 +1,76 @@
+"""What the clusters mean, for the terminal."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from rich.markup import escape
+from rich.table import Table
+
+from manyview.app.report.batch import followed
+from manyview.io.writing import read_csv
+
+from .common import Voice
+
+#: Clinical columns named in the terminal; the files have all.
+SHOWN = 12
+
+
+def told_outcomes(out: Path, summary: dict[str, Any], voice: Voice) -> list[Any]:
+    """Tables and sentences on survival and clinical columns; the numbers go into ``summary``.
+
+    Clusters that follow a batch are a warning, which ``voice`` gives at once, before anything else.
+    """
+    about = json.loads((out / "run.json").read_text(encoding="utf-8"))
+    urgent, neutral = followed(about, "Fit again with {option}.")
+    voice.warn(urgent)
+    summary["warnings"] = [*summary.get("warnings", []), *urgent]
+    parts = {name: about.get(name) for name in ("survival", "clinical", "classes")}
+    summary["outcomes"] = {name: part for name, part in parts.items() if part}
+    shown: list[Any] = [escape(text) for text in neutral]
+    for name, part in summary["outcomes"].items():
+        if "problem" in part:
+            shown.append(f"[yellow]{name}:[/yellow] {escape(part['problem'])}")
+    survival, clinical, classes = parts.values()
+    if survival and "problem" not in survival:
+        shown += _survival(out, survival)
+    if clinical and "problem" not in clinical:
+        shown.append(_clinical(out))
+    if classes and "problem" not in classes and "scores" not in summary:
+        shown.append(
+            f"Against the {classes['classes']} known classes: ARI {classes['ari']:.3f}, "
+            f"NMI {classes['nmi']:.3f} (classes.csv)"
+        )
+    return shown
+
+
+def _survival(out: Path, about: dict[str, Any]) -> list[Any]:
+    mean = f"mean to time {about['horizon']:.4g} (at risk then)"
+    table = Table("cluster", "samples", "events", "median", mean, title="Survival")
+    for row in read_csv(out / "survival.csv"):
+        median = f"{float(row['median']):.4g}" if row["median"] else "not reached"
+        mean = f"{float(row['restricted_mean']):.4g}" if row["restricted_mean"] else "–"
+        mean += f" ({row['at_risk_at_horizon']})"
+        table.add_row(row["cluster"], row["n"], row["events"], median, mean)
+    p = "not tested" if about["p_value"] is None else f"p = {about['p_value']:.2g}"
+    how = f" ({about['permutations']} permutations)" if about["permutations"] else ""
+    told = [f"Log-rank over all clusters: [bold]{p}[/bold]{how}"]
+    return [table, *told, *(f"- {escape(note)}" for note in about["notes"])]
+
+
+def _clinical(out: Path) -> Any:
+    table = Table("column", "kind", "q", "effect", "most marked", title="Clinical columns")
+    rows = sorted(
+        read_csv(out / "clinical_tests.csv"),
+        key=lambda row: (float(row["q_value"] or "inf"), -float(row["effect"] or 0)),
+    )
+    for row in rows[:SHOWN]:
+        q, effect = (f"{float(row[c]):.2g}" if row[c] else "–" for c in ("q_value", "effect"))
+        table.add_row(
+            escape(row["column"][:40]), row["kind"], q, effect, escape(row["most_marked"])
+        )
+    if len(rows) > SHOWN:
+        table.add_row(f"… {len(rows) - SHOWN} more", "", "", "", "")
+    return table

@@ -1,0 +1,293 @@
+"""Every method on one dataset, side by side, resumable."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from numbers import Integral, Real
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from manyview._labels import class_codes
+from manyview._types import Array, Views
+from manyview._warn import warn_user
+from manyview.app.compare.figure import draw
+from manyview.app.compare.methods import Method, resolve
+from manyview.app.compare.plan import Plan, versions
+from manyview.app.compare.processes import Limits, memory_is_watched
+from manyview.app.compare.save import save
+from manyview.app.compare.store import KIND, Store
+from manyview.app.compare.summary import summarise, tidy
+from manyview.baselines._features import scaled
+from manyview.datasets._dataset import import_pandas
+from manyview.io.writing import claimed
+from manyview.views.views import as_views
+
+#: Asked for where neither a number nor known classes are given, as by the estimators.
+DEFAULT_CLUSTERS = 8
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Comparison:
+    """What `compare` found.
+
+    Attributes
+    ----------
+    table : DataFrame, one row per method and run
+        method, run, seed, status ("ok", "failed", "skipped"), reason; with known classes acc, nmi,
+        ari, f_score, precision, recall; always seconds, peak_memory_mb (of the whole process,
+        Python included), n_found (clusters), oracle, shifted (features moved to start at 0), remark.
+    summary : DataFrame, one row per method
+        Mean and sd of each; mean_rank over acc, nmi, ari and f_score (precision and recall can
+        each be had for nothing: one cluster has recall 1), empty if no classes are known;
+        stability: mean adjusted Rand index between runs.
+    labels : dict of method name to list of ndarray, the labels of its finished runs
+    methods : list of the methods' names, groups and one-sentence descriptions
+    settings : dict, what was asked
+    """
+
+    table: Any
+    summary: Any
+    labels: dict[str, list[Array]]
+    methods: list[dict[str, Any]]
+    settings: dict[str, Any] = field(default_factory=dict)
+
+    def figure(self) -> Any:
+        """A matplotlib figure: a row per method, a panel per score, a dot per run.
+
+        Returns
+        -------
+        matplotlib Figure
+        """
+        return draw(self.table, self.summary, self.methods)
+
+    def save(self, out: str | Path, *, command: str | None = None) -> list[Path]:
+        """Write results.csv, summary.csv, comparison.png and comparison.html to a folder.
+
+        Files of an earlier comparison there are replaced, all or none; those of others are never
+        written over.
+
+        Parameters
+        ----------
+        out : path
+            The folder, made if need be.
+        command : str, optional
+            Shown at the foot of the page, for whoever wants to do it again.
+
+        Returns
+        -------
+        list of Path
+            The files written.
+        """
+        return save(self, Path(out), command)
+
+    @property
+    def troubles(self) -> list[str]:
+        """A line for each method of which a run failed or was skipped, with the first reason."""
+        lines = []
+        for row in self.summary.to_dict("records"):
+            kinds = [
+                f"{row[f'n_{kind}']} {kind}" for kind in ("failed", "skipped") if row[f"n_{kind}"]
+            ]
+            if kinds:
+                lines.append(f"{row['method']}: {', '.join(kinds)}: {row['reason']}")
+        return lines
+
+    def __repr__(self) -> str:
+        counts = self.table["status"].value_counts()
+        runs = ", ".join(f"{counts[s]} {s}" for s in ("ok", "failed", "skipped") if s in counts)
+        first = f"<Comparison of {len(self.methods)} methods: {runs}>"
+        return "\n".join([first, *(f"  {line}" for line in self.troubles)])
+
+
+def compare(
+    views: Any,
+    y: Any = None,
+    *,
+    n_clusters: int | None = None,
+    methods: Any = "all",
+    n_runs: int = 10,
+    random_state: int = 0,
+    out: str | Path | None = None,
+    n_jobs: int = 1,
+    max_seconds: float = 300.0,
+    max_memory: float = 4.0,
+    progress: bool = True,
+    scale: str | None = None,
+) -> Comparison:
+    """Run many methods on the same views, several times each, and put them side by side.
+
+    Runs are done by processes of their own, one after the other, so that the time and peak memory of a
+    run are its own, and a run that fails, hangs or crashes becomes a row with the reason. Run r has the
+    same seed for every method. Features of which some numbers are negative are moved to start at 0 for
+    methods that take none; the table says so.
+
+    Parameters
+    ----------
+    views : list, dict or array
+        As for `WMNMF`.
+    y : sequence, optional
+        Known classes, used to score only. Exception: "BSV-kmeans" and "BSV-Spectral" choose their
+        view by ``y``, as in the paper; these rows are marked ``oracle`` and push nobody's rank down.
+        Estimators of your own never see ``y``.
+    n_clusters : int, optional
+        For the methods called by name. ``None``: as many as ``y`` has distinct labels, or 8 without
+        ``y``.
+    methods : "all", "paper", "honest", "omics", names, or dict of name → estimator, default="all"
+        "honest" are simple methods the paper left out, "omics" those that are usual for omics;
+        RobustWMNMF and WM-NMF are in each of them. A dict may also hold functions of a seed, such as
+        `manyview.baselines.paper_methods` gives, and classes that are defined in the script or
+        notebook itself.
+    n_runs : int, default=10
+    random_state : int, default=0
+        The seed of run r is derived from this and r.
+    out : path, optional
+        Folder in which finished runs are kept (``out/runs``). Interrupted and called again with the
+        same data and settings, none of them is repeated; runs that failed are tried again, those
+        ended by a limit under a wider one. `Comparison.save` writes the results.
+    n_jobs : int, default=1
+        Processes at a time. Times depend on it, results do not (those of MLRSSC up to rounding:
+        the processes share the cores for its linear algebra).
+    max_seconds, max_memory : float, default=300 and 4
+        Most seconds and GiB of memory for one run. A method that can tell its cost beforehand
+        (MLRSSC) and would exceed them is skipped; a run that does exceed them is ended, and so
+        are all runs of a method whose first was. Memory is watched on Linux; elsewhere a warning
+        says that only the estimate counts.
+    progress : bool, default=True
+        Show a progress bar.
+    scale : {"standard", "minmax"} or None, default=None
+        Bring every feature to one scale before any method sees it. ``None`` leaves the views as they
+        are, and every method does what it does by itself.
+
+    Returns
+    -------
+    Comparison
+
+    Examples
+    --------
+    >>> import manyview as mv
+    >>> digits = mv.datasets.load_handwritten(views="paper")
+    >>> found = mv.compare(
+    ...     digits.views, digits.labels, n_clusters=10, methods=["WM-NMF", "ConcatSpectral-z"],
+    ...     n_runs=2, progress=False)  # doctest: +SKIP
+    >>> found.summary[["method", "acc_mean"]]  # doctest: +SKIP
+    """
+    pandas = import_pandas("compare()")
+    data = _scaled(as_views(views, allow_negative=True, caller="compare"), scale)
+    truth = None if y is None else class_codes(y, "y")
+    if n_clusters is None:
+        n_clusters = DEFAULT_CLUSTERS if truth is None else len(np.unique(truth))
+    _check(data, n_clusters, n_runs, random_state, n_jobs, max_seconds, max_memory)
+    if truth is not None and len(truth) != data.n_samples:
+        raise ValueError(
+            f"y has {len(truth)} labels for {data.n_samples} observations; give one each, or none"
+        )
+    chosen = resolve(methods, int(n_clusters))
+    if not memory_is_watched():
+        _tell_unwatched(max_memory)
+    seeds = [seed_of(random_state, run) for run in range(n_runs)]
+    plan = Plan(data, truth, chosen, seeds, Limits(float(max_seconds), float(max_memory)))
+    if out is None:
+        records = plan.carry_out(Store(None), n_jobs, progress)
+    else:
+        with claimed(out, KIND, beside=True) as place:
+            place.begin()
+            records = plan.carry_out(Store(place.path), n_jobs, progress)
+    table = tidy(pandas, chosen, seeds, records, truth)
+    labels = _labels_of(records, [method.name for method in chosen], n_runs)
+    about = {
+        "n_samples": data.n_samples,
+        "views": dict(zip(data.names, data.n_features, strict=True)),
+        "n_clusters": int(n_clusters),
+        "n_classes": None if truth is None else len(np.unique(truth)),
+        "n_runs": int(n_runs),
+        "random_state": int(random_state),
+        "max_seconds": float(max_seconds),
+        "max_memory": float(max_memory),
+        "n_jobs": int(n_jobs),
+        "scale": scale,
+        "versions": versions(),
+    }
+    told = [_told(method, truth is not None, table) for method in chosen]
+    return Comparison(table, summarise(pandas, table, labels), labels, told, about)
+
+
+def _labels_of(
+    records: dict[tuple[str, int], Any], names: list[str], n_runs: int
+) -> dict[str, list[Array]]:
+    """The labels of every run of a method that gave any."""
+    return {
+        name: [
+            np.asarray(records[name, run]["labels"])
+            for run in range(n_runs)
+            if records[name, run]["status"] == "ok"
+        ]
+        for name in names
+    }
+
+
+def _tell_unwatched(max_memory: float) -> None:
+    warn_user(
+        f"this system does not tell how much memory a process holds: max_memory={max_memory:g} "
+        "only skips methods that tell their cost beforehand"
+    )
+
+
+def check_request(methods: Any, n_clusters: int, scale: str | None) -> None:
+    """What can be said of a request before there are data: large files are not read in vain."""
+    _check_scale(scale)
+    resolve(methods, int(n_clusters))
+
+
+def _check_scale(scale: str | None) -> None:
+    if scale not in (None, "standard", "minmax"):
+        raise ValueError(f"scale must be 'standard', 'minmax' or None, got {scale!r}")
+
+
+def _scaled(data: Views, scale: str | None) -> Views:
+    _check_scale(scale)
+    return data if scale is None else replace(data, matrices=tuple(scaled(data, scale)))
+
+
+def seed_of(random_state: int, run: int) -> int:
+    """The seed of a run: its own stream, whatever the number of runs."""
+    sequence = np.random.SeedSequence(int(random_state), spawn_key=(run,))
+    return int(sequence.generate_state(1)[0] >> 1)  # scikit-learn takes 31 bits
+
+
+def _told(method: Method, with_truth: bool, table: Any) -> dict[str, Any]:
+    shifted = bool(table.loc[table["method"] == method.name, "shifted"].any())
+    return {
+        "name": method.name,
+        "group": method.group,
+        "description": method.description,
+        "oracle": method.oracle and with_truth,
+        "caution": method.caution or "shifted" * shifted,
+    }
+
+
+def _check(
+    data: Views,
+    n_clusters: Any,
+    n_runs: Any,
+    random_state: Any,
+    n_jobs: Any,
+    max_seconds: Any,
+    max_memory: Any,
+) -> None:
+    least = {"n_clusters": 1, "n_runs": 1, "random_state": 0, "n_jobs": 1}
+    given = dict(zip(least, (n_clusters, n_runs, random_state, n_jobs), strict=True))
+    for name, value in given.items():
+        if not isinstance(value, Integral) or isinstance(value, bool) or value < least[name]:
+            raise ValueError(
+                f"{name} must be a whole number of at least {least[name]}, got {value!r}"
+            )
+    for name, value in (("max_seconds", max_seconds), ("max_memory", max_memory)):
+        if not isinstance(value, Real) or isinstance(value, bool) or not float(value) > 0:
+            raise ValueError(f"{name} must be a number above 0, got {value!r}")
+    if n_clusters > data.n_samples:
+        raise ValueError(
+            f"n_clusters={n_clusters} is more than the number of observations "
+            f"(n_samples={data.n_samples}); ask for fewer clusters"
+        )

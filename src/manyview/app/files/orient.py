@@ -1,0 +1,245 @@
+"""Which side of a table the samples are on: as said, as ids and headings tell, or a question."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from itertools import product
+from shlex import quote
+
+import numpy as np
+
+from manyview.datasets._tables import split_suffix
+from manyview.engines.files.headings import (
+    is_feature_heading,
+    is_feature_name,
+    is_gene_symbol,
+    is_note_on_features,
+    is_sample_heading,
+)
+from manyview.views.ids import FAR_BETTER, overlaps, tie
+
+from .matching import gist, is_barcode
+from .options import ALL, NONE
+from .part import Part
+from .text import GCT
+
+#: Above this many files nobody guesses which of them are transposed.
+MOST_GUESSED = 10
+#: Rows with symbols of well-known genes from which on they may be genes: how many, and which share.
+FEWEST_GENES, LEAST_GENES = 3, 0.01
+#: Headings that agree less than this are no samples.
+WELL = 0.1
+Fitted = Mapping[str, Sequence[str]] | None
+
+
+def oriented(
+    parts: dict[str, Part],
+    transpose: Sequence[str],
+    fitted: Fitted = None,
+    known: Iterable[str] = (),
+) -> tuple[dict[str, Part], list[str]]:
+    """Transpose what was asked, and what the ids say; otherwise rows are samples.
+
+    ``fitted`` names the features a view must have, if a model knows them; "" is for every view.
+    ``known`` are ids of samples from elsewhere: of a table of labels, or of a clinical one.
+    """
+    said = _said(parts, transpose)
+    parts = {v: part.transposed() if v in said else part for v, part in parts.items()}
+    notes, fixed = [], [view in said or NONE in transpose for view in parts]
+    for s, (view, part) in enumerate(list(parts.items())):
+        wanted = set((fitted or {}).get(view) or (fitted or {}).get("") or ())
+        told = ""
+        if not fixed[s] and _rows_are_features(part, wanted):
+            told = "has the model's features in rows, so its samples in columns"
+        elif not fixed[s] and split_suffix(part.file)[1] == GCT:
+            told = "is a GCT file, which has its samples in columns"
+        elif not fixed[s] and _headings_are_barcodes(part):
+            told = "has TCGA barcodes for headings, so its samples in columns"
+        if told:
+            parts[view], fixed[s] = part.transposed(), True
+            notes.append(f"{part.file} {told}: transposed")
+    flips, whose = _guess(parts, fixed, set(known))
+    for (view, part), flip in zip(list(parts.items()), flips, strict=True):
+        if flip:
+            parts[view] = part.transposed()
+            notes.append(
+                f"{part.file} has the samples in columns (its headings are {whose} ids): transposed"
+            )
+    if not any(fixed) and not any(flips) and not _rows_are_known(parts, set(known)):
+        _ask_if_both_sides_agree(parts, fitted)
+        _ask_if_rows_are_features(parts, fitted)
+    return {view: _without_notes(part, notes) for view, part in parts.items()}, notes
+
+
+def _said(parts: dict[str, Part], transpose: Sequence[str]) -> set[str]:
+    """The views that somebody says are transposed."""
+    said: set[str] = set()
+    for name in transpose:
+        if name in parts:
+            said.add(name)
+        elif name == ALL:
+            said |= set(parts)
+        elif name != NONE:
+            raise ValueError(f"--transpose {name}: the views are {', '.join(parts)}; or say all")
+    return said
+
+
+def _headings_are_barcodes(part: Part) -> bool:
+    rows, columns = part.ids or [], part.features or []
+    there = sum(map(is_barcode, columns))
+    return 2 * there > len(columns) and not any(map(is_barcode, rows[:100]))
+
+
+def _without_notes(part: Part, notes: list[str]) -> Part:
+    """Columns of portals that tell about the genes become no samples when the table is turned."""
+    if not part.turned or part.ids is None:
+        return part
+    kept = [i for i, name in enumerate(part.ids) if not is_note_on_features(name)]
+    if len(kept) == len(part.ids) or not kept:
+        return part
+    left_out = [name for name in part.ids if is_note_on_features(name)]
+    notes.append(f"{part.file}: {', '.join(map(repr, left_out[:4]))} left out, no sample")
+    ids = [part.ids[i] for i in kept]
+    return replace(part, matrix=part.matrix[np.array(kept, dtype=np.intp)], ids=ids)
+
+
+def _rows_are_known(parts: dict[str, Part], known: set[str]) -> bool:
+    """Whether ids from elsewhere are those of the rows."""
+    names = {gist(name) for name in known}
+    return any(
+        2 * sum(gist(i) in names for i in p.ids or ()) > len(p.ids or (1,)) for p in parts.values()
+    )
+
+
+def _ask_if_rows_are_features(parts: dict[str, Part], fitted: Fitted) -> None:
+    """Where all rows are headed or named as genes or the like, samples may be the columns."""
+    named = {view: part for view, part in parts.items() if part.ids is not None}
+    known = {name for names in (fitted or {}).values() for name in names}
+    for part in named.values():
+        if part.asked or known & set(part.features or ()) or not _named_as_features(part):
+            return
+    if named:
+        view, part = next(iter(named.items()))
+        why, stay = f"named like features ({(part.ids or [''])[0]!r}, …)", "--transpose none"
+        if is_feature_heading(part.heading or ""):
+            why = f"headed {part.heading!r}"
+            stay = f"--index {quote(f'{view}={part.heading}')}"
+        turn = " ".join(f"--transpose {quote(name)}" for name in named)
+        raise ValueError(
+            f"{part.file} has its ids in a column {why}, so that its {part.matrix.shape[0]} rows may be "
+            f"features and its {part.matrix.shape[1]} columns the samples; say which: {turn} if the "
+            f"columns are samples, {stay} if the rows are"
+        )
+
+
+def _named_as_features(part: Part) -> bool:
+    """Whether a heading says that the rows are features, or their own names do and the columns' do not."""
+    if is_feature_heading(part.heading or ""):
+        return True
+    rows, columns = part.ids or [], part.features or []
+    if any(map(is_feature_name, columns)) or any(map(is_gene_symbol, columns)):
+        return False
+    genes = sum(map(is_gene_symbol, rows))
+    return 2 * sum(map(is_feature_name, rows)) > len(rows) or (
+        genes >= FEWEST_GENES and genes > LEAST_GENES * len(rows)
+    )
+
+
+def _rows_are_features(part: Part, wanted: set[str]) -> bool:
+    in_rows, in_columns = (len(wanted & set(names or ())) for names in (part.ids, part.features))
+    return 2 * in_rows > len(wanted) and in_rows > in_columns
+
+
+def _ask_if_both_sides_agree(parts: dict[str, Part], fitted: Fitted) -> None:
+    """Files alike in rows and in columns do not show which are the samples: genes might be clustered."""
+    if len(parts) < 2 or any(not part.ids or not part.features for part in parts.values()):
+        return
+    if any(p.asked or is_sample_heading(p.heading or "") for p in parts.values()):
+        return
+    if any(2 * sum(map(is_barcode, p.ids or ())) > len(p.ids or ()) for p in parts.values()):
+        return
+    known = {name for names in (fitted or {}).values() for name in names}
+    columns = [{str(name) for name in part.features or ()} for part in parts.values()]
+    # Headings that only count say nothing; those of a model are features.
+    if known & set().union(*columns) or all(n.isdecimal() for names in columns for n in names):
+        return
+    sides = _names(list(parts.values()), gist)
+    rows, headings = (tie(overlaps(side)) for side in sides)
+    # Where no row name is shared there is a sentence on that.
+    if rows == 0 or headings <= min(0.5, max(WELL, FAR_BETTER * rows)):
+        return
+    first = next(iter(parts.values()))
+    told = []
+    for what, names, side in zip(
+        ("row names", "headings"), (first.ids, first.features), sides, strict=True
+    ):
+        everywhere = set.intersection(*side)
+        alike = [name for name in names or () if gist(name) in everywhere]
+        told.append(f"{len(alike)} {what}" + (f" ({alike[0]!r}, …)" if alike else ""))
+    raise ValueError(
+        f"the files share {' and '.join(told)}, so that either may be the samples; say which: --transpose "
+        "none if the rows are samples, --transpose all if the columns are"
+    )
+
+
+def _names(parts: list[Part], key: Callable[[str], str]) -> tuple[list[set[str]], list[set[str]]]:
+    """The names of rows and of columns, part by part."""
+    rows = [set(map(key, part.ids or ())) for part in parts]
+    return rows, [set(map(key, part.features or ())) for part in parts]
+
+
+def _guess(views: dict[str, Part], fixed: list[bool], known: set[str]) -> tuple[list[bool], str]:
+    """Which parts to transpose so that all share ids, and whose ids told: only if one way does it."""
+    parts = list(views.values())
+    as_given = [False] * len(parts)
+    whose = "the other files'" if len(parts) > 1 else "the clinical or label table's"
+    if not 1 < len(parts) + bool(known) <= MOST_GUESSED:
+        return as_given, whose
+    for key in (str, gist):
+        rows, columns = _sides(parts, fixed, known, key)
+        here = tie(overlaps(rows))
+        if here > 0.5:
+            return as_given, whose
+        if here > 0:  # headings that only count say nothing against names that are shared
+            columns = [set[str]() if all(map(str.isdecimal, c)) else c for c in columns]
+        ways = _ways(rows, columns, bool(known))
+        if len(ways) == 1:  # genes that are written alike must not win over samples that are not
+            ways += _ways(*_sides(parts, fixed, known, gist), bool(known))
+        ways = list(dict.fromkeys(way[-len(parts) :] for way in ways))
+        if len(ways) == 1 and here == 0:
+            return list(ways[0]), whose
+        if ways:
+            turned = [[view for view, f in zip(views, way, strict=True) if f] for way in ways[:2]]
+            files = [" and ".join(views[view].file for view in way) for way in turned]
+            words = [" ".join(f"--transpose {quote(view)}" for view in way) for way in turned]
+            say = ", ".join(
+                f"{w} if the columns of {f} are" for w, f in zip(words, files, strict=True)
+            )
+            better = f", better than as they are ({here:.0%} of the row names)" * (len(ways) == 1)
+            raise ValueError(
+                f"samples may be the rows or the columns: transposing {' or '.join(files)} makes the ids "
+                f"agree{better}; say which are samples: {say}, --transpose none if all rows are"
+            )
+    return as_given, whose
+
+
+def _sides(
+    parts: list[Part], fixed: list[bool], known: set[str], key: Callable[[str], str]
+) -> tuple[list[set[str]], list[set[str]]]:
+    """The names of rows and of columns that may be samples; the ``known`` ids are a table's rows."""
+    rows, columns = _names(parts, key)
+    columns = [set[str]() if given else names for names, given in zip(columns, fixed, strict=True)]
+    return ([set(map(key, known)), *rows], [set[str](), *columns]) if known else (rows, columns)
+
+
+def _ways(rows: list[set[str]], columns: list[set[str]], anchored: bool) -> list[tuple[bool, ...]]:
+    """All ways to turn some of the tables after which every one shares ids with another."""
+    n, shares = len(rows), overlaps([*rows, *columns])
+    found = []
+    for flips in product(*([False] if anchored and s == 0 else [False, True] for s in range(n))):
+        sides = np.arange(n) + n * np.array(flips)
+        # Where all change sides it may as well be features that the files share.
+        if 0 < sum(flips) < n and tie(shares[np.ix_(sides, sides)]) > 0.5:
+            found.append(flips)
+    return found

@@ -1,0 +1,278 @@
+"""What the clusters mean to those who know more of the observations: survival, clinic, classes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from manyview._labels import as_list
+from manyview._types import Array
+from manyview.outcomes import Survival, Table, crosstab, enrichment, survival
+from manyview.outcomes.columns import may_be_codes, read_column, stands_for_missing
+from manyview.outcomes.endpoints import (
+    UnclearEvent,
+    is_follow_up,
+    read_events,
+    split_event,
+    unit_of,
+)
+from manyview.outcomes.held import hold, pick
+from manyview.views.ids import places
+
+#: Clinical columns that are tested, and that are kept to colour the map by.
+MOST_COLUMNS, MOST_KEPT = 200, 60
+#: Files that a run has with a clinical table or known classes, and not without.
+FILES = (
+    "annotations.csv",
+    "classes.csv",
+    "clinical_cells.csv",
+    "clinical_summary.csv",
+    "clinical_tests.csv",
+    "survival.csv",
+    "survival_at_risk.csv",
+    "survival_curves.csv",
+    "survival_pairs.csv",
+)
+TITLES = {
+    "clusters": "survival",
+    "pairs": "survival_pairs",
+    "curves": "survival_curves",
+    "at_risk": "survival_at_risk",
+    "columns": "clinical_tests",
+    "summary": "clinical_summary",
+    "cells": "clinical_cells",
+    "crosstab": "classes",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Known:
+    """What is known of the observations beside the views, one entry per observation.
+
+    ``happened`` is the value of ``event`` that means the event, where it was said. ``adjusted`` names
+    the columns that were regressed out of the views.
+    """
+
+    clinical: dict[str, list[Any]] = field(default_factory=dict)
+    time: str | None = None
+    event: str | None = None
+    classes: list[Any] | None = None
+    adjusted: tuple[str, ...] = ()
+    happened: str | None = None
+    horizon: float | None = None
+
+    def check(self) -> None:
+        """Refuse times and events that cannot be read, before any work is done."""
+        if (self.time is None) != (self.event is None):
+            given, lacking = ("time", "event") if self.event is None else ("event", "time")
+            raise ValueError(
+                f"survival needs a time and an event; {given} is given, name {lacking}"
+            )
+        if self.horizon is not None and self.time is None:
+            raise ValueError("a horizon needs survival: name the columns of time and event")
+        for name in (*filter(None, (self.time, self.event)), *self.adjusted):
+            if name not in self.clinical:
+                raise ValueError(f"the clinical table has no column {name!r}")
+        if self.time is not None:
+            self.survival([0] * len(self.clinical[self.time]), 0)
+
+    def survival(self, labels: Sequence[int], permutations: int | None) -> Survival:
+        assert self.time is not None and self.event is not None
+        try:
+            events, how = read_events(self.clinical[self.event], self.event, self.happened)
+            found = survival(
+                labels,
+                self.clinical[self.time],
+                events,
+                horizon=self.horizon,
+                permutations=permutations,
+            )
+        except UnclearEvent as doubt:
+            answers = " or ".join(f'event="{answer}"' for answer in doubt.answers)
+            raise ValueError(
+                f"{doubt.why}; say which value means that the event happened: {answers or doubt}"
+            ) from None
+        except ValueError as error:
+            raise ValueError(
+                f"survival by the columns {self.time!r} and {self.event!r}: {error}"
+            ) from None
+        return replace(found, notes=(how, *found.notes)) if how else found
+
+
+@dataclass(eq=False)
+class Meaning:
+    """Tables by file name, and what `run.json` says of them."""
+
+    tables: dict[str, Table] = field(default_factory=dict)
+    about: dict[str, Any] = field(default_factory=dict)
+    results: dict[str, Any] = field(default_factory=dict)
+
+
+def known(
+    ids: Sequence[str],
+    clinical: Any = None,
+    time: str | None = None,
+    event: str | None = None,
+    classes: Any = None,
+    adjusted: Sequence[str] = (),
+    horizon: float | None = None,
+) -> Known:
+    """Bring a clinical table to the order of ``ids``: by its own ids if it has any, else by rows."""
+    columns: dict[str, list[Any]] = {}
+    if clinical is not None:
+        held = hold("clinical", clinical)
+        held = held.beside([int(i) if i.isdecimal() else i for i in ids])
+        rows = np.arange(held.n)
+        if held.ids is not None:
+            rows = places(ids, [str(i) for i in held.ids])
+            if len(ids) and not (rows >= 0).any():
+                raise ValueError(
+                    f"clinical shares no id with the observations: they have {ids[0]!r}, it has "
+                    f"{str(held.ids[0])!r}; give one observation one id everywhere"
+                )
+        elif held.n != len(ids):
+            raise ValueError(
+                f"clinical has {held.n} rows for {len(ids)} observations; give one row each, or a "
+                "DataFrame indexed by their ids"
+            )
+        columns = {name: as_list(pick(values, rows)) for name, values in held.columns.items()}
+    read = None if classes is None else [None if stands_for_missing(c) else c for c in classes]
+    happened = None
+    if event is not None:
+        event, happened = split_event(event, columns)
+    found = Known(columns, time, event, read, tuple(adjusted), happened, horizon)
+    found.check()
+    return found
+
+
+def meaning(labels: Array, ids: Sequence[str], known: Known) -> Meaning:
+    """Every table and number there is to say of the clusters; what cannot be said is a sentence."""
+    found = Meaning()
+    given = [int(label) for label in labels]
+    if known.time is not None:
+        _add_survival(found, given, known)
+    if known.clinical:
+        _add_clinical(found, given, known)
+    if known.classes is not None:
+        _attempt(found, "classes", lambda: crosstab(given, known.classes), _about_classes)
+    if known.clinical or known.classes is not None:
+        found.tables["annotations.csv"], kinds = _annotations(ids, known)
+        found.about["annotations"] = kinds
+    return found
+
+
+def _attempt(found: Meaning, name: str, compute: Any, describe: Any) -> None:
+    """A result, its tables and its description; or the sentence that says why there is none."""
+    try:
+        result = compute()
+    except ValueError as error:
+        found.about[name] = {"problem": str(error)}
+        return
+    found.results[name] = result
+    found.tables |= {f"{TITLES[title]}.csv": table for title, table in result.tables.items()}
+    found.about[name] = {"notes": list(result.notes), **describe(result)}
+
+
+def _add_survival(found: Meaning, labels: list[int], known: Known) -> None:
+    def described(result: Survival) -> dict[str, Any]:
+        test = result.test
+        return {
+            "time": known.time,
+            "event": known.event,
+            "unit": unit_of(str(known.time)),
+            "level": result.curves[0].level,
+            "horizon": result.horizon,
+            "statistic": _number(test.statistic),
+            "degrees": int(test.degrees),
+            "p_value": _number(test.p_value),
+            "permutations": int(test.permutations),
+        }
+
+    _attempt(found, "survival", lambda: known.survival(labels, None), described)
+
+
+def _add_clinical(found: Meaning, labels: list[int], known: Known) -> None:
+    own = {known.time, known.event}
+    columns = {n: c for n, c in known.clinical.items() if n not in own and not _is_class(c, known)}
+    # A time that ends at the last visit says as much of the visits as of the patients.
+    times = [
+        n for n, c in columns.items() if is_follow_up(n) and read_column(n, c).kind == "number"
+    ]
+    columns = {n: c for n, c in columns.items() if n not in times}
+    tested = dict(list(columns.items())[:MOST_COLUMNS])
+    if not tested:
+        return
+
+    def described(result: Any) -> dict[str, Any]:
+        told = {"tested": len(tested), "columns": len(columns), "adjusted": list(known.adjusted)}
+        told["notes"] = [*result.notes, *(_why_not(name) for name in times)]
+        told["followed"] = [found._asdict() for found in result.followed]
+        return told | {"significant": list(result.significant())}
+
+    # What was regressed out level by level is looked for level by level.
+    kinds = {n: "category" for n in known.adjusted if n in tested and _is_coded(tested[n])}
+    _attempt(found, "clinical", lambda: enrichment(labels, tested, kinds=kinds), described)
+    if len(columns) > len(tested):
+        found.about["clinical"].setdefault("notes", []).append(
+            f"The first {len(tested)} of {len(columns)} columns are looked at; leave out those that "
+            "do not matter."
+        )
+
+
+def _why_not(time: str) -> str:
+    return (
+        f"“{time}” is a time of follow-up: it ends early where the event did not happen, so it is not "
+        "tested as a plain number. Compare it by survival, with its event column."
+    )
+
+
+def _is_coded(values: list[Any]) -> bool:
+    return may_be_codes(read_column("", values))
+
+
+def _is_class(values: list[Any], known: Known) -> bool:
+    """Whether a column is the known classes themselves, which have a table of their own."""
+    if known.classes is None:
+        return False
+    mine = [None if stands_for_missing(value) else str(value).strip() for value in values]
+    return mine == [None if value is None else str(value).strip() for value in known.classes]
+
+
+def _about_classes(result: Any) -> dict[str, Any]:
+    return {"ari": result.ari, "nmi": result.nmi, "n": result.n, "classes": len(result.classes)}
+
+
+def _annotations(ids: Sequence[str], known: Known) -> tuple[Table, list[dict[str, Any]]]:
+    """What observations can be coloured by: a column each of texts or numbers, and of which kind."""
+    columns: dict[str, Any] = {"id": list(ids)}
+    kinds: list[dict[str, Any]] = []
+    given: list[tuple[str, Any]] = [
+        (name, values) for name, values in known.clinical.items() if not _is_class(values, known)
+    ]
+    if known.classes is not None:
+        given.insert(0, ("class", known.classes))
+    for name, values in given:
+        column = read_column(name, values, "category" if values is known.classes else None)
+        if column.kind is None or len(kinds) >= MOST_KEPT:
+            continue
+        heading = f"{len(kinds) + 1}:{name}"  # names may repeat, and "id" may be one of them
+        kinds.append({"heading": heading, "name": name, "kind": column.kind})
+        if column.levels:
+            kinds[-1]["levels"] = [str(level) for level in column.levels]
+            texts = [None if np.isnan(v) else str(column.levels[int(v)]) for v in column.values]
+            columns[heading] = texts
+        else:
+            columns[heading] = column.values.tolist()
+    return Table(columns), kinds
+
+
+def described(meaning: Meaning) -> Mapping[str, Any]:
+    """What `run.json` keeps; the keys are there also where nothing is known."""
+    return {"survival": None, "clinical": None, "classes": None, "annotations": []} | meaning.about
+
+
+def _number(value: float) -> float | None:
+    return None if np.isnan(value) else float(value)

@@ -1,0 +1,181 @@
+"""Plain sentences about what a reader of a run should know before trusting it."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from manyview._types import Array, Stop, Views
+from manyview.maths.agreement import repeated_views
+from manyview.methods.estimators import Estimator, number_of_clusters
+from manyview.methods.robust import RobustWMNMF
+from manyview.methods.warn import COLLAPSE
+from manyview.stability import Stability
+
+#: Smaller clusters are pointed out: fewer members than this, or less than this share.
+TINY, TINY_SHARE = 5, 0.01
+#: A view whose agreement with every other is below this share of the strongest is told.
+STRANGER = 0.1
+#: Hennig's rule for the Jaccard stability of a cluster.
+UNSTABLE = 0.6
+#: Observations missing everywhere that are named.
+NAMED = 5
+#: Below this adjusted Rand index two clusterings are rather different.
+DIFFERENT = 0.5
+
+
+class Measured(NamedTuple):
+    """What the sentences rest on: who has which view, labels, agreement and redundancy of views,
+    refits, the plain rival."""
+
+    here: Array
+    labels: Array
+    agreement: Array
+    redundancy: Array
+    stable: Stability | None
+    rivals: list[dict[str, Any]]
+
+
+def warnings_about(model: Estimator, views: Views, ids: list[str], found: Measured) -> list[str]:
+    """Every sentence that applies, the gravest first."""
+    return [
+        *_fit(model),
+        *_views(model, views, found),
+        *_observations(views, ids, found),
+        *_clusters(found.labels, number_of_clusters(model), found.stable),
+        *_rival(found.rivals, not found.here.all()),
+    ]
+
+
+def choice_notes(selection: Any) -> list[str]:
+    """What is to be said where the number of clusters was chosen and is doubtful, or none stood out."""
+    if selection.found and selection.doubtful:
+        return [
+            f"That there are {selection.n_clusters} clusters is doubtful: see “Why this many clusters”."
+        ]
+    if selection.found:
+        return []
+    return [
+        "No number of clusters stands out among the candidates, so there may be no groups. The reasons "
+        "are under “Why this many clusters”."
+    ]
+
+
+def _fit(model: Estimator) -> list[str]:
+    found = []
+    if not np.any(model.consensus_):
+        found.append(
+            "The consensus is zero everywhere: the regulariser has driven it there, and the "
+            "clusters mean nothing. Lower beta."
+        )
+    if model.stop_reason_ == Stop.MAX_ITER:
+        found.append(
+            f"The fit stopped after {model.n_iter_} iterations before the objective settled. "
+            "Raise max_iter and fit again."
+        )
+    return found
+
+
+def _views(model: Estimator, views: Views, measured: Measured) -> list[str]:
+    n_views, weights = len(views), model.view_weights_
+    if n_views == 1:
+        return []
+    found = []
+    shared = isinstance(model, RobustWMNMF) and np.array_equal(weights, model.learned_view_weights_)
+    for group in repeated_views(measured.redundancy):
+        alike = [_quoted(views.names[s]) for s in group]
+        told = "they share one weight" if shared else "what they have in common counts twice"
+        found.append(f"Views {', '.join(alike)} are near-duplicates; {told}.")
+    if weights.max() > COLLAPSE:
+        found.append(
+            f"View {_quoted(views.names[int(weights.argmax())])} holds {weights.max():.0%} of the "
+            "view weight: the consensus is nearly that view alone, and the others hardly count."
+        )
+    others = measured.agreement.copy()
+    np.fill_diagonal(others, 0)
+    for s in np.flatnonzero(others.max(axis=1) < STRANGER * max(others.max(), 1e-12)):
+        found.append(
+            f"View {_quoted(views.names[s])} agrees with no other view: observations close to each "
+            f"other in it are not close elsewhere. Its weight is {weights[s]:.2f}. It may be noise, "
+            "or tell of something the other views do not."
+        )
+    if others.max() <= 1e-12:
+        found.append(
+            "No two views agree at all: there may be no grouping that they share, and no view "
+            "speaks for what another one finds here."
+        )
+    return found
+
+
+def _observations(views: Views, ids: list[str], measured: Measured) -> list[str]:
+    found, labels = [], measured.labels
+    nowhere = np.flatnonzero(labels < 0)
+    if len(nowhere):
+        listed = ", ".join(_quoted(ids[i]) for i in nowhere[:NAMED])
+        found.append(
+            f"{len(nowhere)} {_observations_word(len(nowhere))} missing in every view that has "
+            f"weight: {listed}"
+            f"{', …' if len(nowhere) > NAMED else ''}. Such have no cluster (label -1)."
+        )
+    for name, here in zip(views.names, measured.here.T, strict=True):
+        absent = int((~here).sum())
+        if absent > 0.5 * len(labels):
+            found.append(
+                f"View {_quoted(name)} is missing for {absent} of {len(labels)} observations; what "
+                "is said of it rests on the others."
+            )
+    return found
+
+
+def _clusters(labels: Array, asked: int, stable: Stability | None) -> list[str]:
+    names, sizes = np.unique(labels[labels >= 0], return_counts=True)
+    found = []
+    if len(names) < asked:
+        found.append(
+            f"{asked} clusters were asked for, but only {len(names)} have members. Ask for fewer."
+        )
+    tiny = (sizes < TINY) | (sizes < TINY_SHARE * len(labels))
+    if tiny.any():
+        listed = ", ".join(f"{k} ({n})" for k, n in zip(names[tiny], sizes[tiny], strict=True))
+        found.append(
+            f"Very small clusters (number of members): {listed}. They may be outliers rather than "
+            "groups; averages over them are uncertain."
+        )
+    if stable is not None:
+        if stable.score < UNSTABLE:
+            found.append(
+                "Refits on parts of the data give rather different clusters (mean agreement "
+                f"{stable.score:.2f}). There may be no clear groups, another number of clusters, or "
+                "too few observations."
+            )
+        shaky = [str(k) for k, value in stable.clusters.items() if value < UNSTABLE]
+        if shaky:
+            found.append(
+                f"Clusters that do not come back when the model is refitted on parts of the data "
+                f"(stability below {UNSTABLE}): {', '.join(shaky)}. Do not build on them."
+            )
+    return found
+
+
+def _rival(rivals: list[dict[str, Any]], gaps: bool) -> list[str]:
+    if rivals and rivals[0]["ari_with_other"] < DIFFERENT:
+        return [
+            "A plain method on the same data finds rather different clusters (adjusted Rand index "
+            f"{rivals[0]['ari_with_other']:.2f}; 1 would be the same). That alone makes neither "
+            "right: look at the features and the stability before believing either."
+            + (
+                " The plain method knows nothing of missing views, which may be why."
+                if gaps
+                else ""
+            )
+        ]
+    return []
+
+
+def _observations_word(n: int) -> str:
+    return "observation is" if n == 1 else "observations are"
+
+
+def _quoted(name: str) -> str:
+    return f"“{name}”"

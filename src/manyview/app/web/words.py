@@ -1,0 +1,136 @@
+"""Names and answers that come from the browser: what of them is taken, and in which form."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterable, Sequence
+
+from manyview.app.files import KINDS, Reading
+from manyview.datasets._tables import split_suffix
+
+#: Options that somebody may choose on the page; whether they have a value.
+OPTIONS = {
+    "match": True,
+    "transpose": True,
+    "as-view": True,
+    "drop": True,
+    "decimal": True,
+    "header": True,
+    "drop-text": False,
+    "one-hot": False,
+    "event": True,
+    "adjust": True,
+    "keep-normals": False,
+    "tumors": True,
+}
+#: Of these the latest answer counts.
+ONCE = ("match", "event", "tumors")
+LONGEST = 40
+_SUFFIX = re.compile(r"(\.[a-z0-9]{1,8}){1,2}")
+#: Names that are devices on Windows.
+_DEVICES = {"con", "prn", "aux", "nul", *(f"{d}{i}" for d in ("com", "lpt") for i in range(10))}
+
+#: What `file_name` makes.
+_OURS = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,50}(\.[a-z0-9]{1,8}){1,2}")
+
+Word = tuple[str, str]
+
+
+class Unfit(ValueError):
+    """Something from the browser that is not taken; the text says why."""
+
+
+def file_name(given: str, taken: Iterable[str]) -> str:
+    """A name of our own for an uploaded table: letters, digits, hyphens, and a kind that we read."""
+    last = re.split(r"[\\/]", given)[-1]
+    stem, kind = split_suffix(last)
+    suffix = last[len(stem) :].lower()
+    if kind not in KINDS or not _SUFFIX.fullmatch(suffix):
+        raise Unfit(
+            f"{last[:LONGEST] or 'a file without a name'}: files of this kind are not read; "
+            f"tables may be {', '.join(KINDS)}"
+        )
+    plain = re.sub(r"[^A-Za-z0-9_]+", "-", last[: len(stem)]).strip("-_")[:LONGEST] or "table"
+    if plain.lower() in _DEVICES:
+        plain = f"table-{plain}"
+    known = {name.split(".")[0].lower() for name in taken}
+    number, found = 2, plain
+    while found.lower() in known:
+        number, found = number + 1, f"{plain}-{number}"
+    return found + suffix
+
+
+def is_ours(name: str) -> bool:
+    """Whether a stored name can be one of ours: a plain file name, which leads nowhere else."""
+    return bool(_OURS.fullmatch(name)) and name.split(".")[0].lower() not in _DEVICES
+
+
+def choices(problem: str) -> list[Word]:
+    """The options that a sentence about files offers, to be shown as buttons."""
+    found: list[Word] = []
+    try:
+        parts = shlex.split(problem.replace("'", '"') if problem.count("'") % 2 else problem)
+    except ValueError:
+        parts = problem.split()
+    for here, after in zip(parts, [*parts[1:], ""], strict=True):
+        name = here.strip(".,;:()").removeprefix("--")
+        if not here.strip("(").startswith("--") or name not in OPTIONS:
+            continue
+        value = after.rstrip(".,;:)") if OPTIONS[name] else ""
+        if OPTIONS[name] and not value:
+            continue
+        if (name, value) not in found:
+            found.append((name, value))
+    return found
+
+
+def shown(sentence: str) -> str:
+    """A sentence about files without its advice for the command line, which the page has as buttons."""
+    advice = re.search(
+        r"(\S[.;:]) (?:(?![.;:] ).)*--(?:" + "|".join(OPTIONS) + r"|labels)\b", sentence
+    )
+    return sentence if advice is None else sentence[: advice.end(1)].rstrip(";:")
+
+
+def checked(name: str, value: str) -> Word:
+    """An answer from the browser, refused unless it is one of ours."""
+    if name not in OPTIONS or bool(value) != OPTIONS[name]:
+        raise Unfit(f"{name[:LONGEST]!r} is no answer to a question about files")
+    if len(value) > 200 or any(ord(c) < 32 for c in value):
+        raise Unfit(f"the answer to --{name} is too long, or no text")
+    return name, value
+
+
+def arguments(words: Sequence[Word]) -> list[str]:
+    """Answers as options of a command; a value cannot be taken for another option."""
+    return [f"--{name}={value}" if OPTIONS[name] else f"--{name}" for name, value in words]
+
+
+def reading(words: Sequence[Word]) -> Reading:
+    """Answers as the reader of files takes them."""
+    listed = {name: tuple(v for n, v in words if n == name) for name in OPTIONS}
+    return Reading(
+        transpose=listed["transpose"],
+        header=listed["header"],
+        decimal=listed["decimal"],
+        drop=listed["drop"],
+        drop_text="drop-text" in dict(words),
+        one_hot="one-hot" in dict(words),
+        as_view=listed["as-view"],
+        match=dict(words).get("match"),
+        keep_normals="keep-normals" in dict(words),
+        tumors=dict(words).get("tumors"),
+    )
+
+
+def clusters(text: str) -> str:
+    """How many clusters, as `manyview fit` takes it."""
+    text = text.strip()
+    if text in ("auto", "communities"):
+        return text
+    if not re.fullmatch(r"[0-9]{1,4}", text) or not 1 <= int(text) <= 1000:
+        raise Unfit(
+            f"the number of clusters must be 1 to 1000, auto or communities; got {text[:20]!r}"
+        )
+    return str(int(text))

@@ -1,1 +1,0 @@
-"""How many clusters, how sure, and against which other methods."""

@@ -1,1 +1,0 @@
-"""The figure, tables and page of a comparison."""

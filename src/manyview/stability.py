@@ -1,0 +1,290 @@
+"""How sure a clustering is: the same model on many parts of the data, and who stays with whom."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+
+from manyview._types import Array, Seed, Views
+from manyview.methods.protocols import Clusterer
+from manyview.methods.resampling import (
+    contingency,
+    pairwise_ari,
+    part_size,
+    resamples,
+    shared_ari,
+)
+from manyview.methods.robust import RobustWMNMF
+from manyview.methods.seeds import generator
+from manyview.methods.stages import settled_zeros
+from manyview.views.containers import is_single
+from manyview.views.views import as_views
+
+
+@dataclass(frozen=True)
+class Stability:
+    """What repeated clusterings of parts of the data agree on.
+
+    Attributes
+    ----------
+    labels : ndarray (N,)
+        The clustering whose stability is measured; −1 for observations without a cluster.
+    observations : ndarray (N,), in [0, 1]
+        Of the other members of its cluster, the share found with the observation again, averaged
+        over the runs that saw it. NaN without a cluster, 1 for the only member of one.
+    strangers : ndarray (N,), in [0, 1]
+        Of the members of other clusters, the share found with it: near 0 unless clusters merge.
+    clusters : dict of label → float, in [0, 1]
+        Mean over runs of the largest Jaccard index between the cluster and a cluster of the run.
+        Hennig's reading: above .85 very stable, below .6 not to be trusted.
+    pairwise_ari : ndarray
+        Adjusted Rand index of every two runs, on the observations both saw.
+    reference_ari : ndarray (n_runs,)
+        Adjusted Rand index of every run and ``labels``.
+    runs : ndarray (n_runs, N)
+        The labels of every run; −1 for observations it did not see.
+    """
+
+    labels: Array
+    observations: Array
+    strangers: Array
+    clusters: dict[int, float]
+    pairwise_ari: Array
+    reference_ari: Array
+    runs: Array
+
+    def together(self, rows: Array | None = None) -> Array:
+        """Return how often every two observations were in one cluster, of the runs that saw both.
+
+        Parameters
+        ----------
+        rows : ndarray of int, optional
+            Positions of the observations; by default all, which takes N² numbers.
+
+        Returns
+        -------
+        ndarray (rows, rows) in [0, 1]
+            NaN where no run saw both.
+        """
+        runs = self.runs if rows is None else self.runs[:, rows]
+        seen = (runs >= 0).astype(float)
+        both = seen.T @ seen
+        same = np.zeros(both.shape)
+        for run in runs:
+            same += (run[:, None] == run) & (run >= 0)
+        return np.divide(same, both, out=np.full(both.shape, np.nan), where=both > 0)
+
+    @property
+    def score(self) -> float:
+        """Mean adjusted Rand index between two runs: 1 always the same, about 0 as by chance."""
+        return float(self.pairwise_ari.mean())
+
+    @property
+    def n_runs(self) -> int:
+        return len(self.reference_ari)
+
+    def __repr__(self) -> str:
+        return (
+            f"<Stability of {len(self.clusters)} clusters over {self.n_runs} runs: "
+            f"adjusted Rand index {self.score:.3f}>"
+        )
+
+    def __str__(self) -> str:
+        lines = [
+            f"{self.n_runs} runs, two of which agree with an adjusted Rand index of "
+            f"{self.score:.3f} on average (lowest {self.pairwise_ari.min():.3f})",
+            "cluster    size  stability  members' mean  least sure member",
+        ]
+        for label, value in self.clusters.items():
+            own = self.observations[self.labels == label]
+            lines.append(
+                f"{label:>7} {len(own):>7} {value:>10.2f} {own.mean():>14.2f} {own.min():>18.2f}"
+            )
+        return "\n".join(lines)
+
+
+def stability(
+    model: Any,
+    views: Any,
+    n_runs: int = 20,
+    *,
+    fraction: float = 0.8,
+    random_state: Seed = None,
+) -> Stability:
+    """Refit ``model`` on random parts of the observations and count who stays with whom.
+
+    Every run takes ``fraction`` of the observations (each is left out equally often) and a new
+    seed. With y the clustering of all observations and l that of a run, observation i in cluster c
+    of y is held together by ::
+
+        (|{j : y_j = c, l_j = l_i}| − 1) / (|{j : y_j = c}| − 1)      j over the run's observations,
+
+    and a cluster c is as stable as ``max_k |c ∩ k| / |c ∪ k|`` over the run's clusters k (Hennig 2007);
+    both are averaged over runs. All of it comes from tables of clusters by clusters: nothing is
+    N×N.
+
+    Parameters
+    ----------
+    model : estimator with ``fit_predict(views)``
+        `RobustWMNMF`, `WMNMF`, a baseline, or any scikit-learn clusterer of one array. It is cloned,
+        never changed. If it is fitted on these observations (as many, and of the same names if
+        there are any) its ``labels_`` are what is judged; otherwise a clone is fitted on all of
+        them first. A number of clusters chosen by "auto" is kept in all runs;
+        communities are looked for anew in each.
+    views : as the model takes them
+    n_runs : int, default=20
+        At least 2.
+    fraction : float, default=0.8
+        Share of the observations in a run, in [0.5, 1]. With 1 only the seed changes.
+    random_state : int, RandomState, Generator or None
+
+    Returns
+    -------
+    Stability
+
+    Examples
+    --------
+    >>> import manyview as mv
+    >>> data = mv.datasets.make_synthetic(120, n_clusters=3, noisy_views=(), random_state=0)
+    >>> sure = mv.stability(mv.RobustWMNMF(3), data.views, n_runs=3, random_state=0)
+    >>> round(sure.score, 2), sorted(sure.clusters)
+    (1.0, [0, 1, 2])
+    """
+    _check(model, n_runs, fraction)
+    rng = generator(random_state)
+    chosen = None if is_single(views) else getattr(model, "views", None)
+    given = as_views(
+        views,
+        chosen,
+        allow_negative=True,
+        allow_missing=True,
+        allow_relations=True,
+        caller="stability",
+    )
+    n = given.n_samples
+    _check_parts(getattr(model, "n_clusters", None), n, fraction)
+
+    def part(rows: Array | slice) -> Any:
+        if is_single(views):
+            return given.matrices[0][rows]
+        return {name: X[rows] for name, X in zip(given.names, given.matrices, strict=True)}
+
+    if _fitted_on(model, given):
+        fitted, labels = model, np.asarray(model.labels_)
+    else:
+        fitted = _seeded(model, rng)
+        if isinstance(
+            model, RobustWMNMF
+        ):  # a part does not show which rows of zeros were filled in
+            fitted.set_params(zero_rows=settled_zeros(given, model.zero_rows))
+        labels = np.asarray(fitted.fit_predict(part(slice(None))))
+    # A number of clusters that was chosen is judged, not chosen again.
+    again = clone(model)
+    if hasattr(fitted, "zero_rows_"):
+        again.set_params(zero_rows=fitted.zero_rows_)
+    if getattr(model, "n_clusters", None) == "auto":
+        again.set_params(n_clusters=fitted.n_clusters_)
+        _check_parts(fitted.n_clusters_, n, fraction)
+    runs = np.full((n_runs, n), -1)
+    for run, rows in enumerate(resamples(n, fraction, n_runs, rng)):
+        # The fit of all observations has said what there is to say about the data.
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)
+            runs[run, rows] = _seeded(again, rng).fit_predict(part(rows))
+    return summarize(labels, runs)
+
+
+def summarize(labels: Array, runs: Array) -> Stability:
+    """Stability of ``labels`` from the labels of runs (n_runs × N, −1 where not seen)."""
+    known = labels >= 0
+    names, own = np.unique(labels[known], return_inverse=True)
+    n_clusters = len(names)
+    together, apart, seen = np.zeros(len(own)), np.zeros(len(own)), np.zeros(len(own))
+    jaccard: list[Array] = []
+    for run in runs[:, known]:
+        rows = np.flatnonzero(run >= 0)
+        # A run may label nothing (DBSCAN); one empty cluster then overlaps with none.
+        n_found = int(run[rows].max()) + 1 if len(rows) else 1
+        table = contingency(own[rows], run[rows], n_clusters, n_found)
+        sizes, found = table.sum(axis=1), table.sum(axis=0)
+        overlap = table / np.maximum(sizes[:, None] + found - table, 1)
+        jaccard.append(np.where((sizes > 0) | (len(rows) == 0), overlap.max(axis=1), np.nan))
+        mine = table[own[rows], run[rows]]
+        others = len(rows) - sizes[own[rows]]
+        size = sizes[own[rows]]
+        together[rows] += np.where(size > 1, (mine - 1) / np.maximum(size - 1, 1), 1)
+        apart[rows] += (found[run[rows]] - mine) / np.maximum(others, 1)
+        seen[rows] += 1
+    observations, strangers = np.full(len(labels), np.nan), np.full(len(labels), np.nan)
+    observations[known] = np.where(seen > 0, together / np.maximum(seen, 1), np.nan)
+    strangers[known] = np.where(seen > 0, apart / np.maximum(seen, 1), np.nan)
+    clusters = np.nanmean(jaccard, axis=0)
+    return Stability(
+        labels=labels,
+        observations=observations,
+        strangers=strangers,
+        clusters={int(c): float(v) for c, v in zip(names, clusters, strict=True)},
+        pairwise_ari=pairwise_ari(runs),
+        reference_ari=np.array([shared_ari(labels, run) for run in runs]),
+        runs=runs,
+    )
+
+
+# --- input -------------------------------------------------------------------------------------
+
+
+def _fitted_on(model: Any, given: Views) -> bool:
+    """Whether the labels of the model are of these observations, as far as can be told."""
+    labels, names = getattr(model, "labels_", None), getattr(model, "sample_names_in_", None)
+    if labels is None or len(labels) != given.n_samples:
+        return False
+    if names is None or given.sample_names is None:
+        return True
+    return np.asarray(names).tolist() == given.sample_names.tolist()
+
+
+def _seeded(model: Any, rng: np.random.Generator) -> Any:
+    """A clone with a seed of its own, if it takes one."""
+    fresh = clone(model)
+    seed = int(rng.integers(2**31))
+    seeds = [
+        name
+        for name in fresh.get_params()
+        if name == "random_state" or name.endswith("__random_state")
+    ]
+    if "checkpoint" in fresh.get_params():  # that is for the fit of all observations
+        fresh.set_params(checkpoint=None)
+    return fresh.set_params(**dict.fromkeys(seeds, seed))
+
+
+def _check(model: Any, n_runs: Any, fraction: Any) -> None:
+    if not isinstance(model, Clusterer) or isinstance(model, type):
+        raise TypeError(
+            "model must be an estimator with fit_predict(views), such as "
+            f"RobustWMNMF(n_clusters=10); got {model!r}"
+        )
+    if isinstance(n_runs, bool) or not isinstance(n_runs, Integral) or n_runs < 2:
+        raise ValueError(f"n_runs must be an integer of at least 2, got {n_runs!r}")
+    if (
+        isinstance(fraction, bool)
+        or not isinstance(fraction, Real)
+        or not 0.5 <= float(fraction) <= 1
+    ):
+        raise ValueError(
+            f"fraction must be between 0.5 and 1 (two runs have to share observations), got {fraction!r}"
+        )
+
+
+def _check_parts(n_clusters: Any, n: int, fraction: float) -> None:
+    """Whether a run has as many rows as clusters; if not even all rows suffice, the fit says so."""
+    rows = part_size(n, fraction)
+    if isinstance(n_clusters, Integral) and rows < int(n_clusters) <= n:
+        raise ValueError(
+            f"a run has {rows} rows (fraction={fraction} of {n}), too few for "
+            f"n_clusters={n_clusters}; raise fraction or lower n_clusters"
+        )
