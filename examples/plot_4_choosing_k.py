@@ -42,7 +42,7 @@ with warnings.catch_warnings():
 # %%
 # ``RobustWMNMF(n_clusters="auto")`` asks the same question by itself; its answer and reasons are in
 # ``selection_``. How sure a clustering is, whatever its number of clusters, says
-# `manyview.stability`.
+# `manyview.reliability`.
 
 model = mv.RobustWMNMF(chosen.n_clusters, random_state=0)
 print(mv.stability(model, data.views, n_runs=6, random_state=0))

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from manyview.methods.robust import RobustWMNMF
     from manyview.methods.saved import load
     from manyview.methods.wmnmf import WMNMF
+    from manyview.reliability import Stability, stability
     from manyview.selection import NoClustersWarning, Selection, select_n_clusters
-    from manyview.stability import Stability, stability
     from manyview.views.annotate import annotate
     from manyview.views.views import as_views
 
@@ -44,23 +44,23 @@ _HOMES = {
     "WMNMF": "methods.wmnmf",
     "Adjusted": "covariates",
     "CollapseWarning": "_types",
-    "Comparison": "comparison",
+    "Comparison": "app.compare.comparison",
     "DistanceView": "engines.numpy.relations",
     "GraphView": "engines.numpy.relations",
     "KernelView": "engines.numpy.relations",
     "NoClustersWarning": "selection",
     "RobustWMNMF": "methods.robust",
     "Selection": "selection",
-    "Stability": "stability",
+    "Stability": "reliability",
     "Stop": "_types",
     "adjust": "covariates",
     "annotate": "views.annotate",
     "as_views": "views.views",
-    "compare": "comparison",
+    "compare": "app.compare.comparison",
     "load": "methods.saved",
     "on_disk": "engines.files.disk",
     "select_n_clusters": "selection",
-    "stability": "stability",
+    "stability": "reliability",
     "write_run": "app.run",
 }
 

@@ -7,7 +7,7 @@ from sklearn.metrics import adjusted_rand_score
 import manyview as mv
 from conftest import blobs
 from manyview.baselines import ConcatViews
-from manyview.stability import (
+from manyview.reliability import (
     Stability,
     pairwise_ari,
     resamples,

@@ -200,7 +200,7 @@ def consensus(
     Parameters
     ----------
     found : Stability
-        What `manyview.stability` gave.
+        What `manyview.reliability` gave.
     ax : matplotlib Axes, optional
         Where to draw; by default the current one.
     most : int, default=500

@@ -11,7 +11,7 @@ import numpy as np
 from manyview._types import Array, Views
 from manyview.methods.estimators import Estimator, number_of_clusters
 from manyview.methods.robust import RobustWMNMF
-from manyview.stability import Stability
+from manyview.reliability import Stability
 
 from . import evidence, marks, tables
 from .features import parts_are_clusters, top_features

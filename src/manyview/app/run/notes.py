@@ -11,7 +11,7 @@ from manyview.maths.agreement import repeated_views
 from manyview.methods.estimators import Estimator, number_of_clusters
 from manyview.methods.robust import RobustWMNMF
 from manyview.methods.warn import COLLAPSE
-from manyview.stability import Stability
+from manyview.reliability import Stability
 
 #: Smaller clusters are pointed out: fewer members than this, or less than this share.
 TINY, TINY_SHARE = 5, 0.01

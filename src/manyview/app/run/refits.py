@@ -16,7 +16,7 @@ from manyview.methods.resampling import resamples
 from manyview.methods.robust import RobustWMNMF
 from manyview.methods.seeds import generator
 from manyview.outcomes.mark import Without, fitted_without
-from manyview.stability import Stability, stability, summarize
+from manyview.reliability import Stability, stability, summarize
 
 from .evidence import PART, no_refits
 

@@ -16,7 +16,7 @@ from manyview.methods.estimators import Estimator
 from manyview.methods.observed import kept_views, observed_columns, observed_part
 from manyview.methods.robust import RobustWMNMF
 from manyview.methods.stages import quiet_presence
-from manyview.stability import Stability
+from manyview.reliability import Stability
 
 from .evidence import drawn
 from .features import feature_names
