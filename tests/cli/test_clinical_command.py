@@ -366,7 +366,7 @@ def test_every_table_of_samples_merges_with_the_clinical_table(tmp_path, given):
     original = {f"{p}-01A-11R-07" for p in patients}
     tables = [path for path in out.glob("*.csv") if "id" in rows(path)[0]]
     assert {p.stem for p in tables} >= {"labels", "annotations", "embedding", "sample_weights",
-                                        "silhouette", "heatmap", "consensus"}  # fmt: skip
+                                        "heatmap", "consensus"}  # fmt: skip
     for path in tables:
         table = pd.read_csv(path)
         assert list(table.columns[:2]) == ["id", "original_id"]
