@@ -173,8 +173,13 @@ def _columns(covariates: Any, names: Any, n: int, notes: list[str]) -> list[Colu
 
 
 def _column(name: str, values: list[Any], notes: list[str]) -> Column:
-    """A covariate; few whole numbers are levels, which take away all that a straight line would."""
+    """A covariate; few whole numbers are levels, which take away all that a straight line would.
+
+    So are the values of a technical column, whatever they are: dates of runs, plates 1 to 9 and "A".
+    """
     column = read_column(name, values)
+    if column.kind is None:
+        return read_levels(name, values) or column
     if not (may_be_codes(column) or (column.kind == "number" and read_levels(name, values))):
         return column
     codes = read_column(name, values, "category")

@@ -71,11 +71,12 @@ def in_short(run: Run) -> Any:
         "<ul>{% for line in lines %}<li>{{ line }}</li>{% endfor %}</ul>"
         '{% if notes %}<div class="warning" role="note"><p><b>Before you trust this</b></p><ul>'
         "{% for note in notes %}<li>{{ note }}</li>{% endfor %}</ul></div>"
-        '{% elif not urgent %}<p class="note">Nothing unusual was noticed: no view took over, no cluster '
+        '{% elif not followed %}<p class="note">Nothing unusual was noticed: no view took over, no cluster '
         "is tiny, every observation has data, and the fit settled.</p>{% endif %}"
         "{% if read %}<h3>How the files were read</h3><ul>{% for line in read %}<li>{{ line }}</li>"
         "{% endfor %}</ul>{% endif %}",
         urgent=urgent,
+        followed=urgent + neutral,
         lines=lines,
         notes=notes,
         read=list(
