@@ -23,6 +23,7 @@ OPTIONS = {
     "adjust": True,
     "keep-normals": False,
     "tumors": True,
+    "zero-rows": True,
 }
 #: Of these the latest answer counts.
 ONCE = ("match", "event", "tumors")
@@ -104,7 +105,9 @@ def checked(name: str, value: str) -> Word:
 
 def arguments(words: Sequence[Word]) -> list[str]:
     """Answers as options of a command; a value cannot be taken for another option."""
-    return [f"--{name}={value}" if OPTIONS[name] else f"--{name}" for name, value in words]
+    zeros = dict(value.rpartition("=")[::2] for name, value in words if name == "zero-rows")
+    told = [f"--{n}={v}" if OPTIONS[n] else f"--{n}" for n, v in words if n != "zero-rows"]
+    return told + ([f"--zero-rows={','.join(map('='.join, zeros.items()))}"] if zeros else [])
 
 
 def reading(words: Sequence[Word]) -> Reading:
