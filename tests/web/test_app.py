@@ -170,6 +170,11 @@ def test_rows_of_zeros_can_be_values_or_missing(client):
     page = client.get(run).text
     assert "counts: 1 sample with zeros only, treated as values" in page
     assert "counts: A row of zeros is a value" in page
+    assert (
+        "mutations: A row of zeros is missing" not in page.split("You said")[1]
+    )  # the last counts
+    wrong = client.post(f"{run}/answer", data={"option": "zero-rows", "value": "counts=some"})
+    assert wrong.status_code == 400
     about = client.jobs.folders.read(run.rsplit("/", 1)[1])
     assert "--zero-rows=counts=observed,mutations=observed" in fit_command(about)
 
