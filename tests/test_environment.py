@@ -128,6 +128,32 @@ def test_a_sticky_folder_open_to_all_will_do(temporary):
     assert code_cache.private_folder() is not None
 
 
+HOSTILE = """
+import yaml, numpy as np, manyview as mv
+s = mv.datasets.make_synthetic(30, n_clusters=2, random_state=0)
+mv.WMNMF(2, random_state=0).fit(s.views)
+import numba
+numba.njit(lambda: 0)()  # compiles, and reads settings again
+config = numba.config
+print(config.CACHE_DIR == "mine", config.DISABLE_JIT, int(config.OPT), yaml.safe_load("1"))
+"""
+
+
+@pytest.mark.parametrize(
+    "settings", ["cache_dir: evil\ndisable_jit: 1\nopt: 0", "- no\n- mapping", "{"]
+)
+def test_the_current_folder_does_not_choose_where_numba_loads_code_from(
+    tmp_path, monkeypatch, settings
+):
+    pytest.importorskip("numba", reason="needs the extra 'fast'")
+    pytest.importorskip("yaml", reason="numba reads its file with it")
+    (tmp_path / ".numba_config.yaml").write_text(settings)
+    monkeypatch.chdir(tmp_path)
+    shown, told = run(HOSTILE, NUMBA_CACHE_DIR="mine", NUMBA_OPT="2")
+    assert shown.split() == ["True", "0", "2", "1"] and not (tmp_path / "evil").exists()
+    assert told.count(".numba_config.yaml in the current folder is not used") == 1
+
+
 def test_without_a_home_numba_is_not_left_to_the_current_folder(monkeypatch, tmp_path):
     for name in (code_cache.SETTING, "XDG_CACHE_HOME"):
         monkeypatch.delenv(name, raising=False)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from itertools import combinations
 
 import numpy as np
 
@@ -93,7 +94,8 @@ def tumors_of_patients(
     several = _several(made)
     if several and tumors is None:
         patient, samples = next(iter(several.items()))
-        shown = " and ".join(f"{sample!r} ({parts[view].file})" for view, _, sample in samples[:2])
+        pair = next(p for p in combinations(samples, 2) if _differ(*p))
+        shown = " and ".join(f"{sample!r} ({parts[view].file})" for view, _, sample in pair)
         n = len(several) - 1
         others = f"; so {'has' if n == 1 else 'have'} {n} other patient{'s' * (n > 1)}" if n else ""
         raise ValueError(
@@ -116,7 +118,8 @@ def tumors_of_patients(
     return made, notes
 
 
-Samples = list[tuple[str, int, str]]
+Sample = tuple[str, int, str]
+Samples = list[Sample]
 
 
 def _several(parts: dict[str, Part]) -> dict[str, Samples]:
@@ -130,9 +133,13 @@ def _several(parts: dict[str, Part]) -> dict[str, Samples]:
     return {
         patient: samples
         for patient, samples in found.items()
-        if len({view for view, *_ in samples}) < len(samples)
-        or len({pieces(sample)[3] for *_, sample in samples}) > 1
+        if any(_differ(*pair) for pair in combinations(samples, 2))
     }
+
+
+def _differ(one: Sample, other: Sample) -> bool:
+    """Whether two rows of a patient are no single sample: of one file, or of two types."""
+    return one[0] == other[0] or pieces(one[2])[3] != pieces(other[2])[3]
 
 
 def _all_but_one(several: dict[str, Samples]) -> set[tuple[str, int]]:

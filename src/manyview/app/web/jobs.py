@@ -214,6 +214,4 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 def environment() -> dict[str, str]:
     # The same modules must be found there; an empty entry is the current folder.
     path = os.pathsep.join(entry for entry in sys.path if entry)
-    # Numba would load code from wherever a .numba_config.yaml in the folder of the tables says.
-    cache = os.environ.get("NUMBA_CACHE_DIR", "")
-    return {**os.environ, "PYTHONPATH": path, "PYTHONIOENCODING": "utf-8", "NUMBA_CACHE_DIR": cache}
+    return {**os.environ, "PYTHONPATH": path, "PYTHONIOENCODING": "utf-8"}

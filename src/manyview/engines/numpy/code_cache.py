@@ -14,14 +14,18 @@ import sys
 import tempfile
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from manyview._warn import warn_user
+
 #: What the user may set to choose the folder.
 SETTING = "NUMBA_CACHE_DIR"
+#: Settings that numba looks for in the current folder.
+SETTINGS_FILE = ".numba_config.yaml"
 
 
 def import_compiled(name: str) -> Any:
@@ -86,12 +90,41 @@ class _Nowhere(ImportError):
 
 
 def _import(name: str) -> Any:
+    if "numba" not in sys.modules:
+        _import_numba()
     try:
         return import_module(name)
     except RuntimeError as error:
         if "cannot cache function" in str(error):
             raise _Nowhere(str(error)) from error
         raise
+
+
+def _import_numba() -> None:
+    """Import numba without the settings file of the current folder, which may come with somebody's tables.
+
+    It could name a folder of code to load. Numba would read it now and at each compilation; without the
+    package yaml it cannot.
+    """
+    found = os.path.lexists(SETTINGS_FILE)
+    with warnings.catch_warnings() if found else nullcontext():
+        if found:
+            warnings.filterwarnings("ignore", "A Numba config file is found")
+        before = sys.modules.get("yaml")
+        sys.modules["yaml"] = None  # type: ignore[assignment]
+        try:
+            config: Any = import_module("numba.core.config")
+        finally:
+            del sys.modules["yaml"]
+            if before is not None:
+                sys.modules["yaml"] = before
+    config._config_fname = ""
+    if found:
+        warn_user(
+            f"The file {SETTINGS_FILE} in the current folder is not used, because it can make numba load "
+            "code from any folder. To use its settings, set them as environment variables, such as "
+            f"{SETTING}"
+        )
 
 
 @contextmanager
