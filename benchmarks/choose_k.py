@@ -21,8 +21,8 @@ import numpy as np
 
 import manyview as mv
 from communities import SETS, fitted, scores
-from manyview.methods import selection
-from manyview.methods.selection.together import combine
+from manyview import criteria as selection
+from manyview.criteria import combine
 from manyview.selection import DEFAULT, METHODS, select_n_clusters
 from quality import module
 

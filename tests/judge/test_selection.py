@@ -8,14 +8,22 @@ from sklearn.exceptions import ConvergenceWarning
 
 import manyview as mv
 from conftest import blobs
+from manyview import criteria as selection
+from manyview.criteria import (
+    NoClustersWarning,
+    Vote,
+    cloud,
+    combine,
+    consensus_quality,
+    graph,
+    heed_copies,
+    n_components,
+    rank,
+    reference_graph,
+)
 from manyview.engines.numpy.distances import Geometry
-from manyview.methods import selection
-from manyview.methods.agree import fused_graphs
-from manyview.methods.communities import installed
-from manyview.methods.selection import graph, rank
-from manyview.methods.selection.graph import cloud, consensus_quality, n_components, reference_graph
-from manyview.methods.selection.result import NoClustersWarning, Vote
-from manyview.methods.selection.together import combine, heed_copies
+from manyview.fuse import fused_graphs
+from manyview.labels import installed
 from manyview.selection import METHODS, select_n_clusters
 
 GRAPH = ["stability", "eigengap"]
@@ -449,9 +457,9 @@ def judged(monkeypatch, scores, deviations):
     """The vote of stability on numbers from 2 that have these scores and separations."""
     details = {name: np.full(3, 0.5) for name in ("ari", "reference_ari", "pac", "cophenetic")}
     curves = graph.Curves(np.array(scores), np.full(3, 0.01), np.zeros(3), np.zeros(3), details)
-    monkeypatch.setattr("manyview.methods.selection.votes.resampled", lambda *a: curves)
+    monkeypatch.setattr("manyview.criteria.resampled", lambda *a: curves)
     told = np.array(deviations)
-    monkeypatch.setattr("manyview.methods.selection.votes.separation", lambda *a: told)
+    monkeypatch.setattr("manyview.criteria.separation", lambda *a: told)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NoClustersWarning)
         return quick(groups(3), range(2, 5))
@@ -482,7 +490,7 @@ def test_there_is_no_cliff_at_the_threshold(score, monkeypatch):
     scores = np.array([0.1, score, 0.2])
     details = {name: np.full(3, 0.5) for name in ("ari", "reference_ari", "pac", "cophenetic")}
     curves = graph.Curves(scores, np.full(3, 0.01), np.zeros(3), np.zeros(3), details)
-    monkeypatch.setattr("manyview.methods.selection.votes.resampled", lambda *a: curves)
+    monkeypatch.setattr("manyview.criteria.resampled", lambda *a: curves)
     if score < 0.5:
         with pytest.warns(NoClustersWarning):
             found = quick(groups(3), K)
@@ -551,13 +559,13 @@ def test_stability_tells_which_numbers_pass_so_that_communities_can_decide(monke
     details = {name: np.full(3, 0.5) for name in ("ari", "reference_ari", "pac", "cophenetic")}
     score = np.array([0.96, 0.95, 0.2])
     curves = graph.Curves(score, np.full(3, 0.001), np.zeros(3), np.zeros(3), details)
-    monkeypatch.setattr("manyview.methods.selection.votes.resampled", lambda *a: curves)
+    monkeypatch.setattr("manyview.criteria.resampled", lambda *a: curves)
     found = quick(groups(3), [2, 3, 4], ["stability", "communities"])
     assert found.votes == {"stability": 2, "communities": 3} and found.n_clusters == 3
 
 
 def test_without_the_extra_communities_abstain_and_say_so(monkeypatch):
-    monkeypatch.setattr("manyview.methods.selection.votes.installed", lambda: False)
+    monkeypatch.setattr("manyview.criteria.installed", lambda: False)
     chosen = quick(groups(3), [2, 3, 4], ["stability", "communities"])
     assert chosen.votes == {"stability": 3, "communities": None} and chosen.n_clusters == 3
     assert "pip install 'manyview[communities]'" in str(chosen)

@@ -11,7 +11,8 @@ from sklearn.utils.estimator_checks import check_estimator
 import manyview as mv
 from conftest import blobs
 from golden_files import load
-from manyview import WMNMF, RobustWMNMF
+from manyview import WMNMF, RobustWMNMF, base
+from manyview import fuse as agree
 from manyview.engines.numpy import lists
 from manyview.engines.numpy import neighbors as index
 from manyview.engines.numpy.distances import Geometry
@@ -20,12 +21,12 @@ from manyview.engines.numpy.masked import MaskedView
 from manyview.engines.numpy.presence import present_rows
 from manyview.engines.numpy.robust_scaling import RobustScaling
 from manyview.engines.protocols import Lists
+from manyview.labels import resamples
 from manyview.maths import agreement
 from manyview.maths import equations as eq
 from manyview.maths.spectrum import normalized
-from manyview.methods import agree, base
-from manyview.methods.resampling import matched, resamples
-from manyview.methods.robust_fit import LoopSettings, RobustView, Start, Weights, run_robust
+from manyview.reliability import matched
+from manyview.robust import LoopSettings, RobustView, Start, Weights, run_robust
 
 
 @pytest.fixture(scope="module")

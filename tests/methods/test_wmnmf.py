@@ -515,11 +515,10 @@ def test_gross_outliers_are_told_with_their_number(rng):
 
 def test_a_mask_without_holes_changes_nothing():
     from manyview.engines.numpy.masked import MaskedView
+    from manyview.initialize import starting_factors
     from manyview.maths.solvers import Multiplicative
-    from manyview.methods.fit import run
-    from manyview.methods.initialize import starting_factors
-    from manyview.methods.state import Problem, Settings
     from manyview.regularizers import Graph
+    from manyview.wmnmf import Problem, Settings, run
 
     views, _ = blobs()
     terms, solver = [Graph().prepare(X) for X in views], Multiplicative()

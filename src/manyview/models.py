@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
+from manyview.robust import RobustWMNMF
 from manyview.storage.store import read_model
+from manyview.wmnmf import WMNMF
 
-from .estimators import Estimator
+# --- methods.saved ---
 
 
 def load(path: str | Path, *, fitted_on: Any = (), max_unpacked: float | None = None) -> Estimator:
@@ -41,3 +43,13 @@ def load(path: str | Path, *, fitted_on: Any = (), max_unpacked: float | None = 
     (6,)
     """
     return read_model(Path(path), fitted_on, max_unpacked)
+
+
+# --- methods.estimators ---
+
+Estimator: TypeAlias = RobustWMNMF | WMNMF
+
+
+def number_of_clusters(model: Estimator) -> int:
+    """How many clusters a fitted estimator has."""
+    return int(model.n_clusters_ if isinstance(model, RobustWMNMF) else model.n_clusters)
