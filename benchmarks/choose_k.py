@@ -167,7 +167,7 @@ def kept_votes(views: dict | list | np.ndarray, seed: int) -> list:
     """The votes of the usual criteria, before they are combined."""
     kept: list = []
 
-    def keep(votes: list) -> selection.together.Verdict:
+    def keep(votes: list) -> selection.Verdict:
         kept.extend(votes)
         return combine(votes)
 

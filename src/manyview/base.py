@@ -1,4 +1,4 @@
-"""In which precision a fit computes, and its results as arrays of the host."""
+"""What both estimators share: parameters by view, reading and checking input, names, seeds, saving."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ from manyview.views.containers import (
 from manyview.views.later import by_modality, views_there
 from manyview.views.views import as_views
 
-# --- methods.precision ---
+# --- precision ----------------------------------------------------------------------------------
 
 #: float32 views of more bytes than this are computed with as they are.
 LARGE_FLOAT32 = 2**30
@@ -76,7 +76,7 @@ def in_dtype(array: Array, dtype: np.dtype) -> Array:
     return np.ascontiguousarray(array, dtype=dtype)
 
 
-# --- methods.seeds ---
+# --- seeds --------------------------------------------------------------------------------------
 
 
 def generator(random_state: Seed) -> np.random.Generator:
@@ -100,7 +100,7 @@ def set_state(random_state: Seed, state: Any) -> None:
         random_state.set_state(state)
 
 
-# --- methods.given ---
+# --- parameters by view -------------------------------------------------------------------------
 
 #: "learned", "equal", one number for every view, or numbers by their names.
 ViewWeights: TypeAlias = Any
@@ -226,7 +226,7 @@ def check_zero_rows(zero_rows: ZeroRows, names: Sequence[str]) -> None:
             )
 
 
-# --- methods.observed ---
+# --- observed columns and rows ------------------------------------------------------------------
 
 #: Names told in a warning; of more there is a count.
 NAMED = 5
@@ -354,7 +354,7 @@ def spread_out(part: Array, mask: Array, axis: int) -> Array:
     return whole
 
 
-# --- methods.fitted_input ---
+# --- input after the fit ------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -463,13 +463,11 @@ def _places(name: str, seen: list[str], wanted: list[str]) -> list[int]:
     return [place[feature] for feature in wanted]
 
 
-# --- methods.scored ---
-
 #: The parameters that a score by reconstruction rises with.
 NUMBERS = frozenset({"n_clusters", "n_components"})
 
 
-# --- methods.base ---
+# --- the estimator ------------------------------------------------------------------------------
 
 #: What the two estimators accept for the parameters they share.
 SHARED_CONSTRAINTS: dict[str, list[Any]] = {

@@ -1,4 +1,4 @@
-"""What choosing the number of clusters leaves behind: a table, an answer, its reasons, a figure."""
+"""How many clusters: the criteria, their votes, and what they recommend together."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ from manyview.scaling import fit_scaling
 from manyview.storage.checkpoint import Checkpoint
 from manyview.wmnmf import WMNMF
 
-# --- methods.selection.result ---
+# --- the result ---------------------------------------------------------------------------------
 
 #: What each score is, and whether more of it is better.
 SCORES = {
@@ -155,12 +155,7 @@ class Selection:
         return "\n".join([self.answer, *(f"- {reason}" for reason in self.reasons)])
 
     def figure(self) -> Any:
-        """One panel per method: its scores, their errors, and the chosen number (matplotlib).
-
-        Returns
-        -------
-        matplotlib Figure
-        """
+        """One panel per method: its scores, their errors, and the chosen number (matplotlib)."""
         plt, n_panels = pyplot(), len(self.votes)
         n_columns = min(3, n_panels)
         n_rows = -(-n_panels // n_columns)
@@ -207,7 +202,7 @@ def as_table(votes: list[Vote], candidates: list[int]) -> dict[str, Array]:
     return table
 
 
-# --- methods.selection.groups ---
+# --- resampled clusterings ----------------------------------------------------------------------
 
 #: Runs of the algorithm in every part of the graph.
 PART_TRIALS = 2
@@ -253,7 +248,7 @@ def _parts(graph: sp.csr_array, resolution: float, n_runs: int, rng: np.random.G
     return labels
 
 
-# --- methods.selection.rank ---
+# --- rank criteria ------------------------------------------------------------------------------
 
 #: Largest block of a view that is factorised; sweeps of coordinate descent at every rank.
 ROWS, COLUMNS, SWEEPS = 300, 150, 15
@@ -455,7 +450,7 @@ def sure(X: Array, observed: Array, ranks: list[int], rng: np.random.Generator) 
     return np.array(risks) / X.size
 
 
-# --- methods.selection.graph ---
+# --- graph criteria -----------------------------------------------------------------------------
 
 #: Share of the rows in a run; runs on each reference; k-means starts.
 FRACTION, REFERENCE_RUNS, STARTS = 0.8, 5, 3
@@ -674,7 +669,7 @@ def consensus_quality(runs: Array) -> tuple[float, float]:
     return pac, float(np.corrcoef(tree, distances)[0, 1])
 
 
-# --- methods.selection.votes ---
+# --- votes --------------------------------------------------------------------------------------
 
 GRAPH_METHODS = ("stability", "eigengap", "communities")
 RANK_METHODS = ("bicv", "imputation", "mdl", "sure")
@@ -945,7 +940,7 @@ def by_curves(
     return Vote(method, columns, K, f"{method}: no rank does clearly better than {K}")
 
 
-# --- methods.selection.together ---
+# --- votes together -----------------------------------------------------------------------------
 
 RANK_CAVEAT = (
     "bicv, imputation, mdl and sure choose the rank of a factorisation, which need not be the "
@@ -1108,7 +1103,7 @@ def too_few(votes: list[Vote]) -> Vote | None:
     return next((v for v in votes if v.method == "eigengap" and v.open_ended), None)
 
 
-# --- methods.selection.of_wmnmf ---
+# --- criteria of WMNMF --------------------------------------------------------------------------
 
 #: Of the fall of the error, what may be left at the rank after which it is said to fall no more: the views
 #: pull at each other's parts, and further ranks always ease that a little.
@@ -1255,7 +1250,7 @@ def _dense(X: Matrix) -> Array:
     return X.toarray() if sp.issparse(X) else np.asarray(X)
 
 
-# --- methods.selection ---
+# --- choosing -----------------------------------------------------------------------------------
 
 __all__ = [
     "DEFAULT",
@@ -1480,7 +1475,7 @@ def _warn(selection: Selection, votes: list[Vote]) -> None:
         )
 
 
-# --- methods.number ---
+# --- within a fit -------------------------------------------------------------------------------
 
 
 def chosen_number(

@@ -53,8 +53,6 @@ from manyview.maths.spectrum import (
 from manyview.maths.tails import bent
 from manyview.scaling import largest
 
-# --- methods.stages ---
-
 #: What the scaling of a view may be, besides None.
 SCALINGS = ("auto", "log", "quantile", "sqrt")
 #: The scalings of all views, or by their names; views that are not named are "auto".
@@ -313,7 +311,7 @@ def graph_of_all(graph: sp.csr_array, rows: Array | None) -> sp.csr_array:
     return sp.csr_array((edges.data, (i, j)), shape=(len(rows),) * 2)
 
 
-# --- methods.agree ---
+# --- compare, weigh, fuse, embed ----------------------------------------------------------------
 
 #: Split-half reliability is estimated on at most this many rows.
 SPLIT_HALF_ROWS = 4000
@@ -617,7 +615,7 @@ def _known_distances(view: Distances, i: Array, j: Array) -> Array:
     return np.where(known, view.pairs(i, j), np.nan)
 
 
-# --- methods.distant ---
+# --- groups far from all others -----------------------------------------------------------------
 
 #: A group is distant if the nearest other sample is this many times as far (in squared distance) as the
 #: group's neighbors are from each other, and as neighbors are in general. Merged groups of 24 real data

@@ -25,8 +25,6 @@ from manyview.maths.equations import consensus, nonnegative_half, rescale, unit_
 from manyview.maths.solvers import Multiplicative, Solver
 from manyview.regularizers import Term
 
-# --- methods.initialize ---
-
 #: Weight of the graph and number of iterations of the GNMF start in the recipe that reproduces the paper.
 GNMF_WEIGHT, GNMF_ITERATIONS = 10.0, 31
 GNMF_SOLVER = Multiplicative()
@@ -256,7 +254,7 @@ def _nndsvd_start(
     return _placed(X, U), _placed(X, V)
 
 
-# --- methods.stand_ins ---
+# --- rows that a view hardly observes -----------------------------------------------------------
 
 #: About how many rows stand in for one that nothing links to the view.
 STRANGERS = 100

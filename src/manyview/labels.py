@@ -1,4 +1,4 @@
-"""k-means++ for many starts on the same rows: their distances are measured once, for all starts."""
+"""From an embedding or a graph to labels: k-means, spectral clustering, communities; labels compared."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from manyview.maths.spectrum import (
     part_sizes,
 )
 
-# --- methods.seeding ---
+# --- k-means++ ----------------------------------------------------------------------------------
 
 #: Most pairs of rows whose distances are kept: 256 MiB in single precision.
 SHARED_PAIRS = 2**26
@@ -81,7 +81,7 @@ class SharedSeeding:
         return chosen
 
 
-# --- methods.assign ---
+# --- spectral clustering and k-means ------------------------------------------------------------
 
 #: Above this many rows, spectral labels are those of a sample of rows, and the vote of these.
 LANDMARKS_ABOVE, LANDMARKS = 20_000, 5_000
@@ -281,7 +281,7 @@ def _along_leading(X: Array) -> Array:
     return (centred @ directions[:, kept]).astype(np.float32)
 
 
-# --- methods.distinct ---
+# --- few distinct samples -----------------------------------------------------------------------
 
 #: Entries of a view looked at together: most often the first few rows already differ.
 ENTRIES = 2**16
@@ -353,7 +353,7 @@ def tell_empty_clusters(labels: Any, n_clusters: int) -> None:
         )
 
 
-# --- methods.communities ---
+# --- communities --------------------------------------------------------------------------------
 
 PACKAGE = "graspologic_native"
 #: Runs from different seeds, of which the one of the highest modularity counts, and rounds of each.
@@ -512,7 +512,7 @@ def _largest_first(labels: Array, count: Array) -> Array:
     return place[own]
 
 
-# --- methods.resampling ---
+# --- random parts, and labels compared ----------------------------------------------------------
 
 #: Halves that are clustered for `clusters_of_halves`, starts of each, and most rows of one.
 HALVES, STARTS, MOST_ROWS = 20, 3, 5_000
@@ -584,17 +584,6 @@ def clusters_of_halves(
 
     A half differs from all rows as much as another sample of the same size would: without replacement
     the mean of n/2 of n rows has the variance around theirs that theirs has around the truth.
-
-    Parameters
-    ----------
-    P : ndarray (N, dim)
-    labels : ndarray (N,), −1 for rows that are not looked at
-    repeats : first rows of distinct observations and how often they count, if any repeat
-    n_clusters : int
-
-    Returns
-    -------
-    Centres in each half (n_halves×K×dim), in the order of ``labels``; their mean squared distances.
     """
     rows, mass = (np.arange(len(P)), None) if repeats is None else repeats
     here = labels[rows] >= 0

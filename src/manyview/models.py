@@ -1,4 +1,4 @@
-"""Fitted models from their files: the estimators they hold are imported here."""
+"""Load fitted models; the two estimators as one type."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ from typing import Any, TypeAlias
 from manyview.robust import RobustWMNMF
 from manyview.storage.store import read_model
 from manyview.wmnmf import WMNMF
-
-# --- methods.saved ---
 
 
 def load(path: str | Path, *, fitted_on: Any = (), max_unpacked: float | None = None) -> Estimator:
@@ -44,8 +42,6 @@ def load(path: str | Path, *, fitted_on: Any = (), max_unpacked: float | None = 
     """
     return read_model(Path(path), fitted_on, max_unpacked)
 
-
-# --- methods.estimators ---
 
 Estimator: TypeAlias = RobustWMNMF | WMNMF
 

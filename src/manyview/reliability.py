@@ -1,4 +1,4 @@
-"""What estimators of users and of the library can do, where that makes a difference to judging them."""
+"""How sure clusters are: refits on resampled data, and the stability of clusters and samples."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ from manyview.labels import (
     shared_ari,
 )
 from manyview.maths import agreement as ag
-from manyview.robust import LoopSettings, RobustView, RobustWMNMF, Start, Weights, run_robust
+from manyview.robust import RobustView, RobustWMNMF, Start, Weights, run_robust
 from manyview.views.containers import is_single
 from manyview.views.views import as_views
 
-# --- methods.protocols ---
+# --- what estimators can do ---------------------------------------------------------------------
 
 
 @runtime_checkable
@@ -69,7 +69,7 @@ class Relabels(Protocol):
     def relabel(self, random_state: Seed = None) -> Array: ...
 
 
-# --- methods.refit ---
+# --- refits -------------------------------------------------------------------------------------
 
 #: Iterations of the loop of a refit: labels settle long before the objective does.
 MOST_ITERATIONS = 20
@@ -182,8 +182,8 @@ class Refits:
             for s, view in zip(views, spaces, strict=True)
         ]
         weights = Weights(model.consensus_weight, model.cluster_weight)
-        settings = LoopSettings(weights, min(model.max_iter, MOST_ITERATIONS), model.tol)
-        found, _ = run_robust(loop, Start(alpha, w, P, labels, K), settings)
+        most = min(model.max_iter, MOST_ITERATIONS)
+        found, _ = run_robust(loop, Start(alpha, w, P, labels, K), weights, most, model.tol)
         return np.asarray(found.factors.consensus).argmax(axis=1)
 
     # --- without a view ------------------------------------------------------------------------
@@ -266,7 +266,7 @@ def _first(repeats: Repeats | None, n: int) -> list[int]:
     return list(range(n)) if repeats is None else repeats.first.tolist()
 
 
-# --- reliability ---
+# --- stability ----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)

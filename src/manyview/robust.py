@@ -1,4 +1,9 @@
-"""The loop of RobustWMNMF: per view V then U, then V*, then the centres; J never rises."""
+"""RobustWMNMF, the recommended estimator: compare the views, weigh and fuse them, then factorize.
+
+The recipe is `RobustWMNMF._fit`. Its first stages, from views to the embedding, are in `manyview.fuse`;
+the formulas are in `manyview.maths` (`agreement`, `spectrum`, `equations`). `tests/reference/robust.py`
+is the whole method in dense NumPy.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +21,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
-from manyview import fuse as agree
-from manyview import fuse as stages
+from manyview import fuse
 from manyview._arrays import (
     DeviceFlag,
     beside,
@@ -57,7 +61,7 @@ from manyview.engines.numpy.ties import equal_share, farthest, nearest
 from manyview.engines.protocols import Distances, Engine, Scaling
 from manyview.engines.table import ENGINES
 from manyview.engines.threads import Threads, blocks
-from manyview.fuse import Settings, counted, hidden_groups, quiet_presence, scaled, tell_merged
+from manyview.fuse import hidden_groups, tell_merged
 from manyview.impute import check_fillable, filled_in, remember
 from manyview.labels import (
     check_installed,
@@ -78,438 +82,6 @@ from manyview.storage.checkpoint import Checkpoint
 from manyview.views.containers import Collection
 from manyview.views.views import LOAD_LIMIT
 from manyview.wmnmf import LoopState, Progress
-
-# --- methods.robust_fit ---
-
-SOLVER, NO_PENALTY = SimplexHALS(), NoPenalty()
-#: Iterations between two looks at J on a GPU; the answer is read at the next look.
-CHECK_EVERY = 4
-#: Steps on V and V* of unseen rows, with everything else kept.
-PLACING_STEPS = 20
-
-
-class Weights(NamedTuple):
-    """λ, how strongly views follow the consensus, and β, how strongly that follows the clusters."""
-
-    consensus: float
-    cluster: float
-
-
-@dataclass(frozen=True)
-class LoopSettings:
-    """When the loop ends, and who is told of every iteration."""
-
-    weights: Weights
-    max_iter: int
-    tol: float
-    callback: Callback | None = None
-
-
-@dataclass(frozen=True)
-class Start:
-    """What the stages before hand to the loop: weights α and w, the embedding P, first labels."""
-
-    alpha: Array
-    w: Array
-    P: Array
-    labels: Array
-    n_clusters: int
-
-
-@storable
-@dataclass(frozen=True)
-class RobustState(LoopState):
-    """Everything the rest of the loop depends on, after an iteration.
-
-    ``distances`` are those of the embedding to ``centres``, ``errors`` the weighted reconstruction
-    errors of the views in units of τ.
-    """
-
-    centres: Array
-    distances: Array
-    errors: tuple[Any, ...]
-    iteration: int = 0
-    objective: Any = None
-    history: dict[str, Array] = field(default_factory=dict)
-
-
-class RobustView:
-    """One view's rows x (L1-normalised), their spread τ, and the steps on them."""
-
-    def __init__(
-        self, X: Any, present: Array, threads: Threads | None = None, tau: float | None = None
-    ):
-        self.masked = X if isinstance(X, MaskedView) else None
-        self.rows = rows_of(X.X if isinstance(X, MaskedView) else X, SOLVER, threads)
-        self.tau = self._spread(present) if tau is None else tau
-
-    def _spread(self, present: Array) -> float:
-        n = max(1, int(present.sum()))
-        here = beside(present.astype(self.rows.dtype)[:, None], self.rows.x_sq)
-        mean = self._products(here, namespace(here).ones_like(here))[:, 0] / n
-        return eq.spread(self.rows.x_sq[present], mean)
-
-    def _products(self, V: Array, w: Array) -> Array:
-        """XᵀWV."""
-        self.rows.begin(V, V, w, w, NO_PENALTY, basis=True)
-        self.rows.sum(V)
-        return self.rows.sums.P
-
-    def start_U(self, V: Array, w: Array) -> Array:
-        U = self._products(V, w).clip(0)  # count data may be signed; parts are not
-        total, xp = U.sum(axis=0), namespace(U)
-        U = xp.where(total > 0, U / xp.where(total > 0, total, 1), 1 / len(U))
-        return converted(U, V.dtype)
-
-    def step(
-        self, U: Array, V: Array, consensus: Array, w: Array, lam: float
-    ) -> tuple[Array, Array, Any]:
-        """V then U, two sweeps of coordinate descent each, and Σ_i w_i ‖x_i − Uv_i‖².
-
-        α and w cancel row by row in V.
-        """
-        if self.masked is not None:
-            V = self.masked.update_V(U, V, consensus, 1 / self.tau, lam)
-            U = self.masked.update_U(U, V, w)
-            return U, V, w @ self.residuals(U, V)
-        V = self.update_V(U, V, consensus, w, lam, basis=True)
-        U = self.rows.step_U(U, 0.0)
-        return U, V, self.rows.error(U)
-
-    def update_V(
-        self, U: Array, V: Array, consensus: Array, w: Array, lam: float, basis: bool = False
-    ) -> Array:
-        if self.masked is not None:
-            return self.masked.update_V(U, V, consensus, 1 / self.tau, lam)
-        precision = constant(1 / self.tau, V)
-        self.rows.begin(V, consensus, precision, w, NO_PENALTY, basis)
-        return self.rows.collect(self.rows.step_V(U, V, lam, 0.0))
-
-    def residuals(self, U: Array, V: Array) -> Array:
-        return (self.masked or self.rows).all_residuals(U, V)
-
-
-def run_robust(
-    views: list[RobustView],
-    start: Start,
-    settings: LoopSettings,
-    checkpoint: Checkpoint | None = None,
-) -> tuple[FitResult, Array]:
-    """Minimise J from hard labels.
-
-    Parameters
-    ----------
-    views : list of RobustView
-    start : Start
-    settings : LoopSettings
-    checkpoint : Checkpoint, optional
-        Where the state is offered before every iteration, and a broken-off loop goes on from.
-
-    Returns
-    -------
-    FitResult, and the centres of the clusters in the embedding
-    """
-    progress = Progress(settings.max_iter, 1, 1, settings.callback)
-    saved: Any = None if checkpoint is None else checkpoint.loop()
-    if saved is None:
-        state = first_state(views, start)
-        state, _ = _recorded(state, start, settings.weights, progress)
-    else:
-        state = saved
-        progress.resume(saved.history)
-    on_card = is_tensor(start.P) and start.P.is_cuda  # type: ignore[attr-defined]
-    patience, settled, stop = CHECK_EVERY if on_card else 1, DeviceFlag(), Stop.MAX_ITER
-    while state.iteration < settings.max_iter:
-        if checkpoint is not None:
-            with_history: Any = partial(_with_history, state, progress)
-            checkpoint.offer(with_history)
-        before = state.objective
-        state = next_state(views, start, settings.weights, state)
-        state, stopped = _recorded(state, start, settings.weights, progress)
-        if stopped:
-            stop = Stop.CALLBACK
-            break
-        if state.iteration % patience == 0 and settled.latest(
-            before - state.objective <= settings.tol * abs(before)
-        ):
-            stop = Stop.CONVERGED
-            break
-    factors = Factors(state.U, state.V, state.consensus, start.alpha, start.w)
-    return FitResult(factors, progress.history(), state.iteration, stop), state.centres
-
-
-def first_state(views: list[RobustView], start: Start) -> RobustState:
-    """V* and all V from the labels, U from the rows."""
-    V_star = converted(soft_start(start.labels, start.n_clusters), start.P.dtype)
-    V = tuple(copied(V_star) for _ in views)
-    U = tuple(view.start_U(V[s], start.w[:, s]) for s, view in enumerate(views))
-    errors = tuple(
-        start.w[:, s] @ view.residuals(U[s], V[s]) / view.tau for s, view in enumerate(views)
-    )
-    centres = eq.cluster_centres(start.P, V_star)
-    return RobustState(U, V, V_star, centres, eq.cluster_distances(start.P, centres), errors)
-
-
-def next_state(
-    views: list[RobustView], start: Start, weights: Weights, state: RobustState
-) -> RobustState:
-    """One iteration: V and U of every view, then V*, then the centres."""
-    steps = [
-        view.step(state.U[s], state.V[s], state.consensus, start.w[:, s], weights.consensus)
-        for s, view in enumerate(views)
-    ]
-    U, V, errors = (tuple(part) for part in zip(*steps, strict=True))
-    V_star = eq.simplex_consensus(list(V), start.alpha, start.w, state.distances, *weights)
-    centres = eq.cluster_centres(start.P, V_star)
-    distances = eq.cluster_distances(start.P, centres)
-    errors = tuple(error / view.tau for error, view in zip(errors, views, strict=True))
-    return RobustState(U, V, V_star, centres, distances, errors, state.iteration + 1)
-
-
-def _recorded(
-    state: RobustState, start: Start, weights: Weights, progress: Progress
-) -> tuple[RobustState, bool]:
-    """The state with its objective, which goes into the history; and whether the callback says stop."""
-    terms = eq.robust_objective(
-        list(state.errors),
-        list(state.V),
-        state.consensus,
-        start.alpha,
-        start.w,
-        state.distances,
-        *weights,
-    )
-    state = replace(state, objective=terms["objective"])
-    return state, progress.record(state.iteration, 0, 1, terms, state)
-
-
-def _with_history(state: RobustState, progress: Progress) -> RobustState:
-    return replace(state, history=progress.history())
-
-
-def place_robust(
-    views: list[RobustView],
-    factors: Factors,
-    centres: Array,
-    w: Array,
-    P: Array,
-    weights: Weights,
-) -> tuple[list[Array], Array]:
-    """V and V* of unseen rows: the same steps with U and the centres kept."""
-    distances = eq.cluster_distances(P, centres)
-    V_star = converted(soft_start(distances.argmin(axis=1), len(centres)), P.dtype)
-    V = [copied(V_star) for _ in views]
-    for _ in range(PLACING_STEPS):
-        V = [
-            view.update_V(U, Vs, V_star, w[:, s], weights.consensus)
-            for s, (view, U, Vs) in enumerate(zip(views, factors.U, V, strict=True))
-        ]
-        V_star = eq.simplex_consensus(V, factors.alpha, w, distances, *weights)
-    return V, V_star
-
-
-def soft_start(labels: Array, n_clusters: int) -> Array:
-    """.8 one-hot + .2/K: columns mean the same cluster in every view."""
-    return 0.8 * one_hot(labels, n_clusters) + 0.2 / n_clusters
-
-
-# --- methods.place_robust ---
-
-#: How fast the weight of a neighbour falls with its distance when an unseen row is placed.
-SHARPNESS = 4.0
-#: Distances held at a time.
-HELD = 2**21
-
-
-@dataclass(frozen=True)
-class Fitted:
-    """What placing needs of a fit; ``distances`` and ``embedding`` are those of distinct observations."""
-
-    distances: list[Distances]
-    embedding: Array
-    agreement: Agreement
-    scalings: list[Scaling | None]
-    factors: Factors
-    centres: Array
-    taus: list[float]
-    n_neighbors: int
-    weights: Weights
-    zero_rows: ZeroRows = "auto"
-
-
-@dataclass(frozen=True)
-class Placed:
-    """Unseen observations: V*, their embedding, and which of them some view with weight describes.
-
-    ``error`` is the mean reconstruction error of the present rows; None if there is none.
-    """
-
-    consensus: Array
-    embedding: Array
-    anywhere: Array
-    error: float | None
-
-    @property
-    def labels(self) -> Array:
-        """−1 where no view with weight has the observation."""
-        return np.where(self.anywhere, self.consensus.argmax(axis=1), -1)
-
-
-def place(fitted: Fitted, views: Views, dtype: np.dtype) -> Placed:
-    """Place the observations of ``views`` among the fitted ones.
-
-    Parameters
-    ----------
-    fitted : Fitted
-    views : Views
-        The views of the fit, in its order.
-    dtype : dtype
-        Precision of the computation.
-
-    Returns
-    -------
-    Placed
-    """
-    present = quiet_presence(views, fitted.zero_rows)
-    Zs = scaled(views, present, fitted.scalings, dtype)
-    observed = [~np.isnan(Z) if has_nan(Z) else None for Z in Zs]
-    Zs = [Z if o is None else np.where(o, Z, 0) for Z, o in zip(Zs, observed, strict=True)]
-    _refuse_holes(fitted.distances, observed, views.names)
-    P, w = neighbourhoods(fitted, Zs, observed, present)
-    rows = [
-        RobustView(unit_sums(Z, o), here, tau=tau)
-        for Z, o, here, tau in zip(Zs, observed, present, fitted.taus, strict=True)
-    ]
-    V, V_star = place_robust(rows, fitted.factors, fitted.centres, w, P, fitted.weights)
-    anywhere = counted(present, fitted.agreement.alpha)
-    errors = [
-        (view.residuals(U, Vs) / view.tau)[here].mean()
-        for view, U, Vs, here in zip(rows, fitted.factors.U, V, present, strict=True)
-        if here.any()
-    ]
-    V_star = np.where(anywhere[:, None], V_star, 1 / len(fitted.centres))
-    return Placed(V_star, P, anywhere, float(np.mean(errors)) if errors else None)
-
-
-def _refuse_holes(
-    spaces: list[Distances], observed: list[Array | None], names: tuple[str, ...]
-) -> None:
-    for view, o, name in zip(spaces, observed, names, strict=True):
-        if o is not None and not view.takes_holes:
-            raise ValueError(
-                f"view {name!r} has unobserved (NaN) entries inside rows; the model measures its "
-                "distances along leading directions (it was too large to hold), which need whole "
-                "rows: fill them in, or leave out the whole row"
-            )
-
-
-def neighbourhoods(
-    fitted: Fitted, Zs: list[Matrix], observed: list[Array | None], present: list[Array]
-) -> tuple[Array, Array]:
-    """Embedding and observation weights of unseen rows, from their neighbours among the fitted rows."""
-    views, P, weights = fitted.distances, fitted.embedding, fitted.agreement.distance_weights
-    n_new, dim = len(present[0]), P.shape[1] // 2
-    k = ag.in_proportion(fitted.n_neighbors, len(P))
-    n_nearest = ag.in_proportion(max(ag.SCALES), len(P))
-    placed, w = np.empty((n_new, P.shape[1])), np.zeros((n_new, len(views)))
-    step = max(1, HELD // views[0].n_samples)
-    measured = [view.to_new(Z, o, step) for view, Z, o in zip(views, Zs, observed, strict=True)]
-    for rows, *parts in zip(blocks(slice(0, n_new), step), *measured, strict=True):
-        here = np.column_stack([p[rows] for p in present])
-        ds, slack = (list(part) for part in zip(*parts, strict=True))
-        for d, known in zip(ds, here.T, strict=True):
-            d[~known] = 1
-        F: Array = sum(a * d for a, d in zip(weights, ds, strict=True))
-        error: Array = sum(a * e for a, e in zip(weights, slack, strict=True))
-        placed[rows] = _neighbour_mean(F, n_nearest, P, error)
-        w[rows] = _new_weights(views, ds, slack, here, fitted.agreement, k)
-    for half in (slice(0, dim), slice(dim, 2 * dim)):
-        norms = np.linalg.norm(placed[:, half], axis=1, keepdims=True) * np.sqrt(2)
-        placed[:, half] = np.divide(placed[:, half], norms, out=placed[:, half], where=norms > 0)
-    return placed, w
-
-
-def _nearest(d: Array, k: int, slack: Array) -> tuple[Array, Array]:
-    """The k nearest rows to unseen ones, ties by row, and their distances."""
-    d = d.astype(float)
-    return nearest(d, k, None, slack, lambda i, j: d[i, j], equal_share(d.dtype))
-
-
-def _neighbour_mean(d: Array, k: int, P: Array, slack: Array) -> Array:
-    """Mean of P over the k nearest rows, weighted by exp(−4 d/median d): the very near ones count."""
-    near_rows, near = _nearest(d, min(k, d.shape[1]), slack)
-    scale = np.maximum(np.median(near, axis=1, keepdims=True), np.finfo(float).tiny)
-    weights = np.exp(-SHARPNESS * near / scale)
-    return np.einsum("ik,ikd->id", weights, P[near_rows]) / weights.sum(axis=1, keepdims=True)
-
-
-def _new_weights(
-    views: list[Distances],
-    ds: list[Array],
-    slack: list[Array],
-    here: Array,
-    agreement: Agreement,
-    k: int,
-) -> Array:
-    """w of unseen rows: do their neighbours in the other views look close in this one?"""
-    n_views, n_new = len(views), len(here)
-    if n_views == 1:
-        return here.astype(float)
-    rows = np.full((n_views, n_views, n_new), np.nan)
-    for t, view in enumerate(views):
-        count = min(k, int(view.present.sum()))
-        if count == 0:
-            continue
-        candidates = np.where(view.present, ds[t], np.inf)
-        near, d = _nearest(candidates, count, slack[t])
-        limit = farthest(d[:, 0], slack[t], equal_share(float))
-        crowded = np.flatnonzero(d[:, -1] <= limit)
-        crowd = candidates[crowded] <= limit[crowded, None]
-        for s in range(n_views):
-            if s != t:
-                known = (here[:, [s]] & here[:, [t]] & views[s].present[near]).astype(float)
-                mean, total = _mean(np.take_along_axis(ds[s], near, axis=1), known)
-                # As near as can be are more than k: all of them are asked.
-                known = (crowd & here[crowded][:, [s]] & here[crowded][:, [t]]) * views[s].present
-                known = known * (1.0 if view.mass is None else view.mass)
-                mean[crowded], total[crowded] = _mean(ds[s][crowded], known)
-                rows[s, t] = np.where(total > 0, 1 - mean, np.nan)
-    w = np.zeros((n_new, n_views))
-    for s in range(n_views):
-        g = ag.votes(rows[s], rows[:, s], agreement.alpha * (1 - agreement.redundancy[s]))
-        w[:, s] = ag.weigh(g, agreement.levels[s])
-    return w * here
-
-
-def _mean(values: Array, weight: Array) -> tuple[Array, Array]:
-    """Weighted means of rows, 1 where nothing has weight; and the weights' sums."""
-    total = weight.sum(axis=1)
-    mean = np.ones(len(values))
-    return np.divide((values * weight).sum(axis=1), total, out=mean, where=total > 0), total
-
-
-# --- methods.robust_results ---
-
-
-@dataclass(frozen=True)
-class Results:
-    """What the stages of a fit and its loop leave behind, where the engine computed it."""
-
-    spaces: list[Distances]
-    agreement: ag.Agreement
-    embedding: Array
-    repeats: Repeats | None
-    fit: FitResult
-    centres: Array
-    taus: list[float]
-    present: list[Array]
-    anywhere: Array
-
-
-# --- methods.robust_model ---
-
-
-# --- methods.robust ---
 
 #: Numbers of clusters that the data decide.
 _FOUND = StrOptions({"auto", "communities"})
@@ -663,7 +235,7 @@ class RobustWMNMF(
         "cluster_weight": [Interval(Real, 0, None, closed="left")],
         "n_neighbors": [Interval(Integral, 1, None, closed="left")],
         "reliability_weight": [Interval(Real, 0, None, closed="left")],
-        "scale": [StrOptions({*stages.SCALINGS, "none"}), dict, None],
+        "scale": [StrOptions({*fuse.SCALINGS, "none"}), dict, None],
         "view_weights": [StrOptions({"learned", "equal"}), list, tuple, np.ndarray, dict],
         "zero_rows": [StrOptions(set(ZERO_ROWS)), dict],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
@@ -757,20 +329,37 @@ class RobustWMNMF(
         dtype = working_dtype(views, self.dtype)
         names = list(self.view_names_in_)
         check_zero_rows(self.zero_rows, names)
-        settings = agree.Settings.of(self, names, self._kept())
-        present, self.zero_rows_ = stages.presence(views, self.zero_rows)
+        settings = fuse.Settings.of(self, names, self._kept())
+        present, self.zero_rows_ = fuse.presence(views, self.zero_rows)
         self._data, checksums = remember(views)
-        self._rows = stages.described(views, with_weight(present, settings.view_weights))
-        views, present = stages.only(views, present, self._rows)
+        self._rows = fuse.described(views, with_weight(present, settings.view_weights))
+        views, present = fuse.only(views, present, self._rows)
         there, dtype = engine.bring(views, self.dtype, dtype)
         self._check_scale(views, dtype)
-        self._scalings = stages.fit_scalings(there, present, self.scale, engine)
-        self._settle_number(views, present, settings, checkpoint)
-        spaces = stages.measure(there, present, self._scalings, dtype, engine)
+        self._scalings = fuse.fit_scalings(there, present, self.scale, engine)
+        if self.n_clusters == "auto":
+            self.selection_ = chosen_number(
+                views,
+                present,
+                self._scalings,
+                settings,
+                checkpoint,
+                self.random_state,
+                self.dtype,
+                self.resolution,
+            )
+            self.n_clusters_ = self.selection_.n_clusters
+        elif not isinstance(self.n_clusters, str):  # communities are counted in the graph, later
+            self.n_clusters_ = self.n_clusters
+        spaces = fuse.measure(there, present, self._scalings, dtype, engine)
         del there  # on a GPU a copy of the data
         if self.n_clusters != "communities":
+            # No more clusters than distinct samples: identical ones stay together.
             telling = with_weight(views.matrices, settings.view_weights)
-            self._heed_few_kinds(telling, np.any(present, axis=0))
+            kinds = row_kinds(telling, self.n_clusters_, np.any(present, axis=0))
+            if kinds is not None:
+                tell_few_kinds(int(kinds.max()) + 1, self.n_clusters_)
+                self.n_clusters_ = int(kinds.max()) + 1
         found = self._solve(spaces, settings, dtype, rng, checkpoint, engine)
         self._expose(found, views, engine)
         self._digests = checksums()
@@ -778,7 +367,7 @@ class RobustWMNMF(
     def _solve(
         self,
         spaces: list[Distances],
-        settings: agree.Settings,
+        settings: fuse.Settings,
         dtype: np.dtype,
         rng: np.random.Generator,
         checkpoint: Checkpoint,
@@ -790,9 +379,9 @@ class RobustWMNMF(
         distinct_spaces, repeats = distinct(spaces, with_weight(spaces, settings.view_weights))
         agreement = checkpoint.keep(
             "agreement",
-            lambda: agree.agree(distinct_spaces, settings, rng, engine, threads),
+            lambda: fuse.agree(distinct_spaces, settings, rng, engine, threads),
         )
-        anywhere = stages.counted(present, agreement.alpha)
+        anywhere = fuse.counted(present, agreement.alpha)
         groups: Array | None = None
         if self.n_clusters == "communities":
             groups, self.n_clusters_ = fused_communities(
@@ -801,12 +390,12 @@ class RobustWMNMF(
         K = self.n_clusters_
         if repeats is not None and repeats.mass is not None:
             tell_unequal_kinds(repeats.mass, K)
-        P = checkpoint.keep("embedding", lambda: agree.embed(agreement, K, rng, engine, threads))
+        P = checkpoint.keep("embedding", lambda: fuse.embed(agreement, K, rng, engine, threads))
         P = engine.in_precision(P, dtype)
         self._check_n_clusters(K, int(anywhere.sum()))
         if groups is None:
             labels = checkpoint.keep(
-                "start", lambda: stages.start_labels(P, anywhere, K, rng, repeats, engine)
+                "start", lambda: fuse.start_labels(P, anywhere, K, rng, repeats, engine)
             )
         else:
             labels = converted(engine.beside(groups, P), namespace(P).int64)
@@ -830,8 +419,12 @@ class RobustWMNMF(
         """The factorisation: its result, the cluster centres, and τ of every view."""
         rows = [RobustView(engine.factor_rows(view), view.present, threads) for view in spaces]
         weights = Weights(self.consensus_weight, self.cluster_weight)
-        loop = LoopSettings(weights, self.max_iter, self.tol, self._callback)
-        result, centres = checkpoint.keep("fit", lambda: run_robust(rows, start, loop, checkpoint))
+        result, centres = checkpoint.keep(
+            "fit",
+            lambda: run_robust(
+                rows, start, weights, self.max_iter, self.tol, self._callback, checkpoint
+            ),
+        )
         return result, centres, [view.tau for view in rows]
 
     _reads_files = True
@@ -840,48 +433,20 @@ class RobustWMNMF(
     # --- new observations ----------------------------------------------------------------------
 
     def fit_predict(self, X: Any, y: Any = None, **kwargs: Any) -> Array:
-        """Fit, and return ``labels_`` (as a tensor, if the views are tensors).
-
-        Parameters
-        ----------
-        X : as `fit` takes it
-        y : ignored
-        **kwargs : passed to `fit`
-
-        Returns
-        -------
-        ndarray (N,)
-        """
+        """Fit, and return ``labels_`` (as a tensor, if the views are tensors)."""
         return self._like_input(super().fit_predict(X, y, **kwargs), X)
 
     def transform(self, X: Any) -> Array:
         """V* of observations (rows sum to 1), placed by their fitted neighbours and U.
 
         What ``consensus_`` is to the fitted ones; for how sure a label is, see `predict_proba`.
-
-        Parameters
-        ----------
-        X : the views of the fit, of any observations
-
-        Returns
-        -------
-        ndarray (N, K)
         """
         views = self._read(X, reset=False)
         V_star = in_dtype(self._place(views).consensus, self._output_dtype(views))
         return self._like_input(self._named_rows(V_star, views), X)
 
     def predict(self, X: Any) -> Array:
-        """Cluster of each observation; −1 where every view that has weight is missing.
-
-        Parameters
-        ----------
-        X : the views of the fit, of any observations
-
-        Returns
-        -------
-        ndarray (N,)
-        """
+        """Cluster of each observation; −1 where every view that has weight is missing."""
         return self._like_input(self._place(self._read(X, reset=False)).labels, X)
 
     def predict_proba(self, X: Any) -> Array:
@@ -889,14 +454,6 @@ class RobustWMNMF(
 
         How likely a refit on resampled data is to put the observation there. The largest entry is the
         cluster of `predict`; an observation that no view with weight describes has 1/K everywhere.
-
-        Parameters
-        ----------
-        X : the views of the fit, of any observations
-
-        Returns
-        -------
-        ndarray (N, K)
         """
         views = self._read(X, reset=False)
         placed = self._place(views)
@@ -909,15 +466,6 @@ class RobustWMNMF(
         """Minus the mean reconstruction error of the present rows, in units of each view's spread.
 
         More clusters reconstruct better: `select_n_clusters` chooses their number, not a grid search.
-
-        Parameters
-        ----------
-        X : the views of the fit, of any observations
-        y : ignored
-
-        Returns
-        -------
-        float
         """
         views = self._read(X, reset=False)
         self._tell_favoured()
@@ -927,24 +475,49 @@ class RobustWMNMF(
         return -error
 
     def _place(self, views: Views) -> Placed:
-        spaces, known = self._geometry, self._embedding
+        """Embedding and w of new samples from fitted neighbors, then V and V* with U kept."""
+        spaces, known, factors = self._geometry, self._embedding, self._result
         if self._repeats is not None:
-            first, _ = self._repeats
-            spaces, known = [view.distinct(*self._repeats) for view in spaces], known[first]
-        fitted = Fitted(
-            spaces,
-            known,
-            self._agreement,
-            self._scalings,
-            self._result,
-            self._centres,
-            self._taus,
-            self.n_neighbors,
-            Weights(self.consensus_weight, self.cluster_weight),
-            self.zero_rows_,
-        )
+            spaces = [view.distinct(*self._repeats) for view in spaces]
+            known = known[self._repeats[0]]
         with threadpool_limits(1):
-            return place(fitted, views, working_dtype(views, self.dtype))
+            present = fuse.quiet_presence(views, self.zero_rows_)
+            Zs = fuse.scaled(views, present, self._scalings, working_dtype(views, self.dtype))
+            observed = [~np.isnan(Z) if has_nan(Z) else None for Z in Zs]
+            for view, o, name in zip(spaces, observed, views.names, strict=True):
+                if o is not None and not view.takes_holes:
+                    raise ValueError(
+                        f"view {name!r} has unobserved (NaN) entries inside rows; the model measures its "
+                        "distances along leading directions (it was too large to hold), which need whole "
+                        "rows: fill them in, or leave out the whole row"
+                    )
+            Zs = [Z if o is None else np.where(o, Z, 0) for Z, o in zip(Zs, observed, strict=True)]
+            P, w = neighborhoods(
+                spaces, known, self._agreement, self.n_neighbors, Zs, observed, present
+            )
+            rows = [
+                RobustView(unit_sums(Z, o), here, tau=tau)
+                for Z, o, here, tau in zip(Zs, observed, present, self._taus, strict=True)
+            ]
+            distances = eq.cluster_distances(P, self._centres)
+            V_star = converted(soft_start(distances.argmin(axis=1), len(self._centres)), P.dtype)
+            V = [copied(V_star) for _ in rows]
+            for _ in range(PLACING_STEPS):
+                V = [
+                    view.update_V(U, Vs, V_star, w[:, s], self.consensus_weight)
+                    for s, (view, U, Vs) in enumerate(zip(rows, factors.U, V, strict=True))
+                ]
+                V_star = eq.simplex_consensus(
+                    V, factors.alpha, w, distances, self.consensus_weight, self.cluster_weight
+                )
+            errors = [
+                (view.residuals(U, Vs) / view.tau)[here].mean()
+                for view, U, Vs, here in zip(rows, factors.U, V, present, strict=True)
+                if here.any()
+            ]
+        anywhere = fuse.counted(present, factors.alpha)
+        V_star = np.where(anywhere[:, None], V_star, 1 / len(self._centres))
+        return Placed(V_star, P, anywhere, float(np.mean(errors)) if errors else None)
 
     def _output_dtype(self, views: Views) -> np.dtype:
         return np.dtype(views.dtype if self.dtype is None else self.dtype)
@@ -1014,10 +587,10 @@ class RobustWMNMF(
 
     def _check_scale(self, views: Views, dtype: np.dtype) -> None:
         """Refuse scalings of no view; say which views, taken as they are, lose digits."""
-        stages.check_scale(self.scale, list(self.view_names_in_))
+        fuse.check_scale(self.scale, list(self.view_names_in_))
         if dtype == np.float32:
             for M, name in zip(views.matrices, views.names, strict=True):
-                if stages.asked_scaling(self.scale, name) is None:
+                if fuse.asked_scaling(self.scale, name) is None:
                     tell_rounded(M, name)
 
     def _zero_is_missing(self, name: str, reset: bool) -> bool:
@@ -1072,12 +645,12 @@ class RobustWMNMF(
         pairs = zip(found.spaces, given.matrices, strict=True)
         self._geometry = [view.for_model(sp.issparse(X)) for view, X in pairs]
         self._centres, self._embedding = on_host(found.centres), on_host(found.embedding)
-        self._agreement = agreement = stages.agreement_on_host(found.agreement, engine)
+        self._agreement = agreement = fuse.agreement_on_host(found.agreement, engine)
         self._result, self._taus = on_host_factors(found.fit.factors), found.taus
         repeats, anywhere = found.repeats, found.anywhere
         self._repeats = None if repeats is None else (repeats.first, repeats.mass)
         self._warn(found.fit, self._all_rows(anywhere))
-        self.graph_ = stages.graph_of_all(expanded_graph(agreement.fused, repeats), self._rows)
+        self.graph_ = fuse.graph_of_all(expanded_graph(agreement.fused, repeats), self._rows)
         dtype = np.dtype(given.dtype if self.dtype is None else self.dtype)
         V_star = np.where(anywhere[:, None], self._result.consensus, 1 / self.n_clusters_)
         labels = np.where(anywhere, V_star.argmax(axis=1), -1)
@@ -1089,7 +662,19 @@ class RobustWMNMF(
         sure = self._confidence(self._embedding, labels)
         self.confidence_ = self._all_rows(in_dtype(sure, dtype), even)
         self.consensus_ = self._all_rows(in_dtype(V_star, dtype), even)
-        self._expose_views(found.present, V_star, dtype)
+        factors = self._result
+        self.view_weights_ = self._all_views(agreement.alpha)
+        self.sample_weights_ = self._all_rows(self._all_views(in_dtype(factors.w, dtype)))
+        self.components_ = self._all_columns([in_dtype(U.T, dtype) for U in factors.U])
+        coefficients = {
+            s: self._all_rows(in_dtype(np.where(here[:, None], V, V_star), dtype), even)
+            for s, V, here in zip(self._kept(), factors.V, found.present, strict=True)
+        }
+        every = range(len(self._view_widths))
+        self.coefficients_ = [coefficients.get(s, self.consensus_) for s in every]
+        self.agreement_ = self._all_views(self._all_views(agreement.matrix).T).T
+        self.split_half_ = self._all_views(agreement.split_half)
+        self.redundancy_ = self._all_views(self._all_views(agreement.redundancy).T).T
         self.history_ = found.fit.history
         self.objective_ = float(found.fit.history["objective"][-1])
         self.n_iter_, self.stop_reason_ = found.fit.n_iter, found.fit.stop
@@ -1113,36 +698,6 @@ class RobustWMNMF(
             if self._rows is not None:
                 groups = [np.flatnonzero(self._rows)[group] for group in groups]
             tell_merged(groups, self.labels_, self.n_clusters_, self.sample_names_in_, remedy)
-
-    def _expose_views(self, present: list[Array], V_star: Array, dtype: np.dtype) -> None:
-        """The attributes with an entry for every view that was given."""
-        agreement, factors, even = self._agreement, self._result, 1 / self.n_clusters_
-        self.view_weights_ = self._all_views(agreement.alpha)
-        self.sample_weights_ = self._all_rows(self._all_views(in_dtype(factors.w, dtype)))
-        self.components_ = self._all_columns([in_dtype(U.T, dtype) for U in factors.U])
-        found = {
-            s: self._all_rows(in_dtype(np.where(here[:, None], V, V_star), dtype), even)
-            for s, V, here in zip(self._kept(), factors.V, present, strict=True)
-        }
-        every = range(len(self._view_widths))
-        self.coefficients_ = [found.get(s, self.consensus_) for s in every]
-        self.agreement_ = self._all_views(self._all_views(agreement.matrix).T).T
-        self.split_half_ = self._all_views(agreement.split_half)
-        self.redundancy_ = self._all_views(self._all_views(agreement.redundancy).T).T
-
-    def _tell_logarithms(self) -> None:
-        """Which views a logarithm was taken of that nobody asked for, and why."""
-        found: dict[str, list[str]] = {}
-        for name, reason in self.log_reasons_.items():
-            found.setdefault(reason, []).append(name)
-        if found:
-            verbs = {COUNTS: "hold counts", HEAVY: "have heavy tails"}
-            told = ", ".join(f"views {names} {verbs[why]}" for why, names in found.items())
-            first = next(iter(self.log_reasons_))
-            warn_user(
-                f"{told}: their logarithms are taken; scale={{{first!r}: 'quantile'}} keeps them as "
-                "they are"
-            )
 
     @property
     def scaling_(self) -> dict[str, str]:
@@ -1193,32 +748,6 @@ class RobustWMNMF(
             shares = eq.cluster_confidence(P, np.maximum(labels, 0), *self._halves)
         return np.where(labels[:, None] >= 0, shares, 1 / self.n_clusters_)
 
-    def _settle_number(
-        self, views: Views, present: list[Array], settings: Settings, checkpoint: Checkpoint
-    ) -> None:
-        """The number of clusters: as asked for, or chosen."""
-        if self.n_clusters == "auto":
-            self.selection_ = chosen_number(
-                views,
-                present,
-                self._scalings,
-                settings,
-                checkpoint,
-                self.random_state,
-                self.dtype,
-                self.resolution,
-            )
-            self.n_clusters_ = self.selection_.n_clusters
-        elif not isinstance(self.n_clusters, str):  # communities are counted in the graph, later
-            self.n_clusters_ = self.n_clusters
-
-    def _heed_few_kinds(self, matrices: list[Matrix], here: Array) -> None:
-        """No more clusters than distinct observations: identical ones stay together."""
-        kinds = row_kinds(matrices, self.n_clusters_, here)
-        if kinds is not None:
-            tell_few_kinds(int(kinds.max()) + 1, self.n_clusters_)
-            self.n_clusters_ = int(kinds.max()) + 1
-
     def _warn(self, result: FitResult, anywhere: Array) -> None:
         if result.stop is Stop.MAX_ITER:
             warn_user(
@@ -1232,7 +761,17 @@ class RobustWMNMF(
                 "at how the views were read"
             )
         names = self.view_names_in_[self._kept()]
-        self._tell_logarithms()
+        found: dict[str, list[str]] = {}
+        for name, reason in self.log_reasons_.items():
+            found.setdefault(reason, []).append(name)
+        if found:
+            verbs = {COUNTS: "hold counts", HEAVY: "have heavy tails"}
+            told = ", ".join(f"views {names} {verbs[why]}" for why, names in found.items())
+            first = next(iter(self.log_reasons_))
+            warn_user(
+                f"{told}: their logarithms are taken; scale={{{first!r}: 'quantile'}} keeps them as "
+                "they are"
+            )
         learned = np.array_equal(self._agreement.alpha, self._agreement.learned)
         repeated = ag.repeated_views(self._agreement.redundancy) if learned else []
         for group in repeated:
@@ -1247,3 +786,329 @@ class RobustWMNMF(
                 f"(the first is row "
                 f"{int(np.flatnonzero(~anywhere)[0])}); they get the label -1"
             )
+
+
+# --- results of the stages -------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Results:
+    """What the stages of a fit and its loop leave behind, where the engine computed it."""
+
+    spaces: list[Distances]
+    agreement: ag.Agreement
+    embedding: Array
+    repeats: Repeats | None
+    fit: FitResult
+    centres: Array
+    taus: list[float]
+    present: list[Array]
+    anywhere: Array
+
+
+# --- the factorisation ------------------------------------------------------------------------
+
+SOLVER, NO_PENALTY = SimplexHALS(), NoPenalty()
+#: Iterations between two looks at J on a GPU; the answer is read at the next look.
+CHECK_EVERY = 4
+#: Steps on V and V* of unseen rows, with everything else kept.
+PLACING_STEPS = 20
+
+
+class Weights(NamedTuple):
+    """λ, how strongly views follow the consensus, and β, how strongly that follows the clusters."""
+
+    consensus: float
+    cluster: float
+
+
+@dataclass(frozen=True)
+class Start:
+    """What the stages before hand to the loop: weights α and w, the embedding P, first labels."""
+
+    alpha: Array
+    w: Array
+    P: Array
+    labels: Array
+    n_clusters: int
+
+
+@storable
+@dataclass(frozen=True)
+class RobustState(LoopState):
+    """Everything the rest of the loop depends on, after an iteration.
+
+    ``distances`` are those of the embedding to ``centres``, ``errors`` the weighted reconstruction
+    errors of the views in units of τ.
+    """
+
+    centres: Array
+    distances: Array
+    errors: tuple[Any, ...]
+    iteration: int = 0
+    objective: Any = None
+    history: dict[str, Array] = field(default_factory=dict)
+
+
+class RobustView:
+    """One view's rows x (L1-normalised), their spread τ, and the steps on them."""
+
+    def __init__(
+        self, X: Any, present: Array, threads: Threads | None = None, tau: float | None = None
+    ):
+        self.masked = X if isinstance(X, MaskedView) else None
+        self.rows = rows_of(X.X if isinstance(X, MaskedView) else X, SOLVER, threads)
+        self.tau = self._spread(present) if tau is None else tau
+
+    def _spread(self, present: Array) -> float:
+        n = max(1, int(present.sum()))
+        here = beside(present.astype(self.rows.dtype)[:, None], self.rows.x_sq)
+        mean = self._products(here, namespace(here).ones_like(here))[:, 0] / n
+        return eq.spread(self.rows.x_sq[present], mean)
+
+    def _products(self, V: Array, w: Array) -> Array:
+        """XᵀWV."""
+        self.rows.begin(V, V, w, w, NO_PENALTY, basis=True)
+        self.rows.sum(V)
+        return self.rows.sums.P
+
+    def start_U(self, V: Array, w: Array) -> Array:
+        U = self._products(V, w).clip(0)  # count data may be signed; parts are not
+        total, xp = U.sum(axis=0), namespace(U)
+        U = xp.where(total > 0, U / xp.where(total > 0, total, 1), 1 / len(U))
+        return converted(U, V.dtype)
+
+    def step(
+        self, U: Array, V: Array, consensus: Array, w: Array, lam: float
+    ) -> tuple[Array, Array, Any]:
+        """V then U, two sweeps of coordinate descent each, and Σ_i w_i ‖x_i − Uv_i‖².
+
+        α and w cancel row by row in V.
+        """
+        if self.masked is not None:
+            V = self.masked.update_V(U, V, consensus, 1 / self.tau, lam)
+            U = self.masked.update_U(U, V, w)
+            return U, V, w @ self.residuals(U, V)
+        V = self.update_V(U, V, consensus, w, lam, basis=True)
+        U = self.rows.step_U(U, 0.0)
+        return U, V, self.rows.error(U)
+
+    def update_V(
+        self, U: Array, V: Array, consensus: Array, w: Array, lam: float, basis: bool = False
+    ) -> Array:
+        if self.masked is not None:
+            return self.masked.update_V(U, V, consensus, 1 / self.tau, lam)
+        precision = constant(1 / self.tau, V)
+        self.rows.begin(V, consensus, precision, w, NO_PENALTY, basis)
+        return self.rows.collect(self.rows.step_V(U, V, lam, 0.0))
+
+    def residuals(self, U: Array, V: Array) -> Array:
+        return (self.masked or self.rows).all_residuals(U, V)
+
+
+def run_robust(
+    views: list[RobustView],
+    start: Start,
+    weights: Weights,
+    max_iter: int,
+    tol: float,
+    callback: Callback | None = None,
+    checkpoint: Checkpoint | None = None,
+) -> tuple[FitResult, Array]:
+    """Minimize J from hard labels; also the centers of the clusters in the embedding.
+
+    ``checkpoint`` is offered the state before every iteration, and a broken-off loop goes on from there.
+    """
+    progress = Progress(max_iter, 1, 1, callback)
+
+    def recorded(state: RobustState) -> RobustState:
+        terms = eq.robust_objective(
+            list(state.errors),
+            list(state.V),
+            state.consensus,
+            start.alpha,
+            start.w,
+            state.distances,
+            *weights,
+        )
+        state = replace(state, objective=terms["objective"])
+        progress.record(state.iteration, 0, 1, terms, state)
+        return state
+
+    saved: Any = None if checkpoint is None else checkpoint.loop()
+    if saved is None:
+        state = recorded(first_state(views, start))
+    else:
+        state = saved
+        progress.resume(saved.history)
+    on_card = is_tensor(start.P) and start.P.is_cuda  # type: ignore[attr-defined]
+    patience, settled, stop = CHECK_EVERY if on_card else 1, DeviceFlag(), Stop.MAX_ITER
+    while state.iteration < max_iter:
+        if checkpoint is not None:
+            checkpoint.offer(partial(_with_history, state, progress))
+        before = state.objective
+        state = recorded(next_state(views, start, weights, state))
+        if progress.stopped:
+            stop = Stop.CALLBACK
+            break
+        if state.iteration % patience == 0 and settled.latest(
+            before - state.objective <= tol * abs(before)
+        ):
+            stop = Stop.CONVERGED
+            break
+    factors = Factors(state.U, state.V, state.consensus, start.alpha, start.w)
+    return FitResult(factors, progress.history(), state.iteration, stop), state.centres
+
+
+def first_state(views: list[RobustView], start: Start) -> RobustState:
+    """V* and all V from the labels, U from the rows."""
+    V_star = converted(soft_start(start.labels, start.n_clusters), start.P.dtype)
+    V = tuple(copied(V_star) for _ in views)
+    U = tuple(view.start_U(V[s], start.w[:, s]) for s, view in enumerate(views))
+    errors = tuple(
+        start.w[:, s] @ view.residuals(U[s], V[s]) / view.tau for s, view in enumerate(views)
+    )
+    centres = eq.cluster_centres(start.P, V_star)
+    return RobustState(U, V, V_star, centres, eq.cluster_distances(start.P, centres), errors)
+
+
+def next_state(
+    views: list[RobustView], start: Start, weights: Weights, state: RobustState
+) -> RobustState:
+    """One iteration: V and U of every view, then V*, then the centres."""
+    steps = [
+        view.step(state.U[s], state.V[s], state.consensus, start.w[:, s], weights.consensus)
+        for s, view in enumerate(views)
+    ]
+    U, V, errors = (tuple(part) for part in zip(*steps, strict=True))
+    V_star = eq.simplex_consensus(list(V), start.alpha, start.w, state.distances, *weights)
+    centres = eq.cluster_centres(start.P, V_star)
+    distances = eq.cluster_distances(start.P, centres)
+    errors = tuple(error / view.tau for error, view in zip(errors, views, strict=True))
+    return RobustState(U, V, V_star, centres, distances, errors, state.iteration + 1)
+
+
+def _with_history(state: RobustState, progress: Progress) -> RobustState:
+    return replace(state, history=progress.history())
+
+
+def soft_start(labels: Array, n_clusters: int) -> Array:
+    """.8 one-hot + .2/K: columns mean the same cluster in every view."""
+    return 0.8 * one_hot(labels, n_clusters) + 0.2 / n_clusters
+
+
+# --- new samples ------------------------------------------------------------------------------
+
+#: How fast the weight of a neighbour falls with its distance when an unseen row is placed.
+SHARPNESS = 4.0
+#: Distances held at a time.
+HELD = 2**21
+
+
+@dataclass(frozen=True)
+class Placed:
+    """Unseen observations: V*, their embedding, and which of them some view with weight describes.
+
+    ``error`` is the mean reconstruction error of the present rows; None if there is none.
+    """
+
+    consensus: Array
+    embedding: Array
+    anywhere: Array
+    error: float | None
+
+    @property
+    def labels(self) -> Array:
+        """−1 where no view with weight has the observation."""
+        return np.where(self.anywhere, self.consensus.argmax(axis=1), -1)
+
+
+def neighborhoods(
+    views: list[Distances],
+    P: Array,
+    agreement: Agreement,
+    n_neighbors: int,
+    Zs: list[Matrix],
+    observed: list[Array | None],
+    present: list[Array],
+) -> tuple[Array, Array]:
+    """Embedding and weights w of new samples, from their neighbors among the fitted ones (``P``)."""
+    weights = agreement.distance_weights
+    n_new, dim = len(present[0]), P.shape[1] // 2
+    k = ag.in_proportion(n_neighbors, len(P))
+    n_nearest = ag.in_proportion(max(ag.SCALES), len(P))
+    placed, w = np.empty((n_new, P.shape[1])), np.zeros((n_new, len(views)))
+    step = max(1, HELD // views[0].n_samples)
+    measured = [view.to_new(Z, o, step) for view, Z, o in zip(views, Zs, observed, strict=True)]
+    for rows, *parts in zip(blocks(slice(0, n_new), step), *measured, strict=True):
+        here = np.column_stack([p[rows] for p in present])
+        ds, slack = (list(part) for part in zip(*parts, strict=True))
+        for d, known in zip(ds, here.T, strict=True):
+            d[~known] = 1
+        F: Array = sum(a * d for a, d in zip(weights, ds, strict=True))
+        error: Array = sum(a * e for a, e in zip(weights, slack, strict=True))
+        placed[rows] = _neighbor_mean(F, n_nearest, P, error)
+        w[rows] = _new_weights(views, ds, slack, here, agreement, k)
+    for half in (slice(0, dim), slice(dim, 2 * dim)):
+        norms = np.linalg.norm(placed[:, half], axis=1, keepdims=True) * np.sqrt(2)
+        placed[:, half] = np.divide(placed[:, half], norms, out=placed[:, half], where=norms > 0)
+    return placed, w
+
+
+def _nearest(d: Array, k: int, slack: Array) -> tuple[Array, Array]:
+    """The k nearest rows to unseen ones, ties by row, and their distances."""
+    d = d.astype(float)
+    return nearest(d, k, None, slack, lambda i, j: d[i, j], equal_share(d.dtype))
+
+
+def _neighbor_mean(d: Array, k: int, P: Array, slack: Array) -> Array:
+    """Mean of P over the k nearest rows, weighted by exp(−4 d/median d): the very near ones count."""
+    near_rows, near = _nearest(d, min(k, d.shape[1]), slack)
+    scale = np.maximum(np.median(near, axis=1, keepdims=True), np.finfo(float).tiny)
+    weights = np.exp(-SHARPNESS * near / scale)
+    return np.einsum("ik,ikd->id", weights, P[near_rows]) / weights.sum(axis=1, keepdims=True)
+
+
+def _new_weights(
+    views: list[Distances],
+    ds: list[Array],
+    slack: list[Array],
+    here: Array,
+    agreement: Agreement,
+    k: int,
+) -> Array:
+    """w of unseen rows: do their neighbours in the other views look close in this one?"""
+    n_views, n_new = len(views), len(here)
+    if n_views == 1:
+        return here.astype(float)
+    rows = np.full((n_views, n_views, n_new), np.nan)
+    for t, view in enumerate(views):
+        count = min(k, int(view.present.sum()))
+        if count == 0:
+            continue
+        candidates = np.where(view.present, ds[t], np.inf)
+        near, d = _nearest(candidates, count, slack[t])
+        limit = farthest(d[:, 0], slack[t], equal_share(float))
+        crowded = np.flatnonzero(d[:, -1] <= limit)
+        crowd = candidates[crowded] <= limit[crowded, None]
+        for s in range(n_views):
+            if s != t:
+                known = (here[:, [s]] & here[:, [t]] & views[s].present[near]).astype(float)
+                mean, total = _mean(np.take_along_axis(ds[s], near, axis=1), known)
+                # As near as can be are more than k: all of them are asked.
+                known = (crowd & here[crowded][:, [s]] & here[crowded][:, [t]]) * views[s].present
+                known = known * (1.0 if view.mass is None else view.mass)
+                mean[crowded], total[crowded] = _mean(ds[s][crowded], known)
+                rows[s, t] = np.where(total > 0, 1 - mean, np.nan)
+    w = np.zeros((n_new, n_views))
+    for s in range(n_views):
+        g = ag.votes(rows[s], rows[:, s], agreement.alpha * (1 - agreement.redundancy[s]))
+        w[:, s] = ag.weigh(g, agreement.levels[s])
+    return w * here
+
+
+def _mean(values: Array, weight: Array) -> tuple[Array, Array]:
+    """Weighted means of rows, 1 where nothing has weight; and the weights' sums."""
+    total = weight.sum(axis=1)
+    mean = np.ones(len(values))
+    return np.divide((values * weight).sum(axis=1), total, out=mean, where=total > 0), total

@@ -1,4 +1,8 @@
-"""The loop of `WMNMF` as values: its settings, what it minimises, and where it is."""
+"""WMNMF, the method of the paper: a loop of multiplicative (or HALS) steps, weights in closed form, labels.
+
+The recipe is `WMNMF._fit`, the loop `run`; formulas are in `manyview.maths.equations`, starts in
+`manyview.initialize`. `tests/reference/wmnmf.py` is the method in dense NumPy.
+"""
 
 from __future__ import annotations
 
@@ -95,617 +99,7 @@ from manyview.scaling import (
 )
 from manyview.storage.checkpoint import Checkpoint, digest
 
-# --- methods.state ---
-
-
-@dataclass(frozen=True)
-class Settings:
-    """The numbers and switches of the loop; `WMNMF` describes them."""
-
-    p: float
-    beta: float
-    max_iter: int
-    inner_iter: int
-    tol: float = 0.0
-    #: The share of the objective below which an iteration on a view is the last one.
-    inner_tol: float = 0.0
-    rescale: bool = True
-    #: Whether U moves; placing unseen rows keeps it.
-    learn_basis: bool = True
-    learn_view_weights: bool = True
-    learn_sample_weights: bool = True
-
-
-@dataclass(frozen=True)
-class Problem:
-    """The views of one fit, their terms, and the steps on them."""
-
-    views: Sequence[Any]
-    terms: Sequence[Term]
-    solver: Solver
-    #: ``fill(s, V)`` gives rows that view s hardly observes the coefficients of their stand-ins.
-    fill: Fill | None = None
-    threads: Threads | None = None
-    #: The mean error of an entry of each view, where that is known from the fitted rows.
-    entry_errors: Sequence[float] | None = None
-
-
-@dataclass(frozen=True)
-class LoopState:
-    """What moves in the loops of both methods: parts U, coefficients V, and their consensus V*."""
-
-    U: tuple[Array, ...]
-    V: tuple[Array, ...]
-    consensus: Array
-
-
-class Report(dict[str, Any]):
-    """An iteration as a callback gets it: its numbers by name, and the state of the loop.
-
-    A callback may keep reports: they let go of the state when it returns.
-    """
-
-    state: LoopState | None = None
-
-
-@storable
-@dataclass(frozen=True)
-class State(LoopState):
-    """Where the loop is before an inner iteration: everything that follows depends on this alone."""
-
-    alpha: Array
-    w: Array
-    #: ‖x_i − Uv_i‖² of the rows of every view, after its last iteration.
-    residuals: tuple[Array, ...]
-    #: The terms of the objective by view: weighted error, gap to the consensus, regulariser.
-    errors: tuple[Any, ...]
-    gaps: tuple[Any, ...]
-    penalties: tuple[Any, ...]
-    #: The round, view and iteration that come next.
-    round: int = 1
-    view: int = 0
-    iteration: int = 1
-    #: The objective at the end of the round before.
-    previous: Any = None
-    #: The sums over rows of the view whose turn it is, in a state that is saved.
-    sums: tuple[Array, ...] | None = None
-    #: The lines recorded so far, in a state that is saved.
-    history: dict[str, Array] = field(default_factory=dict)
-
-    @property
-    def factors(self) -> Factors:
-        return Factors(self.U, self.V, self.consensus, self.alpha, self.w)
-
-
-def replaced(parts: tuple[Any, ...], s: int, new: Any) -> tuple[Any, ...]:
-    """The same tuple with another part for view s."""
-    return (*parts[:s], new, *parts[s + 1 :])
-
-
-# --- methods.working_views ---
-
-#: Dense views of more bytes than this are scaled when read, not copied.
-COPY_LIMIT = 2**28
-
-
-class WorkingViews(NamedTuple):
-    """Views for the loop, the same for the model to keep (always on the host), and their scalings.
-
-    ``sums`` waits for the `checksums` of those it keeps.
-    """
-
-    Xs: list[Any]
-    fitted: list[Any]
-    scalings: list[Scaling]
-    sums: Callable[[], list[str | None]]
-
-
-def scale_and_place(
-    views: Views, scale: str | None, asked: npt.DTypeLike | None, mask: bool, engine: Engine
-) -> WorkingViews:
-    """Scale the views and bring them to where the engine computes; with ``mask`` entries may be NaN."""
-    dtype = working_dtype(views, asked)
-    fit = partial(fit_scaling, kind=scale)
-    copy = partial(scaled, views, dtype=dtype, always_copied=mask)
-    Xs, fitted, scalings = engine.loop_views(views, fit, copy, asked, dtype)
-    if not mask and not engine.tensors:  # tensors were looked at where they are
-        check_finite(fitted, views.names)
-    return WorkingViews(Xs, fitted, scalings, beside(partial(checksums, fitted)))
-
-
-def scaled(
-    views: Views, scalings: list[Scaling], dtype: np.dtype, always_copied: bool
-) -> list[Matrix]:
-    """The scaled views, as copies or, where they are large or in files, scaled when read."""
-    size = sum(np.prod(X.shape) for X in views.matrices if not sp.issparse(X)) * dtype.itemsize
-    copied = size <= COPY_LIMIT or always_copied
-    # Scaled in float64, since the raw numbers may not fit float32; then cast.
-    return [
-        scaling.apply(X.astype(np.float64, copy=False)).astype(dtype, copy=False)
-        if copied and not is_streamed(X)
-        else Scaled(X, scaling, dtype)
-        for X, scaling in zip(views.matrices, scalings, strict=True)
-    ]
-
-
-def masked(Xs: Sequence[Any], names: Sequence[str], solver: Solver, n_components: int) -> list[Any]:
-    """Views with unobserved entries as `MaskedView`; the others as they are."""
-    holes = [has_nan(X) for X in Xs]
-    rule = own_name(solver)
-    if any(holes) and rule != "multiplicative":
-        raise ValueError(
-            f"view {names[holes.index(True)]!r} has unobserved (NaN) entries, which "
-            f"solver={rule or type(solver).__name__!r} does not take; use solver='multiplicative' or "
-            "RobustWMNMF"
-        )
-    return [
-        MaskedView(X, least_entries(X.shape[1], n_components)) if hole else X
-        for X, hole in zip(Xs, holes, strict=True)
-    ]
-
-
-def some_rows(views: Views, chosen: Array) -> Views:
-    """Some of the observations; all of them as they are."""
-    return views if chosen.all() else views.with_matrices([X[chosen] for X in views.matrices])
-
-
-def checksums(fitted: Sequence[Any]) -> list[str | None]:
-    """Checksums of the user's own arrays, where a model reads them rather than a copy."""
-    return [digest(X.X) if isinstance(X, Scaled) and not is_streamed(X) else None for X in fitted]
-
-
-def check_unchanged(
-    fitted: Sequence[Any], sums: Sequence[str | None], names: Sequence[str]
-) -> None:
-    """Views too large to be copied are read where they are: they must be those of the fit."""
-    for X, before, name in zip(fitted, sums, names, strict=True):
-        if before is not None:  # only of views that wrap the user's own array
-            refuse_changed(X.X, before, name)
-
-
-# --- methods.warn ---
-
-#: From this weight of one view on, the consensus is that view's alone.
-COLLAPSE = 0.9
-
-
-def warn_unobserved_rows(anywhere: Array) -> None:
-    """Say which observations no view describes."""
-    if not anywhere.all():
-        warn_user(
-            f"{int((~anywhere).sum())} observations have no value in any view (the first is row "
-            f"{int(np.flatnonzero(~anywhere)[0])}); they are left out and get the label -1"
-        )
-
-
-def warn_scarce_views(Xs: Sequence[Any], names: Sequence[str], n_components: int) -> None:
-    """Say which views are observed for too few rows to learn parts from."""
-    for s in np.flatnonzero(reaches(list(Xs), n_components) < 1).tolist():
-        X = Xs[s]
-        warn_user(
-            f"view {names[s]!r} is observed for {int(X.here.sum())} of {X.shape[0]} observations "
-            f"({X.counts.sum() / np.prod(X.shape):.1%} of its entries), too few to learn "
-            f"{n_components} parts from: it cannot lead, and its weight is small; leave it out, "
-            "or ask for fewer clusters"
-        )
-
-
-def warn_about(result: FitResult, view_names: Sequence[str], tol: float) -> None:
-    """Say that the loop did not settle, or that one view has taken over."""
-    if result.stop is Stop.MAX_ITER:
-        warn_user(
-            f"WM-NMF stopped after {result.n_iter} rounds before the objective settled to "
-            f"tol={tol:g}; raise max_iter, or set tol=0 to ask for a fixed number of rounds",
-            ConvergenceWarning,
-        )
-    if not result.factors.consensus.any():
-        warn_user(
-            "the regulariser has driven the consensus to zero: its clusters mean nothing; lower beta",
-            CollapseWarning,
-        )
-    alpha = result.factors.alpha
-    if len(alpha) > 1 and alpha.max() > COLLAPSE:
-        warn_user(
-            f"view {view_names[int(alpha.argmax())]!r} holds {alpha.max():.0%} of the view weight: "
-            "the consensus has collapsed onto it; use fewer rounds (max_iter) or a larger p",
-            CollapseWarning,
-        )
-
-
-# --- methods.fit ---
-
-
-def run(
-    problem: Problem,
-    start: Factors,
-    settings: Settings,
-    callback: Callback | None = None,
-    checkpoint: Checkpoint | None = None,
-) -> FitResult:
-    """Minimise O from ``start``.
-
-    Where entries are unobserved, α compares the gaps of observed rows and w the errors of observed
-    entries, those of unseen rows with the problem's ``entry_errors``. A loop that ``checkpoint`` has
-    seen broken off goes on where it was, to the same bits.
-    """
-    for g in problem.terms:
-        check_needs(problem.solver, g)
-    loop = Loop(problem, settings, callback, checkpoint)
-    saved = None if checkpoint is None else checkpoint.loop()
-    state = loop.first(start) if saved is None else loop.resumed(saved)
-    stop: Stop | None = None
-    while stop is None:
-        for s in range(state.view, len(loop.passes)):
-            state = loop.iterate(state, s)
-            if loop.progress.stopped:
-                break
-        state = loop.weigh(state)
-        stop = loop.verdict(state)
-        state = replace(
-            state, round=state.round + 1, view=0, iteration=1, previous=loop.progress.last
-        )
-    found = [mean_error(*of) for of in zip(problem.views, state.residuals, strict=True)]
-    return FitResult(state.factors, loop.progress.history(), state.round - 1, stop, found)
-
-
-def run_starts(
-    problem: Problem,
-    make_start: Callable[[int], Factors],
-    n_init: int,
-    settings: Settings,
-    callback: Callback | None,
-    checkpoint: Checkpoint,
-) -> list[FitResult]:
-    """The loop from every start; fewer if the callback asks to stop."""
-    fits: list[FitResult] = []
-
-    def start_and_run() -> FitResult:
-        return run(problem, make_start(len(fits)), settings, callback, checkpoint)
-
-    for i in range(n_init):
-        fits.append(checkpoint.keep(f"fit {i}", start_and_run))
-        checkpoint.forget(f"start {i} ")
-        if fits[-1].stop is Stop.CALLBACK:
-            break
-    return fits
-
-
-class Loop:
-    """The steps from one `State` to the next."""
-
-    def __init__(
-        self,
-        problem: Problem,
-        settings: Settings,
-        callback: Callback | None,
-        checkpoint: Checkpoint | None,
-    ):
-        self.problem, self.settings, self.checkpoint = problem, settings, checkpoint
-        self.passes = [rows_of(X, problem.solver, problem.threads) for X in problem.views]
-        self.observed = views_that_tell(list(problem.views))
-        n_views = len(self.passes)
-        self.progress = Progress(settings.max_iter, settings.inner_iter, n_views, callback)
-
-    def first(self, start: Factors) -> State:
-        """The state of the factors a fit starts with."""
-        state = State(
-            start.U,
-            start.V,
-            start.consensus,
-            start.alpha,
-            start.w,
-            tuple(p.all_residuals(*f) for p, *f in zip(self.passes, start.U, start.V, strict=True)),
-            errors=(),
-            gaps=(),
-            penalties=tuple(g.value(V) for g, V in zip(self.problem.terms, start.V, strict=True)),
-        )
-        state = replace(state, errors=self._errors(state), gaps=self._gaps(state))
-        self._record(state, 0, -1, 0)
-        return replace(state, previous=self.progress.last)
-
-    def resumed(self, saved: State) -> State:
-        """A saved state, and what had been recorded by then."""
-        self.progress.resume(saved.history)
-        return saved
-
-    def iterate(self, state: State, s: int) -> State:
-        """All inner iterations on view s: U, then V, with the weights and the consensus kept."""
-        view, settings = self.passes[s], self.settings
-        w2, a = state.w[:, s] ** 2, float(state.alpha[s] ** settings.p)
-        view.begin(state.V[s], state.consensus, w2, w2, self.problem.terms[s], settings.learn_basis)
-        if settings.learn_basis and state.sums is not None:
-            view.sums = Sums(*state.sums)  # a pass that adds them anew may differ in the last bit
-        elif settings.learn_basis:
-            view.sum(state.V[s])
-        state = replace(state, view=s, sums=None, history={})
-        for inner in range(state.iteration, settings.inner_iter + 1):
-            state = replace(state, iteration=inner)
-            if self.checkpoint is not None:
-                self.checkpoint.offer(partial(self._saved, state))
-            before = self.progress.last
-            state = self._step(state, a)
-            if self._record(state, state.round, s, inner) or self._settled(before):
-                break
-        return replace(self._end_of_view(state), iteration=1)
-
-    def _step(self, state: State, a: float) -> State:
-        """One inner iteration on the view whose turn it is."""
-        s, view, last = state.view, self.passes[state.view], self.settings.inner_iter
-        U, V = state.U[s], state.V[s]
-        if self.settings.learn_basis:
-            U = view.step_U(U, a)
-        V = view.step_V(U, V, a, self.settings.beta, residuals=state.iteration == last)
-        return replace(
-            state,
-            U=replaced(state.U, s, U),
-            V=replaced(state.V, s, V),
-            errors=replaced(state.errors, s, view.error(U)),
-            gaps=replaced(state.gaps, s, view.gap(U, V)),
-            penalties=replaced(state.penalties, s, view.penalty),
-        )
-
-    def _settled(self, before: Any) -> bool:
-        """Whether the last iteration changed the objective by less than ``inner_tol`` of it."""
-        least = self.settings.inner_tol
-        return least > 0 and abs(float(before - self.progress.last)) <= least * abs(float(before))
-
-    def _end_of_view(self, state: State) -> State:
-        """Residuals, stand-ins and the scale of U, once the iterations on a view are done."""
-        s, view, settings = state.view, self.passes[state.view], self.settings
-        U, V, term = state.U[s], state.V[s], self.problem.terms[s]
-        early = state.iteration < settings.inner_iter
-        residuals = view.all_residuals(U, V) if early else view.residuals
-        V = view.collect(V)
-        view.release()
-        new = V if self.problem.fill is None else self.problem.fill(s, V)
-        if settings.rescale and settings.learn_basis and not self.problem.solver.unit_sums:
-            U, new = eq.rescale(U, new)
-        penalty = state.penalties[s] if new is V else term.value(new)
-        return replace(
-            state,
-            U=replaced(state.U, s, U),
-            V=replaced(state.V, s, new),
-            residuals=replaced(state.residuals, s, residuals),
-            penalties=replaced(state.penalties, s, penalty),
-        )
-
-    def weigh(self, state: State) -> State:
-        """α, then V*, then w, in closed form."""
-        views, settings = self.problem.views, self.settings
-        if settings.learn_view_weights:
-            gaps = [
-                float(expected_gap(X, gap)) for X, gap in zip(views, self._gaps(state), strict=True)
-            ]
-            reach = reaches(list(views), state.consensus.shape[1])
-            state = replace(state, alpha=eq.view_weights(np.array(gaps), settings.p, reach))
-        q = [U.sum(axis=0) for U in state.U]
-        V_star = eq.consensus(list(state.V), q, state.alpha, settings.p)
-        state = replace(state, consensus=V_star)
-        state = replace(state, gaps=self._gaps(state))
-        if settings.learn_sample_weights:
-            known: Any = self.problem.entry_errors or [None] * len(views)
-            whole = [
-                expected_residuals(*of) for of in zip(views, state.residuals, known, strict=True)
-            ]
-            state = replace(state, w=eq.sample_weights(_observed_only(whole, self.observed)))
-        state = replace(state, errors=self._errors(state))
-        self._record(state, state.round, -1, 0)
-        return state
-
-    def verdict(self, state: State) -> Stop | None:
-        """Whether the loop ends after this round, and why."""
-        settings, last = self.settings, self.progress.last
-        if self.progress.stopped:
-            return Stop.CALLBACK
-        if settings.tol > 0 and abs(state.previous - last) <= settings.tol * abs(state.previous):
-            return Stop.CONVERGED
-        if state.round < settings.max_iter:
-            return None
-        return Stop.MAX_ITER if settings.tol > 0 else Stop.ROUNDS
-
-    def _gaps(self, state: State) -> tuple[Any, ...]:
-        return tuple(
-            view.gap_to(state.consensus, U, V)
-            for view, U, V in zip(self.passes, state.U, state.V, strict=True)
-        )
-
-    def _errors(self, state: State) -> tuple[Any, ...]:
-        return tuple(eq.reconstruction(r, state.w[:, s]) for s, r in enumerate(state.residuals))
-
-    def _record(self, state: State, round_: int, view: int, iteration: int) -> bool:
-        """Keep a line of the history; True if the callback asks to stop."""
-        settings = self.settings
-        terms = eq.objective(
-            state.errors, state.gaps, state.alpha, settings.p, state.penalties, settings.beta
-        )
-        return self.progress.record(round_, view, iteration, terms, state)
-
-    def _saved(self, state: State) -> State:
-        """The state with all that only the passes and the record hold."""
-        sums = self.passes[state.view].sums if self.settings.learn_basis else None
-        return replace(
-            state,
-            V=tuple(view.collect(V) for view, V in zip(self.passes, state.V, strict=True)),
-            sums=None if sums is None else tuple(sums),
-            history=self.progress.history(),
-        )
-
-
-def _observed_only(residuals: list[Array], observed: Array | None) -> Array:
-    """Residuals N×n_v; a row wholly unobserved in a view has none: no weight for that view there."""
-    R = namespace(residuals[0]).column_stack(residuals)
-    R = R.astype(float) if isinstance(R, np.ndarray) else R
-    if observed is not None:
-        R[~observed] = np.inf
-    return R
-
-
-class Progress:
-    """History rows, the last objective, and the callback's wish to stop.
-
-    Terms are kept as they come and read at the end: a number on a GPU is not waited for.
-    """
-
-    columns = (
-        "round",
-        "view",
-        "iteration",
-        "reconstruction",
-        "consensus",
-        "regularizer",
-        "objective",
-    )
-
-    def __init__(self, max_iter: int, inner_iter: int, n_views: int, callback: Callback | None):
-        self.rows: list[tuple[Any, ...]] = []
-        self.total = max_iter * inner_iter * n_views
-        self.callback, self.stopped, self.last = callback, False, np.inf
-
-    def record(
-        self,
-        round_: int,
-        view: int,
-        iteration: int,
-        terms: dict[str, float],
-        state: LoopState | None = None,
-    ) -> bool:
-        """Keep a line; True if the callback, which is told of it and of the state, asks to stop."""
-        row = (round_, view, iteration, *terms.values())
-        self.rows.append(row)
-        self.last = terms["objective"]
-        if not is_tensor(self.last):  # of a GPU it is not waited for
-            _check_finite(self.last, round_, iteration)
-        if self.callback is not None and view >= 0:
-            values = (round_, view, iteration, *(float(term) for term in terms.values()))
-            report = Report(zip(self.columns, values, strict=True), total=self.total)
-            report.state = state
-            self.stopped = bool(self.callback(report)) or self.stopped
-            report.state = None
-        return self.stopped
-
-    def resume(self, history: dict[str, Array]) -> None:
-        self.rows = list(zip(*(history[name].tolist() for name in self.columns), strict=True))
-        self.last = self.rows[-1][-1]
-
-    def history(self) -> dict[str, Array]:
-        columns = zip(*self.rows, strict=True)
-        found = {name: _column(c) for name, c in zip(self.columns, columns, strict=True)}
-        worst = int(np.argmin(np.isfinite(found["objective"])))
-        _check_finite(*(found[name][worst] for name in ("objective", "round", "iteration")))
-        return found
-
-
-def _check_finite(objective: float, round_: int, iteration: int) -> None:
-    if not np.isfinite(objective):
-        raise ValueError(
-            f"the objective is {objective} in round {round_}, iteration {iteration}: some numbers "
-            "are too large or too small, or the data changed during the fit; scale the views"
-        )
-
-
-def _column(values: tuple[Any, ...]) -> Array:
-    """One transfer for all values of a GPU."""
-    if not any(is_tensor(value) for value in values):
-        column = np.array(values)
-        return column.astype(float) if column.dtype.kind == "f" else column
-    device = next(value.device for value in values if is_tensor(value))
-    xp = namespace(next(value for value in values if is_tensor(value)))
-    kind = {"dtype": xp.float64, "device": device}
-    return on_host(xp.stack([xp.as_tensor(value, **kind) for value in values]))
-
-
-# --- methods.place_wmnmf ---
-
-
-@dataclass(frozen=True)
-class Fitted:
-    """What placing needs of a fit: its views and terms, and the factors of every start."""
-
-    views: Sequence[Any]
-    terms: Sequence[Term]
-    starts: Sequence[Factors]
-    #: Mean squared error of an entry of every view, for each start.
-    entry_errors: Sequence[Sequence[float] | None]
-    solver: Solver
-    settings: Settings
-    n_neighbors: int
-    threads: Threads
-
-
-def neighbor_consensus(fitted: Fitted, Xs: list[Any]) -> Array:
-    """V* of the new rows ``Xs`` (scaled): that of all starts, side by side.
-
-    A row's coefficients in a view are the mean of those of its nearest fitted rows there, weighted by
-    inverse squared distance: fitted rows get exactly their own.
-    """
-    consensus = [
-        _consensus(factors, V, fitted.settings.p)
-        for factors, V in zip(fitted.starts, _neighbor_coefficients(fitted, Xs), strict=True)
-    ]
-    return np.hstack(consensus)
-
-
-def _neighbor_coefficients(fitted: Fitted, Xs: list[Any]) -> list[list[Array]]:
-    """V of every view, for every start."""
-    shares = []
-    for X, seen in zip(Xs, fitted.views, strict=True):
-        near, squared = nearest_neighbors(resident(seen), fitted.n_neighbors, resident(X))
-        indptr = np.arange(0, near.size + 1, near.shape[1])
-        parts = (inverse_distances(squared).ravel(), near.ravel(), indptr)
-        shares.append(sp.csr_array(parts, shape=(len(near), seen.shape[0])))
-    found = []
-    for factors in fitted.starts:
-        V = [(W @ known).astype(known.dtype) for W, known in zip(shares, factors.V, strict=True)]
-        rank = factors.consensus.shape[1]
-        fill = filling(Xs, fitted.views, fitted.n_neighbors, rank, factors.V)
-        found.append(V if fill is None else [fill(s, Vs) for s, Vs in enumerate(V)])
-    return found
-
-
-def _consensus(factors: Factors, V: list[Array], p: float) -> Array:
-    return eq.consensus(V, [U.sum(axis=0) for U in factors.U], factors.alpha, p)
-
-
-def solve(fitted: Fitted, Xs: list[Any], views: Views) -> list[Factors]:
-    """The loop with U and α kept: V, V* and w of the new rows ``Xs`` (the scaled ``views``), by start."""
-    settings = fitted.settings
-    # Where rescaling lets U absorb a penalty on V (it does not for a graph, whose links pull towards
-    # known rows), the same penalty with U fixed would crush the coefficients.
-    linked = all(isinstance(g, Linkable) for g in fitted.terms)
-    counts = linked or fitted.solver.unit_sums or not settings.rescale
-    settings = replace(
-        settings,
-        beta=settings.beta if counts else 0.0,
-        learn_basis=False,
-        learn_view_weights=False,
-        tol=0.0,
-    )
-    placed = []
-    starts = zip(
-        fitted.starts, fitted.entry_errors, _neighbor_coefficients(fitted, Xs), strict=True
-    )
-    for factors, entry_errors, V0 in starts:
-        terms = [
-            g.link(resident(X), V) if isinstance(g, Linkable) else g
-            for X, g, V in zip(Xs, fitted.terms, factors.V, strict=True)
-        ]
-        n_components = factors.consensus.shape[1]
-        fill = filling(Xs, fitted.views, fitted.n_neighbors, n_components, factors.V)
-        V_star = _consensus(factors, V0, settings.p)
-        rows = masked(Xs, views.names, fitted.solver, n_components)
-        start = Factors(factors.U, tuple(V0), V_star, factors.alpha, starting_weights(rows))
-        problem = Problem(rows, terms, fitted.solver, fill, fitted.threads, entry_errors)
-        placed.append(run(problem, start, settings).factors)
-    return placed
-
-
-# --- methods.asked ---
-
-
-# --- methods.fitted_wmnmf ---
-
-
-# --- methods.wmnmf ---
+# --- the estimator ------------------------------------------------------------------------------
 
 
 @storable
@@ -1446,3 +840,607 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
             return self.callback(info) if self.callback else None
 
         return report
+
+
+# --- settings and state of the loop -------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The numbers and switches of the loop; `WMNMF` describes them."""
+
+    p: float
+    beta: float
+    max_iter: int
+    inner_iter: int
+    tol: float = 0.0
+    #: The share of the objective below which an iteration on a view is the last one.
+    inner_tol: float = 0.0
+    rescale: bool = True
+    #: Whether U moves; placing unseen rows keeps it.
+    learn_basis: bool = True
+    learn_view_weights: bool = True
+    learn_sample_weights: bool = True
+
+
+@dataclass(frozen=True)
+class Problem:
+    """The views of one fit, their terms, and the steps on them."""
+
+    views: Sequence[Any]
+    terms: Sequence[Term]
+    solver: Solver
+    #: ``fill(s, V)`` gives rows that view s hardly observes the coefficients of their stand-ins.
+    fill: Fill | None = None
+    threads: Threads | None = None
+    #: The mean error of an entry of each view, where that is known from the fitted rows.
+    entry_errors: Sequence[float] | None = None
+
+
+@dataclass(frozen=True)
+class LoopState:
+    """What moves in the loops of both methods: parts U, coefficients V, and their consensus V*."""
+
+    U: tuple[Array, ...]
+    V: tuple[Array, ...]
+    consensus: Array
+
+
+class Report(dict[str, Any]):
+    """An iteration as a callback gets it: its numbers by name, and the state of the loop.
+
+    A callback may keep reports: they let go of the state when it returns.
+    """
+
+    state: LoopState | None = None
+
+
+@storable
+@dataclass(frozen=True)
+class State(LoopState):
+    """Where the loop is before an inner iteration: everything that follows depends on this alone."""
+
+    alpha: Array
+    w: Array
+    #: ‖x_i − Uv_i‖² of the rows of every view, after its last iteration.
+    residuals: tuple[Array, ...]
+    #: The terms of the objective by view: weighted error, gap to the consensus, regulariser.
+    errors: tuple[Any, ...]
+    gaps: tuple[Any, ...]
+    penalties: tuple[Any, ...]
+    #: The round, view and iteration that come next.
+    round: int = 1
+    view: int = 0
+    iteration: int = 1
+    #: The objective at the end of the round before.
+    previous: Any = None
+    #: The sums over rows of the view whose turn it is, in a state that is saved.
+    sums: tuple[Array, ...] | None = None
+    #: The lines recorded so far, in a state that is saved.
+    history: dict[str, Array] = field(default_factory=dict)
+
+    @property
+    def factors(self) -> Factors:
+        return Factors(self.U, self.V, self.consensus, self.alpha, self.w)
+
+
+def replaced(parts: tuple[Any, ...], s: int, new: Any) -> tuple[Any, ...]:
+    """The same tuple with another part for view s."""
+    return (*parts[:s], new, *parts[s + 1 :])
+
+
+# --- scaled views -------------------------------------------------------------------------------
+
+#: Dense views of more bytes than this are scaled when read, not copied.
+COPY_LIMIT = 2**28
+
+
+class WorkingViews(NamedTuple):
+    """Views for the loop, the same for the model to keep (always on the host), and their scalings.
+
+    ``sums`` waits for the `checksums` of those it keeps.
+    """
+
+    Xs: list[Any]
+    fitted: list[Any]
+    scalings: list[Scaling]
+    sums: Callable[[], list[str | None]]
+
+
+def scale_and_place(
+    views: Views, scale: str | None, asked: npt.DTypeLike | None, mask: bool, engine: Engine
+) -> WorkingViews:
+    """Scale the views and bring them to where the engine computes; with ``mask`` entries may be NaN."""
+    dtype = working_dtype(views, asked)
+    fit = partial(fit_scaling, kind=scale)
+    copy = partial(scaled, views, dtype=dtype, always_copied=mask)
+    Xs, fitted, scalings = engine.loop_views(views, fit, copy, asked, dtype)
+    if not mask and not engine.tensors:  # tensors were looked at where they are
+        check_finite(fitted, views.names)
+    return WorkingViews(Xs, fitted, scalings, beside(partial(checksums, fitted)))
+
+
+def scaled(
+    views: Views, scalings: list[Scaling], dtype: np.dtype, always_copied: bool
+) -> list[Matrix]:
+    """The scaled views, as copies or, where they are large or in files, scaled when read."""
+    size = sum(np.prod(X.shape) for X in views.matrices if not sp.issparse(X)) * dtype.itemsize
+    copied = size <= COPY_LIMIT or always_copied
+    # Scaled in float64, since the raw numbers may not fit float32; then cast.
+    return [
+        scaling.apply(X.astype(np.float64, copy=False)).astype(dtype, copy=False)
+        if copied and not is_streamed(X)
+        else Scaled(X, scaling, dtype)
+        for X, scaling in zip(views.matrices, scalings, strict=True)
+    ]
+
+
+def masked(Xs: Sequence[Any], names: Sequence[str], solver: Solver, n_components: int) -> list[Any]:
+    """Views with unobserved entries as `MaskedView`; the others as they are."""
+    holes = [has_nan(X) for X in Xs]
+    rule = own_name(solver)
+    if any(holes) and rule != "multiplicative":
+        raise ValueError(
+            f"view {names[holes.index(True)]!r} has unobserved (NaN) entries, which "
+            f"solver={rule or type(solver).__name__!r} does not take; use solver='multiplicative' or "
+            "RobustWMNMF"
+        )
+    return [
+        MaskedView(X, least_entries(X.shape[1], n_components)) if hole else X
+        for X, hole in zip(Xs, holes, strict=True)
+    ]
+
+
+def some_rows(views: Views, chosen: Array) -> Views:
+    """Some of the observations; all of them as they are."""
+    return views if chosen.all() else views.with_matrices([X[chosen] for X in views.matrices])
+
+
+def checksums(fitted: Sequence[Any]) -> list[str | None]:
+    """Checksums of the user's own arrays, where a model reads them rather than a copy."""
+    return [digest(X.X) if isinstance(X, Scaled) and not is_streamed(X) else None for X in fitted]
+
+
+def check_unchanged(
+    fitted: Sequence[Any], sums: Sequence[str | None], names: Sequence[str]
+) -> None:
+    """Views too large to be copied are read where they are: they must be those of the fit."""
+    for X, before, name in zip(fitted, sums, names, strict=True):
+        if before is not None:  # only of views that wrap the user's own array
+            refuse_changed(X.X, before, name)
+
+
+# --- warnings -----------------------------------------------------------------------------------
+
+#: From this weight of one view on, the consensus is that view's alone.
+COLLAPSE = 0.9
+
+
+def warn_unobserved_rows(anywhere: Array) -> None:
+    """Say which observations no view describes."""
+    if not anywhere.all():
+        warn_user(
+            f"{int((~anywhere).sum())} observations have no value in any view (the first is row "
+            f"{int(np.flatnonzero(~anywhere)[0])}); they are left out and get the label -1"
+        )
+
+
+def warn_scarce_views(Xs: Sequence[Any], names: Sequence[str], n_components: int) -> None:
+    """Say which views are observed for too few rows to learn parts from."""
+    for s in np.flatnonzero(reaches(list(Xs), n_components) < 1).tolist():
+        X = Xs[s]
+        warn_user(
+            f"view {names[s]!r} is observed for {int(X.here.sum())} of {X.shape[0]} observations "
+            f"({X.counts.sum() / np.prod(X.shape):.1%} of its entries), too few to learn "
+            f"{n_components} parts from: it cannot lead, and its weight is small; leave it out, "
+            "or ask for fewer clusters"
+        )
+
+
+def warn_about(result: FitResult, view_names: Sequence[str], tol: float) -> None:
+    """Say that the loop did not settle, or that one view has taken over."""
+    if result.stop is Stop.MAX_ITER:
+        warn_user(
+            f"WM-NMF stopped after {result.n_iter} rounds before the objective settled to "
+            f"tol={tol:g}; raise max_iter, or set tol=0 to ask for a fixed number of rounds",
+            ConvergenceWarning,
+        )
+    if not result.factors.consensus.any():
+        warn_user(
+            "the regulariser has driven the consensus to zero: its clusters mean nothing; lower beta",
+            CollapseWarning,
+        )
+    alpha = result.factors.alpha
+    if len(alpha) > 1 and alpha.max() > COLLAPSE:
+        warn_user(
+            f"view {view_names[int(alpha.argmax())]!r} holds {alpha.max():.0%} of the view weight: "
+            "the consensus has collapsed onto it; use fewer rounds (max_iter) or a larger p",
+            CollapseWarning,
+        )
+
+
+# --- the loop -----------------------------------------------------------------------------------
+
+
+def run(
+    problem: Problem,
+    start: Factors,
+    settings: Settings,
+    callback: Callback | None = None,
+    checkpoint: Checkpoint | None = None,
+) -> FitResult:
+    """Minimise O from ``start``.
+
+    Where entries are unobserved, α compares the gaps of observed rows and w the errors of observed
+    entries, those of unseen rows with the problem's ``entry_errors``. A loop that ``checkpoint`` has
+    seen broken off goes on where it was, to the same bits.
+    """
+    for g in problem.terms:
+        check_needs(problem.solver, g)
+    loop = Loop(problem, settings, callback, checkpoint)
+    saved = None if checkpoint is None else checkpoint.loop()
+    state = loop.first(start) if saved is None else loop.resumed(saved)
+    stop: Stop | None = None
+    while stop is None:
+        for s in range(state.view, len(loop.passes)):
+            state = loop.iterate(state, s)
+            if loop.progress.stopped:
+                break
+        state = loop.weigh(state)
+        stop = loop.verdict(state)
+        state = replace(
+            state, round=state.round + 1, view=0, iteration=1, previous=loop.progress.last
+        )
+    found = [mean_error(*of) for of in zip(problem.views, state.residuals, strict=True)]
+    return FitResult(state.factors, loop.progress.history(), state.round - 1, stop, found)
+
+
+def run_starts(
+    problem: Problem,
+    make_start: Callable[[int], Factors],
+    n_init: int,
+    settings: Settings,
+    callback: Callback | None,
+    checkpoint: Checkpoint,
+) -> list[FitResult]:
+    """The loop from every start; fewer if the callback asks to stop."""
+    fits: list[FitResult] = []
+
+    def start_and_run() -> FitResult:
+        return run(problem, make_start(len(fits)), settings, callback, checkpoint)
+
+    for i in range(n_init):
+        fits.append(checkpoint.keep(f"fit {i}", start_and_run))
+        checkpoint.forget(f"start {i} ")
+        if fits[-1].stop is Stop.CALLBACK:
+            break
+    return fits
+
+
+class Loop:
+    """The steps from one `State` to the next."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        settings: Settings,
+        callback: Callback | None,
+        checkpoint: Checkpoint | None,
+    ):
+        self.problem, self.settings, self.checkpoint = problem, settings, checkpoint
+        self.passes = [rows_of(X, problem.solver, problem.threads) for X in problem.views]
+        self.observed = views_that_tell(list(problem.views))
+        n_views = len(self.passes)
+        self.progress = Progress(settings.max_iter, settings.inner_iter, n_views, callback)
+
+    def first(self, start: Factors) -> State:
+        """The state of the factors a fit starts with."""
+        state = State(
+            start.U,
+            start.V,
+            start.consensus,
+            start.alpha,
+            start.w,
+            tuple(p.all_residuals(*f) for p, *f in zip(self.passes, start.U, start.V, strict=True)),
+            errors=(),
+            gaps=(),
+            penalties=tuple(g.value(V) for g, V in zip(self.problem.terms, start.V, strict=True)),
+        )
+        state = replace(state, errors=self._errors(state), gaps=self._gaps(state))
+        self._record(state, 0, -1, 0)
+        return replace(state, previous=self.progress.last)
+
+    def resumed(self, saved: State) -> State:
+        """A saved state, and what had been recorded by then."""
+        self.progress.resume(saved.history)
+        return saved
+
+    def iterate(self, state: State, s: int) -> State:
+        """All inner iterations on view s: U, then V, with the weights and the consensus kept."""
+        view, settings = self.passes[s], self.settings
+        w2, a = state.w[:, s] ** 2, float(state.alpha[s] ** settings.p)
+        view.begin(state.V[s], state.consensus, w2, w2, self.problem.terms[s], settings.learn_basis)
+        if settings.learn_basis and state.sums is not None:
+            view.sums = Sums(*state.sums)  # a pass that adds them anew may differ in the last bit
+        elif settings.learn_basis:
+            view.sum(state.V[s])
+        state = replace(state, view=s, sums=None, history={})
+        for inner in range(state.iteration, settings.inner_iter + 1):
+            state = replace(state, iteration=inner)
+            if self.checkpoint is not None:
+                self.checkpoint.offer(partial(self._saved, state))
+            before = self.progress.last
+            state = self._step(state, a)
+            if self._record(state, state.round, s, inner) or self._settled(before):
+                break
+        return replace(self._end_of_view(state), iteration=1)
+
+    def _step(self, state: State, a: float) -> State:
+        """One inner iteration on the view whose turn it is."""
+        s, view, last = state.view, self.passes[state.view], self.settings.inner_iter
+        U, V = state.U[s], state.V[s]
+        if self.settings.learn_basis:
+            U = view.step_U(U, a)
+        V = view.step_V(U, V, a, self.settings.beta, residuals=state.iteration == last)
+        return replace(
+            state,
+            U=replaced(state.U, s, U),
+            V=replaced(state.V, s, V),
+            errors=replaced(state.errors, s, view.error(U)),
+            gaps=replaced(state.gaps, s, view.gap(U, V)),
+            penalties=replaced(state.penalties, s, view.penalty),
+        )
+
+    def _settled(self, before: Any) -> bool:
+        """Whether the last iteration changed the objective by less than ``inner_tol`` of it."""
+        least = self.settings.inner_tol
+        return least > 0 and abs(float(before - self.progress.last)) <= least * abs(float(before))
+
+    def _end_of_view(self, state: State) -> State:
+        """Residuals, stand-ins and the scale of U, once the iterations on a view are done."""
+        s, view, settings = state.view, self.passes[state.view], self.settings
+        U, V, term = state.U[s], state.V[s], self.problem.terms[s]
+        early = state.iteration < settings.inner_iter
+        residuals = view.all_residuals(U, V) if early else view.residuals
+        V = view.collect(V)
+        view.release()
+        new = V if self.problem.fill is None else self.problem.fill(s, V)
+        if settings.rescale and settings.learn_basis and not self.problem.solver.unit_sums:
+            U, new = eq.rescale(U, new)
+        penalty = state.penalties[s] if new is V else term.value(new)
+        return replace(
+            state,
+            U=replaced(state.U, s, U),
+            V=replaced(state.V, s, new),
+            residuals=replaced(state.residuals, s, residuals),
+            penalties=replaced(state.penalties, s, penalty),
+        )
+
+    def weigh(self, state: State) -> State:
+        """α, then V*, then w, in closed form."""
+        views, settings = self.problem.views, self.settings
+        if settings.learn_view_weights:
+            gaps = [
+                float(expected_gap(X, gap)) for X, gap in zip(views, self._gaps(state), strict=True)
+            ]
+            reach = reaches(list(views), state.consensus.shape[1])
+            state = replace(state, alpha=eq.view_weights(np.array(gaps), settings.p, reach))
+        q = [U.sum(axis=0) for U in state.U]
+        V_star = eq.consensus(list(state.V), q, state.alpha, settings.p)
+        state = replace(state, consensus=V_star)
+        state = replace(state, gaps=self._gaps(state))
+        if settings.learn_sample_weights:
+            known: Any = self.problem.entry_errors or [None] * len(views)
+            whole = [
+                expected_residuals(*of) for of in zip(views, state.residuals, known, strict=True)
+            ]
+            state = replace(state, w=eq.sample_weights(_observed_only(whole, self.observed)))
+        state = replace(state, errors=self._errors(state))
+        self._record(state, state.round, -1, 0)
+        return state
+
+    def verdict(self, state: State) -> Stop | None:
+        """Whether the loop ends after this round, and why."""
+        settings, last = self.settings, self.progress.last
+        if self.progress.stopped:
+            return Stop.CALLBACK
+        if settings.tol > 0 and abs(state.previous - last) <= settings.tol * abs(state.previous):
+            return Stop.CONVERGED
+        if state.round < settings.max_iter:
+            return None
+        return Stop.MAX_ITER if settings.tol > 0 else Stop.ROUNDS
+
+    def _gaps(self, state: State) -> tuple[Any, ...]:
+        return tuple(
+            view.gap_to(state.consensus, U, V)
+            for view, U, V in zip(self.passes, state.U, state.V, strict=True)
+        )
+
+    def _errors(self, state: State) -> tuple[Any, ...]:
+        return tuple(eq.reconstruction(r, state.w[:, s]) for s, r in enumerate(state.residuals))
+
+    def _record(self, state: State, round_: int, view: int, iteration: int) -> bool:
+        """Keep a line of the history; True if the callback asks to stop."""
+        settings = self.settings
+        terms = eq.objective(
+            state.errors, state.gaps, state.alpha, settings.p, state.penalties, settings.beta
+        )
+        return self.progress.record(round_, view, iteration, terms, state)
+
+    def _saved(self, state: State) -> State:
+        """The state with all that only the passes and the record hold."""
+        sums = self.passes[state.view].sums if self.settings.learn_basis else None
+        return replace(
+            state,
+            V=tuple(view.collect(V) for view, V in zip(self.passes, state.V, strict=True)),
+            sums=None if sums is None else tuple(sums),
+            history=self.progress.history(),
+        )
+
+
+def _observed_only(residuals: list[Array], observed: Array | None) -> Array:
+    """Residuals N×n_v; a row wholly unobserved in a view has none: no weight for that view there."""
+    R = namespace(residuals[0]).column_stack(residuals)
+    R = R.astype(float) if isinstance(R, np.ndarray) else R
+    if observed is not None:
+        R[~observed] = np.inf
+    return R
+
+
+class Progress:
+    """History rows, the last objective, and the callback's wish to stop.
+
+    Terms are kept as they come and read at the end: a number on a GPU is not waited for.
+    """
+
+    columns = (
+        "round",
+        "view",
+        "iteration",
+        "reconstruction",
+        "consensus",
+        "regularizer",
+        "objective",
+    )
+
+    def __init__(self, max_iter: int, inner_iter: int, n_views: int, callback: Callback | None):
+        self.rows: list[tuple[Any, ...]] = []
+        self.total = max_iter * inner_iter * n_views
+        self.callback, self.stopped, self.last = callback, False, np.inf
+
+    def record(
+        self,
+        round_: int,
+        view: int,
+        iteration: int,
+        terms: dict[str, float],
+        state: LoopState | None = None,
+    ) -> bool:
+        """Keep a line; True if the callback, which is told of it and of the state, asks to stop."""
+        row = (round_, view, iteration, *terms.values())
+        self.rows.append(row)
+        self.last = terms["objective"]
+        if not is_tensor(self.last):  # of a GPU it is not waited for
+            _check_finite(self.last, round_, iteration)
+        if self.callback is not None and view >= 0:
+            values = (round_, view, iteration, *(float(term) for term in terms.values()))
+            report = Report(zip(self.columns, values, strict=True), total=self.total)
+            report.state = state
+            self.stopped = bool(self.callback(report)) or self.stopped
+            report.state = None
+        return self.stopped
+
+    def resume(self, history: dict[str, Array]) -> None:
+        self.rows = list(zip(*(history[name].tolist() for name in self.columns), strict=True))
+        self.last = self.rows[-1][-1]
+
+    def history(self) -> dict[str, Array]:
+        columns = zip(*self.rows, strict=True)
+        found = {name: _column(c) for name, c in zip(self.columns, columns, strict=True)}
+        worst = int(np.argmin(np.isfinite(found["objective"])))
+        _check_finite(*(found[name][worst] for name in ("objective", "round", "iteration")))
+        return found
+
+
+def _check_finite(objective: float, round_: int, iteration: int) -> None:
+    if not np.isfinite(objective):
+        raise ValueError(
+            f"the objective is {objective} in round {round_}, iteration {iteration}: some numbers "
+            "are too large or too small, or the data changed during the fit; scale the views"
+        )
+
+
+def _column(values: tuple[Any, ...]) -> Array:
+    """One transfer for all values of a GPU."""
+    if not any(is_tensor(value) for value in values):
+        column = np.array(values)
+        return column.astype(float) if column.dtype.kind == "f" else column
+    device = next(value.device for value in values if is_tensor(value))
+    xp = namespace(next(value for value in values if is_tensor(value)))
+    kind = {"dtype": xp.float64, "device": device}
+    return on_host(xp.stack([xp.as_tensor(value, **kind) for value in values]))
+
+
+# --- new samples --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """What placing needs of a fit: its views and terms, and the factors of every start."""
+
+    views: Sequence[Any]
+    terms: Sequence[Term]
+    starts: Sequence[Factors]
+    #: Mean squared error of an entry of every view, for each start.
+    entry_errors: Sequence[Sequence[float] | None]
+    solver: Solver
+    settings: Settings
+    n_neighbors: int
+    threads: Threads
+
+
+def neighbor_consensus(fitted: Fitted, Xs: list[Any]) -> Array:
+    """V* of the new rows ``Xs`` (scaled): that of all starts, side by side.
+
+    A row's coefficients in a view are the mean of those of its nearest fitted rows there, weighted by
+    inverse squared distance: fitted rows get exactly their own.
+    """
+    consensus = [
+        _consensus(factors, V, fitted.settings.p)
+        for factors, V in zip(fitted.starts, _neighbor_coefficients(fitted, Xs), strict=True)
+    ]
+    return np.hstack(consensus)
+
+
+def _neighbor_coefficients(fitted: Fitted, Xs: list[Any]) -> list[list[Array]]:
+    """V of every view, for every start."""
+    shares = []
+    for X, seen in zip(Xs, fitted.views, strict=True):
+        near, squared = nearest_neighbors(resident(seen), fitted.n_neighbors, resident(X))
+        indptr = np.arange(0, near.size + 1, near.shape[1])
+        parts = (inverse_distances(squared).ravel(), near.ravel(), indptr)
+        shares.append(sp.csr_array(parts, shape=(len(near), seen.shape[0])))
+    found = []
+    for factors in fitted.starts:
+        V = [(W @ known).astype(known.dtype) for W, known in zip(shares, factors.V, strict=True)]
+        rank = factors.consensus.shape[1]
+        fill = filling(Xs, fitted.views, fitted.n_neighbors, rank, factors.V)
+        found.append(V if fill is None else [fill(s, Vs) for s, Vs in enumerate(V)])
+    return found
+
+
+def _consensus(factors: Factors, V: list[Array], p: float) -> Array:
+    return eq.consensus(V, [U.sum(axis=0) for U in factors.U], factors.alpha, p)
+
+
+def solve(fitted: Fitted, Xs: list[Any], views: Views) -> list[Factors]:
+    """The loop with U and α kept: V, V* and w of the new rows ``Xs`` (the scaled ``views``), by start."""
+    settings = fitted.settings
+    # Where rescaling lets U absorb a penalty on V (it does not for a graph, whose links pull towards
+    # known rows), the same penalty with U fixed would crush the coefficients.
+    linked = all(isinstance(g, Linkable) for g in fitted.terms)
+    counts = linked or fitted.solver.unit_sums or not settings.rescale
+    settings = replace(
+        settings,
+        beta=settings.beta if counts else 0.0,
+        learn_basis=False,
+        learn_view_weights=False,
+        tol=0.0,
+    )
+    placed = []
+    starts = zip(
+        fitted.starts, fitted.entry_errors, _neighbor_coefficients(fitted, Xs), strict=True
+    )
+    for factors, entry_errors, V0 in starts:
+        terms = [
+            g.link(resident(X), V) if isinstance(g, Linkable) else g
+            for X, g, V in zip(Xs, fitted.terms, factors.V, strict=True)
+        ]
+        n_components = factors.consensus.shape[1]
+        fill = filling(Xs, fitted.views, fitted.n_neighbors, n_components, factors.V)
+        V_star = _consensus(factors, V0, settings.p)
+        rows = masked(Xs, views.names, fitted.solver, n_components)
+        start = Factors(factors.U, tuple(V0), V_star, factors.alpha, starting_weights(rows))
+        problem = Problem(rows, terms, fitted.solver, fill, fitted.threads, entry_errors)
+        placed.append(run(problem, start, settings).factors)
+    return placed

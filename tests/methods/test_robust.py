@@ -21,12 +21,11 @@ from manyview.engines.numpy.masked import MaskedView
 from manyview.engines.numpy.presence import present_rows
 from manyview.engines.numpy.robust_scaling import RobustScaling
 from manyview.engines.protocols import Lists
-from manyview.labels import resamples
+from manyview.labels import matched, resamples
 from manyview.maths import agreement
 from manyview.maths import equations as eq
 from manyview.maths.spectrum import normalized
-from manyview.reliability import matched
-from manyview.robust import LoopSettings, RobustView, Start, Weights, run_robust
+from manyview.robust import RobustView, Start, Weights, run_robust
 
 
 @pytest.fixture(scope="module")
@@ -105,7 +104,7 @@ def test_golden_factorisation(golden, geometries, n):
     views = [RobustView(g.unit_sums(), g.present) for g in geometries]
     labels = golden["start_labels"].astype(int).ravel()
     start = Start(golden["alpha"], golden["w"], P, labels, 3)
-    result, _ = run_robust(views, start, LoopSettings(Weights(1.0, 5.0), max_iter=n, tol=1e-5))
+    result, _ = run_robust(views, start, Weights(1.0, 5.0), max_iter=n, tol=1e-5)
     close(result.history["objective"], golden[f"J_it{n}"].ravel(), 1e-6)
     close(result.factors.consensus, golden[f"Vstar_it{n}"], 1e-6)
     for s in range(4):
