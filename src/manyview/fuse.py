@@ -738,6 +738,6 @@ def tell_merged(
     )
     warn_user(
         f"{size} samples ({'rows' if names is None else 'samples'} {', '.join(shown)}{more}) lie far from "
-        f"all others, but share cluster {cluster} with {others} of them{several}: with {n_clusters} "
-        f"clusters such a group is not found. Check these samples for errors; {remedy}"
+        f"all others but are in cluster {cluster} together with {others} others{several}. "
+        f"{n_clusters} clusters do not separate them. Check these samples for errors; {remedy}"
     )
