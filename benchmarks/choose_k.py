@@ -21,8 +21,8 @@ import numpy as np
 
 import manyview as mv
 from communities import SETS, fitted, scores
-from manyview.methods import selection
-from manyview.methods.selection.together import combine
+from manyview import criteria as selection
+from manyview.criteria import combine
 from manyview.selection import DEFAULT, METHODS, select_n_clusters
 from quality import module
 
@@ -167,7 +167,7 @@ def kept_votes(views: dict | list | np.ndarray, seed: int) -> list:
     """The votes of the usual criteria, before they are combined."""
     kept: list = []
 
-    def keep(votes: list) -> selection.together.Verdict:
+    def keep(votes: list) -> selection.Verdict:
         kept.extend(votes)
         return combine(votes)
 

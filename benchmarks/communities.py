@@ -23,7 +23,7 @@ import scipy.sparse as sp
 from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
 import manyview as mv
-from manyview.methods.communities import leiden
+from manyview.labels import leiden
 from quality import module
 
 SETS = (

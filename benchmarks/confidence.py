@@ -26,8 +26,9 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 import numpy as np
 
 import manyview as mv
+from manyview.labels import resamples
 from manyview.maths import equations as eq
-from manyview.methods.resampling import matched, resamples
+from manyview.reliability import matched
 from quality import module, written_out
 
 #: Name → rows, clusters, distance of their centres, features of each view, shares of the clusters.

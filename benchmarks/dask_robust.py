@@ -27,6 +27,10 @@ from sklearn.metrics import adjusted_rand_score
 
 import manyview as mv
 from dask_bytes import local
+from manyview import fuse as agree
+from manyview import fuse as stages
+from manyview import robust
+from manyview import robust as robust_model
 from manyview.engines.dask import cells
 from manyview.engines.dask.cluster import Cluster
 from manyview.engines.dask.distances import WIDER, WorkerGeometry
@@ -34,7 +38,6 @@ from manyview.engines.dask.engine import DaskEngine
 from manyview.engines.numpy import neighbors
 from manyview.engines.numpy.directions import DIRECTIONS, PASSES
 from manyview.maths import agreement as ag
-from manyview.methods import agree, robust, robust_model, stages
 from whole_data import large
 
 BLOCKS, VIEWS = 8, 4

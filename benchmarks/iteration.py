@@ -18,9 +18,8 @@ from manyview.engines.numpy.rows import Rows
 from manyview.engines.threads import Threads
 from manyview.maths import equations as eq
 from manyview.maths.solvers import Multiplicative, SimplexHALS
-from manyview.methods.fit import run
-from manyview.methods.state import Problem, Settings
 from manyview.regularizers import GraphTerm, NoPenalty
+from manyview.wmnmf import Problem, Settings, run
 
 Task = Callable[[], object]
 #: Iterations (and reads of X, and products) timed together.
@@ -249,8 +248,8 @@ def loop_memory(n: int = 200_000, m: int = 200, k: int = 10, n_views: int = 4) -
     """Peak memory of the loop beyond the data, the graphs given, as a share of the data."""
     from manyview._types import Views
     from manyview.engines.numpy.sources import Scaled
-    from manyview.methods.initialize import starting_factors
-    from manyview.methods.scaling import fit_scaling
+    from manyview.initialize import starting_factors
+    from manyview.scaling import fit_scaling
 
     rng = np.random.default_rng(0)
     data = [rng.random((n, m)) for _ in range(n_views)]

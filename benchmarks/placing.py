@@ -21,8 +21,8 @@ from scipy.optimize import linear_sum_assignment
 
 from manyview import RobustWMNMF
 from manyview.datasets import load_handwritten
+from manyview.labels import contingency
 from manyview.metrics import scores
-from manyview.reliability import contingency
 from quality import module
 
 PART, LACKING = 0.8, 0.3

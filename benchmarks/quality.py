@@ -35,9 +35,9 @@ import manyview as mv
 from manyview.engines.numpy.distances import Geometry
 from manyview.engines.numpy.presence import present_rows
 from manyview.engines.numpy.robust_scaling import RobustScaling
+from manyview.fuse import view_graph
+from manyview.labels import spectral_from_graph
 from manyview.maths.spectrum import normalized
-from manyview.methods.agree import view_graph
-from manyview.methods.assign import spectral_from_graph
 from quality_tables import COMMUNITIES, ELEVEN, GRAPHS, OURS, SINGLE, report
 
 FIELDS = (

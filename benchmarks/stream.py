@@ -18,8 +18,8 @@ from threadpoolctl import threadpool_limits
 
 import manyview as mv
 from manyview.engines.numpy.rows import rows_of
-from manyview.methods.place_wmnmf import solve
-from manyview.methods.stream import batch_history
+from manyview.stream import batch_history
+from manyview.wmnmf import solve
 
 
 def objective(model: mv.WMNMF, views: dict) -> float:

@@ -21,11 +21,12 @@ from sklearn.metrics import adjusted_rand_score
 from threadpoolctl import threadpool_limits
 
 import manyview as mv
+from manyview import fuse as agree
+from manyview import fuse as stages
 from manyview.engines.numpy.engine import HOST
 from manyview.engines.numpy.lists import for_all_rows
 from manyview.engines.numpy.repeats import distinct
 from manyview.maths import agreement as ag
-from manyview.methods import agree, stages
 from quality import best_and_worst, load_set, module
 
 

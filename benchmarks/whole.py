@@ -30,10 +30,12 @@ from sklearn.metrics import adjusted_rand_score
 
 import manyview as mv
 import whole_peers
+from manyview import fuse as agree
+from manyview import fuse as stages
+from manyview import robust
 from manyview.engines.numpy import distances, neighbors
 from manyview.engines.numpy.engine import HostEngine
 from manyview.maths.spectrum import leading_eigenvectors
-from manyview.methods import agree, robust, stages
 from whole_data import large
 
 SAMPLE = 200

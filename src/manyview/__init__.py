@@ -27,13 +27,13 @@ if TYPE_CHECKING:
     from manyview.covariates import Adjusted, adjust
     from manyview.engines.files.disk import on_disk
     from manyview.engines.numpy.relations import DistanceView, GraphView, KernelView
-    from manyview.methods.robust import RobustWMNMF
-    from manyview.methods.saved import load
-    from manyview.methods.wmnmf import WMNMF
+    from manyview.models import load
     from manyview.reliability import Stability, stability
+    from manyview.robust import RobustWMNMF
     from manyview.selection import NoClustersWarning, Selection, select_n_clusters
     from manyview.views.annotate import annotate
     from manyview.views.views import as_views
+    from manyview.wmnmf import WMNMF
 
     from ._types import CollapseWarning, Stop
     from .app.compare.comparison import Comparison, compare
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 #: Where a name comes from; modules are themselves. No module may have the name of a function: once it is
 #: imported, it would be found in the function's place.
 _HOMES = {
-    "WMNMF": "methods.wmnmf",
+    "WMNMF": "wmnmf",
     "Adjusted": "covariates",
     "CollapseWarning": "_types",
     "Comparison": "app.compare.comparison",
@@ -49,7 +49,7 @@ _HOMES = {
     "GraphView": "engines.numpy.relations",
     "KernelView": "engines.numpy.relations",
     "NoClustersWarning": "selection",
-    "RobustWMNMF": "methods.robust",
+    "RobustWMNMF": "robust",
     "Selection": "selection",
     "Stability": "reliability",
     "Stop": "_types",
@@ -57,7 +57,7 @@ _HOMES = {
     "annotate": "views.annotate",
     "as_views": "views.views",
     "compare": "app.compare.comparison",
-    "load": "methods.saved",
+    "load": "models",
     "on_disk": "engines.files.disk",
     "select_n_clusters": "selection",
     "stability": "reliability",

@@ -11,9 +11,9 @@ import scipy.sparse as sp
 from manyview._labels import as_list
 from manyview._types import Array, Matrix, Views
 from manyview._warn import setting
+from manyview.base import ZeroRows, check_zero_rows
 from manyview.engines.numpy.sources import is_streamed
-from manyview.methods.given import ZeroRows, check_zero_rows
-from manyview.methods.stages import settled_zeros
+from manyview.fuse import settled_zeros
 from manyview.outcomes import Table
 from manyview.outcomes.batch import read_levels
 from manyview.outcomes.columns import Column, may_be_codes, read_column

@@ -1,4 +1,4 @@
-"""How many clusters there are: `select_n_clusters`, the criteria of `manyview.methods.selection`."""
+"""How many clusters there are: `select_n_clusters`, the criteria of `manyview.criteria`."""
 
 from __future__ import annotations
 
@@ -10,13 +10,15 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from manyview._types import Seed
-from manyview.methods.agree import Settings
-from manyview.methods.given import check_zero_rows, zeros_of
-from manyview.methods.observed import kept_views, observed_columns, observed_part
-from manyview.methods.robust import RobustWMNMF
-from manyview.methods.scaling import SHIFTING
-from manyview.methods.seeds import generator
-from manyview.methods.selection import (
+from manyview.base import (
+    check_zero_rows,
+    generator,
+    kept_views,
+    observed_columns,
+    observed_part,
+    zeros_of,
+)
+from manyview.criteria import (
     DEFAULT,
     METHODS,
     OWN_METHODS,
@@ -27,9 +29,11 @@ from manyview.methods.selection import (
     gather,
     usual_candidates,
 )
-from manyview.methods.stages import check_scale, fit_scalings, quiet_presence
-from manyview.methods.wmnmf import WMNMF
+from manyview.fuse import Settings, check_scale, fit_scalings, quiet_presence
+from manyview.robust import RobustWMNMF
+from manyview.scaling import SHIFTING
 from manyview.views.views import as_views
+from manyview.wmnmf import WMNMF
 
 __all__ = [
     "DEFAULT",

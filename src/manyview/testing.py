@@ -18,8 +18,8 @@ from manyview._types import Array, Split
 from manyview.maths import equations as eq
 from manyview.maths.solvers import SOLVERS, Solver, check_needs, make_solver
 from manyview.maths.terms import Curved, Linkable, NoPenalty, Term
-from manyview.methods.wmnmf import WMNMF
 from manyview.regularizers import Graph, Orthogonal, Sparse
+from manyview.wmnmf import WMNMF
 
 __all__ = ["check_regularizer", "check_solver"]
 

@@ -12,9 +12,9 @@ import scipy.sparse as sp
 from manyview._types import Array, Seed
 from manyview._warn import warn_user
 from manyview.engines.numpy.sources import is_streamed
-from manyview.methods.robust import RobustWMNMF
 from manyview.outcomes import enrichment
 from manyview.outcomes.batch import is_technical
+from manyview.robust import RobustWMNMF
 from manyview.views.annotate import annotate
 from manyview.views.containers import collect
 from manyview.views.foreign import described_by_var, is_a

@@ -130,7 +130,7 @@ def test_cliques_are_the_communities():
 
 
 def test_without_the_package_the_extra_is_named(monkeypatch):
-    monkeypatch.setattr("manyview.methods.communities.PACKAGE", "no_such_package")
+    monkeypatch.setattr("manyview.labels.PACKAGE", "no_such_package")
     with pytest.raises(ModuleNotFoundError, match=r"pip install 'manyview\[communities\]'"):
         ConcatLeiden(2).fit(blobs(n=20)[0])
 

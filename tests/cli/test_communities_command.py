@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 from conftest import blobs
 from manyview.app.cli.app import app
-from manyview.methods.communities import installed
+from manyview.labels import installed
 
 pd = pytest.importorskip("pandas")
 runner = CliRunner()

@@ -173,7 +173,7 @@ def test_an_interrupted_command_goes_on_from_its_checkpoint(method, files, tmp_p
             raise KeyboardInterrupt
         return record(*args, **kwargs)
 
-    from manyview.methods.fit import Progress
+    from manyview.wmnmf import Progress
 
     record = Progress.record
     with monkeypatch.context() as patch:
@@ -212,8 +212,8 @@ def test_the_checkpoint_outlives_results_that_could_not_be_written(
         raise AssertionError("an iteration was done again")
 
     with monkeypatch.context() as patch:
-        patch.setattr("manyview.methods.fit.Progress.record", never)
-        patch.setattr("manyview.methods.wmnmf.assign", never)
+        patch.setattr("manyview.wmnmf.Progress.record", never)
+        patch.setattr("manyview.wmnmf.assign", never)
         done = fit(names, tmp_path / "run", *options)
     assert done.exit_code == 0, done.output
     one, other = (load(tmp_path / run / "model.npz") for run in ("run", "whole"))

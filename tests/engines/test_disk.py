@@ -17,6 +17,7 @@ from sklearn.metrics import adjusted_rand_score
 
 from conftest import blobs
 from manyview import WMNMF, RobustWMNMF, load, on_disk, select_n_clusters, write_run
+from manyview import wmnmf as estimators
 from manyview.app.files import read_views
 from manyview.baselines import ConcatViews
 from manyview.engines.affinity import affinity, nearest_neighbors
@@ -29,12 +30,11 @@ from manyview.engines.numpy.distances import Geometry
 from manyview.engines.numpy.neighbors import streamed_neighbors
 from manyview.engines.numpy.sources import Scaled, reading
 from manyview.engines.numpy.streamed import FileGeometry, ScaledFile
-from manyview.methods import working_views as estimators
-from manyview.methods.fit import Progress
-from manyview.methods.scaling import fit_scaling
 from manyview.regularizers import Graph
+from manyview.scaling import fit_scaling
 from manyview.views import views as views_module
 from manyview.views.views import as_views
+from manyview.wmnmf import Progress
 
 N = 300
 

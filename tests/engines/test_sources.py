@@ -11,7 +11,7 @@ from manyview.engines.numpy.rows import rows_of
 from manyview.engines.numpy.sources import InMemory, Scaled, UnitRows, as_source, is_streamed
 from manyview.engines.protocols import Readable, Streamable
 from manyview.maths.solvers import SOLVERS
-from manyview.methods.scaling import Scaling
+from manyview.scaling import Scaling
 from manyview.sources import RowSource
 
 

@@ -30,14 +30,13 @@ from manyview.engines.torch.engine import TorchEngine  # noqa: E402
 from manyview.engines.torch.graph import DeviceGraph, united  # noqa: E402
 from manyview.engines.torch.neighbors import nearest_rows  # noqa: E402
 from manyview.engines.torch.rows import TorchView  # noqa: E402
+from manyview.labels import assign, kmeans  # noqa: E402
 from manyview.maths import equations as eq  # noqa: E402
 from manyview.maths.solvers import SOLVERS  # noqa: E402
 from manyview.maths.spectrum import diffusion_map, leading_eigenvectors, normalized  # noqa: E402
-from manyview.methods.assign import assign, kmeans  # noqa: E402
-from manyview.methods.fit import Progress, run  # noqa: E402
-from manyview.methods.robust_fit import RobustView  # noqa: E402
-from manyview.methods.state import Problem, Settings  # noqa: E402
 from manyview.regularizers import GraphTerm, NoPenalty, Orthogonal, Sparse  # noqa: E402
+from manyview.robust import RobustView  # noqa: E402
+from manyview.wmnmf import Problem, Progress, Settings, run  # noqa: E402  # noqa: E402
 
 DEVICES = ["cpu", "cuda"] if torch.cuda.is_available() else ["cpu"]
 on_devices = pytest.mark.parametrize("device", DEVICES)

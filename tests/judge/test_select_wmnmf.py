@@ -8,7 +8,9 @@ from typer.testing import CliRunner
 
 import manyview as mv
 from manyview.app.cli.app import app
-from manyview.methods.selection.of_wmnmf import bicv, imputation, own_curves
+from manyview.criteria import bicv_of_wmnmf as bicv
+from manyview.criteria import imputation_of_wmnmf as imputation
+from manyview.criteria import own_curves
 from manyview.selection import OWN_METHODS
 from manyview.views.views import as_views
 

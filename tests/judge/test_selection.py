@@ -8,14 +8,20 @@ from sklearn.exceptions import ConvergenceWarning
 
 import manyview as mv
 from conftest import blobs
+from manyview import criteria as selection
+from manyview.criteria import (
+    NoClustersWarning,
+    Vote,
+    cloud,
+    combine,
+    consensus_quality,
+    heed_copies,
+    n_components,
+    reference_graph,
+)
 from manyview.engines.numpy.distances import Geometry
-from manyview.methods import selection
-from manyview.methods.agree import fused_graphs
-from manyview.methods.communities import installed
-from manyview.methods.selection import graph, rank
-from manyview.methods.selection.graph import cloud, consensus_quality, n_components, reference_graph
-from manyview.methods.selection.result import NoClustersWarning, Vote
-from manyview.methods.selection.together import combine, heed_copies
+from manyview.fuse import fused_graphs
+from manyview.labels import installed
 from manyview.selection import METHODS, select_n_clusters
 
 GRAPH = ["stability", "eigengap"]
@@ -314,7 +320,9 @@ def test_a_reference_has_the_covariance_of_the_views_but_no_clusters(rng, monkey
     views = [Geometry(Z, np.ones(len(Z), bool)) for Z in (X, two, wide)]
     own, drawn = fused_graphs(views, np.ones(3) / 3, [], 0)[0], []
     monkeypatch.setattr(
-        graph, "fused_graphs", lambda clouds, *a: drawn.append(clouds) or fused_graphs(clouds, *a)
+        selection,
+        "fused_graphs",
+        lambda clouds, *a: drawn.append(clouds) or fused_graphs(clouds, *a),
     )
     for seed in range(40):
         fused = reference_graph(views, own, np.ones(3) / 3, np.random.default_rng(seed))
@@ -351,7 +359,7 @@ def test_clouds_share_as_much_between_views_whatever_rows_are_missing(rng):
 def test_a_missing_row_without_neighbours_has_no_part_in_a_cloud(rng):
     present = np.array([True, True, False, False])
     links = sp.csr_array(np.array([[0, 0, 1, 0], [0, 0, 2, 0], [1, 2, 0, 0], [0, 0, 0, 0.0]]))
-    assert graph._stand_ins(present, links).tolist() == [0, 1, 1, -1]
+    assert selection._stand_ins(present, links).tolist() == [0, 1, 1, -1]
 
 
 @pytest.mark.parametrize("seed", [2, 3])
@@ -375,13 +383,15 @@ def test_consensus_of_identical_runs_is_unambiguous(rng):
 
 def test_factorisations_of_growing_rank_explain_more(rng):
     X = rng.gamma(1, 1, (40, 4)) @ rng.gamma(1, 1, (4, 30))
-    errors = [((X - V @ U.T) ** 2).sum() for V, U in rank.nmf_path(X, [1, 2, 3, 4], rng)]
+    errors = [((X - V @ U.T) ** 2).sum() for V, U in selection.nmf_path(X, [1, 2, 3, 4], rng)]
     assert (np.diff(errors) < 0).all() and errors[-1] < 1e-3 * (X**2).sum()
-    for V, U in rank.nmf_path(X, [2, 5], rng):
+    for V, U in selection.nmf_path(X, [2, 5], rng):
         assert (V >= 0).all() and (U >= 0).all()
 
 
-@pytest.mark.parametrize("criterion", [rank.bicv, rank.imputation, rank.mdl, rank.sure])
+@pytest.mark.parametrize(
+    "criterion", [selection.bicv, selection.imputation, selection.mdl, selection.sure]
+)
 def test_criteria_find_the_rank_of_noisy_products(criterion):
     rng = np.random.default_rng(0)
     X = rng.gamma(0.5, 1, (150, 4)) @ rng.gamma(0.5, 1, (4, 60)) + 0.3 * rng.random((150, 60))
@@ -448,10 +458,10 @@ def test_two_methods_outvote_one_and_the_other_is_the_runner_up():
 def judged(monkeypatch, scores, deviations):
     """The vote of stability on numbers from 2 that have these scores and separations."""
     details = {name: np.full(3, 0.5) for name in ("ari", "reference_ari", "pac", "cophenetic")}
-    curves = graph.Curves(np.array(scores), np.full(3, 0.01), np.zeros(3), np.zeros(3), details)
-    monkeypatch.setattr("manyview.methods.selection.votes.resampled", lambda *a: curves)
+    curves = selection.Curves(np.array(scores), np.full(3, 0.01), np.zeros(3), np.zeros(3), details)
+    monkeypatch.setattr("manyview.criteria.resampled", lambda *a: curves)
     told = np.array(deviations)
-    monkeypatch.setattr("manyview.methods.selection.votes.separation", lambda *a: told)
+    monkeypatch.setattr("manyview.criteria.separation", lambda *a: told)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NoClustersWarning)
         return quick(groups(3), range(2, 5))
@@ -481,8 +491,8 @@ def test_there_is_no_cliff_at_the_threshold(score, monkeypatch):
     K = np.arange(2, 5)
     scores = np.array([0.1, score, 0.2])
     details = {name: np.full(3, 0.5) for name in ("ari", "reference_ari", "pac", "cophenetic")}
-    curves = graph.Curves(scores, np.full(3, 0.01), np.zeros(3), np.zeros(3), details)
-    monkeypatch.setattr("manyview.methods.selection.votes.resampled", lambda *a: curves)
+    curves = selection.Curves(scores, np.full(3, 0.01), np.zeros(3), np.zeros(3), details)
+    monkeypatch.setattr("manyview.criteria.resampled", lambda *a: curves)
     if score < 0.5:
         with pytest.warns(NoClustersWarning):
             found = quick(groups(3), K)
@@ -550,14 +560,14 @@ def test_communities_vote_where_they_come_back():
 def test_stability_tells_which_numbers_pass_so_that_communities_can_decide(monkeypatch):
     details = {name: np.full(3, 0.5) for name in ("ari", "reference_ari", "pac", "cophenetic")}
     score = np.array([0.96, 0.95, 0.2])
-    curves = graph.Curves(score, np.full(3, 0.001), np.zeros(3), np.zeros(3), details)
-    monkeypatch.setattr("manyview.methods.selection.votes.resampled", lambda *a: curves)
+    curves = selection.Curves(score, np.full(3, 0.001), np.zeros(3), np.zeros(3), details)
+    monkeypatch.setattr("manyview.criteria.resampled", lambda *a: curves)
     found = quick(groups(3), [2, 3, 4], ["stability", "communities"])
     assert found.votes == {"stability": 2, "communities": 3} and found.n_clusters == 3
 
 
 def test_without_the_extra_communities_abstain_and_say_so(monkeypatch):
-    monkeypatch.setattr("manyview.methods.selection.votes.installed", lambda: False)
+    monkeypatch.setattr("manyview.criteria.installed", lambda: False)
     chosen = quick(groups(3), [2, 3, 4], ["stability", "communities"])
     assert chosen.votes == {"stability": 3, "communities": None} and chosen.n_clusters == 3
     assert "pip install 'manyview[communities]'" in str(chosen)

@@ -7,14 +7,8 @@ from sklearn.metrics import adjusted_rand_score
 import manyview as mv
 from conftest import blobs
 from manyview.baselines import ConcatViews
-from manyview.reliability import (
-    Stability,
-    pairwise_ari,
-    resamples,
-    shared_ari,
-    stability,
-    summarize,
-)
+from manyview.labels import pairwise_ari, resamples, shared_ari
+from manyview.reliability import Stability, stability, summarize
 
 
 def brute_force(labels, runs):
@@ -172,7 +166,7 @@ def test_more_clusters_than_rows_in_a_run_is_answered_with_the_remedy():
 
 
 def test_a_chosen_number_of_clusters_is_not_chosen_again(monkeypatch):
-    import manyview.methods.selection as selection
+    import manyview.criteria as selection
 
     views, _ = blobs(45)
     model = mv.RobustWMNMF("auto", random_state=0).fit(views)

@@ -8,12 +8,12 @@ from sklearn.metrics import adjusted_rand_score
 
 from conftest import blobs
 from manyview import WMNMF
+from manyview import labels as assign_module
+from manyview import labels as seeding
 from manyview.engines.affinity import affinity
 from manyview.engines.numpy import neighbors
-from manyview.maths.spectrum import part_sizes
-from manyview.methods import assign as assign_module
-from manyview.methods import seeding
-from manyview.methods.assign import (
+from manyview.labels import (
+    SharedSeeding,
     assign,
     assign_new,
     consensus_graph,
@@ -22,7 +22,7 @@ from manyview.methods.assign import (
     spectral,
     spectral_from_graph,
 )
-from manyview.methods.seeding import SharedSeeding
+from manyview.maths.spectrum import part_sizes
 
 
 def rng():

@@ -13,8 +13,8 @@ from sklearn.metrics import adjusted_rand_score as ari
 
 import manyview as mv
 from conftest import blobs
-from manyview.methods import communities as module
-from manyview.methods.communities import communities, leiden
+from manyview import labels as module
+from manyview.labels import communities, leiden
 
 needed = pytest.mark.skipif(
     importlib.util.find_spec(module.PACKAGE) is None, reason="needs the extra communities"

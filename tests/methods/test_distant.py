@@ -8,7 +8,7 @@ import pytest
 
 import manyview as mv
 
-LOST = "lie far from all others, but share cluster"
+LOST = "lie far from all others but are in cluster"
 
 
 def with_a_minority(n, size, far=15, seed=0, order=None):

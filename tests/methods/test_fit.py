@@ -10,14 +10,12 @@ from sklearn.exceptions import ConvergenceWarning
 from conftest import blobs
 from manyview._types import CollapseWarning, Split, Stop
 from manyview.engines.numpy.rows import residual_rows
+from manyview.initialize import gnmf, starting_factors
 from manyview.maths import equations as eq
 from manyview.maths.solvers import Multiplicative, SimplexHALS
-from manyview.methods.fit import run
-from manyview.methods.initialize import gnmf, starting_factors
-from manyview.methods.robust import RobustWMNMF
-from manyview.methods.state import Problem, Settings
-from manyview.methods.wmnmf import WMNMF
 from manyview.regularizers import Graph, NoPenalty, Orthogonal, Sparse
+from manyview.robust import RobustWMNMF
+from manyview.wmnmf import WMNMF, Problem, Settings, run
 
 REGULARIZERS = {
     "graph": Graph(3),

@@ -12,9 +12,9 @@ from sklearn.metrics import adjusted_rand_score
 
 from conftest import blobs
 from manyview import WMNMF, RobustWMNMF, load, on_disk, select_n_clusters
+from manyview import fuse as stages
+from manyview.base import fixed_view_weights
 from manyview.engines.numpy.engine import HOST
-from manyview.methods import stages
-from manyview.methods.given import fixed_view_weights
 from manyview.views.views import as_views
 
 NAMES = ("rna", "protein", "cnv")
@@ -215,7 +215,7 @@ def test_every_engine_heeds_what_was_given(engine, how, tmp_path, monkeypatch):
         pytest.importorskip("distributed", reason="needs the extra 'dask'")
         array = pytest.importorskip("dask.array")
         if engine == "dask elsewhere":
-            monkeypatch.setattr("manyview.methods.robust_model.LOAD_LIMIT", 1)
+            monkeypatch.setattr("manyview.robust.LOAD_LIMIT", 1)
         given_views = {name: array.from_array(X, (40, X.shape[1])) for name, X in views.items()}
     else:
         pytest.importorskip("torch", reason="needs the extra 'torch'")

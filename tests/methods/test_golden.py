@@ -7,12 +7,11 @@ import scipy.sparse as sp
 from golden_files import load, tiny
 from manyview._types import Split
 from manyview.engines.affinity import affinity, automatic_width
+from manyview.initialize import gnmf, starting_factors
 from manyview.maths import equations as eq
 from manyview.maths.solvers import Multiplicative
-from manyview.methods.fit import run
-from manyview.methods.initialize import gnmf, starting_factors
-from manyview.methods.state import Problem, Settings
 from manyview.regularizers import GraphTerm, NoPenalty
+from manyview.wmnmf import Problem, Settings, run
 
 VIEWS = (1, 2, 3)
 

@@ -11,11 +11,12 @@ from sklearn.metrics import adjusted_rand_score
 
 from conftest import blobs
 from manyview import RobustWMNMF
+from manyview import fuse as agree
+from manyview import labels as assign
 from manyview.engines.numpy import graph, neighbors
 from manyview.engines.threads import Threads
+from manyview.labels import kmeans
 from manyview.maths import spectrum
-from manyview.methods import agree, assign
-from manyview.methods.assign import kmeans
 
 
 def ring_of_cliques(parts=4, size=40, seed=0, links=1):

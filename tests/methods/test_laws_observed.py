@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 from sklearn.metrics import adjusted_rand_score
 
 import manyview as mv
-import manyview.methods.impute
-import manyview.methods.wmnmf
+import manyview.impute
+import manyview.wmnmf
 from conftest import blobs
+from manyview.base import observed_columns
 from manyview.engines.numpy.masked import (
     MaskedView,
     expected_gap,
@@ -21,9 +22,8 @@ from manyview.engines.numpy.masked import (
     mean_error,
     reaches,
 )
+from manyview.labels import row_kinds
 from manyview.maths import equations as eq
-from manyview.methods.distinct import row_kinds
-from manyview.methods.observed import observed_columns
 from manyview.views.views import as_views
 
 MODELS = [
@@ -423,8 +423,8 @@ def test_imputing_keeps_the_shape_of_what_was_given(tmp_path):
 
 def test_large_views_that_changed_are_noticed(monkeypatch):
     views, _ = blobs()
-    monkeypatch.setattr(manyview.methods.impute, "LOAD_LIMIT", 100)
-    monkeypatch.setattr(manyview.methods.working_views, "COPY_LIMIT", 100)
+    monkeypatch.setattr(manyview.impute, "LOAD_LIMIT", 100)
+    monkeypatch.setattr(manyview.wmnmf, "COPY_LIMIT", 100)
     models = [mv.RobustWMNMF(3, random_state=0).fit(views), mv.WMNMF(3, random_state=0).fit(views)]
     asks = [lambda: models[0].impute(1), lambda: models[1].predict([X[:2] for X in views])]
     for ask in asks:

@@ -5,10 +5,10 @@ import pytest
 
 import manyview as mv
 from conftest import blobs
+from manyview import wmnmf
 from manyview.engines.affinity import affinity
+from manyview.initialize import gnmf, starting_factors
 from manyview.maths.solvers import Multiplicative, SimplexHALS
-from manyview.methods import wmnmf
-from manyview.methods.initialize import gnmf, starting_factors
 from manyview.regularizers import Graph
 
 

@@ -8,8 +8,8 @@ from sklearn.metrics import adjusted_rand_score as adjusted_rand
 import manyview as mv
 from conftest import blobs
 from manyview.engines.protocols import Lists
-from manyview.methods.refit import Refits, among
 from manyview.outcomes.mark import fitted_without
+from manyview.reliability import Refits, among
 from manyview.views.views import as_views
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")

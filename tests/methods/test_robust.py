@@ -11,7 +11,8 @@ from sklearn.utils.estimator_checks import check_estimator
 import manyview as mv
 from conftest import blobs
 from golden_files import load
-from manyview import WMNMF, RobustWMNMF
+from manyview import WMNMF, RobustWMNMF, base
+from manyview import fuse as agree
 from manyview.engines.numpy import lists
 from manyview.engines.numpy import neighbors as index
 from manyview.engines.numpy.distances import Geometry
@@ -20,12 +21,11 @@ from manyview.engines.numpy.masked import MaskedView
 from manyview.engines.numpy.presence import present_rows
 from manyview.engines.numpy.robust_scaling import RobustScaling
 from manyview.engines.protocols import Lists
+from manyview.labels import matched, resamples
 from manyview.maths import agreement
 from manyview.maths import equations as eq
 from manyview.maths.spectrum import normalized
-from manyview.methods import agree, base
-from manyview.methods.resampling import matched, resamples
-from manyview.methods.robust_fit import LoopSettings, RobustView, Start, Weights, run_robust
+from manyview.robust import RobustView, Start, Weights, run_robust
 
 
 @pytest.fixture(scope="module")
@@ -104,7 +104,7 @@ def test_golden_factorisation(golden, geometries, n):
     views = [RobustView(g.unit_sums(), g.present) for g in geometries]
     labels = golden["start_labels"].astype(int).ravel()
     start = Start(golden["alpha"], golden["w"], P, labels, 3)
-    result, _ = run_robust(views, start, LoopSettings(Weights(1.0, 5.0), max_iter=n, tol=1e-5))
+    result, _ = run_robust(views, start, Weights(1.0, 5.0), max_iter=n, tol=1e-5)
     close(result.history["objective"], golden[f"J_it{n}"].ravel(), 1e-6)
     close(result.factors.consensus, golden[f"Vstar_it{n}"], 1e-6)
     for s in range(4):

@@ -6,9 +6,9 @@ import scipy.sparse as sp
 
 from conftest import blobs
 from manyview import WMNMF, RobustWMNMF, as_views, load
+from manyview import wmnmf as working_views
 from manyview.engines.numpy.sources import Scaled
-from manyview.methods import working_views
-from manyview.methods.scaling import SCALES, fit_scaling
+from manyview.scaling import SCALES, fit_scaling
 
 
 @pytest.mark.parametrize("scale", [*SCALES, None])

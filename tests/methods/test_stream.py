@@ -5,11 +5,10 @@ import pytest
 from sklearn.metrics import adjusted_rand_score
 
 from conftest import blobs
-from manyview import WMNMF, RobustWMNMF, Stop, load
+from manyview import WMNMF, RobustWMNMF, Stop, load, stream
 from manyview._types import Factors, Sums
 from manyview.engines.numpy.rows import rows_of
 from manyview.maths.solvers import SOLVERS
-from manyview.methods import stream
 
 
 def batches(n=600, parts=4):

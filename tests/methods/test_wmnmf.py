@@ -494,11 +494,22 @@ def test_a_constant_view_changes_nothing_but_its_weight(kind, rng):
     np.testing.assert_array_equal(found, plain.predict(views))
 
 
+def test_gross_outliers_among_zeros_are_told_and_counts_are_not(rng):
+    zeros = np.where(rng.random((150, 20)) < 0.8, 0, rng.gamma(2, 1, (150, 20)))
+    counts = rng.negative_binomial(0.3, 0.05, (150, 20))
+    WMNMF(3, random_state=0).fit([zeros, counts])  # a warning would be an error
+    zeros[rng.random(zeros.shape) < 0.01] = 1e6
+    with pytest.warns(UserWarning, match="times the spread of their feature"):
+        WMNMF(3, random_state=0).fit([zeros, counts])
+
+
 def test_gross_outliers_are_told_with_their_number(rng):
     views, y = blobs(n=300, features=(20, 15, 10))
     wrong = rng.random(views[1].shape) < 0.01
     dirty = [views[0], np.where(wrong, 1e6, views[1]), views[2]]
-    with pytest.warns(UserWarning, match=rf"'view1': {wrong.sum()} values .* RobustWMNMF"):
+    with pytest.warns(
+        UserWarning, match=rf"'view1'.* are {wrong.sum()} such values .* RobustWMNMF"
+    ):
         WMNMF(3, random_state=0).fit(dirty)
     # Both remedies help.
     mended = [views[0], np.where(wrong, np.nan, views[1]), views[2]]
@@ -515,11 +526,10 @@ def test_gross_outliers_are_told_with_their_number(rng):
 
 def test_a_mask_without_holes_changes_nothing():
     from manyview.engines.numpy.masked import MaskedView
+    from manyview.initialize import starting_factors
     from manyview.maths.solvers import Multiplicative
-    from manyview.methods.fit import run
-    from manyview.methods.initialize import starting_factors
-    from manyview.methods.state import Problem, Settings
     from manyview.regularizers import Graph
+    from manyview.wmnmf import Problem, Settings, run
 
     views, _ = blobs()
     terms, solver = [Graph().prepare(X) for X in views], Multiplicative()

@@ -15,8 +15,6 @@ from conftest import blobs
 from manyview import baselines
 from manyview.app.compare.processes import run_tasks
 from manyview.maths.solvers import Multiplicative
-from manyview.methods.fit import run
-from manyview.methods.state import Problem, Settings
 from manyview.paper import (
     catalogue,
     command,
@@ -41,6 +39,7 @@ from manyview.paper.page import paper
 from manyview.paper.page.tables import STARTS
 from manyview.paper.rounds import BETA, P, Rounds
 from manyview.paper.running import PORTION, portioned
+from manyview.wmnmf import Problem, Settings, run
 
 
 def table(path):

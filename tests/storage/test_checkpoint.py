@@ -15,8 +15,8 @@ import scipy.sparse as sp
 
 from conftest import blobs
 from manyview import WMNMF, RobustWMNMF, load, on_disk
+from manyview import fuse as agree_module
 from manyview.io.writing.names import random_name
-from manyview.methods import agree as agree_module
 from manyview.regularizers import Graph
 from manyview.storage import store
 from manyview.storage.checkpoint import digest
@@ -109,7 +109,7 @@ def test_what_is_finished_is_not_done_again(tmp_path, monkeypatch):
 
         with monkeypatch.context() as patch:
             patch.setattr(Graph, "edges", never)
-            patch.setattr("manyview.methods.initialize.gnmf", never)
+            patch.setattr("manyview.initialize.gnmf", never)
             patch.setattr(agree_module, "agree", never)
             patch.setattr(agree_module, "embed", never)
             FITS[kind](checkpoint=file).fit(data())

@@ -10,8 +10,8 @@ from sklearn.base import ClusterMixin
 from sklearn.utils import Tags
 
 from manyview._types import Views
-from manyview.methods.base import MultiViewEstimator
-from manyview.methods.scaling import SHIFTING
+from manyview.base import MultiViewEstimator
+from manyview.scaling import SHIFTING
 
 #: Constraint of every parameter that takes a seed.
 RANDOM_STATE = ["random_state", np.random.Generator]

@@ -8,14 +8,14 @@ from sklearn.metrics import silhouette_score
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
 from manyview._types import Array, Matrix, Views
-from manyview.methods.scaling import fit_scaling
+from manyview.scaling import fit_scaling
 
 #: Above this many observations the silhouette is taken on a random sample: its cost is quadratic.
 SILHOUETTE_SAMPLE = 5000
 
 
 def scaled(views: Views, scale: str | None) -> list[Matrix]:
-    """Every feature on its own scale, or every view on its own (see `manyview.methods.scaling`)."""
+    """Every feature on its own scale, or every view on its own (see `manyview.scaling`)."""
     if scale is None:
         return list(views.matrices)
     if scale in ("standard", "minmax"):

@@ -9,7 +9,7 @@ from typing import Any
 from sklearn.cluster import KMeans, SpectralClustering
 
 from manyview._types import Seed
-from manyview.methods.wmnmf import WMNMF
+from manyview.wmnmf import WMNMF
 
 from .fusion import NEMO, SNF
 from .graphs import KNNSpectral, SumOfGraphs

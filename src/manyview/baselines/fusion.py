@@ -15,9 +15,9 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from threadpoolctl import threadpool_limits
 
 from manyview._types import Array, Matrix, Seed, Views
-from manyview.methods.assign import spectral_from_graph
-from manyview.methods.scaling import SCALES
-from manyview.methods.seeds import generator
+from manyview.base import generator
+from manyview.labels import spectral_from_graph
+from manyview.scaling import SCALES
 
 from ._base import RANDOM_STATE, Baseline, takes_negative
 from ._features import scaled

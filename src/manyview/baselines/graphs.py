@@ -15,11 +15,11 @@ from threadpoolctl import threadpool_limits
 
 from manyview._types import Seed, Views
 from manyview._warn import warn_user
+from manyview.base import generator
 from manyview.engines.affinity import AFFINITIES, affinity
-from manyview.methods.assign import n_neighbors as customary_neighbors
-from manyview.methods.assign import spectral_from_graph
-from manyview.methods.scaling import SCALES
-from manyview.methods.seeds import generator
+from manyview.labels import n_neighbors as customary_neighbors
+from manyview.labels import spectral_from_graph
+from manyview.scaling import SCALES
 
 from ._base import RANDOM_STATE, Baseline, takes_negative
 from ._features import scaled

@@ -13,9 +13,9 @@ from threadpoolctl import threadpool_limits
 
 from manyview._types import Array, Seed, Views
 from manyview._warn import warn_user
-from manyview.methods.communities import leiden
-from manyview.methods.scaling import SCALES
-from manyview.methods.seeds import generator
+from manyview.base import generator
+from manyview.labels import leiden
+from manyview.scaling import SCALES
 
 from ._base import RANDOM_STATE, Baseline, takes_negative
 from ._features import scaled, side_by_side

@@ -16,8 +16,8 @@ from threadpoolctl import threadpool_limits
 
 from manyview._types import Array, Matrix, Seed, Views
 from manyview._warn import warn_user
-from manyview.methods.assign import spectral_from_graph
-from manyview.methods.seeds import generator
+from manyview.base import generator
+from manyview.labels import spectral_from_graph
 
 from . import admm
 from ._base import RANDOM_STATE, Baseline

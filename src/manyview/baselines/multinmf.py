@@ -12,14 +12,13 @@ from sklearn.utils.extmath import row_norms
 from threadpoolctl import threadpool_limits
 
 from manyview._types import Array, Matrix, Seed, Views
+from manyview.base import generator
 from manyview.engines.numpy.rows import residual_rows
+from manyview.initialize import gnmf
+from manyview.labels import kmeans, tell_empty_clusters
 from manyview.maths import equations as eq
-from manyview.methods.assign import kmeans
-from manyview.methods.distinct import tell_empty_clusters
-from manyview.methods.initialize import gnmf
-from manyview.methods.scaling import SCALES, SHIFTING, fit_scaling
-from manyview.methods.seeds import generator
 from manyview.regularizers import NoPenalty
+from manyview.scaling import SCALES, SHIFTING, fit_scaling
 
 from ._base import RANDOM_STATE, Baseline
 

@@ -11,9 +11,9 @@ from threadpoolctl import threadpool_limits
 
 from manyview._labels import class_codes
 from manyview._types import Array, Matrix, Seed, Views
-from manyview.methods.scaling import SCALES
-from manyview.methods.seeds import generator
+from manyview.base import generator
 from manyview.metrics import accuracy
+from manyview.scaling import SCALES
 
 from ._base import RANDOM_STATE, Baseline, set_seeds, takes_negative
 from ._features import scaled, side_by_side, silhouette

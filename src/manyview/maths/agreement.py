@@ -1,6 +1,6 @@
 """What the views say about each other, as formulas: view weights α, observation weights w, graphs' weights.
 
-All are in closed form; nothing here iterates, so nothing collapses. `manyview.methods.stages` measures
+All are in closed form; nothing here iterates, so nothing collapses. `manyview.fuse` measures
 the distances that go in.
 """
 

@@ -9,9 +9,9 @@ from typing import Any
 
 from manyview.app.compare.methods import settings_of
 from manyview.baselines import ORACLES, honest_methods, paper_methods
-from manyview.methods.robust import RobustWMNMF
-from manyview.methods.wmnmf import WMNMF
 from manyview.metrics import scores
+from manyview.robust import RobustWMNMF
+from manyview.wmnmf import WMNMF
 
 from . import shared_fit
 from .cells import (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from manyview.engines.affinity import affinity
-from manyview.methods.scaling import fit_scaling
+from manyview.scaling import fit_scaling
 from manyview.views.views import as_views
 
 from .cells import (

@@ -9,15 +9,14 @@ from typing import Any
 import numpy as np
 
 from manyview._types import Array, Factors, FitResult
+from manyview.base import generator
+from manyview.initialize import starting_factors
+from manyview.labels import assign
 from manyview.maths.solvers import Multiplicative
-from manyview.methods.assign import assign
-from manyview.methods.fit import run
-from manyview.methods.initialize import starting_factors
-from manyview.methods.scaling import fit_scaling
-from manyview.methods.seeds import generator
-from manyview.methods.state import Problem, Settings
 from manyview.regularizers import Graph, Term
+from manyview.scaling import fit_scaling
 from manyview.views.views import as_views
+from manyview.wmnmf import Problem, Settings, run
 
 #: The estimator's defaults.
 P, BETA, INNER = 5.0, 0.01, 30

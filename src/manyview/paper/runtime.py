@@ -11,17 +11,15 @@ from typing import Any
 import numpy as np
 
 from manyview._types import Array
+from manyview.base import generator
 from manyview.datasets import make_synthetic
+from manyview.initialize import starting_factors
+from manyview.labels import assign
 from manyview.maths.solvers import Multiplicative
-from manyview.methods.assign import assign
-from manyview.methods.fit import run
-from manyview.methods.initialize import starting_factors
-from manyview.methods.scaling import fit_scaling
-from manyview.methods.seeds import generator
-from manyview.methods.state import Problem, Settings
-from manyview.methods.wmnmf import WMNMF
 from manyview.regularizers import Graph
+from manyview.scaling import fit_scaling
 from manyview.views.views import as_views
+from manyview.wmnmf import WMNMF, Problem, Settings, run
 
 from .cells import (
     ALONE,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from manyview.engines.affinity import affinity
+from manyview.labels import n_neighbors
 from manyview.maths.spectrum import part_sizes
-from manyview.methods.assign import n_neighbors
 from manyview.metrics import scores
 
 from .cells import (

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from manyview.methods.given import ZERO_ROWS
-from manyview.methods.scaling import SCALES
-from manyview.methods.stages import SCALINGS
+from manyview.base import ZERO_ROWS
+from manyview.fuse import SCALINGS
+from manyview.scaling import SCALES
 
 
 def by_view(text: str, option: str) -> str | dict[str, str]:

@@ -16,10 +16,10 @@ from rich.table import Table
 from manyview.baselines import honest_methods
 from manyview.datasets import Dataset, load_handwritten
 from manyview.io.writing import OurFolder, claimed, csv_bytes
-from manyview.methods.robust import RobustWMNMF
-from manyview.methods.wmnmf import WMNMF
 from manyview.metrics import scores
 from manyview.plot import overview
+from manyview.robust import RobustWMNMF
+from manyview.wmnmf import WMNMF
 
 METRICS = ("acc", "nmi", "precision", "recall", "f_score", "ari")
 #: The paper's WM-NMF on these digits, mean of 20 runs.

@@ -19,14 +19,14 @@ from manyview.app.run.again import read_about
 from manyview.app.run.evidence import known_scores
 from manyview.app.run.folder import KIND, sure_files
 from manyview.app.run.record import component_files, is_of, selection_record
+from manyview.base import zeros_of
 from manyview.engines.table import ENGINES
 from manyview.io.writing import OurFolder, claimed, files_of, is_whole, restored
-from manyview.methods.estimators import Estimator, number_of_clusters
-from manyview.methods.given import zeros_of
-from manyview.methods.robust import RobustWMNMF
-from manyview.methods.wmnmf import WMNMF
+from manyview.models import Estimator, number_of_clusters
+from manyview.robust import RobustWMNMF
 from manyview.selection import Selection, select_n_clusters
 from manyview.storage.checkpoint import kept_until_written
+from manyview.wmnmf import WMNMF
 
 from . import by_view
 from .choice import reasons

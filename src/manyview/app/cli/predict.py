@@ -13,11 +13,10 @@ from rich.markup import escape
 from manyview.app.files import Reading, ReadViews, read_views
 from manyview.app.files.by_rows import named_files
 from manyview.app.files.relations import with_relations
+from manyview.base import fitted_input
 from manyview.io.writing import check_file, csv_bytes, restored, safe_text, write_file
-from manyview.methods.base import fitted_input
-from manyview.methods.estimators import Estimator
-from manyview.methods.robust import RobustWMNMF
-from manyview.methods.saved import load
+from manyview.models import Estimator, load
+from manyview.robust import RobustWMNMF
 from manyview.views.containers import Collection
 
 from .common import Voice, caught_warnings

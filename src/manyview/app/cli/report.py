@@ -17,7 +17,7 @@ from manyview.app.run.again import (
 from manyview.app.run.folder import KIND
 from manyview.engines.files.formats import INSIDE
 from manyview.io.writing import files_of, restored
-from manyview.methods.saved import load
+from manyview.models import load
 
 from .common import BAD_INPUT, Voice, caught_warnings
 from .inputs import FitRequest, Inputs, read_inputs

@@ -17,10 +17,10 @@ from rich.table import Table
 from manyview.app.files import Reading, read_views
 from manyview.app.run.tables import selection_table
 from manyview.io.writing import claimed, csv_of_dicts
-from manyview.methods.robust import RobustWMNMF
-from manyview.methods.wmnmf import WMNMF
 from manyview.plot import pyplot
+from manyview.robust import RobustWMNMF
 from manyview.selection import select_n_clusters
+from manyview.wmnmf import WMNMF
 
 from .choice import candidates_for, reasons
 from .common import Voice, caught_warnings

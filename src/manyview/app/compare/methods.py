@@ -24,8 +24,8 @@ from manyview.baselines import (
 )
 from manyview.baselines._base import set_seeds
 from manyview.io import checksum
-from manyview.methods.protocols import Clusterer, HasSettings
-from manyview.methods.robust import RobustWMNMF
+from manyview.reliability import Clusterer, HasSettings
+from manyview.robust import RobustWMNMF
 
 from .processes import sent
 

@@ -16,7 +16,7 @@ from manyview.baselines import NEMO, SNF
 from manyview.baselines.cost import duration
 from manyview.io import checksum
 from manyview.io.writing.scratch import scratch
-from manyview.methods.protocols import Relabels, TellsCost
+from manyview.reliability import Relabels, TellsCost
 
 from .methods import Method, settings_of
 from .processes import (

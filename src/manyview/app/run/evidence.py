@@ -10,17 +10,17 @@ import scipy.sparse as sp
 from threadpoolctl import threadpool_limits
 
 from manyview._types import Array, Matrix, Views
+from manyview.base import observed_columns, observed_part
 from manyview.baselines.catalogue import plain_spectral
 from manyview.baselines.wrappers import scaled, side_by_side
 from manyview.engines.numpy.kinds import as_table, is_table
 from manyview.engines.numpy.products import sparse_products, written_out
 from manyview.engines.numpy.sources import is_streamed
-from manyview.methods.estimators import Estimator, number_of_clusters
-from manyview.methods.observed import observed_columns, observed_part
-from manyview.methods.resampling import shared_ari
-from manyview.methods.robust import RobustWMNMF
-from manyview.methods.stages import view_agreement as compare_views
+from manyview.fuse import view_agreement as compare_views
+from manyview.labels import shared_ari
 from manyview.metrics import scores
+from manyview.models import Estimator, number_of_clusters
+from manyview.robust import RobustWMNMF
 
 #: Most rows of large files that are looked at, and of sparse views all of whose distances are measured.
 MOST_ROWS = 5000

@@ -8,8 +8,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from manyview._types import Array, Matrix, Views
-from manyview.methods.estimators import Estimator
-from manyview.methods.robust import RobustWMNMF
+from manyview.models import Estimator
+from manyview.robust import RobustWMNMF
 
 TOP = 10
 

@@ -13,7 +13,7 @@ from manyview._colors import PALETTE
 from manyview._types import Views
 from manyview.app.report.panels.heatmap import chosen_bars
 from manyview.app.report.run_files import Run
-from manyview.methods.estimators import Estimator
+from manyview.models import Estimator
 from manyview.plot import convergence, crosstab, enrichment, pyplot, view_weights
 from manyview.plot import survival as draw_survival
 from manyview.plot.heat import draw_agreement, draw_consensus, draw_heatmap

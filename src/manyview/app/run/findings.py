@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from manyview._types import Array, Views
-from manyview.methods.estimators import Estimator, number_of_clusters
-from manyview.methods.robust import RobustWMNMF
+from manyview.models import Estimator, number_of_clusters
 from manyview.reliability import Stability
+from manyview.robust import RobustWMNMF
 
 from . import evidence, marks, tables
 from .features import parts_are_clusters, top_features

@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from manyview._types import Array, Views
-from manyview.methods.estimators import Estimator
+from manyview.models import Estimator
 from manyview.outcomes import Markers, markers
 from manyview.outcomes.mark import tested_markers
 from manyview.views.containers import Collection, Item

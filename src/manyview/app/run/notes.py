@@ -8,10 +8,10 @@ import numpy as np
 
 from manyview._types import Array, Stop, Views
 from manyview.maths.agreement import repeated_views
-from manyview.methods.estimators import Estimator, number_of_clusters
-from manyview.methods.robust import RobustWMNMF
-from manyview.methods.warn import COLLAPSE
+from manyview.models import Estimator, number_of_clusters
 from manyview.reliability import Stability
+from manyview.robust import RobustWMNMF
+from manyview.wmnmf import COLLAPSE
 
 #: Smaller clusters are pointed out: fewer members than this, or less than this share.
 TINY, TINY_SHARE = 5, 0.01

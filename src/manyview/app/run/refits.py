@@ -8,15 +8,13 @@ from typing import Any
 import numpy as np
 
 from manyview._types import Array, Views
+from manyview.base import fitted_input, generator
 from manyview.baselines.wrappers import side_by_side
-from manyview.methods.base import fitted_input
-from manyview.methods.estimators import Estimator
-from manyview.methods.refit import Refits
-from manyview.methods.resampling import resamples
-from manyview.methods.robust import RobustWMNMF
-from manyview.methods.seeds import generator
+from manyview.labels import resamples
+from manyview.models import Estimator
 from manyview.outcomes.mark import Without, fitted_without
-from manyview.reliability import Stability, stability, summarize
+from manyview.reliability import Refits, Stability, stability, summarize
+from manyview.robust import RobustWMNMF
 
 from .evidence import PART, no_refits
 

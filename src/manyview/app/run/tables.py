@@ -9,14 +9,14 @@ import numpy as np
 
 from manyview._embed2d import coordinates, embed2d, projection
 from manyview._types import Array, Views
+from manyview.base import kept_views, observed_columns, observed_part
 from manyview.engines.affinity import nearest_neighbors
 from manyview.engines.numpy.presence import observed_rows
-from manyview.methods.assign import n_neighbors
-from manyview.methods.estimators import Estimator
-from manyview.methods.observed import kept_views, observed_columns, observed_part
-from manyview.methods.robust import RobustWMNMF
-from manyview.methods.stages import quiet_presence
+from manyview.fuse import quiet_presence
+from manyview.labels import n_neighbors
+from manyview.models import Estimator
 from manyview.reliability import Stability
+from manyview.robust import RobustWMNMF
 
 from .evidence import drawn
 from .features import feature_names

@@ -1,13 +1,13 @@
-"""Fitted models from their files: the estimators they hold are imported here."""
+"""Load fitted models; the two estimators as one type."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
+from manyview.robust import RobustWMNMF
 from manyview.storage.store import read_model
-
-from .estimators import Estimator
+from manyview.wmnmf import WMNMF
 
 
 def load(path: str | Path, *, fitted_on: Any = (), max_unpacked: float | None = None) -> Estimator:
@@ -41,3 +41,11 @@ def load(path: str | Path, *, fitted_on: Any = (), max_unpacked: float | None = 
     (6,)
     """
     return read_model(Path(path), fitted_on, max_unpacked)
+
+
+Estimator: TypeAlias = RobustWMNMF | WMNMF
+
+
+def number_of_clusters(model: Estimator) -> int:
+    """How many clusters a fitted estimator has."""
+    return int(model.n_clusters_ if isinstance(model, RobustWMNMF) else model.n_clusters)

@@ -195,7 +195,14 @@ def tell_outliers(X: Matrix, name: str) -> None:
     last = np.maximum((~np.isnan(ordered)).sum(axis=0) - 1, 0)
     columns = np.arange(X.shape[1])
     quarter, median, three = (ordered[(q * last / 4).astype(int), columns] for q in (1, 2, 3))
-    limit = np.where(three > quarter, GROSS * (three - quarter), np.inf)
+    spread = three - quarter
+    for j in np.flatnonzero(
+        spread == 0
+    ):  # most values are one value: the typical gap of the others
+        unlike = np.abs(ordered[: last[j] + 1, j] - median[j])
+        unlike = unlike[unlike > 0]
+        spread[j] = np.median(unlike) if len(unlike) else np.inf
+    limit = GROSS * spread
     low, high = (end / unit for end in _range(X))
     suspects = np.flatnonzero((high - median > limit) | (median - low > limit))
     if not len(suspects):
@@ -208,10 +215,10 @@ def tell_outliers(X: Matrix, name: str) -> None:
     if held > MOSTLY:
         i, j = np.unravel_index(int(np.argmax(np.where(far, gaps, 0))), far.shape)
         warn_user(
-            f"view {name!r}: {int(far.sum())} values ({far.sum() / X.size:.2g} of all) lie over {GROSS} "
-            f"interquartile ranges from the median of their feature (such as {X[i, suspects[j]]:g} in "
-            f"column {suspects[j]}, row {i}) and hold {held:.0%} of what the view varies by: WMNMF fits "
-            "squared errors, so that clusters may follow these values alone; correct them, set them to "
+            f"view {name!r}: values up to {X[i, suspects[j]]:g} (column {suspects[j]}, row {i}) lie over "
+            f"{GROSS} times the spread of their feature from its median; there are {int(far.sum())} such "
+            f"values ({far.sum() / X.size:.1%}), with {held:.0%} of the view's variance. WMNMF fits "
+            "squared errors, so its clusters may follow these values alone; correct them, set them to "
             "NaN with missing='mask', or use RobustWMNMF, which limits features to their 1st to 99th "
             "percentile"
         )

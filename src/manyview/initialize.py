@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.utils.extmath import randomized_svd
 
 from manyview._arrays import on_host
 from manyview._types import Array, Factors, Matrix, Number
 from manyview._warn import warn_user
-from manyview.engines.numpy.masked import Fill, MaskedView, reaches, views_that_tell
+from manyview.base import kept_views
+from manyview.engines.affinity import nearest_neighbors
+from manyview.engines.numpy.masked import Fill, MaskedView, least_entries, reaches, views_that_tell
+from manyview.engines.numpy.presence import has_nan
 from manyview.engines.numpy.rows import rows_of
 from manyview.engines.numpy.sources import is_streamed, whole
 from manyview.engines.protocols import DeviceView
@@ -20,8 +24,6 @@ from manyview.engines.threads import Threads
 from manyview.maths.equations import consensus, nonnegative_half, rescale, unit_columns
 from manyview.maths.solvers import Multiplicative, Solver
 from manyview.regularizers import Term
-
-from .observed import kept_views
 
 #: Weight of the graph and number of iterations of the GNMF start in the recipe that reproduces the paper.
 GNMF_WEIGHT, GNMF_ITERATIONS = 10.0, 31
@@ -250,3 +252,77 @@ def _nndsvd_start(
     for factor in (U, V):
         factor += factor.mean() / 100
     return _placed(X, U), _placed(X, V)
+
+
+# --- rows that a view hardly observes -----------------------------------------------------------
+
+#: About how many rows stand in for one that nothing links to the view.
+STRANGERS = 100
+
+
+def filling(
+    Xs: Sequence[Any],
+    fitted: Sequence[Any],
+    n_neighbors: int,
+    n_components: int,
+    known: Sequence[Array] | None = None,
+) -> Fill | None:
+    """How rows a view does not observe get coefficients: from their neighbours in other views.
+
+    ``known`` holds the coefficients of the fitted rows when ``Xs`` are unseen ones.
+    """
+    if not any(has_nan(X) for X in Xs):
+        return None
+    stands = stand_ins(list(Xs), list(fitted), n_neighbors, n_components)
+
+    def fill(s: int, V: Array) -> Array:
+        B = stands[s]
+        if B is None:
+            return V
+        rows = np.diff(B.indptr) > 0
+        return np.where(rows[:, None], B @ (V if known is None else known[s]), V)
+
+    return fill
+
+
+def stand_ins(
+    Xs: list[Any], fitted: list[Any], k: int, n_components: int
+) -> list[sp.csr_array | None]:
+    """Who stands in for a row in a view that hardly observes it: B_s, rows × fitted rows, or None.
+
+    The row's k nearest fitted rows in each view that has it, among those the lacking view observes;
+    their mean coefficients there are the row's. Where no view links the row to such rows, rows from all
+    over the lacking view stand in alike.
+    """
+    absent = [~_rows_with_enough(X, n_components) for X in Xs]
+    seen = [_rows_with_enough(X, n_components) for X in fitted]
+    stands: list[sp.csr_array | None] = []
+    for s, lacking in enumerate(absent):
+        if not lacking.any():
+            stands.append(None)
+            continue
+        shape, entries = (len(lacking), len(seen[s])), []
+        for t, X in enumerate(Xs):
+            rows = np.flatnonzero(lacking & ~absent[t])
+            among = np.flatnonzero(seen[s] & seen[t])
+            if t == s or len(rows) == 0 or len(among) == 0:
+                continue
+            near, _ = nearest_neighbors(fitted[t][among], k, X[rows])
+            entries.append((np.repeat(rows, near.shape[1]), among[near].ravel()))
+        i, j = np.hstack(entries) if entries else np.empty((2, 0), dtype=int)
+        alone = np.setdiff1d(np.flatnonzero(lacking & np.isnan(Xs[s]).all(axis=1)), i)
+        everybody = np.flatnonzero(seen[s])
+        everybody = everybody[:: max(1, len(everybody) // STRANGERS)]
+        i = np.concatenate([i, np.repeat(alone, len(everybody))])
+        j = np.concatenate([j, np.tile(everybody, len(alone))])
+        B = sp.csr_array((np.ones(len(i)), (i, j)), shape=shape)
+        total = np.maximum(B.sum(axis=1), 1)
+        stands.append(sp.csr_array(B.multiply(1 / total[:, None])))
+    return stands
+
+
+def _rows_with_enough(X: Any, n_components: int) -> Array:
+    """Rows of which enough is observed to tell where they are."""
+    if isinstance(X, np.ndarray):
+        return np.count_nonzero(~np.isnan(X), axis=1) >= least_entries(X.shape[1], n_components)
+    return np.ones(X.shape[0], dtype=bool)

@@ -1,0 +1,743 @@
+"""The stages of RobustWMNMF: views → present → scaled → distances → agreement → embedding → start.
+
+A stage is a function of the results of those before. `RobustWMNMF`, the choice of the number of
+clusters and reports share them; `agree` and `embed` are in `manyview.fuse`.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeAlias
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.sparse.csgraph import connected_components
+
+from manyview._arrays import namespace, on_host
+from manyview._types import Array, Matrix, Views
+from manyview._warn import warn_user
+from manyview.base import (
+    ZeroRows,
+    fixed_view_weights,
+    kept_views,
+    observed_columns,
+    observed_part,
+    refuse_strangers,
+    with_weight,
+    working_dtype,
+    zeros_of,
+)
+from manyview.engines.affinity import nearest_neighbors
+from manyview.engines.numpy.engine import HOST
+from manyview.engines.numpy.kinds import absence, is_table, separable
+from manyview.engines.numpy.lists import for_all_rows, masses
+from manyview.engines.numpy.masked import FEWEST_SHARE
+from manyview.engines.numpy.presence import observed_rows, present_rows, survey, unobserved
+from manyview.engines.numpy.repeats import Repeats, distinct
+from manyview.engines.numpy.sources import LOOK, over
+from manyview.engines.protocols import Distances, Engine, Graph, Lists, Scaling
+from manyview.engines.threads import Threads
+from manyview.labels import kmeans
+from manyview.maths import agreement as ag
+from manyview.maths.agreement import Agreement, agreement_matrix
+from manyview.maths.spectrum import (
+    PLACING,
+    Sketch,
+    diffused,
+    diffusion_weights,
+    leading_eigenvectors,
+    normalized,
+)
+from manyview.maths.tails import bent
+from manyview.scaling import largest
+
+#: What the scaling of a view may be, besides None.
+SCALINGS = ("auto", "log", "quantile", "sqrt")
+#: The scalings of all views, or by their names; views that are not named are "auto".
+Scale: TypeAlias = str | dict[str, str | None] | None
+#: A row with a larger share of its features unobserved counts as missing in that view.
+MAX_UNOBSERVED = 0.5
+#: Views with less weight than this in sum cannot place an observation.
+NO_WEIGHT = 1e-3
+#: Starts of k-means: one in twenty fits of the digits met a poor local minimum with 10.
+STARTS = 30
+
+
+# --- present -----------------------------------------------------------------------------------
+
+
+def presence(views: Views, zero_rows: ZeroRows = "auto") -> tuple[list[Array], dict[str, str]]:
+    """Which rows of each view count as present, and what a row of zeros is in each view.
+
+    What is left out is told in warnings.
+    """
+    present, zeros = [], {}
+    for X, name in zip(views.matrices, views.names, strict=True):
+        asked = zeros_of(zero_rows, name)
+        if asked == "auto":
+            here, values = survey(X)
+            asked = "observed" if values and name not in views.filled else "missing"
+            here = observed_rows(X) if asked == "observed" else here
+        else:
+            here = observed_rows(X) if asked == "observed" else present_rows(X)
+        zeros[name] = asked
+        present.append(_present(X, name, here, asked == "observed"))
+    return present, zeros
+
+
+def quiet_presence(views: Views, zero_rows: ZeroRows = "auto") -> list[Array]:
+    """Which rows are present, without warnings, for those to whom a fit has told or will tell."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        return presence(views, zero_rows)[0]
+
+
+def settled_zeros(views: Views, zero_rows: ZeroRows) -> dict[str, str]:
+    """What a row of zeros is in each view: refits of some of the rows take it as the whole fit does."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        return presence(views, zero_rows)[1]
+
+
+def _present(X: Matrix, name: str, present: Array, zeros_count: bool) -> Array:
+    share, words = unobserved(X), absence(X, name, zeros_count)
+    lacking = ~present & (share < 1)
+    if not present.any():
+        warn_user(f"view {name!r} {words.nobody}; it gets no weight")
+    elif lacking.any():
+        warn_user(
+            f"view {name!r}: {int(lacking.sum())} observations {words.lacking} and count as missing "
+            f"there{words.remedy}"
+        )
+    mostly = present & (share > MAX_UNOBSERVED)
+    if mostly.any():
+        warn_user(
+            f"view {name!r}: {int(mostly.sum())} observations have over "
+            f"{MAX_UNOBSERVED:.0%} of their features unobserved and count as missing there"
+        )
+    enough = present & ~mostly
+    if present.any() and enough.mean() < FEWEST_SHARE:
+        warn_user(
+            f"view {name!r} is observed for {int(enough.sum())} of {len(enough)} observations: "
+            "too few for the view to tell much"
+        )
+    return enough
+
+
+def described(views: Views, present: list[Array]) -> Array | None:
+    """Observations that some view has, if not all: the others are no neighbours of anybody.
+
+    Rows of files stay: none can be taken out. So do those of relations, whose columns they are.
+    """
+    rows = np.any(present, axis=0)
+    return rows if all(map(separable, views.matrices)) and rows.any() and not rows.all() else None
+
+
+def only(views: Views, present: list[Array], rows: Array | None) -> tuple[Views, list[Array]]:
+    """Some of the observations (a mask or places); all of them for None."""
+    if rows is None:
+        return views, present
+    return views.with_matrices([X[rows] for X in views.matrices]), [here[rows] for here in present]
+
+
+def counted(present: list[Array], alpha: Array) -> Array:
+    """Observations that some view with weight describes; the others get the label −1."""
+    return np.column_stack(present) @ alpha > NO_WEIGHT
+
+
+# --- scaled, and distances ---------------------------------------------------------------------
+
+
+def fit_scalings(
+    views: Views, present: list[Array], scale: Scale, engine: Engine = HOST
+) -> list[Scaling | None]:
+    """How the features of every view are made comparable; None where they are taken as they are."""
+    found: list[Scaling | None] = []
+    for X, here, name in zip(views.matrices, present, views.names, strict=True):
+        kind = asked_scaling(scale, name) if is_table(X) else "auto"
+        if kind is None:
+            _refuse_extreme_size(X, name)
+        found.append(None if kind is None else engine.fit_scaling(X, here, name, kind))
+    return found
+
+
+def asked_scaling(scale: Scale, name: str) -> str | None:
+    """The scaling of one view as the user asked for it."""
+    kind = scale.get(name, "auto") if isinstance(scale, dict) else scale
+    return None if kind == "none" else kind
+
+
+def check_scale(scale: Scale, names: Sequence[str]) -> None:
+    """Refuse a dict with views or scalings that do not exist."""
+    if not isinstance(scale, dict):
+        return
+    refuse_strangers("scale", scale, names)
+    for name, kind in scale.items():
+        if kind is not None and kind not in {*SCALINGS, "none"}:
+            raise ValueError(
+                f"scale of view {name!r} must be one of {sorted(SCALINGS)} or None, got {kind!r}"
+            )
+
+
+def _refuse_extreme_size(X: Matrix, name: str) -> None:
+    size = largest(X)
+    if size and not 1e-150 < size < 1e150:
+        raise ValueError(
+            f"view {name!r} has a largest entry of {size:g}, whose square is no number to "
+            "compute with; divide the view by a constant, or use scale='auto'"
+        )
+
+
+def scaled(
+    views: Views,
+    present: list[Array],
+    scalings: list[Scaling | None],
+    dtype: np.dtype,
+    engine: Engine = HOST,
+) -> list[Matrix]:
+    """z of every view; rows missing there are zero."""
+    return [
+        engine.scaled(X, scaling, here, dtype)
+        for X, here, scaling in zip(views.matrices, present, scalings, strict=True)
+    ]
+
+
+def measure(
+    views: Views,
+    present: list[Array],
+    scalings: list[Scaling | None],
+    dtype: np.dtype,
+    engine: Engine = HOST,
+) -> list[Distances]:
+    """The distances between the scaled rows of every view."""
+    Zs = scaled(views, present, scalings, dtype, engine)
+    return [
+        engine.distances(Z, here, scaling is not None and scaling.low is None)
+        for Z, here, scaling in zip(Zs, present, scalings, strict=True)
+    ]
+
+
+def measure_some(
+    views: Views,
+    present: list[Array],
+    scalings: list[Scaling | None],
+    dtype: np.dtype,
+    rows: Array,
+) -> list[Distances]:
+    """The distances between some of the rows; in a relation these keep what links them to others."""
+    found: list[Distances] = []
+    for X, here, scaling in zip(views.matrices, present, scalings, strict=True):
+        apart = is_table(X)
+        part, there = (X[rows], here[rows]) if apart else (X, here)
+        Z = HOST.scaled(part, scaling, there, dtype)
+        space = HOST.distances(Z, there, scaling is not None and scaling.low is None)
+        found.append(space if apart else space.rows(rows))
+    return found
+
+
+# --- start -------------------------------------------------------------------------------------
+
+
+def start_labels(
+    P: Array,
+    anywhere: Array,
+    n_clusters: int,
+    rng: np.random.Generator,
+    repeats: Repeats | None,
+    engine: Engine = HOST,
+) -> Array:
+    """k-means of the embedding P of distinct observations; 0 for those that are nowhere.
+
+    ``anywhere`` tells of all observations, copies included.
+    """
+    here = anywhere if repeats is None else anywhere[repeats.first]
+    start = namespace(P).zeros_like(P[:, 0], dtype=namespace(P).int64)
+    mass = None if repeats is None or repeats.mass is None else repeats.mass[here]
+    if repeats is not None and (not engine.weighs_rows or here.sum() < n_clusters):
+        # All copies take part.
+        found = kmeans(P[repeats.of[anywhere]], n_clusters, rng, n_init=STARTS)
+        start[repeats.of[anywhere]] = found
+        return start
+    start[here] = kmeans(P[here], n_clusters, rng, STARTS, mass)
+    return start
+
+
+# --- results -----------------------------------------------------------------------------------
+
+
+def agreement_on_host(agreement: Agreement, engine: Engine) -> Agreement:
+    """The same with graphs of the host."""
+    return replace(
+        agreement,
+        view_graphs=[engine.graph_on_host(graph) for graph in agreement.view_graphs],
+        fused=engine.graph_on_host(agreement.fused),
+        fused_single=engine.graph_on_host(agreement.fused_single),
+    )
+
+
+def view_agreement(views: Views) -> tuple[Array, Array, Array]:
+    """How much views agree (n_views×n_views), halves of each view, and how much views repeat each
+    other (n_views×n_views), with the default settings.
+
+    A view without any value has zeros.
+    """
+    columns, settings = observed_columns(views), Settings()
+    kept = list(range(len(views))) if columns is None else kept_views(columns)
+    part = views if columns is None else observed_part(views, columns)
+    present = quiet_presence(part)
+    scalings = fit_scalings(part, present, "auto")
+    spaces, _ = distinct(measure(part, present, scalings, working_dtype(part, None)))
+    n, lists = spaces[0].n_samples, [view.nearest(settings.n_neighbors) for view in spaces]
+    graphs = [list_graph(near, n) for near in lists]
+    neighbors = [for_all_rows(near.rows, near.indices, n) for near in lists]
+    halves = split_half(spaces, settings.n_neighbors, 0)
+    rows = HOST.row_contrasts(spaces, graphs)
+    matrix, repeated = np.zeros((2, len(views), len(views)))
+    all_halves = np.zeros(len(views))
+    matrix[np.ix_(kept, kept)] = agreement_matrix(rows, halves, spaces[0].mass)
+    repeated[np.ix_(kept, kept)] = compare_distances(spaces, neighbors, 0)[1]
+    all_halves[kept] = halves
+    return matrix, all_halves, repeated
+
+
+def graph_of_all(graph: sp.csr_array, rows: Array | None) -> sp.csr_array:
+    """A graph of the observations of a fit as one of all that were given."""
+    if rows is None:
+        return graph
+    edges, place = graph.tocoo(), np.flatnonzero(rows)
+    i, j = (place[ends] for ends in edges.coords)
+    return sp.csr_array((edges.data, (i, j)), shape=(len(rows),) * 2)
+
+
+# --- compare, weigh, fuse, embed ----------------------------------------------------------------
+
+#: Split-half reliability is estimated on at most this many rows.
+SPLIT_HALF_ROWS = 4000
+#: Rows whose neighbours are looked at to compare the distances of views.
+PAIR_ROWS = 1000
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The parameters of `RobustWMNMF` that this stage heeds."""
+
+    n_neighbors: int = 10
+    reliability_weight: float = 0.05
+    learn_sample_weights: bool = True
+    #: α where it is given; None: learned.
+    view_weights: Array | None = None
+
+    @classmethod
+    def of(cls, model: Any, names: Sequence[str], kept: Sequence[int] | None = None) -> Settings:
+        """Those of an estimator, for views of these names of which some are ``kept``."""
+        asked = model.view_weights
+        if isinstance(asked, str) and asked == "learned" and not model.learn_view_weights:
+            asked = "equal"
+        return cls(
+            model.n_neighbors,
+            model.reliability_weight,
+            model.learn_sample_weights,
+            fixed_view_weights(asked, names, kept),
+        )
+
+
+def agree(
+    views: list[Distances],
+    settings: Settings,
+    rng: np.random.Generator,
+    engine: Engine = HOST,
+    threads: Threads | None = None,
+) -> Agreement:
+    """Weights and graphs of several views of the same distinct rows.
+
+    Parameters
+    ----------
+    views : list of Distances
+        Of the same rows, no two of which are identical in all views.
+    settings : Settings
+    rng : Generator
+    engine : Engine
+        The one that made ``views``.
+    threads : Threads, optional
+
+    Returns
+    -------
+    Agreement
+    """
+    seed = int(rng.integers(2**31))
+    return weigh_views(
+        views, evidence_of(views, settings, seed, engine, threads), settings, seed, engine, threads
+    )
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What views say one by one and in pairs, before anything is weighed."""
+
+    graphs: list[Graph]
+    rows: Array
+    split_half: Array
+    spread: Array
+    redundancy: Array
+    #: Neighbours of every row in each view; none where they are not at hand.
+    neighbors: list[Array] = field(default_factory=list)
+
+
+def evidence_of(
+    views: list[Distances],
+    settings: Settings,
+    seed: int,
+    engine: Engine = HOST,
+    threads: Threads | None = None,
+) -> Evidence:
+    """Neighbours, row contrasts, split halves, spread and redundancy of several views."""
+    n = views[0].n_samples
+    k = ag.in_proportion(settings.n_neighbors, n)
+    lists = [view.nearest(k, seed, threads) for view in views]
+    graphs = [list_graph(near, n, engine) for near in lists]
+    rows = engine.row_contrasts(views, graphs, threads)
+    halves = split_half(views, k, seed, engine)
+    neighbors = [for_all_rows(near.rows, on_host(near.indices), n) for near in lists]
+    spread, redundancy = compare_distances(views, neighbors, seed)
+    return Evidence(graphs, rows, halves, spread, redundancy, neighbors)
+
+
+def weigh_views(
+    views: list[Distances],
+    found: Evidence,
+    settings: Settings,
+    seed: int,
+    engine: Engine = HOST,
+    threads: Threads | None = None,
+) -> Agreement:
+    """α, w and the fused graph from what was measured."""
+    rows, halves, spread, redundancy = found.rows, found.split_half, found.spread, found.redundancy
+    n, mass, delta = views[0].n_samples, views[0].mass, settings.reliability_weight
+    present = np.column_stack([view.present for view in views])
+    # Half contrasts are means over n rows, of which a view tells some apart, of distances with spread 1.
+    chance = np.sqrt([view.comparable.sum() for view in views]) / n
+    agreed = ag.effects(rows, spread, mass)
+    learned = ag.view_weights(agreed, halves / spread, redundancy, delta, chance)
+    alpha = learned if settings.view_weights is None else settings.view_weights
+    w, levels = ag.observation_weights(rows, present, alpha, redundancy, mass)
+    if not settings.learn_sample_weights:
+        w = present.astype(float)
+    weights = ag.distance_weights(alpha, spread)
+    # A view without weight proposes nobody.
+    neighbors = found.neighbors and with_weight(found.neighbors, settings.view_weights)
+    near = fused_near(views, weights, neighbors, seed, engine, threads)
+    fused, single = scale_graphs(near, n, mass, engine)
+    distant = distant_groups(near, n, ag.in_proportion(ag.SCALES[0], n))
+    M = ag.agreement_matrix(rows, delta * halves, mass)
+    return Agreement(
+        M,
+        halves,
+        redundancy,
+        spread,
+        alpha,
+        w,
+        levels,
+        found.graphs,
+        fused,
+        single,
+        learned,
+        distant,
+    )
+
+
+def embed(
+    agreement: Agreement,
+    n_clusters: int,
+    rng: np.random.Generator,
+    engine: Engine = HOST,
+    threads: Threads | None = None,
+) -> Array:
+    """P: diffusion maps of the fused graph and of the fused graph plus the α-weighted view graphs."""
+    fused, n = agreement.fused, agreement.fused.shape[0]
+    if n <= n_clusters:  # each distinct observation is a cluster, also where the graph joins all
+        apart = np.hstack([np.eye(n), np.eye(n)]) / 2**0.5
+        return apart if sp.issparse(fused) else fused.placed(apart)
+    n_vectors = min(int(ag.VECTORS * n_clusters), n)
+    step_of = engine.block_step(threads)
+    sketch = Sketch(step_of, diffusion_weights, PLACING)
+    first = leading_eigenvectors(normalized(fused), n_vectors, rng, sketch)
+    mixed = agreement.fused_single
+    for a, graph in zip(agreement.alpha, agreement.view_graphs, strict=True):
+        if a > 0:
+            mixed = mixed + a * normalized(graph)
+    mixed = normalized(mixed)
+    near = replace(sketch, start=first[1])  # the graphs are nearly the same
+    second = leading_eigenvectors(mixed, n_vectors, rng, near)
+    maps = [diffused(*first), diffused(*second)]
+    return namespace(maps[0]).hstack(maps) / 2**0.5
+
+
+# --- graphs ------------------------------------------------------------------------------------
+
+
+def view_graph(view: Distances, k: int, seed: int = 0, engine: Engine = HOST) -> Graph:
+    """Self-tuned graph of the k nearest rows of every row that is present."""
+    return list_graph(view.nearest(k, seed), view.n_samples, engine)
+
+
+def list_graph(near: Lists, n: int, engine: Engine = HOST) -> Graph:
+    """(A + Aᵀ)/2 of neighbour lists with self-tuned weights A."""
+    weights = ag.self_tuned(near.indices, near.d, n, near.rows, near.mass)
+    return engine.graph(near.rows, near.indices, weights, n)
+
+
+def fused_near(
+    views: list[Distances],
+    weights: Array,
+    neighbors: list[Array],
+    seed: int,
+    engine: Engine = HOST,
+    threads: Threads | None = None,
+) -> Lists:
+    """The nearest rows of every row under F = Σ weights_s d^s, as many as the graphs need.
+
+    ``neighbors`` holds the lists of every view, if there are any.
+    """
+    largest = ag.in_proportion(max(*ag.SCALES, ag.NEIGHBORS), views[0].n_samples)
+    indices, F = engine.fused_nearest(views, weights, largest, neighbors, seed, threads)
+    everyone = np.arange(views[0].n_samples)
+    return Lists(everyone, indices, F, masses(views[0], everyone, indices, None))
+
+
+def fused_graphs(
+    views: list[Distances], weights: Array, neighbors: list[Array], seed: int
+) -> tuple[Graph, Graph]:
+    """The fused graph, and the one of its scales that the second diffusion map takes.
+
+    Normalised self-tuned graphs of F; the fused graph is their mean over the scales.
+    """
+    near = fused_near(views, weights, neighbors, seed)
+    return scale_graphs(near, views[0].n_samples, views[0].mass)
+
+
+def scale_graphs(
+    near: Lists, n: int, mass: Array | None, engine: Engine = HOST
+) -> tuple[Graph, Graph]:
+    """The mean of the graphs of all scales, and that of one scale, from lists of n rows."""
+    *sizes, single = (ag.in_proportion(k, n) for k in (*ag.SCALES, ag.NEIGHBORS))
+    scales: dict[int, Graph] = {}
+    for k in {*sizes, single}:
+        count = None if near.mass is None else near.mass[:, :k]
+        nearest = Lists(near.rows, near.indices[:, :k], near.d[:, :k], count)
+        scales[k] = normalized(list_graph(with_copies(nearest, mass), n, engine))
+    fused = scales[sizes[0]]
+    for k in sizes[1:]:
+        fused = fused + scales[k]
+    return fused / len(sizes), scales[single]
+
+
+def with_copies(near: Lists, mass: Array | None) -> Lists:
+    """Lists of distinct observations to which their own copies belong, too, `NEIGHBORS` at most.
+
+    ``mass`` says how often each occurs, in units of the rarest: where all are as frequent, no copies
+    count.
+    """
+    if mass is None or near.mass is None:
+        return near
+    xp, own = namespace(near.d), near.rows[:, None]
+    own = own if xp is np else xp.as_tensor(own, device=near.d.device)
+    return Lists(
+        near.rows,
+        xp.hstack([near.indices, own]),
+        xp.hstack([near.d, xp.zeros_like(near.d[:, :1])]),
+        np.column_stack([near.mass, mass * np.minimum(mass - 1, ag.NEIGHBORS)]),
+    )
+
+
+# --- how views compare -------------------------------------------------------------------------
+
+
+def split_half(views: list[Distances], k: int, seed: int, engine: Engine = HOST) -> Array:
+    """h_s: the contrast between two random halves of view s's features."""
+    h = np.zeros(len(views))
+    for s, view in enumerate(views):
+        if view.n_features < 2:
+            continue
+        # The same draw whatever the order of the views.
+        order = np.random.default_rng(seed).permutation(view.n_features)
+        h[s] = half_contrast(view, order, k, seed, engine)
+    return h
+
+
+def half_contrast(
+    view: Distances, order: Array, k: int, seed: int = 0, engine: Engine = HOST
+) -> float:
+    """Geometric mean of the two contrasts between the views of two halves of the features."""
+    if view.n_samples > SPLIT_HALF_ROWS:
+        # Density matters little for a contrast; a sample of rows is enough for a diagonal entry.
+        chosen = np.sort(np.random.default_rng(seed).permutation(view.n_samples)[:SPLIT_HALF_ROWS])
+        view = view.rows(chosen)
+    # In their own order features are read one after the other.
+    halves = view.halves(np.sort(order[0::2]), np.sort(order[1::2]))
+    contrasts = []
+    for one, other in (halves, halves[::-1]):
+        close = engine.mean_distance(one, view_graph(other, k, engine=engine))
+        if close is None:
+            return 0.0
+        contrasts.append(max(0.0, 1 - close))
+    return float(np.sqrt(contrasts[0] * contrasts[1]))
+
+
+def compare_distances(
+    views: list[Distances], neighbors: list[Array], seed: int
+) -> tuple[Array, Array]:
+    """How far the distances of each view spread, and how much those of two views repeat each other.
+
+    Both look at pairs of neighbours in the views and at random pairs.
+    """
+    n, n_views = views[0].n_samples, len(views)
+    rows = np.unique(np.linspace(0, n - 1, PAIR_ROWS).astype(int))
+    near = [(np.repeat(rows, lists.shape[1]), lists[rows].ravel()) for lists in neighbors]
+    pairs = [ag.random_pairs(n, seed), *near]
+    d = [[_known_distances(view, *ends) for ends in pairs] for view in views]
+    spread = np.array([ag.pooled_spread(d[s][0], d[s][1 + s]) for s in range(n_views)])
+    redundancy = np.eye(n_views)
+    for s in range(n_views):
+        for t in range(s):
+            both = [np.concatenate([d[v][1 + s], d[v][1 + t]]) for v in (s, t)]
+            found = ag.correlation(*both)
+            if found is None:  # no near pair differs from another: only far ones can tell
+                found = ag.correlation(d[s][0], d[t][0])
+            redundancy[s, t] = redundancy[t, s] = max(0.0, found or 0.0)
+    return spread, redundancy
+
+
+def _known_distances(view: Distances, i: Array, j: Array) -> Array:
+    """d of pairs; NaN where a member is missing, or both are one."""
+    known = view.comparable[i] & view.comparable[j] & (i != j)
+    return np.where(known, view.pairs(i, j), np.nan)
+
+
+# --- groups far from all others -----------------------------------------------------------------
+
+#: A group is distant if the nearest other sample is this many times as far (in squared distance) as the
+#: group's neighbors are from each other, and as neighbors are in general. Merged groups of 24 real data
+#: sets have 1.1 at most, groups 15 standard deviations away in one of six features 2.4 at least.
+DISTANT = 1.5
+#: A sample is outlying if it is this many times as far from the middle as 95% of the samples.
+OUTLYING, MOST = 3.0, 0.95
+#: Values further from the median than this many interquartile ranges are taken as that far.
+FARTHEST = 100.0
+#: Fewest rows that tell quartiles, and how many other rows outlying ones are compared with.
+SOME, OTHERS = 500, 5000
+#: Samples named in a warning.
+NAMED = 5
+
+
+def distant_groups(near: Lists, n: int, k: int) -> list[Array]:
+    """Groups of ``near.rows`` (places among n rows) whose k nearest rows are all of the group."""
+    rows, indices, d = (on_host(part) for part in (near.rows, near.indices, near.d))
+    k = min(k, indices.shape[1])
+    if k == 0 or len(rows) == 0:
+        return []
+    ends = np.repeat(rows, k), indices[:, :k].ravel()
+    links = sp.csr_array((np.ones(len(rows) * k), ends), shape=(n, n))
+    count, part = connected_components(links, directed=False)
+    sizes, own = np.bincount(part), part[rows]
+    if count == 1:
+        return []
+    crossing = part[indices] != own[:, None]
+    gap = np.full(count, np.inf)  # of a group that no list leaves or enters
+    for side in (np.repeat(own, crossing.sum(axis=1)), part[indices[crossing]]):
+        np.minimum.at(gap, side, d[crossing])
+    typical = np.median(d[:, k - 1])
+    closed = (np.bincount(own, minlength=count) == sizes) & (sizes <= n / 2)
+    found = []
+    for g in np.flatnonzero(closed & (gap > DISTANT * typical)):
+        inner = np.median(d[own == g, k - 1])
+        if gap[g] > DISTANT * inner:
+            found.append(rows[own == g])
+    return found
+
+
+def hidden_groups(
+    matrices: Sequence[Any], scalings: Sequence[Scaling | None], present: Sequence[Array]
+) -> list[Array]:
+    """Groups that lie beyond the percentiles at which the scaling ends, in dense views in memory."""
+    n = len(present[0])
+    spaces, outlying = [], np.zeros(n, dtype=bool)
+    for X, scaling, here in zip(matrices, scalings, present, strict=True):
+        if (
+            not isinstance(X, np.ndarray)
+            or scaling is None
+            or scaling.low is None
+            or not here.any()
+        ):
+            continue
+        z = np.sort(_unlimited(X[_evenly(n, max(SOME, LOOK // X.shape[1]))], scaling), axis=0)
+        last, columns = np.maximum((~np.isnan(z)).sum(axis=0) - 1, 0), np.arange(X.shape[1])
+        low, middle, high = (z[(q * last / 4).astype(int), columns] for q in (1, 2, 3))
+        width = np.where(high > low, high - low, np.inf)
+        squared = np.concatenate(
+            over(X, lambda *of: (_from(*of) ** 2).sum(axis=1), scaling, middle, width)
+        )
+        level = np.quantile(squared[here], MOST)
+        if level > 0:
+            outlying |= here & (squared > OUTLYING**2 * level)
+            spaces.append((X, scaling, middle, width * np.sqrt(level)))
+    rows = np.flatnonzero(outlying)
+    k = ag.in_proportion(ag.SCALES[0], n)
+    if not k < len(rows) <= (1 - MOST) * n:
+        return []
+    rest = np.flatnonzero(~outlying)
+    chosen = np.concatenate([rows, rest[_evenly(len(rest), OTHERS)]])
+    points = np.hstack([_from(X[chosen], *of) for X, *of in spaces])
+    indices, d = nearest_neighbors(points, k + 1, points[: len(rows)])
+    own = indices == np.arange(len(rows))[:, None]
+    own[~own.any(axis=1), -1] = True  # of many at distance 0 the row itself may not be listed
+    near = Lists(np.arange(len(rows)), *(part[~own].reshape(-1, k) for part in (indices, d)))
+    found = []
+    for group in distant_groups(near, len(points), k):
+        _, gap = nearest_neighbors(np.delete(points, group, axis=0), 1, points[group])
+        if gap.min() > DISTANT * np.median(near.d[group, -1]):
+            found.append(rows[group])
+    return found
+
+
+def _evenly(n: int, count: int) -> Array:
+    return np.unique(np.linspace(0, n - 1, min(n, count)).astype(int))
+
+
+def _unlimited(X: Array, scaling: Any) -> Array:
+    """Scaled features without their limits."""
+    t = (X - scaling.low) * scaling.gain
+    return t if scaling.bend is None else bent(t.clip(0), scaling.bend)
+
+
+def _from(X: Array, scaling: Any, middle: Array, width: Array) -> Array:
+    """How far from the middle, in units of ``width``; unobserved entries are in the middle."""
+    return np.nan_to_num((_unlimited(X, scaling) - middle) / width).clip(-FARTHEST, FARTHEST)
+
+
+def tell_merged(
+    groups: list[Array], labels: Array, n_clusters: int, names: Array | None, remedy: str
+) -> None:
+    """Say which distant groups make up less than half of the cluster they are in."""
+    sizes = np.bincount(labels[labels >= 0], minlength=1)
+    merged = []
+    for group in groups:
+        known = labels[group][labels[group] >= 0]
+        counts = np.bincount(known, minlength=len(sizes))
+        cluster = int(counts.argmax())
+        if 0 < 2 * counts[cluster] <= sizes[cluster]:
+            merged.append((len(group), cluster, int(sizes[cluster] - counts[cluster]), group))
+    if not merged:
+        return
+    size, cluster, others, group = min(merged, key=lambda found: found[:2])
+    shown = [str(i if names is None else names[i]) for i in group[:NAMED]]
+    more = f" and {size - len(shown)} more" if size > len(shown) else ""
+    several = f"; there are {len(merged)} such groups, of which this is the smallest" * (
+        len(merged) > 1
+    )
+    warn_user(
+        f"{size} samples ({'rows' if names is None else 'samples'} {', '.join(shown)}{more}) lie far from "
+        f"all others but are in cluster {cluster} together with {others} others{several}. "
+        f"{n_clusters} clusters do not separate them. Check these samples for errors; {remedy}"
+    )

@@ -1,1 +1,0 @@
-"""The two methods: stages, loops and estimators."""

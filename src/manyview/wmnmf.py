@@ -1,0 +1,1446 @@
+"""WMNMF, the method of the paper: a loop of multiplicative (or HALS) steps, weights in closed form, labels.
+
+The recipe is `WMNMF._fit`, the loop `run`; formulas are in `manyview.maths.equations`, starts in
+`manyview.initialize`. `tests/reference/wmnmf.py` is the method in dense NumPy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from numbers import Integral, Real
+from typing import Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import Tags
+from sklearn.utils._param_validation import Interval, InvalidParameterError, StrOptions
+from threadpoolctl import threadpool_limits
+
+from manyview import stream
+from manyview._arrays import is_tensor, namespace, on_host
+from manyview._types import (
+    Array,
+    Callback,
+    CollapseWarning,
+    Factors,
+    FitResult,
+    Matrix,
+    Seed,
+    Stop,
+    Sums,
+    Views,
+    storable,
+)
+from manyview._warn import warn_user
+from manyview.base import (
+    SHARED_CONSTRAINTS,
+    MultiViewEstimator,
+    generator,
+    in_dtype,
+    observed_part,
+    observed_somewhere,
+    on_host_factors,
+    spread_out,
+    working_dtype,
+)
+from manyview.engines.affinity import AFFINITIES, inverse_distances, nearest_neighbors
+from manyview.engines.numpy.masked import (
+    Fill,
+    MaskedView,
+    expected_gap,
+    expected_residuals,
+    least_entries,
+    mean_error,
+    reaches,
+    views_that_tell,
+)
+from manyview.engines.numpy.presence import check_finite, has_nan
+from manyview.engines.numpy.rows import rows_of
+from manyview.engines.numpy.sources import Scaled, is_streamed, resident
+from manyview.engines.protocols import Engine
+from manyview.engines.threads import Threads, beside
+from manyview.impute import refuse_changed
+from manyview.initialize import (
+    GNMF_WEIGHT,
+    INITS,
+    filling,
+    observed_init,
+    starting_factors,
+    starting_weights,
+)
+from manyview.labels import (
+    ASSIGNMENTS,
+    assign,
+    assign_new,
+    row_kinds,
+    tell_empty_clusters,
+    tell_few_kinds,
+)
+from manyview.maths import equations as eq
+from manyview.maths.agreement import reliance
+from manyview.maths.solvers import Solver, check_needs, make_solver, own_name
+from manyview.maths.terms import Linkable, Term
+from manyview.regularizers import Graph, kept_term, make_regularizer, prepared_terms, without_edges
+from manyview.scaling import (
+    SCALES,
+    SHIFTING,
+    UNIT_ROWS,
+    Scaling,
+    fit_scaling,
+    is_constant,
+    tell_level,
+    tell_outliers,
+    tell_rounded,
+)
+from manyview.storage.checkpoint import Checkpoint, digest
+
+# --- the estimator ------------------------------------------------------------------------------
+
+
+@storable
+class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, MultiViewEstimator):
+    """Weighted multi-view nonnegative matrix factorisation (Liu & Lin).
+
+    Several nonnegative views X_s (N×M_s) of the same N observations are factorised together,
+    X_s ≈ V_s U_sᵀ, with a consensus V*, a weight α_s for every view and a weight w_is for every
+    observation in every view, minimising::
+
+        Σ_s ‖Diag(w_s)(X_s − V_s U_sᵀ)‖² + Σ_s α_s^p ‖V_s Q_s − V*‖² + β Σ_s g(V_s)
+
+    where Q_s holds the column sums of U_s and g is a regulariser, by default the Laplacian of the
+    view's nearest-neighbour graph. Clusters are read from V*. The defaults are the recipe that
+    reproduces the paper; its two rounds are early stopping (see ``max_iter``).
+
+    Parameters
+    ----------
+    n_clusters : int, default=8
+        Number of clusters.
+    n_components : int, optional
+        Number K of columns of U, V and V*; ``n_clusters`` if not given.
+    p : float, default=5
+        At least 1; small values make the view weights sparse (1: a single view wins).
+    beta : float, default=0.01
+        Weight of the regulariser. The default suits the graph; "sparse" and "orthogonal" may need
+        less, above all with HALS, where no rescaling undoes their pull towards zero.
+    regularizer : {"graph", "sparse", "orthogonal"}, None or object, default="graph"
+        g, or any object with ``prepare(X)``, ``value(V)``, ``split(V)`` (`manyview.regularizers`).
+    n_neighbors : int, default=5
+        Neighbours of an observation in its view's graph.
+    affinity : {"binary", "heat", "cosine"}, default="binary"
+        Edge weights; the width of "heat" is automatic. For a fixed width or mutual neighbours, pass
+        ``regularizer=Graph(affinity="heat", width=..., mutual=True)``.
+    scale : {"sum", "minmax", "standard", "tfidf", "sqrt"} or None, default="sum"
+        How views are made comparable; "minmax" and "standard" accept negative values.
+    solver : {"multiplicative", "hals"} or object, default="multiplicative"
+        The paper's rule, or exact coordinate steps on the well-posed form in which every column
+        of U sums to 1 (fewer iterations to the same objective, each a little dearer); or an object
+        of your own class derived from `manyview.solvers.Solver`.
+    init : {"gnmf", "random", "nndsvd"} or dict, default="gnmf"
+        Starting factors; a dict holds "components" (K×M_s each) and "coefficients" (N×K each).
+        Under the multiplicative rule a zero stays zero: a start that has any is told.
+    gnmf_weight : float, default=10
+        λ of the GNMF start: the weight of the graph while U and V of each view are first found.
+    learn_view_weights, learn_sample_weights : bool, default=True
+        Whether α and w are learned; otherwise they stay at 1/n_views.
+    rescale : bool, default=True
+        Give U unit column sums after each view's inner loop. Part of the recipe, though it may
+        raise the objective. HALS keeps unit sums always.
+    max_iter : int, default=2
+        Rounds. More rounds lower the objective and, on real data, tend to collapse the view
+        weights onto one view and to worsen the clusters.
+    inner_iter : int, default=30
+        Iterations per view and round.
+    inner_tol : float, default=0
+        End the iterations on a view when one changes the objective by less than this share; 0 does
+        them all, as the authors' program does.
+    tol : float, default=0
+        Stop when a round changes the objective by less than this share; 0 does all rounds.
+    n_init : int, default=1
+        Number of starts. The consensus matrices of all starts are set side by side and clustered
+        once; the other attributes describe the first start.
+    assign_labels : {"spectral", "njw", "kmeans", "argmax"}, default="spectral"
+        How clusters are read from the consensus; "njw" (unit rows) is often a little better than
+        the paper's random-walk "spectral".
+    connect : bool, default=False
+        For these two: link the rows in small parts of the consensus's neighbour graph (fewer than a
+        quarter of an average cluster) to their nearest rows in the rest. Without, as in the paper,
+        such a part may take a cluster of its own, which is told.
+    missing : {"error", "mask"}, default="error"
+        "mask": NaN entries are unobserved and do not count, in the errors, the scaling or the
+        distances between rows. Weights compare errors and gaps by what is observed: an unobserved
+        entry counts like an observed one of its view on average. An observation without enough
+        values in a view (fewer than K, and less than half) gets weight 0 there, and coefficients from
+        its neighbours in other views. Columns, views and observations without any value are left out
+        with a warning and change nothing: their weights, components and coefficients are 0, the
+        label is −1. A view observed for too few rows (below 10 K and half of them, or below 5%) is
+        told, and gets no more than that share of the smallest weight of the others.
+    views : sequence of int or of str, optional
+        If the input is one 2-D array: the number of columns of each view; ``None``: one view. Of a
+        list: a name for each view. Of a dict, a container or a DataFrame with two levels of columns:
+        the names of those to use.
+    engine : {"numpy", "torch", "dask"}, default="numpy"
+        Where the computation runs. "torch" (extra ``torch``): for GPUs; NumPy in, NumPy out; the
+        fitted model lives on the host, and so does `predict`. "dask" (extra ``dask``): on the
+        workers of the current `distributed.Client`, or of a local cluster started for the fit.
+        Views may then be dask arrays or data frames cut by rows, whose blocks stay on the workers;
+        the factors pass through this process once per view and round (`docs/scaling.md`).
+    device : str, default="auto"
+        With engine="torch": "cpu", "cuda" (or "cuda:1", …), or "auto", a GPU where there is one and
+        the views are large enough to pay for the way there.
+    n_jobs : int, optional
+        Threads for the passes over the rows; ``None`` takes the cores this process may use. The
+        results are the same for any number. −1 takes all cores, −2 all but one.
+    dtype : dtype, optional
+        Precision of the computation. ``None`` computes in float64 (in float32 if the input is
+        float32 and larger than 1 GiB) and returns the input's precision.
+    checkpoint : path, or (path, seconds), optional
+        Write the state of the fit to this file every minute (or so many seconds). A fit that finds
+        the file goes on from there to the same result, bit for bit; when it is done the file is
+        removed. A checkpoint of other data or settings is refused.
+    random_state : int, RandomState, Generator or None
+        Seed of every random draw. Results do not depend on the number of threads.
+    verbose : int, default=0
+        1 prints a line per round, 2 one per iteration.
+    callback : callable, optional
+        Called after every iteration with a dict of the round, view, iteration, objective terms and
+        total number of iterations, whose attribute ``state`` is the frozen state of the loop (U, V,
+        consensus, alpha, w; where the engine has them) during the call. True stops the fit.
+
+    Attributes
+    ----------
+    labels_ : ndarray (N,); −1 for observations without any value
+    consensus_ : ndarray (N, K), or (N, K·n_init)
+    view_weights_ : ndarray (n_views,), α
+    sample_weights_ : ndarray (N, n_views), w
+    reliance_ : ndarray (N, n_views), α_s w_is normalised over views
+    components_ : list of ndarray (K, M_s), the U_s transposed
+    coefficients_ : list of ndarray (N, K), the V_s
+        ``coefficients_[s] @ components_[s]`` approximates the *scaled* view s, whose rows sum to 1
+        on average (with ``scale=None`` the view itself). The model keeps the scaled views, in
+        which unseen rows look for their neighbours.
+    objective_ : float
+    history_ : dict of arrays
+        One entry per iteration: round, view (−1: the weights), iteration, and every objective term.
+    n_iter_ : int, rounds done
+    stop_reason_ : Stop
+    view_names_in_, view_feature_names_in_, sample_names_in_, n_features_in_
+
+    References
+    ----------
+    S. S. Liu and L. Lin, Adaptive Weighted Multi-View Clustering.
+
+    Examples
+    --------
+    >>> import manyview as mv
+    >>> digits = mv.datasets.load_handwritten(views="paper")
+    >>> model = mv.WMNMF(n_clusters=10, random_state=0)
+    >>> labels = model.fit_predict(digits.views)
+    >>> model.view_weights_.round(2)
+    array([0.24, 0.29, 0.21, 0.25])
+    """
+
+    _parameter_constraints: ClassVar[dict] = {
+        **SHARED_CONSTRAINTS,
+        "n_clusters": [Interval(Integral, 1, None, closed="left")],
+        "n_components": [Interval(Integral, 1, None, closed="left"), None],
+        "p": [Interval(Real, 1, None, closed="left")],
+        "beta": [Interval(Real, 0, None, closed="left")],
+        "n_neighbors": [Interval(Integral, 1, None, closed="left")],
+        "affinity": [StrOptions(set(AFFINITIES))],
+        "scale": [StrOptions(set(SCALES)), None],
+        "init": [StrOptions(set(INITS)), dict],
+        "gnmf_weight": [Interval(Real, 0, None, closed="left")],
+        "rescale": ["boolean"],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "inner_iter": [Interval(Integral, 1, None, closed="left")],
+        "inner_tol": [Interval(Real, 0, None, closed="left")],
+        "tol": [Interval(Real, 0, None, closed="left")],
+        "n_init": [Interval(Integral, 1, None, closed="left")],
+        "assign_labels": [StrOptions(set(ASSIGNMENTS))],
+        "connect": ["boolean"],
+        "missing": [StrOptions({"error", "mask"})],
+    }
+
+    def __init__(
+        self,
+        n_clusters: int = 8,
+        *,
+        n_components: int | None = None,
+        p: float = 5.0,
+        beta: float = 0.01,
+        regularizer: Any = "graph",
+        n_neighbors: int = 5,
+        affinity: str = "binary",
+        scale: str | None = "sum",
+        solver: Any = "multiplicative",
+        init: Any = "gnmf",
+        gnmf_weight: float = GNMF_WEIGHT,
+        learn_view_weights: bool = True,
+        learn_sample_weights: bool = True,
+        rescale: bool = True,
+        max_iter: int = 2,
+        inner_iter: int = 30,
+        inner_tol: float = 0.0,
+        tol: float = 0.0,
+        n_init: int = 1,
+        assign_labels: str = "spectral",
+        connect: bool = False,
+        missing: str = "error",
+        views: Any = None,
+        engine: str = "numpy",
+        device: str = "auto",
+        n_jobs: int | None = None,
+        dtype: npt.DTypeLike | None = None,
+        checkpoint: Any = None,
+        random_state: Seed = None,
+        verbose: int = 0,
+        callback: Any = None,
+    ):
+        self.n_clusters = n_clusters
+        self.n_components = n_components
+        self.p = p
+        self.beta = beta
+        self.regularizer = regularizer
+        self.n_neighbors = n_neighbors
+        self.affinity = affinity
+        self.scale = scale
+        self.solver = solver
+        self.init = init
+        self.gnmf_weight = gnmf_weight
+        self.learn_view_weights = learn_view_weights
+        self.learn_sample_weights = learn_sample_weights
+        self.rescale = rescale
+        self.max_iter = max_iter
+        self.inner_iter = inner_iter
+        self.inner_tol = inner_tol
+        self.tol = tol
+        self.n_init = n_init
+        self.assign_labels = assign_labels
+        self.connect = connect
+        self.missing = missing
+        self.views = views
+        self.engine = engine
+        self.device = device
+        self.n_jobs = n_jobs
+        self.dtype = dtype
+        self.checkpoint = checkpoint
+        self.random_state = random_state
+        self.verbose = verbose
+        self.callback = callback
+
+    def fit(self, X: Any, y: object = None) -> WMNMF:
+        """Factorise the views and cluster their consensus. ``y`` is ignored.
+
+        Parameters
+        ----------
+        X : list, dict or array
+            The views; see `manyview.as_views`.
+        y : ignored
+
+        Returns
+        -------
+        WMNMF
+            The estimator itself, fitted.
+        """
+        self._validate_params()
+        with self._opened() as engine:
+            self._stream, self._solver = None, make_solver(self.solver)
+            views = self._read(X, reset=True)
+            anywhere = observed_somewhere(views.matrices)
+            self._check(int(anywhere.sum()), engine)
+            self._fit(views, anywhere, engine)
+        return self
+
+    def _fit(self, views: Views, anywhere: Array, engine: Engine) -> None:
+        """Scale, find neighbours, start, run the loop, read clusters from the consensus."""
+        rng = generator(self.random_state)
+        checkpoint = Checkpoint(self.checkpoint, self, views, rng)
+        warn_unobserved_rows(anywhere)
+        views = some_rows(views, anywhere)
+        Xs, self._fitted_views, self._scalings, sums = scale_and_place(
+            views, self.scale, self.dtype, self.missing == "mask", engine
+        )
+        self._warn_extremes(views)
+        K = self._rank
+        terms, start_terms = self._prepared_terms(Xs, checkpoint, engine)
+        fill = filling(Xs, self._fitted_views, self.n_neighbors, K)
+        Xs = masked(Xs, views.names, self._solver, K)
+        warn_scarce_views(Xs, views.names, K)
+        kinds = row_kinds(views.matrices, self.n_clusters)
+        if kinds is not None:
+            tell_few_kinds(int(kinds.max()) + 1, self.n_clusters)
+        problem = Problem(Xs, terms, self._solver, fill, self._threads)
+        init = observed_init(self.init, self._columns, self._view_widths, anywhere)
+        start = partial(self._start, problem, start_terms, init, rng, checkpoint)
+        fits = run_starts(problem, start, self.n_init, self._settings, self._callback, checkpoint)
+        warn_about(fits[0], views.names, self.tol)
+        consensus = [fit.factors.consensus for fit in fits]
+        stacked = namespace(consensus[0]).hstack(consensus)
+
+        def read_clusters() -> Array:
+            if kinds is not None:
+                return kinds
+            return assign(stacked, self.n_clusters, self.assign_labels, rng, connect=self.connect)
+
+        labels = on_host(checkpoint.keep("labels", read_clusters))
+        if kinds is None:
+            tell_empty_clusters(labels, self.n_clusters)
+        fits = self._keep(fits, terms, stacked, sums())
+        self._expose(fits[0], self._stacked, labels, views.dtype, anywhere)
+        checkpoint.finish()
+
+    def _start(
+        self,
+        problem: Problem,
+        terms: list[Term],
+        init: Any,
+        rng: np.random.Generator,
+        checkpoint: Checkpoint,
+        i: int,
+    ) -> Factors:
+        """The factors that start number i begins with."""
+        return starting_factors(
+            list(problem.views),
+            init,
+            self._rank,
+            terms,
+            self._solver,
+            self.p,
+            rng,
+            self._output_unit,
+            problem.fill,
+            self._threads,
+            lambda name, compute: checkpoint.keep(f"start {i} {name}", compute),
+            self.gnmf_weight,
+        )
+
+    _rows_stay = True
+    _reads_files = True
+
+    # What the fit leaves for later calls: views and terms of the fitted rows, factors of all starts,
+    # their consensus side by side. After partial_fit these are of the rows it remembers, whose labels
+    # `_stream` holds with sums, gaps and the number of batches.
+    _fitted_views: list[Any]
+    _terms: list[Any]
+    _solver: Any
+    _scalings: list[Any]
+    _starts: list[Factors]
+    _stacked: Array
+    #: Mean squared error of an entry of every view, for each start.
+    _entry_errors: Any = None
+    #: Checksums of the user's own arrays, where views are too large to be copied.
+    _digests: Any = None
+    _stream: Any = None
+
+    def _keep(
+        self, fits: list[FitResult], terms: list[Any], stacked: Any, sums: list[str | None]
+    ) -> list[FitResult]:
+        """Keep what later calls need on the host: saving and predicting need no GPU and no workers."""
+        fits = [replace(fit, factors=on_host_factors(fit.factors)) for fit in fits]
+        self._terms = [kept_term(g, X) for g, X in zip(terms, self._fitted_views, strict=True)]
+        self._starts = [fit.factors for fit in fits]
+        self._entry_errors = [fit.entry_errors for fit in fits]
+        self._digests, self._stacked = sums, on_host(stacked)
+        return fits
+
+    def _expose(
+        self,
+        fit: FitResult,
+        stacked: Array,
+        labels: Array,
+        dtype: np.dtype,
+        anywhere: Array | None = None,
+    ) -> None:
+        """Results in the shape of what was given: 0 for what nobody observed, and the label −1."""
+        factors, unit = fit.factors, self._output_unit
+        rows = np.ones(len(labels), dtype=bool) if anywhere is None else anywhere
+        self.labels_ = labels if rows.all() else spread_out(labels + 1, rows, 0) - 1
+        self.consensus_ = spread_out(in_dtype(stacked * unit, dtype), rows, 0)
+        self.view_weights_ = self._all_views(factors.alpha)
+        self.sample_weights_ = spread_out(self._all_views(in_dtype(factors.w, dtype)), rows, 0)
+        self.components_ = self._all_columns([in_dtype(U.T, dtype) for U in factors.U])
+        found = {
+            s: spread_out(in_dtype(V * unit, dtype), rows, 0)
+            for s, V in zip(self._kept(), factors.V, strict=True)
+        }
+        none = np.zeros((len(rows), factors.consensus.shape[1]), dtype=dtype)
+        self.coefficients_ = [found.get(s, none) for s in range(len(self._view_widths))]
+        self.history_ = fit.history
+        self.objective_ = float(fit.history["objective"][-1])
+        self.n_iter_ = fit.n_iter
+        self.stop_reason_ = fit.stop
+        self._n_features_out = stacked.shape[1]
+
+    @property
+    def reliance_(self) -> Array:
+        """Which view each observation relies on: α_s w_is, normalised over views (N×n_views)."""
+        return reliance(self.view_weights_, self.sample_weights_, self.sample_weights_ > 0)
+
+    def fit_predict(self, X: Any, y: object = None, **kwargs: Any) -> Array:
+        """Fit, and return ``labels_`` (as a tensor, if the views are tensors).
+
+        Parameters
+        ----------
+        X : list, dict or array
+            The views, as for `fit`.
+        y : ignored
+        **kwargs : ignored
+
+        Returns
+        -------
+        ndarray (n_samples,)
+            ``labels_``.
+        """
+        return self._like_input(super().fit_predict(X, y, **kwargs), X)
+
+    def transform(self, X: Any) -> Array:
+        """Consensus coefficients of samples, interpolated between fitted ones.
+
+        In each view a sample gets the mean coefficients of its ``n_neighbors`` nearest fitted samples,
+        weighted by inverse squared distance; the fitted view weights make the consensus of them. Fitted
+        samples get their ``consensus_``.
+
+        Parameters
+        ----------
+        X : list, dict or array
+            The same views of new observations.
+
+        Returns
+        -------
+        ndarray (n_samples, n_components)
+        """
+        views = self._read(X, reset=False)
+        new = in_dtype(self._transform(views) * self._output_unit, views.dtype)
+        return self._like_input(self._named_rows(new, views), X)
+
+    def _transform(self, views: Views) -> Array:
+        """`transform` in the units of the loop, where squares neither under- nor overflow."""
+        anywhere = observed_somewhere(views.matrices)
+        if not anywhere.any():
+            return np.zeros((views.n_samples, self._n_features_out))
+        with threadpool_limits(1):
+            part = some_rows(views, anywhere)
+            found = neighbor_consensus(self._fitted(), self._scaled(part))
+        return spread_out(found, anywhere, 0)
+
+    def predict(self, X: Any) -> Array:
+        """Cluster of each sample: the vote of its nearest fitted samples in the consensus.
+
+        Votes weigh the more, the nearer they are: fitted samples get their ``labels_``. −1 where every
+        view is missing.
+
+        Parameters
+        ----------
+        X : list, dict or array
+            The same views of new observations.
+
+        Returns
+        -------
+        ndarray (n_samples,)
+        """
+        views = self._read(X, reset=False)
+        if not self._stacked.any():
+            warn_user(
+                "the consensus of the fit is zero throughout: nothing tells new samples apart, and their "
+                "clusters mean nothing; fit again with a lower beta",
+                CollapseWarning,
+            )
+        new = self._transform(views)
+        with threadpool_limits(1):
+            known = self._remembered_labels()
+            labels = assign_new(new, self._stacked, known, self.assign_labels, exact=True)
+        anywhere = observed_somewhere(views.matrices)
+        return self._like_input(labels if anywhere.all() else np.where(anywhere, labels, -1), X)
+
+    def score(self, X: Any, y: object = None) -> float:
+        """Minus the mean squared reconstruction error of the scaled views (higher is better).
+
+        Parameters
+        ----------
+        X : list, dict or array
+            The same views of any observations.
+        y : ignored
+
+        Returns
+        -------
+        float
+        """
+        views = self._read(X, reset=False)
+        self._tell_favoured()
+        anywhere = observed_somewhere(views.matrices)
+        if not anywhere.any():
+            raise ValueError("score needs an observation that some view describes; all are missing")
+        views = some_rows(views, anywhere)
+        Xs = masked(self._scaled(views), views.names, self._solver, self._rank)
+        with threadpool_limits(1):
+            factors = solve(self._fitted(), self._scaled(views), views)[0]
+            errors = [
+                rows_of(X, self._solver).all_residuals(U, V)
+                for X, U, V in zip(Xs, factors.U, factors.V, strict=True)
+            ]
+        # Per observed entry: what is missing is not explained without error.
+        means = [mean_error(X, r) * X.shape[1] for X, r in zip(Xs, errors, strict=True)]
+        return -float(np.mean(means))
+
+    def _fitted(self) -> Fitted:
+        """What placing new rows needs, after a look whether the fitted rows are still those of the fit."""
+        kept = [self.view_names_in_[s] for s in self._kept()]
+        check_unchanged(self._fitted_views, self._digests or [None] * len(kept), kept)
+        return Fitted(
+            self._fitted_views,
+            self._terms,
+            self._starts,
+            self._entry_errors or [None] * len(self._starts),
+            self._solver,
+            self._settings,
+            self.n_neighbors,
+            self._threads,
+        )
+
+    def _scaled(self, views: Views) -> list[Any]:
+        """Views scaled as those of the fit."""
+        dtype = working_dtype(views, self.dtype)
+        return scaled(views, self._scalings, dtype, self._allows_missing())
+
+    def partial_fit(self, X: Any, y: object = None) -> Self:
+        """Learn from one more batch of observations; ``y`` is ignored.
+
+        The first batch is fitted as by `fit` (also where `fit` was called before, whose data then are
+        the first batch). For later ones U and the view weights move by what is remembered of all
+        batches, the older the less; scaling stays that of the first batch. ``labels_``,
+        ``consensus_`` and the other attributes of observations are those of the latest batch, its
+        labels by the vote of the nearest of some observations of every cluster that are remembered.
+        The result is near that of a fit of all observations, not equal to it (`docs/scaling.md` says
+        how near).
+
+        Parameters
+        ----------
+        X : list, dict or array
+            A batch of observations, in the same views as those before.
+        y : ignored
+
+        Returns
+        -------
+        WMNMF
+            The estimator itself.
+        """
+        self._validate_params()
+        fitted = len(self.components_[0]) if "labels_" in vars(self) else self._rank
+        stream.check_settings(self.n_init, self.missing, self._rank, fitted)
+        if "labels_" not in vars(self):
+            return self.fit(X)
+        views = self._read(X, reset=False)
+        with threadpool_limits(1), self._whole_or_nothing():
+            self._add_batch(views)
+        return self
+
+    def _add_batch(self, views: Views) -> None:
+        """Place a batch, move U and the view weights by all batches, and remember some of its rows."""
+        solver, threads, before = self._solver, self._threads, self._starts[0]
+        if self._stream is None:  # so far there was one batch, that of `fit`
+            rows = [rows_of(X, solver, threads) for X in self._fitted_views]
+            sums = stream.batch_sums(rows, before)
+            self._stream = (sums, stream.batch_gaps(before), 1, self.labels_)
+        known, gaps, n_batches, old_labels = self._stream
+        Xs, fitted = self._scaled(views), self._fitted()
+        placed, near = solve(fitted, Xs, views)[0], neighbor_consensus(fitted, Xs)
+        labels = assign_new(near, self._stacked, old_labels, self.assign_labels, exact=True)
+        rows = [rows_of(X, solver, threads) for X in Xs]
+        new = stream.batch_sums(rows, placed)
+        sums = [stream.added(Sums(*past), s) for past, s in zip(known, new, strict=True)]
+        gaps = stream.FORGET * gaps + stream.batch_gaps(placed)
+        factors, sums, scales = stream.updated_basis(placed, sums, solver, self.p, self.rescale)
+        if self.learn_view_weights:
+            factors = stream.reweighted(factors, gaps, self.p)
+        chosen = stream.which_to_remember(labels, old_labels)
+        self._remember(
+            stream.chosen_views(Xs, self._fitted_views, chosen),
+            stream.chosen_factors(factors, before, scales, chosen),
+        )
+        kept = np.concatenate([labels[chosen[0]], old_labels[chosen[1]]])
+        self._stream = ([tuple(s) for s in sums], gaps, n_batches + 1, kept)
+        self.sample_names_in_ = views.sample_names
+        history = stream.batch_history(rows, factors, self.p, n_batches + 1)
+        result = FitResult(factors, history, self.n_iter_, Stop.BATCH)
+        self._expose(result, factors.consensus, labels, views.dtype)
+
+    def _remember(self, views: list[Any], factors: Factors) -> None:
+        """Keep the rows that unseen ones are compared with."""
+        # Later rows are linked to these; among themselves they need no graph any more.
+        self._terms = [without_edges(g, X) for g, X in zip(self._terms, views, strict=True)]
+        self._fitted_views, self._stacked, self._digests = views, factors.consensus, None
+        self._starts = [factors]
+
+    def _remembered_labels(self) -> Array:
+        """The clusters of the rows among which unseen ones find theirs."""
+        if self._stream is not None:
+            return self._stream[3]
+        labels = self.labels_
+        return labels if labels.min() >= 0 else labels[labels >= 0]
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.positive_only = not self._allows_negative()
+        tags.input_tags.allow_nan = self._allows_missing()
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+    @classmethod
+    def nmf_w1(cls, n_clusters: int = 8, **params: Any) -> Self:
+        """The paper's ablation NMF-W1: observation weights stay equal.
+
+        Parameters
+        ----------
+        n_clusters : int
+        **params : dict
+            Further parameters of `WMNMF`.
+        """
+        return cls(n_clusters, **({"learn_sample_weights": False} | params))
+
+    @classmethod
+    def nmf_w2(cls, n_clusters: int = 8, **params: Any) -> Self:
+        """The paper's ablation NMF-W2: equal observation weights and no regulariser.
+
+        Parameters
+        ----------
+        n_clusters : int
+        **params : dict
+            Further parameters of `WMNMF`.
+        """
+        return cls(n_clusters, **({"learn_sample_weights": False, "beta": 0.0} | params))
+
+    def _validate_params(self) -> None:
+        """Also say who can find the number of clusters, if that is asked."""
+        if isinstance(self.n_clusters, str):
+            raise InvalidParameterError(
+                f"n_clusters={self.n_clusters!r}: WMNMF takes a number, for it has no fused graph to find "
+                "one in; use RobustWMNMF, or the number that select_n_clusters recommends"
+            )
+        super()._validate_params()
+
+    @property
+    def _rank(self) -> int:
+        """K, the number of columns of all factors."""
+        return self.n_components or self.n_clusters
+
+    @property
+    def _threads(self) -> Threads:
+        return Threads(self.n_jobs)
+
+    @property
+    def _settings(self) -> Settings:
+        return Settings(
+            self.p,
+            self.beta,
+            self.max_iter,
+            self.inner_iter,
+            self.tol,
+            self.inner_tol,
+            self.rescale,
+            learn_view_weights=self.learn_view_weights,
+            learn_sample_weights=self.learn_sample_weights,
+        )
+
+    def _prepared_terms(
+        self, Xs: list[Matrix], checkpoint: Checkpoint, engine: Engine
+    ) -> tuple[list[Term], list[Term]]:
+        """The regulariser of every view, and the term that the starting factors are found with."""
+        regularizer = make_regularizer(self.regularizer, self.n_neighbors, self.affinity)
+        prepare = partial(prepared_terms, Xs=Xs, keep=checkpoint.keep, tensors=engine.tensors)
+        terms = prepare(regularizer)
+        if self.init != "gnmf" or isinstance(regularizer, Graph):
+            return terms, terms
+        return terms, prepare(Graph(self.n_neighbors, self.affinity))
+
+    @property
+    def _output_unit(self) -> float:
+        """With scale=None results are in the units of the data; otherwise in those of the scaled views."""
+        return self._scalings[0].unit if self.scale is None else 1.0
+
+    def _check(self, n_samples: int, engine: Engine) -> None:
+        """Refuse settings that do not go together."""
+        self._check_n_clusters(self.n_clusters, n_samples)
+        if engine.tensors and not self._solver.takes_tensors:
+            raise ValueError(
+                f"solver {type(self._solver).__name__} would be handed tensors by engine={self.engine!r}; "
+                "set takes_tensors = True on it if it can, or use engine='numpy'"
+            )
+        if self.assign_labels == "argmax" and self._rank != self.n_clusters:
+            raise ValueError(
+                "assign_labels='argmax' reads one cluster per component, but "
+                f"n_components={self._rank} and n_clusters={self.n_clusters}; make them equal"
+            )
+        if self.assign_labels == "argmax" and self.n_init > 1:
+            raise ValueError(
+                f"assign_labels='argmax' needs one start (components of {self.n_init} starts do not "
+                "match); use n_init=1 or another assignment"
+            )
+
+    def _observed_part(self, given: Views) -> Views:
+        """Also leave out views that are constant: any weight suits them, and α would be large."""
+        views = super()._observed_part(given)
+        direction = self.scale in UNIT_ROWS  # then only the proportions of a row count
+        constant = [is_constant(X, direction) for X in views.matrices]
+        after = f" after scale={self.scale!r}" if direction else ""
+        if all(constant):
+            if direction:
+                warn_user(
+                    f"no view tells samples apart (each is constant{after}): the clusters mean "
+                    "nothing; use another scale"
+                )
+            return views
+        if not any(constant):
+            return views
+        masks = self._columns or [np.ones(m, dtype=bool) for m in given.n_features]
+        for s, same in zip(self._kept(), constant, strict=True):
+            if same:
+                masks[s] = np.zeros_like(masks[s])
+                warn_user(
+                    f"view {given.names[s]!r} is constant{after}: it cannot tell samples apart, is left "
+                    "out and gets weight 0"
+                )
+        self._columns = masks
+        return observed_part(given, masks)
+
+    def _warn_extremes(self, views: Views) -> None:
+        """Say which views hold gross outliers, or are so far above 0 that clusters may be lost."""
+        single = self.dtype is not None and np.dtype(self.dtype) == np.float32
+        for X, name in zip(views.matrices, views.names, strict=True):
+            tell_outliers(X, name)
+            if self.scale not in SHIFTING and not (single and tell_rounded(X, name)):
+                tell_level(X, name)
+
+    def _allows_missing(self) -> bool:
+        return self.missing == "mask"
+
+    def _allows_negative(self) -> bool:
+        return self.scale in SHIFTING
+
+    @property
+    def _callback(self) -> Any:
+        if not self.verbose and self.callback is None:
+            return None
+
+        def report(info: dict[str, Any]) -> Any:
+            info["total"] *= self.n_init
+            kept = self._kept()
+            last = info["iteration"] == self.inner_iter and info["view"] == len(kept) - 1
+            info["view"] = kept[info["view"]]
+            if self.verbose > 1 or (self.verbose and last):
+                print(
+                    f"round {info['round']} view {self.view_names_in_[info['view']]} "
+                    f"iteration {info['iteration']}: objective {info['objective']:.6g}"
+                )
+            return self.callback(info) if self.callback else None
+
+        return report
+
+
+# --- settings and state of the loop -------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The numbers and switches of the loop; `WMNMF` describes them."""
+
+    p: float
+    beta: float
+    max_iter: int
+    inner_iter: int
+    tol: float = 0.0
+    #: The share of the objective below which an iteration on a view is the last one.
+    inner_tol: float = 0.0
+    rescale: bool = True
+    #: Whether U moves; placing unseen rows keeps it.
+    learn_basis: bool = True
+    learn_view_weights: bool = True
+    learn_sample_weights: bool = True
+
+
+@dataclass(frozen=True)
+class Problem:
+    """The views of one fit, their terms, and the steps on them."""
+
+    views: Sequence[Any]
+    terms: Sequence[Term]
+    solver: Solver
+    #: ``fill(s, V)`` gives rows that view s hardly observes the coefficients of their stand-ins.
+    fill: Fill | None = None
+    threads: Threads | None = None
+    #: The mean error of an entry of each view, where that is known from the fitted rows.
+    entry_errors: Sequence[float] | None = None
+
+
+@dataclass(frozen=True)
+class LoopState:
+    """What moves in the loops of both methods: parts U, coefficients V, and their consensus V*."""
+
+    U: tuple[Array, ...]
+    V: tuple[Array, ...]
+    consensus: Array
+
+
+class Report(dict[str, Any]):
+    """An iteration as a callback gets it: its numbers by name, and the state of the loop.
+
+    A callback may keep reports: they let go of the state when it returns.
+    """
+
+    state: LoopState | None = None
+
+
+@storable
+@dataclass(frozen=True)
+class State(LoopState):
+    """Where the loop is before an inner iteration: everything that follows depends on this alone."""
+
+    alpha: Array
+    w: Array
+    #: ‖x_i − Uv_i‖² of the rows of every view, after its last iteration.
+    residuals: tuple[Array, ...]
+    #: The terms of the objective by view: weighted error, gap to the consensus, regulariser.
+    errors: tuple[Any, ...]
+    gaps: tuple[Any, ...]
+    penalties: tuple[Any, ...]
+    #: The round, view and iteration that come next.
+    round: int = 1
+    view: int = 0
+    iteration: int = 1
+    #: The objective at the end of the round before.
+    previous: Any = None
+    #: The sums over rows of the view whose turn it is, in a state that is saved.
+    sums: tuple[Array, ...] | None = None
+    #: The lines recorded so far, in a state that is saved.
+    history: dict[str, Array] = field(default_factory=dict)
+
+    @property
+    def factors(self) -> Factors:
+        return Factors(self.U, self.V, self.consensus, self.alpha, self.w)
+
+
+def replaced(parts: tuple[Any, ...], s: int, new: Any) -> tuple[Any, ...]:
+    """The same tuple with another part for view s."""
+    return (*parts[:s], new, *parts[s + 1 :])
+
+
+# --- scaled views -------------------------------------------------------------------------------
+
+#: Dense views of more bytes than this are scaled when read, not copied.
+COPY_LIMIT = 2**28
+
+
+class WorkingViews(NamedTuple):
+    """Views for the loop, the same for the model to keep (always on the host), and their scalings.
+
+    ``sums`` waits for the `checksums` of those it keeps.
+    """
+
+    Xs: list[Any]
+    fitted: list[Any]
+    scalings: list[Scaling]
+    sums: Callable[[], list[str | None]]
+
+
+def scale_and_place(
+    views: Views, scale: str | None, asked: npt.DTypeLike | None, mask: bool, engine: Engine
+) -> WorkingViews:
+    """Scale the views and bring them to where the engine computes; with ``mask`` entries may be NaN."""
+    dtype = working_dtype(views, asked)
+    fit = partial(fit_scaling, kind=scale)
+    copy = partial(scaled, views, dtype=dtype, always_copied=mask)
+    Xs, fitted, scalings = engine.loop_views(views, fit, copy, asked, dtype)
+    if not mask and not engine.tensors:  # tensors were looked at where they are
+        check_finite(fitted, views.names)
+    return WorkingViews(Xs, fitted, scalings, beside(partial(checksums, fitted)))
+
+
+def scaled(
+    views: Views, scalings: list[Scaling], dtype: np.dtype, always_copied: bool
+) -> list[Matrix]:
+    """The scaled views, as copies or, where they are large or in files, scaled when read."""
+    size = sum(np.prod(X.shape) for X in views.matrices if not sp.issparse(X)) * dtype.itemsize
+    copied = size <= COPY_LIMIT or always_copied
+    # Scaled in float64, since the raw numbers may not fit float32; then cast.
+    return [
+        scaling.apply(X.astype(np.float64, copy=False)).astype(dtype, copy=False)
+        if copied and not is_streamed(X)
+        else Scaled(X, scaling, dtype)
+        for X, scaling in zip(views.matrices, scalings, strict=True)
+    ]
+
+
+def masked(Xs: Sequence[Any], names: Sequence[str], solver: Solver, n_components: int) -> list[Any]:
+    """Views with unobserved entries as `MaskedView`; the others as they are."""
+    holes = [has_nan(X) for X in Xs]
+    rule = own_name(solver)
+    if any(holes) and rule != "multiplicative":
+        raise ValueError(
+            f"view {names[holes.index(True)]!r} has unobserved (NaN) entries, which "
+            f"solver={rule or type(solver).__name__!r} does not take; use solver='multiplicative' or "
+            "RobustWMNMF"
+        )
+    return [
+        MaskedView(X, least_entries(X.shape[1], n_components)) if hole else X
+        for X, hole in zip(Xs, holes, strict=True)
+    ]
+
+
+def some_rows(views: Views, chosen: Array) -> Views:
+    """Some of the observations; all of them as they are."""
+    return views if chosen.all() else views.with_matrices([X[chosen] for X in views.matrices])
+
+
+def checksums(fitted: Sequence[Any]) -> list[str | None]:
+    """Checksums of the user's own arrays, where a model reads them rather than a copy."""
+    return [digest(X.X) if isinstance(X, Scaled) and not is_streamed(X) else None for X in fitted]
+
+
+def check_unchanged(
+    fitted: Sequence[Any], sums: Sequence[str | None], names: Sequence[str]
+) -> None:
+    """Views too large to be copied are read where they are: they must be those of the fit."""
+    for X, before, name in zip(fitted, sums, names, strict=True):
+        if before is not None:  # only of views that wrap the user's own array
+            refuse_changed(X.X, before, name)
+
+
+# --- warnings -----------------------------------------------------------------------------------
+
+#: From this weight of one view on, the consensus is that view's alone.
+COLLAPSE = 0.9
+
+
+def warn_unobserved_rows(anywhere: Array) -> None:
+    """Say which observations no view describes."""
+    if not anywhere.all():
+        warn_user(
+            f"{int((~anywhere).sum())} observations have no value in any view (the first is row "
+            f"{int(np.flatnonzero(~anywhere)[0])}); they are left out and get the label -1"
+        )
+
+
+def warn_scarce_views(Xs: Sequence[Any], names: Sequence[str], n_components: int) -> None:
+    """Say which views are observed for too few rows to learn parts from."""
+    for s in np.flatnonzero(reaches(list(Xs), n_components) < 1).tolist():
+        X = Xs[s]
+        warn_user(
+            f"view {names[s]!r} is observed for {int(X.here.sum())} of {X.shape[0]} observations "
+            f"({X.counts.sum() / np.prod(X.shape):.1%} of its entries), too few to learn "
+            f"{n_components} parts from: it cannot lead, and its weight is small; leave it out, "
+            "or ask for fewer clusters"
+        )
+
+
+def warn_about(result: FitResult, view_names: Sequence[str], tol: float) -> None:
+    """Say that the loop did not settle, or that one view has taken over."""
+    if result.stop is Stop.MAX_ITER:
+        warn_user(
+            f"WM-NMF stopped after {result.n_iter} rounds before the objective settled to "
+            f"tol={tol:g}; raise max_iter, or set tol=0 to ask for a fixed number of rounds",
+            ConvergenceWarning,
+        )
+    if not result.factors.consensus.any():
+        warn_user(
+            "the regulariser has driven the consensus to zero: its clusters mean nothing; lower beta",
+            CollapseWarning,
+        )
+    alpha = result.factors.alpha
+    if len(alpha) > 1 and alpha.max() > COLLAPSE:
+        warn_user(
+            f"view {view_names[int(alpha.argmax())]!r} holds {alpha.max():.0%} of the view weight: "
+            "the consensus has collapsed onto it; use fewer rounds (max_iter) or a larger p",
+            CollapseWarning,
+        )
+
+
+# --- the loop -----------------------------------------------------------------------------------
+
+
+def run(
+    problem: Problem,
+    start: Factors,
+    settings: Settings,
+    callback: Callback | None = None,
+    checkpoint: Checkpoint | None = None,
+) -> FitResult:
+    """Minimise O from ``start``.
+
+    Where entries are unobserved, α compares the gaps of observed rows and w the errors of observed
+    entries, those of unseen rows with the problem's ``entry_errors``. A loop that ``checkpoint`` has
+    seen broken off goes on where it was, to the same bits.
+    """
+    for g in problem.terms:
+        check_needs(problem.solver, g)
+    loop = Loop(problem, settings, callback, checkpoint)
+    saved = None if checkpoint is None else checkpoint.loop()
+    state = loop.first(start) if saved is None else loop.resumed(saved)
+    stop: Stop | None = None
+    while stop is None:
+        for s in range(state.view, len(loop.passes)):
+            state = loop.iterate(state, s)
+            if loop.progress.stopped:
+                break
+        state = loop.weigh(state)
+        stop = loop.verdict(state)
+        state = replace(
+            state, round=state.round + 1, view=0, iteration=1, previous=loop.progress.last
+        )
+    found = [mean_error(*of) for of in zip(problem.views, state.residuals, strict=True)]
+    return FitResult(state.factors, loop.progress.history(), state.round - 1, stop, found)
+
+
+def run_starts(
+    problem: Problem,
+    make_start: Callable[[int], Factors],
+    n_init: int,
+    settings: Settings,
+    callback: Callback | None,
+    checkpoint: Checkpoint,
+) -> list[FitResult]:
+    """The loop from every start; fewer if the callback asks to stop."""
+    fits: list[FitResult] = []
+
+    def start_and_run() -> FitResult:
+        return run(problem, make_start(len(fits)), settings, callback, checkpoint)
+
+    for i in range(n_init):
+        fits.append(checkpoint.keep(f"fit {i}", start_and_run))
+        checkpoint.forget(f"start {i} ")
+        if fits[-1].stop is Stop.CALLBACK:
+            break
+    return fits
+
+
+class Loop:
+    """The steps from one `State` to the next."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        settings: Settings,
+        callback: Callback | None,
+        checkpoint: Checkpoint | None,
+    ):
+        self.problem, self.settings, self.checkpoint = problem, settings, checkpoint
+        self.passes = [rows_of(X, problem.solver, problem.threads) for X in problem.views]
+        self.observed = views_that_tell(list(problem.views))
+        n_views = len(self.passes)
+        self.progress = Progress(settings.max_iter, settings.inner_iter, n_views, callback)
+
+    def first(self, start: Factors) -> State:
+        """The state of the factors a fit starts with."""
+        state = State(
+            start.U,
+            start.V,
+            start.consensus,
+            start.alpha,
+            start.w,
+            tuple(p.all_residuals(*f) for p, *f in zip(self.passes, start.U, start.V, strict=True)),
+            errors=(),
+            gaps=(),
+            penalties=tuple(g.value(V) for g, V in zip(self.problem.terms, start.V, strict=True)),
+        )
+        state = replace(state, errors=self._errors(state), gaps=self._gaps(state))
+        self._record(state, 0, -1, 0)
+        return replace(state, previous=self.progress.last)
+
+    def resumed(self, saved: State) -> State:
+        """A saved state, and what had been recorded by then."""
+        self.progress.resume(saved.history)
+        return saved
+
+    def iterate(self, state: State, s: int) -> State:
+        """All inner iterations on view s: U, then V, with the weights and the consensus kept."""
+        view, settings = self.passes[s], self.settings
+        w2, a = state.w[:, s] ** 2, float(state.alpha[s] ** settings.p)
+        view.begin(state.V[s], state.consensus, w2, w2, self.problem.terms[s], settings.learn_basis)
+        if settings.learn_basis and state.sums is not None:
+            view.sums = Sums(*state.sums)  # a pass that adds them anew may differ in the last bit
+        elif settings.learn_basis:
+            view.sum(state.V[s])
+        state = replace(state, view=s, sums=None, history={})
+        for inner in range(state.iteration, settings.inner_iter + 1):
+            state = replace(state, iteration=inner)
+            if self.checkpoint is not None:
+                self.checkpoint.offer(partial(self._saved, state))
+            before = self.progress.last
+            state = self._step(state, a)
+            if self._record(state, state.round, s, inner) or self._settled(before):
+                break
+        return replace(self._end_of_view(state), iteration=1)
+
+    def _step(self, state: State, a: float) -> State:
+        """One inner iteration on the view whose turn it is."""
+        s, view, last = state.view, self.passes[state.view], self.settings.inner_iter
+        U, V = state.U[s], state.V[s]
+        if self.settings.learn_basis:
+            U = view.step_U(U, a)
+        V = view.step_V(U, V, a, self.settings.beta, residuals=state.iteration == last)
+        return replace(
+            state,
+            U=replaced(state.U, s, U),
+            V=replaced(state.V, s, V),
+            errors=replaced(state.errors, s, view.error(U)),
+            gaps=replaced(state.gaps, s, view.gap(U, V)),
+            penalties=replaced(state.penalties, s, view.penalty),
+        )
+
+    def _settled(self, before: Any) -> bool:
+        """Whether the last iteration changed the objective by less than ``inner_tol`` of it."""
+        least = self.settings.inner_tol
+        return least > 0 and abs(float(before - self.progress.last)) <= least * abs(float(before))
+
+    def _end_of_view(self, state: State) -> State:
+        """Residuals, stand-ins and the scale of U, once the iterations on a view are done."""
+        s, view, settings = state.view, self.passes[state.view], self.settings
+        U, V, term = state.U[s], state.V[s], self.problem.terms[s]
+        early = state.iteration < settings.inner_iter
+        residuals = view.all_residuals(U, V) if early else view.residuals
+        V = view.collect(V)
+        view.release()
+        new = V if self.problem.fill is None else self.problem.fill(s, V)
+        if settings.rescale and settings.learn_basis and not self.problem.solver.unit_sums:
+            U, new = eq.rescale(U, new)
+        penalty = state.penalties[s] if new is V else term.value(new)
+        return replace(
+            state,
+            U=replaced(state.U, s, U),
+            V=replaced(state.V, s, new),
+            residuals=replaced(state.residuals, s, residuals),
+            penalties=replaced(state.penalties, s, penalty),
+        )
+
+    def weigh(self, state: State) -> State:
+        """α, then V*, then w, in closed form."""
+        views, settings = self.problem.views, self.settings
+        if settings.learn_view_weights:
+            gaps = [
+                float(expected_gap(X, gap)) for X, gap in zip(views, self._gaps(state), strict=True)
+            ]
+            reach = reaches(list(views), state.consensus.shape[1])
+            state = replace(state, alpha=eq.view_weights(np.array(gaps), settings.p, reach))
+        q = [U.sum(axis=0) for U in state.U]
+        V_star = eq.consensus(list(state.V), q, state.alpha, settings.p)
+        state = replace(state, consensus=V_star)
+        state = replace(state, gaps=self._gaps(state))
+        if settings.learn_sample_weights:
+            known: Any = self.problem.entry_errors or [None] * len(views)
+            whole = [
+                expected_residuals(*of) for of in zip(views, state.residuals, known, strict=True)
+            ]
+            state = replace(state, w=eq.sample_weights(_observed_only(whole, self.observed)))
+        state = replace(state, errors=self._errors(state))
+        self._record(state, state.round, -1, 0)
+        return state
+
+    def verdict(self, state: State) -> Stop | None:
+        """Whether the loop ends after this round, and why."""
+        settings, last = self.settings, self.progress.last
+        if self.progress.stopped:
+            return Stop.CALLBACK
+        if settings.tol > 0 and abs(state.previous - last) <= settings.tol * abs(state.previous):
+            return Stop.CONVERGED
+        if state.round < settings.max_iter:
+            return None
+        return Stop.MAX_ITER if settings.tol > 0 else Stop.ROUNDS
+
+    def _gaps(self, state: State) -> tuple[Any, ...]:
+        return tuple(
+            view.gap_to(state.consensus, U, V)
+            for view, U, V in zip(self.passes, state.U, state.V, strict=True)
+        )
+
+    def _errors(self, state: State) -> tuple[Any, ...]:
+        return tuple(eq.reconstruction(r, state.w[:, s]) for s, r in enumerate(state.residuals))
+
+    def _record(self, state: State, round_: int, view: int, iteration: int) -> bool:
+        """Keep a line of the history; True if the callback asks to stop."""
+        settings = self.settings
+        terms = eq.objective(
+            state.errors, state.gaps, state.alpha, settings.p, state.penalties, settings.beta
+        )
+        return self.progress.record(round_, view, iteration, terms, state)
+
+    def _saved(self, state: State) -> State:
+        """The state with all that only the passes and the record hold."""
+        sums = self.passes[state.view].sums if self.settings.learn_basis else None
+        return replace(
+            state,
+            V=tuple(view.collect(V) for view, V in zip(self.passes, state.V, strict=True)),
+            sums=None if sums is None else tuple(sums),
+            history=self.progress.history(),
+        )
+
+
+def _observed_only(residuals: list[Array], observed: Array | None) -> Array:
+    """Residuals N×n_v; a row wholly unobserved in a view has none: no weight for that view there."""
+    R = namespace(residuals[0]).column_stack(residuals)
+    R = R.astype(float) if isinstance(R, np.ndarray) else R
+    if observed is not None:
+        R[~observed] = np.inf
+    return R
+
+
+class Progress:
+    """History rows, the last objective, and the callback's wish to stop.
+
+    Terms are kept as they come and read at the end: a number on a GPU is not waited for.
+    """
+
+    columns = (
+        "round",
+        "view",
+        "iteration",
+        "reconstruction",
+        "consensus",
+        "regularizer",
+        "objective",
+    )
+
+    def __init__(self, max_iter: int, inner_iter: int, n_views: int, callback: Callback | None):
+        self.rows: list[tuple[Any, ...]] = []
+        self.total = max_iter * inner_iter * n_views
+        self.callback, self.stopped, self.last = callback, False, np.inf
+
+    def record(
+        self,
+        round_: int,
+        view: int,
+        iteration: int,
+        terms: dict[str, float],
+        state: LoopState | None = None,
+    ) -> bool:
+        """Keep a line; True if the callback, which is told of it and of the state, asks to stop."""
+        row = (round_, view, iteration, *terms.values())
+        self.rows.append(row)
+        self.last = terms["objective"]
+        if not is_tensor(self.last):  # of a GPU it is not waited for
+            _check_finite(self.last, round_, iteration)
+        if self.callback is not None and view >= 0:
+            values = (round_, view, iteration, *(float(term) for term in terms.values()))
+            report = Report(zip(self.columns, values, strict=True), total=self.total)
+            report.state = state
+            self.stopped = bool(self.callback(report)) or self.stopped
+            report.state = None
+        return self.stopped
+
+    def resume(self, history: dict[str, Array]) -> None:
+        self.rows = list(zip(*(history[name].tolist() for name in self.columns), strict=True))
+        self.last = self.rows[-1][-1]
+
+    def history(self) -> dict[str, Array]:
+        columns = zip(*self.rows, strict=True)
+        found = {name: _column(c) for name, c in zip(self.columns, columns, strict=True)}
+        worst = int(np.argmin(np.isfinite(found["objective"])))
+        _check_finite(*(found[name][worst] for name in ("objective", "round", "iteration")))
+        return found
+
+
+def _check_finite(objective: float, round_: int, iteration: int) -> None:
+    if not np.isfinite(objective):
+        raise ValueError(
+            f"the objective is {objective} in round {round_}, iteration {iteration}: some numbers "
+            "are too large or too small, or the data changed during the fit; scale the views"
+        )
+
+
+def _column(values: tuple[Any, ...]) -> Array:
+    """One transfer for all values of a GPU."""
+    if not any(is_tensor(value) for value in values):
+        column = np.array(values)
+        return column.astype(float) if column.dtype.kind == "f" else column
+    device = next(value.device for value in values if is_tensor(value))
+    xp = namespace(next(value for value in values if is_tensor(value)))
+    kind = {"dtype": xp.float64, "device": device}
+    return on_host(xp.stack([xp.as_tensor(value, **kind) for value in values]))
+
+
+# --- new samples --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """What placing needs of a fit: its views and terms, and the factors of every start."""
+
+    views: Sequence[Any]
+    terms: Sequence[Term]
+    starts: Sequence[Factors]
+    #: Mean squared error of an entry of every view, for each start.
+    entry_errors: Sequence[Sequence[float] | None]
+    solver: Solver
+    settings: Settings
+    n_neighbors: int
+    threads: Threads
+
+
+def neighbor_consensus(fitted: Fitted, Xs: list[Any]) -> Array:
+    """V* of the new rows ``Xs`` (scaled): that of all starts, side by side.
+
+    A row's coefficients in a view are the mean of those of its nearest fitted rows there, weighted by
+    inverse squared distance: fitted rows get exactly their own.
+    """
+    consensus = [
+        _consensus(factors, V, fitted.settings.p)
+        for factors, V in zip(fitted.starts, _neighbor_coefficients(fitted, Xs), strict=True)
+    ]
+    return np.hstack(consensus)
+
+
+def _neighbor_coefficients(fitted: Fitted, Xs: list[Any]) -> list[list[Array]]:
+    """V of every view, for every start."""
+    shares = []
+    for X, seen in zip(Xs, fitted.views, strict=True):
+        near, squared = nearest_neighbors(resident(seen), fitted.n_neighbors, resident(X))
+        indptr = np.arange(0, near.size + 1, near.shape[1])
+        parts = (inverse_distances(squared).ravel(), near.ravel(), indptr)
+        shares.append(sp.csr_array(parts, shape=(len(near), seen.shape[0])))
+    found = []
+    for factors in fitted.starts:
+        V = [(W @ known).astype(known.dtype) for W, known in zip(shares, factors.V, strict=True)]
+        rank = factors.consensus.shape[1]
+        fill = filling(Xs, fitted.views, fitted.n_neighbors, rank, factors.V)
+        found.append(V if fill is None else [fill(s, Vs) for s, Vs in enumerate(V)])
+    return found
+
+
+def _consensus(factors: Factors, V: list[Array], p: float) -> Array:
+    return eq.consensus(V, [U.sum(axis=0) for U in factors.U], factors.alpha, p)
+
+
+def solve(fitted: Fitted, Xs: list[Any], views: Views) -> list[Factors]:
+    """The loop with U and α kept: V, V* and w of the new rows ``Xs`` (the scaled ``views``), by start."""
+    settings = fitted.settings
+    # Where rescaling lets U absorb a penalty on V (it does not for a graph, whose links pull towards
+    # known rows), the same penalty with U fixed would crush the coefficients.
+    linked = all(isinstance(g, Linkable) for g in fitted.terms)
+    counts = linked or fitted.solver.unit_sums or not settings.rescale
+    settings = replace(
+        settings,
+        beta=settings.beta if counts else 0.0,
+        learn_basis=False,
+        learn_view_weights=False,
+        tol=0.0,
+    )
+    placed = []
+    starts = zip(
+        fitted.starts, fitted.entry_errors, _neighbor_coefficients(fitted, Xs), strict=True
+    )
+    for factors, entry_errors, V0 in starts:
+        terms = [
+            g.link(resident(X), V) if isinstance(g, Linkable) else g
+            for X, g, V in zip(Xs, fitted.terms, factors.V, strict=True)
+        ]
+        n_components = factors.consensus.shape[1]
+        fill = filling(Xs, fitted.views, fitted.n_neighbors, n_components, factors.V)
+        V_star = _consensus(factors, V0, settings.p)
+        rows = masked(Xs, views.names, fitted.solver, n_components)
+        start = Factors(factors.U, tuple(V0), V_star, factors.alpha, starting_weights(rows))
+        problem = Problem(rows, terms, fitted.solver, fill, fitted.threads, entry_errors)
+        placed.append(run(problem, start, settings).factors)
+    return placed
