@@ -211,11 +211,20 @@ def draw_weights(
     views: Sequence[str],
     cmap: str = "cividis",
     labels: Mapping[Any, str] | None = None,
+    order: Array | None = None,
 ) -> None:
-    """Views by observations, blank where ``values`` (observations × views) are NaN."""
+    """Views by observations, blank where ``values`` (observations × views) are NaN.
+
+    ``order`` sorts the observations by cluster; by default within it by their strongest view.
+    """
     filled = np.nan_to_num(values, nan=0.0)
-    order = np.lexsort((-filled.max(axis=1), filled.argmax(axis=1), clusters))
-    image = ax.imshow(values[order].T, aspect="auto", cmap=cmap, vmin=0, interpolation="nearest")
+    if order is None:
+        order = np.lexsort((-filled.max(axis=1), filled.argmax(axis=1), clusters))
+    # The few observations that rely on one view alone must not hide all else.
+    high = float(np.quantile(filled, 0.99)) or 1
+    image = ax.imshow(
+        values[order].T, aspect="auto", cmap=cmap, vmin=0, vmax=high, interpolation="nearest"
+    )
     name_ticks(ax, "y", range(len(views)), views)
     starts, middles, codes = boundaries(clusters[order])
     for start in starts[1:]:
@@ -240,15 +249,20 @@ def convergence(model: Any, ax: Any = None, *, colors: Any = None) -> Any:
     matplotlib Axes
     """
     ax = axes(ax)
-    terms = [name for name in model.history_ if name not in ("round", "view", "iteration")]
+    draw_terms(ax, model.history_, colors)
+    return ax
+
+
+def draw_terms(ax: Any, history: Mapping[str, Any], colors: Any = None) -> None:
+    """A line for every term of the objective."""
+    terms = [name for name in history if name not in ("round", "view", "iteration")]
     terms.reverse()
     for name, colour in colours_of(terms, colors).items():
-        values = np.asarray(model.history_[name], dtype=float)
+        values = np.asarray(history[name], dtype=float)
         values = np.where(values > 0, values, np.nan)  # a term of exactly 0 has no logarithm
         ax.plot(values, color=colour, label=name, linewidth=2 if name == "objective" else 1.2)
     ax.set(yscale="log", xlabel="step", title="Terms of the objective")
     ax.legend(frameon=False)
-    return ax
 
 
 def top_features(
