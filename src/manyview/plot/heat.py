@@ -163,7 +163,7 @@ def _strip(
         keys = [(name, colour[v], str(v)) for v in shown]
     ax.set(xticks=[])
     ax.tick_params(length=0)
-    name_ticks(ax, "y", [0], [short(name, 18)], fontsize="x-small")
+    name_ticks(ax, "y", [0], [short(name, 24)], fontsize="x-small")
     ax.spines[:].set_visible(False)
     return keys
 

@@ -8,11 +8,12 @@ from pathlib import Path, PurePosixPath
 from types import SimpleNamespace
 from typing import Any
 
-from manyview.app.report.fit import fit_page, read_run
+from manyview.app.report.charts import MODEL_CHARTS
+from manyview.app.report.fit import fit_page
+from manyview.app.report.run_files import read_run
 from manyview.io.writing import claimed
 from manyview.io.writing.replace import files_in
 
-from .figures import MODEL_FIGURES, heatmap_figure, model_figures
 from .findings import (
     find_out,
     notes_on,
@@ -22,6 +23,7 @@ from .findings import (
 from .folder import (
     KIND,
     TABLES,
+    draw_into,
     ids_of_run,
     table_bytes,
     views_of_run,
@@ -84,11 +86,8 @@ def measured_again(
         about |= {"warnings": notes, **said_of(model, found)}
         if any(name.startswith("figures/") for name in about["files"]):
             tell("drawing the figures")
-            drawings = model_figures(model, given, files, about["projection"])
             (beside / "run.json").write_bytes(run_json(about))
-            for name, content in (drawings | heatmap_figure(read_run(beside))).items():
-                (beside / name).parent.mkdir(exist_ok=True)
-                (beside / name).write_bytes(content)
+            draw_into(beside, read_run(beside), (*MODEL_CHARTS, "heatmap"))
         about["files"] = sorted({*files_in(beside), "run.json", PAGE})
         (beside / "run.json").write_bytes(run_json(about))
         tell("writing the report")
@@ -97,7 +96,7 @@ def measured_again(
 
 
 def _made_anew(name: str) -> bool:
-    return name in FRESH or PurePosixPath(name).stem in MODEL_FIGURES
+    return name in FRESH or PurePosixPath(name).stem in (*MODEL_CHARTS, "heatmap")
 
 
 def read_about(run: Path) -> dict[str, Any]:

@@ -11,7 +11,9 @@ from typing import Any
 from sklearn.utils.validation import check_is_fitted
 
 from manyview._types import Views
-from manyview.app.report.fit import fit_page, read_run
+from manyview.app.report.charts import MEANING_CHARTS, MODEL_CHARTS, chart_files, drawn_files
+from manyview.app.report.fit import fit_page
+from manyview.app.report.run_files import Run, read_run
 from manyview.io.writing import claimed, csv_of_dicts, read_csv
 from manyview.io.writing.replace import files_in
 from manyview.methods.estimators import Estimator
@@ -19,12 +21,6 @@ from manyview.outcomes import Table
 from manyview.views.views import as_views
 
 from . import tables
-from .figures import (
-    figure_files,
-    heatmap_figure,
-    meaning_figures,
-    model_figures,
-)
 from .findings import (
     find_out,
     notes_on,
@@ -166,12 +162,8 @@ def write_run(
         run = run_record(model, given, settings, info, notes, extra)
         if figures:
             tell("drawing the figures")
-            drawings = model_figures(model, given, files, extra["projection"])
             (beside / "run.json").write_bytes(run_json(run))
-            drawings |= meaning_figures(found) | heatmap_figure(read_run(beside))
-            (beside / "figures").mkdir()
-            for name, content in drawings.items():
-                (beside / name).write_bytes(content)
+            draw_into(beside, read_run(beside), (*MODEL_CHARTS, *MEANING_CHARTS))
         made = ["run.json", "report.html"] if report else ["run.json"]
         run["files"] = sorted({*files_in(beside), *made})
         (beside / "run.json").write_bytes(run_json(run))
@@ -179,6 +171,13 @@ def write_run(
             tell("writing the report")
             (beside / "report.html").write_text(fit_page(beside), encoding="utf-8")
     return out
+
+
+def draw_into(folder: Path, run: Run, names: Sequence[str]) -> None:
+    """Write the charts of these names, as far as the run has values for them."""
+    for name, content in drawn_files(run, names).items():
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_bytes(content)
 
 
 def table_bytes(table: Table | tables.Rows, originals: Mapping[str, str]) -> bytes:
@@ -204,7 +203,11 @@ def sure_files(report: bool, known: bool = False, figures: bool = False) -> list
     ``known`` says that there is a clinical table, or known classes.
     """
     names = [*TABLES, "model.npz", "run.json", *(["report.html"] if report else [])]
-    return [*names, *(MEANINGS if known else ()), *(figure_files() if figures else ())]
+    return [
+        *names,
+        *(MEANINGS if known else ()),
+        *(chart_files((*MODEL_CHARTS, *MEANING_CHARTS)) if figures else ()),
+    ]
 
 
 def _ids(model: Estimator, views: Views, ids: Any) -> list[str]:

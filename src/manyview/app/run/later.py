@@ -11,17 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from manyview.app.report.fit import fit_page, read_run
+from manyview.app.report.charts import MEANING_CHARTS, chart_files
+from manyview.app.report.fit import fit_page
+from manyview.app.report.run_files import read_run
 from manyview.io.writing import claimed, read_csv
 from manyview.io.writing.marker import read_marker
 
-from .figures import (
-    KINDS,
-    MEANING_FIGURES,
-    heatmap_figure,
-    meaning_figures,
-)
-from .folder import KIND, ids_of_run, table_bytes
+from .folder import KIND, draw_into, ids_of_run, table_bytes
 from .meaning import (
     FILES,
     described,
@@ -31,9 +27,7 @@ from .meaning import (
 from .record import run_json
 
 #: What shows something that is known beside the views; the heat map has bars of it.
-FRESH = {*FILES, "run.json", "report.html"} | {
-    f"figures/{name}.{kind}" for name in (*MEANING_FIGURES, "heatmap") for kind in KINDS
-}
+FRESH = {*FILES, "run.json", "report.html", *chart_files(MEANING_CHARTS)}
 
 
 def add_meaning(
@@ -64,12 +58,10 @@ def add_meaning(
         told = [note for note in about.get("outcome_notes", []) if note not in notes]
         about |= {**described(found), "outcome_notes": [*told, *notes]}
         (beside / "run.json").write_bytes(run_json(about))
-        drawings = meaning_figures(found) if figures else {}
-        if figures or (run / "figures" / "heatmap.svg").exists():
-            drawings |= heatmap_figure(read_run(beside, run))  # its bars are what is known now
-        for name, content in drawings.items():
-            (beside / name).parent.mkdir(exist_ok=True)
-            (beside / name).write_bytes(content)
+        if figures:
+            draw_into(beside, read_run(beside, run), MEANING_CHARTS)
+        elif (run / "figures" / "heatmap.svg").exists():  # its bars are what is known now
+            draw_into(beside, read_run(beside, run), ["heatmap"])
         page = (run / "report.html").exists()
         about["files"] = sorted({*_names(beside), "run.json", *(["report.html"] if page else [])})
         (beside / "run.json").write_bytes(run_json(about))
