@@ -11,8 +11,8 @@ import pytest
 
 import manyview as mv
 from browser import visit
-from manyview.app.run import marks, write_run
-from manyview.app.run.later import add_meaning
+from manyview.app.run import findings, write_run
+from manyview.app.run.folder import add_meaning
 from manyview.app.run.meaning import known, meaning
 from manyview.io.writing import read_csv
 
@@ -174,21 +174,21 @@ def test_the_bars_of_the_heat_map_follow_a_later_comparison(run, tmp_path):
 def test_leading_features_are_tested_with_and_without_their_view(run):
     _, model, data = run
     views = mv.as_views(data.frames(), allow_missing=True)
-    rows, left_out, why = marks.tested(model, views, model.labels_, refits=True)
+    rows, left_out, why = findings.tested(model, views, model.labels_, refits=True)
     assert why == "" and [row["view"] for row in left_out] == list(data.views)
     assert all(
         0 <= row["q_without_view"] <= 1
         for row in rows
         if row["q_without_view"] == row["q_without_view"]
     )
-    table, about = marks.heatmap(views, model.labels_, np.ones(80), data.sample_names, rows)
+    table, about = findings.heatmap(views, model.labels_, np.ones(80), data.sample_names, rows)
     assert len(table) == 80 and len(about) <= 60
     assert [row["cluster"] for row in table] == sorted(model.labels_.tolist())
     values = np.array([[row[item["heading"]] for item in about] for row in table], dtype=float)
     np.testing.assert_allclose(np.nanmean(values, axis=0), 0, atol=1e-8)
     alone = mv.as_views([data.views["expression"]])
     assert (
-        marks.tested(model, alone, np.zeros(80, dtype=int), refits=True)[2]
+        findings.tested(model, alone, np.zeros(80, dtype=int), refits=True)[2]
         == "there is one cluster only"
     )
 

@@ -39,7 +39,7 @@ def evil_page():
 def test_nothing_from_outside_becomes_markup():
     text = evil_page()
     text.encode("utf-8")  # a lone surrogate would not encode
-    outside = text.replace(pg._asset("page.js"), "")
+    outside = text.replace(pg.asset("page.js"), "")
     assert len(re.findall(r"<script\b", outside)) == 4  # plotly, page, a table, a figure
     assert "alert(1)" in outside and not re.search(r"<script[^>]*>alert|<img", outside)
     assert not re.search(r"[\x00-\x08\x0b-\x1f\u202e]", outside)

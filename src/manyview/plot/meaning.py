@@ -259,11 +259,11 @@ def draw_enrichment(
         ax.set_axis_off()
         return
     left_out = len(names) - MOST_LINES
-    names, values = names[:MOST_LINES], np.array(values[:MOST_LINES], dtype=float)
-    image = ax.imshow(values, cmap=cmap, vmin=-FULL, vmax=FULL, aspect="auto")
+    names, cells = names[:MOST_LINES], np.array(values[:MOST_LINES], dtype=float)
+    image = ax.imshow(cells, cmap=cmap, vmin=-FULL, vmax=FULL, aspect="auto")
     for i in range(len(names)):
         for k, text in enumerate(texts[i]):
-            strong = abs(values[i, k]) > 0.6 * FULL
+            strong = abs(cells[i, k]) > 0.6 * FULL
             ax.text(k, i, text, ha="center", va="center", fontsize="small",
                     color="white" if strong else "black")  # fmt: skip
     name_ticks(ax, "y", range(len(names)), names)

@@ -421,7 +421,7 @@ def _traces(item: Coloring, ids: list[str]) -> list[dict[str, Any]]:
         at = level if isinstance(level, int) else k
         symbol = SYMBOLS[at // len(PALETTE) % len(SYMBOLS)]
         marker = {"color": PALETTE[at % len(PALETTE)], "symbol": symbol}
-        rows = rows_of(lambda v, level=level: v == level)
+        rows = [r for r, value in enumerate(values) if value == level]
         trace = {"name": f"{plot_text(level, 24)} ({len(rows)})", "marker": marker}
         found.append({"rows": rows, "trace": trace})
         if not isinstance(level, int):

@@ -36,7 +36,7 @@ def page(
     title: str, sections: Sequence[Section], *, lead: Any = "", footer: Any = "", css: str = ""
 ) -> str:
     """The whole document. ``lead`` and ``footer`` are text, or made by `html`; ``css`` is added."""
-    js = _asset("page.js")
+    js = asset("page.js")
     plotly = plotly_script() if any('class="plot"' in str(s.body) for s in sections) else ""
     scripts = " ".join(f"'sha256-{_digest(text)}'" for text in (plotly, js) if text)
     return _template("page.html").render(
@@ -44,7 +44,7 @@ def page(
         sections=sections,
         lead=lead,
         footer=footer,
-        css=trusted(_asset("page.css") + css),
+        css=trusted(asset("page.css") + css),
         js=trusted(js),
         plotly=_packed(plotly),  # a third of its size
         # Only these very scripts may run, and nothing can be fetched.
@@ -260,13 +260,14 @@ def _plain(value: Any) -> Any:
 
 
 @cache
-def _asset(name: str) -> str:
+def asset(name: str) -> str:
+    """The text of a file of this folder's ``assets``."""
     return resources.files(__package__).joinpath("assets", name).read_text(encoding="utf-8")
 
 
 @cache
 def _template(name: str) -> Any:
-    return _environment().from_string(_asset(name))
+    return _environment().from_string(asset(name))
 
 
 @cache
