@@ -147,6 +147,7 @@ def _saved(name: str, chart: Chart, kinds: tuple[str, ...], ink: str) -> dict[st
                             "xtick.color", "ytick.color"), ink)  # fmt: skip
     # Text stays text in the files; the same chart has the same bytes.
     how = {"svg.fonttype": "none", "pdf.fonttype": 42, "svg.hashsalt": name, **colors}
+    how["axes.facecolor"] = "none" if ink == INK else "white"
     with plt.rc_context(how), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".*[Gg]lyph")  # a font without a user's letters
         figure = plt.figure(figsize=chart.size, layout="constrained")
