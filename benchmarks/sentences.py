@@ -24,7 +24,7 @@ from sklearn.metrics import confusion_matrix
 
 import manyview as mv
 from manyview.app.run import tables
-from manyview.app.run.refits import refitted
+from manyview.app.run.evidence import refitted
 from manyview.views.views import as_views
 from quality import load_set, written_out
 

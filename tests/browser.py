@@ -128,6 +128,7 @@ class Browser:
         self.ask("Emulation.setEmulatedMedia", s, media=media, features=[scheme])
         self.ask("Page.navigate", s, url=path.as_uri())
         self.wait_for("Page.loadEventFired")
+        self.ask("Runtime.evaluate", s, expression="window.manyview?.ready", awaitPromise=True)
         answer = self.ask(
             "Runtime.evaluate", s, expression=expression, awaitPromise=True, returnByValue=True
         )

@@ -49,7 +49,7 @@ GUARDED = {
         "import resource": "except ImportError",
         "/proc": "except OSError",
     },
-    "app/run/later.py": {"os.link": "except OSError"},
+    "app/run/folder.py": {"os.link": "except OSError"},
     "app/web/child.py": {
         "import resource": "except ImportError",
         "os.killpg": 'os.name == "posix"',

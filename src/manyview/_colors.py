@@ -14,5 +14,3 @@ PALETTE = (
     "#6F63BB",
     "#888888",
 )
-#: A sequential scale that colour-blind readers and grey printers can follow.
-SCALE = "Cividis"

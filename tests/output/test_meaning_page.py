@@ -11,8 +11,8 @@ import pytest
 
 import manyview as mv
 from browser import visit
-from manyview.app.run import marks, write_run
-from manyview.app.run.later import add_meaning
+from manyview.app.run import findings, write_run
+from manyview.app.run.folder import add_meaning
 from manyview.app.run.meaning import known, meaning
 from manyview.io.writing import read_csv
 
@@ -49,9 +49,9 @@ def page(run):
 def test_the_panels_are_there_and_drawn(page):
     look = """JSON.stringify({
       titles: [...document.querySelectorAll('main section h2')].map(h => h.textContent),
-      empty: [...document.querySelectorAll('div.plot')].filter(p => !p.querySelector(
-        '.scatterlayer path, .barlayer path, .hm image')).map(p => p.dataset.name),
-      names: [...document.querySelectorAll('div.plot')].map(p => p.dataset.name),
+      empty: [...document.querySelectorAll('.plot, .chart')].filter(p => !p.querySelector(
+        '.scatterlayer path, svg path, svg image')).map(p => p.dataset.name),
+      names: [...document.querySelectorAll('.plot, .chart')].map(p => p.dataset.name),
       saving: document.querySelectorAll('.saving:not([hidden]) button').length,
       switch: [...document.querySelector('.switch select').options].map(o => o.textContent),
       wide: document.documentElement.scrollWidth})"""
@@ -60,12 +60,18 @@ def test_the_panels_are_there_and_drawn(page):
         assert seen.errors == [] and seen.requests == []
         found = json.loads(seen.value)
         assert found["empty"] == [] and found["wide"] <= how.get("width", 1200)
-        assert {"survival", "classes", "heatmap", "consensus", "leave_view_out", "map"} <= set(
-            found["names"]
-        )
+        assert {
+            "survival",
+            "clinical",
+            "classes",
+            "heatmap",
+            "consensus",
+            "leave_view_out",
+            "map",
+        } <= set(found["names"])
         assert found["saving"] == 3 * len(found["names"])
-    assert {"How long their members live", "Clinical columns by cluster",
-            "Beside the known classes", "Methods, to copy"} <= set(found["titles"])  # fmt: skip
+    assert {"Survival", "Clinical columns by cluster",
+            "Comparison with the known classes", "Methods, to copy"} <= set(found["titles"])  # fmt: skip
     assert found["switch"][:3] == ["cluster", "class", "age"]
     assert {"confidence", "reliance on mutation", "stage"} <= set(found["switch"])
     assert "t-SNE (perplexity" in page
@@ -87,7 +93,7 @@ def test_a_figure_is_saved_as_svg_and_png_on_white(page):
     assert svg.errors == []
     text = svg.value.split(",", 1)[1]
     ElementTree.fromstring(text)
-    assert "at risk" in text and "rgb(255, 255, 255)" in text
+    assert "at risk" in text and "background: #fff" in text
     png = visit(page, ask.replace("KIND", "png"))
     assert base64.b64decode(png.value.split(",")[1]).startswith(b"\x89PNG")
 
@@ -97,7 +103,7 @@ def test_a_figure_is_printed_alone(page):
         page,
         """(() => { manyview.leaveOnly(document.querySelector('[data-name=survival]'));
       const shown = [...document.querySelectorAll('main *')].filter(e => e.checkVisibility());
-      return JSON.stringify({plots: shown.filter(e => e.matches('.plot')).map(e => e.dataset.name),
+      return JSON.stringify({plots: shown.filter(e => e.matches('.plot, .chart')).map(e => e.dataset.name),
         words: shown.filter(e => e.matches('h2, p, table, figcaption')).length,
         title: document.title}) })()""",
         media="print",
@@ -168,21 +174,21 @@ def test_the_bars_of_the_heat_map_follow_a_later_comparison(run, tmp_path):
 def test_leading_features_are_tested_with_and_without_their_view(run):
     _, model, data = run
     views = mv.as_views(data.frames(), allow_missing=True)
-    rows, left_out, why = marks.tested(model, views, model.labels_, refits=True)
+    rows, left_out, why = findings.tested(model, views, model.labels_, refits=True)
     assert why == "" and [row["view"] for row in left_out] == list(data.views)
     assert all(
         0 <= row["q_without_view"] <= 1
         for row in rows
         if row["q_without_view"] == row["q_without_view"]
     )
-    table, about = marks.heatmap(views, model.labels_, np.ones(80), data.sample_names, rows)
+    table, about = findings.heatmap(views, model.labels_, np.ones(80), data.sample_names, rows)
     assert len(table) == 80 and len(about) <= 60
     assert [row["cluster"] for row in table] == sorted(model.labels_.tolist())
     values = np.array([[row[item["heading"]] for item in about] for row in table], dtype=float)
     np.testing.assert_allclose(np.nanmean(values, axis=0), 0, atol=1e-8)
     alone = mv.as_views([data.views["expression"]])
     assert (
-        marks.tested(model, alone, np.zeros(80, dtype=int), refits=True)[2]
+        findings.tested(model, alone, np.zeros(80, dtype=int), refits=True)[2]
         == "there is one cluster only"
     )
 

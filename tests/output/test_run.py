@@ -16,9 +16,8 @@ import manyview as mv
 from conftest import blobs
 from manyview.app.run import write_run
 from manyview.app.run.evidence import drawn, rival_labels
-from manyview.app.run.features import top_features
 from manyview.app.run.record import component_files
-from manyview.app.run.tables import departures
+from manyview.app.run.tables import departures, top_features
 from manyview.io.writing.marker import MARKER
 from manyview.views.views import as_views
 
@@ -157,7 +156,7 @@ def test_sparse_views_are_judged_as_dense_ones(rng, density):
 @pytest.mark.filterwarnings("ignore:.*hold counts:UserWarning")
 def test_large_sets_are_refitted_from_the_model_and_saved(tmp_path, monkeypatch, rng):
     """Sparse views, whose products of all rows the refits make: no part of the model."""
-    monkeypatch.setattr("manyview.app.run.refits.FITTED_WHOLE", 50)
+    monkeypatch.setattr("manyview.app.run.evidence.FITTED_WHOLE", 50)
     y = np.repeat([0, 1, 2], 30)
     rates = [rng.gamma(0.5, 2, (3, 40))[y] for _ in range(2)]
     views = {name: sp.csr_array(rng.poisson(rate)) for name, rate in zip("ab", rates, strict=True)}

@@ -10,8 +10,7 @@ from manyview._colors import PALETTE as COLORS
 from . import _draw
 from .heat import agreement, consensus, heatmap
 from .meaning import crosstab, enrichment, leave_view_out, survival
-from .model import convergence, embedding, sample_weights, top_features, view_weights
-from .whole import overview
+from .model import convergence, embedding, overview, sample_weights, top_features, view_weights
 
 pyplot = _draw.pyplot
 

@@ -40,9 +40,19 @@ def axes(ax: Any) -> Any:
 
 
 def short(name: Any, longest: int = 40) -> str:
-    """A name on one line, cut if it is long."""
-    text = " ".join(str(name).split())
-    return text if len(text) <= longest else f"{text[: longest - 1]}…"
+    """Put a name on one line; cut a long one in its middle, because names often differ at their ends."""
+    text = "".join(c if c.isprintable() else "\ufffd" for c in " ".join(str(name).split()))
+    half = longest // 2
+    return text if len(text) <= longest else f"{text[:half]}…{text[half + 1 - longest :]}"
+
+
+def p_text(p: float | None, permutations: int = 0) -> str:
+    """Write a p-value with its sign; the smallest that permutations can give is a bound."""
+    if p is None or np.isnan(p):
+        return "not tested"
+    if permutations and p <= 1 / (permutations + 1):
+        return f"≤ {p:.2g}"
+    return f"= {p:.2g}" if p >= 1e-4 else "< 0.0001"
 
 
 def name_ticks(ax: Any, axis: str, places: Any, names: Sequence[Any], **how: Any) -> None:

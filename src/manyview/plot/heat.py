@@ -124,6 +124,7 @@ def draw_heatmap(
     image = ax.imshow(
         values, cmap=cmap, vmin=-LIMIT, vmax=LIMIT, aspect="auto", interpolation="nearest"
     )
+    ax.set_facecolor(UNKNOWN)
     texts = [text_of(feature, names) for feature in features]
     name_ticks(ax, "y", range(len(features)), texts, fontsize="x-small")
     starts, middles, clusters = boundaries(codes)
@@ -162,7 +163,7 @@ def _strip(
         keys = [(name, colour[v], str(v)) for v in shown]
     ax.set(xticks=[])
     ax.tick_params(length=0)
-    name_ticks(ax, "y", [0], [short(name, 18)], fontsize="x-small")
+    name_ticks(ax, "y", [0], [short(name, 24)], fontsize="x-small")
     ax.spines[:].set_visible(False)
     return keys
 
@@ -264,7 +265,13 @@ def agreement(
     return ax
 
 
-def draw_agreement(ax: Any, matrix: Array, names: Sequence[str], cmap: str = "cividis") -> None:
+def draw_agreement(
+    ax: Any,
+    matrix: Array,
+    names: Sequence[str],
+    cmap: str = "cividis",
+    text: str = "Agreement between views",
+) -> None:
     """A square of numbers from 0 to 1."""
     image = ax.imshow(matrix, cmap=cmap, vmin=0, vmax=1)
     if len(names) <= 12:
@@ -274,5 +281,5 @@ def draw_agreement(ax: Any, matrix: Array, names: Sequence[str], cmap: str = "ci
                     color="white" if dark else "black")  # fmt: skip
     name_ticks(ax, "x", range(len(names)), names, rotation=45, ha="right")
     name_ticks(ax, "y", range(len(names)), names)
-    title(ax, "Agreement between views")
+    title(ax, text)
     ax.figure.colorbar(image, ax=ax, pad=0.02)

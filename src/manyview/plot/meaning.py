@@ -9,7 +9,7 @@ import numpy as np
 
 from manyview._colors import PALETTE
 
-from ._draw import axes, colours_of, name_ticks, plain, short, text_of, title
+from ._draw import axes, colours_of, name_ticks, p_text, plain, short, text_of, title
 from .model import draw_bars
 
 #: Points between two lines of the table of numbers at risk, and above its first.
@@ -52,11 +52,31 @@ def survival(
     """
     ax = axes(ax)
     colour = colours_of(found.clusters, colors)
-    for curve in found.curves:
-        steps, shade = curve.steps(), colour[curve.cluster]
-        text = f"{text_of(curve.cluster, labels)} ({curve.n_events} of {curve.n})"
+    curves = [(c.cluster, c.steps(), c.censor_marks(), c.n_events, c.n) for c in found.curves]
+    draw_survival(ax, curves, colour, labels, band)
+    ax.set_xlabel(time_label)
+    name_test(ax, found.p_value, found.test.permutations)
+    if at_risk:
+        times = [t for t in ax.get_xticks() if 0 <= t <= ax.get_xlim()[1]]
+        table = found.at_risk(times)
+        numbers = [name for name in table.names if name != "cluster"]
+        counts = {
+            cluster: [str(table[heading][k]) for heading in numbers]
+            for k, cluster in enumerate(found.clusters)
+        }
+        draw_at_risk(ax, times, counts, colour, labels)
+    return ax
+
+
+def draw_survival(
+    ax: Any, curves: Any, colour: Mapping[Any, Any], labels: Any = None, band: bool = True
+) -> None:
+    """Curves, each a cluster, its corners, its censored members, its events and its size."""
+    for cluster, steps, marks, events, n in curves:
+        shade = colour[cluster]
+        text = f"{text_of(cluster, labels)} ({events} of {n})"
         ax.plot(steps["time"], steps["survival"], color=shade, label=short(text), linewidth=1.8)
-        ax.plot(*curve.censor_marks(), "|", color=shade, markersize=6)
+        ax.plot(*marks, "|", color=shade, markersize=6)
         if band:
             drawn = ~np.isnan(steps["lower"])
             ax.fill_between(
@@ -67,39 +87,34 @@ def survival(
                 alpha=0.13,
                 linewidth=0,
             )
-    ax.set(ylim=(0, 1.03), xlabel=time_label, ylabel="survival")
+    ax.set(ylim=(0, 1.03), ylabel="survival")
     ax.set_xlim(left=0)
     ax.yaxis.set_major_formatter("{x:.0%}")
     box = ax.legend(title="cluster (events)", frameon=False, fontsize="small")
     for text in box.get_texts():
         text.set_parse_math(False)
-    # Above the axes, where no curve passes; a title in the middle stays free for the user.
-    ax.set_title(_p_text(found), loc="left", fontsize="medium")
     plain(ax)
-    if at_risk:
-        _at_risk(ax, found, colour, labels)
-    return ax
 
 
-def _p_text(found: Any) -> str:
-    p, draws = found.p_value, found.test.permutations
-    if np.isnan(p):
-        return "not tested"
-    if draws and p <= 1 / (draws + 1):
-        return f"log-rank p ≤ {p:.2g}"
-    return f"log-rank p = {p:.2g}"
+def name_test(ax: Any, p: float | None, permutations: int) -> None:
+    """The p-value above the axes, where no curve passes; the middle stays free for the user's title."""
+    text = p_text(p, permutations)
+    ax.set_title(text if text[0] == "n" else f"log-rank p {text}", loc="left", fontsize="medium")
 
 
-def _at_risk(ax: Any, found: Any, colour: dict[Any, Any], labels: Any) -> None:
+def draw_at_risk(
+    ax: Any,
+    times: Any,
+    counts: Mapping[Any, list[str]],
+    colour: Mapping[Any, Any],
+    labels: Any = None,
+) -> None:
     """A line of numbers per cluster, under the times of the axis."""
-    times = [t for t in ax.get_xticks() if 0 <= t <= ax.get_xlim()[1]]
-    table = found.at_risk(times)
-    numbers = [name for name in table.names if name != "cluster"]
-    for k, cluster in enumerate(found.clusters):
+    for k, (cluster, numbers) in enumerate(counts.items()):
         low = -ABOVE - LINE * (k + 1)
-        for time, heading in zip(times, numbers, strict=True):
+        for time, number in zip(times, numbers, strict=True):
             ax.annotate(
-                str(table[heading][k]),
+                number,
                 (time, 0),
                 (0, low),
                 xycoords=("data", "axes fraction"),
@@ -147,21 +162,33 @@ def crosstab(
     matplotlib Axes
     """
     ax = axes(ax)
-    shares = found.counts / np.maximum(found.counts.sum(axis=1, keepdims=True), 1)
+    draw_crosstab(
+        ax,
+        found.counts,
+        [text_of(k, labels) for k in found.clusters],
+        [text_of(c, labels) for c in found.classes],
+        cmap,
+    )
+    title(ax, f"ARI {found.ari:.2f}, NMI {found.nmi:.2f}")
+    return ax
+
+
+def draw_crosstab(
+    ax: Any, counts: Any, clusters: list[Any], classes: list[Any], cmap: str = "cividis"
+) -> None:
+    """Numbers of observations, coloured by their share of the row."""
+    shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
     image = ax.imshow(shares, cmap=cmap, vmin=0, vmax=1, aspect="auto")
-    if found.counts.size <= 400:
-        for (k, j), n in np.ndenumerate(found.counts):
+    if counts.size <= 400:
+        for (k, j), n in np.ndenumerate(counts):
             dark = image.cmap(shares[k, j])[:3]
             ax.text(j, k, str(n), ha="center", va="center",
                     color="black" if sum(dark) > 1.5 else "white")  # fmt: skip
-    name_ticks(ax, "x", range(len(found.classes)), [text_of(c, labels) for c in found.classes],
-               rotation=45 if len(found.classes) > 5 else 0,
-               ha="right" if len(found.classes) > 5 else "center")  # fmt: skip
-    name_ticks(ax, "y", range(len(found.clusters)), [text_of(k, labels) for k in found.clusters])
+    how = {"rotation": 45, "ha": "right"} if len(classes) > 5 else {}
+    name_ticks(ax, "x", range(len(classes)), classes, **how)
+    name_ticks(ax, "y", range(len(clusters)), clusters)
     ax.set(xlabel="known class", ylabel="cluster")
-    title(ax, f"ARI {found.ari:.2f}, NMI {found.nmi:.2f}")
     ax.figure.colorbar(image, ax=ax, pad=0.02, format="{x:.0%}", label="share of the cluster")
-    return ax
 
 
 def enrichment(
@@ -213,27 +240,37 @@ def enrichment(
             names.append(f"{told}: {level}" if j == 0 else f"{level}")
             values.append(column.residual[:, j])
             texts.append([f"{share:.0%}" for share in shares[:, j]])
-    if not names:
-        ax.text(0.5, 0.5, "no clinical column to show", ha="center", transform=ax.transAxes)
-        ax.set_axis_off()
-        return ax
-    _cells(ax, names[:MOST_LINES], np.array(values[:MOST_LINES]), texts, cmap)
-    name_ticks(ax, "x", range(len(found.clusters)), [text_of(k, labels) for k in found.clusters])
-    ax.set_xlabel("cluster")
-    left_out = len(names) - MOST_LINES
-    title(ax, "Clinical columns" + (f" ({left_out} lines more)" if left_out > 0 else ""))
+    clusters = [text_of(k, labels) for k in found.clusters]
+    draw_enrichment(ax, names, values, texts, clusters, cmap)
     return ax
 
 
-def _cells(ax: Any, names: list[str], values: Any, texts: list[list[str]], cmap: str) -> None:
-    image = ax.imshow(values, cmap=cmap, vmin=-FULL, vmax=FULL, aspect="auto")
+def draw_enrichment(
+    ax: Any,
+    names: list[str],
+    values: list[Any],
+    texts: list[list[str]],
+    clusters: list[Any],
+    cmap: str = "RdBu_r",
+) -> None:
+    """A line for every level or column: a text per cluster, coloured by its residual."""
+    if not names:
+        ax.text(0.5, 0.5, "no clinical column to show", ha="center", transform=ax.transAxes)
+        ax.set_axis_off()
+        return
+    left_out = len(names) - MOST_LINES
+    names, cells = names[:MOST_LINES], np.array(values[:MOST_LINES], dtype=float)
+    image = ax.imshow(cells, cmap=cmap, vmin=-FULL, vmax=FULL, aspect="auto")
     for i in range(len(names)):
         for k, text in enumerate(texts[i]):
-            strong = abs(values[i, k]) > 0.6 * FULL
+            strong = abs(cells[i, k]) > 0.6 * FULL
             ax.text(k, i, text, ha="center", va="center", fontsize="small",
                     color="white" if strong else "black")  # fmt: skip
     name_ticks(ax, "y", range(len(names)), names)
     ax.figure.colorbar(image, ax=ax, pad=0.02, label="deviations from expected")
+    name_ticks(ax, "x", range(len(clusters)), clusters)
+    ax.set_xlabel("cluster")
+    title(ax, "Clinical columns" + (f" ({left_out} lines more)" if left_out > 0 else ""))
 
 
 def leave_view_out(

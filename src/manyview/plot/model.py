@@ -22,6 +22,7 @@ from ._draw import (
     levels_of,
     name_ticks,
     plain,
+    pyplot,
     short,
     text_of,
     title,
@@ -29,6 +30,8 @@ from ._draw import (
 
 #: Observations drawn in an embedding.
 MOST_DRAWN = 20_000
+#: Images of a cluster.
+IMAGES = 16
 
 
 def embedding(
@@ -211,11 +214,20 @@ def draw_weights(
     views: Sequence[str],
     cmap: str = "cividis",
     labels: Mapping[Any, str] | None = None,
+    order: Array | None = None,
 ) -> None:
-    """Views by observations, blank where ``values`` (observations × views) are NaN."""
+    """Views by observations, blank where ``values`` (observations × views) are NaN.
+
+    ``order`` sorts the observations by cluster; by default within it by their strongest view.
+    """
     filled = np.nan_to_num(values, nan=0.0)
-    order = np.lexsort((-filled.max(axis=1), filled.argmax(axis=1), clusters))
-    image = ax.imshow(values[order].T, aspect="auto", cmap=cmap, vmin=0, interpolation="nearest")
+    if order is None:
+        order = np.lexsort((-filled.max(axis=1), filled.argmax(axis=1), clusters))
+    # The few observations that rely on one view alone must not hide all else.
+    high = float(np.quantile(filled, 0.99)) or 1
+    image = ax.imshow(
+        values[order].T, aspect="auto", cmap=cmap, vmin=0, vmax=high, interpolation="nearest"
+    )
     name_ticks(ax, "y", range(len(views)), views)
     starts, middles, codes = boundaries(clusters[order])
     for start in starts[1:]:
@@ -240,15 +252,20 @@ def convergence(model: Any, ax: Any = None, *, colors: Any = None) -> Any:
     matplotlib Axes
     """
     ax = axes(ax)
-    terms = [name for name in model.history_ if name not in ("round", "view", "iteration")]
+    draw_terms(ax, model.history_, colors)
+    return ax
+
+
+def draw_terms(ax: Any, history: Mapping[str, Any], colors: Any = None) -> None:
+    """A line for every term of the objective."""
+    terms = [name for name in history if name not in ("round", "view", "iteration")]
     terms.reverse()
     for name, colour in colours_of(terms, colors).items():
-        values = np.asarray(model.history_[name], dtype=float)
+        values = np.asarray(history[name], dtype=float)
         values = np.where(values > 0, values, np.nan)  # a term of exactly 0 has no logarithm
         ax.plot(values, color=colour, label=name, linewidth=2 if name == "objective" else 1.2)
     ax.set(yscale="log", xlabel="step", title="Terms of the objective")
     ax.legend(frameon=False)
-    return ax
 
 
 def top_features(
@@ -303,3 +320,66 @@ def top_features(
     title(ax, f"{short(names[s])}: component {component}")
     plain(ax)
     return ax
+
+
+def overview(
+    model: Any,
+    images: Array | None = None,
+    image_shape: tuple[int, int] | None = None,
+    *,
+    colors: Any = None,
+    labels: Mapping[Any, str] | None = None,
+) -> Any:
+    """One figure for a first look: the embedded consensus, reliance on the views, view weights.
+
+    For data of images, members of each cluster stand in the place of the reliance.
+
+    Parameters
+    ----------
+    model : fitted RobustWMNMF or WMNMF
+    images : ndarray (n_samples, n_pixels), optional
+        One image per observation, the pixels in a row.
+    image_shape : tuple of int, optional
+        Height and width of an image; needed with ``images``.
+    colors : dict of cluster → colour, or sequence, optional
+    labels : dict of cluster → text, optional
+
+    Returns
+    -------
+    matplotlib Figure
+    """
+    if (images is None) != (image_shape is None):
+        raise ValueError("images and image_shape belong together; give both or neither")
+    figure = pyplot().figure(figsize=(11, 4.6), layout="constrained")
+    left, right = figure.subfigures(1, 2, width_ratios=(1, 1.25))
+    embedding(model, ax=left.subplots(), colors=colors, labels=labels)
+    top, bottom = right.subfigures(2, 1, height_ratios=(2.2, 1))
+    if images is None or image_shape is None:
+        sample_weights(model, ax=top.subplots(), labels=labels)
+    else:
+        _members(model, images, image_shape, top.subplots(), labels)
+    view_weights(model, ax=bottom.subplots())
+    return figure
+
+
+def _members(
+    model: Any, images: Array, shape: tuple[int, int], ax: Any, labels: Mapping[Any, str] | None
+) -> None:
+    """A row of images per cluster, from the most typical (largest share of its own consensus) on."""
+    clusters = np.unique(model.labels_[model.labels_ >= 0])
+    mosaic = np.zeros((len(clusters) * shape[0], IMAGES * shape[1]))
+    for r, k in enumerate(clusters):
+        rows = np.flatnonzero(model.labels_ == k)
+        V = coordinates(model)[rows]
+        near = rows[np.argsort(((V - V.mean(axis=0)) ** 2).sum(axis=1))]
+        picks = near[np.linspace(0, len(near) - 1, IMAGES).astype(int)]
+        for c, i in enumerate(picks):
+            block = np.reshape(images[i], shape)
+            mosaic[r * shape[0] : (r + 1) * shape[0], c * shape[1] : (c + 1) * shape[1]] = (
+                block / max(block.max(), 1)
+            )
+    ax.imshow(mosaic, cmap="gray_r", aspect="auto")
+    texts = [text_of(k, labels) for k in clusters.tolist()]
+    name_ticks(ax, "y", (np.arange(len(clusters)) + 0.5) * shape[0], texts)
+    ax.set_xticks([])
+    title(ax, "Each cluster from its centre (left) to its edge (right)")

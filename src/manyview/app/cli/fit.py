@@ -15,9 +15,8 @@ from rich.table import Table
 
 from manyview.app.files import ReadViews
 from manyview.app.run import write_run
-from manyview.app.run.again import read_about
 from manyview.app.run.evidence import known_scores
-from manyview.app.run.folder import KIND, sure_files
+from manyview.app.run.folder import KIND, read_about, sure_files
 from manyview.app.run.record import component_files, is_of, selection_record
 from manyview.base import zeros_of
 from manyview.engines.table import ENGINES

@@ -9,7 +9,7 @@ from rich.markup import escape
 
 from manyview.app.files.matching import most_alike, smallest_rule
 from manyview.app.files.options import MATCHES
-from manyview.app.run.later import add_meaning
+from manyview.app.run.folder import add_meaning
 from manyview.io.writing import read_csv, restored
 
 from .clinical import Asked, known_ids, read_given

@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import Any
 
 from manyview.app.files.by_rows import file_checksum
-from manyview.app.run.again import (
+from manyview.app.run.folder import (
+    KIND,
     PAGE,
     changed_views,
     measured_again,
     page_of_tables,
     read_about,
 )
-from manyview.app.run.folder import KIND
 from manyview.engines.files.formats import INSIDE
 from manyview.io.writing import files_of, restored
 from manyview.models import load

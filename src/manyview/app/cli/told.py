@@ -9,7 +9,7 @@ from typing import Any
 from rich.markup import escape
 from rich.table import Table
 
-from manyview.app.report.batch import followed
+from manyview.app.report.fit import followed
 from manyview.io.writing import read_csv
 
 from .common import Voice

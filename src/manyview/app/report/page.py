@@ -1,12 +1,14 @@
 """The frame of every self-contained page: one file, no network, nothing from users' files unescaped.
 
-A page is a list of `Section`; their bodies come from `html`, `figure` and `table`. Figures are
-plotly figures given as plain JSON values; plotly's own script is embedded once, if any is there.
+A page is a list of `Section`; their bodies come from `html`, `chart`, `figure` and `table`. Charts are
+SVG. Figures that readers explore are plotly's, given as plain JSON values; plotly's own script is
+embedded once, packed, if any is there.
 """
 
 from __future__ import annotations
 
 import base64
+import gzip
 import hashlib
 import json
 import math
@@ -34,7 +36,7 @@ def page(
     title: str, sections: Sequence[Section], *, lead: Any = "", footer: Any = "", css: str = ""
 ) -> str:
     """The whole document. ``lead`` and ``footer`` are text, or made by `html`; ``css`` is added."""
-    js = _asset("page.js")
+    js = asset("page.js")
     plotly = plotly_script() if any('class="plot"' in str(s.body) for s in sections) else ""
     scripts = " ".join(f"'sha256-{_digest(text)}'" for text in (plotly, js) if text)
     return _template("page.html").render(
@@ -42,9 +44,9 @@ def page(
         sections=sections,
         lead=lead,
         footer=footer,
-        css=trusted(_asset("page.css") + css),
+        css=trusted(asset("page.css") + css),
         js=trusted(js),
-        plotly=trusted(plotly),
+        plotly=_packed(plotly),  # a third of its size
         # Only these very scripts may run, and nothing can be fetched.
         policy=f"default-src 'none'; script-src {scripts}; style-src 'unsafe-inline'; "
         "img-src data: blob:; base-uri 'none'; form-action 'none'",
@@ -56,34 +58,43 @@ def html(template: str, **values: Any) -> Any:
     return trusted(_environment().from_string(template).render(**values))
 
 
-def figure(
-    data: Sequence[Mapping[str, Any]],
-    layout: Mapping[str, Any],
-    *,
-    label: str,
-    caption: Any = "",
-    height: int = 420,
-    choices: Mapping[str, Any] | None = None,
-    name: str = "",
-) -> Any:
-    """A plotly figure, with buttons that save it as ``name`` (by default its ``label``).
+def macros(name: str, **values: Any) -> Any:
+    """The macros of a template in ``assets``, as functions; they see ``values``, escaped as always."""
+    return _template(name).make_module(values)
 
-    ``label`` says what it shows to those who cannot see it. Names inside ``data`` and ``layout`` must
-    have gone through `plot_text`: plotly reads tags in text. With ``choices`` the same points can be
-    coloured in several ways, and the page has a switch: "points" (columns of equal length), "trace"
-    (what all traces have in common) and "by", a list of {"name", "traces"}, each trace with "rows".
+
+def figure(
+    content: Mapping[str, Any], *, label: str, caption: Any = "", height: int = 420, name: str = ""
+) -> Any:
+    """An interactive figure by plotly, with buttons that save it as ``name`` (by default its ``label``).
+
+    ``label`` says what it shows to those who cannot see it. ``content`` has plotly's "data" and "layout";
+    names in it must have gone through `plot_text`: plotly reads tags in text. With "choices" the same
+    points can be colored in several ways, and the page has a switch: "points" (columns of equal length),
+    "trace" (what all traces have in common) and "by", a list of {"name", "traces"}, each with "rows".
     """
-    content: dict[str, Any] = {"data": data, "layout": layout}
-    if choices is not None:
-        content["choices"] = choices
     return html(
         _FIGURE,
         label=label,
         height=int(height),
         caption=caption,
         name=file_stem(name or label),
-        switch=[] if choices is None else [item["name"] for item in choices["by"]],
+        switch=[item["name"] for item in content.get("choices", {}).get("by", [])],
         json=script_json(content),
+        svg="",
+    )
+
+
+def chart(svg: str, label: str, name: str, caption: Any = "") -> Any:
+    """A static chart, an <svg> element of ours, with the buttons that save it."""
+    return html(
+        _FIGURE,
+        svg=trusted(svg),
+        label=label,
+        name=file_stem(name),
+        caption=caption,
+        switch=[],
+        height=0,
     )
 
 
@@ -188,13 +199,15 @@ def plotly_script() -> str:
         raise ModuleNotFoundError(
             "a page with figures needs plotly: pip install 'manyview[app]'", name="plotly"
         ) from error
-    return get_plotlyjs().replace("</script", r"<\/script")
+    return get_plotlyjs()
 
 
-_FIGURE = """<figure>{% if switch|length > 1 %}<p class="switch" hidden><label>Coloured by
+_FIGURE = """<figure>{% if switch|length > 1 %}<p class="switch" hidden><label>Colored by
 <select>{% for item in switch %}<option value="{{ loop.index0 }}">{{ item }}</option>{% endfor %}</select>
-</label></p>{% endif %}<div class="plot" role="group" tabindex="0" aria-label="{{ label }}" \
-data-name="{{ name }}" data-height="{{ height }}"></div><script type="application/json">{{ json }}</script>
+</label></p>{% endif %}
+{% if svg %}<div class="chart" role="img" aria-label="{{ label }}" data-name="{{ name }}">{{ svg }}</div>
+{% else %}<div class="plot" role="group" tabindex="0" aria-label="{{ label }}" data-name="{{ name }}" \
+data-height="{{ height }}"></div><script type="application/json">{{ json }}</script>{% endif %}
 {% if caption %}<figcaption>{{ caption }}</figcaption>{% endif %}
 <p class="under saving" hidden><span>Save as</span> {% for kind in ("SVG", "PNG", "PDF") %}<button \
 type="button" class="small" data-kind="{{ kind|lower }}" aria-label="Save as {{ kind }}: {{ label }}">{{
@@ -247,13 +260,14 @@ def _plain(value: Any) -> Any:
 
 
 @cache
-def _asset(name: str) -> str:
+def asset(name: str) -> str:
+    """The text of a file of this folder's ``assets``."""
     return resources.files(__package__).joinpath("assets", name).read_text(encoding="utf-8")
 
 
 @cache
 def _template(name: str) -> Any:
-    return _environment().from_string(_asset(name))
+    return _environment().from_string(asset(name))
 
 
 @cache
@@ -281,6 +295,11 @@ def trusted(text: str) -> Any:
     from markupsafe import Markup  # comes with jinja2
 
     return Markup(text)
+
+
+@cache
+def _packed(text: str) -> str:
+    return base64.b64encode(gzip.compress(text.encode(), mtime=0)).decode()
 
 
 def _digest(text: str) -> str:

@@ -1,10 +1,54 @@
-"""What the files of a run say, for the page that is built from them."""
+"""The folder of a run, read again: `run.json` and its tables as plain values."""
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any, NamedTuple
 
+from manyview.io.writing import read_csv
+
+from .text import number
+
 Rows = list[dict[str, Any]]
+#: What a later comparison replaces.
+OF_MEANING = (
+    "survival",
+    "survival_pairs",
+    "survival_curves",
+    "survival_at_risk",
+    "clinical_tests",
+    "clinical_summary",
+    "clinical_cells",
+    "classes",
+    "annotations",
+)
+TABLES = (
+    "labels",
+    "clusters",
+    "view_weights",
+    "sample_weights",
+    "top_features",
+    "embedding",
+    "agreement",
+    "redundancy",
+    "history",
+    "stability",
+    "baseline",
+    "selection",
+    "markers",
+    "leave_view_out",
+    "heatmap",
+    "consensus",
+    *OF_MEANING,
+)
+IDS = {"id", "original_id"}
+#: Columns that are names, whatever they look like.
+TEXT = {*IDS, "view", "feature", "clustering", "scaling", "column", "level", "note", "most_marked"}
+#: Other names where headings are users' words ("view" may be a class) or "view" is a position.
+OWN_TEXT = {"history": set(), "classes": {"majority"}, "heatmap": IDS, "consensus": IDS}
+#: Here every cell is text; what is a number is known from elsewhere.
+TEXT_ONLY = "annotations"
 
 
 class Run(NamedTuple):
@@ -32,3 +76,29 @@ class Run(NamedTuple):
     @property
     def clusters(self) -> Rows:
         return self.tables["clusters"]
+
+
+def read_run(folder: Path, otherwise: Path | None = None) -> Run:
+    """The files of a run as plain values."""
+    about = json.loads((folder / "run.json").read_text(encoding="utf-8"))
+    tables = {}
+    for name in TABLES:
+        path = folder / f"{name}.csv"
+        if otherwise is not None and not path.exists() and name not in OF_MEANING:
+            path = otherwise / f"{name}.csv"
+        tables[name] = _read_csv(path, name) if path.exists() else []
+    return Run(about, tables)
+
+
+def _read_csv(path: Path, table: str) -> Rows:
+    names = OWN_TEXT.get(table, TEXT)
+    return [
+        {key: _cell(text, as_text=key in names or table == TEXT_ONLY) for key, text in row.items()}
+        for row in read_csv(path)
+    ]
+
+
+def _cell(text: str, as_text: bool) -> Any:
+    if as_text:
+        return text
+    return number(text) if text else None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import unicodedata
 from typing import Any
 
@@ -16,11 +15,6 @@ def printable(text: Any) -> str:
         ascii(c)[1:-1] if unicodedata.category(c) in ("Cc", "Cs") or c in _TURNS else c
         for c in str(text)
     )
-
-
-def escape(text: Any) -> str:
-    """For the text of a page and for its quoted attributes."""
-    return html.escape(printable(text))
 
 
 def number(text: str) -> int | float | str:

@@ -1,8 +1,9 @@
-"""What can be said about a clustering beyond its labels: repeatability, and a plain rival."""
+"""What can be said about a clustering beyond its labels: a plain rival, and refits of parts of the data."""
 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,17 +11,22 @@ import scipy.sparse as sp
 from threadpoolctl import threadpool_limits
 
 from manyview._types import Array, Matrix, Views
-from manyview.base import observed_columns, observed_part
 from manyview.baselines.catalogue import plain_spectral
 from manyview.baselines.wrappers import scaled, side_by_side
 from manyview.engines.numpy.kinds import as_table, is_table
 from manyview.engines.numpy.products import sparse_products, written_out
 from manyview.engines.numpy.sources import is_streamed
-from manyview.fuse import view_agreement as compare_views
-from manyview.labels import shared_ari
-from manyview.metrics import scores
+from manyview.base import fitted_input
 from manyview.models import Estimator, number_of_clusters
+from manyview.base import observed_columns, observed_part
+from manyview.reliability import Refits
+from manyview.labels import resamples, shared_ari
 from manyview.robust import RobustWMNMF
+from manyview.base import generator
+from manyview.fuse import view_agreement as compare_views
+from manyview.metrics import scores
+from manyview.outcomes.mark import Without, fitted_without
+from manyview.reliability import Stability, stability, summarize
 
 #: Most rows of large files that are looked at, and of sparse views all of whose distances are measured.
 MOST_ROWS = 5000
@@ -150,3 +156,51 @@ def view_agreement(model: Estimator, views: Views) -> tuple[Array, Array]:
             matrix, halves, repeated = compare_views(views)
     np.fill_diagonal(matrix, halves)
     return matrix, repeated
+
+
+#: Up to so many observations a refit is a whole fit: it is quick, and weights vary between parts.
+FITTED_WHOLE = 1000
+
+
+def shares_measurements(model: Estimator, n: int) -> bool:
+    """Whether refits take from the model what it has measured."""
+    return n > FITTED_WHOLE and Refits.possible(model)
+
+
+def refitted(
+    model: Estimator, views: Views, n_runs: int, seed: int, tell: Callable[[str], Any]
+) -> Stability | None:
+    """Stability over refits of parts of the data; ``None`` where there is a reason against."""
+    if no_refits(model, views.n_samples, n_runs):
+        return None
+    if isinstance(model, RobustWMNMF) and shares_measurements(model, views.n_samples):
+        return _on_parts(model, n_runs, seed, tell)
+    data: Any = dict(zip(views.names, views.matrices, strict=True))
+    if fitted_input(model).single:
+        data = side_by_side(list(views.matrices))
+    return stability(model, data, n_runs, fraction=PART, random_state=seed)
+
+
+def _on_parts(model: RobustWMNMF, n_runs: int, seed: int, tell: Callable[[str], Any]) -> Stability:
+    """Every observation that has a cluster is left out equally often, as by `stability`."""
+    labels, rng, refits = np.asarray(model.labels_), generator(seed), Refits(model)
+    known = np.flatnonzero(labels >= 0)
+    runs = np.full((n_runs, len(labels)), -1)
+    for run, part in enumerate(resamples(len(known), PART, n_runs, rng)):
+        tell(f"refitting parts of the data, {run + 1} of {n_runs}")
+        rows = known[part]
+        runs[run, rows] = refits.part(rows, generator(int(rng.integers(2**31))))
+    return summarize(labels, runs)
+
+
+def clusters_without(model: Estimator, n: int) -> Without:
+    """How to find the clusters without a view: from what the model measured, or by a whole fit."""
+    if not (isinstance(model, RobustWMNMF) and shares_measurements(model, n)):
+        return fitted_without
+    refits = Refits(model)
+
+    def found(model: Any, views: Views, s: int, n_clusters: int) -> Array:
+        labels = refits.without(s, n_clusters)
+        return fitted_without(model, views, s, n_clusters) if labels is None else labels
+
+    return found

@@ -1,45 +1,35 @@
-"""Writing the folder of a run: everything beside first, then in place at once."""
+"""Writing the folder of a run: everything beside first, then in place at once; and making parts anew."""
 
 from __future__ import annotations
 
+import json
 import os
+import shutil
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
+from pathlib import Path, PurePosixPath
+from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from manyview._types import Views
-from manyview.app.report.fit import fit_page, read_run
+from manyview.app.report.charts import MEANING_CHARTS, MODEL_CHARTS, chart_files, drawn_files
+from manyview.app.report.fit import fit_page
+from manyview.app.report.run_files import Run, read_run
 from manyview.io.writing import claimed, csv_of_dicts, read_csv
+from manyview.io.writing.marker import read_marker
 from manyview.io.writing.replace import files_in
 from manyview.models import Estimator
 from manyview.outcomes import Table
 from manyview.views.views import as_views
 
 from . import tables
-from .figures import (
-    figure_files,
-    heatmap_figure,
-    meaning_figures,
-    model_figures,
-)
-from .findings import (
-    find_out,
-    notes_on,
-    said_of,
-    tables_of,
-)
-from .meaning import FILES as MEANINGS
-from .meaning import described, known, meaning
+from .findings import find_out, notes_on, said_of, tables_of
+from .meaning import FILES, described, known, meaning
 from .notes import choice_notes
-from .record import (
-    component_files,
-    run_json,
-    run_record,
-    selection_record,
-)
+from .record import component_files, run_json, run_record, selection_record, values_checksum
 
 #: Digits kept in tables: enough for float32 results and half the size of all of them.
 DIGITS = 8
@@ -166,12 +156,8 @@ def write_run(
         run = run_record(model, given, settings, info, notes, extra)
         if figures:
             tell("drawing the figures")
-            drawings = model_figures(model, given, files, extra["projection"])
             (beside / "run.json").write_bytes(run_json(run))
-            drawings |= meaning_figures(found) | heatmap_figure(read_run(beside))
-            (beside / "figures").mkdir()
-            for name, content in drawings.items():
-                (beside / name).write_bytes(content)
+            draw_into(beside, read_run(beside), (*MODEL_CHARTS, *MEANING_CHARTS))
         made = ["run.json", "report.html"] if report else ["run.json"]
         run["files"] = sorted({*files_in(beside), *made})
         (beside / "run.json").write_bytes(run_json(run))
@@ -179,6 +165,13 @@ def write_run(
             tell("writing the report")
             (beside / "report.html").write_text(fit_page(beside), encoding="utf-8")
     return out
+
+
+def draw_into(folder: Path, run: Run, names: Sequence[str]) -> None:
+    """Write the charts of these names, as far as the run has values for them."""
+    for name, content in drawn_files(run, names).items():
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_bytes(content)
 
 
 def table_bytes(table: Table | tables.Rows, originals: Mapping[str, str]) -> bytes:
@@ -204,7 +197,11 @@ def sure_files(report: bool, known: bool = False, figures: bool = False) -> list
     ``known`` says that there is a clinical table, or known classes.
     """
     names = [*TABLES, "model.npz", "run.json", *(["report.html"] if report else [])]
-    return [*names, *(MEANINGS if known else ()), *(figure_files() if figures else ())]
+    return [
+        *names,
+        *(FILES if known else ()),
+        *(chart_files((*MODEL_CHARTS, *MEANING_CHARTS)) if figures else ()),
+    ]
 
 
 def _ids(model: Estimator, views: Views, ids: Any) -> list[str]:
@@ -242,3 +239,151 @@ def _originals(names: list[str], original_ids: Sequence[Any] | None) -> dict[str
 def _check_truth(truth: Any, n: int) -> None:
     if truth is not None and len(truth) != n:
         raise ValueError(f"truth has {len(truth)} classes for {n} observations; give one each")
+
+
+#: What shows something that is known beside the views; the heat map has bars of it.
+FRESH_WITH_OUTCOMES = {*FILES, "run.json", "report.html", *chart_files(MEANING_CHARTS)}
+
+
+def add_meaning(
+    run: Path,
+    clinical: Any = None,
+    time: str | None = None,
+    event: str | None = None,
+    classes: Sequence[Any] | None = None,
+    *,
+    horizon: float | None = None,
+    notes: Sequence[str] = (),
+    figures: bool = False,
+) -> list[str]:
+    """Compare the clusters of a finished run with what is known; return the files written.
+
+    What an earlier comparison wrote is replaced. Everything else stays as it is.
+    """
+    with claimed(run, KIND, force=True) as place, place.replacing() as beside:
+        kept = keep(run, beside, FRESH_WITH_OUTCOMES.__contains__)
+        rows = read_csv(run / "labels.csv")
+        ids, originals = ids_of_run(run)
+        about = read_about(run)
+        adjusted = [name for name in about.get("adjusted", []) if name in (clinical or {})]
+        beside_views = known(ids, clinical, time, event, classes, adjusted, horizon)
+        found = meaning(np.array([int(row["cluster"]) for row in rows]), ids, beside_views)
+        for name, table in found.tables.items():
+            (beside / name).write_bytes(table_bytes(table, originals))
+        told = [note for note in about.get("outcome_notes", []) if note not in notes]
+        about |= {**described(found), "outcome_notes": [*told, *notes]}
+        (beside / "run.json").write_bytes(run_json(about))
+        if figures:
+            draw_into(beside, read_run(beside, run), MEANING_CHARTS)
+        elif (run / "figures" / "heatmap.svg").exists():  # its bars are what is known now
+            draw_into(beside, read_run(beside, run), ["heatmap"])
+        page = (run / "report.html").exists()
+        about["files"] = sorted({*files_in(beside), "run.json", *(["report.html"] if page else [])})
+        (beside / "run.json").write_bytes(run_json(about))
+        if page:
+            (beside / "report.html").write_text(fit_page(beside, run), encoding="utf-8")
+        return sorted(name for name in files_in(beside) if name not in kept)
+
+
+def keep(run: Path, beside: Path, made_anew: Callable[[str], bool]) -> set[str]:
+    """Everything of the run that is not made anew, as it is: linked, or copied where that fails."""
+    marker = read_marker(run)
+    listed = {} if marker is None else marker.ours(run, marker.files.get(KIND, {}))
+    kept = {name for name in listed if not made_anew(name)}
+    for name in kept:
+        (beside / name).parent.mkdir(parents=True, exist_ok=True)
+        try:
+            os.link(run / name, beside / name)
+        except OSError:
+            shutil.copy2(run / name, beside / name)
+    return kept
+
+
+PAGE = "report.html"
+#: What the data say anew; tables of outcomes, the choice of the number and the model stay.
+FRESH_WITH_REPORT = {*TABLES, "baseline.csv", "run.json", PAGE}
+
+
+def page_of_tables(run: Path) -> Path:
+    """Write the page from the tables of the run; nothing is computed."""
+    with claimed(run, KIND, force=True) as place:
+        place.check([PAGE, "run.json"])
+        about = read_about(run)
+        about["files"] = sorted({*about["files"], PAGE})
+        page = fit_page(run).encode()
+        place.put({"run.json": run_json(about), PAGE: page}, keep=True)
+    return run / PAGE
+
+
+def measured_again(
+    run: Path,
+    model: Any,
+    views: Any,
+    *,
+    truth: Any = None,
+    stability_runs: int | None = None,
+    progress: Callable[[str], Any] | None = None,
+) -> Path:
+    """Measure what the tables say anew, with refits, and write tables and page.
+
+    Parameters
+    ----------
+    run : folder of a finished fit
+    model : its model
+    views : the data it was fitted on, see `changed_views`
+    truth, stability_runs, progress : as `write_run` takes them
+
+    Returns
+    -------
+    Path of the page
+    """
+    tell = progress or (lambda text: None)
+    with claimed(run, KIND, force=True) as place, place.replacing() as beside:
+        place.check([*TABLES, "run.json", PAGE])
+        about = read_about(run)
+        ids, originals = ids_of_run(run)
+        given = views_of_run(model, views, "report")
+        found = find_out(model, given, ids, truth, stability_runs, tell)
+        files, notes = tables_of(model, given, ids, found), notes_on(model, given, ids, found)
+        keep(run, beside, lambda name: name in files or _made_anew(name))
+        for name, rows in files.items():
+            (beside / name).write_bytes(table_bytes(rows, originals))
+        if about.get("selection"):
+            notes += choice_notes(SimpleNamespace(**about["selection"]))
+        about |= {"warnings": notes, **said_of(model, found)}
+        if any(name.startswith("figures/") for name in about["files"]):
+            tell("drawing the figures")
+            (beside / "run.json").write_bytes(run_json(about))
+            draw_into(beside, read_run(beside), (*MODEL_CHARTS, "heatmap"))
+        about["files"] = sorted({*files_in(beside), "run.json", PAGE})
+        (beside / "run.json").write_bytes(run_json(about))
+        tell("writing the report")
+        (beside / PAGE).write_text(fit_page(beside), encoding="utf-8")
+    return run / PAGE
+
+
+def _made_anew(name: str) -> bool:
+    return name in FRESH_WITH_REPORT or PurePosixPath(name).stem in (*MODEL_CHARTS, "heatmap")
+
+
+def read_about(run: Path) -> dict[str, Any]:
+    """What `run.json` says."""
+    try:
+        about = json.loads((run / "run.json").read_text(encoding="utf-8"))
+        return {**about, "files": list(about["files"])}
+    except (OSError, ValueError, TypeError, KeyError) as error:
+        raise ValueError(
+            f"{run} has no run.json that can be read ({type(error).__name__}); name the folder of a "
+            "finished fit"
+        ) from None
+
+
+def changed_views(about: Mapping[str, Any], model: Any, views: Any) -> list[str]:
+    """Names of views whose values are not those of the fit; those of the fit that are not there."""
+    given = views_of_run(model, views, "report")
+    now = dict(zip(given.names, given.matrices, strict=True))
+    return [
+        view["name"]
+        for view in about["views"]
+        if view["name"] not in now or values_checksum(now[view["name"]]) != view["sha256"]
+    ]

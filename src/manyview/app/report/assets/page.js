@@ -62,13 +62,43 @@
 
   // --- figures as files: always black on white, whatever the page looks like ---
   var alone = null;
-  function exportWidth(plot) { return Math.max(480, Math.min(plot.clientWidth || 800, 1100)); }
+  function exportWidth(plot) {
+    if (plot.matches(".chart")) return boxOf(plot).width;
+    return Math.max(480, Math.min(plot.clientWidth || 800, 1100));
+  }
+  function boxOf(chart) { // points are 4/3 pixels
+    var box = chart.querySelector("svg").viewBox.baseVal;
+    return { width: Math.ceil(box.width * 4 / 3), height: Math.ceil(box.height * 4 / 3) };
+  }
+  function chartImage(chart, kind) {
+    var svg = chart.querySelector("svg").cloneNode(true), box = boxOf(chart);
+    svg.setAttribute("style", "color: #000; background: #fff");
+    svg.setAttribute("width", box.width);
+    svg.setAttribute("height", box.height);
+    var address = "data:image/svg+xml," + encodeURIComponent(new XMLSerializer().serializeToString(svg));
+    if (kind === "svg") return Promise.resolve(address);
+    return new Promise(function (done, failed) {
+      var picture = new Image();
+      picture.onerror = failed;
+      picture.onload = function () {
+        var canvas = document.createElement("canvas"), pen = canvas.getContext("2d");
+        canvas.width = 4 * box.width;
+        canvas.height = 4 * box.height;
+        pen.fillStyle = "#fff";
+        pen.fillRect(0, 0, canvas.width, canvas.height);
+        pen.drawImage(picture, 0, 0, canvas.width, canvas.height);
+        done(canvas.toDataURL("image/png"));
+      };
+      picture.src = address;
+    });
+  }
   function onWhite(work) {
     var before = root.dataset.theme;
     root.dataset.theme = "light";
     try { return work(); } finally { if (before) root.dataset.theme = before; else delete root.dataset.theme; }
   }
   function image(plot, kind) {
+    if (plot.matches(".chart")) return chartImage(plot, kind);
     var figure = read(plot), width = exportWidth(plot);
     var layout = onWhite(function () { return layoutOf(plot, figure); });
     layout.paper_bgcolor = "#ffffff";
@@ -88,7 +118,7 @@
   }
   function leaveOnly(plot) {
     var sheet = document.createElement("style"), title = document.title;
-    var width = exportWidth(plot), height = Number(plot.dataset.height);
+    var width = exportWidth(plot), height = Number(plot.dataset.height) || boxOf(plot).height;
     sheet.textContent = "@page { size: " + (width + 24) + "px " + (height + 24) + "px; margin: 0 }";
     document.head.appendChild(sheet);
     document.title = plot.dataset.name;
@@ -103,9 +133,19 @@
       alone = null;
     };
   }
-  window.manyview = { image: image, leaveOnly: leaveOnly }; // for tests of the page
 
-  function retheme() { label(); if (plots.length) draw(); }
+  function retheme() { label(); if (plots.length && window.Plotly) draw(); }
+  function unpack() {
+    var holder = document.getElementById("plotly");
+    if (!holder) return Promise.resolve();
+    var bytes = Uint8Array.from(atob(holder.textContent), function (c) { return c.charCodeAt(0); });
+    var stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+    return new Response(stream).text().then(function (text) {
+      var script = document.createElement("script");
+      script.textContent = text;
+      document.head.appendChild(script);
+    });
+  }
 
   // --- tables: sort by a pressed heading, empty cells last; save everything as CSV ---
   function sortBy(head) {
@@ -164,7 +204,7 @@
     b.hidden = false;
     b.addEventListener("click", function () { copy(b); });
   });
-  plots.forEach(function (plot) {
+  plots.concat([].slice.call(document.querySelectorAll(".chart"))).forEach(function (plot) {
     var holder = plot.parentNode, box = holder.querySelector(".switch"), saving = holder.querySelector(".saving");
     if (box) {
       box.hidden = false;
@@ -192,6 +232,10 @@
     if (before) root.dataset.theme = before; else delete root.dataset.theme;
     retheme();
   });
-  retheme();
-  root.dataset.drawn = plots.length; // for whoever waits for the page to be whole
+  label();
+  var ready = unpack().then(function () {
+    retheme();
+    root.dataset.drawn = plots.length; // for whoever waits for the page to be whole
+  });
+  window.manyview = { image: image, leaveOnly: leaveOnly, ready: ready }; // for tests of the page
 })();

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from manyview.app.report.page import html
-from manyview.app.report.run_files import Run
+from .run_files import Run
 
 REFERENCES = {
     "wmnmf": "Liu S. S., Lin L. Adaptive Weighted Multi-View Clustering.",
@@ -46,21 +45,17 @@ class _Text:
         self.sentences.append(f"{sentence} [{numbers}]." if keys else f"{sentence}.")
 
 
-def methods(run: Run) -> Any:
+def methods_text(run: Run) -> dict[str, Any]:
     text = _Text()
     _data(run, text)
     _clustering(run, text)
     _evidence(run, text)
     _outcomes(run, text)
     _software(run, text)
-    return html(
-        "<p>What was done, to be copied into a methods section and made yours. Take out what you do "
-        'not show.</p><div class="copied"><div class="text"><p>{{ text }}</p><ol>{% for line in lines %}'
-        '<li>{{ line }}</li>{% endfor %}</ol></div><p><button type="button" class="small copy" '
-        "hidden>Copy the text</button></p></div>",
-        text=" ".join(text.sentences),
-        lines=[REFERENCES[key] for key in text.cited],
-    )
+    return {
+        "text": " ".join(text.sentences),
+        "references": [REFERENCES[key] for key in text.cited],
+    }
 
 
 def _data(run: Run, text: _Text) -> None:
