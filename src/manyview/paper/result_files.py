@@ -20,13 +20,13 @@ from .cells import (
     Experiment,
     Row,
 )
-from .page.read import FORMAT, MANIFEST
 from .provenance import (
     code_of,
     machine,
     machine_of,
     now,
 )
+from .results import FORMAT, MANIFEST
 
 #: Time a cell took by the clock, and of a processor; all rows of a cell have the same.
 TIMES = ("cell_seconds", "cpu_seconds")
