@@ -8,7 +8,6 @@ from typing import ClassVar
 import numpy as np
 import pandas as pd
 import pytest
-from manyview.paper.page.tables import STARTS
 from rich.console import Console
 
 import manyview as mv
@@ -39,9 +38,9 @@ from manyview.paper.cells import (
     Options,
 )
 from manyview.paper.fitting import grid
-from manyview.paper.page import paper
 from manyview.paper.rounds import BETA, P, Rounds
 from manyview.paper.running import PORTION, portioned
+from manyview.paper.tables import STARTS
 
 
 def table(path):

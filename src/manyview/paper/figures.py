@@ -275,7 +275,12 @@ def runtime(results: Results, experiment: str) -> Iterator[Figure]:
             for name, seconds in curves.items()
             if (b := slope(seconds.index, seconds)) is not None
         }
-        axes: dict[str, Any] = {"xlabel": label, "ylabel": "CPU seconds", "xscale": "log", "yscale": "log"}
+        axes: dict[str, Any] = {
+            "xlabel": label,
+            "ylabel": "CPU seconds",
+            "xscale": "log",
+            "yscale": "log",
+        }
         panels += lines(f"Against the {label}", found, (5, 1, 2, 3, 4, 0), **axes)
     caption = (
         "Medians of the repeats, both axes logarithmic: a slope of 1 is linear, 2 quadratic. Slopes by "
