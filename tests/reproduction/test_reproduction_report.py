@@ -18,9 +18,8 @@ from browser import visit
 from made_up_results import make_up
 from manyview.app.cli.app import app
 from manyview.paper import published
-from manyview.paper.claims import verdicts
+from manyview.paper.claims import MLRSSC, verdicts
 from manyview.paper.figures import figures, files, svgs
-from manyview.paper.fitting import MLRSSC
 from manyview.paper.page import _diagram_file, _page, build, markdown, settings_of
 from manyview.paper.results import Results, in_print, signed, two
 from manyview.paper.tables import Table, as_latex, as_markdown, digits, mlrssc, tables
