@@ -49,7 +49,10 @@ def run_reproduce(
     force: bool = False,
 ) -> int:
     """Run, write, tell; the number of cells that failed."""
-    linear_mlrssc = _extent(linear_mlrssc, replications)
+    if linear_mlrssc not in LINEAR:
+        raise ValueError(f"--linear-mlrssc is one of {', '.join(LINEAR)}, not {linear_mlrssc!r}")
+    if linear_mlrssc == "auto":  # an hour of ADMM is for the full table
+        linear_mlrssc = "full" if replications >= 20 else "small"
     experiments = chosen(list(names), data is not None)
     fingerprint, notes, given = "", "", None
     if data is not None:
@@ -77,15 +80,6 @@ def run_reproduce(
                 told.append(_written(new, experiment, grids[experiment.name], records) | about)
             (new / MANIFEST).write_bytes(manifest_of(place.path, new, told))
     return _say(console, cells, records, time.perf_counter() - started)
-
-
-def _extent(linear_mlrssc: str, replications: int) -> str:
-    """On how many digits the linear MLRSSC run."""
-    if linear_mlrssc not in LINEAR:
-        raise ValueError(f"--linear-mlrssc is one of {', '.join(LINEAR)}, not {linear_mlrssc!r}")
-    if linear_mlrssc != "auto":
-        return linear_mlrssc
-    return "full" if replications >= 20 else "small"  # an hour of ADMM is for the full table
 
 
 def _written(
