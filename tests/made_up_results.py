@@ -4,11 +4,10 @@ import json
 
 import numpy as np
 
-from manyview.paper.catalogue import EXPERIMENTS
-from manyview.paper.cells import Options
-from manyview.paper.result_files import MANIFEST, manifest_of
-from manyview.paper.result_files import tables_of as files_of
-from manyview.paper.seeds import READINGS
+from manyview.paper.command import MANIFEST, manifest_of
+from manyview.paper.command import tables_of as files_of
+from manyview.paper.experiments import EXPERIMENTS, Options
+from manyview.paper.tasks import READINGS
 
 SCORES = ("acc", "nmi", "precision", "recall", "f_score", "ari")
 #: What the manifest says of the whole.

@@ -14,23 +14,22 @@ import numpy as np
 import pytest
 
 import manyview as mv
-from manyview.paper import fitting, shared_fit
+from manyview.paper import tasks
 
 #: A small experiment, in a script that can be killed. MLRSSC shares a fit between its cells.
 SCRIPT = """
 import sys
 from pathlib import Path
 from rich.console import Console
-from manyview.paper import catalogue, running
-from manyview.paper.cells import Cell, Experiment
+from manyview.paper import experiments, running
 from manyview.paper.command import run_reproduce
-from manyview.paper.fitting import grid
+from manyview.paper.experiments import Cell, Experiment, grid
 
 def cells(options):
     return {cells}
 
 running.Portion.function = "{function}"
-catalogue.EXPERIMENTS["tiny"] = Experiment("tiny", "Tiny", "A test.", cells)
+experiments.EXPERIMENTS["tiny"] = Experiment("tiny", "Tiny", "A test.", cells)
 sys.exit(run_reproduce(["tiny"], Path(sys.argv[1]), replications=5, seed=3, jobs=2, data=None,
                        linear_mlrssc="auto", console=Console(quiet=True)))
 """
@@ -59,15 +58,13 @@ admm.solve, mlrssc.MLRSSC.relabel = noted, waiting
 #: A child whose process dies in every cell with an even seed.
 DYING = """
 import os
-from manyview.paper import fitting
 from manyview.paper.running import answer
-
-score = fitting.score
+from manyview.paper.tasks import TASKS, score
 
 def dying(**settings):
     return os._exit(7) if settings["seed"] % 2 == 0 else score(**settings)
 
-fitting.score = dying
+TASKS["fitting.score"] = dying
 """
 
 
@@ -179,46 +176,46 @@ def fits(monkeypatch):
     monkeypatch.setattr(
         mv.baselines.MLRSSC, "find_affinity", lambda self, X: made.append(1) or find(self, X)
     )
-    fitting._mlrssc.cache_clear()
+    tasks._mlrssc.cache_clear()
     yield made
-    fitting._mlrssc.cache_clear()
+    tasks._mlrssc.cache_clear()
 
 
 def test_mlrssc_is_fitted_once_for_all_seeds_and_its_time_counted_once(fits, monkeypatch):
     ticks = count()
-    monkeypatch.setattr(fitting.time, "perf_counter", lambda: next(ticks))
-    rows = [fitting.score("nutrimouse", "P-KMLRSSC", seed)[""][0] for seed in range(3)]
+    monkeypatch.setattr(tasks.time, "perf_counter", lambda: next(ticks))
+    rows = [tasks.score("nutrimouse", "P-KMLRSSC", seed)[""][0] for seed in range(3)]
     assert len(fits) == 1 and all("iterations" in row["remark"] for row in rows)
     # By a clock that ticks when it is looked at: one for the shared fit, one for every k-means.
     assert [(row["seconds_shared"], row["seconds"]) for row in rows] == [(1, 2)] * 3
-    known = fitting.load("nutrimouse")
+    known = tasks.load("nutrimouse")
     for row, seed in zip(rows, range(3), strict=True):
-        alone = fitting.make("P-KMLRSSC", 2, seed, {}).fit(known.views)
+        alone = tasks.make("P-KMLRSSC", 2, seed, {}).fit(known.views)
         assert row["acc"] == mv.metrics.scores(known.labels, alone.labels_)["acc"]
 
 
 def test_a_kept_fit_of_other_code_or_damaged_is_not_used(fits, tmp_path, monkeypatch):
-    monkeypatch.setattr(shared_fit, "FOLDER", tmp_path)
+    monkeypatch.setattr(tasks, "FITS", tmp_path)
 
     def row():
-        fitting._mlrssc.cache_clear()
-        found = fitting.score("nutrimouse", "P-KMLRSSC", 0)[""][0]
+        tasks._mlrssc.cache_clear()
+        found = tasks.score("nutrimouse", "P-KMLRSSC", 0)[""][0]
         return {k: v for k, v in found.items() if "seconds" not in k}
 
     first = row()
     assert row() == first and len(fits) == 1
-    monkeypatch.setattr(shared_fit, "code", lambda: "other")
+    monkeypatch.setattr(tasks, "code", lambda: "other")
     assert row() == first and len(fits) == 2
     (file,) = tmp_path.iterdir()
     file.write_bytes(file.read_bytes()[:1000])
     assert row() == first and len(fits) == 3
-    shared_fit.remove(tmp_path, {"dataset": "nutrimouse", "method": "P-KMLRSSC", "seed": 4})
+    tasks.remove_fit(tmp_path, {"dataset": "nutrimouse", "method": "P-KMLRSSC", "seed": 4})
     assert not list(tmp_path.iterdir())
 
 
 def test_a_fit_that_cannot_be_kept_is_told(tmp_path, monkeypatch):
     file = tmp_path / "file"
     file.write_text("not a folder")
-    monkeypatch.setattr(shared_fit, "FOLDER", file)
+    monkeypatch.setattr(tasks, "FITS", file)
     with pytest.warns(UserWarning, match="fit of P-KMLRSSC on digits could not be kept"):
-        shared_fit.write("digits", "P-KMLRSSC", "", "default", Z=np.ones(3))
+        tasks.write_fit("digits", "P-KMLRSSC", "", "default", Z=np.ones(3))

@@ -7,16 +7,8 @@ import json
 import pytest
 from rich.console import Console
 
-from manyview.paper import (
-    catalogue,
-    cells,
-    command,
-    provenance,
-    result_files,
-    running,
-)
-from manyview.paper.cells import SLOW, Experiment, Options
-from manyview.paper.fitting import grid
+from manyview.paper import command, experiments, provenance, running
+from manyview.paper.experiments import EXPERIMENTS, SLOW, Experiment, Options, grid
 
 #: Settings of one cell of every experiment whose results are kept for long.
 SETTINGS = {
@@ -52,10 +44,10 @@ SETTINGS = {
 
 
 def test_keys_are_made_of_task_settings_and_versions_only(monkeypatch):
-    monkeypatch.setattr(cells, "versions", lambda: {"manyview": "9", "numpy": "8"})
-    monkeypatch.setattr(cells, "seed_of", lambda random_state, run: run + 1)
+    monkeypatch.setattr(experiments, "versions", lambda: {"manyview": "9", "numpy": "8"})
+    monkeypatch.setattr(experiments, "seed_of", lambda random_state, run: run + 1)
     for name, (task, settings) in SETTINGS.items():
-        found = catalogue.EXPERIMENTS[name].cells(Options(1, lihc="print"))[0]
+        found = EXPERIMENTS[name].cells(Options(1, lihc="print"))[0]
         assert (found.task, dict(found.settings)) == (task, settings)
         text = json.dumps(
             [1, "cell", task, settings, {"manyview": "9", "numpy": "8"}], sort_keys=True
@@ -64,11 +56,12 @@ def test_keys_are_made_of_task_settings_and_versions_only(monkeypatch):
 
 
 def test_the_code_changes_with_what_decides_results_and_with_nothing_else(tmp_path):
-    (tmp_path / "output").mkdir()
-    for name in ("fit.py", "plot.py", "output/page.py"):
+    (tmp_path / "app").mkdir()
+    (tmp_path / "plot").mkdir()
+    for name in ("fit.py", "plot/heat.py", "app/page.py"):
         (tmp_path / name).write_text("one")
     first = provenance.digest_of(tmp_path)
-    for name in ("plot.py", "output/page.py"):
+    for name in ("plot/heat.py", "app/page.py"):
         (tmp_path / name).write_text("two")
     assert provenance.digest_of(tmp_path) == first
     (tmp_path / "fit.py").write_text("two")
@@ -97,7 +90,7 @@ def tiny(monkeypatch):
         experiment = Experiment(
             name, name, "", lambda o, m=method: grid(o, "digits", [m], tuning="digits")
         )
-        monkeypatch.setitem(catalogue.EXPERIMENTS, name, experiment)
+        monkeypatch.setitem(EXPERIMENTS, name, experiment)
     return ran
 
 
@@ -155,22 +148,22 @@ def test_the_manifest_counts_shared_cells_once_and_keeps_the_provenance_of_each(
 
 
 def test_runs_are_those_really_made():
-    grid_ = catalogue.EXPERIMENTS["noise"].cells(Options(20))
+    grid_ = EXPERIMENTS["noise"].cells(Options(20))
     records = {cell.key: {"status": "ok"} for cell in grid_}
-    assert result_files._runs(grid_, records) == {"least": 3, "most": 10}
+    assert command._runs(grid_, records) == {"least": 3, "most": 10}
     records[grid_[0].key] = {"status": "failed"}
-    assert result_files._runs(grid_[:10], records) == {"least": 9, "most": 9}
-    assert result_files._runs(catalogue.EXPERIMENTS["degeneracy"].cells(Options(20)), {}) == {
+    assert command._runs(grid_[:10], records) == {"least": 9, "most": 9}
+    assert command._runs(EXPERIMENTS["degeneracy"].cells(Options(20)), {}) == {
         "least": 0,
         "most": 0,
     }
 
 
 def test_one_command_makes_it_all():
-    names = [e.name for e in catalogue.EXPERIMENTS.values() if not e.needs_data]
+    names = [e.name for e in EXPERIMENTS.values() if not e.needs_data]
     commands = [f"manyview reproduce {name} --out 'a b' --seed 0" for name in names]
-    assert result_files.whole_command(commands) == "manyview reproduce all --out 'a b' --seed 0"
-    assert result_files.whole_command(commands[:2]) == (
+    assert command.whole_command(commands) == "manyview reproduce all --out 'a b' --seed 0"
+    assert command.whole_command(commands[:2]) == (
         "manyview reproduce digits mlrssc --out 'a b' --seed 0"
     )
-    assert SLOW in {c.phase for c in catalogue.EXPERIMENTS["mlrssc"].cells(Options(20, 0, "full"))}
+    assert SLOW in {c.phase for c in EXPERIMENTS["mlrssc"].cells(Options(20, 0, "full"))}

@@ -15,31 +15,14 @@ from conftest import blobs
 from manyview import baselines
 from manyview.app.compare.processes import run_tasks
 from manyview.maths.solvers import Multiplicative
-from manyview.paper import (
-    catalogue,
-    command,
-    convergence,
-    degeneracy,
-    fitting,
-    noise,
-    operations,
-    running,
-    runtime,
-    score_tables,
-    seeds,
-)
-from manyview.paper.cells import (
-    ALONE,
-    SLOW,
-    Cell,
-    Options,
-)
-from manyview.paper.fitting import grid
-from manyview.paper.page import paper
-from manyview.paper.page.tables import STARTS
-from manyview.paper.rounds import BETA, P, Rounds
+from manyview.wmnmf import run
+from manyview.wmnmf import Problem, Settings
+from manyview.paper import command, costs, experiments, published, running, tasks
+from manyview.paper.costs import BETA, P
+from manyview.paper.experiments import ALONE, EXPERIMENTS, SLOW, Cell, Experiment, Options, grid
 from manyview.paper.running import PORTION, portioned
-from manyview.wmnmf import Problem, Settings, run
+from manyview.paper.tables import STARTS
+from manyview.paper.tasks import Rounds
 
 
 def table(path):
@@ -90,7 +73,7 @@ def test_lihc_runs_whole_from_all_three_formats(tmp_path, monkeypatch):
         assert reproduce(["lihc"], tmp_path / "out", data=data) == 0
         found[kind] = table(tmp_path / "out" / "lihc.csv")
     assert found["csv"] == found["tsv"] == found["parquet"]
-    assert [row["method"] for row in found["csv"]] == list(score_tables.OMICS_METHODS)
+    assert [row["method"] for row in found["csv"]] == list(experiments.OMICS_METHODS)
     assert written == {"stderr", "mark"}  # a killed run must not leave the user's data anywhere
     best = {row["method"]: float(row["acc"]) for row in found["csv"]}
     assert best["WM-NMF"] > 0.9 and best["RobustWMNMF"] > 0.9
@@ -114,8 +97,8 @@ def test_bad_questions_are_answered_by_a_sentence(tmp_path, names, change, sente
 
 def test_a_cell_that_fails_is_told_and_not_kept(tmp_path, monkeypatch):
     bad = Cell("fitting.score", {"dataset": "no such", "method": "ConcatK", "seed": 0})
-    experiment = catalogue.Experiment("bad", "Bad", "", lambda options: [bad])
-    monkeypatch.setitem(catalogue.EXPERIMENTS, "bad", experiment)
+    experiment = Experiment("bad", "Bad", "", lambda options: [bad])
+    monkeypatch.setitem(EXPERIMENTS, "bad", experiment)
     assert reproduce(["bad"], tmp_path) == 1
     entry = json.loads((tmp_path / "reproduction.json").read_text())["experiments"][0]
     assert entry["reasons"] == ["there is no dataset 'no such' here"] and entry["files"] == []
@@ -124,29 +107,26 @@ def test_a_cell_that_fails_is_told_and_not_kept(tmp_path, monkeypatch):
 
 def test_equal_cells_of_several_experiments_are_one():
     options = Options(10)
-    sweeps_ = [cell for e in ("p", "beta", "k") for cell in catalogue.EXPERIMENTS[e].cells(options)]
+    sweeps_ = [cell for e in ("p", "beta", "k") for cell in EXPERIMENTS[e].cells(options)]
     assert len(sweeps_) == 3 * 2 * 5 * 10 and len({cell.key for cell in sweeps_}) == 2 * 13 * 10
-    table_ = {cell.key for cell in catalogue.EXPERIMENTS["digits"].cells(options)}
+    table_ = {cell.key for cell in EXPERIMENTS["digits"].cells(options)}
     assert len(table_ & {cell.key for cell in sweeps_}) == 10
-    tuned = {
-        cell.key
-        for cell in catalogue.EXPERIMENTS["mlrssc"].cells(Options(10, linear_mlrssc="full"))
-    }
+    tuned = {cell.key for cell in EXPERIMENTS["mlrssc"].cells(Options(10, linear_mlrssc="full"))}
     assert len(tuned) == 2 * 4 * 10 and len(table_ & tuned) == 4 * 10  # the defaults
     assert {s for _, s in Options(3).seeds()} < {s for _, s in Options(20).seeds()}
     assert {
-        name: mv.WMNMF().get_params()[name] or 10 for name in score_tables.DEFAULTS
-    } == score_tables.DEFAULTS
+        name: mv.WMNMF().get_params()[name] or 10 for name in experiments.DEFAULTS
+    } == experiments.DEFAULTS
 
 
 def test_every_method_of_the_paper_is_in_the_digits_table():
-    cells = catalogue.EXPERIMENTS["digits"].cells(Options(1))
-    assert [c.labels["method"] for c in cells] == list(paper.DIGITS)
+    cells = EXPERIMENTS["digits"].cells(Options(1))
+    assert [c.labels["method"] for c in cells] == list(published.DIGITS)
     assert {c.labels["dataset"] for c in cells} == {"digits"}
     # The paper used the methods' defaults: so do we.
     assert {c.settings["tuning"] for c in cells if "MLRSSC" in c.labels["method"]} == {"default"}
-    for method in fitting.MLRSSC:
-        made = fitting.make(method, 10, 0, {})
+    for method in tasks.MLRSSC:
+        made = tasks.make(method, 10, 0, {})
         own = mv.baselines.MLRSSC(10, kind=made.kind, kernel=made.kernel, n_init=1, random_state=0)
         assert made.get_params() == own.get_params()
 
@@ -155,24 +135,24 @@ def test_every_method_of_the_paper_is_in_the_digits_table():
     "extent, linear", [("full", {"digits"}), ("small", {"digits-50"}), ("skip", set())]
 )
 def test_tuned_mlrssc_is_shown_beside_its_defaults_on_the_same_digits(extent, linear):
-    cells = catalogue.EXPERIMENTS["mlrssc"].cells(Options(20, linear_mlrssc=extent))
+    cells = EXPERIMENTS["mlrssc"].cells(Options(20, linear_mlrssc=extent))
     for tuning in ("default", "digits"):
         mine = [c for c in cells if c.labels["tuning"] == tuning]
-        for methods, datasets in ((fitting.LINEAR, linear), (fitting.KERNEL, {"digits"})):
+        for methods, datasets in ((experiments.LINEAR, linear), (experiments.KERNEL, {"digits"})):
             found = [c for c in mine if c.labels["method"] in methods]
             assert {c.labels["dataset"] for c in found} == datasets
             assert len(found) == 2 * 20 * len(datasets)
     slow = {c.labels["method"] for c in cells if c.phase == SLOW}
-    assert slow == (set(fitting.LINEAR) if extent == "full" else set())
+    assert slow == (set(experiments.LINEAR) if extent == "full" else set())
     assert all(portion.threads == (portion.cells[0].phase == SLOW) for portion in portioned(cells))
 
 
 def test_wmnmf_has_more_runs_where_its_failures_are_counted():
     for name in ("digits", "honest"):
-        cells = catalogue.EXPERIMENTS[name].cells(Options(20))
+        cells = EXPERIMENTS[name].cells(Options(20))
         of = Counter(c.labels["method"] for c in cells)
         assert of.pop("WM-NMF") == 80 and set(of.values()) == {20}
-    seeds = [c.settings["seed"] for c in catalogue.EXPERIMENTS["seeds"].cells(Options(20))]
+    seeds = [c.settings["seed"] for c in EXPERIMENTS["seeds"].cells(Options(20))]
     assert seeds == [seed for _, seed in Options(20).pooled()] and len(set(seeds)) == 80
     assert seeds[:20] == [seed for _, seed in Options(20).seeds()]
     assert Options(3).pooled() == Options(3).seeds()  # a first look is no count of failures
@@ -180,9 +160,9 @@ def test_wmnmf_has_more_runs_where_its_failures_are_counted():
 
 @pytest.mark.parametrize("replications", [1, 3, 20])
 def test_running_times_are_repeated_alone_and_reach_the_ends(replications):
-    cells = runtime.cells(Options(replications))
+    cells = experiments.runtime(Options(replications))
     assert {c.phase for c in cells} == {ALONE}
-    for axis, values in (("N", runtime.N_SAMPLES), ("n_v", runtime.N_VIEWS)):
+    for axis, values in (("N", experiments.N_SAMPLES), ("n_v", experiments.N_VIEWS)):
         ours = [c for c in cells if c.labels["axis"] == axis and c.labels["method"] == "manyview"]
         points = sorted({c.labels["value"] for c in ours})
         assert len(ours) == 3 * len(points) and len({c.key for c in ours}) == len(ours)
@@ -191,16 +171,16 @@ def test_running_times_are_repeated_alone_and_reach_the_ends(replications):
 
 def test_start_up_is_over_before_the_clock_starts(monkeypatch):
     order = []
-    lap = runtime._Clock.lap
-    monkeypatch.setattr(runtime, "warm_up", lambda: order.append("small fit"))
-    monkeypatch.setattr(runtime._Clock, "lap", lambda self: order.append("lap") or lap(self))
-    (row,) = runtime.ours(120, 2, 20, 0)[""]
+    lap = costs._Clock.lap
+    monkeypatch.setattr(costs, "warm_up", lambda: order.append("small fit"))
+    monkeypatch.setattr(costs._Clock, "lap", lambda self: order.append("lap") or lap(self))
+    (row,) = costs.ours(120, 2, 20, 0)[""]
     assert order == ["small fit"] + 4 * ["lap"]
     assert list(row) == [f"seconds_{part}" for part in ("graph", "start", "loop", "labels")]
     order.clear()
-    monkeypatch.setattr(runtime._Clock, "lap", lambda self: order.append("lap") or len(order))
+    monkeypatch.setattr(costs._Clock, "lap", lambda self: order.append("lap") or len(order))
     # Four laps for each view: of 2, 3, 4 and of 6, 7, 8 the medians are 3 and 7.
-    assert runtime.numpy(120, 2, 20, 0)[""] == [{"seconds_loop": (3 + 7) * 60.0}]
+    assert costs.numpy(120, 2, 20, 0)[""] == [{"seconds_loop": (3 + 7) * 60.0}]
 
 
 def test_portions_keep_groups_whole_and_lose_nothing():
@@ -229,7 +209,7 @@ def test_plain_numpy_does_the_same_iteration():
     A = fit.terms[s].A.toarray()
     a = float(start.alpha[s] ** P)
     args = (A, A.sum(axis=1), start.consensus, start.w[:, s], a, BETA)
-    U, V = runtime.plain_iteration(fit.Xs[s], start.U[s], start.V[s], *args)
+    U, V = costs.plain_iteration(fit.Xs[s], start.U[s], start.V[s], *args)
     problem = Problem(fit.Xs, fit.terms, Multiplicative())
     ours = run(problem, start, Settings(P, BETA, 1, 1, rescale=False)).factors
     np.testing.assert_allclose(U, ours.U[s], rtol=1e-9)
@@ -269,24 +249,22 @@ def test_operations_are_those_of_an_iteration_that_counts_them(rng, n, m, k):
 
     Counted.done.clear()
     V = array(n, k)
-    runtime.plain_iteration(
-        array(n, m), array(m, k), V, array(n, n), array(n), V, array(n), 0.5, 0.1
-    )
-    both = zip(operations.of_U(n, m, k), operations.of_V(n, m, k, n * n), strict=True)
-    told = dict(zip(operations.KINDS, map(sum, both), strict=True))
+    costs.plain_iteration(array(n, m), array(m, k), V, array(n, n), array(n), V, array(n), 0.5, 0.1)
+    both = zip(costs.of_U(n, m, k), costs.of_V(n, m, k, n * n), strict=True)
+    told = dict(zip(costs.KINDS, map(sum, both), strict=True))
     assert told == dict(Counted.done)
-    sparse = operations.of_V(n, m, k, 3 * n)
-    assert np.subtract(operations.of_V(n, m, k, n * n), sparse).tolist() == [
-        (n * n - 3 * n) * k
-    ] * 2 + [0]
+    sparse = costs.of_V(n, m, k, 3 * n)
+    assert np.subtract(costs.of_V(n, m, k, n * n), sparse).tolist() == [(n * n - 3 * n) * k] * 2 + [
+        0
+    ]
 
 
 def test_readings_are_those_of_the_estimator(monkeypatch):
     views, labels = blobs(n=90)
     small = mv.datasets.Dataset("small", dict(zip("abc", views, strict=True)), labels, "")
-    monkeypatch.setattr(seeds, "load", lambda name: small)
-    rows = seeds.readings("small", 5)[""]
-    for row, (method, connect) in zip(rows, seeds.READINGS.values(), strict=True):
+    monkeypatch.setattr(tasks, "load", lambda name: small)
+    rows = tasks.readings("small", 5)[""]
+    for row, (method, connect) in zip(rows, tasks.READINGS.values(), strict=True):
         model = mv.WMNMF(3, assign_labels=method, connect=connect, random_state=5)
         found = mv.metrics.scores(labels, model.fit_predict(small.views))
         assert {name: row[name] for name in found} == found
@@ -296,7 +274,7 @@ def test_readings_are_those_of_the_estimator(monkeypatch):
 def test_scale_escapes_through_the_graph_term_only():
     fit = Rounds(blobs()[0], 3, seed=0)
     *_, last = fit.each(1)
-    at = {t: degeneracy._at(fit, last.factors, t) for t in (1.0, 4.0)}
+    at = {t: tasks._at(fit, last.factors, t) for t in (1.0, 4.0)}
     for term in ("reconstruction", "consensus"):
         assert at[4.0][term] == pytest.approx(at[1.0][term], rel=1e-6)
     assert at[4.0]["regularizer"] == pytest.approx(at[1.0]["regularizer"] / 16)
@@ -305,15 +283,15 @@ def test_scale_escapes_through_the_graph_term_only():
 
 def test_noise_goes_where_it_is_said_to_go(rng):
     views = {"a": np.abs(rng.normal(size=(50, 4))), "b": np.abs(rng.normal(size=(50, 3)))}
-    some, noisy = noise.corrupted(views, "some observations", "a", np.random.default_rng(0))
+    some, noisy = tasks.corrupted(views, "some observations", "a", np.random.default_rng(0))
     assert np.array_equal((some["a"] != views["a"]).any(axis=1), noisy["a"])
     assert noisy["a"].sum() == 10 and some["b"] is views["b"] and some["a"].min() >= 0
-    replaced, noisy = noise.corrupted(views, "replaced", "b", np.random.default_rng(0))
+    replaced, noisy = tasks.corrupted(views, "replaced", "b", np.random.default_rng(0))
     assert noisy["b"].all() and (replaced["b"] != views["b"]).all()
     assert (replaced["b"] <= views["b"].max(axis=0)).all() and replaced["a"] is views["a"]
-    added, _ = noise.corrupted(views, "added", "noise", np.random.default_rng(0))
+    added, _ = tasks.corrupted(views, "added", "noise", np.random.default_rng(0))
     assert list(added) == ["a", "b", "noise"] and added["noise"].shape == (50, 4)
-    assert noise.corrupted(views, "clean", "", np.random.default_rng(0)) == (views, {})
+    assert tasks.corrupted(views, "clean", "", np.random.default_rng(0)) == (views, {})
 
 
 @pytest.fixture
@@ -322,18 +300,18 @@ def small_noise(monkeypatch):
     views, labels = blobs(n=90)
     small = mv.datasets.Dataset("small", dict(zip("abc", views, strict=True)), labels, "")
     made = []
-    make = noise.make
-    monkeypatch.setattr(noise, "load", lambda name: small)
-    monkeypatch.setattr(noise, "make", lambda *args: made.append(args) or make(*args))
-    noise._clean.cache_clear()
+    make = tasks.make
+    monkeypatch.setattr(tasks, "load", lambda name: small)
+    monkeypatch.setattr(tasks, "make", lambda *args: made.append(args) or make(*args))
+    tasks.clean_fit.cache_clear()
     yield made
-    noise._clean.cache_clear()
+    tasks.clean_fit.cache_clear()
 
 
-@pytest.mark.parametrize("method", noise.METHODS)
+@pytest.mark.parametrize("method", experiments.NOISE_METHODS)
 def test_weights_are_told_with_noise_and_without(small_noise, method):
     def rows(scenario, view):
-        return noise.weights("small", method, scenario, view, 3, share=0.2, level=3.0)
+        return tasks.weights("small", method, scenario, view, 3, share=0.2, level=3.0)
 
     (clean,) = rows("clean", "")[""]
     assert clean["of_view"] == "" and clean["alpha"] is None
@@ -342,12 +320,12 @@ def test_weights_are_told_with_noise_and_without(small_noise, method):
         for scenario, view in (("some observations", "a"), ("replaced", "b"), ("added", "noise"))
     )
     assert len(small_noise) == 4  # the fit without noise is made once
-    alone = noise._clean("small", method, 3)
+    alone = tasks.clean_fit("small", method, 3)
     for row, s in ((some, 0), (replaced, 1)):
         assert row["alpha_before"] == alone.alpha[s]
     assert replaced["w_before"] == alone.w[:, 1].mean()
-    (noisy,) = noise.corrupted(
-        noise.load("small").views, "some observations", "a", np.random.default_rng([3, 1])
+    (noisy,) = tasks.corrupted(
+        tasks.load("small").views, "some observations", "a", np.random.default_rng([3, 1])
     )[1].values()
     assert some["w_before"] == alone.w[noisy, 0].mean()
     assert some["w_noisy"] < some["w_before"] and some["w_noisy"] < some["w_clean"]
@@ -359,28 +337,28 @@ def test_weights_are_told_with_noise_and_without(small_noise, method):
 def test_noisy_views_of_the_synthetic_data_are_held_against_exact_copies(monkeypatch):
     views = {f"view{i}": np.full((3, 1), i) for i in range(1, 7)}
     known = mv.datasets.Dataset("synthetic", views, np.arange(3), "")
-    monkeypatch.setattr(noise, "load", lambda name: known)
-    monkeypatch.setattr(noise, "_fit", lambda views, *args: [X[0, 0] for X in views.values()])
-    noise._clean.cache_clear()
-    assert noise._clean("synthetic", "WM-NMF", 0) == [1, 2, 3, 4, 1, 3]
-    noise._clean.cache_clear()
+    monkeypatch.setattr(tasks, "load", lambda name: known)
+    monkeypatch.setattr(tasks, "fit_noise", lambda views, *args: [X[0, 0] for X in views.values()])
+    tasks.clean_fit.cache_clear()
+    assert tasks.clean_fit("synthetic", "WM-NMF", 0) == [1, 2, 3, 4, 1, 3]
+    tasks.clean_fit.cache_clear()
 
 
 def test_scenarios_of_a_seed_share_a_process():
-    for portion in portioned(noise.cells(Options(10))):
+    for portion in portioned(experiments.noise(Options(10))):
         for group in {cell.group for cell in portion.cells}:
             n = 10 if "digits" in group else 1
             assert sum(cell.group == group for cell in portion.cells) == n
 
 
 def test_terms_are_told_after_every_iteration():
-    rows = convergence.terms("nutrimouse", "recipe", 0)[""]
+    rows = tasks.terms("nutrimouse", "recipe", 0)[""]
     assert len(rows) == 1 + 2 * (2 * 30 + 1)
     assert [row["iteration"] for row in rows] == list(range(len(rows)))
     for row in rows:
-        parts = [row[term] for term in convergence.TERMS[:3]]
+        parts = [row[term] for term in tasks.TERMS[:3]]
         assert row["objective"] == pytest.approx(sum(parts))
-    assert len(convergence.terms("nutrimouse", "one at a time", 0)[""]) == 100
+    assert len(tasks.terms("nutrimouse", "one at a time", 0)[""]) == 100
 
 
 def test_starts_of_k_means_are_those_the_page_tells():

@@ -2,36 +2,31 @@
 
 import math
 
+import pandas as pd
 import pytest
 from scipy.stats import ttest_ind
 
-from manyview.paper.page import paper
-from manyview.paper.page.claims import (
+from manyview.paper import claims, published
+from manyview.paper.claims import (
     CONTRIBUTIONS,
-    beside,
+    NOT_MEASURED,
+    SAME,
     contributions,
-    digits,
-    judging,
-    lihc,
-    mlrssc,
-    noise,
-    objective,
-    runtime,
-    seeds,
-    sweeps,
+    paper_rows,
     verdicts,
 )
-from manyview.paper.page.claims.judging import (
+from manyview.paper.results import (
     ABOVE,
     AGREES,
     BELOW,
     DIFFERS,
-    NOT_MEASURED,
     PARTLY,
     UNDECIDED,
+    apart,
     interval,
     paired,
     together,
+    where,
     within,
 )
 
@@ -47,7 +42,12 @@ class Made:
 
     def rows(self, experiment, table="", **wanted):
         rows = self.tables.get(f"{experiment}-{table}" if table else experiment, [])
-        return [r for r in rows if all(r.get(k) == v for k, v in wanted.items())]
+        return where(pd.DataFrame(rows), **wanted)
+
+
+def judged(part, made):
+    """The claims of one experiment."""
+    return list(getattr(claims, part)(made))
 
 
 def runs(method="WM-NMF", level=0.9, dataset="digits", n=5, **more):
@@ -84,6 +84,7 @@ def test_one_run_never_decides():
 def test_runs_are_compared_with_the_run_of_the_same_seed():
     a = [{"run": i, "acc": 0.5 + 0.1 * i + 0.01} for i in range(4)]
     b = [{"run": i, "acc": 0.5 + 0.1 * i} for i in reversed(range(4))]
+    a, b = pd.DataFrame(a), pd.DataFrame(b)
     gap = paired(a, b, "acc")  # scatters far less than either
     assert gap.mean == pytest.approx(0.01) and gap.margin == pytest.approx(0, abs=1e-9)
     assert ABOVE(gap) == AGREES
@@ -100,7 +101,7 @@ def test_margins_are_those_of_student():
     [(0.02, AGREES), (-0.02, AGREES), (0.94 - 0.96, AGREES), (0.0201, DIFFERS), (-0.0249, DIFFERS)],
 )
 def test_the_same_means_within_the_tolerance_said_and_no_more(off, verdict):
-    assert within(judging.SAME)(interval([off, off])) == verdict
+    assert within(SAME)(interval([off, off])) == verdict
 
 
 def test_a_tie_is_not_above():
@@ -127,7 +128,7 @@ def test_partly_needs_parts_that_hold_and_parts_that_do_not():
     ],
 )
 def test_the_spread_is_that_of_the_numbers_printed(ours, theirs, sd, inside):
-    assert beside.is_inside(ours, theirs, sd) is inside
+    assert claims.is_inside(ours, theirs, sd) is inside
 
 
 # --- the digits ---
@@ -140,7 +141,7 @@ def table(**levels):
 
 def test_the_order_of_the_ablations_can_hold_fail_and_be_open():
     def of(**levels):
-        return only(digits.verdicts(Made(digits=table(**levels))), "WM-NMF > NMF-W1").verdict
+        return only(judged("digits", Made(digits=table(**levels))), "WM-NMF > NMF-W1").verdict
 
     assert of(WM=0.96, W1=0.92, W2=0.81) == AGREES
     assert of(WM=0.81, W1=0.92, W2=0.96) == DIFFERS
@@ -152,7 +153,7 @@ def test_a_single_run_agrees_with_nothing():
     rows = [
         r for r in table(WM=0.96, W1=0.92, W2=0.81, MultiNMF1=0.6, MultiNMF2=0.7) if r["run"] == 0
     ]
-    assert {v.verdict for v in digits.verdicts(Made(digits=rows))} == {UNDECIDED}
+    assert {v.verdict for v in judged("digits", Made(digits=rows))} == {UNDECIDED}
 
 
 @pytest.mark.parametrize(
@@ -167,7 +168,7 @@ def test_a_single_run_agrees_with_nothing():
 )
 def test_a_mean_reaches_the_papers_only_where_its_whole_interval_does(values, verdict, unsure):
     rows = [{"run": i, "acc": value} for i, value in enumerate(values)]
-    found = digits.reaches(rows, "acc", 0.96)
+    found = claims.reaches(pd.DataFrame(rows), "acc", 0.96)
     assert found.verdict == verdict
     assert ("scatter" in found.words) == unsure
 
@@ -175,17 +176,17 @@ def test_a_mean_reaches_the_papers_only_where_its_whole_interval_does(values, ve
 def test_few_digits_are_named_so_and_not_judged():
     few = runs("P-MLRSSC", 0.99, dataset="digits-50")
     rows = table(WM=0.96, W1=0.92, W2=0.81) + few
-    assert only(digits.verdicts(Made(digits=rows)), "best on all").verdict == AGREES
-    assert beside.name_of(few[0]) == "P-MLRSSC (500)"
+    assert only(judged("digits", Made(digits=rows)), "best on all").verdict == AGREES
+    assert claims.name_of(pd.DataFrame(few)) == "P-MLRSSC (500)"
     rows = table(WM=0.96, W1=0.92, W2=0.81) + runs("P-MLRSSC", 0.99)
-    assert only(digits.verdicts(Made(digits=rows)), "best on all").verdict == DIFFERS
+    assert only(judged("digits", Made(digits=rows)), "best on all").verdict == DIFFERS
 
 
 def test_recall_of_what_finds_no_classes_is_set_aside_and_said():
     idle = [row | {"nmi": 0.01, "recall": 0.99} for row in runs("ConcatSpectral", 0.11)]
-    found = only(digits.verdicts(Made(digits=table(WM=0.96) + idle)), "best on all")
+    found = only(judged("digits", Made(digits=table(WM=0.96) + idle)), "best on all")
     assert found.verdict == AGREES and "with it WM-NMF would not be best" in found.words
-    found = only(digits.verdicts(Made(digits=table(WM=0.96, ConcatK=0.97))), "best on all")
+    found = only(judged("digits", Made(digits=table(WM=0.96, ConcatK=0.97))), "best on all")
     assert found.verdict == DIFFERS and "ot above ConcatK on" in found.words
 
 
@@ -201,15 +202,15 @@ def test_a_baseline_is_held_against_its_own_row_and_the_scaled_one_is_our_observ
 
 
 def test_reasons_follow_the_direction():
-    (lower,) = beside.digits_rows(Made(digits=runs("P-KMLRSSC", 0.5)))
-    (higher,) = beside.digits_rows(Made(digits=runs("WM-NMF", 0.995)))
+    (lower,) = paper_rows(Made(digits=runs("P-KMLRSSC", 0.5)), "digits")
+    (higher,) = paper_rows(Made(digits=runs("WM-NMF", 0.995)), "digits")
     assert lower.note.startswith("Ours is lower on") and "not known" in lower.note
     assert higher.note.startswith("Ours is higher on") and "not known" in higher.note
-    (steady,) = beside.digits_rows(Made(digits=runs("WM-NMF", 0.8)))
-    (poor,) = beside.digits_rows(Made(digits=runs("WM-NMF", 0.96) + runs("WM-NMF", 0.7, n=2)))
+    (steady,) = paper_rows(Made(digits=runs("WM-NMF", 0.8)), "digits")
+    (poor,) = paper_rows(Made(digits=runs("WM-NMF", 0.96) + runs("WM-NMF", 0.7, n=2)), "digits")
     assert "not known" in steady.note and "2 of 7 runs end more than .05 below" in poor.note
-    for method in paper.DIGITS:
-        for row in beside.digits_rows(Made(digits=runs(method, 0.3))):
+    for method in published.DIGITS:
+        for row in paper_rows(Made(digits=runs(method, 0.3)), "digits"):
             assert row.note.count(".") >= 2  # where it lies, and why or that it is not known
 
 
@@ -222,12 +223,12 @@ def test_tuned_mlrssc_is_our_observation_and_judged_on_the_same_digits():
         return runs("P-MLRSSC", level, dataset=dataset, **more)
 
     rows = of("default", 0.78, "digits-50") + of("digits", 0.92, "digits-50")
-    (found,) = mlrssc.verdicts(Made(mlrssc=rows))
+    (found,) = judged("mlrssc", Made(mlrssc=rows))
     assert found.is_own and found.verdict == AGREES and "(500 digits)" in found.claim
     assert "7 iterations" in found.words
     # Other digits are another problem.
-    assert mlrssc.verdicts(Made(mlrssc=rows + of("digits", 0.5, "digits"))) == [found]
-    assert mlrssc.verdicts(Made(mlrssc=of("default", 0.78, "digits"))) == []
+    assert judged("mlrssc", Made(mlrssc=rows + of("digits", 0.5, "digits"))) == [found]
+    assert judged("mlrssc", Made(mlrssc=of("default", 0.78, "digits"))) == []
     # The table is judged from its own rows alone.
     beaten = verdicts(Made(digits=table(WM=0.9) + runs("P-MLRSSC", 0.78), mlrssc=rows))
     assert only(beaten, "best on all").verdict == AGREES
@@ -246,52 +247,52 @@ def readings(acc, size, **more):
 def test_failures_are_held_against_the_parts_of_the_graph():
     acc, size = [0.96, 0.97, 0.96, 0.95, 0.87, 0.86, 0.88], [2000] * 4 + [11, 8, 20]
     made = readings(acc, size, njw=[a + 0.01 for a in acc], connected=[0.96] * 7)
-    cause, njw, tied = seeds.verdicts(made)
+    cause, njw, tied = judged("seeds", made)
     assert [v.verdict for v in (cause, njw, tied)] == [AGREES] * 3
     assert "3 of 3 runs are below ACC .90" in cause.ours and "0 of 4" in cause.ours
     assert "In all 3 of 7" in cause.words and "in 3 runs" in tied.ours
-    same = seeds.verdicts(readings([0.96, 0.95] * 4, [2000, 11] * 4, njw=[0.9] * 8))
+    same = judged("seeds", readings([0.96, 0.95] * 4, [2000, 11] * 4, njw=[0.9] * 8))
     assert [v.verdict for v in same][1:] == [DIFFERS, DIFFERS]
-    assert len(seeds.verdicts(readings([0.96] * 3, [2000] * 3))) == 1  # nothing to connect
+    assert len(judged("seeds", readings([0.96] * 3, [2000] * 3))) == 1  # nothing to connect
 
 
 def test_two_groups_of_runs_are_compared_by_their_own_scatter():
     a, b = [0.9, 0.92, 0.91, 0.95], [0.8, 0.85, 0.7]
-    found = seeds.apart(a, b)
+    found = apart(a, b)
     theirs = ttest_ind(a, b, equal_var=False).confidence_interval(0.95)
     assert found.mean - found.margin == pytest.approx(theirs.low)
     assert found.mean + found.margin == pytest.approx(theirs.high)
-    assert seeds.apart([0.9], b).margin == math.inf
+    assert apart([0.9], b).margin == math.inf
 
 
 # --- LIHC ---
 
 
 def test_every_claim_on_lihc_is_judged():
-    rows = [row for m in paper.DIGITS for row in runs(m, 0.6, dataset="lihc")]
+    rows = [row for m in published.DIGITS for row in runs(m, 0.6, dataset="lihc")]
     rows = [r for r in rows if r["method"] not in ("WM-NMF", "NMF-W2", "P-MLRSSC")]
     rows += runs("NMF-W2", 0.96, dataset="lihc") + runs("P-MLRSSC", 0.65, dataset="lihc")
     steady = [
         {"method": "WM-NMF", "dataset": "lihc", "run": i, **dict(zip(SCORES, theirs, strict=True))}
-        for i, theirs in enumerate([[m for m, _ in paper.LIHC["WM-NMF"]]] * 5)
+        for i, theirs in enumerate([[m for m, _ in published.LIHC["WM-NMF"]]] * 5)
     ]
     made = Made(lihc=rows + steady)
-    found = lihc.verdicts(made)
+    found = judged("lihc", made)
     assert [v.verdict for v in found] == [AGREES, AGREES, AGREES, AGREES]
-    named = [(row.name, row.method) for row in lihc.lihc_rows(made)]
+    named = [(row.name, row.method) for row in paper_rows(made, "lihc")]
     assert named == [("WM-NMF", "WM-NMF"), ("best MLRSSC", "P-MLRSSC")]
     worse = [row | dict.fromkeys(SCORES, 0.5 + 0.1 * (row["run"] % 2)) for row in steady]
-    found = lihc.verdicts(Made(lihc=rows + worse))
+    found = judged("lihc", Made(lihc=rows + worse))
     assert AGREES not in [v.verdict for v in found]
 
 
 def test_lihc_is_not_measured_where_its_files_are_not_there():
     found = [v for v in verdicts(Made(digits=runs())) if v.experiment == "lihc"]
     assert {v.verdict for v in found} == {NOT_MEASURED} and len(found) == 4
-    assert all(v.paper and "reproduce lihc" in v.change and "--data" in v.change for v in found)
+    assert all(v.paper and "reproduce lihc" in v.words and "--data" in v.words for v in found)
     measured = verdicts(Made(digits=runs(), lihc=runs(dataset="lihc")))
     assert NOT_MEASURED not in {v.verdict for v in measured}
-    (ours, lihc_row) = objective.verdicts(Made(convergence=falling((10.0, 1.01, 1.0))))
+    (ours, lihc_row) = judged("objective", Made(convergence=falling((10.0, 1.01, 1.0))))
     assert (ours.verdict, lihc_row.verdict) == (AGREES, NOT_MEASURED)
 
 
@@ -304,12 +305,12 @@ def sweep(values, **more):
 
 def test_alike_looks_at_all_scores():
     made = Made(beta=sweep({0.01: 0.9, 0.02: 0.9}))
-    assert only(sweeps.verdicts(made), "β").verdict == AGREES
+    assert only(judged("sweeps", made), "β").verdict == AGREES
     off = [row | {"recall": row["recall"] - 0.2} if row["value"] == 0.02 else row
-           for row in made.rows("beta")]  # fmt: skip
-    found = only(sweeps.verdicts(Made(beta=off)), "β")
+           for row in made.tables["beta"]]  # fmt: skip
+    found = only(judged("sweeps", Made(beta=off)), "β")
     assert found.verdict == PARTLY and found.ours.startswith("Recall")
-    assert only(sweeps.verdicts(Made(beta=sweep({1: 0.5, 2: 0.9}))), "β").verdict == DIFFERS
+    assert only(judged("sweeps", Made(beta=sweep({1: 0.5, 2: 0.9}))), "β").verdict == DIFFERS
 
 
 def test_sparse_weights_are_compared_at_every_p():
@@ -320,7 +321,7 @@ def test_sparse_weights_are_compared_at_every_p():
             for i in range(3)
             for view, alpha in (("a", top), ("b", top / 2))
         ]
-        return only(sweeps.verdicts(Made(p_weights=rows)), "sparse").verdict
+        return only(judged("sweeps", Made(p_weights=rows)), "sparse").verdict
 
     assert of({2: 0.9, 4: 0.5, 11: 0.3}) == AGREES
     assert of({2: 0.5, 4: 0.9, 11: 0.3}) == PARTLY
@@ -329,8 +330,8 @@ def test_sparse_weights_are_compared_at_every_p():
 
 def test_slopes_are_exponents():
     points = [(x, 3 * x**1.7) for x in (1.0, 2.0, 5.0)]
-    assert runtime.slope(points) == pytest.approx(1.7)
-    assert runtime.slope(points[:1]) is None
+    assert claims.slope(*zip(*points, strict=True)) == pytest.approx(1.7)
+    assert claims.slope(*zip(*points[:1], strict=True)) is None
 
 
 def timed(exponent, repeats, graph=1.0):
@@ -342,13 +343,12 @@ def timed(exponent, repeats, graph=1.0):
 
 
 def test_growth_of_the_loop_and_of_the_graph_are_judged_apart():
-    (found,) = runtime.verdicts(Made(runtime=timed(1.1, 3, graph=2.0)))
+    (found,) = judged("runtime", Made(runtime=timed(1.1, 3, graph=2.0)))
     assert found.verdict == PARTLY and found.ours.startswith("loop N^1.10, graph N^2.00")
     assert "not so for graph" in found.words and "all pairs" in found.words
-    assert "interval of graph" in found.change
-    assert runtime.verdicts(Made(runtime=timed(2.0, 3, graph=2.0)))[0].verdict == DIFFERS
-    assert runtime.verdicts(Made(runtime=timed(1.0, 3)))[0].verdict == AGREES
-    (found,) = runtime.verdicts(Made(runtime=timed(1.0, 1)))
+    assert judged("runtime", Made(runtime=timed(2.0, 3, graph=2.0)))[0].verdict == DIFFERS
+    assert judged("runtime", Made(runtime=timed(1.0, 3)))[0].verdict == AGREES
+    (found,) = judged("runtime", Made(runtime=timed(1.0, 1)))
     assert found.verdict == UNDECIDED and "all pairs" not in found.words
 
 
@@ -376,7 +376,7 @@ def falling(values, dataset="digits", n=3, start=None):
 def test_convergence_is_counted_from_the_start_and_from_the_first_iteration(
     values, start, verdict, words
 ):
-    found, _ = objective.verdicts(Made(convergence=falling(values, start=start)))
+    found, _ = judged("objective", Made(convergence=falling(values, start=start)))
     assert found.verdict == verdict and words in found.words
     assert "by the count from the first iteration" in found.ours
     assert ("by the count from the start" in found.ours) == (start is not None)
@@ -393,9 +393,9 @@ def collapse(acc, alpha):
 
 
 def test_collapse_is_told_from_the_numbers():
-    found = objective.verdicts(Made(degeneracy=collapse((0.8, 0.9, 0.7), (0.3, 0.3, 0.9))))
+    found = judged("degeneracy", Made(degeneracy=collapse((0.8, 0.9, 0.7), (0.3, 0.3, 0.9))))
     assert [v.verdict for v in found] == [AGREES] * 3
-    found = objective.verdicts(Made(degeneracy=collapse((0.8, 0.9, 0.95), (0.3, 0.4, 0.2))))
+    found = judged("degeneracy", Made(degeneracy=collapse((0.8, 0.9, 0.95), (0.3, 0.4, 0.2))))
     assert [v.verdict for v in found] == [AGREES, DIFFERS, DIFFERS]
     assert "No view gains weight." in found[1].words and all(v.is_own for v in found)
 
@@ -405,9 +405,9 @@ def test_the_scale_escape_is_checked_term_by_term():
         return {"t": t, "reconstruction": 1.0, "consensus": 2.0, "regularizer": t**power,
                 "objective": 3 + t**power}  # fmt: skip
 
-    (found,) = objective.verdicts(Made(degeneracy_scales=[at(t, -2) for t in (0.5, 1.0, 4.0)]))
+    (found,) = judged("degeneracy", Made(degeneracy_scales=[at(t, -2) for t in (0.5, 1.0, 4.0)]))
     assert found.verdict == AGREES and "t^-2.00" in found.words
-    (found,) = objective.verdicts(Made(degeneracy_scales=[at(t, 1) for t in (0.5, 1.0, 4.0)]))
+    (found,) = judged("degeneracy", Made(degeneracy_scales=[at(t, 1) for t in (0.5, 1.0, 4.0)]))
     assert found.verdict == PARTLY and "no minimum" not in found.words
 
 
@@ -431,14 +431,14 @@ def test_both_weights_are_judged_under_three_kinds_of_noise():
         *noisy("replaced", "fou", (0.1, 0.1), (0.2, 0.2)),
         *noisy("added", "noise", (0.5, 0.5), (0.2, 0.2)),
     ]
-    found = noise.verdicts(Made(noise=rows))
+    found = judged("noise", Made(noise=rows))
     assert [v.verdict for v in found] == [AGREES, AGREES, DIFFERS, PARTLY, AGREES, DIFFERS]
     assert found[0].difference == "0.38 times (0.25 to 0.50)"  # of views, not of pooled means
     assert "not so for fou" in found[3].words
 
 
 def test_what_was_not_run_is_not_judged():
-    assert noise.verdicts(Made()) == [] and verdicts(Made()) == []
+    assert judged("noise", Made()) == [] and verdicts(Made()) == []
 
 
 # --- what a reader is told beside the verdict ---
@@ -447,20 +447,12 @@ def test_what_was_not_run_is_not_judged():
 def test_a_method_outside_every_spread_is_not_reproduced_even_where_it_is_better():
     rows = table(WM=0.96, W1=0.92, W2=0.81, MultiNMF1=0.76, MultiNMF2=0.79)
     made = Made(digits=rows)
-    told = {row.method: row for row in beside.digits_rows(made)}
+    told = {row.method: row for row in paper_rows(made, "digits")}
     assert told["MultiNMF1"].inside == "not reproduced" and "better" not in told["MultiNMF1"].note
     assert told["WM-NMF"].inside.startswith("on ")
-    words = only(digits.verdicts(made), "all above MultiNMF").words
+    words = only(judged("digits", made), "all above MultiNMF").words
     assert "MultiNMF1 itself is not reproduced: .76 here, .64 there" in words
     assert "MultiNMF2 itself" not in words
-
-
-@pytest.mark.parametrize("level, verdict", [(0.99, AGREES), (0.93, DIFFERS), (0.96, UNDECIDED)])
-def test_every_verdict_says_what_would_change_it(level, verdict):
-    honest = runs("RobustWMNMF", level) + runs("WM-NMF", 0.96)
-    found = only(digits.verdicts(Made(honest=honest)), "RobustWMNMF is above")
-    assert found.verdict == verdict and "above 0" in found.change
-    assert ("More runs" in found.change) == (verdict == UNDECIDED)
 
 
 def test_each_contribution_is_summed_up_in_a_line_that_counts_its_claims():

@@ -16,16 +16,13 @@ from typing import Any
 UNKNOWN = "unknown"
 #: Files that show, write or start results but cannot change them.
 SHOWING = (
-    "cli/",
-    "output/",
-    "plot.py",
     "__main__.py",
-    "reproduction/page/",
-    "reproduction/catalogue.py",
-    "reproduction/command.py",
-    "reproduction/result_files.py",
-    "reproduction/running.py",
-)
+    "app/",
+    "plot/",
+    *(f"paper/{name}.py" for name in
+      ("claims", "command", "experiments", "figures", "page", "provenance", "published", "results",
+       "running", "tables")),
+)  # fmt: skip
 #: Packages used where they are installed, with other rounding or other neighbours than without.
 OPTIONAL = ("numba", "pynndescent")
 

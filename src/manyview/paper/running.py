@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import importlib
 import pickle
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,20 +19,9 @@ from manyview.app.compare.store import Store
 from manyview.app.compare.worker import reason_of
 from manyview.datasets import Dataset
 
-from . import data, shared_fit
-from .cells import (
-    ALONE,
-    SLOW,
-    TOGETHER,
-    Cell,
-    Tables,
-)
-from .provenance import (
-    code,
-    code_of,
-    machine,
-    now,
-)
+from . import tasks
+from .experiments import ALONE, SLOW, TOGETHER, Cell
+from .provenance import code, code_of, machine, now
 
 #: Seconds of work given to a process at a time: starting one takes about two.
 PORTION = 25.0
@@ -70,28 +58,23 @@ class Portion:
 
 def answer(job: dict[str, Any], tell: Callable[..., None]) -> None:
     """In the child process: carry out the cells of a portion one by one and tell the rows of each."""
-    data.GIVEN, shared_fit.FOLDER = job["given"], job["fits"]
+    tasks.GIVEN, tasks.FITS = job["given"], job["fits"]
     made_by = {"code": code(), "machine": machine()}
     for task, settings in job["cells"]:
         tell(event="started")
         took, used = time.perf_counter(), time.process_time()
         try:
-            tables = carry_out(task, settings)
+            with (
+                warnings.catch_warnings()
+            ):  # warnings are for those who call a method, not for a grid
+                warnings.simplefilter("ignore")
+                tables = tasks.TASKS[task](**settings)
         except Exception as error:
             tell(event="result", status="failed", reason=reason_of(error))
         else:
             took, used = time.perf_counter() - took, time.process_time() - used
             times = {"cell_seconds": took, "cpu_seconds": used, "finished": now()}
             tell(event="result", status="ok", tables=tables, **times, **made_by)
-
-
-def carry_out(task: str, settings: Mapping[str, Any]) -> Tables:
-    """Rows of one cell; warnings of the methods are for those who call them, not for a grid."""
-    module, function = task.rsplit(".", 1)
-    run = getattr(importlib.import_module(f"{__package__}.{module}"), function)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return run(**settings)
 
 
 def run_cells(
@@ -167,7 +150,7 @@ def _remove_fits(wanted: dict[str, Cell], records: dict[str, Record], store: Sto
     done = {c.group: c.settings for c in wanted.values() if c.group and c.group not in waiting}
     if store.folder is not None:
         for settings in done.values():
-            shared_fit.remove(store.folder, settings)
+            tasks.remove_fit(store.folder, settings)
 
 
 def portioned(

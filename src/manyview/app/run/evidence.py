@@ -11,22 +11,19 @@ import scipy.sparse as sp
 from threadpoolctl import threadpool_limits
 
 from manyview._types import Array, Matrix, Views
+from manyview.base import fitted_input, generator, observed_columns, observed_part
 from manyview.baselines.catalogue import plain_spectral
 from manyview.baselines.wrappers import scaled, side_by_side
 from manyview.engines.numpy.kinds import as_table, is_table
 from manyview.engines.numpy.products import sparse_products, written_out
 from manyview.engines.numpy.sources import is_streamed
-from manyview.base import fitted_input
-from manyview.models import Estimator, number_of_clusters
-from manyview.base import observed_columns, observed_part
-from manyview.reliability import Refits
-from manyview.labels import resamples, shared_ari
-from manyview.robust import RobustWMNMF
-from manyview.base import generator
 from manyview.fuse import view_agreement as compare_views
+from manyview.labels import resamples, shared_ari
 from manyview.metrics import scores
+from manyview.models import Estimator, number_of_clusters
 from manyview.outcomes.mark import Without, fitted_without
-from manyview.reliability import Stability, stability, summarize
+from manyview.reliability import Refits, Stability, stability, summarize
+from manyview.robust import RobustWMNMF
 
 #: Most rows of large files that are looked at, and of sparse views all of whose distances are measured.
 MOST_ROWS = 5000

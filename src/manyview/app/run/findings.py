@@ -12,10 +12,10 @@ import scipy.sparse as sp
 
 from manyview._types import Array, Views
 from manyview.models import Estimator, number_of_clusters
-from manyview.robust import RobustWMNMF
 from manyview.outcomes import Markers, markers
 from manyview.outcomes.mark import tested_markers
 from manyview.reliability import Stability
+from manyview.robust import RobustWMNMF
 from manyview.views.containers import Collection, Item
 
 from . import evidence, tables

@@ -9,9 +9,9 @@ import numpy as np
 from manyview._types import Array, Stop, Views
 from manyview.maths.agreement import repeated_views
 from manyview.models import Estimator, number_of_clusters
+from manyview.reliability import Stability
 from manyview.robust import RobustWMNMF
 from manyview.wmnmf import COLLAPSE
-from manyview.reliability import Stability
 
 #: Smaller clusters are pointed out: fewer members than this, or less than this share.
 TINY, TINY_SHARE = 5, 0.01

@@ -14,12 +14,12 @@ import numpy as np
 from manyview._types import Views
 from manyview._version import __version__
 from manyview.app.report.page import file_stem
+from manyview.criteria import Selection
 from manyview.engines.numpy.kinds import numbers_of
 from manyview.engines.numpy.relations import kind_of
 from manyview.engines.numpy.sources import is_streamed, reading
 from manyview.io import checksum
 from manyview.models import Estimator, number_of_clusters
-from manyview.criteria import Selection
 
 FORMAT = 1
 PACKAGES = ("manyview", "numpy", "scipy", "scikit-learn")

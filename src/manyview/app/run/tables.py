@@ -10,14 +10,14 @@ import scipy.sparse as sp
 
 from manyview._embed2d import coordinates, embed2d, projection
 from manyview._types import Array, Matrix, Views
+from manyview.base import kept_views, observed_columns, observed_part
 from manyview.engines.affinity import nearest_neighbors
 from manyview.engines.numpy.presence import observed_rows
+from manyview.fuse import quiet_presence
 from manyview.labels import n_neighbors
 from manyview.models import Estimator
-from manyview.base import kept_views, observed_columns, observed_part
-from manyview.robust import RobustWMNMF
-from manyview.fuse import quiet_presence
 from manyview.reliability import Stability
+from manyview.robust import RobustWMNMF
 
 from .evidence import drawn
 

@@ -1,4 +1,4 @@
-"""What the paper reports: its table, the values read off its figures, and why some differ from ours."""
+"""What the paper reports: its table, the values of its text, and why some differ from ours."""
 
 from __future__ import annotations
 

@@ -1,49 +1,48 @@
-"""Seconds against the number of observations and of views, beside plain NumPy with a dense graph."""
+"""What an iteration costs: seconds, beside plain NumPy with a dense graph, and operations (Appendix D)."""
 
 from __future__ import annotations
 
 import time
 import warnings
-from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from manyview._types import Array
-from manyview.base import generator
 from manyview.datasets import make_synthetic
-from manyview.initialize import starting_factors
-from manyview.labels import assign
+from manyview.engines.affinity import affinity
 from manyview.maths.solvers import Multiplicative
-from manyview.regularizers import Graph
+from manyview.labels import assign
+from manyview.wmnmf import run
+from manyview.initialize import starting_factors
 from manyview.scaling import fit_scaling
+from manyview.base import generator
+from manyview.wmnmf import Problem, Settings
+from manyview.wmnmf import WMNMF
+from manyview.regularizers import Graph
 from manyview.views.views import as_views
-from manyview.wmnmf import WMNMF, Problem, Settings, run
 
-from .cells import (
-    ALONE,
-    Cell,
-    Experiment,
-    Options,
-    Tables,
-)
-from .rounds import BETA, INNER, P
-
-N_SAMPLES = (3000, 5000, 7000, 9000, 11000)
-N_VIEWS = (2, 3, 4, 5, 6)
-#: What stays while the other varies.
-DEFAULT_N, DEFAULT_VIEWS = 5000, 4
-FEATURES, CLUSTERS, ROUNDS = 100, 10, 2
+#: The estimator's defaults.
+P, BETA, INNER, ROUNDS, NEIGHBORS = 5.0, 0.01, 30, 2, 5
+FEATURES, CLUSTERS = 100, 10
 #: Fits, or iterations of plain NumPy, of which the reader sees the median.
 REPEATS = 3
+KINDS = ("additions", "multiplications", "divisions")
+
+Tables = dict[str, list[dict[str, Any]]]
+
+
+def scaled(views: Any) -> list[Any]:
+    """The matrices that the estimator factorizes."""
+    data = as_views(views, allow_negative=False, caller="reproduce")
+    pairs = zip(data.matrices, fit_scaling(data, "sum"), strict=True)
+    return [scaling.apply(X.astype(np.float64)) for X, scaling in pairs]
 
 
 def _data(n_samples: int, n_views: int, n_features: int) -> list[Any]:
     made = make_synthetic(n_samples, CLUSTERS, n_features, (), n_views=n_views, random_state=0)
-    data = as_views(made.views, allow_negative=False, caller="reproduce")
-    pairs = zip(data.matrices, fit_scaling(data, "sum"), strict=True)
-    return [scaling.apply(X) for X, scaling in pairs]
+    return scaled(made.views)
 
 
 @lru_cache(maxsize=1)
@@ -124,31 +123,54 @@ def plain_iteration(
     return U, V
 
 
-def cells(options: Options) -> list[Cell]:
-    # Repeats only smooth out the machine: three say as much as twenty, and fewer say little.
-    repeats = replace(options, replications=REPEATS).seeds()
-    step = 2 if options.quick else 1  # for a first look every second point, the ends among them
-    grid = [("N", n, (n, DEFAULT_VIEWS)) for n in N_SAMPLES[::step]]
-    grid += [("n_v", n, (DEFAULT_N, n)) for n in N_VIEWS[::step]]
-    found = []
-    for axis, value, (n, n_views) in grid:
-        for method, task in (("manyview", "ours"), ("plain NumPy", "numpy")):
-            for run_, seed in repeats if task == "ours" else repeats[:1]:
-                labels = {"axis": axis, "value": value, "method": method, "run": run_, "seed": seed}
-                settings = {"n_samples": n, "n_views": n_views, "n_features": FEATURES}
-                settings |= {"seed": seed}
-                cost = n_views * n / 5000 * (0.5 if task == "ours" else 0.5 * n / 5000)
-                found.append(Cell(f"runtime.{task}", settings, labels, cost, phase=ALONE))
-    return found
+def of_U(n: int, m: int, k: int) -> tuple[int, int, int]:
+    """Additions, multiplications and divisions of the update of U.
+
+    U ∘ [XᵀW²V + a·Σ(V∘V*)] / [U(VᵀW²V) + a·q∘Σ(V∘V)], from the left to the right.
+    """
+    squares, weighted = n, n * k  # w², and W²V once for each of the two products it is in
+    product = (m * (n - 1) * k, m * n * k)
+    gram = ((n - 1) * k * k, n * k * k)
+    back = (m * k * (k - 1), m * k * k)
+    pulls = 2 * (n - 1) * k, 2 * n * k + 3 * k
+    sums = (m - 1) * k + 2 * m * k  # q, and the two sums of matrices
+    additions = product[0] + gram[0] + back[0] + pulls[0] + sums
+    last = m * k  # U times the ratio
+    multiplications = squares + 2 * weighted + product[1] + gram[1] + back[1] + pulls[1] + last
+    return additions, multiplications, m * k
 
 
-RUNTIME = Experiment(
-    "runtime",
-    "Running time against observations and views",
-    "Synthetic views of 100 features, K=10; N=5000 or 4 views where the other varies; CPU seconds of one "
-    "thread, one process at a time. manyview: the whole fit and its parts, 3 times, in a process that has "
-    "made a small fit before. Plain NumPy: the paper's formulas with a dense graph, the loop only: the "
-    "median of 3 iterations after one that is not counted, times the 60 of a fit. With fewer than 10 "
-    "replications, every second point.",
-    cells,
-)
+def of_V(n: int, m: int, k: int, edges: int) -> tuple[int, int, int]:
+    """The same of the update of V, with a graph of so many entries, whose row sums are known.
+
+    V ∘ [W²XU + a·V*Q + β·AV] / [W²V(UᵀU) + a·VQ² + β·DV]; a dense graph has n² entries.
+    """
+    product = (n * (m - 1) * k, n * m * k)
+    gram = ((m - 1) * k * k, m * k * k)
+    back = (n * k * (k - 1), n * k * k)
+    graph = ((edges - n) * k, edges * k)
+    sums = (m - 1) * k + 4 * n * k  # q, and the four sums of matrices
+    additions = product[0] + gram[0] + back[0] + graph[0] + sums
+    # W² twice, a and q in both, β twice, the row sums, the ratio; q² and βd once.
+    others = 2 * n * k + 4 * n * k + n * k + n * k + n * k + k + n
+    return additions, product[1] + gram[1] + back[1] + graph[1] + others, n * k
+
+
+def counts(views: Any) -> Tables:
+    """For each view all operations, and the leading terms: M N K of a product with X, and the graph's."""
+    rows, whole = [], []
+    K = CLUSTERS
+    for name, X in zip(views, scaled(views), strict=True):
+        nnz = int(affinity(X, NEIGHBORS, "binary", None).nnz)
+        n, m = X.shape
+        product = m * n * K
+        leading = {"U_paper": product, "U_ours": product}
+        leading |= {"V_paper": product + n * n * K, "V_ours": product + nnz * K}
+        rows.append({"view": name, "N": n, "M": m, "K": K, "nnz": nnz, **leading})
+        for update, found in (
+            ("U", of_U(n, m, K)),
+            ("V, dense graph", of_V(n, m, K, n * n)),
+            ("V, sparse graph", of_V(n, m, K, nnz)),
+        ):
+            whole.append({"view": name, "update": update, **dict(zip(KINDS, found, strict=True))})
+    return {"": rows, "whole": whole}

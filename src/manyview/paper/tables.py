@@ -1,0 +1,285 @@
+"""The tables of every experiment, as frames, and as CSV, LaTeX and Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import pandas as pd
+
+from manyview.io.writing import csv_bytes
+
+from . import published
+from .claims import (
+    FAILED,
+    PARTS,
+    SMALL,
+    TUNINGS,
+    Claim,
+    by_method,
+    name_of,
+    paper_rows,
+)
+from .results import SCORES, Results, grouped, in_print, spread
+
+SPREAD = (
+    "Mean (standard deviation) over the runs. Within the spread: our mean, rounded as the paper's are, "
+    "lies within one of its standard deviations of its mean; where it gives none, the two are equal."
+)
+STARTS = (
+    " k-means starts once in BSV-kmeans, ConcatK and MLRSSC, five times in spectral clustering and in "
+    "MultiNMF."
+)
+#: Columns of the objective.
+TERMS = ("objective", "reconstruction", "consensus", "regularizer")
+#: Datasets in words.
+DATA = {
+    "digits": "digits",
+    "synthetic": "synthetic data",
+    "lihc": "LIHC",
+    "nutrimouse": "nutrimouse",
+}
+FORMULAS = [
+    ["U of one view", "O(M N K)", "O(M N K)", "the products XᵀW²V and VᵀW²V"],
+    ["V of one view", "O(M N K + N² K)", "O(M N K + nnz(A) K)", "the graph is kept sparse"],
+    ["memory of the graph", "O(N²)", "O(nnz(A)) ≤ O(2 k N)", "k nearest neighbours, union"],
+]
+
+
+class Table(NamedTuple):
+    """``name`` is also the stem of its files; ``folded`` ones are opened by the reader."""
+
+    name: str
+    caption: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[Any]]
+    folded: bool = False
+
+
+def as_csv(table: Table) -> bytes:
+    return csv_bytes(table.columns, table.rows)
+
+
+def as_latex(table: Table) -> bytes:
+    """A plain tabular, to be included by \\input; needs booktabs."""
+    frame = pd.DataFrame(map(_texts, table.rows), columns=_texts(table.columns), dtype=str)
+    text = frame.to_latex(index=False, escape=True, column_format="l" * len(table.columns))
+    return text.encode()
+
+
+def as_markdown(table: Table) -> str:
+    def line(values: Sequence[Any]) -> str:
+        cells = [text.replace("|", "/").replace("<", "&lt;") for text in _texts(values)]
+        return f"| {' | '.join(cells)} |"
+
+    rule = "|" + "---|" * len(table.columns)
+    return "\n".join([line(table.columns), rule, *map(line, table.rows)])
+
+
+def _texts(values: Sequence[Any]) -> list[str]:
+    return ["" if value is None else " ".join(str(value).split()) for value in values]
+
+
+def of_claims(found: Sequence[Claim], basis: Mapping[str, str], own: bool) -> Table:
+    """The paper's claims beside ours, or our own observations; why, and by which runs, at the end."""
+    rows = [
+        [c.claim, *(() if own else (c.paper,)), c.ours, c.difference, c.verdict, c.words,
+         basis.get(c.experiment, "")]
+        for c in found if c.is_own == own
+    ]  # fmt: skip
+    last = ("In words", "Measured by")
+    if own:
+        columns = ("Observation", "Measured", "Difference", "Answer", *last)
+        return Table("observations", "What the paper does not say, measured here", columns, rows)
+    heads = ("Claim", "Paper", "Ours", "Difference", "Verdict", *last)
+    return Table("summary", "The paper's claims beside what was measured", heads, rows)
+
+
+def tables(results: Results, experiment: str) -> list[Table]:
+    """The tables of an experiment, those without rows left out."""
+    makers: dict[str, Callable[..., list[Table]]] = {
+        "digits": digits,
+        "mlrssc": mlrssc,
+        "seeds": seeds,
+        "lihc": lambda results, _: [_beside(results, "lihc", SPREAD), *scores(results, "lihc")],
+        **dict.fromkeys(("honest", "synthetic", "nutrimouse", "p", "beta", "k"), scores),
+        "operations": operations,
+        **dict.fromkeys(("runtime", "convergence", "degeneracy", "noise"), averages),
+    }
+    return [table for table in makers[experiment](results, experiment) if table.rows]
+
+
+def _beside(results: Results, experiment: str, caption: str) -> Table:
+    """Every method: paper and ours for all six scores, and whether ours lies in the paper's spread."""
+    rows: list[list[Any]] = []
+    for row in paper_rows(results, experiment):
+        theirs = [
+            in_print(m, None if pd.isna(sd) else sd)
+            for m, sd in row.scores[["paper", "sd"]].itertuples(index=False)
+        ]
+        ours = [spread(row.runs[score]) for score in SCORES]
+        rows.append([row.name, "paper", *theirs, "", "", 20])
+        rows.append([name_of(row.runs), "ours", *ours, row.inside, row.note, len(row.runs)])
+    columns = ("Method", "Source", *SCORES.values(), "Within the paper's spread", "Note", "Runs")
+    return Table(experiment, caption, columns, rows)
+
+
+def digits(results: Results, experiment: str = "digits") -> list[Table]:
+    found = paper_rows(results, "digits")
+    few = any(not row.is_whole for row in found)
+    caption = SPREAD + STARTS + (" (500): on the first 50 digits of each class." if few else "")
+    gaps = [
+        [name_of(row.runs), *((row.scores.ours - row.scores.paper).round(3) + 0.0)] for row in found
+    ]
+    return [
+        _beside(results, "digits", caption),
+        Table("digits-differences", "Ours minus the paper's means",
+              ("Method", *SCORES.values()), gaps, folded=True),
+    ]  # fmt: skip
+
+
+def mlrssc(results: Results, experiment: str = "mlrssc") -> list[Table]:
+    """Paper, defaults and tuned, one below the other; the defaults on all digits are those of the table."""
+    tuned = results.rows("mlrssc")
+    if tuned.empty:
+        return []
+    tuned = tuned[(tuned.dataset != "digits") | (tuned.tuning != "default")]
+    whole = results.rows("digits")
+    if not whole.empty:
+        whole = whole[whole.method.str.contains("MLRSSC")].assign(
+            dataset="digits", tuning="default"
+        )
+    rows: list[list[Any]] = []
+    for method, runs in by_method(pd.concat([whole, tuned])).items():
+        theirs = [in_print(*cell) for cell in published.DIGITS[method]]
+        rows.append([method, "paper", *theirs, "", 20])
+        for (dataset, tuning), mine in runs.groupby(["dataset", "tuning"], sort=False):
+            few = "" if dataset == "digits" else f", {name_of(mine).split('(')[1][:-1]} digits"
+            source = f"ours, {TUNINGS[tuning]}{few}"
+            ours = [spread(mine[score]) for score in SCORES]
+            rows.append([method, source, *ours, mine.remark.iloc[0], len(mine)])
+    columns = ("Method", "Source", *SCORES.values(), "ADMM", "Runs")
+    return [Table("mlrssc", "Mean (standard deviation) over the runs", columns, rows)]
+
+
+def seeds(results: Results, experiment: str = "seeds") -> list[Table]:
+    """Scores by reading; and of the paper's reading, by the smallest part of the graph it reads."""
+    by = grouped(results.rows("seeds"), "reading")
+    rows = [
+        [name, *(f"{mine[s].mean():.3f} ({mine[s].std() if len(mine) > 1 else 0:.3f})" for s in SCORES),
+         int((mine.acc < FAILED).sum()), len(mine)]
+        for name, mine in by.items()
+    ]  # fmt: skip
+    failed = f"ACC below {FAILED:.2f}"
+    columns = ("Read by", *SCORES.values(), failed, "Runs")
+    readings = Table("seeds", "Mean (standard deviation) over the runs", columns, rows)
+    if "spectral" not in by:
+        return [readings]
+    plain = by["spectral"]
+    kind = plain.parts.eq(1).map({True: "one part", False: "large"})
+    groups = plain.assign(kind=kind.mask(plain.smallest_part < SMALL, "small"))
+    rows = [
+        [name, round(mine.smallest_part.mean(), 1), round(mine.acc.mean(), 4),
+         int((mine.acc < FAILED).sum()), len(mine)]
+        for name, mine in grouped(groups, "kind").items()
+    ]  # fmt: skip
+    columns = ("Smallest part of V*'s graph", "Observations in it", "ACC", failed, "Runs")
+    return [
+        readings,
+        Table("seeds-parts", "Runs by V*'s graph, means over the runs", columns, rows),
+    ]
+
+
+def scores(results: Results, experiment: str) -> list[Table]:
+    rows = results.rows(experiment)
+    if experiment in published.SYMBOLS:
+        keys = {"dataset": "Data", "value": published.SYMBOLS[experiment]}
+    else:
+        keys = {"dataset": "Data", "method": "Method"}
+        rows = pd.concat(by_method(rows).values()) if len(rows) else rows
+    caption = "Scores (standard deviations)"
+    return [_means(f"{experiment}-scores", caption, rows, keys, SCORES, spread)]
+
+
+def averages(results: Results, experiment: str) -> list[Table]:
+    """Means over the runs of what the other experiments measure."""
+    rows = results.rows(experiment)
+    terms = {term: term.capitalize() for term in TERMS}
+    if experiment == "runtime":
+        keys = {"axis": "Varies", "value": "Value", "method": "Program"}
+        whole = rows.reindex(columns=list(PARTS)).sum(axis=1).where(rows.method == "manyview")
+        values = {part: name.capitalize() for part, name in PARTS.items()} | {"whole": "Whole fit"}
+        caption = "CPU seconds of one thread"
+        return [_means("runtime", caption, rows.assign(whole=whole), keys, values)]
+    if experiment == "convergence":  # the curves have all iterations
+        last = rows.groupby("scheme").iteration.transform("max")
+        rows = rows[rows.iteration.isin((0, 1, 10, 25, 50, 75, 100)) | (rows.iteration == last)]
+        rows = rows.assign(dataset=rows.dataset.replace(DATA))
+        keys = {"dataset": "Data", "scheme": "Scheme", "iteration": "Iteration"}
+        caption = "Terms of the objective at some iterations"
+        return [_means("convergence", caption, rows, keys, terms)]
+    if experiment == "noise":
+        keys = {"dataset": "Data", "method": "Method", "scenario": "Noise", "of_view": "View"}
+        values = {
+            "alpha_before": "α before", "alpha": "α", "w_before": "w before",
+            "w_clean": "w of clean ones", "w_noisy": "w of noisy ones", "acc": "ACC", "nmi": "NMI",
+        }  # fmt: skip
+        caption = "Weights and scores; before: without the noise, same seed"
+        return [_means("noise", caption, rows, keys, values)]
+    rounds = rows[(rows["round"] <= 5) | (rows["round"] % 5 == 0)]
+    values = {"acc": "ACC", "nmi": "NMI", "max_alpha": "Largest α", "objective": "Objective"}
+    found = [
+        _means("degeneracy-rounds", "WM-NMF round by round", rounds, {"round": "Round"}, values)
+    ]
+    sizes = results.rows("degeneracy", "sizes")
+    if not sizes.empty:
+        sizes = sizes[(sizes["round"] <= 2) | (sizes["round"] % 5 == 0)]
+        sizes = sizes.assign(rescale=sizes.rescale.replace(published.RESCALED))
+        values = {"column_sum_of_U": "Mean column sum of U", "size_of_V": "Mean entry of V"}
+        values |= {"objective": "Objective"}
+        keys = {"rescale": "U", "round": "Round"}
+        found.append(_means("degeneracy-sizes", "The sizes of U and V", sizes, keys, values))
+    scales, caption = results.rows("degeneracy", "scales"), "Terms of the objective at (tU, V/t)"
+    return [*found, _means("degeneracy-scales", caption, scales, {"t": "t"}, terms)]
+
+
+def operations(results: Results, experiment: str = "operations") -> list[Table]:
+    columns = {
+        "dataset": "Data", "view": "View", "N": "N", "M": "M", "K": "K", "nnz": "nnz(A)",
+        "U_paper": "U: paper", "U_ours": "U: ours", "V_paper": "V: paper", "V_ours": "V: ours",
+        "ratio": "V: ratio",
+    }  # fmt: skip
+    rows = results.rows("operations")
+    rows = rows.assign(ratio=(rows.V_paper / rows.V_ours).round(1))[list(columns)]
+    whole = results.rows("operations", "whole")
+    names = ["dataset", "view", "update", "additions", "multiplications", "divisions"]
+    heads = ("Data", "View", "Update of", "Additions", "Multiplications", "Divisions")
+    return [
+        Table("operations", "Multiplications of one iteration", [*columns.values()], _plain(rows)),
+        Table("operations-formulas", "Appendix D and ours", ("Update", "Paper", "Ours", "Why"), FORMULAS),
+        Table("operations-all", "All operations of one iteration", heads,
+              _plain(whole.reindex(columns=names)), folded=True),
+    ]  # fmt: skip
+
+
+def _four(values: pd.Series) -> float | None:
+    return float(f"{values.mean():.4g}") if values.notna().any() else None
+
+
+def _means(
+    name: str,
+    caption: str,
+    rows: pd.DataFrame,
+    keys: Mapping[str, str],
+    values: Mapping[str, str],
+    shown: Callable[[pd.Series], Any] = _four,
+) -> Table:
+    """A row for each combination of ``keys`` with the means of ``values``; both give their headings."""
+    by = rows.groupby(list(keys), sort=False, dropna=False) if len(rows) else ()
+    found = [[*key, *(shown(mine[value]) for value in values), len(mine)] for key, mine in by]
+    columns = (*keys.values(), *values.values(), "Runs")
+    return Table(name, f"{caption}, means over the runs", columns, found, folded=True)
+
+
+def _plain(frame: pd.DataFrame) -> list[list[Any]]:
+    return [list(row) for row in frame.astype(object).itertuples(index=False)]
