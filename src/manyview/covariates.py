@@ -17,9 +17,8 @@ from manyview.methods.stages import settled_zeros
 from manyview.outcomes import Table
 from manyview.outcomes.batch import read_levels
 from manyview.outcomes.columns import Column, may_be_codes, read_column
-from manyview.outcomes.held import hold, pick
+from manyview.outcomes.held import hold, pick, quoted
 from manyview.outcomes.mark import view_kind
-from manyview.outcomes.table import quoted
 from manyview.views.containers import Collection, Item
 from manyview.views.ids import places
 from manyview.views.views import as_views

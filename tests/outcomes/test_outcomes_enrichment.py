@@ -14,9 +14,9 @@ from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
 import manyview as mv
 from manyview.outcomes import crosstab, enrichment, survival
-from manyview.outcomes.associate import of_counts, of_numbers, rank_residuals, residuals
 from manyview.outcomes.columns import read_column
 from manyview.outcomes.endpoints import read_events
+from manyview.outcomes.enrich import of_counts, of_numbers, rank_residuals, residuals
 
 
 def rng(seed=0):

@@ -12,7 +12,7 @@ from sklearn.cluster import KMeans
 
 import manyview as mv
 from manyview.outcomes import markers
-from manyview.outcomes.feature_tests import binary_tests, rank_tests, sparse_rank_tests
+from manyview.outcomes.mark import binary_tests, rank_tests, sparse_rank_tests
 
 
 def data(n=45, m=12, seed=0):

@@ -9,8 +9,7 @@ from scipy.stats import kstest
 
 from manyview.outcomes import survival
 from manyview.outcomes.chance import permuted_p, rounds
-from manyview.outcomes.kaplan_meier import kaplan_meier
-from manyview.outcomes.logrank import _Events, logrank
+from manyview.outcomes.survive import _Events, kaplan_meier, logrank
 
 
 def cohort(n=120, k=3, seed=0, ties=False):

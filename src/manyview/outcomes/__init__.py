@@ -3,17 +3,10 @@
 Plain functions on labels, usable with any clustering.
 """
 
-from .associate import Association
-from .classes import Crosstab, crosstab
-from .cox import Cox
-from .enrich import ClinicalColumn, Enrichment, enrichment
-from .kaplan_meier import Curve
-from .logrank import LogRank
-from .mark import markers
-from .markers_result import Markers, ViewMarkers
-from .survival_result import Survival
-from .survive import survival
-from .table import Table
+from .enrich import Association, ClinicalColumn, Crosstab, Enrichment, crosstab, enrichment
+from .held import Table
+from .mark import Markers, ViewMarkers, markers
+from .survive import Cox, Curve, LogRank, Survival, survival
 
 __all__ = [
     "Association",

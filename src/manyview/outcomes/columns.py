@@ -16,9 +16,7 @@ import numpy as np
 from manyview._labels import as_list
 from manyview._types import Array
 
-from .groups import order_of
-from .held import is_missing
-from .table import counted, quoted
+from .held import counted, is_missing, order_of, quoted
 
 KINDS = ("number", "ordered", "category")
 #: Texts that stand for a missing value, whatever their case.

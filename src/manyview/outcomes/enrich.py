@@ -1,22 +1,326 @@
-"""`enrichment`: which clinical columns differ between clusters?"""
+"""`enrichment` and `crosstab`: clusters against clinical columns and against known classes."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.stats import chi2, random_table, rankdata
+from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
+from manyview._labels import as_list
 from manyview._types import Array, Seed
 
-from .associate import Association, of_counts, of_numbers, rank_residuals, residuals, untested
 from .batch import Followed, is_technical, read_levels
-from .chance import adjusted, rounds
-from .columns import Column, read_column
-from .groups import Groups, match
-from .held import hold
-from .table import Table, quoted, short
+from .chance import adjusted, batches, fisher, on_grid, rounds, staged_p
+from .columns import Column, read_column, stands_for_missing
+from .held import Groups, Table, counted, hold, hold_column, match, order_of, quoted, short
+from .mark import rank_tests
+
+
+@dataclass(frozen=True)
+class Association:
+    """A test of independence.
+
+    Attributes
+    ----------
+    test : str
+        Its name, empty if none was made.
+    statistic, p_value : float
+        NaN if none was made.
+    permutations : int
+        0 where the p-value is exact or asymptotic.
+    effect : float
+        From 0 (none) to 1, corrected for what chance alone gives.
+    effect_name : str
+    reason : str
+        Why no test was made, or empty.
+    """
+
+    test: str
+    statistic: float
+    p_value: float
+    permutations: int
+    effect: float
+    effect_name: str
+    reason: str = ""
+
+
+def untested(reason: str) -> Association:
+    """Return the association of a column that cannot be tested."""
+    return Association("", np.nan, np.nan, 0, np.nan, "", reason)
+
+
+def of_counts(counts: Array, permutations: int, rng: np.random.Generator) -> Association:
+    """Test a table of clusters × levels: Fisher's exact test of 2 × 2, else Pearson's χ², permuted."""
+    table = counts[counts.sum(axis=1) > 0][:, counts.sum(axis=0) > 0]
+    if reason := _too_little(*table.shape):
+        return untested(reason)
+    expected = table.sum(axis=1)[:, None] * table.sum(axis=0) / table.sum()
+
+    def chi_square(tables: Array) -> Array:
+        return ((tables - expected) ** 2 / expected).sum(axis=(-2, -1))
+
+    statistic = float(chi_square(table))
+    effect = _cramer(statistic, table)
+    name = "Cramér's V"
+    if table.shape == (2, 2):
+        size, marked = int(table[0].sum()), int(table[:, 0].sum())
+        p = float(fisher(int(table.sum()), marked, size)[table[0, 0]])
+        return Association("Fisher's exact", statistic, p, 0, effect, name)
+    if not permutations:
+        degrees = (table.shape[0] - 1) * (table.shape[1] - 1)
+        p = float(chi2.sf(statistic, degrees))
+        return Association("χ²", statistic, p, 0, effect, name)
+    p, drawn = _among_tables(table, chi_square, permutations, rng)
+    return Association("χ², permuted", statistic, p, drawn, effect, name)
+
+
+def of_numbers(
+    values: Array, codes: Array, permutations: int, rng: np.random.Generator
+) -> Association:
+    """Test numbers or ordered levels by ranks: Mann–Whitney of two clusters, else Kruskal–Wallis.
+
+    The p-value of two clusters is that of `markers`; of more it comes from permuted labels. Ranks
+    are put on the same grid for both, so that one draw is one table of clusters × grid points.
+    """
+    codes = np.unique(codes, return_inverse=True)[1]
+    sizes = np.bincount(codes)
+    if reason := _too_little(len(sizes), len(np.unique(values))):
+        return untested(reason)
+    n, k = len(values), len(sizes)
+    ranks = rankdata(values)
+    own = np.unique(ranks)
+    grid = on_grid(ranks, own[0], np.diff(own).max(), n).astype(np.intp)
+
+    def kruskal(sums: Array, spread: float) -> Array:
+        return (n - 1) / spread * np.sum(sums**2 / sizes, axis=-1)
+
+    centered = ranks - (n + 1) / 2
+    statistic = float(kruskal(np.bincount(codes, centered), np.sum(centered**2)))
+    # The share of the ranks' variance between clusters, less what K clusters take by chance.
+    effect = max(0.0, (statistic - k + 1) / (n - k)) if n > k else np.nan
+    name = "rank η²"
+    if k == 2:
+        p = float(rank_tests(values[:, None], codes, 2).p_value[0, 0])
+        return Association("Mann–Whitney", statistic, p, 0, effect, name)
+    if not permutations:
+        p = float(chi2.sf(statistic, k - 1))
+        return Association("Kruskal–Wallis", statistic, p, 0, effect, name)
+    points = np.arange(grid.max() + 1.0) - grid.mean()
+    table = np.zeros((k, len(points)), dtype=np.int64)
+    np.add.at(table, (codes, grid), 1)
+    spread = float(table.sum(axis=0) @ points**2)
+    p, drawn = _among_tables(
+        table, lambda tables: kruskal(tables @ points, spread), permutations, rng
+    )
+    return Association("Kruskal–Wallis, permuted", statistic, p, drawn, effect, name)
+
+
+def _among_tables(
+    table: Array,
+    statistic: Callable[[Array], Array],
+    permutations: int,
+    rng: np.random.Generator,
+) -> tuple[float, int]:
+    """Compare a table with those of shuffled labels: random tables of the same margins."""
+    margins = random_table(table.sum(axis=1), table.sum(axis=0))
+
+    def draw(total: int) -> Array:
+        parts = [
+            statistic(margins.rvs(size=b, random_state=rng)) for b in batches(total, table.size)
+        ]
+        return np.concatenate(parts)
+
+    return staged_p(float(statistic(table)), draw, permutations)
+
+
+def residuals(counts: Array) -> Array:
+    """Return (observed − expected) in units of their deviation under independence (Haberman)."""
+    total = counts.sum()
+    rows, columns = counts.sum(axis=1)[:, None], counts.sum(axis=0)[None]
+    expected = rows * columns / total
+    spread = np.sqrt(expected * (1 - rows / total) * (1 - columns / total))
+    return np.divide(counts - expected, spread, out=np.zeros(counts.shape), where=spread > 0)
+
+
+def rank_residuals(values: Array, codes: Array, k: int) -> Array:
+    """Return the mean rank of every cluster less that of all, in units of its deviation."""
+    n, sizes = len(values), np.bincount(codes, minlength=k)
+    ranks = rankdata(values) - (n + 1) / 2
+    sums = np.bincount(codes, ranks, minlength=k)
+    spread = np.sqrt(np.sum(ranks**2) / max(n - 1, 1) * sizes * (1 - sizes / max(n, 1)))
+    return np.divide(sums, spread, out=np.zeros(k), where=spread > 0)
+
+
+def _too_little(n_clusters: int, n_values: int) -> str:
+    if n_values < 2:
+        return "not tested: every value is the same"
+    return "not tested: fewer than two clusters have values" if n_clusters < 2 else ""
+
+
+def _cramer(statistic: float, table: Array) -> float:
+    """Cramér's V, corrected for bias (Bergsma 2013)."""
+    n = table.sum()
+    r, c = table.shape
+    phi = max(0.0, statistic / n - (r - 1) * (c - 1) / (n - 1))
+    least = min(r - (r - 1) ** 2 / (n - 1), c - (c - 1) ** 2 / (n - 1)) - 1
+    return float(min(1.0, np.sqrt(phi / least))) if least > 0 else np.nan
+
+
+#: More classes than this are unlikely to be classes.
+MANY_CLASSES = 100
+
+
+@dataclass(frozen=True, eq=False)
+class Crosstab:
+    """What `crosstab` found.
+
+    Attributes
+    ----------
+    clusters, classes : tuple
+    counts : ndarray (clusters, classes)
+    ari, nmi : float
+        Adjusted Rand index and normalised mutual information of the two partitions.
+    majority : tuple
+        The commonest class of every cluster; of several equally common ones the first.
+    majority_share : ndarray
+        Its share of the cluster.
+    notes : tuple of str
+    """
+
+    clusters: tuple[Any, ...]
+    classes: tuple[Any, ...]
+    counts: Array
+    ari: float
+    nmi: float
+    majority: tuple[Any, ...]
+    majority_share: Array
+    notes: tuple[str, ...]
+
+    @property
+    def n(self) -> int:
+        """Observations with a cluster and a class."""
+        return int(self.counts.sum())
+
+    @property
+    def table(self) -> Table:
+        """One row per cluster, one column per class, then size, majority and its share."""
+        names = [str(name) for name in self.classes]
+        own = {"cluster", "n", "majority", "majority_share"}
+        if len(set(names)) < len(names) or own & set(names):
+            names = [f"class {name!r}" for name in self.classes]
+        return Table(
+            {
+                "cluster": self.clusters,
+                **{name: self.counts[:, j].tolist() for j, name in enumerate(names)},
+                "n": self.counts.sum(axis=1).tolist(),
+                "majority": self.majority,
+                "majority_share": self.majority_share.tolist(),
+            }
+        )
+
+    @property
+    def tables(self) -> dict[str, Table]:
+        """Every table by name: crosstab."""
+        return {"crosstab": self.table}
+
+    def to_frame(self) -> Any:
+        """Return `table` as a pandas DataFrame.
+
+        Returns
+        -------
+        DataFrame
+        """
+        return self.table.to_frame()
+
+    def __repr__(self) -> str:
+        head = (
+            f"{len(self.clusters)} clusters by {len(self.classes)} classes of {self.n} observations: "
+            f"ARI {self.ari:.3f}, NMI {self.nmi:.3f}"
+        )
+        if len(self.classes) <= 12:
+            shown = self.table
+        else:
+            names = ("cluster", "n", "majority", "majority_share")
+            shown = Table({name: self.table[name] for name in names})
+        return "\n".join([head, str(shown), *(f"Note: {note}" for note in self.notes)])
+
+
+def crosstab(labels: Any, classes: Any, *, ids: Any = None) -> Crosstab:
+    """Count the known classes in every cluster.
+
+    Parameters
+    ----------
+    labels : array-like, pandas Series, dict of id → label, or fitted model
+        One label per observation; −1, None and NaN are left out.
+    classes : array-like or Series
+        The known class of every observation; missing ones are left out.
+    ids : sequence, optional
+        Ids of the labels. Where labels and classes have ids they are matched by them, otherwise by
+        position.
+
+    Returns
+    -------
+    Crosstab
+
+    Examples
+    --------
+    >>> from manyview.outcomes import crosstab
+    >>> crosstab([0, 0, 0, 1, 1], ["LumA", "LumA", "Basal", "Basal", "Basal"])
+    2 clusters by 2 classes of 5 observations: ARI 0.167, NMI 0.433
+    cluster  Basal  LumA  n  majority  majority_share
+          0      1     2  3  LumA               0.667
+          1      2     0  2  Basal                  1
+    """
+    matched = match(labels, [hold_column("classes", classes)], ids)
+    notes = matched.notes
+    names, read = _coded(next(iter(matched.columns[0].values())), notes)
+    keep = read >= 0
+    if not keep.any():
+        raise ValueError("no observation has both a cluster and a class; nothing can be counted")
+    groups, codes = matched.groups.only(keep).without_empty(), read[keep]
+    shape = (len(groups.names), len(names))
+    counts = np.bincount(groups.codes * shape[1] + codes, minlength=shape[0] * shape[1])
+    counts = counts.reshape(shape)
+    tied = (counts == counts.max(axis=1)[:, None]).sum(axis=1) > 1
+    if tied.any():
+        which = ", ".join(quoted(groups.names[k]) for k in np.flatnonzero(tied))
+        notes.append(f"Two or more classes are equally common in: {which}.")
+    return Crosstab(
+        groups.names,
+        names,
+        counts,
+        float(adjusted_rand_score(codes, groups.codes)),
+        float(normalized_mutual_info_score(codes, groups.codes)),
+        tuple(names[j] for j in counts.argmax(axis=1)),
+        counts.max(axis=1) / counts.sum(axis=1),
+        tuple(notes),
+    )
+
+
+def _coded(data: Any, notes: list[str]) -> tuple[tuple[Any, ...], Array]:
+    """Number the classes, −1 where missing."""
+    values = [v.strip() if isinstance(v, str) else v for v in as_list(data)]
+    odd = next((v for v in values if isinstance(v, list | tuple | dict | set | np.ndarray)), None)
+    if odd is not None:
+        raise ValueError(f"classes must hold one class per observation, but holds {quoted(odd)}")
+    there = [v for v in values if not stands_for_missing(v)]
+    if len(there) < len(values):
+        missing = counted(len(values) - len(there), "observation")
+        words = sorted({v for v in values if isinstance(v, str) and stands_for_missing(v)})
+        such = f" (also {', '.join(map(quoted, words))})" if words else ""
+        notes.append(f"Left out: {missing} without a class{such}.")
+    names = sorted(dict.fromkeys(there), key=order_of)
+    if len(names) > MANY_CLASSES:
+        notes.append(
+            f"There are {len(names)} classes of {len(there)} observations: or are they ids?"
+        )
+    code = {name: j for j, name in enumerate(names)}
+    codes = [-1 if stands_for_missing(v) else code[v] for v in values]
+    return tuple(names), np.array(codes, dtype=np.intp)
 
 
 @dataclass(frozen=True, eq=False)

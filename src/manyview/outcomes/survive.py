@@ -2,25 +2,747 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
 import numpy as np
+from scipy.stats import chi2, norm
 
 from manyview._types import Array, Seed
 
-from .chance import check_level, rounds
+from .chance import adjusted, batches, check_level, permuted_p, rounds
 from .columns import Column, read_column, read_numbers
-from .cox import cox
 from .endpoints import read_events
-from .groups import Groups, match
-from .held import hold, hold_column
-from .kaplan_meier import Curve, kaplan_meier
-from .logrank import LogRank, logrank
-from .survival_result import Survival
-from .table import counted, quoted
+from .held import Groups, Table, counted, hold, hold_column, match, quoted
+
+#: Sums of rounding errors: S = 0.5 may be stored as 0.5000000000000001.
+ROUNDING = 1e-12
+
+
+@dataclass(frozen=True, eq=False)
+class Curve:
+    """The survival curve of one cluster.
+
+    S(t) = Π over event times s ≤ t of (1 − d_s/n_s). The band is Greenwood's on the log(−log S)
+    scale; it is NaN where it is not defined (S = 0), and 1 before the first event.
+
+    Attributes
+    ----------
+    cluster : label
+    time : ndarray
+        0, then every time at which the cluster has an event or a censoring, ascending.
+    survival, lower, upper : ndarray
+        S and its band, from that time on until the next.
+    at_risk : ndarray
+        Members still observed just before that time.
+    events, censored : ndarray
+        Events and censorings at that time.
+    variance : ndarray
+        Greenwood's sum Σ d/(n(n−d)) up to that time.
+    median, median_lower, median_upper : float
+        First time with S ≤ ½, and the same of the band; NaN: not reached.
+    level : float
+        Confidence level of the band.
+    """
+
+    cluster: Any
+    time: Array
+    survival: Array
+    lower: Array
+    upper: Array
+    at_risk: Array
+    events: Array
+    censored: Array
+    variance: Array
+    median: float
+    median_lower: float
+    median_upper: float
+    level: float
+
+    @property
+    def n(self) -> int:
+        """Number of members."""
+        return int(self.at_risk[0])
+
+    @property
+    def n_events(self) -> int:
+        """Number of events."""
+        return int(self.events.sum())
+
+    @property
+    def last(self) -> float:
+        """Last time at which a member was observed."""
+        return float(self.time[-1])
+
+    def at(self, times: Any) -> Array:
+        """Return S at ``times``; NaN after the last observation unless the curve is at 0 by then.
+
+        Parameters
+        ----------
+        times : float or sequence of float
+
+        Returns
+        -------
+        ndarray of float
+        """
+        times = np.asarray(times, dtype=float)
+        values = self.survival[np.searchsorted(self.time, times, side="right") - 1]
+        beyond = (times > self.last) & (self.survival[-1] > 0)
+        return np.where(beyond, np.nan, values)
+
+    def at_risk_at(self, times: Any) -> Array:
+        """Return how many members were still observed just before each of ``times``.
+
+        Parameters
+        ----------
+        times : float or sequence of float
+
+        Returns
+        -------
+        ndarray of int
+        """
+        gone = np.r_[0, np.cumsum(self.events + self.censored)]
+        return self.n - gone[np.searchsorted(self.time, np.asarray(times, float), side="left")]
+
+    def steps(self) -> dict[str, Array]:
+        """Return corners to draw: time, survival, lower, upper; lines between them make steps.
+
+        Returns
+        -------
+        dict of str to ndarray
+        """
+        keep = self.events > 0
+        keep[0] = True
+        time = np.r_[np.repeat(self.time[keep], 2)[1:], self.last]
+        corners = {
+            name: np.repeat(values[keep], 2)
+            for name, values in (
+                ("survival", self.survival),
+                ("lower", self.lower),
+                ("upper", self.upper),
+            )
+        }
+        return {"time": time, **corners}
+
+    def censor_marks(self) -> tuple[Array, Array]:
+        """Return where to draw the marks of censored members: times and heights.
+
+        Returns
+        -------
+        times : ndarray of float
+        heights : ndarray of float
+        """
+        keep = self.censored > 0
+        return self.time[keep], self.survival[keep]
+
+    def restricted_mean(self, horizon: float) -> tuple[float, float]:
+        """Return the area under the curve up to ``horizon``, and its standard error.
+
+        Both are NaN if the cluster was not observed for so long (and had not died out), the error also
+        without an event before the horizon: no variance can be estimated then.
+
+        Parameters
+        ----------
+        horizon : float
+
+        Returns
+        -------
+        area : float
+        error : float
+        """
+        if horizon > self.last and self.survival[-1] > 0:
+            return np.nan, np.nan
+        start = np.minimum(self.time, horizon)
+        area = self.survival * np.diff(np.r_[start, horizon])
+        rest = np.cumsum(area[::-1])[::-1]  # from this time on to the horizon
+        inside = (self.events > 0) & (self.time <= horizon)
+        if not inside.any():
+            return float(rest[0]), np.nan
+        n, d = self.at_risk[inside], self.events[inside]
+        # Where all at risk die (n = d) nothing is left under the curve, and the term is 0.
+        share = np.divide(d, n * (n - d), out=np.zeros(len(n)), where=n > d)
+        return float(rest[0]), float(np.sqrt(np.sum(rest[inside] ** 2 * share)))
+
+
+def kaplan_meier(time: Array, event: Array, cluster: Any, level: float = 0.95) -> Curve:
+    """Estimate the curve of one cluster from times and events (0 or 1) of its members."""
+    times, place = np.unique(time, return_inverse=True)
+    events = np.bincount(place, weights=event, minlength=len(times)).astype(np.int64)
+    leaving = np.bincount(place, minlength=len(times))
+    if not len(times) or times[0] > 0:
+        times, events, leaving = np.r_[0.0, times], np.r_[0, events], np.r_[0, leaving]
+    at_risk = len(time) - np.r_[0, np.cumsum(leaving)[:-1]]
+    survival = np.cumprod(1 - events / at_risk)
+    # d/(n(n−d)) is infinite where everybody at risk dies.
+    with np.errstate(divide="ignore"):
+        variance = np.cumsum(events / (at_risk * (at_risk - events).astype(float)))
+    lower, upper = _band(survival, variance, level)
+    return Curve(
+        cluster,
+        times,
+        survival,
+        lower,
+        upper,
+        at_risk,
+        events,
+        leaving - events,
+        variance,
+        _first_below_half(times, survival),
+        _first_below_half(times, lower),
+        _first_below_half(times, upper),
+        level,
+    )
+
+
+def _band(survival: Array, variance: Array, level: float) -> tuple[Array, Array]:
+    """exp(−exp(log(−log S) ± z √variance / log S)), 1 while S is 1, NaN once it is 0."""
+    lower, upper = np.ones_like(survival), np.ones_like(survival)
+    lower[survival <= 0] = upper[survival <= 0] = np.nan
+    inner = (survival > 0) & (survival < 1)
+    log = np.log(survival[inner])
+    width = norm.ppf((1 + level) / 2) * np.sqrt(variance[inner]) / log
+    lower[inner] = np.exp(log * np.exp(-width))
+    upper[inner] = np.exp(log * np.exp(width))
+    return lower, upper
+
+
+def _first_below_half(times: Array, values: Array) -> float:
+    below = values <= 0.5 + ROUNDING
+    return float(times[np.argmax(below)]) if below.any() else np.nan
+
+
+@dataclass(frozen=True)
+class LogRank:
+    """A log-rank test.
+
+    Attributes
+    ----------
+    statistic : float
+        (O − E)ᵀ V⁻¹ (O − E); NaN where no test can be made.
+    degrees : int
+        Groups that have members at risk when an event happens, less one.
+    p_value : float
+        From permuted labels; the asymptotic one if no permutation was asked for.
+    p_asymptotic : float
+        From the χ² distribution. Wrong for small groups.
+    permutations : int
+    """
+
+    statistic: float
+    degrees: int
+    p_value: float
+    p_asymptotic: float
+    permutations: int
+
+
+@dataclass(frozen=True, eq=False)
+class _Events:
+    """What of times and events stays the same however labels are permuted.
+
+    Observations are ordered by falling time, so that those at risk at an event time come first.
+    """
+
+    order: Array  #: observations by falling time
+    event: Array  #: positions of the events in that order
+    at_risk: Array  #: Y, those at risk at every distinct event time
+    deaths: Array  #: d
+    spread: Array  #: d (Y − d) / (Y − 1), 0 where Y = 1
+    risk: (
+        Array | None
+    )  #: hazard of every observation in that order, in any unit; None: all the same
+
+    @classmethod
+    def of(cls, time: Array, event: Array, risk: Array | None = None) -> _Events:
+        order = np.argsort(-time, kind="stable")
+        times, deaths = (part[::-1] for part in np.unique(time[event > 0], return_counts=True))
+        rising = time[order[::-1]]
+        at_risk = len(time) - np.searchsorted(rising, times, side="left")
+        spread = deaths * (at_risk - deaths) / np.maximum(at_risk - 1, 1)
+        positions = np.flatnonzero(event[order])
+        risk = None if risk is None else risk[order]
+        return cls(order, positions, at_risk, deaths.astype(float), spread, risk)
+
+    def parts(self, codes: Array, k: int) -> tuple[Array, Array]:
+        """Return O − E and V of the first k − 1 groups, for rows of codes (b, n) in this order."""
+        b, groups = len(codes), k - 1
+        one = codes[:, None, :] == np.arange(groups, dtype=codes.dtype)[:, None]
+        last = self.at_risk - 1
+        if self.risk is None:
+            share = np.cumsum(one, axis=2, dtype=np.int32).take(last, axis=2) / self.at_risk
+        else:
+            share = np.cumsum(one * self.risk, axis=2).take(last, axis=2)
+            share /= np.cumsum(self.risk)[last]
+        expected = (share.reshape(b * groups, -1) @ self.deaths).reshape(b, groups)
+        weighted = share * self.spread
+        V = np.zeros((b, groups, groups))
+        for j in range(groups):
+            V[:, j, j] = weighted[:, j].sum(axis=1)
+            for m in range(j + 1):
+                V[:, j, m] -= np.einsum("bt,bt->b", weighted[:, j], share[:, m])
+                V[:, m, j] = V[:, j, m]
+        # The events are few ones among zeros: counted where they are.
+        gap = np.count_nonzero(one[:, :, self.event], axis=2) - expected
+        return gap, V
+
+    def statistics(self, codes: Array, k: int) -> Array:
+        """Return the χ² statistic for every row of codes."""
+        gap, V = self.parts(codes, k)
+        if k == 2:
+            v = V[:, 0, 0]
+            fine = v > 1e-12
+            return np.divide(gap[:, 0] ** 2, v, out=np.zeros(len(v)), where=fine)
+        # A group nobody of which is at risk at an event has an empty row: hence no plain inverse.
+        inverse = np.linalg.pinv(V, rcond=1e-10, hermitian=True)
+        return np.einsum("bi,bij,bj->b", gap, inverse, gap)
+
+
+def logrank(
+    time: Array,
+    event: Array,
+    codes: Array,
+    permutations: int,
+    rng: np.random.Generator,
+    risk: Array | None = None,
+) -> LogRank:
+    """Test whether groups have the same hazard at all times.
+
+    With Y_j of Y at risk in group j at an event time with d events, O_j − E_j = O_j − Σ d Y_j/Y,
+    V_jl = Σ d (Y − d)/(Y − 1) · Y_j/Y (1{j=l} − Y_l/Y).
+
+    Parameters
+    ----------
+    time, event, codes : ndarray (n,)
+        ``codes`` are integers from 0; groups without a member are passed over.
+    permutations : int
+        Labels are shuffled so often; 0 gives the asymptotic p-value.
+    rng : Generator
+    risk : ndarray (n,), optional
+        Hazards by covariates: every member counts as so many at risk (score test of the groups in a Cox
+        model whose covariates have these hazards).
+    """
+    codes = np.unique(codes, return_inverse=True)[1]
+    k = int(codes.max()) + 1 if len(codes) else 0
+    nothing = LogRank(np.nan, 0, np.nan, np.nan, 0)
+    if k < 2 or not event.any():
+        return nothing
+    table = _Events.of(time, event, risk)
+    ordered = codes[table.order]
+    informed = len(np.unique(ordered[: table.at_risk.max()]))
+    if informed < 2 or not table.spread.any():
+        return nothing
+    small = ordered.astype(np.min_scalar_type(k))[None]
+    observed = float(table.statistics(small, k)[0])
+    asymptotic = float(chi2.sf(observed, informed - 1))
+    if not permutations:
+        return LogRank(observed, informed - 1, asymptotic, asymptotic, 0)
+    drawn = [
+        table.statistics(rng.permuted(np.repeat(small, b, axis=0), axis=1), k)
+        for b in batches(permutations, len(codes) * k)
+    ]
+    p = permuted_p(observed, np.concatenate(drawn))
+    return LogRank(observed, informed - 1, p, asymptotic, permutations)
+
+
+#: Fewer events than this per coefficient make a Cox model unsteady.
+EVENTS_PER_COEFFICIENT = 10
+#: A standard error of a log hazard ratio beyond this means that the ratio is 0 or infinite.
+DIVERGED = 50.0
+
+
+@dataclass(frozen=True, eq=False)
+class Cox:
+    """Clusters in a Cox model beside covariates.
+
+    Attributes
+    ----------
+    reference : label
+        The cluster the others are compared with: the largest.
+    clusters : tuple
+        The others.
+    hazard_ratio, lower, upper : ndarray
+        One per cluster; NaN where it cannot be estimated.
+    p_value : ndarray
+        Log-rank test against the reference, every member weighted by the hazard of its covariates (score
+        test), from permuted labels.
+    statistic, degrees, p_overall : float, int, float
+        The same test of all clusters together.
+    covariates : tuple of str
+        Columns of the design beside the clusters.
+    n, n_events : int
+        Observations complete in the covariates, and their events.
+    """
+
+    reference: Any
+    clusters: tuple[Any, ...]
+    hazard_ratio: Array
+    lower: Array
+    upper: Array
+    p_value: Array
+    statistic: float
+    degrees: int
+    p_overall: float
+    covariates: tuple[str, ...]
+    n: int
+    n_events: int
+
+    @property
+    def table(self) -> Table:
+        """One row per cluster but the reference."""
+        return Table(
+            {
+                "cluster": self.clusters,
+                "reference": (self.reference,) * len(self.clusters),
+                "hazard_ratio": self.hazard_ratio,
+                "lower": self.lower,
+                "upper": self.upper,
+                "p_value": self.p_value,
+            }
+        )
+
+    def to_frame(self) -> Any:
+        """Return `table` as a pandas DataFrame.
+
+        Returns
+        -------
+        DataFrame
+        """
+        return self.table.to_frame()
+
+    def __repr__(self) -> str:
+        return (
+            f"Cox model adjusted for {', '.join(self.covariates) or 'nothing'} (n={self.n}, "
+            f"{self.n_events} events): clusters together p = {self.p_overall:.2g}\n{self.table}"
+        )
+
+
+def cox(
+    time: Array,
+    event: Array,
+    groups: Groups,
+    covariates: list[Column],
+    level: float,
+    notes: list[str],
+    permutations: int,
+    rng: np.random.Generator,
+) -> Cox:
+    """Fit the model and test the clusters; ``notes`` say what could not be used."""
+    usable = [c for c in covariates if _is_usable(c, notes)]
+    complete = np.ones(len(time), dtype=bool)
+    for column in usable:
+        complete &= ~np.isnan(column.values)
+    if not complete.all():
+        notes.append(
+            f"Not in the Cox model: {counted(int((~complete).sum()), 'observation')} without a covariate."
+        )
+    names, design = _design(usable, complete)
+    time, event, codes = time[complete], event[complete], groups.codes[complete]
+    reference = int(np.argmax(np.bincount(codes, minlength=len(groups.names))))
+    others = [k for k in range(len(groups.names)) if k != reference]
+    dummies = (codes[:, None] == others).astype(float)
+    n_events = int(event.sum())
+    ratio, lower, upper, p = np.full((4, len(others)), np.nan)
+    whole = LogRank(np.nan, 0, np.nan, np.nan, 0)
+    problem = _problem(dummies[:, dummies.any(axis=0)], design, n_events)
+    if not problem:
+        try:
+            beta, _ = _fitted(time, event, design)
+        except ArithmeticError as failure:
+            problem = f"the model of the covariates did not converge ({failure})"
+    if problem:
+        notes.append(f"No Cox model was fitted: {problem}.")
+    else:
+        # Tested whether or not a hazard ratio can be found: that depends on the clusters.
+        hazard = design @ beta
+        risk = np.exp(hazard - hazard.max())
+        whole = logrank(time, event, codes, permutations, rng, risk)
+        for j, k in enumerate(others):
+            own = (codes == k) | (codes == reference)
+            p[j] = logrank(time[own], event[own], codes[own], permutations, rng, risk[own]).p_value
+        happened = np.bincount(codes, event, len(groups.names))
+        silent = np.flatnonzero(happened == 0)
+        if len(silent):
+            notes.append(
+                "Clusters without an event in the Cox model "
+                f"({', '.join(quoted(groups.names[k]) for k in silent)}) have no hazard ratio."
+            )
+        place = np.flatnonzero(happened[others] > 0)
+        rows = happened[codes] > 0
+        try:
+            if not happened[reference]:
+                raise ArithmeticError("the largest cluster has no event")
+            beta, error = _fitted(
+                time[rows], event[rows], np.column_stack([dummies[:, place], design])[rows]
+            )
+            beta, error = beta[: len(place)], error[: len(place)]
+            if not (np.isfinite(error).all() and (error < DIVERGED).all()):
+                raise ArithmeticError("one grows without bound: too few events in a cluster")
+            z = norm.ppf((1 + level) / 2)
+            ratio[place] = np.exp(beta)
+            lower[place], upper[place] = np.exp(beta - z * error), np.exp(beta + z * error)
+        except ArithmeticError as failure:
+            notes.append(f"No hazard ratios were found: {failure}.")
+        if n_events < EVENTS_PER_COEFFICIENT * (len(place) + design.shape[1]):
+            notes.append(
+                f"The Cox model has {len(place) + design.shape[1]} coefficients for {n_events} events; "
+                "fewer than ten events per coefficient make it unsteady."
+            )
+    return Cox(
+        groups.names[reference],
+        tuple(groups.names[k] for k in others),
+        ratio,
+        lower,
+        upper,
+        p,
+        whole.statistic,
+        whole.degrees,
+        whole.p_value,
+        tuple(names),
+        len(codes),
+        n_events,
+    )
+
+
+def _is_usable(column: Column, notes: list[str]) -> bool:
+    if column.kind is None:
+        notes.append(
+            f"Covariate {quoted(column.name)} is {column.reason.replace('tested', 'used', 1)}."
+        )
+    elif len(np.unique(column.values[~np.isnan(column.values)])) < 2:
+        notes.append(f"Covariate {quoted(column.name)} has one value only and is not used.")
+    else:
+        return True
+    return False
+
+
+def _design(columns: list[Column], rows: Array) -> tuple[list[str], Array]:
+    """Numbers and ordered levels in units of their deviation; a category as one column per level."""
+    names, parts = [], []
+    for column in columns:
+        values = column.values[rows]
+        if column.kind in ("number", "ordered"):
+            spread = values.std()
+            if spread > 0:
+                names.append(column.name)
+                parts.append((values - values.mean()) / spread)
+            continue
+        counts = np.bincount(values.astype(np.intp), minlength=len(column.levels))
+        usual = int(np.argmax(counts)) if len(counts) else 0
+        for k, level in enumerate(column.levels):
+            if k != usual and counts[k]:
+                names.append(f"{column.name}={level}")
+                parts.append((values == k).astype(float))
+    return names, np.column_stack(parts) if parts else np.empty((int(rows.sum()), 0))
+
+
+def _problem(dummies: Array, design: Array, n_events: int) -> str:
+    if not dummies.shape[1]:
+        return "fewer than two clusters have members in it"
+    X = np.column_stack([np.ones(len(dummies)), dummies, design])
+    if n_events <= X.shape[1] - 1:
+        return f"{n_events} events are too few for {X.shape[1] - 1} coefficients"
+    if np.linalg.matrix_rank(X) < X.shape[1]:
+        return "clusters and covariates repeat each other (one follows from the others)"
+    return ""
+
+
+def _fitted(time: Array, event: Array, X: Array) -> tuple[Array, Array]:
+    """Return the coefficients of a Cox model and their standard errors."""
+    try:
+        import pandas
+        from lifelines import CoxPHFitter
+        from lifelines.exceptions import ConvergenceError, ConvergenceWarning
+    except ImportError as error:
+        raise ImportError(
+            "adjustment for covariates needs lifelines: pip install 'manyview[outcomes]'"
+        ) from error
+    if not X.shape[1]:
+        return np.empty(0), np.empty(0)
+    frame = pandas.DataFrame(X, columns=[f"x{j}" for j in range(X.shape[1])])
+    frame["T"], frame["E"] = time, event
+    try:
+        with warnings.catch_warnings():
+            # A remark about low variance is no failure, nor an overflow on the way; a search that does
+            # not end is.
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            warnings.simplefilter("ignore", RuntimeWarning)
+            warnings.filterwarnings("error", "(?s).*failed to converge", ConvergenceWarning)
+            found = CoxPHFitter().fit(frame, "T", "E")
+    except (ConvergenceError, ConvergenceWarning, np.linalg.LinAlgError) as error:
+        raise ArithmeticError(str(error).split("\n")[0].split(". ")[0][:100]) from error
+    beta = found.params_.to_numpy()
+    if not np.isfinite(beta).all():
+        raise ArithmeticError("a coefficient grows without bound")
+    return beta, found.standard_errors_.to_numpy()
+
+
+@dataclass(frozen=True, eq=False)
+class Survival:
+    """What `survival` found.
+
+    Attributes
+    ----------
+    curves : tuple of Curve
+        Kaplan–Meier curve of every cluster, in the order of the clusters.
+    test : LogRank
+        All clusters together.
+    pairs : dict of (cluster, cluster) → LogRank
+    horizon : float
+        Time up to which mean survival is taken; the same for all clusters.
+    restricted_mean, restricted_mean_error : ndarray
+        Mean survival up to the horizon and its standard error, per cluster; NaN where unknown.
+    cox : Cox or None
+        The clusters adjusted for covariates, if some were given.
+    notes : tuple of str
+        What was left out, and what must not be read into the numbers.
+    """
+
+    curves: tuple[Curve, ...]
+    test: LogRank
+    pairs: dict[tuple[Any, Any], LogRank]
+    horizon: float
+    restricted_mean: Array
+    restricted_mean_error: Array
+    cox: Cox | None
+    notes: tuple[str, ...]
+
+    @property
+    def clusters(self) -> tuple[Any, ...]:
+        """The clusters as the user calls them."""
+        return tuple(curve.cluster for curve in self.curves)
+
+    @property
+    def p_value(self) -> float:
+        """Of all clusters together; NaN where no test can be made."""
+        return self.test.p_value
+
+    @property
+    def table(self) -> Table:
+        """One row per cluster: sizes, events, median, restricted mean, each with its interval."""
+        z = norm.ppf((1 + self.curves[0].level) / 2)
+        mean, error = self.restricted_mean, self.restricted_mean_error
+        return Table(
+            {
+                "cluster": self.clusters,
+                "n": tuple(c.n for c in self.curves),
+                "events": tuple(c.n_events for c in self.curves),
+                "last_time": tuple(c.last for c in self.curves),
+                "median": tuple(c.median for c in self.curves),
+                "median_lower": tuple(c.median_lower for c in self.curves),
+                "median_upper": tuple(c.median_upper for c in self.curves),
+                "horizon": (self.horizon,) * len(self.curves),
+                "at_risk_at_horizon": tuple(int(c.at_risk_at(self.horizon)) for c in self.curves),
+                "restricted_mean": tuple(mean.tolist()),
+                "restricted_mean_lower": tuple(np.maximum(mean - z * error, 0).tolist()),
+                "restricted_mean_upper": tuple(np.minimum(mean + z * error, self.horizon).tolist()),
+            },
+            {"median": "not reached", "median_upper": "not reached"},
+        )
+
+    @property
+    def pair_table(self) -> Table:
+        """One row per pair: log-rank tests, adjusted by Benjamini–Hochberg, difference of means."""
+        tests = list(self.pairs.values())
+        place = {cluster: k for k, cluster in enumerate(self.clusters)}
+        first = np.array([place[a] for a, _ in self.pairs], dtype=np.intp)
+        second = np.array([place[b] for _, b in self.pairs], dtype=np.intp)
+        gap = self.restricted_mean[first] - self.restricted_mean[second]
+        error = np.hypot(self.restricted_mean_error[first], self.restricted_mean_error[second])
+        z = norm.ppf((1 + self.curves[0].level) / 2)
+        return Table(
+            {
+                "cluster": tuple(a for a, _ in self.pairs),
+                "other": tuple(b for _, b in self.pairs),
+                "statistic": tuple(t.statistic for t in tests),
+                "p_value": tuple(t.p_value for t in tests),
+                "q_value": tuple(adjusted(np.array([t.p_value for t in tests])).tolist()),
+                "permutations": tuple(t.permutations for t in tests),
+                "mean_difference": tuple(gap.tolist()),
+                "mean_difference_lower": tuple((gap - z * error).tolist()),
+                "mean_difference_upper": tuple((gap + z * error).tolist()),
+            }
+        )
+
+    @property
+    def curve_table(self) -> Table:
+        """All curves in one long table: one row per cluster and time."""
+        repeated = [c.cluster for c in self.curves for _ in c.time]
+        parts = ("time", "survival", "lower", "upper", "at_risk", "events", "censored")
+        return Table(
+            {
+                "cluster": repeated,
+                **{p: np.concatenate([vars(c)[p] for c in self.curves]) for p in parts},
+            }
+        )
+
+    def at_risk(self, times: Any = None) -> Table:
+        """Return how many members of every cluster are still observed at given times.
+
+        Parameters
+        ----------
+        times : sequence of float, optional
+            By default about six round numbers from 0 on.
+
+        Returns
+        -------
+        Table
+        """
+        times = round_times(max(c.last for c in self.curves)) if times is None else times
+        times = np.atleast_1d(np.asarray(times, dtype=float))
+        counts = [curve.at_risk_at(times) for curve in self.curves]
+        columns = {f"{t:g}": [int(row[j]) for row in counts] for j, t in enumerate(times)}
+        return Table({"cluster": self.clusters, **columns})
+
+    @property
+    def tables(self) -> dict[str, Table]:
+        """Every table by name: clusters, pairs, curves, at_risk and, if asked for, cox."""
+        tables = {
+            "clusters": self.table,
+            "pairs": self.pair_table,
+            "curves": self.curve_table,
+            "at_risk": self.at_risk(),
+        }
+        return tables if self.cox is None else tables | {"cox": self.cox.table}
+
+    def to_frame(self) -> Any:
+        """Return `table` as a pandas DataFrame.
+
+        Returns
+        -------
+        DataFrame
+        """
+        return self.table.to_frame()
+
+    def __repr__(self) -> str:
+        test = self.test
+        shown = ("cluster", "n", "events", "median", "restricted_mean")
+        table = Table({name: self.table[name] for name in shown}, self.table.absent)
+        if np.isnan(test.p_value):
+            told = "no log-rank test"
+        else:
+            how = f"{test.permutations} permutations" if test.permutations else "asymptotic"
+            told = f"log-rank χ² = {test.statistic:.2f}, p = {test.p_value:.2g} ({how})"
+        lines = [f"Survival of {len(self.curves)} clusters: {told}", str(table)]
+        left = ", ".join(f"{c.at_risk_at(self.horizon)} of {c.n}" for c in self.curves)
+        lines.append(
+            f"restricted_mean is the mean survival up to time {self.horizon:.4g}, when {left} are at risk."
+        )
+        if self.cox is not None:
+            lines.append(repr(self.cox))
+        return "\n".join([*lines, *(f"Note: {note}" for note in self.notes)])
+
+
+def round_times(last: float, about: int = 6) -> Array:
+    """Return about so many round times from 0 to ``last``."""
+    if not last > 0:
+        return np.zeros(1)
+    rough = last / about
+    power = 10.0 ** np.floor(np.log10(rough))
+    step = next(s for s in (1, 2, 2.5, 5, 10) if s * power >= rough * (1 - 1e-9)) * power
+    return np.arange(0, last * (1 + 1e-9), step)
+
 
 #: Clusters with fewer members or fewer events are called small.
 FEW_MEMBERS, FEW_EVENTS = 10, 5
