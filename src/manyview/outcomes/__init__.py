@@ -4,7 +4,6 @@ Plain functions on labels, usable with any clustering.
 """
 
 from .enrich import Association, ClinicalColumn, Crosstab, Enrichment, crosstab, enrichment
-from .held import Table
 from .mark import Markers, ViewMarkers, markers
 from .survive import Cox, Curve, LogRank, Survival, survival
 
@@ -18,7 +17,6 @@ __all__ = [
     "LogRank",
     "Markers",
     "Survival",
-    "Table",
     "ViewMarkers",
     "crosstab",
     "enrichment",

@@ -16,7 +16,19 @@ from manyview._types import Array, Seed
 from .batch import Followed, is_technical, read_levels
 from .chance import adjusted, batches, fisher, on_grid, rounds, staged_p
 from .columns import Column, read_column, stands_for_missing
-from .held import Groups, Table, counted, hold, hold_column, match, order_of, quoted, short
+from .held import (
+    Groups,
+    counted,
+    frame,
+    hold,
+    hold_column,
+    match,
+    order_of,
+    pandas,
+    printed,
+    quoted,
+    short,
+)
 from .mark import rank_tests
 
 
@@ -206,47 +218,35 @@ class Crosstab:
         return int(self.counts.sum())
 
     @property
-    def table(self) -> Table:
+    def table(self) -> Any:
         """One row per cluster, one column per class, then size, majority and its share."""
         names = [str(name) for name in self.classes]
         own = {"cluster", "n", "majority", "majority_share"}
         if len(set(names)) < len(names) or own & set(names):
             names = [f"class {name!r}" for name in self.classes]
-        return Table(
+        return frame(
             {
                 "cluster": self.clusters,
-                **{name: self.counts[:, j].tolist() for j, name in enumerate(names)},
-                "n": self.counts.sum(axis=1).tolist(),
+                **dict(zip(names, self.counts.T, strict=True)),
+                "n": self.counts.sum(axis=1),
                 "majority": self.majority,
-                "majority_share": self.majority_share.tolist(),
+                "majority_share": self.majority_share,
             }
         )
 
     @property
-    def tables(self) -> dict[str, Table]:
+    def tables(self) -> dict[str, Any]:
         """Every table by name: crosstab."""
         return {"crosstab": self.table}
-
-    def to_frame(self) -> Any:
-        """Return `table` as a pandas DataFrame.
-
-        Returns
-        -------
-        DataFrame
-        """
-        return self.table.to_frame()
 
     def __repr__(self) -> str:
         head = (
             f"{len(self.clusters)} clusters by {len(self.classes)} classes of {self.n} observations: "
             f"ARI {self.ari:.3f}, NMI {self.nmi:.3f}"
         )
-        if len(self.classes) <= 12:
-            shown = self.table
-        else:
-            names = ("cluster", "n", "majority", "majority_share")
-            shown = Table({name: self.table[name] for name in names})
-        return "\n".join([head, str(shown), *(f"Note: {note}" for note in self.notes)])
+        few = ["cluster", "n", "majority", "majority_share"]
+        table = self.table if len(self.classes) <= 12 else self.table[few]
+        return "\n".join([head, printed(table), *(f"Note: {note}" for note in self.notes)])
 
 
 def crosstab(labels: Any, classes: Any, *, ids: Any = None) -> Crosstab:
@@ -271,9 +271,9 @@ def crosstab(labels: Any, classes: Any, *, ids: Any = None) -> Crosstab:
     >>> from manyview.outcomes import crosstab
     >>> crosstab([0, 0, 0, 1, 1], ["LumA", "LumA", "Basal", "Basal", "Basal"])
     2 clusters by 2 classes of 5 observations: ARI 0.167, NMI 0.433
-    cluster  Basal  LumA  n  majority  majority_share
-          0      1     2  3  LumA               0.667
-          1      2     0  2  Basal                  1
+     cluster  Basal  LumA  n majority  majority_share
+           0      1     2  3     LumA           0.667
+           1      2     0  2    Basal               1
     """
     matched = match(labels, [hold_column("classes", classes)], ids)
     notes = matched.notes
@@ -413,43 +413,46 @@ class Enrichment:
         )
 
     @property
-    def table(self) -> Table:
+    def table(self) -> Any:
         """One row per column: kind, test, p, q, effect size, and where it is most marked."""
-        tests = [c.association for c in self.columns]
-        return Table(
+        return pandas().DataFrame(
             {
-                "column": tuple(c.name for c in self.columns),
-                "kind": tuple(c.kind or "–" for c in self.columns),
-                "n": tuple(c.n for c in self.columns),
-                "missing": tuple(c.missing for c in self.columns),
-                "test": tuple(t.test or "–" for t in tests),
-                "statistic": tuple(t.statistic for t in tests),
-                "p_value": tuple(t.p_value for t in tests),
-                "q_value": tuple(self.q_value.tolist()),
-                "effect": tuple(t.effect for t in tests),
-                "effect_name": tuple(t.effect_name or "–" for t in tests),
-                "permutations": tuple(t.permutations for t in tests),
-                "most_marked": tuple(self._most_marked(c) for c in self.columns),
-                "note": tuple(
-                    " ".join(filter(None, (c.association.reason, c.note))) for c in self.columns
-                ),
+                "column": c.name,
+                "kind": c.kind or "–",
+                "n": c.n,
+                "missing": c.missing,
+                "test": c.association.test or "–",
+                "statistic": c.association.statistic,
+                "p_value": c.association.p_value,
+                "q_value": q,
+                "effect": c.association.effect,
+                "effect_name": c.association.effect_name or "–",
+                "permutations": c.association.permutations,
+                "most_marked": self._most_marked(c),
+                "note": " ".join(filter(None, (c.association.reason, c.note))),
             }
+            for c, q in zip(self.columns, self.q_value.tolist(), strict=True)
         )
 
     @property
-    def summary(self) -> Table:
+    def summary(self) -> Any:
         """The table of a paper: counts and shares, or median and quartiles, by cluster."""
         rows: list[list[Any]] = []
         for column, q in zip(self.columns, self.q_value.tolist(), strict=True):
             tail = [column.association.p_value, q]
             if column.counts is not None:
                 table = np.vstack([column.counts, column.counts.sum(axis=0)])
-                totals = np.maximum(table.sum(axis=1), 1)
+                shares = table / np.maximum(table.sum(axis=1, keepdims=True), 1)
                 for j, level in enumerate(column.levels):
-                    cells = [f"{c} ({c / t:.0%})" for c, t in zip(table[:, j], totals, strict=True)]
+                    cells = [
+                        f"{c} ({s:.0%})" for c, s in zip(table[:, j], shares[:, j], strict=True)
+                    ]
                     rows.append([column.name, str(level), *cells, *tail])
             elif column.quartiles is not None:
-                cells = [_spread(three) for three in column.quartiles]
+                cells = [
+                    "–" if np.isnan(middle) else f"{middle:.3g} [{low:.3g}, {high:.3g}]"
+                    for low, middle, high in column.quartiles
+                ]
                 rows.append([column.name, "median [quartiles]", *cells, *tail])
             if column.missing:
                 cells = [str(m) for m in (*column.missing_by_cluster, column.missing)]
@@ -458,10 +461,10 @@ class Enrichment:
         if len(set(names)) < len(names):  # 1 and "1"
             names = [f"cluster {name!r}" for name in self.clusters]
         heads = ["column", "level", *names, "all", "p_value", "q_value"]
-        return Table({head: [row[j] for row in rows] for j, head in enumerate(heads)})
+        return pandas().DataFrame(rows, columns=heads)
 
     @property
-    def cells(self) -> Table:
+    def cells(self) -> Any:
         """One row per column, cluster and level, in numbers, for drawing and for CSV.
 
         ``residual`` is a count, or for numbers the mean rank, less what is expected, in units of its
@@ -476,45 +479,35 @@ class Enrichment:
                     own, z = column.counts[k], column.residual[k]
                     shares = own / max(own.sum(), 1)
                     for j, level in enumerate(column.levels):
-                        numbers = (int(own[j]), float(shares[j]), float(z[j]))
-                        rows.append((column.name, cluster, level, *numbers, *(np.nan,) * 3))
+                        rows.append(
+                            (column.name, cluster, level, own[j], shares[j], z[j], *(np.nan,) * 3)
+                        )
                 elif column.quartiles is not None and column.residual is not None:
-                    count = int(self.sizes[k] - column.missing_by_cluster[k])
-                    three = column.quartiles[k].tolist()
-                    z = float(column.residual[k])
+                    count = self.sizes[k] - column.missing_by_cluster[k]
+                    z, three = column.residual[k], column.quartiles[k]
                     rows.append((column.name, cluster, None, count, np.nan, z, *three))
-        return Table({head: [row[j] for row in rows] for j, head in enumerate(heads)})
+        return pandas().DataFrame(rows, columns=heads)
 
     @property
-    def tables(self) -> dict[str, Table]:
+    def tables(self) -> dict[str, Any]:
         """Every table by name: columns, summary, cells."""
         return {"columns": self.table, "summary": self.summary, "cells": self.cells}
 
-    def to_frame(self) -> Any:
-        """Return `table` as a pandas DataFrame.
-
-        Returns
-        -------
-        DataFrame
-        """
-        return self.table.to_frame()
-
     def __repr__(self) -> str:
-        shown = ("column", "kind", "n", "test", "p_value", "q_value", "effect", "most_marked")
+        shown = ["column", "kind", "n", "test", "p_value", "q_value", "effect", "most_marked"]
         table = self.table
         remedy = "Fit again on mv.adjust(views, {{{0!r}: clinical[{0!r}]}}).views."
-        lines = [found.sentence(remedy.format(found.column)) for found in self.followed]
-        lines += [
-            f"{len(self.columns)} clinical columns by {len(self.clusters)} clusters; q over columns "
-            "by Benjamini–Hochberg",
-            str(Table({name: table[name] for name in shown})),
-        ]
-        lines += [
-            f"{quoted(name)}: {note}"
-            for name, note in zip(table["column"], table["note"], strict=True)
-            if note
-        ]
-        return "\n".join([*lines, *(f"Note: {note}" for note in self.notes)])
+        notes = zip(table["column"], table["note"], strict=True)
+        return "\n".join(
+            [
+                *(found.sentence(remedy.format(found.column)) for found in self.followed),
+                f"{len(self.columns)} clinical columns by {len(self.clusters)} clusters; q over columns "
+                "by Benjamini–Hochberg",
+                printed(table[shown]),
+                *(f"{quoted(name)}: {note}" for name, note in notes if note),
+                *(f"Note: {note}" for note in self.notes),
+            ]
+        )
 
     def _most_marked(self, column: ClinicalColumn) -> str:
         if np.isnan(column.association.p_value) or column.residual is None:
@@ -648,8 +641,3 @@ def _counts(values: Array, codes: Array, k: int, levels: int) -> Array:
 
 def _quartiles(values: Array) -> Array:
     return np.percentile(values, [25, 50, 75]) if len(values) else np.full(3, np.nan)
-
-
-def _spread(three: Array) -> str:
-    low, middle, high = three
-    return "–" if np.isnan(middle) else f"{middle:.3g} [{low:.3g}, {high:.3g}]"

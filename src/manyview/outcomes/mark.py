@@ -18,7 +18,7 @@ from manyview.views.ids import places
 from manyview.views.views import as_views
 
 from .chance import adjusted, fisher, on_grid, rank_sum_p
-from .held import Clustering, Groups, Table, counted, quoted, read_groups, read_labels
+from .held import Clustering, Groups, counted, frame, printed, quoted, read_groups, read_labels
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,6 +171,8 @@ def binary_tests(X: Array, codes: Array, k: int) -> FeatureTests:
 
 #: Effects that are counted when markers are printed: a member exceeds an outsider 3 times of 4.
 LARGE = 0.5
+#: The numbers of a table of markers.
+NUMBERS = ("effect", "inside", "outside", "p_value", "q_value")
 
 
 @dataclass(frozen=True, eq=False)
@@ -234,20 +236,11 @@ class Markers:
         *,
         direction: str | None = None,
         max_q: float | None = 0.05,
-    ) -> Table:
-        """Return the n features with the largest effects for every cluster and view.
+    ) -> Any:
+        """Return the ``n`` features with the largest effects of every cluster and view.
 
-        Parameters
-        ----------
-        n : int, default=10
-        direction : {"up", "down"}, optional
-            Only features that are higher, or lower, in the cluster.
-        max_q : float or None, default=0.05
-            Only features with a q-value of at most this; None: all.
-
-        Returns
-        -------
-        Table
+        ``direction`` "up" or "down" restricts them to features that are higher, or lower, in the
+        cluster; ``max_q`` to q-values of at most this (None: all).
         """
         if direction not in (None, "up", "down"):
             raise ValueError(f'direction must be "up", "down" or None, got {direction!r}')
@@ -263,68 +256,48 @@ class Markers:
                 best = np.argsort(-size, kind="stable")
                 best = best[fine[best]][:n]
                 picked += [(k, view, j) for j in best.tolist()]
-        named = self._named
 
         def of(name: str) -> list[float]:
             return [float(vars(view)[name][k, j]) for k, view, j in picked]
 
-        effect = of("effect")
-        return Table(
-            {
-                "cluster": [self.clusters[k] for k, _, _ in picked],
-                "view": [view.view for _, view, _ in picked],
-                "feature": [view.features[j] for _, view, j in picked],
-                "direction": ["down" if e < 0 else "up" for e in effect],
-                "effect": effect,
-                "inside": of("inside"),
-                "outside": of("outside"),
-                named["p_value"]: of("p_value"),
-                named["q_value"]: of("q_value"),
-            }
-        )
+        columns = {
+            "cluster": [self.clusters[k] for k, _, _ in picked],
+            "view": [view.view for _, view, _ in picked],
+            "feature": [view.features[j] for _, view, j in picked],
+            "direction": ["down" if e < 0 else "up" for e in of("effect")],
+        }
+        return self._frame(columns | {name: of(name) for name in NUMBERS})
 
-    @property
-    def _named(self) -> dict[str, str]:
-        """What tables call the p-values: descriptive where the same data made the clusters."""
+    def _frame(self, columns: dict[str, Any]) -> Any:
+        """Call p-values descriptive where the same data made the clusters."""
         end = "value" if self.left_view_out else "descriptive"
-        return {"p_value": f"p_{end}", "q_value": f"q_{end}"}
+        return frame({k.replace("_value", f"_{end}"): v for k, v in columns.items()})
 
     @property
-    def table(self) -> Table:
+    def table(self) -> Any:
         """The ten leading features of every cluster and view with q ≤ 0.05."""
         return self.top(10)
 
     @property
-    def full_table(self) -> Table:
+    def full_table(self) -> Any:
         """Every feature of every view and cluster."""
         parts: dict[str, list[Any]] = {}
         for view in self.views:
             k, m = view.effect.shape
             long: dict[str, Any] = {
-                "cluster": np.repeat(np.array(self.clusters, dtype=object), m),
-                "view": np.full(k * m, view.view, dtype=object),
-                "feature": np.tile(np.array(view.features, dtype=object), k),
-                "direction": np.where(view.effect.ravel() < 0, "down", "up").astype(object),
+                "cluster": [cluster for cluster in self.clusters for _ in range(m)],
+                "view": [view.view] * (k * m),
+                "feature": view.features * k,
+                "direction": np.where(view.effect.ravel() < 0, "down", "up").tolist(),
             }
-            for name in ("effect", "inside", "outside", "p_value", "q_value"):
-                long[self._named.get(name, name)] = vars(view)[name].ravel()
-            for name, values in long.items():
-                parts.setdefault(name, []).append(values)
-        return Table({name: np.concatenate(values) for name, values in parts.items()})
+            for name, values in (long | {n: vars(view)[n].ravel() for n in NUMBERS}).items():
+                parts.setdefault(name, []).extend(values)
+        return self._frame(parts)
 
     @property
-    def tables(self) -> dict[str, Table]:
+    def tables(self) -> dict[str, Any]:
         """Every table by name: top and markers (all features)."""
         return {"top": self.table, "markers": self.full_table}
-
-    def to_frame(self) -> Any:
-        """Return every feature of every view and cluster as a pandas DataFrame.
-
-        Returns
-        -------
-        DataFrame
-        """
-        return self.full_table.to_frame()
 
     def __repr__(self) -> str:
         counts = []
@@ -337,7 +310,7 @@ class Markers:
         lines = [
             f"Markers of {len(self.clusters)} clusters; features with an effect of {LARGE} or more, up or "
             f"down: {'; '.join(counts)}",
-            str(self.top(3)),
+            printed(self.top(3)),
         ]
         return "\n".join([*lines, *(f"Note: {note}" for note in self.notes)])
 
@@ -410,7 +383,7 @@ def markers(
     >>> X = np.random.default_rng(0).normal(size=(60, 5))
     >>> X[:20, 3] += 3
     >>> found = markers([0] * 20 + [1] * 40, {"rna": X})
-    >>> found.top(1)["feature"]
+    >>> found.top(1)["feature"].tolist()
     ['3', '3']
     """
     return tested_markers(labels, views, ids, kinds, fitted_without if leave_view_out else None)

@@ -16,7 +16,7 @@ from manyview._types import Array, Seed
 from .chance import adjusted, batches, check_level, permuted_p, rounds
 from .columns import Column, read_column, read_numbers
 from .endpoints import read_events
-from .held import Groups, Table, counted, hold, hold_column, match, quoted
+from .held import Groups, counted, frame, hold, hold_column, match, pandas, printed, quoted
 
 #: Sums of rounding errors: S = 0.5 may be stored as 0.5000000000000001.
 ROUNDING = 1e-12
@@ -389,9 +389,9 @@ class Cox:
     n_events: int
 
     @property
-    def table(self) -> Table:
+    def table(self) -> Any:
         """One row per cluster but the reference."""
-        return Table(
+        return frame(
             {
                 "cluster": self.clusters,
                 "reference": (self.reference,) * len(self.clusters),
@@ -402,19 +402,10 @@ class Cox:
             }
         )
 
-    def to_frame(self) -> Any:
-        """Return `table` as a pandas DataFrame.
-
-        Returns
-        -------
-        DataFrame
-        """
-        return self.table.to_frame()
-
     def __repr__(self) -> str:
         return (
             f"Cox model adjusted for {', '.join(self.covariates) or 'nothing'} (n={self.n}, "
-            f"{self.n_events} events): clusters together p = {self.p_overall:.2g}\n{self.table}"
+            f"{self.n_events} events): clusters together p = {self.p_overall:.2g}\n{printed(self.table)}"
         )
 
 
@@ -551,7 +542,6 @@ def _problem(dummies: Array, design: Array, n_events: int) -> str:
 def _fitted(time: Array, event: Array, X: Array) -> tuple[Array, Array]:
     """Return the coefficients of a Cox model and their standard errors."""
     try:
-        import pandas
         from lifelines import CoxPHFitter
         from lifelines.exceptions import ConvergenceError, ConvergenceWarning
     except ImportError as error:
@@ -560,8 +550,8 @@ def _fitted(time: Array, event: Array, X: Array) -> tuple[Array, Array]:
         ) from error
     if not X.shape[1]:
         return np.empty(0), np.empty(0)
-    frame = pandas.DataFrame(X, columns=[f"x{j}" for j in range(X.shape[1])])
-    frame["T"], frame["E"] = time, event
+    table = pandas().DataFrame(X, columns=[f"x{j}" for j in range(X.shape[1])])
+    table["T"], table["E"] = time, event
     try:
         with warnings.catch_warnings():
             # A remark about low variance is no failure, nor an overflow on the way; a search that does
@@ -569,7 +559,7 @@ def _fitted(time: Array, event: Array, X: Array) -> tuple[Array, Array]:
             warnings.simplefilter("ignore", ConvergenceWarning)
             warnings.simplefilter("ignore", RuntimeWarning)
             warnings.filterwarnings("error", "(?s).*failed to converge", ConvergenceWarning)
-            found = CoxPHFitter().fit(frame, "T", "E")
+            found = CoxPHFitter().fit(table, "T", "E")
     except (ConvergenceError, ConvergenceWarning, np.linalg.LinAlgError) as error:
         raise ArithmeticError(str(error).split("\n")[0].split(". ")[0][:100]) from error
     beta = found.params_.to_numpy()
@@ -619,84 +609,73 @@ class Survival:
         return self.test.p_value
 
     @property
-    def table(self) -> Table:
+    def table(self) -> Any:
         """One row per cluster: sizes, events, median, restricted mean, each with its interval."""
-        z = norm.ppf((1 + self.curves[0].level) / 2)
-        mean, error = self.restricted_mean, self.restricted_mean_error
-        return Table(
+        mean, width = self.restricted_mean, self._z * self.restricted_mean_error
+        curves = self.curves
+        return frame(
             {
                 "cluster": self.clusters,
-                "n": tuple(c.n for c in self.curves),
-                "events": tuple(c.n_events for c in self.curves),
-                "last_time": tuple(c.last for c in self.curves),
-                "median": tuple(c.median for c in self.curves),
-                "median_lower": tuple(c.median_lower for c in self.curves),
-                "median_upper": tuple(c.median_upper for c in self.curves),
-                "horizon": (self.horizon,) * len(self.curves),
-                "at_risk_at_horizon": tuple(int(c.at_risk_at(self.horizon)) for c in self.curves),
-                "restricted_mean": tuple(mean.tolist()),
-                "restricted_mean_lower": tuple(np.maximum(mean - z * error, 0).tolist()),
-                "restricted_mean_upper": tuple(np.minimum(mean + z * error, self.horizon).tolist()),
-            },
-            {"median": "not reached", "median_upper": "not reached"},
+                "n": [c.n for c in curves],
+                "events": [c.n_events for c in curves],
+                "last_time": [c.last for c in curves],
+                "median": [c.median for c in curves],
+                "median_lower": [c.median_lower for c in curves],
+                "median_upper": [c.median_upper for c in curves],
+                "horizon": [self.horizon] * len(curves),
+                "at_risk_at_horizon": [int(c.at_risk_at(self.horizon)) for c in curves],
+                "restricted_mean": mean,
+                "restricted_mean_lower": np.maximum(mean - width, 0),
+                "restricted_mean_upper": np.minimum(mean + width, self.horizon),
+            }
         )
 
     @property
-    def pair_table(self) -> Table:
+    def pair_table(self) -> Any:
         """One row per pair: log-rank tests, adjusted by Benjamini–Hochberg, difference of means."""
         tests = list(self.pairs.values())
         place = {cluster: k for k, cluster in enumerate(self.clusters)}
-        first = np.array([place[a] for a, _ in self.pairs], dtype=np.intp)
-        second = np.array([place[b] for _, b in self.pairs], dtype=np.intp)
-        gap = self.restricted_mean[first] - self.restricted_mean[second]
-        error = np.hypot(self.restricted_mean_error[first], self.restricted_mean_error[second])
-        z = norm.ppf((1 + self.curves[0].level) / 2)
-        return Table(
+        pairs = np.array([[place[a], place[b]] for a, b in self.pairs], dtype=np.intp).reshape(
+            -1, 2
+        )
+        means, errors = self.restricted_mean[pairs], self.restricted_mean_error[pairs]
+        gap = means[:, 0] - means[:, 1]
+        width = self._z * np.hypot(errors[:, 0], errors[:, 1])
+        return frame(
             {
-                "cluster": tuple(a for a, _ in self.pairs),
-                "other": tuple(b for _, b in self.pairs),
-                "statistic": tuple(t.statistic for t in tests),
-                "p_value": tuple(t.p_value for t in tests),
-                "q_value": tuple(adjusted(np.array([t.p_value for t in tests])).tolist()),
-                "permutations": tuple(t.permutations for t in tests),
-                "mean_difference": tuple(gap.tolist()),
-                "mean_difference_lower": tuple((gap - z * error).tolist()),
-                "mean_difference_upper": tuple((gap + z * error).tolist()),
+                "cluster": [a for a, _ in self.pairs],
+                "other": [b for _, b in self.pairs],
+                "statistic": [t.statistic for t in tests],
+                "p_value": [t.p_value for t in tests],
+                "q_value": adjusted(np.array([t.p_value for t in tests])),
+                "permutations": [t.permutations for t in tests],
+                "mean_difference": gap,
+                "mean_difference_lower": gap - width,
+                "mean_difference_upper": gap + width,
             }
         )
 
     @property
-    def curve_table(self) -> Table:
+    def curve_table(self) -> Any:
         """All curves in one long table: one row per cluster and time."""
-        repeated = [c.cluster for c in self.curves for _ in c.time]
         parts = ("time", "survival", "lower", "upper", "at_risk", "events", "censored")
-        return Table(
-            {
-                "cluster": repeated,
-                **{p: np.concatenate([vars(c)[p] for c in self.curves]) for p in parts},
-            }
-        )
+        columns = {p: np.concatenate([vars(c)[p] for c in self.curves]) for p in parts}
+        return frame({"cluster": [c.cluster for c in self.curves for _ in c.time], **columns})
 
-    def at_risk(self, times: Any = None) -> Table:
-        """Return how many members of every cluster are still observed at given times.
+    def at_risk(self, times: Any = None) -> Any:
+        """Return how many members of every cluster are still observed at ``times``.
 
-        Parameters
-        ----------
-        times : sequence of float, optional
-            By default about six round numbers from 0 on.
-
-        Returns
-        -------
-        Table
+        By default these are about six round numbers from 0 on.
         """
         times = round_times(max(c.last for c in self.curves)) if times is None else times
         times = np.atleast_1d(np.asarray(times, dtype=float))
-        counts = [curve.at_risk_at(times) for curve in self.curves]
-        columns = {f"{t:g}": [int(row[j]) for row in counts] for j, t in enumerate(times)}
-        return Table({"cluster": self.clusters, **columns})
+        counts = np.array([curve.at_risk_at(times) for curve in self.curves])
+        return frame(
+            {"cluster": self.clusters, **{f"{t:g}": counts[:, j] for j, t in enumerate(times)}}
+        )
 
     @property
-    def tables(self) -> dict[str, Table]:
+    def tables(self) -> dict[str, Any]:
         """Every table by name: clusters, pairs, curves, at_risk and, if asked for, cox."""
         tables = {
             "clusters": self.table,
@@ -706,31 +685,28 @@ class Survival:
         }
         return tables if self.cox is None else tables | {"cox": self.cox.table}
 
-    def to_frame(self) -> Any:
-        """Return `table` as a pandas DataFrame.
-
-        Returns
-        -------
-        DataFrame
-        """
-        return self.table.to_frame()
+    @property
+    def _z(self) -> float:
+        return float(norm.ppf((1 + self.curves[0].level) / 2))
 
     def __repr__(self) -> str:
         test = self.test
-        shown = ("cluster", "n", "events", "median", "restricted_mean")
-        table = Table({name: self.table[name] for name in shown}, self.table.absent)
+        table = self.table[["cluster", "n", "events", "median", "restricted_mean"]]
+        medians = [
+            f"{c.median:.3g}" if c.median == c.median else "not reached" for c in self.curves
+        ]
         if np.isnan(test.p_value):
             told = "no log-rank test"
         else:
             how = f"{test.permutations} permutations" if test.permutations else "asymptotic"
             told = f"log-rank χ² = {test.statistic:.2f}, p = {test.p_value:.2g} ({how})"
-        lines = [f"Survival of {len(self.curves)} clusters: {told}", str(table)]
         left = ", ".join(f"{c.at_risk_at(self.horizon)} of {c.n}" for c in self.curves)
-        lines.append(
-            f"restricted_mean is the mean survival up to time {self.horizon:.4g}, when {left} are at risk."
-        )
-        if self.cox is not None:
-            lines.append(repr(self.cox))
+        lines = [
+            f"Survival of {len(self.curves)} clusters: {told}",
+            printed(table.assign(median=medians)),
+            f"restricted_mean is the mean survival up to time {self.horizon:.4g}, when {left} are at risk.",
+            *([] if self.cox is None else [repr(self.cox)]),
+        ]
         return "\n".join([*lines, *(f"Note: {note}" for note in self.notes)])
 
 

@@ -94,7 +94,7 @@ def _at_risk(ax: Any, found: Any, colour: dict[Any, Any], labels: Any) -> None:
     """A line of numbers per cluster, under the times of the axis."""
     times = [t for t in ax.get_xticks() if 0 <= t <= ax.get_xlim()[1]]
     table = found.at_risk(times)
-    numbers = [name for name in table.names if name != "cluster"]
+    numbers = [name for name in table.columns if name != "cluster"]
     for k, cluster in enumerate(found.clusters):
         low = -ABOVE - LINE * (k + 1)
         for time, heading in zip(times, numbers, strict=True):

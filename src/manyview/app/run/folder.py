@@ -15,7 +15,6 @@ from manyview.app.report.fit import fit_page, read_run
 from manyview.io.writing import claimed, csv_of_dicts, read_csv
 from manyview.io.writing.replace import files_in
 from manyview.methods.estimators import Estimator
-from manyview.outcomes import Table
 from manyview.views.views import as_views
 
 from . import tables
@@ -181,11 +180,11 @@ def write_run(
     return out
 
 
-def table_bytes(table: Table | tables.Rows, originals: Mapping[str, str]) -> bytes:
+def table_bytes(table: Any, originals: Mapping[str, str]) -> bytes:
     """A table as CSV; one of observations has the original of each id, if there are any, behind it."""
-    rows = table if isinstance(table, list) else list(table.rows())
+    rows = table if isinstance(table, list) else table.to_dict("records")
     columns = list(dict.fromkeys(c for row in rows for c in row))
-    columns = columns if isinstance(table, list) else list(table.names)
+    columns = columns if isinstance(table, list) else list(table.columns)
     if originals and columns[:1] == ["id"]:
         columns.insert(1, ORIGINAL)
         rows = [{**row, ORIGINAL: originals[row["id"]]} for row in rows]
