@@ -107,7 +107,7 @@ def test_without_an_effect_of_covariates_cox_tests_what_the_log_rank_test_does()
 @settings(max_examples=30, deadline=None)
 def test_the_batched_statistic_is_the_one_by_hand(seed, k, ties):
     labels, time, event = cohort(30, k, seed, ties)
-    table = _Events.of(time, event)
+    table = _Events(time, event)
     if not event.any():
         return
     gap, V = table.parts(labels[table.order][None], k)

@@ -78,80 +78,33 @@ class Curve:
         return float(self.time[-1])
 
     def at(self, times: Any) -> Array:
-        """Return S at ``times``; NaN after the last observation unless the curve is at 0 by then.
-
-        Parameters
-        ----------
-        times : float or sequence of float
-
-        Returns
-        -------
-        ndarray of float
-        """
+        """Return S at ``times``; NaN after the last observation unless the curve is at 0 by then."""
         times = np.asarray(times, dtype=float)
         values = self.survival[np.searchsorted(self.time, times, side="right") - 1]
-        beyond = (times > self.last) & (self.survival[-1] > 0)
-        return np.where(beyond, np.nan, values)
+        return np.where((times > self.last) & (self.survival[-1] > 0), np.nan, values)
 
     def at_risk_at(self, times: Any) -> Array:
-        """Return how many members were still observed just before each of ``times``.
-
-        Parameters
-        ----------
-        times : float or sequence of float
-
-        Returns
-        -------
-        ndarray of int
-        """
+        """Return how many members were still observed just before each of ``times``."""
         gone = np.r_[0, np.cumsum(self.events + self.censored)]
         return self.n - gone[np.searchsorted(self.time, np.asarray(times, float), side="left")]
 
     def steps(self) -> dict[str, Array]:
-        """Return corners to draw: time, survival, lower, upper; lines between them make steps.
-
-        Returns
-        -------
-        dict of str to ndarray
-        """
-        keep = self.events > 0
-        keep[0] = True
+        """Return corners to draw: time, survival, lower, upper; lines between them make steps."""
+        keep = np.r_[True, self.events[1:] > 0]
         time = np.r_[np.repeat(self.time[keep], 2)[1:], self.last]
-        corners = {
-            name: np.repeat(values[keep], 2)
-            for name, values in (
-                ("survival", self.survival),
-                ("lower", self.lower),
-                ("upper", self.upper),
-            )
-        }
-        return {"time": time, **corners}
+        names = ("survival", "lower", "upper")
+        return {"time": time} | {n: np.repeat(vars(self)[n][keep], 2) for n in names}
 
     def censor_marks(self) -> tuple[Array, Array]:
-        """Return where to draw the marks of censored members: times and heights.
-
-        Returns
-        -------
-        times : ndarray of float
-        heights : ndarray of float
-        """
+        """Return times and heights of the marks of censored members."""
         keep = self.censored > 0
         return self.time[keep], self.survival[keep]
 
     def restricted_mean(self, horizon: float) -> tuple[float, float]:
         """Return the area under the curve up to ``horizon``, and its standard error.
 
-        Both are NaN if the cluster was not observed for so long (and had not died out), the error also
+        Both are NaN if the cluster was not observed that long (and had not died out), the error also
         without an event before the horizon: no variance can be estimated then.
-
-        Parameters
-        ----------
-        horizon : float
-
-        Returns
-        -------
-        area : float
-        error : float
         """
         if horizon > self.last and self.survival[-1] > 0:
             return np.nan, np.nan
@@ -179,39 +132,22 @@ def kaplan_meier(time: Array, event: Array, cluster: Any, level: float = 0.95) -
     # d/(n(n−d)) is infinite where everybody at risk dies.
     with np.errstate(divide="ignore"):
         variance = np.cumsum(events / (at_risk * (at_risk - events).astype(float)))
-    lower, upper = _band(survival, variance, level)
-    return Curve(
-        cluster,
-        times,
-        survival,
-        lower,
-        upper,
-        at_risk,
-        events,
-        leaving - events,
-        variance,
-        _first_below_half(times, survival),
-        _first_below_half(times, lower),
-        _first_below_half(times, upper),
-        level,
-    )
-
-
-def _band(survival: Array, variance: Array, level: float) -> tuple[Array, Array]:
-    """exp(−exp(log(−log S) ± z √variance / log S)), 1 while S is 1, NaN once it is 0."""
-    lower, upper = np.ones_like(survival), np.ones_like(survival)
-    lower[survival <= 0] = upper[survival <= 0] = np.nan
+    # exp(−exp(log(−log S) ± z √variance / log S)), 1 while S is 1, NaN once it is 0.
+    lower, upper = (np.where(survival > 0, 1.0, np.nan) for _ in range(2))
     inner = (survival > 0) & (survival < 1)
     log = np.log(survival[inner])
     width = norm.ppf((1 + level) / 2) * np.sqrt(variance[inner]) / log
-    lower[inner] = np.exp(log * np.exp(-width))
-    upper[inner] = np.exp(log * np.exp(width))
-    return lower, upper
+    lower[inner], upper[inner] = np.exp(log * np.exp(-width)), np.exp(log * np.exp(width))
 
+    def median(values: Array) -> float:
+        below = values <= 0.5 + ROUNDING
+        return float(times[np.argmax(below)]) if below.any() else np.nan
 
-def _first_below_half(times: Array, values: Array) -> float:
-    below = values <= 0.5 + ROUNDING
-    return float(times[np.argmax(below)]) if below.any() else np.nan
+    medians = median(survival), median(lower), median(upper)
+    censored = leaving - events
+    return Curve(
+        cluster, times, survival, lower, upper, at_risk, events, censored, variance, *medians, level
+    )
 
 
 @dataclass(frozen=True)
@@ -238,32 +174,22 @@ class LogRank:
     permutations: int
 
 
-@dataclass(frozen=True, eq=False)
 class _Events:
     """What of times and events stays the same however labels are permuted.
 
     Observations are ordered by falling time, so that those at risk at an event time come first.
+    ``risk`` is the hazard of every observation, in any unit; None: all the same.
     """
 
-    order: Array  #: observations by falling time
-    event: Array  #: positions of the events in that order
-    at_risk: Array  #: Y, those at risk at every distinct event time
-    deaths: Array  #: d
-    spread: Array  #: d (Y − d) / (Y − 1), 0 where Y = 1
-    risk: (
-        Array | None
-    )  #: hazard of every observation in that order, in any unit; None: all the same
-
-    @classmethod
-    def of(cls, time: Array, event: Array, risk: Array | None = None) -> _Events:
-        order = np.argsort(-time, kind="stable")
+    def __init__(self, time: Array, event: Array, risk: Array | None = None):
+        self.order = np.argsort(-time, kind="stable")
+        self.event = np.flatnonzero(event[self.order])  #: positions of events in that order
         times, deaths = (part[::-1] for part in np.unique(time[event > 0], return_counts=True))
-        rising = time[order[::-1]]
-        at_risk = len(time) - np.searchsorted(rising, times, side="left")
-        spread = deaths * (at_risk - deaths) / np.maximum(at_risk - 1, 1)
-        positions = np.flatnonzero(event[order])
-        risk = None if risk is None else risk[order]
-        return cls(order, positions, at_risk, deaths.astype(float), spread, risk)
+        # Y, those at risk at every distinct event time; d (Y − d) / (Y − 1), 0 where Y = 1.
+        self.at_risk = len(time) - np.searchsorted(time[self.order[::-1]], times, side="left")
+        self.spread = deaths * (self.at_risk - deaths) / np.maximum(self.at_risk - 1, 1)
+        self.deaths = deaths.astype(float)
+        self.risk = None if risk is None else risk[self.order]
 
     def parts(self, codes: Array, k: int) -> tuple[Array, Array]:
         """Return O − E and V of the first k − 1 groups, for rows of codes (b, n) in this order."""
@@ -328,7 +254,7 @@ def logrank(
     nothing = LogRank(np.nan, 0, np.nan, np.nan, 0)
     if k < 2 or not event.any():
         return nothing
-    table = _Events.of(time, event, risk)
+    table = _Events(time, event, risk)
     ordered = codes[table.order]
     informed = len(np.unique(ordered[: table.at_risk.max()]))
     if informed < 2 or not table.spread.any():
@@ -420,14 +346,18 @@ def cox(
     rng: np.random.Generator,
 ) -> Cox:
     """Fit the model and test the clusters; ``notes`` say what could not be used."""
-    usable = [c for c in covariates if _is_usable(c, notes)]
-    complete = np.ones(len(time), dtype=bool)
-    for column in usable:
-        complete &= ~np.isnan(column.values)
+    usable = []
+    for c in covariates:
+        if c.kind is None:
+            notes.append(f"Covariate {quoted(c.name)} is {c.reason.replace('tested', 'used', 1)}.")
+        elif len(np.unique(c.values[~np.isnan(c.values)])) < 2:
+            notes.append(f"Covariate {quoted(c.name)} has one value only and is not used.")
+        else:
+            usable.append(c)
+    complete = ~np.isnan([np.zeros(len(time)), *(c.values for c in usable)]).any(axis=0)
     if not complete.all():
-        notes.append(
-            f"Not in the Cox model: {counted(int((~complete).sum()), 'observation')} without a covariate."
-        )
+        lacking = counted(int((~complete).sum()), "observation")
+        notes.append(f"Not in the Cox model: {lacking} without a covariate.")
     names, design = _design(usable, complete)
     time, event, codes = time[complete], event[complete], groups.codes[complete]
     reference = int(np.argmax(np.bincount(codes, minlength=len(groups.names))))
@@ -494,18 +424,6 @@ def cox(
         len(codes),
         n_events,
     )
-
-
-def _is_usable(column: Column, notes: list[str]) -> bool:
-    if column.kind is None:
-        notes.append(
-            f"Covariate {quoted(column.name)} is {column.reason.replace('tested', 'used', 1)}."
-        )
-    elif len(np.unique(column.values[~np.isnan(column.values)])) < 2:
-        notes.append(f"Covariate {quoted(column.name)} has one value only and is not used.")
-    else:
-        return True
-    return False
 
 
 def _design(columns: list[Column], rows: Array) -> tuple[list[str], Array]:
@@ -803,14 +721,20 @@ def survival(
     )
     rng = np.random.default_rng(random_state)
     draws = rounds(permutations, len(seen.time))
-    tested = _tested(seen, min_size)
-    test = logrank(seen.time[tested], seen.event[tested], groups.codes[tested], draws, rng)
-    pairs = _pairs(seen, tested, draws, rng) if pairwise else {}
+    large = groups.sizes >= min_size
+    small = [name for name, fine in zip(groups.names, large, strict=True) if not fine]
+    if small:
+        notes.append(f"{_clusters(small)} not tested: fewer than {min_size} members.")
+    test = seen.logrank(large[groups.codes], draws, rng)
+    pairs = {
+        (groups.names[a], groups.names[b]): seen.logrank(np.isin(groups.codes, (a, b)), draws, rng)
+        for a, b in combinations(np.flatnonzero(large).tolist() if pairwise else [], 2)
+    }
     if not 0 <= min_at_risk <= 1:
         raise ValueError(f"min_at_risk must be a share between 0 and 1, got {min_at_risk}")
     horizon = _horizon(curves, horizon, min_at_risk)
     means = np.array([curve.restricted_mean(horizon) for curve in curves])
-    notes += _remarks(curves, test, pairs, len(np.unique(groups.codes[tested])))
+    notes += _remarks(curves, test, pairs, int(large.sum()))
     notes += _remarks_on_means(curves, means, horizon, min_at_risk)
     adjustment = None
     if covariates is not None:
@@ -830,14 +754,23 @@ class _Observed:
     covariates: list[Column]
     notes: list[str]
 
+    def logrank(self, which: Array, draws: int, rng: np.random.Generator) -> LogRank:
+        """Test the clusters of the observations marked in ``which``."""
+        codes = self.groups.codes[which]
+        return logrank(self.time[which], self.event[which], codes, draws, rng)
+
 
 def _observe(labels: Any, time: Any, event: Any, covariates: Any, ids: Any) -> _Observed:
     others = [hold_column("time", time), hold_column("event", event)]
-    if covariates is not None:
-        others.append(hold("covariates", covariates))
+    others += [] if covariates is None else [hold("covariates", covariates)]
     matched = match(labels, others, ids)
     notes = matched.notes
-    times = _read_times(next(iter(matched.columns[0].values())))
+    times = read_numbers("time", next(iter(matched.columns[0].values())))
+    if (times < 0).any():
+        raise ValueError(
+            f"time must be 0 or more, but {int((times < 0).sum())} entries are negative (the first is "
+            f"{times[times < 0][0]:g}); check the dates they come from"
+        )
     heading, column = next(iter(matched.columns[1].items()))
     named = getattr(event, "name", None)  # of a Series
     events, words = read_events(column, named if named and isinstance(named, str) else heading)
@@ -848,47 +781,14 @@ def _observe(labels: Any, time: Any, event: Any, covariates: Any, ids: Any) -> _
     if not keep.all():
         without = counted(int((~keep).sum()), "observation")
         notes.append(f"Left out: {without} without time or event.")
-    columns = (
-        [read_column(n, c).only(keep) for n, c in matched.columns[2].items()]
-        if covariates is not None
-        else []
-    )
+    given = {} if covariates is None else matched.columns[2]
+    columns = [read_column(n, c).only(keep) for n, c in given.items()]
     notes += [f"Covariate {quoted(c.name)}: {c.note}" for c in columns if c.note]
     groups = matched.groups.only(keep)
     empty = [name for name, size in zip(groups.names, groups.sizes, strict=True) if not size]
     if empty:
         notes.append(f"{_clusters(empty)} left out: no member has a time and an event.")
     return _Observed(groups.without_empty(), times[keep], events[keep], columns, notes)
-
-
-def _read_times(column: Any) -> Array:
-    times = read_numbers("time", column)
-    if (times < 0).any():
-        raise ValueError(
-            f"time must be 0 or more, but {int((times < 0).sum())} entries are negative (the first is "
-            f"{times[times < 0][0]:g}); check the dates they come from"
-        )
-    return times
-
-
-def _tested(seen: _Observed, min_size: int) -> Array:
-    """Mark the members of clusters that are large enough to be tested."""
-    sizes = seen.groups.sizes
-    small = [name for name, n in zip(seen.groups.names, sizes, strict=True) if n < min_size]
-    if small:
-        seen.notes.append(f"{_clusters(small)} not tested: fewer than {min_size} members.")
-    return (sizes >= min_size)[seen.groups.codes]
-
-
-def _pairs(
-    seen: _Observed, tested: Array, draws: int, rng: np.random.Generator
-) -> dict[tuple[Any, Any], LogRank]:
-    tests, codes = {}, seen.groups.codes
-    for a, b in combinations(np.unique(codes[tested]).tolist(), 2):
-        both = (codes == a) | (codes == b)
-        names = (seen.groups.names[a], seen.groups.names[b])
-        tests[names] = logrank(seen.time[both], seen.event[both], codes[both], draws, rng)
-    return tests
 
 
 def _horizon(curves: tuple[Curve, ...], horizon: float | None, share: float) -> float:
@@ -961,10 +861,11 @@ def _remarks_on_means(
     curves: tuple[Curve, ...], means: Array, horizon: float, share: float
 ) -> list[str]:
     remarks = []
+    pairs = list(zip(curves, *means.T, strict=True))
     few = [
         f"{quoted(c.cluster)} ({int(at_risk)} of {c.n})"
-        for c, (mean, _) in zip(curves, means, strict=True)
-        if (at_risk := c.at_risk_at(horizon)) < _needed(c, share) and mean == mean
+        for c, mean, _ in pairs
+        if (at_risk := c.at_risk_at(horizon)) < _needed(c, share) and not np.isnan(mean)
     ]
     if few:
         remarks.append(
@@ -972,18 +873,12 @@ def _remarks_on_means(
             f"{', '.join(few)}: its restricted mean and differences from it rest on them. Choose a smaller "
             "horizon, or do not read them."
         )
-    short = [c.cluster for c, (mean, _) in zip(curves, means, strict=True) if np.isnan(mean)]
-    if short:
+    if short := [c.cluster for c, mean, _ in pairs if np.isnan(mean)]:
         remarks.append(
             f"{_clusters(short)} not observed up to time {horizon:.4g} and without a restricted mean; "
             "a smaller horizon would give one."
         )
-    unsure = [
-        c.cluster
-        for c, (mean, error) in zip(curves, means, strict=True)
-        if error != error and mean == mean
-    ]
-    if unsure:
+    if unsure := [c.cluster for c, mean, error in pairs if np.isnan(error) and not np.isnan(mean)]:
         remarks.append(
             f"{_clusters(unsure)} without an event up to time {horizon:.4g}: the restricted mean has no "
             "interval."
