@@ -222,6 +222,8 @@ def test_the_user_may_say_what_a_column_is():
         enrichment(labels, table, kinds={"grad": "number"})
     with pytest.raises(ValueError, match="must be one of"):
         enrichment(labels, table, kinds={"grade": "numeric"})
+    (plain,) = enrichment(labels, {"grade": table["grade"]}, kinds={"grade": "ordered"}).columns
+    assert plain.kind == "ordered" and plain.quartiles.shape == (4, 3)
     wrong = enrichment(labels, table, kinds={"dose": "number", "grade": [1, 2]})
     assert "60 entries are no numbers" in note(wrong, "dose")
     assert "3 is not among the levels" in note(wrong, "grade")

@@ -243,5 +243,5 @@ def test_a_model_that_splits_columns_is_understood():
 def test_ranks_of_sparse_features_are_those_of_dense_ones(X, codes):
     dense = rank_tests(X, codes, 3)
     sparse = sparse_rank_tests(sp.csc_array(X), codes, 3)
-    for name, expected in vars(dense).items():
-        np.testing.assert_allclose(vars(sparse)[name], expected, atol=1e-12, err_msg=name)
+    for name, expected in dense._asdict().items():
+        np.testing.assert_allclose(getattr(sparse, name), expected, atol=1e-12, err_msg=name)

@@ -132,10 +132,7 @@ def of_numbers(
 
 
 def _among_tables(
-    table: Array,
-    statistic: Callable[[Array], Array],
-    permutations: int,
-    rng: np.random.Generator,
+    table: Array, statistic: Callable[[Array], Array], permutations: int, rng: np.random.Generator
 ) -> tuple[float, int]:
     """Compare a table with those of shuffled labels: random tables of the same margins."""
     margins = random_table(table.sum(axis=1), table.sum(axis=0))
@@ -277,14 +274,29 @@ def crosstab(labels: Any, classes: Any, *, ids: Any = None) -> Crosstab:
     """
     matched = match(labels, [hold_column("classes", classes)], ids)
     notes = matched.notes
-    names, read = _coded(next(iter(matched.columns[0].values())), notes)
-    keep = read >= 0
-    if not keep.any():
+    (column,) = matched.columns[0].values()
+    values = [v.strip() if isinstance(v, str) else v for v in as_list(column)]
+    for v in values:
+        if isinstance(v, list | tuple | dict | set | np.ndarray):
+            raise ValueError(f"classes must hold one class per observation, but holds {quoted(v)}")
+    known = np.array([not stands_for_missing(v) for v in values], dtype=bool)
+    there = [v for v, here in zip(values, known.tolist(), strict=True) if here]
+    if not there:
         raise ValueError("no observation has both a cluster and a class; nothing can be counted")
-    groups, codes = matched.groups.only(keep).without_empty(), read[keep]
-    shape = (len(groups.names), len(names))
-    counts = np.bincount(groups.codes * shape[1] + codes, minlength=shape[0] * shape[1])
-    counts = counts.reshape(shape)
+    if len(there) < len(values):
+        missing = counted(len(values) - len(there), "observation")
+        words = sorted({v for v in values if isinstance(v, str) and stands_for_missing(v)})
+        such = f" (also {', '.join(map(quoted, words))})" if words else ""
+        notes.append(f"Left out: {missing} without a class{such}.")
+    names = tuple(sorted(dict.fromkeys(there), key=order_of))
+    if len(names) > MANY_CLASSES:
+        notes.append(
+            f"There are {len(names)} classes of {len(there)} observations: or are they ids?"
+        )
+    number = {name: j for j, name in enumerate(names)}
+    codes = np.array([number[v] for v in there], dtype=np.intp)
+    groups = matched.groups.only(known).without_empty()
+    counts = _counts(codes, groups.codes, len(groups.names), len(names))
     tied = (counts == counts.max(axis=1)[:, None]).sum(axis=1) > 1
     if tied.any():
         which = ", ".join(quoted(groups.names[k]) for k in np.flatnonzero(tied))
@@ -299,28 +311,6 @@ def crosstab(labels: Any, classes: Any, *, ids: Any = None) -> Crosstab:
         counts.max(axis=1) / counts.sum(axis=1),
         tuple(notes),
     )
-
-
-def _coded(data: Any, notes: list[str]) -> tuple[tuple[Any, ...], Array]:
-    """Number the classes, −1 where missing."""
-    values = [v.strip() if isinstance(v, str) else v for v in as_list(data)]
-    odd = next((v for v in values if isinstance(v, list | tuple | dict | set | np.ndarray)), None)
-    if odd is not None:
-        raise ValueError(f"classes must hold one class per observation, but holds {quoted(odd)}")
-    there = [v for v in values if not stands_for_missing(v)]
-    if len(there) < len(values):
-        missing = counted(len(values) - len(there), "observation")
-        words = sorted({v for v in values if isinstance(v, str) and stands_for_missing(v)})
-        such = f" (also {', '.join(map(quoted, words))})" if words else ""
-        notes.append(f"Left out: {missing} without a class{such}.")
-    names = sorted(dict.fromkeys(there), key=order_of)
-    if len(names) > MANY_CLASSES:
-        notes.append(
-            f"There are {len(names)} classes of {len(there)} observations: or are they ids?"
-        )
-    code = {name: j for j, name in enumerate(names)}
-    codes = [-1 if stands_for_missing(v) else code[v] for v in values]
-    return tuple(names), np.array(codes, dtype=np.intp)
 
 
 @dataclass(frozen=True, eq=False)
@@ -397,20 +387,14 @@ class Enrichment:
     @property
     def followed(self) -> tuple[Followed, ...]:
         """Categories that the clusters follow: technical columns (batch, site, plate) come first."""
-        found = [
-            Followed(
-                c.name,
-                is_technical(c.name),
-                float(c.association.effect),
-                float(c.association.p_value),
-                self._most_marked(c),
-            )
-            for c in self.columns
-            if c.kind == "category"
-        ]
-        return tuple(
-            sorted((f for f in found if f.holds), key=lambda f: (not f.technical, -f.effect))
-        )
+        found = []
+        for c in self.columns:
+            if c.kind == "category":
+                effect, p = float(c.association.effect), float(c.association.p_value)
+                marked = self._most_marked(c)
+                found.append(Followed(c.name, is_technical(c.name), effect, p, marked))
+        found = [f for f in found if f.holds]
+        return tuple(sorted(found, key=lambda f: (not f.technical, -f.effect)))
 
     @property
     def table(self) -> Any:
@@ -603,41 +587,26 @@ def _by_cluster(
     there = ~np.isnan(column.values)
     values, codes, k = column.values[there], groups.codes[there], len(groups.names)
     lacking = np.bincount(groups.codes[column.absent], minlength=k)
-    counts, quartiles, residual = None, None, None
+    counts = quartiles = residual = None
+    if column.levels:
+        counts = _counts(values, codes, k, len(column.levels))
+        residual = residuals(counts)
+    elif column.kind is not None:
+        parts = [*(values[codes == c] for c in range(k)), values]
+        gap = [np.nan] * 3
+        quartiles = np.array([np.percentile(v, [25, 50, 75]) if len(v) else gap for v in parts])
+        residual = rank_residuals(values, codes, k)
     if column.kind is None:
         association = untested(column.reason)
-    elif column.kind == "category":
-        counts = _counts(values, codes, k, len(column.levels))
+    elif column.kind == "category" and counts is not None:
         association = of_counts(counts, permutations, rng)
     else:
         association = of_numbers(values, codes, permutations, rng)
-        if column.levels:
-            counts = _counts(values, codes, k, len(column.levels))
-        else:
-            quartiles = np.array([_quartiles(values[codes == c]) for c in range(k)])
-            quartiles = np.vstack([quartiles, _quartiles(values)])
-            residual = rank_residuals(values, codes, k)
-    if counts is not None:
-        residual = residuals(counts)
-    return ClinicalColumn(
-        column.name,
-        column.kind,
-        int((~column.absent).sum()),
-        int(lacking.sum()),
-        lacking,
-        column.levels,
-        counts,
-        quartiles,
-        residual,
-        association,
-        column.note,
-    )
+    n, missing = int((~column.absent).sum()), int(lacking.sum())
+    described = (counts, quartiles, residual, association, column.note)
+    return ClinicalColumn(column.name, column.kind, n, missing, lacking, column.levels, *described)
 
 
 def _counts(values: Array, codes: Array, k: int, levels: int) -> Array:
     flat = codes * levels + values.astype(np.intp)
     return np.bincount(flat, minlength=k * levels).reshape(k, levels)
-
-
-def _quartiles(values: Array) -> Array:
-    return np.percentile(values, [25, 50, 75]) if len(values) else np.full(3, np.nan)

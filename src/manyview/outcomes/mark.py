@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
@@ -21,8 +21,7 @@ from .chance import adjusted, fisher, on_grid, rank_sum_p
 from .held import Clustering, Groups, counted, frame, printed, quoted, read_groups, read_labels
 
 
-@dataclass(frozen=True, eq=False)
-class FeatureTests:
+class FeatureTests(NamedTuple):
     """Clusters × features.
 
     Attributes
@@ -230,13 +229,7 @@ class Markers:
     left_view_out: bool
     notes: tuple[str, ...]
 
-    def top(
-        self,
-        n: int = 10,
-        *,
-        direction: str | None = None,
-        max_q: float | None = 0.05,
-    ) -> Any:
+    def top(self, n: int = 10, *, direction: str | None = None, max_q: float | None = 0.05) -> Any:
         """Return the ``n`` features with the largest effects of every cluster and view.
 
         ``direction`` "up" or "down" restricts them to features that are higher, or lower, in the
@@ -466,13 +459,7 @@ def view_kind(X: Matrix, name: str, kind: str | None) -> str:
 
 
 def _of_view(
-    views: Views,
-    s: int,
-    X: Matrix,
-    kind: str,
-    groups: Groups,
-    agreement: float,
-    notes: list[str],
+    views: Views, s: int, X: Matrix, kind: str, groups: Groups, agreement: float, notes: list[str]
 ) -> ViewMarkers:
     """Test all features of one view, some columns at a time."""
     name, k = views.names[s], len(groups.names)
@@ -480,31 +467,17 @@ def _of_view(
         X = _per_total(X)
     X = sp.csc_array(X) if sp.issparse(X) else X
     width = max(1, BLOCK // max(X.shape[0], 1))
-    parts = []
-    for start in range(0, X.shape[1], width):
-        parts.append(_tested(X[:, start : start + width], kind, groups.codes, k))
-    tests = FeatureTests(
-        *(
-            np.concatenate([vars(part)[field] for part in parts], axis=1)
-            for field in ("effect", "p_value", "inside", "outside")
-        )
-    )
+    parts = [
+        _tested(X[:, start : start + width], kind, groups.codes, k)
+        for start in range(0, X.shape[1], width)
+    ]
+    tests = FeatureTests(*(np.concatenate(part, axis=1) for part in zip(*parts, strict=True)))
     tests.p_value[groups.sizes < LEAST_MEMBERS] = np.nan
     _tell(name, tests, groups, notes)
     features = views.feature_names[s]
-    texts = [str(j) for j in range(X.shape[1])] if features is None else list(features)
-    q = adjusted(tests.p_value)
-    return ViewMarkers(
-        name,
-        kind,
-        tuple(str(text) for text in texts),
-        tests.effect,
-        tests.p_value,
-        q,
-        tests.inside,
-        tests.outside,
-        agreement,
-    )
+    texts = tuple(map(str, range(X.shape[1]) if features is None else features))
+    effect, p, inside, outside = tests
+    return ViewMarkers(name, kind, texts, effect, p, adjusted(p), inside, outside, agreement)
 
 
 def _tested(X: Matrix, kind: str, codes: Array, k: int) -> FeatureTests:

@@ -13,7 +13,7 @@ from scipy.stats import chi2, norm
 
 from manyview._types import Array, Seed
 
-from .chance import adjusted, batches, check_level, permuted_p, rounds
+from .chance import adjusted, batches, permuted_p, rounds
 from .columns import Column, read_column, read_numbers
 from .endpoints import read_events
 from .held import Groups, counted, frame, hold, hold_column, match, pandas, printed, quoted
@@ -354,7 +354,8 @@ def cox(
             notes.append(f"Covariate {quoted(c.name)} has one value only and is not used.")
         else:
             usable.append(c)
-    complete = ~np.isnan([np.zeros(len(time)), *(c.values for c in usable)]).any(axis=0)
+    there = [np.ones(len(time), dtype=bool), *(~np.isnan(c.values) for c in usable)]
+    complete = np.logical_and.reduce(there)
     if not complete.all():
         lacking = counted(int((~complete).sum()), "observation")
         notes.append(f"Not in the Cox model: {lacking} without a covariate.")
@@ -712,7 +713,8 @@ def survival(
     >>> round(found.test.statistic, 2), found.p_value < 0.05
     (7.29, True)
     """
-    check_level(level)
+    if not 0 < level < 1:
+        raise ValueError(f"level must lie between 0 and 1 (0.95 for 95% bands), got {level}")
     seen = _observe(labels, time, event, covariates, ids)
     groups, notes = seen.groups, seen.notes
     curves = tuple(
@@ -811,10 +813,7 @@ def _clusters(names: Sequence[Any]) -> str:
 
 
 def _remarks(
-    curves: tuple[Curve, ...],
-    test: LogRank,
-    pairs: dict[tuple[Any, Any], LogRank],
-    n_tested: int,
+    curves: tuple[Curve, ...], test: LogRank, pairs: dict[tuple[Any, Any], LogRank], n_tested: int
 ) -> list[str]:
     remarks = []
     events = sum(c.n_events for c in curves)
