@@ -101,7 +101,7 @@ plt.show()
 # their own language, so that the test is honest.
 
 found = mv.outcomes.markers(model, views, leave_view_out=True)
-for row in found.top(1, direction="up").rows():
+for row in found.top(1, direction="up").to_dict("records"):
     print(
         f"cluster {row['cluster']}: {row['view']} word {row['feature']}, q = {row['q_value']:.1g}"
     )

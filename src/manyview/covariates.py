@@ -17,9 +17,8 @@ from manyview.fuse import settled_zeros
 from manyview.outcomes import Table
 from manyview.outcomes.batch import read_levels
 from manyview.outcomes.columns import Column, may_be_codes, read_column
-from manyview.outcomes.held import hold, pick
+from manyview.outcomes.held import frame, hold, pick, printed, quoted
 from manyview.outcomes.mark import view_kind
-from manyview.outcomes.table import quoted
 from manyview.views.containers import Collection, Item
 from manyview.views.ids import places
 from manyview.views.views import as_views
@@ -58,12 +57,12 @@ class Adjusted:
         return dict(zip(self.views.names, (item.matrix for item in self.views.items), strict=True))
 
     @property
-    def table(self) -> Table:
+    def table(self) -> Any:
         """One row per view: the share of variance that was taken away."""
-        return Table({"view": list(self.explained), "explained": list(self.explained.values())})
+        return frame({"view": list(self.explained), "explained": list(self.explained.values())})
 
     def __repr__(self) -> str:
-        lines = [f"Views adjusted for {', '.join(self.covariates)}", str(self.table)]
+        lines = [f"Views adjusted for {', '.join(self.covariates)}", printed(self.table)]
         return "\n".join([*lines, *(f"Note: {note}" for note in self.notes)])
 
 

@@ -9,31 +9,14 @@ from manyview.outcomes import enrichment
 from manyview.outcomes.batch import LEVEL, is_technical
 
 TECHNICAL = ["batch", "Batch_ID", "plate number", "seqCenter", "Center.Name", "tissue_source_site", "site",
-             "run", "lane2", "flow_cell", "RunDate", "extraction date", "scan_day",
-             "SequencingRun", "hospital", "study"]  # fmt: skip
+             "run", "lane2", "flow_cell", "SequencingRun", "hospital", "study"]  # fmt: skip
 OTHER = ["age", "primary_site", "Tumor Site", "biopsy_site", "site_of_resection", "hospital_days",
-         "run_time", "birth_date", "visit_day", "date", "library_size", "study_arm",
-         "lab_ldh", "subtype", "centered", ""]  # fmt: skip
+         "run_time", "library_size", "study_arm", "lab_ldh", "subtype", "centered", ""]  # fmt: skip
 
 
 def test_technical_columns_are_known_by_their_headings():
     assert [name for name in TECHNICAL if not is_technical(name)] == []
     assert [name for name in OTHER if is_technical(name)] == []
-
-
-def test_days_of_measurement_are_levels_and_other_dates_are_not_tested():
-    labels = np.arange(90) % 3
-    days = np.array(["2024-03-01", "2024-03-08", "2024-03-09"])[labels]
-    found = enrichment(labels, {"scan_date": days, "birth_date": days})
-    assert [f.column for f in found.followed] == ["scan_date"]
-    # What the report asks to remove can be removed, dates and mixed names, too.
-    views = {"a": np.random.default_rng(0).normal(size=(90, 5)) + 3 * labels[:, None]}
-    for name, values in (
-        ("scan_date", days),
-        ("plate", np.array([1, 2, "A"], dtype=object)[labels]),
-    ):
-        assert enrichment(labels, {name: values}).followed[0].column == name
-        assert mv.adjust(views, {name: values}).explained["a"] > 0.5
 
 
 @pytest.mark.parametrize("levels_per_cluster", [1, 3])

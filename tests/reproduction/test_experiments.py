@@ -15,14 +15,13 @@ from conftest import blobs
 from manyview import baselines
 from manyview.app.compare.processes import run_tasks
 from manyview.maths.solvers import Multiplicative
-from manyview.wmnmf import run
-from manyview.wmnmf import Problem, Settings
 from manyview.paper import command, costs, experiments, published, running, tasks
 from manyview.paper.costs import BETA, P
 from manyview.paper.experiments import ALONE, EXPERIMENTS, SLOW, Cell, Experiment, Options, grid
 from manyview.paper.running import PORTION, portioned
 from manyview.paper.tables import STARTS
 from manyview.paper.tasks import Rounds
+from manyview.wmnmf import Problem, Settings, run
 
 
 def table(path):

@@ -3,17 +3,9 @@
 Plain functions on labels, usable with any clustering.
 """
 
-from .associate import Association
-from .classes import Crosstab, crosstab
-from .cox import Cox
-from .enrich import ClinicalColumn, Enrichment, enrichment
-from .kaplan_meier import Curve
-from .logrank import LogRank
-from .mark import markers
-from .markers_result import Markers, ViewMarkers
-from .survival_result import Survival
-from .survive import survival
-from .table import Table
+from .enrich import Association, ClinicalColumn, Crosstab, Enrichment, crosstab, enrichment
+from .mark import Markers, ViewMarkers, markers
+from .survive import Cox, Curve, LogRank, Survival, survival
 
 __all__ = [
     "Association",
@@ -25,7 +17,6 @@ __all__ = [
     "LogRank",
     "Markers",
     "Survival",
-    "Table",
     "ViewMarkers",
     "crosstab",
     "enrichment",

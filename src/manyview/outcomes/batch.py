@@ -15,11 +15,6 @@ _NOUN = re.compile(
 )
 #: What may come after the noun ("plate_id", "Center.Name"), and what makes a site one of the body.
 _SUFFIX = re.compile("ids?|no|nr|num|number|code|name|label|index")
-#: Dates and days of these are batches: samples of one day were measured together.
-_STEP = re.compile(
-    "batch|plate|run|chip|array|library|prep(aration)?|extraction|isolation|processing|hybridi[sz]ation"
-    "|sequencing|scan|scanning|assay|measurement"
-)
 _BODY = re.compile(
     "primary|tumou?r|anatomic(al)?|metasta(tic|sis)|disease|biopsy|body|cancer|lesion|organ|tissue|relapse"
     "|recurrence|neoplasm|surg(ery|ical)|specimen"
@@ -85,8 +80,6 @@ def is_technical(name: str) -> bool:
     words = re.findall(r"[a-z]+", re.sub(r"flow[ _.-]?cell", "flowcell", spaced.lower()))
     while len(words) > 1 and _SUFFIX.fullmatch(words[-1]):
         words.pop()
-    if words[-1:] == ["date"] or words[-1:] == ["day"]:
-        return any(map(_STEP.fullmatch, words[-2:-1]))
     if not words or not _NOUN.fullmatch(words[-1]):
         return False
     return words[-1] != "site" or not any(map(_BODY.fullmatch, words[-2:-1]))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -16,9 +15,7 @@ import numpy as np
 from manyview._labels import as_list
 from manyview._types import Array
 
-from .groups import order_of
-from .held import is_missing
-from .table import counted, quoted
+from .held import counted, is_missing, order_of, pandas, quoted
 
 KINDS = ("number", "ordered", "category")
 #: Texts that stand for a missing value, whatever their case.
@@ -79,6 +76,10 @@ class Column:
         return replace(self, values=self.values[keep], absent=self.absent[keep])
 
 
+class _Untestable(Exception):
+    """Why a column is of no kind."""
+
+
 def read_column(name: str, data: Any, kind: Any = None) -> Column:
     """Type a column; ``kind`` is one of `KINDS`, a sequence of levels in order, or None to look."""
     if not (kind is None or kind in KINDS if isinstance(kind, str | None) else _is_levels(kind)):
@@ -87,29 +88,29 @@ def read_column(name: str, data: Any, kind: Any = None) -> Column:
             f"in order, got {kind!r}"
         )
     values = as_list(data)
-    told = kind
-    if kind is None:
-        kind = _declared(data)
     absent = np.array([stands_for_missing(value) for value in values], dtype=bool)
-    kept = [value for value, gone in zip(values, absent.tolist(), strict=True) if not gone]
+    known = [value for value, gone in zip(values, absent.tolist(), strict=True) if not gone]
     words = Counter(v.strip() for v in values if isinstance(v, str) and stands_for_missing(v))
-    note = ""
+    notes = []
     if words:
         entries = counted(sum(words.values()), "entry")
-        note = f"Read as missing: {entries} such as {quoted(next(iter(words)))}."
-    reason = "every value is missing" if not kept else _refusal(kept, told is not None)
-    if not reason:
-        kind, read, levels, reason, more = _read(kept, kind)
-        note = " ".join(part for part in (note, more) if part)
-    if reason:
-        nothing = np.full(len(values), np.nan)
-        return Column(name, None, nothing, absent, (), f"not tested: {reason}", note)
+        notes.append(f"Read as missing: {entries} such as {quoted(next(iter(words)))}.")
     full = np.full(len(values), np.nan)
-    full[~absent] = read
-    column = Column(name, kind, full, absent, levels, "", note)
-    if told is None and may_be_codes(column):
-        return replace(column, note=" ".join(filter(None, (note, _taken_as_amounts(read)))))
-    return column
+    try:
+        _check_testable(known, kind is not None)
+        read, found, levels = _read(known, _declared(data) if kind is None else kind)
+    except _Untestable as reason:
+        return Column(name, None, full, absent, (), f"not tested: {reason}", " ".join(notes))
+    full[~absent] = found
+    column = Column(name, read, full, absent, levels)
+    if kind is None and read == "ordered" and not _declared(data):
+        notes.append(f"Its levels are taken in the order {', '.join(map(str, levels))}.")
+    if kind is None and may_be_codes(column):
+        notes.append(
+            f"Its {len(np.unique(found))} whole numbers are taken as amounts; if they are codes (of a "
+            'site, a batch), write them as words or say that the kind is "category".'
+        )
+    return replace(column, note=" ".join(notes))
 
 
 def may_be_codes(column: Column) -> bool:
@@ -130,23 +131,14 @@ def read_numbers(name: str, data: Any) -> Array:
     return column.values
 
 
-def _taken_as_amounts(values: Array) -> str:
-    return (
-        f"Its {len(np.unique(values))} whole numbers are taken as amounts; if they are codes (of a "
-        'site, a batch), write them as words or say that the kind is "category".'
-    )
-
-
 def _is_levels(kind: Any) -> bool:
     return isinstance(kind, Sequence) and len(kind) > 1 and len(set(kind)) == len(kind)
 
 
 def _declared(data: Any) -> Any:
     """Return what a pandas categorical says about itself."""
-    pandas = sys.modules.get("pandas")
-    if pandas is None or not isinstance(data, pandas.Series):
-        return None
-    if not isinstance(data.dtype, pandas.CategoricalDtype):
+    pd = pandas()
+    if not (isinstance(data, pd.Series) and isinstance(data.dtype, pd.CategoricalDtype)):
         return None
     return list(data.cat.categories) if data.cat.ordered else "category"
 
@@ -158,85 +150,71 @@ def stands_for_missing(value: Any) -> bool:
     return is_missing(value)
 
 
-def _refusal(values: list[Any], kind_is_told: bool) -> str:
-    """Say why a column is of no kind at all, if so."""
+def _check_testable(values: list[Any], kind_is_given: bool) -> None:
+    """Refuse a column that is of no kind at all."""
+    if not values:
+        raise _Untestable("every value is missing")
     dates: list[Any] = [v for v in values if isinstance(v, date | datetime | time | np.datetime64)]
-    texts = [v for v in values if isinstance(v, str)]
-    if not dates and not kind_is_told:
-        dates = [v for v in texts if DATE.fullmatch(v.strip())]
+    texts = [v.strip() for v in values if isinstance(v, str)]
+    if not dates and not kind_is_given:
+        dates = [v for v in texts if DATE.fullmatch(v)]
     if len(dates) > MOSTLY * len(values):
-        return (
+        raise _Untestable(
             f"it holds dates ({quoted(str(dates[0]))}); turn them into a number, "
             "for example days since diagnosis"
         )
-    spans = [v for v in values if isinstance(v, timedelta | np.timedelta64)]
-    if spans:
-        return f"it holds spans of time ({spans[0]}); turn them into a number of days"
-    odd = next((v for v in values if not isinstance(v, str | Real | np.bool_)), None)
-    if odd is not None:
-        return f"it holds a {type(odd).__name__}; entries must be numbers or texts"
-    commas = [v for v in texts if COMMA.fullmatch(v.strip())]
+    for v in values:
+        if isinstance(v, timedelta | np.timedelta64):
+            raise _Untestable(f"it holds spans of time ({v}); turn them into a number of days")
+    for v in values:
+        if not isinstance(v, str | Real | np.bool_):
+            raise _Untestable(f"it holds a {type(v).__name__}; entries must be numbers or texts")
+    commas = [v for v in texts if COMMA.fullmatch(v)]
     if len(commas) > MOSTLY * len(values):
-        return f"it holds numbers with a decimal comma ({quoted(commas[0])}); write a point"
-    return ""
+        raise _Untestable(
+            f"it holds numbers with a decimal comma ({quoted(commas[0])}); write a point"
+        )
 
 
-def _read(values: list[Any], kind: Any) -> tuple[str, Array, tuple[Any, ...], str, str]:
-    """Return kind, values, levels, reason not to test, note."""
-    nothing = ("", np.empty(0), ())
+def _read(values: list[Any], kind: Any) -> tuple[str, Array, tuple[Any, ...]]:
+    """Return kind, values and levels."""
     if _is_levels(kind) and not isinstance(kind, str):
-        strange = next((v for v in values if v not in kind), None)
-        if strange is not None:
-            return *nothing, f"the value {quoted(strange)} is not among the levels given", ""
-        return "ordered", _codes(values, kind), tuple(kind), "", ""
+        for v in values:
+            if v not in kind:
+                raise _Untestable(f"the value {quoted(v)} is not among the levels given")
+        return "ordered", _codes(values, kind), tuple(kind)
     numbers, texts = _numbers(values)
     if kind == "number" and texts:
-        return *nothing, f"{len(texts)} entries are no numbers, such as {quoted(texts[0])}", ""
+        raise _Untestable(f"{len(texts)} entries are no numbers, such as {quoted(texts[0])}")
     if kind is None and texts and len(texts) < len(values):
-        return *nothing, _mixed(len(values) - len(texts), texts), ""
+        raise _Untestable(
+            f"it mixes {len(values) - len(texts)} numbers and {len(texts)} texts such as "
+            f"{quoted(texts[0])}; make them one kind, empty where a value is missing"
+        )
     if not texts and kind != "category":
         if not np.isfinite(numbers).all():
-            return *nothing, f"{int((~np.isfinite(numbers)).sum())} entries are infinite", ""
+            raise _Untestable(f"{int((~np.isfinite(numbers)).sum())} entries are infinite")
         distinct = np.unique(numbers)
         if kind is not None or len(distinct) > 2:
-            return kind or "number", numbers, (), "", ""
+            return kind or "number", numbers, ()
         # Two values are two categories: a share is what people read.
         plain = [int(v) if float(v).is_integer() else float(v) for v in distinct.tolist()]
-        return "category", np.searchsorted(distinct, numbers).astype(float), tuple(plain), "", ""
-    return _read_levels(values, kind)
-
-
-def _read_levels(values: list[Any], kind: Any) -> tuple[str, Array, tuple[Any, ...], str, str]:
+        return "category", np.searchsorted(distinct, numbers).astype(float), tuple(plain)
     cleaned = [v.strip() if isinstance(v, str) else v for v in values]
-    distinct = sorted(dict.fromkeys(cleaned), key=order_of)
-    nothing = ("", np.empty(0), ())
-    if len(distinct) > 20 and len(distinct) > len(values) / 2:
-        return (
-            *nothing,
-            f"{len(distinct)} of its {len(values)} values differ: these look like names or free text",
-            "",
+    levels = sorted(dict.fromkeys(cleaned), key=order_of)
+    if len(levels) > 20 and len(levels) > len(values) / 2:
+        raise _Untestable(
+            f"{len(levels)} of its {len(values)} values differ: these look like names or free text"
         )
-    if len(distinct) > MAX_LEVELS:
-        return (
-            *nothing,
-            f"it has {len(distinct)} levels, {MAX_LEVELS} at most can be compared; join rare ones",
-            "",
+    if len(levels) > MAX_LEVELS:
+        raise _Untestable(
+            f"it has {len(levels)} levels, {MAX_LEVELS} at most can be compared; join rare ones"
         )
-    order = _known_order(distinct) if kind in (None, "ordered") else None
-    if order is not None:
-        levels = sorted(distinct, key=order)
-        told = "" if kind else f"Its levels are taken in the order {', '.join(map(str, levels))}."
-        return "ordered", _codes(cleaned, levels), tuple(levels), "", told
-    if kind == "ordered":
-        return *nothing, "the order of its levels is not known; give the list of them in order", ""
-    return "category", _codes(cleaned, distinct), tuple(distinct), "", ""
-
-
-def _mixed(n: int, texts: list[Any]) -> str:
-    return (
-        f"it mixes {n} numbers and {len(texts)} texts such as {quoted(texts[0])}; make them one kind, "
-        "empty where a value is missing"
-    )
+    order = _known_order(levels) if kind in (None, "ordered") else None
+    if kind == "ordered" and order is None:
+        raise _Untestable("the order of its levels is not known; give the list of them in order")
+    levels = sorted(levels, key=order) if order else levels
+    return "ordered" if order else "category", _codes(cleaned, levels), tuple(levels)
 
 
 def _numbers(values: list[Any]) -> tuple[Array, list[Any]]:
@@ -274,6 +252,5 @@ def _known_order(levels: list[Any]) -> Callable[[Any], tuple[float, str]] | None
 
 
 def _stage(level: str) -> tuple[float, str]:
-    parts = STAGE.fullmatch(level)
-    assert parts is not None
-    return (ROMAN[parts[1].lower()], (parts[2] + parts[3]).lower())
+    number, letter, digit = STAGE.fullmatch(level).groups()  # type: ignore[union-attr]
+    return (ROMAN[number.lower()], (letter + digit).lower())

@@ -13,7 +13,7 @@ from manyview._labels import as_list
 from manyview._types import Array
 
 from .columns import stands_for_missing
-from .table import quoted
+from .held import quoted
 
 _UNIT = r"(?:time|days?|weeks?|months?|years?|yrs?|mo|d|m|y)"
 #: The surest first; of the first pattern that fits any column, exactly one may fit.
@@ -44,12 +44,9 @@ EVENTS = tuple(
 _UNITS = (("month", "months"), ("day", "days"), ("week", "weeks"), ("year", "years"))
 #: Headings under which "yes" is no event. Under the last two, tables of both codings are common, so
 #: that 0 and 1 say nothing: GBSG2 has cens = 1 for an event, the NCDB a vital status of 1 for alive.
-#: Whoever was not lost to follow-up may be alive or dead.
 _ALIVE = re.compile(r"(?:is_|still_)?(?:alive|living)|survived")
 _CENSORED = re.compile(r"(?:.*_)?cens(?:or[a-z]*)?(?:_.*)?")
-_EITHER = re.compile(
-    r"vital(?:_status)?|survival(?:_status)?|.*_free|(?:.*_)?(?:alive|living|lost|ltfu)(?:_.*)?"
-)
+_EITHER = re.compile(r"vital(?:_status)?|survival(?:_status)?|.*_free")
 HAPPENED = frozenset(("dead", "deceased", "died", "death", "event", "uncensored", "not censored"))
 NOT_HAPPENED = frozenset(("alive", "living", "censored", "no event"))
 YES, NO = frozenset(("true", "yes")), frozenset(("false", "no"))
@@ -175,19 +172,17 @@ def _code(text: str, heading: str) -> int | None:
         return int(word[0])
     if word in HAPPENED | NOT_HAPPENED:
         return int(word in HAPPENED)
-    alive = bool(_ALIVE.fullmatch(heading))
-    if word not in {"0", "1"} | YES | NO or (not alive and _EITHER.fullmatch(heading)):
+    if word not in {"0", "1"} | YES | NO or _EITHER.fullmatch(heading):
         return None
     affirmed = word == "1" or word in YES
     if _CENSORED.fullmatch(heading):
         return None if word in ("0", "1") else int(not affirmed)
-    return int(affirmed != alive)
+    return int(affirmed != bool(_ALIVE.fullmatch(heading)))
 
 
 def _unclear(name: str, strange: str, values: list[str]) -> str:
     if strange in ("0", "1") or strange.lower() in YES | NO:
-        living = _EITHER.fullmatch(_plain(name)) and not re.search("lost|ltfu", name.lower())
-        other = "alive" if living else "censored"
+        other = "censored" if _CENSORED.fullmatch(_plain(name)) else "alive"
         one = "1" if "1" in values else strange
         return (
             f"{quoted(name)} holds {' and '.join(values)}, and {one} may mean “{other}” or that the "

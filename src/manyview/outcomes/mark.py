@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeAlias
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
@@ -16,11 +17,296 @@ from manyview._types import Array, Matrix, Views
 from manyview.views.ids import places
 from manyview.views.views import as_views
 
-from .chance import adjusted
-from .feature_tests import FeatureTests, binary_tests, rank_tests, sparse_rank_tests
-from .groups import Clustering, Groups, read_groups, read_labels
-from .markers_result import Markers, ViewMarkers
-from .table import counted, quoted
+from .chance import adjusted, fisher, on_grid, rank_sum_p
+from .held import Clustering, Groups, counted, frame, printed, quoted, read_groups, read_labels
+
+
+class FeatureTests(NamedTuple):
+    """Clusters × features.
+
+    Attributes
+    ----------
+    effect : ndarray
+        Rank-biserial correlation in [−1, 1]: the chance that a member exceeds an outsider, less the
+        reverse. Of a binary feature the difference of the two shares.
+    p_value : ndarray
+        Two-sided; NaN where not tested.
+    inside, outside : ndarray
+        Mean of the members and of all others.
+    """
+
+    effect: Array
+    p_value: Array
+    inside: Array
+    outside: Array
+
+
+def rank_tests(X: Array, codes: Array, k: int) -> FeatureTests:
+    """Compare the ranks of members and others, for every column of X (n, M)."""
+    Z = np.ascontiguousarray(X.T, dtype=float)
+    there = ~np.isnan(Z)
+    ranks, lowest, gap = _ranks(Z, there)
+    n = there.sum(axis=1)[:, None].astype(float)
+    grid = np.where(there, on_grid(ranks, lowest[:, None], gap[:, None], n), 0).astype(np.int64)
+    points = int(grid.max(initial=0)) + 1
+    place = (np.arange(len(Z))[:, None] * points + grid)[there]
+    counts = np.bincount(place, minlength=len(Z) * points).reshape(len(Z), points)
+    member = (codes[:, None] == np.arange(k)).astype(float)
+    n_in = (there @ member) if not there.all() else np.broadcast_to(member.sum(axis=0), (len(Z), k))
+    p = rank_sum_p(counts, n_in, grid @ member)
+    inside, outside = means(np.where(there, Z, 0.0), there, member)
+    return FeatureTests(_effect(ranks @ member, n, n_in).T, p.T, inside, outside)
+
+
+def sparse_rank_tests(X: sp.csc_array, codes: Array, k: int) -> FeatureTests:
+    """The same of a sparse X without NaN: only what is not zero is ranked."""
+    n, m = X.shape
+    X = sp.csc_array(X, dtype=float, copy=True)
+    X.eliminate_zeros()
+    feature = np.repeat(np.arange(m), np.diff(X.indptr))
+    order = np.lexsort((X.data, feature))
+    values, cell = X.data[order], codes[X.indices[order]]
+    # One entry stands for all zeros of a feature, in its place among the others.
+    zeros = n - np.diff(X.indptr)
+    some = np.flatnonzero(zeros)
+    at = np.lexsort((np.r_[values, np.zeros(len(some))], np.r_[feature, some]))
+    values = np.r_[values, np.zeros(len(some))][at]
+    feature = np.r_[feature, some][at]
+    cell = np.r_[cell, np.full(len(some), -1)][at]
+    weight = np.r_[np.ones(len(order)), zeros[some]][at]
+    new = np.ones(len(values), dtype=bool)
+    new[1:] = (values[1:] != values[:-1]) | (feature[1:] != feature[:-1])
+    starts = np.flatnonzero(new)
+    run = np.cumsum(new) - 1
+    lengths = np.add.reduceat(weight, starts) if len(starts) else np.empty(0)
+    own = feature[starts]
+    middle = np.cumsum(lengths) - n * own - (lengths - 1) / 2
+    lowest, gap = _lowest_and_gap(own, middle, m)
+    grid = on_grid(middle, lowest[own], gap[own], n)
+    points = int(grid.max(initial=0)) + 1
+    counts = np.bincount(own * points + grid.astype(np.int64), lengths, m * points)
+    size = np.bincount(codes[codes >= 0], minlength=k).astype(float)
+    place, known = feature * k + cell, cell >= 0
+
+    def by_cluster(what: Array) -> Array:
+        return np.bincount(place[known], what[known], m * k).reshape(m, k)
+
+    here, sums = by_cluster(np.ones(len(values))), by_cluster(values)
+    rank_of_zero, grid_of_zero = np.zeros((2, m, 1))
+    zero = values[starts] == 0
+    rank_of_zero[own[zero], 0], grid_of_zero[own[zero], 0] = middle[zero], grid[zero]
+    ranks = by_cluster(middle[run]) + (size - here) * rank_of_zero
+    total = by_cluster(grid[run]) + (size - here) * grid_of_zero
+    n_in = np.broadcast_to(size, (m, k))
+    p = rank_sum_p(counts.reshape(m, points), n_in, total)
+    rest = np.bincount(feature, values, m)[:, None] - sums
+    with np.errstate(divide="ignore", invalid="ignore"):
+        inside, outside = sums / size, rest / (n - size)
+    return FeatureTests(_effect(ranks, n, n_in).T, p.T, inside.T, outside.T)
+
+
+def _effect(rank_sums: Array, n: Any, n_in: Array) -> Array:
+    """Return rank-biserial correlations (features × clusters) from the sums of the members' ranks."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return 2 * (rank_sums - n_in * (n_in + 1) / 2) / (n_in * (n - n_in)) - 1
+
+
+def _lowest_and_gap(row: Array, middle: Array, m: int) -> tuple[Array, Array]:
+    """Return the lowest rank of each row and the largest step between neighbors, from runs of ties."""
+    lowest, gap = np.ones(m), np.zeros(m)
+    same = row[1:] == row[:-1]
+    np.maximum.at(gap, row[1:][same], np.diff(middle)[same])
+    first = np.r_[True, ~same][: len(row)]
+    lowest[row[first]] = middle[first]
+    return lowest, gap
+
+
+def means(filled: Array, there: Array, member: Array) -> tuple[Array, Array]:
+    """Return the means of members and of others, clusters × features."""
+    sums, counts = filled @ member, there @ member
+    rest = filled.sum(axis=1)[:, None] - sums, there.sum(axis=1)[:, None] - counts
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return (sums / counts).T, (rest[0] / rest[1]).T
+
+
+def _ranks(Z: Array, there: Array) -> tuple[Array, Array, Array]:
+    """Return average ranks within rows (0 where missing), the lowest, and the largest step."""
+    m, n = Z.shape
+    order = np.argsort(Z, axis=1, kind="stable")  # NaN last
+    ordered = np.take_along_axis(Z, order, axis=1)
+    new = np.ones((m, n), dtype=bool)
+    new[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
+    # Runs of equal values over all rows laid end to end; a row always begins a new one.
+    starts = np.flatnonzero(new)
+    lengths = np.diff(np.r_[starts, m * n])
+    middle = starts % n + (lengths + 1) / 2
+    ranks = np.empty((m, n))
+    np.put_along_axis(ranks, order, np.repeat(middle, lengths).reshape(m, n), axis=1)
+    ranks[~there] = 0.0
+    seen = starts % n < there.sum(axis=1)[starts // n]
+    return ranks, *_lowest_and_gap(starts[seen] // n, middle[seen], m)
+
+
+def binary_tests(X: Array, codes: Array, k: int) -> FeatureTests:
+    """Fisher's exact tests of features that are 0 or 1 (NaN where missing)."""
+    Z = np.ascontiguousarray(X.T, dtype=float)
+    there = ~np.isnan(Z)
+    filled = np.where(there, Z, 0.0)
+    member = (codes[:, None] == np.arange(k)).astype(float)
+    inside, outside = means(filled, there, member)
+    ones, n_in = np.rint(filled @ member), np.rint(there @ member)
+    n, total = there.sum(axis=1), np.rint(filled.sum(axis=1)).astype(np.int64)
+    p = np.full((k, len(Z)), np.nan)
+    for c in range(k):
+        # Margins repeat: one distribution serves all features that share them.
+        keys = np.column_stack([n, total, n_in[:, c].astype(np.int64)])
+        kinds, which = np.unique(keys, axis=0, return_inverse=True)
+        for j, (all_, marked, size) in enumerate(kinds.tolist()):
+            if 0 < marked < all_ and 0 < size < all_:
+                rows = np.flatnonzero(which.ravel() == j)
+                p[c, rows] = fisher(all_, marked, size)[ones[rows, c].astype(np.int64)]
+    return FeatureTests(inside - outside, p, inside, outside)
+
+
+#: Effects that are counted when markers are printed: a member exceeds an outsider 3 times of 4.
+LARGE = 0.5
+#: The numbers of a table of markers.
+NUMBERS = ("effect", "inside", "outside", "p_value", "q_value")
+
+
+@dataclass(frozen=True, eq=False)
+class ViewMarkers:
+    """Every cluster of every feature of one view; the arrays are clusters × features.
+
+    Attributes
+    ----------
+    view : str
+    kind : {"binary", "counts", "continuous"}
+    features : tuple of str
+    effect : ndarray in [−1, 1]
+        Rank-biserial correlation: positive where the members have the higher values. Of binary
+        features the share among members less that among others.
+    p_value, q_value : ndarray
+        NaN where not tested. Without ``leave_view_out`` they are descriptive, and tables call
+        them ``p_descriptive`` and ``q_descriptive``.
+    inside, outside : ndarray
+        Means of the members and of all others (shares of binary features; of counts after
+        scaling to the median total).
+    agreement : float
+        With ``leave_view_out``: adjusted Rand index between the clusters and those found without
+        this view. NaN otherwise.
+    """
+
+    view: str
+    kind: str
+    features: tuple[str, ...]
+    effect: Array
+    p_value: Array
+    q_value: Array
+    inside: Array
+    outside: Array
+    agreement: float
+
+
+@dataclass(frozen=True, eq=False)
+class Markers:
+    """What `markers` found.
+
+    Attributes
+    ----------
+    clusters : tuple
+    sizes : ndarray
+    views : tuple of ViewMarkers
+    left_view_out : bool
+        Whether every view was tested on clusters found without it.
+    notes : tuple of str
+        What was left out, and how far the p-values may be trusted.
+    """
+
+    clusters: tuple[Any, ...]
+    sizes: Array
+    views: tuple[ViewMarkers, ...]
+    left_view_out: bool
+    notes: tuple[str, ...]
+
+    def top(self, n: int = 10, *, direction: str | None = None, max_q: float | None = 0.05) -> Any:
+        """Return the ``n`` features with the largest effects of every cluster and view.
+
+        ``direction`` "up" or "down" restricts them to features that are higher, or lower, in the
+        cluster; ``max_q`` to q-values of at most this (None: all).
+        """
+        if direction not in (None, "up", "down"):
+            raise ValueError(f'direction must be "up", "down" or None, got {direction!r}')
+        picked = []
+        for k in range(len(self.clusters)):
+            for view in self.views:
+                effect = np.nan_to_num(view.effect[k])
+                effect = -effect if direction == "down" else effect
+                size = np.abs(effect) if direction is None else effect
+                fine = size > 0
+                if max_q is not None:
+                    fine &= view.q_value[k] <= max_q
+                best = np.argsort(-size, kind="stable")
+                best = best[fine[best]][:n]
+                picked += [(k, view, j) for j in best.tolist()]
+
+        def of(name: str) -> list[float]:
+            return [float(vars(view)[name][k, j]) for k, view, j in picked]
+
+        columns = {
+            "cluster": [self.clusters[k] for k, _, _ in picked],
+            "view": [view.view for _, view, _ in picked],
+            "feature": [view.features[j] for _, view, j in picked],
+            "direction": ["down" if e < 0 else "up" for e in of("effect")],
+        }
+        return self._frame(columns | {name: of(name) for name in NUMBERS})
+
+    def _frame(self, columns: dict[str, Any]) -> Any:
+        """Call p-values descriptive where the same data made the clusters."""
+        end = "value" if self.left_view_out else "descriptive"
+        return frame({k.replace("_value", f"_{end}"): v for k, v in columns.items()})
+
+    @property
+    def table(self) -> Any:
+        """The ten leading features of every cluster and view with q ≤ 0.05."""
+        return self.top(10)
+
+    @property
+    def full_table(self) -> Any:
+        """Every feature of every view and cluster."""
+        parts: dict[str, list[Any]] = {}
+        for view in self.views:
+            k, m = view.effect.shape
+            long: dict[str, Any] = {
+                "cluster": [cluster for cluster in self.clusters for _ in range(m)],
+                "view": [view.view] * (k * m),
+                "feature": view.features * k,
+                "direction": np.where(view.effect.ravel() < 0, "down", "up").tolist(),
+            }
+            for name, values in (long | {n: vars(view)[n].ravel() for n in NUMBERS}).items():
+                parts.setdefault(name, []).extend(values)
+        return self._frame(parts)
+
+    @property
+    def tables(self) -> dict[str, Any]:
+        """Every table by name: top and markers (all features)."""
+        return {"top": self.table, "markers": self.full_table}
+
+    def __repr__(self) -> str:
+        counts = []
+        for view in self.views:
+            large = int((np.abs(np.nan_to_num(view.effect)) >= LARGE).any(axis=0).sum())
+            text = f"{view.view} ({view.kind}): {large} of {len(view.features)}"
+            if self.left_view_out:
+                text += f", {int((view.q_value <= 0.05).any(axis=0).sum())} with q ≤ 0.05"
+            counts.append(text)
+        lines = [
+            f"Markers of {len(self.clusters)} clusters; features with an effect of {LARGE} or more, up or "
+            f"down: {'; '.join(counts)}",
+            printed(self.top(3)),
+        ]
+        return "\n".join([*lines, *(f"Note: {note}" for note in self.notes)])
+
 
 KINDS = ("binary", "counts", "continuous")
 #: Whole numbers below this are grades rather than counts.
@@ -90,7 +376,7 @@ def markers(
     >>> X = np.random.default_rng(0).normal(size=(60, 5))
     >>> X[:20, 3] += 3
     >>> found = markers([0] * 20 + [1] * 40, {"rna": X})
-    >>> found.top(1)["feature"]
+    >>> found.top(1)["feature"].tolist()
     ['3', '3']
     """
     return tested_markers(labels, views, ids, kinds, fitted_without if leave_view_out else None)
@@ -173,13 +459,7 @@ def view_kind(X: Matrix, name: str, kind: str | None) -> str:
 
 
 def _of_view(
-    views: Views,
-    s: int,
-    X: Matrix,
-    kind: str,
-    groups: Groups,
-    agreement: float,
-    notes: list[str],
+    views: Views, s: int, X: Matrix, kind: str, groups: Groups, agreement: float, notes: list[str]
 ) -> ViewMarkers:
     """Test all features of one view, some columns at a time."""
     name, k = views.names[s], len(groups.names)
@@ -187,31 +467,17 @@ def _of_view(
         X = _per_total(X)
     X = sp.csc_array(X) if sp.issparse(X) else X
     width = max(1, BLOCK // max(X.shape[0], 1))
-    parts = []
-    for start in range(0, X.shape[1], width):
-        parts.append(_tested(X[:, start : start + width], kind, groups.codes, k))
-    tests = FeatureTests(
-        *(
-            np.concatenate([vars(part)[field] for part in parts], axis=1)
-            for field in ("effect", "p_value", "inside", "outside")
-        )
-    )
+    parts = [
+        _tested(X[:, start : start + width], kind, groups.codes, k)
+        for start in range(0, X.shape[1], width)
+    ]
+    tests = FeatureTests(*(np.concatenate(part, axis=1) for part in zip(*parts, strict=True)))
     tests.p_value[groups.sizes < LEAST_MEMBERS] = np.nan
     _tell(name, tests, groups, notes)
     features = views.feature_names[s]
-    texts = [str(j) for j in range(X.shape[1])] if features is None else list(features)
-    q = adjusted(tests.p_value)
-    return ViewMarkers(
-        name,
-        kind,
-        tuple(str(text) for text in texts),
-        tests.effect,
-        tests.p_value,
-        q,
-        tests.inside,
-        tests.outside,
-        agreement,
-    )
+    texts = tuple(map(str, range(X.shape[1]) if features is None else features))
+    effect, p, inside, outside = tests
+    return ViewMarkers(name, kind, texts, effect, p, adjusted(p), inside, outside, agreement)
 
 
 def _tested(X: Matrix, kind: str, codes: Array, k: int) -> FeatureTests:

@@ -2,25 +2,642 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
 import numpy as np
+from scipy.stats import chi2, norm
 
 from manyview._types import Array, Seed
 
-from .chance import check_level, rounds
+from .chance import adjusted, batches, permuted_p, rounds
 from .columns import Column, read_column, read_numbers
-from .cox import cox
 from .endpoints import read_events
-from .groups import Groups, match
-from .held import hold, hold_column
-from .kaplan_meier import Curve, kaplan_meier
-from .logrank import LogRank, logrank
-from .survival_result import Survival
-from .table import counted, quoted
+from .held import Groups, counted, frame, hold, hold_column, match, pandas, printed, quoted
+
+#: Sums of rounding errors: S = 0.5 may be stored as 0.5000000000000001.
+ROUNDING = 1e-12
+
+
+@dataclass(frozen=True, eq=False)
+class Curve:
+    """The survival curve of one cluster.
+
+    S(t) = Π over event times s ≤ t of (1 − d_s/n_s). The band is Greenwood's on the log(−log S)
+    scale; it is NaN where it is not defined (S = 0), and 1 before the first event.
+
+    Attributes
+    ----------
+    cluster : label
+    time : ndarray
+        0, then every time at which the cluster has an event or a censoring, ascending.
+    survival, lower, upper : ndarray
+        S and its band, from that time on until the next.
+    at_risk : ndarray
+        Members still observed just before that time.
+    events, censored : ndarray
+        Events and censorings at that time.
+    variance : ndarray
+        Greenwood's sum Σ d/(n(n−d)) up to that time.
+    median, median_lower, median_upper : float
+        First time with S ≤ ½, and the same of the band; NaN: not reached.
+    level : float
+        Confidence level of the band.
+    """
+
+    cluster: Any
+    time: Array
+    survival: Array
+    lower: Array
+    upper: Array
+    at_risk: Array
+    events: Array
+    censored: Array
+    variance: Array
+    median: float
+    median_lower: float
+    median_upper: float
+    level: float
+
+    @property
+    def n(self) -> int:
+        """Number of members."""
+        return int(self.at_risk[0])
+
+    @property
+    def n_events(self) -> int:
+        """Number of events."""
+        return int(self.events.sum())
+
+    @property
+    def last(self) -> float:
+        """Last time at which a member was observed."""
+        return float(self.time[-1])
+
+    def at(self, times: Any) -> Array:
+        """Return S at ``times``; NaN after the last observation unless the curve is at 0 by then."""
+        times = np.asarray(times, dtype=float)
+        values = self.survival[np.searchsorted(self.time, times, side="right") - 1]
+        return np.where((times > self.last) & (self.survival[-1] > 0), np.nan, values)
+
+    def at_risk_at(self, times: Any) -> Array:
+        """Return how many members were still observed just before each of ``times``."""
+        gone = np.r_[0, np.cumsum(self.events + self.censored)]
+        return self.n - gone[np.searchsorted(self.time, np.asarray(times, float), side="left")]
+
+    def steps(self) -> dict[str, Array]:
+        """Return corners to draw: time, survival, lower, upper; lines between them make steps."""
+        keep = np.r_[True, self.events[1:] > 0]
+        time = np.r_[np.repeat(self.time[keep], 2)[1:], self.last]
+        names = ("survival", "lower", "upper")
+        return {"time": time} | {n: np.repeat(vars(self)[n][keep], 2) for n in names}
+
+    def censor_marks(self) -> tuple[Array, Array]:
+        """Return times and heights of the marks of censored members."""
+        keep = self.censored > 0
+        return self.time[keep], self.survival[keep]
+
+    def restricted_mean(self, horizon: float) -> tuple[float, float]:
+        """Return the area under the curve up to ``horizon``, and its standard error.
+
+        Both are NaN if the cluster was not observed that long (and had not died out), the error also
+        without an event before the horizon: no variance can be estimated then.
+        """
+        if horizon > self.last and self.survival[-1] > 0:
+            return np.nan, np.nan
+        start = np.minimum(self.time, horizon)
+        area = self.survival * np.diff(np.r_[start, horizon])
+        rest = np.cumsum(area[::-1])[::-1]  # from this time on to the horizon
+        inside = (self.events > 0) & (self.time <= horizon)
+        if not inside.any():
+            return float(rest[0]), np.nan
+        n, d = self.at_risk[inside], self.events[inside]
+        # Where all at risk die (n = d) nothing is left under the curve, and the term is 0.
+        share = np.divide(d, n * (n - d), out=np.zeros(len(n)), where=n > d)
+        return float(rest[0]), float(np.sqrt(np.sum(rest[inside] ** 2 * share)))
+
+
+def kaplan_meier(time: Array, event: Array, cluster: Any, level: float = 0.95) -> Curve:
+    """Estimate the curve of one cluster from times and events (0 or 1) of its members."""
+    times, place = np.unique(time, return_inverse=True)
+    events = np.bincount(place, weights=event, minlength=len(times)).astype(np.int64)
+    leaving = np.bincount(place, minlength=len(times))
+    if not len(times) or times[0] > 0:
+        times, events, leaving = np.r_[0.0, times], np.r_[0, events], np.r_[0, leaving]
+    at_risk = len(time) - np.r_[0, np.cumsum(leaving)[:-1]]
+    survival = np.cumprod(1 - events / at_risk)
+    # d/(n(n−d)) is infinite where everybody at risk dies.
+    with np.errstate(divide="ignore"):
+        variance = np.cumsum(events / (at_risk * (at_risk - events).astype(float)))
+    # exp(−exp(log(−log S) ± z √variance / log S)), 1 while S is 1, NaN once it is 0.
+    lower, upper = (np.where(survival > 0, 1.0, np.nan) for _ in range(2))
+    inner = (survival > 0) & (survival < 1)
+    log = np.log(survival[inner])
+    width = norm.ppf((1 + level) / 2) * np.sqrt(variance[inner]) / log
+    lower[inner], upper[inner] = np.exp(log * np.exp(-width)), np.exp(log * np.exp(width))
+
+    def median(values: Array) -> float:
+        below = values <= 0.5 + ROUNDING
+        return float(times[np.argmax(below)]) if below.any() else np.nan
+
+    medians = median(survival), median(lower), median(upper)
+    censored = leaving - events
+    return Curve(
+        cluster, times, survival, lower, upper, at_risk, events, censored, variance, *medians, level
+    )
+
+
+@dataclass(frozen=True)
+class LogRank:
+    """A log-rank test.
+
+    Attributes
+    ----------
+    statistic : float
+        (O − E)ᵀ V⁻¹ (O − E); NaN where no test can be made.
+    degrees : int
+        Groups that have members at risk when an event happens, less one.
+    p_value : float
+        From permuted labels; the asymptotic one if no permutation was asked for.
+    p_asymptotic : float
+        From the χ² distribution. Wrong for small groups.
+    permutations : int
+    """
+
+    statistic: float
+    degrees: int
+    p_value: float
+    p_asymptotic: float
+    permutations: int
+
+
+class _Events:
+    """What of times and events stays the same however labels are permuted.
+
+    Observations are ordered by falling time, so that those at risk at an event time come first.
+    ``risk`` is the hazard of every observation, in any unit; None: all the same.
+    """
+
+    def __init__(self, time: Array, event: Array, risk: Array | None = None):
+        self.order = np.argsort(-time, kind="stable")
+        self.event = np.flatnonzero(event[self.order])  #: positions of events in that order
+        times, deaths = (part[::-1] for part in np.unique(time[event > 0], return_counts=True))
+        # Y, those at risk at every distinct event time; d (Y − d) / (Y − 1), 0 where Y = 1.
+        self.at_risk = len(time) - np.searchsorted(time[self.order[::-1]], times, side="left")
+        self.spread = deaths * (self.at_risk - deaths) / np.maximum(self.at_risk - 1, 1)
+        self.deaths = deaths.astype(float)
+        self.risk = None if risk is None else risk[self.order]
+
+    def parts(self, codes: Array, k: int) -> tuple[Array, Array]:
+        """Return O − E and V of the first k − 1 groups, for rows of codes (b, n) in this order."""
+        b, groups = len(codes), k - 1
+        one = codes[:, None, :] == np.arange(groups, dtype=codes.dtype)[:, None]
+        last = self.at_risk - 1
+        if self.risk is None:
+            share = np.cumsum(one, axis=2, dtype=np.int32).take(last, axis=2) / self.at_risk
+        else:
+            share = np.cumsum(one * self.risk, axis=2).take(last, axis=2)
+            share /= np.cumsum(self.risk)[last]
+        expected = (share.reshape(b * groups, -1) @ self.deaths).reshape(b, groups)
+        weighted = share * self.spread
+        V = np.zeros((b, groups, groups))
+        for j in range(groups):
+            V[:, j, j] = weighted[:, j].sum(axis=1)
+            for m in range(j + 1):
+                V[:, j, m] -= np.einsum("bt,bt->b", weighted[:, j], share[:, m])
+                V[:, m, j] = V[:, j, m]
+        # The events are few ones among zeros: counted where they are.
+        gap = np.count_nonzero(one[:, :, self.event], axis=2) - expected
+        return gap, V
+
+    def statistics(self, codes: Array, k: int) -> Array:
+        """Return the χ² statistic for every row of codes."""
+        gap, V = self.parts(codes, k)
+        if k == 2:
+            v = V[:, 0, 0]
+            fine = v > 1e-12
+            return np.divide(gap[:, 0] ** 2, v, out=np.zeros(len(v)), where=fine)
+        # A group nobody of which is at risk at an event has an empty row: hence no plain inverse.
+        inverse = np.linalg.pinv(V, rcond=1e-10, hermitian=True)
+        return np.einsum("bi,bij,bj->b", gap, inverse, gap)
+
+
+def logrank(
+    time: Array,
+    event: Array,
+    codes: Array,
+    permutations: int,
+    rng: np.random.Generator,
+    risk: Array | None = None,
+) -> LogRank:
+    """Test whether groups have the same hazard at all times.
+
+    With Y_j of Y at risk in group j at an event time with d events, O_j − E_j = O_j − Σ d Y_j/Y,
+    V_jl = Σ d (Y − d)/(Y − 1) · Y_j/Y (1{j=l} − Y_l/Y).
+
+    Parameters
+    ----------
+    time, event, codes : ndarray (n,)
+        ``codes`` are integers from 0; groups without a member are passed over.
+    permutations : int
+        Labels are shuffled so often; 0 gives the asymptotic p-value.
+    rng : Generator
+    risk : ndarray (n,), optional
+        Hazards by covariates: every member counts as so many at risk (score test of the groups in a Cox
+        model whose covariates have these hazards).
+    """
+    codes = np.unique(codes, return_inverse=True)[1]
+    k = int(codes.max()) + 1 if len(codes) else 0
+    nothing = LogRank(np.nan, 0, np.nan, np.nan, 0)
+    if k < 2 or not event.any():
+        return nothing
+    table = _Events(time, event, risk)
+    ordered = codes[table.order]
+    informed = len(np.unique(ordered[: table.at_risk.max()]))
+    if informed < 2 or not table.spread.any():
+        return nothing
+    small = ordered.astype(np.min_scalar_type(k))[None]
+    observed = float(table.statistics(small, k)[0])
+    asymptotic = float(chi2.sf(observed, informed - 1))
+    if not permutations:
+        return LogRank(observed, informed - 1, asymptotic, asymptotic, 0)
+    drawn = [
+        table.statistics(rng.permuted(np.repeat(small, b, axis=0), axis=1), k)
+        for b in batches(permutations, len(codes) * k)
+    ]
+    p = permuted_p(observed, np.concatenate(drawn))
+    return LogRank(observed, informed - 1, p, asymptotic, permutations)
+
+
+#: Fewer events than this per coefficient make a Cox model unsteady.
+EVENTS_PER_COEFFICIENT = 10
+#: A standard error of a log hazard ratio beyond this means that the ratio is 0 or infinite.
+DIVERGED = 50.0
+
+
+@dataclass(frozen=True, eq=False)
+class Cox:
+    """Clusters in a Cox model beside covariates.
+
+    Attributes
+    ----------
+    reference : label
+        The cluster the others are compared with: the largest.
+    clusters : tuple
+        The others.
+    hazard_ratio, lower, upper : ndarray
+        One per cluster; NaN where it cannot be estimated.
+    p_value : ndarray
+        Log-rank test against the reference, every member weighted by the hazard of its covariates (score
+        test), from permuted labels.
+    statistic, degrees, p_overall : float, int, float
+        The same test of all clusters together.
+    covariates : tuple of str
+        Columns of the design beside the clusters.
+    n, n_events : int
+        Observations complete in the covariates, and their events.
+    """
+
+    reference: Any
+    clusters: tuple[Any, ...]
+    hazard_ratio: Array
+    lower: Array
+    upper: Array
+    p_value: Array
+    statistic: float
+    degrees: int
+    p_overall: float
+    covariates: tuple[str, ...]
+    n: int
+    n_events: int
+
+    @property
+    def table(self) -> Any:
+        """One row per cluster but the reference."""
+        return frame(
+            {
+                "cluster": self.clusters,
+                "reference": (self.reference,) * len(self.clusters),
+                "hazard_ratio": self.hazard_ratio,
+                "lower": self.lower,
+                "upper": self.upper,
+                "p_value": self.p_value,
+            }
+        )
+
+    def __repr__(self) -> str:
+        return (
+            f"Cox model adjusted for {', '.join(self.covariates) or 'nothing'} (n={self.n}, "
+            f"{self.n_events} events): clusters together p = {self.p_overall:.2g}\n{printed(self.table)}"
+        )
+
+
+def cox(
+    time: Array,
+    event: Array,
+    groups: Groups,
+    covariates: list[Column],
+    level: float,
+    notes: list[str],
+    permutations: int,
+    rng: np.random.Generator,
+) -> Cox:
+    """Fit the model and test the clusters; ``notes`` say what could not be used."""
+    usable = []
+    for c in covariates:
+        if c.kind is None:
+            notes.append(f"Covariate {quoted(c.name)} is {c.reason.replace('tested', 'used', 1)}.")
+        elif len(np.unique(c.values[~np.isnan(c.values)])) < 2:
+            notes.append(f"Covariate {quoted(c.name)} has one value only and is not used.")
+        else:
+            usable.append(c)
+    there = [np.ones(len(time), dtype=bool), *(~np.isnan(c.values) for c in usable)]
+    complete = np.logical_and.reduce(there)
+    if not complete.all():
+        lacking = counted(int((~complete).sum()), "observation")
+        notes.append(f"Not in the Cox model: {lacking} without a covariate.")
+    names, design = _design(usable, complete)
+    time, event, codes = time[complete], event[complete], groups.codes[complete]
+    reference = int(np.argmax(np.bincount(codes, minlength=len(groups.names))))
+    others = [k for k in range(len(groups.names)) if k != reference]
+    dummies = (codes[:, None] == others).astype(float)
+    n_events = int(event.sum())
+    ratio, lower, upper, p = np.full((4, len(others)), np.nan)
+    whole = LogRank(np.nan, 0, np.nan, np.nan, 0)
+    problem = _problem(dummies[:, dummies.any(axis=0)], design, n_events)
+    if not problem:
+        try:
+            beta, _ = _fitted(time, event, design)
+        except ArithmeticError as failure:
+            problem = f"the model of the covariates did not converge ({failure})"
+    if problem:
+        notes.append(f"No Cox model was fitted: {problem}.")
+    else:
+        # Tested whether or not a hazard ratio can be found: that depends on the clusters.
+        hazard = design @ beta
+        risk = np.exp(hazard - hazard.max())
+        whole = logrank(time, event, codes, permutations, rng, risk)
+        for j, k in enumerate(others):
+            own = (codes == k) | (codes == reference)
+            p[j] = logrank(time[own], event[own], codes[own], permutations, rng, risk[own]).p_value
+        happened = np.bincount(codes, event, len(groups.names))
+        silent = np.flatnonzero(happened == 0)
+        if len(silent):
+            notes.append(
+                "Clusters without an event in the Cox model "
+                f"({', '.join(quoted(groups.names[k]) for k in silent)}) have no hazard ratio."
+            )
+        place = np.flatnonzero(happened[others] > 0)
+        rows = happened[codes] > 0
+        try:
+            if not happened[reference]:
+                raise ArithmeticError("the largest cluster has no event")
+            beta, error = _fitted(
+                time[rows], event[rows], np.column_stack([dummies[:, place], design])[rows]
+            )
+            beta, error = beta[: len(place)], error[: len(place)]
+            if not (np.isfinite(error).all() and (error < DIVERGED).all()):
+                raise ArithmeticError("one grows without bound: too few events in a cluster")
+            z = norm.ppf((1 + level) / 2)
+            ratio[place] = np.exp(beta)
+            lower[place], upper[place] = np.exp(beta - z * error), np.exp(beta + z * error)
+        except ArithmeticError as failure:
+            notes.append(f"No hazard ratios were found: {failure}.")
+        if n_events < EVENTS_PER_COEFFICIENT * (len(place) + design.shape[1]):
+            notes.append(
+                f"The Cox model has {len(place) + design.shape[1]} coefficients for {n_events} events; "
+                "fewer than ten events per coefficient make it unsteady."
+            )
+    return Cox(
+        groups.names[reference],
+        tuple(groups.names[k] for k in others),
+        ratio,
+        lower,
+        upper,
+        p,
+        whole.statistic,
+        whole.degrees,
+        whole.p_value,
+        tuple(names),
+        len(codes),
+        n_events,
+    )
+
+
+def _design(columns: list[Column], rows: Array) -> tuple[list[str], Array]:
+    """Numbers and ordered levels in units of their deviation; a category as one column per level."""
+    names, parts = [], []
+    for column in columns:
+        values = column.values[rows]
+        if column.kind in ("number", "ordered"):
+            spread = values.std()
+            if spread > 0:
+                names.append(column.name)
+                parts.append((values - values.mean()) / spread)
+            continue
+        counts = np.bincount(values.astype(np.intp), minlength=len(column.levels))
+        usual = int(np.argmax(counts)) if len(counts) else 0
+        for k, level in enumerate(column.levels):
+            if k != usual and counts[k]:
+                names.append(f"{column.name}={level}")
+                parts.append((values == k).astype(float))
+    return names, np.column_stack(parts) if parts else np.empty((int(rows.sum()), 0))
+
+
+def _problem(dummies: Array, design: Array, n_events: int) -> str:
+    if not dummies.shape[1]:
+        return "fewer than two clusters have members in it"
+    X = np.column_stack([np.ones(len(dummies)), dummies, design])
+    if n_events <= X.shape[1] - 1:
+        return f"{n_events} events are too few for {X.shape[1] - 1} coefficients"
+    if np.linalg.matrix_rank(X) < X.shape[1]:
+        return "clusters and covariates repeat each other (one follows from the others)"
+    return ""
+
+
+def _fitted(time: Array, event: Array, X: Array) -> tuple[Array, Array]:
+    """Return the coefficients of a Cox model and their standard errors."""
+    try:
+        from lifelines import CoxPHFitter
+        from lifelines.exceptions import ConvergenceError, ConvergenceWarning
+    except ImportError as error:
+        raise ImportError(
+            "adjustment for covariates needs lifelines: pip install 'manyview[outcomes]'"
+        ) from error
+    if not X.shape[1]:
+        return np.empty(0), np.empty(0)
+    table = pandas().DataFrame(X, columns=[f"x{j}" for j in range(X.shape[1])])
+    table["T"], table["E"] = time, event
+    try:
+        with warnings.catch_warnings():
+            # A remark about low variance is no failure, nor an overflow on the way; a search that does
+            # not end is.
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            warnings.simplefilter("ignore", RuntimeWarning)
+            warnings.filterwarnings("error", "(?s).*failed to converge", ConvergenceWarning)
+            found = CoxPHFitter().fit(table, "T", "E")
+    except (ConvergenceError, ConvergenceWarning, np.linalg.LinAlgError) as error:
+        raise ArithmeticError(str(error).split("\n")[0].split(". ")[0][:100]) from error
+    beta = found.params_.to_numpy()
+    if not np.isfinite(beta).all():
+        raise ArithmeticError("a coefficient grows without bound")
+    return beta, found.standard_errors_.to_numpy()
+
+
+@dataclass(frozen=True, eq=False)
+class Survival:
+    """What `survival` found.
+
+    Attributes
+    ----------
+    curves : tuple of Curve
+        Kaplan–Meier curve of every cluster, in the order of the clusters.
+    test : LogRank
+        All clusters together.
+    pairs : dict of (cluster, cluster) → LogRank
+    horizon : float
+        Time up to which mean survival is taken; the same for all clusters.
+    restricted_mean, restricted_mean_error : ndarray
+        Mean survival up to the horizon and its standard error, per cluster; NaN where unknown.
+    cox : Cox or None
+        The clusters adjusted for covariates, if some were given.
+    notes : tuple of str
+        What was left out, and what must not be read into the numbers.
+    """
+
+    curves: tuple[Curve, ...]
+    test: LogRank
+    pairs: dict[tuple[Any, Any], LogRank]
+    horizon: float
+    restricted_mean: Array
+    restricted_mean_error: Array
+    cox: Cox | None
+    notes: tuple[str, ...]
+
+    @property
+    def clusters(self) -> tuple[Any, ...]:
+        """The clusters as the user calls them."""
+        return tuple(curve.cluster for curve in self.curves)
+
+    @property
+    def p_value(self) -> float:
+        """Of all clusters together; NaN where no test can be made."""
+        return self.test.p_value
+
+    @property
+    def table(self) -> Any:
+        """One row per cluster: sizes, events, median, restricted mean, each with its interval."""
+        mean, width = self.restricted_mean, self._z * self.restricted_mean_error
+        curves = self.curves
+        return frame(
+            {
+                "cluster": self.clusters,
+                "n": [c.n for c in curves],
+                "events": [c.n_events for c in curves],
+                "last_time": [c.last for c in curves],
+                "median": [c.median for c in curves],
+                "median_lower": [c.median_lower for c in curves],
+                "median_upper": [c.median_upper for c in curves],
+                "horizon": [self.horizon] * len(curves),
+                "at_risk_at_horizon": [int(c.at_risk_at(self.horizon)) for c in curves],
+                "restricted_mean": mean,
+                "restricted_mean_lower": np.maximum(mean - width, 0),
+                "restricted_mean_upper": np.minimum(mean + width, self.horizon),
+            }
+        )
+
+    @property
+    def pair_table(self) -> Any:
+        """One row per pair: log-rank tests, adjusted by Benjamini–Hochberg, difference of means."""
+        tests = list(self.pairs.values())
+        place = {cluster: k for k, cluster in enumerate(self.clusters)}
+        pairs = np.array([[place[a], place[b]] for a, b in self.pairs], dtype=np.intp).reshape(
+            -1, 2
+        )
+        means, errors = self.restricted_mean[pairs], self.restricted_mean_error[pairs]
+        gap = means[:, 0] - means[:, 1]
+        width = self._z * np.hypot(errors[:, 0], errors[:, 1])
+        return frame(
+            {
+                "cluster": [a for a, _ in self.pairs],
+                "other": [b for _, b in self.pairs],
+                "statistic": [t.statistic for t in tests],
+                "p_value": [t.p_value for t in tests],
+                "q_value": adjusted(np.array([t.p_value for t in tests])),
+                "permutations": [t.permutations for t in tests],
+                "mean_difference": gap,
+                "mean_difference_lower": gap - width,
+                "mean_difference_upper": gap + width,
+            }
+        )
+
+    @property
+    def curve_table(self) -> Any:
+        """All curves in one long table: one row per cluster and time."""
+        parts = ("time", "survival", "lower", "upper", "at_risk", "events", "censored")
+        columns = {p: np.concatenate([vars(c)[p] for c in self.curves]) for p in parts}
+        return frame({"cluster": [c.cluster for c in self.curves for _ in c.time], **columns})
+
+    def at_risk(self, times: Any = None) -> Any:
+        """Return how many members of every cluster are still observed at ``times``.
+
+        By default these are about six round numbers from 0 on.
+        """
+        times = round_times(max(c.last for c in self.curves)) if times is None else times
+        times = np.atleast_1d(np.asarray(times, dtype=float))
+        counts = np.array([curve.at_risk_at(times) for curve in self.curves])
+        return frame(
+            {"cluster": self.clusters, **{f"{t:g}": counts[:, j] for j, t in enumerate(times)}}
+        )
+
+    @property
+    def tables(self) -> dict[str, Any]:
+        """Every table by name: clusters, pairs, curves, at_risk and, if asked for, cox."""
+        tables = {
+            "clusters": self.table,
+            "pairs": self.pair_table,
+            "curves": self.curve_table,
+            "at_risk": self.at_risk(),
+        }
+        return tables if self.cox is None else tables | {"cox": self.cox.table}
+
+    @property
+    def _z(self) -> float:
+        return float(norm.ppf((1 + self.curves[0].level) / 2))
+
+    def __repr__(self) -> str:
+        test = self.test
+        table = self.table[["cluster", "n", "events", "median", "restricted_mean"]]
+        medians = [
+            f"{c.median:.3g}" if c.median == c.median else "not reached" for c in self.curves
+        ]
+        if np.isnan(test.p_value):
+            told = "no log-rank test"
+        else:
+            how = f"{test.permutations} permutations" if test.permutations else "asymptotic"
+            told = f"log-rank χ² = {test.statistic:.2f}, p = {test.p_value:.2g} ({how})"
+        left = ", ".join(f"{c.at_risk_at(self.horizon)} of {c.n}" for c in self.curves)
+        lines = [
+            f"Survival of {len(self.curves)} clusters: {told}",
+            printed(table.assign(median=medians)),
+            f"restricted_mean is the mean survival up to time {self.horizon:.4g}, when {left} are at risk.",
+            *([] if self.cox is None else [repr(self.cox)]),
+        ]
+        return "\n".join([*lines, *(f"Note: {note}" for note in self.notes)])
+
+
+def round_times(last: float, about: int = 6) -> Array:
+    """Return about so many round times from 0 to ``last``."""
+    if not last > 0:
+        return np.zeros(1)
+    rough = last / about
+    power = 10.0 ** np.floor(np.log10(rough))
+    step = next(s for s in (1, 2, 2.5, 5, 10) if s * power >= rough * (1 - 1e-9)) * power
+    return np.arange(0, last * (1 + 1e-9), step)
+
 
 #: Clusters with fewer members or fewer events are called small.
 FEW_MEMBERS, FEW_EVENTS = 10, 5
@@ -96,7 +713,8 @@ def survival(
     >>> round(found.test.statistic, 2), found.p_value < 0.05
     (7.29, True)
     """
-    check_level(level)
+    if not 0 < level < 1:
+        raise ValueError(f"level must lie between 0 and 1 (0.95 for 95% bands), got {level}")
     seen = _observe(labels, time, event, covariates, ids)
     groups, notes = seen.groups, seen.notes
     curves = tuple(
@@ -105,14 +723,20 @@ def survival(
     )
     rng = np.random.default_rng(random_state)
     draws = rounds(permutations, len(seen.time))
-    tested = _tested(seen, min_size)
-    test = logrank(seen.time[tested], seen.event[tested], groups.codes[tested], draws, rng)
-    pairs = _pairs(seen, tested, draws, rng) if pairwise else {}
+    large = groups.sizes >= min_size
+    small = [name for name, fine in zip(groups.names, large, strict=True) if not fine]
+    if small:
+        notes.append(f"{_clusters(small)} not tested: fewer than {min_size} members.")
+    test = seen.logrank(large[groups.codes], draws, rng)
+    pairs = {
+        (groups.names[a], groups.names[b]): seen.logrank(np.isin(groups.codes, (a, b)), draws, rng)
+        for a, b in combinations(np.flatnonzero(large).tolist() if pairwise else [], 2)
+    }
     if not 0 <= min_at_risk <= 1:
         raise ValueError(f"min_at_risk must be a share between 0 and 1, got {min_at_risk}")
     horizon = _horizon(curves, horizon, min_at_risk)
     means = np.array([curve.restricted_mean(horizon) for curve in curves])
-    notes += _remarks(curves, test, pairs, len(np.unique(groups.codes[tested])))
+    notes += _remarks(curves, test, pairs, int(large.sum()))
     notes += _remarks_on_means(curves, means, horizon, min_at_risk)
     adjustment = None
     if covariates is not None:
@@ -132,14 +756,23 @@ class _Observed:
     covariates: list[Column]
     notes: list[str]
 
+    def logrank(self, which: Array, draws: int, rng: np.random.Generator) -> LogRank:
+        """Test the clusters of the observations marked in ``which``."""
+        codes = self.groups.codes[which]
+        return logrank(self.time[which], self.event[which], codes, draws, rng)
+
 
 def _observe(labels: Any, time: Any, event: Any, covariates: Any, ids: Any) -> _Observed:
     others = [hold_column("time", time), hold_column("event", event)]
-    if covariates is not None:
-        others.append(hold("covariates", covariates))
+    others += [] if covariates is None else [hold("covariates", covariates)]
     matched = match(labels, others, ids)
     notes = matched.notes
-    times = _read_times(next(iter(matched.columns[0].values())))
+    times = read_numbers("time", next(iter(matched.columns[0].values())))
+    if (times < 0).any():
+        raise ValueError(
+            f"time must be 0 or more, but {int((times < 0).sum())} entries are negative (the first is "
+            f"{times[times < 0][0]:g}); check the dates they come from"
+        )
     heading, column = next(iter(matched.columns[1].items()))
     named = getattr(event, "name", None)  # of a Series
     events, words = read_events(column, named if named and isinstance(named, str) else heading)
@@ -150,47 +783,14 @@ def _observe(labels: Any, time: Any, event: Any, covariates: Any, ids: Any) -> _
     if not keep.all():
         without = counted(int((~keep).sum()), "observation")
         notes.append(f"Left out: {without} without time or event.")
-    columns = (
-        [read_column(n, c).only(keep) for n, c in matched.columns[2].items()]
-        if covariates is not None
-        else []
-    )
+    given = {} if covariates is None else matched.columns[2]
+    columns = [read_column(n, c).only(keep) for n, c in given.items()]
     notes += [f"Covariate {quoted(c.name)}: {c.note}" for c in columns if c.note]
     groups = matched.groups.only(keep)
     empty = [name for name, size in zip(groups.names, groups.sizes, strict=True) if not size]
     if empty:
         notes.append(f"{_clusters(empty)} left out: no member has a time and an event.")
     return _Observed(groups.without_empty(), times[keep], events[keep], columns, notes)
-
-
-def _read_times(column: Any) -> Array:
-    times = read_numbers("time", column)
-    if (times < 0).any():
-        raise ValueError(
-            f"time must be 0 or more, but {int((times < 0).sum())} entries are negative (the first is "
-            f"{times[times < 0][0]:g}); check the dates they come from"
-        )
-    return times
-
-
-def _tested(seen: _Observed, min_size: int) -> Array:
-    """Mark the members of clusters that are large enough to be tested."""
-    sizes = seen.groups.sizes
-    small = [name for name, n in zip(seen.groups.names, sizes, strict=True) if n < min_size]
-    if small:
-        seen.notes.append(f"{_clusters(small)} not tested: fewer than {min_size} members.")
-    return (sizes >= min_size)[seen.groups.codes]
-
-
-def _pairs(
-    seen: _Observed, tested: Array, draws: int, rng: np.random.Generator
-) -> dict[tuple[Any, Any], LogRank]:
-    tests, codes = {}, seen.groups.codes
-    for a, b in combinations(np.unique(codes[tested]).tolist(), 2):
-        both = (codes == a) | (codes == b)
-        names = (seen.groups.names[a], seen.groups.names[b])
-        tests[names] = logrank(seen.time[both], seen.event[both], codes[both], draws, rng)
-    return tests
 
 
 def _horizon(curves: tuple[Curve, ...], horizon: float | None, share: float) -> float:
@@ -213,10 +813,7 @@ def _clusters(names: Sequence[Any]) -> str:
 
 
 def _remarks(
-    curves: tuple[Curve, ...],
-    test: LogRank,
-    pairs: dict[tuple[Any, Any], LogRank],
-    n_tested: int,
+    curves: tuple[Curve, ...], test: LogRank, pairs: dict[tuple[Any, Any], LogRank], n_tested: int
 ) -> list[str]:
     remarks = []
     events = sum(c.n_events for c in curves)
@@ -263,10 +860,11 @@ def _remarks_on_means(
     curves: tuple[Curve, ...], means: Array, horizon: float, share: float
 ) -> list[str]:
     remarks = []
+    pairs = list(zip(curves, *means.T, strict=True))
     few = [
         f"{quoted(c.cluster)} ({int(at_risk)} of {c.n})"
-        for c, (mean, _) in zip(curves, means, strict=True)
-        if (at_risk := c.at_risk_at(horizon)) < _needed(c, share) and mean == mean
+        for c, mean, _ in pairs
+        if (at_risk := c.at_risk_at(horizon)) < _needed(c, share) and not np.isnan(mean)
     ]
     if few:
         remarks.append(
@@ -274,18 +872,12 @@ def _remarks_on_means(
             f"{', '.join(few)}: its restricted mean and differences from it rest on them. Choose a smaller "
             "horizon, or do not read them."
         )
-    short = [c.cluster for c, (mean, _) in zip(curves, means, strict=True) if np.isnan(mean)]
-    if short:
+    if short := [c.cluster for c, mean, _ in pairs if np.isnan(mean)]:
         remarks.append(
             f"{_clusters(short)} not observed up to time {horizon:.4g} and without a restricted mean; "
             "a smaller horizon would give one."
         )
-    unsure = [
-        c.cluster
-        for c, (mean, error) in zip(curves, means, strict=True)
-        if error != error and mean == mean
-    ]
-    if unsure:
+    if unsure := [c.cluster for c, mean, error in pairs if np.isnan(error) and not np.isnan(mean)]:
         remarks.append(
             f"{_clusters(unsure)} without an event up to time {horizon:.4g}: the restricted mean has no "
             "interval."

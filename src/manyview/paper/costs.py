@@ -10,18 +10,16 @@ from typing import Any
 import numpy as np
 
 from manyview._types import Array
+from manyview.base import generator
 from manyview.datasets import make_synthetic
 from manyview.engines.affinity import affinity
-from manyview.maths.solvers import Multiplicative
-from manyview.labels import assign
-from manyview.wmnmf import run
 from manyview.initialize import starting_factors
-from manyview.scaling import fit_scaling
-from manyview.base import generator
-from manyview.wmnmf import Problem, Settings
-from manyview.wmnmf import WMNMF
+from manyview.labels import assign
+from manyview.maths.solvers import Multiplicative
 from manyview.regularizers import Graph
+from manyview.scaling import fit_scaling
 from manyview.views.views import as_views
+from manyview.wmnmf import WMNMF, Problem, Settings, run
 
 #: The estimator's defaults.
 P, BETA, INNER, ROUNDS, NEIGHBORS = 5.0, 0.01, 30, 2, 5

@@ -21,24 +21,22 @@ from manyview._warn import warn_user
 from manyview.app.compare.methods import settings_of
 from manyview.app.compare.plan import versions
 from manyview.app.compare.store import key_of
+from manyview.base import generator
 from manyview.baselines import ORACLES, honest_methods, paper_methods
 from manyview.datasets import Dataset, load_handwritten, load_lihc, load_nutrimouse, make_synthetic
 from manyview.engines.affinity import affinity
 from manyview.engines.numpy.rows import Rows
+from manyview.initialize import starting_factors
 from manyview.io import checksum
 from manyview.io.writing import left_behind, write_whole
+from manyview.labels import assign, n_neighbors
 from manyview.maths import equations as eq
 from manyview.maths.solvers import Multiplicative
 from manyview.maths.spectrum import part_sizes
-from manyview.labels import assign, n_neighbors
-from manyview.wmnmf import run
-from manyview.initialize import starting_factors
-from manyview.robust import RobustWMNMF
-from manyview.base import generator
-from manyview.wmnmf import Problem, Settings
-from manyview.wmnmf import WMNMF
 from manyview.metrics import scores
 from manyview.regularizers import Graph, Term
+from manyview.robust import RobustWMNMF
+from manyview.wmnmf import WMNMF, Problem, Settings, run
 
 from . import costs
 from .costs import BETA, INNER, P, scaled

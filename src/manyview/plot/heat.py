@@ -87,7 +87,7 @@ def heatmap(
     values, features = [], []
     place = {view.view: {f: j for j, f in enumerate(view.features)} for view in found.views}
     seen: set[tuple[str, str]] = set()
-    for row in found.top(n, max_q=None).rows():
+    for row in found.top(n, max_q=None).to_dict("records"):
         key = (row["view"], row["feature"])
         if key not in seen:
             seen.add(key)

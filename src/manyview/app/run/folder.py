@@ -176,9 +176,9 @@ def draw_into(folder: Path, run: Run, names: Sequence[str]) -> None:
 
 def table_bytes(table: Table | tables.Rows, originals: Mapping[str, str]) -> bytes:
     """A table as CSV; one of observations has the original of each id, if there are any, behind it."""
-    rows = table if isinstance(table, list) else list(table.rows())
+    rows = table if isinstance(table, list) else table.to_dict("records")
     columns = list(dict.fromkeys(c for row in rows for c in row))
-    columns = columns if isinstance(table, list) else list(table.names)
+    columns = columns if isinstance(table, list) else list(table.columns)
     if originals and columns[:1] == ["id"]:
         columns.insert(1, ORIGINAL)
         rows = [{**row, ORIGINAL: originals[row["id"]]} for row in rows]

@@ -10,7 +10,7 @@ import numpy as np
 
 from manyview._labels import as_list
 from manyview._types import Array
-from manyview.outcomes import Survival, Table, crosstab, enrichment, survival
+from manyview.outcomes import Survival, crosstab, enrichment, survival
 from manyview.outcomes.columns import may_be_codes, read_column, stands_for_missing
 from manyview.outcomes.endpoints import (
     UnclearEvent,
@@ -19,7 +19,7 @@ from manyview.outcomes.endpoints import (
     split_event,
     unit_of,
 )
-from manyview.outcomes.held import hold, pick
+from manyview.outcomes.held import frame, hold, pick
 from manyview.views.ids import places
 
 #: Clinical columns that are tested, and that are kept to colour the map by.
@@ -106,7 +106,7 @@ class Known:
 class Meaning:
     """Tables by file name, and what `run.json` says of them."""
 
-    tables: dict[str, Table] = field(default_factory=dict)
+    tables: dict[str, Any] = field(default_factory=dict)
     about: dict[str, Any] = field(default_factory=dict)
     results: dict[str, Any] = field(default_factory=dict)
 
@@ -245,7 +245,7 @@ def _about_classes(result: Any) -> dict[str, Any]:
     return {"ari": result.ari, "nmi": result.nmi, "n": result.n, "classes": len(result.classes)}
 
 
-def _annotations(ids: Sequence[str], known: Known) -> tuple[Table, list[dict[str, Any]]]:
+def _annotations(ids: Sequence[str], known: Known) -> tuple[Any, list[dict[str, Any]]]:
     """What observations can be coloured by: a column each of texts or numbers, and of which kind."""
     columns: dict[str, Any] = {"id": list(ids)}
     kinds: list[dict[str, Any]] = []
@@ -266,7 +266,7 @@ def _annotations(ids: Sequence[str], known: Known) -> tuple[Table, list[dict[str
             columns[heading] = texts
         else:
             columns[heading] = column.values.tolist()
-    return Table(columns), kinds
+    return frame(columns), kinds
 
 
 def described(meaning: Meaning) -> Mapping[str, Any]:
