@@ -14,7 +14,6 @@ from manyview._warn import setting
 from manyview.base import ZeroRows, check_zero_rows
 from manyview.engines.numpy.sources import is_streamed
 from manyview.fuse import settled_zeros
-from manyview.outcomes import Table
 from manyview.outcomes.batch import read_levels
 from manyview.outcomes.columns import Column, may_be_codes, read_column
 from manyview.outcomes.held import frame, hold, pick, printed, quoted

@@ -59,7 +59,7 @@ def survival(
     if at_risk:
         times = [t for t in ax.get_xticks() if 0 <= t <= ax.get_xlim()[1]]
         table = found.at_risk(times)
-        numbers = [name for name in table.names if name != "cluster"]
+        numbers = [name for name in table.columns if name != "cluster"]
         counts = {
             cluster: [str(table[heading][k]) for heading in numbers]
             for k, cluster in enumerate(found.clusters)

@@ -85,7 +85,7 @@ def _leading(found: Markers, honest: Markers | None) -> Rows:
     }
     again = {} if honest is None else {view.view: view for view in honest.views}
     number = {cluster: k for k, cluster in enumerate(found.clusters)}
-    for row in table.rows():
+    for row in table.to_dict("records"):
         if honest is not None:
             k, j = number[row["cluster"]], places[row["view"]][row["feature"]]
             row["q_without_view"] = float(again[row["view"]].q_value[k, j])

@@ -22,7 +22,6 @@ from manyview.io.writing import claimed, csv_of_dicts, read_csv
 from manyview.io.writing.marker import read_marker
 from manyview.io.writing.replace import files_in
 from manyview.models import Estimator
-from manyview.outcomes import Table
 from manyview.views.views import as_views
 
 from . import tables
@@ -174,7 +173,7 @@ def draw_into(folder: Path, run: Run, names: Sequence[str]) -> None:
         (folder / name).write_bytes(content)
 
 
-def table_bytes(table: Table | tables.Rows, originals: Mapping[str, str]) -> bytes:
+def table_bytes(table: Any, originals: Mapping[str, str]) -> bytes:
     """A table as CSV; one of observations has the original of each id, if there are any, behind it."""
     rows = table if isinstance(table, list) else table.to_dict("records")
     columns = list(dict.fromkeys(c for row in rows for c in row))
