@@ -64,7 +64,7 @@ def test_nearly_all_neighbours_are_found():
 
 def test_only_some_of_the_pairs_are_looked_at(monkeypatch):
     X, looked = clusters(1500, 20), []
-    kernels = import_compiled("manyview.engines.numpy.search_kernels")
+    kernels = import_compiled("manyview.engines.numpy.kernels")
     take = kernels.take
 
     def counting(products, *args):
@@ -79,7 +79,7 @@ def test_only_some_of_the_pairs_are_looked_at(monkeypatch):
 def test_products_with_many_copies_of_a_row_take_little_room(monkeypatch):
     X, sizes = clusters(1500, 20), []
     X[200:] = X[0]
-    kernels = import_compiled("manyview.engines.numpy.search_kernels")
+    kernels = import_compiled("manyview.engines.numpy.kernels")
     take = kernels.take
 
     def measuring(products, *args):
@@ -283,7 +283,7 @@ def test_products_that_are_no_number_are_nobody(rng):
     products = rng.random((1, 200)).astype(np.float32)
     products[0, ::3] = np.nan
     near, values = search._no_lists(1, 5)
-    kernels = import_compiled("manyview.engines.numpy.search_kernels")
+    kernels = import_compiled("manyview.engines.numpy.kernels")
     kernels.take(products, np.arange(1), np.array([1]), 0, near, values)
     products[0, 1] = np.nan
     np.testing.assert_array_equal(near[0], np.argsort(products[0])[:5])

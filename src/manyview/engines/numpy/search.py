@@ -68,7 +68,7 @@ def smallest_products(
     sides: Sides, k: int, threads: Threads, rows: Array | None = None
 ) -> tuple[Array, Array]:
     """The k rows with the smallest products for every row (or for ``rows``), and these."""
-    kernels = import_compiled("manyview.engines.numpy.search_kernels")
+    kernels = import_compiled("manyview.engines.numpy.kernels")
     n, asking = sides.n_rows, np.arange(sides.n_rows) if rows is None else rows
     near, values = _no_lists(len(asking), k)
 
@@ -88,7 +88,7 @@ def smallest_products(
 
 def nearest_in_cells(sides: Sides, k: int, sample: Sample, seed: int, threads: Threads) -> Array:
     """k rows with small products for every row: nearly all of the smallest. Sides get another order."""
-    kernels = import_compiled("manyview.engines.numpy.search_kernels")
+    kernels = import_compiled("manyview.engines.numpy.kernels")
     cells = Cells.of(sides, seed)
     wanted = cells.wanted(sides, sample)
     sides.put_in_order(cells.order)

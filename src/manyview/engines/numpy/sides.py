@@ -199,7 +199,7 @@ class Posted:
 
     def add_to(self, products: Array, asking: Array, block: int) -> None:
         """Add −2 u_i·u_j for rows ``asking`` and those of a block."""
-        kernels = import_compiled("manyview.engines.numpy.search_kernels")
+        kernels = import_compiled("manyview.engines.numpy.kernels")
         posts = self.posts[block], self.posted, self.values
         kernels.add_shared(products, asking, *self.entries, *posts)
 
