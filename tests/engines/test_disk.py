@@ -24,10 +24,9 @@ from manyview.engines.files import slabs
 from manyview.engines.files.disk import DiskMatrix
 from manyview.engines.files.row_file import RowFile
 from manyview.engines.numpy import neighbors
-from manyview.engines.numpy.directions import leading_directions, project
 from manyview.engines.numpy.distances import Geometry
 from manyview.engines.numpy.neighbors import streamed_neighbors
-from manyview.engines.numpy.sources import Scaled, reading
+from manyview.engines.numpy.sources import Scaled, leading_directions, project, reading
 from manyview.engines.numpy.streamed import FileGeometry, ScaledFile
 from manyview.methods import working_views as estimators
 from manyview.methods.fit import Progress

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 
 from manyview._types import Array, Matrix
 from manyview._warn import warn_user
-from manyview.engines.numpy.kinds import read_rows
+from manyview.engines.numpy.presence import read_rows
 from manyview.engines.threads import blocks
 
 #: Entries of a view looked at together: most often the first few rows already differ.

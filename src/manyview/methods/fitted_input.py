@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from manyview._types import Array, Views
-from manyview.engines.numpy.kinds import is_table
+from manyview.engines.numpy.presence import is_table
 from manyview.engines.numpy.relations import kind_of, no_relation
 from manyview.engines.numpy.sources import is_streamed
 from manyview.views.containers import Collection, Item

@@ -18,10 +18,17 @@ from manyview._arrays import namespace
 from manyview._types import Array, Matrix, Views
 from manyview._warn import warn_user
 from manyview.engines.numpy.engine import HOST
-from manyview.engines.numpy.kinds import absence, is_table, separable
 from manyview.engines.numpy.lists import for_all_rows
 from manyview.engines.numpy.masked import FEWEST_SHARE
-from manyview.engines.numpy.presence import observed_rows, present_rows, survey, unobserved
+from manyview.engines.numpy.presence import (
+    absence,
+    is_table,
+    observed_rows,
+    present_rows,
+    separable,
+    survey,
+    unobserved,
+)
 from manyview.engines.numpy.repeats import Repeats, distinct
 from manyview.engines.protocols import Distances, Engine, Scaling
 from manyview.maths.agreement import Agreement, agreement_matrix

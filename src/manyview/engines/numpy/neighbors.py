@@ -15,12 +15,11 @@ from manyview._warn import warn_user
 from manyview.engines.threads import Threads, blocks
 
 from .compiled import compiled
-from .directions import DIRECTIONS, leading_directions, project
 from .ranking import ranked
 from .repeats import copies_behind, row_codes
 from .search import ENOUGH, Sample, nearest_in_cells, smallest_products
 from .sides import Part, Sides
-from .sources import as_source, is_streamed, reading
+from .sources import DIRECTIONS, as_source, is_streamed, leading_directions, project, reading
 from .ties import equal_share, farthest, first_k, is_unsure, merged, product_error, squared_gaps
 
 #: Up to this many rows every pair is looked at.

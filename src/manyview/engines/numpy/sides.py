@@ -24,8 +24,7 @@ from manyview._types import Array, Matrix
 from manyview.engines.threads import blocks
 
 from .code_cache import import_compiled
-from .directions import leading_directions, project
-from .sources import looking_rows
+from .sources import leading_directions, looking_rows, project
 from .ties import product_error
 
 #: How much longer a product of two sparse numbers takes than one of many in a dense product.

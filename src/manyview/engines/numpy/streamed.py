@@ -15,11 +15,10 @@ from manyview._types import Array, Matrix, storable
 from manyview.engines.protocols import Remote, Scaling
 from manyview.engines.threads import blocks
 
-from .directions import leading_directions, project
 from .distances import Geometry
 from .presence import present_rows
 from .robust_scaling import RobustScaling
-from .sources import Source, UnitRows, looking_rows, over
+from .sources import Source, UnitRows, leading_directions, looking_rows, over, project
 
 #: Entries of a sample of rows: what it tells (percentiles, agreement of halves) needs no more.
 SAMPLE = 2**22

@@ -14,10 +14,9 @@ import torch
 
 from manyview._arrays import on_host
 from manyview._types import Array
-from manyview.engines.numpy.directions import DIRECTIONS
 from manyview.engines.numpy.distances import Geometry
 from manyview.engines.numpy.presence import unobserved
-from manyview.engines.numpy.sources import reading
+from manyview.engines.numpy.sources import DIRECTIONS, reading
 from manyview.engines.numpy.streamed import FileGeometry, sampled
 
 from .device import put
