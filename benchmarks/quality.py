@@ -34,7 +34,7 @@ from sklearn.preprocessing import StandardScaler
 import manyview as mv
 from manyview.engines.numpy.distances import Geometry
 from manyview.engines.numpy.presence import present_rows
-from manyview.engines.numpy.robust_scaling import RobustScaling
+from manyview.engines.numpy.scaling import RobustScaling
 from manyview.maths.spectrum import normalized
 from manyview.methods.agree import view_graph
 from manyview.methods.assign import spectral_from_graph

@@ -22,7 +22,7 @@ from threadpoolctl import threadpool_limits
 
 import manyview as mv
 from manyview.engines.numpy.engine import HOST
-from manyview.engines.numpy.lists import for_all_rows
+from manyview.engines.numpy.neighbors import for_all_rows
 from manyview.engines.numpy.repeats import distinct
 from manyview.maths import agreement as ag
 from manyview.methods import agree, stages

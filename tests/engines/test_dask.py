@@ -633,7 +633,7 @@ def test_the_robust_method_finds_neighbours_of_many_rows_on_the_workers(client, 
         warnings.simplefilter("ignore", UserWarning)  # a row of zeros counts as missing
         expected = mv.RobustWMNMF(**params).fit(views)
         # The driver does not search.
-        monkeypatch.setattr("manyview.engines.numpy.lists.approximate", None)
+        monkeypatch.setattr("manyview.engines.numpy.neighbors.approximate", None)
         monkeypatch.setattr("manyview.engines.numpy.distances.approximate", None)
         model = mv.RobustWMNMF(**params, engine="dask").fit(lazy)
     assert mv.metrics.scores(expected.labels_, model.labels_)["ari"] > 0.99

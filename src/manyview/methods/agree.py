@@ -15,7 +15,7 @@ import scipy.sparse as sp
 from manyview._arrays import namespace, on_host
 from manyview._types import Array
 from manyview.engines.numpy.engine import HOST
-from manyview.engines.numpy.lists import for_all_rows, masses
+from manyview.engines.numpy.neighbors import for_all_rows, masses
 from manyview.engines.protocols import Distances, Engine, Graph, Lists
 from manyview.engines.threads import Threads
 from manyview.maths import agreement as ag

@@ -8,8 +8,8 @@ import numpy as np
 
 from manyview._types import Array, Factors, Matrix, Views
 from manyview.engines.numpy.engine import unit_sums
+from manyview.engines.numpy.neighbors import equal_share, farthest, nearest
 from manyview.engines.numpy.presence import has_nan
-from manyview.engines.numpy.ties import equal_share, farthest, nearest
 from manyview.engines.protocols import Distances, Scaling
 from manyview.engines.threads import blocks
 from manyview.maths import agreement as ag

@@ -21,7 +21,7 @@ from threadpoolctl import threadpool_limits
 from manyview._types import Array
 from manyview.engines.numpy.distances import Geometry
 from manyview.engines.numpy.engine import HOST
-from manyview.engines.numpy.lists import masses
+from manyview.engines.numpy.neighbors import masses
 from manyview.engines.numpy.repeats import Repeats, distinct
 from manyview.engines.numpy.sources import is_streamed
 from manyview.engines.protocols import Distances, Lists

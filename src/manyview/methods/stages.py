@@ -18,8 +18,8 @@ from manyview._arrays import namespace
 from manyview._types import Array, Matrix, Views
 from manyview._warn import warn_user
 from manyview.engines.numpy.engine import HOST
-from manyview.engines.numpy.lists import for_all_rows
 from manyview.engines.numpy.masked import FEWEST_SHARE
+from manyview.engines.numpy.neighbors import for_all_rows
 from manyview.engines.numpy.presence import (
     absence,
     is_table,

@@ -12,8 +12,8 @@ from threadpoolctl import threadpool_limits
 from manyview._types import Array, Matrix, Views
 from manyview.baselines.catalogue import plain_spectral
 from manyview.baselines.wrappers import scaled, side_by_side
+from manyview.engines.numpy.distances import sparse_products, written_out
 from manyview.engines.numpy.presence import as_table, is_table
-from manyview.engines.numpy.products import sparse_products, written_out
 from manyview.engines.numpy.sources import is_streamed
 from manyview.methods.estimators import Estimator, number_of_clusters
 from manyview.methods.observed import observed_columns, observed_part
