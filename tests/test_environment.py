@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import manyview
-from manyview.engines.numpy import code_cache
+from manyview.engines.numpy import compiled
 
 SOURCE = str(Path(manyview.__file__).parents[1])
 posix = pytest.mark.skipif(os.name != "posix", reason="others have no such folder")
@@ -84,11 +84,11 @@ def temporary(tmp_path, monkeypatch):
 
 @posix
 def test_the_folder_is_private_and_found_again(temporary):
-    folder = code_cache.private_folder()
+    folder = compiled.private_folder()
     assert folder.parent == temporary.resolve()
     assert folder.stat().st_mode & 0o777 == 0o700 and folder.stat().st_uid == os.getuid()
     (folder / "kept").touch()
-    assert code_cache.private_folder() == folder and (folder / "kept").exists()
+    assert compiled.private_folder() == folder and (folder / "kept").exists()
 
 
 def opened(folder):
@@ -118,27 +118,27 @@ def given_away(folder):
 @posix
 @pytest.mark.parametrize("plant", [opened, linked, a_file, in_a_folder_open_to_all, given_away])
 def test_a_folder_that_others_can_change_is_not_used(temporary, plant):
-    plant(code_cache.private_folder())
-    assert code_cache.private_folder() is None
+    plant(compiled.private_folder())
+    assert compiled.private_folder() is None
 
 
 @posix
 def test_a_sticky_folder_open_to_all_will_do(temporary):
     temporary.chmod(0o1777)
-    assert code_cache.private_folder() is not None
+    assert compiled.private_folder() is not None
 
 
 def test_without_a_home_numba_is_not_left_to_the_current_folder(monkeypatch, tmp_path):
-    for name in (code_cache.SETTING, "XDG_CACHE_HOME"):
+    for name in (compiled.SETTING, "XDG_CACHE_HOME"):
         monkeypatch.delenv(name, raising=False)
-    assert code_cache._home_is_known()
+    assert compiled._home_is_known()
     monkeypatch.setattr(os.path, "expanduser", lambda path: path)
-    assert not code_cache._home_is_known()
-    monkeypatch.setenv(code_cache.SETTING, str(tmp_path / "a" / "file"))
-    assert code_cache._home_is_known()
+    assert not compiled._home_is_known()
+    monkeypatch.setenv(compiled.SETTING, str(tmp_path / "a" / "file"))
+    assert compiled._home_is_known()
     (tmp_path / "file").touch()
-    monkeypatch.setenv(code_cache.SETTING, str(tmp_path / "file" / "below"))
-    assert not code_cache._home_is_known()
+    monkeypatch.setenv(compiled.SETTING, str(tmp_path / "file" / "below"))
+    assert not compiled._home_is_known()
 
 
 PROBE = """
@@ -155,7 +155,7 @@ def thrice(x):
 USE = """
 import os, sys, warnings
 sys.path.insert(0, {folder!r})
-from manyview.engines.numpy.code_cache import import_compiled
+from manyview.engines.numpy.compiled import import_compiled
 with warnings.catch_warnings(record=True) as told:
     warnings.simplefilter("always")
     probe, again = import_compiled("probe"), import_compiled("probe")

@@ -79,14 +79,14 @@ def test_sparse_products_are_the_same_compiled_and_not(dtype, monkeypatch):
     Z = sp.csr_array(rows(n=150).astype(dtype))  # more than a tile
     found = distances.sparse_products(Z)
     assert found.dtype == dtype
-    monkeypatch.setattr(products, "compiled", lambda: None)
+    monkeypatch.setattr(distances, "compiled", lambda: None)
     np.testing.assert_allclose(found, distances.sparse_products(Z), rtol=1e-5)
 
 
 def test_long_rows_are_multiplied_in_parts(monkeypatch):
     Z = np.random.default_rng(0).random((12, 400)) + 3
     whole = distances.products_of(Z, row_codes(Z)).table
-    monkeypatch.setattr(products, "CENTRED", 12 * 50)
+    monkeypatch.setattr(distances, "CENTRED", 12 * 50)
     parts = distances.products_of(Z, row_codes(Z)).table
     np.testing.assert_allclose(whole, parts, rtol=1e-12, atol=1e-12)
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from manyview.engines.numpy import neighbors, search
-from manyview.engines.numpy.code_cache import import_compiled
+from manyview.engines.numpy.compiled import import_compiled
 from manyview.engines.numpy.distances import Geometry
 from manyview.engines.numpy.search import (
     Part,

@@ -32,7 +32,7 @@ from threadpoolctl import threadpool_limits
 from manyview._types import Array, Matrix
 from manyview.engines.threads import Threads, blocks
 
-from .code_cache import import_compiled
+from .compiled import import_compiled
 from .sources import leading_directions, looking_rows, project
 
 #: How much longer a product of two sparse numbers takes than one of many in a dense product.
