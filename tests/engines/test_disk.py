@@ -548,7 +548,7 @@ def test_a_fit_from_files_takes_little_memory(tmp_path):
         warnings.simplefilter("ignore")
         # Blocks as small against these data as the usual ones are against large data.
         slabs.SLAB, slabs.HELD, sources.LOOK, neighbors.ASKING = 2**17, 2**19, 2**17, 2**18
-        ties.GATHERED = 2**16
+        neighbors.GATHERED = 2**16
         def anonymous():
             text = open("/proc/self/status").read()
             return int(text.split("RssAnon:")[1].split()[0]) * 1024

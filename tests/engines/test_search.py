@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from manyview.engines.numpy import neighbors, search
-from manyview.engines.numpy.compiled import import_compiled
+from manyview.engines.numpy.compiled import compiled
 from manyview.engines.numpy.distances import Geometry
 from manyview.engines.numpy.search import (
     Part,
@@ -69,7 +69,7 @@ def test_nearly_all_neighbours_are_found():
 
 def test_only_some_of_the_pairs_are_looked_at(monkeypatch):
     X, looked = clusters(1500, 20), []
-    kernels = import_compiled("manyview.engines.numpy.kernels")
+    kernels = compiled()
     take = kernels.take
 
     def counting(products, *args):
@@ -84,7 +84,7 @@ def test_only_some_of_the_pairs_are_looked_at(monkeypatch):
 def test_products_with_many_copies_of_a_row_take_little_room(monkeypatch):
     X, sizes = clusters(1500, 20), []
     X[200:] = X[0]
-    kernels = import_compiled("manyview.engines.numpy.kernels")
+    kernels = compiled()
     take = kernels.take
 
     def measuring(products, *args):
@@ -294,7 +294,7 @@ def test_products_that_are_no_number_are_nobody(rng):
     products = rng.random((1, 200)).astype(np.float32)
     products[0, ::3] = np.nan
     near, values = search._no_lists(1, 5)
-    kernels = import_compiled("manyview.engines.numpy.kernels")
+    kernels = compiled()
     kernels.take(products, np.arange(1), np.array([1]), 0, near, values)
     products[0, 1] = np.nan
     np.testing.assert_array_equal(near[0], np.argsort(products[0])[:5])

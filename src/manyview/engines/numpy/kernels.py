@@ -17,10 +17,18 @@ from numba.np.arrayobj import make_array
 
 from manyview._types import Array
 
+from .compiled import keeps_code
+
+
+def _nothing() -> None:
+    pass
+
+
 #: Sums may be regrouped and fused; NaN and infinity keep their meaning.
 FAST = {"reassoc", "contract", "nsz"}
 #: Division by zero gives infinity, as in NumPy: no test in the inner loops, which can then use vectors.
-SETTINGS: Any = {"nogil": True, "cache": True, "fastmath": FAST, "error_model": "numpy"}
+SETTINGS: Any = {"nogil": True, "fastmath": FAST, "error_model": "numpy"}
+SETTINGS["cache"] = keeps_code(_nothing)
 fast = njit(**SETTINGS)
 #: For what other kernels call, too. As a call it may be the copy of either, depending on what was
 #: compiled and what loaded from the cache: a first run would then round otherwise than all later ones.
@@ -46,12 +54,8 @@ def _ask_for(context: Any, array: Any, row: Any, column: Any) -> Any:
     return types.void(array, types.intp, types.intp), generate
 
 
-def _nothing(array: Array, row: int, column: int) -> None:
-    pass
-
-
 #: Without a compiler (NUMBA_DISABLE_JIT) nothing can be asked for.
-ask_for: Any = _nothing if config.DISABLE_JIT else _ask_for  # type: ignore[attr-defined]
+ask_for: Any = (lambda array, row, column: None) if config.DISABLE_JIT else _ask_for  # type: ignore[attr-defined]
 
 
 @inlined

@@ -32,7 +32,7 @@ from threadpoolctl import threadpool_limits
 from manyview._types import Array, Matrix
 from manyview.engines.threads import Threads, blocks
 
-from .compiled import import_compiled
+from .compiled import compiled
 from .sources import leading_directions, looking_rows, project
 
 #: How much longer a product of two sparse numbers takes than one of many in a dense product.
@@ -211,7 +211,7 @@ class Posted:
 
     def add_to(self, products: Array, asking: Array, block: int) -> None:
         """Add −2 u_i·u_j for rows ``asking`` and those of a block."""
-        kernels = import_compiled("manyview.engines.numpy.kernels")
+        kernels = compiled()
         posts = self.posts[block], self.posted, self.values
         kernels.add_shared(products, asking, *self.entries, *posts)
 
@@ -273,7 +273,7 @@ def smallest_products(
     sides: Sides, k: int, threads: Threads, rows: Array | None = None
 ) -> tuple[Array, Array]:
     """The k rows with the smallest products for every row (or for ``rows``), and these."""
-    kernels = import_compiled("manyview.engines.numpy.kernels")
+    kernels = compiled()
     n, asking = sides.n_rows, np.arange(sides.n_rows) if rows is None else rows
     near, values = _no_lists(len(asking), k)
 
@@ -293,7 +293,7 @@ def smallest_products(
 
 def nearest_in_cells(sides: Sides, k: int, sample: Sample, seed: int, threads: Threads) -> Array:
     """k rows with small products for every row: nearly all of the smallest. Sides get another order."""
-    kernels = import_compiled("manyview.engines.numpy.kernels")
+    kernels = compiled()
     cells = Cells.of(sides, seed)
     wanted = cells.wanted(sides, sample)
     sides.put_in_order(cells.order)
