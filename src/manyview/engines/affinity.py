@@ -47,7 +47,7 @@ def nearest_neighbors(
     Without ``queries`` the rows of X ask about each other and no row is its own neighbour. With
     NaN among dense entries, distances use the features both rows have, rescaled to all; a pair
     that shares none is infinitely far. On a device all pairs are looked at. Of rows at equal distance
-    (see `ties`) those with smaller indices are taken.
+    (see `engines.numpy.neighbors`) those with smaller indices are taken.
     """
     if isinstance(X, FindsNeighbors):
         return X.neighbors(n_neighbors)

@@ -7,8 +7,7 @@ from contextlib import AbstractContextManager
 
 from .dask.spec import SPEC as DASK
 from .numpy.engine import SPEC as NUMPY
-from .protocols import Engine
-from .spec import EngineSpec
+from .protocols import Engine, EngineSpec
 from .torch.spec import SPEC as TORCH
 
 ENGINES: dict[str, EngineSpec] = {

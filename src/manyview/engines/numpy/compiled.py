@@ -93,7 +93,7 @@ def keeps_code(function: Callable[[], None]) -> bool:
 
     def use(folder: str | None) -> None:
         os.environ.pop(SETTING, None) if folder is None else os.environ.update({SETTING: folder})
-        config.reload_config()  # type: ignore[attr-defined]
+        config.reload_config()
 
     chosen = os.environ.get(SETTING)
     if home_is_known() and accepted():

@@ -12,8 +12,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from manyview._types import Array, Matrix, Views
-from manyview.engines.protocols import Distances, Engine, Found, ScaledThere, Scaling
-from manyview.engines.spec import EngineSpec
+from manyview.engines.protocols import Distances, Engine, EngineSpec, Found, ScaledThere, Scaling
 from manyview.engines.threads import Threads
 
 from . import graph as host_graph

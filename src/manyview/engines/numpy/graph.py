@@ -39,19 +39,17 @@ def row_contrasts(
                 continue
             i, j = upper.coords
             weight = upper.data * (view.comparable[i] & view.comparable[j])
-            close = weight * _measured(view, i, j, threads or Threads(1))
+            parts = list(blocks(slice(0, len(i)), PAIRS))
+            d = (threads or Threads(1)).each(
+                lambda b, view=view, i=i, j=j: view.pairs(i[b], j[b]), parts
+            )
+            close = weight * np.concatenate(d)
             total = np.bincount(i, weight, n) + np.bincount(j, weight, n)
             distance = np.bincount(i, close, n) + np.bincount(j, close, n)
             total += graph.diagonal() * view.comparable  # its own copies, at no distance
             known = total > 0
             rows[s, t, known] = 1 - distance[known] / total[known]
     return rows
-
-
-def _measured(view: Distances, i: Array, j: Array, threads: Threads) -> Array:
-    """d of pairs, some at a time."""
-    parts = list(blocks(slice(0, len(i)), PAIRS))
-    return np.concatenate(threads.each(lambda b: view.pairs(i[b], j[b]), parts))
 
 
 def mean_distance(view: Distances, graph: sp.csr_array) -> float | None:

@@ -12,8 +12,7 @@ nearest cells, and are measured pair by pair.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -147,30 +146,21 @@ def squared_gaps(X: Matrix, i: Array, Y: Matrix, j: Array) -> Array:
 DEPTH = 8
 
 
-class Measured(Protocol):
-    """Rows Z of which pairs can be measured."""
-
-    Z: Any
-
-    def pairs(self, i: Array, j: Array) -> Array:
-        """The distances of the pairs (i, j)."""
-
-
-def pair_distances(views: Sequence[Measured], alpha: Array, i: Array, j: Array) -> Array:
+def pair_distances(views: Sequence[Any], alpha: Array, i: Array, j: Array) -> Array:
     """Σ α_s d^s of the pairs (i, j)."""
     each = (a * view.pairs(i, j) for a, view in zip(alpha, views, strict=True) if a > 0)
     return sum(each, start=np.zeros(len(i)))
 
 
 def improved(
-    views: Sequence[Measured], alpha: Array, lists: Array, k: int, threads: Threads | None
+    views: Sequence[Any], alpha: Array, lists: Array, k: int, threads: Threads | None
 ) -> tuple[Array, Array]:
     """One pass over neighbours of neighbours: the k best of them and of the lists themselves."""
     return ranked(views, alpha, lists, min(DEPTH, lists.shape[1]), k, threads)
 
 
 def ranked(
-    views: Sequence[Measured],
+    views: Sequence[Any],
     alpha: Array,
     lists: Array,
     depth: int,
@@ -190,15 +180,13 @@ def ranked(
             candidates = _distinct(here, np.hstack([members, reached]))
             d = _distances(views, alpha, here, candidates)
             # Measured pair by pair already; candidates are in the order of the rows.
-            order, distances[b] = nearest(d, k, None, none[: len(d)], partial(_entries, d), share)
+            order, distances[b] = nearest(
+                d, k, None, none[: len(d)], lambda i, j, d=d: d[i, j], share
+            )
             indices[b] = np.take_along_axis(candidates, order, axis=1)
 
     (threads or Threads(1)).map(work, n)
     return indices, distances
-
-
-def _entries(d: Array, i: Array, j: Array) -> Array:
-    return d[i, j]
 
 
 def _distinct(rows: Array, candidates: Array) -> Array:
@@ -210,7 +198,7 @@ def _distinct(rows: Array, candidates: Array) -> Array:
     return found
 
 
-def _distances(views: Sequence[Measured], alpha: Array, rows: Array, candidates: Array) -> Array:
+def _distances(views: Sequence[Any], alpha: Array, rows: Array, candidates: Array) -> Array:
     """Σ α_s d^s to every candidate; infinite where there is none."""
     useful = candidates >= 0
     d = np.where(useful, 0.0, np.inf)
@@ -318,7 +306,7 @@ def searched(parts: list[Part], k: int, sample: Sample, seed: int, threads: Thre
 
 
 class SquaredGaps:
-    """Squared Euclidean distances of pairs of rows, for `ranking`."""
+    """Squared Euclidean distances of pairs of rows, for `ranked`."""
 
     def __init__(self, Z: Matrix):
         if sp.issparse(Z):

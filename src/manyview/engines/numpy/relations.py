@@ -77,12 +77,7 @@ class Relation(ABC):
         return f"<{type(self).__name__} of shape {self.shape}>"
 
     def copy(self: Own) -> Own:
-        """The same with a matrix of its own.
-
-        Returns
-        -------
-        Relation
-        """
+        """The same with a matrix of its own."""
         return self._with(self.matrix.copy())
 
     def _with(self: Own, matrix: Matrix) -> Own:
@@ -106,12 +101,7 @@ class Relation(ABC):
         Parameters
         ----------
         places : ndarray of int
-            The place of each; −1 for one that the relation lacks.
-
-        Returns
-        -------
-        Relation
-        """
+            The place of each; −1 for one that the relation lacks."""
         known = places >= 0
         part = self[places[known]].matrix
         if known.all():
@@ -133,12 +123,7 @@ class Relation(ABC):
         Parameters
         ----------
         columns : ndarray or None
-            Ids of the fitted observations, if they have any.
-
-        Returns
-        -------
-        Relation
-        """
+            Ids of the fitted observations, if they have any."""
         new = copy(self)
         new.unseen = True
         if columns is not None and self.columns is not None:
@@ -156,13 +141,7 @@ class Relation(ABC):
         return new
 
     def check(self, name: str) -> None:
-        """Refuse what cannot relate the observations of a fit; rows of unseen ones are as they are.
-
-        Parameters
-        ----------
-        name : str
-            Of the view, for the message.
-        """
+        """Refuse what cannot relate the observations of a fit; rows of unseen ones are as they are."""
         n, m = self.shape
         if not self.unseen and n != m:
             raise ValueError(
@@ -171,12 +150,7 @@ class Relation(ABC):
             )
 
     def present(self) -> Array:
-        """Rows with an entry that is not zero; of a graph, with a link to another one.
-
-        Returns
-        -------
-        ndarray of bool
-        """
+        """Rows with an entry that is not zero; of a graph, with a link to another one."""
         if sp.issparse(self.matrix):
             counts = np.diff(self.matrix.indptr)
             own = 0 if self.unseen or len(counts) != self.shape[1] else self.matrix.diagonal() != 0
@@ -185,12 +159,7 @@ class Relation(ABC):
 
     @abstractmethod
     def as_features(self) -> Matrix:
-        """A nonnegative table that methods of features take.
-
-        Returns
-        -------
-        array (N, N)
-        """
+        """A nonnegative table that methods of features take."""
 
 
 def numbers(data: Any, cls: str) -> tuple[Matrix, Any]:
@@ -304,12 +273,7 @@ class GraphView(Relation):
         self._name(sp.csr_array(matrix), ids, columns, frame)
 
     def links(self) -> sp.csr_array:
-        """Links between the fitted observations, none to itself.
-
-        Returns
-        -------
-        csr_array (N, N)
-        """
+        """Links between the fitted observations, none to itself."""
         A = sp.csr_array(self.matrix - sp.diags_array(self.matrix.diagonal(), format="csr"))
         A.eliminate_zeros()
         A.sort_indices()
@@ -333,25 +297,14 @@ class Dissimilarity(Relation):
     """A relation with a distance between any two observations."""
 
     def check(self, name: str) -> None:
-        """Refuse what cannot relate the observations of a fit, also what is not symmetric.
-
-        Parameters
-        ----------
-        name : str
-            Of the view, for the message.
-        """
+        """Refuse what cannot relate the observations of a fit, also what is not symmetric."""
         super().check(name)
         if not self.unseen:
             refuse_asymmetric(self.matrix, f"view {name!r}, a {self.kind},")
 
     @abstractmethod
     def squared(self) -> Array:
-        """Squared distances of rows to columns.
-
-        Returns
-        -------
-        ndarray
-        """
+        """Squared distances of rows to columns."""
 
 
 @storable
@@ -384,13 +337,7 @@ class DistanceView(Dissimilarity):
         self._name(matrix, ids, columns, frame)
 
     def check(self, name: str) -> None:
-        """Refuse what cannot relate the observations of a fit, also a diagonal that is not 0.
-
-        Parameters
-        ----------
-        name : str
-            Of the view, for the message.
-        """
+        """Refuse what cannot relate the observations of a fit, also a diagonal that is not 0."""
         super().check(name)
         own = np.zeros(0) if self.unseen else self.matrix.diagonal()
         if (own > ASYMMETRY * self.matrix.max(initial=0)).any():
@@ -401,21 +348,11 @@ class DistanceView(Dissimilarity):
             )
 
     def squared(self) -> Array:
-        """Squared distances of rows to columns.
-
-        Returns
-        -------
-        ndarray
-        """
+        """Squared distances of rows to columns."""
         return self.matrix.astype(float) ** 2
 
     def as_features(self) -> Matrix:
-        """exp(−d²/2m²), m the median distance: how near every other observation is.
-
-        Returns
-        -------
-        ndarray (N, N)
-        """
+        """exp(−d²/2m²), m the median distance: how near every other observation is."""
         known = self.matrix[self.matrix > 0]
         width = float(np.median(known)) if known.size else 1.0
         return np.exp(-self.squared() / (2 * width**2)) * self.present()[:, None]
@@ -460,12 +397,7 @@ class KernelView(Dissimilarity):
         self._name(matrix, ids, columns, frame)
 
     def squared(self) -> Array:
-        """Squared distances of rows to columns.
-
-        Returns
-        -------
-        ndarray
-        """
+        """Squared distances of rows to columns."""
         own = self.matrix.diagonal() if self.diagonal is None else self.diagonal
         return squared_from_kernel(self.matrix.astype(float), own, own)
 
@@ -481,12 +413,7 @@ class KernelView(Dissimilarity):
         Parameters
         ----------
         places : ndarray of int
-            The place of each; −1 for one that the kernel lacks.
-
-        Returns
-        -------
-        KernelView
-        """
+            The place of each; −1 for one that the kernel lacks."""
         taken = super().take(places)
         if self.diagonal is not None:
             taken.diagonal = np.where(places >= 0, self.diagonal[places], 0)
@@ -498,12 +425,7 @@ class KernelView(Dissimilarity):
         Parameters
         ----------
         fitted : ndarray
-            Those of the fitted observations.
-
-        Returns
-        -------
-        ndarray
-        """
+            Those of the fitted observations."""
         if self.diagonal is not None:
             return self.diagonal
         if not self.present().any():
@@ -517,12 +439,7 @@ class KernelView(Dissimilarity):
         return np.full(self.shape[0], fitted.mean() if len(fitted) else 0.0)
 
     def as_features(self) -> Matrix:
-        """Similarities to every observation, shifted to start at 0.
-
-        Returns
-        -------
-        ndarray (N, N)
-        """
+        """Similarities to every observation, shifted to start at 0."""
         return (self.matrix - min(0.0, float(self.matrix.min(initial=0)))) * self.present()[:, None]
 
 
