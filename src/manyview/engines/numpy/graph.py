@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import scipy.sparse as sp
@@ -40,9 +41,7 @@ def row_contrasts(
             i, j = upper.coords
             weight = upper.data * (view.comparable[i] & view.comparable[j])
             parts = list(blocks(slice(0, len(i)), PAIRS))
-            d = (threads or Threads(1)).each(
-                lambda b, view=view, i=i, j=j: view.pairs(i[b], j[b]), parts
-            )
+            d = (threads or Threads(1)).each(partial(_pairs, view, i, j), parts)
             close = weight * np.concatenate(d)
             total = np.bincount(i, weight, n) + np.bincount(j, weight, n)
             distance = np.bincount(i, close, n) + np.bincount(j, close, n)
@@ -50,6 +49,10 @@ def row_contrasts(
             known = total > 0
             rows[s, t, known] = 1 - distance[known] / total[known]
     return rows
+
+
+def _pairs(view: Distances, i: Array, j: Array, part: slice) -> Array:
+    return view.pairs(i[part], j[part])
 
 
 def mean_distance(view: Distances, graph: sp.csr_array) -> float | None:

@@ -12,6 +12,7 @@ nearest cells, and are measured pair by pair.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -180,13 +181,15 @@ def ranked(
             candidates = _distinct(here, np.hstack([members, reached]))
             d = _distances(views, alpha, here, candidates)
             # Measured pair by pair already; candidates are in the order of the rows.
-            order, distances[b] = nearest(
-                d, k, None, none[: len(d)], lambda i, j, d=d: d[i, j], share
-            )
+            order, distances[b] = nearest(d, k, None, none[: len(d)], partial(_entries, d), share)
             indices[b] = np.take_along_axis(candidates, order, axis=1)
 
     (threads or Threads(1)).map(work, n)
     return indices, distances
+
+
+def _entries(d: Array, i: Array, j: Array) -> Array:
+    return d[i, j]
 
 
 def _distinct(rows: Array, candidates: Array) -> Array:
