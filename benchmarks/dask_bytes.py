@@ -17,7 +17,7 @@ import numpy as np
 
 from manyview.engines.dask import cells
 from manyview.engines.dask.cluster import Cluster
-from manyview.engines.numpy.directions import DIRECTIONS
+from manyview.engines.numpy.sources import DIRECTIONS
 from manyview.maths.solvers import SOLVERS
 from manyview.regularizers import Graph
 

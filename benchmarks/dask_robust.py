@@ -36,7 +36,7 @@ from manyview.engines.dask.cluster import Cluster
 from manyview.engines.dask.distances import WIDER, WorkerGeometry
 from manyview.engines.dask.engine import DaskEngine
 from manyview.engines.numpy import neighbors
-from manyview.engines.numpy.directions import DIRECTIONS, PASSES
+from manyview.engines.numpy.sources import DIRECTIONS, PASSES
 from manyview.maths import agreement as ag
 from whole_data import large
 

@@ -24,7 +24,7 @@ import manyview as mv
 from manyview import fuse as agree
 from manyview import fuse as stages
 from manyview.engines.numpy.engine import HOST
-from manyview.engines.numpy.lists import for_all_rows
+from manyview.engines.numpy.neighbors import for_all_rows
 from manyview.engines.numpy.repeats import distinct
 from manyview.maths import agreement as ag
 from quality import best_and_worst, load_set, module

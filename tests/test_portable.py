@@ -34,7 +34,7 @@ GUARDED = {
         "import resource": "except ImportError",
         "/proc": "except OSError",
     },
-    "engines/numpy/code_cache.py": {"os.getuid": "os.name"},
+    "engines/numpy/compiled.py": {"os.getuid": "os.name"},
     "engines/threads.py": {"os.sched_getaffinity": "hasattr(os"},
     "io/guard/limits.py": {"/proc": "except (OSError", "/sys/": "except (OSError"},
     "io/writing/locks.py": {"import fcntl": "except ImportError", "import msvcrt": "except ImportError"},

@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from manyview._types import Array, Matrix, Views
-from manyview.engines.numpy.kinds import is_table
+from manyview.engines.numpy.presence import is_table
 from manyview.engines.numpy.repeats import row_codes
 from manyview.engines.numpy.sources import is_streamed
 from manyview.engines.protocols import Scaling

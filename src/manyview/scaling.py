@@ -13,9 +13,8 @@ from sklearn.preprocessing import normalize
 from manyview._arrays import is_tensor, like, namespace, on_host
 from manyview._types import Array, Matrix, Views, storable
 from manyview._warn import warn_user
-from manyview.engines.numpy.kinds import read_rows
-from manyview.engines.numpy.presence import has_nan, looking_threads
-from manyview.engines.numpy.robust_scaling import refuse_extreme, unit_rows
+from manyview.engines.numpy.presence import has_nan, looking_threads, read_rows
+from manyview.engines.numpy.scaling import refuse_extreme, unit_rows
 from manyview.engines.numpy.sources import LOOK, is_streamed, over
 from manyview.engines.threads import blocks
 

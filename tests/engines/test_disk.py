@@ -25,11 +25,10 @@ from manyview.engines.files import slabs
 from manyview.engines.files.disk import DiskMatrix
 from manyview.engines.files.row_file import RowFile
 from manyview.engines.numpy import neighbors
-from manyview.engines.numpy.directions import leading_directions, project
-from manyview.engines.numpy.distances import Geometry
+from manyview.engines.numpy.distances import FileGeometry, Geometry
 from manyview.engines.numpy.neighbors import streamed_neighbors
-from manyview.engines.numpy.sources import Scaled, reading
-from manyview.engines.numpy.streamed import FileGeometry, ScaledFile
+from manyview.engines.numpy.scaling import ScaledFile
+from manyview.engines.numpy.sources import Scaled, leading_directions, project, reading
 from manyview.regularizers import Graph
 from manyview.scaling import fit_scaling
 from manyview.views import views as views_module
@@ -545,11 +544,11 @@ def test_a_fit_from_files_takes_little_memory(tmp_path):
         import sys, threading, time, warnings
         import manyview as mv
         from manyview.engines.files import slabs
-        from manyview.engines.numpy import neighbors, sources, ties
+        from manyview.engines.numpy import neighbors, sources
         warnings.simplefilter("ignore")
         # Blocks as small against these data as the usual ones are against large data.
         slabs.SLAB, slabs.HELD, sources.LOOK, neighbors.ASKING = 2**17, 2**19, 2**17, 2**18
-        ties.GATHERED = 2**16
+        neighbors.GATHERED = 2**16
         def anonymous():
             text = open("/proc/self/status").read()
             return int(text.split("RssAnon:")[1].split()[0]) * 1024
@@ -662,7 +661,7 @@ def test_distances_along_all_directions_are_the_distances(tmp_path):
 
 
 def test_features_constant_in_the_sample_are_scaled_by_all_rows(tmp_path, monkeypatch):
-    monkeypatch.setattr("manyview.engines.numpy.streamed.SAMPLE", 1)  # the fewest rows there are
+    monkeypatch.setattr("manyview.engines.numpy.scaling.SAMPLE", 1)  # the fewest rows there are
     rng = np.random.default_rng(0)
     X = rng.random((3000, 30))
     X[:, 20:] = rng.random((3000, 10)) < 0.001

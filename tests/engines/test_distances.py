@@ -8,7 +8,7 @@ import manyview as mv
 from manyview._arrays import on_host
 from manyview.engines.numpy.distances import Geometry
 from manyview.engines.numpy.engine import HOST
-from manyview.engines.numpy.streamed import ScaledFile
+from manyview.engines.numpy.scaling import ScaledFile
 
 N, M = 60, 12
 PRESENT = np.arange(N) % 7 != 3

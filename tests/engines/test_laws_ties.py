@@ -17,8 +17,8 @@ from manyview.engines.dask.view import lists_in_block
 from manyview.engines.files.disk import DiskMatrix
 from manyview.engines.numpy import distances as geometry_module
 from manyview.engines.numpy import neighbors as neighbors_module
-from manyview.engines.numpy.distances import Geometry
-from manyview.engines.numpy.lists import fused_lists, view_lists
+from manyview.engines.numpy.distances import FileGeometry, Geometry
+from manyview.engines.numpy.neighbors import fused_lists, merged, view_lists
 from manyview.engines.numpy.repeats import (
     crowds_of,
     expanded_graph,
@@ -26,8 +26,6 @@ from manyview.engines.numpy.repeats import (
     repeats_of,
     row_codes,
 )
-from manyview.engines.numpy.streamed import FileGeometry
-from manyview.engines.numpy.ties import merged
 
 K = 7
 #: Rows, features, and how many values a feature has: few values make ties, few features make copies.

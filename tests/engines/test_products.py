@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from manyview.engines.numpy import products, repeats
-from manyview.engines.numpy.distances import Geometry
+from manyview.engines.numpy import distances, repeats
+from manyview.engines.numpy.distances import Geometry, written_out
 from manyview.engines.numpy.engine import HOST
-from manyview.engines.numpy.products import written_out
 from manyview.engines.numpy.repeats import row_codes
 from manyview.maths.tails import known_quantiles
 
@@ -78,17 +77,17 @@ def test_halves_of_rows_that_repeat_add_up():
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_sparse_products_are_the_same_compiled_and_not(dtype, monkeypatch):
     Z = sp.csr_array(rows(n=150).astype(dtype))  # more than a tile
-    found = products.sparse_products(Z)
+    found = distances.sparse_products(Z)
     assert found.dtype == dtype
-    monkeypatch.setattr(products, "compiled", lambda: None)
-    np.testing.assert_allclose(found, products.sparse_products(Z), rtol=1e-5)
+    monkeypatch.setattr(distances, "compiled", lambda: None)
+    np.testing.assert_allclose(found, distances.sparse_products(Z), rtol=1e-5)
 
 
 def test_long_rows_are_multiplied_in_parts(monkeypatch):
     Z = np.random.default_rng(0).random((12, 400)) + 3
-    whole = products.products_of(Z, row_codes(Z)).table
-    monkeypatch.setattr(products, "CENTRED", 12 * 50)
-    parts = products.products_of(Z, row_codes(Z)).table
+    whole = distances.products_of(Z, row_codes(Z)).table
+    monkeypatch.setattr(distances, "CENTRED", 12 * 50)
+    parts = distances.products_of(Z, row_codes(Z)).table
     np.testing.assert_allclose(whole, parts, rtol=1e-12, atol=1e-12)
 
 

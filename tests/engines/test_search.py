@@ -8,10 +8,15 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from manyview.engines.numpy import lists, neighbors, search
-from manyview.engines.numpy.code_cache import import_compiled
+from manyview.engines.numpy import neighbors, search
+from manyview.engines.numpy.compiled import compiled
 from manyview.engines.numpy.distances import Geometry
-from manyview.engines.numpy.sides import Part, Posted, Sides, parts_of
+from manyview.engines.numpy.search import (
+    Part,
+    Posted,
+    Sides,
+    parts_of,
+)
 from manyview.engines.threads import Threads
 
 pytest.importorskip("numba")
@@ -64,7 +69,7 @@ def test_nearly_all_neighbours_are_found():
 
 def test_only_some_of_the_pairs_are_looked_at(monkeypatch):
     X, looked = clusters(1500, 20), []
-    kernels = import_compiled("manyview.engines.numpy.search_kernels")
+    kernels = compiled()
     take = kernels.take
 
     def counting(products, *args):
@@ -79,7 +84,7 @@ def test_only_some_of_the_pairs_are_looked_at(monkeypatch):
 def test_products_with_many_copies_of_a_row_take_little_room(monkeypatch):
     X, sizes = clusters(1500, 20), []
     X[200:] = X[0]
-    kernels = import_compiled("manyview.engines.numpy.search_kernels")
+    kernels = compiled()
     take = kernels.take
 
     def measuring(products, *args):
@@ -158,8 +163,8 @@ def test_lists_by_products_are_those_of_all_distances(seed):
     views, alpha = three_views(seed)[:2], np.array([0.7, 0.3])
     everyone = np.arange(views[0].n_samples)
     assert all(view.products_tell() for view in views)
-    near, d, unsure = lists.by_products(views, alpha, everyone, 6, Threads(1))
-    expected, d_expected = lists.looked_at(views, alpha, everyone, everyone, 6, Threads(1))
+    near, d, unsure = neighbors.by_products(views, alpha, everyone, 6, Threads(1))
+    expected, d_expected = neighbors.looked_at(views, alpha, everyone, everyone, 6, Threads(1))
     assert not unsure.all()  # rows that are missing everywhere are as far from all
     np.testing.assert_array_equal(near[~unsure], expected[~unsure])
     np.testing.assert_allclose(d[~unsure], d_expected[~unsure])
@@ -169,12 +174,14 @@ def test_a_view_that_tells_nobody_apart_adds_the_same_to_all_distances(rng):
     n = 60
     one, none = (Geometry(X, np.ones(n, dtype=bool)) for X in (rng.random((n, 3)), np.ones((n, 2))))
     everyone, alpha = np.arange(n), np.array([0.5, 0.5])
-    near, d, unsure = lists.by_products([one, none], alpha, everyone, 4, Threads(1))
-    expected, d_expected = lists.looked_at([one, none], alpha, everyone, everyone, 4, Threads(1))
+    near, d, unsure = neighbors.by_products([one, none], alpha, everyone, 4, Threads(1))
+    expected, d_expected = neighbors.looked_at(
+        [one, none], alpha, everyone, everyone, 4, Threads(1)
+    )
     assert not unsure.any()
     np.testing.assert_array_equal(near, expected)
     np.testing.assert_allclose(d, d_expected)
-    near, d = lists.fused_lists([none, one], np.array([1.0, 0]), 4, 0)
+    near, d = neighbors.fused_lists([none, one], np.array([1.0, 0]), 4, 0)
     np.testing.assert_array_equal(near[9], [0, 1, 2, 3])
     assert (d == 1).all()
 
@@ -186,8 +193,10 @@ def test_numbers_too_large_for_single_precision_do_no_harm(rng, large, n, k):
     X, everyone = rng.random((n, 2)), np.arange(n)
     X[0, 0], X[3, 1] = large, -large
     view = Geometry(X, np.ones(n, dtype=bool))
-    near, d = lists.all_pairs([view], np.ones(1), everyone, k, everyone[:0], None)
-    expected, d_expected = lists.looked_at([view], np.ones(1), everyone, everyone, k, Threads(1))
+    near, d = neighbors.all_pairs([view], np.ones(1), everyone, k, everyone[:0], None)
+    expected, d_expected = neighbors.looked_at(
+        [view], np.ones(1), everyone, everyone, k, Threads(1)
+    )
     np.testing.assert_array_equal(near, expected)
     np.testing.assert_allclose(d, d_expected)
 
@@ -195,9 +204,9 @@ def test_numbers_too_large_for_single_precision_do_no_harm(rng, large, n, k):
 @pytest.mark.parametrize("unit", [1e-8, 1e-3, 1, 1e4, 1e8])
 def test_lists_by_products_are_sure_in_any_unit(rng, unit):
     view, everyone = Geometry(unit * rng.random((200, 6)), np.ones(200, dtype=bool)), np.arange(200)
-    near, _, unsure = lists.by_products([view], np.ones(1), everyone, 5, Threads(1))
+    near, _, unsure = neighbors.by_products([view], np.ones(1), everyone, 5, Threads(1))
     assert not unsure.any()
-    expected, _ = lists.looked_at([view], np.ones(1), everyone, everyone, 5, Threads(1))
+    expected, _ = neighbors.looked_at([view], np.ones(1), everyone, everyone, 5, Threads(1))
     np.testing.assert_array_equal(near, expected)
 
 
@@ -205,8 +214,8 @@ def test_rows_on_a_grid_are_found_in_the_order_of_their_numbers():
     """Many at equal distances: no list by products is sure, all are settled by distances."""
     X = np.array([[a, b] for a in range(20) for b in range(20)], dtype=float)
     view, everyone = Geometry(X, np.ones(400, dtype=bool)), np.arange(400)
-    near, _ = lists.all_pairs([view], np.ones(1), everyone, 6, everyone[:0], None)
-    expected, _ = lists.looked_at([view], np.ones(1), everyone, everyone, 6, Threads(1))
+    near, _ = neighbors.all_pairs([view], np.ones(1), everyone, 6, everyone[:0], None)
+    expected, _ = neighbors.looked_at([view], np.ones(1), everyone, everyone, 6, Threads(1))
     np.testing.assert_array_equal(near, expected)
 
 
@@ -215,8 +224,8 @@ def test_views_with_holes_are_searched_and_measured_over_shared_features(rng):
     X[rng.random(X.shape) < 0.1] = np.nan
     view, everyone = Geometry(X, np.ones(700, dtype=bool)), np.arange(700)
     assert Sides.of(parts_of([view], np.ones(1), everyone)).right.dtype == np.float32
-    near, d = lists.approximate([view], np.ones(1), everyone, 5, 0, Threads(1))
-    expected, _ = lists.looked_at([view], np.ones(1), everyone, everyone, 5, Threads(1))
+    near, d = neighbors.approximate([view], np.ones(1), everyone, 5, 0, Threads(1))
+    expected, _ = neighbors.looked_at([view], np.ones(1), everyone, everyone, 5, Threads(1))
     assert recall(near, expected) > 0.9
     i = np.repeat(everyone, 5)
     np.testing.assert_allclose(d.ravel(), view.pairs(i, near.ravel()))
@@ -232,11 +241,11 @@ def test_a_sample_has_the_lists_of_all_distances(seed, k, step):
     rows = np.flatnonzero(rng.random(80) < 0.9)
     asking = rng.choice(len(rows), 9, replace=False)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(lists, "ANSWERING", step)
-        near, last = lists.sample_lists(views, alpha, asking, rows, k, Threads(2))
-    _, d = lists.looked_at(views, alpha, rows[asking], rows, k, Threads(1))
+        patch.setattr(neighbors, "ANSWERING", step)
+        near, last = neighbors.sample_lists(views, alpha, asking, rows, k, Threads(2))
+    _, d = neighbors.looked_at(views, alpha, rows[asking], rows, k, Threads(1))
     np.testing.assert_allclose(last, d[:, -1])
-    F = lists.pair_distances(views, alpha, np.repeat(rows[asking], k), rows[near].ravel())
+    F = neighbors.pair_distances(views, alpha, np.repeat(rows[asking], k), rows[near].ravel())
     np.testing.assert_allclose(F.reshape(d.shape), d)  # rows at equal distances may change places
     assert (rows[near] != rows[asking][:, None]).all()
     assert all(len(set(one)) == k for one in near)
@@ -252,7 +261,7 @@ def test_a_sample_knows_its_neighbours_in_tight_groups_far_from_0(rng, width):
     X = 5 + rng.random((20, 60))[rng.integers(20, size=1200)] + width * rng.random((1200, 60))
     view = Geometry(X.astype(np.float32), np.ones(1200, dtype=bool))
     asking, everyone = rng.choice(1200, 40, replace=False), np.arange(1200)
-    near, _ = lists.sample_lists([view], np.ones(1), asking, everyone, 6, Threads(1))
+    near, _ = neighbors.sample_lists([view], np.ones(1), asking, everyone, 6, Threads(1))
     Z = view.Z.astype(float)
     gaps = ((Z[asking, None] - Z) ** 2).sum(
         axis=2
@@ -264,7 +273,9 @@ def test_a_sample_knows_its_neighbours_in_tight_groups_far_from_0(rng, width):
 def test_a_sample_of_many_rows_takes_little_room(rng):
     n = 60_000
     view, everyone = Geometry(rng.random((n, 20)), np.ones(n, dtype=bool)), np.arange(n)
-    taken = room(lists.sample_lists, [view], np.ones(1), everyone[:200], everyone, 5, Threads(1))
+    taken = room(
+        neighbors.sample_lists, [view], np.ones(1), everyone[:200], everyone, 5, Threads(1)
+    )
     assert taken < 0.7 * 200 * n * 8
 
 
@@ -283,7 +294,7 @@ def test_products_that_are_no_number_are_nobody(rng):
     products = rng.random((1, 200)).astype(np.float32)
     products[0, ::3] = np.nan
     near, values = search._no_lists(1, 5)
-    kernels = import_compiled("manyview.engines.numpy.search_kernels")
+    kernels = compiled()
     kernels.take(products, np.arange(1), np.array([1]), 0, near, values)
     products[0, 1] = np.nan
     np.testing.assert_array_equal(near[0], np.argsort(products[0])[:5])
@@ -334,11 +345,13 @@ def test_of_a_crowd_only_the_first_are_looked_at(monkeypatch, rng, exact_up_to):
     X = np.eye(4)[rng.integers(4, size=n)]
     alone = np.flatnonzero(rng.random(n) < 0.1)
     X[alone] += 0.1 * rng.random((len(alone), 4))
-    view, parts_of = Geometry(X, np.ones(n, dtype=bool)), lists.parts_of
-    monkeypatch.setattr(lists, "parts_of", lambda *args: asked.append(args[-1]) or parts_of(*args))
-    found = lists.view_lists(view, k, 0)
+    view, parts_of = Geometry(X, np.ones(n, dtype=bool)), neighbors.parts_of
+    monkeypatch.setattr(
+        neighbors, "parts_of", lambda *args: asked.append(args[-1]) or parts_of(*args)
+    )
+    found = neighbors.view_lists(view, k, 0)
     assert len(asked[0]) == len(alone) + 4 * (k + 1)
-    expected, d = lists.looked_at([view], np.ones(1), np.arange(n), np.arange(n), k, Threads(1))
+    expected, d = neighbors.looked_at([view], np.ones(1), np.arange(n), np.arange(n), k, Threads(1))
     np.testing.assert_array_equal(found.indices[alone], expected[alone])
     np.testing.assert_allclose(found.d, d, atol=1e-12)
 
@@ -355,8 +368,8 @@ def room(work, *args):
 def test_several_views_take_no_more_room_than_one_when_few_rows_ask(rng):
     n, everyone = 3000, np.arange(3000)
     views = [Geometry(rng.random((n, 200)).astype(np.float32), everyone >= 0) for _ in range(5)]
-    one = room(lists.looked_at, views[:1], np.ones(1), everyone[:20], everyone, 5, Threads(1))
-    all_five = room(lists.looked_at, views, np.ones(5), everyone[:20], everyone, 5, Threads(1))
+    one = room(neighbors.looked_at, views[:1], np.ones(1), everyone[:20], everyone, 5, Threads(1))
+    all_five = room(neighbors.looked_at, views, np.ones(5), everyone[:20], everyone, 5, Threads(1))
     assert all_five < 1.3 * one
 
 

@@ -18,10 +18,9 @@ from manyview._arrays import DeviceFlag  # noqa: E402
 from manyview._types import Factors  # noqa: E402
 from manyview.datasets import load_handwritten, make_synthetic  # noqa: E402
 from manyview.engines.affinity import affinity, nearest_neighbors  # noqa: E402
-from manyview.engines.numpy.distances import Geometry  # noqa: E402
+from manyview.engines.numpy.distances import FileGeometry, Geometry  # noqa: E402
 from manyview.engines.numpy.engine import HOST  # noqa: E402
 from manyview.engines.numpy.rows import Rows  # noqa: E402
-from manyview.engines.numpy.streamed import FileGeometry  # noqa: E402
 from manyview.engines.torch import device as engine  # noqa: E402
 from manyview.engines.torch import kmeans as torch_kmeans  # noqa: E402
 from manyview.engines.torch import neighbors as torch_neighbors  # noqa: E402

@@ -84,7 +84,7 @@ def everything_large(monkeypatch):
     monkeypatch.setattr("manyview.engines.numpy.search.ASKING_CELLS", 64)
     monkeypatch.setattr("manyview.maths.block_iteration.BLOCK_ROWS", 100)
     monkeypatch.setattr("manyview.engines.numpy.search.CELL", 50)
-    monkeypatch.setattr("manyview.engines.numpy.lists.ANSWERING", 128)
+    monkeypatch.setattr("manyview.engines.numpy.neighbors.ANSWERING", 128)
 
 
 @pytest.mark.usefixtures("everything_large")

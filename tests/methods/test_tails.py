@@ -10,7 +10,7 @@ from sklearn.metrics import adjusted_rand_score
 
 from conftest import blobs
 from manyview import RobustWMNMF
-from manyview.engines.numpy.robust_scaling import RobustScaling
+from manyview.engines.numpy.scaling import RobustScaling
 from manyview.maths.tails import bends, bent, unbent, why_heavy
 
 

@@ -16,15 +16,18 @@ from manyview._types import Array, Matrix
 from manyview.engines.numpy.neighbors import (
     TREE_FEATURES,
     SquaredGaps,
+    equal_share,
     exact_neighbors,
     index_neighbors,
+    merged,
+    nearest,
     streamed_neighbors,
     take_rows,
     use_index,
 )
 from manyview.engines.numpy.presence import has_nan
+from manyview.engines.numpy.search import product_error
 from manyview.engines.numpy.sources import is_streamed, reading, squared_norms
-from manyview.engines.numpy.ties import equal_share, merged, nearest, product_error
 from manyview.engines.optional import engine_part
 from manyview.engines.protocols import DeviceView, FindsNeighbors, Remote
 from manyview.engines.threads import Threads, blocks
@@ -44,7 +47,7 @@ def nearest_neighbors(
     Without ``queries`` the rows of X ask about each other and no row is its own neighbour. With
     NaN among dense entries, distances use the features both rows have, rescaled to all; a pair
     that shares none is infinitely far. On a device all pairs are looked at. Of rows at equal distance
-    (see `ties`) those with smaller indices are taken.
+    (see `engines.numpy.neighbors`) those with smaller indices are taken.
     """
     if isinstance(X, FindsNeighbors):
         return X.neighbors(n_neighbors)

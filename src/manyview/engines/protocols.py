@@ -10,6 +10,8 @@ for rows is one folder, and one line in `manyview.engines.table`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from typing import NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
@@ -324,3 +326,22 @@ class Engine(Protocol):
 
     def graph_on_host(self, graph: Graph) -> sp.csr_array:
         """The same as a SciPy array."""
+
+
+@dataclass(frozen=True)
+class EngineSpec:
+    """How an engine is opened, and what it takes; a spec needs none of the engine's packages."""
+
+    #: The engine for the length of a fit, from the device asked for and from what drops the results of
+    #: a fit that the memory of the engine had no room for.
+    opened: Callable[[str, Callable[[], None]], AbstractContextManager[Engine]]
+    #: Whether RobustWMNMF takes views with unobserved entries (NaN inside rows).
+    takes_holes: bool = False
+    #: Whether views may be graphs, kernels or distances.
+    takes_relations: bool = False
+    #: Whether the state of a fit can be written while it runs.
+    checkpoints: bool = True
+    #: Whether rows in files or on other machines are worked on there.
+    leaves_rows: bool = False
+    #: Whether tensors may live on another device than the processor.
+    takes_devices: bool = False

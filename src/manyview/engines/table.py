@@ -6,9 +6,8 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 
 from .dask.spec import SPEC as DASK
-from .numpy.spec import SPEC as NUMPY
-from .protocols import Engine
-from .spec import EngineSpec
+from .numpy.engine import SPEC as NUMPY
+from .protocols import Engine, EngineSpec
 from .torch.spec import SPEC as TORCH
 
 ENGINES: dict[str, EngineSpec] = {

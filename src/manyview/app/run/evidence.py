@@ -14,8 +14,8 @@ from manyview._types import Array, Matrix, Views
 from manyview.base import fitted_input, generator, observed_columns, observed_part
 from manyview.baselines.catalogue import plain_spectral
 from manyview.baselines.wrappers import scaled, side_by_side
-from manyview.engines.numpy.kinds import as_table, is_table
-from manyview.engines.numpy.products import sparse_products, written_out
+from manyview.engines.numpy.distances import sparse_products, written_out
+from manyview.engines.numpy.presence import as_table, is_table
 from manyview.engines.numpy.sources import is_streamed
 from manyview.fuse import view_agreement as compare_views
 from manyview.labels import resamples, shared_ari

@@ -18,13 +18,13 @@ from manyview.engines.numpy.neighbors import (
     CHECKED_ROWS,
     RECALL,
     SquaredGaps,
+    equal_share,
     index_neighbors,
     lists_in_block,
     tell_rough,
     without_own,
 )
-from manyview.engines.numpy.ties import equal_share
-from manyview.engines.numpy.ties import merged as in_order
+from manyview.engines.numpy.neighbors import merged as in_order
 from manyview.engines.threads import Threads
 
 from .coordinates import Coordinates

@@ -7,10 +7,9 @@ from typing import Any
 import numpy as np
 
 from manyview._types import Array
-from manyview.engines.numpy.directions import DIRECTIONS, leading_directions
-from manyview.engines.numpy.lists import for_all_rows
-from manyview.engines.numpy.ranking import improved, ranked
-from manyview.engines.numpy.streamed import FileGeometry
+from manyview.engines.numpy.distances import FileGeometry
+from manyview.engines.numpy.neighbors import for_all_rows, improved, ranked
+from manyview.engines.numpy.sources import DIRECTIONS, leading_directions
 from manyview.engines.threads import Threads
 
 from .cells import nearest_on_workers

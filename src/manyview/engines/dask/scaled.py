@@ -9,7 +9,7 @@ import numpy as np
 
 from manyview._types import Matrix
 from manyview.engines.numpy.presence import present_rows
-from manyview.engines.numpy.streamed import ScaledFile, scaled_rows
+from manyview.engines.numpy.scaling import ScaledFile, scaled_rows
 
 
 class ScaledOnWorkers(ScaledFile):

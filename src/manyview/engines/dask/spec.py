@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from manyview.engines.protocols import Engine
-from manyview.engines.spec import EngineSpec
+from manyview.engines.protocols import Engine, EngineSpec
 
 from .cluster import Cluster
 from .engine import DaskEngine

@@ -11,11 +11,9 @@ import scipy.sparse as sp
 from sklearn.utils.extmath import row_norms
 
 from manyview._types import Array, Matrix
-from manyview.engines.numpy.directions import leading_directions
-from manyview.engines.numpy.neighbors import lists_in_block, use_index
-from manyview.engines.numpy.sources import as_source, is_streamed
-from manyview.engines.numpy.ties import equal_share
-from manyview.engines.numpy.ties import merged as in_order
+from manyview.engines.numpy.neighbors import equal_share, lists_in_block, use_index
+from manyview.engines.numpy.neighbors import merged as in_order
+from manyview.engines.numpy.sources import as_source, is_streamed, leading_directions
 from manyview.engines.optional import engine_part
 from manyview.engines.protocols import Derived, Pass
 from manyview.engines.threads import CHUNK_ROWS, blocks

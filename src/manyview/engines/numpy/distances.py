@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from copy import copy
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,21 +17,194 @@ import scipy.sparse as sp
 from sklearn.preprocessing import normalize
 from sklearn.utils.extmath import row_norms
 
-from manyview._arrays import namespace, on_host
+from manyview._arrays import converted, is_tensor, like, namespace, on_host
 from manyview._types import Array, Matrix, storable
-from manyview.engines.protocols import Lists
+from manyview.engines.protocols import Lists, Remote
 from manyview.engines.threads import Threads, blocks
+from manyview.maths.relations import closed_neighbourhoods
 
 from .compiled import compiled
-from .lists import approximate, view_lists
 from .masked import unit_sum_rows
-from .moments import feature_moments, mean_distances, squared_norms
+from .neighbors import approximate, equal_share, view_lists
 from .presence import has_nan
-from .products import Products, are_kept, products_of
 from .repeats import row_codes
-from .robust_scaling import unit_rows
-from .search import ENOUGH_ALONE
-from .ties import equal_share, product_error
+from .scaling import Linked, sampled, unit_rows
+from .search import ENOUGH_ALONE, product_error
+from .sources import Source, UnitRows, leading_directions, over, project
+
+
+def feature_moments(
+    Z: Matrix, present: Array, observed: Array | None, mass: Array | None
+) -> tuple[Array, Array, Array]:
+    """Per feature: mean square, mean and number of the observed values of present rows."""
+    if mass is not None:
+        return _weighed(Z, observed, mass * present)
+    rows = Z if present.all() else Z[present]
+    sums = [_square_sums(rows), rows.sum(axis=0, dtype=namespace(rows).float64).reshape(-1)]
+    if observed is None:
+        n = 0 * sums[0] + float(rows.shape[0])
+    else:
+        n = observed[present].sum(axis=0, dtype=float)
+    mean_sq, mean = (total / n.clip(1) for total in sums)
+    return mean_sq, mean, n
+
+
+def _weighed(Z: Matrix, observed: Array | None, mass: Array) -> tuple[Array, Array, Array]:
+    """The same of rows that count as often as ``mass`` says."""
+    squares = Z.multiply(Z) if sp.issparse(Z) else Z * Z
+    weight = like(mass, Z) if is_tensor(Z) else mass
+    n = weight @ observed if observed is not None else 0 * _sums(weight, squares) + mass.sum()
+    mean_sq, mean = (_sums(weight, part) / n.clip(1) for part in (squares, Z))
+    return mean_sq, mean, n
+
+
+def _sums(weight: Array, part: Matrix) -> Array:
+    """Σ_i weight_i part_im, in double precision."""
+    if sp.issparse(part):
+        return part.T @ weight
+    return converted(weight, namespace(part).float64) @ converted(part, namespace(part).float64)
+
+
+def _square_sums(rows: Matrix) -> Array:
+    """Σ_i z_im² of every feature, in double precision."""
+    if sp.issparse(rows) or is_tensor(rows):
+        squares = rows.multiply(rows) if sp.issparse(rows) else rows * rows
+        return squares.sum(axis=0, dtype=namespace(rows).float64).reshape(-1)
+    return np.einsum("im,im->m", rows, rows, dtype=float)
+
+
+def mean_distances(
+    Z: Matrix, observed: Array | None, mean_sq: Array, mean: Array, n: Array
+) -> Array:
+    """μ_i = (M/|O_i|) Σ_{m∈O_i} (z_im² − 2 z_im mean_m + mean_sq_m)·n_m/(n_m − 1)."""
+    correction = (n > 1) * n / (n - 1).clip(1)
+    if observed is None:
+        level = float(mean_sq @ correction)
+        if is_tensor(Z):
+            correction, mean = (converted(part, Z.dtype) for part in (correction, mean))
+        # All features are observed equally often: one correction.
+        own = squares_of_rows(Z) * (correction[0] if len(correction) else 1.0)
+        return own - 2 * (Z @ (mean * correction)) + level
+    total = (Z * Z) @ correction - 2 * (Z @ (mean * correction)) + observed @ (mean_sq * correction)
+    return total * Z.shape[1] / np.maximum(observed.sum(axis=1), 1)
+
+
+def squares_of_rows(Z: Matrix) -> Array:
+    """The same in double precision, where these are differences soon."""
+    if is_tensor(Z):
+        return (Z * Z).sum(axis=1)
+    if sp.issparse(Z):
+        return np.ravel(Z.multiply(Z).sum(axis=1, dtype=float))
+    return np.einsum("im,im->i", Z, Z, dtype=float)
+
+
+def squared_norms(Z: Matrix) -> Array:
+    """‖z_i‖² of every row."""
+    return (Z * Z).sum(axis=1) if is_tensor(Z) else row_norms(Z, squared=True)
+
+
+#: Most products of the rows of a sparse view, or of one with few features, that are kept.
+FEW_PRODUCTS = 2**24
+#: Entries of long rows that are multiplied together.
+CENTRED = 2**20
+#: Sparse views with a larger share of nonzeros are written out: where compiled loops make products of
+#: all rows, of up to so many entries, and any others.
+WITH_PRODUCTS, HARDLY_SPARSE, SMALL, FULL = 0.06, 0.03, 2**25, 0.25
+
+
+@dataclass(frozen=True)
+class Products:
+    """Products of the distinct rows of a view about some origin, and which of them each row is."""
+
+    table: Array
+    #: The place of every row in the table; None: its own.
+    of: Array | None = None
+
+    def own(self) -> Array:
+        """‖z_i‖² of every row."""
+        own = self.table.diagonal()
+        return own if self.of is None else own[self.of]
+
+    def squared(self, rows: slice | Array) -> Array:
+        """‖z_i − z_j‖² of some rows and all rows, but for rounding errors."""
+        own = self.table.diagonal()
+        left = rows if self.of is None else self.of[rows]
+        d = -2 * self.table[left]
+        d += own[left, None]
+        d += own
+        return d if self.of is None else d.take(self.of, axis=1)
+
+    def squared_pairs(self, i: Array, j: Array) -> Array:
+        """The same of the pairs (i, j)."""
+        own = self.table.diagonal()
+        i, j = (i, j) if self.of is None else (self.of[i], self.of[j])
+        return own[i] + own[j] - 2 * self.table[i, j]
+
+    def among(self, rows: Array | None) -> Array:
+        """Products of some of the rows with each other; of all for None."""
+        places = self.of if rows is None else rows if self.of is None else self.of[rows]
+        return self.table if places is None else self.table[np.ix_(places, places)]
+
+    def less(self, part: Products, codes: Array) -> Products:
+        """What is left without the products over some of the features; ``codes`` tell rows apart there."""
+        first, of = first_and_of(codes)
+        return Products(self.among(first) - part.among(first), of)
+
+
+def are_kept(Z: Matrix) -> bool:
+    """Whether products of all rows are kept: of wide views, and of small ones."""
+    n = Z.shape[0]
+    few = n**2 <= FEW_PRODUCTS
+    return few if sp.issparse(Z) else n <= (4 if few else 2) * Z.shape[1]
+
+
+def products_of(Z: Matrix, codes: Array) -> Products:
+    """Products of the rows, of which those with equal ``codes`` are identical.
+
+    One symmetric product is half the work of one block after the other. Dense rows are taken from
+    their mean, from which they are less far than from 0: distances keep more digits.
+    """
+    first, of = first_and_of(codes)
+    if sp.issparse(Z):
+        return Products(sparse_products(Z if first is None else Z[first]), of)
+    n = Z.shape[0] if first is None else len(first)
+    mean, table = Z.mean(axis=0), np.zeros((), dtype=Z.dtype)
+    # Of long rows some columns at a time: no second array of the size of the view.
+    for part in blocks(slice(0, Z.shape[1]), max(n, CENTRED // n)):
+        centred = Z[:, part] if first is None else Z[first, part]
+        centred = centred - mean[part]
+        table = table + centred @ centred.T
+    return Products(table, of)
+
+
+def first_and_of(codes: Array) -> tuple[Array | None, Array | None]:
+    """The first of every kind of row and the kind of every row; None where all are distinct."""
+    _, first, of = np.unique(codes, return_index=True, return_inverse=True)
+    return (None, None) if len(first) == len(codes) else (first, of)
+
+
+def sparse_products(Z: sp.csr_array) -> Array:
+    """Z Zᵀ as a dense array."""
+    kernels = compiled()
+    if kernels is None:
+        return (Z @ Z.T).toarray()
+    starts = np.concatenate([[0], np.cumsum(np.bincount(Z.indices, minlength=Z.shape[1]))])
+    rows, values = np.empty(Z.nnz, dtype=np.int32), np.empty_like(Z.data)
+    out = np.zeros((Z.shape[0],) * 2, dtype=Z.dtype)
+    kernels.sparse_products(Z.indptr, Z.indices, Z.data, starts, rows, values, out)
+    return out
+
+
+def written_out(Z: Matrix) -> Matrix:
+    """A view as a dense array if that is quicker and takes little room: few of its entries are zeros."""
+    if not sp.issparse(Z):
+        return Z
+    entries = Z.shape[0] * Z.shape[1]
+    dense = HARDLY_SPARSE if entries <= SMALL else FULL
+    if Z.shape[0] ** 2 <= FEW_PRODUCTS and compiled() is not None:
+        dense = max(dense, WITH_PRODUCTS)
+    return Z.toarray() if Z.nnz > dense * entries else Z
+
 
 #: Entries of a temporary block of distances: small enough to stay in the processor's cache.
 BLOCK = 2**19
@@ -348,3 +522,99 @@ def _observed(Z: Matrix) -> Array | None:
         return None
     known = ~namespace(Z).isnan(Z)
     return None if bool(known.all()) else known
+
+
+@storable
+class LinkGeometry(Geometry):
+    """A graph as a space of distances, whose halves are halves of its links.
+
+    Halves of the columns would share each link: i has j in one half, j has i in the other, and a
+    random graph would seem reliable.
+    """
+
+    def __init__(self, rows: Linked, present: Array, mass: Array | None = None):
+        super().__init__(rows.Z, present, False, mass)
+        self.closed, self.own, self.discount = rows.closed, rows.own, rows.discount
+        #: The column of every row.
+        self.place = np.arange(self.n_samples)
+
+    def distinct(self, first: Array, mass: Array | None) -> LinkGeometry:
+        new = super().distinct(first, mass)
+        assert isinstance(new, LinkGeometry)
+        new.closed, new.own, new.place = self.closed[first], self.own[first], self.place[first]
+        return new
+
+    def rows(self, chosen: Array) -> LinkGeometry:
+        return self.distinct(np.arange(self.n_samples)[chosen], self.mass_of(chosen))
+
+    def half(self, columns: Array) -> Geometry:
+        """The same rows with those links {i, j} for which (i + j) mod M is among ``columns``."""
+        n, M = self.closed.shape
+        chosen = np.zeros(M, dtype=bool)
+        chosen[columns] = True
+        links = self.closed.tocoo()
+        i, j = self.place[links.row], links.col
+        kept = chosen[(i + j) % M] | (i == j)
+        half = sp.csr_array((links.data[kept], (links.row[kept], j[kept])), shape=(n, M))
+        linked = np.bincount(links.row[kept & (i != j)], minlength=n) > 0
+        Z = closed_neighbourhoods(half, self.discount).astype(self.Z.dtype)
+        return Geometry(Z, self.present & linked, False, self.mass)
+
+
+@storable
+class FileGeometry(Geometry):
+    """Distances of rows in a file along the directions in which they vary most; exact up to 64 features.
+
+    Only these coordinates are in memory. Halves of the features are compared on a sample of rows.
+    """
+
+    #: Where the rows are in the file; None: in order.
+    places: Array | None = None
+    takes_holes = False
+
+    def __init__(self, Z: Any, present: Array, unit_rows: bool = False):
+        self.source, self.directions = Z, leading_directions(Z)
+        along = self.projected()
+        self.centre = along.mean(axis=0)
+        along -= self.centre
+        super().__init__(along, present, unit_rows)
+        self.n_features = Z.shape[1]
+
+    def projected(self) -> Array:
+        """All rows along the directions."""
+        return project(self.source, self.directions)
+
+    def coordinates(self, Z: Any) -> Array:
+        return project(Z, self.directions) - self.centre
+
+    def distinct(self, first: Array, mass: Array | None) -> Geometry:
+        new: Any = super().distinct(first, mass)
+        new.places = first
+        return new
+
+    def rows(self, chosen: Array) -> Geometry:
+        chosen = chosen[sampled(len(chosen), self.source.shape[1])]
+        places = chosen if self.places is None else self.places[chosen]
+        mass = self.mass_of(chosen)
+        return Geometry(self.source.take(places), self.present[chosen], self.unit_rows, mass)
+
+    def half(self, columns: Array) -> Geometry:
+        return self.rows(np.arange(self.n_samples)).half(columns)
+
+    def unit_sums(self) -> UnitRows:
+        return unit_rows_of_file(self.source)
+
+    def for_model(self, sparse: bool) -> FileGeometry:
+        new: Any = copy(self)
+        if isinstance(self.source, Remote):
+            new.source = None  # a model outlives the cluster
+        return new
+
+
+def _row_sums(block: Matrix) -> Array:
+    return np.ravel(abs(block).sum(axis=1))
+
+
+def unit_rows_of_file(Z: Source) -> UnitRows:
+    total = np.concatenate(over(Z, _row_sums))
+    return UnitRows(Z, np.divide(1, total, out=np.zeros_like(total), where=total > 0))

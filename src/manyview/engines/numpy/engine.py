@@ -1,8 +1,9 @@
-"""The engine of this machine: views in its memory, in its files, or read block by block from elsewhere."""
+"""The engine of this machine: views in memory, in files, or read block by block from elsewhere."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -11,19 +12,24 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from manyview._types import Array, Matrix, Views
-from manyview.engines.protocols import Distances, Engine, Found, ScaledThere, Scaling
+from manyview.engines.protocols import Distances, Engine, EngineSpec, Found, ScaledThere, Scaling
 from manyview.engines.threads import Threads
 
 from . import graph as host_graph
-from .distances import Geometry
-from .lists import fused_lists
+from .distances import FileGeometry, Geometry, LinkGeometry, unit_rows_of_file, written_out
 from .masked import MaskedView, unit_sum_rows
-from .products import written_out
-from .relation_scaling import Linked, LinkGeometry, fit_relation, relation_rows
+from .neighbors import fused_lists
 from .relations import Relation
-from .robust_scaling import RobustScaling
+from .scaling import (
+    Linked,
+    RobustScaling,
+    ScaledFile,
+    fit_relation,
+    fit_scaling,
+    relation_rows,
+    scaled_rows,
+)
 from .sources import UnitRows, is_streamed
-from .streamed import FileGeometry, ScaledFile, fit_scaling, scaled_rows, unit_rows_of_file
 
 
 class HostEngine:
@@ -116,3 +122,10 @@ HOST = HostEngine()
 def unit_sums(Z: Matrix, observed: Array | None) -> UnitRows | MaskedView:
     """Rows of z with unit L1 norm, in memory or in a file."""
     return unit_rows_of_file(Z) if is_streamed(Z) else unit_sum_rows(Z, observed)
+
+
+def opened(device: str, forget: Callable[[], None]) -> AbstractContextManager[Engine]:
+    return nullcontext(HOST)
+
+
+SPEC = EngineSpec(opened, takes_holes=True, takes_relations=True)

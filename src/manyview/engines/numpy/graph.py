@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import scipy.sparse as sp
@@ -39,7 +40,9 @@ def row_contrasts(
                 continue
             i, j = upper.coords
             weight = upper.data * (view.comparable[i] & view.comparable[j])
-            close = weight * _measured(view, i, j, threads or Threads(1))
+            parts = list(blocks(slice(0, len(i)), PAIRS))
+            d = (threads or Threads(1)).each(partial(_pairs, view, i, j), parts)
+            close = weight * np.concatenate(d)
             total = np.bincount(i, weight, n) + np.bincount(j, weight, n)
             distance = np.bincount(i, close, n) + np.bincount(j, close, n)
             total += graph.diagonal() * view.comparable  # its own copies, at no distance
@@ -48,10 +51,8 @@ def row_contrasts(
     return rows
 
 
-def _measured(view: Distances, i: Array, j: Array, threads: Threads) -> Array:
-    """d of pairs, some at a time."""
-    parts = list(blocks(slice(0, len(i)), PAIRS))
-    return np.concatenate(threads.each(lambda b: view.pairs(i[b], j[b]), parts))
+def _pairs(view: Distances, i: Array, j: Array, part: slice) -> Array:
+    return view.pairs(i[part], j[part])
 
 
 def mean_distance(view: Distances, graph: sp.csr_array) -> float | None:

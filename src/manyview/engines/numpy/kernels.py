@@ -1,48 +1,298 @@
 """Compiled inner loops (numba, extra "fast"): the formulas of `maths.equations`, row by row.
 
-Nothing here is new mathematics; tests hold every kernel to the NumPy form it stands in for. They let
-go of the interpreter's lock: `engines.threads` runs them on row blocks side by side. This module is
-what `compiled` hands out: the pass over the rows, and the loops over graphs and pairs.
+Nothing here is new mathematics; tests compare every kernel with its NumPy form. They release the
+interpreter's lock: `engines.threads` runs them on row blocks side by side.
 """
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+from llvmlite import ir
+from numba import config, njit, types
+from numba.core.cgutils import get_item_pointer
+from numba.extending import intrinsic
+from numba.np.arrayobj import make_array
 
 from manyview._types import Array
 
-from .basis_kernels import hals_columns, simplex_threshold
-from .graph_kernels import graph_rows, graph_step
-from .jit import fast, inlined
-from .many_kernels import MANY, many_rows_pass
-from .pair_kernels import (
-    pair_distances,
-    row_codes,
-    smallest_rows,
-    sparse_pair_distances,
-    sparse_products,
-    sparse_row_codes,
-)
-from .sum_kernels import add_sums, scaled_products
+from .compiled import keeps_code
 
-__all__ = [
-    "MANY",
-    "add_sums",
-    "graph_rows",
-    "graph_step",
-    "hals_columns",
-    "hals_rows",
-    "many_rows_pass",
-    "multiplicative_rows",
-    "pair_distances",
-    "row_codes",
-    "rows_pass",
-    "simplex_threshold",
-    "smallest_rows",
-    "sparse_pair_distances",
-    "sparse_products",
-    "sparse_row_codes",
-]
+
+def _nothing() -> None:
+    pass
+
+
+#: Sums may be regrouped and fused; NaN and infinity keep their meaning.
+FAST = {"reassoc", "contract", "nsz"}
+#: Division by zero gives infinity, as in NumPy: no test in the inner loops, which can then use vectors.
+SETTINGS: Any = {"nogil": True, "fastmath": FAST, "error_model": "numpy"}
+SETTINGS["cache"] = keeps_code(_nothing)
+fast = njit(**SETTINGS)
+#: For what other kernels call, too. As a call it may be the copy of either, depending on what was
+#: compiled and what loaded from the cache: a first run would then round otherwise than all later ones.
+inlined = njit(inline="always", **SETTINGS)
+
+
+@intrinsic
+def _ask_for(context: Any, array: Any, row: Any, column: Any) -> Any:
+    """Have an entry of a matrix fetched, without waiting for it."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        kind = signature.args[0]
+        matrix = make_array(kind)(context, builder, args[0])
+        entry = get_item_pointer(context, builder, kind, matrix, args[1:])
+        byte, number = ir.IntType(8).as_pointer(), ir.IntType(32)
+        prefetch = builder.module.declare_intrinsic(
+            "llvm.prefetch", [byte], ir.FunctionType(ir.VoidType(), [byte, number, number, number])
+        )
+        to_read, everywhere, data = number(0), number(3), number(1)
+        builder.call(prefetch, [builder.bitcast(entry, byte), to_read, everywhere, data])
+        return context.get_dummy_value()
+
+    return types.void(array, types.intp, types.intp), generate
+
+
+#: Without a compiler (NUMBA_DISABLE_JIT) nothing can be asked for.
+ask_for: Any = (lambda array, row, column: None) if config.DISABLE_JIT else _ask_for  # type: ignore[attr-defined]
+
+
+@inlined
+def add_sums(
+    X: Array,
+    scale: Array,
+    V: Array,
+    consensus: Array,
+    weight: Array,
+    WV: Array,
+    XWV: Array,
+    P: Array,
+    G: Array,
+    vc: Array,
+    vv: Array,
+) -> None:
+    """`equations.sums_over_rows` of a block, added to the sums so far; P is transposed.
+
+    The rows are ``scale`` times X. WV and XWV are room for intermediate results.
+    """
+    n, K = V.shape
+    for i in range(n):
+        for k in range(K):
+            v = V[i, k]
+            WV[i, k] = weight[i, 0] * v
+            vc[k] += v * consensus[i, k]
+            vv[k] += v * v
+    VWV = np.dot(V.T, WV)
+    for i in range(n):
+        for k in range(K):
+            WV[i, k] *= scale[i, 0]
+    np.dot(WV.T, X, XWV)
+    for k in range(K):
+        for m in range(X.shape[1]):
+            P[k, m] += XWV[k, m]
+        for m in range(K):
+            G[k, m] += VWV[k, m]
+
+
+@inlined
+def scaled_products(Ut: Array, X: Array, scale: Array, out: Array) -> None:
+    """Uᵀxᵢ of rows that are each times their scale (K × rows)."""
+    np.dot(Ut, X.T, out)
+    for k in range(out.shape[0]):
+        for i in range(out.shape[1]):
+            out[k, i] *= scale[i, 0]
+
+
+@inlined
+def simplex_threshold(y: Array) -> float:
+    """What all entries lose when y is projected to the simplex.
+
+    Entries below the threshold of all that are left drop out until none does: a few passes where
+    sorting takes seventeen.
+    """
+    left, threshold = -1, y[0] * 0
+    while True:
+        total, count = y[0] * 0, 0
+        for j in range(len(y)):
+            if left < 0 or y[j] > threshold:
+                total += y[j]
+                count += 1
+        # Rounding may let one that has dropped out back in: fewer are left each time, or it ends.
+        if count == 0 or 0 <= left <= count:
+            return threshold
+        left, threshold = count, (total - 1) / count
+
+
+@fast
+def hals_columns(columns: Array, P: Array, G: Array, floor: float) -> None:
+    """`SimplexHALS.update_U` in place, ``columns`` being Uᵀ: two sweeps of simplex projections."""
+    K, M = columns.shape
+    for _ in range(2):
+        for k in range(K):
+            if G[k, k] <= floor:
+                continue
+            y = P[:, k].copy()
+            for m in range(K):
+                for j in range(M):
+                    y[j] -= G[k, m] * columns[m, j]
+            for j in range(M):
+                y[j] = columns[k, j] + y[j] / G[k, k]
+            threshold = simplex_threshold(y)
+            for j in range(M):
+                columns[k, j] = max(y[j] - threshold, 0.0)
+
+
+#: From so many components on most coefficients of a row are 0 and stay so: what does not change is skipped.
+MANY = 100
+#: Products with coefficients of which at most one in so many is not 0 take less time without the others.
+SPARSE = 8
+#: Rows of a block.
+MANY_BLOCK = 64
+
+
+@inlined
+def _mostly_zero(V: Array) -> bool:
+    """Whether so few coefficients are not 0 that products are quicker without the others."""
+    count = 0
+    for i in range(V.shape[0]):
+        for k in range(V.shape[1]):
+            count += V[i, k] != 0
+    return SPARSE * count <= V.size
+
+
+@inlined
+def _add_products(V: Array, H: Array, out: Array) -> None:
+    """V H, added to ``out``, of the coefficients that are not 0."""
+    for i in range(V.shape[0]):
+        for k in range(V.shape[1]):
+            v = V[i, k]
+            if v != 0:
+                for m in range(H.shape[1]):
+                    out[i, m] += v * H[k, m]
+
+
+@inlined
+def _hals_row_by_row(
+    V: Array,
+    XU: Array,
+    H: Array,
+    q: Array,
+    consensus: Array,
+    w2: Array,
+    a: float,
+    beta: float,
+    negative: Array,
+    positive: Array,
+    curvature: Array,
+    out: Array,
+) -> None:
+    """`SimplexHALS.update_V`: two sweeps over the coordinates, HV touched only where one changes."""
+    n, K = V.shape
+    linear, quadratic = np.empty(K, dtype=V.dtype), np.empty(K, dtype=V.dtype)
+    fitted = np.zeros((n, K), dtype=V.dtype)
+    if _mostly_zero(V):
+        _add_products(V, H, fitted)
+    else:
+        np.dot(V, H, fitted)
+    for i in range(n):
+        weight = w2[i, 0]
+        for k in range(K):
+            pull = negative[i, k] - positive[i, k] + curvature[i, k] * V[i, k]
+            linear[k] = weight * XU[i, k] + a * consensus[i, k] + beta * pull
+            quadratic[k] = weight * H[k, k] + a + beta * curvature[i, k]
+            out[i, k] = V[i, k]
+        for _ in range(2):
+            for k in range(K):
+                old, divisor = out[i, k], quadratic[k]
+                usable = divisor > 0
+                rest = linear[k] - weight * (fitted[i, k] - old * H[k, k])
+                step = rest / (divisor if usable else 1)
+                step = 0 if step <= 0 else step  # NaN stays
+                step = step if usable else old
+                change = step - old
+                if change != 0:
+                    out[i, k] = step
+                    for m in range(K):
+                        fitted[i, m] += change * H[k, m]
+
+
+@inlined
+def _add_few(
+    X: Array,
+    scale: Array,
+    V: Array,
+    consensus: Array,
+    weight: Array,
+    P: Array,
+    G: Array,
+    vc: Array,
+    vv: Array,
+) -> None:
+    """`add_sums` of the coefficients that are not 0."""
+    n, K = V.shape
+    places = np.empty(K, dtype=np.int64)
+    for i in range(n):
+        count = 0
+        for k in range(K):
+            if V[i, k] != 0:
+                places[count] = k
+                count += 1
+        for e in range(count):
+            own = np.uint64(places[e])
+            v = V[i, own]
+            vc[own] += v * consensus[i, own]
+            vv[own] += v * v
+            share = weight[i, 0] * v
+            for f in range(count):
+                G[own, np.uint64(places[f])] += share * V[i, np.uint64(places[f])]
+            share *= scale[i, 0]
+            for m in range(X.shape[1]):
+                P[own, m] += share * X[i, m]
+
+
+@fast
+def many_rows_pass(
+    X: Array,
+    scale: Array,
+    U: Array,
+    V: Array,
+    H: Array,
+    q: Array,
+    consensus: Array,
+    fit_weight: Array,
+    a: float,
+    beta: float,
+    negative: Array,
+    positive: Array,
+    curvature: Array,
+    sum_weight: Array,
+    out: Array,
+    P: Array,
+    G: Array,
+    vc: Array,
+    vv: Array,
+) -> None:
+    """`kernels.rows_pass` by the rule of `SimplexHALS`, which leaves out what is 0."""
+    K, M, dtype = V.shape[1], X.shape[1], X.dtype
+    Ut = np.ascontiguousarray(U.T)
+    XU, WV = np.empty((K, MANY_BLOCK), dtype=dtype), np.empty((MANY_BLOCK, K), dtype=dtype)
+    XWV = np.empty((K, M), dtype=dtype)
+    for start in range(0, len(X), MANY_BLOCK):
+        stop = min(start + MANY_BLOCK, len(X))
+        x, V_b, V_new, V_star = X[start:stop], V[start:stop], out[start:stop], consensus[start:stop]
+        minus, plus, curve = negative[start:stop], positive[start:stop], curvature[start:stop]
+        weight, sums_weight = fit_weight[start:stop], sum_weight[start:stop]
+        products = XU if len(x) == MANY_BLOCK else np.empty((K, len(x)), dtype=dtype)
+        size_b = scale[start:stop]
+        scaled_products(Ut, x, size_b, products)
+        XU_b = products.T
+        _hals_row_by_row(V_b, XU_b, H, q, V_star, weight, a, beta, minus, plus, curve, V_new)
+        if _mostly_zero(V_new):
+            _add_few(x, size_b, V_new, V_star, sums_weight, P, G, vc, vv)
+        else:
+            add_sums(x, size_b, V_new, V_star, sums_weight, WV[: len(x)], XWV, P, G, vc, vv)
+
 
 #: Rows of a block, half as many where rows are long. With so few, and X turned, OpenBLAS uses kernels for
 #: small products where the processor has AVX-512: a third less time than with larger blocks, and half of
@@ -176,3 +426,318 @@ def rows_pass(
         else:
             multiplicative_rows(V_b, XU_b, H, q, V_star, weight, a, beta, minus, plus, curve, V_new)
         add_sums(x, size_b, V_new, V_star, sums_weight, WV[: len(x)], XWV, P, G, vc, vv)
+
+
+#: Neighbours lie anywhere in V: their rows are asked for so many edges ahead.
+EDGES_AHEAD = 16
+
+
+@fast
+def graph_rows(
+    indptr: Array,
+    indices: Array,
+    data: Array,
+    degrees: Array,
+    V: Array,
+    start: int,
+    stop: int,
+    negative: Array,
+    positive: Array,
+) -> float:
+    """Rows of A V and D V, and their share of Tr(VᵀLV)."""
+    # Two loops: as one it is twice as slow, the compiler being unsure what the stores touch.
+    _graph_product(indptr, indices, data, V, start, stop, negative)
+    return _graph_value(degrees, V, start, stop, negative, positive)
+
+
+@inlined
+def _graph_product(
+    indptr: Array, indices: Array, data: Array, V: Array, start: int, stop: int, negative: Array
+) -> None:
+    K, last = V.shape[1], len(indices) - 1
+    for i in range(start, stop):
+        for k in range(K):
+            negative[i, k] = 0
+        for e in range(indptr[i], indptr[i + 1]):
+            coming = indices[min(e + EDGES_AHEAD, last)]
+            ask_for(V, coming, 0)
+            ask_for(V, coming, K - 1)
+            # Unsigned: otherwise every access asks whether the index counts from the end.
+            j, weight = np.uint64(indices[e]), data[e]
+            for k in range(K):
+                negative[i, k] += weight * V[j, k]
+
+
+@fast
+def graph_step(
+    indptr: Array,
+    indices: Array,
+    data: Array,
+    now: Array,
+    before: Array,
+    p: float,
+    q: float,
+    r: float,
+    start: int,
+    stop: int,
+    out: Array,
+) -> None:
+    """Rows of p·S now + q·now + r·before."""
+    K, last = now.shape[1], len(indices) - 1
+    for i in range(start, stop):
+        for k in range(K):
+            out[i, k] = q * now[i, k] + r * before[i, k]
+        for e in range(indptr[i], indptr[i + 1]):
+            coming = indices[min(e + EDGES_AHEAD, last)]
+            ask_for(now, coming, 0)
+            ask_for(now, coming, K - 1)
+            j, weight = np.uint64(indices[e]), p * data[e]
+            for k in range(K):
+                out[i, k] += weight * now[j, k]
+
+
+@inlined
+def _graph_value(
+    degrees: Array, V: Array, start: int, stop: int, negative: Array, positive: Array
+) -> float:
+    value = 0.0
+    for i in range(start, stop):
+        for k in range(V.shape[1]):
+            own = degrees[i, 0] * V[i, k]
+            positive[i, k] = own
+            value += V[i, k] * (own - negative[i, k])
+    return value
+
+
+#: Rows lie anywhere: they are asked for so many pairs ahead, in lines of memory of so many bytes.
+PAIRS_AHEAD, LINE = 8, 64
+#: Features of long rows that are looked at together when pairs are measured.
+COLUMNS = 1024
+#: Rows and columns of a square array that are in the cache together.
+TILE = 64
+
+
+@fast
+def pair_distances(
+    Z: Array, root_mu: Array, comparable: Array, i: Array, j: Array, out: Array
+) -> None:
+    """d of the pairs (i, j); 1 where a member is missing.
+
+    Of long rows some columns at a time, so that few rows and many pairs are read from the cache.
+    """
+    out[:] = 0
+    last = len(i) - 1
+    for start in range(0, Z.shape[1], COLUMNS):
+        stop = min(start + COLUMNS, Z.shape[1])
+        for e in range(len(i)):
+            coming = j[min(e + PAIRS_AHEAD, last)]
+            for m in range(start, stop, LINE // Z.itemsize):
+                ask_for(Z, coming, m)
+            r, c = np.uint64(i[e]), np.uint64(j[e])
+            if not (comparable[r] and comparable[c]):
+                continue
+            squared = Z[r, 0] * 0
+            for m in range(start, stop):
+                gap = Z[r, m] - Z[c, m]
+                squared += gap * gap
+            out[e] += squared
+    _in_units(root_mu, comparable, i, j, out)
+
+
+@inlined
+def _in_units(root_mu: Array, comparable: Array, i: Array, j: Array, out: Array) -> None:
+    """Squared distances as d."""
+    for e in range(len(i)):
+        r, c = i[e], j[e]
+        known = comparable[r] and comparable[c]
+        out[e] = out[e] / (root_mu[r] * root_mu[c]) if known else 1.0
+
+
+@fast
+def sparse_pair_distances(
+    indptr: Array,
+    indices: Array,
+    data: Array,
+    root_mu: Array,
+    comparable: Array,
+    i: Array,
+    j: Array,
+    out: Array,
+) -> None:
+    """The same of rows in CSR form with sorted columns: what only one of two rows has is all a gap."""
+    for e in range(len(i)):
+        a, a_end = indptr[i[e]], indptr[i[e] + 1]
+        b, b_end = indptr[j[e]], indptr[j[e] + 1]
+        squared = 0.0
+        while a < a_end and b < b_end:
+            left, right = indices[a], indices[b]
+            x = data[a] if left <= right else data[a] * 0
+            y = data[b] if right <= left else data[b] * 0
+            squared += (x - y) * (x - y)
+            a += left <= right
+            b += right <= left
+        while a < a_end:
+            squared += data[a] * data[a]
+            a += 1
+        while b < b_end:
+            squared += data[b] * data[b]
+            b += 1
+        out[e] = squared
+    _in_units(root_mu, comparable, i, j, out)
+
+
+@fast
+def row_codes(Z: Array, bits: Array, odd: Array, out: Array) -> None:
+    """`repeats.row_codes`; ``bits`` are those of Z as whole numbers, ``odd`` the three odd numbers."""
+    first, second, place = odd[0], odd[1], odd[2]
+    for i in range(Z.shape[0]):
+        total = np.int64(0)
+        for m in range(Z.shape[1]):
+            z = Z[i, m]
+            code = np.int64(bits[i, m])
+            code = np.int64(0) if z == 0 else code  # −0 is 0
+            code = np.int64(1) if z != z else code
+            x = (code + place * np.int64(m + 1)) * first
+            x = (x ^ (x >> 31)) * second
+            total += x ^ (x >> 29)
+        out[i] = total
+
+
+@fast
+def sparse_row_codes(
+    indptr: Array, indices: Array, data: Array, bits: Array, odd: Array, out: Array
+) -> None:
+    """The same of rows in CSR form; zeros that are stored are as if they were not."""
+    first, second, place = odd[0], odd[1], odd[2]
+    for i in range(len(indptr) - 1):
+        total = np.int64(0)
+        for e in range(indptr[i], indptr[i + 1]):
+            z = data[e]
+            code = np.int64(1) if z != z else np.int64(bits[e])
+            x = (code + place * np.int64(indices[e] + 1)) * first
+            x = (x ^ (x >> 31)) * second
+            total += np.int64(0) if z == 0 else x ^ (x >> 29)
+        out[i] = total
+
+
+@fast
+def smallest_rows(d: Array, k: int, first: int, indices: Array, values: Array) -> None:
+    """The k smallest entries of every row in order, ties by column; row r itself is first + r."""
+    for r in range(d.shape[0]):
+        count = 0
+        for c in range(d.shape[1]):
+            x = d[r, c]
+            if c == first + r or (count == k and x >= values[r, k - 1]):
+                continue
+            place = count if count < k else k - 1
+            count = min(count + 1, k)
+            while place > 0 and values[r, place - 1] > x:
+                values[r, place] = values[r, place - 1]
+                indices[r, place] = indices[r, place - 1]
+                place -= 1
+            values[r, place] = x
+            indices[r, place] = c
+
+
+@fast
+def sparse_products(
+    indptr: Array,
+    indices: Array,
+    data: Array,
+    starts: Array,
+    rows: Array,
+    values: Array,
+    out: Array,
+) -> None:
+    """Z Zᵀ of rows in CSR form, into zeros.
+
+    Columns are written down as rows come, from ``starts`` on in ``rows`` and ``values``: a row meets those
+    before it alone.
+    """
+    n, filled = len(indptr) - 1, starts.copy()
+    for i in range(n):
+        for e in range(indptr[i], indptr[i + 1]):
+            column, z = np.uint64(indices[e]), data[e]
+            place = filled[column]
+            rows[place], values[place], filled[column] = i, z, place + 1
+            for f in range(starts[column], place + 1):
+                out[i, np.uint64(rows[f])] += z * values[f]
+    _mirrored(out)
+
+
+@inlined
+def _mirrored(square: Array) -> None:
+    """What is below the diagonal of a square array is above it as well, a tile at a time."""
+    n = len(square)
+    for top in range(0, n, TILE):
+        for left in range(0, top + 1, TILE):
+            for i in range(top, min(top + TILE, n)):
+                for j in range(left, min(left + TILE, i)):
+                    square[j, i] = square[i, j]
+
+
+#: Products that are compared with the last of a list at a time: as many as processors' widest registers
+#: take in a few steps. Most groups hold nothing that is near enough.
+GROUP = 64
+
+
+@fast
+def take(
+    products: Array, places: Array, own: Array, first: int, near: Array, values: Array
+) -> None:
+    """Put columns with small products into lists, which are in order.
+
+    Column c is row ``first`` + c; row a of the products has the list at ``places[a]`` and is itself
+    row ``own[a]``.
+    """
+    for a in range(len(places)):
+        i, me = places[a], own[a] - first
+        for start in range(0, products.shape[1], GROUP):
+            group = products[a, start : start + GROUP]
+            if len(group) == GROUP and not _any_below(group, values[i, -1]):
+                continue
+            for c in range(len(group)):
+                if group[c] < values[i, -1] and start + c != me:
+                    _insert(group[c], first + start + c, values[i], near[i])
+
+
+@inlined
+def _any_below(group: Array, limit: float) -> bool:
+    """Whether there is a smaller number: no branches, so that many are compared at a time."""
+    found = np.float32(0)
+    for c in range(GROUP):
+        found += np.float32(1) if group[c] < limit else np.float32(0)
+    return bool(found > 0)
+
+
+@inlined
+def _insert(x: float, who: int, values: Array, near: Array) -> None:
+    """Put a number into a list, the last one of which goes."""
+    place = len(values) - 1
+    while place > 0 and values[place - 1] > x:
+        values[place], near[place] = values[place - 1], near[place - 1]
+        place -= 1
+    values[place], near[place] = x, who
+
+
+@fast
+def add_shared(
+    products: Array,
+    asking: Array,
+    ends: Array,
+    features: Array,
+    values: Array,
+    posts: Array,
+    posted: Array,
+    posted_values: Array,
+) -> None:
+    """Add −2 u_i·u_j of rows ``asking`` and the rows of a block, feature by feature.
+
+    ``features`` and ``values`` hold each row's entries, rows ending at ``ends``; ``posted`` and its
+    values the rows of the block that have a feature, features ending at ``posts``.
+    """
+    for a in range(len(asking)):
+        for e in range(ends[asking[a]], ends[asking[a] + 1]):
+            feature, value = features[e], -2 * values[e]
+            for t in range(posts[feature], posts[feature + 1]):
+                products[a, posted[t]] += value * posted_values[t]

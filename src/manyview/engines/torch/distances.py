@@ -11,9 +11,9 @@ import torch
 from manyview._arrays import on_host
 from manyview._types import Array, Matrix
 from manyview.engines.numpy.distances import Geometry
-from manyview.engines.numpy.lists import masses
+from manyview.engines.numpy.neighbors import masses
 from manyview.engines.numpy.repeats import Crowds, crowds_of
-from manyview.engines.numpy.robust_scaling import ZEROS, share_of_zeros
+from manyview.engines.numpy.scaling import ZEROS, share_of_zeros
 from manyview.engines.protocols import Lists
 from manyview.engines.threads import Threads, blocks
 

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from manyview.engines.numpy.ties import equal_share, product_error
+from manyview.engines.numpy.neighbors import equal_share
+from manyview.engines.numpy.search import product_error
 from manyview.engines.threads import blocks
 
 from .device import free_memory

@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from manyview.engines.optional import engine_part
-from manyview.engines.protocols import Engine
-from manyview.engines.spec import EngineSpec
+from manyview.engines.protocols import Engine, EngineSpec
 
 from .device import memory_guard
 

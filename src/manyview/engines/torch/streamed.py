@@ -14,11 +14,10 @@ import torch
 
 from manyview._arrays import on_host
 from manyview._types import Array
-from manyview.engines.numpy.directions import DIRECTIONS
-from manyview.engines.numpy.distances import Geometry
+from manyview.engines.numpy.distances import FileGeometry, Geometry
 from manyview.engines.numpy.presence import unobserved
-from manyview.engines.numpy.sources import reading
-from manyview.engines.numpy.streamed import FileGeometry, sampled
+from manyview.engines.numpy.scaling import sampled
+from manyview.engines.numpy.sources import DIRECTIONS, reading
 
 from .device import put
 from .distances import TorchGeometry, host_parts, scaled_tensor

@@ -1,0 +1,393 @@
+"""How RobustWMNMF makes views comparable: percentiles, square roots of counts, coordinates of relations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.preprocessing import normalize
+
+from manyview._arrays import is_tensor, like, namespace, on_host
+from manyview._types import Array, Matrix, storable
+from manyview.engines.protocols import Scaling
+from manyview.engines.threads import blocks
+from manyview.maths.relations import (
+    closed_neighbourhoods,
+    discounts,
+    own_links,
+    principal_coordinates,
+)
+from manyview.maths.tails import (
+    SHAPE,
+    bends,
+    bent,
+    known_quantiles,
+    shape_rows,
+    unbent,
+    why_heavy,
+)
+
+from .presence import present_rows
+from .relations import Dissimilarity, GraphView, KernelView, Relation
+from .repeats import fewest_copies
+from .sources import looking_rows, over
+
+#: A view with more zeros than this is counts or text: square roots, unit rows.
+ZEROS = 0.9
+#: Entries looked at together when percentiles are found.
+PERCENTILES = 2**22
+
+
+@storable
+@dataclass(frozen=True)
+class RobustScaling:
+    """Features to [0, 1] by their 1st and 99th percentile, or counts to unit rows of square roots.
+
+    Every feature of a dense view counts alike whatever its unit, and outliers are clipped. Features
+    with heavy tails are bent like a logarithm (`tails`).
+    """
+
+    low: Array | None
+    gain: Array | None
+    bend: Array | None = None
+    #: Why it was bent though nobody asked for it: counts, or heavy tails.
+    because: str = ""
+
+    @classmethod
+    def fit(cls, X: Matrix, present: Array, name: str, kind: str = "auto") -> RobustScaling:
+        """``kind``: "auto" looks at the view; "sqrt", "log" or "quantile" is what it may find."""
+        rows = X if present.all() else X[present]
+        rows = rows[fewest_copies(rows)]
+        mostly_zero = kind == "auto" and (rows.shape[0] == 0 or share_of_zeros(rows) > ZEROS)
+        if kind == "sqrt" or mostly_zero or rows.shape[0] == 0:
+            return cls(None, None)
+        low, high, quantiles = _percentiles(rows)
+        if sp.issparse(X) and (low < 0).any():
+            raise ValueError(
+                f"view {name!r} is sparse and has negative entries (a feature's 1st percentile is "
+                f"{low.min():g}): scaling would fill its zeros; pass it as a dense array"
+            )
+        with np.errstate(over="ignore"):
+            spread = high - low
+        refuse_extreme(spread, name)
+        gain = np.divide(1, spread, out=np.zeros_like(spread), where=spread > 0)
+        if kind == "quantile":
+            return cls(low, gain)
+        shape = shape_rows(rows)
+        known = quantiles if shape.shape == rows.shape else None
+        because = "" if kind == "log" else why_heavy(shape, known)
+        bend = bends(shape, low, gain) if kind == "log" or because else None
+        return cls(low, gain, bend, because)
+
+    @property
+    def kind(self) -> str:
+        """Which of "sqrt", "log" and "quantile" it is."""
+        if self.low is None:
+            return "sqrt"
+        return "quantile" if self.bend is None else "log"
+
+    def apply(self, X: Matrix) -> Matrix:
+        """z; NaN stays NaN. The zeros of a sparse view stay zeros: their place is below ``low``."""
+        if self.low is None or self.gain is None:
+            if sp.issparse(X):
+                root = X.copy()
+                root.data = np.sign(root.data) * np.sqrt(np.abs(root.data))
+                return normalize(root, copy=False)
+            return unit_rows(namespace(X).sign(X) * abs(X) ** 0.5)
+        if is_tensor(X):
+            t = ((X - like(self.low, X)) * like(self.gain, X)).clip(0, 1)
+            return t if self.bend is None else bent(t, self.bend)
+        low, gain = self.low.astype(X.dtype), self.gain.astype(X.dtype)
+        bend = None if self.bend is None else self.bend.astype(X.dtype)
+        if sp.issparse(X):
+            t = X.data - low.take(X.indices) if low.any() else X.data.copy()
+            alike = len(gain) > 0 and bool((gain == gain[0]).all())
+            t *= gain[0] if alike else gain.take(X.indices)
+            np.clip(t, 0, 1, out=t)
+            if bend is not None:
+                t = bent(t, bend[X.indices])
+            Z = type(X)((t, X.indices.copy(), X.indptr.copy()), shape=X.shape)
+            Z.eliminate_zeros()
+            return Z
+        t = X - low
+        t *= gain
+        np.clip(t, 0, 1, out=t)
+        return t if bend is None else bent(t, bend)
+
+    def undo(self, Z: Array) -> Array:
+        """Dense z back to the units of the data (counts: to shares of their row)."""
+        if self.low is None or self.gain is None:
+            return np.sign(Z) * Z * Z
+        spread = np.divide(1, self.gain, out=np.zeros_like(self.gain), where=self.gain > 0)
+        return self.low + (Z if self.bend is None else unbent(Z, self.bend)) * spread
+
+
+def refuse_extreme(spread: Array, name: str, lost: Array | bool = False) -> None:
+    """Features whose spread has no inverse, is no number, or is ``lost`` otherwise."""
+    bad = ~np.isfinite(spread) | ((spread > 0) & (spread < np.finfo(float).tiny)) | lost
+    if bad.any():
+        j = int(np.flatnonzero(bad)[0])
+        raise ValueError(
+            f"view {name!r}: {int(bad.sum())} features spread too little or too much to compute with "
+            f"(column {j} by {spread[j]:g}); multiply them by a constant, or leave them out"
+        )
+
+
+def unit_rows(X: Array) -> Array:
+    """Rows of unit length over what is observed; a row of zeros stays."""
+    xp = namespace(X)
+    norms = xp.nansum(X * X, axis=1, keepdims=True) ** 0.5
+    return X / xp.where(norms > 0, norms, 1)
+
+
+def share_of_zeros(X: Matrix) -> float:
+    if sp.issparse(X):
+        return 1 - X.count_nonzero() / max(1, X.shape[0] * X.shape[1])
+    return float((X == 0).sum()) / max(1.0, float((~namespace(X).isnan(X)).sum()))
+
+
+def _device_percentiles(X: Any) -> tuple[Array, Array]:
+    """The same of a tensor: NaN sorts to the end of its feature."""
+    ordered = X.double().sort(axis=0).values
+    known = (~X.isnan()).sum(axis=0)
+    last = (known - 1).clip(0)
+    ends = [ordered[0], ordered.take_along_dim(last[None], 0)[0]]
+    found = []
+    for q in (0.01, 0.99):
+        place = q * last
+        below = place.floor().long()
+        pair = [ordered.take_along_dim(r[None], 0)[0] for r in (below, (below + 1).clip(max=last))]
+        found.append(pair[0] + (place - below) * (pair[1] - pair[0]))
+    flat = ~(found[1] > found[0])
+    chosen = (e.where(flat, f) for e, f in zip(ends, found, strict=True))
+    return tuple(np.nan_to_num(on_host(part)) for part in chosen)  # type: ignore[return-value]
+
+
+def _percentiles(X: Matrix) -> tuple[Array, Array, Array | None]:
+    """1st and 99th percentile of every feature; its minimum and maximum where these coincide.
+
+    And the quantiles of `SHAPE`, which come along on the host.
+    """
+    low, high = np.empty(X.shape[1]), np.empty(X.shape[1])
+    shape = None if is_tensor(X) else np.empty((len(SHAPE), X.shape[1]))
+    X = X.tocsc() if sp.issparse(X) else X
+    step = max(1, PERCENTILES // max(1, X.shape[0]))
+    for start in range(0, X.shape[1], step):
+        part = slice(start, start + step)
+        if is_tensor(X):
+            low[part], high[part] = _device_percentiles(X[:, part])
+            continue
+        block = X[:, part].toarray() if sp.issparse(X) else X[:, part]
+        shape[:, part] = known_quantiles(block, SHAPE)  # type: ignore[index]
+        quantiles = shape[[0, -1], part]  # type: ignore[index]
+        flat = ~(quantiles[1] > quantiles[0]) & ~np.isnan(quantiles[0])
+        if flat.any():
+            edges = np.array([np.nanmin(block[:, flat], axis=0), np.nanmax(block[:, flat], axis=0)])
+            quantiles[:, flat] = edges
+        low[part], high[part] = quantiles
+    return np.nan_to_num(low), np.nan_to_num(high), shape
+
+
+#: Of the random rotation of principal coordinates: the same for the same distances.
+ROTATION = 0
+
+
+class Linked(NamedTuple):
+    """Coordinates of fitted observations, and the links they come from (itself included)."""
+
+    Z: Matrix
+    closed: sp.csr_array
+    own: Array
+    discount: Array
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.Z.shape
+
+
+@storable
+@dataclass(frozen=True)
+class LinkScaling:
+    """Links to observations → closed neighbourhoods with unit rows, discounted for hubs."""
+
+    discount: Array
+
+    @property
+    def low(self) -> None:
+        return None
+
+    @property
+    def kind(self) -> str:
+        return "links"
+
+    @property
+    def because(self) -> str:
+        return ""
+
+    @classmethod
+    def fit(cls, X: GraphView) -> LinkScaling:
+        A = X.links()
+        return cls(discounts(sp.csr_array(A + sp.diags_array(own_links(A)))))
+
+    def apply(self, X: GraphView) -> Matrix | Linked:
+        if X.unseen:
+            return closed_neighbourhoods(X.matrix, self.discount)
+        A = X.links()
+        own = own_links(A)
+        closed = sp.csr_array(A + sp.diags_array(own))
+        closed.sort_indices()
+        return Linked(closed_neighbourhoods(closed, self.discount), closed, own, self.discount)
+
+    def undo(self, Z: Array) -> Array:
+        raise ValueError("links are not filled in")
+
+
+@storable
+@dataclass(frozen=True)
+class CoordinateScaling:
+    """Squared distances to observations → principal coordinates that start at 0."""
+
+    #: Which observations have distances, and how those to them become coordinates.
+    known: Array
+    map: Array
+    means: Array
+    origin: Array
+    #: s_ii of a kernel; None for distances.
+    diagonal: Array | None = None
+
+    @property
+    def low(self) -> Array:
+        return self.origin
+
+    @property
+    def kind(self) -> str:
+        return "distances" if self.diagonal is None else "kernel"
+
+    @property
+    def because(self) -> str:
+        return ""
+
+    @classmethod
+    def fit(cls, X: Dissimilarity) -> CoordinateScaling:
+        known = X.present()
+        squared = X.squared()[np.ix_(known, known)]
+        if len(squared) == 0:
+            return cls(known, np.zeros((0, 1)), np.zeros(0), np.zeros(1))
+        own = X.matrix.diagonal()[known].copy() if isinstance(X, KernelView) else None
+        rng = np.random.default_rng(ROTATION)
+        return cls(known, *principal_coordinates(squared, rng), own)
+
+    def apply(self, X: Dissimilarity) -> Array:
+        if isinstance(X, KernelView) and X.unseen and self.diagonal is not None:
+            own = X.own_similarity(self.diagonal)
+            S = X.matrix[:, self.known]
+            squared = np.maximum(own[:, None] + self.diagonal[None] - 2 * S, 0)
+        else:
+            squared = X.squared()[:, self.known]
+        return np.maximum(-0.5 * (squared - self.means) @ self.map + self.origin, 0)
+
+    def undo(self, Z: Array) -> Array:
+        raise ValueError("distances are not filled in")
+
+
+def fit_relation(X: Relation) -> LinkScaling | CoordinateScaling:
+    """How a relation becomes coordinates."""
+    if isinstance(X, GraphView):
+        return LinkScaling.fit(X)
+    assert isinstance(X, Dissimilarity)
+    return CoordinateScaling.fit(X)
+
+
+def relation_rows(
+    X: Relation, scaling: LinkScaling | CoordinateScaling, present: Array, dtype: np.dtype
+) -> Matrix | Linked:
+    """Coordinates of the rows; those missing there are zero."""
+    found = scaling.apply(X)  # type: ignore[arg-type]
+    Z = (found.Z if isinstance(found, Linked) else found).astype(dtype)
+    if not sp.issparse(Z):
+        Z[~present] = 0
+    return found._replace(Z=Z) if isinstance(found, Linked) else Z
+
+
+#: Entries of a sample of rows: what it tells (percentiles, agreement of halves) needs no more.
+SAMPLE = 2**22
+#: Fewest rows of a sample.
+FEWEST = 500
+
+
+@storable
+class ScaledFile:
+    """z of a view in a file, row by row when read; rows missing there are zero."""
+
+    on_disk = True
+
+    def __init__(self, X: Any, scaling: Scaling | None, present: Array, dtype: np.dtype):
+        self.X, self.scaling, self.present = X, scaling, present
+        self.shape, self.dtype, self.sparse = X.shape, np.dtype(dtype), X.sparse
+
+    def read(self, rows: slice) -> Matrix:
+        return scaled_rows(self.X.read(rows), self.scaling, self.present[rows], self.dtype)
+
+    def recipe(self, rows: slice) -> Callable[[Matrix], Matrix]:
+        """What makes z of these rows of the data; it holds no data."""
+        present = self.present[rows]
+        return partial(scaled_rows, scaling=self.scaling, present=present, dtype=self.dtype)
+
+    def take(self, rows: Array) -> Matrix:
+        return scaled_rows(self.X.take(rows), self.scaling, self.present[rows], self.dtype)
+
+
+def scaled_rows(X: Matrix, scaling: Scaling | None, present: Array, dtype: np.dtype) -> Matrix:
+    """z of some rows; those missing there are zero.
+
+    Scaled in float64 a block at a time, then cast: float32 could not tell raw numbers of 10⁸ apart.
+    """
+    if scaling is None:
+        Z = X.astype(dtype)
+    elif sp.issparse(X):
+        Z = scaling.apply(X.astype(np.float64, copy=False)).astype(dtype, copy=False)
+    else:
+        Z = np.empty(X.shape, dtype=dtype)
+        for b in blocks(slice(0, X.shape[0]), looking_rows(X.shape[1])):
+            Z[b] = scaling.apply(X[b].astype(np.float64, copy=False))
+    if not sp.issparse(Z):
+        Z[~present] = 0
+    return Z
+
+
+def sampled(n: int, n_features: int, size: int | None = None) -> Array:
+    """Evenly spaced row numbers, as many as a sample of this many entries may have."""
+    most = max(FEWEST, (SAMPLE if size is None else size) // max(1, n_features))
+    return np.arange(n) if n <= most else np.linspace(0, n - 1, most).astype(int)
+
+
+def fit_scaling(X: Any, present: Array, name: str, kind: str = "auto") -> RobustScaling:
+    """Percentiles of a sample of the rows that are present.
+
+    Of features that are constant there, the smallest and largest value of all rows.
+    """
+    here = np.flatnonzero(present)
+    rows = here[sampled(len(here), X.shape[1], getattr(X, "sample", None))]
+    found = RobustScaling.fit(X.take(rows), np.ones(len(rows), dtype=bool), name, kind)
+    if found.low is None or found.gain is None or len(rows) == len(here):
+        return found
+    flat = np.flatnonzero(found.gain == 0)
+    if len(flat) == 0:
+        return found
+    lows, highs = zip(*over(X, _extremes, flat, bool(present.all())), strict=True)
+    low, high = np.min(lows, axis=0), np.max(highs, axis=0)
+    spread = high - low
+    found.low[flat] = low
+    found.gain[flat] = np.divide(1, spread, out=np.zeros_like(spread), where=spread > 0)
+    return found
+
+
+def _extremes(block: Matrix, columns: Array, complete: bool) -> tuple[Array, Array]:
+    """Smallest and largest value of some features in the rows of a block that are present."""
+    part = (block if complete else block[present_rows(block)])[:, columns]
+    part = part.toarray() if sp.issparse(part) else on_host(part)
+    return part.min(axis=0, initial=np.inf), part.max(axis=0, initial=-np.inf)
