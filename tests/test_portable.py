@@ -39,23 +39,21 @@ GUARDED = {
     "io/guard/limits.py": {"/proc": "except (OSError", "/sys/": "except (OSError"},
     "io/writing/locks.py": {"import fcntl": "except ImportError", "import msvcrt": "except ImportError"},
     "io/writing/scratch.py": {"os.getuid": "os.name", "/proc": "except OSError"},
-    "app/compare/processes.py": {
-        "os.killpg": "hasattr(os",
-        "signal.SIGKILL": "hasattr(os",
-        "/proc": "except (OSError",
-        "os.sysconf": "except (OSError",  # reached only where /proc was read
-    },
-    "app/compare/worker.py": {
-        "import resource": "except ImportError",
-        "/proc": "except OSError",
-    },
-    "app/run/later.py": {"os.link": "except OSError"},
-    "app/web/child.py": {
+    "io/child.py": {
         "import resource": "except ImportError",
         "os.killpg": 'os.name == "posix"',
         "signal.SIGKILL": 'os.name == "posix"',
     },
-    "app/web/jobs.py": {"os.killpg": 'os.name == "posix"', "signal.SIGKILL": 'os.name == "posix"'},
+    "app/processes.py": {
+        "import resource": "except ImportError",
+        "/proc": "except (OSError",
+        "os.sysconf": "except (OSError",  # reached only where /proc was read
+    },
+    "app/run/later.py": {"os.link": "except OSError"},
+    "app/web/child.py": {
+        "os.killpg": 'os.name == "posix"',
+        "signal.SIGKILL": 'os.name == "posix"',
+    },
     "paper/provenance.py": {"/proc": "except OSError"},
 }  # fmt: skip
 

@@ -117,7 +117,7 @@ def runs_quickly(kind, monkeypatch):
     """Leave out the computations that these laws do not ask about."""
     if kind == "datasets":
         small = mv.datasets.make_synthetic(20, random_state=0)
-        monkeypatch.setattr("manyview.app.cli.datasets.load_handwritten", lambda: small)
+        monkeypatch.setattr("manyview.app.cli.samples.load_handwritten", lambda: small)
     if kind == "demo":
         digits = mv.datasets.load_handwritten(views="paper")
         labels = np.asarray(digits.labels)
@@ -129,7 +129,7 @@ def runs_quickly(kind, monkeypatch):
                 "labels": labels[few],
             }
         )
-        monkeypatch.setattr("manyview.app.cli.demo.load_handwritten", lambda **_: small)
+        monkeypatch.setattr("manyview.app.cli.samples.load_handwritten", lambda **_: small)
 
 
 @pytest.mark.parametrize("kind", KINDS)

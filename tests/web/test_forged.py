@@ -180,7 +180,7 @@ def test_a_folder_does_not_choose_where_numba_loads_code_from(tmp_path):
     (tmp_path / ".numba_config.yaml").write_text(f"cache_dir: {tmp_path}")
     ask = [sys.executable, "-c", "import numba; print(numba.config.CACHE_DIR)"]
     done = subprocess.run(
-        ask, cwd=tmp_path, env=jobs.environment(), capture_output=True, text=True, check=True
+        ask, cwd=tmp_path, env=jobs._environment(), capture_output=True, text=True, check=True
     )
     assert str(tmp_path) not in done.stdout
 

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from manyview.app.compare.comparison import seed_of
-from manyview.app.compare.plan import versions
-from manyview.app.compare.store import key_of
+from manyview.app.compare.runs import key_of, versions
 
 Row = dict[str, Any]
 #: What a cell gives: rows by the name of their table ("" is the experiment's main table).

@@ -11,7 +11,7 @@ from typing import Any
 from rich.console import Console
 from rich.markup import escape
 
-from manyview.app.compare.store import Store
+from manyview.app.compare.runs import Store
 from manyview.io.writing import claimed
 from manyview.io.writing.scratch import scratch
 

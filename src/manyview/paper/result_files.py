@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from manyview.app.compare.plan import versions
+from manyview.app.compare.runs import versions
 from manyview.io.writing import csv_of_dicts, read_csv
 
 from .catalogue import EXPERIMENTS

@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 
 from manyview._warn import warn_user
-from manyview.app.compare.plan import versions
-from manyview.app.compare.store import key_of
+from manyview.app.compare.runs import key_of, versions
 from manyview.io.writing import left_behind, write_whole
 
 from .provenance import code

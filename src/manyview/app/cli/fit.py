@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import shlex
 import sys
-from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,6 +12,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from manyview.app.files import ReadViews
+from manyview.app.options import FitRequest
 from manyview.app.run import write_run
 from manyview.app.run.again import read_about
 from manyview.app.run.evidence import known_scores
@@ -22,26 +21,24 @@ from manyview.app.run.record import component_files, is_of, selection_record
 from manyview.engines.table import ENGINES
 from manyview.io.writing import OurFolder, claimed, files_of, is_whole, restored
 from manyview.methods.estimators import Estimator, number_of_clusters
-from manyview.methods.given import zeros_of
+from manyview.methods.given import ZERO_ROWS, zeros_of
 from manyview.methods.robust import RobustWMNMF
+from manyview.methods.scaling import SCALES
+from manyview.methods.stages import SCALINGS
 from manyview.methods.wmnmf import WMNMF
 from manyview.selection import Selection, select_n_clusters
 from manyview.storage.checkpoint import kept_until_written
 
-from . import by_view
-from .choice import reasons
-from .common import Voice, caught_warnings
-from .inputs import FitRequest, Inputs, read_inputs
-from .report import fitted
-from .told import told_outcomes
+from .inputs import Inputs, fitted, read_inputs, settings_of
+from .outcomes import told_outcomes
+from .select_k import reasons
+from .terminal import Voice, caught_warnings
 
 METHODS = {"robust": RobustWMNMF, "wmnmf": WMNMF}
-#: Parameters of the robust method that options give for all views or by view.
-OF_VIEWS = {"view_weights": by_view.view_weights, "zero_rows": by_view.zero_rows}
 
 
-def run_fit(ask: FitRequest, voice: Voice) -> dict[str, Any]:
-    """Read, fit, write to ``ask.out``, say what was found; the summary as plain values."""
+def run_fit(ask: FitRequest, voice: Voice) -> None:
+    """Read, fit, write to ``ask.out``, print what was found."""
     before = None if ask.force else _finished(ask)
     with claimed(ask.out, KIND, force=ask.force, goes_on=before is not None) as place:
         if before is not None:
@@ -49,13 +46,14 @@ def run_fit(ask: FitRequest, voice: Voice) -> dict[str, Any]:
                 f"{ask.out} has the results of this command on these files already; nothing is computed "
                 "again (--force does so)"
             )
-            return _told(ask, voice, *before)
+            _told(ask, voice, *before)
+            return
         given = ask.clinical is not None or ask.labels is not None
         place.check(sure_files(ask.report, given, ask.figures))
-        return _fit(place, ask, voice)
+        _fit(place, ask, voice)
 
 
-def _fit(place: OurFolder, ask: FitRequest, voice: Voice) -> dict[str, Any]:
+def _fit(place: OurFolder, ask: FitRequest, voice: Voice) -> None:
     model = make_model(ask)
     # The results of a finished fit are lost with its process until they are written.
     with kept_until_written(), voice.busy("reading the files") as tell:
@@ -68,7 +66,9 @@ def _fit(place: OurFolder, ask: FitRequest, voice: Voice) -> dict[str, Any]:
         selection = None
         with caught_warnings() as warned:
             if ask.clusters == "auto":
-                selection = _choose(model, views, ask.seed)
+                # Both methods ask the same graph; that of the robust one with its settings.
+                of = model if isinstance(model, RobustWMNMF) else None
+                selection = select_n_clusters(views, model=of, random_state=ask.seed)
                 model.n_clusters = selection.n_clusters
             model.fit(views)
         voice.warn(warned)
@@ -82,7 +82,7 @@ def _fit(place: OurFolder, ask: FitRequest, voice: Voice) -> dict[str, Any]:
             model,
             views,
             ask.out,
-            settings=_plain(asdict(ask)),
+            settings=settings_of(ask),
             original_ids=data.original_ids,
             info=info,
             truth=given.classes,
@@ -99,7 +99,7 @@ def _fit(place: OurFolder, ask: FitRequest, voice: Voice) -> dict[str, Any]:
             progress=tell,
         )
     chosen = None if selection is None else selection_record(selection)
-    return _told(ask, voice, model, read, warned, chosen)
+    _told(ask, voice, model, read, warned, chosen)
 
 
 def _finished(ask: FitRequest) -> tuple[Estimator, Inputs, list[str], Any] | None:
@@ -110,7 +110,7 @@ def _finished(ask: FitRequest) -> tuple[Estimator, Inputs, list[str], Any] | Non
         return None
     try:
         about = read_about(ask.out)
-        if not is_of(about, _plain(asdict(ask))):
+        if not is_of(about, settings_of(ask)):
             return None
         return *fitted(ask.out, about), list(about["fit_warnings"]), about.get("selection")
     except (ValueError, KeyError):  # the data have changed, or it says less than ours
@@ -124,8 +124,8 @@ def _told(
     read: Inputs,
     warned: list[str],
     chosen: dict[str, Any] | None,
-) -> dict[str, Any]:
-    """Say what was found; the summary as plain values."""
+) -> None:
+    """Print what was found."""
     summary = _summary(model, read.data, read.given.classes, ask)
     summary |= {"notes": read.data.told, "warnings": warned}
     outcomes = told_outcomes(ask.out, summary, voice)
@@ -137,17 +137,22 @@ def _told(
         f"Results in [bold]{escape(str(ask.out))}/[/bold]: {escape(', '.join(summary['files']))}"
     )
     voice.result(summary)
-    return summary
 
 
 def make_model(ask: FitRequest) -> Any:
     """The estimator asked for; what it does not take is refused before any file is read."""
-    ask.known.check()
+    ask.check_clinical()
     if ask.method not in METHODS:
         raise ValueError(f"--method must be robust or wmnmf, got {ask.method!r}")
     if ask.missing not in ("allow", "drop"):
         raise ValueError(f"--missing must be allow or drop, got {ask.missing!r}")
-    n_clusters = _n_clusters(ask.clusters)
+    n_clusters: int | str = ask.clusters
+    if n_clusters not in ("auto", "communities"):
+        if not ask.clusters.isdecimal() or int(ask.clusters) < 1:
+            raise ValueError(
+                f"--clusters must be a number of 1 or more, auto or communities; got {ask.clusters!r}"
+            )
+        n_clusters = int(ask.clusters)
     robust = ask.method == "robust"
     if ask.adjust and not robust:
         raise ValueError(
@@ -163,14 +168,15 @@ def make_model(ask: FitRequest) -> Any:
     params: dict[str, Any] = {"random_state": ask.seed, "checkpoint": ask.checkpoint}
     params |= {"engine": ask.engine, "device": ask.device}
     if ask.scale is not None:
-        params["scale"] = by_view.scale(ask.scale, ask.method)
-    for name, text in (("view_weights", ask.view_weights), ("zero_rows", ask.zero_rows)):
-        if text is not None and not robust:
-            raise ValueError(
-                f"--{name.replace('_', '-')} goes with --method robust; leave one of them out"
-            )
+        params["scale"] = _scale(ask.scale, ask.method)
+    for name, parsed in (("view_weights", _view_weights), ("zero_rows", _zero_rows)):
+        text = getattr(ask, name)
         if text is not None:
-            params[name] = OF_VIEWS[name](text)
+            if not robust:
+                raise ValueError(
+                    f"--{name.replace('_', '-')} goes with --method robust; leave one of them out"
+                )
+            params[name] = parsed(text)
     if n_clusters == "communities" and not robust:
         raise ValueError(
             "--clusters communities goes with --method robust; wmnmf takes a number or auto"
@@ -187,23 +193,74 @@ def make_model(ask: FitRequest) -> Any:
     return METHODS[ask.method](2 if n_clusters == "auto" else n_clusters, **params)
 
 
-def _n_clusters(text: str) -> int | str:
-    if text in ("auto", "communities"):
+def _by_view(text: str, option: str) -> str | dict[str, str]:
+    """One word, or words by view: ``equal``, ``rna=2,protein=1``.
+
+    A view's name may hold "=" (the last one counts), but no comma.
+    """
+    if "=" not in text:
         return text
-    if not text.isdecimal() or int(text) < 1:
-        raise ValueError(
-            f"--clusters must be a number of 1 or more, auto or communities; got {text!r}"
-        )
-    return int(text)
+    found: dict[str, str] = {}
+    for part in text.split(","):
+        name, sign, value = (piece.strip() for piece in part.rpartition("="))
+        if not sign or not name or not value:
+            raise ValueError(
+                f"{option} {text}: {part!r} is not VIEW=VALUE; say it as rna=…,protein=…"
+            )
+        if name in found:
+            raise ValueError(f"{option} {text} names the view {name!r} twice; say it once")
+        found[name] = value
+    return found
 
 
-def _choose(model: Estimator, views: Any, seed: int) -> Selection:
-    """Both methods ask the same graph; that of the robust one with its settings."""
-    return select_n_clusters(
-        views,
-        model=model if isinstance(model, RobustWMNMF) else None,
-        random_state=seed,
-    )
+def _view_weights(text: str) -> Any:
+    """ "learned", "equal", or a number by view."""
+    found = _by_view(text, "--view-weights")
+    if not isinstance(found, dict):
+        if found not in ("learned", "equal"):
+            raise ValueError(
+                "--view-weights must be learned, equal or numbers such as rna=2,protein=1; "
+                f"got {text!r}"
+            )
+        return found
+    numbers = {}
+    for name, value in found.items():
+        try:
+            numbers[name] = float(value)
+        except ValueError:
+            raise ValueError(
+                f"--view-weights: the weight of view {name!r} must be a number, got {value!r}"
+            ) from None
+    return numbers
+
+
+def _zero_rows(text: str) -> Any:
+    """ "auto", "missing", "observed", or one of them by view."""
+    found = _by_view(text, "--zero-rows")
+    for kind in found.values() if isinstance(found, dict) else [found]:
+        if kind not in ZERO_ROWS:
+            raise ValueError(
+                "--zero-rows must be auto, missing, observed or such as mutations=observed; "
+                f"got {kind!r}"
+            )
+    return found
+
+
+def _scale(text: str, method: str) -> Any:
+    """The scaling of a method, by view where it can be."""
+    robust = method == "robust"
+    found = _by_view(text, "--scale") if robust else text
+    allowed = (*(SCALINGS if robust else SCALES), "none")
+    for kind in found.values() if isinstance(found, dict) else [found]:
+        if kind not in allowed:
+            raise ValueError(
+                f"--scale {text}: the method {method} takes {', '.join(allowed)}"
+                + (", or these by view (rna=log,protein=quantile)" if robust else "")
+                + ("; for others use --method wmnmf" if robust and kind in SCALES else "")
+            )
+    if isinstance(found, dict):
+        return {name: None if kind == "none" else kind for name, kind in found.items()}
+    return None if found == "none" else found
 
 
 def _check_sparse(model: Estimator, data: ReadViews) -> None:
@@ -220,10 +277,6 @@ def _check_sparse(model: Estimator, data: ReadViews) -> None:
                 "cannot tell from zeros; use --missing drop, or "
                 + ("leave the option out" if robust else "--method robust")
             )
-
-
-def _plain(values: dict[str, Any]) -> dict[str, Any]:
-    return {k: str(v) if isinstance(v, Path) else v for k, v in values.items()}
 
 
 def _summary(model: Estimator, data: ReadViews, truth: Any, ask: FitRequest) -> dict[str, Any]:

@@ -25,7 +25,7 @@ def look(files: list[str], clinical: str | None, words: list[Any]) -> dict[str, 
     """Views with their sizes, sentences on how files were read, or a problem and what may be done."""
     try:
         known = clinical_ids(clinical) if clinical else []
-        given = vars(reading([(name, value) for name, value in words]))
+        given = vars(reading(words))
         data = read_views(files, missing="allow", known=known, **given)
         notes = list(data.told)
         offers: dict[str, Any] = {}

@@ -5,27 +5,24 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterable, Sequence
+from typing import Any
 
-from manyview.app.files import KINDS, Reading
+from manyview.app.files import KINDS
+from manyview.app.options import FitRequest, Many, Reading, options_in, request_of
 from manyview.datasets._tables import split_suffix
 
-#: Options that somebody may choose on the page; whether they have a value.
-OPTIONS = {
-    "match": True,
-    "transpose": True,
-    "as-view": True,
-    "drop": True,
-    "decimal": True,
-    "header": True,
-    "drop-text": False,
-    "one-hot": False,
-    "event": True,
-    "adjust": True,
-    "keep-normals": False,
-    "tumors": True,
+#: Options that the page offers as buttons, and their types.
+OFFERED = {"match", "transpose", "as-view", "drop", "decimal", "header", "drop-text", "one-hot",
+           "event", "adjust", "keep-normals", "tumors"}  # fmt: skip
+KINDS_OF = {
+    name: kind
+    for item, kind in options_in(FitRequest)
+    if (name := item.name.replace("_", "-")) in OFFERED
 }
+#: Whether each has a value.
+OPTIONS = {name: kind is not bool for name, kind in KINDS_OF.items()}
 #: Of these the latest answer counts.
-ONCE = ("match", "event", "tumors")
+ONCE = [name for name, kind in KINDS_OF.items() if OPTIONS[name] and kind != Many]
 LONGEST = 40
 _SUFFIX = re.compile(r"(\.[a-z0-9]{1,8}){1,2}")
 #: Names that are devices on Windows.
@@ -107,21 +104,14 @@ def arguments(words: Sequence[Word]) -> list[str]:
     return [f"--{name}={value}" if OPTIONS[name] else f"--{name}" for name, value in words]
 
 
-def reading(words: Sequence[Word]) -> Reading:
+def reading(words: Iterable[Sequence[str]]) -> Reading:
     """Answers as the reader of files takes them."""
-    listed = {name: tuple(v for n, v in words if n == name) for name in OPTIONS}
-    return Reading(
-        transpose=listed["transpose"],
-        header=listed["header"],
-        decimal=listed["decimal"],
-        drop=listed["drop"],
-        drop_text="drop-text" in dict(words),
-        one_hot="one-hot" in dict(words),
-        as_view=listed["as-view"],
-        match=dict(words).get("match"),
-        keep_normals="keep-normals" in dict(words),
-        tumors=dict(words).get("tumors"),
-    )
+    found: dict[str, Any] = {}
+    for name, value in words:
+        key = name.replace("-", "_")
+        many = KINDS_OF[name] == Many
+        found[key] = (*found.get(key, ()), value) if many else value or True
+    return request_of(Reading, found)
 
 
 def clusters(text: str) -> str:
