@@ -400,7 +400,7 @@ def test_a_failure_after_writing_does_not_say_that_nothing_was_written(lab, monk
     def fail(*args):
         raise RuntimeError("too late")
 
-    monkeypatch.setattr("manyview.app.cli.fit._summary", fail)
+    monkeypatch.setattr("manyview.app.cli.fit._told", fail)
     result = run(*asked, folder / "run")
     assert result.exit_code == 1 and "nothing was written" not in result.stderr
     assert "some of the results may be in" in result.stderr

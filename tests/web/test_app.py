@@ -18,7 +18,7 @@ from starlette.testclient import TestClient
 
 from manyview.app.web import folders as folders_module
 from manyview.app.web import words
-from manyview.app.web.jobs import Limits, fit_command
+from manyview.app.web.jobs import FitLimits, fit_command
 from manyview.app.web.pages import SAMPLES
 from manyview.app.web.server import make_app
 from manyview.io.writing import files_of
@@ -245,7 +245,7 @@ def test_a_run_is_cancelled_once_however_often_it_is_asked(client):
 
 
 def test_time_runs_out_with_a_sentence(tmp_path):
-    with open_page(tmp_path / "home", limits=Limits(seconds=0.2)) as client:
+    with open_page(tmp_path / "home", limits=FitLimits(seconds=0.2)) as client:
         run, process = slow(client)
         assert wait(client, run)["state"] == "failed" and process.poll() is not None
         assert "the limit (--max-hours)" in client.get(run).text

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import shlex
 import sys
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,28 +14,34 @@ import scipy.sparse as sp
 from rich.markup import escape
 from rich.table import Table
 
-from manyview.app.files import ReadViews
-from manyview.app.options import FitRequest
+from manyview.app.files import ReadViews, read_views
+from manyview.app.files.by_rows import file_checksum
+from manyview.app.files.relations import with_relations
+from manyview.app.options import FitRequest, request_of
 from manyview.app.run import write_run
-from manyview.app.run.again import read_about
+from manyview.app.run.again import changed_views, read_about
 from manyview.app.run.evidence import known_scores
 from manyview.app.run.folder import KIND, sure_files
+from manyview.app.run.meaning import known
 from manyview.app.run.record import component_files, is_of, selection_record
+from manyview.covariates import adjust
+from manyview.engines.files.formats import INSIDE
 from manyview.engines.table import ENGINES
 from manyview.io.writing import OurFolder, claimed, files_of, is_whole, restored
 from manyview.methods.estimators import Estimator, number_of_clusters
 from manyview.methods.given import ZERO_ROWS, zeros_of
 from manyview.methods.robust import RobustWMNMF
+from manyview.methods.saved import load
 from manyview.methods.scaling import SCALES
 from manyview.methods.stages import SCALINGS
 from manyview.methods.wmnmf import WMNMF
 from manyview.selection import Selection, select_n_clusters
 from manyview.storage.checkpoint import kept_until_written
 
-from .inputs import Inputs, fitted, read_inputs, settings_of
+from .known import Given, known_ids, read_given
 from .outcomes import told_outcomes
 from .select_k import reasons
-from .terminal import Voice, caught_warnings
+from .terminal import BAD_INPUT, Voice, caught_warnings
 
 METHODS = {"robust": RobustWMNMF, "wmnmf": WMNMF}
 
@@ -82,7 +91,7 @@ def _fit(place: OurFolder, ask: FitRequest, voice: Voice) -> None:
             model,
             views,
             ask.out,
-            settings=settings_of(ask),
+            settings=recorded_settings(ask),
             original_ids=data.original_ids,
             info=info,
             truth=given.classes,
@@ -110,7 +119,7 @@ def _finished(ask: FitRequest) -> tuple[Estimator, Inputs, list[str], Any] | Non
         return None
     try:
         about = read_about(ask.out)
-        if not is_of(about, settings_of(ask)):
+        if not is_of(about, recorded_settings(ask)):
             return None
         return *fitted(ask.out, about), list(about["fit_warnings"]), about.get("selection")
     except (ValueError, KeyError):  # the data have changed, or it says less than ours
@@ -126,7 +135,24 @@ def _told(
     chosen: dict[str, Any] | None,
 ) -> None:
     """Print what was found."""
-    summary = _summary(model, read.data, read.given.classes, ask)
+    labels = np.asarray(model.labels_)
+    clusters, sizes = np.unique(labels[labels >= 0], return_counts=True)
+    names = [str(name) for name in model.view_names_in_]
+    summary: dict[str, Any] = {
+        "out": str(ask.out),
+        "method": ask.method,
+        "n_samples": len(labels),
+        "n_clusters": number_of_clusters(model),
+        "cluster_sizes": {str(k): int(n) for k, n in zip(clusters, sizes, strict=True)},
+        "view_weights": dict(zip(names, map(float, model.view_weights_), strict=True)),
+        "files": files_of(ask.out, KIND),
+    }
+    if isinstance(model, RobustWMNMF):
+        learned = map(float, model.learned_view_weights_)
+        summary["learned_view_weights"] = dict(zip(names, learned, strict=True))
+    if read.given.classes is not None:
+        found = known_scores(read.given.classes, labels)
+        summary["scores"] = {name: float(value) for name, value in found.items()}
     summary |= {"notes": read.data.told, "warnings": warned}
     outcomes = told_outcomes(ask.out, summary, voice)
     if chosen is not None:
@@ -279,29 +305,6 @@ def _check_sparse(model: Estimator, data: ReadViews) -> None:
             )
 
 
-def _summary(model: Estimator, data: ReadViews, truth: Any, ask: FitRequest) -> dict[str, Any]:
-    labels = np.asarray(model.labels_)
-    names, sizes = np.unique(labels[labels >= 0], return_counts=True)
-    found: dict[str, Any] = {
-        "out": str(ask.out),
-        "method": ask.method,
-        "n_samples": len(labels),
-        "n_clusters": number_of_clusters(model),
-        "cluster_sizes": {str(k): int(n) for k, n in zip(names, sizes, strict=True)},
-        "view_weights": _by_name(model, model.view_weights_),
-        "files": files_of(ask.out, KIND),
-    }
-    if isinstance(model, RobustWMNMF):
-        found["learned_view_weights"] = _by_name(model, model.learned_view_weights_)
-    if truth is not None:
-        found["scores"] = {k: float(v) for k, v in known_scores(truth, labels).items()}
-    return found
-
-
-def _by_name(model: Estimator, numbers: Any) -> dict[str, float]:
-    return {str(v): float(a) for v, a in zip(model.view_names_in_, numbers, strict=True)}
-
-
 def _weights_table(summary: dict[str, Any]) -> Table:
     """The weights of the views; beside those that were given what the data would have given."""
     used = summary["view_weights"]
@@ -328,3 +331,93 @@ def _tables(summary: dict[str, Any]) -> list[Any]:
             known.add_row(name, f"{value:.3f}")
         shown.append(known)
     return shown
+
+
+# The files of a fit: read for the fit, and again for a report that is made later ----------------
+
+
+class NotTheData(ValueError):
+    """The files of a fit are not there any more, or hold something else."""
+
+
+def recorded_settings(ask: FitRequest) -> dict[str, Any]:
+    """The request as `run.json` has it: all that decides the results."""
+    found = {k: v for k, v in asdict(ask).items() if k not in ("output", "max_unpacked")}
+    found["relations"] = {kind: files for kind, files in found["relations"].items() if files}
+    return {k: str(v) if isinstance(v, Path) else v for k, v in found.items()}
+
+
+@dataclass(frozen=True, eq=False)
+class Inputs:
+    """What the files of a request hold; ``views`` are without what the covariates explain."""
+
+    data: ReadViews
+    given: Given
+    views: Any
+
+
+def read_inputs(ask: FitRequest, zero_rows: Any, note: Callable[[str], None]) -> Inputs:
+    """Read the views and what is known beside them; ``note`` is told how they were read."""
+    data = read_views(
+        ask.files,
+        missing=ask.missing,
+        on_disk=ask.on_disk,
+        known=known_ids(ask),
+        **vars(ask.reading),
+    )
+    data = with_relations(data, vars(ask.relations))
+    samples = None if data.sample_names is None else data.sample_names.tolist()
+    given = read_given(ask, samples, len(data.first_rows), data, data.rule)
+    data.notes.extend(given.notes)
+    ids = [str(i) for i in range(len(data.first_rows))]
+    known(ids, given.columns, given.time, given.event, given.classes, horizon=ask.horizon)
+    for text in data.told:
+        note(text)
+    views = data.collection()
+    if given.adjust:
+        columns = given.columns or {}
+        found = adjust(views, {name: columns[name] for name in given.adjust}, zero_rows=zero_rows)
+        views = found.views
+        shares = ", ".join(f"{view} {share:.0%}" for view, share in found.explained.items())
+        names = ", ".join(given.adjust)
+        told = [*found.notes, f"{names} regressed out; it explained of the variance: {shares}"]
+        for text in told:
+            note(text)
+        data.notes.extend(told)
+    return Inputs(data, given, views)
+
+
+def fitted(folder: Path, about: Mapping[str, Any]) -> tuple[Any, Inputs]:
+    """The model of the run and its data, if they are still what they were."""
+    settings = about.get("settings") or {}
+    if "files" not in settings:
+        raise NotTheData(f"{folder} does not say which files it was fitted on")
+    if not (folder / "model.npz").is_file():
+        raise NotTheData(f"{folder} has no model.npz any more")
+    for item in about.get("inputs") or []:
+        _check_file(item)
+    try:
+        model = load(folder / "model.npz", fitted_on=[item["path"] for item in about["inputs"]])
+        zero_rows = model.get_params().get("zero_rows", "auto")
+        read = read_inputs(
+            request_of(FitRequest, settings, nested=True), zero_rows, lambda text: None
+        )
+        changed = changed_views(about, model, read.views)
+    except (*BAD_INPUT, KeyError, TypeError) as error:
+        raise NotTheData(f"the data of the fit cannot be had again ({error})") from None
+    if changed:
+        raise NotTheData(f"the values of {', '.join(changed)} are not those of the fit")
+    return model, read
+
+
+def _check_file(item: Mapping[str, Any]) -> None:
+    """Only what has the checksum of the run is read: a run.json may come from anybody."""
+    file = Path(str(item["path"]).partition(INSIDE)[0])
+    if not file.exists():
+        where = "" if file.is_absolute() else f" in {Path.cwd()}, where it is looked for"
+        raise NotTheData(
+            f"{file}, which the run was fitted on, is not there any more{where}; put it back, or run "
+            "this where the fit was run"
+        )
+    if not (file.is_file() or file.is_dir()) or file_checksum(str(file)) != item["sha256"]:
+        raise NotTheData(f"{file} has changed since the fit: its checksum is another")

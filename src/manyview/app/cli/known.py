@@ -161,31 +161,20 @@ def read_labels(path: str | Path, read: ReadViews, partial: bool = False) -> lis
 
     With ``partial`` a sample may lack one: it gets ``None``.
     """
-    found = _labels(path, read)
-    name = Path(path).name
-    if not partial:
-        _refuse_unknown(name, found, read)
-    elif all(label is None for label in found):
-        raise ValueError(
-            f"{name} has a label for none of the {len(found)} samples; {_example(read)}"
-        )
-    return found
-
-
-def _example(read: ReadViews) -> str:
-    if read.sample_names is None:
-        return "fill them in"
-    return f"its ids should be those of the views, such as {read.sample_names[0]!r}"
-
-
-def _refuse_unknown(file: str, labels: list[Any], read: ReadViews) -> None:
-    absent = [i for i, label in enumerate(labels) if label is None]
-    if absent:
+    found, name = _labels(path, read), Path(path).name
+    absent = [i for i, label in enumerate(found) if label is None]
+    if absent and not partial:
         names = read.first_rows + 1 if read.sample_names is None else read.sample_names
         raise ValueError(
-            f"{file} lacks the labels of {len(absent)} of the {len(labels)} samples, the first being "
+            f"{name} lacks the labels of {len(absent)} of the {len(found)} samples, the first being "
             f"{str(names[absent[0]])!r}; add them, or remove the samples from the views"
         )
+    if len(absent) == len(found):
+        remedy = "fill them in"
+        if read.sample_names is not None:
+            remedy = f"its ids should be those of the views, such as {read.sample_names[0]!r}"
+        raise ValueError(f"{name} has a label for none of the {len(found)} samples; {remedy}")
+    return found
 
 
 def _labels(path: str | Path, read: ReadViews) -> list[Any]:

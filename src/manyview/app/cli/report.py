@@ -14,7 +14,7 @@ from manyview.app.run.again import PAGE, measured_again, page_of_tables, read_ab
 from manyview.app.run.folder import KIND
 from manyview.io.writing import files_of, restored
 
-from .inputs import NotTheData, fitted
+from .fit import NotTheData, fitted
 from .terminal import Voice, caught_warnings
 
 COMPARISON = "comparison.html"

@@ -213,7 +213,10 @@ def compare(
     >>> found.summary[["method", "acc_mean"]]  # doctest: +SKIP
     """
     pandas = import_pandas("compare()")
-    data = _scaled(as_views(views, allow_negative=True, caller="compare"), scale)
+    data = as_views(views, allow_negative=True, caller="compare")
+    _check_scale(scale)
+    if scale is not None:
+        data = replace(data, matrices=tuple(scaled(data, scale)))
     truth = None if y is None else class_codes(y, "y")
     if n_clusters is None:
         n_clusters = DEFAULT_CLUSTERS if truth is None else len(np.unique(truth))
@@ -224,7 +227,10 @@ def compare(
         )
     chosen = resolve(methods, int(n_clusters))
     if not memory_is_watched():
-        _tell_unwatched(max_memory)
+        warn_user(
+            "this system does not tell how much memory a process holds: "
+            f"max_memory={max_memory:g} only skips methods that tell their cost beforehand"
+        )
     seeds = [seed_of(random_state, run) for run in range(n_runs)]
     plan = Plan(data, truth, chosen, seeds, Limits(float(max_seconds), float(max_memory)))
     if out is None:
@@ -234,7 +240,14 @@ def compare(
             place.begin()
             records = plan.carry_out(Store(place.path), n_jobs, progress)
     table = tidy(pandas, chosen, seeds, records, truth)
-    labels = _labels_of(records, [method.name for method in chosen], n_runs)
+    labels = {
+        method.name: [
+            np.asarray(records[method.name, run]["labels"])
+            for run in range(n_runs)
+            if records[method.name, run]["status"] == "ok"
+        ]
+        for method in chosen
+    }
     about = {
         "n_samples": data.n_samples,
         "views": dict(zip(data.names, data.n_features, strict=True)),
@@ -248,29 +261,19 @@ def compare(
         "scale": scale,
         "versions": versions(),
     }
-    told = [_told(method, truth is not None, table) for method in chosen]
-    return Comparison(table, summarise(pandas, table, labels), labels, told, about)
-
-
-def _labels_of(
-    records: dict[tuple[str, int], Any], names: list[str], n_runs: int
-) -> dict[str, list[Array]]:
-    """The labels of every run of a method that gave any."""
-    return {
-        name: [
-            np.asarray(records[name, run]["labels"])
-            for run in range(n_runs)
-            if records[name, run]["status"] == "ok"
-        ]
-        for name in names
-    }
-
-
-def _tell_unwatched(max_memory: float) -> None:
-    warn_user(
-        f"this system does not tell how much memory a process holds: max_memory={max_memory:g} "
-        "only skips methods that tell their cost beforehand"
-    )
+    summary = summarise(pandas, table, labels)
+    shifted = dict(zip(summary["method"], summary["shifted"], strict=True))
+    told = [
+        {
+            "name": method.name,
+            "group": method.group,
+            "description": method.description,
+            "oracle": method.oracle and truth is not None,
+            "caution": method.caution or "shifted" * bool(shifted[method.name]),
+        }
+        for method in chosen
+    ]
+    return Comparison(table, summary, labels, told, about)
 
 
 def check_request(methods: Any, n_clusters: int, scale: str | None) -> None:
@@ -284,26 +287,10 @@ def _check_scale(scale: str | None) -> None:
         raise ValueError(f"scale must be 'standard', 'minmax' or None, got {scale!r}")
 
 
-def _scaled(data: Views, scale: str | None) -> Views:
-    _check_scale(scale)
-    return data if scale is None else replace(data, matrices=tuple(scaled(data, scale)))
-
-
 def seed_of(random_state: int, run: int) -> int:
     """The seed of a run: its own stream, whatever the number of runs."""
     sequence = np.random.SeedSequence(int(random_state), spawn_key=(run,))
     return int(sequence.generate_state(1)[0] >> 1)  # scikit-learn takes 31 bits
-
-
-def _told(method: Method, with_truth: bool, table: Any) -> dict[str, Any]:
-    shifted = bool(table.loc[table["method"] == method.name, "shifted"].any())
-    return {
-        "name": method.name,
-        "group": method.group,
-        "description": method.description,
-        "oracle": method.oracle and with_truth,
-        "caution": method.caution or "shifted" * shifted,
-    }
 
 
 def _check(

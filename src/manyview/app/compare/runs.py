@@ -9,7 +9,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -106,16 +106,7 @@ class Task:
     shift: bool = False
 
     def packed(self, folder: Path) -> bytes:
-        return pickle.dumps(
-            {
-                "estimator": sent(self.estimator),
-                "seeds": self.seeds,
-                "folder": str(folder),
-                "with_truth": self.with_truth,
-                "relabel": self.relabel,
-                "shift": self.shift,
-            }
-        )
+        return pickle.dumps((replace(self, estimator=sent(self.estimator)), folder))
 
 
 @dataclass
@@ -155,7 +146,8 @@ class Plan:
                         place = task.method, run
                         record["shifted"] = task.shift
                         self.records[place] = record
-                        if _lasting(record):
+                        # Failures are tried again: their cause may be mended, or have passed.
+                        if record["status"] == "ok" or "limits" in record:
                             about = {"method": task.method, "run": run}
                             store.write(self.keys[place], about | record)
                         advance(task.method)
@@ -212,12 +204,11 @@ class Plan:
             except Exception:  # what is wrong with the method, its own run will say in its row
                 return ""
             store.write(key, stored)
-        cost = stored
-        gib = cost["bytes"] / 2**30
+        gib = stored["bytes"] / 2**30
         over = []
-        if cost["seconds"] > self.limits.seconds:
+        if stored["seconds"] > self.limits.seconds:
             over.append(
-                f"about {duration(cost['seconds'])}, above max_seconds={self.limits.seconds:g} "
+                f"about {duration(stored['seconds'])}, above max_seconds={self.limits.seconds:g} "
                 f"({duration(self.limits.seconds)})"
             )
         if gib > self.limits.memory:
@@ -278,11 +269,6 @@ def takes_none(model: Any) -> bool:
         return False
 
 
-def _lasting(record: Record) -> bool:
-    """Whether a record is kept. Failures are tried again: their cause may be mended, or have passed."""
-    return record["status"] == "ok" or "limits" in record
-
-
 def unmakeable(error: Exception) -> Record:
     return {"status": "failed", "reason": f"it could not be made: {reason_of(error)}"}
 
@@ -340,32 +326,32 @@ def progress_bar(
 # In the child process -------------------------------------------------------------------------
 
 
-def fit_all(job: dict[str, Any], tell: Callable[..., None]) -> None:
+def fit_all(job: tuple[Task, Path], tell: Callable[..., None]) -> None:
     """Answer every seed of one method by its labels, times and scores."""
-    done = 0
+    (task, folder), done = job, 0
     try:
-        views = load_views(Path(job["folder"]))
-        y = np.load(Path(job["folder"]) / "y.npy") if job["with_truth"] else None
-        for labels, found in _fits(job, views, y, tell):
+        views = load_views(folder)
+        y = np.load(folder / "y.npy") if task.with_truth else None
+        for labels, found in _fits(task, views, y, tell):
             tell(event="fitted")
             tell(event="result", status="ok", labels=labels.tolist(), **found)
             done += 1
     except Exception as error:
-        for _ in job["seeds"][done:]:
+        for _ in task.seeds[done:]:
             tell(event="result", status="failed", reason=reason_of(error))
 
 
 def _fits(
-    job: dict[str, Any], views: Views, y: Array | None, tell: Any
+    task: Task, views: Views, y: Array | None, tell: Any
 ) -> Iterator[tuple[Array, dict[str, Any]]]:
     """Fit once per seed; a method with ``relabel`` is fitted once and relabelled for every seed."""
-    model = pickle.loads(job["estimator"])
+    model = pickle.loads(task.estimator)
     data = dict(zip(views.names, views.matrices, strict=True))
-    if job["shift"]:
+    if task.shift:
         data = {name: from_zero(X) for name, X in data.items()}
     # A method that draws from the global generators gives the same whatever was run before it.
-    random.seed(job["seeds"][0])
-    np.random.seed(job["seeds"][0])  # noqa: NPY002
+    random.seed(task.seeds[0])
+    np.random.seed(task.seeds[0])  # noqa: NPY002
     tell(event="started")
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -378,8 +364,8 @@ def _fits(
         "remark": _remark(model, caught),
     }
     first_cut = 0.0
-    for r, seed in enumerate(job["seeds"]):
-        if job["relabel"]:
+    for r, seed in enumerate(task.seeds):
+        if task.relabel:
             if r > 0:
                 tell(event="started")
             started = time.perf_counter()

@@ -21,7 +21,7 @@ import typer
 from manyview.app.options import AppRequest
 from manyview.io.writing.locks import take_lock
 
-from .jobs import Limits
+from .jobs import FitLimits
 
 #: Nobody else's machine can reach it.
 HERE = "127.0.0.1"
@@ -82,7 +82,7 @@ def place_of(address: str, port: int, ask: Callable[[], str]) -> Place:
 def run_app(ask: AppRequest, voice: Any) -> None:
     """Serve until interrupted; the address is printed."""
     place = place_of(ask.address, ask.port, _password)
-    limits = Limits(3600 * ask.max_hours, int((ask.max_memory or 0) * 2**30))
+    limits = FitLimits(3600 * ask.max_hours, int((ask.max_memory or 0) * 2**30))
     serve(ask.folder, place, int(ask.max_upload * 2**30), limits, ask.browser, typer.echo)
 
 
@@ -97,7 +97,7 @@ def serve(
     folder: Path,
     place: Place,
     most_bytes: int,
-    limits: Limits,
+    limits: FitLimits,
     browse: bool,
     say: Callable[[str], Any],
 ) -> None:

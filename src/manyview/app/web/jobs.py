@@ -28,7 +28,7 @@ LOST = "The page's server ended while this ran. Nothing is lost but the time: ru
 
 
 @dataclass(frozen=True)
-class Limits:
+class FitLimits:
     """What a fit may take: seconds, and bytes of memory (0: what there is)."""
 
     seconds: float = 6 * 3600
@@ -43,7 +43,7 @@ class Limits:
 class Jobs:
     """Starts, watches and ends the fits of runs."""
 
-    def __init__(self, folders: Folders, limits: Limits):
+    def __init__(self, folders: Folders, limits: FitLimits):
         self.folders, self.limits = folders, limits
         self._running: dict[str, subprocess.Popen[bytes]] = {}
         self._cancelled: set[str] = set()

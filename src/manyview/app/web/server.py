@@ -35,7 +35,7 @@ from manyview.io.guard.limits import size_text
 
 from . import gate, pages
 from .folders import Folders, NotThere
-from .jobs import Jobs, Limits, command_line
+from .jobs import FitLimits, Jobs, command_line
 from .words import (
     ONCE,
     Unfit,
@@ -317,14 +317,14 @@ def make_app(
     home: Path,
     token: str,
     port: int,
-    limits: Limits | None = None,
+    limits: FitLimits | None = None,
     most_bytes: int = 2**30,
     names: Iterable[str] = ("127.0.0.1", "localhost"),
     password: str = "",
 ) -> tuple[Any, Jobs]:
     """The application behind its gate, and its jobs; it answers to these names of its machine."""
     folders = Folders(home)
-    jobs = Jobs(folders, limits or Limits())
+    jobs = Jobs(folders, limits or FitLimits())
     page = Page(folders, jobs, f"/{token}", most_bytes)
 
     @contextlib.asynccontextmanager
