@@ -26,9 +26,8 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 import numpy as np
 
 import manyview as mv
-from manyview.labels import resamples
+from manyview.labels import matched, resamples
 from manyview.maths import equations as eq
-from manyview.reliability import matched
 from quality import module, written_out
 
 #: Name → rows, clusters, distance of their centres, features of each view, shares of the clusters.

@@ -34,7 +34,7 @@ from sklearn.preprocessing import StandardScaler
 import manyview as mv
 from manyview.engines.numpy.distances import Geometry
 from manyview.engines.numpy.presence import present_rows
-from manyview.engines.numpy.robust_scaling import RobustScaling
+from manyview.engines.numpy.scaling import RobustScaling
 from manyview.fuse import view_graph
 from manyview.labels import spectral_from_graph
 from manyview.maths.spectrum import normalized

@@ -8,7 +8,7 @@ from types import ModuleType
 import pytest
 
 import manyview as mv
-from manyview.app.cli.app import USUAL_METHODS
+from manyview.app.options import USUAL_METHODS
 from manyview.selection import DEFAULT
 
 

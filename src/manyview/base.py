@@ -25,8 +25,7 @@ from manyview._types import Array, Factors, Matrix, Seed, Views
 from manyview._warn import parameter, warn_user
 from manyview.engines.files.disk import is_file_name
 from manyview.engines.files.slabs import STORE
-from manyview.engines.numpy.kinds import is_table
-from manyview.engines.numpy.presence import has_nan
+from manyview.engines.numpy.presence import has_nan, is_table
 from manyview.engines.numpy.relations import kind_of, no_relation
 from manyview.engines.numpy.sources import is_streamed
 from manyview.engines.protocols import Engine

@@ -31,10 +31,17 @@ from manyview.base import (
 )
 from manyview.engines.affinity import nearest_neighbors
 from manyview.engines.numpy.engine import HOST
-from manyview.engines.numpy.kinds import absence, is_table, separable
-from manyview.engines.numpy.lists import for_all_rows, masses
 from manyview.engines.numpy.masked import FEWEST_SHARE
-from manyview.engines.numpy.presence import observed_rows, present_rows, survey, unobserved
+from manyview.engines.numpy.neighbors import for_all_rows, masses
+from manyview.engines.numpy.presence import (
+    absence,
+    is_table,
+    observed_rows,
+    present_rows,
+    separable,
+    survey,
+    unobserved,
+)
 from manyview.engines.numpy.repeats import Repeats, distinct
 from manyview.engines.numpy.sources import LOOK, over
 from manyview.engines.protocols import Distances, Engine, Graph, Lists, Scaling

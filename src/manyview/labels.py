@@ -21,7 +21,7 @@ from manyview._arrays import is_tensor, namespace, on_host, one_hot
 from manyview._types import Array, Matrix, storable
 from manyview._warn import warn_user
 from manyview.engines.affinity import affinity, inverse_distances, links, nearest_neighbors
-from manyview.engines.numpy.kinds import read_rows
+from manyview.engines.numpy.presence import read_rows
 from manyview.engines.optional import engine_part
 from manyview.engines.threads import blocks
 from manyview.maths import equations as eq

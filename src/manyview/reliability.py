@@ -19,7 +19,7 @@ from manyview._types import Array, Seed, Views
 from manyview.base import generator, with_weight
 from manyview.engines.numpy.distances import Geometry
 from manyview.engines.numpy.engine import HOST
-from manyview.engines.numpy.lists import masses
+from manyview.engines.numpy.neighbors import masses
 from manyview.engines.numpy.repeats import Repeats, distinct
 from manyview.engines.numpy.sources import is_streamed
 from manyview.engines.protocols import Distances, Lists

@@ -54,10 +54,10 @@ from manyview.criteria import chosen_number, fused_communities
 from manyview.engines.dask.source import DaskMatrix
 from manyview.engines.numpy.engine import unit_sums
 from manyview.engines.numpy.masked import MaskedView
+from manyview.engines.numpy.neighbors import equal_share, farthest, nearest
 from manyview.engines.numpy.presence import has_nan
 from manyview.engines.numpy.repeats import Repeats, distinct, expanded_graph
 from manyview.engines.numpy.rows import rows_of
-from manyview.engines.numpy.ties import equal_share, farthest, nearest
 from manyview.engines.protocols import Distances, Engine, Scaling
 from manyview.engines.table import ENGINES
 from manyview.engines.threads import Threads, blocks

@@ -226,6 +226,6 @@ def test_an_interruption_before_the_first_checkpoint_promises_nothing(files, tmp
     def interrupted(*args, **kwargs):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("manyview.app.cli.inputs.read_views", interrupted)
+    monkeypatch.setattr("manyview.app.cli.fit.read_views", interrupted)
     done = fit(files[0], tmp_path / "run", "--checkpoint", str(tmp_path / "state"))
     assert done.exit_code == 130 and "go on" not in done.stderr

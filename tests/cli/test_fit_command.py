@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 import manyview as mv
 from conftest import blobs
 from manyview.app.cli.app import app
-from manyview.app.compare.labels import read_labels
+from manyview.app.cli.known import read_labels
 from manyview.app.files import read_views
 
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning")
@@ -400,7 +400,7 @@ def test_a_failure_after_writing_does_not_say_that_nothing_was_written(lab, monk
     def fail(*args):
         raise RuntimeError("too late")
 
-    monkeypatch.setattr("manyview.app.cli.fit._summary", fail)
+    monkeypatch.setattr("manyview.app.cli.fit._told", fail)
     result = run(*asked, folder / "run")
     assert result.exit_code == 1 and "nothing was written" not in result.stderr
     assert "some of the results may be in" in result.stderr
@@ -430,11 +430,11 @@ def test_a_reader_who_leaves_is_no_failure(lab, how):
 def test_the_engine_is_handed_on_and_an_unknown_one_refused(tmp_path):
     from manyview.app.cli.fit import FitRequest, make_model
 
-    asked = FitRequest(["a.csv"], "3", tmp_path, engine="torch", device="cpu")
+    asked = FitRequest(files=("a.csv",), clusters="3", out=tmp_path, engine="torch", device="cpu")
     model = make_model(asked)
     assert (model.engine, model.device) == ("torch", "cpu")
     with pytest.raises(ValueError, match="--engine must be one of numpy, torch, dask, got 'cupy'"):
-        make_model(FitRequest(["a.csv"], "3", tmp_path, engine="cupy"))
+        make_model(FitRequest(files=("a.csv",), clusters="3", out=tmp_path, engine="cupy"))
 
 
 # --- options by view ---------------------------------------------------------------------------

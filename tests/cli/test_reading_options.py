@@ -1,6 +1,5 @@
 """The options for reading are the same for every command, and what they say reaches the results."""
 
-import inspect
 import json
 
 import pandas as pd
@@ -9,11 +8,11 @@ from typer.testing import CliRunner
 
 from conftest import blobs
 from manyview import __version__
-from manyview.app.cli import reading
 from manyview.app.cli.app import app
+from manyview.app.options import Reading
 
 COMMANDS = ["fit", "predict", "select-k", "compare"]
-OPTIONS = [f"--{name.replace('_', '-')}" for name in inspect.signature(reading._options).parameters]
+OPTIONS = [f"--{name.replace('_', '-')}" for name in vars(Reading())]
 
 
 def run(*words):

@@ -112,8 +112,8 @@ def test_data_that_changed_or_are_gone_are_a_sentence_and_the_page_is_made(files
     def nobody(*args):
         raise AssertionError("a file with another checksum is not read")
 
-    monkeypatch.setattr("manyview.app.cli.report.read_inputs", nobody)
     fit("run", "--no-report")
+    monkeypatch.setattr("manyview.app.cli.fit.read_inputs", nobody)
     labels = (files / "run" / "labels.csv").read_bytes()
     text = (files / "v1.csv").read_text()
     (files / "v1.csv").write_text(text.replace("s0,", "s0,1"))

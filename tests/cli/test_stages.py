@@ -5,8 +5,8 @@ import io
 import pytest
 from rich.console import Console
 
-from manyview.app.cli import stages
-from manyview.app.cli.stages import SHARES, Stages, shown
+from manyview.app.cli import terminal
+from manyview.app.cli.terminal import SHARES, Stages
 
 WORDS = ["reading the files", "clustering 9 samples, 2 views", "comparing with a plain clustering",
          "refitting parts of the data, to see", "refitting parts of the data, 1 of 2",
@@ -25,11 +25,11 @@ def test_the_share_rises_with_every_stage_and_ends_below_the_whole():
 
 
 def said(patience, monkeypatch, **settings):
-    monkeypatch.setattr(stages, "PATIENCE", patience)
+    monkeypatch.setattr(terminal, "PATIENCE", patience)
     out = io.StringIO()
     console = Console(file=out, width=200, **settings)
-    with shown(console, WORDS[0]) as told:
-        for words in WORDS[1:]:
+    with Stages(console) as told:
+        for words in WORDS:
             told.begin(words)
     return out.getvalue()
 

@@ -587,7 +587,7 @@ def test_the_robust_method_leaves_large_dask_arrays_on_the_workers(
     client, monkeypatch, tmp_path, form
 ):
     """Distances along leading directions, as from files; only these coordinates come to the driver."""
-    monkeypatch.setattr("manyview.methods.robust_model.LOAD_LIMIT", 0)
+    monkeypatch.setattr("manyview.robust.LOAD_LIMIT", 0)
     monkeypatch.setattr(DaskMatrix, "load", lambda self: pytest.fail("brought to the driver whole"))
     rng = np.random.default_rng(0)
     y = np.arange(240) % 3
@@ -618,9 +618,9 @@ def test_the_robust_method_leaves_large_dask_arrays_on_the_workers(
 
 def test_the_robust_method_finds_neighbours_of_many_rows_on_the_workers(client, monkeypatch):
     """Rows too many to look at all pairs; some are missing in a view, some are copies."""
-    monkeypatch.setattr("manyview.methods.robust_model.LOAD_LIMIT", 0)
+    monkeypatch.setattr("manyview.robust.LOAD_LIMIT", 0)
     monkeypatch.setattr(neighbors, "EXACT", 300)
-    monkeypatch.setattr("manyview.methods.agree.SPLIT_HALF_ROWS", 250)
+    monkeypatch.setattr("manyview.fuse.SPLIT_HALF_ROWS", 250)
     rng = np.random.default_rng(0)
     y = np.arange(900) % 3
     views = [rng.random((3, m))[y] + 0.3 * rng.random((900, m)) for m in (80, 70)]

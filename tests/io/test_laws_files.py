@@ -117,7 +117,7 @@ def runs_quickly(kind, monkeypatch):
     """Leave out the computations that these laws do not ask about."""
     if kind == "datasets":
         small = mv.datasets.make_synthetic(20, random_state=0)
-        monkeypatch.setattr("manyview.app.cli.datasets.load_handwritten", lambda: small)
+        monkeypatch.setattr("manyview.app.cli.samples.load_handwritten", lambda: small)
     if kind == "demo":
         digits = mv.datasets.load_handwritten(views="paper")
         labels = np.asarray(digits.labels)
@@ -129,7 +129,7 @@ def runs_quickly(kind, monkeypatch):
                 "labels": labels[few],
             }
         )
-        monkeypatch.setattr("manyview.app.cli.demo.load_handwritten", lambda **_: small)
+        monkeypatch.setattr("manyview.app.cli.samples.load_handwritten", lambda **_: small)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -167,8 +167,8 @@ def test_a_stranger_of_the_same_name_is_refused_before_any_work(
 
     for work in (
         "RobustWMNMF.fit",
-        "judge.comparison.plan.Plan.carry_out",
-        "reproduction.command.run_cells",
+        "app.compare.runs.Plan.carry_out",
+        "paper.command.run_cells",
     ):
         monkeypatch.setattr(f"manyview.{work}", never)
     out, name = tmp_path / "out", SAME_NAME[kind]

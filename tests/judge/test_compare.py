@@ -2,7 +2,6 @@
 
 import json
 import os
-import queue
 import signal
 import subprocess
 import sys
@@ -22,12 +21,13 @@ import manyview as mv
 from browser import visit
 from conftest import blobs
 from manyview import metrics
-from manyview.app.compare import plan, processes
-from manyview.app.compare.comparison import seed_of
+from manyview.app import processes
+from manyview.app.compare import runs
+from manyview.app.compare.comparison import mean_ranks, seed_of, stability
 from manyview.app.compare.methods import resolve, settings_of
-from manyview.app.compare.store import Store
-from manyview.app.compare.summary import mean_ranks, stability
+from manyview.app.compare.runs import Store
 from manyview.baselines import MLRSSC, BestSingleView, ConcatViews, paper_methods
+from manyview.io.child import environment
 from manyview.io.writing import write_whole
 from manyview.io.writing.marker import MARKER
 
@@ -260,7 +260,7 @@ def test_interrupted_and_resumed_by_one_process_gives_the_same(found, world, tmp
 
     before = len(world())
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(plan.Store, "write", interrupted)
+        patch.setattr(runs.Store, "write", interrupted)
         mv.compare(*blobs(), **ASKED, methods=some, n_jobs=1, out=tmp_path)
     stored = {p.name: p.read_bytes() for p in (tmp_path / "runs").glob("*.json")}
     again = mv.compare(*blobs(), **ASKED, methods=some, n_jobs=1, out=tmp_path)
@@ -366,18 +366,16 @@ def test_seeds_reach_every_part_of_a_given_estimator():
         assert seeds[0] == seeds[1] != seeds[2] and seeds[0] is not None
 
 
-def test_processes_share_the_cores(monkeypatch):
-    monkeypatch.setattr(os, "sched_getaffinity", lambda _: range(8), raising=False)
-    assert [processes._threads_each(n) for n in (1, 2, 3, 8, 20)] == [None, 4, 2, 1, 1]
-
-
-def test_children_are_told_how_many_threads_they_have(tmp_path):
-    for allowed, threads, expected in ((True, 3, "3"), (True, None, "7"), (False, 3, "1")):
-        child = processes._Child(allowed, tmp_path, queue.Queue(), threads)
-        child.end()
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setenv("OMP_NUM_THREADS", "7")
-            assert child._environment()["OMP_NUM_THREADS"] == expected
+def test_processes_share_the_cores(tmp_path, monkeypatch):
+    monkeypatch.setattr(processes, "available_cores", lambda: 8)
+    asked = []
+    monkeypatch.setattr(processes, "_Child", lambda *given: asked.append(given[-1]))
+    for n_jobs in (1, 2, 3, 8, 20):
+        processes.Pool(tmp_path, n_jobs)._new(True)
+    processes.Pool(tmp_path, 2)._new(False)
+    assert asked == [None, 4, 2, 1, 1, 1]
+    monkeypatch.setenv("OMP_NUM_THREADS", "7")
+    assert [environment(n)["OMP_NUM_THREADS"] for n in (3, None)] == ["3", "7"]
 
 
 def test_where_memory_cannot_be_watched_it_is_said(monkeypatch):
@@ -442,7 +440,7 @@ def test_killed_midway_nothing_is_left_running_and_nothing_is_repeated(world, tm
     process.wait()
     done = len(list((tmp_path / "out").glob("runs/*.json")))
     assert done in (1, 2)
-    assert ended_within(20, "manyview.app.compare.worker", os.environ["FAKE_CALLS"])
+    assert ended_within(20, "manyview.app.processes", os.environ["FAKE_CALLS"])
     stored = {json.loads(p.read_text())["run"] for p in (tmp_path / "out").glob("runs/*.json")}
     result = mv.compare(
         *blobs(),

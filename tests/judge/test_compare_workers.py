@@ -11,14 +11,13 @@ import pytest
 
 import manyview as mv
 from conftest import blobs
-from manyview.app.compare.processes import (
+from manyview.app.compare.runs import Task, from_zero, save_views
+from manyview.app.processes import (
     Limits,
     Pool,
-    Task,
     run_tasks,
     sent,
 )
-from manyview.app.compare.worker import from_zero, save_views
 from manyview.views.views import as_views
 
 WIDE = Limits(60, 4)
@@ -110,7 +109,7 @@ def test_a_pool_starts_one_process_for_many_tasks_and_another_after_a_crash(tmp_
     kinds = ["tell", "tell", "die", "tell", "tell"]
     tasks = [Task(str(i), (0,), (0,), Where(kind)) for i, kind in enumerate(kinds)]
     started = []
-    from manyview.app.compare import processes
+    from manyview.app import processes
 
     class Counted(processes._Child):
         def __init__(self, *args):

@@ -8,7 +8,7 @@ import scipy.sparse as sp
 
 import manyview as mv
 from conftest import blobs
-from manyview.app.cli.common import caught_warnings, reported
+from manyview.app.cli.terminal import caught_warnings, reported
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 RNG = np.random.default_rng(0)

@@ -13,7 +13,7 @@ from rich.console import Console
 import manyview as mv
 from conftest import blobs
 from manyview import baselines
-from manyview.app.compare.processes import run_tasks
+from manyview.app.processes import run_tasks
 from manyview.maths.solvers import Multiplicative
 from manyview.paper import command, costs, experiments, published, running, tasks
 from manyview.paper.costs import BETA, P

@@ -12,8 +12,8 @@ pytest.importorskip("starlette", reason="needs the extra 'app'")
 pytest.importorskip("uvicorn", reason="needs the extra 'app'")
 
 from manyview.app.web import command, gate, server
-from manyview.app.web.jobs import Limits
-from manyview.app.web.place import place_of
+from manyview.app.web.command import place_of
+from manyview.app.web.jobs import FitLimits
 
 TOKEN = "k" * 32
 HERE = "127.0.0.1"
@@ -136,7 +136,7 @@ def test_the_key_is_in_a_private_file_and_not_on_a_command_line(tmp_path, monkey
     monkeypatch.setattr(server, "server_of", lambda app: Served())
     monkeypatch.setattr(command.signal, "signal", lambda *given: None)
     with contextlib.suppress(KeyboardInterrupt, SystemExit):
-        command.run_app(tmp_path, place_of(HERE, 0, str), 1, Limits(), True, said.append)
+        command.serve(tmp_path, place_of(HERE, 0, str), 1, FitLimits(), True, said.append)
     assert shown and not list(tmp_path.glob("*.html"))
 
 
@@ -147,5 +147,5 @@ def test_a_lock_that_is_a_link_creates_nothing(tmp_path):
     except OSError:
         pytest.skip("no links here")
     with pytest.raises(OSError):
-        command.run_app(tmp_path / "runs", place_of(HERE, 0, str), 1, Limits(), False, str)
+        command.serve(tmp_path / "runs", place_of(HERE, 0, str), 1, FitLimits(), False, str)
     assert not (tmp_path / "made").exists()

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from manyview.app.cli.app import app
 from manyview.app.web import gate
-from manyview.app.web.place import place_of
+from manyview.app.web.command import place_of
 
 PASSWORD = "correct horse: ü"
 

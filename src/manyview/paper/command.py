@@ -17,8 +17,7 @@ from typing import Any
 from rich.console import Console
 from rich.markup import escape
 
-from manyview.app.compare.plan import versions
-from manyview.app.compare.store import Store
+from manyview.app.compare.runs import Store, versions
 from manyview.io.writing import claimed, csv_of_dicts, read_csv
 from manyview.io.writing.scratch import scratch
 

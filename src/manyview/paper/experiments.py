@@ -8,8 +8,7 @@ from functools import partial
 from typing import Any
 
 from manyview.app.compare.comparison import seed_of
-from manyview.app.compare.plan import versions
-from manyview.app.compare.store import key_of
+from manyview.app.compare.runs import key_of, versions
 from manyview.baselines import honest_methods, paper_methods
 
 from .costs import FEATURES, REPEATS

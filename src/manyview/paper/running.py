@@ -14,9 +14,8 @@ from typing import Any, ClassVar
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from manyview.app.compare.processes import Limits, run_tasks
-from manyview.app.compare.store import Store
-from manyview.app.compare.worker import reason_of
+from manyview.app.compare.runs import Store
+from manyview.app.processes import Limits, reason_of, run_tasks
 from manyview.datasets import Dataset
 
 from . import tasks

@@ -19,8 +19,7 @@ import numpy as np
 from manyview._types import Array, Factors, FitResult
 from manyview._warn import warn_user
 from manyview.app.compare.methods import settings_of
-from manyview.app.compare.plan import versions
-from manyview.app.compare.store import key_of
+from manyview.app.compare.runs import key_of, versions
 from manyview.base import generator
 from manyview.baselines import ORACLES, honest_methods, paper_methods
 from manyview.datasets import Dataset, load_handwritten, load_lihc, load_nutrimouse, make_synthetic

@@ -2,74 +2,77 @@
 
 from __future__ import annotations
 
-import shlex
-from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
+import typer
 from rich import box
 from rich.markup import escape
 from rich.table import Table
 
-from manyview.app.compare.comparison import Comparison, check_request, compare
-from manyview.app.compare.labels import ids_in, read_labels
-from manyview.app.compare.save import FILES, plain_rows
-from manyview.app.compare.store import KIND
-from manyview.app.files import Reading, read_views
+from manyview.app.compare.comparison import (
+    FILES,
+    Comparison,
+    check_request,
+    compare,
+    plain_rows,
+)
+from manyview.app.compare.runs import KIND
+from manyview.app.files import read_views
+from manyview.app.options import CompareRequest, command_line
 from manyview.app.report import printable
-from manyview.io.guard import unpacking_limit
 from manyview.io.writing import claimed
 from manyview.plot import pyplot
 
-from .common import Voice, caught_warnings
+from .known import ids_in, read_labels
+from .terminal import Voice, caught_warnings
 
 #: What becomes of empty cells: few of the methods take them.
 MISSING = ("error", "drop")
 
 
-def run_compare(
-    files: Sequence[str],
-    labels: Path | None,
-    out: Path,
-    methods: str,
-    settings: dict[str, Any],
-    voice: Voice,
-    reading: Reading,
-    force: bool = False,
-    missing: str = "error",
-) -> bool:
-    """Read, compare, write to ``out``, and print the summary; ``settings`` are those of `compare`.
+def run_compare(ask: CompareRequest, voice: Voice) -> None:
+    """Read, compare, write, and print the summary.
 
-    A folder that holds something
-    else than a comparison is refused, unless ``force``; files of others are never written over. Whether
-    any run gave a result.
+    A folder that holds something else than a comparison is refused, unless forced; files of others are
+    never written over.
     """
     pyplot()  # hours of work must not end with the news that matplotlib is missing
-    if missing not in MISSING:
-        raise ValueError(f"--missing must be {' or '.join(MISSING)}, got {missing!r}")
-    names = [name.strip() for name in methods.split(",") if name.strip()]
-    check_request(names, settings["n_clusters"], settings["scale"])
-    with claimed(out, KIND, force=force, goes_on=True) as place:
+    if ask.missing not in MISSING:
+        raise ValueError(f"--missing must be {' or '.join(MISSING)}, got {ask.missing!r}")
+    names = [name.strip() for name in ask.methods.split(",") if name.strip()]
+    scale = None if ask.scale == "none" else ask.scale
+    check_request(names, ask.clusters, scale)
+    with claimed(ask.out, KIND, force=ask.force, goes_on=True) as place:
         place.check(FILES)
-        known = [] if labels is None else [ids_in(labels)]
-        data = read_views(files, known=known, missing=missing, **vars(reading))
-        y = None if labels is None else read_labels(labels, data)
+        known = [] if ask.labels is None else [ids_in(ask.labels)]
+        data = read_views(ask.files, known=known, missing=ask.missing, **vars(ask.reading))
+        y = None if ask.labels is None else read_labels(ask.labels, data)
         for note in data.told:
             voice.note(printable(note))
         with caught_warnings() as warned:
             found = compare(
-                data.views, y, methods=names, out=out, progress=voice.speaks, **settings
+                data.views,
+                y,
+                n_clusters=ask.clusters,
+                methods=names,
+                n_runs=ask.runs,
+                random_state=ask.seed,
+                out=ask.out,
+                n_jobs=ask.jobs,
+                max_seconds=ask.max_seconds,
+                max_memory=ask.max_memory,
+                progress=voice.speaks,
+                scale=scale,
             )
         voice.warn(warned)
-        command = _command(files, labels, out, methods, settings, reading, missing)
-        written = found.save(out, command=command)
+        written = found.save(ask.out, command=command_line("compare", ask))
     voice.show(_summary(found))
     voice.show(*(_shown(line) for line in found.troubles))
     listed = [path.name for path in written]
-    voice.show(f"Results in [bold]{_shown(out)}/[/bold]: {', '.join(listed)}")
+    voice.show(f"Results in [bold]{_shown(ask.out)}/[/bold]: {', '.join(listed)}")
     voice.result(
         {
-            "out": str(out),
+            "out": str(ask.out),
             "files": listed,
             "n_samples": found.settings["n_samples"],
             "summary": plain_rows(found.summary),
@@ -78,31 +81,9 @@ def run_compare(
             "warnings": warned,
         }
     )
-    return bool((found.table["status"] == "ok").any())
-
-
-def _command(
-    files: Sequence[str],
-    labels: Path | None,
-    out: Path,
-    methods: str,
-    settings: dict[str, Any],
-    reading: Reading,
-    missing: str,
-) -> str:
-    """What to type to do it again, every setting spelled out."""
-    words = ["manyview", "compare", *files, *reading.words()]
-    words += ["--labels", str(labels)] if labels is not None else []
-    words += ["--clusters", str(settings["n_clusters"]), "--out", str(out), "--methods", methods]
-    words += ["--runs", str(settings["n_runs"]), "--seed", str(settings["random_state"])]
-    words += ["--jobs", str(settings["n_jobs"])]
-    words += ["--missing", missing] if missing != "error" else []
-    words += ["--scale", settings["scale"]] if settings["scale"] else []
-    words += ["--max-seconds", f"{settings['max_seconds']:g}"]
-    words += ["--max-memory", f"{settings['max_memory']:g}"]
-    allowed = unpacking_limit()
-    words += ["--max-unpacked", f"{allowed:g}"] if allowed is not None else []
-    return shlex.join(words)
+    if not (found.table["status"] == "ok").any():
+        typer.echo("manyview compare: no run gave a result; the reasons are above.", err=True)
+        raise typer.Exit(1)
 
 
 def _summary(found: Comparison) -> Table:

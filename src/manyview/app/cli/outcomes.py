@@ -1,39 +1,44 @@
-"""`manyview outcomes`: what the clusters of a finished fit mean."""
+"""`manyview outcomes`: what the clusters of a finished fit mean; the same for the terminal after a fit."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 from rich.markup import escape
+from rich.table import Table
 
 from manyview.app.files.matching import most_alike, smallest_rule
 from manyview.app.files.options import MATCHES
+from manyview.app.options import OutcomesRequest
+from manyview.app.report.fit import followed
 from manyview.app.run.folder import add_meaning
 from manyview.io.writing import read_csv, restored
 
-from .clinical import Asked, known_ids, read_given
-from .common import Voice
-from .told import told_outcomes
+from .known import known_ids, read_given
+from .terminal import Voice
+
+#: Clinical columns named in the terminal; the files have all.
+SHOWN = 12
 
 
-def run_outcomes(
-    run: Path, asked: Asked, horizon: float | None, match: str, figures: bool, voice: Voice
-) -> dict[str, Any]:
-    """Read, compare, write the tables and the report of the run anew, say what was found."""
-    if asked.clinical is None and asked.labels is None:
+def run_outcomes(ask: OutcomesRequest, voice: Voice) -> None:
+    """Read, compare, write the tables and the report of the run anew, and print what was found."""
+    run = ask.out
+    if ask.clinical is None and ask.labels is None:
         raise ValueError("nothing to compare with: give --clinical FILE, --labels FILE, or both")
-    asked.check()
+    ask.check_clinical()
     restored(run)
     labels = run / "labels.csv"
     if not labels.is_file():
         raise ValueError(f"{run} is not the folder of a fit: it has no labels.csv; name one")
     ids = [row["id"] for row in read_csv(labels)]
-    if match not in MATCHES:
-        raise ValueError(f"--match must be one of {', '.join(MATCHES)}, got {match!r}")
+    if ask.match not in MATCHES:
+        raise ValueError(f"--match must be one of {', '.join(MATCHES)}, got {ask.match!r}")
     with voice.busy("reading the files") as tell:
-        rule = smallest_rule([ids], match, most_alike(known_ids(asked), ids))
-        given = read_given(asked, ids, len(ids), rule=rule)
+        rule = smallest_rule([ids], ask.match, most_alike(known_ids(ask), ids))
+        given = read_given(ask, ids, len(ids), rule=rule)
         for note in given.notes:
             voice.note(note)
         tell("comparing the clusters")
@@ -43,12 +48,69 @@ def run_outcomes(
             given.time,
             given.event,
             given.classes,
-            horizon=horizon,
+            horizon=ask.horizon,
             notes=given.notes,
-            figures=figures,
+            figures=ask.figures,
         )
     summary: dict[str, Any] = {"out": str(run), "files": files, "notes": given.notes}
     voice.show(*told_outcomes(run, summary, voice))
     voice.show(f"Written to [bold]{escape(str(run))}/[/bold]: {escape(', '.join(files))}")
     voice.result(summary)
-    return summary
+
+
+def told_outcomes(out: Path, summary: dict[str, Any], voice: Voice) -> list[Any]:
+    """Tables and sentences on survival and clinical columns; the numbers go into ``summary``.
+
+    Clusters that follow a batch are a warning, which ``voice`` gives at once, before anything else.
+    """
+    about = json.loads((out / "run.json").read_text(encoding="utf-8"))
+    urgent, neutral = followed(about, "Fit again with {option}.")
+    voice.warn(urgent)
+    summary["warnings"] = [*summary.get("warnings", []), *urgent]
+    parts = {name: about.get(name) for name in ("survival", "clinical", "classes")}
+    summary["outcomes"] = {name: part for name, part in parts.items() if part}
+    shown: list[Any] = [escape(text) for text in neutral]
+    for name, part in summary["outcomes"].items():
+        if "problem" in part:
+            shown.append(f"[yellow]{name}:[/yellow] {escape(part['problem'])}")
+    survival, clinical, classes = parts.values()
+    if survival and "problem" not in survival:
+        shown += _survival(out, survival)
+    if clinical and "problem" not in clinical:
+        shown.append(_clinical(out))
+    if classes and "problem" not in classes and "scores" not in summary:
+        shown.append(
+            f"Against the {classes['classes']} known classes: ARI {classes['ari']:.3f}, "
+            f"NMI {classes['nmi']:.3f} (classes.csv)"
+        )
+    return shown
+
+
+def _survival(out: Path, about: dict[str, Any]) -> list[Any]:
+    mean = f"mean to time {about['horizon']:.4g} (at risk then)"
+    table = Table("cluster", "samples", "events", "median", mean, title="Survival")
+    for row in read_csv(out / "survival.csv"):
+        median = f"{float(row['median']):.4g}" if row["median"] else "not reached"
+        mean = f"{float(row['restricted_mean']):.4g}" if row["restricted_mean"] else "–"
+        mean += f" ({row['at_risk_at_horizon']})"
+        table.add_row(row["cluster"], row["n"], row["events"], median, mean)
+    p = "not tested" if about["p_value"] is None else f"p = {about['p_value']:.2g}"
+    how = f" ({about['permutations']} permutations)" if about["permutations"] else ""
+    told = [f"Log-rank over all clusters: [bold]{p}[/bold]{how}"]
+    return [table, *told, *(f"- {escape(note)}" for note in about["notes"])]
+
+
+def _clinical(out: Path) -> Any:
+    table = Table("column", "kind", "q", "effect", "most marked", title="Clinical columns")
+    rows = sorted(
+        read_csv(out / "clinical_tests.csv"),
+        key=lambda row: (float(row["q_value"] or "inf"), -float(row["effect"] or 0)),
+    )
+    for row in rows[:SHOWN]:
+        q, effect = (f"{float(row[c]):.2g}" if row[c] else "–" for c in ("q_value", "effect"))
+        table.add_row(
+            escape(row["column"][:40]), row["kind"], q, effect, escape(row["most_marked"])
+        )
+    if len(rows) > SHOWN:
+        table.add_row(f"… {len(rows) - SHOWN} more", "", "", "", "")
+    return table

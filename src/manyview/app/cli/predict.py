@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from rich.markup import escape
 
-from manyview.app.files import Reading, ReadViews, read_views
+from manyview.app.files import ReadViews, read_views
 from manyview.app.files.by_rows import named_files
 from manyview.app.files.relations import with_relations
+from manyview.app.options import PredictRequest
 from manyview.base import fitted_input
 from manyview.io.writing import check_file, csv_bytes, restored, safe_text, write_file
 from manyview.models import Estimator, load
 from manyview.robust import RobustWMNMF
 from manyview.views.containers import Collection
 
-from .common import Voice, caught_warnings
+from .terminal import Voice, caught_warnings
 
 #: The tables it writes: where ids were matched with the original, of RobustWMNMF with confidence.
 COLUMNS = [
@@ -29,23 +30,15 @@ COLUMNS = [
 ]
 
 
-def run_predict(
-    model_file: Path,
-    files: Sequence[str],
-    out: Path,
-    reading: Reading,
-    force: bool,
-    voice: Voice,
-    fitted_on: Sequence[str] = (),
-    relations: Mapping[str, Sequence[str]] | None = None,
-) -> dict[str, Any]:
-    """Label the samples of ``files`` and write id, cluster and confidence to ``out``."""
-    check_file(out, COLUMNS, force)
+def run_predict(ask: PredictRequest, voice: Voice) -> None:
+    """Label the samples of the files and write id, cluster and confidence."""
+    model_file, out = ask.model, ask.out
+    check_file(out, COLUMNS, ask.force)
     restored(model_file)
     _refuse_adjusted(model_file)
     model = load(
         model_file / "model.npz" if model_file.is_dir() else model_file,
-        fitted_on=_files_of_fit(files, fitted_on),
+        fitted_on=_files_of_fit(ask.files, ask.fitted_on),
     )
     held = fitted_input(model)
     if held.single:
@@ -55,13 +48,13 @@ def run_predict(
     allows = held.may_lack
     with voice.busy("reading the files") as tell:
         data = read_views(
-            files,
+            ask.files,
             missing="allow" if allows else "error",
             fitted=_features(model),
-            **vars(reading),
+            **vars(ask.reading),
         )
         known = model.sample_names_in_
-        data = with_relations(data, relations or {}, np.zeros(0) if known is None else known)
+        data = with_relations(data, vars(ask.relations), np.zeros(0) if known is None else known)
         views = _with_absent_views(model, data, allows, voice)
         tell("placing the samples among the fitted ones")
         with caught_warnings() as warned:
@@ -74,7 +67,7 @@ def run_predict(
     for note in data.told:
         voice.note(note)
     voice.warn(warned)
-    check_file(out, COLUMNS, force)  # hours may have passed
+    check_file(out, COLUMNS, ask.force)  # hours may have passed
     write_file(out, _csv(ids, data.original_ids, labels, sure))
     names, sizes = np.unique(labels, return_counts=True)
     counts = {str(k): int(m) for k, m in zip(names, sizes, strict=True)}
@@ -83,7 +76,6 @@ def run_predict(
     told = ", ".join(f"{m} in {k}" for k, m in counts.items())
     voice.show(f"{n} samples ({told}) in [bold]{escape(str(out))}[/bold]")
     voice.result(summary)
-    return summary
 
 
 def _note_formulas(ids: Any, out: Path, data: ReadViews) -> None:

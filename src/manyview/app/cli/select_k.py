@@ -7,80 +7,75 @@ import json
 import shlex
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from rich.markup import escape
 from rich.table import Table
 
-from manyview.app.files import Reading, read_views
+from manyview.app.files import ReadViews, read_views
+from manyview.app.options import SelectRequest
 from manyview.app.run.tables import selection_table
+from manyview.engines.numpy.presence import present_rows
 from manyview.io.writing import claimed, csv_of_dicts
 from manyview.plot import pyplot
 from manyview.robust import RobustWMNMF
-from manyview.selection import select_n_clusters
+from manyview.selection import Selection, select_n_clusters, usual_candidates
 from manyview.wmnmf import WMNMF
 
-from .choice import candidates_for, reasons
-from .common import Voice, caught_warnings
+from .terminal import Voice, caught_warnings
 
 #: Whose number of clusters, or rank, is asked for.
 MODELS = {"robust": RobustWMNMF, "wmnmf": WMNMF}
 FILES = ("selection.csv", "selection.png", "selection.json")
 
 
-def run_select_k(
-    files: Sequence[str],
-    out: Path,
-    smallest: int,
-    largest: int | None,
-    methods: str,
-    method: str,
-    reading: Reading,
-    seed: int,
-    force: bool,
-    voice: Voice,
-) -> dict[str, Any]:
-    """Read, judge every candidate, write selection.csv, .png and .json to ``out``."""
-    if method not in MODELS:
-        raise ValueError(f"--method must be robust or wmnmf, got {method!r}")
-    with claimed(out, "select-k", force=force) as place:
+def run_select_k(ask: SelectRequest, voice: Voice) -> None:
+    """Read, judge every candidate, write selection.csv, .png and .json."""
+    if ask.method not in MODELS:
+        raise ValueError(f"--method must be robust or wmnmf, got {ask.method!r}")
+    with claimed(ask.out, "select-k", force=ask.force) as place:
         place.check(FILES)
-        found, record = _chosen(files, smallest, largest, methods, method, reading, seed, voice)
+        found, record = _chosen(ask, voice)
         place.put(_contents(found, record))
-    voice.show(*_shown(found), f"Results in [bold]{escape(str(out))}/[/bold]: {', '.join(FILES)}")
-    voice.result(record | {"out": str(out), "files": sorted(FILES)})
-    return record
+    where = f"Results in [bold]{escape(str(ask.out))}/[/bold]: {', '.join(FILES)}"
+    voice.show(*_shown(found), where)
+    voice.result(record | {"out": str(ask.out), "files": sorted(FILES)})
 
 
-def _chosen(
-    files: Sequence[str],
-    smallest: int,
-    largest: int | None,
-    methods: str,
-    method: str,
-    reading: Reading,
-    seed: int,
-    voice: Voice,
-) -> tuple[Any, dict[str, Any]]:
+def reasons(selection: Selection) -> list[str]:
+    """A choice of the number of clusters and its reasons, for the terminal."""
+    answer = selection.answer if selection.found else f"No number stands out: {selection.answer}"
+    return [f"[bold]{escape(answer)}[/bold]", *(f"- {escape(why)}" for why in selection.reasons)]
+
+
+def _candidates(ask: SelectRequest, data: ReadViews) -> Sequence[int]:
+    """As asked, or those that are usual for as many samples as have data."""
+    if ask.largest is not None:
+        return range(ask.smallest, ask.largest + 1)
+    here = np.any([present_rows(X) for X in data.views.values()], axis=0)
+    usual = usual_candidates(int(here.sum()))
+    return [K for K in usual if ask.smallest <= K] or [ask.smallest]
+
+
+def _chosen(ask: SelectRequest, voice: Voice) -> tuple[Any, dict[str, Any]]:
     """The choice, and what there is to remember of it."""
-    if largest is not None and largest < smallest:
-        raise ValueError(f"--to {largest} is less than --from {smallest}; raise it")
-    names = tuple(name.strip() for name in methods.split(",") if name.strip())
+    if ask.largest is not None and ask.largest < ask.smallest:
+        raise ValueError(f"--to {ask.largest} is less than --from {ask.smallest}; raise it")
+    names = tuple(name.strip() for name in ask.methods.split(",") if name.strip())
     with voice.busy("reading the files") as tell:
-        data = read_views(files, missing="allow", **vars(reading))
+        data = read_views(ask.files, missing="allow", **vars(ask.reading))
         for note in data.told:
             voice.note(note)
-        tried = candidates_for(data, smallest) if largest is None else range(smallest, largest + 1)
+        tried = _candidates(ask, data)
         tell(f"trying {min(tried)} to {max(tried)} clusters")
         with caught_warnings() as warned:
             found = select_n_clusters(
                 data.collection(),
                 tried,
                 "all" if names == ("all",) else names,
-                model=MODELS[method](),
-                random_state=seed,
+                model=MODELS[ask.method](),
+                random_state=ask.seed,
             )
     record = {
         "n_clusters": found.n_clusters,
@@ -89,10 +84,10 @@ def _chosen(
         "doubtful": found.doubtful,
         "reasons": found.reasons,
         "votes": found.votes,
-        "method": method,
+        "method": ask.method,
         "notes": data.told,
         "warnings": warned,
-        "seed": seed,
+        "seed": ask.seed,
         "inputs": data.inputs,
         "command": shlex.join(["manyview", *sys.argv[1:]]),
     }

@@ -1,29 +1,41 @@
-"""Every method on one dataset, side by side, resumable."""
+"""Every method on one dataset, side by side: runs, tables, summary, files."""
 
 from __future__ import annotations
 
+import io
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import combinations
 from numbers import Integral, Real
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.metrics import adjusted_rand_score
 
 from manyview._labels import class_codes
 from manyview._types import Array, Views
 from manyview._warn import warn_user
-from manyview.app.compare.figure import draw
-from manyview.app.compare.methods import Method, resolve
-from manyview.app.compare.plan import Plan, versions
-from manyview.app.compare.processes import Limits, memory_is_watched
-from manyview.app.compare.save import save
-from manyview.app.compare.store import KIND, Store
-from manyview.app.compare.summary import summarise, tidy
+from manyview.app.compare.figure import draw, svg
+from manyview.app.compare.methods import GROUPS, Method, resolve
+from manyview.app.compare.runs import KIND, Plan, Store, versions
+from manyview.app.processes import Limits, memory_is_watched
+from manyview.app.report import comparison_page
 from manyview.baselines._features import scaled
 from manyview.datasets._dataset import import_pandas
-from manyview.io.writing import claimed
+from manyview.io.writing import claimed, csv_of_dicts
+from manyview.metrics import scores
+from manyview.plot import pyplot
 from manyview.views.views import as_views
 
+DPI = 130
+FILES = ("results.csv", "summary.csv", "comparison.png", "comparison.html")
+#: Scores against known classes, in the order of the columns.
+SCORES = ("acc", "nmi", "ari", "f_score", "precision", "recall")
+#: Those that rank methods. Precision and recall can each be had for nothing: one cluster has recall 1.
+RANKED = ("acc", "nmi", "ari", "f_score")
+#: What every finished run has.
+ALWAYS = ("seconds", "peak_memory_mb")
 #: Asked for where neither a number nor known classes are given, as by the estimators.
 DEFAULT_CLUSTERS = 8
 
@@ -80,7 +92,34 @@ class Comparison:
         list of Path
             The files written.
         """
-        return save(self, Path(out), command)
+        # Everything is made first: a page that cannot be made leaves no half of the files.
+        out = Path(out)
+        figure = self.figure()
+        try:
+            picture = io.BytesIO()
+            figure.savefig(picture, format="png", dpi=DPI, facecolor="white")
+            drawing = svg(figure)
+        finally:
+            pyplot().close(figure)
+        summary, results = plain_rows(self.summary), plain_rows(self.table)
+        page = comparison_page(
+            summary=summary,
+            results=results,
+            methods=self.methods,
+            groups=GROUPS,
+            settings=self.settings,
+            figure_svg=drawing,
+            command=command,
+        )
+        contents = {
+            "results.csv": csv_of_dicts(results, columns=self.table.columns),
+            "summary.csv": csv_of_dicts(summary, columns=self.summary.columns),
+            "comparison.png": picture.getvalue(),
+            "comparison.html": page.encode(),
+        }
+        with claimed(out, KIND, beside=True) as place:
+            place.put(contents)
+        return [out / name for name in contents]
 
     @property
     def troubles(self) -> list[str]:
@@ -174,7 +213,10 @@ def compare(
     >>> found.summary[["method", "acc_mean"]]  # doctest: +SKIP
     """
     pandas = import_pandas("compare()")
-    data = _scaled(as_views(views, allow_negative=True, caller="compare"), scale)
+    data = as_views(views, allow_negative=True, caller="compare")
+    _check_scale(scale)
+    if scale is not None:
+        data = replace(data, matrices=tuple(scaled(data, scale)))
     truth = None if y is None else class_codes(y, "y")
     if n_clusters is None:
         n_clusters = DEFAULT_CLUSTERS if truth is None else len(np.unique(truth))
@@ -185,7 +227,10 @@ def compare(
         )
     chosen = resolve(methods, int(n_clusters))
     if not memory_is_watched():
-        _tell_unwatched(max_memory)
+        warn_user(
+            "this system does not tell how much memory a process holds: "
+            f"max_memory={max_memory:g} only skips methods that tell their cost beforehand"
+        )
     seeds = [seed_of(random_state, run) for run in range(n_runs)]
     plan = Plan(data, truth, chosen, seeds, Limits(float(max_seconds), float(max_memory)))
     if out is None:
@@ -195,7 +240,14 @@ def compare(
             place.begin()
             records = plan.carry_out(Store(place.path), n_jobs, progress)
     table = tidy(pandas, chosen, seeds, records, truth)
-    labels = _labels_of(records, [method.name for method in chosen], n_runs)
+    labels = {
+        method.name: [
+            np.asarray(records[method.name, run]["labels"])
+            for run in range(n_runs)
+            if records[method.name, run]["status"] == "ok"
+        ]
+        for method in chosen
+    }
     about = {
         "n_samples": data.n_samples,
         "views": dict(zip(data.names, data.n_features, strict=True)),
@@ -209,29 +261,19 @@ def compare(
         "scale": scale,
         "versions": versions(),
     }
-    told = [_told(method, truth is not None, table) for method in chosen]
-    return Comparison(table, summarise(pandas, table, labels), labels, told, about)
-
-
-def _labels_of(
-    records: dict[tuple[str, int], Any], names: list[str], n_runs: int
-) -> dict[str, list[Array]]:
-    """The labels of every run of a method that gave any."""
-    return {
-        name: [
-            np.asarray(records[name, run]["labels"])
-            for run in range(n_runs)
-            if records[name, run]["status"] == "ok"
-        ]
-        for name in names
-    }
-
-
-def _tell_unwatched(max_memory: float) -> None:
-    warn_user(
-        f"this system does not tell how much memory a process holds: max_memory={max_memory:g} "
-        "only skips methods that tell their cost beforehand"
-    )
+    summary = summarise(pandas, table, labels)
+    shifted = dict(zip(summary["method"], summary["shifted"], strict=True))
+    told = [
+        {
+            "name": method.name,
+            "group": method.group,
+            "description": method.description,
+            "oracle": method.oracle and truth is not None,
+            "caution": method.caution or "shifted" * bool(shifted[method.name]),
+        }
+        for method in chosen
+    ]
+    return Comparison(table, summary, labels, told, about)
 
 
 def check_request(methods: Any, n_clusters: int, scale: str | None) -> None:
@@ -245,26 +287,10 @@ def _check_scale(scale: str | None) -> None:
         raise ValueError(f"scale must be 'standard', 'minmax' or None, got {scale!r}")
 
 
-def _scaled(data: Views, scale: str | None) -> Views:
-    _check_scale(scale)
-    return data if scale is None else replace(data, matrices=tuple(scaled(data, scale)))
-
-
 def seed_of(random_state: int, run: int) -> int:
     """The seed of a run: its own stream, whatever the number of runs."""
     sequence = np.random.SeedSequence(int(random_state), spawn_key=(run,))
     return int(sequence.generate_state(1)[0] >> 1)  # scikit-learn takes 31 bits
-
-
-def _told(method: Method, with_truth: bool, table: Any) -> dict[str, Any]:
-    shifted = bool(table.loc[table["method"] == method.name, "shifted"].any())
-    return {
-        "name": method.name,
-        "group": method.group,
-        "description": method.description,
-        "oracle": method.oracle and with_truth,
-        "caution": method.caution or "shifted" * shifted,
-    }
 
 
 def _check(
@@ -291,3 +317,100 @@ def _check(
             f"n_clusters={n_clusters} is more than the number of observations "
             f"(n_samples={data.n_samples}); ask for fewer clusters"
         )
+
+
+def plain_rows(frame: Any) -> list[dict[str, Any]]:
+    """Rows of plain values, None where empty: what a page builder may be given."""
+    return frame.astype(object).where(frame.notna(), None).to_dict("records")
+
+
+def tidy(
+    pandas: Any,
+    methods: Sequence[Method],
+    seeds: Sequence[int],
+    records: Mapping[tuple[str, int], Mapping[str, Any]],
+    y: Array | None,
+) -> Any:
+    """One row per method and run; what was not computed is empty."""
+    rows = []
+    for method in methods:
+        for run, seed in enumerate(seeds):
+            record = records[method.name, run]
+            row: dict[str, Any] = {
+                "method": method.name,
+                "run": run,
+                "seed": seed,
+                "status": record["status"],
+                "reason": record.get("reason", ""),
+            }
+            labels = record.get("labels")
+            if y is not None:
+                found = {} if labels is None else scores(y, np.asarray(labels))
+                row |= {name: found.get(name) for name in SCORES}
+            row |= {name: record.get(name) for name in ALWAYS}
+            row["n_found"] = None if labels is None else len(set(labels))
+            row["oracle"] = method.oracle and y is not None
+            row["shifted"] = bool(record.get("shifted", False))
+            row["remark"] = record.get("remark", "")
+            rows.append(row)
+    table = pandas.DataFrame(rows)
+    numbers = [*(SCORES if y is not None else ()), *ALWAYS]
+    return table.astype({**dict.fromkeys(numbers, float), "n_found": "Int64"})
+
+
+def summarise(pandas: Any, table: Any, labels: Mapping[str, Sequence[Array]]) -> Any:
+    """One row per method, best mean rank first, those without a rank last."""
+    names = [name for name in SCORES if name in table]
+    rows = []
+    for method, runs in table.groupby("method", sort=False):
+        ok = runs[runs["status"] == "ok"]
+        reasons = [reason for reason in runs["reason"] if reason]
+        row = {
+            "method": method,
+            "oracle": bool(runs["oracle"].iloc[0]),
+            "shifted": bool(runs["shifted"].any()),
+            **{f"n_{s}": int((runs["status"] == s).sum()) for s in ("ok", "failed", "skipped")},
+            "mean_rank": np.nan,
+        }
+        for name in names:
+            # Empty, not zero: the mean of no run, and the spread of one.
+            row[f"{name}_mean"] = ok[name].mean()
+            row[f"{name}_sd"] = ok[name].std(ddof=1)
+        row["stability"] = stability(labels.get(str(method), ()))
+        row["seconds_mean"] = ok["seconds"].mean()
+        row["peak_memory_mb"] = ok["peak_memory_mb"].max()
+        row["reason"] = reasons[0] if reasons else ""
+        rows.append(row)
+    summary = pandas.DataFrame(rows)
+    summary["mean_rank"] = mean_ranks(
+        summary[[f"{name}_mean" for name in RANKED if name in names]].to_numpy(float),
+        summary["oracle"].to_numpy(bool),
+    )
+    return summary.sort_values("mean_rank", kind="stable", na_position="last", ignore_index=True)
+
+
+def mean_ranks(means: Array, oracle: Array) -> Array:
+    """Rank of every row among those that are no oracle, averaged over the columns; 1 is best.
+
+    An oracle is told where it would stand, but pushes nobody down: it has seen the answers.
+    """
+    ranks = np.full(means.shape, np.nan)
+    for i in range(len(means)):
+        rivals = ~oracle & (np.arange(len(means)) != i)
+        with np.errstate(invalid="ignore"):
+            better = (means[rivals] > means[i] + 1e-12).sum(axis=0)
+            equal = (np.abs(means[rivals] - means[i]) <= 1e-12).sum(axis=0)
+        ranks[i] = np.where(np.isnan(means[i]), np.nan, 1 + better + equal / 2)
+    counted = ~np.isnan(ranks)
+    return np.divide(
+        np.where(counted, ranks, 0).sum(axis=1),
+        counted.sum(axis=1),
+        out=np.full(len(means), np.nan),
+        where=counted.any(axis=1),
+    )
+
+
+def stability(runs: Sequence[Array]) -> float:
+    """Mean adjusted Rand index over all pairs of runs; empty for fewer than two."""
+    pairs = [adjusted_rand_score(a, b) for a, b in combinations(runs, 2)]
+    return float(np.mean(pairs)) if pairs else float("nan")

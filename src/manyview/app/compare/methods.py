@@ -15,6 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.base import clone
 
+from manyview.app.processes import sent
 from manyview.baselines import (
     DESCRIPTIONS,
     ORACLES,
@@ -26,8 +27,6 @@ from manyview.baselines._base import set_seeds
 from manyview.io import checksum
 from manyview.reliability import Clusterer, HasSettings
 from manyview.robust import RobustWMNMF
-
-from .processes import sent
 
 #: Where a method comes from, in the words readers see.
 GROUPS = {

@@ -15,7 +15,7 @@ from manyview._types import Views
 from manyview._version import __version__
 from manyview.app.report.page import file_stem
 from manyview.criteria import Selection
-from manyview.engines.numpy.kinds import numbers_of
+from manyview.engines.numpy.presence import numbers_of
 from manyview.engines.numpy.relations import kind_of
 from manyview.engines.numpy.sources import is_streamed, reading
 from manyview.io import checksum

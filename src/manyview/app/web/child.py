@@ -12,20 +12,7 @@ import signal
 import sys
 import threading
 
-
-def confine(room: int) -> None:
-    """From here on no more address space than this, and no core dumped; where the system can."""
-    try:
-        import resource
-    except ImportError:  # Windows has no such limits
-        return
-    for limit, most in ((resource.RLIMIT_AS, room), (resource.RLIMIT_CORE, 0)):
-        hard = resource.getrlimit(limit)[1]
-        if most > 0 and (hard == resource.RLIM_INFINITY or most < hard):
-            try:
-                resource.setrlimit(limit, (most, most))
-            except (ValueError, OSError):  # a system that does not let itself be limited
-                continue
+from manyview.io.child import confine
 
 
 def end_with_server() -> None:

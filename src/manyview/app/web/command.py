@@ -1,22 +1,32 @@
-"""`manyview app`: the page on this machine, until Ctrl-C."""
+"""`manyview app`: where the page listens, and that it is served until Ctrl-C."""
 
 from __future__ import annotations
 
+import ipaddress
 import os
 import secrets
 import signal
+import socket
 import sys
 import tempfile
 import webbrowser
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+import typer
+
+from manyview.app.options import AppRequest
 from manyview.io.writing.locks import take_lock
 
-from .jobs import Limits
-from .place import Place
+from .jobs import FitLimits
 
+#: Nobody else's machine can reach it.
+HERE = "127.0.0.1"
+#: Shorter passwords are guessed.
+SHORTEST = 10
 #: Said of a page that other machines can reach.
 CLEAR = (
     "Whoever has this address and the password can use it. What is sent can be read on the way: on a "
@@ -24,13 +34,72 @@ CLEAR = (
 )
 
 
-def run_app(
+@dataclass(frozen=True)
+class Place:
+    """An address, the names that lead there, and the password (none on this machine alone)."""
+
+    number: str
+    names: tuple[str, ...]
+    port: int
+    password: str = ""
+
+    def listen(self) -> socket.socket:
+        """A socket there, bound; a sentence where it cannot be."""
+        family = socket.AF_INET6 if ":" in self.number else socket.AF_INET
+        listening = socket.socket(family, socket.SOCK_STREAM)
+        try:
+            listening.bind((self.number, self.port))
+            listening.listen(128)  # a browser that is quicker than the server waits
+        except OSError as error:
+            listening.close()
+            given = f"--port {self.port}" if self.port else f"--address {self.number}"
+            raise ValueError(f"{given} cannot be used ({error.strerror}); leave it out") from None
+        return listening
+
+
+def place_of(address: str, port: int, ask: Callable[[], str]) -> Place:
+    """The place of an address or a name of this machine; ``ask`` gives the password it then needs."""
+    if address in (HERE, "localhost"):
+        return Place(HERE, (HERE, "localhost"), port)
+    try:
+        number = str(socket.getaddrinfo(address, None, type=socket.SOCK_STREAM)[0][4][0])
+    except (OSError, UnicodeError):
+        raise ValueError(f"--address {address!r} is no address or name of this machine") from None
+    if ipaddress.ip_address(number.partition("%")[0]).is_unspecified:
+        raise ValueError(
+            f"--address {address} means every network of this machine; name the address of one of them"
+        )
+    password = ask()
+    if len(password) < SHORTEST:
+        raise ValueError(
+            f"--address {address} needs a password of at least {SHORTEST} characters, got {len(password)}: "
+            "set the variable MANYVIEW_PASSWORD, or type it when asked"
+        )
+    shown = f"[{number}]" if ":" in number else number
+    return Place(number, tuple(dict.fromkeys((shown, address.lower()))), port, password)
+
+
+def run_app(ask: AppRequest, voice: Any) -> None:
+    """Serve until interrupted; the address is printed."""
+    place = place_of(ask.address, ask.port, _password)
+    limits = FitLimits(3600 * ask.max_hours, int((ask.max_memory or 0) * 2**30))
+    serve(ask.folder, place, int(ask.max_upload * 2**30), limits, ask.browser, typer.echo)
+
+
+def _password() -> str:
+    known = os.environ.get("MANYVIEW_PASSWORD", "")
+    if known or not sys.stdin.isatty():
+        return known
+    return typer.prompt("A password for the page", hide_input=True, confirmation_prompt=True)
+
+
+def serve(
     folder: Path,
     place: Place,
     most_bytes: int,
-    limits: Limits,
+    limits: FitLimits,
     browse: bool,
-    say: Callable[[str], None],
+    say: Callable[[str], Any],
 ) -> None:
     """Serve until interrupted; ``say`` is told the address."""
     try:

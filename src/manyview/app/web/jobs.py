@@ -5,9 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import math
-import os
 import shlex
-import signal
 import subprocess
 import sys
 import threading
@@ -16,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from manyview.io.child import end, environment
 from manyview.io.guard.limits import free_memory
 
 from .folders import Folders
@@ -29,7 +28,7 @@ LOST = "The page's server ended while this ran. Nothing is lost but the time: ru
 
 
 @dataclass(frozen=True)
-class Limits:
+class FitLimits:
     """What a fit may take: seconds, and bytes of memory (0: what there is)."""
 
     seconds: float = 6 * 3600
@@ -44,7 +43,7 @@ class Limits:
 class Jobs:
     """Starts, watches and ends the fits of runs."""
 
-    def __init__(self, folders: Folders, limits: Limits):
+    def __init__(self, folders: Folders, limits: FitLimits):
         self.folders, self.limits = folders, limits
         self._running: dict[str, subprocess.Popen[bytes]] = {}
         self._cancelled: set[str] = set()
@@ -79,7 +78,7 @@ class Jobs:
                 capture_output=True,
                 timeout=LOOK_SECONDS,
                 cwd=folder,
-                env=environment(),
+                env=_environment(),
             )
             return json.loads(done.stdout)
         except subprocess.TimeoutExpired:
@@ -105,7 +104,7 @@ class Jobs:
                 self.folders.change(name, lambda a: a.update(
                     state="running", clusters=clusters, started=time.time()))  # fmt: skip
             except OSError:  # a full disk
-                _end(self._running.pop(name))
+                end(self._running.pop(name))
                 raise
         threading.Thread(target=self._watch, args=(name, process), daemon=True).start()
 
@@ -118,7 +117,7 @@ class Jobs:
                 stdout=log,
                 stderr=log,
                 cwd=folder,
-                env=environment() | told,
+                env=_environment() | told,
                 start_new_session=True,  # what it starts can be ended with it
             )
 
@@ -128,7 +127,7 @@ class Jobs:
             code = process.wait(timeout=self.limits.seconds)
         except subprocess.TimeoutExpired:
             problem = f"It was stopped after {self.limits.seconds / 3600:g} hours, the limit (--max-hours)."
-            _end(process)
+            end(process)
             code = process.wait()
         with self._lock:
             cancelled = name in self._cancelled
@@ -148,7 +147,7 @@ class Jobs:
             process = self._running.get(name)
             if process is not None:
                 self._cancelled.add(name)
-                _end(process)
+                end(process)
         if process is not None:
             process.wait()
 
@@ -204,14 +203,6 @@ def _complaint(log: Path, code: int) -> str:
     )
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
-    if os.name == "posix":
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(process.pid, signal.SIGKILL)
-    process.kill()
-
-
-def environment() -> dict[str, str]:
-    # The same modules must be found there; an empty entry is the current folder.
-    path = os.pathsep.join(entry for entry in sys.path if entry)
-    return {**os.environ, "PYTHONPATH": path, "PYTHONIOENCODING": "utf-8"}
+def _environment() -> dict[str, str]:
+    # Numba would load code from wherever a .numba_config.yaml in the folder of the tables says.
+    return {"NUMBA_CACHE_DIR": "", **environment()}

@@ -35,8 +35,14 @@ from manyview.io.guard.limits import size_text
 
 from . import gate, pages
 from .folders import Folders, NotThere
-from .jobs import Jobs, Limits, command_line
-from .words import Unfit, checked, clusters, file_name, replaces
+from .jobs import FitLimits, Jobs, command_line
+from .words import (
+    ONCE,
+    Unfit,
+    checked,
+    clusters,
+    file_name,
+)
 
 #: Longest body of a form; longest wait for the next piece of a table, in seconds.
 FORM_BYTES, PATIENCE = 16_384, 30.0
@@ -198,7 +204,8 @@ class Page:
         self.folders.check_draft(name)
 
         def add(about: dict[str, Any]) -> None:
-            others = [w for w in about["words"] if not replaces(word, tuple(w))]
+            once = word[0] in ONCE
+            others = [w for w in about["words"] if w != word and not (once and w[0] == word[0])]
             if len(others) >= 50:
                 raise Unfit("There are more answers than questions: forget them and begin again.")
             about["words"] = [*others, word]
@@ -310,14 +317,14 @@ def make_app(
     home: Path,
     token: str,
     port: int,
-    limits: Limits | None = None,
+    limits: FitLimits | None = None,
     most_bytes: int = 2**30,
     names: Iterable[str] = ("127.0.0.1", "localhost"),
     password: str = "",
 ) -> tuple[Any, Jobs]:
     """The application behind its gate, and its jobs; it answers to these names of its machine."""
     folders = Folders(home)
-    jobs = Jobs(folders, limits or Limits())
+    jobs = Jobs(folders, limits or FitLimits())
     page = Page(folders, jobs, f"/{token}", most_bytes)
 
     @contextlib.asynccontextmanager

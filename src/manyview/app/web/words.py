@@ -5,28 +5,24 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterable, Sequence
+from typing import Any
 
-from manyview.app.files import KINDS, Reading
+from manyview.app.files import KINDS
+from manyview.app.options import FitRequest, Many, Reading, options_in, request_of
 from manyview.datasets._tables import split_suffix
 
-#: Options that somebody may choose on the page; whether they have a value.
-OPTIONS = {
-    "match": True,
-    "transpose": True,
-    "as-view": True,
-    "drop": True,
-    "decimal": True,
-    "header": True,
-    "drop-text": False,
-    "one-hot": False,
-    "event": True,
-    "adjust": True,
-    "keep-normals": False,
-    "tumors": True,
-    "zero-rows": True,
+#: Options that the page offers as buttons, and their types.
+OFFERED = {"match", "transpose", "as-view", "drop", "decimal", "header", "drop-text", "one-hot",
+           "event", "adjust", "keep-normals", "tumors"}  # fmt: skip
+KINDS_OF = {
+    name: kind
+    for item, kind in options_in(FitRequest)
+    if (name := item.name.replace("_", "-")) in OFFERED
 }
+#: Whether each has a value.
+OPTIONS = {name: kind is not bool for name, kind in KINDS_OF.items()}
 #: Of these the latest answer counts.
-ONCE = ("match", "event", "tumors")
+ONCE = [name for name, kind in KINDS_OF.items() if OPTIONS[name] and kind != Many]
 LONGEST = 40
 _SUFFIX = re.compile(r"(\.[a-z0-9]{1,8}){1,2}")
 #: Names that are devices on Windows.
@@ -98,42 +94,24 @@ def checked(name: str, value: str) -> Word:
     """An answer from the browser, refused unless it is one of ours."""
     if name not in OPTIONS or bool(value) != OPTIONS[name]:
         raise Unfit(f"{name[:LONGEST]!r} is no answer to a question about files")
-    if name == "zero-rows" and value.rpartition("=")[2] not in ("missing", "observed"):
-        raise Unfit("a row of zeros is missing or observed")
     if len(value) > 200 or any(ord(c) < 32 for c in value):
         raise Unfit(f"the answer to --{name} is too long, or no text")
     return name, value
 
 
-def replaces(new: Word, old: Word) -> bool:
-    """Whether an answer takes the place of an earlier one."""
-    if new[0] == "zero-rows" == old[0]:
-        return new[1].rpartition("=")[0] == old[1].rpartition("=")[0]
-    return new == old or (new[0] == old[0] and new[0] in ONCE)
-
-
 def arguments(words: Sequence[Word]) -> list[str]:
     """Answers as options of a command; a value cannot be taken for another option."""
-    zeros = ",".join(value for name, value in words if name == "zero-rows")
-    told = [f"--{n}={v}" if OPTIONS[n] else f"--{n}" for n, v in words if n != "zero-rows"]
-    return told + [f"--zero-rows={zeros}"] * bool(zeros)
+    return [f"--{name}={value}" if OPTIONS[name] else f"--{name}" for name, value in words]
 
 
-def reading(words: Sequence[Word]) -> Reading:
+def reading(words: Iterable[Sequence[str]]) -> Reading:
     """Answers as the reader of files takes them."""
-    listed = {name: tuple(v for n, v in words if n == name) for name in OPTIONS}
-    return Reading(
-        transpose=listed["transpose"],
-        header=listed["header"],
-        decimal=listed["decimal"],
-        drop=listed["drop"],
-        drop_text="drop-text" in dict(words),
-        one_hot="one-hot" in dict(words),
-        as_view=listed["as-view"],
-        match=dict(words).get("match"),
-        keep_normals="keep-normals" in dict(words),
-        tumors=dict(words).get("tumors"),
-    )
+    found: dict[str, Any] = {}
+    for name, value in words:
+        key = name.replace("-", "_")
+        many = KINDS_OF[name] == Many
+        found[key] = (*found.get(key, ()), value) if many else value or True
+    return request_of(Reading, found)
 
 
 def clusters(text: str) -> str:

@@ -1,4 +1,4 @@
-"""What commands share: where they may write, what they say and to whom, how they end."""
+"""How commands talk and end: progress, notes, results, warnings, exit status."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import codecs
 import contextlib
 import json
 import os
+import re
 import sys
+import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -16,10 +18,9 @@ from typing import Any
 import typer
 from rich.console import Console
 from rich.markup import escape
+from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
 
 from manyview._warn import COMMAND_LINE
-
-from .stages import shown
 
 #: The input or the request is at fault; anything else that fails is a failure (1).
 BAD_INPUT = (ValueError, ImportError, FileNotFoundError, FileExistsError, PermissionError,
@@ -27,11 +28,31 @@ BAD_INPUT = (ValueError, ImportError, FileNotFoundError, FileExistsError, Permis
 
 #: Variable of the environment: a file to which the stages of a command are added, a line for each.
 STAGES = "MANYVIEW_STAGES"
+#: Stages of a fit with its report by their first words, and the usual share of the time of each
+#: (benchmarks/report.py). Stages without an entry do not move the bar.
+SHARES = {
+    "reading": 5,
+    "clustering": 38,
+    "comparing with a plain": 6,
+    "refitting": 18,
+    "testing": 17,
+    "drawing the consensus": 8,
+    "asking": 4,
+    "drawing the figures": 2,
+    "writing": 4,
+}
+#: Seconds after which a command prints its stages where there is no terminal, and what took its time.
+PATIENCE = 10.0
+#: "refitting parts of the data, 2 of 5": how far a stage itself is.
+_WITHIN = re.compile(r"\b(\d+) of (\d+)$")
 
 
 @contextmanager
 def reported(
-    command: str, out: Path | None = None, resume: str = "", checkpoint: Path | None = None
+    command: str,
+    out: Path | None = None,
+    resume: str | None = None,
+    checkpoint: Path | None = None,
 ) -> Iterator[None]:
     """Exceptions → one sentence and an exit status: 2 bad input, 1 failure, 130 interrupted.
 
@@ -108,19 +129,19 @@ class Voice:
         self.as_json = as_json
         #: Whether anybody wants to see how far things are.
         self.speaks = not (quiet or as_json)
-        self._people = PatientConsole(stderr=True, quiet=quiet, highlight=False)
-        self._result = PatientConsole(quiet=quiet or as_json, highlight=False)
+        self.people = PatientConsole(stderr=True, quiet=quiet, highlight=False)
+        self.console = PatientConsole(quiet=quiet or as_json, highlight=False)
 
     def note(self, text: str) -> None:
-        self._people.print(escape(text), soft_wrap=True)
+        self.people.print(escape(text), soft_wrap=True)
 
     def warn(self, texts: Sequence[str]) -> None:
         for text in texts:
-            self._people.print(f"[yellow]warning:[/yellow] {escape(text)}", soft_wrap=True)
+            self.people.print(f"[yellow]warning:[/yellow] {escape(text)}", soft_wrap=True)
 
     def show(self, *things: Any) -> None:
         for thing in things:
-            self._result.print(thing, soft_wrap=isinstance(thing, str))
+            self.console.print(thing, soft_wrap=isinstance(thing, str))
 
     def result(self, record: dict[str, Any]) -> None:
         if self.as_json:
@@ -132,22 +153,85 @@ class Voice:
     @contextmanager
     def busy(self, text: str) -> Iterator[Callable[[str], None]]:
         """A bar with the stage, which can be changed; in a file or pipe a line for each stage."""
-        _note_stage(text)
-        with shown(self._people, text) as stages:
+        with Stages(self.people) as stages:
 
             def change(words: str) -> None:
-                _note_stage(words)
+                path = os.environ.get(STAGES)
+                if path:  # a program that runs this command wants to know how far it is
+                    with contextlib.suppress(OSError), open(path, "a", encoding="utf-8") as file:
+                        file.write(words + "\n")
                 stages.begin(words)
 
+            change(text)
             yield change
 
 
-def _note_stage(words: str) -> None:
-    """Programs that run a command and want to know how far it is name a file for it."""
-    path = os.environ.get(STAGES)
-    if path:
-        with contextlib.suppress(OSError), open(path, "a", encoding="utf-8") as file:
-            file.write(words + "\n")
+class Stages:
+    """How far a long command is: a bar on a terminal, else a line for each stage."""
+
+    def __init__(self, console: Console | None = None):
+        self.seconds: dict[str, float] = {}
+        #: The share of the whole that is done.
+        self.done = 0.0
+        self.began = time.monotonic()
+        self._now, self._since = "", self.began
+        self._console = console or Console(quiet=True)
+        self._bar: Progress | None = None
+        self._task = TaskID(0)
+
+    def __enter__(self) -> Stages:
+        if self._console.is_terminal and not self._console.quiet:
+            columns = (
+                SpinnerColumn(),
+                BarColumn(bar_width=24),
+                TextColumn("{task.percentage:>3.0f}%"),
+                TextColumn("{task.description}"),
+                TimeElapsedColumn(),
+            )
+            self._bar = Progress(*columns, console=self._console, transient=True)
+            self._bar.start()
+            self._task = self._bar.add_task("", total=1.0)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+        if error[0] is None and time.monotonic() - self.began > PATIENCE:
+            self._console.print(escape(self.summary()), soft_wrap=True)
+
+    def begin(self, words: str) -> float:
+        """A stage begins, or goes on; returns the share of the whole that is done."""
+        order = list(SHARES)
+        stage = next((known for known in order if words.startswith(known)), words)
+        self._end(stage)
+        if stage in SHARES:
+            before = sum(SHARES[known] for known in order[: order.index(stage)])
+            within = _WITHIN.search(words)
+            part = (int(within[1]) - 1) / int(within[2]) if within else 0.0
+            reached = (before + part * SHARES[stage]) / sum(SHARES.values())
+            self.done = max(self.done, reached)  # commands that leave stages out never go back
+        if self._bar is not None:
+            self._bar.update(self._task, completed=self.done, description=escape(words))
+        elif time.monotonic() - self.began > PATIENCE:
+            self._console.print(f"{self.done:.0%} {escape(words)}", soft_wrap=True)
+        return self.done
+
+    def _end(self, after: str) -> None:
+        now = time.monotonic()
+        if self._now:
+            self.seconds[self._now] = self.seconds.get(self._now, 0.0) + now - self._since
+        self._now, self._since = after, now
+
+    def summary(self) -> str:
+        """Seconds and share of the stages that took time."""
+        self._end("")
+        total = sum(self.seconds.values())
+        told = [
+            f"{stage} {seconds:.1f} s ({seconds / total:.0%})"
+            for stage, seconds in self.seconds.items()
+            if seconds >= max(0.02 * total, 0.05)
+        ]
+        return f"{total:.1f} s" + (f": {', '.join(told)}" if told else "")
 
 
 @contextmanager

@@ -1,35 +1,112 @@
-"""All runs of a comparison: which are stored, which are too costly, which are still to do."""
+"""The runs of a comparison: which are stored, too costly or still to do; and one run, in its process."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import json
+import pickle
+import random
+import time
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, ClassVar
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.utils import get_tags
 
-from manyview._types import Array, Views
+from manyview._types import Array, Matrix, Views
 from manyview._version import __version__
-from manyview.baselines import NEMO, SNF
+from manyview.app.processes import (
+    Limits,
+    Pool,
+    not_tried,
+    peak_memory_mb,
+    reason_of,
+    run_tasks,
+    sent,
+)
+from manyview.baselines import NEMO, SNF, CostWarning
 from manyview.baselines.cost import duration
+from manyview.baselines.wrappers import BestSingleView
 from manyview.io import checksum
 from manyview.io.writing.scratch import scratch
+from manyview.io.writing.whole import write_whole
 from manyview.reliability import Relabels, TellsCost
 
 from .methods import Method, settings_of
-from .processes import (
-    Limits,
-    Pool,
-    Task,
-    not_tried,
-    run_tasks,
-)
-from .store import Store, key_of
-from .worker import reason_of, save_views
 
 Record = dict[str, Any]
+#: Raised when the fields of a record change their meaning; older files are then ignored.
+FORMAT = 1
+#: What the folder of a comparison is called there; its results are replaced, its runs kept.
+KIND = "compare"
+#: Distinct warnings of a fit that are kept as its remark.
+MAX_REMARKS = 3
+
+
+class Store:
+    """Records of finished runs by key, in ``out/runs/KEY.json``, or in memory without ``out``."""
+
+    def __init__(self, out: Path | None):
+        self.folder = None if out is None else out / "runs"
+        self._memory: dict[str, dict[str, Any]] = {}
+        if self.folder is not None:
+            self.folder.mkdir(parents=True, exist_ok=True)
+
+    def read(self, key: str) -> dict[str, Any] | None:
+        if key in self._memory or self.folder is None:
+            return self._memory.get(key)
+        try:
+            record = json.loads((self.folder / f"{key}.json").read_text(encoding="utf-8"))
+        except (OSError, ValueError):  # absent, or damaged by something else: run again
+            return None
+        if not isinstance(record, dict) or record.get("key") != key:
+            return None
+        self._memory[key] = record
+        return record
+
+    def write(self, key: str, record: dict[str, Any]) -> None:
+        record = {"key": key, **record}
+        self._memory[key] = record
+        if self.folder is not None:
+            text = json.dumps(record)
+            write_whole(self.folder / f"{key}.json", text.encode())
+
+    def n_others(self, keys: Iterable[str]) -> int:
+        """How many stored files belong to other data or settings."""
+        if self.folder is None:
+            return 0
+        return len({path.stem for path in self.folder.glob("*.json")} - set(keys))
+
+
+def key_of(*parts: Any) -> str:
+    """A file name for whatever decides a result."""
+    text = json.dumps([FORMAT, *parts], sort_keys=True)
+    return checksum.of_bytes(text.encode())[:32]
+
+
+@dataclass(frozen=True)
+class Task:
+    """Runs that share one process: one, or several of a method that can relabel its fit."""
+
+    function: ClassVar[str] = "manyview.app.compare.runs.fit_all"
+
+    method: str
+    runs: tuple[int, ...]
+    seeds: tuple[int, ...]
+    estimator: Any
+    with_truth: bool = False
+    relabel: bool = False
+    #: Whether BLAS may use its threads; only where a method is nothing but large dense algebra.
+    threads: bool = False
+    #: Whether features are moved to start at 0 first: the method takes no negative numbers.
+    shift: bool = False
+
+    def packed(self, folder: Path) -> bytes:
+        return pickle.dumps((replace(self, estimator=sent(self.estimator)), folder))
 
 
 @dataclass
@@ -69,7 +146,8 @@ class Plan:
                         place = task.method, run
                         record["shifted"] = task.shift
                         self.records[place] = record
-                        if _lasting(record):
+                        # Failures are tried again: their cause may be mended, or have passed.
+                        if record["status"] == "ok" or "limits" in record:
                             about = {"method": task.method, "run": run}
                             store.write(self.keys[place], about | record)
                         advance(task.method)
@@ -126,12 +204,11 @@ class Plan:
             except Exception:  # what is wrong with the method, its own run will say in its row
                 return ""
             store.write(key, stored)
-        cost = stored
-        gib = cost["bytes"] / 2**30
+        gib = stored["bytes"] / 2**30
         over = []
-        if cost["seconds"] > self.limits.seconds:
+        if stored["seconds"] > self.limits.seconds:
             over.append(
-                f"about {duration(cost['seconds'])}, above max_seconds={self.limits.seconds:g} "
+                f"about {duration(stored['seconds'])}, above max_seconds={self.limits.seconds:g} "
                 f"({duration(self.limits.seconds)})"
             )
         if gib > self.limits.memory:
@@ -192,11 +269,6 @@ def takes_none(model: Any) -> bool:
         return False
 
 
-def _lasting(record: Record) -> bool:
-    """Whether a record is kept. Failures are tried again: their cause may be mended, or have passed."""
-    return record["status"] == "ok" or "limits" in record
-
-
 def unmakeable(error: Exception) -> Record:
     return {"status": "failed", "reason": f"it could not be made: {reason_of(error)}"}
 
@@ -249,3 +321,104 @@ def progress_bar(
             bar.update(task, completed=done, description=escape(f"{method} done"))
 
         yield advance
+
+
+# In the child process -------------------------------------------------------------------------
+
+
+def fit_all(job: tuple[Task, Path], tell: Callable[..., None]) -> None:
+    """Answer every seed of one method by its labels, times and scores."""
+    (task, folder), done = job, 0
+    try:
+        views = load_views(folder)
+        y = np.load(folder / "y.npy") if task.with_truth else None
+        for labels, found in _fits(task, views, y, tell):
+            tell(event="fitted")
+            tell(event="result", status="ok", labels=labels.tolist(), **found)
+            done += 1
+    except Exception as error:
+        for _ in task.seeds[done:]:
+            tell(event="result", status="failed", reason=reason_of(error))
+
+
+def _fits(
+    task: Task, views: Views, y: Array | None, tell: Any
+) -> Iterator[tuple[Array, dict[str, Any]]]:
+    """Fit once per seed; a method with ``relabel`` is fitted once and relabelled for every seed."""
+    model = pickle.loads(task.estimator)
+    data = dict(zip(views.names, views.matrices, strict=True))
+    if task.shift:
+        data = {name: from_zero(X) for name, X in data.items()}
+    # A method that draws from the global generators gives the same whatever was run before it.
+    random.seed(task.seeds[0])
+    np.random.seed(task.seeds[0])  # noqa: NPY002
+    tell(event="started")
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        started = time.perf_counter()
+        labels = model.fit_predict(data) if y is None else model.fit_predict(data, y)
+        whole = time.perf_counter() - started
+    found: dict[str, Any] = {
+        "seconds": whole,
+        "peak_memory_mb": peak_memory_mb(),
+        "remark": _remark(model, caught),
+    }
+    first_cut = 0.0
+    for r, seed in enumerate(task.seeds):
+        if task.relabel:
+            if r > 0:
+                tell(event="started")
+            started = time.perf_counter()
+            labels = model.relabel(seed)
+            cut = time.perf_counter() - started
+            first_cut = first_cut or cut
+            # What this run would have taken alone: the shared fit, and its own k-means.
+            found = found | {"seconds": max(whole - first_cut, 0) + cut}
+        yield _codes(labels, views.n_samples), found
+
+
+def load_views(folder: Path) -> Views:
+    names = json.loads((folder / "names.json").read_text(encoding="utf-8"))
+    matrices: list[Matrix] = []
+    for s in range(len(names)):
+        dense = folder / f"{s}.npy"
+        matrices.append(np.load(dense) if dense.exists() else sp.load_npz(folder / f"{s}.npz"))
+    return Views(tuple(matrices), tuple(names), (None,) * len(names))
+
+
+def save_views(views: Views, folder: Path) -> None:
+    (folder / "names.json").write_text(json.dumps(views.names), encoding="utf-8")
+    for s, X in enumerate(views.matrices):
+        if sp.issparse(X):
+            sp.save_npz(folder / f"{s}.npz", X, compressed=False)
+        else:
+            np.save(folder / f"{s}.npy", X)
+
+
+def from_zero(X: Matrix) -> Matrix:
+    """Every feature that has negative numbers moved to start at 0."""
+    low = np.asarray(X.min(axis=0).toarray() if sp.issparse(X) else X.min(axis=0)).ravel()
+    if not (low < 0).any():
+        return X
+    return (X.toarray() if sp.issparse(X) else np.asarray(X)) - np.minimum(low, 0)
+
+
+def _remark(model: Any, caught: list[warnings.WarningMessage]) -> str:
+    parts = []
+    if isinstance(model, BestSingleView):
+        parts.append(f"view {model.best_view_}, chosen by {model.chosen_by_}")
+    # Costs are measured and so never the same twice; deprecations concern us, not the reader.
+    unwanted = (CostWarning, DeprecationWarning, FutureWarning)
+    texts = [
+        " ".join(str(w.message).split()) for w in caught if not issubclass(w.category, unwanted)
+    ]
+    return "; ".join(parts + list(dict.fromkeys(texts))[:MAX_REMARKS])
+
+
+def _codes(labels: Any, n_samples: int) -> Array:
+    labels = np.asarray(labels)
+    if labels.shape != (n_samples,):
+        raise ValueError(f"it gave labels of shape {labels.shape} for {n_samples} observations")
+    if labels.dtype.kind == "f" and not np.isfinite(labels).all():
+        raise ValueError("it gave labels that are NaN or infinite")
+    return np.unique(labels, return_inverse=True)[1].astype(np.int64)

@@ -1,13 +1,18 @@
-"""Child processes that do runs, a few at a time, each run held to a time and a memory limit."""
+"""Child processes that do runs, a few at a time, each run held to a time and a memory limit.
+
+A child is a Python program that calls `main`, not multiprocessing: scripts then need no ``if __name__ ==
+"__main__"``. Jobs go in by stdin, events come back by stdout as lines of JSON. The function that is named
+with a job does it.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import importlib
 import json
 import os
 import pickle
 import queue
-import signal
 import subprocess
 import sys
 import threading
@@ -16,22 +21,20 @@ from collections import deque
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from manyview.baselines.cost import duration
 from manyview.engines.threads import available_cores
-
-from .worker import reason_of
+from manyview.io.child import end, environment
 
 #: How often, in seconds, running children are held against the limits.
 POLL = 0.1
 #: Seconds a child may take to start and read the data; a fit's own clock starts afterwards.
 START = 300.0
 #: The program of every child; not -m, which complains about a module that is imported already.
-PROGRAM = "from manyview.app.compare.worker import main; main()"
+PROGRAM = "from manyview.app.processes import main; main()"
 #: GiB that a child may hold when it has done a task and still be given another.
 MOST_KEPT = 1.0
-THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
 
 
 @dataclass(frozen=True)
@@ -46,10 +49,11 @@ class Limits:
 
 
 class Job(Protocol):
-    """Runs that share one process, whichever module does them."""
+    """Runs that share one process."""
 
     @property
     def runs(self) -> tuple[int, ...]: ...
+    #: Whether BLAS may use its threads.
     @property
     def threads(self) -> bool: ...
     #: Full name of the function the child calls with the unpickled job; it answers one result per run.
@@ -59,36 +63,6 @@ class Job(Protocol):
 
 
 T = TypeVar("T", bound=Job)
-
-
-@dataclass(frozen=True)
-class Task:
-    """Runs that share one process: one, or several of a method that can relabel its fit."""
-
-    function: ClassVar[str] = "manyview.app.compare.worker.fit_all"
-
-    method: str
-    runs: tuple[int, ...]
-    seeds: tuple[int, ...]
-    estimator: Any
-    with_truth: bool = False
-    relabel: bool = False
-    #: Whether BLAS may use its threads; only where a method is nothing but large dense algebra.
-    threads: bool = False
-    #: Whether features are moved to start at 0 first: the method takes no negative numbers.
-    shift: bool = False
-
-    def packed(self, folder: Path) -> bytes:
-        return pickle.dumps(
-            {
-                "estimator": sent(self.estimator),
-                "seeds": self.seeds,
-                "folder": str(folder),
-                "with_truth": self.with_truth,
-                "relabel": self.relabel,
-                "shift": self.shift,
-            }
-        )
 
 
 def sent(estimator: Any) -> bytes:
@@ -137,7 +111,9 @@ class Pool:
             self.idle.pop().end()
 
     def _new(self, threaded: bool) -> _Child:
-        return _Child(threaded, self.folder, self.inbox, _threads_each(self.n_jobs))
+        # BLAS threads of all children together are no more than there are cores.
+        each = None if self.n_jobs == 1 else max(1, available_cores() // self.n_jobs)
+        return _Child(threaded, self.folder, self.inbox, each if threaded else 1)
 
 
 def run_tasks(
@@ -202,8 +178,8 @@ class _Child:
     """A process that does one task after the other."""
 
     def __init__(self, threaded: bool, folder: Path, inbox: queue.Queue, threads: int | None):
-        #: Whether BLAS may use its threads, and how many; None leaves them to the environment.
-        self.threaded, self.threads = threaded, threads
+        #: Whether BLAS may use more threads than one.
+        self.threaded = threaded
         self.task: Any = None
         self.left: list[int] = []
         self.finished = False
@@ -217,7 +193,7 @@ class _Child:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=stderr,
-                env=self._environment(),
+                env=environment(threads, current_folder=True),
                 # A session of its own: Ctrl-C reaches only us, and we end the child ourselves.
                 start_new_session=True,
             )
@@ -272,10 +248,7 @@ class _Child:
         return {"status": "failed", "reason": reason, "limits": limits.said()}
 
     def end(self) -> None:
-        if hasattr(os, "killpg"):  # processes the method has started end with it
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.kill()
+        end(self._process)
         self._process.wait()
         self._thread.join()
 
@@ -300,24 +273,10 @@ class _Child:
                 pipe.close()
         self._inbox.put((self, None))
 
-    def _environment(self) -> dict[str, str]:
-        # The same modules must be found there; an empty entry is the current folder.
-        path = os.pathsep.join(entry or os.getcwd() for entry in sys.path)
-        threads = self.threads if self.threaded else 1
-        limited = {} if threads is None else dict.fromkeys(THREADS, str(threads))
-        return {**os.environ, "PYTHONPATH": path, **limited}
-
     def _ended(self, code: int) -> str:
         lines = self._complaints.read_text(encoding="utf-8", errors="replace").strip().splitlines()
         how = f"by signal {-code}" if code < 0 else f"with exit code {code}"
         return f"its process ended {how}" + (f": {lines[-1].strip()}" if lines else "")
-
-
-def _threads_each(n_jobs: int) -> int | None:
-    """BLAS threads of one of ``n_jobs`` children, together no more than there are cores."""
-    if n_jobs == 1:
-        return None
-    return max(1, available_cores() // n_jobs)
 
 
 def memory_is_watched() -> bool:
@@ -332,3 +291,75 @@ def _resident_gib(pid: int) -> float:
     except (OSError, ValueError, IndexError):
         return 0.0
     return pages * os.sysconf("SC_PAGE_SIZE") / 2**30
+
+
+# In the child process -------------------------------------------------------------------------
+
+
+def main() -> None:
+    """Do the jobs that come in, one after the other, until nobody is there to send any."""
+    events = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)  # what a method prints must not be taken for an event
+    jobs: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+    threading.Thread(target=listen, args=(jobs,), daemon=True).start()
+
+    def tell(**event: Any) -> None:
+        print(json.dumps(event), file=events, flush=True)
+
+    while True:
+        name, job = pickle.loads(jobs.get())
+        module, _, function = name.rpartition(".")
+        forget_peak()
+        getattr(importlib.import_module(module), function)(pickle.loads(job), tell)
+        tell(event="done")
+
+
+def reason_of(error: BaseException) -> str:
+    """One line: the kind of error unless it is the usual one, and what it says."""
+    text = " ".join(str(error).split())
+    kind = type(error).__name__
+    if not text:
+        return kind
+    return text if kind == "ValueError" else f"{kind}: {text}"
+
+
+def forget_peak() -> None:
+    """Let the peak of memory begin anew, where the system can."""
+    with contextlib.suppress(OSError):
+        Path("/proc/self/clear_refs").write_text("5")
+
+
+def peak_memory_mb() -> float | None:
+    """Most memory this process held so far, in MB of 2^20 bytes; None where nobody counts it."""
+    try:
+        # Not getrusage: on Linux its peak survives exec and would include the parent's.
+        for line in Path("/proc/self/status").read_text().splitlines():
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) / 1024
+    except OSError:
+        pass
+    try:
+        import resource
+    except ImportError:
+        return None
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak / 2**20 if sys.platform == "darwin" else peak / 1024
+
+
+def listen(jobs: queue.SimpleQueue[bytes]) -> None:
+    """Hand on what the parent sends. It never closes our stdin while it lives: its end is our end."""
+    while True:
+        length = int.from_bytes(_received(8), "big")
+        jobs.put(_received(length))
+
+
+def _received(n: int) -> bytes:
+    # Unbuffered: a thread waiting inside a buffered reader makes the interpreter abort at its end.
+    pieces = []
+    while n:
+        piece = os.read(0, min(n, 2**20))
+        if not piece:
+            os._exit(1)
+        pieces.append(piece)
+        n -= len(piece)
+    return b"".join(pieces)

@@ -1,0 +1,465 @@
+# ruff: noqa: RUF009 (`option` makes a field of its own at each call)
+"""The options of every command, once: the command line, the app's choices and run.json are made from them.
+
+Each class holds the options of one command; its docstring is the help of that command. Nothing heavy is
+imported here, so that help and completion appear at once.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Mapping
+from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar, get_type_hints
+
+T = TypeVar("T")
+#: An option that may be repeated.
+Many = tuple[str, ...]
+
+
+def option(help: str, default: Any = MISSING, metavar: str | None = None, **more: Any) -> Any:
+    """A field that is an option of a command; ``more`` is ``name``, ``min`` and ``max``."""
+    return field(default=default, metadata={"help": help, "metavar": metavar, **more})
+
+
+def argument(metavar: str, help: str, default: Any = MISSING) -> Any:
+    """A field that is an argument of a command, given without a name."""
+    return field(default=default, metadata={"help": help, "metavar": metavar, "argument": True})
+
+
+FILES = partial(argument, "VIEW...", "One file per view, or name=file.")
+LABELS = partial(
+    option, "Known classes (id and label), to score the clusters only.", None, "FILE[:COLUMN]"
+)
+CLINICAL = partial(
+    option, "Table of what else is known of the samples, tested by cluster.", None, "FILE"
+)
+TIME = partial(option, "Its column with the time of survival.", None, "COLUMN")
+EVENT = partial(
+    option,
+    "Its column that says who had the event, and by which value if that is unclear.",
+    None,
+    "COLUMN[=VALUE]",
+)
+HORIZON = partial(
+    option,
+    "Time up to which mean survival is compared; by default the last with 10% of every cluster, and 5 "
+    "samples, still at risk.",
+    None,
+    "TIME",
+)
+FIGURES = partial(option, "Draw the figures as SVG, PNG and PDF, too.", False)
+SEED = partial(option, "The same seed gives the same result.", 0, min=0)
+FORCE = partial(option, "Replace the results of an earlier run.", False)
+MAX_UNPACKED = partial(
+    option, "Most that a packed file may take in memory, if you know it.", None, "GIB"
+)
+BESIDE = partial(option, "Write beside what is in the folder; nothing there is lost.", False)
+MATCH = "When two ids are one sample: as written; case and marks do not count; barcodes."
+#: `manyview.selection.DEFAULT`, without loading it.
+USUAL_METHODS = "stability,eigengap,communities"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reading:
+    """How files are read, as `read_views` takes it."""
+
+    index: Many = option("Column of sample ids, VIEW=COLUMN, or VIEW= for none.", (), "COLUMN")
+    transpose: Many = option(
+        "This file has samples in columns; all, or none; may be repeated.", (), "VIEW"
+    )
+    header: Many = option(
+        "Whether the first line is headings, or VIEW=yes; may be repeated.", (), "yes|no"
+    )
+    match: str | None = option(MATCH, None, "exact|loose|tcga")
+    keep_normals: bool = option(
+        "Use normal tissue and controls, too, which TCGA barcodes name.", False
+    )
+    tumors: str | None = option(
+        "Several tumor samples of a TCGA patient: use one, or all.", None, "one|all"
+    )
+    decimal: Many = option("Decimal mark, or VIEW=comma, if it is in doubt.", (), "comma|point")
+    na: Many = option("This text stands for an empty cell; may be repeated.", (), "TEXT")
+    drop: Many = option("Leave this column out, or VIEW=COLUMN.", (), "COLUMN")
+    drop_text: bool = option("Leave columns of text out.", False)
+    one_hot: bool = option("Make every word of a column a column of 0 and 1.", False)
+    as_view: Many = option("This table is a view, though it looks like labels.", (), "VIEW")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Relations:
+    """Views that are links, similarities or distances of samples."""
+
+    graph: Many = option(
+        "Links between the samples as a view: a list (id, id, weight), or a matrix; may be repeated.",
+        (),
+        "NAME=FILE",
+    )
+    kernel: Many = option("Similarities between the samples; may be repeated.", (), "NAME=FILE")
+    distance: Many = option("Distances between the samples; may be repeated.", (), "NAME=FILE")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Output:
+    """How much a command prints."""
+
+    quiet: bool = option("Say nothing but errors.", False)
+    json: bool = option("Print the summary as JSON.", False)
+
+
+class KnownOptions:
+    """What is known of the samples beside the views: options that two commands share."""
+
+    clinical: str | None
+    labels: str | None
+    time: str | None
+    event: str | None
+    horizon: float | None
+    adjust: Many = ()
+
+    def check_clinical(self) -> None:
+        """Refuse options that need a clinical table if there is none."""
+        if self.clinical is None and (self.time or self.event or self.adjust):
+            option = "--time" if self.time else "--event" if self.event else "--adjust"
+            raise ValueError(f"{option} names a column of the clinical table: give --clinical FILE")
+
+
+@dataclass(frozen=True, kw_only=True)
+class FitRequest(KnownOptions):
+    """Cluster the samples of your files; write labels, weights, parts, the model and a report.
+
+    One file is one view of the samples (.csv .tsv .txt, also .gz .bz2 .zst; .xlsx .xls .ods, also
+    book.xlsx:Sheet; .parquet .feather .rds .rda .npy .npz .mat .mtx .h5ad .h5mu, and .h5 .zarr).
+    Files .npy .parquet .h5ad .h5 .zarr of over 256 MiB in all stay on disk.
+    Samples are matched by the ids in the first column; rows are samples, but a table whose
+    headings are the other files' ids is turned.
+
+    \b
+    Examples:
+      manyview fit rna.csv meth.tsv protein.parquet --clusters 4 --out run/
+      manyview fit rna=expression.csv atac=peaks.mtx --clusters auto --out run/
+      manyview fit words.csv --graph cites=links.csv --clusters 6 --out run/
+      manyview fit cells.h5mu --clusters communities --resolution 1 --out run/
+      manyview fit a.csv b.csv --clusters 3 --missing drop --labels truth.csv --out run/
+      manyview fit rna.csv mutations.csv --clusters 4 --zero-rows mutations=observed --out run/
+      manyview fit genes.csv proteins.csv --transpose genes --index patient --clusters 5 --out run/
+      manyview fit rna.csv meth.csv --clusters auto --out run/ --clinical clinical.csv \\
+        --time os_months --event dead --labels clinical.csv:subtype --adjust batch
+
+    \b
+    Exit status: 0 done, 1 failure, 2 bad input, 130 interrupted.
+    """
+
+    files: Many = FILES()
+    clusters: str = option(
+        "How many clusters; auto chooses, communities takes those of the fused graph.",
+        metavar="K|auto|communities",
+    )
+    out: Path = option("Folder for the results, new or empty.")
+    method: str = option("robust (recommended) or wmnmf (the paper's).", "robust")
+    scale: str | None = option(
+        "robust: auto, log, quantile, sqrt or none, or by view (rna=log,protein=quantile); "
+        "wmnmf: sum, minmax, standard, tfidf, sqrt or none.",
+        None,
+    )
+    view_weights: str | None = option(
+        "robust: learned, equal, or numbers by view (rna=2,protein=1); 0 leaves a view out of the labels.",
+        None,
+    )
+    zero_rows: str | None = option(
+        "robust: whether a row of zeros is missing or observed, or by view "
+        "(mutations=observed); auto: observed in tables of 0 and 1, of one column, or with "
+        "numbers below 0.",
+        None,
+    )
+    missing: str = option(
+        "allow: samples of any file; drop: those complete in every file.", "allow"
+    )
+    labels: str | None = LABELS()
+    clinical: str | None = CLINICAL()
+    time: str | None = TIME()
+    event: str | None = EVENT()
+    horizon: float | None = HORIZON()
+    adjust: Many = option(
+        "Column of the clinical table (batch, site) to regress out of every view; may be repeated.",
+        (),
+        "COLUMN",
+    )
+    figures: bool = FIGURES()
+    reading: Reading = field(default_factory=Reading)
+    relations: Relations = field(default_factory=Relations)
+    seed: int = SEED()
+    force: bool = FORCE()
+    report: bool = option("Write report.html; without it no refits judge the stability.", True)
+    on_disk: bool = option("Read files by rows even if they fit in memory.", False)
+    checkpoint: Path | None = option(
+        "File for the state of the fit; the same command goes on from it.", None
+    )
+    engine: str = option("numpy, torch (GPUs) or dask (several processes or machines).", "numpy")
+    device: str = option("With --engine torch: auto, cpu, cuda or cuda:1.", "auto")
+    resolution: float | None = option(
+        "With --clusters communities: more gives more clusters; 1 unless said.", None
+    )
+    max_unpacked: float | None = MAX_UNPACKED()
+    output: Output = field(default_factory=Output)
+
+
+@dataclass(frozen=True, kw_only=True)
+class OutcomesRequest(KnownOptions):
+    """Ask what the clusters of a finished fit mean: survival, clinical columns, known classes.
+
+    Writes the tables into the folder of the run and makes its report anew. Samples are matched by
+    their ids; columns of time and event are recognised by their names if they are not given.
+
+    \b
+    Examples:
+      manyview outcomes run/ --clinical clinical.csv
+      manyview outcomes run/ --clinical clinical.csv --time os_months --event dead
+      manyview outcomes run/ --labels clinical.csv:subtype
+    """
+
+    out: Path = argument("RUN", "Folder of a finished fit.")
+    clinical: str | None = CLINICAL()
+    time: str | None = TIME()
+    event: str | None = EVENT()
+    horizon: float | None = HORIZON()
+    labels: str | None = LABELS()
+    match: str = option(MATCH, "exact", "exact|loose|tcga")
+    figures: bool = FIGURES()
+    output: Output = field(default_factory=Output)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PredictRequest:
+    """Put new samples into the clusters of a saved model.
+
+    Files are told apart by the names of the views at the fit. With the robust method a view may be
+    left out, or lack some samples.
+
+    \b
+    Examples:
+      manyview predict run/model.npz rna=new_rna.csv meth=new_meth.tsv --out labels.csv
+      manyview predict run/ rna=new_rna.csv --out labels.csv
+    """
+
+    model: Path = argument("MODEL", "model.npz of a run, or the folder of the run.")
+    files: Many = FILES()
+    out: Path = option("File for id, cluster and confidence (CSV).")
+    reading: Reading = field(default_factory=Reading)
+    relations: Relations = field(default_factory=Relations)
+    fitted_on: Many = option(
+        "A file of the fit that stayed on disk, or VIEW=FILE if it moved; may be repeated.",
+        (),
+        "FILE",
+    )
+    max_unpacked: float | None = MAX_UNPACKED()
+    force: bool = FORCE()
+    output: Output = field(default_factory=Output)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SelectRequest:
+    """Recommend a number of clusters, with reasons.
+
+    \b
+    Example:
+      manyview select-k rna.csv meth.tsv protein.parquet --to 10 --out choice/
+    """
+
+    files: Many = FILES()
+    out: Path = option("Folder for the table, the picture and the reasons.")
+    smallest: int = option("Fewest clusters tried.", 2, min=2, name="--from")
+    largest: int | None = option(
+        "Most clusters tried; 40 if there are samples enough.", None, min=2, name="--to"
+    )
+    methods: str = option(
+        "all, or of stability, eigengap, communities, bicv, imputation, mdl, sure, by commas.",
+        USUAL_METHODS,
+    )
+    method: str = option("robust, or wmnmf: its own rank, by bicv or imputation.", "robust")
+    reading: Reading = field(default_factory=Reading)
+    seed: int = SEED()
+    max_unpacked: float | None = MAX_UNPACKED()
+    force: bool = FORCE()
+    output: Output = field(default_factory=Output)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CompareRequest:
+    """Run every method on your files and write tables, a picture and a page to compare them.
+
+    Finished runs are kept in the output folder: the same command goes on where it was interrupted.
+    """
+
+    files: Many = argument("VIEW_FILE...", "One file per view, or name=file; kinds as for fit.")
+    labels: Path | None = option("Known classes: id and label, or one column in file order.", None)
+    clusters: int = option("How many clusters to look for.", min=1)
+    out: Path = option("Folder for the result files.")
+    methods: str = option("all, paper, honest, omics, or names with commas between them.", "all")
+    scale: str | None = option("standard or minmax: every feature, for every method.", None)
+    missing: str = option(
+        "error: no empty cells; drop: only samples complete in every file.", "error"
+    )
+    runs: int = option("Runs of each method.", 10, min=1)
+    seed: int = option("The runs' seeds are derived from it.", 0, min=0)
+    jobs: int = option("Runs at the same time.", 1, min=1)
+    max_seconds: float = option("Longest time of one run.", 300.0)
+    max_memory: float = option("Most memory of one run, in GiB.", 4.0)
+    reading: Reading = field(default_factory=Reading)
+    max_unpacked: float | None = MAX_UNPACKED()
+    force: bool = BESIDE()
+    output: Output = field(default_factory=Output)
+
+    @property
+    def resume(self) -> str:
+        return f"Interrupted. Finished runs are in {self.out}/runs; run it again to go on."
+
+
+@dataclass(frozen=True, kw_only=True)
+class DemoRequest:
+    """Cluster the shipped handwritten digits and compare with the paper and a plain baseline."""
+
+    out: Path = option("Folder for the result files.", Path("demo-results"))
+    seed: int = option("Seed of the first run.", 0)
+    runs: int = option("Runs with different seeds.", 3, min=1)
+    force: bool = FORCE()
+
+
+@dataclass(frozen=True, kw_only=True)
+class DatasetsRequest:
+    """List the data that comes with manyview, or write it as tables to try things on."""
+
+    out: Path | None = option("Write the data there, a folder of CSV files for each.", None)
+    seed: int = option("Seed of the synthetic data.", 0, min=0)
+    force: bool = FORCE()
+    output: Output = field(default_factory=Output)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReproduceRequest:
+    """Run the paper's experiments and write their tables and the page that holds them together.
+
+    Finished cells are kept in the output folder: the same command goes on where it was interrupted.
+    """
+
+    experiments: Many = argument(
+        "[EXPERIMENT]...",
+        "all, or digits mlrssc honest synthetic lihc nutrimouse p beta k seeds runtime "
+        "operations convergence noise degeneracy.",
+        (),
+    )
+    out: Path = option("Folder for the result files.", Path("reproduction"))
+    replications: int = option("Seeds of every method.", 20, min=1)
+    seed: int = option("The seeds are derived from it.", 0, min=0)
+    jobs: int = option("Processes at the same time.", 2, min=1)
+    data: Path | None = option("Folder of your LIHC files.", None)
+    linear_mlrssc: str = option(
+        "Tuned linear MLRSSC. full: all digits, hours; small: 50 per class; skip; auto.", "auto"
+    )
+    again: bool = option("Rerun stored cells that other code has made.", False)
+    force: bool = BESIDE()
+
+    @property
+    def resume(self) -> str:
+        return f"Interrupted. Finished cells are in {self.out}/runs; run it again to go on."
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReportRequest:
+    """Make the page of a finished run, or make it anew.
+
+    Of a fit with --no-report it reads the files of the fit once more (only if their checksums are
+    those of then), refits parts of them, and writes the page that the fit would have written. Of a
+    fit that has a page it writes the page anew from the tables. Of a comparison it says where the
+    page is. Of a reproduction it builds page, figures and tables from the result files.
+
+    \b
+    Examples:
+      manyview report run/
+      manyview report run/ --stability 20
+      manyview report reproduction/ --markdown
+    """
+
+    out: Path = argument("RUN", "What fit, compare or reproduce has written.")
+    stability: int | None = option(
+        "Of a fit: so many refits, to see which clusters come back; 0 makes none.", None, "N"
+    )
+    markdown: bool = option("Of reproduce: print the numbers as Markdown instead.", False)
+    force: bool = option(
+        "Of a fit: measure everything anew, though the run has a page already.", False
+    )
+    max_unpacked: float | None = MAX_UNPACKED()
+    output: Output = field(default_factory=Output)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AppRequest:
+    """Open a page in the browser on which to drop tables; only this machine can reach it.
+
+    Each run is a folder as fit makes it, and the page shows the command that makes it again.
+    Another --address needs a password: the variable MANYVIEW_PASSWORD, or it is asked for.
+    """
+
+    folder: Path = option(
+        "Where runs are kept, with copies of their tables.", Path("manyview-runs")
+    )
+    port: int = option("0 takes a free one.", 0, min=0, max=65535)
+    address: str = option(
+        "Another address of this machine; asks for a password to be set.", "127.0.0.1"
+    )
+    browser: bool = option("Open the page in your browser.", True)
+    max_upload: float = option("Largest table taken.", 1.0, "GIB")
+    max_hours: float = option("Longest time of one run.", 6.0)
+    max_memory: float | None = option("Most memory of one run; what is free.", None, "GIB")
+
+    resume = "The page is closed; finished runs are kept."
+
+
+def options_in(request: type) -> Iterator[tuple[Field, Any]]:
+    """The options of a class with their types; those of the classes it holds are in their place."""
+    hints = get_type_hints(request)
+    for item in fields(request):
+        if is_dataclass(hints[item.name]):
+            yield from options_in(hints[item.name])
+        else:
+            yield item, hints[item.name]
+
+
+def request_of(request: type[T], values: Mapping[str, Any], *, nested: bool = False) -> T:
+    """An object of a class of options from values by name, of which others are left out.
+
+    ``nested`` is how run.json has the classes that it holds: each under its own name.
+    """
+    hints = get_type_hints(request)
+    given: dict[str, Any] = {}
+    for name in request.__dataclass_fields__:  # type: ignore[attr-defined]
+        if is_dataclass(hints[name]):
+            inside = (values.get(name) or {}) if nested else values
+            given[name] = request_of(hints[name], inside, nested=nested)
+        elif name in values:
+            value = values[name]
+            given[name] = tuple(value or ()) if hints[name] == Many else value
+    return request(**given)
+
+
+def command_words(request: Any) -> list[str]:
+    """What to type for these options; those that are off or empty, and --force, are left out."""
+    words: list[str] = []
+    for item in fields(request):
+        value, name = getattr(request, item.name), f"--{item.name.replace('_', '-')}"
+        if is_dataclass(value):
+            words += command_words(value)
+        elif value is True:
+            words += [] if item.name in ("force", "quiet", "json") else [name]
+        elif value not in (None, False, ()):
+            for text in value if isinstance(value, tuple) else (value,):
+                shown = f"{text:g}" if isinstance(text, float) else str(text)
+                words += [shown] if "argument" in item.metadata else [name, shown]
+    return words
+
+
+def command_line(command: str, request: Any) -> str:
+    """The same as text for a terminal."""
+    return shlex.join(["manyview", command, *command_words(request)])
