@@ -22,7 +22,7 @@ from typer.testing import CliRunner
 from manyview.app.cli.app import app
 from manyview.app.files import read_views
 from manyview.engines.files.formats import PROGRAM
-from manyview.io.guard.apart import Refused, read_apart
+from manyview.io.guard.sandbox import Refused, read_apart
 
 FRAME = pd.DataFrame(
     np.round(np.random.default_rng(0).random((9, 4)) * 20, 2),
@@ -165,7 +165,7 @@ def test_a_reader_that_never_ends_is_given_up_or_interrupted(tmp_path, monkeypat
     confined = f"import json, runpy, sys; confine = runpy.run_path({str(PROGRAM)!r})['confine']\n"
     confined += "asked = json.loads(sys.argv[2]); confine(asked['room'], asked['seconds'])\n"
     (tmp_path / "computes.py").write_text(confined + "while True: pass")
-    monkeypatch.setattr("manyview.io.guard.apart.SECONDS", 1)
+    monkeypatch.setattr("manyview.io.guard.sandbox.SECONDS", 1)
     with pytest.raises(Refused, match="given up after 1 seconds of computing: it is damaged"):
         read_apart(tmp_path / "computes.py", data, "")
     (tmp_path / "waits.py").write_text(

@@ -8,26 +8,26 @@ from hypothesis import strategies as st
 
 from manyview.app.compare.labels import read_labels
 from manyview.app.files import read_views
-from manyview.app.files.barcodes import tumors_of_patients
-from manyview.app.files.dialect import (
-    DecimalDoubt,
-    decimal_mark,
-    plain_number,
-    recognise,
-)
-from manyview.app.files.matching import (
+from manyview.app.files.relations import with_relations
+from manyview.app.files.samples import (
     EXACT,
     LOOSE,
     PATIENT,
     TCGA,
+    Part,
     gist,
     matched,
     most_alike,
     n_common,
     smallest_rule,
+    tumors_of_patients,
 )
-from manyview.app.files.part import Part
-from manyview.app.files.relations import with_relations
+from manyview.app.files.text import (
+    DecimalDoubt,
+    decimal_mark,
+    plain_number,
+    recognise,
+)
 
 IDS = st.lists(
     st.text("aAbB01.-_ X", min_size=1, max_size=6).map(str.strip).filter(bool),

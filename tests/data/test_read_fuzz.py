@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from manyview.app.files import KINDS, read_views
-from manyview.app.files.apart import APART
+from manyview.app.files.tables import APART
 
 ELSEWHERE = (*APART, ".parquet", ".h5ad", ".h5mu")
 X = np.round(np.random.default_rng(0).random((9, 4)) * 20)

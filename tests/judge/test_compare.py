@@ -28,8 +28,7 @@ from manyview.app.compare.methods import resolve, settings_of
 from manyview.app.compare.store import Store
 from manyview.app.compare.summary import mean_ranks, stability
 from manyview.baselines import MLRSSC, BestSingleView, ConcatViews, paper_methods
-from manyview.io.writing import write_whole
-from manyview.io.writing.marker import MARKER
+from manyview.io.writing import MARKER, write_whole
 
 SCORES = ["acc", "nmi", "precision", "recall", "f_score", "ari"]
 EVIL = "<script>alert(1)</script>"

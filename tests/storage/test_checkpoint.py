@@ -15,7 +15,7 @@ import scipy.sparse as sp
 
 from conftest import blobs
 from manyview import WMNMF, RobustWMNMF, load, on_disk
-from manyview.io.writing.names import random_name
+from manyview.io.writing import random_name
 from manyview.methods import agree as agree_module
 from manyview.regularizers import Graph
 from manyview.storage import store

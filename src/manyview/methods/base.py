@@ -28,12 +28,13 @@ from manyview.engines.torch.device import put
 from manyview.storage.store import save
 from manyview.views.containers import (
     Collection,
+    by_modality,
     collect,
     is_single,
     refuse_nothing,
     tensor_among,
+    views_there,
 )
-from manyview.views.later import by_modality, views_there
 from manyview.views.views import as_views
 
 from .fitted_input import FittedInput

@@ -12,8 +12,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from manyview.app.compare.store import Store
-from manyview.io.writing import claimed
-from manyview.io.writing.scratch import scratch
+from manyview.io.writing import claimed, scratch
 
 from .catalogue import chosen
 from .cells import Cell, Experiment, Options

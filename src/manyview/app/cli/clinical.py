@@ -8,15 +8,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from manyview.app.compare.labels import ids_in, read_labels
-from manyview.app.files import ReadViews, located
-from manyview.app.files.by_rows import file_checksum
+from manyview.app.files import ReadViews, file_checksum, located
 from manyview.app.files.clinical import (
     ClinicalTable,
     clinical_ids,
     read_clinical,
     split_column,
 )
-from manyview.app.files.matching import EXACT, Rule
+from manyview.app.files.samples import EXACT, Rule
 from manyview.outcomes.columns import stands_for_missing
 from manyview.outcomes.endpoints import UnclearEvent, read_events, recognise, split_event
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from rich.markup import escape
 
-from manyview.app.files.matching import most_alike, smallest_rule
 from manyview.app.files.options import MATCHES
+from manyview.app.files.samples import most_alike, smallest_rule
 from manyview.app.run.later import add_meaning
 from manyview.io.writing import read_csv, restored
 

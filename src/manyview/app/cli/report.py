@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from manyview.app.files.by_rows import file_checksum
+from manyview.app.files import file_checksum
 from manyview.app.run.again import (
     PAGE,
     changed_views,

@@ -13,7 +13,7 @@ from manyview.app.files import (
     located,
     text_of,
 )
-from manyview.app.files.matching import EXACT, smallest_rule
+from manyview.app.files.samples import EXACT, smallest_rule
 from manyview.datasets._tables import split_suffix
 from manyview.io.writing import safe_text
 

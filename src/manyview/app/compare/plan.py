@@ -15,7 +15,7 @@ from manyview._version import __version__
 from manyview.baselines import NEMO, SNF
 from manyview.baselines.cost import duration
 from manyview.io import checksum
-from manyview.io.writing.scratch import scratch
+from manyview.io.writing import scratch
 from manyview.methods.protocols import Relabels, TellsCost
 
 from .methods import Method, settings_of

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from manyview.io import checksum
-from manyview.io.writing.whole import write_whole
+from manyview.io.writing import write_whole
 
 #: Raised when the fields of a record change their meaning; older files are then ignored.
 FORMAT = 1

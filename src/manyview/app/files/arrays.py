@@ -14,12 +14,12 @@ from manyview._types import Array, Matrix
 from manyview.datasets._tables import split_suffix
 from manyview.engines.files.formats import Held, arrays_apart, check_shape
 from manyview.io.guard import TooLarge, check_archive, check_shape_claim
-from manyview.io.guard.apart import Refused
+from manyview.io.guard.sandbox import Refused
 from manyview.io.npy import read_npy
 
 from .mat import read_mat
 from .mtx import read_mtx
-from .part import Part
+from .samples import Part
 
 #: Arrays so called, one number per sample, are the answer and no view.
 LABELS = {"y", "gt", "gnd", "label", "labels", "truth", "target", "class", "classes", "c", "s"}

@@ -9,8 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from manyview.app.report.fit import fit_page, read_run
-from manyview.io.writing import claimed
-from manyview.io.writing.replace import files_in
+from manyview.io.writing import claimed, files_in
 
 from .figures import MODEL_FIGURES, heatmap_figure, model_figures
 from .findings import (

@@ -12,8 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from manyview._types import Views
 from manyview.app.report.fit import fit_page, read_run
-from manyview.io.writing import claimed, csv_of_dicts, read_csv
-from manyview.io.writing.replace import files_in
+from manyview.io.writing import claimed, csv_of_dicts, files_in, read_csv
 from manyview.methods.estimators import Estimator
 from manyview.outcomes import Table
 from manyview.views.views import as_views

@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 
 from manyview.app.report.fit import fit_page, read_run
-from manyview.io.writing import claimed, read_csv
-from manyview.io.writing.marker import read_marker
+from manyview.io.writing import claimed, read_csv, read_marker
 
 from .figures import (
     KINDS,

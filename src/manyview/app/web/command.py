@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
-from manyview.io.writing.locks import take_lock
+from manyview.io.writing import take_lock
 
 from .jobs import Limits
 from .place import Place

@@ -1,6 +1,6 @@
 """A program of its own: it reads one file whose reader may hang, crash or fill the memory.
 
-`manyview.io.guard.apart.read_apart` starts it and tells how it is called and answers. Spreadsheets, files
+`manyview.io.guard.sandbox.read_apart` starts it and tells how it is called and answers. Spreadsheets, files
 of R and Feather files become tables of text (CSV), Parquet becomes a stream of Arrow, and arrays their
 bytes. It imports only what the kind of file needs, so that it starts at once.
 """

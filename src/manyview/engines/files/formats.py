@@ -17,7 +17,7 @@ import scipy.sparse as sp
 
 from manyview._types import Array
 from manyview.io.guard import check_held, check_lengths, check_zarr, open_hdf5
-from manyview.io.guard.apart import read_apart
+from manyview.io.guard.sandbox import read_apart
 
 from .parquet import Parquet
 from .row_file import RowFile

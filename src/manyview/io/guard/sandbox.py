@@ -1,4 +1,4 @@
-"""Files whose readers trust them are read by a process of its own, which may neither grow nor write."""
+"""Read a file in a limited child process, where its reader could crash, hang or fill the memory."""
 
 from __future__ import annotations
 
