@@ -172,8 +172,8 @@ def test_a_stranger_of_the_same_name_is_refused_before_any_work(
 
     for work in (
         "RobustWMNMF.fit",
-        "judge.comparison.plan.Plan.carry_out",
-        "reproduction.command.run_cells",
+        "app.compare.plan.Plan.carry_out",
+        "paper.command.run_cells",
     ):
         monkeypatch.setattr(f"manyview.{work}", never)
     out, name = tmp_path / "out", SAME_NAME[kind]
