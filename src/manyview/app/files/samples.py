@@ -536,17 +536,14 @@ def ask_if_rows_are_counted(parts: dict[str, Part]) -> None:
             )
 
 
+@dataclass(frozen=True, eq=False)
 class Aligned:
-    """Matrices with common rows, the ids of these, and what there is to say about it."""
+    """Matrices with common rows, the ids of these, their rows in the first file, and what was noticed."""
 
-    def __init__(
-        self,
-        matrices: dict[str, Matrix],
-        ids: list[str] | None,
-        first_rows: Array,
-        notes: list[str],
-    ):
-        self.matrices, self.ids, self.first_rows, self.notes = matrices, ids, first_rows, notes
+    matrices: dict[str, Matrix]
+    ids: list[str] | None
+    first_rows: Array
+    notes: list[str]
 
 
 def align(parts: dict[str, Part], union: bool) -> Aligned:

@@ -317,7 +317,8 @@ def _matlab(path: str) -> dict[str, Any]:
     structures, functions and complex numbers are no views."""
     from scipy.io import loadmat
 
-    packed, found = Path(path).stat().st_size, {}
+    found: dict[str, Any] = {}
+    packed = Path(path).stat().st_size
     for name, value in loadmat(path, chars_as_strings=False).items():
         cells = isinstance(value, np.ndarray) and value.dtype.kind == "O"
         items = enumerate(value.ravel(order="F"), 1) if cells else [("", value)]
