@@ -35,12 +35,13 @@ from manyview.storage.store import save
 from manyview.views.containers import (
     Collection,
     Item,
+    by_modality,
     collect,
     is_single,
     refuse_nothing,
     tensor_among,
+    views_there,
 )
-from manyview.views.later import by_modality, views_there
 from manyview.views.views import as_views
 
 # --- precision ----------------------------------------------------------------------------------

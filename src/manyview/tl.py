@@ -16,9 +16,7 @@ from manyview.outcomes import enrichment
 from manyview.outcomes.batch import is_technical
 from manyview.robust import RobustWMNMF
 from manyview.views.annotate import annotate
-from manyview.views.containers import collect
-from manyview.views.foreign import described_by_var, is_a
-from manyview.views.items import Collection, Item
+from manyview.views.containers import Collection, Item, collect, described_by_var, is_a
 
 #: The column of ``var`` in which scanpy and muon mark the features to use.
 HIGHLY_VARIABLE = "highly_variable"

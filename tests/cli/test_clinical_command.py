@@ -14,7 +14,7 @@ import manyview as mv
 from browser import visit
 from manyview.app.cli.app import app
 from manyview.app.files.clinical import read_clinical, split_column
-from manyview.app.files.matching import EXACT
+from manyview.app.files.samples import EXACT
 from manyview.outcomes import enrichment, survival
 from manyview.outcomes.endpoints import recognise, unit_of
 

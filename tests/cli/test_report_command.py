@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from conftest import blobs
 from manyview.app.cli.app import app
-from manyview.io.writing.marker import MARKER
+from manyview.io.writing import MARKER
 
 
 def run(*args):

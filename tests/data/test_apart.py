@@ -22,7 +22,7 @@ from typer.testing import CliRunner
 from manyview.app.cli.app import app
 from manyview.app.files import read_views
 from manyview.engines.files.formats import PROGRAM
-from manyview.io.guard.apart import Refused, read_apart
+from manyview.io.guard.sandbox import Refused, read_apart
 
 FRAME = pd.DataFrame(
     np.round(np.random.default_rng(0).random((9, 4)) * 20, 2),
@@ -42,6 +42,7 @@ KINDS = {
     ".h5": (("h5py",), "hdf5"),
     ".h5ad": (("h5py", "anndata"), "hdf5"),
     ".h5mu": (("h5py", "mudata"), "hdf5"),
+    ".mat": (("scipy.io",), "scipy"),
 }
 
 
@@ -70,6 +71,8 @@ def made(kind, folder):
             mudata = pytest.importorskip("mudata")
             with mudata.set_options(pull_on_update=False):
                 mudata.MuData({"t": data}).write(path)
+    elif kind == ".mat":
+        pytest.importorskip("scipy.io").savemat(path, {"t": FRAME.to_numpy()})
     elif kind == ".xls":
         xlwt = pytest.importorskip("xlwt")
         book = xlwt.Workbook()
@@ -90,7 +93,7 @@ def test_every_kind_gives_the_same_numbers(kind, tmp_path):
     read = read_views([made(kind, tmp_path)])
     X = read.views["t"]
     np.testing.assert_allclose(X.toarray() if sp.issparse(X) else X, FRAME.to_numpy())
-    if kind == ".h5":  # an array without names
+    if kind in (".h5", ".mat"):  # an array without names
         return
     assert list(read.sample_names) == list(FRAME.index) and read.features["t"] == list("abcd")
 
@@ -101,8 +104,9 @@ def test_damaged_files_end_in_a_sentence(kind, tmp_path):
     if not hasattr(os, "fork"):
         pytest.skip("copies are read in forks")
     program = Path(__file__).parents[1] / "fuzz_apart.py"
-    hdf5 = KINDS[kind][1] == "hdf5"
-    wanted = {"key": None, "kind": kind, "most": 2**40} if hdf5 else None
+    arrays = KINDS[kind][1] in ("hdf5", "scipy")
+    inside = "matlab" if kind == ".mat" else kind
+    wanted = {"key": None, "kind": inside, "most": 2**40} if arrays else None
     asked = [PROGRAM, KINDS[kind][1], json.dumps(wanted), made(kind, tmp_path), COPIES, 0]
     environment = {**os.environ, "ARROW_DEFAULT_MEMORY_POOL": "system", "OMP_NUM_THREADS": "1"}
     done = subprocess.run(
@@ -165,7 +169,7 @@ def test_a_reader_that_never_ends_is_given_up_or_interrupted(tmp_path, monkeypat
     confined = f"import json, runpy, sys; confine = runpy.run_path({str(PROGRAM)!r})['confine']\n"
     confined += "asked = json.loads(sys.argv[2]); confine(asked['room'], asked['seconds'])\n"
     (tmp_path / "computes.py").write_text(confined + "while True: pass")
-    monkeypatch.setattr("manyview.io.guard.apart.SECONDS", 1)
+    monkeypatch.setattr("manyview.io.guard.sandbox.SECONDS", 1)
     with pytest.raises(Refused, match="given up after 1 seconds of computing: it is damaged"):
         read_apart(tmp_path / "computes.py", data, "")
     (tmp_path / "waits.py").write_text(

@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from manyview.app.files import read_views
-from manyview.app.files.dialect import plain_number, recognise
-from manyview.app.files.edges import drop_closing_lines, second_line
+from manyview.app.files.text import drop_closing_lines, plain_number, recognise, second_line
 
 BODY = [["s1", "1,5", "2"], ["s2", "3,5", "4"], ["s3", "5", ""]]
 

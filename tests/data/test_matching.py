@@ -8,26 +8,26 @@ from hypothesis import strategies as st
 
 from manyview.app.cli.known import read_labels
 from manyview.app.files import read_views
-from manyview.app.files.barcodes import tumors_of_patients
-from manyview.app.files.dialect import (
-    DecimalDoubt,
-    decimal_mark,
-    plain_number,
-    recognise,
-)
-from manyview.app.files.matching import (
+from manyview.app.files.relations import with_relations
+from manyview.app.files.samples import (
     EXACT,
     LOOSE,
     PATIENT,
     TCGA,
+    Part,
     gist,
     matched,
     most_alike,
     n_common,
     smallest_rule,
+    tumors_of_patients,
 )
-from manyview.app.files.part import Part
-from manyview.app.files.relations import with_relations
+from manyview.app.files.text import (
+    DecimalDoubt,
+    decimal_mark,
+    plain_number,
+    recognise,
+)
 
 IDS = st.lists(
     st.text("aAbB01.-_ X", min_size=1, max_size=6).map(str.strip).filter(bool),
@@ -136,12 +136,6 @@ def test_every_patient_has_the_samples_that_were_asked_for(rna, meth, tumors, ke
         assert all(len({i[:12] for i in ids if i[13] == "0"}) ==
                    sum(i[13] == "0" for i in ids) for ids in used)  # fmt: skip
     assert set(types) == {i[:12] for i in rna + meth if i[13] not in "12"}  # nobody is lost
-
-
-def test_the_question_names_two_tumors_and_not_one_tumor_in_two_files():
-    a = "TCGA-A1-0001"
-    with pytest.raises(ValueError, match=rf"'{a}-01A' \(.*\) and '{a}-06A' \("):
-        tumors_of_patients(parts_of([f"{a}-01A"], [f"{a}-01A", f"{a}-06A"]), False, None)
 
 
 def test_one_tumor_is_that_of_most_files_and_then_the_primary():

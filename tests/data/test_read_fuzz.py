@@ -17,9 +17,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from manyview.app.files import KINDS, read_views
-from manyview.app.files.apart import APART
+from manyview.app.files.tables import APART
 
-ELSEWHERE = (*APART, ".parquet", ".h5ad", ".h5mu")
+ELSEWHERE = (*APART, ".parquet", ".h5ad", ".h5mu", ".mat")
 X = np.round(np.random.default_rng(0).random((9, 4)) * 20)
 FRAME = pd.DataFrame(X, index=[f"s{i}" for i in range(9)], columns=list("abcd"))
 
@@ -44,9 +44,8 @@ def seeds():
             ".tsv": FRAME.to_csv(sep="\t").encode(),
             ".txt": FRAME.to_csv(sep=" ").encode(),
             ".npy": _bytes(lambda f: np.save(f, X)),
-            ".npz": _bytes(lambda f: sp.save_npz(f, sp.csr_array(X))),
-            ".mat": _bytes(lambda f: scipy.io.savemat(f, {"A": X, "S": sp.csc_array(X)})),
             ".mtx": _bytes(lambda f: scipy.io.mmwrite(f, sp.coo_array(X))),
+            ".npz": _bytes(lambda f: sp.save_npz(f, sp.csr_array(X))),
         }
     )
     return made

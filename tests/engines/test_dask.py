@@ -195,10 +195,10 @@ def test_a_cluster_of_its_own_leaves_nothing_behind(tmp_path, monkeypatch):
 
 
 def test_folders_of_killed_processes_are_removed(tmp_path):
-    from manyview.io.writing.scratch import own_folder
+    from manyview.io.writing import own_folder
 
     code = (
-        "import os, signal, sys, pathlib; from manyview.io.writing.scratch import own_folder; "
+        "import os, signal, sys, pathlib; from manyview.io.writing import own_folder; "
         "f, lock = own_folder(pathlib.Path(sys.argv[1])); os.kill(os.getpid(), signal.SIGKILL)"
     )
     path = os.pathsep.join(sys.path)

@@ -25,19 +25,24 @@ from conftest import blobs
 from made_up_results import make_up
 from manyview.app.cli.app import app
 from manyview.io.writing import (
+    HELD,
+    LOCK,
+    MARKER,
     FolderInUse,
+    Listed,
     claimed,
     csv_bytes,
     exact_text,
+    is_stage,
+    left_behind,
+    own_folder,
+    random_name,
     read_csv,
+    read_marker,
     safe_text,
+    stem_of,
     write_whole,
 )
-from manyview.io.writing.folder import HELD, LOCK
-from manyview.io.writing.marker import MARKER, Listed, read_marker
-from manyview.io.writing.names import left_behind, random_name, stem_of
-from manyview.io.writing.replace import is_stage
-from manyview.io.writing.scratch import own_folder
 
 ENV = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
 
@@ -167,7 +172,7 @@ def test_a_stranger_of_the_same_name_is_refused_before_any_work(
 
     for work in (
         "RobustWMNMF.fit",
-        "app.compare.runs.Plan.carry_out",
+        "app.compare.plan.Plan.carry_out",
         "paper.command.run_cells",
     ):
         monkeypatch.setattr(f"manyview.{work}", never)
@@ -389,7 +394,7 @@ def results_of(out):
 
 def test_copies_of_data_in_the_temporary_folder_go_with_the_next_process(tmp_path):
     code = (
-        "import os, signal, sys, pathlib; from manyview.io.writing.scratch import scratch\n"
+        "import os, signal, sys, pathlib; from manyview.io.writing import scratch\n"
         "with scratch() as f: (f / 'data.npy').write_bytes(b'x'); os.kill(os.getpid(), signal.SIGKILL)"
     )
     env = ENV | {"TMPDIR": str(tmp_path)}
@@ -467,7 +472,7 @@ def test_many_at_once_into_a_new_folder_leave_the_files_of_one(tmp_path):
 
 
 def test_a_folder_taken_where_there_are_no_locks_is_told_before_writing(tmp_path, monkeypatch):
-    monkeypatch.setattr("manyview.io.writing.folder.take_lock", lambda file: None)
+    monkeypatch.setattr("manyview.io.writing.take_lock", lambda file: None)
     out = tmp_path / "out"
     with pytest.warns(UserWarning, match="knows no locks"), claimed(out, "test") as place:
         first = Holding(out)

@@ -18,7 +18,7 @@ from manyview.app.run import write_run
 from manyview.app.run.evidence import drawn, rival_labels
 from manyview.app.run.record import component_files
 from manyview.app.run.tables import departures, top_features
-from manyview.io.writing.marker import MARKER
+from manyview.io.writing import MARKER
 from manyview.views.views import as_views
 
 TABLES = {

@@ -16,7 +16,7 @@ import scipy.sparse as sp
 from conftest import blobs
 from manyview import WMNMF, RobustWMNMF, load, on_disk
 from manyview import fuse as agree_module
-from manyview.io.writing.names import random_name
+from manyview.io.writing import random_name
 from manyview.regularizers import Graph
 from manyview.storage import store
 from manyview.storage.checkpoint import digest

@@ -10,7 +10,7 @@ import numpy as np
 
 from manyview.engines.files.formats import PROGRAM
 from manyview.io.guard import STREAMS, TooLarge, check_pyarrow, text_of_file
-from manyview.io.guard.apart import Refused, read_apart
+from manyview.io.guard.sandbox import Refused, read_apart
 
 from ._dataset import import_pandas
 

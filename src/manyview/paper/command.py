@@ -18,8 +18,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from manyview.app.compare.runs import Store, versions
-from manyview.io.writing import claimed, csv_of_dicts, read_csv
-from manyview.io.writing.scratch import scratch
+from manyview.io.writing import claimed, csv_of_dicts, read_csv, scratch
 
 from .experiments import EXPERIMENTS, SLOW, Cell, Experiment, Options, chosen
 from .provenance import code_of, machine, machine_of, now

@@ -30,7 +30,7 @@ from manyview.engines.numpy.sources import is_streamed, looking_rows
 from manyview.engines.protocols import Remote
 from manyview.engines.table import ENGINES
 from manyview.engines.threads import Threads, blocks
-from manyview.io.writing.names import left_behind
+from manyview.io.writing import left_behind
 
 from .store import read_state, write_state
 from .tree import Writer

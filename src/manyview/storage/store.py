@@ -27,7 +27,7 @@ from manyview.engines.files.disk import DiskMatrix
 from manyview.engines.files.formats import INSIDE
 from manyview.io.guard import TooLarge, check_archive, unpacking_limit, unpacking_up_to
 from manyview.io.npy import read_npy
-from manyview.io.writing.whole import write_whole
+from manyview.io.writing import write_whole
 
 from .tree import MODELS, Reader, Writer
 

@@ -13,7 +13,7 @@ from manyview._types import Array
 from manyview._warn import warn_user
 from manyview.datasets._dataset import import_pandas
 
-from .foreign import described_by_var, is_a
+from .containers import described_by_var, is_a
 from .ids import places, refuse_repeated
 
 

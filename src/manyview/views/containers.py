@@ -1,14 +1,15 @@
-"""The containers users hold, taken apart into matrices with the names of their rows and columns.
+"""Whatever users hold → named tables (`collect`), and each table → a matrix of numbers (`as_matrix`).
 
-Those of other libraries are taken apart in `foreign`.
+Containers of other libraries (AnnData, polars, xarray) are recognized by their type, never imported.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Set
+from collections.abc import Callable, Mapping, Set
 from copy import copy
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
 from numbers import Integral
 from typing import Any
 
@@ -16,35 +17,428 @@ import numpy as np
 import scipy.sparse as sp
 
 from manyview._arrays import is_tensor, on_host
-from manyview._types import Array
+from manyview._types import Array, Matrix
+from manyview._warn import warn_user
 from manyview.engines.dask.source import DaskMatrix, is_lazy
 from manyview.engines.files.disk import DiskMatrix, is_open_file
 from manyview.engines.files.formats import INSIDE, STREAMABLE
-from manyview.engines.numpy.relations import Relation
+from manyview.engines.files.headings import is_id_heading
+from manyview.engines.numpy.relations import DistanceView, GraphView, Relation
+from manyview.engines.numpy.sources import is_streamed
 
-from .foreign import (
-    annotated,
-    from_anndata,
-    from_dataarray,
-    from_dataset,
-    from_polars,
-    is_a,
-    is_polars,
+#: What to do about numbers that have no place among the doubles.
+TOO_LARGE = (
+    "its size must be below 1.8e308: divide the feature by a constant, or take its logarithm"
 )
-from .items import (
-    Collection,
-    Item,
-    are_names,
-    as_texts,
-    from_file,
-    has_two_levels,
-    is_frame,
-    numeric_frame,
-    of_one_table,
-    refuse_twice,
-    selected,
-)
-from .pairs import pairs_by_name
+
+
+@dataclass(frozen=True, eq=False)
+class Item:
+    """One view as it came: a table, and the ids of its rows and names of its columns if known.
+
+    Views that share one array of ids, not just its values, are parts of one table: their rows are the
+    same observations without any matching.
+    """
+
+    matrix: Any
+    ids: Array | None = None
+    features: Array | None = None
+    #: Whether the matrix is sparse and has rows of zeros for samples that it lacks.
+    filled: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Collection:
+    """Views as they came: ``by_name`` if they carry names of their own rather than positions.
+
+    ``index`` lists the observations where the container does; ``single`` says that it was one array.
+    """
+
+    names: list[str]
+    items: list[Item]
+    by_name: bool = False
+    single: bool = False
+    index: Array | None = None
+
+
+def from_file(matrix: DiskMatrix, name: str) -> Item:
+    matrix.view = name
+    for note in matrix.rows.notes:
+        warn_user(f"{matrix.label}: {note}")
+    features = matrix.rows.features
+    return Item(matrix, matrix.rows.ids, None if features is None else as_texts(features))
+
+
+def of_one_table(items: list[Item]) -> list[Item]:
+    return [replace(item, ids=items[0].ids) for item in items]
+
+
+def selected(chosen: list, known: list[str], where: str) -> list[str]:
+    if not are_names(chosen):
+        raise ValueError(f"views must name some of {where} {known}, got {chosen}")
+    for name in chosen:
+        if name not in known:
+            raise ValueError(f"views names {name!r}, but {where} are {known}")
+    refuse_twice(chosen)
+    return list(chosen)
+
+
+def refuse_twice(names: list[str]) -> None:
+    for s, name in enumerate(names):
+        if name in names[:s]:
+            raise ValueError(f"views names {name!r} twice; a view counts once, so leave one out")
+
+
+def are_names(chosen: list) -> bool:
+    return bool(chosen) and all(isinstance(name, str) for name in chosen)
+
+
+def is_frame(item: Any) -> bool:
+    return hasattr(item, "iloc") and hasattr(item, "columns")
+
+
+def has_two_levels(data: Any) -> bool:
+    """Whether data is a DataFrame whose columns have levels, the first of which names views."""
+    return is_frame(data) and getattr(data.columns, "nlevels", 1) > 1
+
+
+def as_texts(names: Any) -> Array:
+    return np.array([str(name) for name in names], dtype=object)
+
+
+def numeric_frame(frame: Any, name: str) -> Array:
+    """The values of a DataFrame; pandas' own missing values become NaN."""
+    if all(isinstance(dtype, np.dtype) and dtype.kind in "biufc" for dtype in frame.dtypes):
+        return frame.to_numpy()
+    columns = []
+    for j in range(frame.shape[1]):
+        column = frame.iloc[:, j]
+        kind = getattr(column.dtype, "kind", "O")
+        try:
+            if kind in "mM" or (kind not in "biufc" and any(isinstance(v, str) for v in column)):
+                raise TypeError(f"dtype {column.dtype}")
+            columns.append(column.to_numpy(dtype=float, na_value=np.nan))
+        except OverflowError as error:
+            raise ValueError(
+                f"view {name!r} has an entry too large for a floating-point number in the column "
+                f"{frame.columns[j]!r}; {TOO_LARGE}"
+            ) from error
+        except (TypeError, ValueError) as error:
+            raise ValueError(
+                f"view {name!r} has the non-numeric column {frame.columns[j]!r} ({error}); "
+                "drop it, set it as the index, or encode it as numbers"
+            ) from error
+    return np.column_stack(columns) if columns else np.empty(frame.shape)
+
+
+# --- one view as a matrix of numbers --------------------------------------------------------------
+
+
+def as_matrix(item: Any, name: str) -> Matrix:
+    """A float32 or float64 array or CSR matrix; other numbers become float64."""
+    if is_streamed(item) or isinstance(item, Relation):
+        return item
+    X = _sparse(item, name) if sp.issparse(item) else _dense(item, name)
+    if X.dtype.kind == "c":
+        raise ValueError(f"Complex data not supported: view {name!r} has dtype {X.dtype}")
+    if X.dtype.kind in "mMSUV":
+        raise ValueError(
+            f"view {name!r} has entries that are not numbers (dtype {X.dtype}); encode them as numbers"
+        )
+    if X.dtype in (np.float32, np.float64):
+        return X
+    if X.dtype.kind in "biuf":
+        return X.astype(np.float32 if X.dtype == np.float16 else np.float64)
+    return _from_objects(X, name)
+
+
+def _sparse(item: Any, name: str) -> Matrix:
+    """A CSR matrix with one entry for every place."""
+    if item.ndim != 2:
+        raise ValueError(f"Expected 2D array for view {name!r}, got {item.ndim}D array instead")
+    X = sp.csr_array(item)
+    if not X.has_canonical_format:
+        X = X.copy()  # the user's buffers are shared, and may be read-only
+        X.sum_duplicates()
+    return X
+
+
+def _dense(item: Any, name: str) -> Array:
+    """A two-dimensional array; what is masked becomes NaN."""
+    if isinstance(item, np.ma.MaskedArray) and item.dtype != object:
+        item = np.ma.filled(item.astype(float), np.nan)
+    try:
+        # One memory order, so that every container gives the same bits.
+        X = np.asarray(item, order="C")
+    except ValueError as error:
+        raise ValueError(f"view {name!r} is not a rectangular table of numbers: {error}") from error
+    if X.ndim == 0:
+        raise ValueError(
+            f"Expected 2D array for view {name!r} (observations × features), got a "
+            f"{type(item).__name__}; pass an array or a table of numbers"
+        )
+    if X.ndim != 2:
+        raise ValueError(
+            f"Expected 2D array for view {name!r} (observations × features), got {X.ndim}D array "
+            "instead. Reshape your data: X.reshape(-1, 1) if it is one feature, X.reshape(1, -1) "
+            "if it is one sample"
+        )
+    return X
+
+
+def _from_objects(X: Matrix, name: str) -> Matrix:
+    """Numbers of Python's own types as float64."""
+    try:
+        return X.astype(np.float64)
+    except OverflowError as error:
+        row, column = next(
+            (i, j)
+            for i, j in np.ndindex(X.shape)
+            if isinstance(X[i, j], int) and _overflows(X[i, j])
+        )
+        raise ValueError(
+            f"view {name!r} has an entry too large for a floating-point number at row {row}, column "
+            f"{column}; {TOO_LARGE}"
+        ) from error
+    except (TypeError, ValueError) as error:
+        # An object that can never be a number is a TypeError, a text that is none a ValueError.
+        raise type(error)(f"view {name!r} has entries that are not numbers: {error}") from error
+
+
+def _overflows(number: int) -> bool:
+    return abs(number) > float(np.finfo(np.float64).max)  # exact: one of Python's is an integer
+
+
+# --- AnnData, polars, xarray ----------------------------------------------------------------------
+
+
+LIBRARIES = {
+    "AnnData": "anndata",
+    "MuData": "mudata",
+    "Dataset": "xarray",
+    "DataArray": "xarray",
+    "LazyFrame": "polars",
+    "DataFrame": "polars",
+}
+
+
+def is_a(item: Any, cls: str) -> bool:
+    return any(
+        c.__name__ == cls and c.__module__.split(".")[0] == LIBRARIES[cls]
+        for c in type(item).__mro__
+    )
+
+
+def is_polars(item: Any) -> bool:
+    if is_a(item, "LazyFrame"):
+        raise ValueError("got a polars LazyFrame; pass the result of its .collect()")
+    return is_a(item, "DataFrame")
+
+
+def from_polars(frame: Any, name: str, alone: bool) -> Item:
+    """A polars frame has no index: its one column of text, or one headed as ids, names the rows."""
+    texts = [c for c, kind in frame.schema.items() if _holds_text(kind)]
+    if not alone and not texts and frame.columns:
+        first = frame.columns[0]
+        distinct = frame[first].n_unique() == frame.height
+        texts = [first] if is_id_heading(first, distinct) else []
+    ids = texts[0] if len(texts) == 1 and not alone else None
+    features = [column for column in frame.columns if column != ids]
+    for column in features:
+        kind = frame.schema[column]
+        if not kind.is_numeric() and str(kind) not in ("Boolean", "Null"):
+            raise ValueError(
+                f"view {name!r} has the non-numeric column {column!r} ({kind}); drop it, encode it "
+                "as numbers, or, if it holds the sample ids, leave it the only column of text"
+                + (" and pass the frame in a dict of views" if alone else "")
+            )
+    names = None if ids is None else np.array(frame[ids].to_list(), dtype=object)
+    matrix = frame.select(features).to_numpy()
+    return Item(matrix, names, as_texts(features))
+
+
+def _holds_text(kind: Any) -> bool:
+    return str(kind).startswith(("String", "Utf8", "Categorical", "Enum"))
+
+
+def from_dataarray(array: Any, name: str, samples: Any = None) -> Item:
+    if array.ndim != 2:
+        raise ValueError(
+            f"Expected 2D array for view {name!r} (observations × features), got {array.ndim}D "
+            f"array instead with the dimensions {list(array.dims)}"
+        )
+    if samples is not None:
+        array = array.transpose(samples, ...)
+    rows, columns = (array.indexes.get(dim) for dim in array.dims)
+    return Item(
+        array.values,
+        None if rows is None else np.array(rows),
+        None if columns is None else as_texts(columns),
+    )
+
+
+def from_dataset(data: Any, chosen: list | None) -> Collection:
+    """Each two-dimensional variable is a view; the dimension they share lists the observations."""
+    known = [str(name) for name in data.data_vars]
+    names = known if chosen is None else selected(chosen, known, "the variables of the Dataset")
+    variables = [data[name] for name in names]
+    for name, variable in zip(names, variables, strict=True):
+        if variable.ndim != 2:
+            raise ValueError(
+                f"the variable {name!r} of the Dataset has {variable.ndim} dimension(s) "
+                f"{list(variable.dims)}, a view has two; choose the views by views=[...]"
+            )
+    if not names:
+        raise ValueError("at least one view is needed, got a Dataset without variables")
+    shared = [dim for dim in variables[0].dims if all(dim in v.dims for v in variables)]
+    if not shared:
+        raise ValueError(
+            f"the variables {names} of the Dataset share no dimension; the observations must be "
+            "one dimension of all of them"
+        )
+    items = [from_dataarray(v, n, shared[0]) for v, n in zip(variables, names, strict=True)]
+    return Collection(names, of_one_table(items), by_name=True)
+
+
+def annotated(data: Any, matrix: Any, name: str, features: Any = None) -> Item:
+    if matrix is None:
+        raise ValueError(f"view {name!r} is an AnnData without X; choose a layer or obsm instead")
+    if getattr(data, "isbacked", False) and not data.is_view and _is_X(matrix):
+        item = from_file(DiskMatrix(data.filename, keep=False), name)
+        # Names may have been changed since the file was opened.
+        return replace(item, ids=np.array(data.obs_names), features=as_texts(data.var_names))
+    if hasattr(matrix, "to_memory"):  # a file opened in "backed" mode
+        matrix = matrix.to_memory()
+    if is_frame(matrix):
+        features, matrix = matrix.columns, numeric_frame(matrix, name)
+    elif features is None and matrix.shape[1] == data.n_vars:
+        features = data.var_names
+    return Item(
+        matrix if sp.issparse(matrix) else np.asarray(matrix),
+        np.array(data.obs_names),
+        None if features is None else as_texts(features),
+    )
+
+
+def _is_X(matrix: Any) -> bool:
+    """Whether a part of a backed AnnData is its X, dense or sparse."""
+    return getattr(getattr(matrix, "group", matrix), "name", None) == "/X"
+
+
+def described_by_var(data: Any, view: str) -> Any | None:
+    """The AnnData whose ``var`` lists the features of a view: of a modality, of X or of a layer."""
+    if is_a(data, "MuData"):
+        return data.mod.get(view)
+    own = view == "X" or view.removeprefix("layers:") in data.layers
+    return data if own else None
+
+
+def from_anndata(data: Any, chosen: list | None) -> Collection:
+    """views=["X", "counts", "obsm:protein", "obsp:spatial"]; a bare name if it is unique."""
+    places: dict[str, Any] = {} if data.X is None else {"X": lambda: data.X}
+    places |= {f"layers:{key}": lambda key=key: data.layers[key] for key in data.layers}
+    places |= {f"obsm:{key}": lambda key=key: data.obsm[key] for key in data.obsm}
+    if chosen is None:
+        if list(places) != ["X"]:
+            raise ValueError(
+                f"the AnnData holds {', '.join(places)}; say which are views of the same "
+                "observations, for example views=['X', 'obsm:protein']"
+            )
+        chosen = ["X"]
+    places |= {f"obsp:{key}": lambda key=key: data.obsp[key] for key in data.obsp}
+    if not are_names(chosen):
+        raise ValueError(f"views must name some of {list(places)} of the AnnData, got {chosen}")
+    refuse_twice(chosen)
+    items = []
+    for name in chosen:
+        matching = [place for place in places if name in (place, place.partition(":")[2])]
+        if len(matching) != 1:
+            raise ValueError(
+                f"views names {name!r}, which is {len(matching)} of {list(places)} in the AnnData; "
+                "write layers:NAME, obsm:NAME or obsp:NAME"
+            )
+        place = matching[0]
+        if place.startswith("obsp:"):
+            items.append(Item(pairwise(places[place](), place), np.array(data.obs_names)))
+            continue
+        features = None if place.startswith("obsm:") else data.var_names
+        matrix = places[place]()
+        item = annotated(data, matrix, name, features)
+        items.append(
+            item if is_frame(matrix) or features is not None else replace(item, features=None)
+        )
+    return Collection(list(chosen), of_one_table(items), by_name=True)
+
+
+def pairwise(matrix: Any, name: str) -> Relation:
+    """A matrix of obsp: distances by their name, everything else is a graph."""
+    if not name.endswith("distances"):
+        return GraphView(matrix)
+    if sp.issparse(matrix):
+        raise ValueError(
+            f"{name!r} holds the distances of neighbours only; take the graph made of them (scanpy and "
+            f"squidpy: {name.removesuffix('distances')}connectivities), or pass a DistanceView of all"
+        )
+    return DistanceView(matrix)
+
+
+def pairs_by_name(data: Any) -> dict[str, Callable[[], tuple[Relation, Array]]]:
+    """The relations of a MuData and of its modalities, with the ids of their observations."""
+    parts = {"": data} | {f"{name}:": part for name, part in data.mod.items()}
+    return {
+        f"{name}obsp:{key}": partial(_with_ids, part, key, f"{name}obsp:{key}")
+        for name, part in parts.items()
+        for key in part.obsp
+    }
+
+
+def _with_ids(data: Any, key: str, name: str) -> tuple[Relation, Array]:
+    return pairwise(data.obsp[key], name), np.array(data.obs_names)
+
+
+# --- what comes to a fitted model -----------------------------------------------------------------
+
+
+def by_modality(data: Any, fitted: list[str], features: dict[str, Array | None]) -> Any:
+    """An AnnData after a fit on several modalities: the one whose features it has, by its name."""
+    if not is_a(data, "AnnData") or _has_part(data, fitted):
+        return data
+    held = {str(name) for name in data.var_names}
+    fits = [name for name in fitted if _all_there(features[name], held)]
+    if len(fits) == 1:
+        return {fits[0]: data}
+    why = f"it has the features of {fits}" if fits else "it has all the features of none of them"
+    raise ValueError(
+        f"got one AnnData, and the model was fitted on the views {fitted}; {why}, so say which it is: "
+        f"{{{(fits or fitted)[0]!r}: adata}}, with one AnnData for each view there is"
+    )
+
+
+def views_there(data: Any, views: Any) -> Any:
+    """Of the views that were named for the fit, those that the data have."""
+    if not isinstance(views, list | tuple) or not are_names(list(views)):
+        return views
+    if is_a(data, "MuData"):
+        # "rna:obsp:links" is no modality; whether it is there is for those to say who read it.
+        return [name for name in views if name in data.mod or ":" in name] or views
+    held = data.columns.get_level_values(0) if has_two_levels(data) else data
+    if isinstance(data, Mapping) or has_two_levels(data):
+        texts = {str(name) for name in held}
+        return [name for name in views if name in texts] or views
+    return views
+
+
+def _has_part(data: Any, names: list[str]) -> bool:
+    """Whether a view is named as a part of this AnnData is: then it was fitted on such a one."""
+    parts = {"X", *data.layers, *data.obsm, *data.obsp}
+    return any(name.partition(":")[2] in parts or name in parts for name in names)
+
+
+def _all_there(features: Array | None, held: set[str]) -> bool:
+    return features is not None and held.issuperset(str(feature) for feature in features)
+
+
+# --- any of them ----------------------------------------------------------------------------------
 
 
 def collect(data: Any, views: Any = None) -> Collection:

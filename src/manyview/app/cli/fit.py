@@ -14,8 +14,7 @@ import scipy.sparse as sp
 from rich.markup import escape
 from rich.table import Table
 
-from manyview.app.files import ReadViews, read_views
-from manyview.app.files.by_rows import file_checksum
+from manyview.app.files import ReadViews, file_checksum, read_views
 from manyview.app.files.relations import with_relations
 from manyview.app.options import FitRequest, request_of
 from manyview.app.run import write_run

@@ -12,18 +12,18 @@ from manyview.app.files import (
     NOTHING,
     ReadViews,
     cells_of,
+    file_checksum,
     load_npy,
     located,
     text_of,
 )
-from manyview.app.files.by_rows import file_checksum
 from manyview.app.files.clinical import (
     ClinicalTable,
     clinical_ids,
     read_clinical,
     split_column,
 )
-from manyview.app.files.matching import EXACT, Rule, smallest_rule
+from manyview.app.files.samples import EXACT, Rule, smallest_rule
 from manyview.app.options import KnownOptions
 from manyview.datasets._tables import split_suffix
 from manyview.io.writing import safe_text

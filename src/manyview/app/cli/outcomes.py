@@ -9,8 +9,8 @@ from typing import Any
 from rich.markup import escape
 from rich.table import Table
 
-from manyview.app.files.matching import most_alike, smallest_rule
 from manyview.app.files.options import MATCHES
+from manyview.app.files.samples import most_alike, smallest_rule
 from manyview.app.options import OutcomesRequest
 from manyview.app.report.fit import followed
 from manyview.app.run.folder import add_meaning

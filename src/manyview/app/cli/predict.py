@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 from rich.markup import escape
 
-from manyview.app.files import ReadViews, read_views
-from manyview.app.files.by_rows import named_files
+from manyview.app.files import ReadViews, named_files, read_views
 from manyview.app.files.relations import with_relations
 from manyview.app.options import PredictRequest
 from manyview.base import fitted_input

@@ -32,8 +32,7 @@ from manyview.baselines import NEMO, SNF, CostWarning
 from manyview.baselines.cost import duration
 from manyview.baselines.wrappers import BestSingleView
 from manyview.io import checksum
-from manyview.io.writing.scratch import scratch
-from manyview.io.writing.whole import write_whole
+from manyview.io.writing import scratch, write_whole
 from manyview.reliability import Relabels, TellsCost
 
 from .methods import Method, settings_of

@@ -5,50 +5,39 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from manyview._types import Array, Matrix
-from manyview.datasets._tables import split_suffix
+from manyview.datasets._tables import SEPARATORS, split_suffix
+from manyview.engines.files.disk import DiskMatrix
+from manyview.engines.files.formats import INSIDE, STREAMABLE
 from manyview.engines.numpy.relations import Relation
-from manyview.io.guard import unpacking_up_to
+from manyview.io import checksum
+from manyview.io.guard import check_no_pipe, unpacking_up_to
 from manyview.views.containers import Collection, Item
+from manyview.views.views import LOAD_LIMIT
 
-from .align import (
+from .arrays import READERS, load_npy, read_arrays
+from .options import Reading
+from .orient import oriented, refuse_answers
+from .samples import (
+    EXACT,
     Aligned,
+    Part,
+    Rule,
     align,
     ask_if_rows_are_counted,
-    with_common_ids,
-)
-from .answers import refuse_answers
-from .arrays import READERS, load_npy, read_arrays
-from .barcodes import tumors_of_patients
-from .by_rows import (
-    common_ids,
-    file_checksum,
-    held,
-    named_files,
-    open_views,
-    stay_on_disk,
-)
-from .located import KINDS, existing, located
-from .matching import (
-    EXACT,
-    Rule,
     matched,
     most_alike,
+    tumors_of_patients,
+    with_common_ids,
 )
-from .options import Reading
-from .orient import oriented
-from .part import Part
-from .tables import (
-    NOTHING,
-    cells_of,
-    read_tables,
-    text_of,
-)
+from .tables import APART, NOTHING, SEVERAL, cells_of, read_tables, text_of
+from .text import GCT
 
 __all__ = [
     "KINDS",
@@ -370,3 +359,143 @@ def _input(view: str, part: Part) -> dict[str, Any]:
     rows, columns = part.matrix.shape
     return {"view": view, "path": str(part.path), "rows": rows, "columns": columns,
             "sha256": file_checksum(str(part.path))}  # fmt: skip
+
+
+#: What takes files out of packages that are not looked into.
+UNPACKERS = {".zip": "unzip", ".xz": "unxz -k", ".7z": "7z x", ".tar": "tar xf", ".tgz": "tar xzf"}
+KINDS = (*SEPARATORS, GCT, ".parquet", *APART, *READERS)
+
+
+def located(item: str) -> tuple[str | None, Path, str | None]:
+    """``path``, ``name=path``, ``path:sheet`` or all of them → name, path and sheet."""
+    name, path = None, item
+    if "=" in item and not _is_file(item):
+        name, _, path = item.partition("=")
+        if not name or not path:
+            raise ValueError(f"{item!r} is not name=path; write for example rna=data/rna.csv")
+    if not _is_file(path):
+        file, colon, inside = path.rpartition(":")
+        while colon:  # a sheet's name may hold colons, too
+            if split_suffix(Path(file).name)[1] in SEVERAL:
+                return name, existing(Path(file)), inside
+            file, colon, more = file.rpartition(":")
+            inside = f"{more}:{inside}"
+    return name, existing(Path(path)), None
+
+
+def _is_file(path: str) -> bool:
+    try:
+        return Path(path).exists()
+    except (OSError, ValueError):  # a name no file system takes
+        return False
+
+
+def existing(path: Path) -> Path:
+    try:
+        there, folder = path.is_file(), path.is_dir()
+    except (OSError, ValueError) as error:  # a name no file system takes
+        raise ValueError(f"{str(path)[:80]!r} is no name of a file ({error})") from None
+    check_no_pipe(path)
+    if not there:
+        raise ValueError(f"{path} {'is a folder' if folder else 'does not exist'}; name a file")
+    packer = UNPACKERS.get(path.suffix.lower())
+    if packer:
+        raise ValueError(
+            f"{path.name} is an archive or packed in a way that is not read; unpack it: {packer} "
+            f"{quote(str(path))}"
+        )
+    if split_suffix(path.name)[1] not in KINDS:
+        raise ValueError(
+            f"{path.name} is of no known kind; files may be {', '.join(KINDS)}, and tables of text also "
+            "packed: .csv.gz, .csv.bz2, .csv.zst"
+        )
+    return path
+
+
+#: Kinds that no other reader knows.
+ONLY_HERE = (".h5", ".hdf5", ".zarr")
+
+
+def named_files(files: Sequence[str | Path]) -> list[tuple[str, str]]:
+    """(view, file) of every argument: ``path``, ``name=path``, ``path::array`` or both."""
+    found = []
+    for item in map(str, files):
+        name, path = "", item
+        if "=" in item and not Path(item.partition(INSIDE)[0]).exists():
+            name, _, path = item.partition("=")
+        file, _, key = path.partition(INSIDE)
+        found.append((name or (key.rpartition("/")[2] if key else Path(file).stem), path))
+    return found
+
+
+def stay_on_disk(files: Sequence[str | Path], asked: bool) -> bool:
+    """Whether to read by rows: asked for, of a kind that needs it, or large and of a kind that can."""
+    paths = [Path(path.partition(INSIDE)[0]) for _, path in named_files(files)]
+    kinds = [path.suffix.lower() for path in paths]
+    if asked or any(kind in ONLY_HERE for kind in kinds):
+        for path, kind in zip(paths, kinds, strict=True):
+            if kind not in STREAMABLE:
+                raise ValueError(
+                    f"{path.name} cannot be read by rows, only {', '.join(STREAMABLE)} can; write it as "
+                    "one of these"
+                )
+        return True
+    if any(kind not in STREAMABLE for kind in kinds):
+        return False
+    return sum(path.stat().st_size for path in paths if path.is_file()) > LOAD_LIMIT
+
+
+def open_views(files: Sequence[str | Path], asked: bool) -> dict[str, DiskMatrix]:
+    """view → what reads its file; all list the same samples in one order."""
+    found: dict[str, DiskMatrix] = {}
+    for view, path in named_files(files):
+        if view in found:
+            raise ValueError(
+                f"two files would both be the view {view!r}; tell them apart by name=path, as in "
+                f"other={path}"
+            )
+        found[view] = DiskMatrix(path, keep=asked, view=view)
+    if len({X.shape[0] for X in found.values()}) > 1:
+        told = ", ".join(f"{X.label} has {X.shape[0]}" for X in found.values())
+        raise ValueError(f"files read by rows must list the same samples in one order, but {told}")
+    return found
+
+
+def common_ids(found: dict[str, DiskMatrix]) -> Array | None:
+    """The ids of the rows, which must be the same in every file that has them."""
+    ids, holder = None, ""
+    for view, X in found.items():
+        if X.rows.ids is None:
+            continue
+        texts = [text_of(sample) for sample in X.rows.ids]
+        Part(X.label, np.empty((0, 0)), texts).check_ids()
+        listed = np.array(texts, dtype=object)
+        if ids is None:
+            ids, holder = listed, view
+        elif (ids != listed).any():
+            row = int(np.flatnonzero(ids != listed)[0])
+            raise ValueError(
+                f"views {holder!r} and {view!r} list other samples, or in another order (row {row}: "
+                f"{ids[row]!r} and {listed[row]!r}); files read by rows must list the same samples in "
+                "one order"
+            )
+    return ids
+
+
+def held(found: dict[str, DiskMatrix], asked: bool) -> tuple[dict[str, Any], list[str]]:
+    """The views as they are, or their rows where all together are small; a note says which."""
+    size = sum(X.nbytes for X in found.values())
+    notes = [f"{X.label}: {note}" for X in found.values() for note in X.rows.notes]
+    if not asked and size <= LOAD_LIMIT:
+        return {view: X.load() for view, X in found.items()}, notes
+    staying = {view: X.stay() for view, X in found.items()}
+    return staying, [
+        *notes,
+        f"the files ({size / 2**30:.2g} GiB) stay on disk and are read by rows",
+    ]
+
+
+def file_checksum(path: str) -> str:
+    """Of a file; a folder (Zarr) has none."""
+    file = Path(path.partition(INSIDE)[0])
+    return "" if file.is_dir() else checksum.of_file(file)

@@ -17,15 +17,14 @@ from manyview.io.checksum import of_file
 from manyview.io.writing import exact_text
 
 from . import located
-from .apart import SEVERAL, texts_of
-from .matching import (
+from .options import Asked
+from .samples import (
     EXACT,
     PATIENT,
     Rule,
     smallest_rule,
 )
-from .options import Asked
-from .tables import cells_of, text_of
+from .tables import SEVERAL, cells_of, text_of, texts_of
 
 #: Names listed in a sentence.
 SHOWN = 8

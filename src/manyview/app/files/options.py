@@ -67,8 +67,8 @@ class Reading:
             _one(_by_view(self.index), view),
             None if header is None else header == "yes",
             None if decimal is None else DECIMALS[decimal],
-            _listed(self.na, view),
-            _listed(self.drop, view),
+            tuple(item.removeprefix(f"{view}=") for item in self.na),
+            tuple(item.removeprefix(f"{view}=") for item in self.drop),
             self.drop_text,
             self.one_hot,
         )
@@ -99,12 +99,6 @@ def _by_view(items: Sequence[str]) -> dict[str, str]:
 
 def _one(said: Mapping[str, str], view: str) -> str | None:
     return said.get(view, said.get(""))
-
-
-def _listed(items: Sequence[str], view: str) -> tuple[str, ...]:
-    """Items for this view or for all."""
-    mine = f"{view}="
-    return tuple(item.removeprefix(mine) for item in items)
 
 
 def _check_words(option: str, said: Mapping[str, str], words: Iterable[Any]) -> None:

@@ -11,12 +11,12 @@ import numpy as np
 import scipy.sparse as sp
 
 from manyview._types import Array
+from manyview.app.files import file_checksum
 from manyview.datasets._tables import split_suffix
 from manyview.engines.numpy.relations import DistanceView, GraphView, KernelView, Relation
 
 from . import ReadViews, existing
 from .arrays import READERS, read_arrays
-from .by_rows import file_checksum
 from .options import Reading
 from .tables import cells_of, read_tables, text_of
 from .text import Cells

@@ -1,32 +1,402 @@
-"""Text tables → cells: encoding, dialect, headings, empty cells and numbers with marks in them."""
+"""Text tables → cells: encoding, separator, decimal mark, headings, remarks, empty cells."""
 
 from __future__ import annotations
 
+import csv
 import io
-from collections.abc import Callable
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import islice
+from itertools import islice, pairwise
 from pathlib import Path
 from shlex import quote
+from statistics import mode
 from typing import Any, NamedTuple, TextIO
 
-from manyview.datasets._tables import split_suffix
+import numpy as np
+
+from manyview.datasets._tables import SEPARATORS, split_suffix
+from manyview.engines.files.headings import is_id_heading
 from manyview.io.guard import counted, text_of_file
 
-from .dialect import (
-    WORDS,
-    DecimalDoubt,
-    Dialect,
-    has_thousands,
-    plain_number,
-    recognise,
-    records,
-)
-from .edges import drop_closing_lines, second_line
-from .first_line import NOTHING, is_headings, number
 from .options import Asked
+
+# --- is the first line headings, a sample, or either? ---------------------------------------------
+
+
+#: What stands for an empty cell (the words pandas knows, and spreadsheets' errors), unless it is an id.
+NOTHING = {
+    "", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN", "<NA>",
+    "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null", "na", "N.A.", "n.a.",
+    "#DIV/0!", "#VALUE!", "#REF!", "#NAME?", "#NUM!", "#NULL!",
+}  # fmt: skip
+#: Headings 0, 1, 2, … are believed from this number of columns on: no sample begins so by chance.
+COUNTED = 5
+#: How improbable it must be that a sample consists of whole numbers to believe that it is none.
+UNLIKELY, DOUBTFUL = 0.01, 0.1
+#: A line that rises over so many columns may be a scale (wavelengths, masses).
+RISING = 6
+#: Rows from which on the range of a column says something.
+ROWS = 10
+
+
+def is_headings(cells: list[str], body: list[list[str]]) -> bool | None:
+    """True: headings; False: the first sample; None: nobody can tell.
+
+    Words above numbers are headings. A line of numbers is a sample if it has gaps, decimals or
+    repeats, as headings never have; if the cells below hardly ever are whole numbers and its own all
+    are, it is headings. What is left is decided by the first cell, if that is an id or the heading of
+    ids, and otherwise by whether the line counts 0, 1, 2, …
+    """
+    named = len(cells) > 1 and cells[0] not in NOTHING and number(cells[0]) is None
+    named = named or (len(cells) > 1 and cells[0] == "")
+    numbers = cells[1:] if named else cells
+    filled = [number(cell) for cell in numbers if cell not in NOTHING]
+    if not filled or any(value is None for value in filled):
+        return True
+    values = [value for value in filled if value is not None]
+    if named and is_id_heading(cells[0], distinct=True):
+        return True
+    gaps = any(cell in NOTHING and cell != "" for cell in numbers)
+    if gaps or len(set(values)) < len(values):
+        return False
+    if named and alike(cells[0], [row[0].strip() for row in body if row]):
+        return False
+    rows = [_numbers(row[1:] if named else row) for row in body]
+    if any(value % 1 for value in values):
+        return None if _only_this_rises(values, rows) else False
+    return _whole(values, rows, named)
+
+
+def _whole(values: list[float], rows: list[list[float]], named: bool) -> bool | None:
+    """The same of a line of distinct whole numbers, after an id or heading that tells nothing."""
+    below = [value for row in rows for value in row]
+    share = (sum(value % 1 == 0 for value in below) + 1) / (len(below) + 2)
+    chance = share ** len(values)
+    counts = [value - values[0] for value in values] == list(range(len(values)))
+    if counts and values[0] in (0, 1):
+        return True if len(values) >= COUNTED or chance < DOUBTFUL else None
+    if chance < UNLIKELY:
+        return True
+    if named or chance < DOUBTFUL:
+        return None
+    return None if _out_of_range(values, rows) else False
+
+
+def _out_of_range(values: list[float], rows: list[list[float]]) -> bool:
+    """Whether most numbers of the first line are larger or smaller than all below them."""
+    whole = [row for row in rows if len(row) == len(values)]
+    if len(whole) < ROWS:
+        return False
+    table = np.array(whole)
+    outside = (np.array(values) < table.min(axis=0)) | (np.array(values) > table.max(axis=0))
+    return bool(outside.mean() > 0.5)
+
+
+def _only_this_rises(values: list[float], rows: list[list[float]]) -> bool:
+    if len(values) < RISING or not _rises(values):
+        return False
+    return sum(_rises(row) for row in rows) <= len(rows) / 2
+
+
+def _rises(values: list[float]) -> bool:
+    return all(a < b for a, b in pairwise(values))
+
+
+def alike(first: str, column: list[str]) -> bool:
+    """Whether the first cell is built like most cells below it: p12 and p7 are, p12 and gene are not."""
+    shapes = [re.sub(r"\d+", "0", cell) for cell in column]
+    return shapes.count(re.sub(r"\d+", "0", first)) > len(column) / 2
+
+
+def _numbers(cells: list[str]) -> list[float]:
+    found = [number(cell) for cell in cells]
+    return [value for value in found if value is not None]
+
+
+def number(text: str) -> float | None:
+    try:
+        value = float(text)
+    except (ValueError, OverflowError):
+        return None
+    return value if np.isfinite(value) else None
+
+
+# --- separator, decimal mark, and the lines above the table ---------------------------------------
+
+
+WORDS = {",": "commas", "\t": "tabs", ";": "semicolons", " ": "spaces", "|": "bars"}
+#: Another separator than the ending promises is believed if so many more of the cells become numbers.
+MORE_NUMBERS = 0.3
+#: Marks of lines that speak about a table; a portal's file begins with some.
+REMARKS = ("#", "!", "%")
+#: 1,234 and 12,345,678.9: thousands. A group never begins with 0.
+THOUSANDS = re.compile(r"[-+]?[1-9]\d{0,2}(,\d{3})+(\.\d+)?")
+COMMA_NUMBER = re.compile(r"[-+]?\d*,\d+([eE][-+]?\d+)?")
+#: The same with the marks exchanged: 1.234.567,8.
+POINT_THOUSANDS = re.compile(r"[-+]?[1-9]\d{0,2}(\.\d{3})+(,\d+)?")
+#: Blanks of any width, and the apostrophes of Switzerland, between thousands: 1 234,5 and 1'234.5.
+BLANKS = " \u00a0\u2009\u202f'\u2019"
+SPACED = {
+    mark: re.compile(rf"[-+]?[1-9]\d{{0,2}}([{BLANKS}])\d{{3}}(\1\d{{3}})*(\{mark}\d+)?")
+    for mark in (".", ",")
+}
+#: What word processors make of a minus.
+LONG_MINUS = ("\u2212", "\u2013")
+#: Excel's own first line, which names the separator.
+SEP = re.compile(r'"?sep=(.)"?[,;]*', re.IGNORECASE)
+#: Cells of a line looked at to tell separators apart.
+MOST_LOOKED_AT = 1000
+
+
+class DecimalDoubt(ValueError):
+    """1,234 may be one thousand or a little more than one; nothing else in the file tells."""
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """How the lines of a text become cells."""
+
+    separator: str
+    decimal: str = "."
+    #: Lines above the table.
+    skipped: int = 0
+    #: What differs from what the ending of the file promises, in words.
+    told: list[str] = field(default_factory=list)
+
+
+def recognise(kind: str, lines: Sequence[str], decimal: str | None = None) -> Dialect:
+    """The dialect of a table that begins with ``lines``; ``decimal`` is what the user says."""
+    said = SEP.fullmatch(lines[0].strip("\r\n")) if lines else None
+    if said and said[1] in WORDS:
+        found = _recognise(kind, said[1], lines[1:], decimal)
+        return replace(found, skipped=found.skipped + 1)
+    promised = SEPARATORS[kind]
+    if kind == ".txt":  # promises nothing, so the first line of the table decides
+        first = next((line for line in lines if line.strip() and line[0] not in REMARKS), "")
+        promised = next((mark for mark in ("\t", ",", ";", "|") if mark in first), " ")
+    return _recognise(kind, promised, lines, decimal)
+
+
+def _recognise(kind: str, promised: str, lines: Sequence[str], decimal: str | None) -> Dialect:
+    found = _Split(promised, lines)
+    for mark in (";", "\t", ",", "|"):
+        if mark != promised:
+            other = _Split(mark, lines)
+            if other.width > 1 and _better(other, found):
+                found = other
+    mark = decimal or decimal_mark(found.cells(), found.separator)
+    told = []
+    if found.separator != SEPARATORS[kind] and kind != ".txt":
+        told.append(f"it is separated by {WORDS[found.separator]}")
+    if mark == ",":
+        told.append("its decimal mark is the comma")
+    above = [next(filter(None, row)) for row in found.rows[: found.start] if any(row)]
+    if above:
+        shown, n = above[0][:40], len(above)
+        told.append(
+            f"{n} line{'s' * (n > 1)} above the table left out ({shown!r}{', …' * (n > 1)})"
+        )
+    return Dialect(found.separator, mark, found.start, told)
+
+
+def records(lines: Iterable[str], separator: str) -> Iterator[list[str]]:
+    """The cells of each line."""
+    if separator == " ":
+        return (line.split() for line in lines)
+    return csv.reader(lines, delimiter=separator)
+
+
+def plain_number(cell: str, decimal: str = ".") -> str:
+    """A number as Python writes it, whatever marks it has; any other text as it is."""
+    text = cell.strip()
+    if text.startswith(LONG_MINUS) and len(text) > 1:
+        text = f"-{text[1:]}"
+    if SPACED[decimal].fullmatch(text):
+        text = re.sub(f"[{BLANKS}]", "", text)
+    if decimal == ".":
+        return text.replace(",", "") if THOUSANDS.fullmatch(text) else text
+    if POINT_THOUSANDS.fullmatch(text):
+        text = text.replace(".", "")
+        return text.replace(",", ".")
+    return text.replace(",", ".") if COMMA_NUMBER.fullmatch(text) else text
+
+
+def has_thousands(cell: str, decimal: str) -> bool:
+    """Whether a number has marks between its thousands."""
+    pattern, text = THOUSANDS if decimal == "." else POINT_THOUSANDS, cell.strip()
+    return (pattern.fullmatch(text) or SPACED[decimal].fullmatch(text)) is not None
+
+
+def decimal_mark(cells: Iterable[str], separator: str) -> str:
+    """Comma or point, from the cells that have a comma; a doubt is an error."""
+    filled = [cell.strip() for cell in cells if cell.strip() not in NOTHING]
+    commas = [_ungrouped(cell) for cell in filled if "," in cell]
+    numeric = [c for c in commas if COMMA_NUMBER.fullmatch(c) or THOUSANDS.fullmatch(c)]
+    points = [c for c in commas if POINT_THOUSANDS.fullmatch(c)]
+    if 2 * len(numeric) + 2 * len(points) <= len(commas) or not commas:
+        return "."
+    if points and len(points) + len(numeric) == len(commas):
+        return ","
+    if any(not THOUSANDS.fullmatch(cell) for cell in numeric):
+        return ","  # 0,5 and 1,25 group nothing
+    if separator == ";":
+        return ","  # written so because the comma is taken
+    groups = any(cell.count(",") > 1 or "." in cell for cell in numeric)
+    small = any(number(cell) is not None for cell in filled)
+    if groups or small:
+        return "."
+    raise DecimalDoubt(numeric[0])
+
+
+def _better(other: _Split, found: _Split) -> bool:
+    """Whether another separator explains the lines better than the one that was promised."""
+    if found.width == 1:
+        return other.steady and (other.numeric > 0 or other.width > 2 or not other.has_body)
+    return other.steady and other.numeric > found.numeric + MORE_NUMBERS
+
+
+class _Split:
+    """The lines split at one separator: where the table begins, how wide it is, how much is number."""
+
+    def __init__(self, separator: str, lines: Sequence[str]):
+        self.separator, self.lines = separator, lines
+        self.rows = [_cells(line, separator) for line in lines]
+        widths = [len(row) for row in self.rows if any(row)]
+        self.width = mode(widths[len(widths) // 2 :]) if widths else 1
+        self.start = self._start()
+        body = [row for row in self.rows[self.start + 1 :] if any(row)]
+        self.has_body = bool(body)
+        self.steady = self.width > 1 and _mostly(len(row) == self.width for row in body)
+        filled = [c for row in body for c in row[1:MOST_LOOKED_AT] if c not in NOTHING]
+        numbers = sum(number(plain_number(c)) is not None or _has_comma(c) for c in filled)
+        self.numeric = numbers / len(filled) if filled else 0.0
+
+    def _start(self) -> int:
+        """The first line that is as wide as the table, or one narrower: R leaves a heading out.
+
+        Only remarks are left out, and lines of a single cell above a table of three columns or more.
+        """
+        for i, row in enumerate(self.rows):
+            if not self._is_above(i, row):
+                return i if i < len(self.rows) - 1 else 0
+        return 0
+
+    def _is_above(self, i: int, row: list[str]) -> bool:
+        filled = sum(cell != "" for cell in row)
+        if not filled:  # a blank line; in a spreadsheet's text it has separators
+            return len(row) < 2 or i > 0
+        if len(row) == 2 and self.width > 3 and self._is_gct(i):
+            return True
+        if row[0].startswith(REMARKS) and len(row) < self.width - 1:
+            return True
+        if self.width < 3 or filled > 1 or len(row) not in (1, self.width):
+            return False
+        # An id whose values are all missing is a sample; half of a quoted cell is no title.
+        below = [later[0] for later in self.rows[i + 1 :] if any(later)]
+        return not alike(row[0], below) and self.lines[i].count('"') % 2 == 0
+
+    def _is_gct(self, i: int) -> bool:
+        """The second line of a GCT file holds the numbers of rows and columns."""
+        return i > 0 and self.rows[i - 1][0].startswith("#1.")
+
+    def cells(self) -> Iterator[str]:
+        for row in self.rows[self.start + 1 :]:
+            yield from row[1:] if len(row) > 1 else row
+
+
+def _cells(line: str, separator: str) -> list[str]:
+    try:
+        return [cell.strip() for cell in next(records([line], separator), [])]
+    except csv.Error:
+        return [line]
+
+
+def _ungrouped(cell: str) -> str:
+    return re.sub(f"[{BLANKS}]", "", cell) if SPACED[","].fullmatch(cell) else cell
+
+
+def _has_comma(cell: str) -> bool:
+    cell = _ungrouped(cell)
+    return bool(COMMA_NUMBER.fullmatch(cell) or POINT_THOUSANDS.fullmatch(cell))
+
+
+def _mostly(truths: Iterable[bool]) -> bool:
+    counts = Counter(truths)
+    return counts[True] >= counts[False]
+
+
+# --- lines at the edges that are no samples -------------------------------------------------------
+
+
+#: Lines above the remarks that show what ids look like.
+SHOWN_IDS = 50
+
+
+def second_line(
+    header: Sequence[str], body: Sequence[Sequence[str]], decimal: str
+) -> tuple[list[str], str] | None:
+    """Headings, and what to tell, if the line below them holds words where the others hold numbers.
+
+    Below merged cells it names the columns; otherwise it holds units, kinds or groups.
+    """
+    if len(body) < 3 or len(body[0]) != len(header) or len(header) < 2:
+        return None
+    words = [cell.strip() for cell in body[0]]
+    filled = [cell for cell in words[1:] if cell not in NOTHING]
+    below = [c.strip() for row in body[1:] for c in row[1:] if c.strip() not in NOTHING]
+    if 2 * len(filled) < len(words) or _n_numbers(filled, decimal):
+        return None
+    if 2 * _n_numbers(below, decimal) <= len(below):
+        return None
+    shown = ", ".join(repr(cell) for cell in filled[:2]) + ", …" * (len(filled) > 2)
+    merged = "" in header[2:] and len(set(filled)) == len(filled)
+    if not merged:
+        return list(header), f"the line of words below the headings is left out ({shown})"
+    named = [word or name for name, word in zip(header, words, strict=True)]
+    return named, f"it has two lines of headings; the second names the columns ({shown})"
+
+
+def drop_closing_lines(frame: Any) -> list[str]:
+    """Remarks below a table (and a portal's !series_matrix_table_end) taken away; what to tell of it."""
+    remarks: list[str] = []
+    ids = [str(cell) for cell in frame[0].iloc[:SHOWN_IDS]]
+    while len(frame) > 1 and frame.shape[1] > 1:
+        last = frame.iloc[-1]
+        filled = [str(cell) for cell in last if cell == cell and cell is not None and cell != ""]
+        if len(filled) > 1 or (filled and not _is_remark(filled[0], ids)):
+            break
+        remarks += filled
+        frame.drop(index=frame.index[-1], inplace=True)
+    told = [text for text in reversed(remarks) if not text.startswith("!")]
+    if not told:
+        return []
+    n = len(told)
+    shown = f"{told[0][:40]!r}{', …' * (n > 1)}"
+    return [f"{n} line{'s' * (n > 1)} below the table left out ({shown})"]
+
+
+def _is_remark(text: str, ids: list[str]) -> bool:
+    """A sample may lack all values; then it is called like the others, or at least in one word."""
+    if text.startswith(("!", "*", "#")):
+        return True
+    return " " in text.strip() and number(text) is None and not alike(text, ids)
+
+
+def _n_numbers(cells: Sequence[str], decimal: str) -> int:
+    """Cells that are numbers, or digits that no double can hold."""
+    return sum(
+        number(plain_number(cell, decimal)) is not None
+        or (any(c.isdigit() for c in cell) and not any(c.isalpha() for c in cell))
+        for cell in cells
+    )
+
+
+# --- reading --------------------------------------------------------------------------------------
+
 
 #: A table of genes × samples, separated by tabs, below a line of version and one of sizes.
 GCT = ".gct"

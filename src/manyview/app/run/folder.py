@@ -18,9 +18,7 @@ from manyview._types import Views
 from manyview.app.report.charts import MEANING_CHARTS, MODEL_CHARTS, chart_files, drawn_files
 from manyview.app.report.fit import fit_page
 from manyview.app.report.run_files import Run, read_run
-from manyview.io.writing import claimed, csv_of_dicts, read_csv
-from manyview.io.writing.marker import read_marker
-from manyview.io.writing.replace import files_in
+from manyview.io.writing import claimed, csv_of_dicts, files_in, read_csv, read_marker
 from manyview.models import Estimator
 from manyview.views.views import as_views
 

@@ -19,7 +19,7 @@ from typing import Any
 import typer
 
 from manyview.app.options import AppRequest
-from manyview.io.writing.locks import take_lock
+from manyview.io.writing import take_lock
 
 from .jobs import FitLimits
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from manyview.engines.optional import engine_part
-from manyview.io.writing.scratch import MARK, own_folder
+from manyview.io.writing import MARK, own_folder
 
 #: Seconds without any worker after which a fit gives up.
 PATIENCE = 30.0

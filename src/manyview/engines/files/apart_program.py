@@ -1,6 +1,6 @@
 """A program of its own: it reads one file whose reader may hang, crash or fill the memory.
 
-`manyview.io.guard.apart.read_apart` starts it and tells how it is called and answers. Spreadsheets, files
+`manyview.io.guard.sandbox.read_apart` starts it and tells how it is called and answers. Spreadsheets, files
 of R and Feather files become tables of text (CSV), Parquet becomes a stream of Arrow, and arrays their
 bytes. It imports only what the kind of file needs, so that it starts at once.
 """
@@ -190,7 +190,7 @@ def parquet(pyarrow: Any, path: str, wanted: None) -> Found:
     return None, [memoryview(made.getvalue())]
 
 
-def arrays(h5py: Any, path: str, wanted: dict[str, Any]) -> Found:
+def arrays(library: Any, path: str, wanted: dict[str, Any]) -> Found:
     """Arrays of numbers with the names of their rows and columns; ``wanted`` tells which, see
     `manyview.engines.files.formats.arrays_apart`."""
     from manyview.engines.files.formats import LARGEST_TURNED, arrays_in, described
@@ -212,6 +212,7 @@ KINDS: dict[str, tuple[str, str, Callable[..., Found]]] = {
     "parquet": ("pyarrow", "app", parquet),
     "rows of parquet": ("pyarrow", "app", arrays),
     "hdf5": ("h5py", "disk", arrays),
+    "scipy": ("scipy.io", "", arrays),
 }
 
 

@@ -16,8 +16,14 @@ import numpy as np
 import scipy.sparse as sp
 
 from manyview._types import Array
-from manyview.io.guard import check_held, check_lengths, check_zarr, open_hdf5
-from manyview.io.guard.apart import read_apart
+from manyview.io.guard import (
+    check_held,
+    check_lengths,
+    check_shape_claim,
+    check_zarr,
+    open_hdf5,
+)
+from manyview.io.guard.sandbox import read_apart
 
 from .parquet import Parquet
 from .row_file import RowFile
@@ -35,6 +41,9 @@ NAMES = (str, int, float, bool, type(None))
 PROGRAM = Path(__file__).with_name("apart_program.py")
 #: Ending → the kind of reader there.
 APART = dict.fromkeys((*HDF5, ".h5mu", ".mat"), "hdf5") | {".parquet": "rows of parquet"}
+#: A .mat file before version 7.3, which is no HDF5.
+OLD_MATLAB = "matlab"
+APART[OLD_MATLAB] = "scipy"
 
 
 class Plain(RowFile):
@@ -283,11 +292,13 @@ def arrays_apart(
 def arrays_in(
     path: str, key: str | None, kind: str, most: float | None = None
 ) -> dict[str, RowFile]:
-    """Name → array: of a .mat file (version 7.3) all arrays of numbers, of an .h5mu file the X of every
-    modality, of any other the array that ``key`` names or the only one, under the name "".
+    """Name → array: of a .mat file all arrays of numbers, of an .h5mu file the X of every modality, of any
+    other the array that ``key`` names or the only one, under the name "".
 
     One that is stored by columns may take as many bytes as the one who asks wants to hold.
     """
+    if kind == OLD_MATLAB:
+        return {name: Held(array) for name, array in _matlab(path).items()}
     if kind not in (".h5mu", ".mat"):
         return {"": open_rows(path, key, kind, most)}
     file = open_hdf5(_imported("h5py", path), path)
@@ -299,6 +310,33 @@ def arrays_in(
     return {
         n: Stored(item, turned=True) for n, item in numbers.items() if item.dtype.kind in "biuf"
     }
+
+
+def _matlab(path: str) -> dict[str, Any]:
+    """The arrays of a file of version 5 to 7, those of a cell array as name1, name2, … Only numbers: text,
+    structures, functions and complex numbers are no views."""
+    from scipy.io import loadmat
+
+    found: dict[str, Any] = {}
+    packed = Path(path).stat().st_size
+    for name, value in loadmat(path, chars_as_strings=False).items():
+        cells = isinstance(value, np.ndarray) and value.dtype.kind == "O"
+        items = enumerate(value.ravel(order="F"), 1) if cells else [("", value)]
+        found |= {f"{name}{i}": item for i, item in items if _is_numeric(item)}
+    for name, value in found.items():
+        if not sp.issparse(value):
+            kind = "u1" if value.dtype == bool else value.dtype.newbyteorder("=")
+            found[name] = np.ascontiguousarray(value, kind)
+            continue
+        check_shape_claim(value.shape, packed, f"the sparse array {name!r}")
+        columns = sp.csc_array(value)
+        columns.check_format(full_check=True)
+        found[name] = sp.csr_array(columns.astype(float))
+    return found
+
+
+def _is_numeric(item: Any) -> bool:
+    return (isinstance(item, np.ndarray) or sp.issparse(item)) and item.dtype.kind in "biuf"
 
 
 def described(rows: RowFile, most: float, packed: int) -> tuple[dict[str, Any], list[Any]]:

@@ -3,7 +3,7 @@
 Imports nothing else of this library: everything that opens users' files can import it.
 """
 
-from .hdf5 import check_lengths, open_hdf5
+from .chunked import check_lengths, check_zarr, open_hdf5
 from .limits import TooLarge, check_claim, check_held, free_memory, unpacking_limit, unpacking_up_to
 from .packed import (
     STREAMS,
@@ -16,7 +16,6 @@ from .packed import (
     counted,
     text_of_file,
 )
-from .zarr import check_zarr
 
 __all__ = [
     "STREAMS",
