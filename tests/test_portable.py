@@ -37,21 +37,19 @@ GUARDED = {
     "engines/numpy/compiled.py": {"os.getuid": "os.name"},
     "engines/threads.py": {"os.sched_getaffinity": "hasattr(os"},
     "io/guard/limits.py": {"/proc": "except (OSError", "/sys/": "except (OSError"},
-    "io/writing/locks.py": {"import fcntl": "except ImportError", "import msvcrt": "except ImportError"},
-    "io/writing/scratch.py": {"os.getuid": "os.name", "/proc": "except OSError"},
-    "app/compare/processes.py": {
-        "os.killpg": "hasattr(os",
-        "signal.SIGKILL": "hasattr(os",
-        "/proc": "except (OSError",
-        "os.sysconf": "except (OSError",  # reached only where /proc was read
-    },
-    "app/compare/worker.py": {
-        "import resource": "except ImportError",
+    "io/writing.py": {
+        "import fcntl": "except ImportError",
+        "import msvcrt": "except ImportError",
+        "os.getuid": 'os.name == "posix"',
         "/proc": "except OSError",
+    },
+    "io/child.py": {
+        "import resource": "except ImportError",
+        "os.killpg": 'os.name == "posix"',
+        "signal.SIGKILL": 'os.name == "posix"',
     },
     "app/run/folder.py": {"os.link": "except OSError"},
     "app/web/child.py": {
-        "import resource": "except ImportError",
         "os.killpg": 'os.name == "posix"',
         "signal.SIGKILL": 'os.name == "posix"',
     },

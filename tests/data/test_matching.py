@@ -138,6 +138,12 @@ def test_every_patient_has_the_samples_that_were_asked_for(rna, meth, tumors, ke
     assert set(types) == {i[:12] for i in rna + meth if i[13] not in "12"}  # nobody is lost
 
 
+def test_the_question_names_two_tumors_and_not_one_tumor_in_two_files():
+    a = "TCGA-A1-0001"
+    with pytest.raises(ValueError, match=rf"'{a}-01A' \(.*\) and '{a}-06A' \("):
+        tumors_of_patients(parts_of([f"{a}-01A"], [f"{a}-01A", f"{a}-06A"]), False, None)
+
+
 def test_one_tumor_is_that_of_most_files_and_then_the_primary():
     a, b = "TCGA-A1-0001", "TCGA-A1-0002"
     rna, meth, cnv = [f"{a}-01A", f"{a}-06A", f"{b}-01B", f"{b}-01A"], [f"{a}-06A"], [f"{b}-01B"]

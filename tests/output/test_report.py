@@ -196,6 +196,15 @@ def test_a_batch_comes_before_everything_in_the_report(tmp_path):
         write_run(model, views, tmp_path / "b", adjusted=["batch"], **how) / "report.html"
     ).read_text("utf-8")
     assert "was regressed out already" in page and "mv.adjust(views" not in page
+    # The same column without a name that says what it is: no alarm, and no all-clear.
+    page = (
+        write_run(
+            model, views, tmp_path / "d", clinical={"ward": clinical["batch"]}, stability_runs=0
+        )
+        / "report.html"
+    ).read_text("utf-8")
+    assert "Batch effect" not in page
+    assert "nearly coincide" in page and "Nothing unusual" not in page
     mixed = {"batch": [f"b{i % 2}" for i in range(60)]}
     page = (
         write_run(model, views, tmp_path / "c", clinical=mixed, stability_runs=0) / "report.html"

@@ -148,6 +148,37 @@ def test_samples_in_columns_and_tissues_are_asked_about(client):
     assert "13 samples in 1 view" in client.get(run).text
 
 
+def test_rows_of_zeros_can_be_values_or_missing(client):
+    run = draft(client)
+    rows = [[0] * 4] + [[1 + i % 3, i % 2, 5, i] for i in range(29)]
+    for name, most in (("counts.csv", 99), ("mutations.csv", 1)):
+        lines = [
+            ",".join([f"s{i}", *(str(min(v, most)) for v in row)]) for i, row in enumerate(rows)
+        ]
+        upload(
+            client,
+            run,
+            name,
+            "\n".join(["id," + ",".join(name[0] + k for k in "abcd"), *lines]).encode(),
+        )
+    page = client.get(run).text
+    assert "counts: 1 sample with zeros only, treated as missing" in page
+    assert "mutations: 1 sample with zeros only, treated as values" in page
+    for value in ("counts=observed", "mutations=missing", "mutations=observed"):
+        assert f'value="{value}"' in client.get(run).text or value == "counts=observed"
+        client.post(f"{run}/answer", data={"option": "zero-rows", "value": value})
+    page = client.get(run).text
+    assert "counts: 1 sample with zeros only, treated as values" in page
+    assert "counts: A row of zeros is a value" in page
+    assert (
+        "mutations: A row of zeros is missing" not in page.split("You said")[1]
+    )  # the last counts
+    wrong = client.post(f"{run}/answer", data={"option": "zero-rows", "value": "counts=some"})
+    assert wrong.status_code == 400
+    about = client.jobs.folders.read(run.rsplit("/", 1)[1])
+    assert "--zero-rows=counts=observed,mutations=observed" in fit_command(about)
+
+
 def test_a_clinical_file_is_no_view(client):
     run = with_tables(client)
     rows = "\n".join(f"s{i},{i + 1},{i % 2}" for i in range(30))

@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import combinations
 from pathlib import Path
 from shlex import quote
 
@@ -206,7 +207,8 @@ def tumors_of_patients(
     several = _several(made)
     if several and tumors is None:
         patient, samples = next(iter(several.items()))
-        shown = " and ".join(f"{sample!r} ({parts[view].file})" for view, _, sample in samples[:2])
+        pair = next(p for p in combinations(samples, 2) if _differ(*p))
+        shown = " and ".join(f"{sample!r} ({parts[view].file})" for view, _, sample in pair)
         n = len(several) - 1
         others = f"; so {'has' if n == 1 else 'have'} {n} other patient{'s' * (n > 1)}" if n else ""
         raise ValueError(
@@ -243,9 +245,13 @@ def _several(parts: dict[str, Part]) -> dict[str, Samples]:
     return {
         patient: samples
         for patient, samples in found.items()
-        if len({view for view, *_ in samples}) < len(samples)
-        or len({pieces(sample)[3] for *_, sample in samples}) > 1
+        if any(_differ(*pair) for pair in combinations(samples, 2))
     }
+
+
+def _differ(one: tuple[str, int, str], other: tuple[str, int, str]) -> bool:
+    """Whether two rows of a patient are no single sample: of one file, or of two types."""
+    return one[0] == other[0] or pieces(one[2])[3] != pieces(other[2])[3]
 
 
 def _all_but_one(several: dict[str, Samples]) -> set[tuple[str, int]]:

@@ -235,6 +235,7 @@ def _in_short(run: Run) -> dict[str, Any]:
     read = [read] if isinstance(read, str) else [str(item) for item in read]
     return {
         "urgent": urgent,
+        "followed": urgent + neutral,
         "lines": [*lines, *neutral, *_outcomes(about)],
         "notes": notes,
         "read": list(dict.fromkeys([*read, *about.get("outcome_notes", [])])),

@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from manyview.app.files import read_views
+from manyview.app.files import ReadViews, read_views
 from manyview.app.files.clinical import clinical_ids, read_clinical
+from manyview.engines.numpy.presence import observed_rows, survey
 from manyview.outcomes.batch import read_levels
 from manyview.outcomes.columns import read_column
 from manyview.outcomes.endpoints import recognise, split_event
 
-from .words import choices, reading, shown
+from .words import Word, choices, reading, shown
 
 #: Columns of the clinical table whose effect may be removed, beside those that look technical.
 MOST_OFFERED = 30
@@ -36,6 +37,9 @@ def look(files: list[str], clinical: str | None, words: list[Any]) -> dict[str, 
             columns = table.columns
             note, offers = _offers(columns, words)
             notes += [*table.notes, *([note] if note else [])]
+        told, zeros = _zeros(data, words)
+        notes += told
+        offers["zeros"] = zeros
         _check_columns(columns, words)
     except (ValueError, ImportError, OSError, MemoryError) as error:
         problem = " ".join(str(error).split()) or type(error).__name__
@@ -54,6 +58,26 @@ def look(files: list[str], clinical: str | None, words: list[Any]) -> dict[str, 
         "offers": offers,
         "choices": sorted({c for n in notes for c in choices(n) if c[0] == "keep-normals"}),
     }
+
+
+def _zeros(data: ReadViews, words: list[Any]) -> tuple[list[str], list[Word]]:
+    """What a row of zeros is in each view that has some, and the choice of the other."""
+    answers = dict(value.rpartition("=")[::2] for name, value in words if name == "zero-rows")
+    notes, offered = [], []
+    for entry in data.inputs:
+        view, X = entry["view"], data.views[entry["view"]]
+        if sp.issparse(X) and int(entry["rows"]) < X.shape[0]:  # zeros stand for samples it lacks
+            continue
+        present, values = survey(X)
+        n = int((observed_rows(X) & ~present).sum())
+        if not n or not present.any():
+            continue
+        kind = answers.get(view, "observed" if values else "missing")
+        here, other = ("values", "missing") if kind == "observed" else ("missing", "observed")
+        notes.append(f"{view}: {n} sample{'s' * (n > 1)} with zeros only, treated as {here}")
+        if "," not in view:  # the option separates views by commas
+            offered.append(("zero-rows", f"{view}={other}"))
+    return notes, offered
 
 
 def _offers(columns: dict[str, list[Any]], words: list[Any]) -> tuple[str, dict[str, Any]]:

@@ -41,6 +41,10 @@ MEANINGS = {
         "one": "Use one tumor sample of each patient",
         "all": "Treat every tumor sample as a sample of its own",
     },
+    "zero-rows": {
+        "missing": "A row of zeros is missing",
+        "observed": "A row of zeros is a value",
+    },
     "header": {"yes": "The first line is headings", "no": "The first line is data already"},
 }
 
@@ -102,7 +106,7 @@ def run(base: str, name: str, about: dict[str, Any], folder: str, limit: str) ->
         words=words,
         offers={
             kind: [(n, v, meaning(n, v)) for n, v in (seen.get("offers") or {}).get(kind, [])]
-            for kind in ("event", "adjust", "more")
+            for kind in ("zeros", "event", "adjust", "more")
         },
         command=command_line(about),
         folder=folder,

@@ -36,13 +36,7 @@ from manyview.io.guard.limits import size_text
 from . import gate, pages
 from .folders import Folders, NotThere
 from .jobs import FitLimits, Jobs, command_line
-from .words import (
-    ONCE,
-    Unfit,
-    checked,
-    clusters,
-    file_name,
-)
+from .words import Unfit, checked, clusters, file_name, replaces
 
 #: Longest body of a form; longest wait for the next piece of a table, in seconds.
 FORM_BYTES, PATIENCE = 16_384, 30.0
@@ -204,8 +198,7 @@ class Page:
         self.folders.check_draft(name)
 
         def add(about: dict[str, Any]) -> None:
-            once = word[0] in ONCE
-            others = [w for w in about["words"] if w != word and not (once and w[0] == word[0])]
+            others = [w for w in about["words"] if not replaces(word, tuple(w))]
             if len(others) >= 50:
                 raise Unfit("There are more answers than questions: forget them and begin again.")
             about["words"] = [*others, word]

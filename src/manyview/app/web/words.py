@@ -13,7 +13,7 @@ from manyview.datasets._tables import split_suffix
 
 #: Options that the page offers as buttons, and their types.
 OFFERED = {"match", "transpose", "as-view", "drop", "decimal", "header", "drop-text", "one-hot",
-           "event", "adjust", "keep-normals", "tumors"}  # fmt: skip
+           "event", "adjust", "keep-normals", "tumors", "zero-rows"}  # fmt: skip
 KINDS_OF = {
     name: kind
     for item, kind in options_in(FitRequest)
@@ -94,14 +94,25 @@ def checked(name: str, value: str) -> Word:
     """An answer from the browser, refused unless it is one of ours."""
     if name not in OPTIONS or bool(value) != OPTIONS[name]:
         raise Unfit(f"{name[:LONGEST]!r} is no answer to a question about files")
+    if name == "zero-rows" and value.rpartition("=")[2] not in ("missing", "observed"):
+        raise Unfit("a row of zeros is missing or observed")
     if len(value) > 200 or any(ord(c) < 32 for c in value):
         raise Unfit(f"the answer to --{name} is too long, or no text")
     return name, value
 
 
+def replaces(new: Word, old: Word) -> bool:
+    """Whether an answer takes the place of an earlier one."""
+    if new[0] == "zero-rows" == old[0]:  # one for each view
+        return new[1].rpartition("=")[0] == old[1].rpartition("=")[0]
+    return new == old or (new[0] == old[0] and new[0] in ONCE)
+
+
 def arguments(words: Sequence[Word]) -> list[str]:
     """Answers as options of a command; a value cannot be taken for another option."""
-    return [f"--{name}={value}" if OPTIONS[name] else f"--{name}" for name, value in words]
+    zeros = ",".join(value for name, value in words if name == "zero-rows")
+    told = [f"--{n}={v}" if OPTIONS[n] else f"--{n}" for n, v in words if n != "zero-rows"]
+    return told + [f"--zero-rows={zeros}"] * bool(zeros)
 
 
 def reading(words: Iterable[Sequence[str]]) -> Reading:
