@@ -172,7 +172,7 @@ def test_a_stranger_of_the_same_name_is_refused_before_any_work(
 
     for work in (
         "RobustWMNMF.fit",
-        "app.compare.plan.Plan.carry_out",
+        "app.compare.runs.Plan.carry_out",
         "paper.command.run_cells",
     ):
         monkeypatch.setattr(f"manyview.{work}", never)

@@ -12,7 +12,7 @@ import signal
 import sys
 import threading
 
-from manyview.engines.files.apart_program import confine
+from manyview.io.child import confine
 
 
 def end_with_server() -> None:

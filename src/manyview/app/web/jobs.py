@@ -78,7 +78,7 @@ class Jobs:
                 capture_output=True,
                 timeout=LOOK_SECONDS,
                 cwd=folder,
-                env=_environment(),
+                env=environment(),
             )
             return json.loads(done.stdout)
         except subprocess.TimeoutExpired:
@@ -117,7 +117,7 @@ class Jobs:
                 stdout=log,
                 stderr=log,
                 cwd=folder,
-                env=_environment() | told,
+                env=environment() | told,
                 start_new_session=True,  # what it starts can be ended with it
             )
 
@@ -201,8 +201,3 @@ def _complaint(log: Path, code: int) -> str:
     return f"Its process ended with status {code}" + (
         ", perhaps for want of memory." if code < 0 else "."
     )
-
-
-def _environment() -> dict[str, str]:
-    # Numba would load code from wherever a .numba_config.yaml in the folder of the tables says.
-    return {"NUMBA_CACHE_DIR": "", **environment()}
