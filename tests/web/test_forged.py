@@ -3,8 +3,6 @@
 import json
 import os
 import re
-import subprocess
-import sys
 
 import pytest
 
@@ -12,8 +10,6 @@ pytest.importorskip("starlette", reason="needs the extra 'app'")
 pytest.importorskip("httpx2", reason="needs the extra 'dev'")
 
 from test_app import TOKEN, draft, open_page, table
-
-from manyview.app.web import jobs
 
 NAME, OTHER = "20260101-000000-aaaaaa", "20270101-000000-bbbbbb"
 TABLE = {"file": "a.csv", "shown": "a.csv"}
@@ -172,17 +168,6 @@ def test_pipes_are_not_waited_for(client, place):
     path.unlink(missing_ok=True)
     os.mkfifo(path)
     assert_harmless(client)
-
-
-def test_a_folder_does_not_choose_where_numba_loads_code_from(tmp_path):
-    pytest.importorskip("numba", reason="needs the extra 'fast'")
-    pytest.importorskip("yaml", reason="numba reads its file with it")
-    (tmp_path / ".numba_config.yaml").write_text(f"cache_dir: {tmp_path}")
-    ask = [sys.executable, "-c", "import numba; print(numba.config.CACHE_DIR)"]
-    done = subprocess.run(
-        ask, cwd=tmp_path, env=jobs._environment(), capture_output=True, text=True, check=True
-    )
-    assert str(tmp_path) not in done.stdout
 
 
 def test_what_the_page_writes_it_reads(client):
