@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
+
+from manyview.io.child import environment
 
 from . import limits
 from .limits import TooLarge, check_held, gib_text, room_for, size_text, unpacking_limit
@@ -107,8 +108,6 @@ def _parts(answer: bytearray) -> tuple[Any, list[memoryview]]:
 
 
 def _environment() -> dict[str, str]:
-    # The same packages must be found there; allocators must not reserve more than they use.
-    path = os.pathsep.join(entry for entry in sys.path if entry)
-    one = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "MALLOC_ARENA_MAX")
-    told = {"PYTHONPATH": path, "ARROW_DEFAULT_MEMORY_POOL": "system", "PYTHONIOENCODING": "utf-8"}
-    return {**os.environ, **dict.fromkeys(one, "1"), **told, "PYTHONDONTWRITEBYTECODE": "1"}
+    # Allocators must not reserve more than they use.
+    told = {"MALLOC_ARENA_MAX": "1", "ARROW_DEFAULT_MEMORY_POOL": "system"}
+    return {**environment(threads=1), **told, "PYTHONDONTWRITEBYTECODE": "1"}
