@@ -13,7 +13,6 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from manyview.io.child import environment
 from sklearn.cluster import DBSCAN, KMeans
 from sklearn.decomposition import PCA
 from sklearn.pipeline import make_pipeline
@@ -28,6 +27,7 @@ from manyview.app.compare.comparison import mean_ranks, seed_of, stability
 from manyview.app.compare.methods import resolve, settings_of
 from manyview.app.compare.runs import Store
 from manyview.baselines import MLRSSC, BestSingleView, ConcatViews, paper_methods
+from manyview.io.child import environment
 from manyview.io.writing import MARKER, write_whole
 
 SCORES = ["acc", "nmi", "precision", "recall", "f_score", "ari"]
