@@ -27,6 +27,7 @@ from manyview.engines.numpy.engine import HOST
 from manyview.engines.numpy.neighbors import for_all_rows
 from manyview.engines.numpy.repeats import distinct
 from manyview.maths import agreement as ag
+from manyview.views.views import as_views
 from quality import best_and_worst, load_set, module
 
 
@@ -105,7 +106,7 @@ def load_views(data, name, condition):
 
 def compared(views):
     """What views say about each other, of distinct rows: the parts of `agree` that no rule changes."""
-    read = mv.as_views(views, allow_negative=True, allow_missing=True)
+    read = as_views(views, allow_negative=True, allow_missing=True)
     present = stages.quiet_presence(read)
     scalings = stages.fit_scalings(read, present, "auto")
     spaces, repeats = distinct(stages.measure(read, present, scalings, np.dtype(float)))

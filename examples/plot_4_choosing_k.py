@@ -12,6 +12,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import manyview as mv
+from manyview.selection import NoClustersWarning
 
 data = mv.datasets.make_synthetic(150, n_clusters=4, noisy_views=(), random_state=0)
 
@@ -36,7 +37,7 @@ plt.show()
 rng = np.random.default_rng(0)
 cloud = [rng.random((150, 20)), rng.random((150, 30))]
 with warnings.catch_warnings():
-    warnings.simplefilter("ignore", mv.NoClustersWarning)  # it would say the same as the reasons
+    warnings.simplefilter("ignore", NoClustersWarning)  # it would say the same as the reasons
     print(mv.select_n_clusters(cloud, range(2, 8), "eigengap", random_state=0))
 
 # %%

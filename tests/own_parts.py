@@ -1,6 +1,6 @@
 """A solver and a regulariser as users write them."""
 
-from manyview.solvers import Multiplicative, Solver
+from manyview.extend import Multiplicative, Solver
 
 
 class Halfway(Solver):

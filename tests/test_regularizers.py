@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from manyview.engines.affinity import affinity
+from manyview.extend import check_regularizer
 from manyview.regularizers import Graph, Orthogonal, Sparse
-from manyview.testing import check_regularizer
 from own_parts import Ridge
 
 REGULARIZERS = [Graph(3), Graph(3, "heat"), Graph(3, "cosine", mutual=True), Sparse(), Orthogonal()]

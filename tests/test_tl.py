@@ -167,7 +167,7 @@ def test_annotate_gives_strangers_no_neighbours():
     data = mudata()
     model = mv.tl.cluster(data, 3)
     some = ad.AnnData(FRAMES["rna"].iloc[[5, 1, 2]].rename(index={"cell01": "stranger"}))
-    mv.annotate(some, model)
+    mv.tl.annotate(some, model)
     links = some.obsp["manyview_connectivities"].toarray()
     assert not links[1].any() and not links[:, 1].any()
     assert links[0, 2] == model.graph_[5, 2]

@@ -1,6 +1,6 @@
-"""manyview: cluster observations measured in several ways, and learn whom to trust.
+"""Cluster samples that are measured in several ways, and learn how much weight each view deserves.
 
-Names are loaded when they are first asked for: `manyview --help` needs no estimator.
+Names are loaded when they are first used: `manyview --help` needs no estimator.
 """
 
 from __future__ import annotations
@@ -11,51 +11,27 @@ from typing import TYPE_CHECKING, Any
 from ._version import __version__ as __version__
 
 if TYPE_CHECKING:
-    from manyview import (
-        baselines,
-        datasets,
-        metrics,
-        outcomes,
-        plot,
-        regularizers,
-        solvers,
-        sources,
-        testing,
-        tl,
-    )
+    from manyview import baselines, datasets, extend, metrics, outcomes, plot, tl
+    from manyview.app.compare.comparison import compare
     from manyview.app.run import write_run
-    from manyview.covariates import Adjusted, adjust
+    from manyview.covariates import adjust
     from manyview.engines.files.disk import on_disk
     from manyview.engines.numpy.relations import DistanceView, GraphView, KernelView
     from manyview.models import load
-    from manyview.reliability import Stability, stability
+    from manyview.reliability import stability
     from manyview.robust import RobustWMNMF
-    from manyview.selection import NoClustersWarning, Selection, select_n_clusters
-    from manyview.views.annotate import annotate
-    from manyview.views.views import as_views
+    from manyview.selection import select_n_clusters
     from manyview.wmnmf import WMNMF
 
-    from ._types import CollapseWarning, Stop
-    from .app.compare.comparison import Comparison, compare
-
-#: Where a name comes from; modules are themselves. No module may have the name of a function: once it is
-#: imported, it would be found in the function's place.
+#: The module of each name; those that are not listed are modules themselves. No module may have the name of
+#: a function: once imported, it would replace the function.
 _HOMES = {
     "WMNMF": "wmnmf",
-    "Adjusted": "covariates",
-    "CollapseWarning": "_types",
-    "Comparison": "app.compare.comparison",
     "DistanceView": "engines.numpy.relations",
     "GraphView": "engines.numpy.relations",
     "KernelView": "engines.numpy.relations",
-    "NoClustersWarning": "selection",
     "RobustWMNMF": "robust",
-    "Selection": "selection",
-    "Stability": "reliability",
-    "Stop": "_types",
     "adjust": "covariates",
-    "annotate": "views.annotate",
-    "as_views": "views.views",
     "compare": "app.compare.comparison",
     "load": "models",
     "on_disk": "engines.files.disk",
@@ -66,34 +42,22 @@ _HOMES = {
 
 __all__ = [
     "WMNMF",
-    "Adjusted",
-    "CollapseWarning",
-    "Comparison",
     "DistanceView",
     "GraphView",
     "KernelView",
-    "NoClustersWarning",
     "RobustWMNMF",
-    "Selection",
-    "Stability",
-    "Stop",
     "adjust",
-    "annotate",
-    "as_views",
     "baselines",
     "compare",
     "datasets",
+    "extend",
     "load",
     "metrics",
     "on_disk",
     "outcomes",
     "plot",
-    "regularizers",
     "select_n_clusters",
-    "solvers",
-    "sources",
     "stability",
-    "testing",
     "tl",
     "write_run",
 ]
@@ -109,4 +73,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted([*__all__, "__version__", "__doc__", "__file__", "__name__", "__path__"])

@@ -128,7 +128,7 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
         Weight of the regulariser. The default suits the graph; "sparse" and "orthogonal" may need
         less, above all with HALS, where no rescaling undoes their pull towards zero.
     regularizer : {"graph", "sparse", "orthogonal"}, None or object, default="graph"
-        g, or any object with ``prepare(X)``, ``value(V)``, ``split(V)`` (`manyview.regularizers`).
+        g, or any object with ``prepare(X)``, ``value(V)``, ``split(V)`` (`manyview.extend`).
     n_neighbors : int, default=5
         Neighbours of an observation in its view's graph.
     affinity : {"binary", "heat", "cosine"}, default="binary"
@@ -139,7 +139,7 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
     solver : {"multiplicative", "hals"} or object, default="multiplicative"
         The paper's rule, or exact coordinate steps on the well-posed form in which every column
         of U sums to 1 (fewer iterations to the same objective, each a little dearer); or an object
-        of your own class derived from `manyview.solvers.Solver`.
+        of your own class derived from `manyview.extend.Solver`.
     init : {"gnmf", "random", "nndsvd"} or dict, default="gnmf"
         Starting factors; a dict holds "components" (K×M_s each) and "coefficients" (N×K each).
         Under the multiplicative rule a zero stays zero: a start that has any is told.
@@ -339,7 +339,7 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
         Parameters
         ----------
         X : list, dict or array
-            The views; see `manyview.as_views`.
+            The views.
         y : ignored
 
         Returns

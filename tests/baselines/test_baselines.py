@@ -14,7 +14,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
 
 from conftest import blobs
-from manyview import WMNMF, as_views, metrics
+from manyview import WMNMF, metrics
 from manyview.baselines import (
     DESCRIPTIONS,
     MLRSSC,
@@ -30,6 +30,7 @@ from manyview.baselines import (
     paper_methods,
     wrappers,
 )
+from manyview.views.views import as_views
 
 QUICK = {"max_iter": 3, "inner_iter": 10, "start_iter": 20}
 METHODS = {

@@ -10,6 +10,7 @@ import scipy.sparse as sp
 import manyview as mv
 from conftest import blobs
 from manyview.engines.files.headings import is_id_heading
+from manyview.views.views import as_views
 
 VIEWS, Y = blobs(n=40)
 IDS = [f"cell{i:02d}" for i in range(40)]
@@ -112,14 +113,14 @@ def test_one_anndata_has_views_in_x_layers_and_obsm():
         assert list(model.view_names_in_) == chosen
         assert list(model.view_feature_names_in_[chosen[1]]) == list(FRAMES["protein"].columns)
         assert model.view_feature_names_in_[chosen[2]] is None
-    assert sp.issparse(mv.as_views(data, ["counts"]).matrices[0])
+    assert sp.issparse(as_views(data, ["counts"]).matrices[0])
     with pytest.raises(
         ValueError, match="holds X, layers:counts, obsm:protein, obsm:image; say which"
     ):
         mv.RobustWMNMF(3).fit(data)
     with pytest.raises(ValueError, match=r"views names 'atac', which is 0 of \['X'"):
         mv.RobustWMNMF(3, views=["X", "atac"]).fit(data)
-    assert mv.as_views(ad.AnnData(FRAMES["rna"])).names == ("X",)
+    assert as_views(ad.AnnData(FRAMES["rna"])).names == ("X",)
 
 
 def test_modalities_of_different_cells_are_joined_in_the_order_of_the_mudata():
@@ -136,7 +137,7 @@ def test_modalities_of_different_cells_are_joined_in_the_order_of_the_mudata():
     )
     np.testing.assert_array_equal(model.labels_, by_frames.labels_)
     data.mod["rna"].X = sparse["rna"]
-    joined = mv.as_views(data, allow_missing=True).matrices[0]
+    joined = as_views(data, allow_missing=True).matrices[0]
     absent = [i for i, cell in enumerate(data.obs_names) if cell not in parts["rna"].index]
     assert sp.issparse(joined) and len(absent) == 5 and abs(joined[absent]).sum() == 0
     with pytest.raises(ValueError, match="'rna' is sparse and lacks 5 of the 40 samples"):
@@ -152,7 +153,7 @@ def test_results_are_written_back_only_when_asked(tmp_path):
     before = (list(data.obs), list(data.obsm), list(data.uns))
     model = mv.RobustWMNMF(3, random_state=0).fit(data)
     assert (list(data.obs), list(data.obsm), list(data.uns)) == before
-    assert mv.annotate(data, model) is data
+    assert mv.tl.annotate(data, model) is data
     np.testing.assert_array_equal(data.obs["manyview"].astype(int), model.labels_)
     np.testing.assert_array_equal(data.obsm["manyview"], model.consensus_)
     assert list(data.uns["manyview"]["view_names"]) == NAMES
@@ -167,16 +168,16 @@ def test_annotate_matches_by_name_and_says_what_it_cannot_do():
     anndata = pytest.importorskip("anndata")
     model = mv.RobustWMNMF(3, random_state=0).fit(FRAMES)
     some = anndata.AnnData(FRAMES["rna"].iloc[[5, 1]].rename(index={"cell01": "stranger"}))
-    mv.annotate(some, model, key="clusters")
+    mv.tl.annotate(some, model, key="clusters")
     assert some.obs["clusters"].iloc[0] == str(model.labels_[5])
     assert some.obs["clusters"].isna().tolist() == [False, True]
     assert np.isnan(some.obsm["clusters"][1]).all()
     with pytest.raises(ValueError, match="no observation of the AnnData"):
-        mv.annotate(anndata.AnnData(FRAMES["rna"].rename(index="x{}".format)), model)
+        mv.tl.annotate(anndata.AnnData(FRAMES["rna"].rename(index="x{}".format)), model)
     with pytest.raises(ValueError, match="40 observations without names"):
-        mv.annotate(some, mv.RobustWMNMF(3, random_state=0).fit(VIEWS))
+        mv.tl.annotate(some, mv.RobustWMNMF(3, random_state=0).fit(VIEWS))
     with pytest.raises(TypeError, match="got dict"):
-        mv.annotate(FRAMES, model)
+        mv.tl.annotate(FRAMES, model)
 
 
 @pytest.mark.parametrize("method", [mv.RobustWMNMF, mv.WMNMF])

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from conftest import blobs
-from manyview import WMNMF, as_views
+from manyview import WMNMF
 from manyview.scaling import SCALES
+from manyview.views.views import as_views
 
 A, B = np.arange(12.0).reshape(4, 3), np.ones((4, 2))
 

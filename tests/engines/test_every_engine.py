@@ -8,7 +8,7 @@ from sklearn.metrics import adjusted_rand_score
 
 import manyview as mv
 from conftest import blobs
-from manyview.solvers import Multiplicative, SimplexHALS
+from manyview.extend import Multiplicative, SimplexHALS
 from own_parts import Halfway
 
 K = 3

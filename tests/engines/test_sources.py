@@ -10,9 +10,9 @@ from manyview import WMNMF
 from manyview.engines.numpy.rows import rows_of
 from manyview.engines.numpy.sources import InMemory, Scaled, UnitRows, as_source, is_streamed
 from manyview.engines.protocols import Readable, Streamable
+from manyview.extend import RowSource
 from manyview.maths.solvers import SOLVERS
 from manyview.scaling import Scaling
-from manyview.sources import RowSource
 
 
 class Somewhere(RowSource):

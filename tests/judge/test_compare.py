@@ -466,7 +466,7 @@ def test_settings_tell_methods_apart_and_nothing_else():
     assert a == of(ConcatViews(KMeans(3, init=np.eye(3)), scale="standard"))
     assert a != of(ConcatViews(KMeans(3, init=np.eye(3) + 1), scale="standard"))
     assert a != of(ConcatViews(KMeans(4, init=np.eye(3)), scale="standard"))
-    graph = mv.regularizers.Graph
+    graph = mv.extend.Graph
     assert of(mv.WMNMF(regularizer=graph())) == of(mv.WMNMF(regularizer=graph()))
     assert of(mv.WMNMF(regularizer=graph())) != of(mv.WMNMF(regularizer=graph(mutual=True)))
     assert of(mv.WMNMF(callback=print)) != of(mv.WMNMF())

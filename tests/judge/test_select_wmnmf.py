@@ -11,7 +11,7 @@ from manyview.app.cli.app import app
 from manyview.criteria import bicv_of_wmnmf as bicv
 from manyview.criteria import imputation_of_wmnmf as imputation
 from manyview.criteria import own_curves
-from manyview.selection import OWN_METHODS
+from manyview.selection import OWN_METHODS, NoClustersWarning
 from manyview.views.views import as_views
 
 
@@ -56,7 +56,7 @@ def test_the_unit_of_a_view_does_not_matter(method):
 
 @pytest.mark.parametrize("method", OWN_METHODS)
 def test_nothing_is_found_where_there_is_nothing(method):
-    with pytest.warns(mv.NoClustersWarning, match="no rank of the candidates does better"):
+    with pytest.warns(NoClustersWarning, match="no rank of the candidates does better"):
         found = mv.select_n_clusters(
             no_clusters(), [2, 3], method, model=mv.WMNMF(), random_state=0
         )

@@ -57,7 +57,7 @@ def test_every_row_is_left_out_equally_often(fraction, rng):
     assert np.ptp(counts) <= 1
 
 
-@pytest.mark.filterwarnings("ignore::manyview.CollapseWarning")  # of a small part of the rows
+@pytest.mark.filterwarnings("ignore::manyview.wmnmf.CollapseWarning")  # of a small part of the rows
 @pytest.mark.parametrize(
     "model", [mv.RobustWMNMF(3), mv.WMNMF(3, max_iter=10), ConcatViews(KMeans(3, n_init=3))]
 )

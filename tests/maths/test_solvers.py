@@ -8,9 +8,8 @@ import pytest
 from conftest import blobs
 from manyview import WMNMF
 from manyview.engines.numpy.compiled import compiled_forms
+from manyview.extend import Multiplicative, SimplexHALS, check_solver
 from manyview.maths.solvers import SOLVERS, own_name
-from manyview.solvers import Multiplicative, SimplexHALS
-from manyview.testing import check_solver
 from own_parts import Halfway, NoCurvature, Ridge
 
 
@@ -43,7 +42,7 @@ def test_a_solver_object_places_new_rows_and_streams():
     [
         ({"solver": "newton"}, "solver must be one of 'multiplicative', 'hals' or an object with"),
         ({"solver": SimplexHALS}, r"is a class; pass an object, SimplexHALS\(\)"),
-        ({"solver": object()}, "manyview.solvers.Solver"),
+        ({"solver": object()}, "manyview.extend.Solver"),
         (
             {"solver": "hals", "regularizer": NoCurvature()},
             r"solver='hals' needs .* curvature\(V\)",

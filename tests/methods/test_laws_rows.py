@@ -142,13 +142,13 @@ def test_everything_else_that_takes_rows_gives_all_back():
 def test_annotate_puts_labels_where_their_rows_are():
     data = anndata_of(TWICE)
     model = fitted(mv.RobustWMNMF(3, views=["X", "protein"], random_state=0), data)
-    written = mv.annotate(data, model).obs["manyview"].astype(int)
+    written = mv.tl.annotate(data, model).obs["manyview"].astype(int)
     np.testing.assert_array_equal(written, model.labels_)
     with pytest.raises(ValueError, match="the model has the sample id '0' more than once"):
-        mv.annotate(data[::-1].copy(), model)
+        mv.tl.annotate(data[::-1].copy(), model)
     unique = anndata_of(range(30))
     model = fitted(mv.RobustWMNMF(3, views=["X", "protein"], random_state=0), unique)
-    turned = mv.annotate(unique[::-1].copy(), model).obs["manyview"].astype(int)
+    turned = mv.tl.annotate(unique[::-1].copy(), model).obs["manyview"].astype(int)
     np.testing.assert_array_equal(turned, model.labels_[::-1])
     with pytest.raises(ValueError, match="views names 'X' twice"):
         mv.RobustWMNMF(3, views=["X", "X"]).fit(unique)

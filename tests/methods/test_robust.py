@@ -26,6 +26,7 @@ from manyview.maths import agreement
 from manyview.maths import equations as eq
 from manyview.maths.spectrum import normalized
 from manyview.robust import RobustView, Start, Weights, run_robust
+from manyview.selection import NoClustersWarning
 
 
 @pytest.fixture(scope="module")
@@ -453,7 +454,7 @@ def test_the_number_of_clusters_can_be_left_open():
     assert adjusted_rand_score(y, model.labels_) == 1
     assert model.transform(views).shape == (150, 4)
     noise = [np.random.default_rng(s).random((80, 5)) for s in range(2)]
-    with pytest.warns(mv.NoClustersWarning, match="no number of clusters stands out"):
+    with pytest.warns(NoClustersWarning, match="no number of clusters stands out"):
         assert RobustWMNMF("auto", random_state=0).fit(noise).n_clusters_ == 1
 
 
@@ -566,7 +567,8 @@ def test_auto_reads_and_scales_the_views_once(monkeypatch):
     assert calls == ["read", *["scaled"] * len(views)]
 
 
-@pytest.mark.filterwarnings("ignore::manyview.NoClustersWarning")  # without the extra communities
+# Without the extra communities:
+@pytest.mark.filterwarnings("ignore::manyview.selection.NoClustersWarning")
 def test_auto_asks_for_no_more_clusters_than_there_are_observations(rng):
     """Most rows are nowhere present: the seven that are cannot make fourteen clusters."""
     views = [np.full((40, m), np.nan) for m in (4, 5)]

@@ -5,10 +5,11 @@ import pytest
 import scipy.sparse as sp
 
 from conftest import blobs
-from manyview import WMNMF, RobustWMNMF, as_views, load
+from manyview import WMNMF, RobustWMNMF, load
 from manyview import wmnmf as working_views
 from manyview.engines.numpy.sources import Scaled
 from manyview.scaling import SCALES, fit_scaling
+from manyview.views.views import as_views
 
 
 @pytest.mark.parametrize("scale", [*SCALES, None])

@@ -5,8 +5,8 @@ import pytest
 from sklearn.metrics import adjusted_rand_score
 
 from conftest import blobs
-from manyview import WMNMF, RobustWMNMF, Stop, load, stream
-from manyview._types import Factors, Sums
+from manyview import WMNMF, RobustWMNMF, load, stream
+from manyview._types import Factors, Stop, Sums
 from manyview.engines.numpy.rows import rows_of
 from manyview.maths.solvers import SOLVERS
 

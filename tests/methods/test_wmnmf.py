@@ -17,7 +17,8 @@ from sklearn.utils.estimator_checks import check_estimator
 
 import manyview as mv
 from conftest import blobs
-from manyview import WMNMF, CollapseWarning
+from manyview import WMNMF
+from manyview._types import CollapseWarning
 
 
 @pytest.fixture(scope="module")

@@ -15,6 +15,7 @@ from manyview.app.run import findings, write_run
 from manyview.app.run.folder import add_meaning
 from manyview.app.run.meaning import known, meaning
 from manyview.io.writing import read_csv
+from manyview.views.views import as_views
 
 READ = "cohort.csv: read"
 
@@ -173,7 +174,7 @@ def test_the_bars_of_the_heat_map_follow_a_later_comparison(run, tmp_path):
 
 def test_leading_features_are_tested_with_and_without_their_view(run):
     _, model, data = run
-    views = mv.as_views(data.frames(), allow_missing=True)
+    views = as_views(data.frames(), allow_missing=True)
     rows, left_out, why = findings.tested(model, views, model.labels_, refits=True)
     assert why == "" and [row["view"] for row in left_out] == list(data.views)
     assert all(
@@ -186,7 +187,7 @@ def test_leading_features_are_tested_with_and_without_their_view(run):
     assert [row["cluster"] for row in table] == sorted(model.labels_.tolist())
     values = np.array([[row[item["heading"]] for item in about] for row in table], dtype=float)
     np.testing.assert_allclose(np.nanmean(values, axis=0), 0, atol=1e-8)
-    alone = mv.as_views([data.views["expression"]])
+    alone = as_views([data.views["expression"]])
     assert (
         findings.tested(model, alone, np.zeros(80, dtype=int), refits=True)[2]
         == "there is one cluster only"

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 import manyview as mv
 from conftest import blobs
+from manyview._types import Stop
 from manyview.regularizers import Graph
 from manyview.storage import store
 
@@ -74,7 +75,7 @@ def same(a, b, where="model"):
         assert list(a) == list(b), where
         for key in a:
             same(a[key], b[key], f"{where}[{key!r}]")
-    elif hasattr(a, "__dict__") and not isinstance(a, type | mv.Stop):
+    elif hasattr(a, "__dict__") and not isinstance(a, type | Stop):
         same(vars(a), vars(b), where)
     else:
         assert a == b or (a != a and b != b), where

@@ -216,7 +216,7 @@ def make_solver(choice: object) -> Solver:
         return choice
     raise ValueError(
         f"solver must be one of {', '.join(map(repr, SOLVERS))} or an object with update_U, update_V and "
-        f"the rest of manyview.solvers.Solver (derive its class from that); got {choice!r}"
+        f"the rest of manyview.extend.Solver (derive its class from that); got {choice!r}"
     )
 
 

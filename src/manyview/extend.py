@@ -1,7 +1,7 @@
-"""Checks of your own solvers and regularisers on small random problems; each tells what is wrong.
+"""Parts of your own for `WMNMF` and `RobustWMNMF`: regularizers, solvers and sources of rows.
 
-They ask what `WMNMF` relies on: gradients that are those of the value, nonnegative factors, and an
-objective that never rises.
+`check_regularizer` and `check_solver` test them on small random problems for what `WMNMF` relies on:
+gradients that are those of the value, nonnegative factors, and an objective that never rises.
 """
 
 from __future__ import annotations
@@ -15,13 +15,33 @@ from typing import Any
 import numpy as np
 
 from manyview._types import Array, Split
+from manyview.engines.numpy.sources import RowSource
 from manyview.maths import equations as eq
-from manyview.maths.solvers import SOLVERS, Solver, check_needs, make_solver
+from manyview.maths.solvers import (
+    SOLVERS,
+    Multiplicative,
+    SimplexHALS,
+    Solver,
+    check_needs,
+    make_solver,
+)
 from manyview.maths.terms import Curved, Linkable, NoPenalty, Term
-from manyview.regularizers import Graph, Orthogonal, Sparse
+from manyview.regularizers import Graph, Orthogonal, Regularizer, Sparse
 from manyview.wmnmf import WMNMF
 
-__all__ = ["check_regularizer", "check_solver"]
+__all__ = [
+    "Graph",
+    "Multiplicative",
+    "Orthogonal",
+    "Regularizer",
+    "RowSource",
+    "SimplexHALS",
+    "Solver",
+    "Sparse",
+    "Term",
+    "check_regularizer",
+    "check_solver",
+]
 
 #: Rows, features and components of the problems.
 ROWS, FEATURES, COMPONENTS = 24, 7, 3
@@ -67,7 +87,7 @@ def check_regularizer(regularizer: Any, *, random_state: int = 0) -> None:
     Parameters
     ----------
     regularizer : object
-        An object with ``prepare(X)``, as `manyview.regularizers` describes.
+        An object with ``prepare(X)``, see `Regularizer` and `Term`.
     random_state : int, default=0
         Seed of the random problems.
 
@@ -78,8 +98,7 @@ def check_regularizer(regularizer: Any, *, random_state: int = 0) -> None:
 
     Examples
     --------
-    >>> from manyview.regularizers import Sparse
-    >>> from manyview.testing import check_regularizer
+    >>> from manyview.extend import Sparse, check_regularizer
     >>> check_regularizer(Sparse())
     """
     name = type(regularizer).__name__
@@ -108,7 +127,7 @@ def check_solver(
     Parameters
     ----------
     solver : object
-        An object of a class derived from `manyview.solvers.Solver`.
+        An object of a class derived from `Solver`.
     regularizers : sequence of objects, optional
         What to check it with; by default the library's own, as far as they have what it needs.
     random_state : int, default=0
@@ -121,8 +140,7 @@ def check_solver(
 
     Examples
     --------
-    >>> from manyview.solvers import SimplexHALS
-    >>> from manyview.testing import check_solver
+    >>> from manyview.extend import SimplexHALS, check_solver
     >>> check_solver(SimplexHALS(sweeps=3))
     """
     with _as_failure():
