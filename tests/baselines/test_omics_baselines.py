@@ -11,7 +11,7 @@ from sklearn.metrics import adjusted_rand_score
 from conftest import blobs
 from manyview.baselines import NEMO, SNF, ConcatLeiden, PIntMF
 from manyview.baselines.fusion import fused_network, relative_similarity, similarity
-from manyview.baselines.leiden import as_many_as
+from manyview.baselines.graphs import as_many_as
 from manyview.baselines.pintmf import descend
 
 METHODS = [SNF, NEMO, PIntMF, ConcatLeiden]
@@ -34,19 +34,12 @@ def test_fused_network_by_hand():
     B = np.array([[1.0, 1, 4], [1, 1, 2], [4, 2, 1]])
 
     def kept(W):
-        P = np.empty((3, 3))
-        for i in range(3):
-            for j in range(3):
-                P[i, j] = (
-                    0.5 if i == j else W[i, j] / (2 * sum(W[i, k] for k in range(3) if k != i))
-                )
-        return (P + P.T) / 2
-
-    def nearest(P):  # each observation's largest entry is its own
-        return np.eye(3) if (P.argmax(axis=1) == np.arange(3)).all() else None
+        others = [sum(W[i, k] for k in range(3) if k != i) for i in range(3)]
+        P = [[0.5 if i == j else W[i, j] / (2 * others[i]) for j in range(3)] for i in range(3)]
+        return (np.array(P) + np.transpose(P)) / 2
 
     a, b = kept(A), kept(B)
-    assert nearest(a) is not None and nearest(b) is not None
+    assert all((P.argmax(axis=1) == range(3)).all() for P in (a, b))  # each is nearest to itself
     expected = kept((kept(b) + kept(a)) / 2)
     np.testing.assert_allclose(fused_network([A, B], 1, 1), expected)
 

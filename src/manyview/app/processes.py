@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
-from manyview.baselines.cost import duration
+from manyview.baselines.mlrssc import duration
 from manyview.engines.threads import available_cores
 from manyview.io.child import end, environment
 

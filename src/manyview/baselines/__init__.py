@@ -2,8 +2,7 @@
 
 from .catalogue import DESCRIPTIONS, ORACLES, honest_methods, omics_methods, paper_methods
 from .fusion import NEMO, SNF
-from .graphs import KNNSpectral, SumOfGraphs
-from .leiden import ConcatLeiden
+from .graphs import ConcatLeiden, KNNSpectral, SumOfGraphs
 from .mlrssc import MLRSSC, CostWarning
 from .multinmf import MultiNMF
 from .pintmf import PIntMF

@@ -1,20 +1,34 @@
-"""What the baselines share: the input contract of `WMNMF`, without its demand for nonnegative data."""
+"""What the baselines share: the input contract of `WMNMF`, negative data allowed, and scales."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
+from numbers import Integral, Real
 from typing import Any, Self
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.base import ClusterMixin
+from sklearn.preprocessing import MinMaxScaler, StandardScaler
 from sklearn.utils import Tags
+from sklearn.utils._param_validation import Interval, StrOptions
+from threadpoolctl import threadpool_limits
 
-from manyview._types import Views
+from manyview._types import Matrix, Views
 from manyview.base import MultiViewEstimator
-from manyview.scaling import SHIFTING
+from manyview.scaling import SCALES, SHIFTING, fit_scaling
 
-#: Constraint of every parameter that takes a seed.
-RANDOM_STATE = ["random_state", np.random.Generator]
+#: Constraints of parameters, and those that nearly every baseline has.
+COUNT = Interval(Integral, 1, None, closed="left")
+COUNT_OR_ZERO = Interval(Integral, 0, None, closed="left")
+NOT_NEGATIVE = Interval(Real, 0, None, closed="left")
+POSITIVE = Interval(Real, 0, None, closed="neither")
+COMMON: dict[str, Any] = {
+    "n_clusters": [COUNT],
+    "views": ["array-like", None],
+    "random_state": ["random_state", np.random.Generator],
+}
+SCALED: dict[str, Any] = COMMON | {"scale": [StrOptions(set(SCALES)), None]}
 
 
 class Baseline(ClusterMixin, MultiViewEstimator):
@@ -38,7 +52,9 @@ class Baseline(ClusterMixin, MultiViewEstimator):
         estimator
             Itself, fitted.
         """
-        self._cluster(self._checked(X))
+        views = self._checked(X)
+        with threadpool_limits(1):
+            self._cluster(views)
         return self
 
     @abstractmethod
@@ -54,7 +70,9 @@ class Baseline(ClusterMixin, MultiViewEstimator):
         return views
 
     def _allows_negative(self) -> bool:
-        return True
+        """Scales that shift take negative entries, and so does none at all."""
+        scale = getattr(self, "scale", None)
+        return scale is None or scale in SHIFTING
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -69,6 +87,26 @@ def set_seeds(estimator: Any, rng: np.random.Generator) -> None:
     estimator.set_params(**{name: int(rng.integers(2**31)) for name in sorted(names)})
 
 
-def takes_negative(scale: str | None) -> bool:
-    """Whether a scale takes negative entries: those that shift do, and so does none at all."""
-    return scale is None or scale in SHIFTING
+def scaled(views: Views, scale: str | None) -> list[Matrix]:
+    """Every feature on its own scale, or every view on its own (see `manyview.scaling`)."""
+    if scale is None:
+        return list(views.matrices)
+    if scale in ("standard", "minmax"):
+        return [_by_feature(X, scale) for X in views.matrices]
+    scalings = fit_scaling(views, scale)
+    return [s.apply(X) for s, X in zip(scalings, views.matrices, strict=True)]
+
+
+def _by_feature(X: Matrix, scale: str) -> Matrix:
+    if not sp.issparse(X):
+        return (StandardScaler() if scale == "standard" else MinMaxScaler()).fit_transform(X)
+    if scale == "standard":
+        return StandardScaler(with_mean=False).fit_transform(X)
+    spread = (X.max(axis=0) - X.min(axis=0)).toarray().ravel()
+    return sp.csr_array(X.multiply(1 / np.where(spread > 0, spread, 1)))
+
+
+def side_by_side(matrices: list[Matrix]) -> Matrix:
+    if any(sp.issparse(X) for X in matrices):
+        return sp.csr_array(sp.hstack(matrices, format="csr"))
+    return np.hstack(matrices)

@@ -12,8 +12,7 @@ from manyview._types import Seed
 from manyview.wmnmf import WMNMF
 
 from .fusion import NEMO, SNF
-from .graphs import KNNSpectral, SumOfGraphs
-from .leiden import ConcatLeiden
+from .graphs import ConcatLeiden, KNNSpectral, SumOfGraphs
 from .mlrssc import MLRSSC
 from .multinmf import MultiNMF
 from .pintmf import PIntMF

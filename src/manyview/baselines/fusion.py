@@ -4,23 +4,19 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
+from dataclasses import KW_ONLY, dataclass
 from functools import lru_cache
-from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.metrics.pairwise import euclidean_distances
-from sklearn.utils._param_validation import Interval, StrOptions
-from threadpoolctl import threadpool_limits
 
-from manyview._types import Array, Matrix, Seed, Views
+from manyview._types import Array, Seed, Views
 from manyview.base import generator
 from manyview.labels import spectral_from_graph
-from manyview.scaling import SCALES
 
-from ._base import RANDOM_STATE, Baseline, takes_negative
-from ._features import scaled
+from ._base import COUNT, COUNT_OR_ZERO, POSITIVE, SCALED, Baseline, scaled
 
 EPS = float(np.finfo(float).eps)
 #: Side of the product that is timed to say beforehand how long a fit takes.
@@ -77,40 +73,57 @@ def relative_similarity(W: Array, n_neighbors: int) -> Array:
     return kept + kept.T
 
 
+@dataclass(eq=False, repr=False)
 class _Fusion(Baseline, ABC):
     """What SNF and NEMO share: scale, similarities of each view, one graph, spectral clustering."""
 
-    n_clusters: int
-    n_neighbors: int | None
-    mu: float
-    scale: str | None
-    random_state: Seed
+    n_clusters: int = 8
+    _: KW_ONLY
+    n_neighbors: int | None = None
+    mu: float = 0.5
+    scale: str | None = "standard"
+    views: Any = None
+    random_state: Seed = None
+
+    _parameter_constraints: ClassVar[dict] = SCALED | {
+        "n_neighbors": [COUNT, None],
+        "mu": [POSITIVE],
+    }
 
     def _cluster(self, views: Views) -> None:
-        """Fuse the views' similarities and cluster the graph."""
-        with threadpool_limits(1):
-            matrices = scaled(views, self.scale)
-            graph = self._graph([_squared(M) for M in matrices], self._k(views))
+        n = views.n_samples
+        k = max(1, min(self.n_neighbors or max(1, round(n / 6)), n - 1))
+        distances = [euclidean_distances(M, squared=True) for M in scaled(views, self.scale)]
+        graph = self._graph([similarity(d, k, self.mu) for d in distances], k)
         self.affinity_ = graph
         self.labels_ = spectral_from_graph(
             sp.csr_array(graph), self.n_clusters, generator(self.random_state), unit_rows=True
         )
 
-    def _k(self, views: Views) -> int:
-        n = views.n_samples
-        return max(1, min(self.n_neighbors or max(1, round(n / 6)), n - 1))
+    @abstractmethod
+    def _graph(self, similarities: list[Array], k: int) -> Array: ...
 
     @abstractmethod
-    def _graph(self, squared: list[Array], k: int) -> Array: ...
+    def _cost(self, n_samples: int, n_views: int) -> tuple[float, int]:
+        """Passes over a dense N×N matrix, and how many of these are alive at once."""
 
-    def _allows_negative(self) -> bool:
-        return takes_negative(self.scale)
+    def estimate_cost(self, n_samples: int, n_views: int) -> dict[str, float]:
+        """Seconds and bytes that a fit would take, before it starts.
+
+        Parameters
+        ----------
+        n_samples, n_views : int
+
+        Returns
+        -------
+        dict with "seconds" and "bytes"
+        """
+        passes, arrays = self._cost(n_samples, n_views)
+        seconds = passes * n_samples**2 * _seconds_per_step()
+        return {"seconds": seconds, "bytes": 8.0 * n_samples**2 * arrays}
 
 
-def _squared(X: Matrix) -> Array:
-    return euclidean_distances(X, squared=True)
-
-
+@dataclass(eq=False, repr=False)
 class SNF(_Fusion):
     """Similarity network fusion (Wang et al.).
 
@@ -144,55 +157,24 @@ class SNF(_Fusion):
     Methods 11, 2014.
     """
 
-    _parameter_constraints: ClassVar[dict] = {
-        "n_clusters": [Interval(Integral, 1, None, closed="left")],
-        "n_neighbors": [Interval(Integral, 1, None, closed="left"), None],
-        "mu": [Interval(Real, 0, None, closed="neither")],
-        "n_iter": [Interval(Integral, 0, None, closed="left")],
-        "scale": [StrOptions(set(SCALES)), None],
-        "views": ["array-like", None],
-        "random_state": RANDOM_STATE,
+    _: KW_ONLY
+    n_neighbors: int | None = 20
+    n_iter: int = 20
+
+    _parameter_constraints: ClassVar[dict] = _Fusion._parameter_constraints | {
+        "n_iter": [COUNT_OR_ZERO],
     }
 
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        *,
-        n_neighbors: int | None = 20,
-        mu: float = 0.5,
-        n_iter: int = 20,
-        scale: str | None = "standard",
-        views: Any = None,
-        random_state: Seed = None,
-    ):
-        self.n_clusters = n_clusters
-        self.n_neighbors = n_neighbors
-        self.mu = mu
-        self.n_iter = n_iter
-        self.scale = scale
-        self.views = views
-        self.random_state = random_state
+    def _graph(self, similarities: list[Array], k: int) -> Array:
+        return fused_network(similarities, k, self.n_iter)
 
-    def _graph(self, squared: list[Array], k: int) -> Array:
-        return fused_network([similarity(d, k, self.mu) for d in squared], k, self.n_iter)
-
-    def estimate_cost(self, n_samples: int, n_views: int) -> dict[str, float]:
-        """Seconds and bytes that a fit would take, before it starts.
-
-        Parameters
-        ----------
-        n_samples, n_views : int
-
-        Returns
-        -------
-        dict with "seconds" and "bytes"
-        """
+    def _cost(self, n_samples: int, n_views: int) -> tuple[float, int]:
         # Two products of a sparse and a dense matrix, and a few passes over the dense ones.
         per_round = n_views * (4 * min(self.n_neighbors or n_samples, n_samples) + 20)
-        seconds = (self.n_iter * per_round + 100 * n_views) * n_samples**2 * _seconds_per_step()
-        return {"seconds": seconds, "bytes": 8.0 * n_samples**2 * (2 * n_views + 4)}
+        return self.n_iter * per_round + 100 * n_views, 2 * n_views + 4
 
 
+@dataclass(eq=False, repr=False)
 class NEMO(_Fusion):
     """Neighbourhood based multi-omics clustering (Rappoport & Shamir).
 
@@ -224,44 +206,12 @@ class NEMO(_Fusion):
     Bioinformatics 35, 2019.
     """
 
-    _parameter_constraints: ClassVar[dict] = {
-        name: rule for name, rule in SNF._parameter_constraints.items() if name != "n_iter"
-    }
-
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        *,
-        n_neighbors: int | None = None,
-        mu: float = 0.5,
-        scale: str | None = "standard",
-        views: Any = None,
-        random_state: Seed = None,
-    ):
-        self.n_clusters = n_clusters
-        self.n_neighbors = n_neighbors
-        self.mu = mu
-        self.scale = scale
-        self.views = views
-        self.random_state = random_state
-
-    def _graph(self, squared: list[Array], k: int) -> Array:
-        found = [relative_similarity(similarity(d, k, self.mu), k) for d in squared]
+    def _graph(self, similarities: list[Array], k: int) -> Array:
+        found = [relative_similarity(W, k) for W in similarities]
         return sum(found[1:], found[0]) / len(found)
 
-    def estimate_cost(self, n_samples: int, n_views: int) -> dict[str, float]:
-        """Seconds and bytes that a fit would take, before it starts.
-
-        Parameters
-        ----------
-        n_samples, n_views : int
-
-        Returns
-        -------
-        dict with "seconds" and "bytes"
-        """
-        seconds = 100 * n_views * n_samples**2 * _seconds_per_step()
-        return {"seconds": seconds, "bytes": 8.0 * n_samples**2 * (n_views + 5)}
+    def _cost(self, n_samples: int, n_views: int) -> tuple[float, int]:
+        return 100 * n_views, n_views + 5
 
 
 @lru_cache(maxsize=1)

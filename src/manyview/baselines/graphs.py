@@ -1,30 +1,35 @@
-"""Spectral clustering of one matrix as MATLAB does it by default, and of the views' summed graphs."""
+"""Communities of graphs: spectral clustering as MATLAB does it, of the views' summed graphs, and Leiden."""
 
 from __future__ import annotations
 
-from numbers import Integral, Real
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator, ClusterMixin
+from sklearn.neighbors import kneighbors_graph
 from sklearn.utils import Tags
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import validate_data
 from threadpoolctl import threadpool_limits
 
-from manyview._types import Seed, Views
+from manyview._types import Array, Seed, Views
 from manyview._warn import warn_user
 from manyview.base import generator
 from manyview.engines.affinity import AFFINITIES, affinity
+from manyview.labels import leiden, spectral_from_graph
 from manyview.labels import n_neighbors as customary_neighbors
-from manyview.labels import spectral_from_graph
-from manyview.scaling import SCALES
 
-from ._base import RANDOM_STATE, Baseline, takes_negative
-from ._features import scaled
+from ._base import COMMON, COUNT, POSITIVE, SCALED, Baseline, scaled, side_by_side
+
+#: Resolutions between which the one with the wanted number of communities is looked for, and how often.
+LOWEST, HIGHEST, TRIES = 1e-3, 1e3, 30
+#: How rows of the eigenvectors are read.
+ROWS = [StrOptions({"spectral", "njw"})]
 
 
+@dataclass(eq=False, repr=False)
 class KNNSpectral(ClusterMixin, BaseEstimator):
     """Spectral clustering of one matrix with the defaults of MATLAB's ``spectralcluster``.
 
@@ -62,30 +67,21 @@ class KNNSpectral(ClusterMixin, BaseEstimator):
     """
 
     _parameter_constraints: ClassVar[dict] = {
-        "n_clusters": [Interval(Integral, 1, None, closed="left")],
-        "n_neighbors": [Interval(Integral, 1, None, closed="left"), None],
-        "kernel_scale": [Interval(Real, 0, None, closed="neither")],
-        "assign_labels": [StrOptions({"spectral", "njw"})],
-        "n_init": [Interval(Integral, 1, None, closed="left")],
-        "random_state": RANDOM_STATE,
+        "n_clusters": [COUNT],
+        "n_neighbors": [COUNT, None],
+        "kernel_scale": [POSITIVE],
+        "assign_labels": ROWS,
+        "n_init": [COUNT],
+        "random_state": COMMON["random_state"],
     }
 
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        *,
-        n_neighbors: int | None = None,
-        kernel_scale: float = 1.0,
-        assign_labels: str = "spectral",
-        n_init: int = 5,
-        random_state: Seed = None,
-    ):
-        self.n_clusters = n_clusters
-        self.n_neighbors = n_neighbors
-        self.kernel_scale = kernel_scale
-        self.assign_labels = assign_labels
-        self.n_init = n_init
-        self.random_state = random_state
+    n_clusters: int = 8
+    _: KW_ONLY
+    n_neighbors: int | None = None
+    kernel_scale: float = 1.0
+    assign_labels: str = "spectral"
+    n_init: int = 5
+    random_state: Seed = None
 
     def fit(self, X: Any, y: object = None) -> KNNSpectral:
         """Cluster the rows of one matrix.
@@ -133,6 +129,7 @@ class KNNSpectral(ClusterMixin, BaseEstimator):
         return tags
 
 
+@dataclass(eq=False, repr=False)
 class SumOfGraphs(Baseline):
     """Spectral clustering of the sum of the views' nearest-neighbour graphs.
 
@@ -161,49 +158,104 @@ class SumOfGraphs(Baseline):
     affinity_matrix_ : sparse (N, N), the summed graph
     """
 
-    _parameter_constraints: ClassVar[dict] = {
-        "n_clusters": [Interval(Integral, 1, None, closed="left")],
-        "n_neighbors": [Interval(Integral, 1, None, closed="left")],
+    _parameter_constraints: ClassVar[dict] = SCALED | {
+        "n_neighbors": [COUNT],
         "affinity": [StrOptions(set(AFFINITIES))],
-        "scale": [StrOptions(set(SCALES)), None],
-        "assign_labels": [StrOptions({"spectral", "njw"})],
-        "n_init": [Interval(Integral, 1, None, closed="left")],
-        "views": ["array-like", None],
-        "random_state": RANDOM_STATE,
+        "assign_labels": ROWS,
+        "n_init": [COUNT],
     }
 
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        *,
-        n_neighbors: int = 10,
-        affinity: str = "binary",
-        scale: str | None = "minmax",
-        assign_labels: str = "spectral",
-        n_init: int = 5,
-        views: Any = None,
-        random_state: Seed = None,
-    ):
-        self.n_clusters = n_clusters
-        self.n_neighbors = n_neighbors
-        self.affinity = affinity
-        self.scale = scale
-        self.assign_labels = assign_labels
-        self.n_init = n_init
-        self.views = views
-        self.random_state = random_state
+    n_clusters: int = 8
+    _: KW_ONLY
+    n_neighbors: int = 10
+    affinity: str = "binary"
+    scale: str | None = "minmax"
+    assign_labels: str = "spectral"
+    n_init: int = 5
+    views: Any = None
+    random_state: Seed = None
 
     def _cluster(self, views: Views) -> None:
-        """Build, add and cut the graphs."""
-        with threadpool_limits(1):
-            matrices = scaled(views, self.scale)
-            graphs = [affinity(M, self.n_neighbors, self.affinity) for M in matrices]
-            total = sp.csr_array(sum(graphs[1:], graphs[0]))
-            rng = generator(self.random_state)
-            self.labels_ = spectral_from_graph(
-                total, self.n_clusters, rng, self.assign_labels == "njw", self.n_init
-            )
+        matrices = scaled(views, self.scale)
+        graphs = [affinity(M, self.n_neighbors, self.affinity) for M in matrices]
+        total = sp.csr_array(sum(graphs[1:], graphs[0]))
+        rng = generator(self.random_state)
+        self.labels_ = spectral_from_graph(
+            total, self.n_clusters, rng, self.assign_labels == "njw", self.n_init
+        )
         self.affinity_matrix_ = total
 
-    def _allows_negative(self) -> bool:
-        return takes_negative(self.scale)
+
+@dataclass(eq=False, repr=False)
+class ConcatLeiden(Baseline):
+    """Leiden communities of the nearest-neighbour graph of all views side by side.
+
+    What single-cell work does with one view, on all of them. The algorithm knows no number of clusters:
+    the resolution is halved and doubled until there are as many as asked for, or as nearly as it gets.
+
+    Parameters
+    ----------
+    n_clusters : int, default=8
+    n_neighbors : int, default=10
+        Of the graph, which is the union of both directions.
+    scale : {"standard", "minmax", "sum", "tfidf", "sqrt"} or None, default="standard"
+        As in `ConcatViews`.
+    views : sequence of int, optional
+        If the input is one 2-D array: the number of columns of each view.
+    random_state : int, RandomState, Generator or None
+
+    Attributes
+    ----------
+    labels_ : ndarray (N,)
+    resolution_ : float, the one that was found
+
+    References
+    ----------
+    V. A. Traag, L. Waltman and N. J. van Eck, From Louvain to Leiden: guaranteeing well-connected
+    communities, Scientific Reports 9, 2019.
+    """
+
+    _parameter_constraints: ClassVar[dict] = SCALED | {
+        "n_neighbors": [COUNT],
+    }
+
+    n_clusters: int = 8
+    _: KW_ONLY
+    n_neighbors: int = 10
+    scale: str | None = "standard"
+    views: Any = None
+    random_state: Seed = None
+
+    def _cluster(self, views: Views) -> None:
+        seed = int(generator(self.random_state).integers(2**31))
+        near = min(self.n_neighbors, views.n_samples - 1)
+        if not near:
+            self.labels_, self.resolution_ = np.zeros(views.n_samples, dtype=np.int64), 1.0
+            return
+        graph = sp.csr_array(kneighbors_graph(side_by_side(scaled(views, self.scale)), near))
+        self.labels_, self.resolution_ = as_many_as(
+            sp.csr_array(graph.maximum(graph.T)), self.n_clusters, seed
+        )
+        found = int(self.labels_.max()) + 1
+        if found != self.n_clusters:
+            warn_user(
+                f"ConcatLeiden found {found} communities and not the {self.n_clusters} asked for: no "
+                "resolution gives as many (a graph in several pieces has at least as many communities)"
+            )
+
+
+def as_many_as(graph: sp.csr_array, wanted: int, seed: int) -> tuple[Array, float]:
+    """Communities, as nearly as many as ``wanted``, and the resolution: more of it, more of them."""
+    low, high = LOWEST, HIGHEST
+    best: tuple[int, Array, float] | None = None
+    for _ in range(TRIES):
+        middle = float(np.sqrt(low * high))
+        labels = np.unique(leiden(graph, middle, seed), return_inverse=True)[1]
+        found = int(labels.max()) + 1
+        if best is None or abs(found - wanted) < best[0]:
+            best = abs(found - wanted), labels, middle
+        if found == wanted:
+            break
+        low, high = (middle, high) if found < wanted else (low, middle)
+    assert best is not None
+    return best[1], best[2]

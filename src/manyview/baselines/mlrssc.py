@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
-from numbers import Integral, Real
+from dataclasses import KW_ONLY, dataclass
+from functools import lru_cache
+from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
@@ -20,15 +23,24 @@ from manyview.base import generator
 from manyview.labels import spectral_from_graph
 
 from . import admm
-from ._base import RANDOM_STATE, Baseline
-from .cost import CostWarning, duration, peak_bytes, seconds_per_iteration
+from ._base import COMMON, COUNT, NOT_NEGATIVE, POSITIVE, Baseline
 
 #: From this many observations on, a fit says first what it will cost.
 LARGE = 1000
 #: Iterations allowed where ``max_iter`` is None.
 MAX_ITER = {"pairwise": 300, "centroid": 100}
+#: Size of the trial from which seconds are extrapolated: large enough for BLAS to reach its pace.
+TRIAL = 500
+#: N×N arrays of float64 alive at once: per view (kernel, A, three C, three L), and in one step.
+#: The latter was measured (solver and SVD workspaces are LAPACK's own): 1.8 GB for N=2000, four views.
+ARRAYS_PER_VIEW, ARRAYS_OF_STEP = 8, 17
 
 
+class CostWarning(UserWarning):
+    """A fit is about to take much memory or time."""
+
+
+@dataclass(eq=False, repr=False)
 class MLRSSC(Baseline):
     """Multi-view low-rank sparse subspace clustering (Brbić & Kopriva).
 
@@ -91,67 +103,43 @@ class MLRSSC(Baseline):
     73, 2018.
     """
 
-    _parameter_constraints: ClassVar[dict] = {
-        "n_clusters": [Interval(Integral, 1, None, closed="left")],
+    _parameter_constraints: ClassVar[dict] = COMMON | {
         "kind": [StrOptions(set(MAX_ITER))],
         "kernel": [StrOptions({"rbf"}), None],
-        "kernel_width": [Interval(Real, 0, None, closed="neither"), "array-like", dict],
-        "mu": [Interval(Real, 0, None, closed="neither")],
-        "low_rank": [Interval(Real, 0, None, closed="left")],
-        "sparse": [Interval(Real, 0, None, closed="left"), None],
-        "consensus": [Interval(Real, 0, None, closed="left")],
+        "kernel_width": [POSITIVE, "array-like", dict],
+        "mu": [POSITIVE],
+        "low_rank": [NOT_NEGATIVE],
+        "sparse": [NOT_NEGATIVE, None],
+        "consensus": [NOT_NEGATIVE],
         "noisy": ["boolean"],
-        "thr": [Interval(Real, 0, None, closed="left")],
-        "max_iter": [Interval(Integral, 1, None, closed="left"), None],
+        "thr": [NOT_NEGATIVE],
+        "max_iter": [COUNT, None],
         "rho": [Interval(Real, 1, None, closed="left")],
-        "mu_max": [Interval(Real, 0, None, closed="neither")],
+        "mu_max": [POSITIVE],
         "accumulate": ["boolean"],
-        "n_init": [Interval(Integral, 1, None, closed="left")],
-        "views": ["array-like", None],
-        "random_state": RANDOM_STATE,
+        "n_init": [COUNT],
         "verbose": ["verbose"],
     }
 
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        *,
-        kind: str = "pairwise",
-        kernel: str | None = None,
-        kernel_width: Any = 1.0,
-        mu: float = 100.0,
-        low_rank: float = 0.3,
-        sparse: float | None = None,
-        consensus: float = 0.3,
-        noisy: bool = True,
-        thr: float = 1e-3,
-        max_iter: int | None = None,
-        rho: float = 1.5,
-        mu_max: float = 1e6,
-        accumulate: bool = False,
-        n_init: int = 5,
-        views: Any = None,
-        random_state: Seed = None,
-        verbose: int = 0,
-    ):
-        self.n_clusters = n_clusters
-        self.kind = kind
-        self.kernel = kernel
-        self.kernel_width = kernel_width
-        self.mu = mu
-        self.low_rank = low_rank
-        self.sparse = sparse
-        self.consensus = consensus
-        self.noisy = noisy
-        self.thr = thr
-        self.max_iter = max_iter
-        self.rho = rho
-        self.mu_max = mu_max
-        self.accumulate = accumulate
-        self.n_init = n_init
-        self.views = views
-        self.random_state = random_state
-        self.verbose = verbose
+    n_clusters: int = 8
+    _: KW_ONLY
+    kind: str = "pairwise"
+    kernel: str | None = None
+    kernel_width: Any = 1.0
+    mu: float = 100.0
+    low_rank: float = 0.3
+    sparse: float | None = None
+    consensus: float = 0.3
+    noisy: bool = True
+    thr: float = 1e-3
+    max_iter: int | None = None
+    rho: float = 1.5
+    mu_max: float = 1e6
+    accumulate: bool = False
+    n_init: int = 5
+    views: Any = None
+    random_state: Seed = None
+    verbose: int = 0
 
     def fit(self, X: Any, y: object = None) -> MLRSSC:
         """Find the joint representation and cluster it.
@@ -260,10 +248,11 @@ class MLRSSC(Baseline):
         """
         self._validate_params()
         self._check_settings()
-        per_iteration = seconds_per_iteration(n_samples, n_views)
+        # One solve and one decomposition per view, both cubic in N.
+        per_iteration = n_views * float(n_samples) ** 3 * _seconds_per_cube()
         likely, most = self._likely_iterations(), self._max_iter()
         return {
-            "bytes": peak_bytes(n_samples, n_views),
+            "bytes": 8.0 * n_samples**2 * (ARRAYS_PER_VIEW * n_views + ARRAYS_OF_STEP),
             "seconds_per_iteration": per_iteration,
             "iterations": likely,
             "max_iter": most,
@@ -347,3 +336,24 @@ def _kernel(X: Matrix, kernel: str | None, factor: float) -> Array:
     # More than half of the pairs coincide: there is no scale to read, any width tells 0 from the rest.
     width = width if width > 0 else 1.0
     return np.exp(-(distances**2) / (2 * width**2))
+
+
+@lru_cache(maxsize=1)
+def _seconds_per_cube() -> float:
+    """Seconds of one solve and one thresholding, divided by N³: the best of three trials."""
+    M = np.random.default_rng(0).standard_normal((TRIAL, TRIAL))
+    system = M @ M.T + TRIAL * np.eye(TRIAL)
+    seconds = []
+    for _ in range(3):
+        started = time.perf_counter()
+        np.linalg.solve(system, M)
+        admm.soft_singular(M, 1.0)
+        seconds.append(time.perf_counter() - started)
+    return min(seconds) / TRIAL**3
+
+
+def duration(seconds: float) -> str:
+    for unit, size in (("h", 3600), ("min", 60)):
+        if seconds >= size:
+            return f"{seconds / size:.1f} {unit}"
+    return f"{seconds:.0f} s"

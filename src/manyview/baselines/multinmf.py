@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from numbers import Integral, Real
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.extmath import row_norms
-from threadpoolctl import threadpool_limits
 
 from manyview._types import Array, Matrix, Seed, Views
 from manyview.base import generator
@@ -18,15 +16,16 @@ from manyview.initialize import gnmf
 from manyview.labels import kmeans, tell_empty_clusters
 from manyview.maths import equations as eq
 from manyview.regularizers import NoPenalty
-from manyview.scaling import SCALES, SHIFTING, fit_scaling
+from manyview.scaling import SHIFTING, fit_scaling
 
-from ._base import RANDOM_STATE, Baseline
+from ._base import COUNT, COUNT_OR_ZERO, NOT_NEGATIVE, SCALED, Baseline
 
 #: No entry of U or V falls below. They decay to subnormal numbers otherwise, whose arithmetic is
 #: several times slower, and so would be their products; at 0 the consensus could not revive them.
 NEGLIGIBLE = 1e-150
 
 
+@dataclass(eq=False, repr=False)
 class MultiNMF(Baseline):
     """Multi-view NMF by joint factorisation (Liu, Wang, Gao & Han).
 
@@ -80,64 +79,40 @@ class MultiNMF(Baseline):
     factorization, SIAM Data Mining 2013.
     """
 
-    _parameter_constraints: ClassVar[dict] = {
-        "n_clusters": [Interval(Integral, 1, None, closed="left")],
-        "n_components": [Interval(Integral, 1, None, closed="left"), None],
-        "weight": [StrOptions({"equal"}), Interval(Real, 0, None, closed="left")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "inner_iter": [Interval(Integral, 1, None, closed="left")],
-        "start_passes": [Interval(Integral, 1, None, closed="left")],
-        "start_iter": [Interval(Integral, 0, None, closed="left")],
-        "max_redo": [Interval(Integral, 0, None, closed="left")],
-        "scale": [StrOptions(set(SCALES)), None],
-        "n_init": [Interval(Integral, 1, None, closed="left")],
-        "views": ["array-like", None],
-        "random_state": RANDOM_STATE,
+    _parameter_constraints: ClassVar[dict] = SCALED | {
+        "n_components": [COUNT, None],
+        "weight": [StrOptions({"equal"}), NOT_NEGATIVE],
+        "max_iter": [COUNT],
+        "inner_iter": [COUNT],
+        "start_passes": [COUNT],
+        "start_iter": [COUNT_OR_ZERO],
+        "max_redo": [COUNT_OR_ZERO],
+        "n_init": [COUNT],
     }
 
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        *,
-        n_components: int | None = None,
-        weight: str | float = 0.01,
-        max_iter: int = 30,
-        inner_iter: int = 200,
-        start_passes: int = 3,
-        start_iter: int = 200,
-        max_redo: int = 30,
-        scale: str | None = "sum",
-        n_init: int = 5,
-        views: Any = None,
-        random_state: Seed = None,
-    ):
-        self.n_clusters = n_clusters
-        self.n_components = n_components
-        self.weight = weight
-        self.max_iter = max_iter
-        self.inner_iter = inner_iter
-        self.start_passes = start_passes
-        self.start_iter = start_iter
-        self.max_redo = max_redo
-        self.scale = scale
-        self.n_init = n_init
-        self.views = views
-        self.random_state = random_state
+    n_clusters: int = 8
+    _: KW_ONLY
+    n_components: int | None = None
+    weight: str | float = 0.01
+    max_iter: int = 30
+    inner_iter: int = 200
+    start_passes: int = 3
+    start_iter: int = 200
+    max_redo: int = 30
+    scale: str | None = "sum"
+    n_init: int = 5
+    views: Any = None
+    random_state: Seed = None
 
     def _cluster(self, views: Views) -> None:
-        """Factorise the views and cluster the consensus."""
         rng = generator(self.random_state)
         a = 1 / len(views) if self.weight == "equal" else float(self.weight)
         k = self.n_components or self.n_clusters
-        with threadpool_limits(1):
-            scalings = fit_scaling(views, self.scale)
-            Xs = [
-                scaling.apply(M.astype(np.float64, copy=False))
-                for scaling, M in zip(scalings, views.matrices, strict=True)
-            ]
-            U, V = chained_starts(Xs, k, rng, self.start_passes, self.start_iter)
-            joint = factorise(Xs, U, V, a, self.max_iter, self.inner_iter, self.max_redo)
-            self.labels_ = kmeans(joint.consensus, self.n_clusters, rng, self.n_init)
+        pairs = zip(fit_scaling(views, self.scale), views.matrices, strict=True)
+        Xs = [scaling.apply(M.astype(np.float64, copy=False)) for scaling, M in pairs]
+        U, V = chained_starts(Xs, k, rng, self.start_passes, self.start_iter)
+        joint = factorise(Xs, U, V, a, self.max_iter, self.inner_iter, self.max_redo)
+        self.labels_ = kmeans(joint.consensus, self.n_clusters, rng, self.n_init)
         tell_empty_clusters(self.labels_, self.n_clusters)
         self.consensus_ = joint.consensus
         self.components_ = [np.ascontiguousarray(Us.T) for Us in joint.U]

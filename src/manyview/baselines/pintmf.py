@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from numbers import Integral, Real
+from dataclasses import KW_ONLY, dataclass
+from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
 from scipy.cluster.hierarchy import fcluster, ward
 from sklearn.metrics import adjusted_rand_score
-from sklearn.utils._param_validation import Interval, StrOptions
-from threadpoolctl import threadpool_limits
+from sklearn.utils._param_validation import Interval
 
 from manyview._types import Array, Seed, Views
 from manyview.base import generator
-from manyview.scaling import SCALES
 
-from ._base import RANDOM_STATE, Baseline, takes_negative
-from ._features import scaled
+from ._base import COUNT, SCALED, Baseline, scaled
 from .fusion import SNF
 
 #: Penalties tried, as shares of the smallest one that leaves nothing, and parts of the rows left out.
@@ -63,6 +61,7 @@ def chosen_penalty(X: Array, W: Array, folds: Array) -> float:
     return float(PATH[np.flatnonzero(within)[0]] * largest)
 
 
+@dataclass(eq=False, repr=False)
 class PIntMF(Baseline):
     """Penalised integrative matrix factorisation (Pierre-Jean et al.).
 
@@ -102,54 +101,37 @@ class PIntMF(Baseline):
     factorization method for multi-omics data, Bioinformatics 38, 2022.
     """
 
-    _parameter_constraints: ClassVar[dict] = {
-        "n_clusters": [Interval(Integral, 1, None, closed="left")],
-        "n_components": [Interval(Integral, 1, None, closed="left"), None],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
+    _parameter_constraints: ClassVar[dict] = SCALED | {
+        "n_components": [COUNT, None],
+        "max_iter": [COUNT],
         "penalty": [Interval(Real, 0, 1, closed="both"), None],
-        "scale": [StrOptions(set(SCALES)), None],
-        "views": ["array-like", None],
-        "random_state": RANDOM_STATE,
     }
 
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        *,
-        n_components: int | None = None,
-        max_iter: int = 20,
-        penalty: float | None = None,
-        scale: str | None = "standard",
-        views: Any = None,
-        random_state: Seed = None,
-    ):
-        self.n_clusters = n_clusters
-        self.n_components = n_components
-        self.max_iter = max_iter
-        self.penalty = penalty
-        self.scale = scale
-        self.views = views
-        self.random_state = random_state
+    n_clusters: int = 8
+    _: KW_ONLY
+    n_components: int | None = None
+    max_iter: int = 20
+    penalty: float | None = None
+    scale: str | None = "standard"
+    views: Any = None
+    random_state: Seed = None
 
     def _cluster(self, views: Views) -> None:
-        """Factorise all views with one W and cluster its rows."""
         rng = generator(self.random_state)
         k = self.n_components or self.n_clusters
-        with threadpool_limits(1):
-            Xs = [_dense(M) for M in scaled(views, self.scale)]
-            start = SNF(k, scale=None, random_state=int(rng.integers(2**31))).fit(
-                dict(enumerate(Xs))
-            )
-            W = np.eye(k)[start.labels_]
-            folds = rng.permutation(np.arange(views.n_samples) % N_FOLDS)
-            labels = start.labels_
-            n_iter, settled = 0, False
-            while n_iter < self.max_iter and not settled:
-                n_iter += 1
-                H = [self._profiles(M, W, folds) for M in Xs]
-                W = _weights(Xs, H)
-                before, labels = labels, _ward(W, self.n_clusters)
-                settled = bool(adjusted_rand_score(before, labels) > SAME)
+        given = [M.toarray() if sp.issparse(M) else M for M in scaled(views, self.scale)]
+        Xs = [np.asarray(X, dtype=float) for X in given]
+        start = SNF(k, scale=None, random_state=int(rng.integers(2**31))).fit(dict(enumerate(Xs)))
+        W = np.eye(k)[start.labels_]
+        folds = rng.permutation(np.arange(views.n_samples) % N_FOLDS)
+        labels = start.labels_
+        n_iter, settled = 0, False
+        while n_iter < self.max_iter and not settled:
+            n_iter += 1
+            H = [self._profiles(M, W, folds) for M in Xs]
+            W = _weights(Xs, H)
+            before, labels = labels, _ward(W, self.n_clusters)
+            settled = bool(adjusted_rand_score(before, labels) > SAME)
         self.labels_, self.consensus_, self.components_, self.n_iter_ = labels, W, H, n_iter
         left = sum(((M - W @ h) ** 2).sum() / M.size for M, h in zip(Xs, H, strict=True))
         whole = sum(((M - M.mean(axis=0)) ** 2).sum() / M.size for M in Xs)
@@ -161,13 +143,6 @@ class PIntMF(Baseline):
         else:
             penalty = self.penalty * float(np.abs(W.T @ X).max())
         return descend(W.T @ W, W.T @ X, penalty, False)
-
-    def _allows_negative(self) -> bool:
-        return takes_negative(self.scale)
-
-
-def _dense(X: Any) -> Array:
-    return np.asarray(X.toarray() if sp.issparse(X) else X, dtype=float)
 
 
 def _weights(Xs: list[Array], H: list[Array]) -> Array:

@@ -2,31 +2,31 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.utils._param_validation import HasMethods, StrOptions
+from sklearn.metrics import silhouette_score
+from sklearn.utils._param_validation import HasMethods
 from threadpoolctl import threadpool_limits
 
 from manyview._labels import class_codes
 from manyview._types import Array, Matrix, Seed, Views
 from manyview.base import generator
 from manyview.metrics import accuracy
-from manyview.scaling import SCALES
 
-from ._base import RANDOM_STATE, Baseline, set_seeds, takes_negative
-from ._features import scaled, side_by_side, silhouette
+from ._base import SCALED, Baseline, scaled, set_seeds, side_by_side
 
-#: Silhouette of a clustering that has none (one cluster, or every observation its own).
-NO_SILHOUETTE = -1.0
+#: Above this many observations the silhouette is taken on a random sample: its cost is quadratic.
+SILHOUETTE_SAMPLE = 5000
 
 
 class _Wrapper(Baseline):
     """Holds a clusterer of one matrix and seeds its copies."""
 
     estimator: Any
-    random_state: Seed
+    _parameter_constraints: ClassVar[dict] = SCALED | {"estimator": [HasMethods("fit_predict")]}
 
     def _n_clusters(self) -> int | None:
         return getattr(self.estimator, "n_clusters", None)
@@ -39,6 +39,7 @@ class _Wrapper(Baseline):
         return copy
 
 
+@dataclass(eq=False, repr=False)
 class BestSingleView(_Wrapper):
     """Cluster every view alone and keep one of the results.
 
@@ -76,16 +77,10 @@ class BestSingleView(_Wrapper):
     ('clear', 'silhouette')
     """
 
-    _parameter_constraints: ClassVar[dict] = {
-        "estimator": [HasMethods("fit_predict")],
-        "views": ["array-like", None],
-        "random_state": RANDOM_STATE,
-    }
-
-    def __init__(self, estimator: Any, *, views: Any = None, random_state: Seed = None):
-        self.estimator = estimator
-        self.views = views
-        self.random_state = random_state
+    estimator: Any
+    _: KW_ONLY
+    views: Any = None
+    random_state: Seed = None
 
     def fit(self, X: Any, y: Any = None) -> BestSingleView:
         """Cluster each view; choose by silhouette, or by accuracy if classes are given.
@@ -139,13 +134,17 @@ class BestSingleView(_Wrapper):
         return self.fit(X, y).labels_
 
 
-def _score(matrix: Matrix, labels: Array, truth: Array | None) -> float:
+def _score(X: Matrix, labels: Array, truth: Array | None) -> float:
+    """Accuracy, or the mean silhouette; −1 where it is not defined (one cluster, or only singletons)."""
     if truth is not None:
         return accuracy(truth, labels)
-    found = silhouette(matrix, labels)
-    return NO_SILHOUETTE if found is None else found
+    if X.shape[0] > SILHOUETTE_SAMPLE:  # the same rows for all labels
+        chosen = np.random.default_rng(0).permutation(X.shape[0])[:SILHOUETTE_SAMPLE]
+        X, labels = X[chosen], labels[chosen]
+    return float(silhouette_score(X, labels)) if 2 <= len(np.unique(labels)) < len(labels) else -1.0
 
 
+@dataclass(eq=False, repr=False)
 class ConcatViews(_Wrapper):
     """Set the views side by side and cluster the one wide matrix.
 
@@ -182,32 +181,13 @@ class ConcatViews(_Wrapper):
     True
     """
 
-    _parameter_constraints: ClassVar[dict] = {
-        "estimator": [HasMethods("fit_predict")],
-        "scale": [StrOptions(set(SCALES)), None],
-        "views": ["array-like", None],
-        "random_state": RANDOM_STATE,
-    }
-
-    def __init__(
-        self,
-        estimator: Any,
-        *,
-        scale: str | None = None,
-        views: Any = None,
-        random_state: Seed = None,
-    ):
-        self.estimator = estimator
-        self.scale = scale
-        self.views = views
-        self.random_state = random_state
+    estimator: Any
+    _: KW_ONLY
+    scale: str | None = None
+    views: Any = None
+    random_state: Seed = None
 
     def _cluster(self, views: Views) -> None:
-        """Scale, concatenate, cluster."""
-        with threadpool_limits(1):
-            wide = side_by_side(scaled(views, self.scale))
-            self.estimator_ = self._copy(generator(self.random_state))
-            self.labels_ = np.asarray(self.estimator_.fit_predict(wide))
-
-    def _allows_negative(self) -> bool:
-        return takes_negative(self.scale)
+        wide = side_by_side(scaled(views, self.scale))
+        self.estimator_ = self._copy(generator(self.random_state))
+        self.labels_ = np.asarray(self.estimator_.fit_predict(wide))

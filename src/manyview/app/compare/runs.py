@@ -29,7 +29,7 @@ from manyview.app.processes import (
     sent,
 )
 from manyview.baselines import NEMO, SNF, CostWarning
-from manyview.baselines.cost import duration
+from manyview.baselines.mlrssc import duration
 from manyview.baselines.wrappers import BestSingleView
 from manyview.io import checksum
 from manyview.io.writing import scratch, write_whole
