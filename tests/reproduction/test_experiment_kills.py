@@ -21,14 +21,14 @@ SCRIPT = """
 import sys
 from pathlib import Path
 from rich.console import Console
-from manyview.paper import experiments, running
+from manyview.paper import command, experiments
 from manyview.paper.command import run_reproduce
 from manyview.paper.experiments import Cell, Experiment, grid
 
 def cells(options):
     return {cells}
 
-running.Portion.function = "{function}"
+command.Portion.function = "{function}"
 experiments.EXPERIMENTS["tiny"] = Experiment("tiny", "Tiny", "A test.", cells)
 sys.exit(run_reproduce(["tiny"], Path(sys.argv[1]), replications=5, seed=3, jobs=2, data=None,
                        linear_mlrssc="auto", console=Console(quiet=True)))
@@ -38,7 +38,7 @@ WAITING = """
 import time
 from pathlib import Path
 from manyview.baselines import admm, mlrssc
-from manyview.paper.running import answer
+from manyview.paper.command import answer
 
 here = Path(__file__).parent
 solve, relabel = admm.solve, mlrssc.MLRSSC.relabel
@@ -58,7 +58,7 @@ admm.solve, mlrssc.MLRSSC.relabel = noted, waiting
 #: A child whose process dies in every cell with an even seed.
 DYING = """
 import os
-from manyview.paper.running import answer
+from manyview.paper.command import answer
 from manyview.paper.tasks import TASKS, score
 
 def dying(**settings):
@@ -71,7 +71,7 @@ TASKS["fitting.score"] = dying
 class Runs:
     """A script of one small experiment, started as often as one likes."""
 
-    def __init__(self, folder, cells, function="manyview.paper.running.answer"):
+    def __init__(self, folder, cells, function="manyview.paper.command.answer"):
         self.script = folder / "script.py"
         self.script.write_text(SCRIPT.format(cells=cells, function=function))
         self.env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(folder), *sys.path])}

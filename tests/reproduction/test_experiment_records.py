@@ -7,7 +7,7 @@ import json
 import pytest
 from rich.console import Console
 
-from manyview.paper import command, experiments, provenance, running
+from manyview.paper import command, experiments, provenance
 from manyview.paper.experiments import EXPERIMENTS, SLOW, Experiment, Options, grid
 
 #: Settings of one cell of every experiment whose results are kept for long.
@@ -82,10 +82,10 @@ def tiny(monkeypatch):
                 ran.append(portion.cells[place].settings["seed"])
                 row = {"acc": 1.0, "seconds": 70.0, "seconds_shared": 60.0}
                 times = {"cell_seconds": 2.0, "cpu_seconds": 1.0, "finished": "2020-01-01T00:00"}
-                made_by = {"code": running.code(), "machine": {"processor": "a", "cores": 1}}
+                made_by = {"code": command.code(), "machine": {"processor": "a", "cores": 1}}
                 yield portion, place, {"status": "ok", "tables": {"": [row]}, **times, **made_by}
 
-    monkeypatch.setattr(running, "run_tasks", made_up)
+    monkeypatch.setattr(command, "run_tasks", made_up)
     for name, method in (("tiny", "WM-NMF"), ("same", "WM-NMF"), ("slow", "P-MLRSSC")):
         experiment = Experiment(
             name, name, "", lambda o, m=method: grid(o, "digits", [m], tuning="digits")
@@ -104,7 +104,7 @@ def reproduce(names, out, **settings):
 
 def test_cells_of_other_code_are_told_and_run_again_only_if_asked(tiny, tmp_path, monkeypatch):
     reproduce(["tiny"], tmp_path)
-    now = running.code()
+    now = command.code()
     said, found = reproduce(["tiny"], tmp_path)
     assert len(tiny) == 2 and "other code" not in said
     assert found["experiments"][0]["code"] == now
@@ -120,7 +120,7 @@ def test_cells_of_other_code_are_told_and_run_again_only_if_asked(tiny, tmp_path
     said, found = reproduce(["tiny"], tmp_path, again=True)
     assert len(tiny) == 3 and "1 stored cells made by other code than this are run again" in said
     assert found["experiments"][0]["code"] == now
-    monkeypatch.setattr(running, "code", lambda: "new")
+    monkeypatch.setattr(command, "code", lambda: "new")
     assert reproduce(["tiny"], tmp_path, again=True)[1]["experiments"][0]["code"] == "new"
     assert len(tiny) == 5
     reproduce(["tiny"], tmp_path, again=True)
@@ -150,10 +150,10 @@ def test_the_manifest_counts_shared_cells_once_and_keeps_the_provenance_of_each(
 def test_runs_are_those_really_made():
     grid_ = EXPERIMENTS["noise"].cells(Options(20))
     records = {cell.key: {"status": "ok"} for cell in grid_}
-    assert command._runs(grid_, records) == {"least": 3, "most": 10}
+    assert command.runs_of(grid_, records) == {"least": 3, "most": 10}
     records[grid_[0].key] = {"status": "failed"}
-    assert command._runs(grid_[:10], records) == {"least": 9, "most": 9}
-    assert command._runs(EXPERIMENTS["degeneracy"].cells(Options(20)), {}) == {
+    assert command.runs_of(grid_[:10], records) == {"least": 9, "most": 9}
+    assert command.runs_of(EXPERIMENTS["degeneracy"].cells(Options(20)), {}) == {
         "least": 0,
         "most": 0,
     }

@@ -15,12 +15,13 @@ from conftest import blobs
 from manyview import baselines
 from manyview.app.processes import run_tasks
 from manyview.maths.solvers import Multiplicative
-from manyview.paper import command, costs, experiments, published, running, tasks
+from manyview.paper import command, costs, experiments, tasks
+from manyview.paper.command import PORTION, portioned
 from manyview.paper.costs import BETA, P
 from manyview.paper.experiments import ALONE, EXPERIMENTS, SLOW, Cell, Experiment, Options, grid
-from manyview.paper.running import PORTION, portioned
 from manyview.paper.tables import STARTS
 from manyview.paper.tasks import Rounds
+from manyview.paper.texts import DIGITS
 from manyview.wmnmf import Problem, Settings, run
 
 
@@ -66,7 +67,7 @@ def test_lihc_runs_whole_from_all_three_formats(tmp_path, monkeypatch):
             written.update(path.name.split("-")[0] for path in folder.iterdir())
             yield event
 
-    monkeypatch.setattr(running, "run_tasks", watched)
+    monkeypatch.setattr(command, "run_tasks", watched)
     for kind in ("csv", "tsv", "parquet"):
         data = lihc_files(tmp_path / kind, kind)
         assert reproduce(["lihc"], tmp_path / "out", data=data) == 0
@@ -120,7 +121,7 @@ def test_equal_cells_of_several_experiments_are_one():
 
 def test_every_method_of_the_paper_is_in_the_digits_table():
     cells = EXPERIMENTS["digits"].cells(Options(1))
-    assert [c.labels["method"] for c in cells] == list(published.DIGITS)
+    assert [c.labels["method"] for c in cells] == list(DIGITS)
     assert {c.labels["dataset"] for c in cells} == {"digits"}
     # The paper used the methods' defaults: so do we.
     assert {c.settings["tuning"] for c in cells if "MLRSSC" in c.labels["method"]} == {"default"}

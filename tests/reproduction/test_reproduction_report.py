@@ -4,6 +4,7 @@ import ast
 import csv
 import html
 import json
+import math
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -17,12 +18,12 @@ import manyview
 from browser import visit
 from made_up_results import make_up
 from manyview.app.cli.app import app
-from manyview.paper import published
 from manyview.paper.claims import MLRSSC, verdicts
 from manyview.paper.figures import figures, files, svgs
 from manyview.paper.page import _diagram_file, _page, build, markdown, settings_of
 from manyview.paper.results import Results, in_print, signed, two
 from manyview.paper.tables import Table, as_latex, as_markdown, digits, mlrssc, tables
+from manyview.paper.texts import DIGITS
 
 ROOT = Path(__file__).parents[2]
 EVIL = "<script>alert(1)</script>"
@@ -53,7 +54,7 @@ def few(folder, tmp_path):
 
 def test_the_page_imports_nothing_that_could_compute_a_result():
     root = Path(manyview.__file__).parent / "paper"
-    shown = {"published", "results", "claims", "tables", "figures"}
+    shown = {"texts", "results", "claims", "tables", "figures"}
     for name in (*shown, "page"):
         for node in ast.walk(ast.parse((root / f"{name}.py").read_text(encoding="utf-8"))):
             if isinstance(node, ast.ImportFrom) and node.level:
@@ -177,7 +178,7 @@ def test_pictures_name_their_methods_and_views(folder):
     (figure,) = figures(Results(folder), "digits")
     one = replace(figure, panels=figure.panels[:1])
     for text in (files(one)["digits-boxes.svg"].decode(), *svgs(one)):
-        assert all(f">{name}<" in text for name in published.DIGITS)
+        assert all(f">{name}<" in text for name in DIGITS)
     (figure,) = figures(Results(folder), "p")
     (text,) = svgs(replace(figure, panels=figure.panels[:1]))
     assert EVIL not in text and "&lt;script&gt;alert(1)&lt;/script&gt;" in text
@@ -191,7 +192,7 @@ def test_the_figure_of_the_docs_is_that_of_the_page():
 
 def test_boxes_carry_the_means_of_the_paper(folder):
     results = Results(folder)
-    for name, n in (("digits", len(published.DIGITS)), ("lihc", 2), ("nutrimouse", 0)):
+    for name, n in (("digits", len(DIGITS)), ("lihc", 2), ("nutrimouse", 0)):
         figure = figures(results, name)[0]
         canvas = Figure()
         figure.panels[0].draw(canvas.subplots())
@@ -219,8 +220,8 @@ def test_markdown_has_the_numbers_and_the_commands(folder):
 
 def test_every_method_of_the_paper_says_whether_it_lies_in_the_spread(folder):
     rows = digits(Results(folder))[0].rows
-    assert [row[0] for row in rows[::2]] == list(published.DIGITS)
-    assert [row[0] for row in rows[1::2]] == list(published.DIGITS)
+    assert [row[0] for row in rows[::2]] == list(DIGITS)
+    assert [row[0] for row in rows[1::2]] == list(DIGITS)
     for row in rows[1::2]:
         assert row[8] in ("yes", "not reproduced") or row[8].endswith("of 6 scores")
 
@@ -281,7 +282,7 @@ def test_numbers_are_printed_as_the_paper_does():
         "-.25",
         ".00",
     ]
-    assert in_print(0.5, None) == ".50" and in_print(0.5, 0.021) == ".50 (.02)"
+    assert in_print(0.5, math.nan) == ".50" and in_print(0.5, 0.021) == ".50 (.02)"
     assert signed(-0.0001, 2) == "+0.00"
 
 

@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from . import published
 from .results import (
     ABOVE,
     AGREES,
@@ -39,6 +38,7 @@ from .results import (
     where,
     within,
 )
+from .texts import DIGITS, LIHC, MEASURE_LIHC, TEXTS
 
 NOT_MEASURED = "not measured"
 #: In the place of the paper's value: an observation of ours, which counts neither for nor against it.
@@ -59,15 +59,9 @@ MLRSSC = ("P-MLRSSC", "C-MLRSSC", "P-KMLRSSC", "C-KMLRSSC")
 #: The values of the column "tuning", in the words of the page.
 TUNINGS = {"default": "default", "digits": "tuned"}
 LEADERS = ("WM-NMF", "NMF-W2")
-#: Every claim on LIHC, and what the paper says in numbers.
-LIHC = {
-    f"WM-NMF's six scores on LIHC: {', '.join(SCORES.values())}": ", ".join(
-        two(mean) for mean, _ in published.LIHC["WM-NMF"]
-    ),
-    "WM-NMF and NMF-W2 are above all others on LIHC": "yes",
-    "WM-NMF has the smallest spread on LIHC": "yes",
-    "WM-NMF is slightly above a supervised network on LIHC": f"accuracy {published.SUPERVISED:.1%}",
-}
+#: Every claim on LIHC, and what the paper says in numbers; the accuracy of the network it names.
+LIHC_CLAIMS: dict[str, str] = TEXTS["claims"]["lihc"]
+SUPERVISED = 0.951
 PARTS = {
     "seconds_graph": "graph",
     "seconds_start": "start",
@@ -88,22 +82,8 @@ KINDS = {
 }
 #: The column of a weight with noise, and its symbol.
 WEIGHTS = {"w": ("w_noisy", "w"), "alpha": ("alpha", "α")}
-NOISE = {
-    ("w", "some"): "w is smaller for noisy observations of a view",
-    ("w", "replaced"): "w of a view falls when it is replaced by noise",
-    ("w", "added"): "w of an added view of noise is below that of the others",
-    ("alpha", "some"): "α of a view falls with noise on some of its observations",
-    ("alpha", "replaced"): "α of a view falls when it is replaced by noise",
-    ("alpha", "added"): "α of an added view of noise is below an equal share",
-}
 #: What the paper contributes, and the experiments or topics of the claims that bear on it.
-CONTRIBUTIONS = {
-    "Clusters better than those of earlier methods": ("digits", "lihc"),
-    "Weights w that find unreliable observations": ("w",),
-    "View weights α that find unreliable views, sparse for small p": ("alpha",),
-    "Little tuning: scores alike over p, β and K": ("p", "beta", "k"),
-    "An algorithm that converges, in time about linear in the data": ("convergence", "runtime"),
-}
+CONTRIBUTIONS: dict[str, list[str]] = TEXTS["contributions"]
 
 
 class Claim(NamedTuple):
@@ -210,7 +190,7 @@ class PaperRow(NamedTuple):
             if mask.any()
         )
         of_digits = self.runs.dataset.iloc[0].startswith("digits")
-        why = published.WHY.get(self.method) if of_digits else None
+        why = TEXTS["published"]["why"].get(self.method) if of_digits else None
         return f"Ours is {said}. {why or self._poor_runs() or 'Why is not known.'}"
 
     def _poor_runs(self) -> str:
@@ -226,22 +206,22 @@ class PaperRow(NamedTuple):
 
 
 def paper_row(name: str, runs: pd.DataFrame) -> PaperRow:
-    theirs = (published.LIHC if (runs.dataset == "lihc").all() else published.DIGITS)[name]
+    theirs = (LIHC if (runs.dataset == "lihc").all() else DIGITS)[name]
     found = pd.DataFrame(theirs, columns=["paper", "sd"], index=list(SCORES), dtype=float)
     found["ours"] = runs[list(SCORES)].mean()
     found["inside"] = [is_inside(row.ours, row.paper, row.sd) for row in found.itertuples()]
     return PaperRow(name, runs.method.iloc[0], runs, found)
 
 
-def is_inside(ours: float, theirs: float, sd: float | None) -> bool:
+def is_inside(ours: float, theirs: float, sd: float) -> bool:
     """Ours, rounded as the paper's numbers are, within its deviation; equal where it gives none."""
-    allowed = 0 if sd is None or np.isnan(sd) else round(100 * sd)
+    allowed = 0 if math.isnan(sd) else round(100 * sd)
     return abs(round(100 * round(ours, 2)) - round(100 * theirs)) <= allowed
 
 
 def by_method(rows: pd.DataFrame) -> dict[str, pd.DataFrame]:
     """Rows of each method in the order of the paper's table, others after them."""
-    found, order = grouped(rows, "method"), list(published.DIGITS)
+    found, order = grouped(rows, "method"), list(DIGITS)
     return dict(
         sorted(
             found.items(), key=lambda pair: order.index(pair[0]) if pair[0] in order else len(order)
@@ -260,7 +240,7 @@ def paper_rows(results: Results, experiment: str) -> list[PaperRow]:
     """On LIHC, of the four MLRSSC the one with the highest mean ACC, as the paper reports it."""
     runs = by_method(results.rows(experiment))
     if experiment == "digits":
-        return [paper_row(m, mine) for m, mine in runs.items() if m in published.DIGITS]
+        return [paper_row(m, mine) for m, mine in runs.items() if m in DIGITS]
     if experiment != "lihc":
         return []
     means = {m: runs[m].acc.mean() for m in MLRSSC if m in runs}
@@ -441,14 +421,16 @@ def mlrssc(results: Results) -> Iterator[Claim]:
 def lihc(results: Results) -> Iterator[Claim]:
     # What the paper claims, it claims of its own methods.
     runs = grouped(results.rows("lihc"), "method")
-    runs = {method: mine for method, mine in runs.items() if method in published.DIGITS}
+    runs = {method: mine for method, mine in runs.items() if method in DIGITS}
     if "WM-NMF" not in runs:
         if not results.rows("digits").empty:
-            yield from (not_measured("lihc", claim, stated) for claim, stated in LIHC.items())
+            yield from (
+                not_measured("lihc", claim, stated) for claim, stated in LIHC_CLAIMS.items()
+            )
         return
-    (six, lead, steady, network), stated = LIHC, LIHC
+    (six, lead, steady, network), stated = LIHC_CLAIMS, LIHC_CLAIMS
     ours = runs["WM-NMF"]
-    theirs = zip(SCORES, published.LIHC["WM-NMF"], strict=True)
+    theirs = zip(SCORES, LIHC["WM-NMF"], strict=True)
     gaps = {SCORES[score]: interval(ours[score] - mean) for score, (mean, _) in theirs}
     yield judged(
         "lihc",
@@ -477,14 +459,14 @@ def lihc(results: Results) -> Iterator[Claim]:
         network,
         stated[network],
         spread(ours.acc),
-        interval(ours.acc - published.SUPERVISED),
+        interval(ours.acc - SUPERVISED),
         ABOVE,
         ("Its mean is clearly above.", "Its mean is clearly not above."),
     )
 
 
 def not_measured(experiment: str, claim: str, stated: str) -> Claim:
-    words = f"The matrices are not public. With files of your own: {published.MEASURE_LIHC}"
+    words = f"The matrices are not public. With files of your own: {MEASURE_LIHC}"
     return Claim(experiment, claim, stated, "", "", NOT_MEASURED, words)
 
 
@@ -753,7 +735,7 @@ def before_and_after(results: Results, method: str, weight: str, kind: str) -> p
 
 
 def noise(results: Results) -> Iterator[Claim]:
-    for method, (weight, kind) in product(("WM-NMF", "RobustWMNMF"), NOISE):
+    for method, (weight, kind) in product(("WM-NMF", "RobustWMNMF"), product(WEIGHTS, KINDS)):
         rows = before_and_after(results, method, weight, kind)
         if rows.empty:
             continue
@@ -764,7 +746,7 @@ def noise(results: Results) -> Iterator[Claim]:
         between = f" ({ratios.min():.2f} to {ratios.max():.2f})" if len(ratios) > 1 else ""
         yield judged(
             "noise",
-            f"{NOISE[weight, kind]} ({method})",
+            f"{TEXTS['claims']['noise'][weight][kind]} ({method})",
             "stated, not shown" if method == "WM-NMF" else NOT_THEIRS,
             ", ".join(f"{m.Index} {m.before:.3f} → {m.after:.3f}" for m in means.itertuples()),
             gaps,

@@ -1,36 +1,48 @@
-"""`manyview reproduce`: run experiments of the paper, keep every cell, write the tables.
+"""`manyview reproduce`: run the cells of experiments that are not stored yet, and write their tables.
 
-The tables are tidy CSV files; reproduction.json says how they came about.
+Cells run a few at a time in child processes; each is stored as it ends. The tables are tidy CSV files;
+reproduction.json says how they came about.
 """
 
 from __future__ import annotations
 
 import json
+import pickle
 import platform
 import shlex
 import time
+import warnings
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from rich.console import Console
 from rich.markup import escape
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from manyview.app.compare.runs import Store, versions
+from manyview.app.processes import Limits, reason_of, run_tasks
+from manyview.datasets import Dataset
 from manyview.io.writing import claimed, csv_of_dicts, read_csv, scratch
 
-from .experiments import EXPERIMENTS, SLOW, Cell, Experiment, Options, chosen
-from .provenance import code_of, machine, machine_of, now
+from . import tasks
+from .experiments import ALONE, EXPERIMENTS, SLOW, TOGETHER, Cell, Experiment, Options, chosen
+from .provenance import code, code_of, machine, machine_of, now
 from .results import FORMAT, MANIFEST
-from .running import run_cells
-from .tasks import Row, read_given
 
 #: What the folder is called there; an experiment's results are replaced, cells and other experiments kept.
 KIND = "reproduce"
 LINEAR = ("auto", "full", "small", "skip")
 #: Time a cell took by the clock, and of a processor; all rows of a cell have the same.
 TIMES = ("cell_seconds", "cpu_seconds")
+#: Seconds of work given to a process at a time: starting one takes about two.
+PORTION = 25.0
+UNLIMITED = Limits(float("inf"), float("inf"))
+
+Record = dict[str, Any]
 
 
 def run_reproduce(
@@ -46,7 +58,7 @@ def run_reproduce(
     again: bool = False,
     force: bool = False,
 ) -> int:
-    """Run, write, tell; the number of cells that failed."""
+    """Run, write, report; the number of cells that failed."""
     if linear_mlrssc not in LINEAR:
         raise ValueError(f"--linear-mlrssc is one of {', '.join(LINEAR)}, not {linear_mlrssc!r}")
     if linear_mlrssc == "auto":  # an hour of ADMM is for the full table
@@ -54,61 +66,228 @@ def run_reproduce(
     experiments = chosen(list(names), data is not None)
     fingerprint, notes, given = "", "", None
     if data is not None:
-        fingerprint, given = read_given(data)
+        fingerprint, given = tasks.read_given(data)
         notes = f" {given.n_samples} samples, {given.n_clusters} classes. {given.description}"
     options = Options(replications, seed, linear_mlrssc, fingerprint)
-    started = time.perf_counter()
-    grids = {e.name: e.cells(options) for e in experiments}
-    cells = [cell for grid in grids.values() for cell in grid]
     settings = ["--replications", str(replications), "--seed", str(seed), "--jobs", str(jobs)]
     settings += ["--linear-mlrssc", linear_mlrssc]
     settings += ["--data", str(data)] if data is not None else []
+    started = time.perf_counter()
+    grids = {e.name: e.cells(options) for e in experiments}
+    cells = {cell.key: cell for grid in grids.values() for cell in grid}
     with claimed(out, KIND, force=force, goes_on=True) as place:
         place.check([MANIFEST, *(f"{experiment.name}.csv" for experiment in experiments)])
         place.begin()
+        run = Run(cells, Store(place.path), jobs, console, given)
         with scratch() as folder:
-            store = Store(place.path)
-            records = run_cells(cells, store, folder, jobs, console, again=again, given=given)
+            run.carry_out(folder, again)
         with place.replacing(keep=True) as new:
-            told = []
+            entries: list[dict[str, Any]] = []
             for experiment in experiments:
+                grid = grids[experiment.name]
+                tables = tables_of(experiment, grid, run.records)
+                for name, content in tables.items():
+                    (new / name).write_bytes(content)
                 words = ["manyview", "reproduce", experiment.name, "--out", str(out), *settings]
-                about = {"command": shlex.join(words), "replications": replications}
-                about["about"] = experiment.about + (notes if experiment.needs_data else "")
-                told.append(_written(new, experiment, grids[experiment.name], records) | about)
-            (new / MANIFEST).write_bytes(manifest_of(place.path, new, told))
-    return _say(console, cells, records, time.perf_counter() - started)
-
-
-def _written(
-    new: Path, experiment: Experiment, grid: list[Cell], records: Mapping[str, Any]
-) -> dict[str, Any]:
-    """Write the tables of an experiment; what the manifest says of it."""
-    tables = tables_of(experiment, grid, records)
-    for name, content in tables.items():
-        (new / name).write_bytes(content)
-    about = {"name": experiment.name, "title": experiment.title, "files": list(tables)}
-    return about | entry_of(grid, records)
-
-
-def _say(console: Console, cells: list[Cell], records: Mapping[str, Any], seconds: float) -> int:
-    for slow in slow_methods(cells, records):
-        console.print(
+                about = experiment.about + (notes if experiment.needs_data else "")
+                entry: dict[str, Any] = {
+                    "name": experiment.name,
+                    "title": experiment.title,
+                    "about": about,
+                }
+                entry |= {"files": list(tables), "command": shlex.join(words)}
+                entry |= {"replications": replications, **entry_of(grid, run.records)}
+                entries.append(entry)
+            (new / MANIFEST).write_bytes(manifest_of(place.path, new, entries))
+    for slow in (slow for entry in entries for slow in entry["slow"]):
+        run.say(
             f"{slow['method']} on all digits: {slow['minutes']:.1f} min, one ADMM and k-means for "
-            "every run.",
-            highlight=False,
+            "every run."
         )
-    unique = {cell.key for cell in cells}
-    failed = {k: records[k]["reason"] for k in unique if records[k]["status"] != "ok"}
-    for reason in sorted(set(failed.values()))[:5]:
-        console.print(f"failed: {escape(reason)}", highlight=False)
-    work = sum(records[k].get("cpu_seconds", 0.0) for k in unique)
-    console.print(
-        f"{len(unique) - len(failed)} of {len(unique)} cells finished; {seconds / 60:.1f} min now, "
-        f"{work / 60:.1f} min of processor time in all.",
-        highlight=False,
+    failed = [r["reason"] for r in run.records.values() if r["status"] != "ok"]
+    for reason in sorted(set(failed))[:5]:
+        run.say(f"failed: {escape(reason)}")
+    work = sum(record.get("cpu_seconds", 0.0) for record in run.records.values())
+    minutes = (time.perf_counter() - started) / 60
+    run.say(
+        f"{len(cells) - len(failed)} of {len(cells)} cells finished; {minutes:.1f} min now, "
+        f"{work / 60:.1f} min of processor time in all."
     )
     return len(failed)
+
+
+# --- Run ---
+
+
+@dataclass
+class Run:
+    """The cells of some experiments by key, and the records of those that have ended.
+
+    Only finished cells are stored: what failed is tried again. ``given`` are the user's own data.
+    """
+
+    cells: dict[str, Cell]
+    store: Store
+    n_jobs: int
+    console: Console
+    given: Dataset | None = None
+
+    def __post_init__(self) -> None:
+        self.records: dict[str, Record] = {}
+
+    def say(self, text: str) -> None:
+        self.console.print(text, highlight=False)
+
+    def carry_out(self, folder: Path, again: bool = False) -> None:
+        """Run what is not stored; with ``again``, also what other code than this has made."""
+        self._read(again)
+        left = {key: cell for key, cell in self.cells.items() if key not in self.records}
+        with self._progress(left) as advance:
+            for phase in (TOGETHER, ALONE, SLOW):
+                waiting = [cell for cell in left.values() if cell.phase == phase]
+                # A process that dies must not fail the cells it had not begun: those are tried once
+                # more, every group in a process of its own.
+                for size in (PORTION, 0.0):
+                    portions = portioned(waiting, size, self.given, self.store.folder)
+                    slow = min(self.n_jobs, max(len(portions), 1))
+                    jobs = {ALONE: 1, SLOW: slow}.get(phase, self.n_jobs)
+                    waiting = []
+                    with closing(run_tasks(portions, folder, jobs, UNLIMITED)) as ended:
+                        for portion, place, record in ended:
+                            cell = portion.cells[place]
+                            if record.get("untried") and size:
+                                waiting.append(cell)
+                                continue
+                            self.records[cell.key] = record
+                            if record["status"] == "ok":
+                                about = {"task": cell.task, "settings": dict(cell.settings)}
+                                self.store.write(cell.key, about | record)
+                            advance(cell)
+        # Fits that no cell waits for any more.
+        open_ = {c.group for key, c in self.cells.items() if self.records[key]["status"] != "ok"}
+        done = {c.group: c.settings for c in self.cells.values() if c.group not in {"", *open_}}
+        for settings in done.values():
+            if self.store.folder is not None:
+                tasks.remove_fit(self.store.folder, settings)
+
+    def _read(self, again: bool) -> None:
+        """Read the records that need not be made; say how many, and how many are of other code."""
+        for key in self.cells:
+            stored = self.store.read(key)
+            if stored is not None and isinstance(stored.get("tables"), dict):
+                self.records[key] = stored
+        others = [key for key, record in self.records.items() if code_of(record) != code()]
+        for key in others if again else ():
+            del self.records[key]
+        if self.records:
+            n, of = len(self.records), len(self.cells)
+            self.say(f"{n} of {of} cells are stored already and not run again.")
+        if others and again:
+            self.say(f"{len(others)} stored cells made by other code than this are run again.")
+        elif others:
+            self.say(
+                f"{len(others)} of them were made by other code than this, or do not say by which; "
+                "with --again these are run anew."
+            )
+
+    @contextmanager
+    def _progress(self, left: dict[str, Cell]) -> Iterator[Callable[[Cell], None]]:
+        """A bar in seconds of expected work, so that the time left is not fooled by cheap cells."""
+
+        def share(cell: Cell) -> float:  # alone, a cell keeps all the other processes waiting
+            return cell.cost * (self.n_jobs if cell.phase == ALONE else 1)
+
+        columns = (
+            TextColumn("{task.fields[done]}/{task.fields[cells]} cells"), BarColumn(),
+            TextColumn("{task.percentage:>3.0f}%"), TimeElapsedColumn(), TextColumn("left"),
+            TimeRemainingColumn(), TextColumn("{task.description}", markup=False),
+        )  # fmt: skip
+        if not left:
+            yield lambda cell: None
+            return
+        with Progress(*columns, console=self.console, speed_estimate_period=1200) as bar:
+            total = sum(map(share, left.values()))
+            task = bar.add_task("starting", total=total, done=0, cells=len(left))
+
+            def advance(cell: Cell) -> None:
+                done, before = bar.tasks[0].fields["done"] + 1, bar.tasks[0].percentage
+                words = [str(cell.labels[k]) for k in ("dataset", "method") if k in cell.labels]
+                bar.update(task, advance=share(cell), done=done, description=" ".join(words))
+                percent = bar.tasks[0].percentage
+                # A log file gets a line now and then instead of a bar.
+                if not self.console.is_terminal and percent // 10 > before // 10:
+                    self.say(f"{done} of {len(left)} cells, {percent:.0f}%")
+
+            yield advance
+
+
+@dataclass(frozen=True)
+class Portion:
+    """Cells that share a process; ``runs`` are their places in it."""
+
+    function: ClassVar[str] = "manyview.paper.command.answer"
+
+    cells: tuple[Cell, ...]
+    #: The user's own data, where a cell may need them.
+    given: Dataset | None = None
+    #: Where fits that cells share are written.
+    fits: Path | None = None
+
+    @property
+    def runs(self) -> tuple[int, ...]:
+        return tuple(range(len(self.cells)))
+
+    @property
+    def threads(self) -> bool:
+        """Whether it may use the cores that are left: the slow ones are few, and dense algebra."""
+        return self.cells[0].phase == SLOW
+
+    def packed(self, folder: Path) -> bytes:
+        cells = [(cell.task, dict(cell.settings)) for cell in self.cells]
+        return pickle.dumps({"cells": cells, "given": self.given, "fits": self.fits})
+
+
+def answer(job: dict[str, Any], tell: Callable[..., None]) -> None:
+    """In the child process: carry out the cells of a portion one by one and send the rows of each."""
+    tasks.GIVEN, tasks.FITS = job["given"], job["fits"]
+    made_by = {"code": code(), "machine": machine()}
+    for task, settings in job["cells"]:
+        tell(event="started")
+        took, used = time.perf_counter(), time.process_time()
+        try:
+            with warnings.catch_warnings():  # these are for callers of a method, not for a grid
+                warnings.simplefilter("ignore")
+                tables = tasks.TASKS[task](**settings)
+        except Exception as error:
+            tell(event="result", status="failed", reason=reason_of(error))
+        else:
+            took, used = time.perf_counter() - took, time.process_time() - used
+            times = {"cell_seconds": took, "cpu_seconds": used, "finished": now()}
+            tell(event="result", status="ok", tables=tables, **times, **made_by)
+
+
+def portioned(
+    cells: Sequence[Cell],
+    size: float = PORTION,
+    given: Dataset | None = None,
+    fits: Path | None = None,
+) -> list[Portion]:
+    """Cells by about ``size`` seconds, groups whole; dear ones first, so that all end together."""
+    groups: dict[str, list[Cell]] = {}
+    for cell in cells:
+        groups.setdefault(cell.group or cell.key, []).append(cell)
+    portions: list[list[Cell]] = []
+    # Cells of the same data next to each other: a process then loads them once.
+    for members in sorted(groups.values(), key=lambda g: str(g[0].settings.get("dataset"))):
+        if portions and sum(cell.cost for cell in (*portions[-1], *members)) <= size:
+            portions[-1] += members
+        else:
+            portions.append(list(members))
+    portions.sort(key=lambda portion: -sum(cell.cost for cell in portion))
+    return [Portion(tuple(portion), given, fits) for portion in portions]
+
+
+# --- Write ---
 
 
 def tables_of(
@@ -118,19 +297,19 @@ def tables_of(
 
     The column "cell" is the name of the file in runs/ that a row comes from.
     """
-    tables: dict[str, list[Row]] = {}
-    said = "; ".join(f"{name} {version}" for name, version in versions().items())
+    tables: dict[str, list[tasks.Row]] = {}
+    made_with = "; ".join(f"{name} {version}" for name, version in versions().items())
     for cell in cells:
         record = records.get(cell.key, {})
         if record.get("status") != "ok":
             continue
         last = {name: record[name] for name in TIMES} | {"cell": cell.key}
-        last["versions"] = f"{said}; code {code_of(record)}"
+        last["versions"] = f"{made_with}; code {code_of(record)}"
         for name, rows in record["tables"].items():
             for row in map(dict, rows):
-                # All parameters where a row tells them, not only those that a cell sets.
-                told = {"params": row.pop("params")} if "params" in row else {}
-                settings = json.dumps({**cell.settings, **told}, sort_keys=True)
+                # All parameters where a row has them, not only those that a cell sets.
+                params = {"params": row.pop("params")} if "params" in row else {}
+                settings = json.dumps({**cell.settings, **params}, sort_keys=True)
                 whole = {**cell.labels, **row, "settings": settings, **last}
                 tables.setdefault(name, []).append(whole)
     return {
@@ -140,19 +319,21 @@ def tables_of(
 
 
 def entry_of(cells: Sequence[Cell], records: Mapping[str, Any]) -> dict[str, Any]:
-    """What an experiment's cells tell of its making."""
+    """What the manifest says of how an experiment was made."""
     states = [records.get(cell.key, {}) for cell in cells]
     finished = [state for state in states if state.get("status") == "ok"]
     reasons = [state["reason"] for state in states if state.get("status") != "ok"]
+    made_by = Counter(map(code_of, finished)).most_common()
+    many = "; ".join(f"{name} ({n} cells)" for name, n in made_by)
     return {
         "cells": len(cells),
-        "runs": _runs(cells, records),
+        "runs": runs_of(cells, records),
         **{name: sum(state.get(name, 0.0) for state in finished) for name in TIMES},
         "slow": slow_methods(cells, records),
         "failed": len(reasons),
         "reasons": sorted(set(reasons))[:5],
-        "code": _code(finished),
-        "versions": _versions(),
+        "code": made_by[0][0] if len(made_by) == 1 else many,
+        "versions": {"python": platform.python_version(), **versions()},
         "machine": machine_of(finished),
         "finished": max((state.get("finished", "") for state in finished), default="") or now(),
     }
@@ -173,34 +354,45 @@ def slow_methods(cells: Sequence[Cell], records: Mapping[str, Any]) -> list[dict
     ]
 
 
-def manifest_of(out: Path, new: Path, told: list[dict[str, Any]]) -> bytes:
+def runs_of(cells: Sequence[Cell], records: Mapping[str, Any]) -> dict[str, int]:
+    """Fewest and most finished runs of a method, or of whatever else distinguishes the cells."""
+    done: Counter[str] = Counter()
+    for cell in cells:
+        about = {k: v for k, v in cell.labels.items() if k not in ("run", "seed")}
+        done[f"{cell.task} {about}"] += records.get(cell.key, {}).get("status") == "ok"
+    return {"least": min(done.values(), default=0), "most": max(done.values(), default=0)}
+
+
+def manifest_of(out: Path, new: Path, entries: list[dict[str, Any]]) -> bytes:
     """What was run, added to what an earlier run of other experiments has left in the folder ``out``.
 
     ``new`` holds the tables that are to be put there.
     """
-    earlier = read_manifest(out).get("experiments", [])
-    known = {entry["name"]: entry for entry in (*earlier, *told)}
-    entries = sorted(known.values(), key=lambda entry: _place(entry["name"]))
+    try:
+        earlier = json.loads((out / MANIFEST).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        earlier = {}
+    ours = isinstance(earlier, dict) and earlier.get("format") == FORMAT
+    known = {e["name"]: e for e in (*(earlier["experiments"] if ours else ()), *entries)}
+    order = [*EXPERIMENTS, *known]
+    all_ = sorted(known.values(), key=lambda entry: order.index(entry["name"]))
+    # Processor time of all cells behind the tables; one that several experiments show counts once.
+    seconds: dict[str, float] = {}
+    for name in {file for entry in all_ for file in entry["files"]}:
+        for row in read_csv(new / name if (new / name).exists() else out / name):
+            seconds[row["cell"]] = float(row["cpu_seconds"])
     manifest = {
         "format": FORMAT,
         # Of the last run; every experiment has its own.
         "finished": now(),
-        "versions": _versions(),
+        "versions": {"python": platform.python_version(), **versions()},
         "machine": machine(),
-        "command": whole_command([entry["command"] for entry in entries]),
-        "cpu_seconds": _cpu_seconds(out, new, entries),
-        "slow": [slow for entry in entries for slow in entry.get("slow", ())],
-        "experiments": entries,
+        "command": whole_command([entry["command"] for entry in all_]),
+        "cpu_seconds": sum(seconds.values()),
+        "slow": [slow for entry in all_ for slow in entry.get("slow", ())],
+        "experiments": all_,
     }
     return json.dumps(manifest, indent=1, ensure_ascii=False).encode()
-
-
-def read_manifest(out: Path) -> dict[str, Any]:
-    try:
-        found = json.loads((out / MANIFEST).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return found if isinstance(found, dict) and found.get("format") == FORMAT else {}
 
 
 def whole_command(commands: Sequence[str]) -> str:
@@ -211,40 +403,6 @@ def whole_command(commands: Sequence[str]) -> str:
     joined = []
     for settings, some in names.items():
         needed = {e.name for e in EXPERIMENTS.values() if "--data" in settings or not e.needs_data}
-        asked = ["all"] if set(some) == needed else some
-        joined.append(shlex.join(["manyview", "reproduce", *asked, *settings]))
+        wanted = ["all"] if set(some) == needed else some
+        joined.append(shlex.join(["manyview", "reproduce", *wanted, *settings]))
     return " && ".join(joined)
-
-
-def _cpu_seconds(out: Path, new: Path, entries: Sequence[dict[str, Any]]) -> float:
-    """Processor time of all cells behind the tables; one that several experiments show counts once."""
-    seconds: dict[str, float] = {}
-    for name in {file for entry in entries for file in entry["files"]}:
-        for row in read_csv(new / name if (new / name).exists() else out / name):
-            seconds[row.get("cell") or row["settings"]] = float(row["cpu_seconds"])
-    return sum(seconds.values())
-
-
-def _runs(cells: Sequence[Cell], records: Mapping[str, Any]) -> dict[str, int]:
-    """Fewest and most finished runs of a method, or of whatever else the cells tell apart."""
-    done: Counter[str] = Counter()
-    for cell in cells:
-        about = {k: v for k, v in cell.labels.items() if k not in ("run", "seed")}
-        done[f"{cell.task} {about}"] += records.get(cell.key, {}).get("status") == "ok"
-    return {"least": min(done.values(), default=0), "most": max(done.values(), default=0)}
-
-
-def _code(records: Sequence[Mapping[str, Any]]) -> str:
-    """The code that made the cells; where there are several, each with the number of its cells."""
-    count = Counter(code_of(record) for record in records)
-    if len(count) == 1:
-        return next(iter(count))
-    return "; ".join(f"{name} ({n} cells)" for name, n in count.most_common())
-
-
-def _versions() -> dict[str, str]:
-    return {"python": platform.python_version(), **versions()}
-
-
-def _place(name: str) -> int:
-    return list(EXPERIMENTS).index(name) if name in EXPERIMENTS else len(EXPERIMENTS)

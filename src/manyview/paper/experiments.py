@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import product
 from typing import Any
 
 from manyview.app.compare.comparison import seed_of
@@ -13,11 +15,11 @@ from manyview.baselines import honest_methods, paper_methods
 
 from .costs import FEATURES, REPEATS
 from .tasks import DEFAULT, LEVEL, MLRSSC, SCHEMES, SHARE, TUNED, load
+from .texts import TEXTS
 
 #: In which order, and how many at a time, cells are run.
 TOGETHER, ALONE, SLOW = "together", "alone", "slow"
 LINEAR, KERNEL = MLRSSC[:2], MLRSSC[2:]
-DIGITS_METHODS = tuple(paper_methods(10))
 HONEST_METHODS = ("WM-NMF", *honest_methods(10), "RobustWMNMF")
 #: Without MLRSSC (dense 5000×5000 arrays) and MultiNMF (minutes a run), and without spectral clustering
 #: of raw features, whose kernel is 0 for all pairs at these distances.
@@ -83,10 +85,9 @@ class Options:
         """Whether a first look is asked for: then what only smooths a figure is left out."""
         return self.replications < 10
 
-    def seeds(self, at_most: int | None = None) -> list[tuple[int, int]]:
+    def seeds(self, at_most: float = math.inf) -> list[tuple[int, int]]:
         """Run and seed of every replication, or of the first few where more would add nothing."""
-        n = self.replications if at_most is None else min(self.replications, at_most)
-        return self.first(n)
+        return self.first(int(min(self.replications, at_most)))
 
     def pooled(self) -> list[tuple[int, int]]:
         """Four times those for the method under study, whose rare failures need more runs."""
@@ -102,7 +103,7 @@ class Experiment:
 
     name: str
     title: str
-    #: The settings in a sentence, for the reader.
+    #: The settings in sentences.
     about: str
     cells: Callable[[Options], list[Cell]]
     #: Whether it needs the user's own files.
@@ -133,7 +134,7 @@ def grid(
     params: Mapping[str, Any] | None = None,
     labels: Mapping[str, Any] | None = None,
     size: float = 1.0,
-    at_most: int | None = None,
+    at_most: float = math.inf,
     tuning: str = DEFAULT,
     pooled: bool = False,
 ) -> list[Cell]:
@@ -177,19 +178,16 @@ def tuned(options: Options) -> list[Cell]:
     wanted = {KERNEL: few if options.quick else whole}
     if options.linear_mlrssc != "skip":
         wanted[LINEAR] = whole if options.linear_mlrssc == "full" else few
-    return [
-        cell
-        for tuning in (DEFAULT, TUNED)
-        for methods, (dataset, size) in wanted.items()
-        for cell in grid(
-            options, dataset, methods, labels={"tuning": tuning}, size=size, tuning=tuning
-        )
-    ]
+    found = []
+    for tuning, (methods, (dataset, size)) in product((DEFAULT, TUNED), wanted.items()):
+        labels = {"tuning": tuning}
+        found += grid(options, dataset, methods, labels=labels, size=size, tuning=tuning)
+    return found
 
 
 def sweep(parameter: str, values: Sequence[float], options: Options) -> list[Cell]:
     found = []
-    for dataset, at_most in (("digits", None), ("synthetic", 1 if options.quick else None)):
+    for dataset, at_most in (("digits", math.inf), ("synthetic", 1 if options.quick else math.inf)):
         for value in values:
             # At its default the cell is that of the tables, and is not run twice.
             params = {} if value == DEFAULTS[parameter] else {parameter: value}
@@ -291,121 +289,26 @@ def degeneracy(options: Options) -> list[Cell]:
     return collapse + repeated("degeneracy.escape", options.seeds(1), about, 18.0)
 
 
-def _sweep(name: str, parameter: str, values: Sequence[float], title: str) -> Experiment:
-    rest = ", ".join(f"{key}={value}" for key, value in DEFAULTS.items() if key != parameter)
-    about = (
-        f"WM-NMF on the digits and the synthetic data; {parameter} varies, {rest}; always 10 clusters. "
-        "With fewer than 10 replications, one on the synthetic data."
-    )
-    return Experiment(name, title, about, partial(sweep, parameter, values))
-
-
-#: All experiments, in the order of the page.
-_ALL = (
-    Experiment(
-        "digits",
-        "Handwritten digits: the paper's table",
-        "2000 digits, views fou, pix, zer and fac, 10 clusters; p=5, β=0.01, 5 neighbours; MLRSSC with "
-        "its defaults, as in the paper; best single views are chosen by the true classes, as in the "
-        "paper. WM-NMF has four times the runs of the others, for a few of its runs fail; methods are "
-        "compared on the runs they share.",
-        partial(grid, dataset="digits", methods=DIGITS_METHODS, pooled=True),
-    ),
-    Experiment(
-        "mlrssc",
-        "MLRSSC with its defaults, and tuned for the digits",
-        "The paper used the default settings of the methods it compares to. Its authors give others for "
-        "the digits (μ, the weights of low rank and of consensus, the kernel's width, a threshold of "
-        "1e-5, no noise allowed for where there is no kernel): what these change is our own observation. "
-        "ADMM draws nothing at random: it runs once, and its affinity is labelled once for each run. "
-        "Without a kernel the tuned ADMM ends at its last iteration, never settled: hours on all digits, "
-        "so that 50 of each class stand in for them unless --linear-mlrssc full is asked for.",
-        tuned,
-    ),
-    Experiment(
-        "honest",
-        "Handwritten digits: what the paper left out",
-        "The same 2000 digits; plain methods on scaled features, and RobustWMNMF with its defaults.",
-        partial(grid, dataset="digits", methods=HONEST_METHODS, pooled=True),
-    ),
-    Experiment(
-        "synthetic",
-        "Synthetic data",
-        "5000 observations, 10 Gaussian clusters, views of 100, 150, 50 and 200 features, and noisy "
-        "copies of the first (noise on 300 observations) and the third (on 1000); one dataset, seed 0. "
-        "MLRSSC needs dense 5000×5000 arrays and MultiNMF minutes a run: both are left out here, as is "
-        "spectral clustering of raw features, whose kernel exp(−d²) vanishes at these distances.",
-        partial(grid, dataset="synthetic", methods=SYNTHETIC_METHODS),
-    ),
-    Experiment(
-        "lihc",
-        "LIHC: liver tumours and normal tissue",
-        "The user's own files: gene expression, copy number and methylation, the 100 most variable "
-        "features of each; features of views with negative values are shifted to minimum 0. MLRSSC with "
-        "its defaults.",
-        partial(grid, dataset="lihc", methods=OMICS_METHODS, size=0.2),
-        needs_data=True,
-    ),
-    Experiment(
-        "nutrimouse",
-        "Nutrimouse: a small omics set that is shipped",
-        "40 mice, gene expression and fatty acids, two genotypes; the LIHC figure's form on data anyone "
-        "has. Features of views with negative values are shifted to minimum 0. MLRSSC with its defaults.",
-        partial(grid, dataset="nutrimouse", methods=OMICS_METHODS, size=0.05),
-    ),
-    _sweep("p", "p", (2, 4, 5, 8, 11), "Tuning p: how sparse the view weights are"),
-    _sweep("beta", "beta", (0.005, 0.01, 0.015, 0.02, 0.025), "Tuning β: the weight of the graph"),
-    _sweep("k", "n_components", (8, 9, 10, 11, 12), "Tuning K: the number of components"),
-    Experiment(
-        "seeds",
-        "WM-NMF from seed to seed",
-        "WM-NMF on the digits with four times the seeds of the other methods: the runs of the tables, and"
-        " three other ways to read clusters from the same consensus V*: spectral clustering with unit "
-        "rows (njw), and both with the small parts of V*'s neighbour graph connected to the rest. A part "
-        "is small with fewer observations than a quarter of an average cluster.",
-        seeds,
-    ),
-    Experiment(
-        "runtime",
-        "Running time against observations and views",
-        "Synthetic views of 100 features, K=10; N=5000 or 4 views where the other varies; CPU seconds of "
-        "one thread, one process at a time. manyview: the whole fit and its parts, 3 times, in a process "
-        "that has made a small fit before. Plain NumPy: the paper's formulas with a dense graph, the loop"
-        " only: the median of 3 iterations after one that is not counted, times the 60 of a fit. With "
-        "fewer than 10 replications, every second point.",
-        runtime,
-    ),
-    Experiment(
-        "operations",
-        "Operations per iteration (Appendix D)",
-        "One update of U and one of V of every view, K=10, 5 neighbours; nnz(A) is counted on the graph "
-        "itself. The leading terms, and all additions, multiplications and divisions of the formulas.",
-        operations,
-    ),
-    Experiment(
-        "convergence",
-        "Convergence of every term of the objective",
-        "WM-NMF with its defaults; 'recipe' is 2 rounds of 30 iterations per view, 'one at a time' 100 "
-        "rounds of one iteration per view; at most 3 seeds.",
-        convergence,
-    ),
-    Experiment(
-        "noise",
-        "Do the weights fall where the noise is?",
-        "Digits, at most 10 seeds: noise of 3 standard deviations on a random 20 % of the observations of"
-        " one view; one view replaced by uniform noise over each feature's range; one such view added. "
-        "Synthetic data, at most 3 seeds: views 5 and 6 as given, with noise on 6 % and 20 % of the "
-        "observations. Each beside the fit of the same seed without noise, on the synthetic data with "
-        "exact copies instead; an added view beside equal α and the mean w of the other views.",
-        noise,
-    ),
-    Experiment(
-        "degeneracy",
-        "Two weaknesses of the objective",
-        "WM-NMF on the digits: 20 rounds of 30 iterations per view, scores and α after each (at most 5 "
-        "seeds); the same without rescaling U; and the objective at (tU, V/t) for the factors after 2 "
-        "rounds (1 seed).",
-        degeneracy,
-    ),
-)
-EXPERIMENTS: dict[str, Experiment] = {experiment.name: experiment for experiment in _ALL}
+#: In the order of the page; titles and settings in words are in `texts`.
+_CELLS: dict[str, Callable[[Options], list[Cell]]] = {
+    # WM-NMF has four times the runs of the others here, for a few of its runs fail.
+    "digits": partial(grid, dataset="digits", methods=tuple(paper_methods(10)), pooled=True),
+    "mlrssc": tuned,
+    "honest": partial(grid, dataset="digits", methods=HONEST_METHODS, pooled=True),
+    "synthetic": partial(grid, dataset="synthetic", methods=SYNTHETIC_METHODS),
+    "lihc": partial(grid, dataset="lihc", methods=OMICS_METHODS, size=0.2),
+    "nutrimouse": partial(grid, dataset="nutrimouse", methods=OMICS_METHODS, size=0.05),
+    "p": partial(sweep, "p", (2, 4, 5, 8, 11)),
+    "beta": partial(sweep, "beta", (0.005, 0.01, 0.015, 0.02, 0.025)),
+    "k": partial(sweep, "n_components", (8, 9, 10, 11, 12)),
+    "seeds": seeds,
+    "runtime": runtime,
+    "operations": operations,
+    "convergence": convergence,
+    "noise": noise,
+    "degeneracy": degeneracy,
+}
+EXPERIMENTS: dict[str, Experiment] = {
+    name: Experiment(name, **TEXTS["experiments"][name], cells=cells, needs_data=name == "lihc")
+    for name, cells in _CELLS.items()
+}

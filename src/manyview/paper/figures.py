@@ -12,7 +12,6 @@ import pandas as pd
 
 from manyview._colors import PALETTE
 
-from . import published
 from .claims import (
     KINDS,
     PARTS,
@@ -25,8 +24,10 @@ from .claims import (
     slope,
 )
 from .results import SCORES, Results, grouped
-from .tables import DATA, TERMS
+from .tables import DATA, RESCALED, SYMBOLS, TERMS
+from .texts import TEXTS
 
+CAPTIONS: dict[str, str] = TEXTS["figures"]
 #: Colour of all text and axes; on the page it follows the theme.
 INK = "#1d2125"
 #: Inches from side to side, shared by the panels of a row; pixels of the page in an inch.
@@ -203,14 +204,8 @@ def boxes(results: Results, experiment: str) -> Iterator[Figure]:
               {"xlim": (-0.02, 1.02)}, ", ".join(methods))
         for score, word in SCORES.items()
     ]  # fmt: skip
-    caption = (
-        "One box per method over its runs, one dot per run; the dashed line is WM-NMF's mean. Orange: the "
-        "paper's method and its ablations; blue: methods it compares to; green: plain methods it left out; "
-        "pink: RobustWMNMF."
-    )
-    caption += " Grey diamonds: the paper's means." if theirs else ""
-    if any(name.endswith("(500)") for name in methods):
-        caption += " (500): run on the first 50 digits of each class, not on all 2000."
+    caption = CAPTIONS["boxes"] + (CAPTIONS["means"] if theirs else "")
+    caption += CAPTIONS["few"] if any(name.endswith("(500)") for name in methods) else ""
     yield Figure(f"{experiment}-boxes", caption, panels, 90 + 21 * max(len(methods), 8))
 
 
@@ -244,7 +239,7 @@ def _boxes(
 
 def sweep(results: Results, experiment: str) -> Iterator[Figure]:
     """Scores against the parameter; for p also the view weights, left of them."""
-    symbol = published.SYMBOLS[experiment]
+    symbol = SYMBOLS[experiment]
     weights = grouped(results.rows(experiment, "weights"), "dataset")
     panels: list[Panel] = []
     for dataset, rows in grouped(results.rows(experiment), "dataset").items():
@@ -258,8 +253,7 @@ def sweep(results: Results, experiment: str) -> Iterator[Figure]:
         bottom = 0.8 if lowest >= 0.8 else 0.1 * int(10 * lowest)
         axes: dict[str, Any] = {"xlabel": symbol, "ylabel": "score", "ylim": (bottom, 1.005)}
         panels += lines(f"Scores, {name}", found, **axes)
-    caption = "Means over the runs; bars are one standard deviation."
-    yield Figure(experiment, caption, panels, columns=2)
+    yield Figure(experiment, CAPTIONS["sweep"], panels, columns=2)
 
 
 def runtime(results: Results, experiment: str) -> Iterator[Figure]:
@@ -275,19 +269,12 @@ def runtime(results: Results, experiment: str) -> Iterator[Figure]:
             for name, seconds in curves.items()
             if (b := slope(seconds.index, seconds)) is not None
         }
-        axes: dict[str, Any] = {
-            "xlabel": label,
-            "ylabel": "CPU seconds",
-            "xscale": "log",
-            "yscale": "log",
-        }
-        panels += lines(f"Against the {label}", found, (5, 1, 2, 3, 4, 0), **axes)
-    caption = (
-        "Medians of the repeats, both axes logarithmic: a slope of 1 is linear, 2 quadratic. Slopes by "
-        "least squares. Plain NumPy keeps the graph as a dense N×N matrix, as the paper's operation "
-        "count assumes; the others are the parts of manyview's fit."
-    )
-    yield Figure("runtime", caption, panels, 420, 2)
+        log: dict[str, Any] = {"xscale": "log", "yscale": "log"}
+        colors = (5, 1, 2, 3, 4, 0)
+        panels += lines(
+            f"Against the {label}", found, colors, xlabel=label, ylabel="CPU seconds", **log
+        )
+    yield Figure("runtime", CAPTIONS["runtime"], panels, 420, 2)
 
 
 def convergence(results: Results, experiment: str) -> Iterator[Figure]:
@@ -300,12 +287,7 @@ def convergence(results: Results, experiment: str) -> Iterator[Figure]:
             found = curves_of(mine, "iteration", {term: term for term in TERMS})
             title = f"{DATA.get(dataset, dataset)}: {how}"
             panels += lines(title, found, xlabel=label, ylabel="value", yscale="log")
-    caption = (
-        "Every term of the objective, first seed, logarithmic. With one iteration per round, "
-        "rescaling U and the new weights come after each; the jumps of the recipe are these same steps "
-        "after 30 iterations."
-    )
-    yield Figure("convergence", caption, panels, columns=2)
+    yield Figure("convergence", CAPTIONS["convergence"], panels, columns=2)
 
 
 def degeneracy(results: Results, experiment: str) -> Iterator[Figure]:
@@ -313,18 +295,10 @@ def degeneracy(results: Results, experiment: str) -> Iterator[Figure]:
     weights, scales = results.rows("degeneracy", "weights"), results.rows("degeneracy", "scales")
     alpha = {v: curve(mine, "round", "alpha") for v, mine in grouped(weights, "view").items()}
     scores = {s: SCORES[s] for s in ("acc", "nmi")}
-    sized = {published.RESCALED[k]: mine for k, mine in grouped(sizes, "rescale").items()}
+    sized = {RESCALED[k]: mine for k, mine in grouped(sizes, "rescale").items()}
     x: dict[str, Any] = {"xlabel": "rounds"}
     log: dict[str, Any] = {"yscale": "log"}
     objective = curves_of(rows, "round", {"objective": "objective"})
-    first = (
-        "WM-NMF round by round: the view weights, the scores and the objective. Means over the runs; "
-        "bars are one standard deviation."
-    )
-    second = (
-        "Left and middle: the sizes of U and V by round, with U rescaled after each and without. "
-        "Right: every term of the objective at (tU, V/t), for the U and V of one fit."
-    )
     collapse = [
         *lines("View weights by round", alpha, **x, ylabel="α", ylim=(0, 1)),
         *lines("Accuracy by round", curves_of(rows, "round", scores), **x, ylabel="score"),
@@ -339,19 +313,13 @@ def degeneracy(results: Results, experiment: str) -> Iterator[Figure]:
         escape += lines(title, found, **x, ylabel=title, **log)
     at = curves_of(scales, "t", {term: term for term in TERMS})
     escape += lines("Objective at (tU, V/t)", at, xlabel="t", ylabel="value", xscale="log", **log)
-    yield Figure("degeneracy-collapse", first, collapse)
-    yield Figure("degeneracy-escape", second, escape)
+    yield Figure("degeneracy-collapse", CAPTIONS["collapse"], collapse)
+    yield Figure("degeneracy-escape", CAPTIONS["escape"], escape)
 
 
 def noise(results: Results, experiment: str) -> Iterator[Figure]:
     methods = grouped(results.rows("noise"), "method")
-    for weight, caption in (
-        ("alpha", "Does the weight α of a view fall where there is noise in it? Grey: without the noise, "
-         "same seed (for an added view, an equal share); orange: with it. Means over the runs."),
-        ("w", "Does the weight w of observations fall where they are noisy? Grey: the same observations "
-         "without the noise, same seed (for an added view, the mean of the other views); orange: with it. "
-         "Means over the runs."),
-    ):  # fmt: skip
+    for weight, (_, symbol) in WEIGHTS.items():
         panels = []
         for method in methods:
             for kind in KINDS:
@@ -360,15 +328,11 @@ def noise(results: Results, experiment: str) -> Iterator[Figure]:
                     means = rows.groupby("of_view", sort=False)[["before", "after"]].mean()
                     means.columns = pd.Index(["without noise", "with noise"])
                     title = f"{method}: {NOISE[kind]}"
-                    panels.append(bars(title, means, (GREY, 5), ylabel=WEIGHTS[weight][1]))
-        yield Figure(f"noise-{weight}", caption, panels, height=280)
+                    panels.append(bars(title, means, (GREY, 5), ylabel=symbol))
+        yield Figure(f"noise-{weight}", CAPTIONS[f"noise-{weight}"], panels, height=280)
     rows = results.rows("noise", dataset="digits")
     place = rows.of_view + rows.scenario.map({"replaced": " all"}).fillna(" some")
     named = rows.scenario.map({"clean": "clean", "added": "view added"}).fillna(place)
     acc = rows.acc.groupby([named, rows.method], sort=False).mean().unstack(sort=False)
-    caption = (
-        "What noise does to the clustering: on some of the observations of a view, on all, or as a view "
-        "added. Means over the runs."
-    )
     panel = bars("Accuracy on the digits", acc, (5, 3), ylabel="ACC", ylim=(0, 1))
-    yield Figure("noise-accuracy", caption, [panel])
+    yield Figure("noise-accuracy", CAPTIONS["noise-accuracy"], [panel])

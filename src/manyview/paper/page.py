@@ -17,29 +17,19 @@ import pandas as pd
 from manyview.app.report import page as pg
 from manyview.io.writing import claimed, restored
 
-from . import published
 from .claims import ALIKE, NOT_MEASURED, OWN, SAME, contributions, verdicts
 from .figures import Figure, figures, files, svgs
 from .results import AGREES, DIFFERS, PARTLY, UNDECIDED, Results
 from .tables import Table, as_csv, as_latex, as_markdown, of_claims, tables
+from .texts import MEASURE_LIHC, TEXTS
 
 PAGE = "reproduction.html"
 #: What a verdict looks like. An answer to a question of ours is neither good nor bad for the paper.
 _TONE = {AGREES: "good", PARTLY: "half", UNDECIDED: "open", DIFFERS: "bad", NOT_MEASURED: "open"}
 _TONES = _TONE | dict.fromkeys(OWN.values(), "own")
+PAGE_TEXTS: dict[str, str] = TEXTS["page"]
 #: How verdicts come about, for the reader.
-_RULES = (
-    "Methods are compared run by run, on the same seeds: a difference is the mean over the runs, and ± is "
-    "half the width of its 95 % interval. A claim holds or fails when the whole interval lies on one side "
-    "of the limit; otherwise, and with one run only, it is undecided. Partly: some parts of the "
-    f"claim clearly hold and others clearly do not. Means within {SAME:g} of the paper's are called the "
-    f"same, scores within {ALIKE:g} of each other alike. Methods of the digits table with no score in the "
-    "paper's spread are not reproduced, whichever way they differ."
-)
-_NO_LIHC = (
-    "LIHC is not here: its matrices may not be redistributed, so its figure and its claims are not "
-    "measured. With your own files this command measures them:"
-)
+_RULES = PAGE_TEXTS["rules"].format(same=SAME, alike=ALIKE)
 
 
 def build(folder: Path) -> list[Path]:
@@ -76,7 +66,7 @@ def markdown(folder: Path) -> str:
             parts += [f"{table.caption.rstrip('.')}.", as_markdown(table)]
         parts += [_trouble(experiment), shell(experiment["command"])]
     if "lihc" not in results.experiments:
-        parts += ["## LIHC", _NO_LIHC, shell(published.MEASURE_LIHC)]
+        parts += ["## LIHC", PAGE_TEXTS["no_lihc"], shell(MEASURE_LIHC)]
     parts += ["## How it was run", _how(results), as_markdown(_made(results))]
     parts += [f"This document: `manyview report {folder.name} --markdown`."]
     return "\n\n".join(part for part in parts if part) + "\n"
@@ -101,7 +91,7 @@ def _page(results: Results) -> str:
         )
         sections.append(pg.Section(pg.file_stem(name), experiment["title"], body))
     if "lihc" not in results.experiments:
-        body = _template("absent", words=_NO_LIHC, command=published.MEASURE_LIHC)
+        body = _template("absent", words=PAGE_TEXTS["no_lihc"], command=MEASURE_LIHC)
         sections.append(pg.Section("lihc", "LIHC: not measured", body))
     ran = _template("made", said=_how(results), table=_table(_made(results)))
     sections.append(pg.Section("how", "How it was run", ran))
@@ -112,10 +102,7 @@ def _page(results: Results) -> str:
 def _lead(results: Results) -> str:
     most = max((entry["replications"] for entry in results.experiments.values()), default=0)
     runs = f"up to {most} runs" if most > 1 else "one run"
-    return (
-        f"{published.CITATION}: its tables and figures computed anew with manyview, {runs} of every "
-        "method. The paper's numbers are quoted; ours are measured and never adjusted to them."
-    )
+    return PAGE_TEXTS["lead"].format(runs=runs)
 
 
 def _summary(results: Results) -> Any:
@@ -250,18 +237,12 @@ def _same(frame: pd.DataFrame) -> list[str]:
 def _how(results: Results) -> str:
     frame = _provenance(results)
     found = [f"{column}: {frame[column].iloc[0]}." for column in _same(frame)]
-    found.append(
-        f"{results.manifest['cpu_seconds'] / 60:.0f} minutes of processor time in all, one thread per "
-        "process; what experiments share was computed, and is counted, once."
-    )
+    found.append(PAGE_TEXTS["shared"].format(minutes=results.manifest["cpu_seconds"] / 60))
     found += [
         f"{entry['method']} on all digits took {entry['minutes']:.1f} minutes by the clock."
         for entry in results.manifest["slow"]
     ]
-    found.append(
-        "Every row of the CSV files beside this page has its seed and settings; the same command goes on "
-        "where it was interrupted."
-    )
+    found.append(PAGE_TEXTS["again"])
     return " ".join(found)
 
 

@@ -20,8 +20,8 @@ SHOWING = (
     "app/",
     "plot/",
     *(f"paper/{name}.py" for name in
-      ("claims", "command", "experiments", "figures", "page", "provenance", "published", "results",
-       "running", "tables")),
+      ("claims", "command", "experiments", "figures", "page", "provenance", "results", "tables",
+       "texts")),
 )  # fmt: skip
 #: Packages used where they are installed, with other rounding or other neighbours than without.
 OPTIONAL = ("numba", "pynndescent")

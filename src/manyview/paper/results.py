@@ -103,11 +103,11 @@ def signed(value: float, digits: int = 3) -> str:
 
 def spread(values: pd.Series) -> str:
     """Mean and, for several runs, the standard deviation, as the paper prints them."""
-    return in_print(values.mean(), values.std() if values.count() > 1 else None)
+    return in_print(values.mean(), values.std())
 
 
-def in_print(mean: float, sd: float | None) -> str:
-    return two(mean) + ("" if sd is None else f" ({two(sd)})")
+def in_print(mean: float, sd: float) -> str:
+    return two(mean) + ("" if math.isnan(sd) else f" ({two(sd)})")
 
 
 class Interval(NamedTuple):

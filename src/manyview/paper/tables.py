@@ -9,7 +9,6 @@ import pandas as pd
 
 from manyview.io.writing import csv_bytes
 
-from . import published
 from .claims import (
     FAILED,
     PARTS,
@@ -21,15 +20,13 @@ from .claims import (
     paper_rows,
 )
 from .results import SCORES, Results, grouped, in_print, spread
+from .texts import DIGITS, TEXTS
 
-SPREAD = (
-    "Mean (standard deviation) over the runs. Within the spread: our mean, rounded as the paper's are, "
-    "lies within one of its standard deviations of its mean; where it gives none, the two are equal."
-)
-STARTS = (
-    " k-means starts once in BSV-kmeans, ConcatK and MLRSSC, five times in spectral clustering and in "
-    "MultiNMF."
-)
+SPREAD, STARTS = TEXTS["tables"]["spread"], TEXTS["tables"]["starts"]
+#: The symbols of the parameters that the tuning experiments vary.
+SYMBOLS = {"p": "p", "beta": "β", "k": "K"}
+#: What the column "rescale" says.
+RESCALED = {"True": "U rescaled", "False": "not rescaled"}
 #: Columns of the objective.
 TERMS = ("objective", "reconstruction", "consensus", "regularizer")
 #: Datasets in words.
@@ -113,10 +110,7 @@ def _beside(results: Results, experiment: str, caption: str) -> Table:
     """Every method: paper and ours for all six scores, and whether ours lies in the paper's spread."""
     rows: list[list[Any]] = []
     for row in paper_rows(results, experiment):
-        theirs = [
-            in_print(m, None if pd.isna(sd) else sd)
-            for m, sd in row.scores[["paper", "sd"]].itertuples(index=False)
-        ]
+        theirs = [in_print(*cell) for cell in row.scores[["paper", "sd"]].itertuples(index=False)]
         ours = [spread(row.runs[score]) for score in SCORES]
         rows.append([row.name, "paper", *theirs, "", "", 20])
         rows.append([name_of(row.runs), "ours", *ours, row.inside, row.note, len(row.runs)])
@@ -127,7 +121,9 @@ def _beside(results: Results, experiment: str, caption: str) -> Table:
 def digits(results: Results, experiment: str = "digits") -> list[Table]:
     found = paper_rows(results, "digits")
     few = any(not row.is_whole for row in found)
-    caption = SPREAD + STARTS + (" (500): on the first 50 digits of each class." if few else "")
+    caption = f"{SPREAD} {STARTS}" + (
+        " (500): on the first 50 digits of each class." if few else ""
+    )
     gaps = [
         [name_of(row.runs), *((row.scores.ours - row.scores.paper).round(3) + 0.0)] for row in found
     ]
@@ -151,7 +147,7 @@ def mlrssc(results: Results, experiment: str = "mlrssc") -> list[Table]:
         )
     rows: list[list[Any]] = []
     for method, runs in by_method(pd.concat([whole, tuned])).items():
-        theirs = [in_print(*cell) for cell in published.DIGITS[method]]
+        theirs = [in_print(*cell) for cell in DIGITS[method]]
         rows.append([method, "paper", *theirs, "", 20])
         for (dataset, tuning), mine in runs.groupby(["dataset", "tuning"], sort=False):
             few = "" if dataset == "digits" else f", {name_of(mine).split('(')[1][:-1]} digits"
@@ -192,8 +188,8 @@ def seeds(results: Results, experiment: str = "seeds") -> list[Table]:
 
 def scores(results: Results, experiment: str) -> list[Table]:
     rows = results.rows(experiment)
-    if experiment in published.SYMBOLS:
-        keys = {"dataset": "Data", "value": published.SYMBOLS[experiment]}
+    if experiment in SYMBOLS:
+        keys = {"dataset": "Data", "value": SYMBOLS[experiment]}
     else:
         keys = {"dataset": "Data", "method": "Method"}
         rows = pd.concat(by_method(rows).values()) if len(rows) else rows
@@ -234,7 +230,7 @@ def averages(results: Results, experiment: str) -> list[Table]:
     sizes = results.rows("degeneracy", "sizes")
     if not sizes.empty:
         sizes = sizes[(sizes["round"] <= 2) | (sizes["round"] % 5 == 0)]
-        sizes = sizes.assign(rescale=sizes.rescale.replace(published.RESCALED))
+        sizes = sizes.assign(rescale=sizes.rescale.replace(RESCALED))
         values = {"column_sum_of_U": "Mean column sum of U", "size_of_V": "Mean entry of V"}
         values |= {"objective": "Objective"}
         keys = {"rescale": "U", "round": "Round"}
