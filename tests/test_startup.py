@@ -8,7 +8,8 @@ from types import ModuleType
 import pytest
 
 import manyview as mv
-from manyview.app.options import USUAL_METHODS
+from manyview.app.options import USUAL_METHODS, FitRequest
+from manyview.engines.table import ENGINES
 from manyview.selection import DEFAULT
 
 
@@ -42,8 +43,9 @@ def test_a_file_that_is_not_there_is_told_at_once(words, tmp_path):
     assert not any(tmp_path.iterdir())
 
 
-def test_the_command_names_the_usual_methods():
+def test_the_command_names_what_the_library_has():
     assert ",".join(DEFAULT) == USUAL_METHODS
+    assert FitRequest.__dataclass_fields__["engine"].metadata["choices"] == tuple(ENGINES)
 
 
 def test_every_public_name_is_found():

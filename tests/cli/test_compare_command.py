@@ -56,7 +56,7 @@ def test_samples_with_empty_cells_are_an_error_or_left_out(tmp_path):
     assert json.loads(result.stdout)["n_samples"] == 22
     assert "--missing drop" in (tmp_path / "out" / "comparison.html").read_text()
     result = CliRunner().invoke(app, [*asked, "--missing", "allow"])
-    assert result.exit_code == 2 and "must be error or drop, got 'allow'" in result.stderr
+    assert result.exit_code == 2 and "must be one of error, drop, got 'allow'" in result.stderr
 
 
 @pytest.mark.parametrize("words", [["--methods", "NOPE"], ["--scale", "log"]])

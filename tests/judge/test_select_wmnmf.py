@@ -125,4 +125,4 @@ def test_the_command_asks_for_the_rank_of_the_papers_method(tmp_path):
     assert (record["n_clusters"], record["method"], list(record["votes"])) == (3, "wmnmf", ["bicv"])
     words[words.index("wmnmf")] = "nmf"
     result = CliRunner().invoke(app, [*words[:-1], str(tmp_path / "other")])
-    assert result.exit_code == 2 and "--method must be robust or wmnmf" in result.output
+    assert result.exit_code == 2 and "--method must be one of robust, wmnmf" in result.output

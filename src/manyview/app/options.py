@@ -8,7 +8,7 @@ imported here, so that help and completion appear at once.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass
 from functools import partial
 from pathlib import Path
@@ -19,9 +19,16 @@ T = TypeVar("T")
 Many = tuple[str, ...]
 
 
-def option(help: str, default: Any = MISSING, metavar: str | None = None, **more: Any) -> Any:
+def option(
+    help: str,
+    default: Any = MISSING,
+    metavar: str | None = None,
+    choices: Sequence[str] = (),
+    **more: Any,
+) -> Any:
     """A field that is an option of a command; ``more`` is ``name``, ``min`` and ``max``."""
-    return field(default=default, metadata={"help": help, "metavar": metavar, **more})
+    about = {"help": help, "metavar": metavar or "|".join(choices) or None, "choices": choices}
+    return field(default=default, metadata=about | more)
 
 
 def argument(metavar: str, help: str, default: Any = MISSING) -> Any:
@@ -57,14 +64,36 @@ MAX_UNPACKED = partial(
     option, "Most that a packed file may take in memory, if you know it.", None, "GIB"
 )
 BESIDE = partial(option, "Write beside what is in the folder; nothing there is lost.", False)
-MATCH = "When two ids are one sample: as written; case and marks do not count; barcodes."
+MATCH = partial(
+    option,
+    "When two ids are one sample: as written; case and marks do not count; barcodes.",
+    choices=("exact", "loose", "tcga"),
+)
+METHOD = partial(option, default="robust", choices=("robust", "wmnmf"))
+#: Of a patient with several tumor samples: one is used, or each is a sample.
+TUMORS = ("one", "all")
+DECIMALS = {"comma": ",", "point": "."}
 #: `manyview.selection.DEFAULT`, without loading it.
 USUAL_METHODS = "stability,eigengap,communities"
 
 
+@dataclass(frozen=True)
+class Asked:
+    """What is said of the reading of one view; ``None`` where nothing is."""
+
+    view: str
+    index: str | None = None
+    header: bool | None = None
+    decimal: str | None = None
+    na: Many = ()
+    drop: Many = ()
+    drop_text: bool = False
+    one_hot: bool = False
+
+
 @dataclass(frozen=True, kw_only=True)
 class Reading:
-    """How files are read, as `read_views` takes it."""
+    """How files are read. What may be repeated is for all views, or VIEW=… for one."""
 
     index: Many = option("Column of sample ids, VIEW=COLUMN, or VIEW= for none.", (), "COLUMN")
     transpose: Many = option(
@@ -73,12 +102,12 @@ class Reading:
     header: Many = option(
         "Whether the first line is headings, or VIEW=yes; may be repeated.", (), "yes|no"
     )
-    match: str | None = option(MATCH, None, "exact|loose|tcga")
+    match: str | None = MATCH(default=None)
     keep_normals: bool = option(
         "Use normal tissue and controls, too, which TCGA barcodes name.", False
     )
     tumors: str | None = option(
-        "Several tumor samples of a TCGA patient: use one, or all.", None, "one|all"
+        "Several tumor samples of a TCGA patient: use one, or all.", None, choices=TUMORS
     )
     decimal: Many = option("Decimal mark, or VIEW=comma, if it is in doubt.", (), "comma|point")
     na: Many = option("This text stands for an empty cell; may be repeated.", (), "TEXT")
@@ -86,6 +115,45 @@ class Reading:
     drop_text: bool = option("Leave columns of text out.", False)
     one_hot: bool = option("Make every word of a column a column of 0 and 1.", False)
     as_view: Many = option("This table is a view, though it looks like labels.", (), "VIEW")
+
+    def check(self) -> None:
+        """Refuse words that an option does not take."""
+        for name, (first, second) in (("header", ("yes", "no")), ("decimal", DECIMALS)):
+            for view, word in by_view(getattr(self, name)).items():
+                if word not in (first, second):
+                    asked = f"{view}={word}" if view else word
+                    raise ValueError(
+                        f"--{name} {asked}: say {first} or {second}, or VIEW={first} or VIEW={second}"
+                    )
+        check_choices(self)
+
+    def of(self, view: str) -> Asked:
+        """What is said of one view; the last word counts."""
+        index, header, decimal = (
+            said.get(view, said.get(""))
+            for said in map(by_view, (self.index, self.header, self.decimal))
+        )
+        return Asked(
+            view,
+            index,
+            None if header is None else header == "yes",
+            None if decimal is None else DECIMALS[decimal],
+            tuple(item.removeprefix(f"{view}=") for item in self.na),
+            tuple(item.removeprefix(f"{view}=") for item in self.drop),
+            self.drop_text,
+            self.one_hot,
+        )
+
+    def named(self) -> dict[str, set[str]]:
+        """Option → the views that it names. A missing value or a column may hold "=" itself."""
+        said = {name: getattr(self, name) for name in ("index", "header", "decimal")}
+        named = {f"--{name}": set(by_view(items)) - {""} for name, items in said.items()}
+        return named | {"--as-view": set(self.as_view)}
+
+
+def by_view(items: Sequence[str]) -> dict[str, str]:
+    """View → what is said of it; "" is for all views."""
+    return dict(item.rpartition("=")[::2] for item in items)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -158,7 +226,7 @@ class FitRequest(KnownOptions):
         metavar="K|auto|communities",
     )
     out: Path = option("Folder for the results, new or empty.")
-    method: str = option("robust (recommended) or wmnmf (the paper's).", "robust")
+    method: str = METHOD("robust is recommended; wmnmf is the paper's.")
     scale: str | None = option(
         "robust: auto, log, quantile, sqrt or none, or by view (rna=log,protein=quantile); "
         "wmnmf: sum, minmax, standard, tfidf, sqrt or none.",
@@ -175,7 +243,9 @@ class FitRequest(KnownOptions):
         None,
     )
     missing: str = option(
-        "allow: samples of any file; drop: those complete in every file.", "allow"
+        "allow: samples of any file; drop: those complete in every file.",
+        "allow",
+        choices=("allow", "drop"),
     )
     labels: str | None = LABELS()
     clinical: str | None = CLINICAL()
@@ -197,7 +267,11 @@ class FitRequest(KnownOptions):
     checkpoint: Path | None = option(
         "File for the state of the fit; the same command goes on from it.", None
     )
-    engine: str = option("numpy, torch (GPUs) or dask (several processes or machines).", "numpy")
+    engine: str = option(
+        "torch is for GPUs, dask for several processes or machines.",
+        "numpy",
+        choices=("numpy", "torch", "dask"),
+    )
     device: str = option("With --engine torch: auto, cpu, cuda or cuda:1.", "auto")
     resolution: float | None = option(
         "With --clusters communities: more gives more clusters; 1 unless said.", None
@@ -226,7 +300,7 @@ class OutcomesRequest(KnownOptions):
     event: str | None = EVENT()
     horizon: float | None = HORIZON()
     labels: str | None = LABELS()
-    match: str = option(MATCH, "exact", "exact|loose|tcga")
+    match: str = MATCH(default="exact")
     figures: bool = FIGURES()
     output: Output = field(default_factory=Output)
 
@@ -278,7 +352,7 @@ class SelectRequest:
         "all, or of stability, eigengap, communities, bicv, imputation, mdl, sure, by commas.",
         USUAL_METHODS,
     )
-    method: str = option("robust, or wmnmf: its own rank, by bicv or imputation.", "robust")
+    method: str = METHOD("Of wmnmf its own rank is chosen, by bicv or imputation.")
     reading: Reading = field(default_factory=Reading)
     seed: int = SEED()
     max_unpacked: float | None = MAX_UNPACKED()
@@ -300,7 +374,9 @@ class CompareRequest:
     methods: str = option("all, paper, honest, omics, or names with commas between them.", "all")
     scale: str | None = option("standard or minmax: every feature, for every method.", None)
     missing: str = option(
-        "error: no empty cells; drop: only samples complete in every file.", "error"
+        "error: no empty cells; drop: only samples complete in every file.",
+        "error",
+        choices=("error", "drop"),
     )
     runs: int = option("Runs of each method.", 10, min=1)
     seed: int = option("The runs' seeds are derived from it.", 0, min=0)
@@ -427,6 +503,16 @@ def options_in(request: type) -> Iterator[tuple[Field, Any]]:
             yield item, hints[item.name]
 
 
+def check_choices(request: Any) -> None:
+    """Refuse words that an option does not take."""
+    for item in fields(request):
+        value, choices = getattr(request, item.name), item.metadata.get("choices")
+        if is_dataclass(value):
+            check_choices(value)
+        elif choices and value is not None and value not in choices:
+            raise ValueError(f"--{item.name} must be one of {', '.join(choices)}, got {value!r}")
+
+
 def request_of(request: type[T], values: Mapping[str, Any], *, nested: bool = False) -> T:
     """An object of a class of options from values by name, of which others are left out.
 
@@ -445,18 +531,24 @@ def request_of(request: type[T], values: Mapping[str, Any], *, nested: bool = Fa
 
 
 def command_words(request: Any) -> list[str]:
-    """What to type for these options; those that are off or empty, and --force, are left out."""
+    """What to type for these options; those that are as by default, and --force, are left out."""
     words: list[str] = []
     for item in fields(request):
-        value, name = getattr(request, item.name), f"--{item.name.replace('_', '-')}"
+        value = getattr(request, item.name)
+        name = item.metadata.get("name", f"--{item.name.replace('_', '-')}")
         if is_dataclass(value):
             words += command_words(value)
-        elif value is True:
-            words += [] if item.name in ("force", "quiet", "json") else [name]
-        elif value not in (None, False, ()):
+        elif value is None or value == item.default or item.name in ("force", "quiet", "json"):
+            continue
+        elif isinstance(value, bool):
+            words.append(name if value else f"--no-{name[2:]}")
+        else:
             for text in value if isinstance(value, tuple) else (value,):
                 shown = f"{text:g}" if isinstance(text, float) else str(text)
-                words += [shown] if "argument" in item.metadata else [name, shown]
+                if "argument" in item.metadata:
+                    words.append(shown)
+                else:  # what begins with a hyphen would be another option
+                    words += [f"{name}={shown}"] if shown.startswith("-") else [name, shown]
     return words
 
 

@@ -71,6 +71,7 @@ def _command(name: str, request: type, module: str, function: str) -> Callable[.
             reported(name, **ends),
             unpacking_up_to(allowed) if "max_unpacked" in values else nullcontext(),
         ):
+            options.check_choices(ask)
             _refuse_absent(values.get("files", ()))
             voice = Voice(values.get("quiet", False), values.get("json", False))
             getattr(_loaded(module), function)(ask, voice)
@@ -84,7 +85,7 @@ def _command(name: str, request: type, module: str, function: str) -> Callable[.
 
 def _parameter(item: Field, kind: Any) -> Parameter:
     """An option as a parameter for typer."""
-    about = dict(item.metadata)
+    about = {name: value for name, value in item.metadata.items() if name != "choices"}
     make = typer.Argument if about.pop("argument", False) else typer.Option
     named = [about.pop("name")] if "name" in about else []
     if kind is bool and not item.default:  # not also --no-force

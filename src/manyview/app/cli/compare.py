@@ -26,9 +26,6 @@ from manyview.plot import pyplot
 from .known import ids_in, read_labels
 from .terminal import Voice, caught_warnings
 
-#: What becomes of empty cells: few of the methods take them.
-MISSING = ("error", "drop")
-
 
 def run_compare(ask: CompareRequest, voice: Voice) -> None:
     """Read, compare, write, and print the summary.
@@ -37,8 +34,6 @@ def run_compare(ask: CompareRequest, voice: Voice) -> None:
     never written over.
     """
     pyplot()  # hours of work must not end with the news that matplotlib is missing
-    if ask.missing not in MISSING:
-        raise ValueError(f"--missing must be {' or '.join(MISSING)}, got {ask.missing!r}")
     names = [name.strip() for name in ask.methods.split(",") if name.strip()]
     scale = None if ask.scale == "none" else ask.scale
     check_request(names, ask.clusters, scale)

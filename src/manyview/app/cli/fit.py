@@ -165,10 +165,6 @@ def _told(
 def make_model(ask: FitRequest) -> Any:
     """The estimator asked for; what it does not take is refused before any file is read."""
     ask.check_clinical()
-    if ask.method not in METHODS:
-        raise ValueError(f"--method must be robust or wmnmf, got {ask.method!r}")
-    if ask.missing not in ("allow", "drop"):
-        raise ValueError(f"--missing must be allow or drop, got {ask.missing!r}")
     n_clusters: int | str = ask.clusters
     if n_clusters not in ("auto", "communities"):
         if not ask.clusters.isdecimal() or int(ask.clusters) < 1:
@@ -181,8 +177,6 @@ def make_model(ask: FitRequest) -> Any:
         raise ValueError(
             "--adjust gives values below zero, which --method wmnmf does not take; use --method robust"
         )
-    if ask.engine not in ENGINES:
-        raise ValueError(f"--engine must be one of {', '.join(ENGINES)}, got {ask.engine!r}")
     if ask.device not in ("auto", "cpu") and not ENGINES[ask.engine].takes_devices:
         raise ValueError(
             f"--device {ask.device} goes with --engine torch; --engine {ask.engine} computes on the "

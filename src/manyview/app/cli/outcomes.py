@@ -9,7 +9,6 @@ from typing import Any
 from rich.markup import escape
 from rich.table import Table
 
-from manyview.app.files.options import MATCHES
 from manyview.app.files.samples import most_alike, smallest_rule
 from manyview.app.options import OutcomesRequest
 from manyview.app.report.fit import followed
@@ -34,8 +33,6 @@ def run_outcomes(ask: OutcomesRequest, voice: Voice) -> None:
     if not labels.is_file():
         raise ValueError(f"{run} is not the folder of a fit: it has no labels.csv; name one")
     ids = [row["id"] for row in read_csv(labels)]
-    if ask.match not in MATCHES:
-        raise ValueError(f"--match must be one of {', '.join(MATCHES)}, got {ask.match!r}")
     with voice.busy("reading the files") as tell:
         rule = smallest_rule([ids], ask.match, most_alike(known_ids(ask), ids))
         given = read_given(ask, ids, len(ids), rule=rule)

@@ -32,8 +32,6 @@ FILES = ("selection.csv", "selection.png", "selection.json")
 
 def run_select_k(ask: SelectRequest, voice: Voice) -> None:
     """Read, judge every candidate, write selection.csv, .png and .json."""
-    if ask.method not in MODELS:
-        raise ValueError(f"--method must be robust or wmnmf, got {ask.method!r}")
     with claimed(ask.out, "select-k", force=ask.force) as place:
         place.check(FILES)
         found, record = _chosen(ask, voice)

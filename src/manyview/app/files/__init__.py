@@ -12,6 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from manyview._types import Array, Matrix
+from manyview.app.options import Reading, command_words
 from manyview.datasets._tables import SEPARATORS, split_suffix
 from manyview.engines.files.disk import DiskMatrix
 from manyview.engines.files.formats import INSIDE, STREAMABLE
@@ -22,7 +23,6 @@ from manyview.views.containers import Collection, Item
 from manyview.views.views import LOAD_LIMIT
 
 from .arrays import READERS, load_npy, read_arrays
-from .options import Reading
 from .orient import oriented, refuse_answers
 from .samples import (
     EXACT,
@@ -144,7 +144,9 @@ def read_views(
         drop_text, one_hot, as_view (views that look like labels), match ("exact", "loose", "tcga"),
         keep_normals (of TCGA barcodes), tumors (of one patient: "one", "all").
     """
-    reading = Reading(index, transpose, header, **more)
+    given = {"index": index, "transpose": transpose, "header": header, **more}
+    several = {name: tuple(said) for name, said in given.items() if isinstance(said, list)}
+    reading = Reading(**(given | several))
     reading.check()
     with unpacking_up_to(max_unpacked):
         return _read_views(files, reading, missing, fitted, on_disk, known)
@@ -235,7 +237,7 @@ def _parts(files: Sequence[str | Path], reading: Reading) -> dict[str, Part]:
 
 def _by_rows(files: Sequence[str | Path], reading: Reading, on_disk: bool) -> ReadViews:
     everyone = replace(reading, keep_normals=False, tumors=None)
-    words = [word for word in everyone.words() if word.startswith("--")]
+    words = command_words(everyone)
     if words:
         raise ValueError(
             f"{words[0]} is for tables in memory; files that are read by rows have the samples in rows, "

@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 
 from manyview._types import Array
+from manyview.app.options import Asked
 from manyview.datasets._tables import split_suffix
 from manyview.engines.files.headings import is_id_heading
 from manyview.io.checksum import of_file
 from manyview.io.writing import exact_text
 
 from . import located
-from .options import Asked
 from .samples import (
     EXACT,
     PATIENT,

@@ -21,7 +21,6 @@ from manyview.engines.files.headings import (
 )
 from manyview.views.ids import FAR_BETTER, overlaps, tie
 
-from .options import ALL, NONE
 from .samples import Part, gist, is_barcode
 from .text import GCT
 
@@ -47,7 +46,7 @@ def oriented(
     """
     said = _said(parts, transpose)
     parts = {v: part.transposed() if v in said else part for v, part in parts.items()}
-    notes, fixed = [], [view in said or NONE in transpose for view in parts]
+    notes, fixed = [], [view in said or "none" in transpose for view in parts]
     for s, (view, part) in enumerate(list(parts.items())):
         wanted = set((fitted or {}).get(view) or (fitted or {}).get("") or ())
         told = ""
@@ -79,9 +78,9 @@ def _said(parts: dict[str, Part], transpose: Sequence[str]) -> set[str]:
     for name in transpose:
         if name in parts:
             said.add(name)
-        elif name == ALL:
+        elif name == "all":
             said |= set(parts)
-        elif name != NONE:
+        elif name != "none":
             raise ValueError(f"--transpose {name}: the views are {', '.join(parts)}; or say all")
     return said
 

@@ -12,12 +12,12 @@ import scipy.sparse as sp
 
 from manyview._types import Array
 from manyview.app.files import file_checksum
+from manyview.app.options import Reading
 from manyview.datasets._tables import split_suffix
 from manyview.engines.numpy.relations import DistanceView, GraphView, KernelView, Relation
 
 from . import ReadViews, existing
 from .arrays import READERS, read_arrays
-from .options import Reading
 from .tables import cells_of, read_tables, text_of
 from .text import Cells
 

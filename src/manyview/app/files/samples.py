@@ -14,9 +14,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from manyview._types import Array, Matrix
+from manyview.app.options import TUMORS
 from manyview.views.ids import named_rows, overlaps, places, refuse_lookalikes, take_rows, tie
-
-from .options import TUMORS
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from manyview.app.options import Asked, Reading
 from manyview.datasets._dataset import import_pandas
 from manyview.datasets._tables import (
     SEPARATORS,
@@ -29,7 +30,6 @@ from manyview.io.guard import TooLarge, check_archive, check_pyarrow
 from manyview.io.guard.packed import TEXT_BYTES
 from manyview.io.guard.sandbox import Refused, read_apart
 
-from .options import Asked, Reading
 from .samples import Part
 from .text import COMMA_NUMBER, GCT, NOTHING, Cells, Sentence, Text, number, plain_number, read_text
 

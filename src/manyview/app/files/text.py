@@ -18,11 +18,10 @@ from typing import Any, NamedTuple, TextIO
 
 import numpy as np
 
+from manyview.app.options import Asked
 from manyview.datasets._tables import SEPARATORS, split_suffix
 from manyview.engines.files.headings import is_id_heading
 from manyview.io.guard import counted, text_of_file
-
-from .options import Asked
 
 # --- is the first line headings, a sample, or either? ---------------------------------------------
 
