@@ -16,10 +16,9 @@ pytest.importorskip("httpx2", reason="needs the extra 'dev'")
 
 from starlette.testclient import TestClient
 
-from manyview.app.web import folders as folders_module
-from manyview.app.web import words
-from manyview.app.web.jobs import FitLimits, fit_command
+from manyview.app.web import answers
 from manyview.app.web.pages import SAMPLES
+from manyview.app.web.runs import FitLimits, fit_command
 from manyview.app.web.server import make_app
 from manyview.io.writing import files_of
 
@@ -34,9 +33,9 @@ def client(tmp_path):
 
 
 def open_page(home, **settings):
-    app, jobs = make_app(home, TOKEN, PORT, **settings)
+    app, runs = make_app(home, TOKEN, PORT, **settings)
     client = TestClient(app, base_url=ORIGIN, headers={"origin": ORIGIN}, follow_redirects=False)
-    client.jobs, client.home = jobs, home
+    client.runs, client.home = runs, home
     return client
 
 
@@ -175,8 +174,8 @@ def test_rows_of_zeros_can_be_values_or_missing(client):
     )  # the last counts
     wrong = client.post(f"{run}/answer", data={"option": "zero-rows", "value": "counts=some"})
     assert wrong.status_code == 400
-    about = client.jobs.folders.read(run.rsplit("/", 1)[1])
-    assert "--zero-rows=counts=observed,mutations=observed" in fit_command(about)
+    about = client.runs.read(run.rsplit("/", 1)[1])
+    assert "--zero-rows counts=observed,mutations=observed" in fit_command(about)
 
 
 def test_a_clinical_file_is_no_view(client):
@@ -185,7 +184,7 @@ def test_a_clinical_file_is_no_view(client):
     upload(client, run, "known.csv", f"id,os_months,dead\n{rows}".encode(), "clinical")
     page = client.get(run).text
     assert "30 samples in 2 views" in page and "os_months" in page
-    about = client.jobs.folders.read(run.rsplit("/", 1)[1])
+    about = client.runs.read(run.rsplit("/", 1)[1])
     assert about["clinical"]["file"] == "known.csv" and len(about["tables"]) == 2
 
 
@@ -204,8 +203,8 @@ def test_an_unclear_event_and_a_batch_are_asked_about_and_become_options(client)
     page = client.get(run).text
     assert 'value="censored=0"' not in page and "event where censored=0" in page
     assert "look technical" not in page and "Remove the effect of “batch” from" in page
-    about = client.jobs.folders.read(run.rsplit("/", 1)[1])
-    assert fit_command(about)[-2:] == ["--event=censored=0", "--adjust=batch"]
+    about = client.runs.read(run.rsplit("/", 1)[1])
+    assert fit_command(about).endswith(" --event censored=0 --adjust batch")
     # Another table without these columns: the answers are of no use, and the page says so.
     upload(client, run, "other.csv", b"id,age\ns1,3\ns2,4\n", "clinical")
     page = client.get(run).text
@@ -222,7 +221,7 @@ def test_a_run_that_followed_a_batch_is_run_again_without_it_by_one_button(clien
     assert "The clusters follow “batch”" in page and 'name="adjust" value="batch"' in page
     assert "Batch effect" in client.get(f"{run}/report").text
     again = client.post(f"{run}/again", data={"adjust": "batch"}).headers["location"]
-    assert client.jobs.folders.read(again.rsplit("/", 1)[1])["words"] == [("adjust", "batch")]
+    assert client.runs.read(again.rsplit("/", 1)[1])["words"] == [("adjust", "batch")]
     assert client.post(f"{run}/again", data={"adjust": "x" * 300}).status_code == 400
     damaged = client.home / run.rsplit("/", 1)[1] / "run" / "run.json"
     for text in ("", "[]", '{"clinical": {"followed": [1]}}', '{"clinical": null}'):
@@ -253,10 +252,10 @@ def slow(client):
     run = with_tables(client)
     name = run.rsplit("/", 1)[1]
     sleeper = [sys.executable, "-c", "import time; time.sleep(600)"]
-    client.jobs._popen = lambda folder, command: subprocess.Popen(sleeper, start_new_session=True)
+    client.runs._popen = lambda folder, command: subprocess.Popen(sleeper, start_new_session=True)
     client.post(f"{run}/fit", data={"clusters": "auto"})
     assert client.get(f"{run}/state").json()["stages"] == []
-    return run, client.jobs._running[name]
+    return run, client.runs._running[name]
 
 
 def test_a_run_that_has_told_nothing_yet_has_a_page(client):
@@ -283,7 +282,7 @@ def test_time_runs_out_with_a_sentence(tmp_path):
 
 
 def test_more_runs_than_may_be_wait_for_the_others(client, monkeypatch):
-    monkeypatch.setattr("manyview.app.web.jobs.MOST_FITS", 1)
+    monkeypatch.setattr("manyview.app.web.runs.MOST_FITS", 1)
     slow(client)
     other = with_tables(client)
     answer = client.post(f"{other}/fit", data={"clusters": "3"})
@@ -294,7 +293,8 @@ def test_a_killed_server_is_told(tmp_path):
     with open_page(tmp_path / "home") as client:
         run = with_tables(client)
         name = run.rsplit("/", 1)[1]
-        client.jobs.folders.change(name, lambda about: about.update(state="running"))
+        with client.runs.changing(name) as about:
+            about["state"] = "running"
     with open_page(tmp_path / "home") as client:
         assert client.get(f"{run}/state").json()["state"] == "failed"
         assert "server ended while this ran" in client.get(run).text
@@ -303,7 +303,7 @@ def test_a_killed_server_is_told(tmp_path):
 def test_a_fit_ends_when_nobody_holds_its_standard_input(client, tmp_path):
     """The system closes the pipe of a server that was killed."""
     serving = ["app", "--no-browser", "--folder", str(tmp_path / "endless")]
-    process = client.jobs._popen(tmp_path, serving)
+    process = client.runs._popen(tmp_path, serving)
     deadline = time.monotonic() + 120
     while "The page" not in (tmp_path / "log.txt").read_text():
         assert process.poll() is None and time.monotonic() < deadline
@@ -327,7 +327,7 @@ def test_a_fit_that_fails_says_why(client):
 
 def test_a_full_disk_keeps_nothing_and_says_so(client, monkeypatch):
     run = draft(client)
-    monkeypatch.setattr(folders_module, "SPARE", 2**62)
+    monkeypatch.setattr("manyview.app.web.runs.SPARE", 2**62)
     answer = upload(client, run, "a.csv", table())
     assert answer.status_code == 400 and "too little" in answer.text
     assert not list((client.home / run.rsplit("/", 1)[1] / "tables").iterdir())
@@ -344,7 +344,7 @@ def test_a_disk_that_fills_up_leaves_nothing_half_made(client, monkeypatch, what
     def full(*given, **named):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr("manyview.app.web.folders.write_whole", full)
+    monkeypatch.setattr("manyview.app.web.runs.write_whole", full)
     monkeypatch.setattr(zipfile.ZipFile, "writestr", full)
     ask = client.get if what == "zip" else client.post
     answer = ask(f"/{TOKEN}/new" if what == "new" else f"{run}/{what}")
@@ -362,7 +362,7 @@ def test_a_disk_that_fills_up_leaves_nothing_half_made(client, monkeypatch, what
     ],
 )  # fmt: skip
 def test_sentences_are_shown_without_options(problem, told):
-    assert words.shown(problem) == told
+    assert answers.shown(problem) == told
 
 
 @pytest.mark.parametrize(
@@ -375,10 +375,12 @@ def test_sentences_are_shown_without_options(problem, told):
     ],
 )  # fmt: skip
 def test_options_in_sentences_become_choices(problem, offered):
-    assert words.choices(problem) == offered
+    assert answers.choices(problem) == offered
 
 
 def test_answers_cannot_become_other_options():
-    assert words.arguments([words.checked("drop", "--out=/etc")]) == ["--drop=--out=/etc"]
-    with pytest.raises(words.Unfit):
-        words.checked("out", "/etc")
+    about = {"tables": [], "clinical": None, "clusters": "2"}
+    about["words"] = [answers.checked("drop", "--out=/etc")]
+    assert fit_command(about).endswith(" --drop=--out=/etc")
+    with pytest.raises(answers.Unfit):
+        answers.checked("out", "/etc")

@@ -29,7 +29,7 @@ def looking(tmp_path):
 def client(looking, monkeypatch):
     """A page that understands every table: most tries are not about what is in them."""
     seen = {"views": [], "samples": 30, "notes": [], "problem": "", "choices": []}
-    monkeypatch.setattr(looking.jobs, "_looked", lambda folder, asked: dict(seen))
+    monkeypatch.setattr(looking.runs, "_looked", lambda folder, asked: dict(seen))
     return looking
 
 
@@ -173,7 +173,7 @@ def test_a_browser_may_ask_before_it_sends(client, name, size, status):
 
 
 def test_too_many_tables_are_refused(client, monkeypatch):
-    monkeypatch.setattr("manyview.app.web.folders.MOST_TABLES", 2)
+    monkeypatch.setattr("manyview.app.web.runs.MOST_TABLES", 2)
     run = with_tables(client)
     assert upload(client, run, "third.csv", table()).status_code == 400
     tables = client.home / run.rsplit("/", 1)[1] / "tables"
@@ -181,7 +181,7 @@ def test_too_many_tables_are_refused(client, monkeypatch):
 
 
 def test_too_many_runs_are_refused(client, monkeypatch):
-    monkeypatch.setattr("manyview.app.web.folders.MOST_RUNS", 1)
+    monkeypatch.setattr("manyview.app.web.runs.MOST_RUNS", 1)
     draft(client)
     assert client.post(f"/{TOKEN}/new").status_code == 400
 
@@ -294,7 +294,7 @@ def test_cancels_and_removals_at_the_same_time_do_no_harm(client):
 def test_a_second_start_is_no_second_process(client):
     run, process = slow(client)
     client.post(f"{run}/fit", data={"clusters": "3"})
-    assert list(client.jobs._running.values()) == [process]
+    assert list(client.runs._running.values()) == [process]
     assert upload(client, run, "late.csv", table()).status_code == 400
 
 

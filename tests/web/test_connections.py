@@ -13,7 +13,7 @@ pytest.importorskip("uvicorn", reason="needs the extra 'app'")
 
 from manyview.app.web import command, gate, server
 from manyview.app.web.command import place_of
-from manyview.app.web.jobs import FitLimits
+from manyview.app.web.runs import FitLimits
 
 TOKEN = "k" * 32
 HERE = "127.0.0.1"

@@ -43,8 +43,8 @@ TEXTS = {
 def client(tmp_path, monkeypatch):
     with open_page(tmp_path / "home") as client:
         seen = {"views": [], "samples": 30, "notes": [], "problem": "", "choices": []}
-        monkeypatch.setattr(client.jobs, "_looked", lambda folder, asked: dict(seen))
-        monkeypatch.setattr(client.jobs, "_popen", lambda *given: pytest.fail("a fit was started"))
+        monkeypatch.setattr(client.runs, "_looked", lambda folder, asked: dict(seen))
+        monkeypatch.setattr(client.runs, "_popen", lambda *given: pytest.fail("a fit was started"))
         client.secret = tmp_path / "secret.csv"
         client.secret.write_text("SECRET")
         for name in (NAME, OTHER):

@@ -21,7 +21,7 @@ import typer
 from manyview.app.options import AppRequest
 from manyview.io.writing import take_lock
 
-from .jobs import FitLimits
+from .runs import FitLimits
 
 #: Nobody else's machine can reach it.
 HERE = "127.0.0.1"

@@ -9,9 +9,8 @@ from typing import Any
 
 from manyview.app.report.page import html
 
-from .folders import STATES
-from .jobs import command_line
-from .words import OPTIONS, shown
+from .answers import OPTIONS, shown
+from .runs import STATES, fit_command
 
 SAMPLES = {
     "cohort": "240 patients: expression, methylation, mutations and survival (made up)",
@@ -70,12 +69,10 @@ def meaning(name: str, value: str) -> str:
     known = MEANINGS[name]
     if name in ("event", "adjust"):
         return known[""].format(value)
-    if not OPTIONS[name] or value in known:
+    if value in known:
         return known[value]
     view, _, rest = value.rpartition("=")
-    if rest in known:
-        return f"{view}: {known[rest]}"
-    return f"{value}: {known.get('', '')}"
+    return f"{view}: {known[rest]}" if rest in known else f"{value}: {known.get('', '')}"
 
 
 def home(base: str, runs: list[dict[str, Any]], folder: str) -> str:
@@ -108,7 +105,7 @@ def run(base: str, name: str, about: dict[str, Any], folder: str, limit: str) ->
             kind: [(n, v, meaning(n, v)) for n, v in (seen.get("offers") or {}).get(kind, [])]
             for kind in ("zeros", "event", "adjust", "more")
         },
-        command=command_line(about),
+        command=fit_command(about),
         folder=folder,
         limit=limit,
         told=STATES[about["state"]],

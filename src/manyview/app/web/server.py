@@ -1,4 +1,4 @@
-"""The routes of the page: each asks the folders or the jobs, and answers with a page or a redirect."""
+"""The routes of the page: each asks the runs, and answers with a page or a redirect."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import errno
 import json
 import secrets
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -34,9 +34,8 @@ from manyview.datasets._files import tables_of
 from manyview.io.guard.limits import size_text
 
 from . import gate, pages
-from .folders import Folders, NotThere
-from .jobs import FitLimits, Jobs, command_line
-from .words import Unfit, checked, clusters, file_name, replaces
+from .answers import Unfit, checked, clusters, file_name
+from .runs import FitLimits, NotThere, Runs
 
 #: Longest body of a form; longest wait for the next piece of a table, in seconds.
 FORM_BYTES, PATIENCE = 16_384, 30.0
@@ -47,6 +46,8 @@ REPORT = {
     "content-security-policy": "sandbox allow-scripts allow-downloads; frame-ancestors 'self'; "
     "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:",
 }
+#: The fields of a form, or what is behind the "?" of an address.
+Fields = Mapping[str, str]
 
 
 class TooMuch(Unfit):
@@ -55,118 +56,90 @@ class TooMuch(Unfit):
 
 @dataclass
 class Page:
-    """The handlers, and what they share."""
+    """The handlers: each takes the name of a run and the fields; and what they share."""
 
-    folders: Folders
-    jobs: Jobs
+    runs: Runs
     base: str
     most_bytes: int
 
     def routes(self) -> list[Route]:
-        run = "/r/{name}"
-        shown = [("/", self.home), (run, self.run), (f"{run}/state", self.state),
-                 (f"{run}/report", self.report), (f"{run}/zip", self.archive), (f"{run}/room", self.room),
-                 ("/{asset}", self.asset)]  # fmt: skip
-        changes = [("/new", self.new), ("/sample", self.sample), (f"{run}/table", self.table)]
-        forms = (
-            self.drop,
-            self.answer,
-            self.forget,
-            self.fit,
-            self.cancel,
-            self.again,
-            self.remove,
-        )
-        changes += [(f"{run}/{to.__name__}", to) for to in forms]
+        ofs = (self.drop, self.answer, self.forget, self.fit, self.cancel, self.again, self.remove)
+        changes = {f"/r/{{name}}/{to.__name__}": to for to in ofs}
+        changes |= {"/new": self.new, "/sample": self.sample}
+        shown = {f"/r/{{name}}/{to.__name__}": to for to in (self.state, self.report, self.room)}
+        shown |= {"/": self.home, "/r/{name}": self.run, "/r/{name}/zip": self.archive}
+        shown |= {"/{name}": self.asset}
         return [
-            *(Route(path, told(self.base, to), methods=["POST"]) for path, to in changes),
-            *(Route(path, told(self.base, to), methods=["GET"]) for path, to in shown),
+            Route("/r/{name}/table", told(self.base, self.table), methods=["POST"]),
+            *(
+                Route(p, told(self.base, in_thread(to)), methods=["POST"])
+                for p, to in changes.items()
+            ),
+            *(Route(p, told(self.base, in_thread(to)), methods=["GET"]) for p, to in shown.items()),
         ]
 
-    async def home(self, request: Request) -> Response:
-        runs = await run_in_threadpool(self.folders.runs)
-        return HTMLResponse(pages.home(self.base, runs, str(self.folders.home)))
+    # What is shown -------------------------------------------------------------------------------
 
-    async def asset(self, request: Request) -> Response:
-        name = request.path_params["asset"]
+    def home(self, name: str, given: Fields) -> Response:
+        return HTMLResponse(pages.home(self.base, self.runs.listed(), str(self.runs.home)))
+
+    def asset(self, name: str, given: Fields) -> Response:
         if name not in KINDS:
             raise NotThere("There is no such page.")
         return Response(pages.asset(name), media_type=KINDS[name])
 
-    async def new(self, request: Request) -> Response:
-        return self._to(self.folders.new())
-
-    async def sample(self, request: Request) -> Response:
-        which = (await form(request)).get("which", "")
-        if which not in MADE:
-            raise Unfit("There are no such sample tables.")
-        return self._to(await run_in_threadpool(self._sample, which))
-
-    def _sample(self, which: str) -> str:
-        name = self.folders.new()
-        for file, content in tables_of(MADE[which]()).items():
-            if file.endswith(".csv") and file != "labels.csv":
-                path = self.folders.folder(name) / "tables" / f"part-{file}"
-                path.write_bytes(content)
-                self.folders.keep(name, path, file, file == "clinical.csv")
-        return name
-
-    async def run(self, request: Request) -> Response:
-        name = request.path_params["name"]
-        about = await run_in_threadpool(self.jobs.state, name)
+    def run(self, name: str, given: Fields) -> Response:
+        about = self.runs.state(name)
         if about["state"] == "draft":
-            about = await run_in_threadpool(self.jobs.look, name)
-        folder = self.folders.folder(name)
+            about = self.runs.look(name)
+        folder = self.runs.folder(name)
         if about["state"] == "done":
             about["batches"] = batches(folder / "run" / "run.json")
-        text = pages.run(self.base, name, about, str(folder), size_text(self.most_bytes))
-        return HTMLResponse(text)
+        limit = size_text(self.most_bytes)
+        return HTMLResponse(pages.run(self.base, name, about, str(folder), limit))
 
-    async def state(self, request: Request) -> Response:
-        about = await run_in_threadpool(self.jobs.state, request.path_params["name"])
+    def state(self, name: str, given: Fields) -> Response:
+        about = self.runs.state(name)
         seconds = round(time.time() - (about["started"] or time.time()))
         known = {"state": about["state"], "stages": about["stages"], "seconds": seconds}
         return JSONResponse(known)
 
-    async def report(self, request: Request) -> Response:
-        path = self.folders.folder(request.path_params["name"]) / "run" / "report.html"
+    def report(self, name: str, given: Fields) -> Response:
+        path = self.runs.folder(name) / "run" / "report.html"
         if not path.is_file():
             raise NotThere("This run has no report.")
         return FileResponse(path, media_type="text/html", headers=REPORT)
 
-    async def archive(self, request: Request) -> Response:
-        name = request.path_params["name"]
-        command = command_line(self.folders.read(name))
-        path = await run_in_threadpool(self.folders.archive, name, command)
+    def archive(self, name: str, given: Fields) -> Response:
+        path = self.runs.archive(name)
         gone = BackgroundTask(path.unlink, missing_ok=True)
         return FileResponse(path, filename=f"manyview-{name}.zip", background=gone)
 
+    # Tables --------------------------------------------------------------------------------------
+
     async def table(self, request: Request) -> Response:
         """A table, as the body of the request: written as it comes, under a name of our own."""
-        name = request.path_params["name"]
-        given = request.query_params.get("name", "")
-        self._may_come(name, given, request.headers.get("content-length", ""))
-        path = self.folders.folder(name) / "tables" / f"part-{secrets.token_hex(8)}"
-        clinical = request.query_params.get("kind") == "clinical"
+        name, asked = request.path_params["name"], request.query_params
+        given, size = asked.get("name", ""), request.headers.get("content-length", "")
+        self.room(name, {"name": given, "size": size})
+        path = self.runs.folder(name) / "tables" / f"part-{secrets.token_hex(8)}"
         try:
             with open(path, "xb") as out:
                 await self._receive(request, out)
-            return PlainTextResponse(self.folders.keep(name, path, given, clinical))
+            clinical = asked.get("kind") == "clinical"
+            return PlainTextResponse(self.runs.keep(name, path, given, clinical))
         finally:
             path.unlink(missing_ok=True)
 
-    async def room(self, request: Request) -> Response:
+    def room(self, name: str, given: Fields) -> Response:
         """Whether a table may come; a browser that is refused while it sends does not hear why."""
-        asked = request.query_params
-        self._may_come(request.path_params["name"], asked.get("name", ""), asked.get("size", ""))
-        return PlainTextResponse("It may come.")
-
-    def _may_come(self, name: str, given: str, size: str) -> None:
-        self.folders.check_draft(name)
-        file_name(given, ())  # a kind that we do not read is refused
+        self.runs.read_draft(name)
+        file_name(given.get("name", ""))  # a kind that we do not read is refused
+        size = given.get("size", "")
         if size.isdecimal() and len(size) < 20:
             self._check_size(int(size))
-            self.folders.check_room(int(size))
+            self.runs.check_room(int(size))
+        return PlainTextResponse("It may come.")
 
     async def _receive(self, request: Request, out: Any) -> None:
         size = 0
@@ -174,7 +147,7 @@ class Page:
             size += len(piece)
             self._check_size(size)
             if size % 2**24 < len(piece):
-                self.folders.check_room(len(piece))
+                self.runs.check_room(len(piece))
             await run_in_threadpool(out.write, piece)
         if size == 0:
             raise Unfit("The file is empty.")
@@ -186,62 +159,66 @@ class Page:
                 "(manyview app --max-upload); large files are better read in place by manyview fit."
             )
 
-    async def drop(self, request: Request) -> Response:
-        name = request.path_params["name"]
-        self.folders.drop(name, (await form(request)).get("file", ""))
+    # Changes -------------------------------------------------------------------------------------
+
+    def new(self, name: str, given: Fields) -> Response:
+        return self._to(self.runs.new())
+
+    def sample(self, name: str, given: Fields) -> Response:
+        made = MADE.get(given.get("which", ""))
+        if made is None:
+            raise Unfit("There are no such sample tables.")
+        name = self.runs.new()
+        for file, content in tables_of(made()).items():
+            if file.endswith(".csv") and file != "labels.csv":
+                path = self.runs.folder(name) / "tables" / f"part-{file}"
+                path.write_bytes(content)
+                self.runs.keep(name, path, file, file == "clinical.csv")
         return self._to(name)
 
-    async def answer(self, request: Request) -> Response:
-        name = request.path_params["name"]
-        given = await form(request)
-        word = checked(given.get("option", ""), given.get("value", ""))
-        self.folders.check_draft(name)
-
-        def add(about: dict[str, Any]) -> None:
-            others = [w for w in about["words"] if not replaces(word, tuple(w))]
-            if len(others) >= 50:
-                raise Unfit("There are more answers than questions: forget them and begin again.")
-            about["words"] = [*others, word]
-
-        self.folders.change(name, add)
+    def drop(self, name: str, given: Fields) -> Response:
+        self.runs.drop(name, given.get("file", ""))
         return self._to(name)
 
-    async def forget(self, request: Request) -> Response:
-        name = request.path_params["name"]
-        self.folders.check_draft(name)
-        self.folders.change(name, lambda about: about.update(words=[]))
+    def answer(self, name: str, given: Fields) -> Response:
+        self.runs.answer(name, checked(given.get("option", ""), given.get("value", "")))
         return self._to(name)
 
-    async def fit(self, request: Request) -> Response:
-        name = request.path_params["name"]
-        given = await form(request)
+    def forget(self, name: str, given: Fields) -> Response:
+        with self.runs.changing(name, draft=True) as about:
+            about["words"] = []
+        return self._to(name)
+
+    def fit(self, name: str, given: Fields) -> Response:
         asked = given.get("clusters", "")
-        number = clusters(given.get("number", "") if asked == "number" else asked)
-        await run_in_threadpool(self.jobs.start, name, number)
+        self.runs.start(name, clusters(given.get("number", "") if asked == "number" else asked))
         return self._to(name)
 
-    async def cancel(self, request: Request) -> Response:
-        name = request.path_params["name"]
-        await run_in_threadpool(self.jobs.cancel, name)
+    def cancel(self, name: str, given: Fields) -> Response:
+        self.runs.cancel(name)
         return self._to(name)
 
-    async def again(self, request: Request) -> Response:
+    def again(self, name: str, given: Fields) -> Response:
         """A new draft of the same tables, perhaps without the effect of one more column."""
-        adjust = (await form(request)).get("adjust")
-        more = [] if adjust is None else [checked("adjust", adjust)]
-        new = await run_in_threadpool(self.folders.copy, request.path_params["name"])
-        if more:
-            self.folders.change(new, lambda about: about.update(words=[*about["words"], *more]))
-        return self._to(new)
+        word = checked("adjust", given["adjust"]) if "adjust" in given else None
+        return self._to(self.runs.copy(name, word))
 
-    async def remove(self, request: Request) -> Response:
-        name = request.path_params["name"]
-        await run_in_threadpool(self.jobs.cancel, name)
-        await run_in_threadpool(self.folders.remove, name)
+    def remove(self, name: str, given: Fields) -> Response:
+        self.runs.remove(name)
         return RedirectResponse(f"{self.base}/", 303)
 
     def _to(self, name: str) -> Response:
         return RedirectResponse(f"{self.base}/r/{name}", 303)
+
+
+def in_thread(handler: Callable[[str, Fields], Response]) -> Callable[[Request], Any]:
+    """A handler that may wait for files and processes, for the loop that may not."""
+
+    async def answer(request: Request) -> Response:
+        given = await form(request) if request.method == "POST" else request.query_params
+        return await run_in_threadpool(handler, request.path_params.get("name", ""), given)
+
+    return answer
 
 
 def told(base: str, handler: Callable[[Request], Awaitable[Response]]) -> Any:
@@ -314,20 +291,19 @@ def make_app(
     most_bytes: int = 2**30,
     names: Iterable[str] = ("127.0.0.1", "localhost"),
     password: str = "",
-) -> tuple[Any, Jobs]:
-    """The application behind its gate, and its jobs; it answers to these names of its machine."""
-    folders = Folders(home)
-    jobs = Jobs(folders, limits or FitLimits())
-    page = Page(folders, jobs, f"/{token}", most_bytes)
+) -> tuple[Any, Runs]:
+    """The application behind its gate, and its runs; it answers to these names of its machine."""
+    runs = Runs(home, limits or FitLimits())
 
     @contextlib.asynccontextmanager
     async def life(app: Starlette) -> AsyncIterator[None]:
         yield
-        await run_in_threadpool(jobs.end_all)
+        await run_in_threadpool(runs.cancel_all)
 
-    app = Starlette(routes=[Mount(f"/{token}", routes=page.routes())], lifespan=life)
+    page = Page(runs, f"/{token}", most_bytes)
+    app = Starlette(routes=[Mount(page.base, routes=page.routes())], lifespan=life)
     hosts = {f"{name}:{port}" for name in names} | (set(names) if port == 80 else set())
-    return gate.Gate(app, token, hosts, password), jobs
+    return gate.Gate(app, token, hosts, password), runs
 
 
 def server_of(app: Any) -> Server:

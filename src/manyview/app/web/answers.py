@@ -1,33 +1,30 @@
-"""Names and answers that come from the browser: what of them is taken, and in which form."""
+"""What comes from the browser: names of files and answers, what of them is taken, and the fit they make."""
 
 from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 from manyview.app.files import KINDS
-from manyview.app.options import FitRequest, Many, Reading, options_in, request_of
+from manyview.app.options import FitRequest, Many, options_in, request_of
 from manyview.datasets._tables import split_suffix
 
-#: Options that the page offers as buttons, and their types.
+#: Options that the page offers as buttons.
 OFFERED = {"match", "transpose", "as-view", "drop", "decimal", "header", "drop-text", "one-hot",
            "event", "adjust", "keep-normals", "tumors", "zero-rows"}  # fmt: skip
-KINDS_OF = {
+#: Their types; those of the type bool have no value.
+OPTIONS = {
     name: kind
     for item, kind in options_in(FitRequest)
     if (name := item.name.replace("_", "-")) in OFFERED
 }
-#: Whether each has a value.
-OPTIONS = {name: kind is not bool for name, kind in KINDS_OF.items()}
-#: Of these the latest answer counts.
-ONCE = [name for name, kind in KINDS_OF.items() if OPTIONS[name] and kind != Many]
 LONGEST = 40
 _SUFFIX = re.compile(r"(\.[a-z0-9]{1,8}){1,2}")
 #: Names that are devices on Windows.
 _DEVICES = {"con", "prn", "aux", "nul", *(f"{d}{i}" for d in ("com", "lpt") for i in range(10))}
-
 #: What `file_name` makes.
 _OURS = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,50}(\.[a-z0-9]{1,8}){1,2}")
 
@@ -38,7 +35,7 @@ class Unfit(ValueError):
     """Something from the browser that is not taken; the text says why."""
 
 
-def file_name(given: str, taken: Iterable[str]) -> str:
+def file_name(given: str, taken: Iterable[str] = ()) -> str:
     """A name of our own for an uploaded table: letters, digits, hyphens, and a kind that we read."""
     last = re.split(r"[\\/]", given)[-1]
     stem, kind = split_suffix(last)
@@ -74,10 +71,8 @@ def choices(problem: str) -> list[Word]:
         name = here.strip(".,;:()").removeprefix("--")
         if not here.strip("(").startswith("--") or name not in OPTIONS:
             continue
-        value = after.rstrip(".,;:)") if OPTIONS[name] else ""
-        if OPTIONS[name] and not value:
-            continue
-        if (name, value) not in found:
+        value = "" if OPTIONS[name] is bool else after.rstrip(".,;:)")
+        if (value or OPTIONS[name] is bool) and (name, value) not in found:
             found.append((name, value))
     return found
 
@@ -92,7 +87,7 @@ def shown(sentence: str) -> str:
 
 def checked(name: str, value: str) -> Word:
     """An answer from the browser, refused unless it is one of ours."""
-    if name not in OPTIONS or bool(value) != OPTIONS[name]:
+    if name not in OPTIONS or bool(value) == (OPTIONS[name] is bool):
         raise Unfit(f"{name[:LONGEST]!r} is no answer to a question about files")
     if name == "zero-rows" and value.rpartition("=")[2] not in ("missing", "observed"):
         raise Unfit("a row of zeros is missing or observed")
@@ -105,24 +100,7 @@ def replaces(new: Word, old: Word) -> bool:
     """Whether an answer takes the place of an earlier one."""
     if new[0] == "zero-rows" == old[0]:  # one for each view
         return new[1].rpartition("=")[0] == old[1].rpartition("=")[0]
-    return new == old or (new[0] == old[0] and new[0] in ONCE)
-
-
-def arguments(words: Sequence[Word]) -> list[str]:
-    """Answers as options of a command; a value cannot be taken for another option."""
-    zeros = ",".join(value for name, value in words if name == "zero-rows")
-    told = [f"--{n}={v}" if OPTIONS[n] else f"--{n}" for n, v in words if n != "zero-rows"]
-    return told + [f"--zero-rows={zeros}"] * bool(zeros)
-
-
-def reading(words: Iterable[Sequence[str]]) -> Reading:
-    """Answers as the reader of files takes them."""
-    found: dict[str, Any] = {}
-    for name, value in words:
-        key = name.replace("-", "_")
-        many = KINDS_OF[name] == Many
-        found[key] = (*found.get(key, ()), value) if many else value or True
-    return request_of(Reading, found)
+    return new == old or (new[0] == old[0] and OPTIONS[new[0]] != Many)
 
 
 def clusters(text: str) -> str:
@@ -135,3 +113,23 @@ def clusters(text: str) -> str:
             f"the number of clusters must be 1 to 1000, auto or communities; got {text[:20]!r}"
         )
     return str(int(text))
+
+
+def request(about: Mapping[str, Any]) -> FitRequest:
+    """A run as `manyview fit` takes it, in the folder of its tables."""
+    found: dict[str, Any] = {
+        "files": [f"tables/{table['file']}" for table in about["tables"]],
+        "clusters": about["clusters"],
+        "out": Path("run"),
+    }
+    if about["clinical"]:
+        found["clinical"] = f"tables/{about['clinical']['file']}"
+    for name, value in about["words"]:
+        key = name.replace("-", "_")
+        if OPTIONS[name] == Many:
+            found[key] = [*found.get(key, ()), value]
+        elif name == "zero-rows" and key in found:
+            found[key] += f",{value}"
+        else:
+            found[key] = value or True
+    return request_of(FitRequest, found)

@@ -1,0 +1,448 @@
+"""Runs of the page: folders with tables, answers and results, and the processes that read and fit them.
+
+``<home>/<id>/about.json`` says what a run is; ``tables/`` holds what was uploaded, ``run/`` what `manyview
+fit` wrote. Nothing is kept anywhere else, so that a killed server loses nothing. A folder may come from
+somebody else: `Runs.folder` and `Runs.read` check it at every use.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import os
+import re
+import secrets
+import shutil
+import subprocess
+import sys
+import threading
+import time
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from manyview.app.options import command_line, command_words
+from manyview.io.child import end, environment
+from manyview.io.guard.limits import free_memory
+from manyview.io.writing import write_whole
+
+from .answers import Unfit, Word, checked, clusters, file_name, is_ours, replaces, request
+
+ID = re.compile(r"[0-9]{8}-[0-9]{6}-[0-9a-f]{6}")
+MOST_TABLES, MOST_RUNS, MOST_ANSWERS = 30, 1000, 50
+#: Bytes of an about.json: ours have a few hundred.
+MOST_BYTES = 2**20
+#: Bytes that stay free on the disk, whatever is uploaded.
+SPARE = 2**27
+#: Fits at the same time: two tabs, and a machine that still answers.
+MOST_FITS = 2
+LOOK_SECONDS = 120
+STAGES = "stages.txt"
+#: What a wrong value in an about.json raises.
+WRONG = (ValueError, TypeError, LookupError, ArithmeticError, RecursionError)
+#: What a run can be, and how the page says it.
+STATES = {
+    "draft": "not started",
+    "running": "running",
+    "done": "finished",
+    "failed": "failed",
+    "cancelled": "cancelled",
+}
+NOT_DRAFT = "Tables can be changed only before the run starts. Use “Change and run again”."
+LOST = "The page's server ended while this ran. Nothing is lost but the time: run it again."
+
+
+class NotThere(LookupError):
+    """No run, table or report of this name."""
+
+
+class Damaged(NotThere):
+    """A run with something in its folder that no page has put there."""
+
+
+@dataclass(frozen=True)
+class FitLimits:
+    """What a fit may take: seconds, and bytes of memory (0: what there is)."""
+
+    seconds: float = 6 * 3600
+    memory: int = 0
+
+    def room(self) -> int:
+        """Bytes of address space; libraries reserve some that they never use."""
+        free = self.memory or free_memory()
+        return 0 if math.isinf(free) else int(free) + 4 * 2**30
+
+
+class Runs:
+    """All runs below one private folder, and the fits that are under way."""
+
+    def __init__(self, home: Path, limits: FitLimits):
+        self.home, self.limits = home, limits
+        home.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self._lock = threading.RLock()
+        self._running: dict[str, subprocess.Popen[bytes]] = {}
+        self._cancelled: set[str] = set()
+        self._seen: dict[str, tuple[Any, dict[str, Any]]] = {}
+
+    # Folders: what is stored of a run ----------------------------------------------------------
+
+    def new(self) -> str:
+        """An empty draft."""
+        with self._lock:
+            if len(self.names()) >= MOST_RUNS:
+                raise Unfit(f"there are {MOST_RUNS} runs in {self.home}; remove some first")
+            name = f"{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(3)}"
+            folder = self.home / name
+            about: dict[str, Any] = {"tables": [], "clinical": None, "words": [], "problem": ""}
+            with _or_nothing(folder):
+                folder.mkdir(mode=0o700)
+                (folder / "tables").mkdir()
+                self._write(name, about | {"state": "draft", "clusters": "auto"})
+            return name
+
+    def names(self) -> list[str]:
+        """The runs there are, newest first."""
+        with os.scandir(self.home) as entries:
+            found = [e.name for e in entries if e.is_dir(follow_symlinks=False)]
+        return sorted(filter(ID.fullmatch, found), reverse=True)
+
+    def listed(self) -> list[dict[str, Any]]:
+        """What is stored of all runs; a damaged one is so in its own row alone."""
+        found: list[dict[str, Any]] = []
+        for name in self.names():
+            try:
+                found.append({"name": name, **self.read(name)})
+            except Damaged as error:
+                row = {"tables": [], "clusters": "", "problem": str(error)}
+                found.append({"name": name, "state": "damaged", **row})
+            except NotThere:  # removed meanwhile
+                continue
+        return found
+
+    def folder(self, name: str) -> Path:
+        """Where a run is; it holds files and folders only: a link could lead to any file of the user."""
+        folder = self._place(name)
+        waiting = [str(folder)]
+        while waiting:
+            try:
+                with os.scandir(waiting.pop()) as entries:
+                    for entry in entries:
+                        junction = getattr(entry, "is_junction", bool)()  # Windows, Python 3.12
+                        if entry.is_dir(follow_symlinks=False) and not junction:
+                            waiting.append(entry.path)
+                        elif not entry.is_file(follow_symlinks=False) and os.path.lexists(entry):
+                            raise _damaged(name, f"{entry.name} is a link or no file")
+            except FileNotFoundError:  # a fit that is under way moves its files
+                continue
+            except OSError as error:
+                raise _damaged(name, error) from None
+        return folder
+
+    def read(self, name: str) -> dict[str, Any]:
+        """What is stored of a run, checked."""
+        with self._lock:
+            try:
+                with open(self.folder(name) / "about.json", "rb") as file:
+                    text = file.read(MOST_BYTES + 1)
+                if len(text) > MOST_BYTES:
+                    raise ValueError("about.json is too long")
+                return _checked(json.loads(text))
+            except NotThere:
+                raise
+            except (OSError, *WRONG) as error:
+                raise _damaged(name, error) from None
+
+    @contextmanager
+    def changing(self, name: str, draft: bool = False) -> Iterator[dict[str, Any]]:
+        """What is stored of a run, to be changed and written; one at a time."""
+        with self._lock:
+            about = self.read_draft(name) if draft else self.read(name)
+            yield about
+            self._write(name, about)
+
+    def read_draft(self, name: str) -> dict[str, Any]:
+        """What is stored of a run that has not started; others are refused."""
+        about = self.read(name)
+        if about["state"] != "draft":
+            raise Unfit(NOT_DRAFT)
+        return about
+
+    def remove(self, name: str) -> None:
+        self.cancel(name)
+        with self._lock:
+            shutil.rmtree(self._place(name))
+
+    def copy(self, name: str, word: Word | None = None) -> str:
+        """A new draft with the tables and answers of a run, and perhaps one more answer."""
+        about, new = self.read(name), self.new()
+        with _or_nothing(self.home / new):
+            for table in _tables(about):
+                place = self.folder(name) / "tables" / table["file"]
+                shutil.copy2(place, self.home / new / "tables")
+            with self.changing(new) as fresh:
+                fresh.update({k: about[k] for k in ("tables", "clinical", "words", "clusters")})
+                fresh["words"] += [word] if word else []
+        return new
+
+    def archive(self, name: str) -> Path:
+        """Results as one .zip beside them."""
+        command, run = fit_command(self.read(name)), self.folder(name) / "run"
+        if not (run / "run.json").is_file():
+            raise NotThere("This run has no results to download.")
+        path = self.folder(name) / f"archive-{secrets.token_hex(6)}.zip"
+        with _or_nothing(path), zipfile.ZipFile(path, "x", zipfile.ZIP_DEFLATED) as archive:
+            for file in sorted(filter(Path.is_file, run.rglob("*"))):
+                archive.write(file, f"manyview-{name}/{file.relative_to(run).as_posix()}")
+            archive.writestr(f"manyview-{name}/command.txt", command + "\n")
+        return path
+
+    def _place(self, name: str) -> Path:
+        """Where a run is, whatever is in it; names of no run lead nowhere."""
+        folder = self.home / name
+        if not ID.fullmatch(name) or folder.is_symlink() or not folder.is_dir():
+            raise NotThere("There is no such run; it may have been removed.")
+        return folder
+
+    def _write(self, name: str, about: dict[str, Any]) -> None:
+        write_whole(self.home / name / "about.json", json.dumps(about, indent=1).encode())
+
+    # Drafts: tables and answers ----------------------------------------------------------------
+
+    def check_room(self, wanted: int) -> None:
+        """Refuse what the disk cannot hold."""
+        free = shutil.disk_usage(self.home).free
+        if wanted + SPARE > free:
+            raise Unfit(
+                f"The disk of {self.home} has {free // 2**20} MiB left, which is too little; "
+                "nothing was kept."
+            )
+
+    def keep(self, name: str, arrived: Path, shown: str, clinical: bool) -> str:
+        """A table that has arrived whole gets its name and its place in the list."""
+        with self.changing(name) as about:
+            if about["state"] != "draft" or len(about["tables"]) >= MOST_TABLES:
+                raise Unfit(f"A run takes up to {MOST_TABLES} tables, before it starts.")
+            if clinical and about["clinical"]:
+                self._forget(name, about["clinical"])
+                about["clinical"] = None
+            file = file_name(shown, [table["file"] for table in _tables(about)])
+            table = {"file": file, "shown": shown[-80:]}
+            if clinical:
+                about["clinical"] = table
+            else:
+                about["tables"].append(table)
+            os.replace(arrived, self.home / name / "tables" / file)
+        return file
+
+    def drop(self, name: str, file: str) -> None:
+        """Forget a table of a draft, and the answers."""
+        with self.changing(name, draft=True) as about:
+            gone = [table for table in _tables(about) if table["file"] == file]
+            if not gone:
+                raise NotThere("There is no such table; it may have been removed.")
+            about["tables"] = [table for table in about["tables"] if table not in gone]
+            about["clinical"] = None if about["clinical"] in gone else about["clinical"]
+            about["words"] = []
+            self._forget(name, gone[0])
+
+    def answer(self, name: str, word: Word) -> None:
+        """Add an answer to a question about the tables."""
+        with self.changing(name, draft=True) as about:
+            others = [w for w in about["words"] if not replaces(word, w)]
+            if len(others) >= MOST_ANSWERS:
+                raise Unfit("There are more answers than questions: forget them and begin again.")
+            about["words"] = [*others, word]
+
+    def look(self, name: str) -> dict[str, Any]:
+        """What is understood of the tables of a draft; asked once for each change."""
+        about = self.read(name)
+        if not about["tables"]:
+            return about
+        folder = self.folder(name)
+        asked = {key: about[key] for key in ("tables", "clinical", "words")} | {"clusters": "auto"}
+        paths = [folder / "tables" / table["file"] for table in _tables(about)]
+        state = asked, [path.stat().st_mtime_ns if path.is_file() else 0 for path in paths]
+        if self._seen.get(name, (None,))[0] != state:
+            self._seen[name] = state, self._looked(folder, asked)
+        return about | {"seen": self._seen[name][1]}
+
+    def _looked(self, folder: Path, asked: dict[str, Any]) -> dict[str, Any]:
+        try:
+            done = subprocess.run(
+                self._program("look"),
+                input=json.dumps(asked).encode(),
+                capture_output=True,
+                timeout=LOOK_SECONDS,
+                cwd=folder,
+                env=environment(),
+            )
+            return json.loads(done.stdout)
+        except subprocess.TimeoutExpired:
+            problem = f"the tables could not be read within {LOOK_SECONDS} seconds"
+        except ValueError:
+            problem = "the tables could not be read: their reader ended, perhaps for want of memory"
+        return {"views": [], "notes": [], "problem": problem, "choices": []}
+
+    def _program(self, *words: str) -> list[str]:
+        program = [sys.executable, "-P", "-m", "manyview.app.web.child"]
+        return [*program, str(self.limits.room()), *words]
+
+    def _forget(self, name: str, table: dict[str, str]) -> None:
+        (self.home / name / "tables" / table["file"]).unlink(missing_ok=True)
+
+    # Fits ----------------------------------------------------------------------------------------
+
+    def start(self, name: str, number: str) -> None:
+        """Fit in a process of its own."""
+        with self._lock:
+            if name in self._running:
+                return
+            if len(self._running) >= MOST_FITS:
+                raise Unfit(f"{MOST_FITS} runs are under way; wait for one of them, or cancel it.")
+            about = self.read_draft(name) | {"clusters": number}
+            if not about["tables"]:
+                raise Unfit("There is no table yet: drop one for each view.")
+            words = ["fit", *command_words(request(about))]
+            self._running[name] = process = self._popen(self.folder(name), words)
+            try:
+                self._write(name, about | {"state": "running", "started": time.time()})
+            except OSError:  # a full disk
+                end(self._running.pop(name))
+                raise
+        threading.Thread(target=self._watch, args=(name, process), daemon=True).start()
+
+    def _popen(self, folder: Path, words: list[str]) -> subprocess.Popen[bytes]:
+        told = {"MANYVIEW_STAGES": str(folder / STAGES), "COLUMNS": "100", "NO_COLOR": "1"}
+        with open(folder / "log.txt", "wb") as log:
+            return subprocess.Popen(
+                self._program(*words),
+                stdin=subprocess.PIPE,  # ends when this process does, and the fit with it
+                stdout=log,
+                stderr=log,
+                cwd=folder,
+                env=environment() | told,
+                start_new_session=True,  # what it starts can be ended with it
+            )
+
+    def _watch(self, name: str, process: subprocess.Popen[bytes]) -> None:
+        problem = ""
+        try:
+            code = process.wait(timeout=self.limits.seconds)
+        except subprocess.TimeoutExpired:
+            problem = f"It was stopped after {self.limits.seconds / 3600:g} hours, the limit (--max-hours)."
+            end(process)
+            code = process.wait()
+        with self._lock:
+            with (
+                contextlib.suppress(LookupError, OSError),  # removed meanwhile
+                self.changing(name) as about,
+            ):
+                cancelled = name in self._cancelled
+                state = "cancelled" if cancelled else "done" if code == 0 else "failed"
+                problem = problem or _complaint(self.folder(name) / "log.txt", code)
+                problem = "" if state == "done" else problem
+                about.update(state=state, problem=problem, ended=time.time())
+            self._running.pop(name, None)
+            self._cancelled.discard(name)
+
+    def cancel(self, name: str) -> None:
+        """End a fit; a second cancel changes nothing."""
+        with self._lock:
+            process = self._running.get(name)
+            if process is not None:
+                self._cancelled.add(name)
+                end(process)
+        if process is not None:
+            process.wait()
+
+    def cancel_all(self) -> None:
+        for name in list(self._running):
+            self.cancel(name)
+
+    def state(self, name: str) -> dict[str, Any]:
+        """How far a run is; one whose server ended is told to be lost."""
+        with self._lock:
+            about = self.read(name)
+            if about["state"] == "running" and name not in self._running:
+                done = (self.folder(name) / "run" / "run.json").is_file()
+                about |= {"state": "done"} if done else {"state": "failed", "problem": LOST}
+                self._write(name, about)
+        path = self.folder(name) / STAGES
+        about["stages"] = []  # until the fit has written the first
+        with contextlib.suppress(OSError), open(path, encoding="utf-8", errors="replace") as file:
+            about["stages"] = file.read(2**16).splitlines()
+        return about
+
+
+def fit_command(about: dict[str, Any]) -> str:
+    """What to type to make a run, in its folder."""
+    return command_line("fit", request(about))
+
+
+def _tables(about: dict[str, Any]) -> list[dict[str, str]]:
+    """Every table of a run, the clinical one last."""
+    return [*about["tables"], *filter(None, [about["clinical"]])]
+
+
+def _checked(about: Any) -> dict[str, Any]:
+    """What is stored of a run, and nothing else: each value is one that a page of ours can have written."""
+
+    def table(stored: Any) -> dict[str, str]:
+        if not is_ours(stored["file"]):
+            raise ValueError(f"{stored['file']!r} is no file name of ours")
+        return {"file": stored["file"], "shown": str(stored["shown"])[-80:]}
+
+    def seconds(key: str) -> float:
+        value = float(about.get(key, 0))
+        if not 0 <= value < 2**33:
+            raise ValueError(f"{value} is no time")
+        return value
+
+    if about["state"] not in STATES:
+        raise ValueError(f"{about['state']!r} is no state of a run")
+    known = {
+        "state": about["state"],
+        "tables": [table(stored) for stored in about["tables"]],
+        "clinical": None if about["clinical"] is None else table(about["clinical"]),
+        "words": [checked(str(name), str(value)) for name, value in about["words"]],
+        "clusters": clusters(str(about["clusters"])),
+        "problem": str(about["problem"]),
+        "started": seconds("started"),
+        "ended": seconds("ended"),
+    }
+    json.dumps(known, ensure_ascii=False).encode()  # refuses lone surrogates
+    return known
+
+
+def _damaged(name: str, why: Any) -> Damaged:
+    what = f"{type(why).__name__}: {why}" if isinstance(why, Exception) else why
+    return Damaged(
+        f"The folder {name} is damaged ({what[:200]}). Nothing in it is used; repair it, or remove the run."
+    )
+
+
+@contextmanager
+def _or_nothing(path: Path) -> Iterator[None]:
+    """What cannot be made whole, as on a full disk, is not there at all."""
+    try:
+        yield
+    except OSError:
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)
+        raise
+
+
+def _complaint(log: Path, code: int) -> str:
+    text = log.read_text(encoding="utf-8", errors="replace") if log.is_file() else ""
+    lines = [line for line in text.splitlines() if line.startswith("manyview fit")]
+    if lines:
+        return lines[-1][:2000]
+    return f"Its process ended with status {code}" + (
+        ", perhaps for want of memory." if code < 0 else "."
+    )
