@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,6 @@ from manyview.outcomes.batch import Followed
 from manyview.plot._draw import p_text
 
 from .charts import chart_svg, charts_of, map_of
-from .methods import methods_text
 from .page import Section, chart, figure, macros, page, table
 from .run_files import Rows, Run, read_run
 
@@ -20,16 +20,6 @@ from .run_files import Rows, Run, read_run
 EMBEDDED, MOST_NAMED = 20_000, 30
 #: An observation that departs more than this from its cluster's usual reliance is named.
 UNUSUAL = 0.25
-#: Shares of labels that agree with the class, with a sign of doubt and without: `benchmarks/sentences.py`
-#: measures them on eleven data sets with known classes, up to 600 observations of each.
-MEASURED = {
-    "low confidence": (0.467, 0.799),  # below .8
-    "one view": (0.626, 0.701),  # three in ten observations keep one view
-    "unusual reliance": (0.547, 0.733),
-    "no support": (0.598, 0.720),
-    "unstable observation": (0.352, 0.751),  # below .6
-    "unstable cluster": (0.356, 0.737),  # below .6
-}
 #: Words that a warning of the fit and the note on the same matter both have.
 SAME = (
     "missing in every view",
@@ -64,6 +54,14 @@ OPTIONAL = {
 }
 
 
+class Citations(list[str]):
+    """What was cited, numbered in the order of first use."""
+
+    def __call__(self, *keys: str) -> str:
+        self += [key for key in keys if key not in self]
+        return f"[{','.join(str(self.index(key) + 1) for key in keys)}]"
+
+
 def fit_page(folder: Path, otherwise: Path | None = None) -> str:
     """The report of the run in ``folder`` as one self-contained page.
 
@@ -76,6 +74,13 @@ def fit_page(folder: Path, otherwise: Path | None = None) -> str:
         f"{n} cluster{'s' * (n != 1)} among {about['n_samples']} observations"
     )
     charts = charts_of(run)
+    remedy = (
+        "Fit again with {option}; in the app choose “Change and run again”, then remove the effect of "
+        "“{column}”."
+        if about.get("command")
+        else "Fit RobustWMNMF on mv.adjust(views, {{{column!r}: clinical[{column!r}]}}).views."
+    )
+    urgent, neutral = followed(about, remedy)
 
     def drawn(name: str, caption: Any = "") -> Any:
         if name not in charts:
@@ -86,23 +91,24 @@ def fit_page(folder: Path, otherwise: Path | None = None) -> str:
         "fit.html",
         run=run,
         about=about,
+        urgent=urgent,
+        neutral=neutral,
+        notes=_notes(about),
+        how_read=_how_read(about),
         charts=charts,
         chart=drawn,
-        map=_map,
-        rows=lambda *args, **how: _rows(run, *args, **how),
-        pairs=lambda *args: _pairs(run, *args),
-        basis=lambda *args: _basis(run, *args),
-        survival_table=lambda *args: _survival_table(run, *args),
-        clinical_summary=lambda caption: _clinical_summary(run, caption),
+        map=partial(figure, map_of(run), label="Observations in two dimensions", name="map",
+                    height=560),
+        rows=partial(_rows, run),
+        survival_table=partial(_survival_table, run),
         data_tables=_data_tables(run),
-        in_short=_in_short,
-        on_views=_on_views,
-        leading=_leading,
-        methods_text=methods_text,
+        on_views=_on_views(run),
+        leading=_leading(run) if run.tables["top_features"] else None,
+        cite=Citations(),
         p_text=p_text,
         embedded=EMBEDDED,
         limit=f"{UNUSUAL:.0%}",
-    )
+    )  # fmt: skip
     sections = [
         Section(name, heading, getattr(prose, name)())
         for name, heading in SECTIONS.items()
@@ -115,147 +121,70 @@ def _rows(
     run: Run,
     name: str,
     caption: Any,
-    formats: Mapping[str, str],
+    formats: Mapping[str, str] | str,
     *,
     shown: int | None = None,
     columns: Sequence[str] | None = None,
     headings: Mapping[str, str] | None = None,
     least: str = "",
+    once: Sequence[str] = (),
     whole: bool = False,
 ) -> Any:
-    """A table of the run, or some of its columns; by ``least`` on; its CSV ``whole`` if that is said."""
+    """A table of the run, or some of its columns.
+
+    ``formats`` is for each heading, or for all. Rows are sorted by ``least``, if it is given; cells of the
+    columns ``once`` are blank where the first of these columns is as in the row before. With ``whole`` the
+    CSV has all columns.
+    """
     rows = run.tables[name]
     if not rows:
         return ""
     if least:
         rows = sorted(rows, key=lambda row: (row[least] is None, row[least] or 0))
-    columns, spoken = columns or list(rows[0]), headings or {}
-    # Headings of the table of classes are users' words.
-    shown_as = [
-        spoken.get(c, c if name in ("classes", "history") else c.replace("_", " ")) for c in columns
-    ]
+    columns = columns or list(rows[0])
+
+    def heading(column: str) -> str:
+        if column.startswith("with:"):
+            return column.removeprefix("with:")
+        # Headings of the table of classes are users' words.
+        plain = column if name in ("classes", "history") else column.replace("_", " ")
+        return (headings or {}).get(column, plain)
+
+    body, last = [], None
+    for row in rows[:EMBEDDED]:
+        again = bool(once) and row[once[0]] == last
+        last = row[once[0]] if once else None
+        body.append([None if again and column in once else row[column] for column in columns])
+    headed = [heading(column) for column in columns]
     return table(
-        shown_as,
-        [[row[column] for column in columns] for row in rows[:EMBEDDED]],
+        headed,
+        body,
         name=name,
         caption=caption,
-        formats=formats,
+        formats=dict.fromkeys(headed, formats) if isinstance(formats, str) else formats,
         shown=shown,
         full=(list(rows[0]), [list(row.values()) for row in rows]) if whole else None,
     )
 
 
-def _pairs(run: Run, name: str, caption: str) -> Any:
-    """A table of views by views."""
-    rows, names = run.tables[name], run.views
-    if not rows:
-        return ""
-    body = [[row["view"], *[row[f"with:{view}"] for view in names]] for row in rows]
-    return table(["view", *names], body, name=name, caption=caption,
-                 formats=dict.fromkeys(names, ".2f"))  # fmt: skip
-
-
-def _basis(run: Run, sign: str, before: str = "", after: str = "") -> str:
-    """What a claim rests on, between two texts; "" for a method that it was not measured with."""
-    if run.about["method"] != "RobustWMNMF":
-        return ""
-    doubted, others = MEASURED[sign]
-    return (
-        f"{before}on eleven data sets with known classes {doubted:.0%} against {others:.0%} of the "
-        f"others lay in the cluster of their class{after}"
-    )
-
-
-def _map(run: Run, caption: Any) -> Any:
-    return figure(
-        map_of(run), label="Observations in two dimensions", name="map", caption=caption, height=560
-    )
-
-
-def _in_short(run: Run) -> dict[str, Any]:
-    """The few sentences to read first, and what to know before trusting the rest."""
-    about = run.about
-    sizes = sorted((row["size"] for row in run.clusters), reverse=True)
-    lines = []
-    if len(sizes) == 1:
-        lines.append("One cluster holds everything.")
-    elif sizes:
-        from_to = f"{sizes[-1]} to {sizes[0]}" if sizes[0] > sizes[-1] else f"{sizes[0]}"
-        each = "" if sizes[0] > sizes[-1] else " each"
-        lines.append(f"{len(sizes)} clusters of {from_to} observations{each}.")
-    stability = about.get("stability")
-    if stability and len(sizes) > 1:
-        ari = stability["ari"]
-        grade = (
-            "come back nearly unchanged" if ari > 0.85
-            else "come back in part" if ari > 0.6 else "change a great deal"
-        )  # fmt: skip
-        lines.append(
-            f"Refitted {stability['runs']} times on parts of the data, the clusters {grade} "
-            f"(mean agreement of two refits {ari:.2f}; 1 is always the same, 0 is chance)."
-        )
-    if run.tables["baseline"]:
-        ari = run.tables["baseline"][0]["ari_with_other"]
-        same = "nearly the same" if ari > 0.8 else "partly the same" if ari > 0.5 else "other"
-        lines.append(
-            f"A plain method on the same data finds {same} clusters (agreement {ari:.2f})."
-        )
-    if len(run.views) > 1:
-        weights = sorted(run.tables["view_weights"], key=lambda row: -row["weight"])
-        most, least = weights[0], weights[-1]
-        line = (
-            "all views count about the same."
-            if most["weight"] < 1.25 * least["weight"]
-            else f"the view that counts most is “{most['view']}” ({most['weight']:.0%} of the weight), "
-            f"the one that counts least “{least['view']}” ({least['weight']:.0%})."
-        )
-        asked = about.get("weights_are", "learned") != "learned"
-        lines.append(f"As asked, {line}" if asked else line[0].upper() + line[1:])
-    if about["logarithms"]:
-        told = ", ".join(f"“{view}” ({why})" for view, why in about["logarithms"].items())
-        lines.append(f"The logarithm was taken of {told}.")
-    remedy = (
-        "Fit again with {option}; in the app choose “Change and run again”, then remove the effect of "
-        "“{column}”."
-        if about.get("command")
-        else "Fit RobustWMNMF on mv.adjust(views, {{{column!r}: clinical[{column!r}]}}).views."
-    )
-    urgent, neutral = followed(about, remedy)
+def _notes(about: Mapping[str, Any]) -> list[str]:
+    """What to know before trusting the rest; each matter once."""
     notes = list(about.get("warnings", []))
     said = " ".join(notes).lower()
-    notes += [
+    return notes + [
         text
         for text in dict.fromkeys(str(text) for text in about.get("fit_warnings", []))
         if not any(words in text.lower() and words in said for words in SAME)
         and not any(words in text for words in EXPLAINED)
     ]
+
+
+def _how_read(about: Mapping[str, Any]) -> list[str]:
     read = about.get("alignment") or []
     if isinstance(read, dict):
         read = [f"{key}: {item}" for key, item in read.items()]
     read = [read] if isinstance(read, str) else [str(item) for item in read]
-    return {
-        "urgent": urgent,
-        "followed": urgent + neutral,
-        "lines": [*lines, *neutral, *_outcomes(about)],
-        "notes": notes,
-        "read": list(dict.fromkeys([*read, *about.get("outcome_notes", [])])),
-    }
-
-
-def _outcomes(about: Mapping[str, Any]) -> list[str]:
-    """What the clusters mean, in a line each."""
-    lines = []
-    survival, clinical, classes = (about.get(k) or {} for k in ("survival", "clinical", "classes"))
-    if survival.get("p_value") is not None:
-        differs = "differs" if survival["p_value"] <= 0.05 else "cannot be shown to differ"
-        p = p_text(survival["p_value"], survival["permutations"])
-        lines.append(f"Survival {differs} between the clusters (log-rank p {p}).")
-    if named := clinical.get("significant"):
-        listed = ", ".join(f"“{name}”" for name in named[:3]) + (", …" if len(named) > 3 else ".")
-        lines.append(f"Clinical columns that differ between the clusters: {listed}")
-    if classes.get("ari") is not None:
-        lines.append(f"Agreement with the known classes: {classes['ari']:.2f} (1 is the same).")
-    return lines
+    return list(dict.fromkeys([*read, *about.get("outcome_notes", [])]))
 
 
 def followed(about: Mapping[str, Any], remedy: str) -> tuple[list[str], list[str]]:
@@ -287,26 +216,19 @@ def _on_views(run: Run) -> dict[str, Any]:
         for row, own in zip(rows, here, strict=True)
         if len(own) > 1 and not any(row[f"weight:{view}"] for view in own)
     ]
-    columns = ["id", "cluster", "departure", *[f"reliance: {view}" for view in views]]
+    columns = ["id", "cluster", "departure", *[f"reliance:{view}" for view in views]]
+    headings = [column.replace("reliance:", "reliance: ", 1) for column in columns]
     return {
         "unusual": unusual,
         "unsupported": unsupported if run.about["method"] == "RobustWMNMF" else [],
         "alone": {view: alone[view] for view in views if alone[view]},
         "of": len(rows),
         "table": table(
-            columns,
-            [
-                [
-                    row["id"],
-                    row["cluster"],
-                    row["departure"],
-                    *[row[f"reliance:{v}"] for v in views],
-                ]
-                for row in unusual[:EMBEDDED]
-            ],
+            headings,
+            [[row[column] for column in columns] for row in unusual[:EMBEDDED]],
             name="unusual_observations",
             caption="Departure: the share of reliance that lies elsewhere than is usual in the cluster.",
-            formats=dict.fromkeys(columns[2:], ".0%"),
+            formats=dict.fromkeys(headings[2:], ".0%"),
             shown=MOST_NAMED if len(unusual) <= MOST_NAMED else 10,
         ),
     }
@@ -332,13 +254,12 @@ def _survival_table(run: Run, name: str, caption: str) -> Any:
     if not rows:
         return ""
 
-    def value(row: Mapping[str, Any], key: str, absent: str) -> str:
+    def value(row: Mapping[str, Any], key: str, absent: str = "–") -> str:
         return absent if row[key] is None else f"{row[key]:.3g}"
 
     def between(row: Mapping[str, Any], key: str) -> str:
-        if row[f"{key}_lower"] is None and row[f"{key}_upper"] is None:
-            return "–"
-        return f"{value(row, f'{key}_lower', '…')} to {value(row, f'{key}_upper', '…')}"
+        ends = [value(row, f"{key}_{end}", "…") for end in ("lower", "upper")]
+        return "–" if ends == ["…", "…"] else " to ".join(ends)
 
     if name == "survival":
         columns = ["cluster", "n", "events", "last time", "median", interval, "restricted mean",
@@ -346,7 +267,7 @@ def _survival_table(run: Run, name: str, caption: str) -> Any:
         shown = [
             [row["cluster"], row["n"], row["events"], row["last_time"],
              value(row, "median", "not reached"), between(row, "median"),
-             value(row, "restricted_mean", "–"), between(row, "restricted_mean"),
+             value(row, "restricted_mean"), between(row, "restricted_mean"),
              row.get("at_risk_at_horizon")]
             for row in rows
         ]  # fmt: skip
@@ -354,7 +275,7 @@ def _survival_table(run: Run, name: str, caption: str) -> Any:
         columns = ["cluster", "other", "χ²", "p", "q", "difference of means", interval]
         shown = [
             [*(row[c] for c in ("cluster", "other", "statistic", "p_value", "q_value")),
-             value(row, "mean_difference", "–"), between(row, "mean_difference")]
+             value(row, "mean_difference"), between(row, "mean_difference")]
             for row in rows
         ]  # fmt: skip
     return table(
@@ -366,21 +287,6 @@ def _survival_table(run: Run, name: str, caption: str) -> Any:
         shown=15 if name == "survival_pairs" else None,
         full=(list(rows[0]), [list(row.values()) for row in rows]),
     )
-
-
-def _clinical_summary(run: Run, caption: str) -> Any:
-    rows = run.tables["clinical_summary"]
-    if not rows:
-        return ""
-    body, last = [], None
-    for row in rows:
-        values = list(row.values())
-        # The name, p and q stand once, at the first line of a column.
-        body.append(values if row["column"] != last else ["", *values[1:-2], None, None])
-        last = row["column"]
-    formats = {"p value": ".2g", "q value": ".2g"}
-    return table([column.replace("_", " ") for column in rows[0]], body, name="clinical_summary",
-                 caption=caption, formats=formats, shown=40)  # fmt: skip
 
 
 def _data_tables(run: Run) -> dict[str, Any]:

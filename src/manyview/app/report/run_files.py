@@ -62,18 +62,6 @@ class Run(NamedTuple):
         return [view["name"] for view in self.about["views"]]
 
     @property
-    def views_in_words(self) -> str:
-        """The views with what they are: "rna (200 features), cites (graph)"."""
-        told = []
-        for view in self.about["views"]:
-            kind = view.get(
-                "kind", "features"
-            )  # runs written before relations were told apart lack it
-            what = f"{view['features']} features" if kind == "features" else kind
-            told.append(f"{view['name']} ({what})")
-        return ", ".join(told)
-
-    @property
     def clusters(self) -> Rows:
         return self.tables["clusters"]
 
