@@ -55,12 +55,17 @@ def page(
 
 def html(template: str, **values: Any) -> Any:
     """A piece of HTML from a jinja2 template; every value is escaped unless made by this module."""
-    return trusted(_environment().from_string(template).render(**values))
+    return trusted(_environment().from_string(template).render(values))
 
 
 def macros(name: str, **values: Any) -> Any:
     """The macros of a template in ``assets``, as functions; they see ``values``, escaped as always."""
     return _template(name).make_module(values)
+
+
+def parts() -> Any:
+    """The macros of figures and tables."""
+    return _template("parts.html").module
 
 
 def figure(
@@ -73,29 +78,19 @@ def figure(
     points can be colored in several ways, and the page has a switch: "points" (columns of equal length),
     "trace" (what all traces have in common) and "by", a list of {"name", "traces"}, each with "rows".
     """
-    return html(
-        _FIGURE,
+    return parts().figure(
         label=label,
-        height=int(height),
-        caption=caption,
         name=file_stem(name or label),
+        caption=caption,
+        height=int(height),
         switch=[item["name"] for item in content.get("choices", {}).get("by", [])],
         json=script_json(content),
-        svg="",
     )
 
 
 def chart(svg: str, label: str, name: str, caption: Any = "") -> Any:
     """A static chart, an <svg> element of ours, with the buttons that save it."""
-    return html(
-        _FIGURE,
-        svg=trusted(svg),
-        label=label,
-        name=file_stem(name),
-        caption=caption,
-        switch=[],
-        height=0,
-    )
+    return parts().figure(label=label, name=file_stem(name), caption=caption, svg=trusted(svg))
 
 
 def table(
@@ -121,17 +116,12 @@ def table(
         any(_is_number(r[j]) for r in rows) and all(_is_number(r[j]) or r[j] is None for r in rows)
         for j in range(len(columns))
     ]
-    cells = [
-        [
-            (_shown(v, formats.get(c)), "" if v is None else v)
-            for c, v in zip(columns, r, strict=True)
-        ]
-        for r in visible
-    ]
-    body = html(
-        _TABLE,
+    body = parts().table(
         columns=list(zip(columns, numeric, strict=True)),
-        cells=cells,
+        cells=[
+            [(_shown(v, formats.get(c)), v) for c, v in zip(columns, r, strict=True)]
+            for r in visible
+        ],
         caption=caption,
         sortable=1 < len(visible) == len(rows),
     )
@@ -151,8 +141,7 @@ def with_csv(
     remark: str = "",
 ) -> Any:
     """A table made by `html`, with a button below that saves ``rows`` as ``name``.csv."""
-    return html(
-        _HOLDER,
+    return parts().with_csv(
         body=body,
         name=file_stem(name),
         label=label or name,
@@ -202,34 +191,6 @@ def plotly_script() -> str:
     return get_plotlyjs()
 
 
-_FIGURE = """<figure>{% if switch|length > 1 %}<p class="switch" hidden><label>Colored by
-<select>{% for item in switch %}<option value="{{ loop.index0 }}">{{ item }}</option>{% endfor %}</select>
-</label></p>{% endif %}
-{% if svg %}<div class="chart" role="img" aria-label="{{ label }}" data-name="{{ name }}">{{ svg }}</div>
-{% else %}<div class="plot" role="group" tabindex="0" aria-label="{{ label }}" data-name="{{ name }}" \
-data-height="{{ height }}"></div><script type="application/json">{{ json }}</script>{% endif %}
-{% if caption %}<figcaption>{{ caption }}</figcaption>{% endif %}
-<p class="under saving" hidden><span>Save as</span> {% for kind in ("SVG", "PNG", "PDF") %}<button \
-type="button" class="small" data-kind="{{ kind|lower }}" aria-label="Save as {{ kind }}: {{ label }}">{{
-kind }}</button> {% endfor %}</p></figure>"""
-
-_TABLE = """<table{% if sortable %} class="sortable"{% endif %}>
-{% if caption %}<caption>{{ caption }}</caption>{% endif %}
-<thead><tr>{% for column, number in columns %}<th scope="col"{% if number %} class="number"{% endif %}
- data-first="{{ 'descending' if number else 'ascending' }}">{% if sortable %}<button type="button">{{
- column }}</button>{% else %}{{ column }}{% endif %}</th>{% endfor %}</tr></thead>
-<tbody>{% for row in cells %}<tr>{% for text, value in row %}<td{% if columns[loop.index0][1]
- %} class="number"{% elif text|length > 30 %} class="long"{% elif text|length < 11 %} class="short"
-{%- endif %}{% if sortable %} data-value="{{ value }}"{% endif %}>{{ text }}</td>{% endfor %}</tr>
-{% endfor %}</tbody></table>"""
-
-_HOLDER = """<div class="table" data-name="{{ name }}">
-<div class="scroll" tabindex="0" role="region" aria-label="{{ label }}">
-{{ body }}</div>
-<p class="under"><button type="button" class="small csv" hidden>Download CSV</button> {{ remark }}</p>
-<script type="application/json">{{ json }}</script></div>"""
-
-
 def _shown(value: Any, spec: str | None) -> str:
     if value is None:
         return ""
@@ -272,26 +233,20 @@ def _template(name: str) -> Any:
 
 @cache
 def _environment() -> Any:
-    jinja = _jinja()
-    return jinja.Environment(
-        autoescape=True, finalize=clean, undefined=jinja.StrictUndefined, trim_blocks=True
-    )
-
-
-@cache
-def _jinja() -> Any:
     try:
         import jinja2
     except ModuleNotFoundError as error:
         raise ModuleNotFoundError(
             "writing a page needs jinja2: pip install 'manyview[app]'", name="jinja2"
         ) from error
-    return jinja2
+    return jinja2.Environment(
+        autoescape=True, finalize=clean, undefined=jinja2.StrictUndefined, trim_blocks=True
+    )
 
 
 def trusted(text: str) -> Any:
     """Mark text as HTML that needs no escaping; never for anything from a user's file."""
-    _jinja()
+    _environment()
     from markupsafe import Markup  # comes with jinja2
 
     return Markup(text)
