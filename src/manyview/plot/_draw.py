@@ -64,6 +64,13 @@ def name_ticks(ax: Any, axis: str, places: Any, names: Sequence[Any], **how: Any
         tick.set_parse_math(False)
 
 
+def write_cells(ax: Any, image: Any, shades: Array, texts: Array) -> None:
+    """A text in every cell of an image, black or white, whichever can be read."""
+    for (i, j), shade in np.ndenumerate(shades):
+        dark = sum(image.cmap(float(shade))[:3]) < 1.5
+        ax.text(j, i, texts[i, j], ha="center", va="center", color="white" if dark else "black")
+
+
 def title(ax: Any, text: str) -> None:
     ax.set_title(short(text, 80), parse_math=False)
 

@@ -25,6 +25,7 @@ from ._draw import (
     short,
     text_of,
     title,
+    write_cells,
 )
 
 #: Standard deviations beyond which a value is drawn like this one.
@@ -275,10 +276,7 @@ def draw_agreement(
     """A square of numbers from 0 to 1."""
     image = ax.imshow(matrix, cmap=cmap, vmin=0, vmax=1)
     if len(names) <= 12:
-        for (i, j), value in np.ndenumerate(matrix):
-            dark = sum(image.cmap(float(value))[:3]) < 1.5
-            ax.text(j, i, f"{value:.2f}", ha="center", va="center",
-                    color="white" if dark else "black")  # fmt: skip
+        write_cells(ax, image, matrix, np.vectorize("{:.2f}".format)(matrix))
     name_ticks(ax, "x", range(len(names)), names, rotation=45, ha="right")
     name_ticks(ax, "y", range(len(names)), names)
     title(ax, text)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from manyview._colors import PALETTE
 
-from ._draw import axes, colours_of, name_ticks, p_text, plain, short, text_of, title
+from ._draw import axes, colours_of, name_ticks, p_text, plain, short, text_of, title, write_cells
 from .model import draw_bars
 
 #: Points between two lines of the table of numbers at risk, and above its first.
@@ -52,90 +52,49 @@ def survival(
     """
     ax = axes(ax)
     colour = colours_of(found.clusters, colors)
-    curves = [(c.cluster, c.steps(), c.censor_marks(), c.n_events, c.n) for c in found.curves]
-    draw_survival(ax, curves, colour, labels, band)
-    ax.set_xlabel(time_label)
-    name_test(ax, found.p_value, found.test.permutations)
-    if at_risk:
-        times = [t for t in ax.get_xticks() if 0 <= t <= ax.get_xlim()[1]]
-        table = found.at_risk(times)
-        numbers = [name for name in table.columns if name != "cluster"]
-        counts = {
-            cluster: [str(table[heading][k]) for heading in numbers]
-            for k, cluster in enumerate(found.clusters)
-        }
-        draw_at_risk(ax, times, counts, colour, labels)
-    return ax
-
-
-def draw_survival(
-    ax: Any, curves: Any, colour: Mapping[Any, Any], labels: Any = None, band: bool = True
-) -> None:
-    """Curves, each a cluster, its corners, its censored members, its events and its size."""
-    for cluster, steps, marks, events, n in curves:
-        shade = colour[cluster]
-        text = f"{text_of(cluster, labels)} ({events} of {n})"
-        ax.plot(steps["time"], steps["survival"], color=shade, label=short(text), linewidth=1.8)
-        ax.plot(*marks, "|", color=shade, markersize=6)
+    for curve in found.curves:
+        shade, corners = colour[curve.cluster], curve.steps()
+        text = f"{text_of(curve.cluster, labels)} ({curve.n_events} of {curve.n})"
+        ax.plot(corners["time"], corners["survival"], color=shade, label=short(text), linewidth=1.8)
+        ax.plot(*curve.censor_marks(), "|", color=shade, markersize=6)
         if band:
-            drawn = ~np.isnan(steps["lower"])
-            ax.fill_between(
-                steps["time"][drawn],
-                steps["lower"][drawn],
-                steps["upper"][drawn],
-                color=shade,
-                alpha=0.13,
-                linewidth=0,
-            )
-    ax.set(ylim=(0, 1.03), ylabel="survival")
+            drawn = ~np.isnan(corners["lower"])
+            time, low, high = (corners[name][drawn] for name in ("time", "lower", "upper"))
+            ax.fill_between(time, low, high, color=shade, alpha=0.13, linewidth=0)
+    ax.set(ylim=(0, 1.03), xlabel=time_label, ylabel="survival")
     ax.set_xlim(left=0)
     ax.yaxis.set_major_formatter("{x:.0%}")
     box = ax.legend(title="cluster (events)", frameon=False, fontsize="small")
     for text in box.get_texts():
         text.set_parse_math(False)
     plain(ax)
+    # Above the axes, where no curve passes; the middle stays free for the user's title.
+    p = p_text(found.p_value, found.test.permutations)
+    ax.set_title(p if p[0] == "n" else f"log-rank p {p}", loc="left", fontsize="medium")
+    if at_risk:
+        table = found.at_risk()
+        headings = [heading for heading in table.columns if heading != "cluster"]
+        times = [float(heading) for heading in headings]
+        ax.set_xticks(times)
+        counts = {row["cluster"]: [row[h] for h in headings] for row in table.to_dict("records")}
+        _write_at_risk(ax, times, counts, colour, labels)
+    return ax
 
 
-def name_test(ax: Any, p: float | None, permutations: int) -> None:
-    """The p-value above the axes, where no curve passes; the middle stays free for the user's title."""
-    text = p_text(p, permutations)
-    ax.set_title(text if text[0] == "n" else f"log-rank p {text}", loc="left", fontsize="medium")
-
-
-def draw_at_risk(
-    ax: Any,
-    times: Any,
-    counts: Mapping[Any, list[str]],
-    colour: Mapping[Any, Any],
-    labels: Any = None,
+def _write_at_risk(
+    ax: Any, times: Any, counts: Mapping[Any, Any], colour: Mapping[Any, Any], labels: Any
 ) -> None:
     """A line of numbers per cluster, under the times of the axis."""
+    offset = {"textcoords": "offset points", "fontsize": "small"}
     for k, (cluster, numbers) in enumerate(counts.items()):
         low = -ABOVE - LINE * (k + 1)
         for time, number in zip(times, numbers, strict=True):
-            ax.annotate(
-                number,
-                (time, 0),
-                (0, low),
-                xycoords=("data", "axes fraction"),
-                textcoords="offset points",
-                ha="center",
-                fontsize="small",
-            )
-        ax.annotate(
-            short(text_of(cluster, labels), 16),
-            (0, 0),
-            (-14, low),
-            xycoords="axes fraction",
-            textcoords="offset points",
-            ha="right",
-            fontsize="small",
-            color=colour[cluster],
-            weight="bold",
-            parse_math=False,
-        )
-    how = {"xycoords": "axes fraction", "textcoords": "offset points", "fontsize": "small"}
-    ax.annotate("at risk", (0, 0), (-14, -ABOVE), ha="right", **how)
+            ax.annotate(str(number), (time, 0), (0, low), xycoords=("data", "axes fraction"),
+                        ha="center", **offset)  # fmt: skip
+        name = short(text_of(cluster, labels), 16)
+        ax.annotate(name, (0, 0), (-14, low), xycoords="axes fraction", ha="right", weight="bold",
+                    color=colour[cluster], parse_math=False, **offset)  # fmt: skip
+    ax.annotate("at risk", (0, 0), (-14, -ABOVE), xycoords="axes fraction", ha="right", **offset)
 
 
 def crosstab(
@@ -162,33 +121,18 @@ def crosstab(
     matplotlib Axes
     """
     ax = axes(ax)
-    draw_crosstab(
-        ax,
-        found.counts,
-        [text_of(k, labels) for k in found.clusters],
-        [text_of(c, labels) for c in found.classes],
-        cmap,
-    )
-    title(ax, f"ARI {found.ari:.2f}, NMI {found.nmi:.2f}")
-    return ax
-
-
-def draw_crosstab(
-    ax: Any, counts: Any, clusters: list[Any], classes: list[Any], cmap: str = "cividis"
-) -> None:
-    """Numbers of observations, coloured by their share of the row."""
+    counts, clusters, classes = found.counts, found.clusters, found.classes
     shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
     image = ax.imshow(shares, cmap=cmap, vmin=0, vmax=1, aspect="auto")
     if counts.size <= 400:
-        for (k, j), n in np.ndenumerate(counts):
-            dark = image.cmap(shares[k, j])[:3]
-            ax.text(j, k, str(n), ha="center", va="center",
-                    color="black" if sum(dark) > 1.5 else "white")  # fmt: skip
+        write_cells(ax, image, shares, counts.astype(str))
     how = {"rotation": 45, "ha": "right"} if len(classes) > 5 else {}
-    name_ticks(ax, "x", range(len(classes)), classes, **how)
-    name_ticks(ax, "y", range(len(clusters)), clusters)
+    name_ticks(ax, "x", range(len(classes)), [text_of(c, labels) for c in classes], **how)
+    name_ticks(ax, "y", range(len(clusters)), [text_of(k, labels) for k in clusters])
     ax.set(xlabel="known class", ylabel="cluster")
     ax.figure.colorbar(image, ax=ax, pad=0.02, format="{x:.0%}", label="share of the cluster")
+    title(ax, f"ARI {found.ari:.2f}, NMI {found.nmi:.2f}")
+    return ax
 
 
 def enrichment(
@@ -222,55 +166,54 @@ def enrichment(
     matplotlib Axes
     """
     ax = axes(ax)
-    names: list[str] = []
-    values: list[Any] = []
-    texts: list[list[str]] = []
-    for column, q in zip(found.columns, found.q_value.tolist(), strict=True):
-        if column.residual is None or (max_q is not None and not q <= max_q):
-            continue
-        name = text_of(column.name, labels)
-        told = f"{name} (q = {q:.2g})" if q == q else name
-        if column.counts is None:
-            names.append(told)
-            values.append(column.residual)
-            texts.append([f"{middle:.3g}" for middle in column.quartiles[:-1, 1]])
-            continue
-        shares = column.counts / np.maximum(column.counts.sum(axis=1, keepdims=True), 1)
-        for j, level in enumerate(column.levels):
-            names.append(f"{told}: {level}" if j == 0 else f"{level}")
-            values.append(column.residual[:, j])
-            texts.append([f"{share:.0%}" for share in shares[:, j]])
-    clusters = [text_of(k, labels) for k in found.clusters]
-    draw_enrichment(ax, names, values, texts, clusters, cmap)
+    q = dict(zip([c.name for c in found.columns], found.q_value.tolist(), strict=True))
+    rows = found.cells.to_dict("records")
+    cells = [row for row in rows if max_q is None or q[row["column"]] <= max_q]
+    draw_enrichment(ax, cells, q, cmap, labels)
     return ax
 
 
 def draw_enrichment(
     ax: Any,
-    names: list[str],
-    values: list[Any],
-    texts: list[list[str]],
-    clusters: list[Any],
+    cells: Sequence[Mapping[str, Any]],
+    q: Mapping[str, float | None],
     cmap: str = "RdBu_r",
+    labels: Any = None,
 ) -> None:
-    """A line for every level or column: a text per cluster, coloured by its residual."""
-    if not names:
+    """A line for every level, or column of numbers, of rows as `Enrichment.cells` has them."""
+    lines: dict[tuple[str, Any], list[Mapping[str, Any]]] = {}
+    for row in cells:
+        lines.setdefault((row["column"], row["level"]), []).append(row)
+    if not lines:
         ax.text(0.5, 0.5, "no clinical column to show", ha="center", transform=ax.transAxes)
         ax.set_axis_off()
         return
-    left_out = len(names) - MOST_LINES
-    names, cells = names[:MOST_LINES], np.array(values[:MOST_LINES], dtype=float)
-    image = ax.imshow(cells, cmap=cmap, vmin=-FULL, vmax=FULL, aspect="auto")
-    for i in range(len(names)):
-        for k, text in enumerate(texts[i]):
-            strong = abs(cells[i, k]) > 0.6 * FULL
+    names, last = [], None
+    for column, level in lines:
+        name = text_of(column, labels) + (f" (q = {q[column]:.2g})" if _known(q[column]) else "")
+        of_numbers = level is None or level == ""
+        names.append(name if of_numbers else f"{name}: {level}" if column != last else str(level))
+        last = column
+    shown = list(lines.values())[:MOST_LINES]
+    residuals = np.array([[row["residual"] for row in rows] for rows in shown], dtype=float)
+    image = ax.imshow(residuals, cmap=cmap, vmin=-FULL, vmax=FULL, aspect="auto")
+    for i, rows in enumerate(shown):
+        for k, row in enumerate(rows):
+            share, median = row["share"], row["median"]
+            text = f"{share:.0%}" if _known(share) else f"{median:.3g}" if _known(median) else ""
+            strong = abs(residuals[i, k]) > 0.6 * FULL
             ax.text(k, i, text, ha="center", va="center", fontsize="small",
                     color="white" if strong else "black")  # fmt: skip
-    name_ticks(ax, "y", range(len(names)), names)
+    name_ticks(ax, "y", range(len(shown)), names[:MOST_LINES])
     ax.figure.colorbar(image, ax=ax, pad=0.02, label="deviations from expected")
-    name_ticks(ax, "x", range(len(clusters)), clusters)
+    name_ticks(ax, "x", range(len(shown[0])), [text_of(r["cluster"], labels) for r in shown[0]])
     ax.set_xlabel("cluster")
-    title(ax, "Clinical columns" + (f" ({left_out} lines more)" if left_out > 0 else ""))
+    left_out = len(names) - len(shown)
+    title(ax, "Clinical columns" + (f" ({left_out} lines more)" if left_out else ""))
+
+
+def _known(value: Any) -> bool:
+    return value is not None and value == value
 
 
 def leave_view_out(
@@ -301,11 +244,16 @@ def leave_view_out(
         )
     ax = axes(ax)
     names = [text_of(view.view, labels) for view in found.views]
-    values = np.array([view.agreement for view in found.views])
-    draw_bars(
-        ax, names, values, "Agreement with clusters found without the view", color or PALETTE[2]
-    )
-    ax.set_xlim(min(0, float(values.min())), 1.15)
+    draw_left_out(ax, names, [view.agreement for view in found.views], color)
+    return ax
+
+
+def draw_left_out(
+    ax: Any, names: Sequence[str], agreement: Sequence[float], color: Any = None
+) -> None:
+    """A bar for every view that was left out."""
+    text = "Agreement with clusters found without the view"
+    draw_bars(ax, names, {"": agreement}, text, [color or PALETTE[2]])
+    ax.set_xlim(min(0, *agreement), 1.15)
     ax.set_xlabel("adjusted Rand index")
     plain(ax)
-    return ax

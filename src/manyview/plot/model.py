@@ -155,21 +155,37 @@ def view_weights(
     """
     ax = axes(ax)
     names = [text_of(str(name), labels) for name in model.view_names_in_]
-    draw_bars(ax, names, model.view_weights_, "View weights", color or PALETTE[0])
-    ax.set_xticks([])
-    plain(ax, "top", "right", "bottom")
+    draw_bars(
+        ax, names, {"": model.view_weights_}, "View weights", [color or PALETTE[0]], axis=False
+    )
     return ax
 
 
-def draw_bars(ax: Any, names: Sequence[Any], values: Array, text: str, color: Any) -> None:
-    """A bar for every name, the value at its end."""
-    bars = ax.barh(range(len(values)), values, color=color)
+def draw_bars(
+    ax: Any,
+    names: Sequence[Any],
+    series: Mapping[str, Any],
+    text: str,
+    colors: Sequence[Any] = PALETTE,
+    form: str = "{:.2f}",
+    axis: bool = True,
+) -> None:
+    """A bar for every name and series, the value at its end."""
+    height = 0.8 / len(series)
+    for j, (label, values) in enumerate(series.items()):
+        at = np.arange(len(values)) + (j - (len(series) - 1) / 2) * height
+        bars = ax.barh(at, values, height, color=colors[j], label=label)
+        ax.bar_label(bars, [form.format(value) for value in values], padding=3)
     name_ticks(ax, "y", range(len(names)), names)
-    ax.bar_label(bars, fmt="%.2f", padding=3)
     ax.invert_yaxis()
-    low = min(0, 1.15 * float(np.min(values)))
-    ax.set_xlim(low, 1.15 * max(float(np.max(values)), 1e-12))
+    ends = np.array([*series.values()], dtype=float)
+    ax.set_xlim(1.15 * min(0, ends.min()), 1.15 * max(ends.max(), 1e-12))
     title(ax, text)
+    if not axis:
+        ax.set_xticks([])
+        plain(ax, "top", "right", "bottom")
+    if len(series) > 1:
+        ax.legend(frameon=False)
 
 
 def sample_weights(

@@ -7,23 +7,17 @@ import re
 import warnings
 from collections import Counter
 from collections.abc import Callable, Mapping
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from manyview import plot
 from manyview._colors import PALETTE
-from manyview.plot import pyplot
-from manyview.plot._draw import colours_of, name_ticks, plain
+from manyview.outcomes import Crosstab, Curve, LogRank, Survival
+from manyview.plot._draw import name_ticks, plain
 from manyview.plot._draw import title as name_axes
 from manyview.plot.heat import draw_agreement, draw_consensus, draw_heatmap
-from manyview.plot.meaning import (
-    draw_at_risk,
-    draw_crosstab,
-    draw_enrichment,
-    draw_survival,
-    name_test,
-)
+from manyview.plot.meaning import draw_enrichment, draw_left_out
 from manyview.plot.model import draw_bars, draw_points, draw_terms, draw_weights
 
 from .page import clean, plot_text
@@ -61,11 +55,16 @@ def charts_of(run: Run) -> dict[str, Chart]:
     def add(name: str, label: str, size: tuple[float, float], draw: Any, *values: Any) -> None:
         found[name] = Chart(label, size, lambda ax: draw(ax, *values))
 
-    bars = partial(_low, len(run.views))
     if points := tables["embedding"]:
         xy, codes = _columns(points, ["x", "y"]), _codes(points)
         add("map", "Observations in two dimensions", SQUARE, _map, xy, codes, about["projection"])
-    add("view_weights", "Bar chart of view weights", bars(), _weights, run)
+    add(
+        "view_weights",
+        "Bar chart of view weights",
+        (7.5, 1.0 + 0.35 * len(run.views)),
+        _weights,
+        run,
+    )
     add("convergence", "Terms of the objective over the steps of the fit", (7.5, 3.6), _terms,
         tables["history"])  # fmt: skip
     rows = [row for row in tables["sample_weights"] if row["cluster"] >= 0]
@@ -82,10 +81,9 @@ def charts_of(run: Run) -> dict[str, Chart]:
             add(name, f"Heat map: {text.lower()}", SQUARE, draw_agreement, matrix, run.views,
                 "cividis", text)  # fmt: skip
     if left_out := tables["leave_view_out"]:
-        values = _columns(left_out, ["agreement"]).ravel()
         add("leave_view_out", "Bar chart: agreement of the clusters with those found without each view",
-            bars(), draw_bars, [row["view"] for row in left_out], values,
-            "Agreement with clusters found without the view", PALETTE[2])  # fmt: skip
+            (7.5, 1.3 + 0.35 * len(left_out)), draw_left_out, [row["view"] for row in left_out],
+            [row["agreement"] for row in left_out])  # fmt: skip
     if about.get("stability"):
         add("stability", "Stability of every cluster", (7.5, 3.6), _stability, run.clusters)
     if pairs := tables["consensus"]:
@@ -104,11 +102,11 @@ def charts_of(run: Run) -> dict[str, Chart]:
     if tables["survival_curves"]:
         add("survival", "Survival of the clusters (Kaplan–Meier) with numbers at risk", WIDE,
             _survival, run)  # fmt: skip
-    if tables["clinical_cells"]:
-        names, values, texts, clusters = _clinical(run)
+    if cells := tables["clinical_cells"]:
+        q = {row["column"]: row["q_value"] for row in tables["clinical_tests"]}
+        lines = len({(row["column"], row["level"]) for row in cells})
         add("clinical", "Clinical columns by cluster, as deviations from all observations",
-            (7.5, max(3.0, 1.2 + 0.24 * min(40, len(names)))),
-            draw_enrichment, names, values, texts, clusters)  # fmt: skip
+            (7.5, max(3.0, 1.2 + 0.24 * min(40, lines))), draw_enrichment, cells, q)  # fmt: skip
     if classes := tables["classes"]:
         names = class_names(classes)
         if len(names) <= CLASSES:
@@ -141,7 +139,7 @@ def chart_svg(name: str, chart: Chart) -> str:
 
 
 def _saved(name: str, chart: Chart, kinds: tuple[str, ...], ink: str) -> dict[str, bytes]:
-    plt = pyplot()
+    plt = plot.pyplot()
     files = {}
     colors = dict.fromkeys(("text.color", "axes.labelcolor", "axes.titlecolor", "axes.edgecolor",
                             "xtick.color", "ytick.color"), ink)  # fmt: skip
@@ -165,10 +163,6 @@ def _saved(name: str, chart: Chart, kinds: tuple[str, ...], ink: str) -> dict[st
     return files
 
 
-def _low(n: int, each: float = 0.35) -> tuple[float, float]:
-    return 7.5, 1.0 + each * n
-
-
 def _columns(rows: Rows, names: list[str]) -> Any:
     """Columns of a table as numbers; NaN where a cell is empty."""
     return np.array([[row[name] for name in names] for row in rows], dtype=float)
@@ -189,18 +183,7 @@ def _weights(ax: Any, run: Run) -> None:
     series = {"used": [row["weight"] for row in rows]}
     if run.about.get("weights_are", "learned") != "learned" and "learned_weight" in rows[0]:
         series["learned"] = [row["learned_weight"] for row in rows]
-    height = 0.8 / len(series)
-    for j, (name, values) in enumerate(series.items()):
-        at = np.arange(len(rows)) + (j - (len(series) - 1) / 2) * height
-        drawn = ax.barh(at, values, height, color=PALETTE[j], label=name)
-        ax.bar_label(drawn, [f"{value:.0%}" for value in values], padding=3)
-    ax.invert_yaxis()
-    name_ticks(ax, "y", range(len(rows)), run.views)
-    ax.set(xticks=[], xlim=(0, 1.15 * max(max(values) for values in series.values())))
-    name_axes(ax, "View weights")
-    plain(ax, "top", "right", "bottom")
-    if len(series) > 1:
-        ax.legend(frameon=False)
+    draw_bars(ax, run.views, series, "View weights", form="{:.0%}", axis=False)
 
 
 def _terms(ax: Any, rows: Rows) -> None:
@@ -243,48 +226,21 @@ def _heatmap(ax: Any, run: Run, chosen: list[Coloring]) -> None:
 
 
 def _survival(ax: Any, run: Run) -> None:
-    about, at_risk = run.about["survival"], run.tables["survival_at_risk"]
-    sizes = {row["cluster"]: row for row in run.tables["survival"]}
-    colors = colours_of(list(sizes))
-    curves = []
-    for k, size in sizes.items():
-        own = [row for row in run.tables["survival_curves"] if row["cluster"] == k]
-        corners = [row for row in own if row["events"] or row is own[0]]
-        times = _columns(corners, ["time"]).ravel()
-        steps = {name: np.repeat(_columns(corners, [name]).ravel(), 2)
-                 for name in ("survival", "lower", "upper")}  # fmt: skip
-        steps["time"] = np.r_[np.repeat(times, 2)[1:], own[-1]["time"]]
-        marks = [row for row in own if row["censored"]]
-        marked = [row["time"] for row in marks], [row["survival"] for row in marks]
-        curves.append((k, steps, marked, size["events"], size["n"]))
-    draw_survival(ax, curves, colors)
-    headings = [heading for heading in at_risk[0] if heading != "cluster"]
-    times = [float(heading) for heading in headings]
-    ax.set(xlabel=f"time ({about['unit']})" if about["unit"] else "time", xticks=times)
-    name_test(ax, about["p_value"], about["permutations"])
-    counts = {row["cluster"]: [str(row[heading]) for heading in headings] for row in at_risk}
-    draw_at_risk(ax, times, counts, colors)
-
-
-def _clinical(run: Run) -> tuple[list[str], list[list[Any]], list[list[str]], list[Any]]:
-    """Of every level or column of numbers: its name, residuals and texts; and the clusters."""
-    q = {row["column"]: row["q_value"] for row in run.tables["clinical_tests"]}
-    clusters = list(dict.fromkeys(row["cluster"] for row in run.tables["clinical_cells"]))
-    lines: dict[tuple[str, str], list[dict[str, Any]]] = {}
-    for row in run.tables["clinical_cells"]:
-        lines.setdefault((row["column"], row["level"]), []).append(row)
-    names, last = [], None
-    for column, level in lines:
-        told = column + (f" (q = {q[column]:.2g})" if q.get(column) is not None else "")
-        first, last = column != last, column
-        names.append(told if not level else f"{told}: {level}" if first else level)
-    values = [[row["residual"] for row in rows] for rows in lines.values()]
-    texts = [
-        [f"{row['share']:.0%}" if row["share"] is not None else
-         "" if row["median"] is None else f"{row['median']:.3g}" for row in rows]
-        for rows in lines.values()
-    ]  # fmt: skip
-    return names, values, texts, clusters
+    about, curves = run.about["survival"], []
+    for row in run.tables["survival"]:
+        own = [r for r in run.tables["survival_curves"] if r["cluster"] == row["cluster"]]
+        parts = {name: _columns(own, [name]).ravel() for name in own[0] if name != "cluster"}
+        parts |= {name: parts[name].astype(int) for name in ("at_risk", "events", "censored")}
+        medians = {name: row[name] for name in ("median", "median_lower", "median_upper")}
+        none = np.full(len(own), np.nan)
+        curves.append(
+            Curve(row["cluster"], **parts, variance=none, **medians, level=about["level"])
+        )
+    p = np.nan if about["p_value"] is None else about["p_value"]
+    test = LogRank(about["statistic"], about["degrees"], p, np.nan, about["permutations"])
+    none = np.full(len(curves), np.nan)
+    found = Survival(tuple(curves), test, {}, about["horizon"], none, none, None, ())
+    plot.survival(found, ax, time_label=f"time ({about['unit']})" if about["unit"] else "time")
 
 
 def class_names(rows: Rows) -> list[str]:
@@ -295,8 +251,12 @@ def class_names(rows: Rows) -> list[str]:
 
 def _classes(ax: Any, run: Run, names: list[str]) -> None:
     rows, about = run.tables["classes"], run.about["classes"]
-    draw_crosstab(ax, _columns(rows, names).astype(int), [row["cluster"] for row in rows], names)
-    name_axes(ax, f"ARI {about['ari']:.2f}, NMI {about['nmi']:.2f}")
+    clusters = tuple(row["cluster"] for row in rows)
+    counts = _columns(rows, names).astype(int)
+    shares = _columns(rows, ["majority_share"]).ravel()
+    plot.crosstab(
+        Crosstab(clusters, tuple(names), counts, about["ari"], about["nmi"], (), shares, ()), ax
+    )
 
 
 # --- the map, which readers explore, and what its dots and the bars of the heat map are colored by ---
