@@ -113,7 +113,7 @@ def of_survival(rng, n, share, censored, ties, draws, covariates=False):
             random_state=rng,
         )
         if covariates:
-            found.append([tested.cox.p_overall, *tested.cox.p_value])
+            found.append([tested.cox.test.p_value, *tested.cox.table["p_value"]])
         else:
             found.append([tested.p_value, *(test.p_value for test in tested.pairs.values())])
     return np.array(found)

@@ -14,9 +14,8 @@ from manyview._warn import setting
 from manyview.base import ZeroRows, check_zero_rows
 from manyview.engines.numpy.sources import is_streamed
 from manyview.fuse import settled_zeros
-from manyview.outcomes.batch import read_levels
-from manyview.outcomes.columns import Column, may_be_codes, read_column
-from manyview.outcomes.held import frame, hold, pick, printed, quoted
+from manyview.outcomes.align import frame, printed, quoted, read_table
+from manyview.outcomes.columns import Column, may_be_codes, read_column, read_levels
 from manyview.outcomes.mark import view_kind
 from manyview.views.containers import Collection, Item
 from manyview.views.ids import places
@@ -137,28 +136,29 @@ def adjust(
 
 
 def _columns(covariates: Any, names: Any, n: int, notes: list[str]) -> list[Column]:
-    held = hold("covariates", covariates).beside(None if names is None else names.tolist())
-    if not held.columns:
+    table = read_table("covariates", covariates)
+    table = table.numbered_like(None if names is None else names.tolist())
+    if not table.columns.shape[1]:
         raise ValueError("covariates has no column; name what is to be regressed out")
-    rows = np.arange(held.n)
-    if held.ids is not None and names is not None:
-        rows = places([str(i) for i in names], [str(i) for i in held.ids])
+    rows = np.arange(table.n)
+    if table.ids is not None and names is not None:
+        rows = places([str(i) for i in names], [str(i) for i in table.ids])
         if not (rows >= 0).any():
             raise ValueError(
                 f"covariates share no id with the views: these have {str(names[0])!r}, they have "
-                f"{str(held.ids[0])!r}; give one observation one id everywhere"
+                f"{str(table.ids[0])!r}; give one observation one id everywhere"
             )
-    elif held.n != n:
+    elif table.n != n:
         raise ValueError(
-            f"covariates has {held.n} rows for {n} observations; give one row each, or ids to both"
+            f"covariates has {table.n} rows for {n} observations; give one row each, or ids to both"
         )
-    columns = [_column(name, as_list(pick(c, rows)), notes) for name, c in held.columns.items()]
+    columns = [
+        _column(name, as_list(column), notes)
+        for name, column in table.columns.reindex(rows).items()
+    ]
     for column in columns:
         if column.kind is None:
-            raise ValueError(
-                f"covariate {quoted(column.name)} cannot be used: "
-                f"{column.reason.removeprefix('not tested: ')}"
-            )
+            raise ValueError(f"covariate {quoted(column.name)} cannot be used: {column.reason}")
         if len(np.unique(column.values[~np.isnan(column.values)])) < 2:
             raise ValueError(
                 f"covariate {quoted(column.name)} has one value only; there is nothing to regress out"

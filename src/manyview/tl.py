@@ -15,7 +15,7 @@ from manyview._warn import warn_user
 from manyview.datasets._dataset import import_pandas
 from manyview.engines.numpy.sources import is_streamed
 from manyview.outcomes import enrichment
-from manyview.outcomes.batch import is_technical
+from manyview.outcomes.columns import is_technical
 from manyview.robust import RobustWMNMF
 from manyview.views.containers import Collection, Item, collect, described_by_var, is_a
 from manyview.views.ids import places, refuse_repeated

@@ -6,7 +6,8 @@ import pytest
 
 import manyview as mv
 from manyview.outcomes import enrichment
-from manyview.outcomes.batch import LEVEL, is_technical
+from manyview.outcomes.columns import is_technical
+from manyview.outcomes.enrich import LEVEL
 
 TECHNICAL = ["batch", "Batch_ID", "plate number", "seqCenter", "Center.Name", "tissue_source_site", "site",
              "run", "lane2", "flow_cell", "SequencingRun", "hospital", "study"]  # fmt: skip
@@ -58,7 +59,7 @@ def test_numbers_of_plates_are_levels_and_no_amounts():
     plate = np.arange(400) % 40
     labels = plate % 2  # even and odd plates: the mean rank is the same
     found = enrichment(labels, {"plate": plate, "dose": plate})
-    assert [(c.name, c.kind) for c in found.columns] == [("plate", "category"), ("dose", "number")]
+    assert found.table["kind"].tolist() == ["category", "number"]
     assert [f.column for f in found.followed] == ["plate"]
     views = {"a": np.random.default_rng(0).normal(size=(400, 5)) + 3 * labels[:, None]}
     assert mv.adjust(views, {"plate": plate}).explained["a"] > 0.5

@@ -41,8 +41,8 @@ def test_few_nonzeros_have_the_p_value_of_fishers_test():
     codes = np.array([0] * 10 + [1] * 990)
     exact = stats.fisher_exact([[1, 9], [4, 986]]).pvalue  # .049
     assert p_of(c, codes) == pytest.approx([exact, exact])
-    column = enrichment(codes, {"mets": c}).columns[0].association
-    assert column.test == "Mann–Whitney" and column.p_value == pytest.approx(exact)
+    column = enrichment(codes, {"mets": c}).table.iloc[0]
+    assert column["test"] == "Mann–Whitney" and column["p_value"] == pytest.approx(exact)
 
 
 def test_rare_features_of_a_rare_cluster_do_not_pass():

@@ -39,11 +39,7 @@ def clinical(n=120, seed=0):
 
 
 def column(found, name):
-    return next(c for c in found.columns if c.name == name)
-
-
-def note(found, name):
-    return found.table.set_index("column")["note"][name]
+    return found.table.set_index("column").loc[name]
 
 
 # --- equal to SciPy ------------------------------------------------------------------------------
@@ -51,9 +47,9 @@ def note(found, name):
 
 def test_large_counts_equal_scipys_chi_square():
     labels, table = clinical(300)
-    ours = column(enrichment(labels, table, permutations=0), "site").association
+    ours = column(enrichment(labels, table, permutations=0), "site")
     theirs = stats.chi2_contingency(pd.crosstab(labels, table["site"].to_numpy()), correction=False)
-    assert ours.test == "χ²" and ours.permutations == 0
+    assert ours["test"] == "χ²" and ours.permutations == 0
     assert ours.statistic == pytest.approx(theirs.statistic, rel=1e-12)
     assert ours.p_value == pytest.approx(theirs.pvalue, rel=1e-10)
 
@@ -61,9 +57,11 @@ def test_large_counts_equal_scipys_chi_square():
 def test_two_by_two_equals_fishers_exact_test():
     labels, table = clinical(40)
     two = labels[labels < 2], table[labels < 2]
-    ours = column(enrichment(*two), "sex").association
+    ours = column(enrichment(*two), "sex")
     theirs = stats.fisher_exact(pd.crosstab(two[0], two[1]["sex"].to_numpy()))
-    assert ours.test == "Fisher's exact" and ours.p_value == pytest.approx(theirs.pvalue, rel=1e-12)
+    assert ours["test"] == "Fisher's exact" and ours.p_value == pytest.approx(
+        theirs.pvalue, rel=1e-12
+    )
 
 
 @pytest.mark.parametrize("ties", [False, True])
@@ -71,11 +69,11 @@ def test_numbers_equal_kruskal_and_wallis(ties):
     labels, table = clinical(120)
     values = table["age"].round(-1) if ties else table["age"]
     given = {"age": values.to_numpy()}
-    ours = column(enrichment(labels, given, permutations=0), "age").association
+    ours = column(enrichment(labels, given, permutations=0), "age")
     theirs = stats.kruskal(*(values[labels == k] for k in range(3)))
     assert ours.statistic == pytest.approx(theirs.statistic, rel=1e-10)
     assert ours.p_value == pytest.approx(theirs.pvalue, rel=1e-9)
-    permuted = column(enrichment(labels, given), "age").association
+    permuted = column(enrichment(labels, given), "age")
     assert permuted.p_value == 1e-4 and permuted.permutations == 9999
 
 
@@ -115,14 +113,14 @@ def test_q_values_are_benjamini_and_hochberg_over_the_tested_columns():
     ordered = np.sort(p[tested])
     steps = ordered * 4 / np.arange(1, 5)
     expected = np.minimum.accumulate(steps[::-1])[::-1]
-    np.testing.assert_allclose(np.sort(found.q_value[tested]), np.minimum(expected, 1))
+    np.testing.assert_allclose(np.sort(found.table["q_value"][tested]), np.minimum(expected, 1))
     assert found.significant() == ("age",)
 
 
 def test_effects_are_zero_by_chance_and_one_for_the_same_partition():
     labels = np.arange(90) % 3
     found = enrichment(labels, {"same": np.array(list("xyz"))[labels], "other": list("abc") * 30})
-    assert column(found, "same").association.effect == pytest.approx(1)
+    assert column(found, "same")["effect"] == pytest.approx(1)
     V = [
         of_counts(rng(i).multinomial(100, [1 / 6] * 6).reshape(2, 3), 0, rng()).effect
         for i in range(200)
@@ -216,17 +214,18 @@ def test_the_user_may_say_what_a_column_is():
     labels = np.arange(60) % 3
     table = {"grade": [1, 2, 3] * 20, "dose": ["low", "much", "some"] * 20}
     found = enrichment(labels, table, kinds={"grade": "category", "dose": ["low", "some", "much"]})
-    assert [c.kind for c in found.columns] == ["category", "ordered"]
-    assert column(found, "dose").levels == ("low", "some", "much")
+    assert found.table["kind"].tolist() == ["category", "ordered"]
+    cells = found.cells[found.cells["column"] == "dose"]
+    assert cells["level"].unique().tolist() == ["low", "some", "much"]
     with pytest.raises(ValueError, match="kinds names 'grad', which is no column"):
         enrichment(labels, table, kinds={"grad": "number"})
     with pytest.raises(ValueError, match="must be one of"):
         enrichment(labels, table, kinds={"grade": "numeric"})
-    (plain,) = enrichment(labels, {"grade": table["grade"]}, kinds={"grade": "ordered"}).columns
-    assert plain.kind == "ordered" and plain.quartiles.shape == (4, 3)
+    plain = enrichment(labels, {"grade": table["grade"]}, kinds={"grade": "ordered"})
+    assert plain.table["kind"][0] == "ordered" and plain.cells["median"].notna().sum() == 3
     wrong = enrichment(labels, table, kinds={"dose": "number", "grade": [1, 2]})
-    assert "60 entries are no numbers" in note(wrong, "dose")
-    assert "3 is not among the levels" in note(wrong, "grade")
+    assert "60 entries are no numbers" in column(wrong, "dose")["note"]
+    assert "3 is not among the levels" in column(wrong, "grade")["note"]
 
 
 # --- tables of people ----------------------------------------------------------------------------
@@ -246,8 +245,11 @@ def test_a_hostile_table_gives_sentences_and_safe_output():
         }
     )
     found = enrichment(np.arange(n) % 3, table)
-    assert "every value is the same" in note(found, "same")
-    assert "holds dates" in note(found, "seen") and "every value is missing" in note(found, "empty")
+    assert "every value is the same" in column(found, "same")["note"]
+    assert (
+        "holds dates" in column(found, "seen")["note"]
+        and "every value is missing" in column(found, "empty")["note"]
+    )
     assert max(len(line) for line in str(found).splitlines()) < 400
     assert "<script" not in crosstab(np.arange(n) % 3, table[evil]).table._repr_html_()
     assert "\nbreak" not in str(found)
@@ -300,23 +302,32 @@ def test_rows_that_pandas_numbered_are_matched_after_sorting_and_filtering():
     labels = np.repeat([0, 1], 40)
     table = pd.DataFrame({"age": rng.normal(60, 5, 80) + 20 * labels, "dead": 1})
     shuffled = table.sample(frac=1, random_state=0)
-    right = enrichment(labels, table[["age"]]).columns[0].association.p_value
+    right = enrichment(labels, table[["age"]]).table["p_value"][0]
     for mine, other in (
         (pd.Series(labels), shuffled),
         (pd.Series(labels).sample(frac=1, random_state=1), table),
         (pd.Series(labels).sample(frac=1, random_state=1), shuffled),
     ):
-        assert enrichment(mine, other[["age"]]).columns[0].association.p_value == right
+        assert enrichment(mine, other[["age"]]).table["p_value"][0] == right
     part = pd.Series(labels)[::2]
-    alone = enrichment(labels[::2], table[["age"]].to_numpy()[::2, 0]).columns[0]
-    assert enrichment(part, table[["age"]]).columns[0].association == alone.association
+    alone = enrichment(labels[::2], {"age": table["age"].to_numpy()[::2]})
+    pd.testing.assert_frame_equal(enrichment(part, table[["age"]]).table, alone.table)
     # Times of one frame, events of the other: each patient keeps both.
     straight = survival(labels, table["age"], table["dead"]).test.statistic
     mixed = survival(pd.Series(labels), table["age"], shuffled["dead"]).test.statistic
     assert mixed == straight
     # Patients called 1 to n are no rows 0 to n - 1.
     called = pd.Series(labels, index=range(1, 81))
-    assert enrichment(called, table[["age"]]).columns[0].association.p_value == right
+    assert enrichment(called, table[["age"]]).table["p_value"][0] == right
+
+
+def test_levels_that_pandas_orders_stay_ordered_where_samples_are_absent():
+    grade = pd.Categorical(["mild", "bad", "mild", "bad"] * 5, ["mild", "bad"], ordered=True)
+    table = pd.DataFrame({"grade": grade}, index=[f"P{i}" for i in range(20)])
+    labels = pd.Series(np.arange(20) % 2, table.index)
+    found = enrichment(labels, table.drop(index=["P3"]))
+    assert found.table["kind"][0] == "ordered"
+    assert found.cells["level"].unique().tolist() == ["mild", "bad"]
 
 
 def test_polars_and_plain_dicts_give_the_same():
@@ -330,11 +341,12 @@ def test_missing_values_are_counted_by_cluster_and_left_out():
     labels, table = clinical(60)
     table.loc[table.index[:6], "age"] = np.nan
     found = column(enrichment(labels, table), "age")
-    assert (found.n, found.missing) == (54, 6) and found.missing_by_cluster.tolist() == [2, 2, 2]
-    alone = column(enrichment(labels[6:], table[6:]), "age")
-    assert found.association.p_value == alone.association.p_value
+    assert (found["n"], found["missing"]) == (54, 6)
+    lines = enrichment(labels, table).summary.set_index(["column", "level"])
+    assert lines.loc[("age", "missing")].tolist()[:4] == ["2", "2", "2", "6"]
+    assert found["p_value"] == column(enrichment(labels[6:], table[6:]), "age")["p_value"]
     only = enrichment([0, 0, 1, 1], {"x": [1, 2, None, None]})
-    assert "fewer than two clusters have values" in note(only, "x")
+    assert "fewer than two clusters have values" in column(only, "x")["note"]
 
 
 def test_the_summary_counts_everybody():
@@ -452,14 +464,14 @@ def test_crosstab_counts_and_scores():
     np.testing.assert_array_equal(found.counts, frame)
     assert found.ari == adjusted_rand_score(table["site"], labels)
     assert found.nmi == pytest.approx(normalized_mutual_info_score(table["site"], labels))
-    assert found.majority == tuple(frame.idxmax(axis=1))
-    np.testing.assert_allclose(found.majority_share, frame.max(axis=1) / frame.sum(axis=1))
+    assert found.table["majority"].tolist() == frame.idxmax(axis=1).tolist()
+    np.testing.assert_allclose(found.table["majority_share"], frame.max(axis=1) / frame.sum(axis=1))
     assert found.table["n"].sum() == 60
 
 
 def test_crosstab_tells_ties_missing_classes_and_ids_for_classes():
     found = crosstab([0, 0, 1, 1, 1, -1], ["a", "b", "a", None, "unknown", "a"])
-    assert found.n == 3 and found.majority == ("a", "a")
+    assert found.n == 3 and found.table["majority"].tolist() == ["a", "a"]
     text = " ".join(found.notes)
     assert "equally common in: 0" in text and "2 observations without a class" in text
     assert "'unknown'" in text and "without a cluster" in text

@@ -80,15 +80,15 @@ def test_cox_equals_lifelines_and_finds_the_adjusted_ratio():
     frame = pd.DataFrame(
         {"age": clinical["age"], "sex": clinical["sex"] == "m", "T": time, "E": event}
     )
-    others = [c for c in range(3) if c != ours.reference]
+    others = ours.table["cluster"].tolist()
     for c in others:
         frame[f"c{c}"] = labels == c
     theirs = lifelines.CoxPHFitter().fit(frame.astype(float), "T", "E")
     expected = [theirs.hazard_ratios_[f"c{c}"] for c in others]
-    np.testing.assert_allclose(ours.hazard_ratio, expected, rtol=1e-5)
+    np.testing.assert_allclose(ours.table["hazard_ratio"], expected, rtol=1e-5)
     less = lifelines.CoxPHFitter().fit(frame[["age", "sex", "T", "E"]].astype(float), "T", "E")
     gap = 2 * (theirs.log_likelihood_ - less.log_likelihood_)
-    assert ours.statistic == pytest.approx(gap, rel=0.1)  # score and likelihood ratio
+    assert ours.test.statistic == pytest.approx(gap, rel=0.1)  # score and likelihood ratio
 
 
 def test_without_an_effect_of_covariates_cox_tests_what_the_log_rank_test_does():
@@ -366,8 +366,8 @@ def test_covariates_that_cannot_serve_are_told():
     }
     found = survival(labels, time, event, covariates=clinical, permutations=0)
     assert found.cox.covariates == ("age",) and found.cox.n < 200
-    place = found.cox.clusters.index(2)
-    assert np.isnan(found.cox.hazard_ratio[place]) and not np.isnan(found.cox.p_overall)
+    ratio = found.cox.table.set_index("cluster")["hazard_ratio"]
+    assert np.isnan(ratio[2]) and not np.isnan(found.cox.test.p_value)
     assert told(
         found, "'site' has one value", "'seen' is not used: it holds dates", "'noted' is not"
     )
@@ -377,7 +377,7 @@ def test_covariates_that_cannot_serve_are_told():
 def test_a_covariate_that_repeats_the_clusters_gives_no_cox_model():
     labels, time, event = cohort(100, 2)
     found = survival(labels, time, event, covariates={"arm": labels * 2.0}, permutations=0)
-    assert np.isnan(found.cox.p_overall) and told(found, "repeat each other")
+    assert np.isnan(found.cox.test.p_value) and told(found, "repeat each other")
 
 
 # --- tables ---------------------------------------------------------------------------------------

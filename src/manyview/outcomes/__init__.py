@@ -3,23 +3,8 @@
 Plain functions on labels, usable with any clustering.
 """
 
-from .enrich import Association, ClinicalColumn, Crosstab, Enrichment, crosstab, enrichment
-from .mark import Markers, ViewMarkers, markers
-from .survive import Cox, Curve, LogRank, Survival, survival
+from .enrich import crosstab, enrichment
+from .mark import markers
+from .survive import survival
 
-__all__ = [
-    "Association",
-    "ClinicalColumn",
-    "Cox",
-    "Crosstab",
-    "Curve",
-    "Enrichment",
-    "LogRank",
-    "Markers",
-    "Survival",
-    "ViewMarkers",
-    "crosstab",
-    "enrichment",
-    "markers",
-    "survival",
-]
+__all__ = ["crosstab", "enrichment", "markers", "survival"]

@@ -1,4 +1,4 @@
-"""The kind of a clinical column: number, ordered, category, or why it cannot be tested."""
+"""Clinical columns: their kind (number, ordered, category, or why none), and which are technical."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ import numpy as np
 
 from manyview._labels import as_list
 from manyview._types import Array
+from manyview.views.ids import places
 
-from .held import counted, is_missing, order_of, pandas, quoted
+from .align import coded, counted, is_missing, pandas, quoted
 
 KINDS = ("number", "ordered", "category")
 #: Texts that stand for a missing value, whatever their case.
@@ -100,7 +101,7 @@ def read_column(name: str, data: Any, kind: Any = None) -> Column:
         _check_testable(known, kind is not None)
         read, found, levels = _read(known, _declared(data) if kind is None else kind)
     except _Untestable as reason:
-        return Column(name, None, full, absent, (), f"not tested: {reason}", " ".join(notes))
+        return Column(name, None, full, absent, (), str(reason), " ".join(notes))
     full[~absent] = found
     column = Column(name, read, full, absent, levels)
     if kind is None and read == "ordered" and not _declared(data):
@@ -127,7 +128,7 @@ def read_numbers(name: str, data: Any) -> Array:
     """Read a column that must hold numbers, NaN where missing; anything else is a ValueError."""
     column = read_column(name, data, "number")
     if column.kind is None and not column.reason.endswith("every value is missing"):
-        raise ValueError(f"{name}: {column.reason.removeprefix('not tested: ')}")
+        raise ValueError(f"{name}: {column.reason}")
     return column.values
 
 
@@ -182,7 +183,7 @@ def _read(values: list[Any], kind: Any) -> tuple[str, Array, tuple[Any, ...]]:
         for v in values:
             if v not in kind:
                 raise _Untestable(f"the value {quoted(v)} is not among the levels given")
-        return "ordered", _codes(values, kind), tuple(kind)
+        return "ordered", places(values, kind).astype(float), tuple(kind)
     numbers, texts = _numbers(values)
     if kind == "number" and texts:
         raise _Untestable(f"{len(texts)} entries are no numbers, such as {quoted(texts[0])}")
@@ -201,7 +202,7 @@ def _read(values: list[Any], kind: Any) -> tuple[str, Array, tuple[Any, ...]]:
         plain = [int(v) if float(v).is_integer() else float(v) for v in distinct.tolist()]
         return "category", np.searchsorted(distinct, numbers).astype(float), tuple(plain)
     cleaned = [v.strip() if isinstance(v, str) else v for v in values]
-    levels = sorted(dict.fromkeys(cleaned), key=order_of)
+    codes, levels = coded(cleaned)
     if len(levels) > 20 and len(levels) > len(values) / 2:
         raise _Untestable(
             f"{len(levels)} of its {len(values)} values differ: these look like names or free text"
@@ -213,8 +214,10 @@ def _read(values: list[Any], kind: Any) -> tuple[str, Array, tuple[Any, ...]]:
     order = _known_order(levels) if kind in (None, "ordered") else None
     if kind == "ordered" and order is None:
         raise _Untestable("the order of its levels is not known; give the list of them in order")
-    levels = sorted(levels, key=order) if order else levels
-    return "ordered" if order else "category", _codes(cleaned, levels), tuple(levels)
+    if order:
+        levels = tuple(sorted(levels, key=order))
+        codes = places(cleaned, levels)
+    return "ordered" if order else "category", codes.astype(float), levels
 
 
 def _numbers(values: list[Any]) -> tuple[Array, list[Any]]:
@@ -232,12 +235,7 @@ def _numbers(values: list[Any]) -> tuple[Array, list[Any]]:
     return numbers, texts
 
 
-def _codes(values: list[Any], levels: Sequence[Any]) -> Array:
-    code = {level: float(k) for k, level in enumerate(levels)}
-    return np.array([code[value] for value in values])
-
-
-def _known_order(levels: list[Any]) -> Callable[[Any], tuple[float, str]] | None:
+def _known_order(levels: Sequence[Any]) -> Callable[[Any], tuple[float, str]] | None:
     """Return the key that orders levels whose order everybody knows, if they are such."""
     if not all(isinstance(level, str) for level in levels):
         return None
@@ -246,11 +244,41 @@ def _known_order(levels: list[Any]) -> Callable[[Any], tuple[float, str]] | None
     found = {level: TNM.fullmatch(level) for level in levels}
     if all(found.values()) and len({m[1] for m in found.values() if m}) == 1:
         return lambda level: (int(level[1]), level[2:])
-    if all(STAGE.fullmatch(level) for level in levels):
-        return _stage
+    stages = {level: STAGE.fullmatch(level) for level in levels}
+    if all(stages.values()):
+        parts = {level: match.groups() for level, match in stages.items() if match}
+        return lambda level: (ROMAN[parts[level][0].lower()], "".join(parts[level][1:]).lower())
     return None
 
 
-def _stage(level: str) -> tuple[float, str]:
-    number, letter, digit = STAGE.fullmatch(level).groups()  # type: ignore[union-attr]
-    return (ROMAN[number.lower()], (letter + digit).lower())
+# --- technical columns ---
+
+#: What a technical column is called: how, where and when samples were measured.
+_NOUN = re.compile(
+    "batch|plate|site|cent(er|re)|run|lane|chip|slide|flowcell|array|cartridge|kit|pool|well|lab(oratory)?"
+    "|library|hospital|clinic|institut(e|ion)|facility|scanner|sequencer|instrument|machine|platform"
+    "|technician|operator|shipment|tss|study|dataset|cohort"
+)
+#: What may come after the noun ("plate_id", "Center.Name"), and what makes a site one of the body.
+_SUFFIX = re.compile("ids?|no|nr|num|number|code|name|label|index")
+_BODY = re.compile(
+    "primary|tumou?r|anatomic(al)?|metasta(tic|sis)|disease|biopsy|body|cancer|lesion|organ|tissue|relapse"
+    "|recurrence|neoplasm|surg(ery|ical)|specimen"
+)
+
+
+def is_technical(name: str) -> bool:
+    """Tell from its heading that a column says how, where or when samples were measured."""
+    spaced = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name)
+    words = re.findall(r"[a-z]+", re.sub(r"flow[ _.-]?cell", "flowcell", spaced.lower()))
+    while len(words) > 1 and _SUFFIX.fullmatch(words[-1]):
+        words.pop()
+    if not words or not _NOUN.fullmatch(words[-1]):
+        return False
+    return words[-1] != "site" or not any(map(_BODY.fullmatch, words[-2:-1]))
+
+
+def read_levels(name: str, data: Any) -> Column | None:
+    """A technical column as levels, even if these are numbers (plate 1 to 40); None for all others."""
+    column = read_column(name, data, "category") if is_technical(name) else None
+    return None if column is None or column.kind is None else column

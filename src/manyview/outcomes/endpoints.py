@@ -12,8 +12,8 @@ import numpy as np
 from manyview._labels import as_list
 from manyview._types import Array
 
+from .align import quoted
 from .columns import stands_for_missing
-from .held import quoted
 
 _UNIT = r"(?:time|days?|weeks?|months?|years?|yrs?|mo|d|m|y)"
 #: The surest first; of the first pattern that fits any column, exactly one may fit.

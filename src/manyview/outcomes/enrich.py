@@ -4,42 +4,48 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.stats import chi2, random_table, rankdata
+from scipy.stats.contingency import expected_freq
 from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
 from manyview._labels import as_list
 from manyview._types import Array, Seed
 
-from .batch import Followed, is_technical, read_levels
-from .chance import adjusted, batches, fisher, on_grid, rounds, staged_p
-from .columns import Column, read_column, stands_for_missing
-from .held import (
+from .align import (
+    NESTED,
     Groups,
+    coded,
     counted,
     frame,
-    hold,
-    hold_column,
     match,
-    order_of,
     pandas,
     printed,
     quoted,
+    read_single,
+    read_table,
     short,
 )
+from .chance import adjusted, batches, fisher, on_grid, rounds, staged_p
+from .columns import Column, is_technical, read_column, read_levels, stands_for_missing
 from .mark import rank_tests
 
+#: More classes than this are unlikely to be classes.
+MANY_CLASSES = 100
 
-@dataclass(frozen=True)
-class Association:
+
+# --- tests of one column ---------------------------------------------------------------------------
+
+
+class Association(NamedTuple):
     """A test of independence.
 
     Attributes
     ----------
     test : str
-        Its name, empty if none was made.
+        Its name; "–" if none was made.
     statistic, p_value : float
         NaN if none was made.
     permutations : int
@@ -51,43 +57,44 @@ class Association:
         Why no test was made, or empty.
     """
 
-    test: str
-    statistic: float
-    p_value: float
-    permutations: int
-    effect: float
-    effect_name: str
+    test: str = "–"
+    statistic: float = np.nan
+    p_value: float = np.nan
+    permutations: int = 0
+    effect: float = np.nan
+    effect_name: str = "–"
     reason: str = ""
 
 
-def untested(reason: str) -> Association:
-    """Return the association of a column that cannot be tested."""
-    return Association("", np.nan, np.nan, 0, np.nan, "", reason)
+ONE_VALUE, ONE_CLUSTER = "every value is the same", "fewer than two clusters have values"
 
 
 def of_counts(counts: Array, permutations: int, rng: np.random.Generator) -> Association:
     """Test a table of clusters × levels: Fisher's exact test of 2 × 2, else Pearson's χ², permuted."""
     table = counts[counts.sum(axis=1) > 0][:, counts.sum(axis=0) > 0]
-    if reason := _too_little(*table.shape):
-        return untested(reason)
-    expected = table.sum(axis=1)[:, None] * table.sum(axis=0) / table.sum()
+    (r, c), n = table.shape, table.sum()
+    if r < 2 or c < 2:
+        return Association(reason=ONE_VALUE if c < 2 else ONE_CLUSTER)
+    expected = expected_freq(table)
 
     def chi_square(tables: Array) -> Array:
         return ((tables - expected) ** 2 / expected).sum(axis=(-2, -1))
 
     statistic = float(chi_square(table))
-    effect = _cramer(statistic, table)
-    name = "Cramér's V"
+    # Cramér's V, corrected for bias (Bergsma 2013).
+    phi = max(0.0, statistic / n - (r - 1) * (c - 1) / (n - 1))
+    least = min(r - (r - 1) ** 2 / (n - 1), c - (c - 1) ** 2 / (n - 1)) - 1
+    effect = float(min(1.0, np.sqrt(phi / least))) if least > 0 else np.nan
+    test, drawn = "χ²", 0
     if table.shape == (2, 2):
-        size, marked = int(table[0].sum()), int(table[:, 0].sum())
-        p = float(fisher(int(table.sum()), marked, size)[table[0, 0]])
-        return Association("Fisher's exact", statistic, p, 0, effect, name)
-    if not permutations:
-        degrees = (table.shape[0] - 1) * (table.shape[1] - 1)
-        p = float(chi2.sf(statistic, degrees))
-        return Association("χ²", statistic, p, 0, effect, name)
-    p, drawn = _among_tables(table, chi_square, permutations, rng)
-    return Association("χ², permuted", statistic, p, drawn, effect, name)
+        test, (size, marked) = "Fisher's exact", (int(table[0].sum()), int(table[:, 0].sum()))
+        p = float(fisher(int(n), marked, size)[table[0, 0]])
+    elif permutations:
+        test = "χ², permuted"
+        p, drawn = _among_tables(table, chi_square, permutations, rng)
+    else:
+        p = float(chi2.sf(statistic, (r - 1) * (c - 1)))
+    return Association(test, statistic, p, drawn, effect, "Cramér's V")
 
 
 def of_numbers(
@@ -100,9 +107,9 @@ def of_numbers(
     """
     codes = np.unique(codes, return_inverse=True)[1]
     sizes = np.bincount(codes)
-    if reason := _too_little(len(sizes), len(np.unique(values))):
-        return untested(reason)
     n, k = len(values), len(sizes)
+    if k < 2 or len(np.unique(values)) < 2:
+        return Association(reason=ONE_CLUSTER if len(np.unique(values)) > 1 else ONE_VALUE)
     ranks = rankdata(values)
     own = np.unique(ranks)
     grid = on_grid(ranks, own[0], np.diff(own).max(), n).astype(np.intp)
@@ -114,21 +121,21 @@ def of_numbers(
     statistic = float(kruskal(np.bincount(codes, centered), np.sum(centered**2)))
     # The share of the ranks' variance between clusters, less what K clusters take by chance.
     effect = max(0.0, (statistic - k + 1) / (n - k)) if n > k else np.nan
-    name = "rank η²"
+    test, drawn = "Kruskal–Wallis", 0
     if k == 2:
-        p = float(rank_tests(values[:, None], codes, 2).p_value[0, 0])
-        return Association("Mann–Whitney", statistic, p, 0, effect, name)
-    if not permutations:
+        test, p = "Mann–Whitney", float(rank_tests(values[:, None], codes, 2).p_value[0, 0])
+    elif permutations:
+        points = np.arange(grid.max() + 1.0) - grid.mean()
+        table = np.zeros((k, len(points)), dtype=np.int64)
+        np.add.at(table, (codes, grid), 1)
+        spread = float(table.sum(axis=0) @ points**2)
+        test = "Kruskal–Wallis, permuted"
+        p, drawn = _among_tables(
+            table, lambda tables: kruskal(tables @ points, spread), permutations, rng
+        )
+    else:
         p = float(chi2.sf(statistic, k - 1))
-        return Association("Kruskal–Wallis", statistic, p, 0, effect, name)
-    points = np.arange(grid.max() + 1.0) - grid.mean()
-    table = np.zeros((k, len(points)), dtype=np.int64)
-    np.add.at(table, (codes, grid), 1)
-    spread = float(table.sum(axis=0) @ points**2)
-    p, drawn = _among_tables(
-        table, lambda tables: kruskal(tables @ points, spread), permutations, rng
-    )
-    return Association("Kruskal–Wallis, permuted", statistic, p, drawn, effect, name)
+    return Association(test, statistic, p, drawn, effect, "rank η²")
 
 
 def _among_tables(
@@ -138,10 +145,8 @@ def _among_tables(
     margins = random_table(table.sum(axis=1), table.sum(axis=0))
 
     def draw(total: int) -> Array:
-        parts = [
-            statistic(margins.rvs(size=b, random_state=rng)) for b in batches(total, table.size)
-        ]
-        return np.concatenate(parts)
+        sizes = batches(total, table.size)
+        return np.concatenate([statistic(margins.rvs(b, random_state=rng)) for b in sizes])
 
     return staged_p(float(statistic(table)), draw, permutations)
 
@@ -164,188 +169,61 @@ def rank_residuals(values: Array, codes: Array, k: int) -> Array:
     return np.divide(sums, spread, out=np.zeros(k), where=spread > 0)
 
 
-def _too_little(n_clusters: int, n_values: int) -> str:
-    if n_values < 2:
-        return "not tested: every value is the same"
-    return "not tested: fewer than two clusters have values" if n_clusters < 2 else ""
+# --- clinical columns ------------------------------------------------------------------------------
+
+#: Clusters follow a column if the test says so at this level, and Cramér's V is at least so large:
+#: Cohen's medium effect for a technical column; for any other, nearly one level to a cluster.
+LEVEL, TECHNICAL, ANY = 0.01, 0.3, 0.8
 
 
-def _cramer(statistic: float, table: Array) -> float:
-    """Cramér's V, corrected for bias (Bergsma 2013)."""
-    n = table.sum()
-    r, c = table.shape
-    phi = max(0.0, statistic / n - (r - 1) * (c - 1) / (n - 1))
-    least = min(r - (r - 1) ** 2 / (n - 1), c - (c - 1) ** 2 / (n - 1)) - 1
-    return float(min(1.0, np.sqrt(phi / least))) if least > 0 else np.nan
-
-
-#: More classes than this are unlikely to be classes.
-MANY_CLASSES = 100
-
-
-@dataclass(frozen=True, eq=False)
-class Crosstab:
-    """What `crosstab` found.
+class Followed(NamedTuple):
+    """A categorical column that the clusters follow.
 
     Attributes
     ----------
-    clusters, classes : tuple
-    counts : ndarray (clusters, classes)
-    ari, nmi : float
-        Adjusted Rand index and normalised mutual information of the two partitions.
-    majority : tuple
-        The commonest class of every cluster; of several equally common ones the first.
-    majority_share : ndarray
-        Its share of the cluster.
-    notes : tuple of str
+    column : str
+    technical : bool
+        Its heading says that it is a batch, a site, a plate, …
+    effect : float
+        Cramér's V, corrected for bias.
+    p_value : float
+    marked : str
+        The cluster and the level that go together most.
     """
 
-    clusters: tuple[Any, ...]
-    classes: tuple[Any, ...]
-    counts: Array
-    ari: float
-    nmi: float
-    majority: tuple[Any, ...]
-    majority_share: Array
-    notes: tuple[str, ...]
+    column: str
+    technical: bool
+    effect: float
+    p_value: float
+    marked: str
 
     @property
-    def n(self) -> int:
-        """Observations with a cluster and a class."""
-        return int(self.counts.sum())
+    def holds(self) -> bool:
+        """Whether the association is there, and large."""
+        least = TECHNICAL if self.technical else ANY
+        return self.effect >= least and self.p_value <= LEVEL
 
-    @property
-    def table(self) -> Any:
-        """One row per cluster, one column per class, then size, majority and its share."""
-        names = [str(name) for name in self.classes]
-        own = {"cluster", "n", "majority", "majority_share"}
-        if len(set(names)) < len(names) or own & set(names):
-            names = [f"class {name!r}" for name in self.classes]
-        return frame(
-            {
-                "cluster": self.clusters,
-                **dict(zip(names, self.counts.T, strict=True)),
-                "n": self.counts.sum(axis=1),
-                "majority": self.majority,
-                "majority_share": self.majority_share,
-            }
+    def sentence(self, remedy: str, adjusted: bool = False) -> str:
+        """What was found, what it means, and what to do; ``adjusted``: it was regressed out before."""
+        if not self.technical:
+            return (
+                f"The clusters nearly coincide with the column “{self.column}” (Cramér's V "
+                f"{self.effect:.2f}, where 1 is the same). If it describes the samples, that is what the "
+                f"clusters are. If it is technical, such as a batch, remove its effect. {remedy}"
+            )
+        found = (
+            f"The clusters follow “{self.column}” (Cramér's V {self.effect:.2f}, where 0 is none and 1 is "
+            f"complete; p {'=' if self.p_value >= 1e-4 else '<'} {max(self.p_value, 1e-4):.2g}; cluster "
+            f"{self.marked}). They may show how samples were measured, not how samples differ. High "
+            "stability does not rule this out: a batch effect returns in every refit. "
         )
-
-    @property
-    def tables(self) -> dict[str, Any]:
-        """Every table by name: crosstab."""
-        return {"crosstab": self.table}
-
-    def __repr__(self) -> str:
-        head = (
-            f"{len(self.clusters)} clusters by {len(self.classes)} classes of {self.n} observations: "
-            f"ARI {self.ari:.3f}, NMI {self.nmi:.3f}"
-        )
-        few = ["cluster", "n", "majority", "majority_share"]
-        table = self.table if len(self.classes) <= 12 else self.table[few]
-        return "\n".join([head, printed(table), *(f"Note: {note}" for note in self.notes)])
-
-
-def crosstab(labels: Any, classes: Any, *, ids: Any = None) -> Crosstab:
-    """Count the known classes in every cluster.
-
-    Parameters
-    ----------
-    labels : array-like, pandas Series, dict of id → label, or fitted model
-        One label per observation; −1, None and NaN are left out.
-    classes : array-like or Series
-        The known class of every observation; missing ones are left out.
-    ids : sequence, optional
-        Ids of the labels. Where labels and classes have ids they are matched by them, otherwise by
-        position.
-
-    Returns
-    -------
-    Crosstab
-
-    Examples
-    --------
-    >>> from manyview.outcomes import crosstab
-    >>> crosstab([0, 0, 0, 1, 1], ["LumA", "LumA", "Basal", "Basal", "Basal"])
-    2 clusters by 2 classes of 5 observations: ARI 0.167, NMI 0.433
-     cluster  Basal  LumA  n majority  majority_share
-           0      1     2  3     LumA           0.667
-           1      2     0  2    Basal               1
-    """
-    matched = match(labels, [hold_column("classes", classes)], ids)
-    notes = matched.notes
-    (column,) = matched.columns[0].values()
-    values = [v.strip() if isinstance(v, str) else v for v in as_list(column)]
-    for v in values:
-        if isinstance(v, list | tuple | dict | set | np.ndarray):
-            raise ValueError(f"classes must hold one class per observation, but holds {quoted(v)}")
-    known = np.array([not stands_for_missing(v) for v in values], dtype=bool)
-    there = [v for v, here in zip(values, known.tolist(), strict=True) if here]
-    if not there:
-        raise ValueError("no observation has both a cluster and a class; nothing can be counted")
-    if len(there) < len(values):
-        missing = counted(len(values) - len(there), "observation")
-        words = sorted({v for v in values if isinstance(v, str) and stands_for_missing(v)})
-        such = f" (also {', '.join(map(quoted, words))})" if words else ""
-        notes.append(f"Left out: {missing} without a class{such}.")
-    names = tuple(sorted(dict.fromkeys(there), key=order_of))
-    if len(names) > MANY_CLASSES:
-        notes.append(
-            f"There are {len(names)} classes of {len(there)} observations: or are they ids?"
-        )
-    number = {name: j for j, name in enumerate(names)}
-    codes = np.array([number[v] for v in there], dtype=np.intp)
-    groups = matched.groups.only(known).without_empty()
-    counts = _counts(codes, groups.codes, len(groups.names), len(names))
-    tied = (counts == counts.max(axis=1)[:, None]).sum(axis=1) > 1
-    if tied.any():
-        which = ", ".join(quoted(groups.names[k]) for k in np.flatnonzero(tied))
-        notes.append(f"Two or more classes are equally common in: {which}.")
-    return Crosstab(
-        groups.names,
-        names,
-        counts,
-        float(adjusted_rand_score(codes, groups.codes)),
-        float(normalized_mutual_info_score(codes, groups.codes)),
-        tuple(names[j] for j in counts.argmax(axis=1)),
-        counts.max(axis=1) / counts.sum(axis=1),
-        tuple(notes),
-    )
-
-
-@dataclass(frozen=True, eq=False)
-class ClinicalColumn:
-    """One clinical column by cluster.
-
-    Attributes
-    ----------
-    name : str
-    kind : {"number", "ordered", "category"} or None
-    n, missing : int
-        Observations with a value, and without.
-    missing_by_cluster : ndarray (K,)
-    levels : tuple
-        Of ordered columns and categories.
-    counts : ndarray (K, levels) or None
-    quartiles : ndarray (K + 1, 3) or None
-        Of numbers: lower quartile, median, upper quartile of every cluster, and of all.
-    residual : ndarray (K, levels) or (K,) or None
-        Counts, or for numbers mean ranks, less what is expected, in units of their deviation.
-    association : Association
-    note : str
-    """
-
-    name: str
-    kind: str | None
-    n: int
-    missing: int
-    missing_by_cluster: Array
-    levels: tuple[Any, ...]
-    counts: Array | None
-    quartiles: Array | None
-    residual: Array | None
-    association: Association
-    note: str
+        if adjusted:
+            return found + (
+                f"“{self.column}” was regressed out already. What remains is not linear in it, or comes "
+                "from views of zeros and ones, which are not adjusted: correct the tables before, or "
+                "cluster its levels one by one."
+            )
+        return found + remedy + " This also removes what truly differs between its levels."
 
 
 @dataclass(frozen=True, eq=False)
@@ -356,16 +234,22 @@ class Enrichment:
     ----------
     clusters : tuple
     sizes : ndarray (K,)
-    columns : tuple of ClinicalColumn
-    q_value : ndarray
-        P-values of the columns adjusted by Benjamini–Hochberg; NaN where not tested.
+    table : DataFrame
+        One row per column: kind, test, p, q, effect size, and where it is most marked.
+    summary : DataFrame
+        The table of a paper: counts and shares, or median and quartiles, by cluster.
+    cells : DataFrame
+        One row per column, cluster and level, in numbers, for drawing and for CSV. ``residual`` is a
+        count, or for numbers the mean rank, less what is expected, in units of its deviation: beyond
+        ±3 is marked.
     notes : tuple of str
     """
 
     clusters: tuple[Any, ...]
     sizes: Array
-    columns: tuple[ClinicalColumn, ...]
-    q_value: Array
+    table: Any
+    summary: Any
+    cells: Any
     notes: tuple[str, ...]
 
     def significant(self, level: float = 0.05) -> tuple[str, ...]:
@@ -379,98 +263,19 @@ class Enrichment:
         -------
         tuple of str
         """
-        effect = np.array([column.association.effect for column in self.columns])
-        order = np.lexsort((-effect, self.q_value)).tolist()
-        found = [j for j in order if self.q_value[j] <= level]
-        return tuple(self.columns[j].name for j in found)
+        found = self.table[self.table["q_value"] <= level]
+        return tuple(found.sort_values(["q_value", "effect"], ascending=[True, False])["column"])
 
     @property
     def followed(self) -> tuple[Followed, ...]:
         """Categories that the clusters follow: technical columns (batch, site, plate) come first."""
-        found = []
-        for c in self.columns:
-            if c.kind == "category":
-                effect, p = float(c.association.effect), float(c.association.p_value)
-                marked = self._most_marked(c)
-                found.append(Followed(c.name, is_technical(c.name), effect, p, marked))
-        found = [f for f in found if f.holds]
-        return tuple(sorted(found, key=lambda f: (not f.technical, -f.effect)))
-
-    @property
-    def table(self) -> Any:
-        """One row per column: kind, test, p, q, effect size, and where it is most marked."""
-        return pandas().DataFrame(
-            {
-                "column": c.name,
-                "kind": c.kind or "–",
-                "n": c.n,
-                "missing": c.missing,
-                "test": c.association.test or "–",
-                "statistic": c.association.statistic,
-                "p_value": c.association.p_value,
-                "q_value": q,
-                "effect": c.association.effect,
-                "effect_name": c.association.effect_name or "–",
-                "permutations": c.association.permutations,
-                "most_marked": self._most_marked(c),
-                "note": " ".join(filter(None, (c.association.reason, c.note))),
-            }
-            for c, q in zip(self.columns, self.q_value.tolist(), strict=True)
-        )
-
-    @property
-    def summary(self) -> Any:
-        """The table of a paper: counts and shares, or median and quartiles, by cluster."""
-        rows: list[list[Any]] = []
-        for column, q in zip(self.columns, self.q_value.tolist(), strict=True):
-            tail = [column.association.p_value, q]
-            if column.counts is not None:
-                table = np.vstack([column.counts, column.counts.sum(axis=0)])
-                shares = table / np.maximum(table.sum(axis=1, keepdims=True), 1)
-                for j, level in enumerate(column.levels):
-                    cells = [
-                        f"{c} ({s:.0%})" for c, s in zip(table[:, j], shares[:, j], strict=True)
-                    ]
-                    rows.append([column.name, str(level), *cells, *tail])
-            elif column.quartiles is not None:
-                cells = [
-                    "–" if np.isnan(middle) else f"{middle:.3g} [{low:.3g}, {high:.3g}]"
-                    for low, middle, high in column.quartiles
-                ]
-                rows.append([column.name, "median [quartiles]", *cells, *tail])
-            if column.missing:
-                cells = [str(m) for m in (*column.missing_by_cluster, column.missing)]
-                rows.append([column.name, "missing", *cells, np.nan, np.nan])
-        names = [f"cluster {name}" for name in self.clusters]
-        if len(set(names)) < len(names):  # 1 and "1"
-            names = [f"cluster {name!r}" for name in self.clusters]
-        heads = ["column", "level", *names, "all", "p_value", "q_value"]
-        return pandas().DataFrame(rows, columns=heads)
-
-    @property
-    def cells(self) -> Any:
-        """One row per column, cluster and level, in numbers, for drawing and for CSV.
-
-        ``residual`` is a count, or for numbers the mean rank, less what is expected, in units of its
-        deviation: beyond ±3 is marked.
-        """
-        heads = ["column", "cluster", "level", "count", "share", "residual"]
-        heads += ["lower_quartile", "median", "upper_quartile"]
-        rows: list[tuple[Any, ...]] = []
-        for column in self.columns:
-            for k, cluster in enumerate(self.clusters):
-                if column.counts is not None and column.residual is not None:
-                    own, z = column.counts[k], column.residual[k]
-                    shares = own / max(own.sum(), 1)
-                    for j, level in enumerate(column.levels):
-                        rows.append(
-                            (column.name, cluster, level, own[j], shares[j], z[j], *(np.nan,) * 3)
-                        )
-                elif column.quartiles is not None and column.residual is not None:
-                    count = self.sizes[k] - column.missing_by_cluster[k]
-                    z, three = column.residual[k], column.quartiles[k]
-                    rows.append((column.name, cluster, None, count, np.nan, z, *three))
-        return pandas().DataFrame(rows, columns=heads)
+        found = [
+            Followed(row.column, is_technical(row.column), row.effect, row.p_value, row.most_marked)
+            for row in self.table.itertuples()
+            if row.kind == "category"
+        ]
+        found.sort(key=lambda f: (not f.technical, -f.effect))
+        return tuple(f for f in found if f.holds)
 
     @property
     def tables(self) -> dict[str, Any]:
@@ -479,34 +284,18 @@ class Enrichment:
 
     def __repr__(self) -> str:
         shown = ["column", "kind", "n", "test", "p_value", "q_value", "effect", "most_marked"]
-        table = self.table
         remedy = "Fit again on mv.adjust(views, {{{0!r}: clinical[{0!r}]}}).views."
-        notes = zip(table["column"], table["note"], strict=True)
+        notes = zip(self.table["column"], self.table["note"], strict=True)
         return "\n".join(
             [
                 *(found.sentence(remedy.format(found.column)) for found in self.followed),
-                f"{len(self.columns)} clinical columns by {len(self.clusters)} clusters; q over columns "
+                f"{len(self.table)} clinical columns by {len(self.clusters)} clusters; q over columns "
                 "by Benjamini–Hochberg",
-                printed(table[shown]),
+                printed(self.table[shown]),
                 *(f"{quoted(name)}: {note}" for name, note in notes if note),
                 *(f"Note: {note}" for note in self.notes),
             ]
         )
-
-    def _most_marked(self, column: ClinicalColumn) -> str:
-        if np.isnan(column.association.p_value) or column.residual is None:
-            return "–"
-        if column.counts is not None:
-            k, j = divmod(int(np.argmax(column.residual)), len(column.levels))
-            own, all_ = column.counts[k], column.counts.sum(axis=0)
-            return (
-                f"{short(self.clusters[k])}: {short(column.levels[j])} {own[j] / own.sum():.0%} "
-                f"(all {all_[j] / all_.sum():.0%})"
-            )
-        assert column.quartiles is not None
-        medians, whole = column.quartiles[:-1, 1], column.quartiles[-1, 1]
-        k = int(np.argmax(np.abs(column.residual)))
-        return f"{short(self.clusters[k])}: median {medians[k]:.3g} (all {whole:.3g})"
 
 
 def enrichment(
@@ -556,57 +345,236 @@ def enrichment(
     >>> found.significant()
     ('stage',)
     """
-    held = hold("clinical", clinical)
-    unknown = [name for name in kinds or {} if name not in held.columns]
+    given = read_table("clinical", clinical)
+    names = list(given.columns)
+    unknown = [name for name in kinds or {} if name not in names]
     if unknown:
         raise ValueError(
             f"kinds names {quoted(unknown[0])}, which is no column of clinical; the columns are "
-            f"{', '.join(map(quoted, list(held.columns)[:20]))}"
+            f"{', '.join(map(quoted, names[:20]))}"
         )
-    if not held.columns:
+    if not names:
         raise ValueError("clinical has no columns; pass a table with one column per variable")
-    matched = match(labels, [held], ids)
+    matched = match(labels, [given], ids)
     here = matched.present[0]
     groups = matched.groups.only(here)
     rng = np.random.default_rng(random_state)
     draws = rounds(permutations, 1)  # tables are drawn as fast for any number of observations
-    columns = []
-    for name, data in matched.columns[0].items():
+    rows, cells, summary = [], [], []
+    for name, data in matched.tables[0].items():
         levels = None if name in (kinds or {}) else read_levels(name, data)
-        column = levels or read_column(name, data, (kinds or {}).get(name))
-        column = column.only(here)
-        columns.append(_by_cluster(column, groups, draws, rng))
-    p = np.array([column.association.p_value for column in columns])
-    return Enrichment(groups.names, groups.sizes, tuple(columns), adjusted(p), tuple(matched.notes))
+        column = (levels or read_column(name, data, (kinds or {}).get(name))).only(here)
+        described = _ByCluster(column, groups)
+        rows.append(described.row(draws, rng))
+        cells += described.cells
+        summary += described.summary
+    table = pandas().DataFrame(rows)
+    table.insert(7, "q_value", adjusted(table["p_value"].to_numpy()))
+    heads = ["column", "cluster", "level", "count", "share", "residual"]
+    heads += ["lower_quartile", "median", "upper_quartile"]
+    shown = [f"cluster {name}" for name in groups.names]
+    if len(set(shown)) < len(shown):  # 1 and "1"
+        shown = [f"cluster {name!r}" for name in groups.names]
+    whole = pandas().DataFrame(summary, columns=["column", "level", *shown, "all"])
+    tested = whole["level"] != "missing"
+    for name in ("p_value", "q_value"):
+        whole[name] = whole["column"].map(table.set_index("column")[name]).where(tested)
+    cells = pandas().DataFrame(cells, columns=heads)
+    return Enrichment(groups.names, groups.sizes, table, whole, cells, tuple(matched.notes))
 
 
-def _by_cluster(
-    column: Column, groups: Groups, permutations: int, rng: np.random.Generator
-) -> ClinicalColumn:
-    """Describe and test one column."""
-    there = ~np.isnan(column.values)
-    values, codes, k = column.values[there], groups.codes[there], len(groups.names)
-    lacking = np.bincount(groups.codes[column.absent], minlength=k)
-    counts = quartiles = residual = None
-    if column.levels:
-        counts = _counts(values, codes, k, len(column.levels))
+class _ByCluster:
+    """One column, described by cluster and tested."""
+
+    def __init__(self, column: Column, groups: Groups):
+        self.column, self.clusters, k = column, groups.names, len(groups.names)
+        there = ~np.isnan(column.values)
+        self.values, self.codes = column.values[there], groups.codes[there]
+        self.missing = np.bincount(groups.codes[column.absent], minlength=k)
+        self.cells: list[tuple[Any, ...]] = []
+        self.summary: list[list[Any]] = []
+        self.marked = "–"  #: where the residual is largest
+        if column.levels:
+            self._describe_levels(k)
+        elif column.kind is not None:
+            self._describe_numbers(k, groups.sizes - self.missing)
+        if self.missing.any():
+            self._add_line("missing", [str(m) for m in (*self.missing, self.missing.sum())])
+
+    def _add_line(self, level: str, texts: list[str]) -> None:
+        self.summary.append([self.column.name, level, *texts])
+
+    def _describe_levels(self, k: int) -> None:
+        name, levels = self.column.name, self.column.levels
+        self.counts = counts = counted_pairs(self.codes, self.values, k, len(levels))
+        whole = np.vstack([counts, counts.sum(axis=0)])
+        shares = whole / np.maximum(whole.sum(axis=1, keepdims=True), 1)
         residual = residuals(counts)
-    elif column.kind is not None:
-        parts = [*(values[codes == c] for c in range(k)), values]
+        for j, level in enumerate(levels):
+            texts = [f"{n} ({s:.0%})" for n, s in zip(whole[:, j], shares[:, j], strict=True)]
+            self._add_line(str(level), texts)
+        for c, cluster in enumerate(self.clusters):
+            for j, level in enumerate(levels):
+                described = counts[c, j], shares[c, j], residual[c, j]
+                self.cells.append((name, cluster, level, *described, *(np.nan,) * 3))
+        c, j = divmod(int(np.argmax(residual)), len(levels))
+        own, all_ = (f"{shares[row, j]:.0%}" for row in (c, -1))
+        self.marked = f"{short(self.clusters[c])}: {short(levels[j])} {own} (all {all_})"
+
+    def _describe_numbers(self, k: int, sizes: Array) -> None:
+        parts = [*(self.values[self.codes == c] for c in range(k)), self.values]
         gap = [np.nan] * 3
         quartiles = np.array([np.percentile(v, [25, 50, 75]) if len(v) else gap for v in parts])
-        residual = rank_residuals(values, codes, k)
-    if column.kind is None:
-        association = untested(column.reason)
-    elif column.kind == "category" and counts is not None:
-        association = of_counts(counts, permutations, rng)
-    else:
-        association = of_numbers(values, codes, permutations, rng)
-    n, missing = int((~column.absent).sum()), int(lacking.sum())
-    described = (counts, quartiles, residual, association, column.note)
-    return ClinicalColumn(column.name, column.kind, n, missing, lacking, column.levels, *described)
+        residual = rank_residuals(self.values, self.codes, k)
+        texts = ["–" if np.isnan(middle) else f"{middle:.3g} [{low:.3g}, {high:.3g}]"
+                 for low, middle, high in quartiles]  # fmt: skip
+        self._add_line("median [quartiles]", texts)
+        for c, cluster in enumerate(self.clusters):
+            described = sizes[c], np.nan, residual[c], *quartiles[c]
+            self.cells.append((self.column.name, cluster, None, *described))
+        c = int(np.argmax(np.abs(residual)))
+        own, all_ = (f"{quartiles[row, 1]:.3g}" for row in (c, -1))
+        self.marked = f"{short(self.clusters[c])}: median {own} (all {all_})"
+
+    def row(self, permutations: int, rng: np.random.Generator) -> dict[str, Any]:
+        """Test the column; its row of the table."""
+        column = self.column
+        if column.kind is None:
+            found = Association(reason=column.reason)
+        elif column.kind == "category":
+            found = of_counts(self.counts, permutations, rng)
+        else:
+            found = of_numbers(self.values, self.codes, permutations, rng)
+        reason = f"not tested: {found.reason}" if found.reason else ""
+        return {
+            "column": column.name,
+            "kind": column.kind or "–",
+            "n": int((~column.absent).sum()),
+            "missing": int(self.missing.sum()),
+            "test": found.test,
+            "statistic": found.statistic,
+            "p_value": found.p_value,
+            "effect": found.effect,
+            "effect_name": found.effect_name,
+            "permutations": found.permutations,
+            "most_marked": "–" if np.isnan(found.p_value) else self.marked,
+            "note": " ".join(filter(None, (reason, column.note))),
+        }
 
 
-def _counts(values: Array, codes: Array, k: int, levels: int) -> Array:
-    flat = codes * levels + values.astype(np.intp)
-    return np.bincount(flat, minlength=k * levels).reshape(k, levels)
+def counted_pairs(rows: Array, columns: Array, k: int, m: int) -> Array:
+    """Count pairs of codes in a table of k × m."""
+    flat = rows * m + columns.astype(np.intp)
+    return np.bincount(flat, minlength=k * m).reshape(k, m)
+
+
+# --- known classes ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Crosstab:
+    """What `crosstab` found.
+
+    Attributes
+    ----------
+    clusters, classes : tuple
+    counts : ndarray (clusters, classes)
+    ari, nmi : float
+        Adjusted Rand index and normalised mutual information of the two partitions.
+    table : DataFrame
+        One row per cluster, one column per class, then the size of the cluster, its commonest class
+        (of several equally common ones the first) and the share of that.
+    notes : tuple of str
+    """
+
+    clusters: tuple[Any, ...]
+    classes: tuple[Any, ...]
+    counts: Array
+    ari: float
+    nmi: float
+    table: Any
+    notes: tuple[str, ...]
+
+    @property
+    def n(self) -> int:
+        """Observations with a cluster and a class."""
+        return int(self.counts.sum())
+
+    @property
+    def tables(self) -> dict[str, Any]:
+        """Every table by name: crosstab."""
+        return {"crosstab": self.table}
+
+    def __repr__(self) -> str:
+        head = (
+            f"{len(self.clusters)} clusters by {len(self.classes)} classes of {self.n} observations: "
+            f"ARI {self.ari:.3f}, NMI {self.nmi:.3f}"
+        )
+        few = ["cluster", "n", "majority", "majority_share"]
+        table = self.table if len(self.classes) <= 12 else self.table[few]
+        return "\n".join([head, printed(table), *(f"Note: {note}" for note in self.notes)])
+
+
+def crosstab(labels: Any, classes: Any, *, ids: Any = None) -> Crosstab:
+    """Count the known classes in every cluster.
+
+    Parameters
+    ----------
+    labels : array-like, pandas Series, dict of id → label, or fitted model
+        One label per observation; −1, None and NaN are left out.
+    classes : array-like or Series
+        The known class of every observation; missing ones are left out.
+    ids : sequence, optional
+        Ids of the labels. Where labels and classes have ids they are matched by them, otherwise by
+        position.
+
+    Returns
+    -------
+    Crosstab
+
+    Examples
+    --------
+    >>> from manyview.outcomes import crosstab
+    >>> crosstab([0, 0, 0, 1, 1], ["LumA", "LumA", "Basal", "Basal", "Basal"])
+    2 clusters by 2 classes of 5 observations: ARI 0.167, NMI 0.433
+     cluster  Basal  LumA  n majority  majority_share
+           0      1     2  3     LumA           0.667
+           1      2     0  2    Basal               1
+    """
+    matched = match(labels, [read_single("classes", classes)], ids)
+    notes = matched.notes
+    values = [v.strip() if isinstance(v, str) else v for v in as_list(matched.tables[0].iloc[:, 0])]
+    for v in values:
+        if isinstance(v, NESTED):
+            raise ValueError(f"classes must hold one class per observation, but holds {quoted(v)}")
+    known = np.array([not stands_for_missing(v) for v in values], dtype=bool)
+    there = [v for v, here in zip(values, known.tolist(), strict=True) if here]
+    if not there:
+        raise ValueError("no observation has both a cluster and a class; nothing can be counted")
+    if len(there) < len(values):
+        missing = counted(len(values) - len(there), "observation")
+        words = sorted({v for v in values if isinstance(v, str) and stands_for_missing(v)})
+        such = f" (also {', '.join(map(quoted, words))})" if words else ""
+        notes.append(f"Left out: {missing} without a class{such}.")
+    codes, names = coded(there)
+    if len(names) > MANY_CLASSES:
+        notes.append(
+            f"There are {len(names)} classes of {len(there)} observations: or are they ids?"
+        )
+    groups = matched.groups.only(known).without_empty()
+    counts = counted_pairs(groups.codes, codes, len(groups.names), len(names))
+    most, sizes = counts.max(axis=1), counts.sum(axis=1)
+    tied = (counts == most[:, None]).sum(axis=1) > 1
+    if tied.any():
+        which = ", ".join(quoted(groups.names[k]) for k in np.flatnonzero(tied))
+        notes.append(f"Two or more classes are equally common in: {which}.")
+    majority = [names[j] for j in counts.argmax(axis=1)]
+    own = {"n": sizes, "majority": majority, "majority_share": most / sizes}
+    heads = [str(name) for name in names]
+    if len(set(heads)) < len(heads) or {"cluster", *own} & set(heads):
+        heads = [f"class {name!r}" for name in names]
+    columns = dict(zip(heads, counts.T, strict=True))
+    table = frame({"cluster": groups.names, **columns, **own})
+    ari = float(adjusted_rand_score(codes, groups.codes))
+    nmi = float(normalized_mutual_info_score(codes, groups.codes))
+    return Crosstab(groups.names, names, counts, ari, nmi, table, tuple(notes))

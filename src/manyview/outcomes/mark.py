@@ -13,12 +13,23 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.metrics import adjusted_rand_score
 from sklearn.metrics.cluster import contingency_matrix
 
+from manyview._labels import as_list
 from manyview._types import Array, Matrix, Views
 from manyview.views.ids import places
 from manyview.views.views import as_views
 
+from .align import (
+    Clustering,
+    Groups,
+    counted,
+    frame,
+    pandas,
+    printed,
+    quoted,
+    read_groups,
+    read_labels,
+)
 from .chance import adjusted, fisher, on_grid, rank_sum_p
-from .held import Clustering, Groups, counted, frame, printed, quoted, read_groups, read_labels
 
 
 class FeatureTests(NamedTuple):
@@ -41,51 +52,63 @@ class FeatureTests(NamedTuple):
     outside: Array
 
 
-def rank_tests(X: Array, codes: Array, k: int) -> FeatureTests:
-    """Compare the ranks of members and others, for every column of X (n, M)."""
-    Z = np.ascontiguousarray(X.T, dtype=float)
-    there = ~np.isnan(Z)
-    ranks, lowest, gap = _ranks(Z, there)
-    n = there.sum(axis=1)[:, None].astype(float)
-    grid = np.where(there, on_grid(ranks, lowest[:, None], gap[:, None], n), 0).astype(np.int64)
-    points = int(grid.max(initial=0)) + 1
-    place = (np.arange(len(Z))[:, None] * points + grid)[there]
-    counts = np.bincount(place, minlength=len(Z) * points).reshape(len(Z), points)
-    member = (codes[:, None] == np.arange(k)).astype(float)
-    n_in = (there @ member) if not there.all() else np.broadcast_to(member.sum(axis=0), (len(Z), k))
-    p = rank_sum_p(counts, n_in, grid @ member)
-    inside, outside = means(np.where(there, Z, 0.0), there, member)
-    return FeatureTests(_effect(ranks @ member, n, n_in).T, p.T, inside, outside)
+def rank_tests(X: Matrix, codes: Array, k: int) -> FeatureTests:
+    """Compare the ranks of members and others, for every column of X (n, M).
+
+    Of a dense X, NaN is left out; of a sparse one, only what is not zero is sorted.
+    """
+    (n, m), size = X.shape, np.bincount(codes[codes >= 0], minlength=k).astype(float)
+    if sp.issparse(X):
+        X = sp.csc_array(X, dtype=float, copy=True)
+        X.eliminate_zeros()
+        feature = np.repeat(np.arange(m), np.diff(X.indptr))
+        # One entry stands for all zeros of a feature, in its place among the others.
+        zeros = n - np.diff(X.indptr)
+        some = np.flatnonzero(zeros)
+        feature, values = np.r_[feature, some], np.r_[X.data, np.zeros(len(some))]
+        order = np.lexsort((values, feature))
+        feature, values = feature[order], values[order]
+        cell = np.r_[codes[X.indices], np.full(len(some), -1)][order]
+        weight = np.r_[np.ones(len(X.data)), zeros[some]][order]
+        seen, n_in = np.full(m, float(n)), np.broadcast_to(size, (m, k))
+    else:
+        order = np.argsort(X.T, axis=1, kind="stable")  # NaN last
+        sorted_ = np.take_along_axis(np.asarray(X.T, dtype=float), order, axis=1)
+        there = ~np.isnan(sorted_)
+        feature, values, cell = np.nonzero(there)[0], sorted_[there], codes[order][there]
+        weight, seen = np.ones(len(values)), there.sum(axis=1).astype(float)
+        n_in = np.broadcast_to(size, (m, k))
+        if not there.all():
+            known = cell >= 0
+            n_in = np.bincount(feature[known] * k + cell[known], minlength=m * k).reshape(m, k)
+    return _of_sorted(feature, values, cell, weight, seen, n_in)
 
 
-def sparse_rank_tests(X: sp.csc_array, codes: Array, k: int) -> FeatureTests:
-    """The same of a sparse X without NaN: only what is not zero is ranked."""
-    n, m = X.shape
-    X = sp.csc_array(X, dtype=float, copy=True)
-    X.eliminate_zeros()
-    feature = np.repeat(np.arange(m), np.diff(X.indptr))
-    order = np.lexsort((X.data, feature))
-    values, cell = X.data[order], codes[X.indices[order]]
-    # One entry stands for all zeros of a feature, in its place among the others.
-    zeros = n - np.diff(X.indptr)
-    some = np.flatnonzero(zeros)
-    at = np.lexsort((np.r_[values, np.zeros(len(some))], np.r_[feature, some]))
-    values = np.r_[values, np.zeros(len(some))][at]
-    feature = np.r_[feature, some][at]
-    cell = np.r_[cell, np.full(len(some), -1)][at]
-    weight = np.r_[np.ones(len(order)), zeros[some]][at]
+def _of_sorted(
+    feature: Array, values: Array, cell: Array, weight: Array, n: Array, n_in: Array
+) -> FeatureTests:
+    """Tests of sorted entries: feature, value, cluster, and how many observations an entry stands for.
+
+    ``n`` are the observations of each feature, ``n_in`` those of each feature and cluster. Members that
+    no entry has are zeros.
+    """
+    m, k = n_in.shape
     new = np.ones(len(values), dtype=bool)
     new[1:] = (values[1:] != values[:-1]) | (feature[1:] != feature[:-1])
-    starts = np.flatnonzero(new)
-    run = np.cumsum(new) - 1
+    starts, run = np.flatnonzero(new), np.cumsum(new) - 1
     lengths = np.add.reduceat(weight, starts) if len(starts) else np.empty(0)
     own = feature[starts]
-    middle = np.cumsum(lengths) - n * own - (lengths - 1) / 2
-    lowest, gap = _lowest_and_gap(own, middle, m)
-    grid = on_grid(middle, lowest[own], gap[own], n)
+    # Average ranks of the runs of equal values; the lowest, and the largest step to the next.
+    before = np.cumsum(n) - n
+    middle = np.cumsum(lengths) - before[own] - (lengths - 1) / 2
+    lowest, gap = np.ones(m), np.zeros(m)
+    same = own[1:] == own[:-1]
+    np.maximum.at(gap, own[1:][same], np.diff(middle)[same])
+    first = np.r_[True, ~same][: len(own)]
+    lowest[own[first]] = middle[first]
+    grid = on_grid(middle, lowest[own], gap[own], n[own])
     points = int(grid.max(initial=0)) + 1
     counts = np.bincount(own * points + grid.astype(np.int64), lengths, m * points)
-    size = np.bincount(codes[codes >= 0], minlength=k).astype(float)
     place, known = feature * k + cell, cell >= 0
 
     def by_cluster(what: Array) -> Array:
@@ -95,56 +118,14 @@ def sparse_rank_tests(X: sp.csc_array, codes: Array, k: int) -> FeatureTests:
     rank_of_zero, grid_of_zero = np.zeros((2, m, 1))
     zero = values[starts] == 0
     rank_of_zero[own[zero], 0], grid_of_zero[own[zero], 0] = middle[zero], grid[zero]
-    ranks = by_cluster(middle[run]) + (size - here) * rank_of_zero
-    total = by_cluster(grid[run]) + (size - here) * grid_of_zero
-    n_in = np.broadcast_to(size, (m, k))
+    ranks = by_cluster(middle[run]) + (n_in - here) * rank_of_zero
+    total = by_cluster(grid[run]) + (n_in - here) * grid_of_zero
     p = rank_sum_p(counts.reshape(m, points), n_in, total)
-    rest = np.bincount(feature, values, m)[:, None] - sums
+    rest, n = np.bincount(feature, values, m)[:, None] - sums, n[:, None]
     with np.errstate(divide="ignore", invalid="ignore"):
-        inside, outside = sums / size, rest / (n - size)
-    return FeatureTests(_effect(ranks, n, n_in).T, p.T, inside.T, outside.T)
-
-
-def _effect(rank_sums: Array, n: Any, n_in: Array) -> Array:
-    """Return rank-biserial correlations (features × clusters) from the sums of the members' ranks."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return 2 * (rank_sums - n_in * (n_in + 1) / 2) / (n_in * (n - n_in)) - 1
-
-
-def _lowest_and_gap(row: Array, middle: Array, m: int) -> tuple[Array, Array]:
-    """Return the lowest rank of each row and the largest step between neighbors, from runs of ties."""
-    lowest, gap = np.ones(m), np.zeros(m)
-    same = row[1:] == row[:-1]
-    np.maximum.at(gap, row[1:][same], np.diff(middle)[same])
-    first = np.r_[True, ~same][: len(row)]
-    lowest[row[first]] = middle[first]
-    return lowest, gap
-
-
-def means(filled: Array, there: Array, member: Array) -> tuple[Array, Array]:
-    """Return the means of members and of others, clusters × features."""
-    sums, counts = filled @ member, there @ member
-    rest = filled.sum(axis=1)[:, None] - sums, there.sum(axis=1)[:, None] - counts
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return (sums / counts).T, (rest[0] / rest[1]).T
-
-
-def _ranks(Z: Array, there: Array) -> tuple[Array, Array, Array]:
-    """Return average ranks within rows (0 where missing), the lowest, and the largest step."""
-    m, n = Z.shape
-    order = np.argsort(Z, axis=1, kind="stable")  # NaN last
-    ordered = np.take_along_axis(Z, order, axis=1)
-    new = np.ones((m, n), dtype=bool)
-    new[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
-    # Runs of equal values over all rows laid end to end; a row always begins a new one.
-    starts = np.flatnonzero(new)
-    lengths = np.diff(np.r_[starts, m * n])
-    middle = starts % n + (lengths + 1) / 2
-    ranks = np.empty((m, n))
-    np.put_along_axis(ranks, order, np.repeat(middle, lengths).reshape(m, n), axis=1)
-    ranks[~there] = 0.0
-    seen = starts % n < there.sum(axis=1)[starts // n]
-    return ranks, *_lowest_and_gap(starts[seen] // n, middle[seen], m)
+        # Rank-biserial correlations, from the sums of the members' ranks.
+        effect = 2 * (ranks - n_in * (n_in + 1) / 2) / (n_in * (n - n_in)) - 1
+        return FeatureTests(effect.T, p.T, (sums / n_in).T, (rest / (n - n_in)).T)
 
 
 def binary_tests(X: Array, codes: Array, k: int) -> FeatureTests:
@@ -153,9 +134,11 @@ def binary_tests(X: Array, codes: Array, k: int) -> FeatureTests:
     there = ~np.isnan(Z)
     filled = np.where(there, Z, 0.0)
     member = (codes[:, None] == np.arange(k)).astype(float)
-    inside, outside = means(filled, there, member)
     ones, n_in = np.rint(filled @ member), np.rint(there @ member)
     n, total = there.sum(axis=1), np.rint(filled.sum(axis=1)).astype(np.int64)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        inside = (ones / n_in).T
+        outside = ((total[:, None] - ones) / (n[:, None] - n_in)).T
     p = np.full((k, len(Z)), np.nan)
     for c in range(k):
         # Margins repeat: one distribution serves all features that share them.
@@ -174,8 +157,7 @@ LARGE = 0.5
 NUMBERS = ("effect", "inside", "outside", "p_value", "q_value")
 
 
-@dataclass(frozen=True, eq=False)
-class ViewMarkers:
+class ViewMarkers(NamedTuple):
     """Every cluster of every feature of one view; the arrays are clusters × features.
 
     Attributes
@@ -237,7 +219,7 @@ class Markers:
         """
         if direction not in (None, "up", "down"):
             raise ValueError(f'direction must be "up", "down" or None, got {direction!r}')
-        picked = []
+        parts = []
         for k in range(len(self.clusters)):
             for view in self.views:
                 effect = np.nan_to_num(view.effect[k])
@@ -247,24 +229,18 @@ class Markers:
                 if max_q is not None:
                     fine &= view.q_value[k] <= max_q
                 best = np.argsort(-size, kind="stable")
-                best = best[fine[best]][:n]
-                picked += [(k, view, j) for j in best.tolist()]
+                parts.append(self._rows(k, view, best[fine[best]][:n]))
+        return pandas().concat(parts, ignore_index=True)
 
-        def of(name: str) -> list[float]:
-            return [float(vars(view)[name][k, j]) for k, view, j in picked]
-
-        columns = {
-            "cluster": [self.clusters[k] for k, _, _ in picked],
-            "view": [view.view for _, view, _ in picked],
-            "feature": [view.features[j] for _, view, j in picked],
-            "direction": ["down" if e < 0 else "up" for e in of("effect")],
-        }
-        return self._frame(columns | {name: of(name) for name in NUMBERS})
-
-    def _frame(self, columns: dict[str, Any]) -> Any:
-        """Call p-values descriptive where the same data made the clusters."""
+    def _rows(self, k: int, view: ViewMarkers, of: Any) -> Any:
+        """Features ``of`` a view; p-values are descriptive where the same data made the clusters."""
+        names, effect = np.array(view.features, dtype=object)[of], view.effect[k][of]
+        n = len(names)
+        own = {"cluster": [self.clusters[k]] * n, "view": [view.view] * n, "feature": names}
+        own["direction"] = ["down" if e < 0 else "up" for e in effect]
+        numbers = {name: getattr(view, name)[k][of] for name in NUMBERS}
         end = "value" if self.left_view_out else "descriptive"
-        return frame({k.replace("_value", f"_{end}"): v for k, v in columns.items()})
+        return frame(own | {n.replace("_value", f"_{end}"): v for n, v in numbers.items()})
 
     @property
     def table(self) -> Any:
@@ -274,18 +250,12 @@ class Markers:
     @property
     def full_table(self) -> Any:
         """Every feature of every view and cluster."""
-        parts: dict[str, list[Any]] = {}
-        for view in self.views:
-            k, m = view.effect.shape
-            long: dict[str, Any] = {
-                "cluster": [cluster for cluster in self.clusters for _ in range(m)],
-                "view": [view.view] * (k * m),
-                "feature": view.features * k,
-                "direction": np.where(view.effect.ravel() < 0, "down", "up").tolist(),
-            }
-            for name, values in (long | {n: vars(view)[n].ravel() for n in NUMBERS}).items():
-                parts.setdefault(name, []).extend(values)
-        return self._frame(parts)
+        parts = [
+            self._rows(k, view, slice(None))
+            for view in self.views
+            for k in range(len(self.clusters))
+        ]
+        return pandas().concat(parts, ignore_index=True)
 
     @property
     def tables(self) -> dict[str, Any]:
@@ -416,8 +386,8 @@ def tested_markers(
 def _groups(labels: Any, views: Views, ids: Any, notes: list[str]) -> tuple[Groups, Array]:
     """Return the clusters and the row of the views for each of their observations."""
     rows_of_views = None if views.sample_names is None else views.sample_names.tolist()
-    given = read_labels(labels, ids).beside(rows_of_views)
-    values, known = given.columns["labels"], given.ids
+    given = read_labels(labels, ids).numbered_like(rows_of_views)
+    values, known = as_list(given.columns["labels"]), given.ids
     groups = read_groups(values, notes)
     if known is None or views.sample_names is None:
         if len(values) != views.n_samples:
@@ -482,9 +452,7 @@ def _of_view(
 
 def _tested(X: Matrix, kind: str, codes: Array, k: int) -> FeatureTests:
     if sp.issparse(X):
-        if kind != "binary" and not np.isnan(X.data).any():
-            return sparse_rank_tests(X, codes, k)
-        X = X.toarray()
+        X = X.toarray() if kind == "binary" or np.isnan(X.data).any() else X
     return (binary_tests if kind == "binary" else rank_tests)(X, codes, k)
 
 

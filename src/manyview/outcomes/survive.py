@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from itertools import combinations
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.stats import chi2, norm
 
 from manyview._types import Array, Seed
 
+from .align import Groups, counted, frame, match, pandas, printed, quoted, read_single, read_table
 from .chance import adjusted, batches, permuted_p, rounds
 from .columns import Column, read_column, read_numbers
 from .endpoints import read_events
-from .held import Groups, counted, frame, hold, hold_column, match, pandas, printed, quoted
 
 #: Sums of rounding errors: S = 0.5 may be stored as 0.5000000000000001.
 ROUNDING = 1e-12
@@ -40,8 +41,6 @@ class Curve:
         Members still observed just before that time.
     events, censored : ndarray
         Events and censorings at that time.
-    variance : ndarray
-        Greenwood's sum Σ d/(n(n−d)) up to that time.
     median, median_lower, median_upper : float
         First time with S ≤ ½, and the same of the band; NaN: not reached.
     level : float
@@ -56,7 +55,6 @@ class Curve:
     at_risk: Array
     events: Array
     censored: Array
-    variance: Array
     median: float
     median_lower: float
     median_upper: float
@@ -144,14 +142,11 @@ def kaplan_meier(time: Array, event: Array, cluster: Any, level: float = 0.95) -
         return float(times[np.argmax(below)]) if below.any() else np.nan
 
     medians = median(survival), median(lower), median(upper)
-    censored = leaving - events
-    return Curve(
-        cluster, times, survival, lower, upper, at_risk, events, censored, variance, *medians, level
-    )
+    counts = at_risk, events, leaving - events
+    return Curve(cluster, times, survival, lower, upper, *counts, *medians, level)
 
 
-@dataclass(frozen=True)
-class LogRank:
+class LogRank(NamedTuple):
     """A log-rank test.
 
     Attributes
@@ -167,11 +162,11 @@ class LogRank:
     permutations : int
     """
 
-    statistic: float
-    degrees: int
-    p_value: float
-    p_asymptotic: float
-    permutations: int
+    statistic: float = np.nan
+    degrees: int = 0
+    p_value: float = np.nan
+    p_asymptotic: float = np.nan
+    permutations: int = 0
 
 
 class _Events:
@@ -251,14 +246,13 @@ def logrank(
     """
     codes = np.unique(codes, return_inverse=True)[1]
     k = int(codes.max()) + 1 if len(codes) else 0
-    nothing = LogRank(np.nan, 0, np.nan, np.nan, 0)
     if k < 2 or not event.any():
-        return nothing
+        return LogRank()
     table = _Events(time, event, risk)
     ordered = codes[table.order]
     informed = len(np.unique(ordered[: table.at_risk.max()]))
     if informed < 2 or not table.spread.any():
-        return nothing
+        return LogRank()
     small = ordered.astype(np.min_scalar_type(k))[None]
     observed = float(table.statistics(small, k)[0])
     asymptotic = float(chi2.sf(observed, informed - 1))
@@ -284,16 +278,11 @@ class Cox:
 
     Attributes
     ----------
-    reference : label
-        The cluster the others are compared with: the largest.
-    clusters : tuple
-        The others.
-    hazard_ratio, lower, upper : ndarray
-        One per cluster; NaN where it cannot be estimated.
-    p_value : ndarray
-        Log-rank test against the reference, every member weighted by the hazard of its covariates (score
-        test), from permuted labels.
-    statistic, degrees, p_overall : float, int, float
+    table : DataFrame
+        One row per cluster but the largest, the reference of the others: hazard ratio and its interval,
+        NaN where it cannot be estimated; and the p-value of the log-rank test against the reference,
+        every member weighted by the hazard of its covariates (score test), from permuted labels.
+    test : LogRank
         The same test of all clusters together.
     covariates : tuple of str
         Columns of the design beside the clusters.
@@ -301,72 +290,51 @@ class Cox:
         Observations complete in the covariates, and their events.
     """
 
-    reference: Any
-    clusters: tuple[Any, ...]
-    hazard_ratio: Array
-    lower: Array
-    upper: Array
-    p_value: Array
-    statistic: float
-    degrees: int
-    p_overall: float
+    table: Any
+    test: LogRank
     covariates: tuple[str, ...]
     n: int
     n_events: int
 
-    @property
-    def table(self) -> Any:
-        """One row per cluster but the reference."""
-        return frame(
-            {
-                "cluster": self.clusters,
-                "reference": (self.reference,) * len(self.clusters),
-                "hazard_ratio": self.hazard_ratio,
-                "lower": self.lower,
-                "upper": self.upper,
-                "p_value": self.p_value,
-            }
-        )
-
     def __repr__(self) -> str:
         return (
             f"Cox model adjusted for {', '.join(self.covariates) or 'nothing'} (n={self.n}, "
-            f"{self.n_events} events): clusters together p = {self.p_overall:.2g}\n{printed(self.table)}"
+            f"{self.n_events} events): clusters together p = {self.test.p_value:.2g}\n"
+            f"{printed(self.table)}"
         )
 
 
 def cox(
-    time: Array,
-    event: Array,
-    groups: Groups,
-    covariates: list[Column],
+    seen: Observed,
     level: float,
-    notes: list[str],
     permutations: int,
     rng: np.random.Generator,
 ) -> Cox:
-    """Fit the model and test the clusters; ``notes`` say what could not be used."""
+    """Fit the model and test the clusters; notes say what could not be used."""
+    notes, clusters = seen.notes, seen.groups.names
     usable = []
-    for c in covariates:
+    for c in seen.covariates:
         if c.kind is None:
-            notes.append(f"Covariate {quoted(c.name)} is {c.reason.replace('tested', 'used', 1)}.")
+            notes.append(f"Covariate {quoted(c.name)} is not used: {c.reason}.")
         elif len(np.unique(c.values[~np.isnan(c.values)])) < 2:
             notes.append(f"Covariate {quoted(c.name)} has one value only and is not used.")
         else:
             usable.append(c)
-    there = [np.ones(len(time), dtype=bool), *(~np.isnan(c.values) for c in usable)]
-    complete = np.logical_and.reduce(there)
+    complete = np.ones(len(seen.time), dtype=bool)
+    for c in usable:
+        complete &= ~np.isnan(c.values)
     if not complete.all():
         lacking = counted(int((~complete).sum()), "observation")
         notes.append(f"Not in the Cox model: {lacking} without a covariate.")
     names, design = _design(usable, complete)
-    time, event, codes = time[complete], event[complete], groups.codes[complete]
-    reference = int(np.argmax(np.bincount(codes, minlength=len(groups.names))))
-    others = [k for k in range(len(groups.names)) if k != reference]
+    time, event, codes = seen.time[complete], seen.event[complete], seen.groups.codes[complete]
+    reference = int(np.argmax(np.bincount(codes, minlength=len(clusters))))
+    others = [k for k in range(len(clusters)) if k != reference]
     dummies = (codes[:, None] == others).astype(float)
+    happened = np.bincount(codes, event, len(clusters))
     n_events = int(event.sum())
     ratio, lower, upper, p = np.full((4, len(others)), np.nan)
-    whole = LogRank(np.nan, 0, np.nan, np.nan, 0)
+    whole = LogRank()
     problem = _problem(dummies[:, dummies.any(axis=0)], design, n_events)
     if not problem:
         try:
@@ -379,52 +347,39 @@ def cox(
         # Tested whether or not a hazard ratio can be found: that depends on the clusters.
         hazard = design @ beta
         risk = np.exp(hazard - hazard.max())
-        whole = logrank(time, event, codes, permutations, rng, risk)
+        test = partial(logrank, permutations=permutations, rng=rng)
+        whole = test(time, event, codes, risk=risk)
         for j, k in enumerate(others):
             own = (codes == k) | (codes == reference)
-            p[j] = logrank(time[own], event[own], codes[own], permutations, rng, risk[own]).p_value
-        happened = np.bincount(codes, event, len(groups.names))
+            p[j] = test(time[own], event[own], codes[own], risk=risk[own]).p_value
         silent = np.flatnonzero(happened == 0)
         if len(silent):
             notes.append(
                 "Clusters without an event in the Cox model "
-                f"({', '.join(quoted(groups.names[k]) for k in silent)}) have no hazard ratio."
+                f"({', '.join(quoted(clusters[k]) for k in silent)}) have no hazard ratio."
             )
-        place = np.flatnonzero(happened[others] > 0)
-        rows = happened[codes] > 0
+        place, rows = np.flatnonzero(happened[others] > 0), happened[codes] > 0
         try:
             if not happened[reference]:
                 raise ArithmeticError("the largest cluster has no event")
-            beta, error = _fitted(
-                time[rows], event[rows], np.column_stack([dummies[:, place], design])[rows]
-            )
-            beta, error = beta[: len(place)], error[: len(place)]
+            X = np.column_stack([dummies[:, place], design])[rows]
+            beta, error = (part[: len(place)] for part in _fitted(time[rows], event[rows], X))
             if not (np.isfinite(error).all() and (error < DIVERGED).all()):
                 raise ArithmeticError("one grows without bound: too few events in a cluster")
-            z = norm.ppf((1 + level) / 2)
-            ratio[place] = np.exp(beta)
-            lower[place], upper[place] = np.exp(beta - z * error), np.exp(beta + z * error)
+            width = norm.ppf((1 + level) / 2) * error
+            ratio[place], lower[place], upper[place] = np.exp([beta, beta - width, beta + width])
         except ArithmeticError as failure:
             notes.append(f"No hazard ratios were found: {failure}.")
-        if n_events < EVENTS_PER_COEFFICIENT * (len(place) + design.shape[1]):
+        coefficients = len(place) + design.shape[1]
+        if n_events < EVENTS_PER_COEFFICIENT * coefficients:
             notes.append(
-                f"The Cox model has {len(place) + design.shape[1]} coefficients for {n_events} events; "
-                "fewer than ten events per coefficient make it unsteady."
+                f"The Cox model has {coefficients} coefficients for {n_events} events; fewer than ten "
+                "events per coefficient make it unsteady."
             )
-    return Cox(
-        groups.names[reference],
-        tuple(groups.names[k] for k in others),
-        ratio,
-        lower,
-        upper,
-        p,
-        whole.statistic,
-        whole.degrees,
-        whole.p_value,
-        tuple(names),
-        len(codes),
-        n_events,
-    )
+    table: dict[str, Any] = {"cluster": [clusters[k] for k in others]}
+    table |= {"reference": [clusters[reference]] * len(others), "hazard_ratio": ratio}
+    table |= {"lower": lower, "upper": upper, "p_value": p}
+    return Cox(frame(table), whole, tuple(names), len(codes), n_events)
 
 
 def _design(columns: list[Column], rows: Array) -> tuple[list[str], Array]:
@@ -530,19 +485,15 @@ class Survival:
     @property
     def table(self) -> Any:
         """One row per cluster: sizes, events, median, restricted mean, each with its interval."""
+        names = {"cluster": "cluster", "n": "n", "events": "n_events", "last_time": "last"}
+        names |= {name: name for name in ("median", "median_lower", "median_upper")}
+        own = {name: [getattr(c, part) for c in self.curves] for name, part in names.items()}
         mean, width = self.restricted_mean, self._z * self.restricted_mean_error
-        curves = self.curves
         return frame(
             {
-                "cluster": self.clusters,
-                "n": [c.n for c in curves],
-                "events": [c.n_events for c in curves],
-                "last_time": [c.last for c in curves],
-                "median": [c.median for c in curves],
-                "median_lower": [c.median_lower for c in curves],
-                "median_upper": [c.median_upper for c in curves],
-                "horizon": [self.horizon] * len(curves),
-                "at_risk_at_horizon": [int(c.at_risk_at(self.horizon)) for c in curves],
+                **own,
+                "horizon": [self.horizon] * len(self.curves),
+                "at_risk_at_horizon": [int(c.at_risk_at(self.horizon)) for c in self.curves],
                 "restricted_mean": mean,
                 "restricted_mean_lower": np.maximum(mean - width, 0),
                 "restricted_mean_upper": np.minimum(mean + width, self.horizon),
@@ -552,22 +503,20 @@ class Survival:
     @property
     def pair_table(self) -> Any:
         """One row per pair: log-rank tests, adjusted by Benjamini–Hochberg, difference of means."""
-        tests = list(self.pairs.values())
         place = {cluster: k for k, cluster in enumerate(self.clusters)}
-        pairs = np.array([[place[a], place[b]] for a, b in self.pairs], dtype=np.intp).reshape(
-            -1, 2
-        )
-        means, errors = self.restricted_mean[pairs], self.restricted_mean_error[pairs]
-        gap = means[:, 0] - means[:, 1]
-        width = self._z * np.hypot(errors[:, 0], errors[:, 1])
+        one, other = np.array([[place[a], place[b]] for a, b in self.pairs], int).reshape(-1, 2).T
+        gap = self.restricted_mean[one] - self.restricted_mean[other]
+        errors = self.restricted_mean_error
+        width = self._z * np.hypot(errors[one], errors[other])
+        tests = pandas().DataFrame(list(self.pairs.values()), columns=LogRank._fields)
         return frame(
             {
                 "cluster": [a for a, _ in self.pairs],
                 "other": [b for _, b in self.pairs],
-                "statistic": [t.statistic for t in tests],
-                "p_value": [t.p_value for t in tests],
-                "q_value": adjusted(np.array([t.p_value for t in tests])),
-                "permutations": [t.permutations for t in tests],
+                "statistic": tests["statistic"],
+                "p_value": tests["p_value"],
+                "q_value": adjusted(tests["p_value"].to_numpy(float)),
+                "permutations": tests["permutations"],
                 "mean_difference": gap,
                 "mean_difference_lower": gap - width,
                 "mean_difference_upper": gap + width,
@@ -596,12 +545,8 @@ class Survival:
     @property
     def tables(self) -> dict[str, Any]:
         """Every table by name: clusters, pairs, curves, at_risk and, if asked for, cox."""
-        tables = {
-            "clusters": self.table,
-            "pairs": self.pair_table,
-            "curves": self.curve_table,
-            "at_risk": self.at_risk(),
-        }
+        tables = {"clusters": self.table, "pairs": self.pair_table, "curves": self.curve_table}
+        tables["at_risk"] = self.at_risk()
         return tables if self.cox is None else tables | {"cox": self.cox.table}
 
     @property
@@ -715,39 +660,32 @@ def survival(
     """
     if not 0 < level < 1:
         raise ValueError(f"level must lie between 0 and 1 (0.95 for 95% bands), got {level}")
-    seen = _observe(labels, time, event, covariates, ids)
-    groups, notes = seen.groups, seen.notes
+    if not 0 <= min_at_risk <= 1:
+        raise ValueError(f"min_at_risk must be a share between 0 and 1, got {min_at_risk}")
+    seen = observed(labels, time, event, covariates, ids)
+    groups, names = seen.groups, seen.groups.names
     curves = tuple(
         kaplan_meier(seen.time[groups.codes == k], seen.event[groups.codes == k], name, level)
-        for k, name in enumerate(groups.names)
+        for k, name in enumerate(names)
     )
     rng = np.random.default_rng(random_state)
     draws = rounds(permutations, len(seen.time))
-    large = groups.sizes >= min_size
-    small = [name for name, fine in zip(groups.names, large, strict=True) if not fine]
-    if small:
-        notes.append(f"{_clusters(small)} not tested: fewer than {min_size} members.")
-    test = seen.logrank(large[groups.codes], draws, rng)
-    pairs = {
-        (groups.names[a], groups.names[b]): seen.logrank(np.isin(groups.codes, (a, b)), draws, rng)
-        for a, b in combinations(np.flatnonzero(large).tolist() if pairwise else [], 2)
-    }
-    if not 0 <= min_at_risk <= 1:
-        raise ValueError(f"min_at_risk must be a share between 0 and 1, got {min_at_risk}")
+    large = np.flatnonzero(groups.sizes >= min_size).tolist()
+    if small := [name for k, name in enumerate(names) if k not in large]:
+        seen.notes.append(f"{_clusters(small)} not tested: fewer than {min_size} members.")
+    test = seen.logrank(large, draws, rng)
+    each = combinations(large if pairwise else [], 2)
+    pairs = {(names[a], names[b]): seen.logrank((a, b), draws, rng) for a, b in each}
     horizon = _horizon(curves, horizon, min_at_risk)
-    means = np.array([curve.restricted_mean(horizon) for curve in curves])
-    notes += _remarks(curves, test, pairs, int(large.sum()))
-    notes += _remarks_on_means(curves, means, horizon, min_at_risk)
-    adjustment = None
-    if covariates is not None:
-        adjustment = cox(seen.time, seen.event, groups, seen.covariates, level, notes, draws, rng)
-    return Survival(
-        curves, test, pairs, horizon, means[:, 0], means[:, 1], adjustment, tuple(notes)
-    )
+    means, errors = np.array([curve.restricted_mean(horizon) for curve in curves]).T
+    adjustment = None if covariates is None else cox(seen, level, draws, rng)
+    found = Survival(curves, test, pairs, horizon, means, errors, adjustment, ())
+    remarks = [*_remarks(found, len(large)), *_remarks_on_means(found, min_at_risk)]
+    return replace(found, notes=(*seen.notes, *remarks))
 
 
 @dataclass(eq=False)
-class _Observed:
+class Observed:
     """The observations that have a label, a time and an event."""
 
     groups: Groups
@@ -756,24 +694,25 @@ class _Observed:
     covariates: list[Column]
     notes: list[str]
 
-    def logrank(self, which: Array, draws: int, rng: np.random.Generator) -> LogRank:
-        """Test the clusters of the observations marked in ``which``."""
-        codes = self.groups.codes[which]
-        return logrank(self.time[which], self.event[which], codes, draws, rng)
+    def logrank(self, clusters: Sequence[int], draws: int, rng: np.random.Generator) -> LogRank:
+        """Test some of the clusters."""
+        own = np.isin(self.groups.codes, clusters)
+        return logrank(self.time[own], self.event[own], self.groups.codes[own], draws, rng)
 
 
-def _observe(labels: Any, time: Any, event: Any, covariates: Any, ids: Any) -> _Observed:
-    others = [hold_column("time", time), hold_column("event", event)]
-    others += [] if covariates is None else [hold("covariates", covariates)]
+def observed(labels: Any, time: Any, event: Any, covariates: Any, ids: Any) -> Observed:
+    """Read and match all columns; leave out observations without a time or an event."""
+    others = [read_single("time", time), read_single("event", event)]
+    others += [] if covariates is None else [read_table("covariates", covariates)]
     matched = match(labels, others, ids)
     notes = matched.notes
-    times = read_numbers("time", next(iter(matched.columns[0].values())))
+    times = read_numbers("time", matched.tables[0].iloc[:, 0])
     if (times < 0).any():
         raise ValueError(
             f"time must be 0 or more, but {int((times < 0).sum())} entries are negative (the first is "
             f"{times[times < 0][0]:g}); check the dates they come from"
         )
-    heading, column = next(iter(matched.columns[1].items()))
+    ((heading, column),) = matched.tables[1].items()
     named = getattr(event, "name", None)  # of a Series
     events, words = read_events(column, named if named and isinstance(named, str) else heading)
     notes += [words] if words else []
@@ -783,14 +722,13 @@ def _observe(labels: Any, time: Any, event: Any, covariates: Any, ids: Any) -> _
     if not keep.all():
         without = counted(int((~keep).sum()), "observation")
         notes.append(f"Left out: {without} without time or event.")
-    given = {} if covariates is None else matched.columns[2]
-    columns = [read_column(n, c).only(keep) for n, c in given.items()]
+    pairs = [] if covariates is None else matched.tables[2].items()
+    columns = [read_column(name, values).only(keep) for name, values in pairs]
     notes += [f"Covariate {quoted(c.name)}: {c.note}" for c in columns if c.note]
     groups = matched.groups.only(keep)
-    empty = [name for name, size in zip(groups.names, groups.sizes, strict=True) if not size]
-    if empty:
+    if empty := [n for n, size in zip(groups.names, groups.sizes, strict=True) if not size]:
         notes.append(f"{_clusters(empty)} left out: no member has a time and an event.")
-    return _Observed(groups.without_empty(), times[keep], events[keep], columns, notes)
+    return Observed(groups.without_empty(), times[keep], events[keep], columns, notes)
 
 
 def _horizon(curves: tuple[Curve, ...], horizon: float | None, share: float) -> float:
@@ -812,10 +750,8 @@ def _clusters(names: Sequence[Any]) -> str:
     return f"Cluster {texts} is" if len(names) == 1 else f"Clusters {texts} are"
 
 
-def _remarks(
-    curves: tuple[Curve, ...], test: LogRank, pairs: dict[tuple[Any, Any], LogRank], n_tested: int
-) -> list[str]:
-    remarks = []
+def _remarks(found: Survival, n_tested: int) -> list[str]:
+    curves, test, remarks = found.curves, found.test, []
     events = sum(c.n_events for c in curves)
     if n_tested < 2:
         remarks.append("Fewer than two clusters can be tested; nothing is compared.")
@@ -841,7 +777,7 @@ def _remarks(
         remarks.append(
             "Some clusters have no member at risk at any event and do not enter the test."
         )
-    untested = [pair for pair, found in pairs.items() if np.isnan(found.p_value)]
+    untested = [pair for pair, own in found.pairs.items() if np.isnan(own.p_value)]
     if untested and not np.isnan(test.p_value):
         texts = ", ".join(f"{quoted(a)} and {quoted(b)}" for a, b in untested)
         remarks.append(f"No test of {texts}: no event while both are observed.")
@@ -856,11 +792,10 @@ def _remarks(
     return remarks
 
 
-def _remarks_on_means(
-    curves: tuple[Curve, ...], means: Array, horizon: float, share: float
-) -> list[str]:
-    remarks = []
-    pairs = list(zip(curves, *means.T, strict=True))
+def _remarks_on_means(found: Survival, share: float) -> list[str]:
+    remarks, horizon = [], found.horizon
+    means, errors = found.restricted_mean, found.restricted_mean_error
+    pairs = list(zip(found.curves, means, errors, strict=True))
     few = [
         f"{quoted(c.cluster)} ({int(at_risk)} of {c.n})"
         for c, mean, _ in pairs

@@ -166,7 +166,7 @@ def enrichment(
     matplotlib Axes
     """
     ax = axes(ax)
-    q = dict(zip([c.name for c in found.columns], found.q_value.tolist(), strict=True))
+    q = found.table.set_index("column")["q_value"].to_dict()
     rows = found.cells.to_dict("records")
     cells = [row for row in rows if max_q is None or q[row["column"]] <= max_q]
     draw_enrichment(ax, cells, q, cmap, labels)

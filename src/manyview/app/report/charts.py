@@ -13,7 +13,8 @@ import numpy as np
 
 from manyview import plot
 from manyview._colors import PALETTE
-from manyview.outcomes import Crosstab, Curve, LogRank, Survival
+from manyview.outcomes.enrich import Crosstab
+from manyview.outcomes.survive import Curve, LogRank, Survival
 from manyview.plot._draw import name_ticks, plain
 from manyview.plot._draw import title as name_axes
 from manyview.plot.heat import draw_agreement, draw_consensus, draw_heatmap
@@ -232,10 +233,7 @@ def _survival(ax: Any, run: Run) -> None:
         parts = {name: _columns(own, [name]).ravel() for name in own[0] if name != "cluster"}
         parts |= {name: parts[name].astype(int) for name in ("at_risk", "events", "censored")}
         medians = {name: row[name] for name in ("median", "median_lower", "median_upper")}
-        none = np.full(len(own), np.nan)
-        curves.append(
-            Curve(row["cluster"], **parts, variance=none, **medians, level=about["level"])
-        )
+        curves.append(Curve(row["cluster"], **parts, **medians, level=about["level"]))
     p = np.nan if about["p_value"] is None else about["p_value"]
     test = LogRank(about["statistic"], about["degrees"], p, np.nan, about["permutations"])
     none = np.full(len(curves), np.nan)
@@ -253,10 +251,8 @@ def _classes(ax: Any, run: Run, names: list[str]) -> None:
     rows, about = run.tables["classes"], run.about["classes"]
     clusters = tuple(row["cluster"] for row in rows)
     counts = _columns(rows, names).astype(int)
-    shares = _columns(rows, ["majority_share"]).ravel()
-    plot.crosstab(
-        Crosstab(clusters, tuple(names), counts, about["ari"], about["nmi"], (), shares, ()), ax
-    )
+    found = Crosstab(clusters, tuple(names), counts, about["ari"], about["nmi"], None, ())
+    plot.crosstab(found, ax)
 
 
 # --- the map, which readers explore, and what its dots and the bars of the heat map are colored by ---

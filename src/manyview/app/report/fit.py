@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from manyview.outcomes.batch import Followed
+from manyview.outcomes.enrich import Followed
 from manyview.plot._draw import p_text
 
 from .charts import chart_svg, charts_of, map_of

@@ -12,8 +12,8 @@ import scipy.sparse as sp
 
 from manyview._types import Array, Views
 from manyview.models import Estimator, number_of_clusters
-from manyview.outcomes import Markers, markers
-from manyview.outcomes.mark import tested_markers
+from manyview.outcomes import markers
+from manyview.outcomes.mark import Markers, tested_markers
 from manyview.reliability import Stability
 from manyview.robust import RobustWMNMF
 from manyview.views.containers import Collection, Item

@@ -10,7 +10,8 @@ import numpy as np
 
 from manyview._labels import as_list
 from manyview._types import Array
-from manyview.outcomes import Survival, crosstab, enrichment, survival
+from manyview.outcomes import crosstab, enrichment, survival
+from manyview.outcomes.align import frame, read_table
 from manyview.outcomes.columns import may_be_codes, read_column, stands_for_missing
 from manyview.outcomes.endpoints import (
     UnclearEvent,
@@ -19,7 +20,7 @@ from manyview.outcomes.endpoints import (
     split_event,
     unit_of,
 )
-from manyview.outcomes.held import frame, hold, pick
+from manyview.outcomes.survive import Survival
 from manyview.views.ids import places
 
 #: Clinical columns that are tested, and that are kept to colour the map by.
@@ -123,22 +124,22 @@ def known(
     """Bring a clinical table to the order of ``ids``: by its own ids if it has any, else by rows."""
     columns: dict[str, list[Any]] = {}
     if clinical is not None:
-        held = hold("clinical", clinical)
-        held = held.beside([int(i) if i.isdecimal() else i for i in ids])
-        rows = np.arange(held.n)
-        if held.ids is not None:
-            rows = places(ids, [str(i) for i in held.ids])
+        table = read_table("clinical", clinical)
+        table = table.numbered_like([int(i) if i.isdecimal() else i for i in ids])
+        rows = np.arange(table.n)
+        if table.ids is not None:
+            rows = places(ids, [str(i) for i in table.ids])
             if len(ids) and not (rows >= 0).any():
                 raise ValueError(
                     f"clinical shares no id with the observations: they have {ids[0]!r}, it has "
-                    f"{str(held.ids[0])!r}; give one observation one id everywhere"
+                    f"{str(table.ids[0])!r}; give one observation one id everywhere"
                 )
-        elif held.n != len(ids):
+        elif table.n != len(ids):
             raise ValueError(
-                f"clinical has {held.n} rows for {len(ids)} observations; give one row each, or a "
+                f"clinical has {table.n} rows for {len(ids)} observations; give one row each, or a "
                 "DataFrame indexed by their ids"
             )
-        columns = {name: as_list(pick(values, rows)) for name, values in held.columns.items()}
+        columns = {name: as_list(c) for name, c in table.columns.reindex(rows).items()}
     read = None if classes is None else [None if stands_for_missing(c) else c for c in classes]
     happened = None
     if event is not None:

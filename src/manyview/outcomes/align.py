@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cache
 from numbers import Integral, Number, Real
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -19,9 +19,8 @@ from manyview.views.ids import places
 
 #: Longest text printed in a cell or quoted in a sentence, and most rows printed.
 WIDTH, HEIGHT = 40, 60
-
-
-# --- pandas, and texts -----------------------------------------------------------------------------
+#: What is no entry of a column.
+NESTED = list | tuple | dict | set | np.ndarray
 
 
 @cache
@@ -34,6 +33,9 @@ def pandas() -> Any:
             "manyview.outcomes needs pandas: pip install 'manyview[outcomes]'"
         ) from error
     return pandas
+
+
+# --- texts -----------------------------------------------------------------------------------------
 
 
 def frame(columns: Mapping[str, Iterable[Any]]) -> Any:
@@ -70,23 +72,27 @@ def counted(n: int, word: str) -> str:
     return f"{n} {word[:-1]}ies" if word.endswith("y") else f"{n} {word}s"
 
 
-# --- columns ---------------------------------------------------------------------------------------
+# --- tables ----------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
-class Held:
-    """Columns of equal length and, where the user gave any, the ids of their rows.
+class Table:
+    """Columns and, where the user gave any, the ids of their rows.
 
-    ``numbered``: pandas numbers the rows 0, 1, 2, …; these are ids only together with other such numbers.
+    ``columns`` is a DataFrame of objects and categories, its rows numbered. ``numbered``: pandas
+    numbered the rows 0, 1, 2, … before; these are ids only together with other such numbers.
     """
 
     name: str
-    columns: dict[str, Any]
-    n: int
+    columns: Any
     ids: list[Any] | None = None
     numbered: bool = False
 
-    def beside(self, ids: Sequence[Any] | None) -> Held:
+    @property
+    def n(self) -> int:
+        return len(self.columns)
+
+    def numbered_like(self, ids: Sequence[Any] | None) -> Table:
         """Return the same with the row numbers as ids, if ``ids`` are such numbers.
 
         A table that was sorted or filtered keeps the numbers it had, and so is matched to one that
@@ -99,48 +105,48 @@ class Held:
         return self
 
 
-def hold(name: str, data: Any) -> Held:
+def read_table(name: str, data: Any) -> Table:
     """Read a table (DataFrame, dict of columns) or one column, with its ids if it has any."""
     pd, polars = pandas(), sys.modules.get("polars")
-    names: list[Any] = [name]
-    values: list[Any] = [data]
-    ids, numbered = None, False
+    pairs: list[tuple[Any, Any]] = [(name, data)]
+    ids, numbered, n = None, False, 0
     if isinstance(data, pd.DataFrame):
-        names, values = list(data.columns), [data.iloc[:, j] for j in range(data.shape[1])]
+        pairs, n = [(h, data.iloc[:, j]) for j, h in enumerate(data.columns)], len(data)
     elif polars is not None and isinstance(data, polars.DataFrame):
-        names, values = data.columns, [data[c].to_list() for c in data.columns]
+        pairs = [(heading, data[heading].to_list()) for heading in data.columns]
     elif isinstance(data, Mapping):
-        names, values = list(data), list(data.values())
+        pairs = list(data.items())
     if isinstance(data, pd.DataFrame | pd.Series):
         index = data.index
         numbered = isinstance(index, pd.RangeIndex) and (index.start, index.step) == (0, 1)
         ids = None if numbered else index.tolist()
         check_unique(name, ids)
     columns: dict[str, Any] = {}
-    for heading, column in zip(map(str, names), values, strict=True):
-        if heading in columns:
-            raise ValueError(f"{name} has two columns named {quoted(heading)}; rename one")
-        columns[heading] = column
-    lengths = {heading: _length(heading, column) for heading, column in columns.items()}
+    for heading, values in pairs:
+        if str(heading) in columns:
+            raise ValueError(f"{name} has two columns named {quoted(str(heading))}; rename one")
+        columns[str(heading)] = _series(str(heading), values)
+    lengths = {heading: len(column) for heading, column in columns.items()}
     if len(set(lengths.values())) > 1:
         raise ValueError(f"the columns of {name} differ in length: {lengths}")
-    n = len(data) if isinstance(data, pd.DataFrame) else next(iter(lengths.values()), 0)
-    return Held(name, columns, n, ids, numbered)
+    index = range(n or next(iter(lengths.values()), 0))
+    return Table(name, pd.DataFrame(columns, index=index), ids, numbered)
 
 
-def hold_column(name: str, data: Any) -> Held:
+def read_single(name: str, data: Any) -> Table:
     """Read one column: a sequence, a Series, or a dict of id → value."""
     if isinstance(data, Mapping):
         check_unique(name, list(data))
-        return Held(name, {name: list(data.values())}, len(data), list(data))
-    held = hold(name, data)
-    if len(held.columns) != 1:
-        raise ValueError(f"{name} must be one column, got a table of {len(held.columns)}")
-    return held
+        return replace(read_table(name, list(data.values())), ids=list(data))
+    table = read_table(name, data)
+    if table.columns.shape[1] != 1:
+        raise ValueError(f"{name} must be one column, got a table of {table.columns.shape[1]}")
+    return table
 
 
-def _length(name: str, values: Any) -> int:
-    shape = getattr(values, "shape", None)
+def _series(name: str, values: Any) -> Any:
+    """A column as objects; what a pandas categorical says about its levels is kept."""
+    pd, shape = pandas(), getattr(values, "shape", None)
     if shape is not None and len(shape) != 1:
         raise ValueError(f"{name} must be 1-D, one value per observation, but has shape {shape}")
     column = isinstance(values, Iterable) or hasattr(values, "__array__")
@@ -150,18 +156,9 @@ def _length(name: str, values: Any) -> int:
         )
     if isinstance(values, set | frozenset):
         raise ValueError(f"{name} is a set, which has no order; pass a list")
-    return len(values) if hasattr(values, "__len__") else len(as_list(values))
-
-
-def pick(values: Any, rows: Array) -> Any:
-    """Return the entries of a column at ``rows``, None where a row is negative."""
-    if (rows >= 0).all():
-        if isinstance(values, np.ndarray):
-            return values[rows]
-        if isinstance(values, pandas().Series):
-            return values.iloc[rows]
-    items = as_list(values)
-    return [items[i] if i >= 0 else None for i in rows.tolist()]
+    if isinstance(values, pd.Series) and isinstance(values.dtype, pd.CategoricalDtype):
+        return values.reset_index(drop=True)
+    return pd.Series(as_list(values), dtype=object)
 
 
 def check_unique(name: str, ids: list[Any] | None) -> None:
@@ -194,14 +191,13 @@ class Clustering(Protocol):
     labels_: Any
 
 
-@dataclass(frozen=True, eq=False)
-class Groups:
+class Groups(NamedTuple):
     """Clusters of the observations that have one.
 
     Attributes
     ----------
     codes : ndarray (n,)
-        Cluster of every observation, an index into ``names``.
+        Cluster of every observation, an index into ``names``; −1 where it has none of them.
     names : tuple
         The clusters as the user calls them, in order.
     rows : ndarray (n,)
@@ -226,38 +222,39 @@ class Groups:
         return Groups(codes, tuple(self.names[k] for k in used), self.rows)
 
 
-@dataclass(eq=False)
-class Matched:
-    """Labels and other columns in the order of the labels; notes say what was left out."""
+class Matched(NamedTuple):
+    """Labels, and other tables in the order of the labels; notes say what was left out.
+
+    ``present[k]`` marks the observations that occur in ``tables[k]``; its rows are missing elsewhere.
+    """
 
     groups: Groups
-    columns: list[dict[str, Any]]
+    tables: list[Any]
     present: list[Array]
-    notes: list[str] = field(default_factory=list)
+    notes: list[str]
 
 
-def match(labels: Any, others: Sequence[Held], ids: Any = None) -> Matched:
+def match(labels: Any, others: Sequence[Table], ids: Any = None) -> Matched:
     """Bring ``others`` to the order of ``labels``, by ids where both have them.
 
-    Labels −1, None and NaN are left out. ``present[k]`` marks the remaining observations that occur
-    in ``others[k]``; columns hold None for the rest.
+    Labels −1, None and NaN are left out.
     """
-    given = read_labels(labels, ids)
+    read = read_labels(labels, ids)
     notes: list[str] = []
     for other in others:
-        given = given.beside(other.ids)
-    known = given.ids
+        read = read.numbered_like(other.ids)
+    known = read.ids
     first = next((other for other in others if other.ids is not None), None)
-    if known is None and first is not None and first.n == given.n:
+    if known is None and first is not None and first.n == read.n:
         notes.append(f"The labels carry no ids; they are taken to be in the order of {first.name}.")
         known = first.ids
-    others = [other.beside(known) for other in others]
-    rows = [_rows(given.n, known, other, notes) for other in others]
-    groups = read_groups(given.columns["labels"], notes)
+    others = [other.numbered_like(known) for other in others]
+    rows = [_rows(read.n, known, other, notes) for other in others]
+    groups = read_groups(as_list(read.columns["labels"]), notes)
     matched = Matched(groups, [], [], notes)
     for other, row in zip(others, rows, strict=True):
         here = row[groups.rows]
-        matched.columns.append({name: pick(c, here) for name, c in other.columns.items()})
+        matched.tables.append(other.columns.reindex(here))
         matched.present.append(here >= 0)
         if (here < 0).any():
             lacking = counted(int((here < 0).sum()), "labelled observation")
@@ -265,7 +262,7 @@ def match(labels: Any, others: Sequence[Held], ids: Any = None) -> Matched:
     return matched
 
 
-def _rows(n: int, ids: list[Any] | None, other: Held, notes: list[str]) -> Array:
+def _rows(n: int, ids: list[Any] | None, other: Table, notes: list[str]) -> Array:
     """Return the row of ``other`` for each label, −1 where there is none."""
     if ids is None or other.ids is None:
         if other.n != n:
@@ -291,8 +288,8 @@ def _rows(n: int, ids: list[Any] | None, other: Held, notes: list[str]) -> Array
     return rows
 
 
-def read_labels(labels: Any, ids: Any = None) -> Held:
-    """Return labels as a list, with their ids if there are any."""
+def read_labels(labels: Any, ids: Any = None) -> Table:
+    """Return labels as a table of one column, with their ids if there are any."""
     known = None if ids is None else as_list(ids)
     if isinstance(labels, BaseEstimator) and not isinstance(labels, Clustering):
         raise ValueError(f"this {type(labels).__name__} has no labels yet; call fit first")
@@ -303,21 +300,20 @@ def read_labels(labels: Any, ids: Any = None) -> Held:
     elif isinstance(labels, Mapping):
         known = list(labels) if known is None else known
         labels = list(labels.values())
-    held = hold("labels", labels)
-    values = as_list(held.columns["labels"])
-    known = held.ids if known is None else known
-    if known is not None and len(known) != len(values):
+    table = read_single("labels", labels)
+    known = table.ids if known is None else known
+    if known is not None and len(known) != table.n:
         raise ValueError(
-            f"ids has {len(known)} entries and labels has {len(values)}; give one id per label"
+            f"ids has {len(known)} entries and labels has {table.n}; give one id per label"
         )
     check_unique("labels", known)
-    return Held("labels", {"labels": values}, len(values), known, held.numbered)
+    return Table("labels", table.columns.set_axis(["labels"], axis=1), known, table.numbered)
 
 
 def read_groups(values: list[Any], notes: list[str]) -> Groups:
     """Number the clusters in their natural order; leave out observations without one."""
     for i, value in enumerate(values):
-        if isinstance(value, list | tuple | dict | set | np.ndarray):
+        if isinstance(value, NESTED):
             raise ValueError(
                 f"labels must be 1-D, one per observation, but entry {i} is a {type(value).__name__}"
             )
@@ -330,22 +326,28 @@ def read_groups(values: list[Any], notes: list[str]) -> Groups:
     if len(kept) < len(values):
         without = counted(len(values) - len(kept), "observation")
         notes.append(f"Left out: {without} without a cluster (−1 or missing).")
-    names = sorted(dict.fromkeys(values[i] for i in kept), key=order_of)
+    codes, names = coded([values[i] for i in kept])
     if len(names) > max(50, len(kept) // 2):
         raise ValueError(
             f"labels has {len(names)} different values for {len(kept)} observations "
             f"(the first is {quoted(names[0])}); these are no clusters: pass one label per cluster"
         )
-    code = {name: k for k, name in enumerate(names)}
-    codes = np.array([code[values[i]] for i in kept], dtype=np.intp)
-    return Groups(codes, tuple(names), np.array(kept, dtype=np.intp))
+    return Groups(codes, names, np.array(kept, dtype=np.intp))
 
 
-def order_of(name: Any) -> tuple[int, float, str]:
-    """Sort numbers by value, texts by letters with the numbers inside them by value."""
-    if isinstance(name, Real):
-        return (0, float(name), "")
-    return (1, 0.0, re.sub(r"\d+", lambda digits: digits[0].zfill(12), str(name)))
+def coded(values: Sequence[Any]) -> tuple[Array, tuple[Any, ...]]:
+    """Return values as indices into their distinct ones, and these in their natural order.
+
+    Numbers come first, by value; then texts by letters, with the numbers inside them by value.
+    """
+
+    def order(name: Any) -> tuple[int, float, str]:
+        if isinstance(name, Real):
+            return (0, float(name), "")
+        return (1, 0.0, re.sub(r"\d+", lambda digits: digits[0].zfill(12), str(name)))
+
+    names = tuple(sorted(dict.fromkeys(values), key=order))
+    return places(values, names), names
 
 
 def _is_unlabelled(value: Any) -> bool:
