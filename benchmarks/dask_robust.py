@@ -34,7 +34,6 @@ from manyview import robust as robust_model
 from manyview.engines.dask import cells
 from manyview.engines.dask.cluster import Cluster
 from manyview.engines.dask.distances import WIDER, WorkerGeometry
-from manyview.engines.dask.engine import DaskEngine
 from manyview.engines.numpy import neighbors
 from manyview.engines.numpy.sources import DIRECTIONS, PASSES
 from manyview.maths import agreement as ag
@@ -46,7 +45,7 @@ STAGES = {
     "presence and scaling": (stages, "fit_scalings"),
     "coordinates": (stages, "measure"),
     "view neighbours": (WorkerGeometry, "nearest"),
-    "fused neighbours": (DaskEngine, "fused_nearest"),
+    "fused neighbours": (WorkerGeometry, "fused_nearest"),
     "agreement": (agree, "agree"),
     "embedding": (agree, "embed"),
     "start": (stages, "start_labels"),

@@ -23,7 +23,7 @@ from threadpoolctl import threadpool_limits
 import manyview as mv
 from manyview import fuse as agree
 from manyview import fuse as stages
-from manyview.engines.numpy.engine import HOST
+from manyview.engines.numpy.graph import row_contrasts
 from manyview.engines.numpy.neighbors import for_all_rows
 from manyview.engines.numpy.repeats import distinct
 from manyview.maths import agreement as ag
@@ -118,7 +118,7 @@ def compared(views):
     spread, redundancy = agree.compare_distances(spaces, neighbors, 0)
     chance = np.sqrt([view.comparable.sum() for view in spaces]) / n
     halves = agree.split_half(spaces, k, 0)
-    told = Told(HOST.row_contrasts(spaces, graphs), halves, spread, redundancy, chance)
+    told = Told(row_contrasts(spaces, graphs), halves, spread, redundancy, chance)
     return present, repeats, spaces, graphs, neighbors, told
 
 

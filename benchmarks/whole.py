@@ -34,7 +34,7 @@ from manyview import fuse as agree
 from manyview import fuse as stages
 from manyview import robust
 from manyview.engines.numpy import distances, neighbors
-from manyview.engines.numpy.engine import HostEngine
+from manyview.engines.numpy.distances import Geometry
 from manyview.maths.spectrum import leading_eigenvectors
 from whole_data import large
 
@@ -46,7 +46,7 @@ STAGES = {
     "scaling": (stages, "fit_scalings"),
     "distances": (stages, "measure"),
     "view neighbours": (distances.Geometry, "nearest"),
-    "fused neighbours": (HostEngine, "fused_nearest"),
+    "fused neighbours": (Geometry, "fused_nearest"),
     "agreement": (agree, "agree"),
     "embedding": (agree, "embed"),
     "start": (stages, "start_labels"),

@@ -76,8 +76,11 @@ def copied(x: Any) -> Any:
 
 
 def converted(x: Any, dtype: Any) -> Any:
-    """``x`` in another precision; itself if it has it already."""
-    return x.to(dtype) if is_tensor(x) else x.astype(dtype, copy=False)
+    """``x`` in another precision (NumPy's or the library's own); itself if it has it already."""
+    if not is_tensor(x):
+        return x.astype(dtype, copy=False)
+    torch = namespace(x)
+    return x.to(dtype if isinstance(dtype, torch.dtype) else getattr(torch, np.dtype(dtype).name))
 
 
 def like(x: Array, model: Any) -> Any:
@@ -86,8 +89,8 @@ def like(x: Array, model: Any) -> Any:
 
 
 def beside(x: Array, model: Any) -> Any:
-    """A NumPy array where ``model`` is, in its own precision."""
-    return namespace(model).as_tensor(x, device=model.device) if is_tensor(model) else x
+    """A NumPy array as it is, or, where ``model`` is a tensor, in the place and precision of that."""
+    return model.new_tensor(x) if is_tensor(model) else x
 
 
 class DeviceFlag:

@@ -22,8 +22,9 @@ from manyview._types import Array, Matrix, Seed, Views, storable
 from manyview._warn import warn_user
 from manyview.base import generator, with_weight, working_dtype
 from manyview.engines.numpy.distances import Geometry
+from manyview.engines.numpy.graph import on_host
 from manyview.engines.numpy.repeats import Repeats, distinct
-from manyview.engines.protocols import Distances, Engine, Scaling
+from manyview.engines.protocols import Distances, Scaling
 from manyview.fuse import Settings, agree, fused_graphs, measure_some
 from manyview.labels import (
     Communities,
@@ -1516,14 +1517,13 @@ def fused_communities(
     resolution: float,
     rng: np.random.Generator,
     checkpoint: Checkpoint,
-    engine: Engine,
 ) -> tuple[Array, int]:
     """Communities of the distinct observations that are somewhere, 0 for the others; how many."""
     here = anywhere if repeats is None else anywhere[repeats.first]
     count = np.ones(len(here)) if repeats is None else np.bincount(repeats.of)
 
     def find() -> Communities:
-        graph = engine.graph_on_host(agreement.fused)
+        graph = on_host(agreement.fused)
         seed = int(rng.integers(2**31))
         return communities(graph[here][:, here], resolution, seed, count[here])
 

@@ -9,13 +9,14 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
-from manyview._arrays import namespace, on_host
+from manyview._arrays import is_tensor, namespace, on_host
 from manyview._types import Array, Matrix, Views
 from manyview._warn import warn_user
 from manyview.base import (
@@ -30,6 +31,7 @@ from manyview.base import (
     zeros_of,
 )
 from manyview.engines.affinity import nearest_neighbors
+from manyview.engines.numpy import graph as graphs
 from manyview.engines.numpy.engine import HOST
 from manyview.engines.numpy.masked import FEWEST_SHARE
 from manyview.engines.numpy.neighbors import for_all_rows, masses
@@ -43,6 +45,8 @@ from manyview.engines.numpy.presence import (
     unobserved,
 )
 from manyview.engines.numpy.repeats import Repeats, distinct
+from manyview.engines.numpy.scaling import fit_scaling
+from manyview.engines.numpy.scaling import scaled as scaled_view
 from manyview.engines.numpy.sources import LOOK, over
 from manyview.engines.protocols import Distances, Engine, Graph, Lists, Scaling
 from manyview.engines.threads import Threads
@@ -157,16 +161,14 @@ def counted(present: list[Array], alpha: Array) -> Array:
 # --- scaled, and distances ---------------------------------------------------------------------
 
 
-def fit_scalings(
-    views: Views, present: list[Array], scale: Scale, engine: Engine = HOST
-) -> list[Scaling | None]:
+def fit_scalings(views: Views, present: list[Array], scale: Scale) -> list[Scaling | None]:
     """How the features of every view are made comparable; None where they are taken as they are."""
     found: list[Scaling | None] = []
     for X, here, name in zip(views.matrices, present, views.names, strict=True):
         kind = asked_scaling(scale, name) if is_table(X) else "auto"
         if kind is None:
             _refuse_extreme_size(X, name)
-        found.append(None if kind is None else engine.fit_scaling(X, here, name, kind))
+        found.append(None if kind is None else fit_scaling(X, here, name, kind))
     return found
 
 
@@ -198,15 +200,11 @@ def _refuse_extreme_size(X: Matrix, name: str) -> None:
 
 
 def scaled(
-    views: Views,
-    present: list[Array],
-    scalings: list[Scaling | None],
-    dtype: np.dtype,
-    engine: Engine = HOST,
+    views: Views, present: list[Array], scalings: list[Scaling | None], dtype: np.dtype
 ) -> list[Matrix]:
     """z of every view; rows missing there are zero."""
     return [
-        engine.scaled(X, scaling, here, dtype)
+        scaled_view(X, scaling, here, dtype)
         for X, here, scaling in zip(views.matrices, present, scalings, strict=True)
     ]
 
@@ -219,7 +217,7 @@ def measure(
     engine: Engine = HOST,
 ) -> list[Distances]:
     """The distances between the scaled rows of every view."""
-    Zs = scaled(views, present, scalings, dtype, engine)
+    Zs = scaled(views, present, scalings, dtype)
     return [
         engine.distances(Z, here, scaling is not None and scaling.low is None)
         for Z, here, scaling in zip(Zs, present, scalings, strict=True)
@@ -238,7 +236,7 @@ def measure_some(
     for X, here, scaling in zip(views.matrices, present, scalings, strict=True):
         apart = is_table(X)
         part, there = (X[rows], here[rows]) if apart else (X, here)
-        Z = HOST.scaled(part, scaling, there, dtype)
+        Z = scaled_view(part, scaling, there, dtype)
         space = HOST.distances(Z, there, scaling is not None and scaling.low is None)
         found.append(space if apart else space.rows(rows))
     return found
@@ -253,7 +251,6 @@ def start_labels(
     n_clusters: int,
     rng: np.random.Generator,
     repeats: Repeats | None,
-    engine: Engine = HOST,
 ) -> Array:
     """k-means of the embedding P of distinct observations; 0 for those that are nowhere.
 
@@ -262,7 +259,7 @@ def start_labels(
     here = anywhere if repeats is None else anywhere[repeats.first]
     start = namespace(P).zeros_like(P[:, 0], dtype=namespace(P).int64)
     mass = None if repeats is None or repeats.mass is None else repeats.mass[here]
-    if repeats is not None and (not engine.weighs_rows or here.sum() < n_clusters):
+    if repeats is not None and (is_tensor(P) or here.sum() < n_clusters):
         # All copies take part.
         found = kmeans(P[repeats.of[anywhere]], n_clusters, rng, n_init=STARTS)
         start[repeats.of[anywhere]] = found
@@ -274,13 +271,13 @@ def start_labels(
 # --- results -----------------------------------------------------------------------------------
 
 
-def agreement_on_host(agreement: Agreement, engine: Engine) -> Agreement:
+def agreement_on_host(agreement: Agreement) -> Agreement:
     """The same with graphs of the host."""
     return replace(
         agreement,
-        view_graphs=[engine.graph_on_host(graph) for graph in agreement.view_graphs],
-        fused=engine.graph_on_host(agreement.fused),
-        fused_single=engine.graph_on_host(agreement.fused_single),
+        view_graphs=[graphs.on_host(graph) for graph in agreement.view_graphs],
+        fused=graphs.on_host(agreement.fused),
+        fused_single=graphs.on_host(agreement.fused_single),
     )
 
 
@@ -297,10 +294,10 @@ def view_agreement(views: Views) -> tuple[Array, Array, Array]:
     scalings = fit_scalings(part, present, "auto")
     spaces, _ = distinct(measure(part, present, scalings, working_dtype(part, None)))
     n, lists = spaces[0].n_samples, [view.nearest(settings.n_neighbors) for view in spaces]
-    graphs = [list_graph(near, n) for near in lists]
+    view_graphs = [list_graph(near, n) for near in lists]
     neighbors = [for_all_rows(near.rows, near.indices, n) for near in lists]
     halves = split_half(spaces, settings.n_neighbors, 0)
-    rows = HOST.row_contrasts(spaces, graphs)
+    rows = graphs.row_contrasts(spaces, view_graphs)
     matrix, repeated = np.zeros((2, len(views), len(views)))
     all_halves = np.zeros(len(views))
     matrix[np.ix_(kept, kept)] = agreement_matrix(rows, halves, spaces[0].mass)
@@ -354,7 +351,6 @@ def agree(
     views: list[Distances],
     settings: Settings,
     rng: np.random.Generator,
-    engine: Engine = HOST,
     threads: Threads | None = None,
 ) -> Agreement:
     """Weights and graphs of several views of the same distinct rows.
@@ -365,8 +361,6 @@ def agree(
         Of the same rows, no two of which are identical in all views.
     settings : Settings
     rng : Generator
-    engine : Engine
-        The one that made ``views``.
     threads : Threads, optional
 
     Returns
@@ -374,9 +368,8 @@ def agree(
     Agreement
     """
     seed = int(rng.integers(2**31))
-    return weigh_views(
-        views, evidence_of(views, settings, seed, engine, threads), settings, seed, engine, threads
-    )
+    found = evidence_of(views, settings, seed, threads)
+    return weigh_views(views, found, settings, seed, threads)
 
 
 @dataclass(frozen=True)
@@ -396,19 +389,18 @@ def evidence_of(
     views: list[Distances],
     settings: Settings,
     seed: int,
-    engine: Engine = HOST,
     threads: Threads | None = None,
 ) -> Evidence:
     """Neighbours, row contrasts, split halves, spread and redundancy of several views."""
     n = views[0].n_samples
     k = ag.in_proportion(settings.n_neighbors, n)
     lists = [view.nearest(k, seed, threads) for view in views]
-    graphs = [list_graph(near, n, engine) for near in lists]
-    rows = engine.row_contrasts(views, graphs, threads)
-    halves = split_half(views, k, seed, engine)
+    view_graphs = [list_graph(near, n) for near in lists]
+    rows = graphs.row_contrasts(views, view_graphs, threads)
+    halves = split_half(views, k, seed)
     neighbors = [for_all_rows(near.rows, on_host(near.indices), n) for near in lists]
     spread, redundancy = compare_distances(views, neighbors, seed)
-    return Evidence(graphs, rows, halves, spread, redundancy, neighbors)
+    return Evidence(view_graphs, rows, halves, spread, redundancy, neighbors)
 
 
 def weigh_views(
@@ -416,7 +408,6 @@ def weigh_views(
     found: Evidence,
     settings: Settings,
     seed: int,
-    engine: Engine = HOST,
     threads: Threads | None = None,
 ) -> Agreement:
     """α, w and the fused graph from what was measured."""
@@ -434,8 +425,8 @@ def weigh_views(
     weights = ag.distance_weights(alpha, spread)
     # A view without weight proposes nobody.
     neighbors = found.neighbors and with_weight(found.neighbors, settings.view_weights)
-    near = fused_near(views, weights, neighbors, seed, engine, threads)
-    fused, single = scale_graphs(near, n, mass, engine)
+    near = fused_near(views, weights, neighbors, seed, threads)
+    fused, single = scale_graphs(near, n, mass)
     distant = distant_groups(near, n, ag.in_proportion(ag.SCALES[0], n))
     M = ag.agreement_matrix(rows, delta * halves, mass)
     return Agreement(
@@ -458,7 +449,6 @@ def embed(
     agreement: Agreement,
     n_clusters: int,
     rng: np.random.Generator,
-    engine: Engine = HOST,
     threads: Threads | None = None,
 ) -> Array:
     """P: diffusion maps of the fused graph and of the fused graph plus the α-weighted view graphs."""
@@ -467,7 +457,7 @@ def embed(
         apart = np.hstack([np.eye(n), np.eye(n)]) / 2**0.5
         return apart if sp.issparse(fused) else fused.placed(apart)
     n_vectors = min(int(ag.VECTORS * n_clusters), n)
-    step_of = engine.block_step(threads)
+    step_of = partial(graphs.block_step, threads) if sp.issparse(fused) else None
     sketch = Sketch(step_of, diffusion_weights, PLACING)
     first = leading_eigenvectors(normalized(fused), n_vectors, rng, sketch)
     mixed = agreement.fused_single
@@ -484,15 +474,15 @@ def embed(
 # --- graphs ------------------------------------------------------------------------------------
 
 
-def view_graph(view: Distances, k: int, seed: int = 0, engine: Engine = HOST) -> Graph:
+def view_graph(view: Distances, k: int, seed: int = 0) -> Graph:
     """Self-tuned graph of the k nearest rows of every row that is present."""
-    return list_graph(view.nearest(k, seed), view.n_samples, engine)
+    return list_graph(view.nearest(k, seed), view.n_samples)
 
 
-def list_graph(near: Lists, n: int, engine: Engine = HOST) -> Graph:
+def list_graph(near: Lists, n: int) -> Graph:
     """(A + Aᵀ)/2 of neighbour lists with self-tuned weights A."""
     weights = ag.self_tuned(near.indices, near.d, n, near.rows, near.mass)
-    return engine.graph(near.rows, near.indices, weights, n)
+    return graphs.symmetric(near.rows, near.indices, weights, n)
 
 
 def fused_near(
@@ -500,7 +490,6 @@ def fused_near(
     weights: Array,
     neighbors: list[Array],
     seed: int,
-    engine: Engine = HOST,
     threads: Threads | None = None,
 ) -> Lists:
     """The nearest rows of every row under F = Σ weights_s d^s, as many as the graphs need.
@@ -508,7 +497,7 @@ def fused_near(
     ``neighbors`` holds the lists of every view, if there are any.
     """
     largest = ag.in_proportion(max(*ag.SCALES, ag.NEIGHBORS), views[0].n_samples)
-    indices, F = engine.fused_nearest(views, weights, largest, neighbors, seed, threads)
+    indices, F = views[0].fused_nearest(views, weights, largest, neighbors, seed, threads)
     everyone = np.arange(views[0].n_samples)
     return Lists(everyone, indices, F, masses(views[0], everyone, indices, None))
 
@@ -524,16 +513,14 @@ def fused_graphs(
     return scale_graphs(near, views[0].n_samples, views[0].mass)
 
 
-def scale_graphs(
-    near: Lists, n: int, mass: Array | None, engine: Engine = HOST
-) -> tuple[Graph, Graph]:
+def scale_graphs(near: Lists, n: int, mass: Array | None) -> tuple[Graph, Graph]:
     """The mean of the graphs of all scales, and that of one scale, from lists of n rows."""
     *sizes, single = (ag.in_proportion(k, n) for k in (*ag.SCALES, ag.NEIGHBORS))
     scales: dict[int, Graph] = {}
     for k in {*sizes, single}:
         count = None if near.mass is None else near.mass[:, :k]
         nearest = Lists(near.rows, near.indices[:, :k], near.d[:, :k], count)
-        scales[k] = normalized(list_graph(with_copies(nearest, mass), n, engine))
+        scales[k] = normalized(list_graph(with_copies(nearest, mass), n))
     fused = scales[sizes[0]]
     for k in sizes[1:]:
         fused = fused + scales[k]
@@ -561,7 +548,7 @@ def with_copies(near: Lists, mass: Array | None) -> Lists:
 # --- how views compare -------------------------------------------------------------------------
 
 
-def split_half(views: list[Distances], k: int, seed: int, engine: Engine = HOST) -> Array:
+def split_half(views: list[Distances], k: int, seed: int) -> Array:
     """h_s: the contrast between two random halves of view s's features."""
     h = np.zeros(len(views))
     for s, view in enumerate(views):
@@ -569,13 +556,11 @@ def split_half(views: list[Distances], k: int, seed: int, engine: Engine = HOST)
             continue
         # The same draw whatever the order of the views.
         order = np.random.default_rng(seed).permutation(view.n_features)
-        h[s] = half_contrast(view, order, k, seed, engine)
+        h[s] = half_contrast(view, order, k, seed)
     return h
 
 
-def half_contrast(
-    view: Distances, order: Array, k: int, seed: int = 0, engine: Engine = HOST
-) -> float:
+def half_contrast(view: Distances, order: Array, k: int, seed: int = 0) -> float:
     """Geometric mean of the two contrasts between the views of two halves of the features."""
     if view.n_samples > SPLIT_HALF_ROWS:
         # Density matters little for a contrast; a sample of rows is enough for a diagonal entry.
@@ -585,7 +570,7 @@ def half_contrast(
     halves = view.halves(np.sort(order[0::2]), np.sort(order[1::2]))
     contrasts = []
     for one, other in (halves, halves[::-1]):
-        close = engine.mean_distance(one, view_graph(other, k, engine=engine))
+        close = graphs.mean_distance(one, view_graph(other, k))
         if close is None:
             return 0.0
         contrasts.append(max(0.0, 1 - close))

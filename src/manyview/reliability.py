@@ -18,7 +18,7 @@ from manyview import fuse as stages
 from manyview._types import Array, Seed, Views
 from manyview.base import generator, with_weight
 from manyview.engines.numpy.distances import Geometry
-from manyview.engines.numpy.engine import HOST
+from manyview.engines.numpy.graph import row_contrasts
 from manyview.engines.numpy.neighbors import masses
 from manyview.engines.numpy.repeats import Repeats, distinct
 from manyview.engines.numpy.sources import is_streamed
@@ -126,7 +126,7 @@ class Refits:
         largest = ag.in_proportion(max(*ag.SCALES, ag.NEIGHBORS), n)
         lists = [view.nearest(LONGER * k) for view in views]
         weights = self.agreement.distance_weights
-        indices, F = HOST.fused_nearest(views, weights, LONGER * largest, [], 0, None)
+        indices, F = views[0].fused_nearest(views, weights, LONGER * largest, [], 0, None)
         everyone = np.arange(n)
         return lists, Lists(everyone, indices, F, masses(views[0], everyone, indices, None))
 
@@ -178,7 +178,7 @@ class Refits:
         if len(rows) < spaces[0].n_samples:
             spaces = [view.rows(rows) for view in spaces]
         loop = [
-            RobustView(HOST.factor_rows(view), view.present, None, model._taus[s])
+            RobustView(view.unit_sums(), view.present, None, model._taus[s])
             for s, view in zip(views, spaces, strict=True)
         ]
         weights = Weights(model.consensus_weight, model.cluster_weight)
@@ -222,7 +222,7 @@ class Refits:
     @cached_property
     def contrasts(self) -> Array:
         """Row contrasts of all views, which the model does not keep."""
-        return HOST.row_contrasts(self.distinct, self.agreement.view_graphs)
+        return row_contrasts(self.distinct, self.agreement.view_graphs)
 
     def _agreed(self, rest: list[int], seed: int) -> ag.Agreement:
         """What the views of ``rest`` say of each other, as `agree.agree` would find it."""

@@ -336,7 +336,7 @@ class RobustWMNMF(
         views, present = fuse.only(views, present, self._rows)
         there, dtype = engine.bring(views, self.dtype, dtype)
         self._check_scale(views, dtype)
-        self._scalings = fuse.fit_scalings(there, present, self.scale, engine)
+        self._scalings = fuse.fit_scalings(there, present, self.scale)
         if self.n_clusters == "auto":
             self.selection_ = chosen_number(
                 views,
@@ -361,7 +361,7 @@ class RobustWMNMF(
                 tell_few_kinds(int(kinds.max()) + 1, self.n_clusters_)
                 self.n_clusters_ = int(kinds.max()) + 1
         found = self._solve(spaces, settings, dtype, rng, checkpoint, engine)
-        self._expose(found, views, engine)
+        self._expose(found, views)
         self._digests = checksums()
 
     def _solve(
@@ -379,31 +379,31 @@ class RobustWMNMF(
         distinct_spaces, repeats = distinct(spaces, with_weight(spaces, settings.view_weights))
         agreement = checkpoint.keep(
             "agreement",
-            lambda: fuse.agree(distinct_spaces, settings, rng, engine, threads),
+            lambda: fuse.agree(distinct_spaces, settings, rng, threads),
         )
         anywhere = fuse.counted(present, agreement.alpha)
         groups: Array | None = None
         if self.n_clusters == "communities":
             groups, self.n_clusters_ = fused_communities(
-                agreement, anywhere, repeats, self.resolution, rng, checkpoint, engine
+                agreement, anywhere, repeats, self.resolution, rng, checkpoint
             )
         K = self.n_clusters_
         if repeats is not None and repeats.mass is not None:
             tell_unequal_kinds(repeats.mass, K)
-        P = checkpoint.keep("embedding", lambda: fuse.embed(agreement, K, rng, engine, threads))
-        P = engine.in_precision(P, dtype)
+        P = checkpoint.keep("embedding", lambda: fuse.embed(agreement, K, rng, threads))
+        P = converted(P, dtype)
         self._check_n_clusters(K, int(anywhere.sum()))
         if groups is None:
             labels = checkpoint.keep(
-                "start", lambda: fuse.start_labels(P, anywhere, K, rng, repeats, engine)
+                "start", lambda: fuse.start_labels(P, anywhere, K, rng, repeats)
             )
         else:
-            labels = converted(engine.beside(groups, P), namespace(P).int64)
+            labels = converted(beside(groups, P), namespace(P).int64)
         w = agreement.w
         if repeats is not None:
             P, labels, w = P[repeats.of], labels[repeats.of], w[repeats.of]
         # Copies are alike in the views with weight; in others one may lack what the first has.
-        w = engine.beside(np.where(anywhere[:, None] & np.column_stack(present), w, 0), P)
+        w = beside(np.where(anywhere[:, None] & np.column_stack(present), w, 0), P)
         start = Start(agreement.alpha, w, P, labels, K)
         result, centres, taus = self._parts(spaces, start, threads, checkpoint, engine)
         return Results(spaces, agreement, P, repeats, result, centres, taus, present, anywhere)
@@ -640,12 +640,12 @@ class RobustWMNMF(
 
     # --- results -------------------------------------------------------------------------------
 
-    def _expose(self, found: Results, given: Views, engine: Engine) -> None:
+    def _expose(self, found: Results, given: Views) -> None:
         """Set the fitted attributes; saving and predicting need no engine."""
         pairs = zip(found.spaces, given.matrices, strict=True)
         self._geometry = [view.for_model(sp.issparse(X)) for view, X in pairs]
         self._centres, self._embedding = on_host(found.centres), on_host(found.embedding)
-        self._agreement = agreement = fuse.agreement_on_host(found.agreement, engine)
+        self._agreement = agreement = fuse.agreement_on_host(found.agreement)
         self._result, self._taus = on_host_factors(found.fit.factors), found.taus
         repeats, anywhere = found.repeats, found.anywhere
         self._repeats = None if repeats is None else (repeats.first, repeats.mass)

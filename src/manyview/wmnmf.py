@@ -62,7 +62,8 @@ from manyview.engines.numpy.masked import (
 from manyview.engines.numpy.presence import check_finite, has_nan
 from manyview.engines.numpy.rows import rows_of
 from manyview.engines.numpy.sources import Scaled, is_streamed, resident
-from manyview.engines.protocols import Engine
+from manyview.engines.protocols import DeviceView, Engine
+from manyview.engines.table import ENGINES
 from manyview.engines.threads import Threads, beside
 from manyview.impute import refuse_changed
 from manyview.initialize import (
@@ -352,7 +353,7 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
             self._stream, self._solver = None, make_solver(self.solver)
             views = self._read(X, reset=True)
             anywhere = observed_somewhere(views.matrices)
-            self._check(int(anywhere.sum()), engine)
+            self._check(int(anywhere.sum()))
             self._fit(views, anywhere, engine)
         return self
 
@@ -367,7 +368,7 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
         )
         self._warn_extremes(views)
         K = self._rank
-        terms, start_terms = self._prepared_terms(Xs, checkpoint, engine)
+        terms, start_terms = self._prepared_terms(Xs, checkpoint)
         fill = filling(Xs, self._fitted_views, self.n_neighbors, K)
         Xs = masked(Xs, views.names, self._solver, K)
         warn_scarce_views(Xs, views.names, K)
@@ -748,11 +749,12 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
         )
 
     def _prepared_terms(
-        self, Xs: list[Matrix], checkpoint: Checkpoint, engine: Engine
+        self, Xs: list[Matrix], checkpoint: Checkpoint
     ) -> tuple[list[Term], list[Term]]:
         """The regulariser of every view, and the term that the starting factors are found with."""
         regularizer = make_regularizer(self.regularizer, self.n_neighbors, self.affinity)
-        prepare = partial(prepared_terms, Xs=Xs, keep=checkpoint.keep, tensors=engine.tensors)
+        tensors = ENGINES[self.engine].takes_devices
+        prepare = partial(prepared_terms, Xs=Xs, keep=checkpoint.keep, tensors=tensors)
         terms = prepare(regularizer)
         if self.init != "gnmf" or isinstance(regularizer, Graph):
             return terms, terms
@@ -763,10 +765,10 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
         """With scale=None results are in the units of the data; otherwise in those of the scaled views."""
         return self._scalings[0].unit if self.scale is None else 1.0
 
-    def _check(self, n_samples: int, engine: Engine) -> None:
+    def _check(self, n_samples: int) -> None:
         """Refuse settings that do not go together."""
         self._check_n_clusters(self.n_clusters, n_samples)
-        if engine.tensors and not self._solver.takes_tensors:
+        if ENGINES[self.engine].takes_devices and not self._solver.takes_tensors:
             raise ValueError(
                 f"solver {type(self._solver).__name__} would be handed tensors by engine={self.engine!r}; "
                 "set takes_tensors = True on it if it can, or use engine='numpy'"
@@ -955,7 +957,7 @@ def scale_and_place(
     fit = partial(fit_scaling, kind=scale)
     copy = partial(scaled, views, dtype=dtype, always_copied=mask)
     Xs, fitted, scalings = engine.loop_views(views, fit, copy, asked, dtype)
-    if not mask and not engine.tensors:  # tensors were looked at where they are
+    if not mask and not isinstance(Xs[0], DeviceView):  # tensors were looked at where they are
         check_finite(fitted, views.names)
     return WorkingViews(Xs, fitted, scalings, beside(partial(checksums, fitted)))
 

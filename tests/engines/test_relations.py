@@ -11,6 +11,7 @@ import manyview as mv
 from manyview.engines.numpy.distances import Geometry
 from manyview.engines.numpy.engine import HOST
 from manyview.engines.numpy.relations import no_relation
+from manyview.engines.numpy.scaling import fit_scaling, scaled
 from manyview.maths import relations as maths
 
 everything = np.dtype(float)
@@ -18,8 +19,8 @@ everything = np.dtype(float)
 
 def distances_of(relation):
     here = relation.present()
-    scaling = HOST.fit_scaling(relation, here, "r", "auto")
-    return HOST.distances(HOST.scaled(relation, scaling, here, everything), here, False)
+    scaling = fit_scaling(relation, here, "r", "auto")
+    return HOST.distances(scaled(relation, scaling, here, everything), here, False)
 
 
 def links(n, seed=0, density=0.1):
@@ -156,9 +157,9 @@ def test_unseen_rows_find_the_fitted_row_that_they_copy():
         (mv.KernelView(X @ X.T), mv.KernelView(X[:4] @ X.T, diagonal=(X[:4] ** 2).sum(axis=1))),
     ):
         here = fitted.present()
-        scaling = HOST.fit_scaling(fitted, here, "r", "auto")
-        space = HOST.distances(HOST.scaled(fitted, scaling, here, everything), here, False)
-        Z = HOST.scaled(rows.for_unseen(None), scaling, np.ones(4, bool), everything)
+        scaling = fit_scaling(fitted, here, "r", "auto")
+        space = HOST.distances(scaled(fitted, scaling, here, everything), here, False)
+        Z = scaled(rows.for_unseen(None), scaling, np.ones(4, bool), everything)
         d, _ = next(iter(space.to_new(Z, None, 10)))
         assert d.argmin(axis=1).tolist() == [0, 1, 2, 3] and d.min() < 1e-9
 
@@ -166,7 +167,7 @@ def test_unseen_rows_find_the_fitted_row_that_they_copy():
 def test_unseen_rows_of_a_kernel_say_how_similar_they_are_to_themselves():
     X = np.random.default_rng(0).random((6, 2))
     fitted = mv.KernelView(X @ X.T)
-    scaling = HOST.fit_scaling(fitted, fitted.present(), "r", "auto")
+    scaling = fit_scaling(fitted, fitted.present(), "r", "auto")
     with pytest.raises(ValueError, match="diagonal"):
         scaling.apply(mv.KernelView(X[:2] @ X.T).for_unseen(None))
 

@@ -19,13 +19,11 @@ from manyview._types import Factors  # noqa: E402
 from manyview.datasets import load_handwritten, make_synthetic  # noqa: E402
 from manyview.engines.affinity import affinity, nearest_neighbors  # noqa: E402
 from manyview.engines.numpy.distances import FileGeometry, Geometry  # noqa: E402
-from manyview.engines.numpy.engine import HOST  # noqa: E402
 from manyview.engines.numpy.rows import Rows  # noqa: E402
 from manyview.engines.torch import device as engine  # noqa: E402
 from manyview.engines.torch import kmeans as torch_kmeans  # noqa: E402
 from manyview.engines.torch import neighbors as torch_neighbors  # noqa: E402
 from manyview.engines.torch.distances import TorchGeometry  # noqa: E402
-from manyview.engines.torch.engine import TorchEngine  # noqa: E402
 from manyview.engines.torch.graph import DeviceGraph, united  # noqa: E402
 from manyview.engines.torch.neighbors import nearest_rows  # noqa: E402
 from manyview.engines.torch.rows import TorchView  # noqa: E402
@@ -219,8 +217,10 @@ def test_distances_with_missing_rows_are_those_of_the_host(device):
         for mine, theirs in zip(view.nearest(6)[:3], host.nearest(6)[:3], strict=True):
             mine = mine.cpu() if isinstance(mine, torch.Tensor) else mine
             np.testing.assert_allclose(mine, theirs, rtol=1e-9)
-    F = TorchEngine(device).fused_nearest(views, alpha, 8, [], 0, None)[1].cpu()
-    np.testing.assert_allclose(F, HOST.fused_nearest(hosts, alpha, 8, [], 0, None)[1], rtol=1e-9)
+    F = views[0].fused_nearest(views, alpha, 8, [], 0, None)[1].cpu()
+    np.testing.assert_allclose(
+        F, hosts[0].fused_nearest(hosts, alpha, 8, [], 0, None)[1], rtol=1e-9
+    )
 
 
 @on_devices

@@ -12,11 +12,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol, TypeVar, runtime_checkable
+from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
-import scipy.sparse as sp
 
 from manyview._types import Array, Matrix, Number, Sums, Views
 from manyview.maths.solvers import Solver
@@ -224,6 +223,20 @@ class Distances(Protocol):
     def nearest(self, k: int, seed: int = 0, threads: Threads | None = None) -> Lists:
         """The k nearest rows of every comparable row."""
 
+    def fused_nearest(
+        self,
+        views: list[Any],
+        weights: Array,
+        k: int,
+        neighbors: list[Array],
+        seed: int,
+        threads: Threads | None = None,
+    ) -> tuple[Array, Array]:
+        """The k nearest rows of every row under the weighted sum of the distances of such views.
+
+        ``neighbors`` holds the lists of every view, among which a large search looks as well.
+        """
+
     def rows(self, chosen: Array) -> Distances:
         """The same view of some of the rows."""
 
@@ -250,12 +263,7 @@ class Distances(Protocol):
 
 
 class Engine(Protocol):
-    """Where a fit of RobustWMNMF computes: it makes distances, and joins those of several views."""
-
-    #: Whether k-means here takes rows that count more than once.
-    weighs_rows: bool
-    #: Whether solvers and regularisers are handed tensors.
-    tensors: bool
+    """Where a fit computes: it brings the views there. What it makes of them knows where it is."""
 
     def loop_views(
         self,
@@ -275,57 +283,11 @@ class Engine(Protocol):
     ) -> tuple[Views, np.dtype]:
         """The views where this engine computes, and its precision (``asked`` is the user's wish)."""
 
-    def fit_scaling(self, X: Matrix, present: Array, name: str, kind: str) -> Scaling:
-        """How the features of a view are made comparable; ``kind`` is the user's wish."""
-
-    def scaled(self, X: Matrix, scaling: Scaling | None, present: Array, dtype: np.dtype) -> Matrix:
-        """z of a view; rows that are not present are zero."""
-
     def distances(self, Z: Matrix, present: Array, unit_rows: bool) -> Distances:
         """The distances between rows of z; halves of views with ``unit_rows`` get unit rows again."""
 
-    def fused_nearest(
-        self,
-        views: list[Distances],
-        weights: Array,
-        k: int,
-        neighbors: list[Array],
-        seed: int,
-        threads: Threads | None,
-    ) -> tuple[Array, Array]:
-        """The k nearest rows of every row under the weighted sum of the views' distances.
-
-        ``neighbors`` holds the lists of every view, among which a large search looks as well.
-        """
-
-    def graph(self, rows: Array, indices: Array, weights: Array, n: int) -> Graph:
-        """(A + Aᵀ)/2 of neighbour lists of some of n rows."""
-
-    def block_step(self, threads: Threads | None) -> Callable[[Graph], Callable[..., Array]] | None:
-        """What makes a graph's step of a block iteration (p·S now + q·now + r·before); None: plain."""
-
-    def row_contrasts(
-        self, views: list[Distances], graphs: list[Graph], threads: Threads | None = None
-    ) -> Array:
-        """1 − (mean d^s of i to its neighbours in view t), (n_views, n_views, N); NaN where unknown.
-
-        Do t's neighbours look close in s? Pairs with a member missing in s are skipped.
-        """
-
-    def mean_distance(self, view: Distances, graph: Graph) -> float | None:
-        """Mean d over the edges of a graph, by their weights; None if it has no edge."""
-
     def factor_rows(self, view: Distances) -> Matrix:
         """`Distances.unit_sums` where the factorisation runs."""
-
-    def beside(self, array: Array, model: Array) -> Array:
-        """An array of the host where ``model`` is."""
-
-    def in_precision(self, array: Array, dtype: np.dtype) -> Array:
-        """Results of this engine in the precision of the fit."""
-
-    def graph_on_host(self, graph: Graph) -> sp.csr_array:
-        """The same as a SciPy array."""
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ import numpy as np
 
 from manyview._types import Array
 from manyview.engines.numpy.distances import FileGeometry
-from manyview.engines.numpy.neighbors import for_all_rows, improved, ranked
+from manyview.engines.numpy.neighbors import for_all_rows, improved, ranked, use_index
 from manyview.engines.numpy.sources import DIRECTIONS, leading_directions
 from manyview.engines.threads import Threads
 
@@ -43,6 +43,24 @@ class WorkerGeometry(FileGeometry):
         lists = for_all_rows(rows, near, self.n_samples)
         indices, d = improved([self], np.ones(1), lists, k, threads)
         return indices[rows], d[rows]
+
+    def fused_nearest(
+        self,
+        views: list[Any],
+        weights: Array,
+        k: int,
+        neighbors: list[Array],
+        seed: int,
+        threads: Threads | None = None,
+    ) -> tuple[Array, Array]:
+        """Likewise, among candidates from the workers where all views are there."""
+        k = min(k, self.n_samples - 1)
+        if not use_index(self.n_samples) or not all(isinstance(v, WorkerGeometry) for v in views):
+            return super().fused_nearest(views, weights, k, neighbors, seed, threads)
+        candidates = [joint_candidates(views, weights, k, seed), *neighbors]
+        # Neighbors in single views are among them: where one view is far more certain they are the ones.
+        first, _ = ranked(views, weights, np.hstack(candidates), 0, k, threads)
+        return improved(views, weights, first, k, threads)
 
     def on_workers(self, rows: Array) -> Coordinates:
         """Coordinates of some rows of this view, not centred."""
@@ -82,21 +100,6 @@ def joint_candidates(views: list[WorkerGeometry], alpha: Array, k: int, seed: in
     if width >= 2 * DIRECTIONS:
         joint = joint.along(leading_directions(joint))
     return nearest_on_workers(joint, min(int(WIDER * k), n - 1), seed, ROUGHLY)[0]
-
-
-def best_of(
-    views: list[WorkerGeometry],
-    alpha: Array,
-    k: int,
-    candidates: list[Array],
-    threads: Threads | None,
-) -> tuple[Array, Array]:
-    """The k nearest under F among lists of candidates and the neighbours of these.
-
-    Neighbours in single views are among them: where one view is far more certain they are the ones.
-    """
-    first, _ = ranked(views, alpha, np.hstack(candidates), 0, k, threads)
-    return improved(views, alpha, first, k, threads)
 
 
 def _of_block(given: list[tuple], rows: slice) -> list[tuple]:

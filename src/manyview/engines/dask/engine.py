@@ -10,14 +10,12 @@ import numpy.typing as npt
 
 from manyview._types import Array, Matrix, Views
 from manyview.engines.numpy.engine import HostEngine
-from manyview.engines.numpy.neighbors import use_index
 from manyview.engines.numpy.presence import refuse_holes
 from manyview.engines.numpy.sources import UnitRows
 from manyview.engines.protocols import Distances, Engine, Found
-from manyview.engines.threads import Threads
 
 from .cluster import Cluster
-from .distances import WorkerGeometry, best_of, joint_candidates
+from .distances import WorkerGeometry
 from .scaled import ScaledOnWorkers
 
 
@@ -43,22 +41,6 @@ class DaskEngine(HostEngine):
         if isinstance(Z, ScaledOnWorkers):
             return WorkerGeometry(self.cluster, Z, present, unit_rows)
         return super().distances(Z, present, unit_rows)
-
-    def fused_nearest(
-        self,
-        views: list[Any],
-        weights: Array,
-        k: int,
-        neighbors: list[Array],
-        seed: int,
-        threads: Threads | None,
-    ) -> tuple[Array, Array]:
-        n = views[0].n_samples
-        if use_index(n) and all(isinstance(view, WorkerGeometry) for view in views):
-            k = min(k, n - 1)
-            joint = joint_candidates(views, weights, k, seed)
-            return best_of(views, weights, k, [joint, *neighbors], threads)
-        return super().fused_nearest(views, weights, k, neighbors, seed, threads)
 
     def factor_rows(self, view: Distances) -> Any:
         rows = view.unit_sums()

@@ -25,7 +25,7 @@ from manyview.maths.relations import closed_neighbourhoods
 
 from .compiled import compiled
 from .masked import unit_sum_rows
-from .neighbors import approximate, equal_share, view_lists
+from .neighbors import approximate, equal_share, fused_lists, view_lists
 from .presence import has_nan
 from .repeats import row_codes
 from .scaling import Linked, sampled, unit_rows
@@ -365,6 +365,18 @@ class Geometry:
     def nearest(self, k: int, seed: int = 0, threads: Threads | None = None) -> Lists:
         """The k nearest rows of every comparable row."""
         return view_lists(self, k, seed, threads)
+
+    def fused_nearest(
+        self,
+        views: list[Any],
+        weights: Array,
+        k: int,
+        neighbors: list[Array],
+        seed: int,
+        threads: Threads | None = None,
+    ) -> tuple[Array, Array]:
+        """The k nearest rows of every row under the weighted sum of the distances of such views."""
+        return fused_lists(views, weights, k, seed, threads)
 
     def pairs(self, i: Array, j: Array) -> Array:
         """d of the pairs (i, j), exactly as `blocks` has it; 1 where a member is missing."""

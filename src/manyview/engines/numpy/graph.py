@@ -1,14 +1,20 @@
-"""Graphs of neighbour lists as SciPy arrays, and the distances of views along their edges."""
+"""Graphs of neighbor lists, and the distances of views along their edges.
+
+On the host a graph is a SciPy array; of tensors, a `engines.torch.graph.DeviceGraph`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
+from manyview._arrays import is_tensor
 from manyview._types import Array
+from manyview.engines.optional import engine_part
 from manyview.engines.protocols import Distances
 from manyview.engines.threads import Threads, blocks
 
@@ -18,8 +24,10 @@ from .compiled import compiled
 PAIRS = 2**18
 
 
-def symmetric(rows: Array, indices: Array, weights: Array, n: int) -> sp.csr_array:
-    """(A + Aᵀ)/2 of the neighbour lists of some of n rows."""
+def symmetric(rows: Array, indices: Array, weights: Array, n: int) -> Any:
+    """(A + Aᵀ)/2 of the neighbor lists of some of n rows."""
+    if is_tensor(weights):
+        return engine_part("torch", "graph").symmetric(rows, indices, weights, n)
     # SciPy keeps the integers it is given: half as long, they take half the room and are read faster.
     integer = np.int32 if 2 * indices.size < 2**31 and n < 2**31 else np.int64
     i, j = np.repeat(rows.astype(integer), indices.shape[1]), indices.ravel().astype(integer)
@@ -27,13 +35,26 @@ def symmetric(rows: Array, indices: Array, weights: Array, n: int) -> sp.csr_arr
     return sp.csr_array((A + A.T) / 2)
 
 
+def on_host(graph: Any) -> sp.csr_array:
+    """The same graph as a SciPy array."""
+    return graph if sp.issparse(graph) else graph.to_scipy()
+
+
 def row_contrasts(
-    views: list[Distances], graphs: list[sp.csr_array], threads: Threads | None = None
+    views: list[Distances], graphs: list[Any], threads: Threads | None = None
 ) -> Array:
-    """1 − (mean d^s of i to its neighbours in view t), (n_views, n_views, N); NaN where unknown."""
+    """1 − (mean d^s of i to its neighbors in view t), (n_views, n_views, N); NaN where unknown.
+
+    Do t's neighbors look close in s? Pairs with a member missing in s are skipped.
+    """
     n_views, n = len(views), views[0].n_samples
     rows = np.full((n_views, n_views, n), np.nan)
     for t, graph in enumerate(graphs):
+        if not sp.issparse(graph):
+            for s, view in enumerate(views):
+                if s != t:
+                    rows[s, t] = graph.contrast(view)
+            continue
         upper = sp.triu(graph, 1, format="coo")
         for s, view in enumerate(views):
             if s == t or upper.nnz == 0:
@@ -55,8 +76,10 @@ def _pairs(view: Distances, i: Array, j: Array, part: slice) -> Array:
     return view.pairs(i[part], j[part])
 
 
-def mean_distance(view: Distances, graph: sp.csr_array) -> float | None:
+def mean_distance(view: Distances, graph: Any) -> float | None:
     """Mean d over the edges of a graph, by their weights; None if it has no edge."""
+    if not sp.issparse(graph):
+        return graph.mean_distance(view)
     upper = sp.triu(graph, 1, format="coo")
     i, j = upper.coords
     weights, own = upper.data, graph.diagonal() / 2  # half, as of all others

@@ -13,7 +13,8 @@ from sklearn.preprocessing import normalize
 
 from manyview._arrays import is_tensor, like, namespace, on_host
 from manyview._types import Array, Matrix, storable
-from manyview.engines.protocols import Scaling
+from manyview.engines.optional import engine_part
+from manyview.engines.protocols import ScaledThere, Scaling
 from manyview.engines.threads import blocks
 from manyview.maths.relations import (
     closed_neighbourhoods,
@@ -34,7 +35,7 @@ from manyview.maths.tails import (
 from .presence import present_rows
 from .relations import Dissimilarity, GraphView, KernelView, Relation
 from .repeats import fewest_copies
-from .sources import looking_rows, over
+from .sources import is_streamed, looking_rows, over
 
 #: A view with more zeros than this is counts or text: square roots, unit rows.
 ZEROS = 0.9
@@ -294,12 +295,24 @@ class CoordinateScaling:
         raise ValueError("distances are not filled in")
 
 
-def fit_relation(X: Relation) -> LinkScaling | CoordinateScaling:
-    """How a relation becomes coordinates."""
+def fit_scaling(X: Matrix, present: Array, name: str, kind: str = "auto") -> Scaling:
+    """How the features of a view are made comparable; ``kind`` is the user's wish."""
     if isinstance(X, GraphView):
         return LinkScaling.fit(X)
-    assert isinstance(X, Dissimilarity)
-    return CoordinateScaling.fit(X)
+    if isinstance(X, Dissimilarity):
+        return CoordinateScaling.fit(X)
+    return (_fit_on_sample if is_streamed(X) else RobustScaling.fit)(X, present, name, kind)
+
+
+def scaled(X: Matrix, scaling: Scaling | None, present: Array, dtype: np.dtype) -> Matrix:
+    """z of a view; rows that are not present are zero."""
+    if isinstance(X, Relation):
+        return relation_rows(X, scaling, present, dtype)  # type: ignore[arg-type]
+    if isinstance(X, ScaledThere):
+        return X.scaled(scaling, present, dtype)
+    if is_tensor(X):
+        return engine_part("torch", "distances").scaled_tensor(X, present, scaling, dtype)
+    return (ScaledFile if is_streamed(X) else scaled_rows)(X, scaling, present, dtype)
 
 
 def relation_rows(
@@ -365,7 +378,7 @@ def sampled(n: int, n_features: int, size: int | None = None) -> Array:
     return np.arange(n) if n <= most else np.linspace(0, n - 1, most).astype(int)
 
 
-def fit_scaling(X: Any, present: Array, name: str, kind: str = "auto") -> RobustScaling:
+def _fit_on_sample(X: Any, present: Array, name: str, kind: str) -> RobustScaling:
     """Percentiles of a sample of the rows that are present.
 
     Of features that are constant there, the smallest and largest value of all rows.

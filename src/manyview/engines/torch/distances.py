@@ -49,6 +49,17 @@ class TorchGeometry(Geometry):
         near, d = nearest_of_each(self, rows, k, crowds)
         return Lists(rows, near, d, masses(self, rows, near, crowds))
 
+    def fused_nearest(
+        self,
+        views: list[Any],
+        weights: Array,
+        k: int,
+        neighbors: list[Array],
+        seed: int,
+        threads: Threads | None = None,
+    ) -> tuple[Any, Any]:
+        return fused_nearest(views, weights, k)
+
     def pairs(self, i: Any, j: Any) -> Any:
         """d of the pairs (i, j); 1 where a member is missing. NumPy in, NumPy out."""
         if isinstance(i, np.ndarray):

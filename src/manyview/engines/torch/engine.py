@@ -10,24 +10,19 @@ import numpy.typing as npt
 import scipy.sparse as sp
 import torch
 
-from manyview._arrays import on_host
 from manyview._types import Array, Matrix, Views
 from manyview._warn import warn_user
 from manyview.engines.numpy.engine import HostEngine
 from manyview.engines.numpy.presence import check_finite, refuse_holes, unobserved
 from manyview.engines.numpy.sources import is_streamed
-from manyview.engines.protocols import Engine, Found, Scaling
-from manyview.engines.threads import Threads
+from manyview.engines.protocols import Engine, Found
 
-from .device import choose, fits, precision, put, torch_dtype
+from .device import choose, fits, precision, put
 from .distances import (
     TorchGeometry,
     dense_tensor,
-    fused_nearest,
     refuse_signed,
-    scaled_tensor,
 )
-from .graph import DeviceGraph, symmetric
 from .rows import device_views
 from .streamed import HostView, StreamedGeometry
 
@@ -37,10 +32,7 @@ COPIES = 3
 
 
 class TorchEngine(HostEngine):
-    """An `Engine` of tensors; how features are scaled is told by the host's rules."""
-
-    weighs_rows = False
-    tensors = True
+    """An `Engine` of tensors."""
 
     def __init__(self, device: str):
         self.device = device
@@ -64,71 +56,13 @@ class TorchEngine(HostEngine):
     def bring(self, views: Views, asked: Any, dtype: np.dtype) -> tuple[Views, np.dtype]:
         return moved(views, self.device, asked, dtype)
 
-    def scaled(self, X: Any, scaling: Scaling | None, present: Array, dtype: np.dtype) -> Matrix:
-        if isinstance(X, HostView):
-            return X.scaled(scaling, present, dtype)
-        return scaled_tensor(X, present, scaling, dtype)
-
     def distances(self, Z: Any, present: Array, unit_rows: bool) -> TorchGeometry:
         kind = TorchGeometry if isinstance(Z, torch.Tensor) else StreamedGeometry
         return kind(Z, present, unit_rows)
 
-    def fused_nearest(
-        self,
-        views: list[Any],
-        weights: Array,
-        k: int,
-        neighbors: list[Array],
-        seed: int,
-        threads: Threads | None,
-    ) -> tuple[Any, Any]:
-        return fused_nearest(views, weights, k)
-
-    def graph(self, rows: Array, indices: Any, weights: Any, n: int) -> DeviceGraph:
-        return symmetric(torch.as_tensor(rows, device=indices.device), indices, weights, n)
-
-    def block_step(self, threads: Threads | None) -> None:
-        return None
-
-    def row_contrasts(
-        self, views: list[Any], graphs: list[Any], threads: Threads | None = None
-    ) -> Array:
-        return row_contrasts(views, graphs)
-
-    def mean_distance(self, view: Any, graph: Any) -> float | None:
-        i, j, weights = graph.edges()
-        if len(i) == 0:
-            return None
-        return float((weights * view.pairs(i, j)).sum() / weights.sum())
-
-    def beside(self, array: Array, model: Any) -> Any:
-        return torch.as_tensor(array, dtype=model.dtype, device=model.device)
-
-    def in_precision(self, array: Any, dtype: np.dtype) -> Any:
-        return array.to(torch_dtype(dtype))
-
-    def graph_on_host(self, graph: Any) -> sp.csr_array:
-        return graph.to_scipy()
-
 
 if TYPE_CHECKING:  # the type checker compares it with the protocol
     _ENGINE: type[Engine] = TorchEngine
-
-
-def row_contrasts(views: list[TorchGeometry], graphs: list[DeviceGraph]) -> Array:
-    """`row_contrasts` of the engine of NumPy, from both halves of symmetric graphs."""
-    n_views, n = len(views), views[0].n_samples
-    rows = np.full((n_views, n_views, n), np.nan)
-    for t, graph in enumerate(graphs):
-        i, j, weight = graph.edges()
-        for s, view in enumerate(views):
-            if s != t and len(i):
-                known = weight * (view.here[i] & view.here[j])
-                total = graph.row_sums(known)
-                distance = graph.row_sums(known * view.pairs(i, j))
-                contrast = torch.where(total > 0, 1 - distance / total, torch.nan)
-                rows[s, t] = on_host(contrast)
-    return rows
 
 
 def refuse_streamed(views: Views) -> None:

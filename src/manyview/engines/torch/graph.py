@@ -137,6 +137,21 @@ class DeviceGraph:
         how = {"dtype": self.values.dtype, "device": self.values.device}
         return torch.randn((self.shape[0], n_columns), generator=generator, **how)
 
+    def contrast(self, view: Any) -> Array:
+        """1 − (mean d of a view from i to its neighbors here) of every row; NaN where unknown."""
+        i, j, weight = self.edges()
+        known = weight * (view.here[i] & view.here[j])
+        total = self.row_sums(known)
+        distance = self.row_sums(known * view.pairs(i, j))
+        return on_host(torch.where(total > 0, 1 - distance / total, torch.nan))
+
+    def mean_distance(self, view: Any) -> float | None:
+        """Mean d of a view over the edges, by their weights; None without an edge."""
+        i, j, weights = self.edges()
+        if len(i) == 0:
+            return None
+        return float((weights * view.pairs(i, j)).sum() / weights.sum())
+
     def to_scipy(self) -> sp.csr_array:
         # As narrow as SciPy would make them, before they travel.
         narrow = torch.int32 if len(self.values) < 2**31 else torch.int64
@@ -155,11 +170,10 @@ def csr(
         return torch.sparse_csr_tensor(starts.int(), columns.int(), values, **given)
 
 
-def symmetric(
-    rows: torch.Tensor, indices: torch.Tensor, weights: torch.Tensor, n: int
-) -> DeviceGraph:
+def symmetric(rows: Array, indices: torch.Tensor, weights: torch.Tensor, n: int) -> DeviceGraph:
     """(A + Aᵀ)/2 of neighbour lists."""
-    i, j, half = rows.repeat_interleave(indices.shape[1]), indices.reshape(-1), weights.reshape(-1)
+    i = torch.as_tensor(rows, device=indices.device).repeat_interleave(indices.shape[1])
+    j, half = indices.reshape(-1), weights.reshape(-1)
     half = half / 2
     return DeviceGraph.from_edges(torch.cat([i, j]), torch.cat([j, i]), torch.cat([half, half]), n)
 
