@@ -5,10 +5,9 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="limits are found with tensors")
 
-from manyview.engines.torch import gaps, limits, neighbors  # noqa: E402
-from manyview.engines.torch.gaps import squared_gaps  # noqa: E402
+from manyview.engines.torch import limits, neighbors  # noqa: E402
 from manyview.engines.torch.limits import LimitedProducts, entries_within, halved  # noqa: E402
-from manyview.engines.torch.neighbors import nearest_rows  # noqa: E402
+from manyview.engines.torch.neighbors import nearest_rows, squared_gaps  # noqa: E402
 
 DEVICES = ["cpu", "cuda"] if torch.cuda.is_available() else ["cpu"]
 
@@ -117,8 +116,7 @@ def test_a_kernel_that_does_not_run_is_done_without(monkeypatch):
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize(("m", "n_pairs"), [(1, 5), (63, 100), (130, 1001)])
 def test_squared_gaps_are_those_of_the_pairs(device, m, n_pairs, monkeypatch):
-    monkeypatch.setattr(gaps, "WORTH_COMPILING", 0)
-    monkeypatch.setattr(gaps, "GATHERED", 40 * m)
+    monkeypatch.setattr(neighbors, "GATHERED", 40 * m)
     X = rows(200, m).to(device)
     i, j = torch.randint(200, (2, n_pairs), generator=torch.Generator().manual_seed(0)).to(device)
     expected = (X[i].double() - X[j].double()).square().sum(1)

@@ -18,8 +18,7 @@ from manyview.engines.protocols import Lists
 from manyview.engines.threads import Threads, blocks
 
 from .device import put, torch_dtype
-from .gaps import GATHERED, squared_gaps
-from .neighbors import nearest_by_products
+from .neighbors import GATHERED, nearest_by_products, squared_gaps
 from .rows import TorchView
 
 

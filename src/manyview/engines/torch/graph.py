@@ -23,7 +23,6 @@ class DeviceGraph:
         self.shape = (len(starts) - 1, len(starts) - 1)
         self.dtype = values.dtype
         self._matrix: torch.Tensor | None = None
-        self._arrays: tuple[torch.Tensor, torch.Tensor, torch.Tensor] | None = None
 
     @classmethod
     def from_edges(
@@ -46,12 +45,6 @@ class DeviceGraph:
         """Rows, columns and values of all entries."""
         rows = torch.arange(self.shape[0], device=self.values.device)
         return torch.repeat_interleave(rows, self.starts.diff()), self.columns, self.values
-
-    def arrays(self) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """Row starts, columns and values as kernels want them."""
-        if self._arrays is None:
-            self._arrays = self.starts.int(), self.columns.int(), self.values.float()
-        return self._arrays
 
     def components(self) -> tuple[int, Array]:
         """How many connected components there are, and which of them every row belongs to.

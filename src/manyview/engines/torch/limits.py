@@ -8,14 +8,11 @@ be kept, and so on up to all columns, of which about 8k entries per row are ever
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 
-from manyview._warn import warn_user
 from manyview.engines.optional import engine_part
-
-from .fused import fused
 
 #: How many times the columns of a sample there are in the next one.
 GROWTH = 8
@@ -136,13 +133,10 @@ def halved(X: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
 def limited(R: torch.Tensor, k: int) -> LimitedProducts | None:
     """What finds k smallest entries in the columns of R, where there is a kernel for it and it pays."""
     worth = R.is_cuda and len(R) >= WORTHWHILE and k <= MOST_WANTED
-    if not worth or torch.cuda.get_device_properties(R.device).major < 8 or fused() is None:
+    if not worth or torch.cuda.get_device_properties(R.device).major < 8:
         return None
-    kernel: Any = engine_part("torch", "triton_limits")
+    try:
+        kernel = engine_part("torch", "triton_limits")
+    except ModuleNotFoundError:  # no Triton
+        return None
     return LimitedProducts(R, kernel.entries_within)
-
-
-def tell_plain(error: Exception) -> None:
-    warn_user(
-        f"the kernel for neighbours cannot run here ({error}); going on with plain PyTorch, slower"
-    )

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import torch
 
+from manyview._warn import warn_user
 from manyview.engines.numpy.neighbors import equal_share
 from manyview.engines.numpy.search import product_error
 from manyview.engines.threads import blocks
 
 from .device import free_memory
-from .gaps import squared_gaps
-from .limits import LimitedProducts, limited, tell_plain
+from .limits import LimitedProducts, limited
 from .tensors import TensorView
 
 #: Entries of a temporary block of distances, on a GPU and in the memory of the host.
@@ -25,6 +25,8 @@ ROUNDING = 2.0**-10
 #: Neighbours by products of rounded numbers, beyond those wanted; exact distances choose among them.
 #: Many more where the products are those of tensor cores, which keep 11 bits of every factor.
 EXTRA, EXTRA_TF32 = 4, 16
+#: Entries gathered at a time for distances of pairs.
+GATHERED = 2**27
 #: Columns whose smallest entry stands for them when the smallest of many are looked for.
 GROUP = 64
 
@@ -53,6 +55,14 @@ def tensor_cores(wanted: bool) -> Iterator[None]:
         yield
     finally:
         setattr(matmul, name, before)
+
+
+def squared_gaps(Z: torch.Tensor, i: torch.Tensor, j: torch.Tensor) -> torch.Tensor:
+    """‖z_i − z_j‖² of pairs of rows."""
+    squared = torch.empty(len(i), dtype=Z.dtype, device=Z.device)
+    for pairs in blocks(slice(0, len(i)), max(1, GATHERED // max(1, Z.shape[1]))):
+        squared[pairs] = (Z[i[pairs]] - Z[j[pairs]]).square_().sum(1)
+    return squared
 
 
 Rows = Callable[[slice], torch.Tensor]
@@ -159,17 +169,20 @@ class SmallestProducts:
         self, left: Rows, n_left: int, rows: torch.Tensor, k: int, coarse: bool
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """Columns and values of the k smallest entries per row, and the lengths of the rows of L."""
-        quick = limited(self.whole, k) if coarse and self.whole is not None else None
-        if quick is None or not self.by_limits:
-            return self._by_blocks(left, n_left, rows, k, coarse)
-        try:
-            return self._by_limits(quick, left, n_left, rows, k)
-        except torch.OutOfMemoryError:
-            raise
-        except Exception as error:  # no compiler here, say
-            self.by_limits = False
-            tell_plain(error)
-            return self._by_blocks(left, n_left, rows, k, coarse)
+        if coarse and self.whole is not None and self.by_limits:
+            try:
+                quick = limited(self.whole, k)
+                if quick is not None:
+                    return self._by_limits(quick, left, n_left, rows, k)
+            except torch.OutOfMemoryError:
+                raise
+            except Exception as error:  # no compiler here, say
+                self.by_limits = False
+                warn_user(
+                    f"the kernel for neighbors cannot run here ({error}); plain PyTorch is used "
+                    "instead, which is slower"
+                )
+        return self._by_blocks(left, n_left, rows, k, coarse)
 
     def _by_limits(
         self, quick: LimitedProducts, left: Rows, n_left: int, rows: torch.Tensor, k: int

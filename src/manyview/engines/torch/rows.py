@@ -5,8 +5,7 @@ The formulas are those of `equations` and `solvers`, on tensors.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,16 +13,14 @@ import scipy.sparse as sp
 import torch
 
 from manyview._types import Split, Sums, Views
-from manyview._warn import warn_user
 from manyview.engines.numpy.rows import CANCELLED
 from manyview.engines.numpy.sources import Scaled
 from manyview.engines.threads import blocks
 from manyview.maths import equations as eq
 from manyview.maths.solvers import Solver, own_name
-from manyview.maths.terms import GraphTerm, Term
+from manyview.maths.terms import Term
 
 from .device import fits, put, torch_dtype
-from .fused import fused
 from .tensors import STREAMED_BLOCK, TensorView, stream_aside
 
 
@@ -69,10 +66,6 @@ class TorchRows:
         self.sums: Any = None
         self.penalty: Any = 0.0
         self._update_U = update_U_on(view.device, solver)
-        # The pass that reads X once, where the card has it (`triton_pass`).
-        self._rule = own_name(solver)
-        dense_there = view.resident and not view.sparse
-        self._fused: Any = fused() if dense_there and self._rule is not None else None
 
     def begin(
         self, V: Any, consensus: Any, fit_weight: Any, sum_weight: Any, g: Term, basis: bool
@@ -99,57 +92,18 @@ class TorchRows:
         """V after one step; ``residuals`` also asks for those of every row."""
         H, q, out = U.T @ U, U.sum(axis=0), self._new_V(V)
         residuals = residuals or not self.basis
-        if not self._fused_step(U, V, H, q, a, beta, out):
-            found = []
-            for b, X in self.view.blocks():
-                given = (H, q, self.consensus[b], self.fit_weight[b], a, beta, self.split.rows(b))
-                out[b] = self.solver.update_V(V[b], X @ U, *given)
-                if self.basis:
-                    found.append(self._sums(b, X, out[b]))
+        found = []
+        for b, X in self.view.blocks():
+            given = (H, q, self.consensus[b], self.fit_weight[b], a, beta, self.split.rows(b))
+            out[b] = self.solver.update_V(V[b], X @ U, *given)
             if self.basis:
-                self.sums = _total(found)
+                found.append(self._sums(b, X, out[b]))
+        if self.basis:
+            self.sums = _total(found)
         if residuals:
             self.residuals = self.all_residuals(U, out)
         self._evaluate_term(out)
         return out
-
-    def _fused_step(
-        self, U: Any, V: Any, H: Any, q: Any, a: float, beta: float, out: torch.Tensor
-    ) -> bool:
-        """The step and its sums from one read of X, where the card has that."""
-        if not self._reads_once(V):
-            return False
-        weights = (self.fit_weight, self.sum_weight, a, beta)
-        with self._not_required():
-            _, self.sums = self._fused.fused_pass(
-                *(self.view.X, U, V, H, q, self.consensus, *weights, *self.split),
-                times_V=isinstance(self.g, GraphTerm),
-                solver=self._rule,
-                precision=_precision(),
-                out=out,
-            )
-            return True
-        self._evaluate_term(V)  # as plain PyTorch wants it
-        return False
-
-    @contextmanager
-    def _not_required(self) -> Iterator[None]:
-        """A kernel that does not compile here (no compiler, say) is done without."""
-        try:
-            yield
-        except torch.OutOfMemoryError:
-            raise
-        except Exception as error:
-            self._fused = None
-            warn_user(
-                f"the fused pass cannot run here ({error}); going on with plain PyTorch, slower"
-            )
-
-    def _reads_once(self, V: torch.Tensor) -> bool:
-        n, m = self.shape
-        return self._fused is not None and self._fused.worthwhile(
-            n, m, V.shape[1], V.dtype, self.view.device, self._rule == "hals"
-        )
 
     def collect(self, V: torch.Tensor) -> torch.Tensor:
         return V
@@ -185,15 +139,8 @@ class TorchRows:
         return Sums(*(piece.double() for piece in sums))
 
     def _evaluate_term(self, V: torch.Tensor) -> None:
-        """The regulariser at V; of a graph, ``split.positive`` are the degrees, to be times V."""
+        """The regularizer at V."""
         curvature = self.g.curvature(V) if "curvature" in self.solver.needs else 0.0  # type: ignore[attr-defined]
-        if isinstance(self.g, GraphTerm) and self._reads_once(V):
-            A: Any = self.g.A
-            negative = self._buffer("negative", V)
-            with self._not_required():
-                self.penalty = self._fused.graph_product(*A.arrays(), self.g.degrees, V, negative)
-                self.split = Split(negative, self.g.degrees, curvature)
-                return
         self.penalty = self.g.value(V)
         self.split = Split(*self.g.split(V), curvature)
 
@@ -248,14 +195,6 @@ class Replayed:
         with torch.cuda.graph(self.graph, stream=aside, capture_error_mode="thread_local"):
             self.moved = self.solver.update_U(*given)
         self.inputs = inputs
-
-
-def _precision() -> str:
-    """TF32 only where PyTorch was told to use it (`torch.set_float32_matmul_precision`)."""
-    matmul = torch.backends.cuda.matmul
-    if hasattr(matmul, "fp32_precision"):
-        return "tf32" if matmul.fp32_precision == "tf32" else "tf32x3"
-    return "tf32" if matmul.allow_tf32 else "tf32x3"
 
 
 def _row_squares(X: torch.Tensor) -> torch.Tensor:
