@@ -34,7 +34,6 @@ GUARDED = {
         "import resource": "except ImportError",
         "/proc": "except OSError",
     },
-    "engines/numpy/compiled.py": {"os.getuid": "os.name"},
     "engines/threads.py": {"os.sched_getaffinity": "hasattr(os"},
     "io/guard/limits.py": {"/proc": "except (OSError", "/sys/": "except (OSError"},
     "io/writing.py": {

@@ -16,7 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from manyview._types import Array, Factors, Matrix, Sums
-from manyview.engines.numpy.compiled import basis_update
+from manyview.engines.numpy.rows import basis_update
 from manyview.engines.numpy.sources import Scaled, is_streamed
 from manyview.maths import equations as eq
 from manyview.maths.solvers import Solver

@@ -7,7 +7,7 @@ import pytest
 
 from conftest import blobs
 from manyview import WMNMF
-from manyview.engines.numpy.compiled import compiled_forms
+from manyview.engines.numpy.rows import compiled_rule
 from manyview.extend import Multiplicative, SimplexHALS, check_solver
 from manyview.maths.solvers import SOLVERS, own_name
 from own_parts import Halfway, NoCurvature, Ridge
@@ -25,7 +25,7 @@ def test_only_the_very_rules_of_the_library_have_compiled_forms():
 
     assert [own_name(kind()) for kind in SOLVERS.values()] == list(SOLVERS)
     for other in (Same(), SimplexHALS(sweeps=3), Halfway()):
-        assert own_name(other) is None and compiled_forms(other) is None
+        assert own_name(other) is None and compiled_rule(other) is None
     with pytest.raises(dataclasses.FrozenInstanceError):
         SimplexHALS().sweeps = 3
 

@@ -16,7 +16,6 @@ import numpy as np
 import scipy.sparse as sp
 
 from manyview._types import Array, Sums
-from manyview.engines.numpy.compiled import basis_update
 from manyview.engines.numpy.rows import Rows, add_sums, no_sums
 from manyview.maths.solvers import Solver
 from manyview.maths.terms import GraphPart, GraphTerm, Term
@@ -57,9 +56,9 @@ class DaskRows(Rows):
     """`Rows` on workers. V goes out with `begin`, stays there, and comes back by `collect`."""
 
     def __init__(self, view: DaskView, solver: Solver):
-        self.view, self.cluster, self.solver = view, view.cluster, solver
+        self.view, self.cluster = view, view.cluster
         self.dtype, self.shape = view.dtype, view.shape
-        self._update_U = basis_update(solver)
+        self._use(solver)
         self.sums, self.penalty = None, 0.0
         self.x_sq = view.squared_norms()
         self.residuals = self.x_sq

@@ -1,15 +1,10 @@
-"""Import the compiled inner loops (numba, extra "fast"), and choose those that replace a solver.
-
-Numba keeps compiled code beside the package or in the user's home, and refuses to define functions to be
-kept where it can write neither: in containers and on nodes of clusters. Then a folder in the temporary
-directory serves, or nothing is kept. Code is loaded from such a folder and run, so nobody else may be
-able to put anything there.
-"""
+"""Import the compiled inner loops (numba, extra "fast"), from no folder that others can write to."""
 
 from __future__ import annotations
 
+import atexit
 import os
-import stat
+import shutil
 import sys
 import tempfile
 import warnings
@@ -17,15 +12,9 @@ from collections.abc import Callable
 from contextlib import nullcontext, suppress
 from functools import cache
 from importlib import import_module
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-from manyview._arrays import copied
-from manyview._types import Array, Sums
 from manyview._warn import warn_user
-from manyview.maths.solvers import Solver, least_diagonal, own_name
-
-UpdateU = Callable[[Array, Sums, float], Array]
 
 #: What the user may set to choose the folder for compiled code.
 SETTING = "NUMBA_CACHE_DIR"
@@ -76,9 +65,11 @@ def import_numba() -> None:
 
 
 def keeps_code(function: Callable[[], None]) -> bool:
-    """Whether numba can keep compiled code of the module of ``function``, in a private folder if need be.
+    """Whether numba can keep compiled code of the module of ``function``.
 
-    The folder is also used in processes started from here.
+    Numba keeps it beside the package or in the user's home. Where it can write neither, as in
+    containers and on nodes of clusters, this process and those it starts share a temporary folder that
+    nobody else can write to.
     """
     from numba import config, njit
 
@@ -91,26 +82,19 @@ def keeps_code(function: Callable[[], None]) -> bool:
             raise
         return True
 
-    def use(folder: str | None) -> None:
-        os.environ.pop(SETTING, None) if folder is None else os.environ.update({SETTING: folder})
-        config.reload_config()
-
-    chosen = os.environ.get(SETTING)
     if home_is_known() and accepted():
         return True
-    folder, kept = private_folder(), False
-    if folder is not None:
-        use(str(folder))
-        kept = accepted()
-        if not kept:
-            use(chosen)
+    chosen, folder = os.environ.get(SETTING), ""
+    with suppress(OSError):
+        folder = os.environ[SETTING] = tempfile.mkdtemp(prefix="manyview-numba-")
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)
+        config.reload_config()
     failed = f"not in {SETTING} ({chosen!r}), " if chosen else ""
-    remedy = f"it is kept in {str(folder)!r} instead" if kept else "every run compiles anew"
     warn_user(
         f"numba cannot keep compiled code, {failed}not beside the package and not in the home folder; "
-        f"{remedy}. Set {SETTING} to a folder that only you can write to choose the place"
+        f"every run compiles anew. Set {SETTING} to a folder that only you can write to choose the place"
     )
-    return kept
+    return bool(folder) and accepted()
 
 
 def home_is_known() -> bool:
@@ -122,79 +106,3 @@ def home_is_known() -> bool:
         if os.access(chosen, os.W_OK):
             return True
     return os.path.isabs(os.path.expanduser(os.environ.get("XDG_CACHE_HOME", "~")))
-
-
-def private_folder() -> Path | None:
-    """A folder in the temporary directory that this user alone can change, or None."""
-    if os.name != "posix":
-        return None
-    try:
-        folder = Path(tempfile.gettempdir()).resolve() / f"manyview-numba-{os.getuid()}"
-        with suppress(FileExistsError):
-            folder.mkdir(mode=0o700)
-        own = folder.lstat()  # a link is somebody's choice of another folder
-        ours = stat.S_ISDIR(own.st_mode) and own.st_uid == os.getuid()
-        if not ours or own.st_mode & (stat.S_IRWXG | stat.S_IRWXO):
-            return None
-        for parent in folder.parents:  # others must not replace what lies there: closed, or sticky
-            mode = parent.stat().st_mode
-            if mode & (stat.S_IWGRP | stat.S_IWOTH) and not mode & stat.S_ISVTX:
-                return None
-        tempfile.TemporaryFile(dir=folder).close()
-    except OSError:
-        return None
-    return folder
-
-
-class Forms(NamedTuple):
-    """The compiled forms of one solver."""
-
-    #: `Solver.update_U`; None where NumPy does it as fast.
-    update_U: UpdateU | None
-    #: `Solver.update_V` with the parts of the regulariser one by one, into its last argument.
-    update_V: Callable[..., None]
-    #: How `kernels.rows_pass` is told which of its two rules to run.
-    hals: bool | None
-
-
-def compiled_forms(solver: Solver) -> Forms | None:
-    """What stands in for this solver; None without numba, and for any rule but the library's own."""
-    kernels, name = compiled(), own_name(solver)
-    if kernels is None or name is None:
-        return None
-    return {
-        "multiplicative": Forms(None, kernels.multiplicative_rows, hals=None),
-        "hals": Forms(_hals_update_U, kernels.hals_rows, hals=True),
-    }[name]
-
-
-def basis_update(solver: Solver) -> UpdateU:
-    """The solver's step on U, compiled where there is such a form."""
-    forms = compiled_forms(solver)
-    return solver.update_U if forms is None or forms.update_U is None else forms.update_U
-
-
-def row_update(solver: Solver) -> Callable[..., None]:
-    """The solver's step on rows of V into its last argument, compiled where there is such a form."""
-    forms = compiled_forms(solver)
-    if forms is None:
-
-        def plain(*args: Any) -> None:
-            args[-1][...] = solver.update_V(*args[:-1])
-
-        return plain
-    kernel = forms.update_V
-
-    def fast(V: Array, *args: Any) -> None:
-        *products, split, out = args
-        kernel(V, *products, *split, out)
-
-    return fast
-
-
-def _hals_update_U(U: Array, sums: Sums, a: float) -> Array:
-    """`SimplexHALS.update_U`."""
-    P, G = sums.P, sums.G
-    columns = copied(U.T).astype(P.dtype, copy=False)
-    compiled().hals_columns(columns, P, G, least_diagonal(U, G))
-    return columns.T

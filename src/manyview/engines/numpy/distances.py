@@ -396,7 +396,7 @@ class Geometry:
         i, j = (np.asarray(side, dtype=np.int64) for side in (i, j))  # compiled for once
         if kernels is not None and sp.issparse(self.Z):
             entries = (self.Z.indptr, self.Z.indices, self.Z.data)
-            kernels.sparse_pair_distances(*entries, self.root_mu, self.comparable, i, j, d)
+            kernels.sparse_pair_distances(entries, self.root_mu, self.comparable, i, j, d)
             return
         if kernels is not None and self.observed is None:
             kernels.pair_distances(self.Z, self.root_mu, self.comparable, i, j, d)

@@ -109,7 +109,7 @@ def block_step(threads: Threads | None, S: sp.csr_array) -> Callable[..., Array]
 
         def work(rows: slice) -> None:
             graph = (S.indptr, S.indices, S.data)
-            kernels.graph_step(*graph, now, before, *factors, rows.start, rows.stop, out)
+            kernels.graph_step(graph, now, before, *factors, rows.start, rows.stop, out)
 
         (threads or Threads(1)).map(work, len(now))
         return out

@@ -15,8 +15,6 @@ from numba.core.cgutils import get_item_pointer
 from numba.extending import intrinsic
 from numba.np.arrayobj import make_array
 
-from manyview._types import Array
-
 from .compiled import keeps_code
 
 
@@ -58,24 +56,19 @@ def _ask_for(context: Any, array: Any, row: Any, column: Any) -> Any:
 ask_for: Any = (lambda array, row, column: None) if config.DISABLE_JIT else _ask_for  # type: ignore[attr-defined]
 
 
+# --- the pass over rows ------------------------------------------------------------------------
+#
+# ``split`` holds the parts of the regularizer (negative, positive, curvature) as whole arrays, and
+# ``sums`` those of `Sums`, with P transposed.
+
+
 @inlined
-def add_sums(
-    X: Array,
-    scale: Array,
-    V: Array,
-    consensus: Array,
-    weight: Array,
-    WV: Array,
-    XWV: Array,
-    P: Array,
-    G: Array,
-    vc: Array,
-    vv: Array,
-) -> None:
-    """`equations.sums_over_rows` of a block, added to the sums so far; P is transposed.
+def _add_sums(X, scale, V, consensus, weight, WV, XWV, sums):
+    """`equations.sums_over_rows` of a block, added to the sums so far.
 
     The rows are ``scale`` times X. WV and XWV are room for intermediate results.
     """
+    P, G, vc, vv = sums
     n, K = V.shape
     for i in range(n):
         for k in range(K):
@@ -96,16 +89,7 @@ def add_sums(
 
 
 @inlined
-def scaled_products(Ut: Array, X: Array, scale: Array, out: Array) -> None:
-    """Uᵀxᵢ of rows that are each times their scale (K × rows)."""
-    np.dot(Ut, X.T, out)
-    for k in range(out.shape[0]):
-        for i in range(out.shape[1]):
-            out[k, i] *= scale[i, 0]
-
-
-@inlined
-def simplex_threshold(y: Array) -> float:
+def simplex_threshold(y):
     """What all entries lose when y is projected to the simplex.
 
     Entries below the threshold of all that are left drop out until none does: a few passes where
@@ -125,7 +109,7 @@ def simplex_threshold(y: Array) -> float:
 
 
 @fast
-def hals_columns(columns: Array, P: Array, G: Array, floor: float) -> None:
+def hals_columns(columns, P, G, floor):
     """`SimplexHALS.update_U` in place, ``columns`` being Uᵀ: two sweeps of simplex projections."""
     K, M = columns.shape
     for _ in range(2):
@@ -147,12 +131,10 @@ def hals_columns(columns: Array, P: Array, G: Array, floor: float) -> None:
 MANY = 100
 #: Products with coefficients of which at most one in so many is not 0 take less time without the others.
 SPARSE = 8
-#: Rows of a block.
-MANY_BLOCK = 64
 
 
 @inlined
-def _mostly_zero(V: Array) -> bool:
+def _mostly_zero(V):
     """Whether so few coefficients are not 0 that products are quicker without the others."""
     count = 0
     for i in range(V.shape[0]):
@@ -162,37 +144,19 @@ def _mostly_zero(V: Array) -> bool:
 
 
 @inlined
-def _add_products(V: Array, H: Array, out: Array) -> None:
-    """V H, added to ``out``, of the coefficients that are not 0."""
-    for i in range(V.shape[0]):
-        for k in range(V.shape[1]):
-            v = V[i, k]
-            if v != 0:
-                for m in range(H.shape[1]):
-                    out[i, m] += v * H[k, m]
-
-
-@inlined
-def _hals_row_by_row(
-    V: Array,
-    XU: Array,
-    H: Array,
-    q: Array,
-    consensus: Array,
-    w2: Array,
-    a: float,
-    beta: float,
-    negative: Array,
-    positive: Array,
-    curvature: Array,
-    out: Array,
-) -> None:
-    """`SimplexHALS.update_V`: two sweeps over the coordinates, HV touched only where one changes."""
+def _hals_row_by_row(V, XU, H, consensus, w2, a, beta, split, out):
+    """`hals_rows` of many components: HV is touched only where a coordinate changes."""
+    negative, positive, curvature = split
     n, K = V.shape
     linear, quadratic = np.empty(K, dtype=V.dtype), np.empty(K, dtype=V.dtype)
     fitted = np.zeros((n, K), dtype=V.dtype)
     if _mostly_zero(V):
-        _add_products(V, H, fitted)
+        for i in range(n):
+            for k in range(K):
+                v = V[i, k]
+                if v != 0:
+                    for m in range(K):
+                        fitted[i, m] += v * H[k, m]
     else:
         np.dot(V, H, fitted)
     for i in range(n):
@@ -218,18 +182,9 @@ def _hals_row_by_row(
 
 
 @inlined
-def _add_few(
-    X: Array,
-    scale: Array,
-    V: Array,
-    consensus: Array,
-    weight: Array,
-    P: Array,
-    G: Array,
-    vc: Array,
-    vv: Array,
-) -> None:
-    """`add_sums` of the coefficients that are not 0."""
+def _add_few(X, scale, V, consensus, weight, sums):
+    """`_add_sums` of the coefficients that are not 0."""
+    P, G, vc, vv = sums
     n, K = V.shape
     places = np.empty(K, dtype=np.int64)
     for i in range(n):
@@ -251,71 +206,10 @@ def _add_few(
                 P[own, m] += share * X[i, m]
 
 
-@fast
-def many_rows_pass(
-    X: Array,
-    scale: Array,
-    U: Array,
-    V: Array,
-    H: Array,
-    q: Array,
-    consensus: Array,
-    fit_weight: Array,
-    a: float,
-    beta: float,
-    negative: Array,
-    positive: Array,
-    curvature: Array,
-    sum_weight: Array,
-    out: Array,
-    P: Array,
-    G: Array,
-    vc: Array,
-    vv: Array,
-) -> None:
-    """`kernels.rows_pass` by the rule of `SimplexHALS`, which leaves out what is 0."""
-    K, M, dtype = V.shape[1], X.shape[1], X.dtype
-    Ut = np.ascontiguousarray(U.T)
-    XU, WV = np.empty((K, MANY_BLOCK), dtype=dtype), np.empty((MANY_BLOCK, K), dtype=dtype)
-    XWV = np.empty((K, M), dtype=dtype)
-    for start in range(0, len(X), MANY_BLOCK):
-        stop = min(start + MANY_BLOCK, len(X))
-        x, V_b, V_new, V_star = X[start:stop], V[start:stop], out[start:stop], consensus[start:stop]
-        minus, plus, curve = negative[start:stop], positive[start:stop], curvature[start:stop]
-        weight, sums_weight = fit_weight[start:stop], sum_weight[start:stop]
-        products = XU if len(x) == MANY_BLOCK else np.empty((K, len(x)), dtype=dtype)
-        size_b = scale[start:stop]
-        scaled_products(Ut, x, size_b, products)
-        XU_b = products.T
-        _hals_row_by_row(V_b, XU_b, H, q, V_star, weight, a, beta, minus, plus, curve, V_new)
-        if _mostly_zero(V_new):
-            _add_few(x, size_b, V_new, V_star, sums_weight, P, G, vc, vv)
-        else:
-            add_sums(x, size_b, V_new, V_star, sums_weight, WV[: len(x)], XWV, P, G, vc, vv)
-
-
-#: Rows of a block, half as many where rows are long. With so few, and X turned, OpenBLAS uses kernels for
-#: small products where the processor has AVX-512: a third less time than with larger blocks, and half of
-#: it in float32. (Told to compute as on older processors, the float32 pass took a fifth longer instead.)
-BLOCK, WIDE = 64, 2048
-
-
 @inlined
-def multiplicative_rows(
-    V: Array,
-    XU: Array,
-    H: Array,
-    q: Array,
-    consensus: Array,
-    w2: Array,
-    a: float,
-    beta: float,
-    negative: Array,
-    positive: Array,
-    curvature: Array,
-    out: Array,
-) -> None:
+def multiplicative_rows(V, XU, H, q, consensus, w2, a, beta, split, out):
     """`Multiplicative.update_V`: v ∘ negative/positive, v itself where positive vanishes."""
+    negative, positive, _ = split
     n, K = V.shape
     tiny = np.finfo(V.dtype).tiny
     np.dot(V, H, out)
@@ -330,24 +224,12 @@ def multiplicative_rows(
 
 
 @inlined
-def hals_rows(
-    V: Array,
-    XU: Array,
-    H: Array,
-    q: Array,
-    consensus: Array,
-    w2: Array,
-    a: float,
-    beta: float,
-    negative: Array,
-    positive: Array,
-    curvature: Array,
-    out: Array,
-) -> None:
+def hals_rows(V, XU, H, q, consensus, w2, a, beta, split, out):
     """`SimplexHALS.update_V`: two sweeps over the coordinates, HV kept up to date.
 
     Coordinates depend on each other, rows do not: everything is turned so that rows lie side by side.
     """
+    negative, positive, curvature = split
     n, K = V.shape
     room = np.empty((4, K, n), dtype=V.dtype)
     new, linear, quadratic, fitted = room[0], room[1], room[2], room[3]
@@ -379,29 +261,16 @@ def hals_rows(
             out[i, k] = new[k, i]
 
 
+#: Rows of a block, half as many where rows are long. With so few, and X turned, OpenBLAS uses kernels for
+#: small products where the processor has AVX-512: a third less time than with larger blocks, and half of
+#: it in float32. (Told to compute as on older processors, the float32 pass took a fifth longer instead.)
+BLOCK, WIDE = 64, 2048
+
+
 @fast
 def rows_pass(
-    X: Array,
-    scale: Array,
-    U: Array,
-    V: Array,
-    H: Array,
-    q: Array,
-    consensus: Array,
-    fit_weight: Array,
-    a: float,
-    beta: float,
-    negative: Array,
-    positive: Array,
-    curvature: Array,
-    sum_weight: Array,
-    out: Array,
-    P: Array,
-    G: Array,
-    vc: Array,
-    vv: Array,
-    hals: bool | None,
-) -> None:
+    X, scale, U, V, H, q, consensus, fit_weight, a, beta, split, sum_weight, out, sums, hals
+):
     """The pass over some rows: a block is read once for X_bU, the step on V_b and its sums.
 
     The rows are those of X, each times its ``scale``: so that none need be written anew.
@@ -409,52 +278,43 @@ def rows_pass(
     """
     K, M, dtype = V.shape[1], X.shape[1], X.dtype
     size = BLOCK if M <= WIDE else BLOCK // 2
+    negative, positive, curvature = split
     Ut = np.ascontiguousarray(U.T)
     XU, WV = np.empty((K, size), dtype=dtype), np.empty((size, K), dtype=dtype)
     XWV = np.empty((K, M), dtype=dtype)
     for start in range(0, len(X), size):
-        stop = min(start + size, len(X))
-        x, V_b, V_new, V_star = X[start:stop], V[start:stop], out[start:stop], consensus[start:stop]
-        minus, plus, curve = negative[start:stop], positive[start:stop], curvature[start:stop]
-        weight, sums_weight = fit_weight[start:stop], sum_weight[start:stop]
+        b = slice(start, min(start + size, len(X)))
+        x, scale_b, V_b, V_new, V_star = X[b], scale[b], V[b], out[b], consensus[b]
+        split_b = (negative[b], positive[b], curvature[b])
         products = XU if len(x) == size else np.empty((K, len(x)), dtype=dtype)
-        size_b = scale[start:stop]
-        scaled_products(Ut, x, size_b, products)
-        XU_b = products.T
-        if hals is not None:
-            hals_rows(V_b, XU_b, H, q, V_star, weight, a, beta, minus, plus, curve, V_new)
+        np.dot(Ut, x.T, products)
+        for k in range(K):
+            for i in range(len(x)):
+                products[k, i] *= scale_b[i, 0]
+        XU_b, weight = products.T, fit_weight[b]
+        few = False
+        if hals is None:
+            multiplicative_rows(V_b, XU_b, H, q, V_star, weight, a, beta, split_b, V_new)
+        elif K >= MANY:
+            _hals_row_by_row(V_b, XU_b, H, V_star, weight, a, beta, split_b, V_new)
+            few = _mostly_zero(V_new)
         else:
-            multiplicative_rows(V_b, XU_b, H, q, V_star, weight, a, beta, minus, plus, curve, V_new)
-        add_sums(x, size_b, V_new, V_star, sums_weight, WV[: len(x)], XWV, P, G, vc, vv)
+            hals_rows(V_b, XU_b, H, q, V_star, weight, a, beta, split_b, V_new)
+        if few:
+            _add_few(x, scale_b, V_new, V_star, sum_weight[b], sums)
+        else:
+            _add_sums(x, scale_b, V_new, V_star, sum_weight[b], WV[: len(x)], XWV, sums)
 
 
-#: Neighbours lie anywhere in V: their rows are asked for so many edges ahead.
+#: Neighbors lie anywhere in V: their rows are asked for so many edges ahead.
 EDGES_AHEAD = 16
 
 
 @fast
-def graph_rows(
-    indptr: Array,
-    indices: Array,
-    data: Array,
-    degrees: Array,
-    V: Array,
-    start: int,
-    stop: int,
-    negative: Array,
-    positive: Array,
-) -> float:
+def graph_rows(graph, degrees, V, start, stop, negative, positive):
     """Rows of A V and D V, and their share of Tr(VᵀLV)."""
-    # Two loops: as one it is twice as slow, the compiler being unsure what the stores touch.
-    _graph_product(indptr, indices, data, V, start, stop, negative)
-    return _graph_value(degrees, V, start, stop, negative, positive)
-
-
-@inlined
-def _graph_product(
-    indptr: Array, indices: Array, data: Array, V: Array, start: int, stop: int, negative: Array
-) -> None:
-    K, last = V.shape[1], len(indices) - 1
+    indptr, indices, data = graph
+    K, last, value = V.shape[1], len(indices) - 1, 0.0
     for i in range(start, stop):
         for k in range(K):
             negative[i, k] = 0
@@ -466,23 +326,19 @@ def _graph_product(
             j, weight = np.uint64(indices[e]), data[e]
             for k in range(K):
                 negative[i, k] += weight * V[j, k]
+    # A loop of its own: as one it is twice as slow, the compiler being unsure what the stores touch.
+    for i in range(start, stop):
+        for k in range(K):
+            own = degrees[i, 0] * V[i, k]
+            positive[i, k] = own
+            value += V[i, k] * (own - negative[i, k])
+    return value
 
 
 @fast
-def graph_step(
-    indptr: Array,
-    indices: Array,
-    data: Array,
-    now: Array,
-    before: Array,
-    p: float,
-    q: float,
-    r: float,
-    start: int,
-    stop: int,
-    out: Array,
-) -> None:
+def graph_step(graph, now, before, p, q, r, start, stop, out):
     """Rows of p·S now + q·now + r·before."""
+    indptr, indices, data = graph
     K, last = now.shape[1], len(indices) - 1
     for i in range(start, stop):
         for k in range(K):
@@ -496,18 +352,7 @@ def graph_step(
                 out[i, k] += weight * now[j, k]
 
 
-@inlined
-def _graph_value(
-    degrees: Array, V: Array, start: int, stop: int, negative: Array, positive: Array
-) -> float:
-    value = 0.0
-    for i in range(start, stop):
-        for k in range(V.shape[1]):
-            own = degrees[i, 0] * V[i, k]
-            positive[i, k] = own
-            value += V[i, k] * (own - negative[i, k])
-    return value
-
+# --- distances and codes of rows -----------------------------------------------------------------
 
 #: Rows lie anywhere: they are asked for so many pairs ahead, in lines of memory of so many bytes.
 PAIRS_AHEAD, LINE = 8, 64
@@ -518,9 +363,7 @@ TILE = 64
 
 
 @fast
-def pair_distances(
-    Z: Array, root_mu: Array, comparable: Array, i: Array, j: Array, out: Array
-) -> None:
+def pair_distances(Z, root_mu, comparable, i, j, out):
     """d of the pairs (i, j); 1 where a member is missing.
 
     Of long rows some columns at a time, so that few rows and many pairs are read from the cache.
@@ -545,7 +388,7 @@ def pair_distances(
 
 
 @inlined
-def _in_units(root_mu: Array, comparable: Array, i: Array, j: Array, out: Array) -> None:
+def _in_units(root_mu, comparable, i, j, out):
     """Squared distances as d."""
     for e in range(len(i)):
         r, c = i[e], j[e]
@@ -554,17 +397,9 @@ def _in_units(root_mu: Array, comparable: Array, i: Array, j: Array, out: Array)
 
 
 @fast
-def sparse_pair_distances(
-    indptr: Array,
-    indices: Array,
-    data: Array,
-    root_mu: Array,
-    comparable: Array,
-    i: Array,
-    j: Array,
-    out: Array,
-) -> None:
+def sparse_pair_distances(rows, root_mu, comparable, i, j, out):
     """The same of rows in CSR form with sorted columns: what only one of two rows has is all a gap."""
+    indptr, indices, data = rows
     for e in range(len(i)):
         a, a_end = indptr[i[e]], indptr[i[e] + 1]
         b, b_end = indptr[j[e]], indptr[j[e] + 1]
@@ -587,7 +422,7 @@ def sparse_pair_distances(
 
 
 @fast
-def row_codes(Z: Array, bits: Array, odd: Array, out: Array) -> None:
+def row_codes(Z, bits, odd, out):
     """`repeats.row_codes`; ``bits`` are those of Z as whole numbers, ``odd`` the three odd numbers."""
     first, second, place = odd[0], odd[1], odd[2]
     for i in range(Z.shape[0]):
@@ -604,10 +439,9 @@ def row_codes(Z: Array, bits: Array, odd: Array, out: Array) -> None:
 
 
 @fast
-def sparse_row_codes(
-    indptr: Array, indices: Array, data: Array, bits: Array, odd: Array, out: Array
-) -> None:
+def sparse_row_codes(rows, bits, odd, out):
     """The same of rows in CSR form; zeros that are stored are as if they were not."""
+    indptr, indices, data = rows
     first, second, place = odd[0], odd[1], odd[2]
     for i in range(len(indptr) - 1):
         total = np.int64(0)
@@ -621,7 +455,7 @@ def sparse_row_codes(
 
 
 @fast
-def smallest_rows(d: Array, k: int, first: int, indices: Array, values: Array) -> None:
+def smallest_rows(d, k, first, indices, values):
     """The k smallest entries of every row in order, ties by column; row r itself is first + r."""
     for r in range(d.shape[0]):
         count = 0
@@ -640,15 +474,7 @@ def smallest_rows(d: Array, k: int, first: int, indices: Array, values: Array) -
 
 
 @fast
-def sparse_products(
-    indptr: Array,
-    indices: Array,
-    data: Array,
-    starts: Array,
-    rows: Array,
-    values: Array,
-    out: Array,
-) -> None:
+def sparse_products(indptr, indices, data, starts, rows, values, out):
     """Z Zᵀ of rows in CSR form, into zeros.
 
     Columns are written down as rows come, from ``starts`` on in ``rows`` and ``values``: a row meets those
@@ -666,7 +492,7 @@ def sparse_products(
 
 
 @inlined
-def _mirrored(square: Array) -> None:
+def _mirrored(square):
     """What is below the diagonal of a square array is above it as well, a tile at a time."""
     n = len(square)
     for top in range(0, n, TILE):
@@ -676,15 +502,15 @@ def _mirrored(square: Array) -> None:
                     square[j, i] = square[i, j]
 
 
+# --- lists of the nearest --------------------------------------------------------------------------
+
 #: Products that are compared with the last of a list at a time: as many as processors' widest registers
 #: take in a few steps. Most groups hold nothing that is near enough.
 GROUP = 64
 
 
 @fast
-def take(
-    products: Array, places: Array, own: Array, first: int, near: Array, values: Array
-) -> None:
+def take(products, places, own, first, near, values):
     """Put columns with small products into lists, which are in order.
 
     Column c is row ``first`` + c; row a of the products has the list at ``places[a]`` and is itself
@@ -702,7 +528,7 @@ def take(
 
 
 @inlined
-def _any_below(group: Array, limit: float) -> bool:
+def _any_below(group, limit):
     """Whether there is a smaller number: no branches, so that many are compared at a time."""
     found = np.float32(0)
     for c in range(GROUP):
@@ -711,7 +537,7 @@ def _any_below(group: Array, limit: float) -> bool:
 
 
 @inlined
-def _insert(x: float, who: int, values: Array, near: Array) -> None:
+def _insert(x, who, values, near):
     """Put a number into a list, the last one of which goes."""
     place = len(values) - 1
     while place > 0 and values[place - 1] > x:
@@ -721,16 +547,7 @@ def _insert(x: float, who: int, values: Array, near: Array) -> None:
 
 
 @fast
-def add_shared(
-    products: Array,
-    asking: Array,
-    ends: Array,
-    features: Array,
-    values: Array,
-    posts: Array,
-    posted: Array,
-    posted_values: Array,
-) -> None:
+def add_shared(products, asking, ends, features, values, posts, posted, posted_values):
     """Add −2 u_i·u_j of rows ``asking`` and the rows of a block, feature by feature.
 
     ``features`` and ``values`` hold each row's entries, rows ending at ``ends``; ``posted`` and its

@@ -323,7 +323,7 @@ class SquaredGaps:
         i, j = (np.asarray(side, dtype=np.int64) for side in (i, j))  # compiled for once
         if sp.issparse(self.Z):
             entries = (self.Z.indptr, self.Z.indices, self.Z.data)
-            self.kernels.sparse_pair_distances(*entries, *self.units, i, j, d)
+            self.kernels.sparse_pair_distances(entries, *self.units, i, j, d)
         else:
             self.kernels.pair_distances(self.Z, *self.units, i, j, d)
         return d

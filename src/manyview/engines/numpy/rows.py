@@ -6,19 +6,21 @@ needs. Blocks run on threads; their sums are added in a fixed order.
 
 from __future__ import annotations
 
-from typing import Any, TypeGuard
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from sklearn.utils.extmath import row_norms
 
+from manyview._arrays import copied
 from manyview._types import Array, Matrix, Split, Sums
 from manyview.engines.protocols import MakesPass, Pass
 from manyview.engines.threads import Threads, blocks
 from manyview.maths import equations as eq
-from manyview.maths.solvers import Solver
+from manyview.maths.solvers import Solver, least_diagonal, own_name
 from manyview.maths.terms import GraphTerm, Term
 
-from .compiled import basis_update, compiled, compiled_forms, row_update
+from .compiled import compiled
 from .sources import (
     Source,
     UnitRows,
@@ -39,6 +41,24 @@ def rows_of(X: Any, solver: Solver, threads: Threads | None = None) -> Pass:
     return X.as_rows(solver) if isinstance(X, MakesPass) else Rows(X, solver, threads)
 
 
+def compiled_rule(solver: Solver) -> str | None:
+    """The name of the library's rule of which there is a compiled form; None without numba."""
+    return None if compiled() is None else own_name(solver)
+
+
+def basis_update(solver: Solver) -> Callable[[Array, Sums, float], Array]:
+    """The solver's step on U, compiled where there is such a form."""
+    return _hals_update_U if compiled_rule(solver) == "hals" else solver.update_U
+
+
+def _hals_update_U(U: Array, sums: Sums, a: float) -> Array:
+    """`SimplexHALS.update_U` by the compiled loop."""
+    P, G = sums.P, sums.G
+    columns = copied(U.T).astype(P.dtype, copy=False)
+    compiled().hals_columns(columns, P, G, least_diagonal(U, G))
+    return columns.T
+
+
 class Rows:
     """One fully observed view: its rows, and what the last pass over them found."""
 
@@ -46,20 +66,24 @@ class Rows:
         self, X: Any, solver: Solver, threads: Threads | None = None, x_sq: Array | None = None
     ):
         self.source: Source = as_source(X)
-        self.solver, self.dtype, self.shape = solver, self.source.dtype, self.source.shape
+        self.dtype, self.shape = self.source.dtype, self.source.shape
         self.threads = threads or Threads(1)
         self.x_sq: Array = squared_norms(self.source, self.threads) if x_sq is None else x_sq
         self.residuals: Array = self.x_sq
         self.sums: Any = None
         self.penalty: Any = 0.0
         self._buffers: dict[str, Array] = {}
-        self._update_V, self._update_U = row_update(solver), basis_update(solver)
-        self._forms = compiled_forms(solver)
-        self._pass = None if self.source.sparse or self._forms is None else compiled().rows_pass
+        self._use(solver)
         #: What rows of this memory are multiplied by, where they can be read as they are.
-        self._scale = self.source.row_scale if is_resident(self.source) else None
-        scaled = self._scale is None
-        self._piece = min(PIECE, looking_rows(self.shape[1])) if scaled else PIECE
+        self._scale: Array | None = None
+        Z = self.source.X if isinstance(self.source, UnitRows) else None
+        if isinstance(Z, np.ndarray) and Z.flags.c_contiguous:
+            self._scale = self.source.row_scale
+        self._piece = PIECE if self._scale is not None else min(PIECE, looking_rows(self.shape[1]))
+
+    def _use(self, solver: Solver) -> None:
+        self.solver, self._rule = solver, compiled_rule(solver)
+        self._update_U = basis_update(solver)
 
     def begin(
         self, V: Array, consensus: Array, fit_weight: Array, sum_weight: Array, g: Term, basis: bool
@@ -87,7 +111,7 @@ class Rows:
                 add_sums(total, eq.sums_over_rows(*part))
             return total
 
-        self.sums = _total(self.threads.map(work, len(V)))
+        self.sums = total_sums(self.threads.map(work, len(V)))
 
     def step_U(self, U: Array, a: float) -> Array:
         return np.ascontiguousarray(self._update_U(U, self.sums, a), dtype=U.dtype)
@@ -96,46 +120,45 @@ class Rows:
         """V after one step; ``residuals`` also asks for those of every row."""
         # A model may be coarser than the rows, and its arrays may lie column by column.
         U, V = (np.ascontiguousarray(part, dtype=self.dtype) for part in (U, V))
-        H, q, kind = U.T @ U, U.sum(axis=0), self.dtype.type
-        out, size = self._new_V(V), block_rows(self.source, V.shape[1])
+        H, q, K, kind = U.T @ U, U.sum(axis=0), V.shape[1], self.dtype.type
         residuals = residuals or not self.basis
         if residuals:
             self.residuals = np.empty_like(self.x_sq)
+        # One of two arrays, whichever does not hold the old V.
+        out = self._buffer("V", V)
+        out = self._buffer("other V", V) if out is V else out
+        at_once = self._rule is not None and not (self.source.sparse or residuals)
+        size = self._piece if at_once else block_rows(self.source, K)
 
-        def given(rows: slice) -> tuple[Any, ...]:
-            part = (self.consensus[rows], self.fit_weight[rows], kind(a), kind(beta))
-            return (H, q, *part, self.split.rows(rows))
-
-        def in_blocks(rows: slice) -> Sums:
-            total = no_sums(self.shape[1], V.shape[1])
+        def work(rows: slice) -> Sums:
+            total = no_sums(self.shape[1], K)
             for b in blocks(rows, size):
+                weights = self.consensus[b], self.fit_weight[b], kind(a), kind(beta)
+                split, new = self.split.rows(b), out[b]
+                if at_once:
+                    X, scale = self._unscaled(b)
+                    given = (X, scale, U, V[b], H, q, *weights, split, self.sum_weight[b], new)
+                    sums = Sums(total.P.T, *total[1:])
+                    compiled().rows_pass(*given, sums, True if self._rule == "hals" else None)
+                    continue
                 X = self.source.read(b)
                 XU = X @ U
-                self._update_V(V[b], XU, *given(b), out[b])
+                step = (V[b], XU, H, q, *weights, split)
+                if self._rule is None:
+                    new[...] = self.solver.update_V(*step)
+                else:
+                    getattr(compiled(), f"{self._rule}_rows")(*step, new)
                 if self.basis:
-                    part = (X, out[b], self.consensus[b], self.sum_weight[b])
+                    part = (X, new, self.consensus[b], self.sum_weight[b])
                     add_sums(total, eq.sums_over_rows(*part))
                 if residuals:
-                    self.residuals[b] = residual_rows(X, XU, U, out[b], self.x_sq[b], H)
+                    self.residuals[b] = residual_rows(X, XU, U, new, self.x_sq[b], H)
             return total
 
-        def in_pieces(rows: slice) -> Sums:
-            total = no_sums(self.shape[1], V.shape[1])
-            sums, hals = (total.P.T, *total[1:]), self._forms.hals  # type: ignore[union-attr]
-            for b in blocks(rows, self._piece):
-                *products, split = given(b)
-                step = (U, V[b], *products, *split, self.sum_weight[b], out[b], *sums)
-                if hals and V.shape[1] >= compiled().MANY:
-                    compiled().many_rows_pass(*self._unscaled(b), *step)
-                else:
-                    self._pass(*self._unscaled(b), *step, hals)  # type: ignore[misc]
-            return total
-
-        whole = self._pass is not None and self.basis and not residuals
-        found = self.threads.map(in_pieces if whole else in_blocks, len(V))
+        found = self.threads.map(work, len(V))
         self.penalty, self.split = self._regularizer(out)
         if self.basis:
-            self.sums = _total(found)
+            self.sums = total_sums(found)
         return out
 
     def _unscaled(self, rows: slice) -> tuple[Array, Array]:
@@ -181,11 +204,6 @@ class Rows:
 
         return np.concatenate([r for chunk in self.threads.map(work, len(V)) for r in chunk])
 
-    def _new_V(self, V: Array) -> Array:
-        """Somewhere for the new V: one of two arrays, whichever does not hold the old one."""
-        first = self._buffer("V", V)
-        return self._buffer("other V", V) if first is V else first
-
     def _buffer(self, name: str, like: Array) -> Array:
         """An array kept from one iteration to the next."""
         if name not in self._buffers or self._buffers[name].shape != like.shape:
@@ -194,39 +212,23 @@ class Rows:
 
     def _regularizer(self, V: Array) -> tuple[float, Split]:
         """g(V), and its parts as whole arrays: compiled loops want no special cases."""
-        if isinstance(self.g, GraphTerm) and compiled() is not None:
-            return self._graph(self.g, V)
-        curvature = self.g.curvature(V) if "curvature" in self.solver.needs else 0.0  # type: ignore[attr-defined]
-        parts = []
-        for name, part in zip(Split._fields, (*self.g.split(V), curvature), strict=True):
-            whole = self._buffer(name, V)
-            whole[...] = part
-            parts.append(whole)
-        return self.g.value(V), Split(*parts)
-
-    def _graph(self, g: GraphTerm, V: Array) -> tuple[float, Split]:
-        """A V, D V and Tr(VᵀLV) in one go, into buffers."""
-        negative, positive = self._buffer("negative", V), self._buffer("positive", V)
-        degrees, A = g.degrees.astype(V.dtype, copy=False), g.A
-        data = A.data.astype(V.dtype, copy=False)
+        g, negative, positive = self.g, self._buffer("negative", V), self._buffer("positive", V)
+        curvature = positive  # which no step reads
+        if "curvature" in self.solver.needs:
+            curvature = self._buffer("curvature", V)
+            curvature[...] = g.curvature(V)  # type: ignore[attr-defined]
+        split = Split(negative, positive, curvature)
+        if not isinstance(g, GraphTerm) or compiled() is None:
+            negative[...], positive[...] = g.split(V)
+            return g.value(V), split
+        degrees, data = (part.astype(V.dtype, copy=False) for part in (g.degrees, g.A.data))
+        graph = (g.A.indptr, g.A.indices, data)
 
         def work(rows: slice) -> float:
-            edges = (A.indptr, A.indices, data, degrees, V, rows.start, rows.stop)
-            return compiled().graph_rows(*edges, negative, positive)
+            given = (graph, degrees, V, rows.start, rows.stop, negative, positive)
+            return compiled().graph_rows(*given)
 
-        value = sum(self.threads.map(work, len(V)))
-        if "curvature" not in self.solver.needs:
-            return float(value), Split(negative, positive, positive)  # no curvature is asked for
-        curvature = self._buffer("curvature", V)
-        curvature[...] = g.curvature(V)
-        return float(value), Split(negative, positive, curvature)
-
-
-def is_resident(source: Any) -> TypeGuard[UnitRows]:
-    """Whether rows lie one after the other in this memory, and want a number each to be multiplied by."""
-    if not isinstance(source, UnitRows) or not isinstance(source.X, np.ndarray):
-        return False
-    return bool(source.X.flags.c_contiguous)
+        return float(sum(self.threads.map(work, len(V)))), split
 
 
 def residual_rows(X: Matrix, XU: Array, U: Array, V: Array, x_sq: Array, H: Array) -> Array:
@@ -252,7 +254,8 @@ def add_sums(total: Sums, part: Sums) -> None:
         whole += piece
 
 
-def _total(parts: list[Sums]) -> Sums:
+def total_sums(parts: list[Sums]) -> Sums:
+    """The sums of all parts, added in their order to the first."""
     first = parts[0]
     for part in parts[1:]:
         add_sums(first, part)
