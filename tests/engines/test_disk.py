@@ -285,7 +285,7 @@ def test_neighbours_found_by_reading_blocks_are_the_nearest(make, tmp_path, monk
     X = np.abs(np.random.default_rng(0).standard_normal((N, 20)))
     file = make(tmp_path, "v", X)
     monkeypatch.setattr("manyview.engines.numpy.sources.LOOK", 20 * 37)
-    monkeypatch.setattr(neighbors, "ASKING", 20 * 50)
+    monkeypatch.setattr(neighbors, "READ_QUERIES", 20 * 50)
     for queries in (None, X[:33] + 0.01):
         found, d = streamed_neighbors(file, 6, queries)
         expected, d_expected = nearest_neighbors(X, 6, queries)
@@ -547,7 +547,7 @@ def test_a_fit_from_files_takes_little_memory(tmp_path):
         from manyview.engines.numpy import neighbors, sources
         warnings.simplefilter("ignore")
         # Blocks as small against these data as the usual ones are against large data.
-        slabs.SLAB, slabs.HELD, sources.LOOK, neighbors.ASKING = 2**17, 2**19, 2**17, 2**18
+        slabs.SLAB, slabs.HELD, sources.LOOK, neighbors.READ_QUERIES = 2**17, 2**19, 2**17, 2**18
         neighbors.GATHERED = 2**16
         def anonymous():
             text = open("/proc/self/status").read()

@@ -92,7 +92,7 @@ def test_files_read_in_pieces_give_the_same_lists(shape, tmp_path, monkeypatch):
     np.save(tmp_path / "x.npy", X)
     expected = by_index((X * 7).round(), K)
     for asking in (2**22, 37 * shape[1]):
-        monkeypatch.setattr(neighbors_module, "ASKING", asking)
+        monkeypatch.setattr(neighbors_module, "READ_QUERIES", asking)
         found, _ = nearest_neighbors(DiskMatrix(tmp_path / "x.npy"), K)
         np.testing.assert_array_equal(found, expected)
 

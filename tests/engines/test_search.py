@@ -8,10 +8,10 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from manyview.engines.numpy import neighbors, search
+from manyview.engines.numpy import neighbors
 from manyview.engines.numpy.compiled import compiled
 from manyview.engines.numpy.distances import Geometry
-from manyview.engines.numpy.search import (
+from manyview.engines.numpy.neighbors import (
     Part,
     Posted,
     Sides,
@@ -41,13 +41,13 @@ def recall(found, expected):
 
 @pytest.fixture(autouse=True)
 def small_cells(monkeypatch):
-    monkeypatch.setattr(search, "CELL", 40)
-    monkeypatch.setattr(search, "SPARSE_CELL", 40)
-    monkeypatch.setattr(search, "ASKING", 128)
-    monkeypatch.setattr(search, "ASKING_CELLS", 128)
-    monkeypatch.setattr(search, "ASKED", 100)
-    monkeypatch.setattr(search, "TILE", 30)
-    monkeypatch.setattr(search, "SUMMED", 70)
+    monkeypatch.setattr(neighbors, "CELL", 40)
+    monkeypatch.setattr(neighbors, "SPARSE_CELL", 40)
+    monkeypatch.setattr(neighbors, "ASKING", 128)
+    monkeypatch.setattr(neighbors, "ASKING_CELLS", 128)
+    monkeypatch.setattr(neighbors, "ASKED", 100)
+    monkeypatch.setattr(neighbors, "TILE", 30)
+    monkeypatch.setattr(neighbors, "SUMMED", 70)
 
 
 def sides_of(X):
@@ -58,8 +58,8 @@ def in_cells(X, k, seed=0, threads=1, n_sample=20):
     rows = np.random.default_rng(seed).choice(len(X), n_sample, replace=False)
     near = exact(X, k)[rows]
     gaps = np.take_along_axis(((X[rows, None] - X[None]) ** 2).sum(axis=2), near, axis=1)
-    sample = search.Sample(rows, near, gaps[:, -1])
-    return search.nearest_in_cells(sides_of(X), k, sample, seed, Threads(threads))
+    sample = neighbors.Sample(rows, near, gaps[:, -1])
+    return neighbors.nearest_in_cells(sides_of(X), k, sample, seed, Threads(threads))
 
 
 def test_nearly_all_neighbours_are_found():
@@ -93,13 +93,13 @@ def test_products_with_many_copies_of_a_row_take_little_room(monkeypatch):
 
     monkeypatch.setattr(kernels, "take", measuring)
     found = in_cells(X, 10)
-    assert max(sizes) <= search.ASKING * search.ASKED
+    assert max(sizes) <= neighbors.ASKING * neighbors.ASKED
     assert (X[found[500:]] == X[0]).all()
 
 
 def test_cells_have_rows():
     X = clusters(900, 5)[np.arange(900) % 7]
-    cells = search.Cells.of(sides_of(X), 0)
+    cells = neighbors.Cells.of(sides_of(X), 0)
     assert len(cells.means) == 7 and (np.diff(cells.starts) > 0).all()
     np.testing.assert_array_equal(np.sort(cells.order), np.arange(900))
 
@@ -125,7 +125,7 @@ def test_every_list_is_whole(n, k, kinds, seed):
 @given(st.integers(3, 60), st.integers(1, 9), st.integers(0, 99))
 def test_the_smallest_products_are_those_of_all_pairs(n, k, seed):
     X, k = np.random.default_rng(seed).random((n, 4)).astype(np.float32), min(k, n - 1)
-    near, values = search.smallest_products(sides_of(X), k, Threads(1))
+    near, values = neighbors.smallest_products(sides_of(X), k, Threads(1))
     gaps = ((X[:, None].astype(float) - X[None]) ** 2).sum(axis=2)
     np.fill_diagonal(gaps, np.inf)
     np.testing.assert_allclose(values, np.sort(gaps, axis=1)[:, :k], atol=1e-5)
@@ -293,7 +293,7 @@ def test_sides_in_another_order_are_the_same_sides(rng):
 def test_products_that_are_no_number_are_nobody(rng):
     products = rng.random((1, 200)).astype(np.float32)
     products[0, ::3] = np.nan
-    near, values = search._no_lists(1, 5)
+    near, values = neighbors._no_lists(1, 5)
     kernels = compiled()
     kernels.take(products, np.arange(1), np.array([1]), 0, near, values)
     products[0, 1] = np.nan
@@ -315,9 +315,9 @@ def test_the_smallest_products_of_sparse_rows_are_those_of_dense_ones():
     written = sp.csr_array(Z + 1.0 * (Z == 0) * (np.arange(400) % 9 == 0))
     written.data[written.data == 1] = 0
     rows = np.arange(0, 350, 3)
-    dense = search.smallest_products(sides_of(Z), 12, Threads(1), rows)[1]
+    dense = neighbors.smallest_products(sides_of(Z), 12, Threads(1), rows)[1]
     part = Part(1.0, written, np.ones(350), np.ones(350, dtype=bool))
-    near, values = search.smallest_products(Sides.of([part]), 12, Threads(2), rows)
+    near, values = neighbors.smallest_products(Sides.of([part]), 12, Threads(2), rows)
     np.testing.assert_allclose(values, dense, atol=1e-5)
     gaps = ((Z[rows, None] - Z[near]) ** 2).sum(axis=2)
     np.testing.assert_allclose(gaps, dense, atol=1e-5)

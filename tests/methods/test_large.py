@@ -80,10 +80,10 @@ def everything_large(monkeypatch):
     blockwise = partial(spectrum.leading_eigenvectors, dense_up_to=100, blocks_above=100)
     monkeypatch.setattr(agree, "leading_eigenvectors", blockwise)
     monkeypatch.setattr("manyview.engines.threads.CHUNK_ROWS", 100)
-    monkeypatch.setattr("manyview.engines.numpy.search.ASKING", 64)
-    monkeypatch.setattr("manyview.engines.numpy.search.ASKING_CELLS", 64)
+    monkeypatch.setattr("manyview.engines.numpy.neighbors.ASKING", 64)
+    monkeypatch.setattr("manyview.engines.numpy.neighbors.ASKING_CELLS", 64)
     monkeypatch.setattr("manyview.maths.block_iteration.BLOCK_ROWS", 100)
-    monkeypatch.setattr("manyview.engines.numpy.search.CELL", 50)
+    monkeypatch.setattr("manyview.engines.numpy.neighbors.CELL", 50)
     monkeypatch.setattr("manyview.engines.numpy.neighbors.ANSWERING", 128)
 
 

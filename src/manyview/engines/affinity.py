@@ -21,12 +21,12 @@ from manyview.engines.numpy.neighbors import (
     index_neighbors,
     merged,
     nearest,
+    product_error,
     streamed_neighbors,
     take_rows,
     use_index,
 )
 from manyview.engines.numpy.presence import has_nan
-from manyview.engines.numpy.search import product_error
 from manyview.engines.numpy.sources import is_streamed, reading, squared_norms
 from manyview.engines.optional import engine_part
 from manyview.engines.protocols import DeviceView, FindsNeighbors, Remote

@@ -25,11 +25,17 @@ from manyview.maths.relations import closed_neighbourhoods
 
 from .compiled import compiled
 from .masked import unit_sum_rows
-from .neighbors import approximate, equal_share, fused_lists, view_lists
+from .neighbors import (
+    ENOUGH_ALONE,
+    approximate,
+    equal_share,
+    fused_lists,
+    product_error,
+    view_lists,
+)
 from .presence import has_nan
 from .repeats import row_codes
 from .scaling import Linked, sampled, unit_rows
-from .search import ENOUGH_ALONE, product_error
 from .sources import Source, UnitRows, leading_directions, over, project
 
 

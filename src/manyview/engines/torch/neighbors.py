@@ -10,8 +10,7 @@ import numpy as np
 import torch
 
 from manyview._warn import warn_user
-from manyview.engines.numpy.neighbors import equal_share
-from manyview.engines.numpy.search import product_error
+from manyview.engines.numpy.neighbors import equal_share, product_error
 from manyview.engines.threads import blocks
 
 from .device import free_memory
