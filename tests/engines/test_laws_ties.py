@@ -18,7 +18,7 @@ from manyview.engines.files.disk import DiskMatrix
 from manyview.engines.numpy import distances as geometry_module
 from manyview.engines.numpy import neighbors as neighbors_module
 from manyview.engines.numpy.distances import FileGeometry, Geometry
-from manyview.engines.numpy.neighbors import fused_lists, merged, view_lists
+from manyview.engines.numpy.neighbors import merged
 from manyview.engines.numpy.repeats import (
     crowds_of,
     expanded_graph,
@@ -118,8 +118,8 @@ def test_the_robust_lists_do_not_depend_on_blocks(shape, block, monkeypatch):
     exact = [d.reshape(shape[0], -1) for d in exact]
     monkeypatch.setattr(geometry_module, "BLOCK", block)
     for view, d in zip(views, exact, strict=True):
-        np.testing.assert_array_equal(view_lists(view, K, 0).indices, rounded_order(d))
-    fused = fused_lists(views, alpha, K, 0)[0]
+        np.testing.assert_array_equal(view.nearest(K).indices, rounded_order(d))
+    fused = views[0].fused_nearest(views, alpha, K, [], 0)[0]
     np.testing.assert_array_equal(
         fused, rounded_order(sum(a * d for a, d in zip(alpha, exact, strict=True)))
     )
@@ -157,11 +157,13 @@ def test_a_device_has_the_lists_of_the_host(shape, monkeypatch):
         found, _ = nearest_neighbors(torch.as_tensor(X / 7), K)
         np.testing.assert_array_equal(found.numpy(), by_index(X, K))
         for host, view in zip(hosts, views, strict=True):
-            mine, theirs = view.nearest(K), view_lists(host, K, 0)
+            mine, theirs = view.nearest(K), host.nearest(K)
             np.testing.assert_array_equal(mine.indices.numpy(), theirs.indices)
         alpha = np.array([0.4, 0.6])
         fused = fused_nearest(views, alpha, K)[0]
-        np.testing.assert_array_equal(fused.numpy(), fused_lists(hosts, alpha, K, 0)[0])
+        np.testing.assert_array_equal(
+            fused.numpy(), hosts[0].fused_nearest(hosts, alpha, K, [], 0)[0]
+        )
 
 
 def test_a_device_repeats_labels():

@@ -162,7 +162,7 @@ def test_products_of_the_sides_are_sums_of_distances(seed, weights):
 def test_lists_by_products_are_those_of_all_distances(seed):
     views, alpha = three_views(seed)[:2], np.array([0.7, 0.3])
     everyone = np.arange(views[0].n_samples)
-    assert all(view.products_tell() for view in views)
+    assert all(view.products() is None for view in views)
     near, d, unsure = neighbors.by_products(views, alpha, everyone, 6, Threads(1))
     expected, d_expected = neighbors.looked_at(views, alpha, everyone, everyone, 6, Threads(1))
     assert not unsure.all()  # rows that are missing everywhere are as far from all
@@ -181,7 +181,7 @@ def test_a_view_that_tells_nobody_apart_adds_the_same_to_all_distances(rng):
     assert not unsure.any()
     np.testing.assert_array_equal(near, expected)
     np.testing.assert_allclose(d, d_expected)
-    near, d = neighbors.fused_lists([none, one], np.array([1.0, 0]), 4, 0)
+    near, d = none.fused_nearest([none, one], np.array([1.0, 0]), 4, [], 0)
     np.testing.assert_array_equal(near[9], [0, 1, 2, 3])
     assert (d == 1).all()
 
@@ -349,7 +349,7 @@ def test_of_a_crowd_only_the_first_are_looked_at(monkeypatch, rng, exact_up_to):
     monkeypatch.setattr(
         neighbors, "parts_of", lambda *args: asked.append(args[-1]) or parts_of(*args)
     )
-    found = neighbors.view_lists(view, k, 0)
+    found = view.nearest(k, 0)
     assert len(asked[0]) == len(alone) + 4 * (k + 1)
     expected, d = neighbors.looked_at([view], np.ones(1), np.arange(n), np.arange(n), k, Threads(1))
     np.testing.assert_array_equal(found.indices[alone], expected[alone])

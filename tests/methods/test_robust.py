@@ -13,7 +13,6 @@ from conftest import blobs
 from golden_files import load
 from manyview import WMNMF, RobustWMNMF, base
 from manyview import fuse as agree
-from manyview.engines.numpy import neighbors
 from manyview.engines.numpy import neighbors as index
 from manyview.engines.numpy.distances import Geometry
 from manyview.engines.numpy.graph import row_contrasts
@@ -270,13 +269,13 @@ def test_digits(digits, fitted):
 def test_approximate_lists_agree_with_exact_ones(digits, fitted, monkeypatch):
     """The large-N path, forced on the digits: nearly the same graph, the same clusters."""
     pytest.importorskip("numba")
-    exact, _ = neighbors.fused_lists(fitted._geometry, fitted.view_weights_, 20, 0)
+    exact, _ = fitted._geometry[0].fused_nearest(fitted._geometry, fitted.view_weights_, 20, [], 0)
     monkeypatch.setattr(index, "EXACT", 100)
     views = {name: X.copy() for name, X in digits.views.items()}
     model = RobustWMNMF(10, random_state=0).fit(views)
     np.testing.assert_allclose(model.view_weights_, fitted.view_weights_, atol=1e-3)
     assert adjusted_rand_score(model.labels_, fitted.labels_) > 0.98
-    found, _ = neighbors.fused_lists(fitted._geometry, fitted.view_weights_, 20, 0)
+    found, _ = fitted._geometry[0].fused_nearest(fitted._geometry, fitted.view_weights_, 20, [], 0)
     recall = np.mean([len(np.intersect1d(a, b)) / 20 for a, b in zip(exact, found, strict=True)])
     assert recall > 0.97
 

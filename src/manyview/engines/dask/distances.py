@@ -8,7 +8,7 @@ import numpy as np
 
 from manyview._types import Array
 from manyview.engines.numpy.distances import FileGeometry
-from manyview.engines.numpy.neighbors import for_all_rows, improved, ranked, use_index
+from manyview.engines.numpy.neighbors import DEPTH, for_all_rows, ranked, use_index
 from manyview.engines.numpy.sources import DIRECTIONS, leading_directions
 from manyview.engines.threads import Threads
 
@@ -41,7 +41,7 @@ class WorkerGeometry(FileGeometry):
         wide = min(int(WIDER * k), len(rows) - 1)
         near = rows[nearest_on_workers(self.on_workers(rows), wide, seed)[0]]
         lists = for_all_rows(rows, near, self.n_samples)
-        indices, d = improved([self], np.ones(1), lists, k, threads)
+        indices, d = ranked([self], np.ones(1), lists, DEPTH, k, threads)
         return indices[rows], d[rows]
 
     def fused_nearest(
@@ -60,7 +60,7 @@ class WorkerGeometry(FileGeometry):
         candidates = [joint_candidates(views, weights, k, seed), *neighbors]
         # Neighbors in single views are among them: where one view is far more certain they are the ones.
         first, _ = ranked(views, weights, np.hstack(candidates), 0, k, threads)
-        return improved(views, weights, first, k, threads)
+        return ranked(views, weights, first, DEPTH, k, threads)
 
     def on_workers(self, rows: Array) -> Coordinates:
         """Coordinates of some rows of this view, not centred."""

@@ -27,14 +27,15 @@ from .compiled import compiled
 from .masked import unit_sum_rows
 from .neighbors import (
     ENOUGH_ALONE,
+    all_pairs,
     approximate,
     equal_share,
-    fused_lists,
+    masses,
     product_error,
-    view_lists,
+    use_index,
 )
 from .presence import has_nan
-from .repeats import row_codes
+from .repeats import crowds_of, row_codes
 from .scaling import Linked, sampled, unit_rows
 from .sources import Source, UnitRows, leading_directions, over, project
 
@@ -262,9 +263,13 @@ class Geometry:
 
     def between(self, rows: Array, right: Matrix = None) -> Array:
         """Distances of some rows to all; 1 where one of two is missing."""
-        products = self._own_products()
+        products = self.products()
         if products is not None:
-            d = self._from_products(rows, products)
+            inverse, d = self._inverse_root_mu(), products.squared(rows)
+            d *= inverse[rows, None]
+            d *= inverse
+            np.maximum(d, 0, out=d)
+            d[:, ~self.comparable] = 1
         else:
             observed = None if self.observed is None else self.observed[rows]
             d = self.to_all(self.Z[rows], observed, self.root_mu[rows], right)
@@ -283,43 +288,11 @@ class Geometry:
         d[~self.comparable[rows]] = 1
         return d
 
-    def needs_right(self) -> bool:
-        """Whether `between` multiplies with `right_side`."""
-        return self._own_products() is None
-
-    def products_tell(self) -> bool:
-        """Whether products of two sides have the distances of this view, and are the quickest way."""
-        if compiled() is None or self.observed is not None:
-            return False
-        return self._own_products() is None
-
-    def _own_products(self) -> Products | None:
+    def products(self) -> Products | None:
         """Products of all rows of a wide or small view, kept for the next call; None for others."""
         if self._products is None and self.observed is None and are_kept(self.Z):
             self._products = products_of(self.Z, self.codes())
         return self._products
-
-    def _looked_up(self, i: Array, j: Array, products: Products, d: Array) -> Array:
-        """d of pairs from known products; which ones have to be measured, being too near for that."""
-        inverse = self._inverse_root_mu()
-        d[:] = products.squared_pairs(i, j) * inverse[i] * inverse[j]
-        unsure = ~(d * equal_share(self.Z.dtype) > CERTAIN * self.slack()[i])
-        alike = self.codes()
-        alike = alike[i] == alike[j]
-        missing = ~(self.comparable[i] & self.comparable[j])
-        d[alike] = 0
-        d[missing] = 1
-        unsure[alike | missing] = False
-        return np.flatnonzero(unsure)
-
-    def _from_products(self, rows: Array, products: Products) -> Array:
-        """Distances of some rows to all rows from their products; 1 where the other is missing."""
-        inverse, d = self._inverse_root_mu(), products.squared(rows)
-        d *= inverse[rows, None]
-        d *= inverse
-        np.maximum(d, 0, out=d)
-        d[:, ~self.comparable] = 1
-        return d
 
     def _inverse_root_mu(self) -> Array:
         return np.divide(1, self.root_mu, out=np.zeros_like(self.root_mu), where=self.root_mu > 0)
@@ -370,7 +343,24 @@ class Geometry:
 
     def nearest(self, k: int, seed: int = 0, threads: Threads | None = None) -> Lists:
         """The k nearest rows of every comparable row."""
-        return view_lists(self, k, seed, threads)
+        rows = np.flatnonzero(self.comparable)
+        k = min(k, len(rows) - 1)
+        if k < 1:
+            return Lists(rows[:0], np.empty((0, 1), dtype=np.int64), np.empty((0, 1)))
+        crowds = crowds_of(self, rows, k)
+        asking = rows if crowds is None else np.setdiff1d(rows, crowds.behind)
+        if use_index(len(asking)):
+            indices, d = self.search(asking, k, seed, threads)
+        else:
+            known = rows[:0] if crowds is None else np.setdiff1d(crowds.rows, crowds.behind)
+            indices, d = all_pairs([self], np.ones(1), asking, k, known, threads)
+        if crowds is not None:
+            found, at = (indices, d), np.searchsorted(rows, asking)
+            indices, d = np.empty((len(rows), k), dtype=np.int64), np.zeros((len(rows), k))
+            indices[at], d[at] = found
+            at = np.searchsorted(rows, crowds.rows)
+            indices[at], d[at] = crowds.near, 0
+        return Lists(rows, indices, d, masses(self, rows, indices, crowds))
 
     def fused_nearest(
         self,
@@ -382,33 +372,40 @@ class Geometry:
         threads: Threads | None = None,
     ) -> tuple[Array, Array]:
         """The k nearest rows of every row under the weighted sum of the distances of such views."""
-        return fused_lists(views, weights, k, seed, threads)
+        k, everyone = min(k, self.n_samples - 1), np.arange(self.n_samples)
+        if use_index(self.n_samples):
+            return approximate(views, weights, everyone, k, seed, threads)
+        return all_pairs(views, weights, everyone, k, everyone[:0], threads)
 
     def pairs(self, i: Array, j: Array) -> Array:
         """d of the pairs (i, j), exactly as `blocks` has it; 1 where a member is missing."""
-        d = np.ones(len(i))
         if self._products is None:
-            self._measure(i, j, d)
-            return d
-        again = self._looked_up(i, j, self._products, d)
-        measured = np.ones(len(again))
-        self._measure(i[again], j[again], measured)
-        d[again] = measured
+            return self._measured(i, j)
+        inverse, codes = self._inverse_root_mu(), self.codes()
+        d = self._products.squared_pairs(i, j) * inverse[i] * inverse[j]
+        unsure = ~(d * equal_share(self.Z.dtype) > CERTAIN * self.slack()[i])
+        alike, missing = codes[i] == codes[j], ~(self.comparable[i] & self.comparable[j])
+        d[alike] = 0
+        d[missing] = 1
+        unsure[alike | missing] = False
+        again = np.flatnonzero(unsure)
+        d[again] = self._measured(i[again], j[again])
         return d
 
-    def _measure(self, i: Array, j: Array, d: Array) -> None:
+    def _measured(self, i: Array, j: Array) -> Array:
         """d of every pair from its own differences."""
-        kernels = compiled()
+        kernels, d = compiled(), np.ones(len(i))
         i, j = (np.asarray(side, dtype=np.int64) for side in (i, j))  # compiled for once
         if kernels is not None and sp.issparse(self.Z):
             entries = (self.Z.indptr, self.Z.indices, self.Z.data)
             kernels.sparse_pair_distances(entries, self.root_mu, self.comparable, i, j, d)
-            return
+            return d
         if kernels is not None and self.observed is None:
             kernels.pair_distances(self.Z, self.root_mu, self.comparable, i, j, d)
-            return
+            return d
         for part in blocks(slice(0, len(i)), max(1, 4 * BLOCK // self.n_features)):
             d[part] = self._pairs(i[part], j[part])
+        return d
 
     def _pairs(self, i: Array, j: Array) -> Array:
         gap = self.Z[i] - self.Z[j]  # from norms and products, copies would not be at 0
@@ -430,7 +427,7 @@ class Geometry:
 
     def slack(self, lengths: Array | None = None) -> Array:
         """Bounds of the rounding errors in `to_all`, for rows with these `lengths` (or this view's)."""
-        products = self._own_products() if lengths is None else None
+        products = self.products() if lengths is None else None
         squared = self.sq if products is None else products.own()
         own, largest = self._lengths(squared, self.root_mu), 0.0
         if self.comparable.any():
@@ -524,7 +521,7 @@ class Geometry:
         """Two halves of the features; known products less those of one half are those of the other."""
         one, other = self.half(columns), self.half(others)
         if self._products is not None and self._adds_up():
-            part = one._own_products()
+            part = one.products()
             if part is not None:
                 other._products = self._products.less(part, other.codes())
         return one, other

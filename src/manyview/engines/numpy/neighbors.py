@@ -27,11 +27,11 @@ from threadpoolctl import threadpool_limits
 from manyview._arrays import on_host
 from manyview._types import Array, Matrix
 from manyview._warn import warn_user
-from manyview.engines.protocols import Distances, Lists
+from manyview.engines.protocols import Distances
 from manyview.engines.threads import Threads, blocks
 
 from .compiled import compiled
-from .repeats import Crowds, copies_behind, crowds_of, row_codes
+from .repeats import Crowds, copies_behind, row_codes
 from .sources import (
     DIRECTIONS,
     as_source,
@@ -299,7 +299,7 @@ def smallest_products(
     """The k rows with the smallest products for every row (or for ``rows``), and these."""
     kernels = compiled()
     n, asking = sides.n_rows, np.arange(sides.n_rows) if rows is None else rows
-    near, values = _no_lists(len(asking), k)
+    near, values = no_lists(len(asking), k)
 
     def look(some: slice, posted: Posted | None, part: slice) -> None:
         left, places = sides.left(asking[part]), np.arange(part.start, part.stop)
@@ -321,7 +321,7 @@ def nearest_in_cells(sides: Sides, k: int, sample: Sample, seed: int, threads: T
     cells = Cells.of(sides, seed)
     wanted = cells.wanted(sides, sample)
     sides.put_in_order(cells.order)
-    near, values = _no_lists(sides.n_rows, k)
+    near, values = no_lists(sides.n_rows, k)
     posted = _posted(sides, cells.starts)
 
     def look(part: slice) -> None:
@@ -339,7 +339,10 @@ def nearest_in_cells(sides: Sides, k: int, sample: Sample, seed: int, threads: T
                 kernels.take(products, who, who, first, near, values)
 
     _on_threads(threads, look, sides.n_rows, ASKING_CELLS)
-    _complete(near)
+    for i in np.flatnonzero(near[:, -1] < 0):  # less than k rows were met: some that follow the row
+        have = near[i][near[i] >= 0]
+        rest = np.setdiff1d((i + 1 + np.arange(2 * k)) % sides.n_rows, [*have, i])
+        near[i] = np.concatenate([have, rest])[:k]
     found = np.empty_like(near)
     found[cells.order] = cells.order.astype(near.dtype)[near]
     return found
@@ -444,17 +447,8 @@ def _on_threads(threads: Threads, look: Callable[[slice], None], n_rows: int, si
         threads.each(look, list(blocks(slice(0, n_rows), size)))
 
 
-def _no_lists(n: int, k: int) -> tuple[Array, Array]:
+def no_lists(n: int, k: int) -> tuple[Array, Array]:
     return np.full((n, k), -1, dtype=np.int32), np.full((n, k), np.inf, dtype=np.float32)
-
-
-def _complete(near: Array) -> None:
-    """Where less than k rows were met, some of those that follow the row."""
-    n, k = near.shape
-    for i in np.flatnonzero(near[:, -1] < 0):
-        have = near[i][near[i] >= 0]
-        rest = np.setdiff1d((i + 1 + np.arange(2 * k)) % n, [*have, i])
-        near[i] = np.concatenate([have, rest])[:k]
 
 
 # --- lists ----------------------------------------------------------------------------------------
@@ -476,13 +470,13 @@ def nearest(
     k: int,
     own: int | None,
     slack: Array,
-    exact: Callable[[Array, Array], Array],
+    exact: Callable[[Array, Array], Array] | None,
     share: float,
 ) -> tuple[Array, Array]:
     """Columns and values of the k smallest entries of every row, in order, ties by column.
 
-    ``slack`` bounds the error of a row's entries; ``exact(rows, columns)`` measures again. Row r itself
-    is column own + r, and does not count.
+    ``slack`` bounds the error of a row's entries; ``exact(rows, columns)`` measures again, if these are
+    not measured already. Row r itself is column own + r, and does not count.
     """
     wide = min(k + 1, d.shape[1] - (own is not None))
     columns, values = smallest(d, wide, own)
@@ -493,7 +487,8 @@ def nearest(
         if own is not None:
             near[np.arange(len(unsure)), own + unsure] = False
         i, j = np.nonzero(near)
-        columns[unsure, :k], values[unsure, :k] = first_k(i, j, exact(unsure[i], j), k, share)
+        measured = d[unsure[i], j] if exact is None else exact(unsure[i], j)
+        columns[unsure, :k], values[unsure, :k] = first_k(i, j, measured, k, share)
     return columns[:, :k], values[:, :k]
 
 
@@ -568,13 +563,6 @@ def pair_distances(views: Sequence[Any], alpha: Array, i: Array, j: Array) -> Ar
     return sum(each, start=np.zeros(len(i)))
 
 
-def improved(
-    views: Sequence[Any], alpha: Array, lists: Array, k: int, threads: Threads | None
-) -> tuple[Array, Array]:
-    """One pass over neighbours of neighbours: the k best of them and of the lists themselves."""
-    return ranked(views, alpha, lists, min(DEPTH, lists.shape[1]), k, threads)
-
-
 def ranked(
     views: Sequence[Any],
     alpha: Array,
@@ -586,43 +574,28 @@ def ranked(
     """The k nearest under Σ α_s d^s among a row's list and the first ``depth`` of its members' lists."""
     n, width = lists.shape
     indices, distances, none = np.empty((n, k), dtype=np.int64), np.empty((n, k)), np.zeros(n)
-    step, share = max(1, 2**18 // (width * (1 + depth))), equal_share(views[0].Z.dtype)
+    depth, share = min(depth, width), equal_share(views[0].Z.dtype)
+    step = max(1, 2**18 // (width * (1 + depth)))
 
     def work(rows: slice) -> None:
         for b in blocks(rows, step):
             here = np.arange(b.start, b.stop)
             members = lists[here]
             reached = lists[members, :depth].reshape(len(here), -1)
-            candidates = _distinct(here, np.hstack([members, reached]))
-            d = _distances(views, alpha, here, candidates)
-            # Measured pair by pair already; candidates are in the order of the rows.
-            order, distances[b] = nearest(d, k, None, none[: len(d)], partial(_entries, d), share)
+            # Every candidate once, in the order of the rows, and not the row itself.
+            candidates = np.sort(np.hstack([members, reached]), axis=1)
+            useful = candidates != here[:, None]
+            useful[:, 1:] &= candidates[:, 1:] != candidates[:, :-1]
+            useful &= candidates >= 0
+            d = np.where(useful, 0.0, np.inf)
+            i, j = np.nonzero(useful)[0] + b.start, candidates[useful]
+            d[useful] = pair_distances(views, alpha, i, j)
+            candidates[~useful] = -1
+            order, distances[b] = nearest(d, k, None, none[: len(d)], None, share)
             indices[b] = np.take_along_axis(candidates, order, axis=1)
 
     (threads or Threads(1)).map(work, n)
     return indices, distances
-
-
-def _entries(d: Array, i: Array, j: Array) -> Array:
-    return d[i, j]
-
-
-def _distinct(rows: Array, candidates: Array) -> Array:
-    """Every candidate once, in order; −1 in place of repeats and of the row itself."""
-    found = np.sort(candidates, axis=1)
-    useless = found == rows[:, None]
-    useless[:, 1:] |= found[:, 1:] == found[:, :-1]
-    found[useless] = -1
-    return found
-
-
-def _distances(views: Sequence[Any], alpha: Array, rows: Array, candidates: Array) -> Array:
-    """Σ α_s d^s to every candidate; infinite where there is none."""
-    useful = candidates >= 0
-    d = np.where(useful, 0.0, np.inf)
-    i, j = np.nonzero(useful)[0] + rows[0], candidates[useful]
-    d[useful] = pair_distances(views, alpha, i, j)
-    return d
 
 
 #: Up to this many rows every pair is looked at.
@@ -677,7 +650,11 @@ def index_neighbors(
         found[rest] = rest[index_neighbors(data[rest], k, seed, threads, enough, in_cells)]
         found[behind] = before
         return found
-    sample = _sample(data, k, seed)._replace(enough=in_cells)
+    rows = np.random.default_rng(seed).choice(n, min(CHECKED_ROWS, n), replace=False)
+    exact = NearestNeighbors(n_neighbors=k + 1, algorithm="brute").fit(data)
+    distances, near = exact.kneighbors(data[rows])
+    near, squared = without_own(near, distances**2, rows)
+    sample = Sample(rows, near, squared[:, -1], in_cells)
     parts = [Part(1.0, data, np.ones(n), np.ones(n, dtype=bool))]
     near = searched(parts, k, sample, seed, threads)
     found, d = ranked([SquaredGaps(data)], np.ones(1), near, 0, k, threads)
@@ -685,16 +662,6 @@ def index_neighbors(
     if recall < enough:
         tell_rough(recall, k)
     return found
-
-
-def _sample(data: Matrix, k: int, seed: int) -> Sample:
-    """Some rows and their nearest, all pairs looked at."""
-    n, rng = data.shape[0], np.random.default_rng(seed)
-    rows = rng.choice(n, min(CHECKED_ROWS, n), replace=False)
-    exact = NearestNeighbors(n_neighbors=k + 1, algorithm="brute").fit(data)
-    d, near = exact.kneighbors(data[rows])
-    near, squared = without_own(near, d**2, rows)
-    return Sample(rows, near, squared[:, -1])
 
 
 def tell_rough(recall: float, k: int) -> None:
@@ -874,28 +841,6 @@ ANSWERING, ENTRIES = 2**14, 2**22
 BLOCK, FEWEST = 2**19, 64
 
 
-def view_lists(view: Geometry, k: int, seed: int, threads: Threads | None = None) -> Lists:
-    """The k nearest rows of every comparable row."""
-    rows = np.flatnonzero(view.comparable)
-    k = min(k, len(rows) - 1)
-    if k < 1:
-        return Lists(rows[:0], np.empty((0, 1), dtype=np.int64), np.empty((0, 1)))
-    crowds = crowds_of(view, rows, k)
-    asking = rows if crowds is None else np.setdiff1d(rows, crowds.behind)
-    if use_index(len(asking)):
-        indices, d = view.search(asking, k, seed, threads)
-    else:
-        known = rows[:0] if crowds is None else np.setdiff1d(crowds.rows, crowds.behind)
-        indices, d = all_pairs([view], np.ones(1), asking, k, known, threads)
-    if crowds is not None:
-        found, at = (indices, d), np.searchsorted(rows, asking)
-        indices, d = np.empty((len(rows), k), dtype=np.int64), np.zeros((len(rows), k))
-        indices[at], d[at] = found
-        at = np.searchsorted(rows, crowds.rows)
-        indices[at], d[at] = crowds.near, 0
-    return Lists(rows, indices, d, masses(view, rows, indices, crowds))
-
-
 def masses(view: Distances, rows: Array, indices: Array, crowds: Crowds | None) -> Array | None:
     """What the pairs of lists count; None where all count alike."""
     if view.mass is None and crowds is None:
@@ -905,21 +850,6 @@ def masses(view: Distances, rows: Array, indices: Array, crowds: Crowds | None) 
     if crowds is not None:
         theirs[np.searchsorted(rows, crowds.rows)] = crowds.stands_for
     return own[rows][:, None] * theirs
-
-
-def fused_lists(
-    views: list[Geometry],
-    alpha: Array,
-    k: int,
-    seed: int,
-    threads: Threads | None = None,
-) -> tuple[Array, Array]:
-    """The k nearest rows of every row under F = Σ α_s d^s, nearest first."""
-    n = views[0].n_samples
-    k, everyone = min(k, n - 1), np.arange(n)
-    if not use_index(n):
-        return all_pairs(views, alpha, everyone, k, everyone[:0], threads)
-    return approximate(views, alpha, everyone, k, seed, threads)
 
 
 # --- some of the pairs -------------------------------------------------------------------------
@@ -944,7 +874,7 @@ def approximate(
     share = equal_share(views[0].Z.dtype)
     indices, d = ranked(views, alpha, lists, 0, k, threads)
     if sample.reached(d[rows], share) < RECALL:
-        indices, d = improved(views, alpha, indices, k, threads)
+        indices, d = ranked(views, alpha, indices, DEPTH, k, threads)
         recall = sample.reached(d[rows], share)
         if recall < RECALL:
             tell_rough(recall, k)
@@ -989,7 +919,9 @@ def all_pairs(
     n, threads = len(rows), threads or Threads(1)
     indices, d = np.empty((n, k), dtype=np.int64), np.empty((n, k))
     unsure = np.ones(n, dtype=bool)
-    if all(view.products_tell() for a, view in zip(alpha, views, strict=True) if a > 0):
+    # Products of two sides have the distances of whole rows, and are quicker where none are kept.
+    heard = [view for a, view in zip(alpha, views, strict=True) if a > 0]
+    if compiled() is not None and all(v.observed is None and v.products() is None for v in heard):
         indices, d, unsure = by_products(views, alpha, rows, k, threads)
     unsure[np.searchsorted(rows, known)] = False
     rest = np.flatnonzero(unsure)
@@ -1021,7 +953,7 @@ def looked_at(
     heard = [(float(a), view) for a, view in zip(alpha, views, strict=True) if a > 0]
     # A right side is larger than its view: for few rows, that of one view after the other.
     many = len(asking) > CHECKED_ROWS
-    rights = [view.right_side() if many and view.needs_right() else None for _, view in heard]
+    rights = [view.right_side() if many and view.products() is None else None for _, view in heard]
     n = views[0].n_samples
     others = np.ones(n, dtype=bool)
     others[rows] = False

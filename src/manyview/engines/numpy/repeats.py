@@ -184,7 +184,7 @@ def _compiled_codes(Z: sp.csr_array) -> Array:
     codes = np.empty(Z.shape[0], dtype=np.int64)
     whole = np.int32 if Z.data.dtype == np.float32 else np.int64
     odd, bits = np.array([FIRST, SECOND, PLACE]), np.ascontiguousarray(Z.data).view(whole)
-    compiled().sparse_row_codes(Z.indptr, Z.indices, Z.data, bits, odd, codes)
+    compiled().sparse_row_codes((Z.indptr, Z.indices, Z.data), bits, odd, codes)
     return codes
 
 
