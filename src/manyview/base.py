@@ -25,11 +25,11 @@ from manyview._types import Array, Factors, Matrix, Seed, Views
 from manyview._warn import parameter, warn_user
 from manyview.engines.files.disk import is_file_name
 from manyview.engines.files.slabs import STORE
+from manyview.engines.numpy.engine import Engine
 from manyview.engines.numpy.presence import has_nan, is_table
 from manyview.engines.numpy.relations import kind_of, no_relation
 from manyview.engines.numpy.sources import is_streamed
-from manyview.engines.protocols import Engine
-from manyview.engines.table import ENGINES, opened
+from manyview.engines.table import ENGINES
 from manyview.engines.torch.device import put
 from manyview.storage.store import save
 from manyview.views.containers import (
@@ -658,7 +658,7 @@ class MultiViewEstimator(BaseEstimator):
         with (
             threadpool_limits(1),
             self._whole_or_nothing(),
-            opened(self.engine, self.device, self._forget) as engine,
+            ENGINES[self.engine].opened(self.device, self._forget) as engine,
         ):
             yield engine
 

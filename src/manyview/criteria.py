@@ -24,7 +24,7 @@ from manyview.base import generator, with_weight, working_dtype
 from manyview.engines.numpy.distances import Geometry
 from manyview.engines.numpy.graph import on_host
 from manyview.engines.numpy.repeats import Repeats, distinct
-from manyview.engines.protocols import Distances, Scaling
+from manyview.engines.protocols import Scaling
 from manyview.fuse import Settings, agree, fused_graphs, measure_some
 from manyview.labels import (
     Communities,
@@ -482,7 +482,7 @@ def reference_graph(
     return fused_graphs(cloud(views, fused, rng), alpha, [], 0)[0]
 
 
-def cloud(views: list[Geometry], fused: sp.csr_array, rng: np.random.Generator) -> list[Distances]:
+def cloud(views: list[Geometry], fused: sp.csr_array, rng: np.random.Generator) -> list[Geometry]:
     """Gaussian rows with the joint covariance of the views, missing where theirs are.
 
     Rows y = (1/√n) Σ_j g_j (z_j − mean) with independent normal g have the covariance of z, and
@@ -490,7 +490,7 @@ def cloud(views: list[Geometry], fused: sp.csr_array, rng: np.random.Generator) 
     """
     n = views[0].n_samples
     G = rng.standard_normal((n, n))
-    found: list[Distances] = []
+    found: list[Geometry] = []
     for view in views:
         row = _stand_ins(view.present, fused)
         centred = np.where(row[:, None] >= 0, _centred(view)[row], 0)

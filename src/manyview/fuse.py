@@ -32,7 +32,8 @@ from manyview.base import (
 )
 from manyview.engines.affinity import nearest_neighbors
 from manyview.engines.numpy import graph as graphs
-from manyview.engines.numpy.engine import HOST
+from manyview.engines.numpy.distances import Geometry
+from manyview.engines.numpy.engine import HOST, Engine
 from manyview.engines.numpy.masked import FEWEST_SHARE
 from manyview.engines.numpy.neighbors import for_all_rows, masses
 from manyview.engines.numpy.presence import (
@@ -48,7 +49,7 @@ from manyview.engines.numpy.repeats import Repeats, distinct
 from manyview.engines.numpy.scaling import fit_scaling
 from manyview.engines.numpy.scaling import scaled as scaled_view
 from manyview.engines.numpy.sources import LOOK, over
-from manyview.engines.protocols import Distances, Engine, Graph, Lists, Scaling
+from manyview.engines.protocols import Graph, Lists, Scaling
 from manyview.engines.threads import Threads
 from manyview.labels import kmeans
 from manyview.maths import agreement as ag
@@ -215,7 +216,7 @@ def measure(
     scalings: list[Scaling | None],
     dtype: np.dtype,
     engine: Engine = HOST,
-) -> list[Distances]:
+) -> list[Geometry]:
     """The distances between the scaled rows of every view."""
     Zs = scaled(views, present, scalings, dtype)
     return [
@@ -230,9 +231,9 @@ def measure_some(
     scalings: list[Scaling | None],
     dtype: np.dtype,
     rows: Array,
-) -> list[Distances]:
+) -> list[Geometry]:
     """The distances between some of the rows; in a relation these keep what links them to others."""
-    found: list[Distances] = []
+    found: list[Geometry] = []
     for X, here, scaling in zip(views.matrices, present, scalings, strict=True):
         apart = is_table(X)
         part, there = (X[rows], here[rows]) if apart else (X, here)
@@ -348,7 +349,7 @@ class Settings:
 
 
 def agree(
-    views: list[Distances],
+    views: list[Geometry],
     settings: Settings,
     rng: np.random.Generator,
     threads: Threads | None = None,
@@ -357,7 +358,7 @@ def agree(
 
     Parameters
     ----------
-    views : list of Distances
+    views : list of Geometry
         Of the same rows, no two of which are identical in all views.
     settings : Settings
     rng : Generator
@@ -386,7 +387,7 @@ class Evidence:
 
 
 def evidence_of(
-    views: list[Distances],
+    views: list[Geometry],
     settings: Settings,
     seed: int,
     threads: Threads | None = None,
@@ -404,7 +405,7 @@ def evidence_of(
 
 
 def weigh_views(
-    views: list[Distances],
+    views: list[Geometry],
     found: Evidence,
     settings: Settings,
     seed: int,
@@ -474,7 +475,7 @@ def embed(
 # --- graphs ------------------------------------------------------------------------------------
 
 
-def view_graph(view: Distances, k: int, seed: int = 0) -> Graph:
+def view_graph(view: Geometry, k: int, seed: int = 0) -> Graph:
     """Self-tuned graph of the k nearest rows of every row that is present."""
     return list_graph(view.nearest(k, seed), view.n_samples)
 
@@ -486,7 +487,7 @@ def list_graph(near: Lists, n: int) -> Graph:
 
 
 def fused_near(
-    views: list[Distances],
+    views: list[Geometry],
     weights: Array,
     neighbors: list[Array],
     seed: int,
@@ -503,7 +504,7 @@ def fused_near(
 
 
 def fused_graphs(
-    views: list[Distances], weights: Array, neighbors: list[Array], seed: int
+    views: list[Geometry], weights: Array, neighbors: list[Array], seed: int
 ) -> tuple[Graph, Graph]:
     """The fused graph, and the one of its scales that the second diffusion map takes.
 
@@ -548,7 +549,7 @@ def with_copies(near: Lists, mass: Array | None) -> Lists:
 # --- how views compare -------------------------------------------------------------------------
 
 
-def split_half(views: list[Distances], k: int, seed: int) -> Array:
+def split_half(views: list[Geometry], k: int, seed: int) -> Array:
     """h_s: the contrast between two random halves of view s's features."""
     h = np.zeros(len(views))
     for s, view in enumerate(views):
@@ -560,7 +561,7 @@ def split_half(views: list[Distances], k: int, seed: int) -> Array:
     return h
 
 
-def half_contrast(view: Distances, order: Array, k: int, seed: int = 0) -> float:
+def half_contrast(view: Geometry, order: Array, k: int, seed: int = 0) -> float:
     """Geometric mean of the two contrasts between the views of two halves of the features."""
     if view.n_samples > SPLIT_HALF_ROWS:
         # Density matters little for a contrast; a sample of rows is enough for a diagonal entry.
@@ -578,7 +579,7 @@ def half_contrast(view: Distances, order: Array, k: int, seed: int = 0) -> float
 
 
 def compare_distances(
-    views: list[Distances], neighbors: list[Array], seed: int
+    views: list[Geometry], neighbors: list[Array], seed: int
 ) -> tuple[Array, Array]:
     """How far the distances of each view spread, and how much those of two views repeat each other.
 
@@ -601,7 +602,7 @@ def compare_distances(
     return spread, redundancy
 
 
-def _known_distances(view: Distances, i: Array, j: Array) -> Array:
+def _known_distances(view: Geometry, i: Array, j: Array) -> Array:
     """d of pairs; NaN where a member is missing, or both are one."""
     known = view.comparable[i] & view.comparable[j] & (i != j)
     return np.where(known, view.pairs(i, j), np.nan)

@@ -22,7 +22,7 @@ from manyview.engines.numpy.graph import row_contrasts
 from manyview.engines.numpy.neighbors import masses
 from manyview.engines.numpy.repeats import Repeats, distinct
 from manyview.engines.numpy.sources import is_streamed
-from manyview.engines.protocols import Distances, Lists
+from manyview.engines.protocols import Lists
 from manyview.fuse import settled_zeros
 from manyview.labels import (
     communities,
@@ -86,7 +86,7 @@ class Refits:
     def __init__(self, model: RobustWMNMF):
         self.model = model
         # Copies: what refits make of them, such as products of all rows, is not the model's to keep.
-        self.spaces: list[Distances] = [copy(view) for view in model._geometry]
+        self.spaces: list[Geometry] = [copy(view) for view in model._geometry]
         self.agreement = model._agreement
         names = [str(name) for name in model.view_names_in_]
         self.settings = agree.Settings.of(model, names, model._kept())

@@ -52,13 +52,14 @@ from manyview.base import (
 )
 from manyview.criteria import chosen_number, fused_communities
 from manyview.engines.dask.source import DaskMatrix
-from manyview.engines.numpy.engine import unit_sums
+from manyview.engines.numpy.distances import Geometry
+from manyview.engines.numpy.engine import Engine, unit_sums
 from manyview.engines.numpy.masked import MaskedView
 from manyview.engines.numpy.neighbors import equal_share, farthest, nearest
 from manyview.engines.numpy.presence import has_nan
 from manyview.engines.numpy.repeats import Repeats, distinct, expanded_graph
 from manyview.engines.numpy.rows import rows_of
-from manyview.engines.protocols import Distances, Engine, Scaling
+from manyview.engines.protocols import Scaling
 from manyview.engines.table import ENGINES
 from manyview.engines.threads import Threads, blocks
 from manyview.fuse import hidden_groups, tell_merged
@@ -366,7 +367,7 @@ class RobustWMNMF(
 
     def _solve(
         self,
-        spaces: list[Distances],
+        spaces: list[Geometry],
         settings: fuse.Settings,
         dtype: np.dtype,
         rng: np.random.Generator,
@@ -410,7 +411,7 @@ class RobustWMNMF(
 
     def _parts(
         self,
-        spaces: list[Distances],
+        spaces: list[Geometry],
         start: Start,
         threads: Threads,
         checkpoint: Checkpoint,
@@ -631,7 +632,7 @@ class RobustWMNMF(
     #: First rows of distinct observations and how often they count; None where none repeats.
     _repeats: tuple[Array, Array | None] | None = None
     _scalings: list[Scaling | None]
-    _geometry: list[Distances]
+    _geometry: list[Geometry]
     _agreement: ag.Agreement
     _result: Factors
     #: Centres of the clusters in random halves of the observations, and the widths of these.
@@ -795,7 +796,7 @@ class RobustWMNMF(
 class Results:
     """What the stages of a fit and its loop leave behind, where the engine computed it."""
 
-    spaces: list[Distances]
+    spaces: list[Geometry]
     agreement: ag.Agreement
     embedding: Array
     repeats: Repeats | None
@@ -1024,7 +1025,7 @@ class Placed:
 
 
 def neighborhoods(
-    views: list[Distances],
+    views: list[Geometry],
     P: Array,
     agreement: Agreement,
     n_neighbors: int,
@@ -1070,7 +1071,7 @@ def _neighbor_mean(d: Array, k: int, P: Array, slack: Array) -> Array:
 
 
 def _new_weights(
-    views: list[Distances],
+    views: list[Geometry],
     ds: list[Array],
     slack: list[Array],
     here: Array,

@@ -49,6 +49,7 @@ from manyview.base import (
     working_dtype,
 )
 from manyview.engines.affinity import AFFINITIES, inverse_distances, nearest_neighbors
+from manyview.engines.numpy.engine import Engine
 from manyview.engines.numpy.masked import (
     Fill,
     MaskedView,
@@ -62,7 +63,7 @@ from manyview.engines.numpy.masked import (
 from manyview.engines.numpy.presence import check_finite, has_nan
 from manyview.engines.numpy.rows import rows_of
 from manyview.engines.numpy.sources import Scaled, is_streamed, resident
-from manyview.engines.protocols import DeviceView, Engine
+from manyview.engines.protocols import DeviceView
 from manyview.engines.table import ENGINES
 from manyview.engines.threads import Threads, beside
 from manyview.impute import refuse_changed

@@ -1,27 +1,20 @@
-"""What an engine offers: rows, the work of one iteration on them, and the distances between them.
+"""What rows offer, wherever they live, and the work of one iteration on them.
 
-A `Source` knows where rows live. A `Pass` does on one view what an iteration asks for. `Distances` say how
-near rows of one view are; an `Engine` makes these and joins those of several views. Sources that can do
-more than read (work where the rows are, find neighbours, make a pass of their own) say so by one of the
-small protocols below. Stages and estimators know these protocols and no class behind them: a new place
-for rows is one folder, and one line in `manyview.engines.table`.
+A `Source` knows where rows live. A `Pass` does on one view what an iteration asks for. Sources that can do
+more than read (work where the rows are, find neighbors, make a pass of their own) say so by one of the
+small protocols below. How near rows of one view are, says a `engines.numpy.distances.Geometry`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
-from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
+from collections.abc import Callable
+from typing import NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
-import numpy.typing as npt
 
-from manyview._types import Array, Matrix, Number, Sums, Views
+from manyview._types import Array, Matrix, Number, Sums
 from manyview.maths.solvers import Solver
 from manyview.maths.terms import Term
-
-from .threads import Threads
 
 Own = TypeVar("Own", bound="Graph")
 Found = TypeVar("Found")
@@ -150,17 +143,6 @@ class MakesPass(Protocol):
         """The pass over these rows with the steps of a solver."""
 
 
-@runtime_checkable
-class Observed(Protocol):
-    """A view of which not every entry is observed, with its masks, made once."""
-
-    shape: tuple[int, int]
-    #: Which entries are observed (N×M), how many of every row, and of which rows enough.
-    observed: Array
-    counts: Array
-    here: Array
-
-
 class Lists(NamedTuple):
     """The k nearest rows of some rows, nearest first; and, where they differ, what each pair counts."""
 
@@ -200,110 +182,3 @@ class ScaledThere(Protocol):
 
     def scaled(self, scaling: Scaling | None, present: Array, dtype: np.dtype) -> Matrix:
         """z of these rows; those that are not present are zero."""
-
-
-class Distances(Protocol):
-    """One scaled view as a space of distances d; d = 1 is "no closer than a random pair"."""
-
-    #: Rows the view has, and rows with distances to speak of (present, in a view that is not constant).
-    present: Array
-    comparable: Array
-    #: Which entries are known; None: all.
-    observed: Array | None
-    #: How often every row counts; None: all alike.
-    mass: Array | None
-    #: Whether unseen rows may have unobserved entries.
-    takes_holes: bool
-    n_samples: int
-    n_features: int
-
-    def pairs(self, i: Array, j: Array) -> Array:
-        """d of the pairs (i, j) of rows; 1 where a member is missing."""
-
-    def nearest(self, k: int, seed: int = 0, threads: Threads | None = None) -> Lists:
-        """The k nearest rows of every comparable row."""
-
-    def fused_nearest(
-        self,
-        views: list[Any],
-        weights: Array,
-        k: int,
-        neighbors: list[Array],
-        seed: int,
-        threads: Threads | None = None,
-    ) -> tuple[Array, Array]:
-        """The k nearest rows of every row under the weighted sum of the distances of such views.
-
-        ``neighbors`` holds the lists of every view, among which a large search looks as well.
-        """
-
-    def rows(self, chosen: Array) -> Distances:
-        """The same view of some of the rows."""
-
-    def half(self, columns: Array) -> Distances:
-        """The same rows seen through some of the features."""
-
-    def halves(self, columns: Array, others: Array) -> tuple[Distances, Distances]:
-        """`half` of these and of all other features."""
-
-    def distinct(self, first: Array, mass: Array | None) -> Distances:
-        """The same view of some of the rows, each of which counts as often as ``mass`` says."""
-
-    def codes(self) -> Array:
-        """A number for every row; rows that are identical in this view have the same."""
-
-    def to_new(self, Z: Matrix, observed: Array | None, step: int) -> Iterator[tuple[Array, Array]]:
-        """d from unseen rows to every row, ``step`` rows at a time, and bounds of its rounding errors."""
-
-    def unit_sums(self) -> Matrix:
-        """The rows with unit L1 norm, as a pass of the factorisation reads them."""
-
-    def for_model(self, sparse: bool) -> Distances:
-        """What a fitted model keeps: on the host (sparse where the view came so), tied to no engine."""
-
-
-class Engine(Protocol):
-    """Where a fit computes: it brings the views there. What it makes of them knows where it is."""
-
-    def loop_views(
-        self,
-        views: Views,
-        fit: Callable[[Views], list[Found]],
-        scaled: Callable[[list[Found]], list[Matrix]],
-        asked: npt.DTypeLike | None,
-        dtype: np.dtype,
-    ) -> tuple[list[Matrix], list[Matrix], list[Found]]:
-        """Scaled views for the loop of WMNMF, the same on the host for its model, and their scalings.
-
-        ``fit`` finds how each view is scaled, ``scaled`` does it on the host.
-        """
-
-    def bring(
-        self, views: Views, asked: npt.DTypeLike | None, dtype: np.dtype
-    ) -> tuple[Views, np.dtype]:
-        """The views where this engine computes, and its precision (``asked`` is the user's wish)."""
-
-    def distances(self, Z: Matrix, present: Array, unit_rows: bool) -> Distances:
-        """The distances between rows of z; halves of views with ``unit_rows`` get unit rows again."""
-
-    def factor_rows(self, view: Distances) -> Matrix:
-        """`Distances.unit_sums` where the factorisation runs."""
-
-
-@dataclass(frozen=True)
-class EngineSpec:
-    """How an engine is opened, and what it takes; a spec needs none of the engine's packages."""
-
-    #: The engine for the length of a fit, from the device asked for and from what drops the results of
-    #: a fit that the memory of the engine had no room for.
-    opened: Callable[[str, Callable[[], None]], AbstractContextManager[Engine]]
-    #: Whether RobustWMNMF takes views with unobserved entries (NaN inside rows).
-    takes_holes: bool = False
-    #: Whether views may be graphs, kernels or distances.
-    takes_relations: bool = False
-    #: Whether the state of a fit can be written while it runs.
-    checkpoints: bool = True
-    #: Whether rows in files or on other machines are worked on there.
-    leaves_rows: bool = False
-    #: Whether tensors may live on another device than the processor.
-    takes_devices: bool = False

@@ -1,32 +1,55 @@
-"""The engines by name: a new one is a folder, and a line here."""
+"""The engines by name: a new one is a folder, and its entry here."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
 
-from .dask.spec import SPEC as DASK
-from .numpy.engine import SPEC as NUMPY
-from .protocols import Engine, EngineSpec
-from .torch.spec import SPEC as TORCH
+from .numpy.engine import HOST, Engine
+from .optional import engine_part
 
-ENGINES: dict[str, EngineSpec] = {
-    "numpy": NUMPY,
-    "torch": TORCH,
-    "dask": DASK,
+#: How an engine is opened for the length of a fit, from the device the user asks for and from what drops
+#: the results of a fit that the memory of the engine had no room for.
+Opened = Callable[[str, Callable[[], None]], AbstractContextManager[Engine]]
+
+
+@contextmanager
+def _numpy(device: str, forget: Callable[[], None]) -> Iterator[Engine]:
+    yield HOST
+
+
+@contextmanager
+def _torch(device: str, forget: Callable[[], None]) -> Iterator[Engine]:
+    with engine_part("torch", "device").memory_guard(device, forget):
+        yield engine_part("torch", "engine").TorchEngine(device)
+
+
+@contextmanager
+def _dask(device: str, forget: Callable[[], None]) -> Iterator[Engine]:
+    with engine_part("dask", "cluster").Cluster() as cluster:
+        yield engine_part("dask", "engine").DaskEngine(cluster)
+
+
+@dataclass(frozen=True)
+class EngineSpec:
+    """How an engine is opened, and what it takes; its packages are imported when it is opened."""
+
+    opened: Opened
+    #: Whether RobustWMNMF takes views with unobserved entries (NaN inside rows).
+    takes_holes: bool = False
+    #: Whether views may be graphs, kernels or distances.
+    takes_relations: bool = False
+    #: Whether the state of a fit can be written while it runs: not of a device, from which none is written.
+    checkpoints: bool = True
+    #: Whether rows in files or on other machines are worked on there.
+    leaves_rows: bool = False
+    #: Whether solvers and regularizers get tensors, which may live on another device than the processor.
+    takes_devices: bool = False
+
+
+ENGINES = {
+    "numpy": EngineSpec(_numpy, takes_holes=True, takes_relations=True),
+    "torch": EngineSpec(_torch, checkpoints=False, takes_devices=True),
+    "dask": EngineSpec(_dask, leaves_rows=True),
 }
-
-
-def opened(name: str, device: str, forget: Callable[[], None]) -> AbstractContextManager[Engine]:
-    """The engine of this name for the length of a fit.
-
-    Parameters
-    ----------
-    name : str
-        One of `ENGINES`.
-    device : str
-        Where tensors of the engine "torch" live.
-    forget : callable
-        Drops what a fit has stored, if it runs out of the engine's memory.
-    """
-    return ENGINES[name].opened(device, forget)

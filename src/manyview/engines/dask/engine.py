@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from manyview._types import Array, Matrix, Views
-from manyview.engines.numpy.engine import HostEngine
+from manyview.engines.numpy.distances import Geometry
+from manyview.engines.numpy.engine import Engine
 from manyview.engines.numpy.presence import refuse_holes
 from manyview.engines.numpy.sources import UnitRows
-from manyview.engines.protocols import Distances, Engine, Found
+from manyview.engines.protocols import Found
 
 from .cluster import Cluster
 from .distances import WorkerGeometry
-from .scaled import ScaledOnWorkers
+from .source import ScaledOnWorkers
 
 
-class DaskEngine(HostEngine):
+class DaskEngine(Engine):
     """The host's engine with rows of the factorisation on the workers of a cluster."""
 
     def __init__(self, cluster: Cluster):
@@ -37,16 +38,12 @@ class DaskEngine(HostEngine):
         refuse_holes(fitted, views.names)
         return [self.cluster.view(X) for X in fitted], fitted, scalings
 
-    def distances(self, Z: Matrix, present: Array, unit_rows: bool) -> Distances:
+    def distances(self, Z: Matrix, present: Array, unit_rows: bool) -> Geometry:
         if isinstance(Z, ScaledOnWorkers):
             return WorkerGeometry(self.cluster, Z, present, unit_rows)
         return super().distances(Z, present, unit_rows)
 
-    def factor_rows(self, view: Distances) -> Any:
+    def factor_rows(self, view: Geometry) -> Any:
         rows = view.unit_sums()
         # A view with unobserved entries is factorised in this process.
         return self.cluster.view(rows) if isinstance(rows, UnitRows) else rows
-
-
-if TYPE_CHECKING:  # the type checker compares it with the protocol
-    _ENGINE: type[Engine] = DaskEngine

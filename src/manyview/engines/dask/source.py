@@ -10,12 +10,13 @@ import numpy as np
 import scipy.sparse as sp
 
 from manyview._types import Array, Matrix
+from manyview.engines.numpy.presence import present_rows
+from manyview.engines.numpy.scaling import ScaledFile, scaled_rows
 from manyview.engines.protocols import Scaling
 from manyview.engines.threads import blocks
 from manyview.io.guard import free_memory
 
 from .cluster import current_client, saying_if_lost, wait_for
-from .scaled import ScaledOnWorkers
 
 #: Bytes of the rows that are worked on at a time (as if they were dense).
 PIECE = 2**26
@@ -171,6 +172,15 @@ class DaskMatrix:
         return self.take(np.flatnonzero(rows) if rows.dtype == bool else rows)
 
 
+class ScaledOnWorkers(ScaledFile):
+    """z of rows on other machines, which are scaled and worked on there."""
+
+    def each(self, work: Callable, *args: Any) -> list[Any]:
+        """work(z of a piece, *args) of consecutive pieces."""
+        complete = bool(self.present.all())
+        return self.X.each(_on_scaled, self.scaling, complete, self.dtype, work, *args)
+
+
 def computed(tasks: list[Any]) -> list[Any]:
     """The values of delayed things, where Dask computes."""
     import dask
@@ -226,6 +236,14 @@ def on_piece(parts: list[Any], inside: slice, dtype: np.dtype, work: Callable, *
         part = as_block(part, dtype) if sp.issparse(part) else part  # not all kinds can be sliced
         chosen.append(as_block(part[low:high], dtype))
     return work(together(chosen), *args)
+
+
+def _on_scaled(
+    X: Matrix, scaling: Any, complete: bool, dtype: np.dtype, work: Callable, *args: Any
+) -> Any:
+    """Work on z of a piece; rows of zeros are missing, unless all rows of the view are there."""
+    present = np.ones(X.shape[0], dtype=bool) if complete else present_rows(X)
+    return work(scaled_rows(X, scaling, present, dtype), *args)
 
 
 def _sparse_bytes(X: Any) -> int:

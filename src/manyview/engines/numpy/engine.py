@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from manyview._types import Array, Matrix, Views
-from manyview.engines.protocols import Distances, Engine, EngineSpec, Found
+from manyview.engines.protocols import Found
 
 from .distances import FileGeometry, Geometry, LinkGeometry, unit_rows_of_file, written_out
 from .masked import MaskedView, unit_sum_rows
@@ -18,8 +17,11 @@ from .scaling import Linked
 from .sources import UnitRows, is_streamed
 
 
-class HostEngine:
-    """An `Engine` of NumPy arrays."""
+class Engine:
+    """Where a fit computes, here on the host: it brings the views there. Distances know where they are.
+
+    Derive from it an engine that computes elsewhere.
+    """
 
     def loop_views(
         self,
@@ -29,38 +31,35 @@ class HostEngine:
         asked: npt.DTypeLike | None,
         dtype: np.dtype,
     ) -> tuple[list[Matrix], list[Matrix], list[Found]]:
+        """Scaled views for the loop of WMNMF, the same on the host for its model, and their scalings.
+
+        ``fit`` finds how each view is scaled, ``scaled`` does it on the host.
+        """
         scalings = fit(views)
         fitted = scaled(scalings)
         return fitted, fitted, scalings
 
     def bring(self, views: Views, asked: Any, dtype: np.dtype) -> tuple[Views, np.dtype]:
+        """The views where this engine computes, and its precision (``asked`` is the user's wish)."""
         return views, dtype
 
-    def distances(self, Z: Matrix, present: Array, unit_rows: bool) -> Distances:
+    def distances(self, Z: Matrix, present: Array, unit_rows: bool) -> Geometry:
+        """The distances between rows of z; halves of views with ``unit_rows`` get unit rows again."""
         if isinstance(Z, Linked):
             return LinkGeometry(Z, present)
         if is_streamed(Z):
             return FileGeometry(Z, present, unit_rows)
         return Geometry(written_out(Z), present, unit_rows)
 
-    def factor_rows(self, view: Distances) -> Any:
+    def factor_rows(self, view: Geometry) -> Any:
+        """`Geometry.unit_sums` where the factorization runs."""
         return view.unit_sums()
 
 
-if TYPE_CHECKING:  # the type checker compares it with the protocol
-    _ENGINE: type[Engine] = HostEngine
-
 #: It holds nothing, so that one serves all.
-HOST = HostEngine()
+HOST = Engine()
 
 
 def unit_sums(Z: Matrix, observed: Array | None) -> UnitRows | MaskedView:
     """Rows of z with unit L1 norm, in memory or in a file."""
     return unit_rows_of_file(Z) if is_streamed(Z) else unit_sum_rows(Z, observed)
-
-
-def opened(device: str, forget: Callable[[], None]) -> AbstractContextManager[Engine]:
-    return nullcontext(HOST)
-
-
-SPEC = EngineSpec(opened, takes_holes=True, takes_relations=True)

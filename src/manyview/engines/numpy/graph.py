@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -15,10 +15,12 @@ import scipy.sparse as sp
 from manyview._arrays import is_tensor
 from manyview._types import Array
 from manyview.engines.optional import engine_part
-from manyview.engines.protocols import Distances
 from manyview.engines.threads import Threads, blocks
 
 from .compiled import compiled
+
+if TYPE_CHECKING:
+    from .distances import Geometry
 
 #: Pairs that are measured at a time.
 PAIRS = 2**18
@@ -41,7 +43,7 @@ def on_host(graph: Any) -> sp.csr_array:
 
 
 def row_contrasts(
-    views: list[Distances], graphs: list[Any], threads: Threads | None = None
+    views: list[Geometry], graphs: list[Any], threads: Threads | None = None
 ) -> Array:
     """1 − (mean d^s of i to its neighbors in view t), (n_views, n_views, N); NaN where unknown.
 
@@ -72,11 +74,11 @@ def row_contrasts(
     return rows
 
 
-def _pairs(view: Distances, i: Array, j: Array, part: slice) -> Array:
+def _pairs(view: Geometry, i: Array, j: Array, part: slice) -> Array:
     return view.pairs(i[part], j[part])
 
 
-def mean_distance(view: Distances, graph: Any) -> float | None:
+def mean_distance(view: Geometry, graph: Any) -> float | None:
     """Mean d over the edges of a graph, by their weights; None if it has no edge."""
     if not sp.issparse(graph):
         return graph.mean_distance(view)

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from manyview._types import Array, Matrix
-from manyview.engines.protocols import Observed
 from manyview.maths.equations import (
     consensus_gap,
     ratio_step,
@@ -48,11 +47,11 @@ def views_that_tell(Xs: list[Any]) -> Array | None:
 
     Of a row of which no view has enough, those that have anything.
     """
-    if not any(isinstance(X, Observed) for X in Xs):
+    if not any(isinstance(X, MaskedView) for X in Xs):
         return None
     all_rows = np.ones(Xs[0].shape[0], dtype=bool)
     enough, any_value = (
-        np.column_stack([part(X) if isinstance(X, Observed) else all_rows for X in Xs])
+        np.column_stack([part(X) if isinstance(X, MaskedView) else all_rows for X in Xs])
         for part in (lambda X: X.here, lambda X: X.counts > 0)
     )
     return np.where(enough.any(axis=1, keepdims=True), enough, any_value)
@@ -60,7 +59,7 @@ def views_that_tell(Xs: list[Any]) -> Array | None:
 
 def mean_error(X: Any, residuals: Array) -> float:
     """Mean squared error of an observed entry, from the squared residuals of the rows."""
-    entries = X.counts.sum() if isinstance(X, Observed) else np.prod(X.shape)
+    entries = X.counts.sum() if isinstance(X, MaskedView) else np.prod(X.shape)
     return float(residuals.sum()) / max(1.0, float(entries))
 
 
@@ -70,7 +69,7 @@ def expected_residuals(X: Any, residuals: Array, typical: float | None = None) -
     Left out, it would count as reconstructed without error, and the view that hardly has a row would
     explain it best. ``typical`` is the error of an entry on average, by default that of these rows.
     """
-    if not isinstance(X, Observed):
+    if not isinstance(X, MaskedView):
         return residuals
     typical = mean_error(X, residuals) if typical is None else typical
     return residuals + (X.shape[1] - X.counts) * typical
@@ -78,7 +77,7 @@ def expected_residuals(X: Any, residuals: Array, typical: float | None = None) -
 
 def expected_gap(X: Any, gap: float) -> float:
     """The gap of all rows, from that of the rows of which the view has enough."""
-    if not isinstance(X, Observed) or X.here.all():
+    if not isinstance(X, MaskedView) or X.here.all():
         return gap
     return gap * len(X.here) / max(1, int(X.here.sum()))
 
@@ -95,7 +94,7 @@ def reaches(Xs: list[Any], n_components: int) -> Array:
 
 def _share_observed(X: Any) -> float:
     """How many rows the observed entries of rows with enough of them would fill, as a share of all."""
-    return X.counts[X.here].sum() / np.prod(X.shape) if isinstance(X, Observed) else 1.0
+    return X.counts[X.here].sum() / np.prod(X.shape) if isinstance(X, MaskedView) else 1.0
 
 
 class MaskedView:

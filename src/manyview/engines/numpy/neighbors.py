@@ -27,7 +27,6 @@ from threadpoolctl import threadpool_limits
 from manyview._arrays import on_host
 from manyview._types import Array, Matrix
 from manyview._warn import warn_user
-from manyview.engines.protocols import Distances
 from manyview.engines.threads import Threads, blocks
 
 from .compiled import compiled
@@ -90,7 +89,7 @@ class Part:
         if observed is not None:
             share = np.maximum(observed.mean(axis=1), 1 / Z.shape[1])
             self.scale = (scale / share).astype(np.float32)
-        # Distances do not care where the origin is; around the mean, numbers are small and round well.
+        # Geometry do not care where the origin is; around the mean, numbers are small and round well.
         self.sparse, self.centre = sp.issparse(Z), np.zeros(Z.shape[1])
         if self.sparse:
             self.squared = row_norms(Z, squared=True)
@@ -775,7 +774,7 @@ def lists_in_block(
 ) -> tuple[Array, Array]:
     """The k rows nearest to every query in a block that begins with row ``first`` of its view.
 
-    Distances are those of pairs, the same in any block. Queries that are rows of the view themselves,
+    Geometry are those of pairs, the same in any block. Queries that are rows of the view themselves,
     from ``own`` on, do not count.
     """
     n = queries.shape[0]
@@ -841,7 +840,7 @@ ANSWERING, ENTRIES = 2**14, 2**22
 BLOCK, FEWEST = 2**19, 64
 
 
-def masses(view: Distances, rows: Array, indices: Array, crowds: Crowds | None) -> Array | None:
+def masses(view: Geometry, rows: Array, indices: Array, crowds: Crowds | None) -> Array | None:
     """What the pairs of lists count; None where all count alike."""
     if view.mass is None and crowds is None:
         return None

@@ -9,17 +9,19 @@ as can be; where they are more than the neighbours wanted, a list takes every so
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from manyview._arrays import converted, is_tensor, namespace, on_host
 from manyview._types import Array
-from manyview.engines.protocols import Distances
 from manyview.engines.threads import blocks
 
 from .compiled import compiled
+
+if TYPE_CHECKING:
+    from .distances import Geometry
 
 #: Entries mixed at a time: as many as the cache holds, or as keep a card busy.
 MIXED, MIXED_ON_CARD = 2**20, 2**26
@@ -39,7 +41,7 @@ class Repeats:
     mass: Array | None
 
 
-def repeats_of(views: list[Distances]) -> Repeats | None:
+def repeats_of(views: list[Geometry]) -> Repeats | None:
     """Rows that are identical in every view; None if there are none."""
     codes = np.zeros(views[0].n_samples, dtype=np.int64)
     for s, view in enumerate(views):
@@ -63,8 +65,8 @@ def _all_differ(codes: Array) -> bool:
 
 
 def distinct(
-    views: list[Distances], telling: list[Distances] | None = None
-) -> tuple[list[Distances], Repeats | None]:
+    views: list[Geometry], telling: list[Geometry] | None = None
+) -> tuple[list[Geometry], Repeats | None]:
     """The views of the distinct observations, which ``telling`` views (by default all) tell apart."""
     repeats = repeats_of(views if telling is None else telling)
     if repeats is None:
@@ -116,7 +118,7 @@ class Crowds:
     behind: Array
 
 
-def crowds_of(view: Distances, rows: Array, k: int) -> Crowds | None:
+def crowds_of(view: Geometry, rows: Array, k: int) -> Crowds | None:
     """The lists of rows in crowds: neighbours evenly spread over the crowd, counted by mass.
 
     A row may meet its own copies there. Copies of one observation alone are no crowd.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,10 +12,10 @@ import torch
 
 from manyview._types import Array, Matrix, Views
 from manyview._warn import warn_user
-from manyview.engines.numpy.engine import HostEngine
+from manyview.engines.numpy.engine import Engine
 from manyview.engines.numpy.presence import check_finite, refuse_holes, unobserved
 from manyview.engines.numpy.sources import is_streamed
-from manyview.engines.protocols import Engine, Found
+from manyview.engines.protocols import Found
 
 from .device import choose, fits, precision, put
 from .distances import (
@@ -31,7 +31,7 @@ from .streamed import HostView, StreamedGeometry
 COPIES = 3
 
 
-class TorchEngine(HostEngine):
+class TorchEngine(Engine):
     """An `Engine` of tensors."""
 
     def __init__(self, device: str):
@@ -59,10 +59,6 @@ class TorchEngine(HostEngine):
     def distances(self, Z: Any, present: Array, unit_rows: bool) -> TorchGeometry:
         kind = TorchGeometry if isinstance(Z, torch.Tensor) else StreamedGeometry
         return kind(Z, present, unit_rows)
-
-
-if TYPE_CHECKING:  # the type checker compares it with the protocol
-    _ENGINE: type[Engine] = TorchEngine
 
 
 def refuse_streamed(views: Views) -> None:
