@@ -293,7 +293,7 @@ def test_sides_in_another_order_are_the_same_sides(rng):
 def test_products_that_are_no_number_are_nobody(rng):
     products = rng.random((1, 200)).astype(np.float32)
     products[0, ::3] = np.nan
-    near, values = neighbors._no_lists(1, 5)
+    near, values = neighbors.no_lists(1, 5)
     kernels = compiled()
     kernels.take(products, np.arange(1), np.array([1]), 0, near, values)
     products[0, 1] = np.nan
