@@ -31,6 +31,7 @@ IN_WHEEL = (
     "manyview/paper/assets/diagram.svg",
     "manyview/paper/assets/reproduction.css",
     "manyview/paper/assets/reproduction.jinja",
+    "manyview/paper/assets/reproduction.md.jinja",
     "manyview/paper/assets/texts.toml",
     "manyview/app/web/assets/app.css",
     "manyview/app/web/assets/app.js",

@@ -12,41 +12,28 @@ from manyview.paper.experiments import EXPERIMENTS, SLOW, Experiment, Options, g
 
 #: Settings of one cell of every experiment whose results are kept for long.
 SETTINGS = {
-    "digits": ("fitting.score", {"dataset": "digits", "method": "BSV-kmeans", "seed": 1}),
-    "honest": ("fitting.score", {"dataset": "digits", "method": "WM-NMF", "seed": 1}),
-    "synthetic": ("fitting.score", {"dataset": "synthetic", "method": "BSV-kmeans", "seed": 1}),
-    "lihc": (
-        "fitting.score",
-        {"dataset": "lihc", "method": "BSV-kmeans", "seed": 1, "data": "print"},
-    ),
-    "nutrimouse": ("fitting.score", {"dataset": "nutrimouse", "method": "BSV-kmeans", "seed": 1}),
-    "p": (
-        "fitting.score",
-        {"dataset": "digits", "method": "WM-NMF", "seed": 1, "params": {"p": 2}},
-    ),
-    "beta": (
-        "fitting.score",
-        {"dataset": "digits", "method": "WM-NMF", "seed": 1, "params": {"beta": 0.005}},
-    ),
-    "k": (
-        "fitting.score",
-        {"dataset": "digits", "method": "WM-NMF", "seed": 1, "params": {"n_components": 8}},
-    ),
+    "digits": ("fitting.score", {"dataset": "digits", "method": "BSV-kmeans"}),
+    "honest": ("fitting.score", {"dataset": "digits", "method": "WM-NMF"}),
+    "synthetic": ("fitting.score", {"dataset": "synthetic", "method": "BSV-kmeans"}),
+    "lihc": ("fitting.score", {"dataset": "lihc", "method": "BSV-kmeans", "data": "print"}),
+    "nutrimouse": ("fitting.score", {"dataset": "nutrimouse", "method": "BSV-kmeans"}),
+    "p": ("fitting.score", {"dataset": "digits", "method": "WM-NMF", "params": {"p": 2}}),
+    "beta": ("fitting.score", {"dataset": "digits", "method": "WM-NMF", "params": {"beta": 0.005}}),
+    "k": ("fitting.score", {"dataset": "digits", "method": "WM-NMF", "params": {"n_components": 8}}),
     "mlrssc": (
-        "fitting.score",
-        {"dataset": "digits-50", "method": "P-KMLRSSC", "seed": 1, "tuning": "default"},
+        "fitting.score", {"dataset": "digits-50", "method": "P-KMLRSSC", "tuning": "default"},
     ),
-    "seeds": ("seeds.readings", {"dataset": "digits", "seed": 1}),
-    "operations": ("operations.counts", {"dataset": "digits", "counted": 2}),
-    "convergence": ("convergence.terms", {"dataset": "digits", "scheme": "recipe", "seed": 1}),
-    "degeneracy": ("degeneracy.collapse", {"dataset": "digits", "seed": 1}),
-}
+    "seeds": ("seeds.readings", {"dataset": "digits"}),
+    "convergence": ("convergence.terms", {"dataset": "digits", "scheme": "recipe"}),
+    "degeneracy": ("degeneracy.collapse", {"dataset": "digits"}),
+}  # fmt: skip
 
 
 def test_keys_are_made_of_task_settings_and_versions_only(monkeypatch):
     monkeypatch.setattr(experiments, "versions", lambda: {"manyview": "9", "numpy": "8"})
     monkeypatch.setattr(experiments, "seed_of", lambda random_state, run: run + 1)
     for name, (task, settings) in SETTINGS.items():
+        settings = settings | {"seed": 1}
         found = EXPERIMENTS[name].cells(Options(1, lihc="print"))[0]
         assert (found.task, dict(found.settings)) == (task, settings)
         text = json.dumps(
@@ -114,9 +101,8 @@ def test_cells_of_other_code_are_told_and_run_again_only_if_asked(tiny, tmp_path
     file.write_text(json.dumps(record))
     said, found = reproduce(["tiny"], tmp_path)
     assert len(tiny) == 2 and "1 of them were made by other code" in said and "--again" in said
-    assert found["experiments"][0]["code"] == f"{now} (1 cells); unknown (1 cells)" or (
-        found["experiments"][0]["code"] == f"unknown (1 cells); {now} (1 cells)"
-    )
+    both = found["experiments"][0]["code"].split("; ")
+    assert sorted(both) == sorted([f"{now} (1 cells)", "unknown (1 cells)"])
     said, found = reproduce(["tiny"], tmp_path, again=True)
     assert len(tiny) == 3 and "1 stored cells made by other code than this are run again" in said
     assert found["experiments"][0]["code"] == now
@@ -141,10 +127,8 @@ def test_the_manifest_counts_shared_cells_once_and_keeps_the_provenance_of_each(
         n = 2 if entry["name"] == "slow" else 3
         assert entry["runs"] == {"least": n, "most": n}
     parts = both["command"].split(" && ")
-    assert [part.split(" --out ")[0] for part in parts] == [
-        "manyview reproduce tiny same",
-        "manyview reproduce slow",
-    ]
+    names = [part.split(" --out ")[0].removeprefix("manyview reproduce ") for part in parts]
+    assert names == ["tiny same", "slow"]
 
 
 def test_runs_are_those_really_made():
@@ -153,10 +137,8 @@ def test_runs_are_those_really_made():
     assert command.runs_of(grid_, records) == {"least": 3, "most": 10}
     records[grid_[0].key] = {"status": "failed"}
     assert command.runs_of(grid_[:10], records) == {"least": 9, "most": 9}
-    assert command.runs_of(EXPERIMENTS["degeneracy"].cells(Options(20)), {}) == {
-        "least": 0,
-        "most": 0,
-    }
+    none = command.runs_of(EXPERIMENTS["degeneracy"].cells(Options(20)), {})
+    assert none == {"least": 0, "most": 0}
 
 
 def test_one_command_makes_it_all():

@@ -1,45 +1,28 @@
 """Each claim of the paper beside what was measured, with a verdict in plain words.
 
 A function per experiment yields its claims. All are judged alike: each part of a claim is an interval,
-and a rule says where that has to lie (`results.Rule`).
+and a rule says where that has to lie.
 """
 
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise, product
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from scipy.special import stdtrit
+from scipy.stats import ttest_ind
 
-from .results import (
-    ABOVE,
-    AGREES,
-    BELOW,
-    DIFFERS,
-    SCORES,
-    TINY,
-    UNDECIDED,
-    Interval,
-    Results,
-    Rule,
-    apart,
-    grouped,
-    interval,
-    listed,
-    paired,
-    signed,
-    spread,
-    together,
-    told,
-    two,
-    where,
-    within,
-)
+from .results import SCORES, Results, grouped, listed, signed, spread, two, where
 from .texts import DIGITS, LIHC, MEASURE_LIHC, TEXTS
 
+AGREES, PARTLY, UNDECIDED, DIFFERS = "agrees", "partly", "undecided", "does not agree"
+#: Below what any score can show: keeps 0.96 - 0.94 within 0.02, and a tie from being above.
+TINY = 1e-9
 NOT_MEASURED = "not measured"
 #: In the place of the paper's value: an observation of ours, which counts neither for nor against it.
 NOT_THEIRS = "not in the paper"
@@ -68,10 +51,6 @@ PARTS = {
     "seconds_loop": "loop",
     "seconds_labels": "labels",
 }
-#: Exponents up to this much above 1 are called about linear: what grows more slowly, all the more.
-LINEAR = Rule(-math.inf, 0.3)
-#: Of the whole change of the objective, what may be left after 50 iterations where it has converged.
-SETTLED = Rule(-1e-9, 0.05)
 #: The paper does not say where its curve begins: the change is counted from both.
 COUNTS = {0: "the count from the start", 1: "the count from the first iteration"}
 #: Kinds of noise, and their scenarios in the tables. The synthetic data come with theirs.
@@ -84,6 +63,100 @@ KINDS = {
 WEIGHTS = {"w": ("w_noisy", "w"), "alpha": ("alpha", "α")}
 #: What the paper contributes, and the experiments or topics of the claims that bear on it.
 CONTRIBUTIONS: dict[str, list[str]] = TEXTS["contributions"]
+
+
+# --- How a claim is judged ---
+
+
+class Interval(NamedTuple):
+    """A mean, and the half width of its 95 % interval: infinite for one value, which tells nothing."""
+
+    mean: float
+    margin: float
+    n: int
+
+    def __str__(self) -> str:
+        margin = "(one run)" if self.n < 2 else f"± {self.margin:.3f}"
+        return f"{signed(self.mean)} {margin}"
+
+
+def interval(values: Iterable[float]) -> Interval:
+    found = pd.Series(list(values), dtype=float)
+    n = len(found)
+    margin = math.inf if n < 2 else float(stdtrit(n - 1, 0.975)) * float(found.sem())
+    return Interval(float(found.mean()), margin, n)
+
+
+def paired(rows: pd.DataFrame, others: pd.DataFrame, column: str) -> Interval:
+    """Of the differences between runs of the same number, which had the same seed."""
+    mine, theirs = (frame.groupby("run")[column].last() for frame in (rows, others))
+    return interval((mine - theirs).dropna())
+
+
+def apart(values: Iterable[float], others: Iterable[float]) -> Interval:
+    """Of the difference of two means of different runs, by Welch's rule."""
+    a, b = np.asarray(list(values), float), np.asarray(list(others), float)
+    gap = float(a.mean() - b.mean())
+    if min(len(a), len(b)) < 2:
+        return Interval(gap, math.inf, 1)
+    with warnings.catch_warnings():  # of runs that are all the same
+        warnings.simplefilter("ignore")
+        low, high = ttest_ind(a, b, equal_var=False).confidence_interval(0.95)
+    return Interval(gap, float(np.nan_to_num((high - low) / 2)), len(a) + len(b))
+
+
+class Rule(NamedTuple):
+    """Where the mean has to lie."""
+
+    low: float
+    high: float
+
+    def __call__(self, found: Interval) -> str:
+        """Whether the whole interval lies there, or wholly elsewhere, or neither."""
+        bottom, top = found.mean - found.margin, found.mean + found.margin
+        if found.n < 2:
+            return UNDECIDED
+        if self.low <= bottom and top <= self.high:
+            return AGREES
+        return DIFFERS if top < self.low or bottom > self.high else UNDECIDED
+
+
+ABOVE, BELOW = Rule(TINY, math.inf), Rule(-math.inf, -TINY)
+
+
+def within(tolerance: float) -> Rule:
+    return Rule(-tolerance - TINY, tolerance + TINY)
+
+
+#: Exponents up to this much above 1 are called about linear: what grows more slowly, all the more.
+LINEAR = Rule(-math.inf, 0.3)
+#: Of the whole change of the objective, what may be left after 50 iterations where it has converged.
+SETTLED = Rule(-1e-9, 0.05)
+
+
+def together(outcomes: Iterable[str]) -> str:
+    """Of a claim with several parts: partly, where some surely hold and others surely do not."""
+    found = set(outcomes)
+    if found == {AGREES}:
+        return AGREES
+    if DIFFERS in found:
+        return PARTLY if AGREES in found else DIFFERS
+    return UNDECIDED
+
+
+def told(each: Mapping[str, str], parts: str) -> str:
+    """For how many parts of a claim it holds, and which are the others."""
+    if len(each) == 1:
+        (outcome,) = each.values()
+        return {AGREES: "Clearly so.", DIFFERS: "Clearly not so."}.get(outcome, "Not clear.")
+    n = sum(outcome == AGREES for outcome in each.values())
+    if n == len(each):
+        return f"Clearly so for all {n} {parts}."
+    said = f"Clearly so for {n or 'none'} of {len(each)} {parts}"
+    for words, outcome in (("not so for", DIFFERS), ("not clear for", UNDECIDED)):
+        names = [name for name, found in each.items() if found == outcome]
+        said += f"; {words} {listed(names, 6)}" if names else ""
+    return f"{said}."
 
 
 class Claim(NamedTuple):
@@ -134,6 +207,24 @@ def judged(
 
 def _each(rule: Rule, parts: Mapping[str, Interval]) -> dict[str, str]:
     return {name: rule(found) for name, found in parts.items()}
+
+
+def compared(
+    experiment: str,
+    claim: str,
+    mine: pd.DataFrame,
+    theirs: pd.DataFrame,
+    said: Sequence[str] = ("Its ACC is clearly above.", "Its ACC is clearly not above."),
+    *,
+    column: str = "acc",
+    rule: Rule = ABOVE,
+    ours: str = "",
+    more: str = "",
+) -> Claim:
+    """An observation of ours: whether some runs are above others of the same seeds, by default in ACC."""
+    gap = paired(mine, theirs, column)
+    ours = ours or f"{spread(mine[column])} against {spread(theirs[column])}"
+    return judged(experiment, claim, NOT_THEIRS, ours, gap, rule, said, more=more)
 
 
 def verdicts(results: Results) -> list[Claim]:
@@ -281,17 +372,14 @@ def digits(results: Results) -> Iterator[Claim]:
         yield reaches(runs["WM-NMF"], "nmi", 0.93)
         yield _best(runs)
     if set(PROPOSED) <= set(rows):
-        gaps = {f"{a} over {b}": paired(runs[a], runs[b], "acc") for a, b in pairwise(PROPOSED)}
         theirs = {m: rows[m].scores.paper["acc"] for m in rows}
-        yield judged(
+        yield all_above(
             "digits",
             " > ".join(PROPOSED),
             " > ".join(two(theirs[m]) for m in PROPOSED),
             ", ".join(f"{runs[m].acc.mean():.3f}" for m in PROPOSED),
-            gaps,
-            ABOVE,
-            difference=", ".join(map(str, gaps.values())),
-            lead="By ACC. ",
+            runs,
+            pairwise(PROPOSED),
         )
         if set(MULTINMF) <= set(rows):
             more = "".join(
@@ -299,21 +387,15 @@ def digits(results: Results) -> Iterator[Claim]:
                 for m in MULTINMF
                 if not rows[m].scores.inside.any()
             )
-            yield all_above(
-                "digits",
-                "WM-NMF, NMF-W1 and NMF-W2 are all above MultiNMF",
-                " > ".join((two(min(theirs[m] for m in PROPOSED)), two(max(theirs[m] for m in MULTINMF)))),
-                ", ".join(f"{m} {two(runs[m].acc.mean())}" for m in (*PROPOSED, *MULTINMF)),
-                runs,
-                product(PROPOSED, MULTINMF),
-                more,
-            )  # fmt: skip
+            ends = min(theirs[m] for m in PROPOSED), max(theirs[m] for m in MULTINMF)
+            ours = ", ".join(f"{m} {two(runs[m].acc.mean())}" for m in (*PROPOSED, *MULTINMF))
+            claim = "WM-NMF, NMF-W1 and NMF-W2 are all above MultiNMF"
+            pairs = product(PROPOSED, MULTINMF)
+            yield all_above("digits", claim, " > ".join(map(two, ends)), ours, runs, pairs, more)
     if "ConcatSpectral" in rows:
         theirs_acc = rows["ConcatSpectral"].scores.paper["acc"]
         scaled = results.rows("honest", method="ConcatSpectral-z")
-        more = "" if scaled.empty else (
-            f" Scaled to unit variance, the same features give {spread(scaled.acc)}."
-        )  # fmt: skip
+        more = "" if scaled.empty else f" Scaled to unit variance, they give {spread(scaled.acc)}."
         yield judged(
             "digits",
             "Spectral clustering of the concatenated views fails",
@@ -388,19 +470,8 @@ def left_out(results: Results) -> Iterator[Claim]:
         ("RobustWMNMF", "RobustWMNMF"),
     ):
         if {"WM-NMF", method} <= set(runs):
-            mine, theirs = runs[method], runs["WM-NMF"]
-            yield _clearly_above(
-                "honest", f"{what} is above WM-NMF on the digits", NOT_THEIRS, mine, theirs
-            )
-
-
-def _clearly_above(
-    experiment: str, claim: str, paper: str, mine: pd.DataFrame, theirs: pd.DataFrame, more: str = ""
-) -> Claim:  # fmt: skip
-    ours = f"{spread(mine.acc)} against {spread(theirs.acc)}"
-    said = ("Its ACC is clearly above.", "Its ACC is clearly not above.")
-    gap = paired(mine, theirs, "acc")
-    return judged(experiment, claim, paper, ours, gap, ABOVE, said, more=more)
+            claim = f"{what} is above WM-NMF on the digits"
+            yield compared("honest", claim, runs[method], runs["WM-NMF"])
 
 
 def mlrssc(results: Results) -> Iterator[Claim]:
@@ -415,7 +486,7 @@ def mlrssc(results: Results) -> Iterator[Claim]:
         claim = f"Tuned for the digits, {method} is above its defaults ({whole} digits)"
         ended = listed(remark for remark in by["digits"].remark.unique() if remark)
         more = f" Tuned, its ADMM did {ended}." if ended else ""
-        yield _clearly_above("mlrssc", claim, NOT_THEIRS, by["digits"], by["default"], more)
+        yield compared("mlrssc", claim, by["digits"], by["default"], more=more)
 
 
 def lihc(results: Results) -> Iterator[Claim]:
@@ -428,40 +499,28 @@ def lihc(results: Results) -> Iterator[Claim]:
                 not_measured("lihc", claim, stated) for claim, stated in LIHC_CLAIMS.items()
             )
         return
-    (six, lead, steady, network), stated = LIHC_CLAIMS, LIHC_CLAIMS
+    six, above, steady, network = LIHC_CLAIMS.items()
     ours = runs["WM-NMF"]
     theirs = zip(SCORES, LIHC["WM-NMF"], strict=True)
     gaps = {SCORES[score]: interval(ours[score] - mean) for score, (mean, _) in theirs}
-    yield judged(
-        "lihc",
-        six,
-        stated[six],
-        ", ".join(two(ours[score].mean()) for score in SCORES),
-        gaps,
-        within(SAME),
-        "scores",
-        difference=", ".join(signed(gap.mean, 2) for gap in gaps.values()),
-        lead=f"Within {two(SAME)} of the paper's? ",
-    )
+    ours_ = ", ".join(two(ours[score].mean()) for score in SCORES)
+    off = ", ".join(signed(gap.mean, 2) for gap in gaps.values())
+    lead = f"Within {two(SAME)} of the paper's? "
+    yield judged("lihc", *six, ours_, gaps, within(SAME), "scores", difference=off, lead=lead)
     others = [method for method in runs if method not in LEADERS]
     if set(LEADERS) <= set(runs) and others:
-        yield all_above("lihc", lead, stated[lead], "", runs, product(LEADERS, others))
+        yield all_above("lihc", *above, "", runs, product(LEADERS, others))
     # Spread as the distance of a run from the median of its method: compared run by run as well.
-    off = {m: mine.assign(off=(mine.acc - mine.acc.median()).abs()) for m, mine in runs.items()}
-    gaps = {m: paired(off["WM-NMF"], mine, "off") for m, mine in off.items() if m != "WM-NMF"}
+    far = {m: mine.assign(off=(mine.acc - mine.acc.median()).abs()) for m, mine in runs.items()}
+    gaps = {m: paired(far["WM-NMF"], mine, "off") for m, mine in far.items() if m != "WM-NMF"}
     sd = {m: mine.acc.std() for m, mine in runs.items() if len(mine) > 1}
     shown = dict.fromkeys(("WM-NMF", min(sd, key=lambda m: sd[m], default="")))
     said = ", ".join(f"{m} {sd[m]:.3f}" for m in shown if m in sd)
     lead = "By the standard deviation of ACC. "
-    yield judged("lihc", steady, stated[steady], said, gaps, BELOW, lead=lead)
+    yield judged("lihc", *steady, said, gaps, BELOW, lead=lead)
+    answers = ("Its mean is clearly above.", "Its mean is clearly not above.")
     yield judged(
-        "lihc",
-        network,
-        stated[network],
-        spread(ours.acc),
-        interval(ours.acc - SUPERVISED),
-        ABOVE,
-        ("Its mean is clearly above.", "Its mean is clearly not above."),
+        "lihc", *network, spread(ours.acc), interval(ours.acc - SUPERVISED), ABOVE, answers
     )
 
 
@@ -553,8 +612,7 @@ def seeds(results: Results) -> Iterator[Claim]:
         if len(mine):
             ours = f"{mine.acc.mean():.3f} against {theirs.acc.mean():.3f} in {len(mine)} runs; "
             ours += f"{failures(mine)}, {failures(theirs)} otherwise"
-            gap = paired(mine, theirs, "acc")
-            yield judged("seeds", claim, NOT_THEIRS, ours, gap, ABOVE, ("It does.", "It does not."))
+            yield compared("seeds", claim, mine, theirs, ("It does.", "It does not."), ours=ours)
 
 
 # --- Running time ---
@@ -691,10 +749,9 @@ def _moved(
     yes: str,
     no: str,
 ) -> Claim:
-    gap = paired(after, before, column)
     ours = f"{before[column].mean():.3g} → {after[column].mean():.3g}"
-    said = (yes, no, "One run, shown without a judgement." if gap.n < 2 else "")
-    return judged("degeneracy", claim, NOT_THEIRS, ours, gap, rule, said)
+    said = (yes, no, "One run, shown without a judgement." if len(after) < 2 else "")
+    return compared("degeneracy", claim, after, before, said, column=column, rule=rule, ours=ours)
 
 
 def _scales(results: Results) -> Iterator[Claim]:

@@ -319,7 +319,7 @@ def degeneracy(results: Results, experiment: str) -> Iterator[Figure]:
 
 def noise(results: Results, experiment: str) -> Iterator[Figure]:
     methods = grouped(results.rows("noise"), "method")
-    for weight, (_, symbol) in WEIGHTS.items():
+    for weight in ("alpha", "w"):
         panels = []
         for method in methods:
             for kind in KINDS:
@@ -328,7 +328,7 @@ def noise(results: Results, experiment: str) -> Iterator[Figure]:
                     means = rows.groupby("of_view", sort=False)[["before", "after"]].mean()
                     means.columns = pd.Index(["without noise", "with noise"])
                     title = f"{method}: {NOISE[kind]}"
-                    panels.append(bars(title, means, (GREY, 5), ylabel=symbol))
+                    panels.append(bars(title, means, (GREY, 5), ylabel=WEIGHTS[weight][1]))
         yield Figure(f"noise-{weight}", CAPTIONS[f"noise-{weight}"], panels, height=280)
     rows = results.rows("noise", dataset="digits")
     place = rows.of_view + rows.scenario.map({"replaced": " all"}).fillna(" some")

@@ -13,13 +13,25 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+from jinja2 import Environment, StrictUndefined
 
 from manyview.app.report import page as pg
 from manyview.io.writing import claimed, restored
 
-from .claims import ALIKE, NOT_MEASURED, OWN, SAME, contributions, verdicts
+from .claims import (
+    AGREES,
+    ALIKE,
+    DIFFERS,
+    NOT_MEASURED,
+    OWN,
+    PARTLY,
+    SAME,
+    UNDECIDED,
+    contributions,
+    verdicts,
+)
 from .figures import Figure, figures, files, svgs
-from .results import AGREES, DIFFERS, PARTLY, UNDECIDED, Results
+from .results import Results
 from .tables import Table, as_csv, as_latex, as_markdown, of_claims, tables
 from .texts import MEASURE_LIHC, TEXTS
 
@@ -28,8 +40,6 @@ PAGE = "reproduction.html"
 _TONE = {AGREES: "good", PARTLY: "half", UNDECIDED: "open", DIFFERS: "bad", NOT_MEASURED: "open"}
 _TONES = _TONE | dict.fromkeys(OWN.values(), "own")
 PAGE_TEXTS: dict[str, str] = TEXTS["page"]
-#: How verdicts come about, for the reader.
-_RULES = PAGE_TEXTS["rules"].format(same=SAME, alike=ALIKE)
 
 
 def build(folder: Path) -> list[Path]:
@@ -53,71 +63,60 @@ def build(folder: Path) -> list[Path]:
 def markdown(folder: Path) -> str:
     """The numbers of a run as a document, with the commands that made them."""
     results = Results(folder)
-    claims, own = _claims(results)
-    shell = "```sh\n{}\n```".format
-    lines = [f"- {what}: {said}." for what, said in contributions(verdicts(results))]
-    parts = ["# Reproduction of the paper", _lead(results), "\n".join(lines)]
-    parts += ["All of it:", shell(results.manifest["command"])]
-    parts += ["## The claims", _RULES, as_markdown(claims)]
-    parts += ["## Our own observations", as_markdown(own)] if own.rows else []
-    for name, experiment in results.experiments.items():
-        parts += [f"## {experiment['title']}", experiment["about"]]
-        for table in tables(results, name):
-            parts += [f"{table.caption.rstrip('.')}.", as_markdown(table)]
-        parts += [_trouble(experiment), shell(experiment["command"])]
-    if "lihc" not in results.experiments:
-        parts += ["## LIHC", PAGE_TEXTS["no_lihc"], shell(MEASURE_LIHC)]
-    parts += ["## How it was run", _how(results), as_markdown(_made(results))]
-    parts += [f"This document: `manyview report {folder.name} --markdown`."]
-    return "\n\n".join(part for part in parts if part) + "\n"
+    environment = Environment(autoescape=False, undefined=StrictUndefined, trim_blocks=True)
+    template = environment.from_string(_asset("reproduction.md.jinja"))
+    return template.render(_seen(results), markdown=as_markdown, name=folder.name)
 
 
 def _page(results: Results) -> str:
+    parts = _asset("reproduction.jinja").split("{# part ")[1:]
+    templates = {part.split(" ", 1)[0]: part.split("#}\n", 1)[1] for part in parts}
+    seen = _seen(results)
+    seen |= {"tone": _TONES, "cards": _cards, "table": _table, "panels": _panels}
+    seen["tally"] = [(word, tone, n) for word, tone in _TONE.items()
+                     if (n := [c.verdict for c in seen["found"] if not c.is_own].count(word))]  # fmt: skip
+
+    def section(part: str, anchor: str, title: str, **own: Any) -> pg.Section:
+        return pg.Section(anchor, title, pg.html(templates[part].strip(), **(seen | own)))
+
+    diagram = pg.trusted(_asset("diagram.svg"))
     sections = [
-        pg.Section("summary", "In short", _summary(results)),
-        pg.Section("method", "The method", _template("method", svg=pg.trusted(_asset("diagram.svg")))),
-    ]  # fmt: skip
+        section("summary", "summary", "In short"),
+        section("method", "method", "The method", svg=diagram),
+    ]
     for name, experiment in results.experiments.items():
-        body = _template(
-            "experiment",
-            experiment=experiment,
-            runs=_runs(experiment),
-            trouble=_trouble(experiment),
-            said=[claim for claim in verdicts(results) if claim.experiment == name],
-            tone=_TONES,
-            figures=[_shown(figure) for figure in figures(results, name)],
-            settings=settings_of(results, name),
-            tables=[(t, _table(t)) for t in tables(results, name)],
-        )
-        sections.append(pg.Section(pg.file_stem(name), experiment["title"], body))
+        own = {"experiment": experiment, "figures": figures(results, name)}
+        own["settings"] = settings_of(results, name)
+        sections.append(section("experiment", pg.file_stem(name), experiment["title"], **own))
     if "lihc" not in results.experiments:
-        body = _template("absent", words=PAGE_TEXTS["no_lihc"], command=MEASURE_LIHC)
-        sections.append(pg.Section("lihc", "LIHC: not measured", body))
-    ran = _template("made", said=_how(results), table=_table(_made(results)))
-    sections.append(pg.Section("how", "How it was run", ran))
+        sections.append(section("absent", "lihc", "LIHC: not measured"))
+    sections.append(section("made", "how", "How it was run"))
     css = _asset("reproduction.css")
-    return pg.page("The paper, reproduced", sections, lead=_lead(results), css=css)
+    return pg.page("The paper, reproduced", sections, lead=seen["lead"], css=css)
 
 
-def _lead(results: Results) -> str:
+def _seen(results: Results) -> dict[str, Any]:
+    """What both templates show."""
+    found = verdicts(results)
     most = max((entry["replications"] for entry in results.experiments.values()), default=0)
     runs = f"up to {most} runs" if most > 1 else "one run"
-    return PAGE_TEXTS["lead"].format(runs=runs)
-
-
-def _summary(results: Results) -> Any:
-    found = verdicts(results)
-    theirs = [claim.verdict for claim in found if not claim.is_own]
     claims, own = _claims(results)
-    return _template(
-        "summary",
-        tally=[(word, tone, n) for word, tone in _TONE.items() if (n := theirs.count(word))],
-        lines=contributions(found),
-        rules=_RULES,
-        claims=_cards(claims),
-        own=_cards(own) if own.rows else "",
-        command=results.manifest["command"],
-    )
+    return {
+        "lead": PAGE_TEXTS["lead"].format(runs=runs),
+        "rules": PAGE_TEXTS["rules"].format(same=SAME, alike=ALIKE),
+        "no_lihc": PAGE_TEXTS["no_lihc"],
+        "measure_lihc": MEASURE_LIHC,
+        "manifest": results.manifest,
+        "experiments": results.experiments,
+        "found": found,
+        "lines": contributions(found),
+        "claims": claims,
+        "own": own,
+        "tables": {name: tables(results, name) for name in results.experiments},
+        "how": _how(results),
+        "made": _made(results),
+        "runs_of": _runs,
+    }
 
 
 def _claims(results: Results) -> tuple[Table, Table]:
@@ -127,40 +126,21 @@ def _claims(results: Results) -> tuple[Table, Table]:
     return of_claims(found, basis, own=False), of_claims(found, basis, own=True)
 
 
-def _cards(table: Table) -> Any:
-    """A table of claims: on a phone a card for each. The last two columns are opened by the reader."""
-    verdict = len(table.columns) - 3
-    body = _template("cards", table=table, verdict=verdict, tone=_TONES)
+def _cards(body: Any, table: Table) -> Any:
+    """A table of claims, which on a phone is a card for each, with the button that saves it."""
     return pg.with_csv(body, table.columns, table.rows, name=table.name, label=table.caption)
 
 
-def _shown(figure: Figure) -> Any:
-    """The panels side by side where there is room, below them the caption."""
-    panels = list(zip(map(pg.trusted, svgs(figure)), figure.panels, strict=True))
-    n = min(figure.columns, len(panels))
-    return _template("figure", n=n, panels=panels, caption=figure.caption)
+def _panels(figure: Figure) -> list[Any]:
+    return list(zip(map(pg.trusted, svgs(figure)), figure.panels, strict=True))
 
 
 def _table(table: Table) -> Any:
     return pg.table(table.columns, table.rows, name=table.name, caption=table.caption)
 
 
-def _trouble(experiment: dict[str, Any]) -> str:
-    """What failed, if anything has."""
-    failed, reasons = experiment["failed"], "; ".join(experiment["reasons"])
-    said = f"{failed} of {experiment['cells']} cells failed and are left out: {reasons}."
-    return said if failed else ""
-
-
 def _asset(name: str) -> str:
     return resources.files(__package__).joinpath("assets", name).read_text(encoding="utf-8")
-
-
-def _template(part: str, **values: Any) -> Any:
-    """A part of the page's template, which has them all."""
-    parts = _asset("reproduction.jinja").split("{# part ")[1:]
-    text = {part.split(" ", 1)[0]: part.split("#}\n", 1)[1] for part in parts}[part]
-    return pg.html(text.strip(), **values)
 
 
 def _diagram_file() -> bytes:
