@@ -46,7 +46,7 @@ ATTRIBUTES = (
 PREDICTIONS = ("predict", "transform", "score")
 
 #: What a method needs to take a data set at all: holes, negative values.
-SETTINGS = {("WMNMF", "holes"): {"missing": "mask"}, ("WMNMF", "nutrimouse"): {"scale": "minmax"}}
+SETTINGS = {("WMNMF", "holes"): {"missing": "allow"}, ("WMNMF", "nutrimouse"): {"scale": "minmax"}}
 #: Further settings, each on one small data set.
 VARIANTS = {
     "RobustWMNMF": {

@@ -55,7 +55,7 @@ def robust(views, k, seed, **settings):
 
 
 def equal_weights(views, k, seed):
-    return robust(views, k, seed, learn_view_weights=False, learn_sample_weights=False)
+    return robust(views, k, seed, view_weights="equal", learn_sample_weights=False)
 
 
 def expression_alone(views, k, seed):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -104,10 +104,34 @@ def set_state(random_state: Seed, state: Any) -> None:
 
 #: "learned", "equal", one number for every view, or numbers by their names.
 ViewWeights: TypeAlias = Any
-#: What a row of zeros is, for all views or by their names; views that are not named are "auto".
-ZeroRows: TypeAlias = str | dict[str, str]
+#: A setting of all views, or settings by the names of views; views that are not named have the default.
+ByView: TypeAlias = str | dict[str, Any] | None
 
 ZERO_ROWS = ("auto", "missing", "observed")
+
+
+def of_view(value: ByView, name: str, default: str) -> Any:
+    """A parameter's setting of one view."""
+    found = value.get(name, default) if isinstance(value, dict) else value
+    return None if found == "none" else found
+
+
+def check_by_view(
+    parameter_name: str, value: ByView, names: Sequence[str], allowed: Sequence[str | None]
+) -> None:
+    """Refuse views or settings that do not exist."""
+    if isinstance(value, dict):
+        refuse_strangers(parameter_name, value, names)
+    items = value.items() if isinstance(value, dict) else [(None, value)]
+    for name, kind in items:
+        if kind == "none" and None in allowed:
+            continue
+        if not isinstance(kind, str | None) or kind not in allowed:
+            *others, last = (repr(word) for word in allowed)
+            of = "" if name is None else f" of view {name!r}"
+            raise ValueError(
+                f"{parameter_name}{of} must be {', '.join(others)} or {last}, got {kind!r}"
+            )
 
 
 def refuse_strangers(name: str, given: dict[str, Any], names: Sequence[str]) -> None:
@@ -200,30 +224,6 @@ def with_weight(items: Sequence[Any], weights: Array | None) -> list[Any]:
     if weights is None:
         return list(items)
     return [item for item, weight in zip(items, weights, strict=True) if weight > 0]
-
-
-# --- rows of zeros -----------------------------------------------------------------------------
-
-
-def zeros_of(zero_rows: ZeroRows, name: str) -> str:
-    """What a row of zeros of this view is: one of `ZERO_ROWS`."""
-    return zero_rows.get(name, "auto") if isinstance(zero_rows, dict) else zero_rows
-
-
-def check_zero_rows(zero_rows: ZeroRows, names: Sequence[str]) -> None:
-    """Refuse views or settings that do not exist."""
-    if not isinstance(zero_rows, dict):
-        if zero_rows not in ZERO_ROWS:
-            raise ValueError(
-                f"zero_rows must be 'auto', 'missing', 'observed' or a dict by view, got {zero_rows!r}"
-            )
-        return
-    refuse_strangers("zero_rows", zero_rows, names)
-    for name, kind in zero_rows.items():
-        if kind not in ZERO_ROWS:
-            raise ValueError(
-                f"zero_rows of view {name!r} must be 'auto', 'missing' or 'observed', got {kind!r}"
-            )
 
 
 # --- observed columns and rows ------------------------------------------------------------------
@@ -371,8 +371,8 @@ class FittedInput:
     sample_names: Array | None
     #: Whether it was one array.
     single: bool
-    #: Whether unseen observations may lack views.
-    may_lack: bool
+    #: Which views unseen observations may lack.
+    may_lack: Callable[[str], bool]
 
     def check_form(self, single: bool) -> None:
         """Refuse one array after a fit on a collection of views, and the other way round."""
@@ -389,7 +389,7 @@ class FittedInput:
         if given.by_name:
             absent = [name for name in names if name not in given.names]
             extra = [name for name in given.names if name not in names]
-            if extra or (absent and not self.may_lack):
+            if extra or not all(map(self.may_lack, absent)):
                 raise ValueError(
                     f"{self.who} was fitted on the views {names}; missing here: {absent}, unknown: {extra}"
                 )
@@ -520,11 +520,19 @@ class MultiViewEstimator(BaseEstimator):
                 "processor: leave device out, or use engine='torch'"
             )
 
-    #: Whether `_read` lets negative entries through; estimators that scale decide by their scale.
-    def _allows_negative(self) -> bool:
+    #: Parameters that may be a dict by view: their settings, the first of which is the default.
+    _by_view: ClassVar[dict[str, tuple[str | None, ...]]] = {}
+
+    def _of_view(self, parameter_name: str, name: str) -> Any:
+        """A parameter's setting of one view."""
+        default = self._by_view[parameter_name][0]
+        return of_view(getattr(self, parameter_name), name, str(default))
+
+    def _allows_negative(self, name: str = "") -> bool:
+        """Whether this view may have negative entries; estimators that scale decide by their scale."""
         return False
 
-    def _allows_missing(self) -> bool:
+    def _allows_missing(self, name: str = "") -> bool:
         return False
 
     #: Whether views may stay in their files.
@@ -551,6 +559,10 @@ class MultiViewEstimator(BaseEstimator):
         single, fitted = is_single(X), None if reset else self._fitted_input()
         if fitted is None:
             collected = collect(X, self.views)
+            for parameter_name, allowed in self._by_view.items():
+                check_by_view(
+                    parameter_name, getattr(self, parameter_name), collected.names, allowed
+                )
         else:
             fitted.check_form(single)
             X = by_modality(X, fitted.names, fitted.feature_names)
@@ -559,8 +571,8 @@ class MultiViewEstimator(BaseEstimator):
             self._leave_to_workers(collected)
         given = as_views(
             collected if fitted is None or single else fitted.in_order(collected),
-            allow_negative=self._allows_negative(),
-            allow_missing=self._allows_missing(),
+            allow_negative=self._allows_negative,
+            allow_missing=self._allows_missing,
             zero_is_missing=partial(self._zero_is_missing, reset=reset),
             allow_files=self._reads_files,
             allow_relations=self._takes_relations,
@@ -601,7 +613,7 @@ class MultiViewEstimator(BaseEstimator):
             self._relations or [None] * len(self._view_widths),
             self.sample_names_in_,
             self._fitted_on_single,
-            self._allows_missing(),
+            self._allows_missing,
         )
 
     def _remember_names(self, given: Views, single: bool) -> None:

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from manyview._labels import as_list
 from manyview._types import Array, Matrix, Views
 from manyview._warn import setting
-from manyview.base import ZeroRows, check_zero_rows
+from manyview.base import ZERO_ROWS, ByView, check_by_view
 from manyview.engines.numpy.sources import is_streamed
 from manyview.fuse import settled_zeros
 from manyview.outcomes.align import frame, printed, quoted, read_table
@@ -64,9 +64,7 @@ class Adjusted:
         return "\n".join([*lines, *(f"Note: {note}" for note in self.notes)])
 
 
-def adjust(
-    views: Any, covariates: Any, *, ids: Any = None, zero_rows: ZeroRows = "auto"
-) -> Adjusted:
+def adjust(views: Any, covariates: Any, *, ids: Any = None, zero_rows: ByView = "auto") -> Adjusted:
     """Regress covariates out of every feature of every view.
 
     Each feature loses its linear regression on the covariates (categories as one column per level)
@@ -115,7 +113,7 @@ def adjust(
     names = given.sample_names if ids is None else np.array(as_list(ids), dtype=object)
     if names is not None and len(names) != given.n_samples:
         raise ValueError(f"ids has {len(names)} entries for {given.n_samples} observations")
-    check_zero_rows(zero_rows, given.names)
+    check_by_view("zero_rows", zero_rows, given.names, ZERO_ROWS)
     zeros = settled_zeros(given, zero_rows)
     notes: list[str] = []
     columns = _columns(covariates, names, given.n_samples, notes)

@@ -1183,12 +1183,12 @@ def bicv_of_wmnmf(
 def imputation_of_wmnmf(
     Xs: list[Array], model: WMNMF, ranks: list[int], rng: np.random.Generator
 ) -> Array:
-    """A tenth of the entries hidden from the fit (``missing="mask"``), and told from its consensus V*."""
+    """A tenth of the entries hidden from the fit (``missing="allow"``), and told from its consensus V*."""
     hidden = [rng.random(X.shape) < HIDDEN for X in Xs]
     seen = [np.where(h, np.nan, X) for X, h in zip(Xs, hidden, strict=True)]
     means = [np.nan_to_num(np.nanmean(X, axis=0)) for X in seen]
     errors = np.zeros((len(ranks), len(Xs)))
-    for r, fit in enumerate(_path(model, seen, ranks, rng, missing="mask")):
+    for r, fit in enumerate(_path(model, seen, ranks, rng, missing="allow")):
         for s, (X, h) in enumerate(zip(Xs, hidden, strict=True)):
             told = np.broadcast_to(means[s], X.shape)
             for _ in range(REFILLS):

@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -20,15 +20,14 @@ from manyview._arrays import is_tensor, namespace, on_host
 from manyview._types import Array, Matrix, Views
 from manyview._warn import warn_user
 from manyview.base import (
-    ZeroRows,
+    ByView,
     fixed_view_weights,
     kept_views,
     observed_columns,
     observed_part,
-    refuse_strangers,
+    of_view,
     with_weight,
     working_dtype,
-    zeros_of,
 )
 from manyview.engines.affinity import nearest_neighbors
 from manyview.engines.numpy import graph as graphs
@@ -67,8 +66,6 @@ from manyview.scaling import largest
 
 #: What the scaling of a view may be, besides None.
 SCALINGS = ("auto", "log", "quantile", "sqrt")
-#: The scalings of all views, or by their names; views that are not named are "auto".
-Scale: TypeAlias = str | dict[str, str | None] | None
 #: A row with a larger share of its features unobserved counts as missing in that view.
 MAX_UNOBSERVED = 0.5
 #: Views with less weight than this in sum cannot place an observation.
@@ -80,14 +77,14 @@ STARTS = 30
 # --- present -----------------------------------------------------------------------------------
 
 
-def presence(views: Views, zero_rows: ZeroRows = "auto") -> tuple[list[Array], dict[str, str]]:
+def presence(views: Views, zero_rows: ByView = "auto") -> tuple[list[Array], dict[str, str]]:
     """Which rows of each view count as present, and what a row of zeros is in each view.
 
     What is left out is told in warnings.
     """
     present, zeros = [], {}
     for X, name in zip(views.matrices, views.names, strict=True):
-        asked = zeros_of(zero_rows, name)
+        asked = of_view(zero_rows, name, "auto")
         if asked == "auto":
             here, values = survey(X)
             asked = "observed" if values and name not in views.filled else "missing"
@@ -99,14 +96,14 @@ def presence(views: Views, zero_rows: ZeroRows = "auto") -> tuple[list[Array], d
     return present, zeros
 
 
-def quiet_presence(views: Views, zero_rows: ZeroRows = "auto") -> list[Array]:
+def quiet_presence(views: Views, zero_rows: ByView = "auto") -> list[Array]:
     """Which rows are present, without warnings, for those to whom a fit has told or will tell."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         return presence(views, zero_rows)[0]
 
 
-def settled_zeros(views: Views, zero_rows: ZeroRows) -> dict[str, str]:
+def settled_zeros(views: Views, zero_rows: ByView) -> dict[str, str]:
     """What a row of zeros is in each view: refits of some of the rows take it as the whole fit does."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
@@ -162,33 +159,15 @@ def counted(present: list[Array], alpha: Array) -> Array:
 # --- scaled, and distances ---------------------------------------------------------------------
 
 
-def fit_scalings(views: Views, present: list[Array], scale: Scale) -> list[Scaling | None]:
+def fit_scalings(views: Views, present: list[Array], scale: ByView) -> list[Scaling | None]:
     """How the features of every view are made comparable; None where they are taken as they are."""
     found: list[Scaling | None] = []
     for X, here, name in zip(views.matrices, present, views.names, strict=True):
-        kind = asked_scaling(scale, name) if is_table(X) else "auto"
+        kind = of_view(scale, name, "auto") if is_table(X) else "auto"
         if kind is None:
             _refuse_extreme_size(X, name)
         found.append(None if kind is None else fit_scaling(X, here, name, kind))
     return found
-
-
-def asked_scaling(scale: Scale, name: str) -> str | None:
-    """The scaling of one view as the user asked for it."""
-    kind = scale.get(name, "auto") if isinstance(scale, dict) else scale
-    return None if kind == "none" else kind
-
-
-def check_scale(scale: Scale, names: Sequence[str]) -> None:
-    """Refuse a dict with views or scalings that do not exist."""
-    if not isinstance(scale, dict):
-        return
-    refuse_strangers("scale", scale, names)
-    for name, kind in scale.items():
-        if kind is not None and kind not in {*SCALINGS, "none"}:
-            raise ValueError(
-                f"scale of view {name!r} must be one of {sorted(SCALINGS)} or None, got {kind!r}"
-            )
 
 
 def _refuse_extreme_size(X: Matrix, name: str) -> None:
@@ -337,14 +316,11 @@ class Settings:
     @classmethod
     def of(cls, model: Any, names: Sequence[str], kept: Sequence[int] | None = None) -> Settings:
         """Those of an estimator, for views of these names of which some are ``kept``."""
-        asked = model.view_weights
-        if isinstance(asked, str) and asked == "learned" and not model.learn_view_weights:
-            asked = "equal"
         return cls(
             model.n_neighbors,
             model.reliability_weight,
             model.learn_sample_weights,
-            fixed_view_weights(asked, names, kept),
+            fixed_view_weights(model.view_weights, names, kept),
         )
 
 

@@ -38,17 +38,15 @@ from manyview._warn import warn_user
 from manyview.base import (
     SHARED_CONSTRAINTS,
     ZERO_ROWS,
+    ByView,
     MultiViewEstimator,
     ViewWeights,
-    ZeroRows,
-    check_zero_rows,
     generator,
     in_dtype,
     on_host_factors,
     refuse_relations,
     with_weight,
     working_dtype,
-    zeros_of,
 )
 from manyview.criteria import chosen_number, fused_communities
 from manyview.engines.dask.source import DaskMatrix
@@ -149,15 +147,13 @@ class RobustWMNMF(
         numbers below zero, and means missing in other views (counts, words, images) and in sparse
         views that lack samples of others. A dict gives it by the names of views,
         {"mutations": "observed"}; views it lacks are "auto".
-    learn_view_weights : bool, default=True
-        False is an older way to say ``view_weights="equal"``.
     learn_sample_weights : bool, default=True
         Whether w comes from the data; otherwise all present views count alike.
     max_iter : int, default=200
     tol : float, default=1e-5
         Stop when an iteration lowers the objective by less than this share.
-    missing : {"allow", "error"}, default="allow"
-        Whether NaN is accepted.
+    missing : {"allow", "error"} or a dict, default="allow"
+        Whether NaN and absent ids are accepted; a dict gives it by the names of views.
     views : sequence of int or of str, optional
         If the input is one 2-D array: the number of columns of each view; ``None``: one view. Of a
         list: a name for each view. Of a dict, MuData, Dataset or DataFrame with two levels of columns:
@@ -241,7 +237,12 @@ class RobustWMNMF(
         "zero_rows": [StrOptions(set(ZERO_ROWS)), dict],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="left")],
-        "missing": [StrOptions({"allow", "error"})],
+        "missing": [StrOptions({"allow", "error"}), dict],
+    }
+    _by_view: ClassVar[dict] = {
+        "scale": (*fuse.SCALINGS, None),
+        "zero_rows": ZERO_ROWS,
+        "missing": ("allow", "error"),
     }
 
     def __init__(
@@ -253,14 +254,13 @@ class RobustWMNMF(
         cluster_weight: float = 5.0,
         n_neighbors: int = 10,
         reliability_weight: float = 0.05,
-        scale: str | dict[str, str | None] | None = "auto",
+        scale: ByView = "auto",
         view_weights: ViewWeights = "learned",
-        zero_rows: ZeroRows = "auto",
-        learn_view_weights: bool = True,
+        zero_rows: ByView = "auto",
         learn_sample_weights: bool = True,
         max_iter: int = 200,
         tol: float = 1e-5,
-        missing: str = "allow",
+        missing: ByView = "allow",
         views: Any = None,
         engine: str = "numpy",
         device: str = "auto",
@@ -280,7 +280,6 @@ class RobustWMNMF(
         self.scale = scale
         self.view_weights = view_weights
         self.zero_rows = zero_rows
-        self.learn_view_weights = learn_view_weights
         self.learn_sample_weights = learn_sample_weights
         self.max_iter = max_iter
         self.tol = tol
@@ -329,14 +328,16 @@ class RobustWMNMF(
             self._check_n_clusters(self.n_clusters, views.n_samples)
         dtype = working_dtype(views, self.dtype)
         names = list(self.view_names_in_)
-        check_zero_rows(self.zero_rows, names)
         settings = fuse.Settings.of(self, names, self._kept())
         present, self.zero_rows_ = fuse.presence(views, self.zero_rows)
         self._data, checksums = remember(views)
         self._rows = fuse.described(views, with_weight(present, settings.view_weights))
         views, present = fuse.only(views, present, self._rows)
         there, dtype = engine.bring(views, self.dtype, dtype)
-        self._check_scale(views, dtype)
+        if dtype == np.float32:
+            for X, name in zip(views.matrices, views.names, strict=True):
+                if self._of_view("scale", name) is None:
+                    tell_rounded(X, name)
         self._scalings = fuse.fit_scalings(there, present, self.scale)
         if self.n_clusters == "auto":
             self.selection_ = chosen_number(
@@ -586,22 +587,15 @@ class RobustWMNMF(
             if isinstance(item.matrix, DaskMatrix) and item.matrix.nbytes > LOAD_LIMIT:
                 item.matrix.keep = True
 
-    def _check_scale(self, views: Views, dtype: np.dtype) -> None:
-        """Refuse scalings of no view; say which views, taken as they are, lose digits."""
-        fuse.check_scale(self.scale, list(self.view_names_in_))
-        if dtype == np.float32:
-            for M, name in zip(views.matrices, views.names, strict=True):
-                if fuse.asked_scaling(self.scale, name) is None:
-                    tell_rounded(M, name)
-
     def _zero_is_missing(self, name: str, reset: bool) -> bool:
-        return zeros_of(self.zero_rows if reset else self.zero_rows_, name) != "observed"
+        found = self._of_view("zero_rows", name) if reset else self.zero_rows_[name]
+        return found != "observed"
 
-    def _allows_negative(self) -> bool:
+    def _allows_negative(self, name: str = "") -> bool:
         return True
 
-    def _allows_missing(self) -> bool:
-        return self.missing == "allow"
+    def _allows_missing(self, name: str = "") -> bool:
+        return self._of_view("missing", name) == "allow"
 
     @property
     def _callback(self) -> Any:

@@ -13,6 +13,7 @@ from sklearn.preprocessing import normalize
 from manyview._arrays import is_tensor, like, namespace, on_host
 from manyview._types import Array, Matrix, Views, storable
 from manyview._warn import warn_user
+from manyview.base import ByView, of_view
 from manyview.engines.numpy.presence import has_nan, looking_threads, read_rows
 from manyview.engines.numpy.scaling import refuse_extreme, unit_rows
 from manyview.engines.numpy.sources import LOOK, is_streamed, over
@@ -75,7 +76,7 @@ class Scaling:
         return values**0.5 if self.root else values
 
 
-def fit_scaling(views: Views, kind: str | None) -> list[Scaling]:
+def fit_scaling(views: Views, kind: ByView) -> list[Scaling]:
     """How to scale each view.
 
     "sum" divides a view by its mean row sum (the paper divides by the total; the common constant N
@@ -84,13 +85,17 @@ def fit_scaling(views: Views, kind: str | None) -> list[Scaling]:
     at 0); "tfidf" weights features by inverse document frequency and "sqrt" takes square roots,
     both then giving rows unit length. All end with "sum", since the consensus compares coefficients
     between views. ``None`` leaves the proportions of the data alone: one power of two, common to
-    all views, keeps the arithmetic in range.
+    all views, keeps the arithmetic in range. A dict has the scaling of each view by its name.
     """
-    if kind is None:
+    if kind in (None, "none"):
         unit = max(largest(X) for X in views.matrices)
         power = float(2.0 ** np.floor(np.log2(unit))) if unit > 0 else 1.0
         return [Scaling(power)] * len(views)
-    return [_fit_one(X, name, kind) for X, name in zip(views.matrices, views.names, strict=True)]
+    kinds = [of_view(kind, name, "sum") for name in views.names]
+    return [
+        Scaling(1.0) if kind is None else _fit_one(X, name, kind)
+        for X, name, kind in zip(views.matrices, views.names, kinds, strict=True)
+    ]
 
 
 def _fit_one(X: Matrix, name: str, kind: str) -> Scaling:
@@ -218,7 +223,7 @@ def tell_outliers(X: Matrix, name: str) -> None:
             f"{GROSS} times the spread of their feature from its median; there are {int(far.sum())} such "
             f"values ({far.sum() / X.size:.1%}), with {held:.0%} of the view's variance. WMNMF fits "
             "squared errors, so its clusters may follow these values alone; correct them, set them to "
-            "NaN with missing='mask', or use RobustWMNMF, which limits features to their 1st to 99th "
+            "NaN with missing='allow', or use RobustWMNMF, which limits features to their 1st to 99th "
             "percentile"
         )
 

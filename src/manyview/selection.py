@@ -11,12 +11,12 @@ from threadpoolctl import threadpool_limits
 
 from manyview._types import Seed
 from manyview.base import (
-    check_zero_rows,
+    check_by_view,
     generator,
     kept_views,
     observed_columns,
     observed_part,
-    zeros_of,
+    of_view,
 )
 from manyview.criteria import (
     DEFAULT,
@@ -29,9 +29,8 @@ from manyview.criteria import (
     gather,
     usual_candidates,
 )
-from manyview.fuse import Settings, check_scale, fit_scalings, quiet_presence
+from manyview.fuse import Settings, fit_scalings, quiet_presence
 from manyview.robust import RobustWMNMF
-from manyview.scaling import SHIFTING
 from manyview.views.views import as_views
 from manyview.wmnmf import WMNMF
 
@@ -150,11 +149,11 @@ def select_n_clusters(
         allow_files=True,
         allow_missing=True,
         allow_relations=True,
-        zero_is_missing=lambda name: zeros_of(model.zero_rows, name) != "observed",
+        zero_is_missing=lambda name: of_view(model.zero_rows, name, "auto") != "observed",
         caller="select_n_clusters",
     )
-    check_scale(model.scale, given.names)
-    check_zero_rows(model.zero_rows, given.names)
+    for parameter, allowed in model._by_view.items():
+        check_by_view(parameter, getattr(model, parameter), given.names, allowed)
     _check_count("n_runs", n_runs, 3)
     _check_count("max_samples", max_samples, 10)
     asked = [] if candidates is None else _candidates(candidates, given.n_samples)
@@ -193,7 +192,7 @@ def _for_wmnmf(
     methods = _methods("bicv" if method == DEFAULT else method, OWN_METHODS)
     _check_count("max_samples", max_samples, 10)
     given = as_views(
-        views, model.views, allow_negative=model.scale in SHIFTING, caller="select_n_clusters"
+        views, model.views, allow_negative=model._allows_negative, caller="select_n_clusters"
     )
     n = min(max_samples, given.n_samples)
     asked = usual_candidates(n) if candidates is None else _candidates(candidates, n)

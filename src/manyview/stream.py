@@ -30,9 +30,9 @@ STEPS = 30
 REMEMBERED = 200
 
 
-def check_settings(n_init: int, missing: str, asked: int, fitted: int) -> None:
+def check_settings(n_init: int, missing: Any, asked: int, fitted: int) -> None:
     """Refuse what batches do not go with, and a rank other than that of the batches before."""
-    if n_init > 1 or missing == "mask":
+    if n_init > 1 or missing != "error":
         raise ValueError(
             "partial_fit needs n_init=1 and missing='error', got "
             f"n_init={n_init} and missing={missing!r}"

@@ -39,6 +39,7 @@ from manyview._types import (
 from manyview._warn import warn_user
 from manyview.base import (
     SHARED_CONSTRAINTS,
+    ByView,
     MultiViewEstimator,
     generator,
     in_dtype,
@@ -136,8 +137,9 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
     affinity : {"binary", "heat", "cosine"}, default="binary"
         Edge weights; the width of "heat" is automatic. For a fixed width or mutual neighbours, pass
         ``regularizer=Graph(affinity="heat", width=..., mutual=True)``.
-    scale : {"sum", "minmax", "standard", "tfidf", "sqrt"} or None, default="sum"
-        How views are made comparable; "minmax" and "standard" accept negative values.
+    scale : {"sum", "minmax", "standard", "tfidf", "sqrt"} or None, or a dict, default="sum"
+        How views are made comparable; "minmax" and "standard" accept negative values. A dict gives
+        these by the names of views, {"rna": "sqrt", "cnv": "minmax"}; views it lacks are "sum".
     solver : {"multiplicative", "hals"} or object, default="multiplicative"
         The paper's rule, or exact coordinate steps on the well-posed form in which every column
         of U sums to 1 (fewer iterations to the same objective, each a little dearer); or an object
@@ -172,15 +174,16 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
         For these two: link the rows in small parts of the consensus's neighbour graph (fewer than a
         quarter of an average cluster) to their nearest rows in the rest. Without, as in the paper,
         such a part may take a cluster of its own, which is told.
-    missing : {"error", "mask"}, default="error"
-        "mask": NaN entries are unobserved and do not count, in the errors, the scaling or the
-        distances between rows. Weights compare errors and gaps by what is observed: an unobserved
-        entry counts like an observed one of its view on average. An observation without enough
-        values in a view (fewer than K, and less than half) gets weight 0 there, and coefficients from
-        its neighbours in other views. Columns, views and observations without any value are left out
-        with a warning and change nothing: their weights, components and coefficients are 0, the
-        label is −1. A view observed for too few rows (below 10 K and half of them, or below 5%) is
-        told, and gets no more than that share of the smallest weight of the others.
+    missing : {"error", "allow"} or a dict, default="error"
+        A dict gives it by the names of views. "allow": NaN entries are unobserved and do not count,
+        in the errors, the scaling or the distances between rows. Weights compare errors and gaps by
+        what is observed: an unobserved entry counts like an observed one of its view on average. An
+        observation without enough values in a view (fewer than K, and less than half) gets weight 0
+        there, and coefficients from its neighbours in other views. Columns, views and observations
+        without any value are left out with a warning and change nothing: their weights, components
+        and coefficients are 0, the label is −1. A view observed for too few rows (below 10 K and
+        half of them, or below 5%) is told, and gets no more than that share of the smallest weight
+        of the others.
     views : sequence of int or of str, optional
         If the input is one 2-D array: the number of columns of each view; ``None``: one view. Of a
         list: a name for each view. Of a dict, a container or a DataFrame with two levels of columns:
@@ -254,7 +257,7 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
         "beta": [Interval(Real, 0, None, closed="left")],
         "n_neighbors": [Interval(Integral, 1, None, closed="left")],
         "affinity": [StrOptions(set(AFFINITIES))],
-        "scale": [StrOptions(set(SCALES)), None],
+        "scale": [StrOptions({*SCALES, "none"}), dict, None],
         "init": [StrOptions(set(INITS)), dict],
         "gnmf_weight": [Interval(Real, 0, None, closed="left")],
         "rescale": ["boolean"],
@@ -265,8 +268,9 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
         "n_init": [Interval(Integral, 1, None, closed="left")],
         "assign_labels": [StrOptions(set(ASSIGNMENTS))],
         "connect": ["boolean"],
-        "missing": [StrOptions({"error", "mask"})],
+        "missing": [StrOptions({"error", "allow"}), dict],
     }
+    _by_view: ClassVar[dict] = {"scale": (*SCALES, None), "missing": ("error", "allow")}
 
     def __init__(
         self,
@@ -278,7 +282,7 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
         regularizer: Any = "graph",
         n_neighbors: int = 5,
         affinity: str = "binary",
-        scale: str | None = "sum",
+        scale: ByView = "sum",
         solver: Any = "multiplicative",
         init: Any = "gnmf",
         gnmf_weight: float = GNMF_WEIGHT,
@@ -292,7 +296,7 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
         n_init: int = 1,
         assign_labels: str = "spectral",
         connect: bool = False,
-        missing: str = "error",
+        missing: ByView = "error",
         views: Any = None,
         engine: str = "numpy",
         device: str = "auto",
@@ -365,7 +369,7 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
         warn_unobserved_rows(anywhere)
         views = some_rows(views, anywhere)
         Xs, self._fitted_views, self._scalings, sums = scale_and_place(
-            views, self.scale, self.dtype, self.missing == "mask", engine
+            views, self.scale, self.dtype, self._may_have_holes, engine
         )
         self._warn_extremes(views)
         K = self._rank
@@ -607,7 +611,7 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
     def _scaled(self, views: Views) -> list[Any]:
         """Views scaled as those of the fit."""
         dtype = working_dtype(views, self.dtype)
-        return scaled(views, self._scalings, dtype, self._allows_missing())
+        return scaled(views, self._scalings, dtype, self._may_have_holes)
 
     def partial_fit(self, X: Any, y: object = None) -> Self:
         """Learn from one more batch of observations; ``y`` is ignored.
@@ -764,7 +768,7 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
     @property
     def _output_unit(self) -> float:
         """With scale=None results are in the units of the data; otherwise in those of the scaled views."""
-        return self._scalings[0].unit if self.scale is None else 1.0
+        return self._scalings[0].unit if self.scale in (None, "none") else 1.0
 
     def _check(self, n_samples: int) -> None:
         """Refuse settings that do not go together."""
@@ -788,21 +792,25 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
     def _observed_part(self, given: Views) -> Views:
         """Also leave out views that are constant: any weight suits them, and α would be large."""
         views = super()._observed_part(given)
-        direction = self.scale in UNIT_ROWS  # then only the proportions of a row count
-        constant = [is_constant(X, direction) for X in views.matrices]
-        after = f" after scale={self.scale!r}" if direction else ""
+        scales = [self._of_view("scale", name) for name in views.names]
+        # After these only the proportions of a row count.
+        constant = [
+            is_constant(X, scale in UNIT_ROWS)
+            for X, scale in zip(views.matrices, scales, strict=True)
+        ]
         if all(constant):
-            if direction:
+            if any(scale in UNIT_ROWS for scale in scales):
                 warn_user(
-                    f"no view tells samples apart (each is constant{after}): the clusters mean "
-                    "nothing; use another scale"
+                    f"no view tells samples apart (each is constant after scale={self.scale!r}): the "
+                    "clusters mean nothing; use another scale"
                 )
             return views
         if not any(constant):
             return views
         masks = self._columns or [np.ones(m, dtype=bool) for m in given.n_features]
-        for s, same in zip(self._kept(), constant, strict=True):
+        for s, same, scale in zip(self._kept(), constant, scales, strict=True):
             if same:
+                after = f" after scale={scale!r}" if scale in UNIT_ROWS else ""
                 masks[s] = np.zeros_like(masks[s])
                 warn_user(
                     f"view {given.names[s]!r} is constant{after}: it cannot tell samples apart, is left "
@@ -816,14 +824,18 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
         single = self.dtype is not None and np.dtype(self.dtype) == np.float32
         for X, name in zip(views.matrices, views.names, strict=True):
             tell_outliers(X, name)
-            if self.scale not in SHIFTING and not (single and tell_rounded(X, name)):
+            if not self._allows_negative(name) and not (single and tell_rounded(X, name)):
                 tell_level(X, name)
 
-    def _allows_missing(self) -> bool:
-        return self.missing == "mask"
+    def _allows_missing(self, name: str = "") -> bool:
+        return self._of_view("missing", name) == "allow"
 
-    def _allows_negative(self) -> bool:
-        return self.scale in SHIFTING
+    def _allows_negative(self, name: str = "") -> bool:
+        return self._of_view("scale", name) in SHIFTING
+
+    @property
+    def _may_have_holes(self) -> bool:
+        return any(map(self._allows_missing, self.view_names_in_))
 
     @property
     def _callback(self) -> Any:
@@ -951,7 +963,7 @@ class WorkingViews(NamedTuple):
 
 
 def scale_and_place(
-    views: Views, scale: str | None, asked: npt.DTypeLike | None, mask: bool, engine: Engine
+    views: Views, scale: ByView, asked: npt.DTypeLike | None, mask: bool, engine: Engine
 ) -> WorkingViews:
     """Scale the views and bring them to where the engine computes; with ``mask`` entries may be NaN."""
     dtype = working_dtype(views, asked)

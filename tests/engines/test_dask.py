@@ -469,7 +469,7 @@ def test_an_asynchronous_client_is_a_sentence():
 def test_unobserved_entries_and_nndsvd_get_a_sentence(client):
     holes = [np.where(VIEWS[0] > 3, np.nan, VIEWS[0]), VIEWS[1]]
     with pytest.raises(ValueError, match="engine='numpy' only"):
-        wmnmf(engine="dask", missing="mask").fit(holes)
+        wmnmf(engine="dask", missing="allow").fit(holes)
     with pytest.raises(ValueError, match="init='nndsvd' needs views in memory"):
         wmnmf(engine="dask", init="nndsvd").fit(VIEWS)
 

@@ -350,7 +350,7 @@ def test_a_bad_entry_is_told_with_file_view_and_place(value, told, make, tmp_pat
     views[1][6 * 40 + 3, 2] = value
     files = {name: make(tmp_path, name, X) for name, X in zip("abc", views, strict=True)}
     monkeypatch.setattr("manyview.engines.numpy.sources.LOOK", 40 * 5)
-    model = WMNMF(3, missing="mask" if np.isnan(value) and make is as_npy else "error")
+    model = WMNMF(3, missing="allow" if np.isnan(value) and make is as_npy else "error")
     entry = rf"\(the first is {value:g} at row 243, column 2[;)]"
     file = rf"view 'b' \({Path(files['b'].path).name}\)"
     with pytest.raises(ValueError, match=rf"{file}: rows 240 to 279 hold 1 {told} .*{entry}"):

@@ -407,7 +407,7 @@ def test_sentences(monkeypatch):
     with pytest.raises(ValueError, match="'view0' is partly unobserved"):
         RobustWMNMF(2, engine="torch").fit([holes])
     with pytest.raises(ValueError, match=r"unobserved \(NaN\) entries"):
-        WMNMF(2, engine="torch", missing="mask").fit([holes])
+        WMNMF(2, engine="torch", missing="allow").fit([holes])
 
 
 def test_running_out_of_memory_leaves_the_estimator_unfitted(monkeypatch):

@@ -60,7 +60,7 @@ def test_holes_are_for_the_rule_that_knows_them():
     views[0][::5, 0] = np.nan
     for solver in ("hals", Halfway()):
         with pytest.raises(ValueError, match=r"does not take; use solver='multiplicative'"):
-            WMNMF(3, solver=solver, missing="mask").fit(views)
+            WMNMF(3, solver=solver, missing="allow").fit(views)
 
 
 def test_tensors_are_for_solvers_that_take_them():

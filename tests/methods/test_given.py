@@ -95,15 +95,6 @@ def test_learned_weights_stay_visible_whatever_is_given():
         )
 
 
-def test_learning_no_weights_is_to_say_equal():
-    one, other = (
-        fitted(some_views(), learn_view_weights=False),
-        fitted(some_views(), view_weights="equal"),
-    )
-    np.testing.assert_array_equal(one.consensus_, other.consensus_)
-    np.testing.assert_array_equal(one.view_weights_, other.view_weights_)
-
-
 @pytest.mark.parametrize("case", ["complete", "missing", "copies", "auto"])
 def test_a_view_of_weight_zero_takes_no_part_in_the_labels(case):
     views = {name: X.copy() for name, X in some_views(90).items()}
@@ -312,5 +303,60 @@ def test_absent_ids_of_a_sparse_view_are_no_findings():
     assert (fitted(dense, zero_rows="observed").sample_weights_[80:, 0] == 0).all()
 
 
-def test_the_papers_method_has_weights_of_its_own():
-    assert "view_weights" not in WMNMF().get_params()
+# --- one vocabulary for both estimators ----------------------------------------------------------
+
+
+BOTH = pytest.mark.parametrize(
+    ("method", "word"), [(RobustWMNMF, "quantile"), (WMNMF, "minmax")], ids=["robust", "paper"]
+)
+
+
+@BOTH
+def test_a_scale_by_view_is_that_of_each_view(method, word, tmp_path):
+    views = some_views()
+    quick = {"random_state": 0, "max_iter": 2}
+    for whole in (word, None):
+        one = method(3, scale=whole, **quick).fit(views)
+        other = method(3, scale=dict.fromkeys(NAMES, whole), **quick).fit(views)
+        np.testing.assert_allclose(other.consensus_, one.consensus_, rtol=1e-9)
+    np.testing.assert_array_equal(
+        method(3, scale="none", **quick).fit(views).consensus_, one.consensus_
+    )
+    views["cnv"] = views["cnv"] - 5  # only this view needs a scale that takes negative values
+    mixed = method(3, scale={"cnv": word}, **quick).fit(views)
+    again = load(mixed.save(tmp_path / "m.npz"))
+    assert again.scale == {"cnv": word}
+    np.testing.assert_array_equal(again.predict(views), mixed.labels_)
+
+
+@BOTH
+@pytest.mark.parametrize("parameter", ["scale", "missing"])
+def test_settings_of_views_that_do_not_exist_get_a_sentence(method, word, parameter):
+    for asked, sentence in (
+        ({"meth": "error"}, f"{parameter} names the view 'meth', and the views are"),
+        ({"rna": "loud"}, f"{parameter} of view 'rna' must be '.*' or .*, got 'loud'"),
+        ("loud", parameter),
+    ):
+        with pytest.raises(ValueError, match=sentence):
+            method(3, **{parameter: asked}).fit(some_views())
+
+
+@BOTH
+def test_missing_by_view_allows_it_there_alone(method, word):
+    pd = pytest.importorskip("pandas")
+    views = {name: pd.DataFrame(X) for name, X in some_views().items()}
+    lacking = dict(views, cnv=views["cnv"].iloc[5:])
+    allowed = method(3, missing=dict.fromkeys(NAMES, "error") | {"cnv": "allow"}, random_state=0)
+    everywhere = method(3, missing="allow", random_state=0)
+    np.testing.assert_array_equal(allowed.fit_predict(lacking), everywhere.fit_predict(lacking))
+    part = {name: X.iloc[:9] for name, X in views.items()}
+    assert (allowed.predict({name: part[name] for name in NAMES[:2]}) >= 0).all()
+    with pytest.raises(ValueError, match=r"missing here: \['rna'\]"):
+        allowed.predict({name: part[name] for name in NAMES[1:]})
+    with pytest.raises(
+        ValueError, match=r"'rna' lacks 5 of the 60 samples.*missing=\{'rna': 'allow'\}"
+    ):
+        allowed.fit(dict(views, rna=views["rna"].iloc[5:]))
+    views["rna"].iloc[3, 1] = np.nan
+    with pytest.raises(ValueError, match="view 'rna' has 1 NaN"):
+        allowed.fit(views)

@@ -27,7 +27,7 @@ from manyview.maths import equations as eq
 from manyview.views.views import as_views
 
 MODELS = [
-    pytest.param(lambda k=3, **kw: mv.WMNMF(k, missing="mask", random_state=0, **kw), id="WMNMF"),
+    pytest.param(lambda k=3, **kw: mv.WMNMF(k, missing="allow", random_state=0, **kw), id="WMNMF"),
     pytest.param(lambda k=3, **kw: mv.RobustWMNMF(k, random_state=0, **kw), id="RobustWMNMF"),
 ]
 SHIFTABLE = [
@@ -180,7 +180,7 @@ def test_named_empty_columns_are_told_once_by_name():
 def test_a_run_is_reported_alike_with_an_empty_column(tmp_path):
     views, _ = blobs()
     wider = [np.insert(views[0], [2] * 20, np.nan, axis=1), *views[1:]]
-    for method in (mv.WMNMF(3, missing="mask", random_state=0), mv.RobustWMNMF(3, random_state=0)):
+    for method in (mv.WMNMF(3, missing="allow", random_state=0), mv.RobustWMNMF(3, random_state=0)):
         folders = [tmp_path / f"{type(method).__name__}{i}" for i in range(2)]
         for data, folder in zip((views, wider), folders, strict=True):
             quietly(method.fit, data)
@@ -203,10 +203,10 @@ def test_the_users_own_start_is_narrowed_alike():
         "components": [rng.random((3, X.shape[1])) for X in views],
         "coefficients": [rng.random((60, 3)) for _ in views],
     }
-    plain = mv.WMNMF(3, missing="mask", init=init, random_state=0).fit(views)
+    plain = mv.WMNMF(3, missing="allow", init=init, random_state=0).fit(views)
     wider = [np.insert(views[0], 2, np.nan, axis=1), *views[1:]]
     init["components"][0] = np.insert(init["components"][0], 2, 5.0, axis=1)
-    model = quietly(mv.WMNMF(3, missing="mask", init=init, random_state=0).fit, wider)
+    model = quietly(mv.WMNMF(3, missing="allow", init=init, random_state=0).fit, wider)
     same_bits(model, plain)
 
 
@@ -214,9 +214,9 @@ def test_a_trailing_comma_does_not_win_the_digits():
     digits = mv.datasets.load_handwritten(views="paper")
     views = {name: np.asarray(X, dtype=float) for name, X in digits.views.items()}
     name = next(iter(views))
-    plain = mv.WMNMF(10, missing="mask", random_state=0).fit(views)
+    plain = mv.WMNMF(10, missing="allow", random_state=0).fit(views)
     views[name] = np.hstack([views[name], np.full((2000, 1), np.nan)])
-    model = quietly(mv.WMNMF(10, missing="mask", random_state=0).fit, views)
+    model = quietly(mv.WMNMF(10, missing="allow", random_state=0).fit, views)
     same_bits(model, plain)
     assert mv.metrics.accuracy(digits.labels, model.labels_) > 0.85  # the empty column had won: .25
 
@@ -242,7 +242,7 @@ def test_a_view_of_few_entries_is_told_and_does_not_lead():
     few = [np.where(rng.random(views[0].shape) < 0.03, views[0], np.nan), *views[1:]]
     few[0][0] = views[0][0]
     with pytest.warns(UserWarning, match="'view0' is observed for .* too few to learn 3 parts"):
-        model = quietly_but_told(mv.WMNMF(3, missing="mask", random_state=0).fit, few)
+        model = quietly_but_told(mv.WMNMF(3, missing="allow", random_state=0).fit, few)
     assert model.view_weights_[0] < 0.1 * model.view_weights_[1:].min()
     assert model.sample_weights_[:, 0].mean() < 0.1
     assert adjusted_rand_score(y, model.labels_) > 0.9
@@ -256,16 +256,16 @@ def quietly_but_told(fit, *args):
 
 def test_a_row_with_one_value_in_a_view_does_not_rely_on_it():
     views, _ = blobs(n=90, features=(20, 12, 15))
-    whole = mv.WMNMF(3, missing="mask", random_state=0).fit(views)
+    whole = mv.WMNMF(3, missing="allow", random_state=0).fit(views)
     views[0][::4, 1:] = np.nan  # one entry is reconstructed without error by any parts
-    model = mv.WMNMF(3, missing="mask", random_state=0).fit(views)
+    model = mv.WMNMF(3, missing="allow", random_state=0).fit(views)
     assert not model.sample_weights_[::4, 0].any()
     assert adjusted_rand_score(whole.labels_, model.labels_) > 0.9
 
 
 def test_unseen_rows_with_holes_are_placed_one_by_one():
     views, _ = blobs(n=90, features=(20, 12, 15))
-    model = mv.WMNMF(3, missing="mask", random_state=0).fit(views)
+    model = mv.WMNMF(3, missing="allow", random_state=0).fit(views)
     new = [X[:9].copy() for X in views]
     new[0][2, :12] = new[1][4] = np.nan
     together = model.transform(new)

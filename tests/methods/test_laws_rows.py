@@ -25,7 +25,7 @@ TWICE = [i % 10 for i in range(30)]
 
 MODELS = {
     "robust": lambda: mv.RobustWMNMF(3, n_neighbors=5, max_iter=5, tol=1e-2, random_state=0),
-    "mask": lambda: mv.WMNMF(3, missing="mask", max_iter=1, inner_iter=3, random_state=0),
+    "mask": lambda: mv.WMNMF(3, missing="allow", max_iter=1, inner_iter=3, random_state=0),
     "wmnmf": lambda: mv.WMNMF(3, max_iter=1, inner_iter=3, random_state=0),
     "concat": lambda: ConcatViews(KMeans(3, n_init=1), random_state=0),
 }

@@ -653,4 +653,4 @@ def test_duplicates_vote_apart_where_weights_are_not_learned():
     views, _ = blobs(n=90)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        RobustWMNMF(3, random_state=0, learn_view_weights=False).fit([views[0], *views])
+        RobustWMNMF(3, random_state=0, view_weights="equal").fit([views[0], *views])

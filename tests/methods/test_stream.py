@@ -125,7 +125,7 @@ def test_what_is_remembered_is_bounded_and_renewed(rng):
 
 def test_what_cannot_be_streamed_is_told():
     parts, *_ = batches()
-    for params in ({"n_init": 2}, {"missing": "mask"}):
+    for params in ({"n_init": 2}, {"missing": "allow"}):
         with pytest.raises(ValueError, match="partial_fit needs n_init=1 and missing='error'"):
             WMNMF(3, **params).partial_fit(parts[0])
     with pytest.raises(AttributeError, match="use WMNMF for a stream"):

@@ -447,7 +447,7 @@ def test_rows_that_lack_a_view_follow_the_others():
         lacking = rng.permutation(150)[:60]
         for i in lacking:
             views[rng.integers(3)][i] = np.nan
-        model = WMNMF(3, random_state=0, missing="mask").fit(views)
+        model = WMNMF(3, random_state=0, missing="allow").fit(views)
         reference = adjusted_rand_score(y[lacking], complete.labels_[lacking])
         assert adjusted_rand_score(y[lacking], model.labels_[lacking]) > reference - 0.2
 
@@ -515,7 +515,7 @@ def test_gross_outliers_are_told_with_their_number(rng):
     # Both remedies help.
     mended = [views[0], np.where(wrong, np.nan, views[1]), views[2]]
     for model, given in (
-        (WMNMF(3, missing="mask"), mended),
+        (WMNMF(3, missing="allow"), mended),
         (mv.RobustWMNMF(3, scale="quantile"), dirty),
     ):
         labels = model.set_params(random_state=0).fit(given).labels_
@@ -550,7 +550,7 @@ def test_unobserved_entries_do_not_count(regularizer):
     for X in views:
         X[rng.random(X.shape) < 0.15] = np.nan
     views[1][4] = np.nan
-    model = WMNMF(3, missing="mask", random_state=0, regularizer=regularizer, rescale=False)
+    model = WMNMF(3, missing="allow", random_state=0, regularizer=regularizer, rescale=False)
     model.fit(views)
     values = model.history_["objective"]
     assert np.diff(values).max() <= 1e-10 * values[0]
@@ -572,15 +572,15 @@ def test_masks_meet_sentences():
     with pytest.raises(ValueError, match="NaN or infinite"):
         WMNMF(3).fit(views)
     with pytest.raises(ValueError, match=r"'view2' has unobserved .*use solver='multiplicative'"):
-        WMNMF(3, missing="mask", solver="hals").fit(views)
+        WMNMF(3, missing="allow", solver="hals").fit(views)
     with pytest.raises(ValueError, match="scale='sqrt' needs whole rows"):
-        WMNMF(3, missing="mask", scale="sqrt").fit(views)
+        WMNMF(3, missing="allow", scale="sqrt").fit(views)
     with pytest.raises(ValueError, match="needs fully observed rows"):
-        WMNMF(3, missing="mask", affinity="cosine").fit(views)
+        WMNMF(3, missing="allow", affinity="cosine").fit(views)
     nowhere = [X.copy() for X in views]
     for X in nowhere:
         X[5] = np.nan
     with pytest.warns(UserWarning, match=r"1 observations have no value in any view .*row 5"):
-        assert WMNMF(3, missing="mask").fit(nowhere).labels_[5] == -1
+        assert WMNMF(3, missing="allow").fit(nowhere).labels_[5] == -1
     for scale in ("sum", "minmax", "standard", None):
-        assert np.isfinite(WMNMF(3, missing="mask", scale=scale).fit(views).consensus_).all()
+        assert np.isfinite(WMNMF(3, missing="allow", scale=scale).fit(views).consensus_).all()

@@ -26,7 +26,7 @@ FITS = {
     "hals": lambda **p: WMNMF(3, solver="hals", max_iter=3, inner_iter=4, random_state=0, **p),
     "starts": lambda **p: WMNMF(3, n_init=3, inner_iter=3, tol=1e-3, random_state=0, **p),
     "heat": lambda **p: WMNMF(3, affinity="heat", beta=1.0, inner_iter=4, random_state=0, **p),
-    "masked": lambda **p: WMNMF(3, missing="mask", inner_iter=4, random_state=0, **p),
+    "masked": lambda **p: WMNMF(3, missing="allow", inner_iter=4, random_state=0, **p),
     "robust": lambda **p: RobustWMNMF(3, tol=0, max_iter=15, random_state=0, **p),
 }
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

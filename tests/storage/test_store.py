@@ -49,7 +49,7 @@ MODELS = {
     "paper": (mv.WMNMF(3, random_state=0), frames()),
     "paper, starts": (mv.WMNMF(3, n_init=2, scale="minmax", random_state=0), frames()),
     "paper, hals": (mv.WMNMF(3, solver="hals", affinity="heat", random_state=0), frames()),
-    "paper, masked": (mv.WMNMF(3, missing="mask", random_state=0), frames(missing=True)),
+    "paper, masked": (mv.WMNMF(3, missing="allow", random_state=0), frames(missing=True)),
     "paper, sparse": (mv.WMNMF(3, regularizer="sparse", scale="tfidf", random_state=0), counts()),
     "paper, own graph": (mv.WMNMF(3, regularizer=Graph(4, "heat", mutual=True), random_state=0), frames()),
     "ablation": (mv.WMNMF.nmf_w2(3, random_state=0), frames()),

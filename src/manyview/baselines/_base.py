@@ -69,7 +69,7 @@ class Baseline(ClusterMixin, MultiViewEstimator):
             self._check_n_clusters(n_clusters, views.n_samples)
         return views
 
-    def _allows_negative(self) -> bool:
+    def _allows_negative(self, name: str = "") -> bool:
         """Scales that shift take negative entries, and so does none at all."""
         scale = getattr(self, "scale", None)
         return scale is None or scale in SHIFTING

@@ -120,7 +120,7 @@ class MultiNMF(Baseline):
         self.history_ = {name: np.array(column) for name, column in joint.history.items()}
         self.n_iter_ = int(self.history_["round"][-1])
 
-    def _allows_negative(self) -> bool:
+    def _allows_negative(self, name: str = "") -> bool:
         return self.scale in SHIFTING
 
 

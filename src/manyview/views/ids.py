@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
@@ -171,11 +171,19 @@ def _written(key: Any) -> str:
     return whole.group(1) if whole else text
 
 
+#: The same for all views, or a function of a view's name.
+Rule: TypeAlias = Callable[[str], bool] | bool
+
+
+def decide(rule: Rule, name: str) -> bool:
+    return rule(name) if callable(rule) else rule
+
+
 def align(
     given: Collection,
     matrices: list[Matrix],
-    allow_missing: bool,
-    zero_is_missing: Callable[[str], bool] | bool,
+    allow_missing: Rule,
+    zero_is_missing: Rule,
 ) -> tuple[Array | None, list[Matrix], frozenset[str]]:
     """Bring views with ids to one order, by default the first one's; plain arrays have none.
 
@@ -201,7 +209,8 @@ def align(
         refuse_repeated(keys[s], labels[s])
     wanted = keys[first]
     everywhere = len(named) == len(names)
-    if allow_missing and everywhere:
+    everyone = everywhere and any(decide(allow_missing, name) for name in names)
+    if everyone:
         reference, wanted = _everyone(given, keys, labels)
         if given.index is None and (turned := _columns_agree_better(given, keys)):
             warn_user(f"{turned} The rows are used as samples.")
@@ -213,7 +222,12 @@ def align(
             continue
         rows = places(wanted, keys[s])
         lacking = int((rows < 0).sum())
-        if not (allow_missing and everywhere):
+        if everyone and lacking and not decide(allow_missing, names[s]):
+            raise ValueError(
+                f"view {names[s]!r} lacks {lacking} of the {len(wanted)} samples; take the samples that it "
+                f"has, or use {setting('missing', names[s], 'allow')}"
+            )
+        if not everyone:
             turned = _columns_agree_better(given, keys)
             _check_same_samples(
                 names, first, s, len(wanted), len(keys[s]), lacking, everywhere, turned
@@ -227,8 +241,8 @@ def align(
     return reference, aligned, frozenset(filled)
 
 
-def _check_zeros(name: str, lacking: str, zero_is_missing: Callable[[str], bool] | bool) -> None:
-    if not (zero_is_missing(name) if callable(zero_is_missing) else zero_is_missing):
+def _check_zeros(name: str, lacking: str, zero_is_missing: Rule) -> None:
+    if not decide(zero_is_missing, name):
         raise ValueError(
             f"view {name!r} is sparse and lacks {lacking} samples, and a row of zeros is a value "
             f"here; pass it dense, or use RobustWMNMF with {setting('zero_rows', name, 'missing')}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from manyview.engines.numpy.sources import LOOK, is_streamed, looking_rows
 from manyview.engines.threads import Threads, blocks
 
 from .containers import Collection, as_matrix, as_texts, collect
-from .ids import align
+from .ids import Rule, align, decide
 
 
 def check_shapes(matrices: list[Matrix], names: list[str], min_samples: int, caller: str) -> None:
@@ -170,9 +170,9 @@ def as_views(
     data: Any,
     views: Sequence[int] | Sequence[str] | None = None,
     *,
-    allow_negative: bool = False,
-    allow_missing: bool = False,
-    zero_is_missing: Callable[[str], bool] | bool = True,
+    allow_negative: Rule = False,
+    allow_missing: Rule = False,
+    zero_is_missing: Rule = True,
     allow_files: bool = False,
     allow_relations: bool = False,
     min_samples: int = 2,
@@ -194,13 +194,13 @@ def as_views(
         list: a name for each view. For a dict, a container or a DataFrame with two levels of columns
         (views by the first): which of its parts to use; for one AnnData among "X", the names in
         layers and in obsm.
-    allow_negative : bool
+    allow_negative : bool or function of a view's name
         Whether negative entries pass (a shifting scale will deal with them).
-    allow_missing : bool
+    allow_missing : bool or function of a view's name
         Whether NaN passes, and tables may lack ids that others have: they get rows of NaN, or of
         zeros if sparse.
-    zero_is_missing : bool or callable
-        Whether a sparse row of zeros may stand for a missing one; or what tells it of a view's name.
+    zero_is_missing : bool or function of a view's name
+        Whether a sparse row of zeros may stand for a missing one.
     allow_files : bool
         Whether large views may stay in their files, read by rows; otherwise they are loaded.
     allow_relations : bool
@@ -237,7 +237,8 @@ def as_views(
         # Of what was loaded from a file, the file is named as well.
         label = item.matrix.label if is_streamed(item.matrix) else f"view {name!r}"
         if not isinstance(X, Relation):
-            check_values(X, label, allow_negative, allow_missing, caller)
+            negative, missing = decide(allow_negative, name), decide(allow_missing, name)
+            check_values(X, label, negative, missing, caller)
     if allow_relations:
         hint_at_graphs(matrices, names)
     features = tuple(

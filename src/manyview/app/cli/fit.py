@@ -22,7 +22,7 @@ from manyview.app.run.evidence import known_scores
 from manyview.app.run.folder import KIND, changed_views, read_about, sure_files
 from manyview.app.run.meaning import known
 from manyview.app.run.record import component_files, is_of, selection_record
-from manyview.base import ZERO_ROWS, zeros_of
+from manyview.base import ZERO_ROWS, of_view
 from manyview.covariates import adjust
 from manyview.engines.files.formats import INSIDE
 from manyview.engines.table import ENGINES
@@ -202,10 +202,7 @@ def make_model(ask: FitRequest) -> Any:
         raise ValueError("--resolution goes with --clusters communities; leave it out")
     if ask.resolution is not None:
         params["resolution"] = ask.resolution
-    if ask.missing == "allow":
-        params["missing"] = "allow" if robust else "mask"
-    else:
-        params["missing"] = "error"
+    params["missing"] = "allow" if ask.missing == "allow" else "error"
     # "auto" is replaced once the data are there.
     return METHODS[ask.method](2 if n_clusters == "auto" else n_clusters, **params)
 
@@ -266,13 +263,13 @@ def _zero_rows(text: str) -> Any:
 def _scale(text: str, method: str) -> Any:
     """The scaling of a method, by view where it can be."""
     robust = method == "robust"
-    found = _by_view(text, "--scale") if robust else text
+    found = _by_view(text, "--scale")
     allowed = (*(SCALINGS if robust else SCALES), "none")
     for kind in found.values() if isinstance(found, dict) else [found]:
         if kind not in allowed:
             raise ValueError(
                 f"--scale {text}: the method {method} takes {', '.join(allowed)}"
-                + (", or these by view (rna=log,protein=quantile)" if robust else "")
+                + f", or these by view (rna={allowed[1]},protein={allowed[2]})"
                 + ("; for others use --method wmnmf" if robust and kind in SCALES else "")
             )
     if isinstance(found, dict):
@@ -286,7 +283,7 @@ def _check_sparse(model: Estimator, data: ReadViews) -> None:
     n = len(data.first_rows)
     held = {entry["view"]: entry["rows"] for entry in data.inputs}
     for view, X in data.views.items():
-        zeros_count = not robust or zeros_of(model.zero_rows, view) == "observed"
+        zeros_count = not robust or of_view(model.zero_rows, view, "auto") == "observed"
         if sp.issparse(X) and held[view] < n and zeros_count:
             asked = "--zero-rows observed" if robust else "--method wmnmf"
             raise ValueError(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +48,7 @@ def run_predict(ask: PredictRequest, voice: Voice) -> None:
     with voice.busy("reading the files") as tell:
         data = read_views(
             ask.files,
-            missing="allow" if allows else "error",
+            missing="allow" if any(map(allows, held.names)) else "error",
             fitted=_features(model),
             **vars(ask.reading),
         )
@@ -121,7 +121,9 @@ def _features(model: Estimator) -> dict[str, list[str]]:
     return {"": known[wanted[0]]} if len(wanted) == len(known) == 1 else known
 
 
-def _with_absent_views(model: Estimator, data: ReadViews, allows: bool, voice: Voice) -> Collection:
+def _with_absent_views(
+    model: Estimator, data: ReadViews, allows: Callable[[str], bool], voice: Voice
+) -> Collection:
     """The files' views; one that is given under another name, or not at all, is dealt with aloud."""
     given, wanted = data.collection(), [str(name) for name in model.view_names_in_]
     if len(wanted) == len(given.names) == 1:
@@ -133,7 +135,7 @@ def _with_absent_views(model: Estimator, data: ReadViews, allows: bool, voice: V
             f"file's view, as in {wanted[0]}=FILE"
         )
     absent = [name for name in wanted if name not in given.names]
-    if absent and not allows:
+    if not all(map(allows, absent)):
         raise ValueError(
             f"the model needs every view, and no file was given for {', '.join(absent)}; add "
             f"{absent[0]}=FILE"

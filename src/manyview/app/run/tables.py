@@ -71,10 +71,8 @@ def described(model: Estimator, views: Views) -> Array:
 
 def origin_of_weights(model: Estimator) -> str:
     """Where the view weights come from: "learned", "equal" or "given"."""
-    if isinstance(model, RobustWMNMF) and not isinstance(model.view_weights, str):
-        return "given"
-    if isinstance(model, RobustWMNMF) and model.view_weights == "equal":
-        return "equal"
+    if isinstance(model, RobustWMNMF):
+        return model.view_weights if isinstance(model.view_weights, str) else "given"
     return "learned" if model.learn_view_weights else "equal"
 
 
