@@ -473,7 +473,7 @@ NUMBERS = frozenset({"n_clusters", "n_components"})
 SHARED_CONSTRAINTS: dict[str, list[Any]] = {
     "learn_view_weights": ["boolean"],
     "learn_sample_weights": ["boolean"],
-    "views": ["array-like", None],
+    "views": ["array-like", dict, None],
     "engine": [StrOptions(set(ENGINES))],
     "device": [str],
     "n_jobs": [

@@ -154,11 +154,12 @@ class RobustWMNMF(
         Stop when an iteration lowers the objective by less than this share.
     missing : {"allow", "error"} or a dict, default="allow"
         Whether NaN and absent ids are accepted; a dict gives it by the names of views.
-    views : sequence of int or of str, optional
-        If the input is one 2-D array: the number of columns of each view; ``None``: one view. Of a
-        list: a name for each view. Of a dict, MuData, Dataset or DataFrame with two levels of columns:
-        the names of those to use; of an AnnData: parts such as ["X", "obsm:protein",
-        "layers:counts"].
+    views : sequence or dict, optional
+        If the input is one 2-D array: the number of columns of each view, or a dict with a number
+        or a list of columns (names in a DataFrame, otherwise positions) for each view, {"rna": 100,
+        "meth": 400}; ``None``: one view. Of a list: a name for each view. Of a dict, MuData,
+        Dataset or DataFrame with two levels of columns: the names of those to use; of an AnnData:
+        parts such as ["X", "obsm:protein", "layers:counts"].
     engine : {"numpy", "torch", "dask"}, default="numpy"
         Where the computation runs. "torch" (extra ``torch``): for GPUs; NumPy in, NumPy out; the
         fitted model lives on the host, and so does `predict`. "dask" (extra ``dask``): Dask workers

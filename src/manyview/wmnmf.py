@@ -184,10 +184,11 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
         and coefficients are 0, the label is −1. A view observed for too few rows (below 10 K and
         half of them, or below 5%) is told, and gets no more than that share of the smallest weight
         of the others.
-    views : sequence of int or of str, optional
-        If the input is one 2-D array: the number of columns of each view; ``None``: one view. Of a
-        list: a name for each view. Of a dict, a container or a DataFrame with two levels of columns:
-        the names of those to use.
+    views : sequence or dict, optional
+        If the input is one 2-D array: the number of columns of each view, or a dict with a number
+        or a list of columns (names in a DataFrame, otherwise positions) for each view, {"rna": 100,
+        "meth": 400}; ``None``: one view. Of a list: a name for each view. Of a dict, a container or
+        a DataFrame with two levels of columns: the names of those to use.
     engine : {"numpy", "torch", "dask"}, default="numpy"
         Where the computation runs. "torch" (extra ``torch``): for GPUs; NumPy in, NumPy out; the
         fitted model lives on the host, and so does `predict`. "dask" (extra ``dask``): on the

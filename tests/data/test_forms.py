@@ -2,8 +2,10 @@
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 import manyview as mv
+from conftest import blobs
 
 DATA = mv.datasets.make_synthetic(60, n_clusters=3, noisy_views=(), random_state=0)
 NAMES = list(DATA.views)
@@ -71,3 +73,33 @@ def test_names_that_do_not_fit_a_list_are_refused(views):
 def test_settings_that_could_have_no_effect_are_refused(estimator, settings, said):
     with pytest.raises(ValueError, match=said):
         estimator(3, **settings).fit(DATA.views)
+
+
+def one_array(kind, X):
+    if kind == "frame":
+        return pytest.importorskip("pandas").DataFrame(
+            X, columns=[f"g{j}" for j in range(X.shape[1])]
+        )
+    return sp.csr_array(X) if kind == "sparse" else X
+
+
+@pytest.mark.parametrize("kind", ["array", "frame", "sparse"])
+@pytest.mark.parametrize("listed", [False, True])
+def test_a_dict_names_the_views_of_one_array(kind, listed, tmp_path):
+    parts, _ = blobs()
+    X = one_array(kind, np.hstack(parts))
+    names = np.arange(19) if kind != "frame" else X.columns
+    views = {"rna": 8, "meth": 5, "cnv": 6}
+    if listed:  # in any order; what no list names is not used
+        views = {"cnv": list(names[13:]), "rna": list(names[:8])}
+    expected = dict(zip(("rna", "meth", "cnv"), parts, strict=True))
+    model = mv.RobustWMNMF(3, views=views, random_state=0).fit(X)
+    assert list(model.view_names_in_) == list(views)
+    alone = mv.RobustWMNMF(3, random_state=0).fit({name: expected[name] for name in views})
+    if kind != "sparse":  # whose views are scaled as counts are
+        np.testing.assert_array_equal(model.consensus_, alone.consensus_)
+    again = mv.load(model.save(tmp_path / "m.npz"))
+    assert again.views == views
+    np.testing.assert_array_equal(again.predict(X[:20]), model.predict(X[:20]))
+    weighed = mv.RobustWMNMF(3, views=views, view_weights=dict.fromkeys(views, 1), random_state=0)
+    assert (weighed.fit(X).view_weights_ == 1 / len(views)).all()

@@ -25,7 +25,7 @@ NOT_NEGATIVE = Interval(Real, 0, None, closed="left")
 POSITIVE = Interval(Real, 0, None, closed="neither")
 COMMON: dict[str, Any] = {
     "n_clusters": [COUNT],
-    "views": ["array-like", None],
+    "views": ["array-like", dict, None],
     "random_state": ["random_state", np.random.Generator],
 }
 SCALED: dict[str, Any] = COMMON | {"scale": [StrOptions(set(SCALES)), None]}

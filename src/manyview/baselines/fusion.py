@@ -141,7 +141,7 @@ class SNF(_Fusion):
         Rounds of diffusion.
     scale : {"standard", "minmax", "sum", "tfidf", "sqrt"} or None, default="standard"
         As in `ConcatViews`; the authors scale to z-scores.
-    views : sequence of int, optional
+    views : sequence or dict, optional
         If the input is one 2-D array: the number of columns of each view.
     random_state : int, RandomState, Generator or None
         Of k-means on the eigenvectors.
@@ -190,7 +190,7 @@ class NEMO(_Fusion):
         Width of the similarities.
     scale : {"standard", "minmax", "sum", "tfidf", "sqrt"} or None, default="standard"
         As in `ConcatViews`.
-    views : sequence of int, optional
+    views : sequence or dict, optional
         If the input is one 2-D array: the number of columns of each view.
     random_state : int, RandomState, Generator or None
         Of k-means on the eigenvectors.

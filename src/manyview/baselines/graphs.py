@@ -148,7 +148,7 @@ class SumOfGraphs(Baseline):
         "njw" scales the rows of the eigenvectors to unit length.
     n_init : int, default=5
         Starts of k-means.
-    views : sequence of int, optional
+    views : sequence or dict, optional
         If the input is one 2-D array: the number of columns of each view.
     random_state : int, RandomState, Generator or None
 
@@ -200,7 +200,7 @@ class ConcatLeiden(Baseline):
         Of the graph, which is the union of both directions.
     scale : {"standard", "minmax", "sum", "tfidf", "sqrt"} or None, default="standard"
         As in `ConcatViews`.
-    views : sequence of int, optional
+    views : sequence or dict, optional
         If the input is one 2-D array: the number of columns of each view.
     random_state : int, RandomState, Generator or None
 

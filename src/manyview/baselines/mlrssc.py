@@ -82,7 +82,7 @@ class MLRSSC(Baseline):
         published algorithm does not; it grows without bound where n_views·l3 < 1.
     n_init : int, default=5
         Starts of k-means.
-    views : sequence of int, optional
+    views : sequence or dict, optional
         If the input is one 2-D array: the number of columns of each view.
     random_state : int, RandomState, Generator or None
     verbose : int, default=0

@@ -59,7 +59,7 @@ class MultiNMF(Baseline):
         As in `WMNMF`; "minmax" and "standard" accept negative values.
     n_init : int, default=5
         Starts of k-means.
-    views : sequence of int, optional
+    views : sequence or dict, optional
         If the input is one 2-D array: the number of columns of each view.
     random_state : int, RandomState, Generator or None
 

@@ -80,7 +80,7 @@ class PIntMF(Baseline):
         Share of the penalty that leaves nothing, the same for every view; ``None`` chooses.
     scale : {"standard", "minmax", "sum", "tfidf", "sqrt"} or None, default="standard"
         As in `ConcatViews`.
-    views : sequence of int, optional
+    views : sequence or dict, optional
         If the input is one 2-D array: the number of columns of each view.
     random_state : int, RandomState, Generator or None
         Of the start and of the cross-validation.

@@ -53,7 +53,7 @@ class BestSingleView(_Wrapper):
     ----------
     estimator : clusterer
         Anything with ``fit_predict`` on one matrix, such as ``KMeans(10)``; it is copied.
-    views : sequence of int, optional
+    views : sequence or dict, optional
         If the input is one 2-D array: the number of columns of each view.
     random_state : int, RandomState, Generator or None
         Seeds the copies. ``None`` leaves them the seeds that ``estimator`` has.
@@ -159,7 +159,7 @@ class ConcatViews(_Wrapper):
         Per feature "standard" is the z-score and "minmax" maps to [0, 1]. Sparse views stay
         sparse: their features are divided by the spread but not shifted, which changes no
         distance. The others are those of `WMNMF` and need nonnegative data.
-    views : sequence of int, optional
+    views : sequence or dict, optional
         If the input is one 2-D array: the number of columns of each view.
     random_state : int, RandomState, Generator or None
         Seeds the copy. ``None`` leaves it the seed that ``estimator`` has.

@@ -6,7 +6,7 @@ Containers of other libraries (AnnData, polars, xarray) are recognized by their 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Callable, Iterable, Mapping, Set
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import partial
@@ -450,10 +450,15 @@ def collect(data: Any, views: Any = None) -> Collection:
         raise ValueError(f"got a {type(data).__name__} alone; pass a list or dict of views: [view]")
     if hasattr(data, "views") and hasattr(data, "labels"):
         raise ValueError(f"got a whole {type(data).__name__}; pass its .views")
-    if isinstance(views, str | Mapping | Set) or not (views is None or hasattr(views, "__iter__")):
+    if isinstance(views, str | Set) or not (views is None or hasattr(views, "__iter__")):
         raise ValueError(
-            "views must list how many columns of one array each view takes, or the names of the "
-            f"views; got {views!r}"
+            "views must be how many columns of one array each view takes, a dict of name → columns, or "
+            f"the names of the views; got {views!r}"
+        )
+    if isinstance(views, Mapping) and not is_single(data):
+        raise ValueError(
+            f"views={dict(views)} splits the columns of one array, but several views were passed; leave "
+            "views out, or list the names of those to use"
         )
     chosen = None if views is None else list(views)
     if is_a(data, "AnnData"):
@@ -468,8 +473,12 @@ def collect(data: Any, views: Any = None) -> Collection:
         item = as_item(data, "view0", alone=True)
         if chosen is None:
             return Collection(["view0"], [item], single=True)
-        items = _split_columns(item, chosen)
-        return Collection([f"view{s}" for s in range(len(items))], items, single=True)
+        if isinstance(views, Mapping):
+            names, wanted = [str(name) for name in views], list(views.values())
+            refuse_twice(names)
+        else:
+            names, wanted = [f"view{s}" for s in range(len(chosen))], chosen
+        return Collection(names, _split_columns(item, names, wanted), single=True)
     if chosen is not None and not are_names(chosen):
         raise ValueError(
             f"views={chosen} splits the columns of one array, but {len(data)} views were "
@@ -587,30 +596,66 @@ def _from_levels(frame: Any, chosen: list | None) -> Collection:
 # --- one array ---------------------------------------------------------------------------------
 
 
-def _split_columns(item: Item, widths: list) -> list[Item]:
-    if not widths or any(
-        isinstance(m, bool) or not isinstance(m, Integral) or m < 1 for m in widths
-    ):
-        raise ValueError(
-            f"views must list how many columns each view takes (1 or more); got {widths}"
-        )
+def _split_columns(item: Item, names: list[str], wanted: list) -> list[Item]:
+    """Views of one array: ``wanted`` has their numbers of columns in order, or lists of columns."""
     X: Any = item.matrix if hasattr(item.matrix, "shape") else np.asarray(item.matrix)
     if isinstance(X, DiskMatrix):
         raise ValueError(f"{X.label} cannot be split by columns; write one file for each view")
     if X.ndim != 2:
         raise ValueError(f"Expected 2D array to split into views, got {X.ndim}D array instead")
-    if sum(widths) != X.shape[1]:
+    columns: list[Any]
+    if wanted and all(_is_listed(some) for some in wanted):
+        columns = [
+            _places(item, X.shape[1], list(some), name)
+            for name, some in zip(names, wanted, strict=True)
+        ]
+    elif not wanted or any(
+        isinstance(m, bool) or not isinstance(m, Integral) or m < 1 for m in wanted
+    ):
         raise ValueError(
-            f"views={widths} adds up to {sum(widths)} columns, but X has {X.shape[1]} features"
+            "views must list how many columns each view takes (1 or more), or a dict of such numbers or "
+            f"of lists of columns; got {wanted}"
         )
+    elif sum(wanted) != X.shape[1]:
+        raise ValueError(
+            f"views={wanted} adds up to {sum(wanted)} columns, but X has {X.shape[1]} features"
+        )
+    else:
+        ends = np.cumsum(wanted)
+        columns = [slice(end - m, end) for m, end in zip(wanted, ends, strict=True)]
     X = X.tocsc() if sp.issparse(X) else X
-    parts, ends = [], np.cumsum(widths)
-    for width, end in zip(widths, ends, strict=True):
-        part = slice(end - width, end)
-        names = None if item.features is None else item.features[part]
-        some = X.columns(part) if isinstance(X, DaskMatrix) else X[:, part]
-        parts.append(replace(item, matrix=some, features=names))
-    return parts
+    return [
+        replace(
+            item,
+            matrix=X.columns(part) if isinstance(X, DaskMatrix) else X[:, part],
+            features=None if item.features is None else item.features[part],
+        )
+        for part in columns
+    ]
+
+
+def _is_listed(columns: Any) -> bool:
+    return isinstance(columns, Iterable) and not isinstance(columns, str | Mapping)
+
+
+def _places(item: Item, n_features: int, columns: list, view: str) -> list[int]:
+    """Where the columns of a view are: by name where the array has names, otherwise by position."""
+    if not columns:
+        raise ValueError(f"views lists no column for {view!r}; name one or more, or leave it out")
+    if item.features is None:
+        places: dict[Any, int] = {j: j for j in range(n_features)}
+    else:
+        columns = [str(name) for name in columns]
+        places = {str(name): j for j, name in enumerate(item.features)}
+        if len(places) < n_features:
+            raise ValueError("column names are repeated, and views lists columns; make them unique")
+    for column in columns:
+        if column not in places:
+            raise ValueError(
+                f"views lists the column {column!r} for {view!r}, but the {n_features} columns begin with "
+                f"{list(places)[:5]}"
+            )
+    return [places[column] for column in columns]
 
 
 def _ndim(item: Any) -> int:

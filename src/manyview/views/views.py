@@ -168,7 +168,7 @@ LOAD_LIMIT = 2**28
 
 def as_views(
     data: Any,
-    views: Sequence[int] | Sequence[str] | None = None,
+    views: Sequence[int] | Sequence[str] | dict[str, Any] | None = None,
     *,
     allow_negative: Rule = False,
     allow_missing: Rule = False,
@@ -189,8 +189,9 @@ def as_views(
         one column of text, or one headed as ids). Containers: MuData (modalities), xarray Dataset
         (variables), AnnData. A list whose items are 2-D is a list of views; a list of rows is one
         array.
-    views : sequence of int or of str, optional
-        For one 2-D array: how many columns each view takes, in order; ``None`` means one view. For a
+    views : sequence or dict, optional
+        For one 2-D array: how many columns each view takes, in order, or a dict of such numbers or of
+        lists of columns by the names of the views; ``None`` means one view. For a
         list: a name for each view. For a dict, a container or a DataFrame with two levels of columns
         (views by the first): which of its parts to use; for one AnnData among "X", the names in
         layers and in obsm.
