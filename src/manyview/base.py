@@ -20,7 +20,7 @@ from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.validation import check_is_fitted, validate_data
 from threadpoolctl import threadpool_limits
 
-from manyview._arrays import on_host
+from manyview._arrays import copied, on_host
 from manyview._types import Array, Factors, Matrix, Seed, Views
 from manyview._warn import parameter, warn_user
 from manyview.engines.files.disk import is_file_name
@@ -69,6 +69,12 @@ def on_host_factors(factors: Factors) -> Factors:
     """The same factors as NumPy arrays."""
     U, V = (tuple(on_host(part) for part in parts) for parts in (factors.U, factors.V))
     return Factors(U, V, on_host(factors.consensus), factors.alpha, on_host(factors.w))
+
+
+def reordered(factors: Factors, order: Array) -> Factors:
+    """The same factors with their components in another order."""
+    U, V = (tuple(copied(part[:, order]) for part in parts) for parts in (factors.U, factors.V))
+    return Factors(U, V, copied(factors.consensus[:, order]), factors.alpha, factors.w)
 
 
 def in_dtype(array: Array, dtype: np.dtype) -> Array:

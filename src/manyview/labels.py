@@ -422,7 +422,7 @@ def communities(
     labels = leiden(graph, resolution, seed, trials)
     least = int(max(1, min(SMALLEST, np.ceil(SMALLEST_SHARE * count.sum()))))
     joined, n_joined = _without_tiny(graph, labels, count, least)
-    labels = _largest_first(joined, count)
+    labels = largest_first(joined, count)
     n_apart = int((np.bincount(labels, count) < least).sum())
     return Communities(labels, least, n_joined, n_apart)
 
@@ -503,13 +503,19 @@ def _without_tiny(
     return home[labels], n_joined
 
 
-def _largest_first(labels: Array, count: Array) -> Array:
-    """Labels 0, 1, … by size; of equal ones by the first member."""
-    _, first, own = np.unique(labels, return_index=True, return_inverse=True)
-    order = np.lexsort((first, -np.bincount(own, count)))
-    place = np.empty_like(order)
-    place[order] = np.arange(len(order))
-    return place[own]
+def by_size(labels: Array, n_clusters: int, count: Array | None = None) -> Array:
+    """The clusters from the largest to the smallest, equal ones by their first member, empty ones last."""
+    known = labels >= 0
+    sizes = np.bincount(labels[known], None if count is None else count[known], n_clusters)
+    first = np.full(n_clusters, len(labels))
+    np.minimum.at(first, labels[known], np.flatnonzero(known))
+    return np.lexsort((first, -sizes))
+
+
+def largest_first(labels: Array, count: Array | None = None) -> Array:
+    """Labels 0, 1, … `by_size`; −1 stays."""
+    order = by_size(labels, int(labels.max()) + 1, count)
+    return np.append(np.argsort(order), -1)[labels]
 
 
 # --- random parts, and labels compared ----------------------------------------------------------

@@ -45,6 +45,7 @@ from manyview.base import (
     in_dtype,
     on_host_factors,
     refuse_relations,
+    reordered,
     with_weight,
     working_dtype,
 )
@@ -63,6 +64,7 @@ from manyview.engines.threads import Threads, blocks
 from manyview.fuse import hidden_groups, tell_merged
 from manyview.impute import check_fillable, filled_in, remember
 from manyview.labels import (
+    by_size,
     check_installed,
     clusters_of_halves,
     row_kinds,
@@ -191,6 +193,7 @@ class RobustWMNMF(
         With "auto" and "communities" what was found.
     selection_ : Selection, with ``n_clusters="auto"``
     labels_ : ndarray (N,); −1 for observations missing in every view that has weight
+        The largest cluster is 0.
     confidence_ : ndarray (N, K), how sure each label is; rows sum to 1
         The probability that a refit on resampled data puts the observation into each cluster,
         estimated from the embedding. It is no probability that the cluster is a class of yours: a
@@ -640,10 +643,14 @@ class RobustWMNMF(
         """Set the fitted attributes; saving and predicting need no engine."""
         pairs = zip(found.spaces, given.matrices, strict=True)
         self._geometry = [view.for_model(sp.issparse(X)) for view, X in pairs]
-        self._centres, self._embedding = on_host(found.centres), on_host(found.embedding)
+        self._embedding = on_host(found.embedding)
         self._agreement = agreement = fuse.agreement_on_host(found.agreement)
-        self._result, self._taus = on_host_factors(found.fit.factors), found.taus
         repeats, anywhere = found.repeats, found.anywhere
+        factors = on_host_factors(found.fit.factors)
+        labels = np.where(anywhere, factors.consensus.argmax(axis=1), -1)
+        order = by_size(labels, self.n_clusters_)
+        self._result, self._taus = reordered(factors, order), found.taus
+        self._centres = on_host(found.centres)[order]
         self._repeats = None if repeats is None else (repeats.first, repeats.mass)
         self._warn(found.fit, self._all_rows(anywhere))
         self.graph_ = fuse.graph_of_all(expanded_graph(agreement.fused, repeats), self._rows)

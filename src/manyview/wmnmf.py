@@ -46,6 +46,7 @@ from manyview.base import (
     observed_part,
     observed_somewhere,
     on_host_factors,
+    reordered,
     spread_out,
     working_dtype,
 )
@@ -80,6 +81,8 @@ from manyview.labels import (
     ASSIGNMENTS,
     assign,
     assign_new,
+    by_size,
+    largest_first,
     row_kinds,
     tell_empty_clusters,
     tell_few_kinds,
@@ -220,6 +223,7 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
     Attributes
     ----------
     labels_ : ndarray (N,); −1 for observations without any value
+        The largest cluster is 0.
     consensus_ : ndarray (N, K), or (N, K·n_init)
     view_weights_ : ndarray (n_views,), α
     sample_weights_ : ndarray (N, n_views), w
@@ -397,6 +401,11 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
         labels = on_host(checkpoint.keep("labels", read_clusters))
         if kinds is None:
             tell_empty_clusters(labels, self.n_clusters)
+            if self.assign_labels == "argmax":  # clusters are components
+                order = by_size(labels, self.n_clusters)
+                fits = [replace(fits[0], factors=reordered(fits[0].factors, order))]
+                stacked = fits[0].factors.consensus
+        labels = largest_first(labels)
         fits = self._keep(fits, terms, stacked, sums())
         self._expose(fits[0], self._stacked, labels, views.dtype, anywhere)
         checkpoint.finish()

@@ -197,8 +197,15 @@ def factorize(Z, alpha, w, P, labels, K, max_iter, tol):
         mean = sum(a * w[:, [s]] * V[s] for s, a in enumerate(alpha)) / mass
         consensus = simplex(mean - BETA / (2 * LAMBDA * mass) * gaps)
         consensus[silent] = np.eye(K)[gaps[silent].argmin(axis=1)]
+    order = by_size(consensus.argmax(axis=1), K)
+    U, V, consensus = [u[:, order] for u in U], [v[:, order] for v in V], consensus[:, order]
     labels = consensus.argmax(axis=1)
     return {"U": U, "V": V, "consensus": consensus, "labels": labels, "J": np.array(J)}
+
+
+def by_size(labels, K):
+    """The largest cluster first; of equal ones that of the first sample."""
+    return sorted(range(K), key=lambda k: (-(labels == k).sum(), np.argmax(labels == k)))
 
 
 def objective(X, U, V, consensus, alpha, w, tau, gaps):

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from sklearn.metrics import adjusted_rand_score
 
 import manyview as mv
 
@@ -71,4 +70,4 @@ def test_wmnmf_computes_what_the_reference_computes(n_views, seed):
     close(model.consensus_, expected["consensus"], 1e-6)
     for s in range(n_views):
         close(model.components_[s], expected["U"][s].T, 1e-6)
-    assert adjusted_rand_score(model.labels_, expected["labels"]) == 1
+    assert (model.labels_ == expected["labels"]).all()

@@ -106,4 +106,7 @@ def spectral(consensus, K, rng):
     n = len(A)
     _, E = eigh(scale[:, None] * A * scale, subset_by_index=[n - K, n - 1])
     E = E * scale[:, None] * np.sqrt(A.sum() / n)
-    return KMeans(K, n_init=5, random_state=int(rng.integers(2**31))).fit_predict(E)
+    labels = KMeans(K, n_init=5, random_state=int(rng.integers(2**31))).fit_predict(E)
+    # The largest cluster is 0; of equal ones that of the first sample.
+    order = sorted(range(K), key=lambda k: (-(labels == k).sum(), np.argmax(labels == k)))
+    return np.argsort(order)[labels]

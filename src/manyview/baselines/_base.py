@@ -14,8 +14,9 @@ from sklearn.utils import Tags
 from sklearn.utils._param_validation import Interval, StrOptions
 from threadpoolctl import threadpool_limits
 
-from manyview._types import Matrix, Views
+from manyview._types import Array, Matrix, Views
 from manyview.base import MultiViewEstimator
+from manyview.labels import largest_first
 from manyview.scaling import SCALES, SHIFTING, fit_scaling
 
 #: Constraints of parameters, and those that nearly every baseline has.
@@ -33,6 +34,8 @@ SCALED: dict[str, Any] = COMMON | {"scale": [StrOptions(set(SCALES)), None]}
 
 class Baseline(ClusterMixin, MultiViewEstimator):
     """A multi-view clusterer whose parameters and views are checked before anything is computed."""
+
+    labels_: Array
 
     def _n_clusters(self) -> int | None:
         """How many clusters will be asked for; ``None`` where the method decides."""
@@ -55,6 +58,7 @@ class Baseline(ClusterMixin, MultiViewEstimator):
         views = self._checked(X)
         with threadpool_limits(1):
             self._cluster(views)
+        self.labels_ = largest_first(self.labels_)
         return self
 
     @abstractmethod

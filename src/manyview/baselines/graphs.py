@@ -18,7 +18,7 @@ from manyview._types import Array, Seed, Views
 from manyview._warn import warn_user
 from manyview.base import generator
 from manyview.engines.affinity import AFFINITIES, affinity
-from manyview.labels import leiden, spectral_from_graph
+from manyview.labels import largest_first, leiden, spectral_from_graph
 from manyview.labels import n_neighbors as customary_neighbors
 
 from ._base import COMMON, COUNT, POSITIVE, SCALED, Baseline, scaled, side_by_side
@@ -112,9 +112,9 @@ class KNNSpectral(ClusterMixin, BaseEstimator):
             self.affinity_matrix_ = A
             self.n_isolated_ = int(np.count_nonzero(A.sum(axis=1) == 0))
             rng = generator(self.random_state)
-            self.labels_ = spectral_from_graph(
-                A, self.n_clusters, rng, self.assign_labels == "njw", self.n_init
-            )
+            unit_rows = self.assign_labels == "njw"
+            labels = spectral_from_graph(A, self.n_clusters, rng, unit_rows, self.n_init)
+            self.labels_ = largest_first(labels)
         if self.n_isolated_:
             warn_user(
                 f"{self.n_isolated_} of {n} rows have no neighbour of nonzero weight: "

@@ -20,7 +20,7 @@ from threadpoolctl import threadpool_limits
 from manyview._types import Array, Matrix, Seed, Views
 from manyview._warn import warn_user
 from manyview.base import generator
-from manyview.labels import spectral_from_graph
+from manyview.labels import largest_first, spectral_from_graph
 
 from . import admm
 from ._base import COMMON, COUNT, NOT_NEGATIVE, POSITIVE, Baseline
@@ -226,7 +226,8 @@ class MLRSSC(Baseline):
         rng = generator(random_state)
         with threadpool_limits(1):
             graph = sp.csr_array(self.affinity_matrix_)
-            self.labels_ = spectral_from_graph(graph, self.n_clusters, rng, True, self.n_init)
+            labels = spectral_from_graph(graph, self.n_clusters, rng, True, self.n_init)
+        self.labels_ = largest_first(labels)
         return self.labels_
 
     def estimate_cost(self, n_samples: int, n_views: int) -> dict[str, float]:

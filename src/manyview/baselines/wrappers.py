@@ -14,6 +14,7 @@ from threadpoolctl import threadpool_limits
 from manyview._labels import class_codes
 from manyview._types import Array, Matrix, Seed, Views
 from manyview.base import generator
+from manyview.labels import largest_first
 from manyview.metrics import accuracy
 
 from ._base import SCALED, Baseline, scaled, set_seeds, side_by_side
@@ -113,7 +114,7 @@ class BestSingleView(_Wrapper):
                 self.view_scores_[name] = _score(matrix, labels[name], truth)
         self.chosen_by_ = "silhouette" if truth is None else "truth"
         self.best_view_ = max(self.view_scores_, key=self.view_scores_.__getitem__)
-        self.labels_ = labels[self.best_view_]
+        self.labels_ = largest_first(labels[self.best_view_])
         return self
 
     def fit_predict(self, X: Any, y: Any = None, **kwargs: Any) -> Array:
