@@ -116,7 +116,7 @@ class RobustWMNMF(
 
     Parameters
     ----------
-    n_clusters : int, "auto" or "communities", default=8
+    n_clusters : int, "auto" or "communities", default="auto"
         Number of clusters. "auto" asks `select_n_clusters`, whose answer and reasons are in
         ``selection_``. "communities" (extra ``communities``) starts from the Leiden communities of
         the fused graph, as many as there are: good for single cells and other data with clusters of
@@ -251,7 +251,7 @@ class RobustWMNMF(
 
     def __init__(
         self,
-        n_clusters: int | str = 8,
+        n_clusters: int | str = "auto",
         *,
         resolution: float = 1.0,
         consensus_weight: float = 1.0,

@@ -160,7 +160,7 @@ def test_scikit_learns_checks_without_exception():
     names = ("check_estimator_sparse_array", "check_estimator_sparse_matrix")
     expected = dict.fromkeys(names, why)
     results = check_estimator(
-        RobustWMNMF(), on_fail=None, on_skip=None, expected_failed_checks=expected
+        RobustWMNMF(3), on_fail=None, on_skip=None, expected_failed_checks=expected
     )
     assert [r["check_name"] for r in results if r["status"] == "failed"] == []
 
@@ -562,7 +562,7 @@ def test_auto_reads_and_scales_the_views_once(monkeypatch):
         RobustScaling, "fit", staticmethod(lambda *a: calls.append("scaled") or scale(*a))
     )
     views, _ = blobs(45)
-    assert RobustWMNMF("auto", random_state=0).fit(views).n_clusters_ == 3
+    assert RobustWMNMF(random_state=0).fit(views).n_clusters_ == 3
     assert calls == ["read", *["scaled"] * len(views)]
 
 
