@@ -122,5 +122,5 @@ def test_rows_of_zeros_stay_missing_and_change_nothing_for_the_others(rng, kind)
     assert any("2 rows of zeros" in note for note in found.notes)
     observed = mv.adjust({"x": given}, {"batch": batch}, zero_rows={"x": "observed"}).arrays["x"]
     assert np.isfinite(observed).all()
-    with pytest.raises(ValueError, match="'missing', 'observed' or a dict"):
+    with pytest.raises(ValueError, match="'missing' or 'observed', got 'absent'"):
         mv.adjust({"x": given}, {"batch": batch}, zero_rows="absent")
