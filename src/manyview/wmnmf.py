@@ -251,7 +251,7 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
     >>> model = mv.WMNMF(n_clusters=10, random_state=0)
     >>> labels = model.fit_predict(digits.views)
     >>> model.view_weights_.round(2)
-    array([0.24, 0.29, 0.21, 0.25])
+    array([0.25, 0.29, 0.2 , 0.27])
     """
 
     _parameter_constraints: ClassVar[dict] = {
