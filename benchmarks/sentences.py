@@ -23,8 +23,9 @@ from scipy.optimize import linear_sum_assignment
 from sklearn.metrics import confusion_matrix
 
 import manyview as mv
-from manyview.app.run import tables
+from manyview.app.run import evidence
 from manyview.app.run.evidence import refitted
+from manyview.app.run.tables import departures
 from manyview.views.views import as_views
 from quality import load_set, written_out
 
@@ -75,11 +76,11 @@ def in_its_place(truth, labels):
 
 def pointed_out(model, views, labels, stable):
     """Sentence → which observations the report points out, and of which others it is said."""
-    described = tables.described(model, views)
+    described = evidence.described(model, views)
     several = described.sum(axis=1) > 1
     everyone = labels >= 0
-    sure, _ = tables.confidence(model)
-    unusual = tables.departures(model.reliance_, labels, described)
+    sure, _ = evidence.confidence(model)
+    unusual = departures(model.reliance_, labels, described)
     silent = several & ~model.sample_weights_.any(axis=1)
     found = {
         "confidence below .5": (everyone & (sure < 0.5), everyone),

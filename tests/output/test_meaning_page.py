@@ -11,9 +11,11 @@ import pytest
 
 import manyview as mv
 from browser import visit
-from manyview.app.run import findings, write_run
+from manyview.app.run import write_run
+from manyview.app.run.evidence import feature_tests
 from manyview.app.run.folder import add_meaning
 from manyview.app.run.meaning import known, meaning
+from manyview.app.run.tables import heatmap
 from manyview.io.writing import read_csv
 from manyview.views.views import as_views
 
@@ -175,23 +177,18 @@ def test_the_bars_of_the_heat_map_follow_a_later_comparison(run, tmp_path):
 def test_leading_features_are_tested_with_and_without_their_view(run):
     _, model, data = run
     views = as_views(data.frames(), allow_missing=True)
-    rows, left_out, why = findings.tested(model, views, model.labels_, refits=True)
-    assert why == "" and [row["view"] for row in left_out] == list(data.views)
-    assert all(
-        0 <= row["q_without_view"] <= 1
-        for row in rows
-        if row["q_without_view"] == row["q_without_view"]
-    )
-    table, about = findings.heatmap(views, model.labels_, np.ones(80), data.sample_names, rows)
+    found, without, why = feature_tests(model, views, model.labels_, refits=True)
+    assert why == "" and [view.view for view in without.views] == list(data.views)
+    assert found["q_without_view"].dropna().between(0, 1).all()
+    ids = np.array(data.sample_names)
+    table, about = heatmap(views, model.labels_, np.ones(80), ids, found.to_dict("records"))
     assert len(table) == 80 and len(about) <= 60
-    assert [row["cluster"] for row in table] == sorted(model.labels_.tolist())
-    values = np.array([[row[item["heading"]] for item in about] for row in table], dtype=float)
-    np.testing.assert_allclose(np.nanmean(values, axis=0), 0, atol=1e-8)
+    assert table["cluster"].tolist() == sorted(model.labels_.tolist())
+    means = table[[item["heading"] for item in about]].mean()
+    np.testing.assert_allclose(means, 0, atol=1e-8)
     alone = as_views([data.views["expression"]])
-    assert (
-        findings.tested(model, alone, np.zeros(80, dtype=int), refits=True)[2]
-        == "there is one cluster only"
-    )
+    one = np.zeros(80, dtype=int)
+    assert feature_tests(model, alone, one, refits=True)[2] == "there is one cluster only"
 
 
 def test_what_cannot_be_compared_after_the_fit_is_a_sentence():

@@ -167,7 +167,7 @@ def test_large_sets_are_refitted_from_the_model_and_saved(tmp_path, monkeypatch,
 
 def test_a_failure_leaves_nothing_behind(tmp_path, monkeypatch):
     model, views = fitted()
-    monkeypatch.setattr("manyview.app.run.folder.fit_page", lambda folder: 1 / 0)
+    monkeypatch.setattr("manyview.app.run.folder.fit_page", lambda *given: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         write_run(model, views, tmp_path / "run", stability_runs=0)
     assert list(tmp_path.iterdir()) == []

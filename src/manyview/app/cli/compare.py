@@ -19,7 +19,7 @@ from manyview.app.compare.comparison import (
 from manyview.app.compare.runs import KIND
 from manyview.app.files import read_views
 from manyview.app.options import CompareRequest, command_line
-from manyview.app.report import printable
+from manyview.app.report.page import printable
 from manyview.io.writing import claimed
 from manyview.plot import pyplot
 

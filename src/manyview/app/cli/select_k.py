@@ -15,9 +15,8 @@ from rich.table import Table
 
 from manyview.app.files import ReadViews, read_views
 from manyview.app.options import SelectRequest
-from manyview.app.run.tables import selection_table
 from manyview.engines.numpy.presence import present_rows
-from manyview.io.writing import claimed, csv_of_dicts
+from manyview.io.writing import claimed, csv_bytes
 from manyview.plot import pyplot
 from manyview.robust import RobustWMNMF
 from manyview.selection import Selection, select_n_clusters, usual_candidates
@@ -99,7 +98,7 @@ def _contents(found: Any, record: dict[str, Any]) -> dict[str, bytes]:
     pyplot().close(figure)
     record_text = json.dumps(record, indent=1, ensure_ascii=False)
     made = (
-        csv_of_dicts(selection_table(found)),
+        csv_bytes(found.table, zip(*found.table.values(), strict=True)),
         picture.getvalue(),
         record_text.encode("utf-8", "backslashreplace"),
     )

@@ -20,7 +20,7 @@ from manyview.app.compare.figure import draw, svg
 from manyview.app.compare.methods import GROUPS, Method, resolve
 from manyview.app.compare.runs import KIND, Plan, Store, versions
 from manyview.app.processes import Limits, memory_is_watched
-from manyview.app.report import comparison_page
+from manyview.app.report.comparison import comparison_page
 from manyview.baselines._base import scaled
 from manyview.datasets._dataset import import_pandas
 from manyview.io.writing import claimed, csv_of_dicts

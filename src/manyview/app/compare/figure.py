@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from manyview.app.compare.methods import GROUPS
-from manyview.app.report import printable
+from manyview.app.report.page import printable
 from manyview.plot import COLORS, pyplot
 
 #: Column of the table, title, and what is better.

@@ -1,6 +1,1 @@
-"""Pages for readers, made from plain values: nothing here imports the methods or their data."""
-
-from .comparison import comparison_page
-from .text import printable
-
-__all__ = ["comparison_page", "printable"]
+"""Pages for readers, made from plain values and from the files of a run."""

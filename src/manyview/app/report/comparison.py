@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from .page import Section, asset, clean, macros, page, trusted, with_csv
-from .text import printable
+from .page import Section, asset, clean, macros, page, printable, trusted, with_csv
 
 Row = Mapping[str, Any]
 

@@ -13,6 +13,7 @@ import hashlib
 import json
 import math
 import re
+import unicodedata
 from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib import resources
@@ -22,6 +23,10 @@ from typing import Any, NamedTuple
 _UNPRINTABLE = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufeff\ufffe\uffff]"
 )
+
+
+#: Turn the direction of the text that follows.
+_TURNS = "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
 
 
 class Section(NamedTuple):
@@ -156,6 +161,14 @@ def plot_text(text: Any, longest: int = 40) -> str:
     if len(text) > longest:
         text = f"{text[: longest - 1]}…"
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def printable(text: Any) -> str:
+    """Characters that are not seen but do something, or are none, written as escapes."""
+    return "".join(
+        ascii(c)[1:-1] if unicodedata.category(c) in ("Cc", "Cs") or c in _TURNS else c
+        for c in str(text)
+    )
 
 
 def clean(value: Any) -> Any:

@@ -8,40 +8,15 @@ from typing import Any, NamedTuple
 
 from manyview.io.writing import read_csv
 
-from .text import number
-
 Rows = list[dict[str, Any]]
-#: What a later comparison replaces.
-OF_MEANING = (
-    "survival",
-    "survival_pairs",
-    "survival_curves",
-    "survival_at_risk",
-    "clinical_tests",
-    "clinical_summary",
-    "clinical_cells",
-    "classes",
-    "annotations",
-)
-TABLES = (
-    "labels",
-    "clusters",
-    "view_weights",
-    "sample_weights",
-    "top_features",
-    "embedding",
-    "agreement",
-    "redundancy",
-    "history",
-    "stability",
-    "baseline",
-    "selection",
-    "markers",
-    "leave_view_out",
-    "heatmap",
-    "consensus",
-    *OF_MEANING,
-)
+#: Tables of a fit, by their files without ``.csv``; one that would be empty is not there.
+OF_FIT = ("labels", "clusters", "view_weights", "sample_weights", "top_features", "embedding",
+          "agreement", "redundancy", "history", "stability", "baseline", "markers",
+          "leave_view_out", "heatmap", "consensus")  # fmt: skip
+#: Those of a clinical table or known classes, which a later comparison replaces.
+OF_MEANING = ("survival", "survival_pairs", "survival_curves", "survival_at_risk", "clinical_tests",
+              "clinical_summary", "clinical_cells", "classes", "annotations")  # fmt: skip
+TABLES = (*OF_FIT, "selection", *OF_MEANING)
 IDS = {"id", "original_id"}
 #: Columns that are names, whatever they look like.
 TEXT = {*IDS, "view", "feature", "clustering", "scaling", "column", "level", "note", "most_marked"}
@@ -74,19 +49,22 @@ def read_run(folder: Path, otherwise: Path | None = None) -> Run:
         path = folder / f"{name}.csv"
         if otherwise is not None and not path.exists() and name not in OF_MEANING:
             path = otherwise / f"{name}.csv"
-        tables[name] = _read_csv(path, name) if path.exists() else []
+        tables[name] = _read_table(path, name) if path.exists() else []
     return Run(about, tables)
 
 
-def _read_csv(path: Path, table: str) -> Rows:
-    names = OWN_TEXT.get(table, TEXT)
-    return [
-        {key: _cell(text, as_text=key in names or table == TEXT_ONLY) for key, text in row.items()}
-        for row in read_csv(path)
-    ]
+def _read_table(path: Path, table: str) -> Rows:
+    """The rows of a table; cells that are no text are numbers where they can be, else None or text."""
+    texts = OWN_TEXT.get(table, TEXT)
 
+    def value(key: str, text: str) -> Any:
+        if key in texts or table == TEXT_ONLY:
+            return text
+        for kind in (int, float):
+            try:
+                return kind(text)
+            except ValueError:
+                pass
+        return text or None
 
-def _cell(text: str, as_text: bool) -> Any:
-    if as_text:
-        return text
-    return number(text) if text else None
+    return [{key: value(key, text) for key, text in row.items()} for row in read_csv(path)]

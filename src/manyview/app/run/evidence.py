@@ -1,9 +1,10 @@
-"""What can be said about a clustering beyond its labels: a plain rival, and refits of parts of the data."""
+"""What can be said about a clustering beyond its labels: a plain rival, refits, tests of features."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,19 +12,23 @@ import scipy.sparse as sp
 from threadpoolctl import threadpool_limits
 
 from manyview._types import Array, Matrix, Views
-from manyview.base import fitted_input, generator, observed_columns, observed_part
+from manyview.base import fitted_input, generator, kept_views, observed_columns, observed_part
 from manyview.baselines.catalogue import plain_spectral
 from manyview.baselines.wrappers import scaled, side_by_side
+from manyview.engines.affinity import nearest_neighbors
 from manyview.engines.numpy.distances import sparse_products, written_out
-from manyview.engines.numpy.presence import as_table, is_table
+from manyview.engines.numpy.presence import as_table, is_table, observed_rows
 from manyview.engines.numpy.sources import is_streamed
+from manyview.fuse import quiet_presence
 from manyview.fuse import view_agreement as compare_views
-from manyview.labels import resamples, shared_ari
+from manyview.labels import n_neighbors, resamples, shared_ari
 from manyview.metrics import scores
 from manyview.models import Estimator, number_of_clusters
-from manyview.outcomes.mark import Without, fitted_without
+from manyview.outcomes import markers
+from manyview.outcomes.mark import Markers, Without, fitted_without, tested_markers
 from manyview.reliability import Refits, Stability, stability, summarize
 from manyview.robust import RobustWMNMF
+from manyview.views.containers import Collection, Item
 
 #: Most rows of large files that are looked at, and of sparse views all of whose distances are measured.
 MOST_ROWS = 5000
@@ -33,14 +38,116 @@ ENTRIES, FEWEST_ROWS = 2**22, 500
 LARGE = 20_000
 #: Share of the observations in a refit.
 PART = 0.8
+#: Up to so many observations a refit is a whole fit: it is quick, and weights vary between parts.
+FITTED_WHOLE = 1000
+#: Features listed per cluster and view.
+LISTED = 50
+#: Entries of all views up to which every feature is tested: some seconds.
+TESTED = 80_000_000
+#: Views up to which the model is fitted again without each.
+MOST_VIEWS = 12
 BASELINE = "z-scored features side by side, spectral clustering of their 10 nearest neighbours"
 
 
-def tabled(views: Views) -> Views:
-    """The views as tables of features: relations as methods of features take them."""
-    if all(map(is_table, views.matrices)):
-        return views
-    return views.with_matrices([as_table(X) for X in views.matrices])
+VOTES = "share of its nearest neighbours in the consensus that are in the same cluster"
+REFITS = "how likely a refit on resampled data is to put it into the same cluster"
+SHARE = "its largest share of the consensus"
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What was found out about a fitted model."""
+
+    labels: Array
+    #: How sure every label is, and what that number means.
+    sure: Array
+    sure_is: str
+    #: Which views describe each observation.
+    here: Array
+    #: The views and the rows that were looked at.
+    shown: Views
+    rows: Array
+    #: The plain clustering beside the model's; empty where it was left out.
+    rivals: list[dict[str, Any]]
+    stable: Stability | None
+    no_stability: str
+    #: Leading features with their tests; each view on clusters found without it, or why that was not done.
+    leading: Any
+    without_views: Markers | None
+    not_left_out: str
+    agreement: Array
+    redundancy: Array
+
+
+def find_out(
+    model: Estimator, views: Views, truth: Any, n_runs: int | None, tell: Callable[[str], Any]
+) -> Findings:
+    """Compare, refit, test and measure; ``tell`` hears of every step that takes time."""
+    labels = np.asarray(model.labels_)
+    seed = model.random_state if isinstance(model.random_state, int) else 0
+    sure, sure_is = confidence(model)
+    tell("comparing with a plain clustering")
+    tabled = views
+    if not all(map(is_table, views.matrices)):  # relations as methods of features take them
+        tabled = views.with_matrices([as_table(X) for X in views.matrices])
+    shown, rows = looked_at(tabled, labels)
+    whole = shown is tabled
+    rival = rival_labels(z_scored(shown), number_of_clusters(model), seed) if whole else None
+    rivals = [] if rival is None else rivalry(type(model).__name__, labels, rival, truth)
+    tell("refitting parts of the data, to see which clusters come back")
+    n_runs = n_refits(views.n_samples) if n_runs is None else n_runs
+    n_runs = n_runs if whole else 0
+    stable = refitted(model, views, n_runs, seed, tell)
+    tell("testing features, and each view on clusters found without it")
+    tested = feature_tests(model, shown, labels[rows], stable is not None and shown is views)
+    tell("measuring how much the views agree")
+    agreement, redundancy = view_agreement(model, shown)
+    no_stability = no_refits(model, views.n_samples, n_runs)
+    return Findings(
+        labels, sure, sure_is, described(model, views), shown, rows, rivals, stable, no_stability,
+        *tested, agreement, redundancy,
+    )  # fmt: skip
+
+
+# --- labels, and who has which view -----------------------------------------------------------------
+
+
+def confidence(model: Estimator) -> tuple[Array, str]:
+    """How sure each label is, from 0 to 1, and in words what that number is."""
+    labels = np.asarray(model.labels_)
+    if isinstance(model, RobustWMNMF):
+        return model.confidence_[np.arange(len(labels)), np.maximum(labels, 0)], REFITS
+    V = model.consensus_
+    if model.assign_labels == "argmax":
+        return V.max(axis=1) / np.maximum(V.sum(axis=1), 1e-300), SHARE
+    V = np.asarray(V, dtype=float)
+    indices, _ = nearest_neighbors(V, n_neighbors(len(V)))
+    return (labels[indices] == labels[:, None]).mean(axis=1), VOTES
+
+
+def described(model: Estimator, views: Views) -> Array:
+    """Which views describe each observation (N×n_views), as the model has it."""
+    if not isinstance(model, RobustWMNMF):
+        return np.column_stack([observed_rows(X) for X in views.matrices])
+    columns = observed_columns(views)
+    if columns is None:
+        return np.column_stack(quiet_presence(views, model.zero_rows_))
+    # Columns that nobody observed were left out of the fit, and make no row incomplete.
+    here = np.zeros((views.n_samples, len(views)), dtype=bool)
+    part = observed_part(views, columns)
+    here[:, kept_views(columns)] = np.column_stack(quiet_presence(part, model.zero_rows_))
+    return here
+
+
+def drawn(labels: Array, most: int) -> Array:
+    """Rows that have a cluster, or a random ``most`` of them, in order; the same at every call."""
+    rows = np.flatnonzero(labels >= 0)
+    if len(rows) > most:
+        rows = np.sort(np.random.default_rng(0).choice(rows, most, replace=False))
+    return rows
+
+
+# --- a plain rival ----------------------------------------------------------------------------------
 
 
 def looked_at(views: Views, labels: Array) -> tuple[Views, Array]:
@@ -74,35 +181,6 @@ def sparse_distances(zs: list[Matrix]) -> Array:
     d = np.sqrt(np.maximum(d, 0))
     np.fill_diagonal(d, 0)
     return d
-
-
-def drawn(labels: Array, most: int) -> Array:
-    """Rows that have a cluster, or a random ``most`` of them, in order; the same at every call."""
-    rows = np.flatnonzero(labels >= 0)
-    if len(rows) > most:
-        rows = np.sort(np.random.default_rng(0).choice(rows, most, replace=False))
-    return rows
-
-
-def no_refits(model: Estimator, n: int, n_runs: int) -> str:
-    """Why refits of parts of the data are not made; "" if they are."""
-    n_clusters = number_of_clusters(model)
-    nowhere = int((np.asarray(model.labels_) < 0).sum())
-    if n_clusters < 2:
-        return "one cluster holding everything always comes back"
-    if n_runs < 2:
-        return "it refits the model several times, which was not asked for or is dear on large data"
-    if n < 10:
-        return f"{n} observations are too few to leave some out"
-    # A part may have lost only observations that have data.
-    held = round(PART * n) - nowhere
-    if n_clusters > held:
-        return f"{PART:.0%} of the observations are fewer than the {n_clusters} clusters asked for"
-    return ""
-
-
-def n_refits(n: int) -> int:
-    return 0 if n > LARGE else 10 if n <= 1000 else 5
 
 
 def rival_labels(zs: list[Matrix], n_clusters: int, seed: int) -> Array | None:
@@ -155,8 +233,28 @@ def view_agreement(model: Estimator, views: Views) -> tuple[Array, Array]:
     return matrix, repeated
 
 
-#: Up to so many observations a refit is a whole fit: it is quick, and weights vary between parts.
-FITTED_WHOLE = 1000
+# --- refits ---------------------------------------------------------------------------------------
+
+
+def no_refits(model: Estimator, n: int, n_runs: int) -> str:
+    """Why refits of parts of the data are not made; "" if they are."""
+    n_clusters = number_of_clusters(model)
+    nowhere = int((np.asarray(model.labels_) < 0).sum())
+    if n_clusters < 2:
+        return "one cluster holding everything always comes back"
+    if n_runs < 2:
+        return "it refits the model several times, which was not asked for or is dear on large data"
+    if n < 10:
+        return f"{n} observations are too few to leave some out"
+    # A part may have lost only observations that have data.
+    held = round(PART * n) - nowhere
+    if n_clusters > held:
+        return f"{PART:.0%} of the observations are fewer than the {n_clusters} clusters asked for"
+    return ""
+
+
+def n_refits(n: int) -> int:
+    return 0 if n > LARGE else 10 if n <= 1000 else 5
 
 
 def shares_measurements(model: Estimator, n: int) -> bool:
@@ -201,3 +299,51 @@ def clusters_without(model: Estimator, n: int) -> Without:
         return fitted_without(model, views, s, n_clusters) if labels is None else labels
 
     return found
+
+
+# --- tests of features ------------------------------------------------------------------------------
+
+
+def feature_tests(
+    model: Estimator, views: Views, labels: Array, refits: bool
+) -> tuple[Any, Markers | None, str]:
+    """Leading features with tests; the views on clusters found without each; why not, if so."""
+    entries = views.n_samples * sum(views.n_features)
+    if len(np.unique(labels[labels >= 0])) < 2:
+        return None, None, "there is one cluster only"
+    if entries > TESTED:
+        return None, None, f"the views hold {entries} numbers, more than are tested unasked"
+    items = [
+        Item(X, views.sample_names, np.array(feature_names(views, s), dtype=object))
+        for s, X in enumerate(views.matrices)
+    ]
+    given, honest = Collection(list(views.names), items, by_name=True), None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # the fit of all views has said them
+        found = markers(labels, given)
+        why = (
+            "no refits were asked for" if not refits
+            else "there is one view only" if len(views) < 2
+            else f"there are more than {MOST_VIEWS} views" if len(views) > MOST_VIEWS else ""
+        )  # fmt: skip
+        if not why:
+            try:
+                without = clusters_without(model, views.n_samples)
+                honest = tested_markers(model, given, without=without)
+            except ValueError as error:  # a rest of the views that the model does not take
+                why = str(error)
+    leading = found.top(LISTED, max_q=None)
+    if honest is not None:
+        number = {cluster: k for k, cluster in enumerate(found.clusters)}
+        q = {view.view: view.q_value for view in honest.views}
+        place = {view.view: {f: j for j, f in enumerate(view.features)} for view in found.views}
+        picked = zip(leading["cluster"], leading["view"], leading["feature"], strict=True)
+        leading["q_without_view"] = [q[v][number[c], place[v][f]] for c, v, f in picked]
+    return leading, honest, why
+
+
+def feature_names(views: Views, s: int) -> list[str]:
+    known = views.feature_names[s]
+    if known is not None:
+        return [str(name) for name in known]
+    return [f"{views.names[s]}_{j}" for j in range(views.n_features[s])]

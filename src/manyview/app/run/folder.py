@@ -14,19 +14,20 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from manyview._types import Views
+from manyview._types import Array, Views
 from manyview.app.report.charts import MEANING_CHARTS, MODEL_CHARTS, chart_files, drawn_files
 from manyview.app.report.fit import fit_page
-from manyview.app.report.run_files import Run, read_run
+from manyview.app.report.run_files import OF_FIT, OF_MEANING, read_run
 from manyview.io.writing import claimed, csv_of_dicts, files_in, read_csv, read_marker
 from manyview.models import Estimator
+from manyview.outcomes.align import frame
 from manyview.views.views import as_views
 
-from . import tables
-from .findings import find_out, notes_on, said_of, tables_of
-from .meaning import FILES, described, known, meaning
-from .notes import choice_notes
+from .evidence import find_out
+from .meaning import described, known, meaning
+from .notes import choice_notes, warnings_about
 from .record import component_files, run_json, run_record, selection_record, values_checksum
+from .tables import tables_of
 
 #: Digits kept in tables: enough for float32 results and half the size of all of them.
 DIGITS = 8
@@ -34,9 +35,12 @@ DIGITS = 8
 ORIGINAL = "original_id"
 #: What the folder of a run is called there.
 KIND = "fit"
-TABLES = ("labels.csv", "clusters.csv", "view_weights.csv", "sample_weights.csv", "top_features.csv",
-          "embedding.csv", "agreement.csv", "redundancy.csv", "history.csv", "stability.csv",
-          "markers.csv", "leave_view_out.csv", "heatmap.csv", "consensus.csv")  # fmt: skip
+PAGE = "report.html"
+TABLES, FILES = ([f"{name}.csv" for name in names] for names in (OF_FIT, OF_MEANING))
+#: What shows something that is known beside the views; the heat map has bars of it.
+FRESH_WITH_OUTCOMES = {*FILES, "run.json", PAGE, *chart_files(MEANING_CHARTS)}
+#: What the data say anew; tables of outcomes, the choice of the number and the model stay.
+FRESH_WITH_REPORT = {*TABLES, "run.json", PAGE}
 
 
 def views_of_run(model: Estimator, views: Any, caller: str) -> Views:
@@ -134,52 +138,77 @@ def write_run(
         anything = bool(beside_views.clinical) or truth is not None
         names_to_be = sure_files(report, anything, figures)
         place.check([*names_to_be, *component_files(given.names)])
-        findings = find_out(model, given, names, truth, stability_runs, tell)
-        files = tables_of(model, given, names, findings)
-        extra, notes = said_of(model, findings), notes_on(model, given, names, findings)
+        new = NewFiles(beside, originals, tell)
+        labels, extra, notes = new.measure(model, given, names, truth, stability_runs)
         tell("asking what the clusters mean")
-        found = meaning(findings.labels, names, beside_views)
+        found = meaning(labels, names, beside_views)
         extra |= {**described(found), "adjusted": list(adjusted)}
         chosen = getattr(model, "selection_", None) if selection is None else selection
         if chosen is not None:
-            files["selection.csv"] = tables.selection_table(chosen)
+            new.write({"selection.csv": frame(chosen.table)})
             extra["selection"] = selection_record(chosen)
             notes += choice_notes(chosen)
-        for name, rows in files.items():
-            (beside / name).write_bytes(table_bytes(rows, originals))
-        for name, table in found.tables.items():
-            (beside / name).write_bytes(table_bytes(table, originals))
+        new.write(found.tables)
         model.save(beside / "model.npz")
         run = run_record(model, given, settings, info, notes, extra)
-        if figures:
-            tell("drawing the figures")
-            (beside / "run.json").write_bytes(run_json(run))
-            draw_into(beside, read_run(beside), (*MODEL_CHARTS, *MEANING_CHARTS))
-        made = ["run.json", "report.html"] if report else ["run.json"]
-        run["files"] = sorted({*files_in(beside), *made})
-        (beside / "run.json").write_bytes(run_json(run))
-        if report:
-            tell("writing the report")
-            (beside / "report.html").write_text(fit_page(beside), encoding="utf-8")
+        new.finish(run, (*MODEL_CHARTS, *MEANING_CHARTS) if figures else (), report)
     return out
 
 
-def draw_into(folder: Path, run: Run, names: Sequence[str]) -> None:
-    """Write the charts of these names, as far as the run has values for them."""
-    for name, content in drawn_files(run, names).items():
-        (folder / name).parent.mkdir(exist_ok=True)
-        (folder / name).write_bytes(content)
+class NewFiles:
+    """The files of a run that are made anew, in a folder beside those in place."""
 
+    def __init__(
+        self, folder: Path, originals: Mapping[str, str], tell: Callable[[str], Any] = str
+    ):
+        self.folder = folder
+        self.originals = originals
+        self.tell = tell
 
-def table_bytes(table: Any, originals: Mapping[str, str]) -> bytes:
-    """A table as CSV; one of observations has the original of each id, if there are any, behind it."""
-    rows = table if isinstance(table, list) else table.to_dict("records")
-    columns = list(dict.fromkeys(c for row in rows for c in row))
-    columns = columns if isinstance(table, list) else list(table.columns)
-    if originals and columns[:1] == ["id"]:
-        columns.insert(1, ORIGINAL)
-        rows = [{**row, ORIGINAL: originals[row["id"]]} for row in rows]
-    return csv_of_dicts(rows, DIGITS, columns)
+    def measure(
+        self, model: Estimator, views: Views, ids: list[str], truth: Any, n_runs: int | None
+    ) -> tuple[Array, dict[str, Any], list[str]]:
+        """Write the tables of a fit; return its labels, what `run.json` says of it, and warnings."""
+        found = find_out(model, views, truth, n_runs, self.tell)
+        self.tell("drawing the consensus in two dimensions")
+        tables, about = tables_of(model, views, ids, found)
+        self.write(tables)
+        return found.labels, about, warnings_about(model, views, ids, found)
+
+    def write(self, tables: Mapping[str, Any]) -> None:
+        """Write tables as CSV; in those of observations the original of each id, if any, is behind it."""
+        for name, table in tables.items():
+            rows = table if isinstance(table, list) else table.to_dict("records")
+            columns = list(dict.fromkeys(c for row in rows for c in row))
+            columns = columns if isinstance(table, list) else list(table.columns)
+            if self.originals and columns[:1] == ["id"]:
+                columns.insert(1, ORIGINAL)
+                rows = [{**row, ORIGINAL: self.originals[row["id"]]} for row in rows]
+            (self.folder / name).write_bytes(csv_of_dicts(rows, DIGITS, columns))
+
+    def finish(
+        self,
+        about: dict[str, Any],
+        charts: Sequence[str],
+        page: bool,
+        otherwise: Path | None = None,
+    ) -> None:
+        """Write the charts of these names, as far as there are values for them, `run.json` and the page.
+
+        Tables that are not there are looked for in ``otherwise``.
+        """
+        record = self.folder / "run.json"
+        record.write_bytes(run_json(about))
+        if charts:
+            self.tell("drawing the figures")
+            for name, content in drawn_files(read_run(self.folder, otherwise), charts).items():
+                (self.folder / name).parent.mkdir(exist_ok=True)
+                (self.folder / name).write_bytes(content)
+        about["files"] = sorted({*files_in(self.folder), "run.json", *([PAGE] if page else [])})
+        record.write_bytes(run_json(about))
+        if page:
+            self.tell("writing the report")
+            (self.folder / PAGE).write_text(fit_page(self.folder, otherwise), encoding="utf-8")
 
 
 def ids_of_run(run: Path) -> tuple[list[str], dict[str, str]]:
@@ -193,9 +222,11 @@ def sure_files(report: bool, known: bool = False, figures: bool = False) -> list
 
     ``known`` says that there is a clinical table, or known classes.
     """
-    names = [*TABLES, "model.npz", "run.json", *(["report.html"] if report else [])]
     return [
-        *names,
+        *TABLES,
+        "model.npz",
+        "run.json",
+        *([PAGE] if report else ()),
         *(FILES if known else ()),
         *(chart_files((*MODEL_CHARTS, *MEANING_CHARTS)) if figures else ()),
     ]
@@ -238,10 +269,6 @@ def _check_truth(truth: Any, n: int) -> None:
         raise ValueError(f"truth has {len(truth)} classes for {n} observations; give one each")
 
 
-#: What shows something that is known beside the views; the heat map has bars of it.
-FRESH_WITH_OUTCOMES = {*FILES, "run.json", "report.html", *chart_files(MEANING_CHARTS)}
-
-
 def add_meaning(
     run: Path,
     clinical: Any = None,
@@ -265,20 +292,14 @@ def add_meaning(
         adjusted = [name for name in about.get("adjusted", []) if name in (clinical or {})]
         beside_views = known(ids, clinical, time, event, classes, adjusted, horizon)
         found = meaning(np.array([int(row["cluster"]) for row in rows]), ids, beside_views)
-        for name, table in found.tables.items():
-            (beside / name).write_bytes(table_bytes(table, originals))
+        new = NewFiles(beside, originals)
+        new.write(found.tables)
         told = [note for note in about.get("outcome_notes", []) if note not in notes]
         about |= {**described(found), "outcome_notes": [*told, *notes]}
-        (beside / "run.json").write_bytes(run_json(about))
-        if figures:
-            draw_into(beside, read_run(beside, run), MEANING_CHARTS)
-        elif (run / "figures" / "heatmap.svg").exists():  # its bars are what is known now
-            draw_into(beside, read_run(beside, run), ["heatmap"])
-        page = (run / "report.html").exists()
-        about["files"] = sorted({*files_in(beside), "run.json", *(["report.html"] if page else [])})
-        (beside / "run.json").write_bytes(run_json(about))
-        if page:
-            (beside / "report.html").write_text(fit_page(beside, run), encoding="utf-8")
+        # The bars of the heat map are what is known now.
+        bars = ("heatmap",) if (run / "figures" / "heatmap.svg").exists() else ()
+        charts = MEANING_CHARTS if figures else bars
+        new.finish(about, charts, (run / PAGE).exists(), run)
         return sorted(name for name in files_in(beside) if name not in kept)
 
 
@@ -294,11 +315,6 @@ def keep(run: Path, beside: Path, made_anew: Callable[[str], bool]) -> set[str]:
         except OSError:
             shutil.copy2(run / name, beside / name)
     return kept
-
-
-PAGE = "report.html"
-#: What the data say anew; tables of outcomes, the choice of the number and the model stay.
-FRESH_WITH_REPORT = {*TABLES, "baseline.csv", "run.json", PAGE}
 
 
 def page_of_tables(run: Path) -> Path:
@@ -340,27 +356,24 @@ def measured_again(
         about = read_about(run)
         ids, originals = ids_of_run(run)
         given = views_of_run(model, views, "report")
-        found = find_out(model, given, ids, truth, stability_runs, tell)
-        files, notes = tables_of(model, given, ids, found), notes_on(model, given, ids, found)
-        keep(run, beside, lambda name: name in files or _made_anew(name))
-        for name, rows in files.items():
-            (beside / name).write_bytes(table_bytes(rows, originals))
+        keep(run, beside, _made_anew)
+        new = NewFiles(beside, originals, tell)
+        _, measured, notes = new.measure(model, given, ids, truth, stability_runs)
         if about.get("selection"):
             notes += choice_notes(SimpleNamespace(**about["selection"]))
-        about |= {"warnings": notes, **said_of(model, found)}
-        if any(name.startswith("figures/") for name in about["files"]):
-            tell("drawing the figures")
-            (beside / "run.json").write_bytes(run_json(about))
-            draw_into(beside, read_run(beside), (*MODEL_CHARTS, "heatmap"))
-        about["files"] = sorted({*files_in(beside), "run.json", PAGE})
-        (beside / "run.json").write_bytes(run_json(about))
-        tell("writing the report")
-        (beside / PAGE).write_text(fit_page(beside), encoding="utf-8")
+        about |= {"warnings": notes, **measured}
+        drawn = any(name.startswith("figures/") for name in about["files"])
+        new.finish(about, (*MODEL_CHARTS, "heatmap") if drawn else (), page=True)
     return run / PAGE
 
 
 def _made_anew(name: str) -> bool:
-    return name in FRESH_WITH_REPORT or PurePosixPath(name).stem in (*MODEL_CHARTS, "heatmap")
+    components = name.startswith("components_")
+    return (
+        components
+        or name in FRESH_WITH_REPORT
+        or PurePosixPath(name).stem in (*MODEL_CHARTS, "heatmap")
+    )
 
 
 def read_about(run: Path) -> dict[str, Any]:

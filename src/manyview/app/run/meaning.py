@@ -25,18 +25,6 @@ from manyview.views.ids import places
 
 #: Clinical columns that are tested, and that are kept to colour the map by.
 MOST_COLUMNS, MOST_KEPT = 200, 60
-#: Files that a run has with a clinical table or known classes, and not without.
-FILES = (
-    "annotations.csv",
-    "classes.csv",
-    "clinical_cells.csv",
-    "clinical_summary.csv",
-    "clinical_tests.csv",
-    "survival.csv",
-    "survival_at_risk.csv",
-    "survival_curves.csv",
-    "survival_pairs.csv",
-)
 TITLES = {
     "clusters": "survival",
     "pairs": "survival_pairs",

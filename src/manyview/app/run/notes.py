@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -12,6 +12,8 @@ from manyview.models import Estimator, number_of_clusters
 from manyview.reliability import Stability
 from manyview.robust import RobustWMNMF
 from manyview.wmnmf import COLLAPSE
+
+from .evidence import Findings
 
 #: Smaller clusters are pointed out: fewer members than this, or less than this share.
 TINY, TINY_SHARE = 5, 0.01
@@ -25,27 +27,32 @@ NAMED = 5
 DIFFERENT = 0.5
 
 
-class Measured(NamedTuple):
-    """What the sentences rest on: who has which view, labels, agreement and redundancy of views,
-    refits, the plain rival."""
-
-    here: Array
-    labels: Array
-    agreement: Array
-    redundancy: Array
-    stable: Stability | None
-    rivals: list[dict[str, Any]]
-
-
-def warnings_about(model: Estimator, views: Views, ids: list[str], found: Measured) -> list[str]:
+def warnings_about(model: Estimator, views: Views, ids: list[str], found: Findings) -> list[str]:
     """Every sentence that applies, the gravest first."""
-    return [
-        *_fit(model),
-        *_views(model, views, found),
-        *_observations(views, ids, found),
-        *_clusters(found.labels, number_of_clusters(model), found.stable),
-        *_rival(found.rivals, not found.here.all()),
-    ]
+    notes = []
+    if not np.any(model.consensus_):
+        notes.append(
+            "The consensus is zero everywhere: the regulariser has driven it there, and the "
+            "clusters mean nothing. Lower beta."
+        )
+    if model.stop_reason_ == Stop.MAX_ITER:
+        notes.append(
+            f"The fit stopped after {model.n_iter_} iterations before the objective settled. "
+            "Raise max_iter and fit again."
+        )
+    if len(views) > 1:
+        notes += _views(model, views, found)
+    notes += _observations(views, ids, found)
+    notes += _clusters(found.labels, number_of_clusters(model), found.stable)
+    if found.rivals and found.rivals[0]["ari_with_other"] < DIFFERENT:
+        gaps = " The plain method knows nothing of missing views, which may be why."
+        notes.append(
+            "A plain method on the same data finds rather different clusters (adjusted Rand index "
+            f"{found.rivals[0]['ari_with_other']:.2f}; 1 would be the same). That alone makes neither "
+            "right: look at the features and the stability before believing either."
+            + ("" if found.here.all() else gaps)
+        )
+    return notes
 
 
 def choice_notes(selection: Any) -> list[str]:
@@ -62,41 +69,23 @@ def choice_notes(selection: Any) -> list[str]:
     ]
 
 
-def _fit(model: Estimator) -> list[str]:
-    found = []
-    if not np.any(model.consensus_):
-        found.append(
-            "The consensus is zero everywhere: the regulariser has driven it there, and the "
-            "clusters mean nothing. Lower beta."
-        )
-    if model.stop_reason_ == Stop.MAX_ITER:
-        found.append(
-            f"The fit stopped after {model.n_iter_} iterations before the objective settled. "
-            "Raise max_iter and fit again."
-        )
-    return found
-
-
-def _views(model: Estimator, views: Views, measured: Measured) -> list[str]:
-    n_views, weights = len(views), model.view_weights_
-    if n_views == 1:
-        return []
-    found = []
+def _views(model: Estimator, views: Views, measured: Findings) -> list[str]:
+    found, weights = [], model.view_weights_
     shared = isinstance(model, RobustWMNMF) and np.array_equal(weights, model.learned_view_weights_)
     for group in repeated_views(measured.redundancy):
-        alike = [_quoted(views.names[s]) for s in group]
+        alike = [f"“{views.names[s]}”" for s in group]
         told = "they share one weight" if shared else "what they have in common counts twice"
         found.append(f"Views {', '.join(alike)} are near-duplicates; {told}.")
     if weights.max() > COLLAPSE:
         found.append(
-            f"View {_quoted(views.names[int(weights.argmax())])} holds {weights.max():.0%} of the "
+            f"View “{views.names[int(weights.argmax())]}” holds {weights.max():.0%} of the "
             "view weight: the consensus is nearly that view alone, and the others hardly count."
         )
     others = measured.agreement.copy()
     np.fill_diagonal(others, 0)
     for s in np.flatnonzero(others.max(axis=1) < STRANGER * max(others.max(), 1e-12)):
         found.append(
-            f"View {_quoted(views.names[s])} agrees with no other view: observations close to each "
+            f"View “{views.names[s]}” agrees with no other view: observations close to each "
             f"other in it are not close elsewhere. Its weight is {weights[s]:.2f}. It may be noise, "
             "or tell of something the other views do not."
         )
@@ -108,21 +97,21 @@ def _views(model: Estimator, views: Views, measured: Measured) -> list[str]:
     return found
 
 
-def _observations(views: Views, ids: list[str], measured: Measured) -> list[str]:
+def _observations(views: Views, ids: list[str], measured: Findings) -> list[str]:
     found, labels = [], measured.labels
     nowhere = np.flatnonzero(labels < 0)
     if len(nowhere):
-        listed = ", ".join(_quoted(ids[i]) for i in nowhere[:NAMED])
+        listed = ", ".join(f"“{ids[i]}”" for i in nowhere[:NAMED])
+        are = "observation is" if len(nowhere) == 1 else "observations are"
         found.append(
-            f"{len(nowhere)} {_observations_word(len(nowhere))} missing in every view that has "
-            f"weight: {listed}"
+            f"{len(nowhere)} {are} missing in every view that has weight: {listed}"
             f"{', …' if len(nowhere) > NAMED else ''}. Such have no cluster (label -1)."
         )
     for name, here in zip(views.names, measured.here.T, strict=True):
         absent = int((~here).sum())
         if absent > 0.5 * len(labels):
             found.append(
-                f"View {_quoted(name)} is missing for {absent} of {len(labels)} observations; what "
+                f"View “{name}” is missing for {absent} of {len(labels)} observations; what "
                 "is said of it rests on the others."
             )
     return found
@@ -156,26 +145,3 @@ def _clusters(labels: Array, asked: int, stable: Stability | None) -> list[str]:
                 f"(stability below {UNSTABLE}): {', '.join(shaky)}. Do not build on them."
             )
     return found
-
-
-def _rival(rivals: list[dict[str, Any]], gaps: bool) -> list[str]:
-    if rivals and rivals[0]["ari_with_other"] < DIFFERENT:
-        return [
-            "A plain method on the same data finds rather different clusters (adjusted Rand index "
-            f"{rivals[0]['ari_with_other']:.2f}; 1 would be the same). That alone makes neither "
-            "right: look at the features and the stability before believing either."
-            + (
-                " The plain method knows nothing of missing views, which may be why."
-                if gaps
-                else ""
-            )
-        ]
-    return []
-
-
-def _observations_word(n: int) -> str:
-    return "observation is" if n == 1 else "observations are"
-
-
-def _quoted(name: str) -> str:
-    return f"“{name}”"

@@ -1,7 +1,8 @@
-"""The tables of a run: lists of rows with the same keys, one list per file."""
+"""The tables of a fit, a DataFrame for each file, and what `run.json` says of them."""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,63 +11,122 @@ import scipy.sparse as sp
 
 from manyview._embed2d import coordinates, embed2d, projection
 from manyview._types import Array, Matrix, Views
-from manyview.base import kept_views, observed_columns, observed_part
-from manyview.engines.affinity import nearest_neighbors
-from manyview.engines.numpy.presence import observed_rows
-from manyview.fuse import quiet_presence
-from manyview.labels import n_neighbors
 from manyview.models import Estimator
-from manyview.reliability import Stability
+from manyview.outcomes.align import frame
 from manyview.robust import RobustWMNMF
 
-from .evidence import drawn
-
-Rows = list[dict[str, Any]]
+from .evidence import Findings, drawn, feature_names, shares_measurements
+from .record import component_files
 
 #: Observations drawn in the embedding: t-SNE of more takes minutes, and nobody can see them.
 DRAWN = 5000
 #: Observations whose pairs are counted over the refits.
 PAIRED = 200
-VOTES = "share of its nearest neighbours in the consensus that are in the same cluster"
-REFITS = "how likely a refit on resampled data is to put it into the same cluster"
-SHARE = "its largest share of the consensus"
+#: Observations and features of the heat map.
+COLUMNS, FEATURES = 300, 48
 
 
-def confidence(model: Estimator) -> tuple[Array, str]:
-    """How sure each label is, from 0 to 1, and in words what that number is."""
-    if isinstance(model, RobustWMNMF):
-        return _of_own_cluster(model.confidence_, model.labels_), REFITS
-    if model.assign_labels == "argmax":
-        V = model.consensus_
-        return V.max(axis=1) / np.maximum(V.sum(axis=1), 1e-300), SHARE
-    V, labels = np.asarray(model.consensus_, dtype=float), model.labels_
-    indices, _ = nearest_neighbors(V, n_neighbors(len(V)))
-    return (labels[indices] == labels[:, None]).mean(axis=1), VOTES
+def tables_of(
+    model: Estimator, views: Views, ids: Sequence[str], found: Findings
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """File name → table; and what only `run.json` says."""
+    everyone, names = np.array(ids, dtype=object), views.names
+    labels, sure, here, stable = found.labels, found.sure, found.here, found.stable
+    robust, known = isinstance(model, RobustWMNMF), labels >= 0
+    w, reliance = (np.where(here, a, np.nan) for a in (model.sample_weights_, model.reliance_))
+    sizes = {int(k): labels == k for k in np.unique(labels[known])}
+    chosen = drawn(labels, DRAWN)
+    flat, shown = coordinates(model)[chosen], found.labels[found.rows]
+    xy = embed2d(flat)
+    top = top_features(model, found.shown, shown)
+    leading = [] if found.leading is None else found.leading.to_dict("records")
+    heat, features = heatmap(
+        found.shown, shown, sure[found.rows], everyone[found.rows], leading or top
+    )
+    tables: dict[str, Any] = {
+        "labels": {"id": everyone, "cluster": labels, "confidence": np.where(known, sure, np.nan)},
+        "clusters": {
+            "cluster": sizes,
+            "size": [own.sum() for own in sizes.values()],
+            "share": [own.mean() for own in sizes.values()],
+            "mean_confidence": [sure[own].mean() for own in sizes.values()],
+            **({"stability": [stable.clusters[k] for k in sizes]} if stable else {}),
+        },
+        "view_weights": {
+            "view": names,
+            "features": [X.shape[1] for X in views.matrices],
+            "observations": here.sum(axis=0),
+            "weight": model.view_weights_,
+            **({"learned_weight": model.learned_view_weights_} if robust else {}),
+            "mean_reliance": model.reliance_.mean(axis=0),
+            **({"scaling": [model.scaling_[name] for name in names]} if robust else {}),
+        },
+        "sample_weights": {
+            "id": everyone,
+            "cluster": labels,
+            **_by_name("weight:", names, w.T),
+            **_by_name("reliance:", names, reliance.T),
+            "departure": departures(model.reliance_, labels, here),
+        },
+        "embedding": {
+            "id": everyone[chosen],
+            "x": xy[:, 0],
+            "y": xy[:, 1],
+            "cluster": labels[chosen],
+        },
+        "agreement": {"view": names, **_by_name("with:", names, found.agreement.T)},
+        "redundancy": {"view": names, **_by_name("with:", names, found.redundancy.T)},
+        "history": model.history_,
+    }
+    tables |= {"top_features": top, "heatmap": heat, "baseline": found.rivals}
+    if found.leading is not None:
+        tables["markers"] = found.leading
+    if found.without_views is not None:
+        tables["leave_view_out"] = [
+            {
+                "view": view.view,
+                "agreement": view.agreement,
+                "features": len(view.features),
+                "features_that_differ": int((view.q_value <= 0.05).any(axis=0).sum()),
+            }
+            for view in found.without_views.views
+        ]
+    if stable is not None:
+        tables["stability"] = {
+            "id": everyone[known], "cluster": labels[known], "stability": stable.observations[known]
+        }  # fmt: skip
+        rows = drawn(labels, PAIRED)
+        rows = rows[np.lexsort((-stable.observations[rows], labels[rows]))]
+        # How often two observations were in one cluster, of the refits that saw both.
+        shares = _by_name(
+            "", [f"{j + 1}:{ids[i]}" for j, i in enumerate(rows)], stable.together(rows).T
+        )
+        tables["consensus"] = {"id": everyone[rows], "cluster": labels[rows], **shares}
+    for s, file in enumerate(component_files(names)):
+        U, own = model.components_[s], feature_names(views, s)
+        if len(own) != U.shape[1]:  # distances are factorised by their principal coordinates
+            own = [f"coordinate_{j}" for j in range(U.shape[1])]
+        tables[file.removesuffix(".csv")] = {
+            "feature": own, **{f"component_{k}": row for k, row in enumerate(U)}
+        }  # fmt: skip
+    about = {
+        "confidence_is": found.sure_is,
+        "parts_are_clusters": parts_are_clusters(model),
+        "stability": None if stable is None else {"runs": stable.n_runs, "ari": stable.score},
+        "refits_share": stable is not None and shares_measurements(model, len(labels)),
+        "no_stability": found.no_stability,
+        "weights_are": origin_of_weights(model),
+        "logarithms": model.log_reasons_ if isinstance(model, RobustWMNMF) else {},
+        "heatmap": features,
+        "not_left_out": found.not_left_out,
+        "projection": projection(flat),
+    }
+    files = {name: frame(t) if isinstance(t, dict) else t for name, t in tables.items()}
+    return {f"{name}.csv": table for name, table in files.items() if len(table)}, about
 
 
-def _of_own_cluster(confidence: Array, labels: Array) -> Array:
-    return confidence[np.arange(len(labels)), np.maximum(labels, 0)]
-
-
-def labels_table(ids: Sequence[str], labels: Array, sure: Array) -> Rows:
-    return [
-        {"id": i, "cluster": int(k), "confidence": float(c) if k >= 0 else None}
-        for i, k, c in zip(ids, labels, sure, strict=True)
-    ]
-
-
-def described(model: Estimator, views: Views) -> Array:
-    """Which views describe each observation (N×n_views), as the model has it."""
-    if not isinstance(model, RobustWMNMF):
-        return np.column_stack([observed_rows(X) for X in views.matrices])
-    columns = observed_columns(views)
-    if columns is None:
-        return np.column_stack(quiet_presence(views, model.zero_rows_))
-    # Columns that nobody observed were left out of the fit, and make no row incomplete.
-    here = np.zeros((views.n_samples, len(views)), dtype=bool)
-    part = observed_part(views, columns)
-    here[:, kept_views(columns)] = np.column_stack(quiet_presence(part, model.zero_rows_))
-    return here
+def _by_name(prefix: str, names: Sequence[str], columns: Array) -> dict[str, Array]:
+    return {f"{prefix}{name}": column for name, column in zip(names, columns, strict=True)}
 
 
 def origin_of_weights(model: Estimator) -> str:
@@ -74,39 +134,6 @@ def origin_of_weights(model: Estimator) -> str:
     if isinstance(model, RobustWMNMF):
         return model.view_weights if isinstance(model.view_weights, str) else "given"
     return "learned" if model.learn_view_weights else "equal"
-
-
-def view_weights_table(model: Estimator, views: Views, here: Array) -> Rows:
-    """What is said of every view; of the robust method also how it was scaled, and the weights
-    learned, whoever gave those that were used."""
-    reliance, rows = model.reliance_, []
-    for s, (name, X) in enumerate(zip(views.names, views.matrices, strict=True)):
-        row: dict[str, Any] = {"view": name, "features": X.shape[1]}
-        row["observations"] = int(here[:, s].sum())
-        row["weight"] = model.view_weights_[s]
-        if isinstance(model, RobustWMNMF):
-            row["learned_weight"] = model.learned_view_weights_[s]
-        row["mean_reliance"] = float(reliance[:, s].mean())
-        if isinstance(model, RobustWMNMF):
-            row["scaling"] = model.scaling_[name]
-        rows.append(row)
-    return rows
-
-
-def sample_weights_table(
-    model: Estimator, views: Views, ids: Sequence[str], labels: Array, here: Array
-) -> Rows:
-    """Weight w and reliance of every observation in every view (empty where the view is missing),
-    and how unusual the latter is."""
-    unusual = departures(model.reliance_, labels, here)
-    w, reliance = (np.where(here, a, np.nan) for a in (model.sample_weights_, model.reliance_))
-    rows = []
-    for i, id_ in enumerate(ids):
-        row: dict[str, Any] = {"id": id_, "cluster": int(labels[i])}
-        row |= {f"weight:{name}": w[i, s] for s, name in enumerate(views.names)}
-        row |= {f"reliance:{name}": reliance[i, s] for s, name in enumerate(views.names)}
-        rows.append(row | {"departure": unusual[i]})
-    return rows
 
 
 def departures(reliance: Array, labels: Array, here: Array) -> Array:
@@ -124,86 +151,6 @@ def departures(reliance: Array, labels: Array, here: Array) -> Array:
         found[rows] = np.abs(reliance[rows] - usual).sum(axis=1) / 2
     found[~reliance.any(axis=1)] = np.nan
     return found
-
-
-def components_table(model: Estimator, views: Views, s: int) -> Rows:
-    U = model.components_[s]
-    names = feature_names(views, s)
-    if len(names) != U.shape[1]:  # distances are factorised by their principal coordinates
-        names = [f"coordinate_{j}" for j in range(U.shape[1])]
-    return [
-        {"feature": name, **{f"component_{k}": U[k, j] for k in range(len(U))}}
-        for j, name in enumerate(names)
-    ]
-
-
-def embedding_table(model: Estimator, ids: Sequence[str], labels: Array, most: int = DRAWN) -> Rows:
-    rows = drawn(labels, most)
-    Z = embed2d(coordinates(model)[rows])
-    return [
-        {"id": ids[i], "x": z[0], "y": z[1], "cluster": int(labels[i])}
-        for i, z in zip(rows.tolist(), Z, strict=True)
-    ]
-
-
-def projection_of(model: Estimator, labels: Array, most: int = DRAWN) -> str:
-    """How the embedding was made flat."""
-    return projection(coordinates(model)[drawn(labels, most)])
-
-
-def agreement_table(matrix: Array, names: Sequence[str]) -> Rows:
-    return [
-        {"view": name, **{f"with:{other}": m for other, m in zip(names, row, strict=True)}}
-        for name, row in zip(names, matrix, strict=True)
-    ]
-
-
-def history_table(model: Estimator) -> Rows:
-    history = {name: np.asarray(column) for name, column in model.history_.items()}
-    return [dict(zip(history, row, strict=True)) for row in zip(*history.values(), strict=True)]
-
-
-def stability_table(ids: Sequence[str], stable: Stability) -> Rows:
-    """Each observation that has a cluster, and how much of it came back around it."""
-    return [
-        {"id": ids[i], "cluster": int(stable.labels[i]), "stability": stable.observations[i]}
-        for i in np.flatnonzero(stable.labels >= 0).tolist()
-    ]
-
-
-def clusters_table(labels: Array, sure: Array, stable: Stability | None) -> Rows:
-    rows = []
-    for k in np.unique(labels[labels >= 0]):
-        own = labels == k
-        row: dict[str, Any] = {
-            "cluster": int(k),
-            "size": int(own.sum()),
-            "share": float(own.mean()),
-            "mean_confidence": float(sure[own].mean()),
-        }
-        if stable is not None:
-            row["stability"] = stable.clusters[int(k)]
-        rows.append(row)
-    return rows
-
-
-def consensus_table(ids: Sequence[str], stable: Stability) -> Rows:
-    """How often two observations were in one cluster, of the refits that saw both; sorted by cluster."""
-    rows = drawn(stable.labels, PAIRED)
-    rows = rows[np.lexsort((-stable.observations[rows], stable.labels[rows]))]
-    shares = stable.together(rows)
-    return [
-        {"id": ids[i], "cluster": int(stable.labels[i])}
-        | {f"{j + 1}:{ids[rows[j]]}": share for j, share in enumerate(shares[at].tolist())}
-        for at, i in enumerate(rows.tolist())
-    ]
-
-
-def selection_table(selection: Any) -> Rows:
-    """The scores of every method and candidate, as `Selection.table` has them."""
-    columns = selection.table
-    listed = zip(*(columns[name].tolist() for name in columns), strict=True)
-    return [dict(zip(columns, row, strict=True)) for row in listed]
 
 
 TOP = 10
@@ -251,11 +198,40 @@ def parts_are_clusters(model: Estimator) -> bool:
     return isinstance(model, RobustWMNMF) or model.assign_labels == "argmax"
 
 
-def feature_names(views: Views, s: int) -> list[str]:
-    known = views.feature_names[s]
-    if known is not None:
-        return [str(name) for name in known]
-    return [f"{views.names[s]}_{j}" for j in range(views.n_features[s])]
+def heatmap(
+    views: Views, labels: Array, sure: Array, ids: Array, leading: list[dict[str, Any]]
+) -> tuple[Any, list[dict[str, Any]]]:
+    """z-scores of leading features, a row per observation; and what the columns are.
+
+    Every cluster and view gives the same number of features, each once.
+    """
+    groups: dict[tuple[Any, Any], list[Any]] = {}
+    for row in leading:
+        groups.setdefault((row["cluster"], row["view"]), []).append(row["feature"])
+    each = max(1, min(5, FEATURES // max(len(groups), 1)))
+    about: list[dict[str, Any]] = []
+    seen: set[tuple[Any, Any]] = set()
+    for (cluster, view), features in sorted(groups.items(), key=lambda item: item[0][0]):
+        fresh = [feature for feature in features if (view, feature) not in seen][:each]
+        seen |= {(view, feature) for feature in fresh}
+        about += [{"view": view, "feature": feature, "cluster": cluster} for feature in fresh]
+    rows = drawn(labels, COLUMNS)
+    rows = rows[np.lexsort((-sure[rows], labels[rows]))]
+    values: dict[tuple[str, str], Array] = {}
+    for s, name in enumerate(views.names):
+        place = {feature: j for j, feature in enumerate(feature_names(views, s))}
+        own = [item["feature"] for item in about if item["view"] == name]
+        X: Any = views.matrices[s][:, [place[feature] for feature in own]]
+        X = X.toarray() if sp.issparse(X) else np.asarray(X, dtype=float)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)  # features that nobody here has
+            mean, sd = np.nanmean(X, axis=0), np.nanstd(X, axis=0)
+        Z = ((X - mean) / np.where(sd > 0, sd, 1))[rows]
+        values |= {(name, feature): Z[:, j] for j, feature in enumerate(own)}
+    for n, item in enumerate(about):  # two views may have a feature of one name
+        item["heading"] = f"{n + 1}:{item['view']}:{item['feature']}"
+    columns = {item["heading"]: values[item["view"], item["feature"]] for item in about}
+    return frame({"id": ids[rows], "cluster": labels[rows], **columns}) if about else [], about
 
 
 def _centre(X: Matrix) -> Array:
