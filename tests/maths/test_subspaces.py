@@ -1,4 +1,4 @@
-"""Eigenpairs of all parts of a graph at once, against those of every part densely."""
+"""Eigenpairs of a graph on a device, against those of every part densely."""
 
 import numpy as np
 import pytest
@@ -10,10 +10,9 @@ from scipy.sparse.csgraph import connected_components
 
 from manyview.maths.spectrum import (
     Sketch,
-    diffusion_weights,
+    filtered_subspace,
     leading_eigenvectors,
 )
-from manyview.maths.subspaces import filtered_parts
 
 torch = pytest.importorskip("torch", reason="graphs on a device are tensors")
 
@@ -35,36 +34,18 @@ def on_device(A, dtype=torch.float64):
 
 
 @pytest.mark.parametrize("repeated", [False, True])
-@pytest.mark.parametrize("sizes", [[60], [80, 50, 40]])
-def test_every_part_has_its_own_eigenpairs(sizes, repeated):
-    blocks = [part(n, seed) for seed, n in enumerate(sizes)]
-    start = torch.randn((sum(sizes), 12), generator=torch.Generator().manual_seed(0)).double()
+def test_a_block_finds_the_eigenpairs(repeated):
+    A = part(80, 0)
+    start = torch.randn((80, 12), generator=torch.Generator().manual_seed(0)).double()
     if repeated:  # a block that spans less than it has vectors
         start[:, 6:] = start[:, :6]
-    S = on_device(block_diag(*blocks))
-    found = filtered_parts(S, sizes, start, 4, 1e-8, max_rounds=200)
-    for (values, vectors), block in zip(found, blocks, strict=True):
-        expected = np.linalg.eigvalsh(block)[-4:]
-        np.testing.assert_allclose(values, expected, atol=1e-9)
-        vectors = vectors.numpy()
-        np.testing.assert_allclose(vectors.T @ vectors, np.eye(4), atol=1e-9)
-        np.testing.assert_allclose(block @ vectors, vectors * expected, atol=1e-7)
-
-
-def test_weights_say_which_vectors_need_not_be_exact():
-    S, start = on_device(part(300, 0)), torch.randn((300, 14)).double()
-
-    class Counted:
-        products = 0
-
-        def __matmul__(self, Y):
-            self.products += 1
-            return S @ Y
-
-    alike, first = Counted(), Counted()
-    filtered_parts(alike, [300], start, 8, 1e-6)
-    filtered_parts(first, [300], start, 8, 1e-6, diffusion_weights)
-    assert first.products < alike.products
+    sketch = Sketch(tol=1e-8, start=start)
+    rng = np.random.default_rng(0)
+    values, vectors = filtered_subspace(on_device(A), 4, rng, max_rounds=200, sketch=sketch)
+    expected, vectors = np.linalg.eigvalsh(A)[-4:], vectors.numpy()
+    np.testing.assert_allclose(values, expected, atol=1e-9)
+    np.testing.assert_allclose(vectors.T @ vectors, np.eye(4), atol=1e-9)
+    np.testing.assert_allclose(A @ vectors, vectors * expected, atol=1e-7)
 
 
 def test_a_graph_on_a_device_has_the_vectors_of_the_host():

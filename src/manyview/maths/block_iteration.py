@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.csgraph import reverse_cuthill_mckee
 
+from manyview._arrays import converted, is_tensor, like, namespace, on_host
 from manyview._types import Array
 
-#: Rows of a block of vectors that are in double precision at a time.
-BLOCK_ROWS = 2**13
+#: Rows of a block of vectors that are in double precision at a time, on the host and on a device.
+BLOCK_ROWS, DEVICE_ROWS = 2**13, 2**18
 #: Most vectors a block has beyond those wanted.
 MOST_MORE = 64
 #: Times columns are made orthonormal from their products, before QR does it.
@@ -32,7 +34,7 @@ class Sketch:
     ``start`` are vectors nearby, such as those of a graph that is nearly the same.
     """
 
-    step_of: Callable[[sp.csr_array], Step] | None = None
+    step_of: Callable[[Any], Step] | None = None
     weigh: Callable[[Array], Array] | None = None
     tol: float = 1e-4
     start: Array | None = None
@@ -49,7 +51,7 @@ EXACT = Sketch()
 
 
 def filtered_subspace(
-    S: sp.csr_array,
+    S: Any,
     n_vectors: int,
     rng: np.random.Generator,
     degree: int = 10,
@@ -60,22 +62,22 @@ def filtered_subspace(
 
     Each round multiplies a block of vectors by a polynomial that is small on the unwanted part of
     the spectrum, [−1, cut], and large above it, then solves the small problem in their span. A
-    block finds repeated eigenvalues, and reads the graph once for all vectors.
+    block finds repeated eigenvalues, and reads the graph once for all vectors. S may be on a device: there
+    are the vectors, too, and here the values.
     """
-    # With neighbours near each other in memory, too, a product takes half the time.
+    rounds = (n_vectors, degree, max_rounds, sketch)
+    if not sp.issparse(S):
+        return _iterated(
+            partial(_plain_step, S), _first_block(S, rng, sketch.start, n_vectors), *rounds
+        )
+    # With neighbors near each other in memory, too, a product takes half the time.
     order = reverse_cuthill_mckee(S, symmetric_mode=True)
     ordered = _in_order(S, order)
     step = partial(_plain_step, ordered) if sketch.step_of is None else sketch.step_of(ordered)
     del ordered  # the step has what it needs
     # No name for the first block, which would be kept all the time.
-    values, Y = _iterated(
-        step,
-        _first_block(len(order), n_vectors, rng, sketch.part(order).start),
-        n_vectors,
-        degree,
-        max_rounds,
-        sketch,
-    )
+    start = sketch.part(order).start
+    values, Y = _iterated(step, _first_block(S, rng, start, n_vectors), *rounds)
     return values, Y[np.argsort(order)]
 
 
@@ -100,24 +102,29 @@ def _iterated(
             before, now = now, step(now, before, 2 / half, -2 * centre / half, -1)
         Y = _orthonormal(now)
         SY = step(Y, Y, 1, 0, 0)
-        values, turn = np.linalg.eigh((Y.T @ SY).astype(float, copy=False))
-        turn = turn.astype(Y.dtype, copy=False)
+        values, turn = np.linalg.eigh(on_host(Y.T @ SY).astype(float, copy=False))
+        turn = like(turn, Y)
         Y, SY = Y @ turn, SY @ turn
-        gaps = SY[:, -n_vectors:] - Y[:, -n_vectors:] * values[-n_vectors:].astype(Y.dtype)
+        gaps = SY[:, -n_vectors:] - Y[:, -n_vectors:] * like(values[-n_vectors:], Y)
         if _settled(values[-n_vectors:], gaps, sketch):
             break
         cut = float(np.clip(float(values[0]), -0.5, 0.999))
     return values[-n_vectors:], Y[:, -n_vectors:]
 
 
-def _first_block(n: int, n_vectors: int, rng: np.random.Generator, near: Array | None) -> Array:
+def _first_block(S: Any, rng: np.random.Generator, near: Array | None, n_vectors: int) -> Array:
     """Random vectors, more than are wanted, and those nearby where there are any."""
-    size = block_size(n_vectors)
+    n, size = S.shape[0], block_size(n_vectors)
+    near = None if near is None else near[:, :size]
+    missing = size if near is None else size - near.shape[1]
+    if sp.issparse(S):
+        random = rng.standard_normal((n, missing))
+    else:
+        random = S.random_block(missing, int(rng.integers(2**31)))
     if near is None:
-        return rng.standard_normal((n, size))
-    near = near[:, :size]
-    random = rng.standard_normal((n, size - near.shape[1])) / n**0.5
-    return np.hstack([near, random.astype(near.dtype)])
+        return random
+    dtype = random.dtype if is_tensor(random) else near.dtype
+    return namespace(near).hstack([converted(part, dtype) for part in (near, random / n**0.5)])
 
 
 def block_size(n_vectors: int) -> int:
@@ -125,7 +132,7 @@ def block_size(n_vectors: int) -> int:
     return n_vectors + min(max(8, n_vectors // 2), MOST_MORE)
 
 
-def _plain_step(S: sp.csr_array, now: Array, before: Array, p: float, q: float, r: float) -> Array:
+def _plain_step(S: Any, now: Array, before: Array, p: float, q: float, r: float) -> Array:
     product = p * (S @ now)
     if q:
         product += q * now
@@ -137,29 +144,31 @@ def _orthonormal(Y: Array) -> Array:
 
     Products are those of double precision, of some rows at a time.
     """
-    parts = [slice(start, start + BLOCK_ROWS) for start in range(0, len(Y), BLOCK_ROWS)]
+    xp, rows = namespace(Y), DEVICE_ROWS if is_tensor(Y) else BLOCK_ROWS
+    parts = [slice(start, start + rows) for start in range(0, len(Y), rows)]
     for _ in range(MOST_TURNS):
         products = np.zeros((Y.shape[1],) * 2)
         for part in parts:
-            block = Y[part].astype(np.float64)
-            products += block.T @ block
+            block = converted(Y[part], xp.float64)
+            products += on_host(block.T @ block)
         lengths = np.sqrt(np.diagonal(products))
         lengths = np.where(lengths > 0, lengths, 1)
         sizes, turn = np.linalg.eigh(products / np.outer(lengths, lengths))
         # Directions that are hardly there grow a little each time, without the rounding errors of all.
         turn /= np.sqrt(np.maximum(sizes, HARDLY_THERE * sizes[-1]))
-        turned, turn = np.empty_like(Y), turn / lengths[:, None]
+        turned, turn = xp.empty_like(Y), turn / lengths[:, None]
         for part in parts:
-            turned[part] = Y[part].astype(np.float64) @ turn
+            block = converted(Y[part], xp.float64)
+            turned[part] = block @ like(turn, block)
         Y = turned
         if sizes[0] > 1e-4:
             return Y
-    return np.linalg.qr(Y)[0]
+    return xp.linalg.qr(Y)[0]
 
 
 def _settled(values: Array, gaps: Array, sketch: Sketch) -> bool:
     """Whether S y = ρ y is true as far as it matters: gaps by what the vectors count."""
-    residuals = (gaps**2).sum(axis=0) ** 0.5
+    residuals = on_host((gaps**2).sum(axis=0) ** 0.5)
     if sketch.weigh is not None:
         weight = sketch.weigh(values.clip(0))
         residuals = residuals * weight / (float(weight.max()) or 1)

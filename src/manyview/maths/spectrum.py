@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Protocol, Self, TypeAlias, runtime_checkable
+from dataclasses import replace
+from typing import Any, Protocol, Self, TypeAlias, runtime_checkable
 
 import numpy as np
 import scipy.sparse as sp
@@ -14,8 +14,7 @@ from scipy.sparse.linalg import ArpackNoConvergence, eigsh, lobpcg
 from manyview._arrays import converted, namespace, on_host
 from manyview._types import Array
 
-from .block_iteration import EXACT, Sketch, block_size, filtered_subspace
-from .subspaces import filtered_parts
+from .block_iteration import EXACT, Sketch, filtered_subspace
 
 #: Up to this many vertices (or 20 per eigenvector) a component is solved densely: exact and quick.
 DENSE_COMPONENT, DENSE_LIMIT = 200, 4000
@@ -96,32 +95,37 @@ def leading_eigenvectors(
     Components of up to ``dense_up_to`` vertices may be solved densely; those of more than
     ``blocks_above`` by block iteration, as exactly as ``sketch`` says.
     """
+    there = isinstance(S, GraphOnDevice)
     n_parts, part = components(S)
     sizes = np.bincount(part)
     members = np.split(np.argsort(part, kind="stable"), np.cumsum(sizes)[:-1])
     chosen = [members[c] for c in np.argsort(-sizes, kind="stable")[:n_vectors]]
-    if isinstance(S, GraphOnDevice):
-        return _on_device(S, chosen, n_vectors, rng, sketch, dense_up_to, blocks_above)
     found: list[tuple[float, Array, Array]] = []
     for rows in chosen:
-        own = sketch if n_parts == 1 else sketch.part(rows)
-        block = S if n_parts == 1 else S[rows][:, rows]
+        own = sketch
+        block: Any = S
+        if n_parts > 1:
+            own = sketch.part(rows)
+            block = S.part(rows) if there else S[rows][:, rows]  # type: ignore[index]
+        pairs = _pairs_on_device if there else _leading_pairs
         limits = (own, dense_up_to, blocks_above)
-        values, vectors = _leading_pairs(block, min(n_vectors, len(rows)), rng, *limits)
+        values, vectors = pairs(block, min(n_vectors, len(rows)), rng, *limits)
         found += [(value, rows, vector) for value, vector in zip(values, vectors.T, strict=True)]
-    order = _largest([value for value, _, _ in found], n_vectors)
-    dtype = np.result_type(np.float32, *(vector.dtype for _, _, vector in found))
-    vectors = np.zeros((S.shape[0], len(order)), dtype=dtype)
+    # Rounded, so that the eigenvalue 1 of every component ties and larger components come first.
+    order = np.argsort([-round(float(value), 9) for value, _, _ in found], kind="stable")[
+        :n_vectors
+    ]
+    values = np.array([found[i][0] for i in order])
+    if there:
+        whole = S.placed(np.zeros((S.shape[0], len(order))))
+        values = S.placed(values)
+    else:
+        dtype = np.result_type(np.float32, *(vector.dtype for _, _, vector in found))
+        whole = np.zeros((S.shape[0], len(order)), dtype=dtype)
     for column, i in enumerate(order):
         _, rows, vector = found[i]
-        vectors[rows, column] = vector
-    return np.array([found[i][0] for i in order]), vectors
-
-
-def _largest(values: Iterable[float], n_vectors: int) -> Array:
-    """Places of the largest values of components that are in the order of their sizes."""
-    # Rounded, so that the eigenvalue 1 of every component ties and larger components come first.
-    return np.argsort([-round(value, 9) for value in values], kind="stable")[:n_vectors]
+        whole[rows, column] = converted(vector, whole.dtype)
+    return values, whole
 
 
 def _leading_pairs(
@@ -151,64 +155,26 @@ def _leading_pairs(
     return values[order], vectors * np.where(signs == 0, 1, signs)
 
 
-def _on_device(
+def _pairs_on_device(
     S: GraphOnDevice,
-    members: list[Array],
     n_vectors: int,
     rng: np.random.Generator,
     sketch: Sketch,
     dense_up_to: int,
     blocks_above: int,
 ) -> tuple[Array, Array]:
-    """`leading_eigenvectors` of a graph on a device, whose largest components have these members."""
-    # Where the block of vectors would be nearly the whole space, too.
-    dense = max(DENSE_COMPONENT, min(20 * n_vectors, dense_up_to), 3 * n_vectors)
-    large = [rows for rows in members if len(rows) > dense]
-    found = _large_parts(S, large, n_vectors, rng, sketch, blocks_above) if large else []
-    for rows in members[len(large) :]:
-        part = S.part(rows)
-        matrix = part @ part.placed(np.eye(len(rows)))
-        values, vectors = namespace(matrix).linalg.eigh(matrix)
-        found.append((values[-n_vectors:], vectors[:, -n_vectors:]))
-    values = np.concatenate([on_host(part)[::-1] for part, _ in found])
-    order = _largest(values, n_vectors)
-    whose = np.repeat(np.arange(len(found)), [len(part) for part, _ in found])[order]
-    device = found[0][1].device
-    xp = namespace(found[0][1])
-    whole = xp.zeros((S.shape[0], len(order)), dtype=S.dtype, device=device)
-    for p, (rows, (_, vectors)) in enumerate(zip(members, found, strict=True)):
-        columns = np.flatnonzero(whose == p)  # a component's own come in its order, largest first
-        largest_first = xp.flip(vectors, (1,))[:, : len(columns)]
-        at = xp.as_tensor(rows, device=device)[:, None]
-        whole[at, columns[None]] = converted(largest_first, S.dtype)
-    return S.placed(values[order]), whole
-
-
-def _large_parts(
-    S: GraphOnDevice,
-    members: list[Array],
-    n_vectors: int,
-    rng: np.random.Generator,
-    sketch: Sketch,
-    blocks_above: int,
-) -> list[tuple[Array, Array]]:
-    """Values (ascending) and vectors of components too large for a dense matrix, all at once."""
-    exact = S.shape[0] <= blocks_above  # where the host, too, is exact
-    if len(members) > 1 or len(members[0]) < S.shape[0]:
-        S = S.part(np.concatenate(members))
-    S = S.double() if exact else S
-    block = S.random_block(block_size(n_vectors), int(rng.integers(2**31)))
-    sizes, begin = [len(rows) for rows in members], 0
-    for rows in members:
-        near = sketch.part(rows).start
-        if near is not None:
-            part = block[begin : begin + len(rows)]
-            part /= len(rows) ** 0.5
-            part[:, : near.shape[1]] = near[:, : part.shape[1]]
-        begin += len(rows)
-    if exact:
-        return filtered_parts(S, sizes, block, n_vectors, 1e-7, max_rounds=60)
-    return filtered_parts(S, sizes, block, n_vectors, sketch.tol, sketch.weigh)
+    """The largest eigenvalues (on the host) and their vectors, largest first."""
+    n = S.shape[0]
+    # Also where the block of vectors would be nearly the whole space.
+    if n <= max(DENSE_COMPONENT, min(20 * n_vectors, dense_up_to), 3 * n_vectors):
+        values, vectors = namespace(S.placed(np.ones(1))).linalg.eigh(S @ S.placed(np.eye(n)))
+        values, vectors = on_host(values)[-n_vectors:], vectors[:, -n_vectors:]
+    elif n <= blocks_above:  # where the host, too, is exact
+        exact = replace(sketch, weigh=None, tol=1e-7)
+        values, vectors = filtered_subspace(S.double(), n_vectors, rng, max_rounds=60, sketch=exact)
+    else:
+        values, vectors = filtered_subspace(S, n_vectors, rng, sketch=sketch)
+    return values[::-1], namespace(vectors).flip(vectors, (1,))
 
 
 def diffusion_weights(rho: Array) -> Array:
