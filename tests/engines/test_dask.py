@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import importlib.util
 import logging
 import os
 import signal
@@ -11,7 +10,6 @@ import subprocess
 import sys
 import warnings
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -219,16 +217,6 @@ def test_folders_of_killed_processes_are_removed(tmp_path):
     assert not seen.exists()
 
 
-def test_robust_labels_agree(client):
-    params = {"n_clusters": K, "random_state": 0, "max_iter": 5, "tol": 0}
-    with pytest.warns(match="stopped after"):
-        expected = mv.RobustWMNMF(**params).fit(VIEWS)
-    with pytest.warns(match="stopped after"):
-        model = mv.RobustWMNMF(**params, engine="dask").fit([in_blocks(X, 50, 70) for X in VIEWS])
-    assert mv.metrics.scores(expected.labels_, model.labels_)["ari"] >= 0.99
-    assert np.allclose(model.consensus_, expected.consensus_, atol=1e-8)
-
-
 def counting(block, calls):
     with open(calls, "a") as file:
         file.write(".")
@@ -395,19 +383,6 @@ def test_passing_through_the_driver_changes_nothing(client, monkeypatch):
     assert np.array_equal(wmnmf(engine="dask", max_iter=1).fit(views).consensus_, never.consensus_)
 
 
-def test_what_workers_send_is_what_the_cost_model_says():
-    path = Path(__file__).parents[2] / "benchmarks" / "dask_bytes.py"
-    spec = importlib.util.spec_from_file_location("dask_bytes", path)
-    benchmark = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(benchmark)
-    result = benchmark.measure(3000, 20, 8, n_blocks=4, n_workers=2, iterations=3)
-    for worker, expected in result["model"].items():
-        assert expected / 1.5 < result["found"][worker] < 1.5 * expected
-
-
-# --- what is refused -----------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("spoil", "sentence"),
     [
@@ -557,19 +532,6 @@ def test_without_workers_a_fit_ends_with_a_sentence_and_can_be_resumed(monkeypat
         expected = wmnmf(engine="dask").fit(views)
     assert len(done) < 12  # of 2 rounds × 2 views × 3 iterations
     assert np.array_equal(model.consensus_, expected.consensus_)
-
-
-def test_a_cluster_that_is_closed_is_a_sentence(client):
-    with local_cluster(1) as workers, distributed.Client(workers):
-        seen: list = []
-
-        def closing(info):
-            seen.append(info)
-            if len(seen) == 2:
-                workers.close()
-
-        with pytest.raises(ClusterLost, match=r"the Dask .* start workers again"):
-            wmnmf(engine="dask", callback=closing).fit([in_blocks(X, 50, 70) for X in VIEWS])
 
 
 def times_out(block):

@@ -131,16 +131,6 @@ def rounded_order(d: np.ndarray) -> np.ndarray:
     return np.argsort(d, axis=1, kind="stable")[:, :K]
 
 
-def test_memory_order_does_not_matter():
-    views = clusters(90, 3)
-    a, b = (
-        mv.RobustWMNMF(3, random_state=0).fit([order(X) for X in views])
-        for order in (np.ascontiguousarray, np.asfortranarray)
-    )
-    np.testing.assert_array_equal(a.consensus_, b.consensus_)
-    np.testing.assert_array_equal(a.sample_weights_, b.sample_weights_)
-
-
 @pytest.mark.parametrize("shape", SHAPES)
 def test_a_device_has_the_lists_of_the_host(shape, monkeypatch):
     torch = pytest.importorskip("torch")
@@ -164,22 +154,6 @@ def test_a_device_has_the_lists_of_the_host(shape, monkeypatch):
         np.testing.assert_array_equal(
             fused.numpy(), hosts[0].fused_nearest(hosts, alpha, K, [], 0)[0]
         )
-
-
-def test_a_device_repeats_labels():
-    pytest.importorskip("torch")
-    rng = np.random.default_rng(0)
-    kind = rng.integers(0, 4, 200)
-    noisy = [np.where(rng.random(200) < 0.1, rng.integers(0, 4, 200), kind) for _ in range(3)]
-    views = [np.eye(4)[x] for x in noisy]
-    host, device = fit(views, 4), fit(views, 4, engine="torch", device="cpu")
-    np.testing.assert_allclose(device.view_weights_, host.view_weights_, atol=1e-9)
-    np.testing.assert_allclose(device.sample_weights_, host.sample_weights_, atol=1e-9)
-    assert adjusted_rand_score(host.labels_, device.labels_) == 1
-    assert np.mean(device.predict(views) == device.labels_) > 0.98
-
-
-# --- repeated observations ---------------------------------------------------------------------
 
 
 def clusters(n: int, n_clusters: int, seed: int = 0) -> list[np.ndarray]:

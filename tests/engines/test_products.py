@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 from manyview.engines.numpy import distances, repeats
-from manyview.engines.numpy.distances import Geometry, written_out
+from manyview.engines.numpy.distances import Geometry
 from manyview.engines.numpy.engine import HOST
 from manyview.engines.numpy.repeats import row_codes
 from manyview.maths.tails import known_quantiles
@@ -97,11 +97,6 @@ def test_a_model_keeps_no_products_and_what_came_sparse_is_sparse():
     view.nearest(5)
     kept = view.for_model(sparse=True)
     assert kept._products is None and sp.issparse(kept.Z) and (kept.Z != Z).nnz == 0
-
-
-def test_few_nonzeros_stay_sparse():
-    Z = sp.random_array((50, 200), density=0.01, rng=np.random.default_rng(0), format="csr")
-    assert written_out(Z) is Z
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])

@@ -97,13 +97,6 @@ def test_products_with_many_copies_of_a_row_take_little_room(monkeypatch):
     assert (X[found[500:]] == X[0]).all()
 
 
-def test_cells_have_rows():
-    X = clusters(900, 5)[np.arange(900) % 7]
-    cells = neighbors.Cells.of(sides_of(X), 0)
-    assert len(cells.means) == 7 and (np.diff(cells.starts) > 0).all()
-    np.testing.assert_array_equal(np.sort(cells.order), np.arange(900))
-
-
 @pytest.mark.parametrize("threads", [2, 3])
 def test_the_lists_are_the_same_for_any_number_of_threads(threads):
     X = clusters(900, 12)
@@ -210,15 +203,6 @@ def test_lists_by_products_are_sure_in_any_unit(rng, unit):
     np.testing.assert_array_equal(near, expected)
 
 
-def test_rows_on_a_grid_are_found_in_the_order_of_their_numbers():
-    """Many at equal distances: no list by products is sure, all are settled by distances."""
-    X = np.array([[a, b] for a in range(20) for b in range(20)], dtype=float)
-    view, everyone = Geometry(X, np.ones(400, dtype=bool)), np.arange(400)
-    near, _ = neighbors.all_pairs([view], np.ones(1), everyone, 6, everyone[:0], None)
-    expected, _ = neighbors.looked_at([view], np.ones(1), everyone, everyone, 6, Threads(1))
-    np.testing.assert_array_equal(near, expected)
-
-
 def test_views_with_holes_are_searched_and_measured_over_shared_features(rng):
     X = clusters(700, 12).astype(float)
     X[rng.random(X.shape) < 0.1] = np.nan
@@ -277,17 +261,6 @@ def test_a_sample_of_many_rows_takes_little_room(rng):
         neighbors.sample_lists, [view], np.ones(1), everyone[:200], everyone, 5, Threads(1)
     )
     assert taken < 0.7 * 200 * n * 8
-
-
-def test_sides_in_another_order_are_the_same_sides(rng):
-    views = three_views(0)
-    sides, everyone = Sides.of(parts_of(views, np.full(3, 1 / 3), np.arange(80))), np.arange(80)
-    right, sparse, order = sides.right.copy(), sides.sparse.toarray(), rng.permutation(80)
-    left = sides.left(everyone)
-    sides.put_in_order(order)
-    np.testing.assert_array_equal(sides.right, right[order])
-    np.testing.assert_array_equal(sides.left(everyone), left[order])
-    np.testing.assert_array_equal(sides.sparse.toarray(), sparse[order])
 
 
 def test_products_that_are_no_number_are_nobody(rng):
