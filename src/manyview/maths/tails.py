@@ -53,22 +53,18 @@ def known_quantiles(rows: Array, shares: Sequence[float]) -> Array:
         part = slice(start, start + step)
         features = np.array(rows[:, part].T, dtype=dtype, order="C")
         features.sort(axis=1)  # NaN comes last
-        found[:, part] = _between_sorted(features, np.array(shares))
+        last = np.full(len(features), features.shape[1] - 1)
+        holes = np.flatnonzero(np.isnan(features[:, -1]))
+        last[holes] -= np.isnan(features[holes]).sum(axis=1)
+        last = last.clip(0)
+        place = last[:, None] * np.array(shares)
+        below = np.floor(place)
+        share, at = place - below, below.astype(np.int64)
+        a = np.take_along_axis(features, at, axis=1)
+        b = np.take_along_axis(features, np.minimum(at + 1, last[:, None]), axis=1)
+        between = np.where(share >= 0.5, b - (b - a) * (1 - share), a + (b - a) * share)
+        found[:, part] = between.T
     return found
-
-
-def _between_sorted(features: Array, shares: Array) -> Array:
-    """Quantiles (n_shares × features) of rows in order, whose unknown entries are at the end."""
-    last = np.full(len(features), features.shape[1] - 1)
-    holes = np.flatnonzero(np.isnan(features[:, -1]))
-    last[holes] -= np.isnan(features[holes]).sum(axis=1)
-    last = last.clip(0)
-    place = last[:, None] * shares
-    below = np.floor(place)
-    share, at = place - below, below.astype(np.int64)
-    a = np.take_along_axis(features, at, axis=1)
-    b = np.take_along_axis(features, np.minimum(at + 1, last[:, None]), axis=1)
-    return np.where(share >= 0.5, b - (b - a) * (1 - share), a + (b - a) * share).T
 
 
 def why_heavy(rows: Array, quantiles: Array | None = None) -> str:

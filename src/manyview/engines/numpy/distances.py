@@ -43,41 +43,34 @@ from .sources import Source, UnitRows, leading_directions, over, project
 def feature_moments(
     Z: Matrix, present: Array, observed: Array | None, mass: Array | None
 ) -> tuple[Array, Array, Array]:
-    """Per feature: mean square, mean and number of the observed values of present rows."""
+    """Per feature: mean square, mean and number of the observed values of present rows.
+
+    In double precision; rows count as often as ``mass`` says.
+    """
+    xp = namespace(Z)
     if mass is not None:
-        return _weighed(Z, observed, mass * present)
+        weight = like(mass * present, Z) if is_tensor(Z) else mass * present
+
+        def total(part: Matrix) -> Array:
+            if sp.issparse(part):
+                return part.T @ weight
+            return converted(weight, xp.float64) @ converted(part, xp.float64)
+
+        squares = total(Z.multiply(Z) if sp.issparse(Z) else Z * Z)
+        n = 0 * squares + (mass * present).sum() if observed is None else weight @ observed
+        return squares / n.clip(1), total(Z) / n.clip(1), n
     rows = Z if present.all() else Z[present]
-    sums = [_square_sums(rows), rows.sum(axis=0, dtype=namespace(rows).float64).reshape(-1)]
-    if observed is None:
-        n = 0 * sums[0] + float(rows.shape[0])
-    else:
-        n = observed[present].sum(axis=0, dtype=float)
-    mean_sq, mean = (total / n.clip(1) for total in sums)
-    return mean_sq, mean, n
-
-
-def _weighed(Z: Matrix, observed: Array | None, mass: Array) -> tuple[Array, Array, Array]:
-    """The same of rows that count as often as ``mass`` says."""
-    squares = Z.multiply(Z) if sp.issparse(Z) else Z * Z
-    weight = like(mass, Z) if is_tensor(Z) else mass
-    n = weight @ observed if observed is not None else 0 * _sums(weight, squares) + mass.sum()
-    mean_sq, mean = (_sums(weight, part) / n.clip(1) for part in (squares, Z))
-    return mean_sq, mean, n
-
-
-def _sums(weight: Array, part: Matrix) -> Array:
-    """Σ_i weight_i part_im, in double precision."""
-    if sp.issparse(part):
-        return part.T @ weight
-    return converted(weight, namespace(part).float64) @ converted(part, namespace(part).float64)
-
-
-def _square_sums(rows: Matrix) -> Array:
-    """Σ_i z_im² of every feature, in double precision."""
     if sp.issparse(rows) or is_tensor(rows):
         squares = rows.multiply(rows) if sp.issparse(rows) else rows * rows
-        return squares.sum(axis=0, dtype=namespace(rows).float64).reshape(-1)
-    return np.einsum("im,im->m", rows, rows, dtype=float)
+        squares = squares.sum(axis=0, dtype=xp.float64).reshape(-1)
+    else:
+        squares = np.einsum("im,im->m", rows, rows, dtype=float)
+    if observed is None:
+        n = 0 * squares + float(rows.shape[0])
+    else:
+        n = observed[present].sum(axis=0, dtype=float)
+    mean = rows.sum(axis=0, dtype=xp.float64).reshape(-1) / n.clip(1)
+    return squares / n.clip(1), mean, n
 
 
 def mean_distances(
@@ -89,20 +82,18 @@ def mean_distances(
         level = float(mean_sq @ correction)
         if is_tensor(Z):
             correction, mean = (converted(part, Z.dtype) for part in (correction, mean))
+        # In double precision, where these are differences soon.
+        if is_tensor(Z):
+            own = (Z * Z).sum(axis=1)
+        elif sp.issparse(Z):
+            own = np.ravel(Z.multiply(Z).sum(axis=1, dtype=float))
+        else:
+            own = np.einsum("im,im->i", Z, Z, dtype=float)
         # All features are observed equally often: one correction.
-        own = squares_of_rows(Z) * (correction[0] if len(correction) else 1.0)
+        own = own * (correction[0] if len(correction) else 1.0)
         return own - 2 * (Z @ (mean * correction)) + level
     total = (Z * Z) @ correction - 2 * (Z @ (mean * correction)) + observed @ (mean_sq * correction)
     return total * Z.shape[1] / np.maximum(observed.sum(axis=1), 1)
-
-
-def squares_of_rows(Z: Matrix) -> Array:
-    """The same in double precision, where these are differences soon."""
-    if is_tensor(Z):
-        return (Z * Z).sum(axis=1)
-    if sp.issparse(Z):
-        return np.ravel(Z.multiply(Z).sum(axis=1, dtype=float))
-    return np.einsum("im,im->i", Z, Z, dtype=float)
 
 
 def squared_norms(Z: Matrix) -> Array:
@@ -156,13 +147,6 @@ class Products:
         """What is left without the products over some of the features; ``codes`` tell rows apart there."""
         first, of = first_and_of(codes)
         return Products(self.among(first) - part.among(first), of)
-
-
-def are_kept(Z: Matrix) -> bool:
-    """Whether products of all rows are kept: of wide views, and of small ones."""
-    n = Z.shape[0]
-    few = n**2 <= FEW_PRODUCTS
-    return few if sp.issparse(Z) else n <= (4 if few else 2) * Z.shape[1]
 
 
 def products_of(Z: Matrix, codes: Array) -> Products:
@@ -242,7 +226,11 @@ class Geometry:
         self.present, self.unit_rows = present, unit_rows
         if mass is not None:
             self.mass = mass
-        self.observed = _observed(Z)
+        #: Which entries are known; None: all (in rows that have any).
+        self.observed: Array | None = None
+        if not sp.issparse(Z) and (is_tensor(Z) or has_nan(Z)):
+            known = ~namespace(Z).isnan(Z)
+            self.observed = None if bool(known.all()) else known
         self.Z: Matrix = Z if self.observed is None else np.where(self.observed, Z, 0)
         if sp.issparse(Z):
             Z.sort_indices()  # once: pairs are measured on threads
@@ -290,8 +278,11 @@ class Geometry:
 
     def products(self) -> Products | None:
         """Products of all rows of a wide or small view, kept for the next call; None for others."""
-        if self._products is None and self.observed is None and are_kept(self.Z):
-            self._products = products_of(self.Z, self.codes())
+        if self._products is None and self.observed is None:
+            n, m = self.Z.shape
+            few = n**2 <= FEW_PRODUCTS
+            if few if sp.issparse(self.Z) else n <= (4 if few else 2) * m:
+                self._products = products_of(self.Z, self.codes())
         return self._products
 
     def _inverse_root_mu(self) -> Array:
@@ -437,12 +428,8 @@ class Geometry:
         return error * ((own if lengths is None else lengths) + largest) ** 2
 
     @staticmethod
-    def lengths(Z: Matrix, root_mu: Array) -> Array:
-        """‖z‖/√μ; 0 in a constant view."""
-        return Geometry._lengths(row_norms(Z, squared=True), root_mu)
-
-    @staticmethod
     def _lengths(squared: Array, root_mu: Array) -> Array:
+        """‖z‖/√μ; 0 in a constant view."""
         return np.divide(np.sqrt(squared), root_mu, out=np.zeros(len(squared)), where=root_mu > 0)
 
     def coordinates(self, Z: Matrix) -> Matrix:
@@ -456,7 +443,7 @@ class Geometry:
             known = None if observed is None else observed[rows]
             root_mu = self.new_root_mu(Z[rows], known)
             d = self.to_all(Z[rows], known, root_mu, right)
-            yield d, self.slack(self.lengths(Z[rows], root_mu))
+            yield d, self.slack(self._lengths(row_norms(Z[rows], squared=True), root_mu))
 
     def codes(self) -> Array:
         """A number for every row; rows that are identical in this view have the same."""
@@ -493,7 +480,7 @@ class Geometry:
         new.comparable = new.present & on_host(new.root_mu > 0)
         return new
 
-    def mass_of(self, rows: Array) -> Array | None:
+    def _mass_of(self, rows: Array) -> Array | None:
         return None if self.mass is None else self.mass[rows]
 
     def rows(self, chosen: Array) -> Geometry:
@@ -501,7 +488,7 @@ class Geometry:
         Z = self.Z[chosen]
         if self.observed is not None:
             Z = np.where(self.observed[chosen], Z, np.nan)
-        return type(self)(Z, self.present[chosen], self.unit_rows, self.mass_of(chosen))
+        return type(self)(Z, self.present[chosen], self.unit_rows, self._mass_of(chosen))
 
     def half(self, columns: Array) -> Geometry:
         """The same rows seen through some of the features; count data get unit rows again."""
@@ -531,14 +518,6 @@ class Geometry:
         return type(self) is Geometry and not (self.unit_rows or sp.issparse(self.Z))
 
 
-def _observed(Z: Matrix) -> Array | None:
-    """Which entries are known, or None if all are (in rows that have any)."""
-    if sp.issparse(Z) or (isinstance(Z, np.ndarray) and not has_nan(Z)):
-        return None
-    known = ~namespace(Z).isnan(Z)
-    return None if bool(known.all()) else known
-
-
 @storable
 class LinkGeometry(Geometry):
     """A graph as a space of distances, whose halves are halves of its links.
@@ -560,7 +539,7 @@ class LinkGeometry(Geometry):
         return new
 
     def rows(self, chosen: Array) -> LinkGeometry:
-        return self.distinct(np.arange(self.n_samples)[chosen], self.mass_of(chosen))
+        return self.distinct(np.arange(self.n_samples)[chosen], self._mass_of(chosen))
 
     def half(self, columns: Array) -> Geometry:
         """The same rows with those links {i, j} for which (i + j) mod M is among ``columns``."""
@@ -610,7 +589,7 @@ class FileGeometry(Geometry):
     def rows(self, chosen: Array) -> Geometry:
         chosen = chosen[sampled(len(chosen), self.source.shape[1])]
         places = chosen if self.places is None else self.places[chosen]
-        mass = self.mass_of(chosen)
+        mass = self._mass_of(chosen)
         return Geometry(self.source.take(places), self.present[chosen], self.unit_rows, mass)
 
     def half(self, columns: Array) -> Geometry:
@@ -631,5 +610,6 @@ def _row_sums(block: Matrix) -> Array:
 
 
 def unit_rows_of_file(Z: Source) -> UnitRows:
+    """The rows with unit L1 norm."""
     total = np.concatenate(over(Z, _row_sums))
     return UnitRows(Z, np.divide(1, total, out=np.zeros_like(total), where=total > 0))

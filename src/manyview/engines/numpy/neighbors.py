@@ -178,10 +178,6 @@ class Sides:
         constant = sum(part.weight for part in absent)
         return cls(right, width, len(parts), constant, sparse)
 
-    @property
-    def n_rows(self) -> int:
-        return len(self.right)
-
     def places(self) -> Array:
         """u, or what replaces it, sparse ones along their leading directions: near for rows that are."""
         dense = self.right[:, : self.width]
@@ -206,7 +202,7 @@ class Sides:
         if self.sparse is None:
             return dense
         frequency = np.bincount(self.sparse.indices).astype(float)
-        return dense + SPARSE_COST * float(frequency @ frequency) / self.n_rows
+        return dense + SPARSE_COST * float(frequency @ frequency) / len(self.right)
 
     def slack(self) -> Array:
         """Bounds of the rounding errors of every row's distances."""
@@ -222,6 +218,11 @@ class Sides:
 
 class Posted:
     """Sparse u by rows and, for every block of rows, who of them has a feature."""
+
+    @classmethod
+    def of(cls, sides: Sides, starts: Array) -> Posted | None:
+        """Of the sparse views of two sides, if there are any."""
+        return None if sides.sparse is None else cls(sides.sparse, starts)
 
     def __init__(self, u: sp.csr_array, starts: Array):
         self.entries = u.indptr, u.indices, u.data
@@ -297,7 +298,7 @@ def smallest_products(
 ) -> tuple[Array, Array]:
     """The k rows with the smallest products for every row (or for ``rows``), and these."""
     kernels = compiled()
-    n, asking = sides.n_rows, np.arange(sides.n_rows) if rows is None else rows
+    n, asking = len(sides.right), np.arange(len(sides.right)) if rows is None else rows
     near, values = no_lists(len(asking), k)
 
     def look(some: slice, posted: Posted | None, part: slice) -> None:
@@ -309,8 +310,9 @@ def smallest_products(
             kernels.take(products, places, asking[part], tile.start, near, values)
 
     for some in blocks(slice(0, n), ASKED):
-        posted = _posted(sides, np.array([some.start, some.stop]))
-        _on_threads(threads, partial(look, some, posted), len(asking), ASKING)
+        posted = Posted.of(sides, np.array([some.start, some.stop]))
+        with threadpool_limits(1, "blas"):  # each thread has products of its own
+            threads.each(partial(look, some, posted), list(blocks(slice(0, len(asking)), ASKING)))
     return near.astype(np.int64), values
 
 
@@ -320,8 +322,8 @@ def nearest_in_cells(sides: Sides, k: int, sample: Sample, seed: int, threads: T
     cells = Cells.of(sides, seed)
     wanted = cells.wanted(sides, sample)
     sides.put_in_order(cells.order)
-    near, values = no_lists(sides.n_rows, k)
-    posted = _posted(sides, cells.starts)
+    near, values = no_lists(len(sides.right), k)
+    posted = Posted.of(sides, cells.starts)
 
     def look(part: slice) -> None:
         left = sides.left(part)
@@ -337,18 +339,15 @@ def nearest_in_cells(sides: Sides, k: int, sample: Sample, seed: int, threads: T
                     posted.add_to(products, who, cell)
                 kernels.take(products, who, who, first, near, values)
 
-    _on_threads(threads, look, sides.n_rows, ASKING_CELLS)
+    with threadpool_limits(1, "blas"):
+        threads.each(look, list(blocks(slice(0, len(sides.right)), ASKING_CELLS)))
     for i in np.flatnonzero(near[:, -1] < 0):  # less than k rows were met: some that follow the row
         have = near[i][near[i] >= 0]
-        rest = np.setdiff1d((i + 1 + np.arange(2 * k)) % sides.n_rows, [*have, i])
+        rest = np.setdiff1d((i + 1 + np.arange(2 * k)) % len(sides.right), [*have, i])
         near[i] = np.concatenate([have, rest])[:k]
     found = np.empty_like(near)
     found[cells.order] = cells.order.astype(near.dtype)[near]
     return found
-
-
-def _posted(sides: Sides, starts: Array) -> Posted | None:
-    return None if sides.sparse is None else Posted(sides.sparse, starts)
 
 
 class Cells(NamedTuple):
@@ -364,7 +363,7 @@ class Cells(NamedTuple):
     @classmethod
     def of(cls, sides: Sides, seed: int) -> Cells:
         """Cells around the means of a sample of the rows (some rounds of k-means)."""
-        n, u, size = sides.n_rows, sides.sparse, CELL if sides.sparse is None else SPARSE_CELL
+        n, u, size = len(sides.right), sides.sparse, CELL if sides.sparse is None else SPARSE_CELL
         count = max(1, n // size)
         if u is not None:  # a cell knows for every feature who has it: no more room than that of u
             count = max(1, min(count, u.nnz // u.shape[1]))
@@ -438,12 +437,6 @@ def _means(rows: Matrix, group: Array, count: int, otherwise: Array | None = Non
     if otherwise is not None:
         means[sizes == 0] = otherwise[sizes == 0]
     return means
-
-
-def _on_threads(threads: Threads, look: Callable[[slice], None], n_rows: int, size: int) -> None:
-    """Chunks of rows on threads, each with products of its own."""
-    with threadpool_limits(1, "blas"):
-        threads.each(look, list(blocks(slice(0, n_rows), size)))
 
 
 def no_lists(n: int, k: int) -> tuple[Array, Array]:

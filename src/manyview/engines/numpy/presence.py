@@ -18,6 +18,8 @@ from .sources import is_streamed, over
 
 #: Entries that one thread looks through sooner than several are started.
 SMALL = 2**22
+#: Columns looked at first, and then of the rows that have no value there.
+FIRST_COLUMNS = (1, 16)
 
 
 def present_rows(X: Matrix) -> Array:
@@ -28,7 +30,14 @@ def present_rows(X: Matrix) -> Array:
         return np.concatenate(over(X, present_rows))
     if sp.issparse(X):
         return np.ravel(abs(X).sum(axis=1)) > 0
-    return _with_values(X) if isinstance(X, np.ndarray) else on_host(_has_value(X))
+    if not isinstance(X, np.ndarray):
+        return on_host(_has_value(X))
+    found, empty, begin = np.zeros(X.shape[0], dtype=bool), np.arange(X.shape[0]), 0
+    for end in (*FIRST_COLUMNS, X.shape[1]):
+        part = X[:, begin:end] if len(empty) == len(X) else X[empty, begin:end]
+        found[empty] = _has_value(part)
+        empty, begin = empty[~found[empty]], end
+    return found
 
 
 def survey(X: Matrix) -> tuple[Array, bool]:
@@ -68,19 +77,6 @@ def _kind(X: Matrix) -> tuple[bool, bool]:
         return bool(((part == 0) | (part == 1) | (part != part)).all())
 
     return binary(values[:1]) and binary(values), bool(signed)
-
-
-#: Columns looked at first, and then of the rows that have no value there.
-FIRST_COLUMNS = (1, 16)
-
-
-def _with_values(X: Array) -> Array:
-    found, empty, begin = np.zeros(X.shape[0], dtype=bool), np.arange(X.shape[0]), 0
-    for end in (*FIRST_COLUMNS, X.shape[1]):
-        part = X[:, begin:end] if len(empty) == len(X) else X[empty, begin:end]
-        found[empty] = _has_value(part)
-        empty, begin = empty[~found[empty]], end
-    return found
 
 
 def _has_value(X: Array) -> Array:

@@ -136,7 +136,11 @@ class Rows:
                 weights = self.consensus[b], self.fit_weight[b], kind(a), kind(beta)
                 split, new = self.split.rows(b), out[b]
                 if at_once:
-                    X, scale = self._unscaled(b)
+                    if self._scale is not None:
+                        X, scale = self.source.X[b], self._scale[b]  # type: ignore[attr-defined]
+                    else:
+                        X = np.ascontiguousarray(self.source.read(b))
+                        scale = np.ones((len(X), 1), dtype=self.dtype)
                     given = (X, scale, U, V[b], H, q, *weights, split, self.sum_weight[b], new)
                     sums = Sums(total.P.T, *total[1:])
                     compiled().rows_pass(*given, sums, True if self._rule == "hals" else None)
@@ -160,13 +164,6 @@ class Rows:
         if self.basis:
             self.sums = total_sums(found)
         return out
-
-    def _unscaled(self, rows: slice) -> tuple[Array, Array]:
-        """Some rows but for the number that each is to be multiplied by, and these numbers."""
-        if self._scale is not None:
-            return self.source.X[rows], self._scale[rows]  # type: ignore[attr-defined]
-        X = np.ascontiguousarray(self.source.read(rows))
-        return X, np.ones((len(X), 1), dtype=self.dtype)
 
     def collect(self, V: Array) -> Array:
         """V at the end of iterations, where all of it can be seen; here it always can."""

@@ -83,7 +83,7 @@ class StreamedGeometry(TorchGeometry):
         chosen = chosen[sampled(len(chosen), self.n_features)]
         places = chosen if self.places is None else self.places[chosen]
         Z = self.source.gathered(torch.as_tensor(places, device=self.device))
-        return TorchGeometry(Z, self.present[chosen], self.unit_rows, self.mass_of(chosen))
+        return TorchGeometry(Z, self.present[chosen], self.unit_rows, self._mass_of(chosen))
 
     def distinct(self, first: Array, mass: Array | None) -> Geometry:
         new: Any = super().distinct(first, mass)
