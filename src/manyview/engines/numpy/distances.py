@@ -565,6 +565,8 @@ class FileGeometry(Geometry):
     #: Where the rows are in the file; None: in order.
     places: Array | None = None
     takes_holes = False
+    #: What some of the rows are, all of their features in memory.
+    in_memory: type[Geometry] = Geometry
 
     def __init__(self, Z: Any, present: Array, unit_rows: bool = False):
         self.source, self.directions = Z, leading_directions(Z)
@@ -590,12 +592,13 @@ class FileGeometry(Geometry):
         chosen = chosen[sampled(len(chosen), self.source.shape[1])]
         places = chosen if self.places is None else self.places[chosen]
         mass = self._mass_of(chosen)
-        return Geometry(self.source.take(places), self.present[chosen], self.unit_rows, mass)
+        Z = self.source.take(places)
+        return self.in_memory(Z, self.present[chosen], self.unit_rows, mass)
 
     def half(self, columns: Array) -> Geometry:
         return self.rows(np.arange(self.n_samples)).half(columns)
 
-    def unit_sums(self) -> UnitRows:
+    def unit_sums(self) -> Any:
         return unit_rows_of_file(self.source)
 
     def for_model(self, sparse: bool) -> FileGeometry:

@@ -343,7 +343,7 @@ class ScaledFile:
         self.shape, self.dtype, self.sparse = X.shape, np.dtype(dtype), X.sparse
 
     def read(self, rows: slice) -> Matrix:
-        return scaled_rows(self.X.read(rows), self.scaling, self.present[rows], self.dtype)
+        return scaled(self.X.read(rows), self.scaling, self.present[rows], self.dtype)
 
     def recipe(self, rows: slice) -> Callable[[Matrix], Matrix]:
         """What makes z of these rows of the data; it holds no data."""

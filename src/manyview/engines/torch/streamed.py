@@ -14,13 +14,13 @@ import torch
 
 from manyview._arrays import on_host
 from manyview._types import Array
-from manyview.engines.numpy.distances import FileGeometry, Geometry
+from manyview.engines.numpy.distances import FileGeometry
 from manyview.engines.numpy.presence import unobserved
-from manyview.engines.numpy.scaling import sampled
+from manyview.engines.numpy.scaling import ScaledFile
 from manyview.engines.numpy.sources import DIRECTIONS, reading
 
 from .device import put
-from .distances import TorchGeometry, host_parts, scaled_tensor
+from .distances import TorchGeometry, host_parts
 from .rows import TorchView
 
 
@@ -47,51 +47,20 @@ class HostView:
     def scaled(self, scaling: Any, present: Array, dtype: np.dtype) -> TorchView:
         # On the card there would be room for some of them, and then none for the neighbours.
         there = self.device.type != "cuda"
-        return TorchView(_Scaled(self, scaling, present, dtype), self.device, dtype, there)
+        return TorchView(ScaledFile(self, scaling, present, dtype), self.device, dtype, there)
 
 
-class _Scaled:
-    """z, made on the device; rows missing there are zero."""
+class StreamedGeometry(FileGeometry, TorchGeometry):
+    """Distances of streamed rows along the directions in which they vary most; exact for few features."""
 
-    sparse = False
-
-    def __init__(self, X: HostView, scaling: Any, present: Array, dtype: np.dtype):
-        self.X, self.scaling, self.present, self.dtype = X, scaling, present, dtype
-        self.shape = X.shape
-
-    def read(self, rows: slice) -> torch.Tensor:
-        return scaled_tensor(self.X.read(rows), self.present[rows], self.scaling, self.dtype)
-
-
-class StreamedGeometry(TorchGeometry):
-    """Distances of streamed rows along the directions in which they vary most; exact for few features.
-
-    Halves of the features are compared on a sample of rows.
-    """
-
-    #: Where the rows are in the host's memory; None: in order.
-    places: Array | None = None
+    in_memory = TorchGeometry
 
     def __init__(self, Z: TorchView, present: Array, unit_rows: bool = False):
         self.source, self.directions = Z, leading_directions(Z)
         along = torch.cat([part @ self.directions for _, part in Z.blocks()])
         self.centre = along.mean(0)
-        super().__init__(along - self.centre, present, unit_rows)
+        TorchGeometry.__init__(self, along - self.centre, present, unit_rows)
         self.n_features = Z.shape[1]
-
-    def rows(self, chosen: Array) -> TorchGeometry:
-        chosen = chosen[sampled(len(chosen), self.n_features)]
-        places = chosen if self.places is None else self.places[chosen]
-        Z = self.source.gathered(torch.as_tensor(places, device=self.device))
-        return TorchGeometry(Z, self.present[chosen], self.unit_rows, self._mass_of(chosen))
-
-    def distinct(self, first: Array, mass: Array | None) -> Geometry:
-        new: Any = super().distinct(first, mass)
-        new.places = first
-        return new
-
-    def half(self, columns: Array) -> Geometry:
-        return self.rows(np.arange(self.n_samples)).half(columns)
 
     def unit_sums(self) -> TorchView:
         return self.source.give_rows_unit_sums()

@@ -85,6 +85,9 @@ class TensorView:
             return put(self.matrix[rows.cpu().numpy()].toarray(), self.device, self.dtype)
         return self.X[rows.to(self.X.device)].to(self.device)
 
+    def take(self, rows: Array) -> torch.Tensor:
+        return self.gathered(torch.as_tensor(rows))
+
     def give_rows_unit_sums(self) -> Self:
         """Divide its rows by their L1 norm, in place: there is no room for them twice."""
         everything = slice(0, self.shape[0])
