@@ -17,19 +17,18 @@ from manyview import WMNMF, RobustWMNMF, load  # noqa: E402
 from manyview._arrays import DeviceFlag  # noqa: E402
 from manyview.datasets import load_handwritten, make_synthetic  # noqa: E402
 from manyview.engines.affinity import affinity, nearest_neighbors  # noqa: E402
-from manyview.engines.numpy.distances import FileGeometry, Geometry  # noqa: E402
+from manyview.engines.numpy.distances import FileGeometry  # noqa: E402
 from manyview.engines.numpy.rows import Rows  # noqa: E402
 from manyview.engines.torch import device as engine  # noqa: E402
 from manyview.engines.torch import kmeans as torch_kmeans  # noqa: E402
 from manyview.engines.torch import neighbors as torch_neighbors  # noqa: E402
-from manyview.engines.torch.distances import TorchGeometry  # noqa: E402
 from manyview.engines.torch.graph import DeviceGraph, united  # noqa: E402
 from manyview.engines.torch.neighbors import nearest_rows  # noqa: E402
 from manyview.engines.torch.rows import TorchView  # noqa: E402
 from manyview.labels import assign, kmeans  # noqa: E402
 from manyview.maths import equations as eq  # noqa: E402
 from manyview.maths.solvers import SOLVERS  # noqa: E402
-from manyview.maths.spectrum import diffusion_map, leading_eigenvectors, normalized  # noqa: E402
+from manyview.maths.spectrum import normalized  # noqa: E402
 from manyview.regularizers import GraphTerm, NoPenalty, Orthogonal, Sparse  # noqa: E402
 from manyview.robust import RobustView  # noqa: E402
 from manyview.wmnmf import Progress  # noqa: E402  # noqa: E402
@@ -88,16 +87,6 @@ def test_a_pass_is_the_pass_of_numpy(device, solver, sparse, term):
 
 
 @on_devices
-@pytest.mark.parametrize("n, k", [(40, 3), (700, 5), (3000, 7)])
-def test_neighbours_are_the_nearest(device, n, k):
-    X = np.random.default_rng(n).random((n, 11))
-    expected, squared = nearest_neighbors(X, k)
-    found, d = nearest_rows(engine.put(X, device), k)
-    np.testing.assert_array_equal(found.cpu(), expected)
-    np.testing.assert_allclose(d.cpu(), squared, rtol=1e-9)
-
-
-@on_devices
 def test_neighbours_in_blocks_of_columns_too(device, monkeypatch):
     X = np.random.default_rng(0).random((500, 6))
     view = TorchView(X, torch.device(device), np.float64)
@@ -131,41 +120,6 @@ def test_graphs_add_scale_and_multiply(device):
     np.testing.assert_allclose(one.normalized().to_scipy().toarray(), normalized(A).toarray())
     empty = united(torch.zeros((3, 1), dtype=torch.long), torch.zeros((3, 1)), mutual=False)
     assert empty.to_scipy().nnz == 0
-
-
-@on_devices
-@pytest.mark.parametrize("n_parts", [1, 3])
-def test_eigenvectors_also_repeated_ones(device, n_parts):
-    rng = np.random.default_rng(0)
-    X = rng.random((900, 4)) + 50 * (np.arange(900) % n_parts)[:, None]
-    S = normalized(affinity(X, 8, "heat", 1.0))
-    exact = np.linalg.eigvalsh(S.toarray())[::-1][:6]
-    values, vectors = leading_eigenvectors(graph_on(S, device), 6, rng)
-    np.testing.assert_allclose(values.cpu(), exact, atol=1e-6)
-    vectors = vectors.cpu().numpy()
-    np.testing.assert_allclose(vectors.T @ vectors, np.eye(6), atol=1e-8)
-    np.testing.assert_allclose(S @ vectors, vectors * exact, atol=1e-5)
-    P = diffusion_map(graph_on(S, device), 6, rng).cpu().numpy()
-    np.testing.assert_allclose((P**2).sum(axis=1), 1, atol=1e-9)
-
-
-@on_devices
-def test_distances_with_missing_rows_are_those_of_the_host(device):
-    rng = np.random.default_rng(0)
-    Zs, present = [rng.random((300, m)) for m in (5, 9)], rng.random((2, 300)) > 0.2
-    hosts = [Geometry(Z * p[:, None], p) for Z, p in zip(Zs, present, strict=True)]
-    views = [TorchGeometry(engine.put(v.Z, device), v.present) for v in hosts]
-    i, j = rng.integers(300, size=(2, 500))
-    alpha = np.array([0.3, 0.7])
-    for host, view in zip(hosts, views, strict=True):
-        np.testing.assert_allclose(view.pairs(i, j), host.pairs(i, j), rtol=1e-10)
-        for mine, theirs in zip(view.nearest(6)[:3], host.nearest(6)[:3], strict=True):
-            mine = mine.cpu() if isinstance(mine, torch.Tensor) else mine
-            np.testing.assert_allclose(mine, theirs, rtol=1e-9)
-    F = views[0].fused_nearest(views, alpha, 8, [], 0, None)[1].cpu()
-    np.testing.assert_allclose(
-        F, hosts[0].fused_nearest(hosts, alpha, 8, [], 0, None)[1], rtol=1e-9
-    )
 
 
 @on_devices
