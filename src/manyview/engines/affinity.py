@@ -60,16 +60,12 @@ def nearest_neighbors(
     available = X.shape[0] - (queries is None)
     k = min(n_neighbors, available)
     if queries is None and (sp.issparse(X) or X.shape[1] > TREE_FEATURES) and use_index(available):
-        return _index_neighbors(X, k)
+        # The best of a few more from an approximate index, by their exact distances.
+        near = index_neighbors(X, min(k + EXTRA, available), seed=0)
+        rows = np.repeat(np.arange(len(near)), near.shape[1])
+        squared = SquaredGaps(X).pairs(rows, near.ravel()).reshape(near.shape)
+        return merged([(near, squared)], k, equal_share(X.dtype))
     return exact_neighbors(X, k, queries)
-
-
-def _index_neighbors(X: Matrix, k: int) -> tuple[Array, Array]:
-    """The best k of a few more from an approximate index, by their exact distances."""
-    near = index_neighbors(X, min(k + EXTRA, X.shape[0] - 1), seed=0)
-    rows = np.repeat(np.arange(len(near)), near.shape[1])
-    squared = SquaredGaps(X).pairs(rows, near.ravel()).reshape(near.shape)
-    return merged([(near, squared)], k, equal_share(X.dtype))
 
 
 def on_device(X: Any) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import accumulate, pairwise
+from operator import getitem
 from typing import Any
 
 import numpy as np
@@ -57,7 +58,7 @@ class Coordinates:
     def along(self, directions: Array) -> Coordinates:
         """The same rows along some directions."""
         told = self.cluster.keep(directions)
-        tasks = self.tasks(_along, [(told,)] * len(self.rows))
+        tasks = self.tasks(along_directions, [(told,)] * len(self.rows))
         return Coordinates(
             self.cluster, self.cluster.begin(tasks)[0], self.rows, directions.shape[1]
         )
@@ -70,14 +71,14 @@ class Coordinates:
         inside[chosen] = True
         masks = [inside[rows] for rows in self.rows]
         ends = list(accumulate((int(mask.sum()) for mask in masks), initial=0))
-        tasks = self.tasks(_masked, [(mask,) for mask in masks])
+        tasks = self.tasks(getitem, [(mask,) for mask in masks])
         rows = [slice(*ends) for ends in pairwise(ends)]
         return Coordinates(self.cluster, self.cluster.begin(tasks)[0], rows, self.shape[1])
 
     def take(self, chosen: Array) -> Array:
         """Some rows, in ascending order, in this process."""
         parts = [chosen[(chosen >= r.start) & (chosen < r.stop)] - r.start for r in self.rows]
-        tasks = self.tasks(_taken, [(part,) for part in parts])
+        tasks = self.tasks(getitem, [(part,) for part in parts])
         return np.concatenate(self.cluster.results(tasks))
 
     def gathered(self) -> Array:
@@ -95,17 +96,9 @@ def cut(n: int) -> list[slice]:
 # --- what runs on workers ----------------------------------------------------------------------
 
 
-def _along(block: Matrix, directions: Array) -> Array:
+def along_directions(block: Matrix, directions: Array) -> Array:
     return np.ascontiguousarray(block @ directions, dtype=np.float32)
 
 
 def _scaled_along(X: Matrix, recipe: Callable[[Matrix], Matrix], directions: Array) -> Array:
-    return _along(recipe(X), directions)
-
-
-def _masked(block: Array, mask: Array) -> Array:
-    return block[mask]
-
-
-def _taken(block: Array, rows: Array) -> Array:
-    return block[rows]
+    return along_directions(recipe(X), directions)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from operator import getitem, matmul
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from manyview.maths.solvers import Solver
 
 from .cells import nearest_on_workers
 from .cluster import Cluster
-from .coordinates import Coordinates
+from .coordinates import Coordinates, along_directions
 from .source import DaskMatrix, as_block, together
 
 #: An iteration has a task for every pair of blocks. So many blocks are enough for a view of less than
@@ -137,17 +138,16 @@ class DaskView:
 
     def squared_norms(self) -> Array:
         """‖x_i‖² of every row, found when the blocks were made."""
-        return np.concatenate(
-            self.cluster.results(self.at_home(_norms, [(b,) for b in self.blocks]))
-        )
+        tasks = self.at_home(getattr, [(block, "x_sq") for block in self.blocks])
+        return np.concatenate(self.cluster.results(tasks))
 
     def __matmul__(self, vector: Array) -> Array:
-        return np.concatenate(self.each(_product, vector))
+        return np.concatenate(self.each(matmul, vector))
 
     def take(self, chosen: Array) -> Matrix:
         """Some rows, ``chosen`` in ascending order, in this process."""
         parts = [chosen[(chosen >= r.start) & (chosen < r.stop)] - r.start for r in self.rows]
-        tasks = [(block, _take, part) for block, part in zip(self.blocks, parts, strict=True)]
+        tasks = [(block, getitem, part) for block, part in zip(self.blocks, parts, strict=True)]
         found = self.cluster.results(self.at_home(_on_matrix, tasks))
         return together(found)
 
@@ -177,7 +177,7 @@ class DaskView:
     def coordinates(self) -> Coordinates:
         """The rows along their leading directions, on the workers."""
         directions = leading_directions(self)
-        tasks = self.at_home(_along, [(block, directions) for block in self.blocks])
+        tasks = self.at_home(_on_matrix, [(b, along_directions, directions) for b in self.blocks])
         return Coordinates(
             self.cluster, self.cluster.begin(tasks)[0], self.rows, directions.shape[1]
         )
@@ -231,28 +231,12 @@ def _open_block(path: Path) -> Block:
     return Block(np.load(path, allow_pickle=False))
 
 
-def _norms(block: Block) -> Array:
-    return block.x_sq
-
-
 def _on_matrix(block: Block, work: Callable, *args: Any) -> Any:
     return work(block.X, *args)
 
 
 def _sum(X: Matrix) -> float:
     return float(X.sum(dtype=float))
-
-
-def _product(X: Matrix, vector: Array) -> Array:
-    return X @ vector
-
-
-def _take(X: Matrix, rows: Array) -> Matrix:
-    return X[rows]
-
-
-def _along(block: Block, directions: Array) -> Array:
-    return np.ascontiguousarray(block.X @ directions, dtype=np.float32)
 
 
 def _exact(held: Block, queries: Block, k: int, first: int, same: bool) -> tuple[Array, Array]:

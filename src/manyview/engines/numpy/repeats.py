@@ -159,20 +159,25 @@ def row_codes(Z: Any) -> Array:
     Whole numbers are added, so the order of the sum does not matter. That different rows get the same
     number is possible, with a chance of 10⁻⁷ among a million rows.
     """
+    known = not is_tensor(Z) and Z.dtype in (np.float32, np.float64) and 0 not in Z.shape
+    kernels = compiled() if known else None
+    if kernels is not None:
+        whole = np.int32 if Z.dtype == np.float32 else np.int64
+        codes, odd = np.empty(Z.shape[0], dtype=np.int64), np.array([FIRST, SECOND, PLACE])
+        if sp.issparse(Z):
+            Z = sp.csr_array(Z)
+            bits = np.ascontiguousarray(Z.data).view(whole)
+            kernels.sparse_row_codes((Z.indptr, Z.indices, Z.data), bits, odd, codes)
+        else:
+            Z = np.ascontiguousarray(Z)
+            kernels.row_codes(Z, Z.view(whole), odd, codes)
+        return codes
     if sp.issparse(Z):
         Z = sp.csr_array(Z)
-        if compiled() is not None and Z.data.dtype in (np.float32, np.float64):
-            return _compiled_codes(Z)
         mixed = _mixed(_bits(Z.data + 0.0), Z.indices.astype(np.int64))
         mixed[Z.data == 0] = 0  # written down or not
         total = np.concatenate([[0], np.cumsum(mixed)])  # whole numbers wrap around, and back
         return total[Z.indptr[1:]] - total[Z.indptr[:-1]]
-    kernels = None if is_tensor(Z) or Z.dtype not in (np.float32, np.float64) else compiled()
-    if kernels is not None and 0 not in Z.shape:
-        Z, codes = np.ascontiguousarray(Z), np.empty(Z.shape[0], dtype=np.int64)
-        whole = np.int32 if Z.dtype == np.float32 else np.int64
-        kernels.row_codes(Z, Z.view(whole), np.array([FIRST, SECOND, PLACE]), codes)
-        return codes
     columns, mixed = np.arange(Z.shape[1]), MIXED_ON_CARD if is_tensor(Z) else MIXED
     columns = namespace(Z).as_tensor(columns, device=Z.device) if is_tensor(Z) else columns
     parts = [
@@ -180,14 +185,6 @@ def row_codes(Z: Any) -> Array:
         for b in blocks(slice(0, Z.shape[0]), max(1, mixed // max(1, Z.shape[1])))
     ]
     return np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64)
-
-
-def _compiled_codes(Z: sp.csr_array) -> Array:
-    codes = np.empty(Z.shape[0], dtype=np.int64)
-    whole = np.int32 if Z.data.dtype == np.float32 else np.int64
-    odd, bits = np.array([FIRST, SECOND, PLACE]), np.ascontiguousarray(Z.data).view(whole)
-    compiled().sparse_row_codes((Z.indptr, Z.indices, Z.data), bits, odd, codes)
-    return codes
 
 
 def _bits(x: Any) -> Any:

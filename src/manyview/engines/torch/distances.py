@@ -13,7 +13,6 @@ from manyview._types import Array, Matrix
 from manyview.engines.numpy.distances import Geometry
 from manyview.engines.numpy.neighbors import masses
 from manyview.engines.numpy.repeats import Crowds, crowds_of
-from manyview.engines.numpy.scaling import ZEROS, share_of_zeros
 from manyview.engines.protocols import Lists
 from manyview.engines.threads import Threads, blocks
 
@@ -160,15 +159,6 @@ def _nearest(
 
     sides = left.__getitem__, right.__getitem__
     return nearest_by_products(*sides, distances, len(left), len(right), k, own)
-
-
-def refuse_signed(X: Any, name: str) -> None:
-    """Percentiles would move the zeros of a sparse view that has entries below them."""
-    if X.nnz and X.data.min() < 0 and share_of_zeros(X) <= ZEROS:
-        raise ValueError(
-            f"view {name!r} is sparse and has negative entries (the smallest is {X.data.min():g}): "
-            "scaling would fill its zeros; pass it as a dense array"
-        )
 
 
 def scaled_tensor(X: torch.Tensor, present: Array, scaling: Any, dtype: np.dtype) -> torch.Tensor:

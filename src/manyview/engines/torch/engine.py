@@ -14,6 +14,7 @@ from manyview._types import Array, Matrix, Views
 from manyview._warn import warn_user
 from manyview.engines.numpy.engine import Engine
 from manyview.engines.numpy.presence import check_finite, refuse_holes, unobserved
+from manyview.engines.numpy.scaling import ZEROS, share_of_zeros
 from manyview.engines.numpy.sources import is_streamed
 from manyview.engines.protocols import Found
 
@@ -21,7 +22,6 @@ from .device import choose, fits, precision, put
 from .distances import (
     TorchGeometry,
     dense_tensor,
-    refuse_signed,
 )
 from .rows import device_views
 from .streamed import HostView, StreamedGeometry
@@ -54,7 +54,50 @@ class TorchEngine(Engine):
         return Xs, scaled(scalings), scalings
 
     def bring(self, views: Views, asked: Any, dtype: np.dtype) -> tuple[Views, np.dtype]:
-        return moved(views, self.device, asked, dtype)
+        """The views as dense tensors, moved once, and the precision of the computation.
+
+        Sparse views are written out on the device: there, neighbors are found by products of dense rows.
+        Where the views are too large for it, they stay with the host (`streamed`).
+        """
+        n_entries = sum(int(np.prod(X.shape)) for X in views.matrices)
+        device = choose(self.device, n_entries)
+        dtype, tensors = precision(device, asked, dtype), []
+        all_fit = fits(COPIES * n_entries * dtype.itemsize, device)
+        if not all_fit:
+            warn_user(
+                f"the views take {n_entries * dtype.itemsize / 2**30:.1f} GiB, too much to compute with on "
+                f"{device}: they stay in host memory, and distances are measured along their leading "
+                "directions"
+            )
+        refuse_streamed(views)
+        for X, name in zip(views.matrices, views.names, strict=True):
+            dense_size = int(np.prod(X.shape)) * dtype.itemsize
+            if sp.issparse(X) and not fits(COPIES * dense_size, device):
+                raise ValueError(
+                    f"view {name!r} is sparse, and written out it takes {dense_size / 2**30:.1f} GiB, too "
+                    f"much to compute with on {device}; use engine='numpy', which keeps it sparse"
+                )
+            # Percentiles would move the zeros of a sparse view that has entries below them.
+            if sp.issparse(X) and X.nnz and X.data.min() < 0 and share_of_zeros(X) <= ZEROS:
+                raise ValueError(
+                    f"view {name!r} is sparse and has negative entries (the smallest is {X.data.min():g}): "
+                    "scaling would fill its zeros; pass it as a dense array"
+                )
+            if sp.issparse(X) and all_fit:
+                tensor = dense_tensor(X, device, X.dtype if X.dtype.kind == "f" else dtype)
+            elif all_fit:
+                tensor = put(X, device)  # scaled there, in float64: raw numbers may not fit float32
+                tensor = tensor if tensor.is_floating_point() else tensor.double()
+            else:
+                tensor = HostView(X, device)
+            share = tensor.unobserved if isinstance(tensor, HostView) else unobserved(tensor)
+            if ((share > 0) & (share < 1)).any():
+                raise ValueError(
+                    f"view {name!r} is partly unobserved (NaN inside rows), which RobustWMNMF takes with "
+                    "engine='numpy' only; use that, or fill it in"
+                )
+            tensors.append(tensor)
+        return views.with_matrices(tensors), dtype
 
     def distances(self, Z: Any, present: Array, unit_rows: bool) -> TorchGeometry:
         kind = TorchGeometry if isinstance(Z, torch.Tensor) else StreamedGeometry
@@ -68,46 +111,3 @@ def refuse_streamed(views: Views) -> None:
                 f"{X.label} is read from its file by rows, which engine='numpy' does; use that, or "
                 "load the view into memory"
             )
-
-
-def moved(views: Views, device_name: str, asked: Any, dtype: np.dtype) -> tuple[Views, np.dtype]:
-    """The views as dense tensors, moved once, and the precision of the computation.
-
-    Sparse views are written out on the device: there, neighbours are found by products of dense rows.
-    Where the views are too large for it, they stay with the host (`streamed`).
-    """
-    n_entries = sum(int(np.prod(X.shape)) for X in views.matrices)
-    device = choose(device_name, n_entries)
-    dtype, tensors = precision(device, asked, dtype), []
-    all_fit = fits(COPIES * n_entries * dtype.itemsize, device)
-    if not all_fit:
-        warn_user(
-            f"the views take {n_entries * dtype.itemsize / 2**30:.1f} GiB, too much to compute with on "
-            f"{device}: they stay in host memory, and distances are measured along their leading "
-            "directions"
-        )
-    refuse_streamed(views)
-    for X, name in zip(views.matrices, views.names, strict=True):
-        dense_size = int(np.prod(X.shape)) * dtype.itemsize
-        if sp.issparse(X) and not fits(COPIES * dense_size, device):
-            raise ValueError(
-                f"view {name!r} is sparse, and written out it takes {dense_size / 2**30:.1f} GiB, too "
-                f"much to compute with on {device}; use engine='numpy', which keeps it sparse"
-            )
-        if sp.issparse(X):
-            refuse_signed(X, name)
-        if sp.issparse(X) and all_fit:
-            tensor = dense_tensor(X, device, X.dtype if X.dtype.kind == "f" else dtype)
-        elif all_fit:
-            tensor = put(X, device)  # scaled there, in float64: raw numbers may not fit float32
-            tensor = tensor if tensor.is_floating_point() else tensor.double()
-        else:
-            tensor = HostView(X, device)
-        share = tensor.unobserved if isinstance(tensor, HostView) else unobserved(tensor)
-        if ((share > 0) & (share < 1)).any():
-            raise ValueError(
-                f"view {name!r} is partly unobserved (NaN inside rows), which RobustWMNMF takes with "
-                "engine='numpy' only; use that, or fill it in"
-            )
-        tensors.append(tensor)
-    return views.with_matrices(tensors), dtype
