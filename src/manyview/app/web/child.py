@@ -22,8 +22,7 @@ from manyview.app.files.clinical import clinical_ids, read_clinical
 from manyview.app.options import FitRequest
 from manyview.engines.numpy.presence import observed_rows, survey
 from manyview.io.child import confine
-from manyview.outcomes.batch import read_levels
-from manyview.outcomes.columns import read_column
+from manyview.outcomes.columns import read_column, read_levels
 from manyview.outcomes.endpoints import recognise, split_event
 
 from .answers import Word, choices, request, shown
