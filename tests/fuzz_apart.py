@@ -85,7 +85,7 @@ def main() -> None:
             module, file, wanted and dict(wanted)
         )  # everything that it imports is there before the forks
         before = sorted(p.name for p in Path(folder).iterdir())
-        program.confine(2**29)
+        program.confine(2**29, 600)
         for copy in copies:
             ends[read_in_fork(module, read, wanted, str(copy))] += 1
         assert sorted(p.name for p in Path(folder).iterdir()) == before

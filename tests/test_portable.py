@@ -30,12 +30,8 @@ FOLDERS = ("/proc", "/sys/", "/dev/", "/tmp", "/etc", "/usr", "/var", "/home", "
 
 #: file → what stands there → what guards it.
 GUARDED = {
-    "engines/files/apart_program.py": {
-        "import resource": "except ImportError",
-        "/proc": "except OSError",
-    },
     "engines/threads.py": {"os.sched_getaffinity": "hasattr(os"},
-    "io/guard/limits.py": {"/proc": "except (OSError", "/sys/": "except (OSError"},
+    "io/limits.py": {"/proc": "except (OSError", "/sys/": "except (OSError"},
     "io/writing.py": {
         "import fcntl": "except ImportError",
         "import msvcrt": "except ImportError",
@@ -44,6 +40,7 @@ GUARDED = {
     },
     "io/child.py": {
         "import resource": "except ImportError",
+        "/proc": "except OSError",
         "os.killpg": 'os.name == "posix"',
         "signal.SIGKILL": 'os.name == "posix"',
     },

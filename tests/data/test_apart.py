@@ -22,7 +22,7 @@ from typer.testing import CliRunner
 from manyview.app.cli.app import app
 from manyview.app.files import read_views
 from manyview.engines.files.formats import PROGRAM
-from manyview.io.guard.sandbox import Refused, read_apart
+from manyview.io.child import Refused, read_apart
 
 FRAME = pd.DataFrame(
     np.round(np.random.default_rng(0).random((9, 4)) * 20, 2),
@@ -43,6 +43,7 @@ KINDS = {
     ".h5ad": (("h5py", "anndata"), "hdf5"),
     ".h5mu": (("h5py", "mudata"), "hdf5"),
     ".mat": (("scipy.io",), "scipy"),
+    ".mtx": (("scipy.io",), "scipy"),
 }
 
 
@@ -73,6 +74,8 @@ def made(kind, folder):
                 mudata.MuData({"t": data}).write(path)
     elif kind == ".mat":
         pytest.importorskip("scipy.io").savemat(path, {"t": FRAME.to_numpy()})
+    elif kind == ".mtx":
+        pytest.importorskip("scipy.io").mmwrite(path, sp.coo_array(FRAME))
     elif kind == ".xls":
         xlwt = pytest.importorskip("xlwt")
         book = xlwt.Workbook()
@@ -93,7 +96,7 @@ def test_every_kind_gives_the_same_numbers(kind, tmp_path):
     read = read_views([made(kind, tmp_path)])
     X = read.views["t"]
     np.testing.assert_allclose(X.toarray() if sp.issparse(X) else X, FRAME.to_numpy())
-    if kind in (".h5", ".mat"):  # an array without names
+    if kind in (".h5", ".mat", ".mtx"):  # an array without names
         return
     assert list(read.sample_names) == list(FRAME.index) and read.features["t"] == list("abcd")
 
@@ -151,7 +154,7 @@ def test_a_program_that_dies_or_prints_without_end_is_a_sentence(tmp_path, monke
         "import sys; sys.exit(9)": "its reader ended with status 9",
         "import sys\nwhile True: sys.stdout.write('x' * 2**20)": "takes more than",
     }
-    monkeypatch.setattr("manyview.io.guard.limits.ALWAYS", 2**24)
+    monkeypatch.setattr("manyview.io.limits.ALWAYS", 2**24)
     for text, sentence in programs.items():
         program = tmp_path / "program.py"
         program.write_text(text)
@@ -166,10 +169,10 @@ def test_a_reader_that_never_ends_is_given_up_or_interrupted(tmp_path, monkeypat
         pytest.skip("limits of a process are those of Linux")
     data = tmp_path / "t.bin"
     data.write_bytes(b"x" * 100)
-    confined = f"import json, runpy, sys; confine = runpy.run_path({str(PROGRAM)!r})['confine']\n"
+    confined = "import json, sys; from manyview.io.child import confine\n"
     confined += "asked = json.loads(sys.argv[2]); confine(asked['room'], asked['seconds'])\n"
     (tmp_path / "computes.py").write_text(confined + "while True: pass")
-    monkeypatch.setattr("manyview.io.guard.sandbox.SECONDS", 1)
+    monkeypatch.setattr("manyview.io.child.SECONDS", 1)
     with pytest.raises(Refused, match="given up after 1 seconds of computing: it is damaged"):
         read_apart(tmp_path / "computes.py", data, "")
     (tmp_path / "waits.py").write_text(
@@ -232,7 +235,7 @@ def test_the_reader_may_neither_grow_nor_write(tmp_path):
         pytest.skip("limits of a process are those of Linux")
     data = tmp_path / "t.bin"
     data.write_bytes(b"x")
-    confined = f"import runpy, sys; confine = runpy.run_path({str(PROGRAM)!r})['confine']; confine(2**25)\n"
+    confined = "from manyview.io.child import confine; confine(2**25, 60)\n"
     (tmp_path / "grows.py").write_text(confined + "x = bytes(2**30)")
     (tmp_path / "writes.py").write_text(
         confined + "import signal; signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"

@@ -555,8 +555,8 @@ def test_claims_beyond_the_file_are_refused_before_memory_is_taken(tmp_path):
 
 def test_parquet_that_claims_too_many_rows_is_refused(tmp_path, monkeypatch):
     frame().to_parquet(tmp_path / "v.parquet")
-    monkeypatch.setattr("manyview.io.guard.limits.ALWAYS", 100)
-    monkeypatch.setattr("manyview.io.guard.limits.RATIO", 0)
+    monkeypatch.setattr("manyview.io.limits.ALWAYS", 100)
+    monkeypatch.setattr("manyview.io.limits.RATIO", 0)
     told = r"v.parquet: its table of 12 rows and 4 columns takes 384 bytes in memory and .* in the file"
     with pytest.raises(ValueError, match=told):
         read_views([tmp_path / "v.parquet"])

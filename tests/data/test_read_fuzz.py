@@ -11,7 +11,6 @@ import numpy as np
 import pandas as pd
 import pyarrow
 import pytest
-import scipy.io
 import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
@@ -19,7 +18,7 @@ from hypothesis import strategies as st
 from manyview.app.files import KINDS, read_views
 from manyview.app.files.tables import APART
 
-ELSEWHERE = (*APART, ".parquet", ".h5ad", ".h5mu", ".mat")
+ELSEWHERE = (*APART, ".parquet", ".feather", ".h5ad", ".h5mu", ".mat", ".mtx")
 X = np.round(np.random.default_rng(0).random((9, 4)) * 20)
 FRAME = pd.DataFrame(X, index=[f"s{i}" for i in range(9)], columns=list("abcd"))
 
@@ -44,7 +43,6 @@ def seeds():
             ".tsv": FRAME.to_csv(sep="\t").encode(),
             ".txt": FRAME.to_csv(sep=" ").encode(),
             ".npy": _bytes(lambda f: np.save(f, X)),
-            ".mtx": _bytes(lambda f: scipy.io.mmwrite(f, sp.coo_array(X))),
             ".npz": _bytes(lambda f: sp.save_npz(f, sp.csr_array(X))),
         }
     )

@@ -18,7 +18,8 @@ import scipy.sparse as sp
 import manyview as mv
 from conftest import blobs
 from manyview.app.files import read_views
-from manyview.io.guard import TooLarge, check_held, limits, unpacking_limit, unpacking_up_to
+from manyview.io import limits
+from manyview.io.limits import TooLarge, check_held, unpacking_limit, unpacking_up_to
 
 X = np.abs(np.random.default_rng(0).standard_normal((12, 3)))
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ._dataset import Dataset
-from ._synthetic_spec import check_count, check_nonnegative
+from ._synthetic import check_count, check_nonnegative
 
 VIEWS = ("expression", "methylation", "mutation")
 PREFIX = {"expression": "GENE", "methylation": "CPG", "mutation": "MUT"}

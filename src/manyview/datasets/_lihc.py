@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from numbers import Integral
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from manyview.io.guard import unpacking_up_to
+from manyview.io.limits import unpacking_up_to
 
 from ._dataset import Dataset
-from ._tables import SUFFIXES, Table, numbers, read_table, split_suffix
+from ._tables import SUFFIXES, numbers, read_table, split_suffix
 
 # Parts of file names by role. Looked up in this order, because 'gene' also occurs in names like
 # gene_level_copy_number.
@@ -89,17 +88,30 @@ def load_lihc(
     }
     paths = _find_files(Path(folder), given)
     with unpacking_up_to(max_unpacked):
-        classes, unlabelled = _read_labels(read_table(paths["labels"]), label_column)
-        tables = {view: _samples_in_rows(read_table(paths[view]), classes) for view in VIEWS}
-    shared = _shared_samples(classes, tables)
-
+        classes, unlabelled = _read_labels(
+            paths["labels"].name, read_table(paths["labels"]), label_column
+        )
+        frames = {
+            view: _samples_in_rows(paths[view].name, read_table(paths[view]), classes)
+            for view in VIEWS
+        }
+    shared = [s for s in classes if all(s in frame.index for frame in frames.values())]
+    if not shared:
+        counts = ", ".join(
+            f"{paths[view].name} {sum(s in frame.index for s in classes)}"
+            for view, frame in frames.items()
+        )
+        raise ValueError(
+            f"no sample is in all four files; samples shared with the label file: {counts}"
+        )
     views: dict[str, np.ndarray] = {}
     names: dict[str, list[str]] = {}
     notes = []
-    for view, table in tables.items():
-        views[view], names[view], note = _select(table, shared, n_features, missing)
-        dropped = len(table.rows) - len(shared)  # a column of annotation counts as one
-        notes.append(f"{view} ({table.file}): {note}, {dropped} samples not shared dropped")
+    for view, frame in frames.items():
+        file = paths[view].name
+        views[view], names[view], note = _select(file, frame.loc[shared], n_features, missing)
+        dropped = len(frame) - len(shared)  # a column of annotation is one of them
+        notes.append(f"{view} ({file}): {note}, {dropped} samples not shared dropped")
     return Dataset(
         name="lihc",
         views=views,
@@ -123,71 +135,55 @@ def _find_files(folder: Path, given: dict[str, str | None]) -> dict[str, Path]:
         for path in folder.iterdir()
         if path.is_file() and path.name[0] != "." and split_suffix(path.name)[1] in SUFFIXES
     )
-    by_role: dict[str, list[str]] = {role: [] for role in ROLES}
-    taken = {name for name in given.values() if name is not None}
-    for name in seen:
-        role = _role(split_suffix(name)[0])
-        if role is not None and name not in taken:
-            by_role[role].append(name)
-    return {role: folder / _one(role, by_role[role], given[role], seen, folder) for role in ROLES}
-
-
-def _role(stem: str) -> str | None:
-    stem = stem.replace("mirna", "")
-    for role, parts in ROLES.items():
-        if any(part in stem for part in parts):
-            return role
-    return None
-
-
-def _one(role: str, found: list[str], given: str | None, seen: list[str], folder: Path) -> str:
     listing = ", ".join(seen) if seen else f"none with the ending {', '.join(SUFFIXES)}"
-    if given is not None:
-        if not (folder / given).is_file():
+    by_role: dict[str, list[str]] = {role: [] for role in ROLES}
+    for name in seen:
+        stem = split_suffix(name)[0].replace("mirna", "")
+        role = next((role for role, parts in ROLES.items() if any(p in stem for p in parts)), None)
+        if role is not None and name not in given.values():
+            by_role[role].append(name)
+    for role, found in by_role.items():
+        named = given[role]
+        if named is not None:
+            if not (folder / named).is_file():
+                raise FileNotFoundError(
+                    f"there is no file {named!r} in {str(folder)!r}; files seen: {listing}"
+                )
+            by_role[role] = [named]
+        elif not found:
+            parts = " or ".join(repr(part) for part in ROLES[role])
             raise FileNotFoundError(
-                f"there is no file {given!r} in {str(folder)!r}; files seen: {listing}"
+                f"no {role} file in {str(folder)!r}: its name should contain {parts}, or be given as "
+                f"{role}='...'; files seen: {listing}"
             )
-        return given
-    if not found:
-        parts = " or ".join(repr(part) for part in ROLES[role])
-        raise FileNotFoundError(
-            f"no {role} file in {str(folder)!r}: its name should contain {parts}, or be given as "
-            f"{role}='...'; files seen: {listing}"
-        )
-    if len(found) > 1:
-        raise ValueError(
-            f"{len(found)} files could be the {role} file: {', '.join(found)}; choose with "
-            f"{role}='{found[0]}'"
-        )
-    return found[0]
+        elif len(found) > 1:
+            raise ValueError(
+                f"{len(found)} files could be the {role} file: {', '.join(found)}; choose with "
+                f"{role}='{found[0]}'"
+            )
+    return {role: folder / found[0] for role, found in by_role.items()}
 
 
-def _read_labels(table: Table, label_column: str | None) -> tuple[dict[str, Any], int]:
+def _read_labels(file: str, frame: Any, label_column: str | None) -> tuple[dict[str, Any], int]:
     """Class of each labelled sample in file order, and how many samples have none."""
-    _check_unique(table)
-    known = {name.lower(): name for name in reversed(table.columns)}
-    if label_column is not None:
-        chosen = label_column
-    elif len(table.columns) == 1:
-        chosen = table.columns[0]
-    else:
+    _check_unique(file, frame)
+    columns = list(frame.columns)
+    known = {name.lower(): name for name in reversed(columns)}
+    chosen = label_column
+    if chosen is None and len(columns) == 1:
+        chosen = columns[0]
+    elif chosen is None:
         chosen = next((known[name] for name in LABEL_COLUMNS if name in known), "")
-    if chosen not in table.columns:
+    if chosen not in columns:
         wanted = f"no column {chosen!r}" if label_column else "several columns, none called 'label'"
         raise ValueError(
-            f"{table.file} has {wanted}; its columns are {_some(table.columns)}: "
+            f"{file} has {wanted}; its columns are {_some(columns)}: "
             "name the one with the classes as label_column='...'"
         )
-    column = table.cells.iloc[:, table.columns.index(chosen)]
-    filled = column.notna()
-    classes = {
-        sample: value
-        for sample, value, there in zip(table.rows, column.tolist(), filled.tolist(), strict=True)
-        if there
-    }
-    if not classes:
-        raise ValueError(f"{table.file} has no labels: column {chosen!r} is empty")
-    return classes, len(table.rows) - len(classes)
+    classes = frame.iloc[:, columns.index(chosen)].dropna()
+    if not len(classes):
+        raise ValueError(f"{file} has no labels: column {chosen!r} is empty")
+    return dict(zip(classes.index, classes.tolist(), strict=True)), len(frame) - len(classes)
 
 
 def _as_labels(values: list[Any]) -> np.ndarray:
@@ -198,75 +194,54 @@ def _as_labels(values: list[Any]) -> np.ndarray:
     return np.array([str(v) for v in values])
 
 
-def _samples_in_rows(table: Table, classes: dict[str, Any]) -> Table:
-    in_rows = len(classes.keys() & set(table.rows))
-    in_columns = len(classes.keys() & set(table.columns))
+def _samples_in_rows(file: str, frame: Any, classes: dict[str, Any]) -> Any:
+    in_rows, in_columns = (len(classes.keys() & set(names)) for names in frame.axes)
     if in_rows == in_columns == 0:
         raise ValueError(
-            f"{table.file} shares no sample id with the label file: labels are for "
-            f"{_some(list(classes))}, its rows are {_some(table.rows)} and its columns "
-            f"{_some(table.columns)}; write the ids the same way in all files"
+            f"{file} shares no sample id with the label file: labels are for {_some(list(classes))}, its "
+            f"rows are {_some(frame.index)} and its columns {_some(frame.columns)}; write the ids the "
+            "same way in all files"
         )
     if in_rows == in_columns:
         raise ValueError(
-            f"{table.file} has {in_rows} sample ids of the label file in its rows and as many in "
+            f"{file} has {in_rows} sample ids of the label file in its rows and as many in "
             "its columns; remove them from the side that holds the features"
         )
-    oriented = table if in_rows > in_columns else table.transposed()
-    _check_unique(oriented)
-    return oriented
+    frame = frame if in_rows > in_columns else frame.T
+    _check_unique(file, frame)
+    return frame
 
 
-def _check_unique(table: Table) -> None:
-    twice = [name for name, count in Counter(table.rows).items() if count > 1]
-    if twice:
+def _check_unique(file: str, frame: Any) -> None:
+    twice = frame.index[frame.index.duplicated()].unique()
+    if len(twice):
         raise ValueError(
-            f"{table.file} has {len(twice)} repeated sample ids, the first {twice[0]!r}; "
+            f"{file} has {len(twice)} repeated sample ids, the first {twice[0]!r}; "
             "keep one measurement of each sample"
         )
 
 
-def _shared_samples(classes: dict[str, Any], tables: dict[str, Table]) -> list[str]:
-    common = set(classes).intersection(*(table.rows for table in tables.values()))
-    if not common:
-        counts = ", ".join(
-            f"{table.file} {len(classes.keys() & set(table.rows))}" for table in tables.values()
-        )
-        raise ValueError(
-            f"no sample is in all four files; samples shared with the label file: {counts}"
-        )
-    return [sample for sample in classes if sample in common]
-
-
 def _select(
-    table: Table, samples: list[str], n_features: int | None, missing: str
+    file: str, frame: Any, n_features: int | None, missing: str
 ) -> tuple[np.ndarray, list[str], str]:
-    """Values of the shared samples in the most variable features, their names, and a note."""
-    position = {name: i for i, name in enumerate(table.rows)}
-    part = Table(
-        table.file,
-        samples,
-        table.columns,
-        table.cells.iloc[[position[sample] for sample in samples]],
-    )
-    values = numbers(part, rows_are="sample", columns_are="feature")
+    """Values of the samples in the most variable features, their names, and a note."""
+    values = numbers(file, frame, rows_are="sample", columns_are="feature")
     note = f"{values.shape[1]} features"
     kept = np.arange(values.shape[1])
     empty = np.isnan(values)
     if empty.any():
         if missing == "error":
-            i, j = (int(k) for k in np.argwhere(empty)[0])
+            i, j = np.argwhere(empty)[0]
             raise ValueError(
-                f"{table.file} has {int(empty.sum())} empty cells in "
-                f"{int(empty.any(axis=0).sum())} of {values.shape[1]} features, the first in "
-                f"sample {samples[i]!r}, feature {table.columns[j]!r}; fill them in, or pass "
-                "missing='drop' to leave those features out"
+                f"{file} has {int(empty.sum())} empty cells in {int(empty.any(axis=0).sum())} of "
+                f"{values.shape[1]} features, the first in sample {frame.index[i]!r}, feature "
+                f"{frame.columns[j]!r}; fill them in, or pass missing='drop' to leave those features out"
             )
         kept = np.flatnonzero(~empty.any(axis=0))
         note += f" ({values.shape[1] - kept.size} with empty cells dropped)"
         if not kept.size:
             raise ValueError(
-                f"every feature of {table.file} has empty cells; fill them in before loading"
+                f"every feature of {file} has empty cells; fill them in before loading"
             )
     if n_features is not None and n_features < kept.size:
         variance = values[:, kept].var(axis=0)
@@ -274,8 +249,8 @@ def _select(
         note += f", the {n_features} most variable kept"
     else:
         note += ", all kept" if kept.size == values.shape[1] else ", the others kept"
-    return np.ascontiguousarray(values[:, kept]), [table.columns[j] for j in kept], note
+    return np.ascontiguousarray(values[:, kept]), [frame.columns[j] for j in kept], note
 
 
-def _some(names: list[str]) -> str:
+def _some(names: Any) -> str:
     return ", ".join(repr(name) for name in names[:3]) + (", ..." if len(names) > 3 else "")

@@ -73,32 +73,31 @@ class Checkpoint:
                 f"checkpoint does not go with engine={model.engine!r}, whose state is on its device; leave "
                 "one of them out"
             )
-        if not self.path.absolute().parent.is_dir():
+        folder = self.path.absolute().parent
+        if not folder.is_dir():
             raise ValueError(
-                f"checkpoint={str(self.path)!r}: the folder {self.path.absolute().parent} does not "
-                "exist; make it, or name another place"
+                f"checkpoint={str(self.path)!r}: the folder {folder} does not exist; make it, or name "
+                "another place"
             )
-        if not os.access(self.path.absolute().parent, os.W_OK | os.X_OK):
+        if not os.access(folder, os.W_OK | os.X_OK):
             raise ValueError(
-                f"checkpoint={str(self.path)!r}: no file can be written in "
-                f"{self.path.absolute().parent}; name a place in a folder of your own"
+                f"checkpoint={str(self.path)!r}: no file can be written in {folder}; name a place in a "
+                "folder of your own"
             )
-        for left in left_behind(self.path.absolute().parent, self.path.name):
+        for left in left_behind(folder, self.path.name):
             left.unlink(missing_ok=True)
         self.identity = identity_of(model, views, rng)
         if self.path.exists():
             files = [X for X in views.matrices if isinstance(X, DiskMatrix)]
-            self._resume(read_state(self.path, "checkpoint", files))
-
-    def _resume(self, saved: dict[str, Any]) -> None:
-        difference = _difference(saved["identity"], self.identity)
-        if difference:
-            raise ValueError(
-                f"the checkpoint {self.path} belongs to another fit: {difference}; fit that again, or "
-                "remove the file to start anew"
-            )
-        self.stages, self._loop = saved["stages"], saved["loop"]
-        self.rng.bit_generator.state = saved["random"]
+            saved = read_state(self.path, "checkpoint", files)
+            difference = _difference(saved["identity"], self.identity)
+            if difference:
+                raise ValueError(
+                    f"the checkpoint {self.path} belongs to another fit: {difference}; fit that again, or "
+                    "remove the file to start anew"
+                )
+            self.stages, self._loop = saved["stages"], saved["loop"]
+            self.rng.bit_generator.state = saved["random"]
 
     def keep(self, name: str, compute: Callable[[], Result]) -> Result:
         """The result of a stage: read if it was finished before, computed otherwise."""
@@ -107,7 +106,8 @@ class Checkpoint:
         if name not in self.stages:
             result = compute()
             self.stages[name], self._loop = result, None
-            self._write_if_due()
+            if self._due():
+                self._write()
         return self.stages[name]
 
     def forget(self, name: str) -> None:
@@ -137,10 +137,6 @@ class Checkpoint:
 
     def _due(self) -> bool:
         return time.monotonic() - self.written >= self.seconds
-
-    def _write_if_due(self) -> None:
-        if self._due():
-            self._write()
 
     def _write(self) -> None:
         assert self.path is not None

@@ -24,9 +24,9 @@ from manyview._types import STORABLE
 from manyview._version import __version__
 from manyview._warn import warn_user
 from manyview.engines.files.disk import DiskMatrix
-from manyview.engines.files.formats import INSIDE
-from manyview.io.guard import TooLarge, check_archive, unpacking_limit, unpacking_up_to
-from manyview.io.npy import read_npy
+from manyview.engines.files.rows import INSIDE
+from manyview.io.limits import TooLarge, unpacking_limit, unpacking_up_to
+from manyview.io.packed import check_archive, read_npy
 from manyview.io.writing import write_whole
 
 from .tree import MODELS, Reader, Writer
@@ -43,6 +43,10 @@ HEADER = "header.json"
 LEVEL = 1
 #: Parameters a fitted model does without: they are left out, with a warning, if they are objects.
 DROPPED = ("callback", "random_state")
+
+
+class _Refused(Exception):
+    """Already says everything; not to be wrapped."""
 
 
 def save(model: Any, path: str | Path) -> Path:
@@ -67,19 +71,7 @@ def read_model(path: Path, fitted_on: Any = (), max_unpacked: float | None = Non
     if not path.exists():
         raise FileNotFoundError(f"there is no file {path}")
     with unpacking_up_to(max_unpacked):
-        return _load(path, fitted_on)
-
-
-def _load(path: Path, fitted_on: Any) -> Any:
-    header, members = _unpack(path)
-    try:
-        reader = Reader(_arrays(members))
-        model = reader.model(header["class"], header["state"])
-    except (ValueError, TypeError, KeyError, AttributeError, IndexError, RecursionError) as error:
-        why = str(error) or type(error).__name__
-        raise ValueError(f"{path.name} is no usable model: {why}; save it again") from error
-    allow_files(reader.named, fitted_on)
-    return model
+        return _read(path, "model", fitted_on)
 
 
 def write_state(path: Path, kind: str, state: dict[str, Any]) -> None:
@@ -90,18 +82,27 @@ def write_state(path: Path, kind: str, state: dict[str, Any]) -> None:
 
 def read_state(path: Path, kind: str, fitted_on: Any = ()) -> dict[str, Any]:
     """What `write_state` wrote; anything else is refused. Of files it names, only ``fitted_on`` open."""
+    return _read(path, kind, fitted_on)
+
+
+def _read(path: Path, kind: str, fitted_on: Any) -> Any:
     header, members = _unpack(path, kind)
     try:
-        reader = Reader(_arrays(members))
-        state = reader.value(header["state"])
-        allow_files(reader.named, fitted_on)
-        return state
+        # The bytes of each array are let go once it is there.
+        reader = Reader({name: read_npy(BytesIO(members.pop(name))) for name in list(members)})
+        if kind == "model":
+            found = reader.model(header["class"], header["state"])
+        else:
+            found = reader.value(header["state"])
     except (ValueError, TypeError, KeyError, AttributeError, IndexError, RecursionError) as error:
         why = str(error) or type(error).__name__
-        raise ValueError(f"{path.name} is no usable {kind}: {why}; remove it") from error
+        remedy = "save it again" if kind == "model" else "remove it"
+        raise ValueError(f"{path.name} is no usable {kind}: {why}; {remedy}") from error
+    _allow_files(reader.named, fitted_on)
+    return found
 
 
-def allow_files(named: list[DiskMatrix], given: Any) -> None:
+def _allow_files(named: list[DiskMatrix], given: Any) -> None:
     """Let those of the named files be opened that the user gives as well."""
     if isinstance(given, str | os.PathLike | DiskMatrix):
         given = [given]
@@ -149,7 +150,7 @@ def _archive(
             archive.writestr(member, content, compresslevel=LEVEL)
 
 
-def _unpack(path: Path, kind: str = "model") -> tuple[dict[str, Any], dict[str, bytes]]:
+def _unpack(path: Path, kind: str) -> tuple[dict[str, Any], dict[str, bytes]]:
     damaged = f"{path.name} is damaged or was cut short"
     remedy = "copy it again or save the model again" if kind == "model" else "remove it"
     try:
@@ -186,10 +187,6 @@ def _unpack(path: Path, kind: str = "model") -> tuple[dict[str, Any], dict[str, 
     return header, members
 
 
-class _Refused(Exception):
-    pass
-
-
 def _checked_header(file: str, text: bytes, kind: str) -> dict[str, Any]:
     header = json.loads(text, parse_constant=_no_constant)
     if not isinstance(header, dict) or header.get("kind") != f"manyview {kind}":
@@ -209,11 +206,6 @@ def _no_constant(name: str) -> None:
 
 def _text(header: dict[str, Any]) -> bytes:
     return json.dumps(header, separators=(",", ":"), allow_nan=False).encode()
-
-
-def _arrays(members: dict[str, bytes]) -> dict[str, Any]:
-    """The arrays; the bytes of each are let go once it is there."""
-    return {name: read_npy(BytesIO(members.pop(name))) for name in list(members)}
 
 
 def _checksum(header: dict[str, Any], members: dict[str, bytes]) -> str:

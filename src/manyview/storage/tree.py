@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from manyview._types import STORABLE, Array
 from manyview.engines.dask.source import DaskMatrix
 from manyview.engines.files.disk import DiskMatrix
-from manyview.io.npy import npy_bytes
+from manyview.io.packed import npy_bytes
 
 MODELS = ("WMNMF", "RobustWMNMF")
 
@@ -35,26 +35,27 @@ class Writer:
             ) from None
 
     def value(self, value: Any) -> Any:
-        if value is None or isinstance(value, bool) or type(value) in (str, int):
+        if value is None or type(value) in (bool, str, int):
             return value
         if type(value) is float and math.isfinite(value):
             return value
         if isinstance(value, Enum):
             return {"~": "enum", "class": type(value).__name__, "name": value.name}
         if isinstance(value, float | np.generic):
-            return {"~": "scalar", "of": self.array(np.asarray(value)), "numpy": _is_numpy(value)}
+            of = self.array(np.asarray(value))
+            return {"~": "scalar", "of": of, "numpy": isinstance(value, np.generic)}
         if isinstance(value, np.ndarray):
             if value.dtype.hasobject:
                 items = [self.value(item) for item in value.ravel()]
                 return {"~": "objects", "shape": list(value.shape), "items": items}
             return {"~": "array", "of": self.array(value)}
         if sp.issparse(value):
-            return self.sparse(value)
+            value = value if value.format in ("csr", "csc") else value.tocsr()
+            parts = [self.array(part) for part in (value.data, value.indices, value.indptr)]
+            kind = f"{value.format}_{'array' if isinstance(value, sp.sparray) else 'matrix'}"
+            return {"~": "sparse", "class": kind, "shape": list(value.shape), "parts": parts}
         if isinstance(value, DaskMatrix):  # a cluster outlives no file: its rows are written
             return self.value(value.load())
-        return self.container(value)
-
-    def container(self, value: Any) -> Any:
         if type(value) is list:
             return [self.value(item) for item in value]
         if type(value) is tuple:
@@ -62,26 +63,17 @@ class Writer:
         if type(value) is range:
             return {"~": "range", "items": [value.start, value.stop, value.step]}
         if type(value) is dict:
-            return {
-                "~": "dict",
-                "items": [[self.value(k), self.value(v)] for k, v in value.items()],
-            }
-        if isinstance(value, np.dtype) or (
-            isinstance(value, type) and issubclass(value, np.generic)
-        ):
-            kind = "dtype" if isinstance(value, np.dtype) else "type"
-            return {"~": kind, "name": np.dtype(value).str}
+            items = [[self.value(k), self.value(v)] for k, v in value.items()]
+            return {"~": "dict", "items": items}
+        if isinstance(value, np.dtype):
+            return {"~": "dtype", "name": value.str}
+        if isinstance(value, type) and issubclass(value, np.generic):
+            return {"~": "type", "name": np.dtype(value).str}
         if STORABLE.get(type(value).__name__) is type(value):
             held: Any = value.__getstate__() or {}
             state = {name: self.value(item) for name, item in held.items()}
             return {"~": "object", "class": type(value).__name__, "state": state}
         raise TypeError(f"an object of type {type(value).__name__}")
-
-    def sparse(self, value: Any) -> Any:
-        value = value if value.format in ("csr", "csc") else value.tocsr()
-        parts = [self.array(part) for part in (value.data, value.indices, value.indptr)]
-        kind = f"{value.format}_{'array' if isinstance(value, sp.sparray) else 'matrix'}"
-        return {"~": "sparse", "class": kind, "shape": list(value.shape), "parts": parts}
 
     def array(self, array: Array) -> str:
         if id(array) not in self._seen:
@@ -89,10 +81,6 @@ class Writer:
             self.members[name] = npy_bytes(array)
             self._seen[id(array)] = (name, array)  # held, so that no other array gets its id
         return self._seen[id(array)][0]
-
-
-def _is_numpy(value: Any) -> bool:
-    return isinstance(value, np.generic)
 
 
 # --- tree → model ------------------------------------------------------------------------------
@@ -131,58 +119,40 @@ class Reader:
             return [self.value(item) for item in node]
         if not isinstance(node, dict):
             return node
-        kinds = {
-            "array": self._array,
-            "scalar": self._scalar,
-            "objects": self._objects,
-            "tuple": self._tuple,
-            "range": self._range,
-            "dict": self._dict,
-            "dtype": self._dtype,
-            "type": self._type,
-            "enum": self._enum,
-            "object": self._object,
-            "sparse": self._sparse,
-        }
-        return kinds[node["~"]](node)
-
-    def _array(self, node: dict[str, Any]) -> Array:
-        return self.arrays[node["of"]]
-
-    def _scalar(self, node: dict[str, Any]) -> Any:
-        value = self.arrays[node["of"]][()]
-        return value if node["numpy"] else float(value)
-
-    def _objects(self, node: dict[str, Any]) -> Array:
-        flat = np.empty(len(node["items"]), dtype=object)
-        for i, item in enumerate(node["items"]):
-            flat[i] = self.value(item)
-        return flat.reshape([int(n) for n in node["shape"]])
-
-    def _tuple(self, node: dict[str, Any]) -> tuple:
-        return tuple(self.value(item) for item in node["items"])
-
-    def _range(self, node: dict[str, Any]) -> range:
-        return range(*(int(n) for n in node["items"]))
-
-    def _dict(self, node: dict[str, Any]) -> dict:
-        return {self.value(key): self.value(item) for key, item in node["items"]}
-
-    def _dtype(self, node: dict[str, Any]) -> np.dtype:
-        return np.dtype(str(node["name"]))
-
-    def _type(self, node: dict[str, Any]) -> type:
-        return np.dtype(str(node["name"])).type
-
-    def _enum(self, node: dict[str, Any]) -> Any:
-        cls = STORABLE[node["class"]]
-        if not issubclass(cls, Enum):
-            raise ValueError(f"{node['class']} has no named values")
-        return cls[node["name"]]
+        match node["~"]:
+            case "array":
+                return self.arrays[node["of"]]
+            case "scalar":
+                value = self.arrays[node["of"]][()]
+                return value if node["numpy"] else float(value)
+            case "objects":
+                flat = np.empty(len(node["items"]), dtype=object)
+                for i, item in enumerate(node["items"]):
+                    flat[i] = self.value(item)
+                return flat.reshape([int(n) for n in node["shape"]])
+            case "tuple":
+                return tuple(self.value(item) for item in node["items"])
+            case "range":
+                return range(*(int(n) for n in node["items"]))
+            case "dict":
+                return {self.value(key): self.value(item) for key, item in node["items"]}
+            case "dtype":
+                return np.dtype(str(node["name"]))
+            case "type":
+                return np.dtype(str(node["name"])).type
+            case "enum":
+                cls = STORABLE[node["class"]]
+                if not issubclass(cls, Enum):
+                    raise ValueError(f"{node['class']} has no named values")
+                return cls[node["name"]]
+            case "object":
+                return self._object(node)
+            case "sparse":
+                return self._sparse(node)
+        raise KeyError(node["~"])
 
     def _object(self, node: dict[str, Any]) -> Any:
-        cls = STORABLE[node["class"]]
-        new: Any = object.__new__(cls)
+        new: Any = object.__new__(STORABLE[node["class"]])
         new.__dict__.update({name: self.value(item) for name, item in node["state"].items()})
         if isinstance(new, DiskMatrix):
             new.path, new.only_named, new.max_unpacked = os.path.abspath(new.path), True, None

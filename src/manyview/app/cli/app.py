@@ -14,7 +14,7 @@ import typer
 
 from manyview._version import __version__
 from manyview.app import options
-from manyview.io.guard import unpacking_up_to
+from manyview.io.limits import unpacking_up_to
 
 from .terminal import Voice, reported
 

@@ -24,7 +24,7 @@ from manyview.app.run.meaning import known
 from manyview.app.run.record import component_files, is_of, selection_record
 from manyview.base import ZERO_ROWS, of_view
 from manyview.covariates import adjust
-from manyview.engines.files.formats import INSIDE
+from manyview.engines.files.rows import INSIDE
 from manyview.engines.table import ENGINES
 from manyview.fuse import SCALINGS
 from manyview.io.writing import OurFolder, claimed, files_of, is_whole, restored

@@ -20,7 +20,7 @@ from manyview.datasets import (
     make_cohort,
     make_synthetic,
 )
-from manyview.datasets._files import tables_of
+from manyview.datasets._dataset import tables_of
 from manyview.io.writing import claimed, csv_bytes
 from manyview.metrics import scores
 from manyview.plot import overview

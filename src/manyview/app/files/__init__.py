@@ -15,10 +15,12 @@ from manyview._types import Array, Matrix
 from manyview.app.options import Reading, command_words
 from manyview.datasets._tables import SEPARATORS, split_suffix
 from manyview.engines.files.disk import DiskMatrix
-from manyview.engines.files.formats import INSIDE, STREAMABLE
+from manyview.engines.files.formats import STREAMABLE
+from manyview.engines.files.rows import INSIDE
 from manyview.engines.numpy.relations import Relation
 from manyview.io import checksum
-from manyview.io.guard import check_no_pipe, unpacking_up_to
+from manyview.io.limits import unpacking_up_to
+from manyview.io.packed import check_no_pipe
 from manyview.views.containers import Collection, Item
 from manyview.views.views import LOAD_LIMIT
 
@@ -36,7 +38,7 @@ from .samples import (
     tumors_of_patients,
     with_common_ids,
 )
-from .tables import APART, NOTHING, SEVERAL, cells_of, read_tables, text_of
+from .tables import APART, NOTHING, SEVERAL, TYPED, cells_of, read_tables, text_of
 from .text import GCT
 
 __all__ = [
@@ -160,11 +162,11 @@ def _read_views(
     on_disk: bool,
     known: Sequence[Sequence[str]],
 ) -> ReadViews:
-    if stay_on_disk(files, on_disk):
+    if _stay_on_disk(files, on_disk):
         return _by_rows(files, reading, on_disk)
     parts = _parts(files, reading)
     notes = [note for part in parts.values() for note in part.notes]
-    parts, told = with_common_ids(parts)
+    parts, common = with_common_ids(parts)
     ask_if_rows_are_counted(parts)
     names = (n for p in parts.values() for n in (*(p.ids or ()), *(p.features or ())))
     others = most_alike(known, names)
@@ -177,30 +179,35 @@ def _read_views(
     parts, joined, rule = matched(parts, reading.match, others, reading.tumors)
     if missing == "error":
         for part in parts.values():
-            _refuse_empty(part, "" if fitted else "; --missing drop leaves such samples out")
+            _refuse_gaps(part, "" if fitted else "; --missing drop leaves such samples out")
     found = align(parts, union=missing == "allow")
-    notes += told + turned + types + joined + found.notes
+    notes += common + turned + types + joined + found.notes
     if missing == "drop":
         found = _complete(found, notes)
     elif missing == "allow":
-        notes += [text for part in parts.values() for text in _count_empty(part)]
+        counts = {part.file: int(_gaps(part.matrix).sum()) for part in parts.values()}
+        notes += [
+            f"{file} has {n} empty cells; they count as not observed"
+            for file, n in counts.items()
+            if n
+        ]
         notes += _name_empty(found)
+    first = next(iter(parts.values()))
+    rows = found.first_rows
+    if first.used is not None:
+        rows = np.where(rows < 0, -1, np.take(first.used, rows))
     return ReadViews(
         found.matrices,
         None if found.ids is None else np.array(found.ids, dtype=object),
         notes,
-        _rows_of_file(next(iter(parts.values())), found.first_rows),
+        rows,
         n_first,
         {view: part.features for view, part in parts.items()},
-        [_input(view, part) for view, part in parts.items()],
+        [input_of(view, str(part.path), part.matrix.shape) for view, part in parts.items()],
         decisions,
         rule,
         _original(parts, found),
     )
-
-
-def _rows_of_file(part: Part, rows: Array) -> Array:
-    return rows if part.used is None else np.where(rows < 0, -1, np.take(part.used, rows))
 
 
 def _original(parts: dict[str, Part], found: Aligned) -> list[str] | None:
@@ -217,13 +224,17 @@ def _parts(files: Sequence[str | Path], reading: Reading) -> dict[str, Part]:
     parts: dict[str, Part] = {}
     for item in files:
         name, path, inside = located(str(item))
-        for view, part in _read(name, path, inside, reading).items():
+        stem, kind = split_suffix(path.name)
+        own = name or inside or path.name[: len(stem)]
+        found = read_arrays(path) if kind in READERS else read_tables(path, inside, own, reading)
+        for key, part in found.items():
+            view = (f"{name}.{key}" if name else key) if key else own
             if view in parts:
                 raise ValueError(
                     f"{parts[view].file} and {part.file} would both be the view {view!r}; tell them "
                     f"apart by name=path, as in other={path}"
                 )
-            parts[view] = part
+            parts[view] = replace(part, path=path)
     if not parts:
         raise ValueError("no view file was given; name at least one")
     for option, views in reading.named().items():
@@ -235,72 +246,30 @@ def _parts(files: Sequence[str | Path], reading: Reading) -> dict[str, Part]:
     return parts
 
 
-def _by_rows(files: Sequence[str | Path], reading: Reading, on_disk: bool) -> ReadViews:
-    everyone = replace(reading, keep_normals=False, tumors=None)
-    words = command_words(everyone)
-    if words:
-        raise ValueError(
-            f"{words[0]} is for tables in memory; files that are read by rows have the samples in rows, "
-            "and their ids in the one column of text or in the .h5ad"
-        )
-    found = open_views(files, on_disk)
-    ids = common_ids(found)
-    types = _types_by_rows(next(iter(found)), ids, reading)
-    views, notes = held(found, on_disk)
-    n = next(iter(found.values())).shape[0]
-    listed = {view: X.rows.features for view, X in found.items()}
-    features = {
-        v: None if names is None else [str(f) for f in names] for v, names in listed.items()
+def input_of(view: str, path: str, shape: tuple[int, ...]) -> dict[str, Any]:
+    """What a run keeps of a file of its input."""
+    rows, columns = shape
+    return {
+        "view": view,
+        "path": path,
+        "rows": rows,
+        "columns": columns,
+        "sha256": file_checksum(path),
     }
-    inputs = [
-        {"view": view, "path": path, "rows": n, "columns": found[view].shape[1],
-         "sha256": file_checksum(path)}
-        for view, path in named_files(files)
-    ]  # fmt: skip
-    decisions = [_told_by_rows(X) for X in found.values()]
-    return ReadViews(views, ids, types + notes, np.arange(n), n, features, inputs, decisions)
 
 
-def _types_by_rows(view: str, ids: Array | None, reading: Reading) -> list[str]:
-    """What TCGA barcodes say of the samples; rows that would be left out are refused."""
-    if ids is None:
-        return []
-    part = Part("the files", sp.csr_array((len(ids), 0)), ids.tolist())
-    kept, notes = tumors_of_patients({view: part}, reading.keep_normals, reading.tumors)
-    lost = len(ids) - kept[view].matrix.shape[0]
-    if lost:
-        raise ValueError(
-            f"{lost} of {len(ids)} samples would be left out, and files that are read by rows are used "
-            f"whole ({'; '.join(notes)}); remove these rows from the files, or add --keep-normals or "
-            "--tumors all to use them"
-        )
-    return notes
+# --- empty cells ----------------------------------------------------------------------------------
 
 
-def _told_by_rows(X: Any) -> str:
-    ids = None if X.rows.ids is None else [text_of(sample) for sample in X.rows.ids[:3]]
-    # An empty matrix of the same shape: nothing is read for a sentence.
-    shape = sp.csr_array(X.shape)
-    return Part(X.label, shape, ids).decision
+def _gaps(X: Matrix) -> Array:
+    """Which cells are empty; a sparse matrix and whole numbers have no such cells."""
+    if sp.issparse(X) or X.dtype.kind != "f":
+        return np.zeros((X.shape[0], 0), dtype=bool)
+    return np.isnan(X)
 
 
-def _read(name: str | None, path: Path, inside: str | None, reading: Reading) -> dict[str, Part]:
-    stem, kind = split_suffix(path.name)
-    view = name or inside or path.name[: len(stem)]
-    arrays = kind in READERS
-    found = read_arrays(path) if arrays else read_tables(path, inside, view, reading)
-    keys = {key: f"{name}.{key}" if name else key for key in found}
-    return {keys[k] if k else view: replace(p, path=path) for k, p in found.items()}
-
-
-def _empty(part: Part) -> Array:
-    if sp.issparse(part.matrix) or part.matrix.dtype.kind != "f":
-        return np.empty((0, 2), dtype=int)
-    return np.argwhere(np.isnan(part.matrix))
-
-
-def _refuse_empty(part: Part, hint: str) -> None:
-    empty = _empty(part)
+def _refuse_gaps(part: Part, hint: str) -> None:
+    empty = np.argwhere(_gaps(part.matrix))
     if len(empty):
         i, j = empty[0]
         row = part.ids[i] if part.ids else str(i + 1)
@@ -311,11 +280,6 @@ def _refuse_empty(part: Part, hint: str) -> None:
         )
 
 
-def _count_empty(part: Part) -> list[str]:
-    n = len(_empty(part))
-    return [f"{part.file} has {n} empty cells; they count as not observed"] if n else []
-
-
 def _name_empty(found: Aligned) -> list[str]:
     """A sample without any value is often no sample: a closing remark, a line of totals."""
     empty = np.ones(len(found.first_rows), dtype=bool)
@@ -323,7 +287,7 @@ def _name_empty(found: Aligned) -> list[str]:
         if sp.issparse(X):
             empty &= np.diff(sp.csr_array(X).indptr) == 0
         else:
-            empty &= np.isnan(X).all(axis=1) if X.dtype.kind == "f" else False
+            empty &= X.dtype.kind == "f" and _gaps(X).all(axis=1)
     rows = np.flatnonzero(empty)
     if not len(rows):
         return []
@@ -336,10 +300,7 @@ def _name_empty(found: Aligned) -> list[str]:
 
 def _complete(found: Aligned, notes: list[str]) -> Aligned:
     """Only the samples without an empty cell."""
-    whole = np.ones(len(found.first_rows), dtype=bool)
-    for X in found.matrices.values():
-        if not sp.issparse(X) and X.dtype.kind == "f":
-            whole &= ~np.isnan(X).any(axis=1)
+    whole = ~np.any([_gaps(X).any(axis=1) for X in found.matrices.values()], axis=0)
     if whole.all():
         return found
     if not whole.any():
@@ -356,26 +317,22 @@ def _complete(found: Aligned, notes: list[str]) -> Aligned:
     return Aligned(matrices, ids, found.first_rows[rows], notes)
 
 
-def _input(view: str, part: Part) -> dict[str, Any]:
-    assert part.path is not None
-    rows, columns = part.matrix.shape
-    return {"view": view, "path": str(part.path), "rows": rows, "columns": columns,
-            "sha256": file_checksum(str(part.path))}  # fmt: skip
+# --- which file is meant --------------------------------------------------------------------------
 
 
 #: What takes files out of packages that are not looked into.
 UNPACKERS = {".zip": "unzip", ".xz": "unxz -k", ".7z": "7z x", ".tar": "tar xf", ".tgz": "tar xzf"}
-KINDS = (*SEPARATORS, GCT, ".parquet", *APART, *READERS)
+KINDS = (*SEPARATORS, GCT, *TYPED, *APART, *READERS)
 
 
 def located(item: str) -> tuple[str | None, Path, str | None]:
     """``path``, ``name=path``, ``path:sheet`` or all of them → name, path and sheet."""
     name, path = None, item
-    if "=" in item and not _is_file(item):
+    if "=" in item and not is_there(item):
         name, _, path = item.partition("=")
         if not name or not path:
             raise ValueError(f"{item!r} is not name=path; write for example rna=data/rna.csv")
-    if not _is_file(path):
+    if not is_there(path):
         file, colon, inside = path.rpartition(":")
         while colon:  # a sheet's name may hold colons, too
             if split_suffix(Path(file).name)[1] in SEVERAL:
@@ -385,7 +342,7 @@ def located(item: str) -> tuple[str | None, Path, str | None]:
     return name, existing(Path(path)), None
 
 
-def _is_file(path: str) -> bool:
+def is_there(path: str) -> bool:
     try:
         return Path(path).exists()
     except (OSError, ValueError):  # a name no file system takes
@@ -430,25 +387,37 @@ def named_files(files: Sequence[str | Path]) -> list[tuple[str, str]]:
     return found
 
 
-def stay_on_disk(files: Sequence[str | Path], asked: bool) -> bool:
+def file_checksum(path: str) -> str:
+    """Of a file; a folder (Zarr) has none."""
+    file = Path(path.partition(INSIDE)[0])
+    return "" if file.is_dir() else checksum.of_file(file)
+
+
+# --- files that are read by rows ------------------------------------------------------------------
+
+
+def _stay_on_disk(files: Sequence[str | Path], asked: bool) -> bool:
     """Whether to read by rows: asked for, of a kind that needs it, or large and of a kind that can."""
     paths = [Path(path.partition(INSIDE)[0]) for _, path in named_files(files)]
-    kinds = [path.suffix.lower() for path in paths]
-    if asked or any(kind in ONLY_HERE for kind in kinds):
-        for path, kind in zip(paths, kinds, strict=True):
-            if kind not in STREAMABLE:
-                raise ValueError(
-                    f"{path.name} cannot be read by rows, only {', '.join(STREAMABLE)} can; write it as "
-                    "one of these"
-                )
+    unfit = [path for path in paths if path.suffix.lower() not in STREAMABLE]
+    if asked or any(path.suffix.lower() in ONLY_HERE for path in paths):
+        if unfit:
+            raise ValueError(
+                f"{unfit[0].name} cannot be read by rows, only {', '.join(STREAMABLE)} can; write it as "
+                "one of these"
+            )
         return True
-    if any(kind not in STREAMABLE for kind in kinds):
-        return False
-    return sum(path.stat().st_size for path in paths if path.is_file()) > LOAD_LIMIT
+    return not unfit and sum(p.stat().st_size for p in paths if p.is_file()) > LOAD_LIMIT
 
 
-def open_views(files: Sequence[str | Path], asked: bool) -> dict[str, DiskMatrix]:
-    """view → what reads its file; all list the same samples in one order."""
+def _by_rows(files: Sequence[str | Path], reading: Reading, on_disk: bool) -> ReadViews:
+    """Views in files that list the same samples in one order; in memory where all together are small."""
+    words = command_words(replace(reading, keep_normals=False, tumors=None))
+    if words:
+        raise ValueError(
+            f"{words[0]} is for tables in memory; files that are read by rows have the samples in rows, "
+            "and their ids in the one column of text or in the .h5ad"
+        )
     found: dict[str, DiskMatrix] = {}
     for view, path in named_files(files):
         if view in found:
@@ -456,48 +425,70 @@ def open_views(files: Sequence[str | Path], asked: bool) -> dict[str, DiskMatrix
                 f"two files would both be the view {view!r}; tell them apart by name=path, as in "
                 f"other={path}"
             )
-        found[view] = DiskMatrix(path, keep=asked, view=view)
+        found[view] = DiskMatrix(path, keep=on_disk, view=view)
     if len({X.shape[0] for X in found.values()}) > 1:
         told = ", ".join(f"{X.label} has {X.shape[0]}" for X in found.values())
         raise ValueError(f"files read by rows must list the same samples in one order, but {told}")
-    return found
+    # An empty matrix of the same shape: nothing is read for a sentence.
+    parts = {
+        view: Part(
+            X.label,
+            sp.csr_array(X.shape),
+            None if X.rows.ids is None else [text_of(sample) for sample in X.rows.ids],
+        )
+        for view, X in found.items()
+    }
+    ids = _common_ids(parts)
+    types = _types_by_rows(ids, reading)
+    n, size = next(iter(found.values())).shape[0], sum(X.nbytes for X in found.values())
+    features = {
+        view: None if X.rows.features is None else [str(f) for f in X.rows.features]
+        for view, X in found.items()
+    }
+    inputs = [input_of(view, path, found[view].shape) for view, path in named_files(files)]
+    notes = types + [f"{X.label}: {note}" for X in found.values() for note in X.rows.notes]
+    views: dict[str, Any]
+    if not on_disk and size <= LOAD_LIMIT:
+        views = {view: X.load() for view, X in found.items()}
+    else:
+        views = {view: X.stay() for view, X in found.items()}
+        notes.append(f"the files ({size / 2**30:.2g} GiB) stay on disk and are read by rows")
+    decisions = [part.decision for part in parts.values()]
+    names = None if ids is None else np.array(ids, dtype=object)
+    return ReadViews(views, names, notes, np.arange(n), n, features, inputs, decisions)
 
 
-def common_ids(found: dict[str, DiskMatrix]) -> Array | None:
+def _common_ids(parts: dict[str, Part]) -> list[str] | None:
     """The ids of the rows, which must be the same in every file that has them."""
     ids, holder = None, ""
-    for view, X in found.items():
-        if X.rows.ids is None:
-            continue
-        texts = [text_of(sample) for sample in X.rows.ids]
-        Part(X.label, np.empty((0, 0)), texts).check_ids()
-        listed = np.array(texts, dtype=object)
+    for view, part in parts.items():
+        part.check_ids()
         if ids is None:
-            ids, holder = listed, view
-        elif (ids != listed).any():
-            row = int(np.flatnonzero(ids != listed)[0])
+            ids, holder = part.ids, view
+        elif part.ids not in (None, ids):
+            row, one, other = next(
+                (i, a, b)
+                for i, (a, b) in enumerate(zip(ids, part.ids or (), strict=True))
+                if a != b
+            )
             raise ValueError(
                 f"views {holder!r} and {view!r} list other samples, or in another order (row {row}: "
-                f"{ids[row]!r} and {listed[row]!r}); files read by rows must list the same samples in "
-                "one order"
+                f"{one!r} and {other!r}); files read by rows must list the same samples in one order"
             )
     return ids
 
 
-def held(found: dict[str, DiskMatrix], asked: bool) -> tuple[dict[str, Any], list[str]]:
-    """The views as they are, or their rows where all together are small; a note says which."""
-    size = sum(X.nbytes for X in found.values())
-    notes = [f"{X.label}: {note}" for X in found.values() for note in X.rows.notes]
-    if not asked and size <= LOAD_LIMIT:
-        return {view: X.load() for view, X in found.items()}, notes
-    staying = {view: X.stay() for view, X in found.items()}
-    return staying, [
-        *notes,
-        f"the files ({size / 2**30:.2g} GiB) stay on disk and are read by rows",
-    ]
-
-
-def file_checksum(path: str) -> str:
-    """Of a file; a folder (Zarr) has none."""
-    file = Path(path.partition(INSIDE)[0])
-    return "" if file.is_dir() else checksum.of_file(file)
+def _types_by_rows(ids: list[str] | None, reading: Reading) -> list[str]:
+    """What TCGA barcodes say of the samples; rows that would be left out are refused."""
+    if ids is None:
+        return []
+    part = Part("the files", sp.csr_array((len(ids), 0)), ids)
+    kept, notes = tumors_of_patients({"": part}, reading.keep_normals, reading.tumors)
+    lost = len(ids) - kept[""].matrix.shape[0]
+    if lost:
+        raise ValueError(
+            f"{lost} of {len(ids)} samples would be left out, and files that are read by rows are used "
+            f"whole ({'; '.join(notes)}); remove these rows from the files, or add --keep-normals or "
+            "--tumors all to use them"
+        )
+    return notes

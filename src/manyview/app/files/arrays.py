@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import warnings
 import zipfile
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
-import numpy as np
 import scipy.sparse as sp
 
 from manyview._types import Array, Matrix
 from manyview.datasets._tables import split_suffix
-from manyview.engines.files.formats import OLD_MATLAB, Held, arrays_apart, check_shape
-from manyview.io.guard import TooLarge, check_archive, check_shape_claim, counted
-from manyview.io.guard.sandbox import Refused
-from manyview.io.npy import read_npy
+from manyview.engines.files.formats import OLD_MATLAB, arrays_apart
+from manyview.engines.files.rows import check_shape
+from manyview.io.child import Refused
+from manyview.io.limits import TooLarge
+from manyview.io.packed import check_archive, check_shape_claim, read_npy
 
 from .samples import Part
 
@@ -145,111 +144,23 @@ def _mat(path: Path) -> dict[str, Part]:
     is_new = b"MATLAB 7.3" in start or start.startswith(b"\x89HDF")
     if not is_new and start[126:] not in (b"IM", b"MI"):
         raise ValueError("it is no MATLAB file of version 5 to 7; save it by save -v7")
-    found = _apart(path, ".mat" if is_new else OLD_MATLAB)
+    found = arrays_apart(str(path), kind=".mat" if is_new else OLD_MATLAB)
     parts = _several(path, {key: item.array for key, item in found.items()})
-    notes = [note for item in found.values() for note in item.notes]
+    notes = [f"{path.name}: {note}" for item in found.values() for note in item.notes]
     return {key: replace(part, notes=[*part.notes, *notes]) for key, part in parts.items()}
 
 
-def _mtx(path: Path) -> dict[str, Part]:
-    return {"": Part(path.name, check_shape(_read_mtx(path), path.name))}
-
-
-#: Matrix Market. SciPy's reader of it can crash on a damaged file, and aborts where memory is limited.
-FIELDS = ("real", "integer", "pattern", "double", "unsigned-integer")
-SYMMETRIES = ("general", "symmetric", "skew-symmetric")
-
-
-def _read_mtx(path: Path) -> Matrix:
-    """A CSR matrix, or an array where the file lists every entry; ValueError if it is damaged."""
-    with counted(path) as file:
-        form, field, symmetry = _banner(file)
-        sizes = _sizes(file, 3 if form == "coordinate" else 2)
-        if form == "coordinate":
-            check_shape_claim(sizes[:2], path.stat().st_size)
-        width = 1 if form == "array" else 2 if field == "pattern" else 3
-        body = _body(file, width)
-    if form == "array":
-        return _listed_in_full(body, sizes)
-    return _coordinates(body, sizes, symmetry)
-
-
-def _banner(file: IO[bytes]) -> tuple[str, str, str]:
-    words = file.readline(1000).decode("ascii", "replace").lower().split()
-    if len(words) != 5 or words[:2] != ["%%matrixmarket", "matrix"]:
-        raise ValueError("it does not begin with %%MatrixMarket matrix")
-    form, field, symmetry = words[2:]
-    if form not in ("coordinate", "array") or field not in FIELDS or symmetry not in SYMMETRIES:
-        raise ValueError(f"its kind, {form} {field} {symmetry}, is not one of real numbers")
-    if form == "array" and symmetry != "general":
-        raise ValueError(f"it is a {symmetry} array; save it in full")
-    return form, field, symmetry
-
-
-def _sizes(file: IO[bytes], n: int) -> list[int]:
-    line = b"%"
-    while line.startswith(b"%") or (line and not line.strip()):
-        line = file.readline(100_000)
-    words = line.split()
-    if len(words) != n or not all(word.isdigit() and len(word) < 16 for word in words):
-        raise ValueError(f"its line of sizes holds {line[:40]!r}, where {n} numbers should be")
-    return [int(word) for word in words]
-
-
-def _body(file: IO[bytes], width: int) -> Array:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # no entries: a matrix of zeros
-        values = np.loadtxt(file, comments="%", ndmin=2, encoding="latin-1")
-    if not values.size:
-        return np.empty((0, width))
-    if values.shape[1] != width:
-        raise ValueError(f"its lines hold {values.shape[1]} numbers instead of {width}")
-    if not np.isfinite(values).all():
-        raise ValueError("a line of it is not finite")
-    return values
-
-
-def _listed_in_full(body: Array, sizes: list[int]) -> Array:
-    if len(body) != sizes[0] * sizes[1]:
-        raise ValueError(f"it promises {sizes[0]} × {sizes[1]} entries and holds {len(body)}")
-    return np.ascontiguousarray(body[:, 0].reshape(sizes, order="F"))
-
-
-def _coordinates(body: Array, sizes: list[int], symmetry: str) -> sp.csr_array:
-    rows, columns, entries = sizes
-    if len(body) != entries:
-        raise ValueError(f"it promises {entries} entries and holds {len(body)}")
-    i, j = body[:, 0] - 1, body[:, 1] - 1
-    if ((i % 1 != 0) | (j % 1 != 0) | (i < 0) | (j < 0) | (i >= rows) | (j >= columns)).any():
-        raise ValueError(f"an entry lies outside of its {rows} × {columns}")
-    values = body[:, 2] if body.shape[1] == 3 else np.ones(len(body))
-    i, j = i.astype(np.int64), j.astype(np.int64)
-    if symmetry != "general":
-        if rows != columns:
-            raise ValueError(f"it is {symmetry} but has {rows} × {columns} entries")
-        sign, off = (-1 if symmetry == "skew-symmetric" else 1), i != j
-        i, j = np.concatenate([i, j[off]]), np.concatenate([j, i[off]])
-        values = np.concatenate([values, sign * values[off]])
-    return sp.csr_array(sp.coo_array((values, (i, j)), shape=(rows, columns)))
-
-
-def _apart(path: Path, kind: str = "") -> dict[str, Held]:
-    found = arrays_apart(str(path), kind=kind)
-    for item in found.values():
-        item.notes = [f"{path.name}: {note}" for note in item.notes]
-    return found
-
-
-def _annotated(path: Path) -> dict[str, Part]:
-    """AnnData and MuData: X of each modality with the names of its rows and columns."""
+def _apart(path: Path, kind: str = "") -> dict[str, Part]:
+    """Arrays that another process reads, with the names of their rows and columns if they have any."""
     parts = {}
-    for key, item in _apart(path).items():
+    for key, item in arrays_apart(str(path), kind=kind).items():
         ids, features = (
             None if names is None else [str(name) for name in names]
             for names in (item.ids, item.features)
         )
         file = f"{path.name}[{key}]" if key else path.name
-        parts[key] = Part(file, check_shape(item.array, file), ids, features, notes=[*item.notes])
+        notes = [f"{path.name}: {note}" for note in item.notes]
+        parts[key] = Part(file, check_shape(item.array, file), ids, features, notes=notes)
     return parts
 
 
@@ -257,7 +168,7 @@ READERS: dict[str, Callable[[Path], dict[str, Part]]] = {
     ".npy": _npy,
     ".npz": _npz,
     ".mat": _mat,
-    ".mtx": _mtx,
-    ".h5ad": _annotated,
-    ".h5mu": _annotated,
+    ".mtx": lambda path: _apart(path, ".mtx"),
+    ".h5ad": _apart,
+    ".h5mu": _apart,
 }

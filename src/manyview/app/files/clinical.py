@@ -17,7 +17,7 @@ from manyview.engines.files.headings import is_id_heading
 from manyview.io.checksum import of_file
 from manyview.io.writing import exact_text
 
-from . import located
+from . import is_there, located
 from .samples import (
     EXACT,
     PATIENT,
@@ -88,13 +88,13 @@ def split_column(text: str) -> tuple[str, str | None]:
     Of a file of several tables ("book.xlsx:sheet") the column comes after the table.
     """
     file, colon, column = text.rpartition(":")
-    if not colon or _is_there(text):
+    if not colon or is_there(text):
         return text, None
     several = split_suffix(Path(text.partition(":")[0]).name)[1] in SEVERAL
-    if _is_there(file):
+    if is_there(file):
         is_table = several and column in texts_of(Path(file), None)
         return (text, None) if is_table else (file, column)
-    within = several and _is_there(text.partition(":")[0])
+    within = several and is_there(text.partition(":")[0])
     return (file, column) if within else (text, None)
 
 
@@ -103,13 +103,6 @@ def clinical_ids(path: str | Path) -> list[list[str]]:
     _, file, inside = located(str(path))
     frame, *_ = cells_of(file, inside, Asked("", header=True))
     return [[text_of(cell) for cell in frame.iloc[:, j]] for j in range(frame.shape[1])]
-
-
-def _is_there(path: str) -> bool:
-    try:
-        return Path(path).exists()
-    except (OSError, ValueError):  # a name no file system takes
-        return False
 
 
 def listed(names: Sequence[str] | dict[str, Any]) -> str:

@@ -11,12 +11,11 @@ import numpy as np
 import scipy.sparse as sp
 
 from manyview._types import Array
-from manyview.app.files import file_checksum
 from manyview.app.options import Reading
 from manyview.datasets._tables import split_suffix
 from manyview.engines.numpy.relations import DistanceView, GraphView, KernelView, Relation
 
-from . import ReadViews, existing
+from . import ReadViews, existing, input_of
 from .arrays import READERS, read_arrays
 from .tables import cells_of, read_tables, text_of
 from .text import Cells
@@ -63,9 +62,7 @@ def with_relations(
                 )
             found, told = _read(OPTIONS[option], file, data, fitted)
             relations[name], notes = found, notes + told
-            rows, columns = found.shape
-            inputs.append({"view": name, "path": str(file), "rows": rows, "columns": columns,
-                           "sha256": file_checksum(str(file))})  # fmt: skip
+            inputs.append(input_of(name, str(file), found.shape))
     return replace(data, relations=relations, notes=notes, inputs=inputs)
 
 

@@ -19,16 +19,15 @@ from manyview.datasets._dataset import import_pandas
 from manyview.datasets._tables import (
     SEPARATORS,
     NotANumber,
-    Table,
-    frame_of_parquet,
+    frame_of_arrow,
     numbers,
     split_suffix,
 )
 from manyview.engines.files.formats import PROGRAM
 from manyview.engines.files.headings import is_id_heading, is_note_on_features
-from manyview.io.guard import TooLarge, check_archive, check_pyarrow
-from manyview.io.guard.packed import TEXT_BYTES
-from manyview.io.guard.sandbox import Refused, read_apart
+from manyview.io.child import Refused, read_apart
+from manyview.io.limits import TooLarge
+from manyview.io.packed import TEXT_BYTES, check_archive
 
 from .samples import Part
 from .text import COMMA_NUMBER, GCT, NOTHING, Cells, Sentence, Text, number, plain_number, read_text
@@ -40,7 +39,8 @@ SPREADSHEETS = (".xlsx", ".xls", ".xlsm", ".xlsb", ".ods")
 R_FILES = (".rds", ".rda", ".rdata")
 #: Suffix → the kind of reader.
 APART = dict.fromkeys(SPREADSHEETS, "spreadsheet") | dict.fromkeys(R_FILES, "r")
-APART |= {".feather": "feather"}
+#: Kinds whose columns have types and names: read as they are.
+TYPED = (".parquet", ".feather")
 #: Kinds that hold several tables, of which file:name is one.
 SEVERAL = (*SPREADSHEETS, *R_FILES)
 #: First bytes of what Excel writes; anything else so called is text that some program has named .xls.
@@ -50,8 +50,6 @@ EXCEL = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0", b"\x09\x08", b"\x09\x04", b"\x09\x0
 def tables_in(path: Path, inside: str | None = None) -> tuple[dict[str, bytes], list[str]]:
     """The tables of a file as CSV, by name, and what there is to remark."""
     kind = APART[split_suffix(path.name)[1]]
-    if kind == "feather":
-        check_pyarrow()
     try:
         if zipfile.is_zipfile(path):
             with zipfile.ZipFile(path) as archive:
@@ -148,7 +146,7 @@ def settle(
 def numbers_of(file: str, frame: Any, rows: list[str], header: list[str]) -> np.ndarray:
     """The cells as numbers; a stray text is refused, with what may be done about it."""
     try:
-        return numbers(Table(file, rows, header, frame), rows_are="row")
+        return numbers(file, frame.set_axis(rows, axis=0).set_axis(header, axis=1))
     except NotANumber as error:
         cell = error.cell.strip()
         hint = f"; if it stands for an empty cell, add --na {quote(cell)}"
@@ -270,7 +268,7 @@ def _part(file: str, kind: str, cells: Cells, asked: Asked) -> Part:
     ids = None if place is None else [text_of(cell) for cell in frame.iloc[:, place]]
     if ids is not None:
         notes += _told_blanks(file, list(frame.iloc[:, place]), ids)
-    if place != 0 and kind != ".parquet":
+    if place != 0 and kind not in TYPED:
         # Read as text in case it names samples; as a feature it may lack values.
         empty = NOTHING | set(asked.na)
         plain = [plain_number(text_of(cell), cells.decimal) for cell in frame[0]]
@@ -344,8 +342,8 @@ def cells_of(path: Path, inside: str | None = None, asked: Asked | None = None) 
     pandas = import_pandas(f"reading {path.name}")
     kind, asked = split_suffix(path.name)[1], asked or Asked("")
     with _sentences(path):
-        if kind == ".parquet":
-            return _parquet(pandas, path)
+        if kind in TYPED:
+            return _typed(pandas, path)
         if kind in APART:
             texts = texts_of(path, inside)
             if len(texts) > 1:
@@ -354,7 +352,7 @@ def cells_of(path: Path, inside: str | None = None, asked: Asked | None = None) 
                 raise Sentence(f"{path.name} has the tables {names}; name one: {first}")
             return read_text(pandas, next(iter(texts.values())), asked)
         if kind not in SEPARATORS and kind != GCT:
-            known = ", ".join((*SEPARATORS, ".parquet", *APART))
+            known = ", ".join((*SEPARATORS, *TYPED, *APART))
             raise Sentence(f"{path.name} is no table; tables are {known}")
         return read_text(pandas, Text.of_file(path), asked)
 
@@ -393,8 +391,8 @@ def _sentences(path: Path) -> Iterator[None]:
         raise ValueError(f"{path.name} could not be read as a table: {text}") from error
 
 
-def _parquet(pandas: Any, path: Path) -> Cells:
-    frame = frame_of_parquet(path)
+def _typed(pandas: Any, path: Path) -> Cells:
+    frame = frame_of_arrow(path)
     if not isinstance(frame.index, pandas.RangeIndex):
         with warnings.catch_warnings():
             # The frame is in pieces on purpose: put together it would be there twice.

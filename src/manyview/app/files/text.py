@@ -21,7 +21,7 @@ import numpy as np
 from manyview.app.options import Asked
 from manyview.datasets._tables import SEPARATORS, split_suffix
 from manyview.engines.files.headings import is_id_heading
-from manyview.io.guard import counted, text_of_file
+from manyview.io.packed import counted, text_of_file
 
 # --- is the first line headings, a sample, or either? ---------------------------------------------
 

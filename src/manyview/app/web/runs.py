@@ -27,7 +27,7 @@ from typing import Any
 
 from manyview.app.options import command_line, command_words
 from manyview.io.child import end, environment
-from manyview.io.guard.limits import free_memory
+from manyview.io.limits import free_memory
 from manyview.io.writing import write_whole
 
 from .answers import Unfit, Word, checked, clusters, file_name, is_ours, replaces, request

@@ -30,8 +30,8 @@ from starlette.routing import Mount, Route
 from uvicorn import Config, Server
 
 from manyview.datasets import load_nutrimouse, make_cohort
-from manyview.datasets._files import tables_of
-from manyview.io.guard.limits import size_text
+from manyview.datasets._dataset import tables_of
+from manyview.io.limits import size_text
 
 from . import gate, pages
 from .answers import Unfit, checked, clusters, file_name

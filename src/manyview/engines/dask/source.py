@@ -14,7 +14,7 @@ from manyview.engines.numpy.presence import present_rows
 from manyview.engines.numpy.scaling import ScaledFile, scaled_rows
 from manyview.engines.protocols import Scaling
 from manyview.engines.threads import blocks
-from manyview.io.guard import free_memory
+from manyview.io.limits import free_memory
 
 from .cluster import current_client, saying_if_lost, wait_for
 

@@ -1,8 +1,8 @@
 """A program of its own: it reads one file whose reader may hang, crash or fill the memory.
 
-`manyview.io.guard.sandbox.read_apart` starts it and tells how it is called and answers. Spreadsheets, files
-of R and Feather files become tables of text (CSV), Parquet becomes a stream of Arrow, and arrays their
-bytes. It imports only what the kind of file needs, so that it starts at once.
+`manyview.io.child.read_apart` starts it and says how it is called and answers. Spreadsheets and files of R
+become tables of text (CSV), Parquet and Feather a stream of Arrow, and arrays their bytes. It imports only
+what the kind of file needs, so that it starts at once.
 """
 
 from __future__ import annotations
@@ -18,10 +18,8 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-SENTENCE, NO_PACKAGE, NO_MEMORY, TOO_LARGE, FAILED = 3, 4, 5, 6, 7
-#: Kinds of Arrow columns that hold one value per row.
-FLAT = ("int", "uint", "float", "double", "halffloat", "bool", "string", "large_string", "date", "time",
-        "decimal", "null", "duration")  # fmt: skip
+from manyview.io import limits
+from manyview.io.child import FAILED, NO_MEMORY, NO_PACKAGE, SENTENCE, TOO_LARGE, confine
 
 Tables = dict[str, bytes]
 #: What a reader finds: a value for JSON, and the parts (anything with bytes).
@@ -143,47 +141,38 @@ def _names(value: Any, axis: int) -> list[str] | None:
     return [str(text) for text in value.coords[name].values] if name in value.coords else None
 
 
-def feather(pyarrow: Any, path: str, wanted: str | None) -> Found:
-    """The columns of an Arrow file, each one number or text per row."""
-    from pyarrow.csv import write_csv
+def feather(pyarrow: Any, path: str, wanted: None) -> Found:
+    """The columns of an Arrow file, as `parquet` gives them."""
     from pyarrow.feather import read_table
 
+    from manyview.engines.files.parquet import check_flat, check_pyarrow
+
+    check_pyarrow()
     table = read_table(path, memory_map=False, use_threads=False)
-    table.validate(full=True)
-    columns, names = [], []
-    for name, column in zip(table.column_names, table.columns, strict=True):
-        while pyarrow.types.is_dictionary(column.type):
-            column = column.cast(column.type.value_type)
-        if not str(column.type).startswith(FLAT):
-            raise Sentence(
-                f"has the column {name!r} ({column.type}), which does not hold one number or text in "
-                "each row; leave it out, or spread it over several columns"
-            )
-        columns.append(column)
-        names.append("" if name == "__index_level_0__" else name)
-    if names and "" in names:  # the row names of pandas come last
-        first = names.index("")
-        columns.insert(0, columns.pop(first))
-        names.insert(0, names.pop(first))
-    made = io.BytesIO()
-    write_csv(pyarrow.Table.from_arrays(columns, names), made)
-    return _tables({"": made.getvalue()}, [])
+    check_flat(table.schema)
+    return _stream(pyarrow, table, os.path.getsize(path))
 
 
 def parquet(pyarrow: Any, path: str, wanted: None) -> Found:
     """The columns of a Parquet file as a stream of Arrow, with what pandas has noted about them."""
-    from manyview.io.guard import check_parquet, check_texts
+    from manyview.engines.files.parquet import check_parquet
 
-    file, packed = check_parquet(path), os.path.getsize(path)
-    names = file.schema_arrow.names
+    table = check_parquet(path).read(use_threads=False)
+    return _stream(pyarrow, table, os.path.getsize(path))
+
+
+def _stream(pyarrow: Any, table: Any, packed: int) -> Found:
+    from manyview.engines.files.parquet import check_texts
+
+    names = table.schema.names
     for name, times in Counter(names).items():
         if times > 1:
             raise Sentence(f"has the column {name!r} more than once; give each its own name")
-    table = file.read(use_threads=False)
-    for j, (name, column) in enumerate(zip(names, table.columns, strict=True)):
-        if "string" in str(column.type) and str(column.type).startswith("dictionary"):
-            table = table.set_column(j, name, check_texts(column, packed).cast("string"))
     table.validate(full=True)
+    for j, (name, column) in enumerate(zip(names, table.columns, strict=True)):
+        if pyarrow.types.is_dictionary(column.type):
+            values = check_texts(column, packed).cast(column.type.value_type)
+            table = table.set_column(j, name, values)
     made = pyarrow.BufferOutputStream()
     with pyarrow.ipc.new_stream(made, table.schema) as stream:
         stream.write_table(table)
@@ -193,7 +182,8 @@ def parquet(pyarrow: Any, path: str, wanted: None) -> Found:
 def arrays(library: Any, path: str, wanted: dict[str, Any]) -> Found:
     """Arrays of numbers with the names of their rows and columns; ``wanted`` tells which, see
     `manyview.engines.files.formats.arrays_apart`."""
-    from manyview.engines.files.formats import LARGEST_TURNED, arrays_in, described
+    from manyview.engines.files.formats import arrays_in, described
+    from manyview.engines.files.rows import LARGEST_TURNED
 
     most = max(wanted["most"], LARGEST_TURNED)
     listed, parts = [], []
@@ -216,32 +206,6 @@ KINDS: dict[str, tuple[str, str, Callable[..., Found]]] = {
 }
 
 
-def confine(room: int, seconds: int = 600) -> None:
-    """From here on no more memory and computing than this, no file written, no core dumped."""
-    try:
-        import resource
-    except ImportError:  # Windows has no such limits
-        return
-    try:
-        with open("/proc/self/statm") as sizes:
-            held = int(sizes.read().split()[0]) * resource.getpagesize()
-    except OSError:
-        held = 2**30
-    limits = {
-        resource.RLIMIT_AS: held + room,
-        resource.RLIMIT_CPU: seconds,
-        resource.RLIMIT_FSIZE: 0,
-        resource.RLIMIT_CORE: 0,
-    }
-    for limit, most in limits.items():
-        hard = resource.getrlimit(limit)[1]
-        if hard == resource.RLIM_INFINITY or most < hard:
-            try:
-                resource.setrlimit(limit, (most, most if most == 0 else most + 5))
-            except (ValueError, OSError):  # a system that does not let itself be limited
-                continue
-
-
 def answer(path: str, settings: dict[str, Any]) -> Iterator[Any]:
     """The pieces of the answer; what may be said of a damaged file is a Sentence."""
     package, extra, read = KINDS[settings["kind"]]
@@ -253,11 +217,8 @@ def answer(path: str, settings: dict[str, Any]) -> Iterator[Any]:
             f"reading {os.path.basename(path)} needs {name}; install it with: pip install "
             f"'manyview[{extra}]'"
         ) from None
-    if read in (parquet, arrays):  # they have the limits of the process that asks
-        from manyview.io.guard import limits
-
-        limits.ALLOWED.set(settings["allowed"])
-        limits.ALWAYS, limits.RATIO = settings["limits"]
+    limits.ALLOWED.set(settings["allowed"])  # the limits of the process that asks
+    limits.ALWAYS, limits.RATIO = settings["limits"]
     confine(settings["room"], settings["seconds"])
     about, parts = read(module, path, settings["wanted"])
     sizes = [memoryview(part).nbytes for part in parts]
@@ -288,7 +249,7 @@ def main() -> int:
         why = " ".join(str(error).split())[:500]
         known = why and isinstance(error, ValueError | OSError)
         print(why if known else f"{type(error).__name__}: {why}".removesuffix(": "))
-        return TOO_LARGE if type(error).__name__ == "TooLarge" else FAILED
+        return TOO_LARGE if isinstance(error, limits.TooLarge) else FAILED
     return 0
 
 

@@ -13,22 +13,12 @@ import numpy as np
 import scipy.sparse as sp
 
 from manyview._types import Array, Matrix, storable
-from manyview.io.guard import check_held, check_no_pipe, unpacking_limit, unpacking_up_to
+from manyview.io.limits import check_held, unpacking_limit, unpacking_up_to
+from manyview.io.packed import check_no_pipe
 
-from .formats import (
-    APART,
-    INSIDE,
-    LARGEST_TURNED,
-    STREAMABLE,
-    ZARR,
-    Held,
-    Plain,
-    Stored,
-    arrays_apart,
-    check_shape,
-    open_rows,
-)
-from .row_file import RowFile
+from .formats import APART, STREAMABLE, ZARR, arrays_apart, open_rows
+from .hdf5 import Stored
+from .rows import INSIDE, LARGEST_TURNED, Held, Plain, RowFile, check_shape
 from .slabs import Slabs
 
 #: Arrays whose files another process has read as far as is needed, with the state of the file.
@@ -145,7 +135,7 @@ class DiskMatrix:
     def _opened_rows(self, most: float) -> RowFile:
         try:
             if self.layout is not None:
-                found: RowFile = Plain(self.path, self.layout)
+                found: RowFile = Plain(self.path, *self.layout)
             else:
                 held = self._looked_at(most)
                 found = open_rows(self.path, self.key, self.kind) if held is None else held

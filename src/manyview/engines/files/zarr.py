@@ -1,227 +1,23 @@
-"""HDF5 and Zarr files: none may read other files, run code, or unpack to more than its limit."""
+"""Zarr: codecs are named in JSON, which is read here before the library zarr sees it."""
 
 from __future__ import annotations
 
-import bz2
 import json
-import lzma
 import os
-import struct
-import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
-from io import BytesIO
 from math import prod
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from . import limits
-from .limits import TooLarge, check_claim, check_held, room_for, unpacking_limit
+from manyview.io.limits import check_claim, check_held
+from manyview.io.packed import UNPACKING, check_chunk, shard_parts
 
-# --- chunks: how large they become when unpacked, which nothing outside of them says --------------
-
-
-#: The most a byte can become.
-MOST = {"gzip": 1040, "zlib": 1040, "bz2": 10**5, "lzma": 10**5}
-#: Codecs that unpack; one inside another would hide how much.
-UNPACKING = {"blosc", "lz4", "zstd", *MOST}
-#: Bytes at the beginning of a chunk that say how large it becomes.
-HEAD = 18
-PIECE = 2**20
-
-
-def check_chunk(codec: str, size: int, read: Callable[[int], bytes], packed: int) -> None:
-    """Refuse a chunk of ``size`` bytes that becomes too large; ``read(n)`` gives its first n bytes."""
-    if not size or codec not in UNPACKING:
-        return
-    if codec not in MOST:
-        told = _told(codec, read(min(HEAD, size)))
-        if told is None and unpacking_limit() is None:
-            raise TooLarge(
-                f"a chunk of it ({codec}) does not say how large it becomes, and could fill the memory. If "
-                "you know the file, allow it: max_unpacked=1 or --max-unpacked 1 (GiB)"
-            )
-        check_held(told or 0, size, "a chunk of it")
-    # Against the whole file: only a chunk that is a good part of it can be too large, so few are tried.
-    elif MOST[codec] * size > limits.ALWAYS and MOST[codec] * size > room_for(packed):
-        check_held(
-            _counted(codec, read(size), room_for(packed)), packed, "a chunk of it", so_far=True
-        )
-
-
-def _told(codec: str, head: bytes) -> int | None:
-    """What the first bytes say; 0 of what is damaged, which is told when it is read."""
-    if codec == "lz4":
-        return int.from_bytes(head[:4], "little")
-    if codec == "blosc":
-        return int.from_bytes(head[4:8], "little")
-    if head[:4] != b"\x28\xb5\x2f\xfd" or len(head) < 6:
-        return 0
-    # A frame of zstd: bits of the fifth byte say where the size is, and in how many bytes.
-    single, width = head[4] >> 5 & 1, head[4] >> 6
-    n = (1 if single else 0, 2, 4, 8)[width]
-    if n == 0:
-        return None
-    at = 5 + (0 if single else 1) + (0, 1, 2, 4)[head[4] & 3]
-    told = int.from_bytes(head[at : at + n], "little")
-    return told + 256 if n == 2 else told
-
-
-def _counted(codec: str, data: bytes, most: float) -> int:
-    """How many bytes come out, counted up to ``most``; damage is left to whoever reads them."""
-    makers: dict[str, Any] = {
-        "gzip": lambda: zlib.decompressobj(31),
-        "zlib": zlib.decompressobj,
-        "bz2": bz2.BZ2Decompressor,
-        "lzma": lambda: lzma.LZMADecompressor(memlimit=PIECE * 256),
-    }
-    total = 0
-    try:
-        while data and total <= most:
-            stream = makers[codec]()
-            part = data
-            while not stream.eof and total <= most:
-                piece = stream.decompress(part, PIECE)
-                part = stream.unconsumed_tail if codec in ("gzip", "zlib") else b""
-                total += len(piece)
-                if not piece and not part:
-                    return total
-            data = stream.unused_data if stream.eof else b""
-    except (zlib.error, OSError, EOFError, lzma.LZMAError):
-        pass
-    return total
-
-
-def shard_parts(file: Any, n: int, tail: int) -> list[tuple[int, int]]:
-    """(place, size) of the chunks in a shard, from the table of ``n`` at its end."""
-    length = file.seek(0, 2)
-    start = length - 16 * n - tail
-    if start < 0:
-        raise ValueError("a shard of it is too short for its table of contents")
-    file.seek(start)
-    found = struct.iter_unpack("<QQ", file.read(16 * n))
-    return [(place, size) for place, size in found if place < 2**64 - 1 and place + size <= length]
-
-
-# --- HDF5 (.h5, .h5ad, .h5mu, .mat 7.3) -----------------------------------------------------------
-
-
-OUTSIDE = "whose bytes would be read along, whatever they are; copy the numbers into one file"
-
-
-def open_hdf5(h5py: Any, path: str | Path) -> Any:
-    """The open file, once all that is in it has been looked at."""
-    file = h5py.File(path, "r")
-    try:
-        _Walk(h5py, Path(path).stat().st_size).group(file)
-    except BaseException:
-        file.close()
-        raise
-    return file
-
-
-class _Walk:
-    """Every object of a file, once: links may lead in circles."""
-
-    def __init__(self, h5py: Any, packed: int):
-        self.h5py, self.packed = h5py, packed
-        #: Filters that unpack nothing: they reorder, or add a checksum.
-        self.keeping = (h5py.h5z.FILTER_SHUFFLE, h5py.h5z.FILTER_FLETCHER32)
-        self.seen: set[Any] = set()
-
-    def group(self, group: Any) -> None:
-        waiting = [group]
-        while waiting:
-            for item in self._members(waiting.pop()):
-                info = self.h5py.h5o.get_info(item.id)
-                if (info.fileno, info.addr) in self.seen:
-                    continue
-                self.seen.add((info.fileno, info.addr))
-                if isinstance(item, self.h5py.Group):
-                    waiting.append(item)
-                elif isinstance(item, self.h5py.Dataset):
-                    self.dataset(item)
-
-    def _members(self, group: Any) -> list[Any]:
-        """What a group holds. Links to names in the file lead to what is looked at anyway."""
-        links, members = group.id.links, []
-        for name in group:
-            kind = links.get_info(name.encode("utf-8", "surrogateescape")).type
-            if kind == self.h5py.h5l.TYPE_HARD:
-                members.append(group[name])
-            elif kind != self.h5py.h5l.TYPE_SOFT:
-                raise ValueError(f"{_named(group, name)} is a link to another file, {OUTSIDE}")
-        return members
-
-    def dataset(self, item: Any) -> None:
-        made = item.id.get_create_plist()
-        if made.get_external_count():
-            raise ValueError(f"{item.name!r} keeps its numbers in other files, {OUTSIDE}")
-        if made.get_layout() == self.h5py.h5d.VIRTUAL:
-            raise ValueError(
-                f"{item.name!r} is put together from other datasets or files, {OUTSIDE}"
-            )
-        if item.shape is None:
-            return
-        wanted = float(prod(map(int, item.shape)) * item.dtype.itemsize)
-        if item.dtype.kind in "biuf":
-            check_claim(wanted, self.packed, repr(item.name))
-        if item.chunks and made.get_nfilters():
-            chunk = prod(item.chunks) * item.dtype.itemsize
-            check_held(chunk, self.packed, f"a chunk of {item.name!r}")
-            self._chunks(item, [made.get_filter(i)[0] for i in range(made.get_nfilters())])
-
-    def _chunks(self, item: Any, filters: list[int]) -> None:
-        """Deflate unpacks whatever a chunk holds, however small it should be."""
-        unpacking = [number for number in filters if number not in self.keeping]
-        if len(unpacking) > 1:
-            raise ValueError(
-                f"{item.name!r} is packed more than once; write it again with one filter"
-            )
-        room = room_for(self.packed)
-        if unpacking != [self.h5py.h5z.FILTER_DEFLATE] or MOST["zlib"] * self.packed <= room:
-            return
-        stored: list[Any] = []
-        item.id.chunk_iter(stored.append)
-        for chunk in stored:
-            if MOST["zlib"] * chunk.size > room:
-                raw = item.id.read_direct_chunk(chunk.chunk_offset)[1]
-                check_chunk("zlib", len(raw), BytesIO(raw).read, self.packed)
-
-
-def check_lengths(item: Any, packed: int) -> None:
-    """Refuse a dataset whose texts are too long together: many rows can name one long text of the file.
-
-    None is longer than the file, so that so many may be looked at at a time.
-    """
-    before = 0.0
-    step = max(1, int(room_for(packed) // max(1, packed)))
-    if item.ndim > 1:
-        step = max(1, step // max(1, prod(item.shape[1:])))
-    for start in range(0, item.shape[0] if item.shape else 1, step):
-        block = item[start : start + step] if item.shape else item[()]
-        before += _length(np.asarray(block))
-        check_held(before, packed, f"what is in it, up to {item.name!r},", so_far=True)
-
-
-def _length(block: np.ndarray) -> float:
-    if block.dtype.names:
-        return float(sum(_length(block[name]) for name in block.dtype.names))
-    if block.dtype.kind != "O":
-        return 0.0
-    sized = (value for value in block.ravel() if isinstance(value, str | bytes | np.ndarray))
-    return float(sum(v.nbytes if isinstance(v, np.ndarray) else len(v) for v in sized))
-
-
-def _named(group: Any, name: str) -> str:
-    return repr(f"{str(group.name).rstrip('/')}/{name}")
-
-
-# --- Zarr: codecs are named in JSON, which is read here before the library zarr sees it -----------
-
+from .hdf5 import Stored, imported, inside, is_anndata, only
+from .rows import RowFile
 
 #: Codecs that only rearrange or unpack bytes, as numcodecs names them.
 PLAIN = {
@@ -456,3 +252,16 @@ def _dtype_of_third(listed: Any) -> np.dtype:
         return np.dtype(listed) if isinstance(listed, str) else np.dtype("V16")
     except TypeError:
         return np.dtype("V16")
+
+
+def open_zarr(path: str, key: str | None) -> RowFile:
+    zarr = imported("zarr", path)
+    check_zarr(path)
+    opened = zarr.open(path, mode="r")
+    if hasattr(opened, "dtype"):
+        return Stored(opened)
+    if key is None and is_anndata(opened):
+        key = "X"
+    if key is None:
+        key = only(path, [name for name, array in opened.arrays() if array.ndim == 2])
+    return inside(opened, key)
