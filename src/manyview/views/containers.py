@@ -6,10 +6,9 @@ Containers of other libraries (AnnData, polars, xarray) are recognized by their 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Set
+from collections.abc import Iterable, Mapping, Set
 from copy import copy
 from dataclasses import dataclass, replace
-from functools import partial
 from numbers import Integral
 from typing import Any
 
@@ -21,8 +20,9 @@ from manyview._types import Array, Matrix
 from manyview._warn import warn_user
 from manyview.engines.dask.source import DaskMatrix, is_lazy
 from manyview.engines.files.disk import DiskMatrix, is_open_file
-from manyview.engines.files.formats import INSIDE, STREAMABLE
+from manyview.engines.files.formats import STREAMABLE
 from manyview.engines.files.headings import is_id_heading
+from manyview.engines.files.rows import INSIDE
 from manyview.engines.numpy.relations import DistanceView, GraphView, Relation
 from manyview.engines.numpy.sources import is_streamed
 
@@ -74,22 +74,26 @@ def of_one_table(items: list[Item]) -> list[Item]:
 
 
 def selected(chosen: list, known: list[str], where: str) -> list[str]:
-    if not are_names(chosen):
-        raise ValueError(f"views must name some of {where} {known}, got {chosen}")
+    _check_names(chosen, f"{where} {known}")
     for name in chosen:
         if name not in known:
             raise ValueError(f"views names {name!r}, but {where} are {known}")
-    refuse_twice(chosen)
     return list(chosen)
 
 
-def refuse_twice(names: list[str]) -> None:
+def _check_names(chosen: list, where: str) -> None:
+    if not _are_names(chosen):
+        raise ValueError(f"views must name some of {where}, got {chosen}")
+    _refuse_twice(chosen)
+
+
+def _refuse_twice(names: list) -> None:
     for s, name in enumerate(names):
         if name in names[:s]:
             raise ValueError(f"views names {name!r} twice; a view counts once, so leave one out")
 
 
-def are_names(chosen: list) -> bool:
+def _are_names(chosen: list) -> bool:
     return bool(chosen) and all(isinstance(name, str) for name in chosen)
 
 
@@ -194,7 +198,7 @@ def _from_objects(X: Matrix, name: str) -> Matrix:
         row, column = next(
             (i, j)
             for i, j in np.ndindex(X.shape)
-            if isinstance(X[i, j], int) and _overflows(X[i, j])
+            if isinstance(X[i, j], int) and abs(X[i, j]) > float(np.finfo(np.float64).max)
         )
         raise ValueError(
             f"view {name!r} has an entry too large for a floating-point number at row {row}, column "
@@ -203,10 +207,6 @@ def _from_objects(X: Matrix, name: str) -> Matrix:
     except (TypeError, ValueError) as error:
         # An object that can never be a number is a TypeError, a text that is none a ValueError.
         raise type(error)(f"view {name!r} has entries that are not numbers: {error}") from error
-
-
-def _overflows(number: int) -> bool:
-    return abs(number) > float(np.finfo(np.float64).max)  # exact: one of Python's is an integer
 
 
 # --- AnnData, polars, xarray ----------------------------------------------------------------------
@@ -229,15 +229,10 @@ def is_a(item: Any, cls: str) -> bool:
     )
 
 
-def is_polars(item: Any) -> bool:
-    if is_a(item, "LazyFrame"):
-        raise ValueError("got a polars LazyFrame; pass the result of its .collect()")
-    return is_a(item, "DataFrame")
-
-
 def from_polars(frame: Any, name: str, alone: bool) -> Item:
     """A polars frame has no index: its one column of text, or one headed as ids, names the rows."""
-    texts = [c for c, kind in frame.schema.items() if _holds_text(kind)]
+    words = ("String", "Utf8", "Categorical", "Enum")
+    texts = [column for column, kind in frame.schema.items() if str(kind).startswith(words)]
     if not alone and not texts and frame.columns:
         first = frame.columns[0]
         distinct = frame[first].n_unique() == frame.height
@@ -255,10 +250,6 @@ def from_polars(frame: Any, name: str, alone: bool) -> Item:
     names = None if ids is None else np.array(frame[ids].to_list(), dtype=object)
     matrix = frame.select(features).to_numpy()
     return Item(matrix, names, as_texts(features))
-
-
-def _holds_text(kind: Any) -> bool:
-    return str(kind).startswith(("String", "Utf8", "Categorical", "Enum"))
 
 
 def from_dataarray(array: Any, name: str, samples: Any = None) -> Item:
@@ -303,7 +294,8 @@ def from_dataset(data: Any, chosen: list | None) -> Collection:
 def annotated(data: Any, matrix: Any, name: str, features: Any = None) -> Item:
     if matrix is None:
         raise ValueError(f"view {name!r} is an AnnData without X; choose a layer or obsm instead")
-    if getattr(data, "isbacked", False) and not data.is_view and _is_X(matrix):
+    of_file = getattr(data, "isbacked", False) and not data.is_view
+    if of_file and getattr(getattr(matrix, "group", matrix), "name", None) == "/X":
         item = from_file(DiskMatrix(data.filename, keep=False), name)
         # Names may have been changed since the file was opened.
         return replace(item, ids=np.array(data.obs_names), features=as_texts(data.var_names))
@@ -318,11 +310,6 @@ def annotated(data: Any, matrix: Any, name: str, features: Any = None) -> Item:
         np.array(data.obs_names),
         None if features is None else as_texts(features),
     )
-
-
-def _is_X(matrix: Any) -> bool:
-    """Whether a part of a backed AnnData is its X, dense or sparse."""
-    return getattr(getattr(matrix, "group", matrix), "name", None) == "/X"
 
 
 def described_by_var(data: Any, view: str) -> Any | None:
@@ -346,9 +333,7 @@ def from_anndata(data: Any, chosen: list | None) -> Collection:
             )
         chosen = ["X"]
     places |= {f"obsp:{key}": lambda key=key: data.obsp[key] for key in data.obsp}
-    if not are_names(chosen):
-        raise ValueError(f"views must name some of {list(places)} of the AnnData, got {chosen}")
-    refuse_twice(chosen)
+    _check_names(chosen, f"{list(places)} of the AnnData")
     items = []
     for name in chosen:
         matching = [place for place in places if name in (place, place.partition(":")[2])]
@@ -361,12 +346,9 @@ def from_anndata(data: Any, chosen: list | None) -> Collection:
         if place.startswith("obsp:"):
             items.append(Item(pairwise(places[place](), place), np.array(data.obs_names)))
             continue
-        features = None if place.startswith("obsm:") else data.var_names
-        matrix = places[place]()
-        item = annotated(data, matrix, name, features)
-        items.append(
-            item if is_frame(matrix) or features is not None else replace(item, features=None)
-        )
+        matrix, by_var = places[place](), not place.startswith("obsm:")
+        item = annotated(data, matrix, name, data.var_names if by_var else None)
+        items.append(item if is_frame(matrix) or by_var else replace(item, features=None))
     return Collection(list(chosen), of_one_table(items), by_name=True)
 
 
@@ -382,29 +364,21 @@ def pairwise(matrix: Any, name: str) -> Relation:
     return DistanceView(matrix)
 
 
-def pairs_by_name(data: Any) -> dict[str, Callable[[], tuple[Relation, Array]]]:
-    """The relations of a MuData and of its modalities, with the ids of their observations."""
-    parts = {"": data} | {f"{name}:": part for name, part in data.mod.items()}
-    return {
-        f"{name}obsp:{key}": partial(_with_ids, part, key, f"{name}obsp:{key}")
-        for name, part in parts.items()
-        for key in part.obsp
-    }
-
-
-def _with_ids(data: Any, key: str, name: str) -> tuple[Relation, Array]:
-    return pairwise(data.obsp[key], name), np.array(data.obs_names)
-
-
 # --- what comes to a fitted model -----------------------------------------------------------------
 
 
 def by_modality(data: Any, fitted: list[str], features: dict[str, Array | None]) -> Any:
     """An AnnData after a fit on several modalities: the one whose features it has, by its name."""
-    if not is_a(data, "AnnData") or _has_part(data, fitted):
+    if not is_a(data, "AnnData"):
         return data
+    parts = {"X", *data.layers, *data.obsm, *data.obsp}
+    if any(name.partition(":")[2] in parts or name in parts for name in fitted):
+        return data  # the fit was on parts of such a one
     held = {str(name) for name in data.var_names}
-    fits = [name for name in fitted if _all_there(features[name], held)]
+    known = {name: features[name] for name in fitted}
+    fits = [
+        v for v, names in known.items() if names is not None and held.issuperset(map(str, names))
+    ]
     if len(fits) == 1:
         return {fits[0]: data}
     why = f"it has the features of {fits}" if fits else "it has all the features of none of them"
@@ -416,7 +390,7 @@ def by_modality(data: Any, fitted: list[str], features: dict[str, Array | None])
 
 def views_there(data: Any, views: Any) -> Any:
     """Of the views that were named for the fit, those that the data have."""
-    if not isinstance(views, list | tuple) or not are_names(list(views)):
+    if not isinstance(views, list | tuple) or not _are_names(list(views)):
         return views
     if is_a(data, "MuData"):
         # "rna:obsp:links" is no modality; whether it is there is for those to say who read it.
@@ -426,16 +400,6 @@ def views_there(data: Any, views: Any) -> Any:
         texts = {str(name) for name in held}
         return [name for name in views if name in texts] or views
     return views
-
-
-def _has_part(data: Any, names: list[str]) -> bool:
-    """Whether a view is named as a part of this AnnData is: then it was fitted on such a one."""
-    parts = {"X", *data.layers, *data.obsm, *data.obsp}
-    return any(name.partition(":")[2] in parts or name in parts for name in names)
-
-
-def _all_there(features: Array | None, held: set[str]) -> bool:
-    return features is not None and held.issuperset(str(feature) for feature in features)
 
 
 # --- any of them ----------------------------------------------------------------------------------
@@ -475,11 +439,11 @@ def collect(data: Any, views: Any = None) -> Collection:
             return Collection(["view0"], [item], single=True)
         if isinstance(views, Mapping):
             names, wanted = [str(name) for name in views], list(views.values())
-            refuse_twice(names)
+            _refuse_twice(names)
         else:
             names, wanted = [f"view{s}" for s in range(len(chosen))], chosen
         return Collection(names, _split_columns(item, names, wanted), single=True)
-    if chosen is not None and not are_names(chosen):
+    if chosen is not None and not _are_names(chosen):
         raise ValueError(
             f"views={chosen} splits the columns of one array, but {len(data)} views were "
             "passed already; leave views=None"
@@ -492,7 +456,7 @@ def collect(data: Any, views: Any = None) -> Collection:
             f"views={chosen} has {len(names)} names, but a {type(data).__name__} of {len(data)} views "
             "was passed; give one name for each, or a dict of name → view to choose from"
         )
-    refuse_twice(names)
+    _refuse_twice(names)
     return Collection(names, [as_item(X, n) for X, n in zip(data, names, strict=True)])
 
 
@@ -531,7 +495,14 @@ def as_item(data: Any, name: str, alone: bool = False) -> Item:
     if isinstance(data, Relation):
         return Item(data, data.ids)
     if isinstance(data, str | os.PathLike):
-        _check_kind(data, name)
+        text = os.fspath(data)
+        if not text.partition(INSIDE)[0].lower().endswith(STREAMABLE):
+            raise ValueError(
+                f"view {name!r} is the text {text!r}; as names of files only those ending in "
+                f"{', '.join(STREAMABLE)} are views. Read another first, a table for example by "
+                "pandas.read_csv(name, index_col=0), or use the command `manyview fit`, which also "
+                "reads .csv, .tsv, .txt, .npz, .mat, .mtx and .h5mu"
+            )
         return from_file(DiskMatrix(data, keep=False, view=name), name)
     if isinstance(data, DiskMatrix):
         return from_file(copy(data), name)
@@ -542,7 +513,9 @@ def as_item(data: Any, name: str, alone: bool = False) -> Item:
         return from_file(DiskMatrix.around(data, name), name)
     if is_a(data, "AnnData"):
         return annotated(data, data.X, name)
-    if is_polars(data):
+    if is_a(data, "LazyFrame"):
+        raise ValueError("got a polars LazyFrame; pass the result of its .collect()")
+    if is_a(data, "DataFrame"):
         return from_polars(data, name, alone)
     if is_a(data, "DataArray"):
         return from_dataarray(data, name)
@@ -559,17 +532,6 @@ def _from_tensor(data: Any, name: str) -> Array:
             "stays sparse, or data.to_dense()"
         )
     return on_host(data.float() if str(data.dtype) == "torch.bfloat16" else data)
-
-
-def _check_kind(path: str | os.PathLike[str], name: str) -> None:
-    text = os.fspath(path)
-    if not text.partition(INSIDE)[0].lower().endswith(STREAMABLE):
-        raise ValueError(
-            f"view {name!r} is the text {text!r}; as names of files only those ending in "
-            f"{', '.join(STREAMABLE)} are views. Read another first, a table for example by "
-            f"pandas.read_csv(name, index_col=0), or use the command `manyview fit`, which also reads "
-            ".csv, .tsv, .txt, .npz, .mat, .mtx and .h5mu"
-        )
 
 
 def _from_mapping(data: Mapping, chosen: list | None) -> Collection:
@@ -677,10 +639,15 @@ def _from_mudata(data: Any, chosen: list | None) -> Collection:
             f"the MuData shares axis {data.axis}; views must share the observations (axis=0)"
         )
     known = [str(name) for name in data.mod]
-    pairs = pairs_by_name(data)
+    parts = {"": data} | {f"{name}:": part for name, part in data.mod.items()}
+    pairs = {f"{name}obsp:{key}": (part, key) for name, part in parts.items() for key in part.obsp}
     where = "the modalities of the MuData"
     names = known if chosen is None else selected(chosen, known + list(pairs), where)
-    items = [
-        Item(*pairs[name]()) if name in pairs else as_item(data.mod[name], name) for name in names
-    ]
+    items = []
+    for name in names:
+        if name in pairs:
+            part, key = pairs[name]
+            items.append(Item(pairwise(part.obsp[key], name), np.array(part.obs_names)))
+        else:
+            items.append(as_item(data.mod[name], name))
     return Collection(names, items, by_name=True, index=np.asarray(data.obs_names))

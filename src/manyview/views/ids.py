@@ -32,8 +32,15 @@ def keys_of(ids: Array, label: str) -> list[Any]:
             f"{label} has sample ids in {ids.ndim} dimensions; give one id for each row"
         )
     keys = _times(ids) if ids.dtype.kind in "mM" else ids.tolist()
-    if ids.dtype.kind not in "biu":
-        refuse_missing([i for i, key in enumerate(keys) if _is_missing(key)], label)
+    missing = (
+        [i for i, key in enumerate(keys) if _is_missing(key)] if ids.dtype.kind not in "biu" else []
+    )
+    if missing:
+        raise ValueError(
+            f"{label} has no sample id (NaN, None or empty) in {named_rows(missing)}; give every row an "
+            "id, or, if the rows of all views are in one order, pass them without ids (for a "
+            "DataFrame: frame.reset_index(drop=True))"
+        )
     for i, key in enumerate(keys):
         try:
             hash(key)
@@ -43,15 +50,6 @@ def keys_of(ids: Array, label: str) -> list[Any]:
                 f"{type(key).__name__}); use text or numbers"
             ) from None
     return keys
-
-
-def refuse_missing(rows: Sequence[int], label: str) -> None:
-    if rows:
-        raise ValueError(
-            f"{label} has no sample id (NaN, None or empty) in {named_rows(rows)}; give every row an "
-            "id, or, if the rows of all views are in one order, pass them without ids (for a "
-            "DataFrame: frame.reset_index(drop=True))"
-        )
 
 
 def refuse_repeated(keys: Sequence[Any], label: str) -> None:
@@ -228,15 +226,27 @@ def align(
                 f"has, or use {setting('missing', names[s], 'allow')}"
             )
         if not everyone:
-            turned = _columns_agree_better(given, keys)
-            _check_same_samples(
-                names, first, s, len(wanted), len(keys[s]), lacking, everywhere, turned
-            )
+            n_first, n, shared = len(wanted), len(keys[s]), len(wanted) - lacking
+            if shared < max(n_first, n):
+                turned = _columns_agree_better(given, keys)
+                raise ValueError(
+                    f"views {names[first]!r} ({n_first} samples) and {names[s]!r} ({n} samples) share "
+                    f"only {shared} sample ids; select the shared ids in every view first. "
+                    f"{turned}".rstrip(". ")
+                )
+            if not everywhere:
+                raise ValueError(
+                    f"views {names[first]!r} and {names[s]!r} list the same samples in another order, "
+                    "and other views are plain arrays without ids; pass DataFrames for all, or one order"
+                )
         if lacking and sp.issparse(matrices[s]):
             _check_zeros(names[s], f"{lacking} of the {len(wanted)}", zero_is_missing)
             filled.add(names[s])
         if is_streamed(matrices[s]):
-            _refuse_moving(matrices[s].label, names[first])
+            raise ValueError(
+                f"{matrices[s].label} lists the samples in another order than {names[first]!r}, or not "
+                "the same ones; views read from files by rows must list the same samples in one order"
+            )
         aligned[s] = take_rows(matrices[s], rows)
     return reference, aligned, frozenset(filled)
 
@@ -249,13 +259,6 @@ def _check_zeros(name: str, lacking: str, zero_is_missing: Rule) -> None:
         )
 
 
-def _refuse_moving(label: str, first: str) -> None:
-    raise ValueError(
-        f"{label} lists the samples in another order than {first!r}, or not the same ones; views read "
-        "from files by rows must list the same samples in one order"
-    )
-
-
 def _columns_agree_better(given: Collection, keys: dict[int, list[Any]]) -> str:
     """A sentence if the samples may be the columns: genes × samples, as R has them."""
     features = [item.features for item in given.items]
@@ -265,16 +268,13 @@ def _columns_agree_better(given: Collection, keys: dict[int, list[Any]]) -> str:
     columns = [set(np.asarray(names).tolist()) for names in features]
     agree = tie(overlaps(columns))
     # Names that only count agree between any two tables.
-    if agree <= FAR_BETTER * rows or agree <= 0.5 or all(_counts(names) for names in columns):
+    counts = all(isinstance(n, int) or str(n).isdecimal() for names in columns for n in names)
+    if agree <= FAR_BETTER * rows or agree <= 0.5 or counts:
         return ""
     return (
         f"The views agree in {agree:.0%} of their column names and in {rows:.0%} of their row ids: if "
         "the columns are the samples, pass the transposed tables (frame.T)."
     )
-
-
-def _counts(names: set[Any]) -> bool:
-    return all(isinstance(name, int) or str(name).isdecimal() for name in names)
 
 
 def _everyone(
@@ -297,29 +297,6 @@ def _everyone(
                 f"first being {unknown[0]!r}; call its update() first"
             )
     return given.index, wanted
-
-
-def _check_same_samples(
-    names: list[str],
-    first: int,
-    s: int,
-    n_first: int,
-    n: int,
-    lacking: int,
-    everywhere: bool,
-    turned: str,
-) -> None:
-    shared = n_first - lacking
-    if shared < max(n_first, n):
-        raise ValueError(
-            f"views {names[first]!r} ({n_first} samples) and {names[s]!r} ({n} samples) share only "
-            f"{shared} sample ids; select the shared ids in every view first. {turned}".rstrip(". ")
-        )
-    if not everywhere:
-        raise ValueError(
-            f"views {names[first]!r} and {names[s]!r} list the same samples in another order, and "
-            "other views are plain arrays without ids; pass DataFrames for all, or one order"
-        )
 
 
 def _refuse_strangers(names: list[str], keys: list[list[Any]]) -> None:

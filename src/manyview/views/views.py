@@ -44,7 +44,16 @@ def check_values(
     X: Matrix, label: str, allow_negative: bool, allow_missing: bool, caller: str
 ) -> None:
     if is_streamed(X):
-        _check_file(X, allow_negative, caller)
+        found: Iterable[str | None]
+        if isinstance(X, DaskMatrix):
+            found = X.each(_complaint, X.label, allow_negative, caller, place=True)
+        else:
+            slabs = blocks(slice(0, X.shape[0]), looking_rows(X.shape[1]))
+            # Lazily: the first complaint ends the reading.
+            found = (_complaint(X.read(b), b.start, X.label, allow_negative, caller) for b in slabs)
+        for complaint in found:
+            if complaint is not None:
+                raise ValueError(complaint)
         return
     values = X.data if sp.issparse(X) else X
     if values.size == 0:
@@ -78,24 +87,10 @@ def _extremes(values: Array) -> tuple[float, float]:
     return float(low.min()), float(high.max())
 
 
-def _check_file(X: Any, allow_negative: bool, caller: str) -> None:
-    """The same for a view in a file, block by block; NaN is refused even as a sign of missing values."""
-    found: Iterable[str | None]
-    if isinstance(X, DaskMatrix):
-        found = X.each(_complaint, X.label, allow_negative, caller, place=True)
-    else:
-        slabs = blocks(slice(0, X.shape[0]), looking_rows(X.shape[1]))
-        # Lazily: the first complaint ends the reading.
-        found = (_complaint(X.read(b), b.start, X.label, allow_negative, caller) for b in slabs)
-    for complaint in found:
-        if complaint is not None:
-            raise ValueError(complaint)
-
-
 def _complaint(
     block: Matrix, start: int, label: str, allow_negative: bool, caller: str
 ) -> str | None:
-    """What is wrong with some rows, if anything."""
+    """What is wrong with rows of a file, if anything; NaN is, even as a sign of missing values."""
     values = block.data if sp.issparse(block) else block
     where = f"{label}: rows {start} to {start + block.shape[0] - 1} hold"
     bad = ~np.isfinite(values)
@@ -126,15 +121,6 @@ def _position(X: Matrix, flat: int) -> tuple[int, int]:
         return int(np.searchsorted(X.indptr, flat, side="right") - 1), int(X.indices[flat])
     row, column = np.unravel_index(flat, X.shape)
     return int(row), int(column)
-
-
-def check_relation(X: Relation, name: str, allowed: bool, caller: str) -> None:
-    if not allowed:
-        raise ValueError(
-            f"view {name!r} is a {X.kind}, and {caller} works on features; use RobustWMNMF, or pass "
-            f"{type(X).__name__}(...).as_features(), a nonnegative table made of it"
-        )
-    X.check(name)
 
 
 def _is_symmetric(X: sp.csr_array) -> bool:
@@ -231,7 +217,12 @@ def as_views(
                 raise ValueError(f"view {name!r} has shape {X.shape} but {len(listed)} names")
     for X, name in zip(matrices, names, strict=True):
         if isinstance(X, Relation):
-            check_relation(X, name, allow_relations, caller)
+            if not allow_relations:
+                raise ValueError(
+                    f"view {name!r} is a {X.kind}, and {caller} works on features; use RobustWMNMF, or "
+                    f"pass {type(X).__name__}(...).as_features(), a nonnegative table made of it"
+                )
+            X.check(name)
     sample_names, matrices, filled = align(given, matrices, allow_missing, zero_is_missing)
     check_shapes(matrices, names, min_samples, caller)
     for X, item, name in zip(matrices, given.items, names, strict=True):
