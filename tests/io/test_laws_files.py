@@ -34,6 +34,7 @@ from manyview.io.writing import (
     csv_bytes,
     exact_text,
     is_stage,
+    is_whole,
     left_behind,
     own_folder,
     random_name,
@@ -173,7 +174,7 @@ def test_a_stranger_of_the_same_name_is_refused_before_any_work(
     for work in (
         "RobustWMNMF.fit",
         "app.compare.runs.Plan.carry_out",
-        "paper.command.run_cells",
+        "paper.command.run_tasks",
     ):
         monkeypatch.setattr(f"manyview.{work}", never)
     out, name = tmp_path / "out", SAME_NAME[kind]
@@ -376,7 +377,7 @@ def test_what_a_reader_finds_after_a_kill_is_put_right_first(data, tmp_path):
     code = (
         "import os, signal, sys; true, left = os.replace, [5]\n"
         "def counted(*args):\n"
-        "    left[0] -= '.manyview.' in str(args[1]) and os.sep + 'old' in str(args[1])\n"
+        "    left[0] -= os.sep + 'new' + os.sep in str(args[0])\n"
         "    true(*args) if left[0] else os.kill(os.getpid(), signal.SIGKILL)\n"
         "os.replace = counted\n"
         "from manyview.app.cli.app import app; app(sys.argv[1:])"
@@ -385,7 +386,7 @@ def test_what_a_reader_finds_after_a_kill_is_put_right_first(data, tmp_path):
     assert subprocess.run(words, env=ENV).returncode == -signal.SIGKILL
     assert any(map(is_stage, out.iterdir())) and len(results_of(out)) < len(before) - 1
     assert run("predict", out, *data, "--out", tmp_path / "p.csv").exit_code == 0
-    assert held(out) == before
+    assert set(held(out)) == set(before) and held(out) != before and is_whole(out, "fit")
 
 
 def results_of(out):
@@ -504,12 +505,41 @@ def test_a_forged_journal_moves_nothing(name, tmp_path):
     (stage / "new" / "x").mkdir(parents=True)
     for precious in (tmp_path / "precious.csv", out / "thesis.docx"):
         precious.write_text("precious")
-    told = {"old": [], "new": {name: list(Listed.of(out / "thesis.docx"))}, "made": []}
-    (stage / "journal.json").write_text(json.dumps(told))
-    before = held(tmp_path)
-    with pytest.raises(FileExistsError, match="was not made by manyview"), claimed(out, "test"):
-        pass
-    assert held(tmp_path) == before
+    for told in (
+        {"old": {name: list(Listed.of(out / "thesis.docx"))}, "new": [], "empty": []},
+        {"old": {}, "new": [name], "empty": []},
+        {"old": {}, "new": [], "empty": [name]} if ".." in name or name[0] == "/" else [],
+    ):
+        (stage / "journal.json").write_text(json.dumps(told))
+        before = held(tmp_path)
+        with pytest.raises(FileExistsError, match="was not made by manyview"), claimed(out, "test"):
+            pass
+        assert held(tmp_path) == before
+
+
+def test_an_interrupted_writing_goes_on_over_no_file_of_others_and_through_no_link(tmp_path):
+    out, elsewhere = tmp_path / "out", tmp_path / "elsewhere"
+    stage = out / random_name("manyview")
+    (stage / "new" / "sub").mkdir(parents=True)
+    elsewhere.mkdir()
+    for name in ("a.csv", "sub/c.csv", MARKER):
+        (stage / "new" / name).write_text("new")
+    journal = {"old": {}, "new": ["a.csv", "sub/c.csv"], "empty": []}
+    (stage / "journal.json").write_text(json.dumps(journal))
+    (out / "a.csv").write_text("mine")
+    (out / "sub").symlink_to(elsewhere)
+    for harm in ("a.csv", "sub"):
+        with (
+            pytest.raises(FileExistsError, match="put there by another program"),
+            claimed(out, "test"),
+        ):
+            pass
+        assert not list(elsewhere.iterdir())
+        assert harm == "sub" or (out / "a.csv").read_text() == "mine"
+        (out / harm).unlink()
+    with claimed(out, "test", beside=True):
+        assert (out / "a.csv").read_text() == (out / "sub" / "c.csv").read_text() == "new"
+    assert not stage.exists()
 
 
 def test_a_failure_leaves_the_folder_as_it_was(tmp_path):

@@ -174,11 +174,6 @@ def write_whole(path: Path, content: bytes | Callable[[BinaryIO], Any]) -> None:
         beside.unlink(missing_ok=True)
 
 
-def sync_file(path: Path) -> None:
-    with path.open("rb+") as file:
-        os.fsync(file.fileno())
-
-
 def sync_folder(folder: Path) -> None:
     """The new name, too, should survive a power cut; some file systems cannot promise that."""
     try:
@@ -396,15 +391,7 @@ def through_link(folder: Path, name: str) -> bool:
 
 
 STAGE = "manyview"
-JOURNAL, NEW, OLD = "journal.json", "new", "old"
-
-
-def new_stage(folder: Path) -> Path:
-    """A private folder for what is to be written; its own folder ``new`` is the place for it."""
-    stage = folder / random_name(STAGE)
-    stage.mkdir(mode=0o700)
-    (stage / NEW).mkdir()
-    return stage
+JOURNAL, NEW = "journal.json", "new"
 
 
 def is_stage(path: Path) -> bool:
@@ -432,55 +419,58 @@ def check_names(folder: Path, marker: Marker, names: Iterable[str]) -> None:
         )
 
 
-def replace_files(folder: Path, stage: Path, kind: str, keep: bool) -> list[str]:
+def replace_files(folder: Path, stage: Path, kind: str, keep: bool) -> None:
     """What is in ``stage/new`` takes the place of the files of this kind; with ``keep`` of those of the
-    same names only. The names of the new ones."""
+    same names only.
+
+    A journal is written once the new files are safe on the disk: from there on they replace the old ones,
+    by this process or by the next one that claims the folder.
+    """
     marker = read_marker(folder) or Marker()
     new = {name: Listed.of(stage / NEW / name) for name in files_in(stage / NEW)}
     check_names(folder, marker, new)
     earlier = {} if keep else marker.files.get(kind, {})
     old = marker.ours(folder, {*earlier, *new})
-    made = _folders_to_make(folder, new)
-    after = marker.with_files(kind, new, earlier, made)
+    after = marker.with_files(kind, new, earlier, _folders_to_make(folder, new))
     (stage / NEW / MARKER).write_bytes(after.as_bytes())
-    new[MARKER] = Listed.of(stage / NEW / MARKER)
     if os.path.lexists(folder / MARKER):
         old[MARKER] = Listed.of(folder / MARKER)
-    for name in new:
-        sync_file(stage / NEW / name)
-    _write_journal(stage, old, new, made)
-    try:
-        _swap(folder, stage, old, new, made)
-    except BaseException:
-        settle(folder, stage)
-        raise
-    (stage / JOURNAL).unlink()  # from here on it has happened
-    sync_folder(folder)
-    _remove_empty(folder, marker.folders - set(_parents(new)))
-    _remove(stage)
-    return sorted(name for name in new if name != MARKER)
+    for name in (*new, MARKER):
+        with (stage / NEW / name).open("rb+") as file:
+            os.fsync(file.fileno())
+    sync_folder(stage / NEW)
+    journal = {"old": old, "new": sorted(new), "empty": sorted(marker.folders - after.folders)}
+    write_whole(stage / JOURNAL, json.dumps(journal).encode())
+    settle(folder, stage)
 
 
 def settle(folder: Path, stage: Path) -> None:
-    """Undo what was not finished, and remove the stage."""
+    """Finish what has a journal; what has none did not begin to replace anything, and is removed."""
     told = _read_journal(stage)
     if told is not None:
-        new, made = told
-        for name in new:
-            here, back = folder / name, stage / NEW / name
-            if not back.exists() and is_unchanged(folder, name, new[name]):
-                os.replace(here, back)
-        for name in files_in(stage / OLD):
-            if os.path.lexists(folder / name):
+        old, new, empty = told
+        # The list of files goes first and comes last: without it nothing is taken for a result.
+        for name in sorted(old, key=lambda name: name != MARKER):
+            moved = name in (*new, MARKER) and not (stage / NEW / name).exists()
+            if not moved and is_unchanged(folder, name, old[name]):
+                (folder / name).unlink()
+        for name in (*new, MARKER):
+            if not (stage / NEW / name).exists():
+                continue
+            if os.path.lexists(folder / name) or through_link(folder, name):
                 raise Refused(
-                    f"writing into {folder} was interrupted, and {name} was put there since; what it "
-                    f"was before is {stage / OLD / name}: keep one of them and remove {stage}"
+                    f"writing into {folder} was interrupted, and {name} was put there by another program; "
+                    f"move it away and run the command again: the new one is {stage / NEW / name}"
                 )
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            os.replace(stage / OLD / name, folder / name)
-        _remove_empty(folder, made)
+            os.replace(stage / NEW / name, folder / name)
+        (stage / JOURNAL).unlink()
         sync_folder(folder)
-    _remove(stage)
+        for name in sorted(empty, key=lambda name: -name.count("/")):
+            with suppress(OSError):  # something is in it, or it is gone
+                if not (folder / name).is_symlink():
+                    (folder / name).rmdir()
+    shutil.rmtree(stage, ignore_errors=True)
 
 
 def files_in(folder: Path) -> list[str]:
@@ -490,65 +480,26 @@ def files_in(folder: Path) -> list[str]:
     return sorted(names, key=lambda name: (name == MARKER, name))
 
 
-def _swap(
-    folder: Path, stage: Path, old: Iterable[str], new: Iterable[str], made: Iterable[str]
-) -> None:
-    # The list of files goes first and comes last: without it nothing is taken for a result.
-    for name in sorted(old, key=lambda name: name != MARKER):
-        (stage / OLD / name).parent.mkdir(parents=True, exist_ok=True)
-        os.replace(folder / name, stage / OLD / name)
-    for name in made:
-        (folder / name).mkdir(exist_ok=True)
-    for name in sorted(new, key=lambda name: name == MARKER):
-        if os.path.lexists(folder / name):
-            raise Refused(f"{folder / name} was put there by another program just now")
-        os.replace(stage / NEW / name, folder / name)
-
-
-def _write_journal(
-    stage: Path, old: Iterable[str], new: Mapping[str, Listed], made: list[str]
-) -> None:
-    told = {"old": sorted(old), "new": {n: list(listed) for n, listed in new.items()}, "made": made}
-    sync_folder(stage / NEW)
-    write_whole(stage / JOURNAL, json.dumps(told).encode())
-
-
-def _read_journal(stage: Path) -> tuple[dict[str, Listed], list[str]] | None:
-    """What was to be written where; None if nothing had been moved yet, or all is done."""
+def _read_journal(stage: Path) -> tuple[dict[str, Listed], list[str], list[str]] | None:
+    """The files to remove and to move, and the folders left empty; None if nothing has begun."""
     try:
         told = json.loads((stage / JOURNAL).read_text(encoding="utf-8"))
     except FileNotFoundError:
         return None
     try:
-        new = {checked_name(name): Listed(*listed) for name, listed in told["new"].items()}
-        return new, [checked_name(name, is_file=False) for name in told["made"]]
+        old = {checked_name(name): Listed(*listed) for name, listed in told["old"].items()}
+        new = [checked_name(name) for name in told["new"]]
+        return old, new, [checked_name(name, is_file=False) for name in told["empty"]]
     except (ValueError, TypeError, AttributeError, KeyError) as error:
         raise Refused(f"{stage} was not made by manyview ({error}); move it away") from None
 
 
-def _parents(names: Iterable[str]) -> Iterator[str]:
-    for name in names:
-        yield from (str(parent) for parent in PurePosixPath(name).parents if str(parent) != ".")
-
-
-def _folders_to_make(folder: Path, names: Iterable[str]) -> list[str]:
-    """Outer ones first."""
-    wanted = sorted(set(_parents(names)), key=lambda name: (name.count("/"), name))
-    for name in wanted:
+def _folders_to_make(folder: Path, names: Iterable[str]) -> set[str]:
+    parents = {str(parent) for name in names for parent in PurePosixPath(name).parents} - {"."}
+    for name in sorted(parents):
         if (folder / name).exists() and not (folder / name).is_dir():
             raise Refused(f"{folder / name} is a file where a folder is to be made")
-    return [name for name in wanted if not (folder / name).exists()]
-
-
-def _remove_empty(folder: Path, names: Iterable[str]) -> None:
-    for name in sorted(names, key=lambda name: -name.count("/")):
-        with suppress(OSError):  # something is in it, or it is gone
-            if not (folder / name).is_symlink():
-                (folder / name).rmdir()
-
-
-def _remove(stage: Path) -> None:
-    shutil.rmtree(stage, ignore_errors=True)
+    return {name for name in parents if not (folder / name).exists()}
 
 
 # --- claiming a folder ----------------------------------------------------------------------------
@@ -575,10 +526,17 @@ class OurFolder:
     @contextmanager
     def replacing(self, keep: bool = False) -> Iterator[Path]:
         """A folder to fill; left without an error, its files take the place of the earlier ones."""
-        stage = new_stage(self.path)
+        stage = self.path / random_name(STAGE)
+        stage.mkdir(mode=0o700)
         try:
+            (stage / NEW).mkdir()
             yield stage / NEW
-            self._still_ours()
+            lock = (HELD.get() or {}).get(self.path)
+            if lock is not None and not lock.is_held():
+                raise FolderInUse(
+                    f"another process has begun to write into {self.path}; nothing of this one is "
+                    "written there. Name another folder and run it again"
+                )
             replace_files(self.path, stage, self.kind, keep)
         finally:
             if stage.exists():
@@ -599,14 +557,6 @@ class OurFolder:
             check_names(self.path, marker, ())
             write_whole(self.path / MARKER, marker.with_files(self.kind, {}, (), ()).as_bytes())
 
-    def _still_ours(self) -> None:
-        lock = (HELD.get() or {}).get(self.path)
-        if lock is not None and not lock.is_held():
-            raise FolderInUse(
-                f"another process has begun to write into {self.path}; nothing of this one is "
-                "written there. Name another folder and run it again"
-            )
-
 
 @contextmanager
 def claimed(
@@ -624,18 +574,27 @@ def claimed(
     (it may hold anything).
     """
     shown, place = Path(out), Path(out).resolve()
-    _check_writable(shown, place)
+    if place.exists() and not place.is_dir():
+        raise Refused(f"{shown} is a file; name a folder, new or empty")
+    _check_writable(place, str(shown), "folder")
     held = HELD.get() or {}
     if place in held:
         _check_free(shown, place, kind, force or beside, goes_on)
         yield OurFolder(place, kind)
         return
-    made = _make(place)
+    made, at = [], place  # inner ones first
+    while not at.exists():
+        made.append(at)
+        at = at.parent
+    place.mkdir(parents=True, exist_ok=True)
     try:
         lock = Lock.take(place, shown)
         before = HELD.set({**held, place: lock})
         try:
-            _clear(place)
+            for path in filter(is_stage, list(place.iterdir())):
+                settle(place, path)
+            for path in (*left_behind(place), *left_behind(place / "runs")):
+                path.unlink(missing_ok=True)
             _check_free(shown, place, kind, force or beside, goes_on)
             yield OurFolder(place, kind)
         finally:
@@ -654,14 +613,6 @@ def restored(folder: Path) -> None:
             pass
 
 
-def _clear(place: Path) -> None:
-    for path in list(place.iterdir()):
-        if is_stage(path):
-            settle(place, path)
-    for path in (*left_behind(place), *left_behind(place / "runs")):
-        path.unlink(missing_ok=True)
-
-
 def _check_free(shown: Path, place: Path, kind: str, force: bool, goes_on: bool) -> None:
     held = [path for path in place.iterdir() if path.name not in (LOCK, MARKER)]
     marker = read_marker(place)
@@ -675,29 +626,17 @@ def _check_free(shown: Path, place: Path, kind: str, force: bool, goes_on: bool)
     )
 
 
-def _check_writable(shown: Path, place: Path) -> None:
-    if place.exists() and not place.is_dir():
-        raise Refused(f"{shown} is a file; name a folder, new or empty")
+def _check_writable(place: Path, name: str, what: str) -> None:
+    """Refuse a place below which nothing can be made, before any work is done."""
     at = place
     while not at.exists():
         at = at.parent
     if not at.is_dir():
-        raise NotADirectoryError(f"{shown} cannot be made: {at} is a file, not a folder")
+        raise NotADirectoryError(f"{name} cannot be made: {at} is a file, not a folder")
     if not os.access(at, os.W_OK | os.X_OK):
         raise PermissionError(
-            f"{shown}: no folder can be written in {at}; choose a folder of your own"
+            f"{name}: no {what} can be written in {at}; choose a folder of your own"
         )
-
-
-def _make(place: Path) -> list[Path]:
-    """Make the folder and those around it; those that were not there, inner ones first."""
-    absent = []
-    at = place
-    while not at.exists():
-        absent.append(at)
-        at = at.parent
-    place.mkdir(parents=True, exist_ok=True)
-    return absent
 
 
 # --- one process at a time ---------------------------------------------------------------------
@@ -796,20 +735,18 @@ def check_file(out: Path, columns: Sequence[Sequence[str]], force: bool) -> None
         )
     if os.path.lexists(place) and not force:
         raise Refused(f"{out} exists; name another file, or replace it by --force")
-    if os.path.lexists(place) and not _has_columns(place, columns):
+    try:
+        ours = not os.path.lexists(place) or columns_of(place) in map(list, columns)
+    except (OSError, ValueError, csv.Error):
+        ours = False
+    if not ours:
         raise Refused(
             f"{out} is no table of {', '.join(columns[0])} and is not replaced; name another file"
         )
     marker = read_marker(place.parent)
     if marker is not None and place.name in marker.every:
         raise Refused(f"{out} belongs to the results in {out.parent}; name another file")
-    at = place.parent
-    while not at.exists():
-        at = at.parent
-    if not at.is_dir():
-        raise NotADirectoryError(f"--out cannot be made: {at} is a file, not a folder")
-    if not os.access(at, os.W_OK | os.X_OK):
-        raise PermissionError(f"--out: no file can be written in {at}; choose a folder of your own")
+    _check_writable(place.parent, "--out", "file")
 
 
 def write_file(out: Path, content: bytes) -> None:
@@ -819,11 +756,3 @@ def write_file(out: Path, content: bytes) -> None:
     for left in left_behind(place.parent, place.name):
         left.unlink(missing_ok=True)
     write_whole(place, content)
-
-
-def _has_columns(path: Path, columns: Sequence[Sequence[str]]) -> bool:
-    try:
-        found = columns_of(path)
-    except (OSError, ValueError, csv.Error):
-        return False
-    return found in map(list, columns)
