@@ -21,84 +21,65 @@ from .rows import INSIDE, RowFile, check_shape
 OUTSIDE = "whose bytes would be read along, whatever they are; copy the numbers into one file"
 
 
-def open_hdf5(h5py: Any, path: str | Path) -> Any:
-    """The open file, once all that is in it has been looked at."""
-    file = h5py.File(path, "r")
+def open_hdf5(path: str | Path) -> Any:
+    """The open file, once each object in it has been looked at, once: links may lead in circles."""
+    h5py = imported("h5py", path)
+    file, packed = h5py.File(path, "r"), Path(path).stat().st_size
     try:
-        _Walk(h5py, Path(path).stat().st_size).group(file)
+        waiting, seen = [file], set()
+        while waiting:
+            group = waiting.pop()
+            for name in group:
+                kind = group.id.links.get_info(name.encode("utf-8", "surrogateescape")).type
+                if kind == h5py.h5l.TYPE_SOFT:  # to a name in the file, which is looked at anyway
+                    continue
+                if kind != h5py.h5l.TYPE_HARD:
+                    place = f"{str(group.name).rstrip('/')}/{name}"
+                    raise ValueError(f"{place!r} is a link to another file, {OUTSIDE}")
+                item = group[name]
+                info = h5py.h5o.get_info(item.id)
+                if (info.fileno, info.addr) in seen:
+                    continue
+                seen.add((info.fileno, info.addr))
+                if isinstance(item, h5py.Group):
+                    waiting.append(item)
+                elif isinstance(item, h5py.Dataset):
+                    _check_dataset(h5py, item, packed)
     except BaseException:
         file.close()
         raise
     return file
 
 
-class _Walk:
-    """Every object of a file, once: links may lead in circles."""
-
-    def __init__(self, h5py: Any, packed: int):
-        self.h5py, self.packed = h5py, packed
-        #: Filters that unpack nothing: they reorder, or add a checksum.
-        self.keeping = (h5py.h5z.FILTER_SHUFFLE, h5py.h5z.FILTER_FLETCHER32)
-        self.seen: set[Any] = set()
-
-    def group(self, group: Any) -> None:
-        waiting = [group]
-        while waiting:
-            for item in self._members(waiting.pop()):
-                info = self.h5py.h5o.get_info(item.id)
-                if (info.fileno, info.addr) in self.seen:
-                    continue
-                self.seen.add((info.fileno, info.addr))
-                if isinstance(item, self.h5py.Group):
-                    waiting.append(item)
-                elif isinstance(item, self.h5py.Dataset):
-                    self.dataset(item)
-
-    def _members(self, group: Any) -> list[Any]:
-        """What a group holds. Links to names in the file lead to what is looked at anyway."""
-        links, members = group.id.links, []
-        for name in group:
-            kind = links.get_info(name.encode("utf-8", "surrogateescape")).type
-            if kind == self.h5py.h5l.TYPE_HARD:
-                members.append(group[name])
-            elif kind != self.h5py.h5l.TYPE_SOFT:
-                raise ValueError(f"{_named(group, name)} is a link to another file, {OUTSIDE}")
-        return members
-
-    def dataset(self, item: Any) -> None:
-        made = item.id.get_create_plist()
-        if made.get_external_count():
-            raise ValueError(f"{item.name!r} keeps its numbers in other files, {OUTSIDE}")
-        if made.get_layout() == self.h5py.h5d.VIRTUAL:
-            raise ValueError(
-                f"{item.name!r} is put together from other datasets or files, {OUTSIDE}"
-            )
-        if item.shape is None:
-            return
+def _check_dataset(h5py: Any, item: Any, packed: int) -> None:
+    made = item.id.get_create_plist()
+    if made.get_external_count():
+        raise ValueError(f"{item.name!r} keeps its numbers in other files, {OUTSIDE}")
+    if made.get_layout() == h5py.h5d.VIRTUAL:
+        raise ValueError(f"{item.name!r} is put together from other datasets or files, {OUTSIDE}")
+    if item.shape is None:
+        return
+    if item.dtype.kind in "biuf":
         wanted = float(prod(map(int, item.shape)) * item.dtype.itemsize)
-        if item.dtype.kind in "biuf":
-            check_claim(wanted, self.packed, repr(item.name))
-        if item.chunks and made.get_nfilters():
-            chunk = prod(item.chunks) * item.dtype.itemsize
-            check_held(chunk, self.packed, f"a chunk of {item.name!r}")
-            self._chunks(item, [made.get_filter(i)[0] for i in range(made.get_nfilters())])
-
-    def _chunks(self, item: Any, filters: list[int]) -> None:
-        """Deflate unpacks whatever a chunk holds, however small it should be."""
-        unpacking = [number for number in filters if number not in self.keeping]
-        if len(unpacking) > 1:
-            raise ValueError(
-                f"{item.name!r} is packed more than once; write it again with one filter"
-            )
-        room = room_for(self.packed)
-        if unpacking != [self.h5py.h5z.FILTER_DEFLATE] or MOST["zlib"] * self.packed <= room:
-            return
+        check_claim(wanted, packed, repr(item.name))
+    if not item.chunks or not made.get_nfilters():
+        return
+    check_held(prod(item.chunks) * item.dtype.itemsize, packed, f"a chunk of {item.name!r}")
+    filters = [made.get_filter(i)[0] for i in range(made.get_nfilters())]
+    # These unpack nothing: they reorder, or add a checksum.
+    keeping = (h5py.h5z.FILTER_SHUFFLE, h5py.h5z.FILTER_FLETCHER32)
+    unpacking = [number for number in filters if number not in keeping]
+    if len(unpacking) > 1:
+        raise ValueError(f"{item.name!r} is packed more than once; write it again with one filter")
+    # Deflate unpacks whatever a chunk holds, however small it should be.
+    room = room_for(packed)
+    if unpacking == [h5py.h5z.FILTER_DEFLATE] and MOST["zlib"] * packed > room:
         stored: list[Any] = []
         item.id.chunk_iter(stored.append)
         for chunk in stored:
             if MOST["zlib"] * chunk.size > room:
                 raw = item.id.read_direct_chunk(chunk.chunk_offset)[1]
-                check_chunk("zlib", len(raw), BytesIO(raw).read, self.packed)
+                check_chunk("zlib", len(raw), BytesIO(raw).read, packed)
 
 
 def check_lengths(item: Any, packed: int) -> None:
@@ -123,10 +104,6 @@ def _length(block: np.ndarray) -> float:
         return 0.0
     sized = (value for value in block.ravel() if isinstance(value, str | bytes | np.ndarray))
     return float(sum(v.nbytes if isinstance(v, np.ndarray) else len(v) for v in sized))
-
-
-def _named(group: Any, name: str) -> str:
-    return repr(f"{str(group.name).rstrip('/')}/{name}")
 
 
 # --- rows, and their names in AnnData and MuData --------------------------------------------------
@@ -241,7 +218,8 @@ def _absent(array: Any) -> list[str]:
     elif array.is_virtual or array.external:
         return []
     elif array.chunks:
-        fill, total = array.fillvalue, prod(map(_ceil, array.shape, array.chunks))
+        counts = [-(-n // m) for n, m in zip(array.shape, array.chunks, strict=True)]
+        fill, total = array.fillvalue, prod(counts)
         missing = total - array.id.get_num_chunks()
     else:
         fill, total = array.fillvalue, 1
@@ -256,10 +234,6 @@ def _absent(array: Any) -> list[str]:
     ]
 
 
-def _ceil(n: int, chunk: int) -> int:
-    return -(-n // chunk)
-
-
 def read_hdf5(
     path: str, key: str | None, kind: str = "", most: float | None = None
 ) -> dict[str, RowFile]:
@@ -268,8 +242,7 @@ def read_hdf5(
 
     One that is stored by columns may take as many bytes as the one who asks wants to hold.
     """
-    h5py = imported("h5py", path)
-    file = open_hdf5(h5py, path)
+    file = open_hdf5(path)
     if kind == ".h5mu":
         names = [str(name) for name in file["mod"].attrs.get("mod-order", file["mod"].keys())]
         return {name: inside(file, f"mod/{name}/X", most) for name in names}
@@ -281,9 +254,7 @@ def read_hdf5(
     if key is None:
         tables: list[str] = []
         file.visititems(
-            lambda name, item: (
-                tables.append(name) if isinstance(item, h5py.Dataset) and item.ndim == 2 else None
-            )
+            lambda name, item: tables.append(name) if getattr(item, "ndim", 0) == 2 else None
         )
         key = only(path, tables)
     return {"": inside(file, key, most)}
@@ -364,7 +335,7 @@ def only(path: str, tables: list[str]) -> str:
     return tables[0]
 
 
-def imported(library: str, path: str) -> Any:
+def imported(library: str, path: str | Path) -> Any:
     try:
         return importlib.import_module(library)
     except ImportError as error:

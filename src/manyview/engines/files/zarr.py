@@ -6,7 +6,6 @@ import json
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -58,7 +57,13 @@ def check_zarr(path: str | Path) -> None:
             described.append(Path(found))
     looked_at = set()
     for file in described:
-        for place, listed in _arrays(_parsed(file), file.parent, DEEPEST):
+        size = file.stat().st_size
+        check_held(30 * size, size, f"{file.name!r} in it")
+        try:
+            parsed = json.loads(file.read_bytes())
+        except (ValueError, RecursionError) as error:
+            raise ValueError(f"{file.name!r} in it is no JSON ({error})") from error
+        for place, listed in _arrays(parsed, file.parent, DEEPEST):
             name = (
                 f"the array {str(place.relative_to(folder))!r}" if place != folder else "the array"
             )
@@ -80,12 +85,8 @@ def _check_chunks(place: Path, array: _Array, packed: int) -> None:
             if array.shards is not None:
                 parts = shard_parts(opened, *array.shards)
             for start, length in parts:
-                check_chunk(codec, length, partial(_read_at, opened, start), packed)
-
-
-def _read_at(file: Any, start: int, n: int) -> bytes:
-    file.seek(start)
-    return file.read(n)
+                opened.seek(start)
+                check_chunk(codec, length, opened.read, packed)
 
 
 def _short(codec: str) -> str:
@@ -107,14 +108,6 @@ def _files(folder: Path) -> Iterator[tuple[str, str, int]]:
                     waiting.append(item.path)
                 elif item.is_file():
                     yield item.path, item.name.lower(), item.stat().st_size
-
-
-def _parsed(file: Path) -> Any:
-    check_held(30 * file.stat().st_size, file.stat().st_size, f"{file.name!r} in it")
-    try:
-        return json.loads(file.read_bytes())
-    except (ValueError, RecursionError) as error:
-        raise ValueError(f"{file.name!r} in it is no JSON ({error})") from error
 
 
 def _arrays(found: Any, place: Path, deeper: int) -> Iterator[tuple[Path, dict[str, Any]]]:
@@ -158,16 +151,14 @@ def _checked(name: str, listed: dict[str, Any], packed: int) -> _Array:
         raise ValueError(
             f"{name} holds Python objects, which are not read because they can run code"
         )
-    _check_size(name, listed.get("shape"), array.chunk, array.kind.itemsize, packed)
-    return array
-
-
-def _check_size(name: str, shape: Any, chunk: Any, width: int, packed: int) -> None:
-    for sizes in (shape, chunk):
+    shape: Any = listed.get("shape")
+    width = array.kind.itemsize
+    for sizes in (shape, array.chunk):
         if not _is_shape(sizes):
             raise ValueError(f"{name} has the impossible shape {str(sizes)[:60]}")
     check_claim(prod(shape) * width, packed, name)
-    check_held(prod(chunk) * width, packed, f"a chunk of {name}")
+    check_held(prod(array.chunk) * width, packed, f"a chunk of {name}")
+    return array
 
 
 def _is_shape(sizes: Any) -> bool:
@@ -176,11 +167,21 @@ def _is_shape(sizes: Any) -> bool:
 
 def _second(listed: dict[str, Any]) -> _Array:
     codecs = [*(listed.get("filters") or ()), listed.get("compressor")]
-    codecs += [
-        listed.get("object_codec")
-    ]  # of no known version; whoever writes it must mean something
+    # Of no known version; whoever writes it must mean something.
+    codecs.append(listed.get("object_codec"))
     named = tuple(_name(codec, "id") for codec in codecs if codec is not None)
-    return _Array(named, _dtype(listed.get("dtype")), listed.get("chunks"))
+    kind = listed.get("dtype")
+    try:
+        return _Array(named, np.dtype(_fields(kind)), listed.get("chunks"))
+    except (TypeError, ValueError, RecursionError, KeyError) as error:
+        raise ValueError(f"its numbers are of the unknown kind {str(kind)[:60]}") from error
+
+
+def _fields(listed: Any) -> Any:
+    """A kind of number as NumPy wants it: text, or fields (name, kind) or (name, kind, shape)."""
+    if not isinstance(listed, list):
+        return listed
+    return [(field[0], _fields(field[1]), *(tuple(size) for size in field[2:])) for field in listed]
 
 
 def _third(listed: dict[str, Any]) -> _Array:
@@ -195,24 +196,24 @@ def _third(listed: dict[str, Any]) -> _Array:
         if not _is_shape(whole) or not _is_shape(chunk) or 0 in chunk or len(whole) != len(chunk):
             raise ValueError(f"its shards have the impossible shape {str(chunk)[:60]}")
         n_chunks = prod(-(-n // m) for n, m in zip(whole, chunk, strict=True))
-        shards = (n_chunks, _after_table(codecs[0]))
+        # The table of a shard must be at its end and as it is, to be looked at.
+        index = _listed(_setting(codecs[0], "index_codecs") or [{"name": "bytes"}])
+        packing = [_name(codec, "name") for codec in index]
+        place = _setting(codecs[0], "index_location") or "end"
+        if place != "end" or packing not in (["bytes"], ["bytes", "crc32c"]):
+            raise ValueError(
+                "the tables of its shards are kept in an unusual way; write it again by zarr"
+            )
+        shards = (n_chunks, 4 * ("crc32c" in packing))
         names = [_name(codec, "name") for codec in _listed(_setting(codecs[0], "codecs"))]
         if SHARDS in names:
             raise ValueError("it has shards in shards; write it with one kind of them")
-    return _Array(tuple(names), _dtype_of_third(listed.get("data_type")), chunk, shards)
-
-
-def _after_table(codec: Any) -> int:
-    """Bytes after the table of a shard, which must be at its end and as it is, to be looked at."""
-    names = [
-        _name(c, "name") for c in _listed(_setting(codec, "index_codecs") or [{"name": "bytes"}])
-    ]
-    place = _setting(codec, "index_location") or "end"
-    if place != "end" or names not in (["bytes"], ["bytes", "crc32c"]):
-        raise ValueError(
-            "the tables of its shards are kept in an unusual way; write it again by zarr"
-        )
-    return 4 * ("crc32c" in names)
+    kind = listed.get("data_type")
+    try:
+        numbers = np.dtype(kind if isinstance(kind, str) else "V16")
+    except TypeError:  # what else there is holds texts or bytes, and is no view
+        numbers = np.dtype("V16")
+    return _Array(tuple(names), numbers, chunk, shards)
 
 
 def _listed(codecs: Any) -> list[Any]:
@@ -229,29 +230,6 @@ def _setting(of: Any, name: str) -> Any:
 def _name(codec: Any, key: str) -> str:
     name = codec.get(key) if isinstance(codec, dict) else codec
     return name if isinstance(name, str) else repr(name)
-
-
-def _dtype(listed: Any) -> np.dtype:
-    """Of the second format: text as NumPy has it, or a list of fields."""
-    try:
-        return np.dtype(_fields(listed))
-    except (TypeError, ValueError, RecursionError, KeyError) as error:
-        raise ValueError(f"its numbers are of the unknown kind {str(listed)[:60]}") from error
-
-
-def _fields(listed: Any) -> Any:
-    """Fields as NumPy wants them: (name, kind) or (name, kind, shape)."""
-    if not isinstance(listed, list):
-        return listed
-    return [(field[0], _fields(field[1]), *(tuple(size) for size in field[2:])) for field in listed]
-
-
-def _dtype_of_third(listed: Any) -> np.dtype:
-    """Numbers by their names; what else there is holds texts or bytes, and is no view."""
-    try:
-        return np.dtype(listed) if isinstance(listed, str) else np.dtype("V16")
-    except TypeError:
-        return np.dtype("V16")
 
 
 def open_zarr(path: str, key: str | None) -> RowFile:
