@@ -57,33 +57,20 @@ def load_npy(path: Path) -> Array:
         raise _Sentence(f"{why}; save it again by numpy.save from a numeric array") from error
 
 
-def _npy(path: Path) -> dict[str, Part]:
-    array = load_npy(path)
-    try:
-        return {"": Part(path.name, check_shape(array, path.name))}
-    except ValueError as error:
-        raise _Sentence(str(error)) from None
-
-
 def _npz(path: Path) -> dict[str, Part]:
     with zipfile.ZipFile(path) as archive:
         check_archive(archive, path.stat().st_size)
-        arrays = {
-            member.removesuffix(".npy"): _member(archive, member)
-            for member in archive.namelist()
-            if member.endswith(".npy")
-        }
+        arrays = {}
+        for member in archive.infolist():
+            if member.filename.endswith(".npy"):
+                with archive.open(member) as file:
+                    arrays[member.filename.removesuffix(".npy")] = read_npy(file, member.file_size)
     if not arrays:
         raise _Sentence(f"{path.name} holds no array; save it by numpy.savez")
     if {"format", "shape", "data"} <= set(arrays):
         matrix = _sparse(arrays, path.stat().st_size)
         return {"": Part(path.name, check_shape(matrix, path.name))}
     return _several(path, arrays)
-
-
-def _member(archive: zipfile.ZipFile, name: str) -> Array:
-    with archive.open(name) as file:
-        return read_npy(file, archive.getinfo(name).file_size)
 
 
 def _sparse(arrays: dict[str, Array], packed: int) -> Matrix:
@@ -109,7 +96,9 @@ def _several(path: Path, arrays: dict[str, Any]) -> dict[str, Part]:
     """Each two-dimensional array is a view; labels, single numbers and text are left out, aloud."""
     views, left_out = {}, []
     for key, array in arrays.items():
-        if sp.issparse(array) or (array.ndim == 2 and not _is_labels(key, array)):
+        if sp.issparse(array) or (
+            array.ndim == 2 and not (key.lower() in LABELS and min(array.shape) == 1)
+        ):
             views[key] = array
         else:
             left_out.append(f"{key} {tuple(array.shape)}")
@@ -124,17 +113,10 @@ def _several(path: Path, arrays: dict[str, Any]) -> dict[str, Part]:
     parts = {}
     for key, array in views.items():
         file = path.name if alone else f"{path.name}[{key}]"
-        try:
-            array = sp.csr_array(array) if sp.issparse(array) else array
-            parts["" if alone else key] = Part(file, check_shape(array, file), notes=notes)
-        except ValueError as error:
-            raise _Sentence(str(error)) from None
+        array = sp.csr_array(array) if sp.issparse(array) else array
+        parts["" if alone else key] = Part(file, _checked(array, file), notes=notes)
         notes = []
     return parts
-
-
-def _is_labels(key: str, array: Array) -> bool:
-    return key.lower() in LABELS and min(array.shape) == 1
 
 
 def _mat(path: Path) -> dict[str, Part]:
@@ -162,6 +144,17 @@ def _apart(path: Path, kind: str = "") -> dict[str, Part]:
         notes = [f"{path.name}: {note}" for note in item.notes]
         parts[key] = Part(file, check_shape(item.array, file), ids, features, notes=notes)
     return parts
+
+
+def _npy(path: Path) -> dict[str, Part]:
+    return {"": Part(path.name, _checked(load_npy(path), path.name))}
+
+
+def _checked(array: Any, file: str) -> Any:
+    try:
+        return check_shape(array, file)
+    except ValueError as error:
+        raise _Sentence(str(error)) from None
 
 
 READERS: dict[str, Callable[[Path], dict[str, Part]]] = {

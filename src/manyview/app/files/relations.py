@@ -98,7 +98,12 @@ def _from_links(
         strangers |= {name for name, known in ((start, rows), (stop, columns)) if name not in known}
         if start in rows and stop in columns:
             ends.append((rows[start], columns[stop]))
-            weights.append(_weight(row, file, line))
+            try:
+                weights.append(float(row[2]) if len(row) > 2 else 1.0)
+            except (TypeError, ValueError):
+                raise ValueError(
+                    f"{file} has the weight {row[2]!r} in link {line}; the third column is a number"
+                ) from None
     if not ends:
         shown = ", ".join(repr(name) for name in sorted(strangers)[:3])
         raise ValueError(
@@ -115,15 +120,6 @@ def _from_links(
             f"({shown}{', …' * (len(strangers) > 3)})"
         )
     return GraphView(A), notes
-
-
-def _weight(row: Any, file: str, line: int) -> float:
-    try:
-        return float(row[2]) if len(row) > 2 else 1.0
-    except (TypeError, ValueError):
-        raise ValueError(
-            f"{file} has the weight {row[2]!r} in link {line}; the third column is a number"
-        ) from None
 
 
 def _places(

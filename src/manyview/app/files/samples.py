@@ -61,18 +61,6 @@ class Part:
             turned=not self.turned,
         )
 
-    def with_first_as_ids(self) -> Part:
-        assert self.first is not None
-        features = None if self.features is None else self.features[1:]
-        return replace(
-            self,
-            matrix=self.matrix[:, 1:],
-            ids=self.first[1],
-            features=features,
-            first=None,
-            heading=self.first[0],
-        )
-
     @property
     def decision(self) -> str:
         """How the file was read: which way round, what its first line is, where the ids are."""
@@ -419,44 +407,32 @@ def matched(
     listed = [part.ids for part in parts.values() if part.ids is not None]
     known = known if match is not None else ()
     few = len(listed) + bool(known) < 2 and match != "tcga"
-    if match == "exact" or not listed or few or any(_repeats(ids) for ids in listed):
+    if match == "exact" or not listed or few or any(len(set(ids)) < len(ids) for ids in listed):
         return parts, [], EXACT
     rule = smallest_rule(listed, match, known, tumors)
+    if match is None and rule is not EXACT:
+        exact, found = n_common(listed, EXACT), n_common(listed, rule)
+        files = [part.file for part in parts.values() if part.ids is not None]
+        first: dict[str, str] = {}
+        one, other = next(
+            (first[rule.key(i)], i)
+            for ids in listed
+            for i in ids
+            if first.setdefault(rule.key(i), i) != i
+        )
+        raise ValueError(
+            f"{files[0]} and {files[1] if len(files) == 2 else 'the other files'} share {exact or 'no'} "
+            f"sample id{'s' * (exact != 1)} as written, and {found} if {rule.words}: {one!r} and "
+            f"{other!r} would be one sample. Add --match {rule.match} if they are, --match exact if they "
+            "are not"
+        )
     if match is None:
-        _propose(parts, listed, rule)
         return parts, [], EXACT
     if rule is EXACT:
         _refuse_merging(parts, match, n_links(listed, EXACT))
         told = [f"--match {match}: the ids match as they are written"]
         return parts, told, replace(EXACT, match=match)
     return _respelled(parts, rule, known)
-
-
-def _repeats(ids: Sequence[str]) -> bool:
-    return len(set(ids)) < len(ids)
-
-
-def _propose(parts: dict[str, Part], listed: Sequence[Sequence[str]], rule: Rule) -> None:
-    if rule is EXACT:
-        return
-    exact, found = n_common(listed, EXACT), n_common(listed, rule)
-    files = [part.file for part in parts.values() if part.ids is not None]
-    one, other = _example(listed, rule)
-    raise ValueError(
-        f"{files[0]} and {files[1] if len(files) == 2 else 'the other files'} share {exact or 'no'} "
-        f"sample id{'s' * (exact != 1)} as written, and {found} if {rule.words}: {one!r} and {other!r} "
-        f"would be one sample. Add --match {rule.match} if they are, --match exact if they are not"
-    )
-
-
-def _example(listed: Sequence[Sequence[str]], rule: Rule) -> tuple[str, str]:
-    first: dict[str, str] = {}
-    for ids in listed:
-        for sample in ids:
-            key = rule.key(sample)
-            if first.setdefault(key, sample) != sample:
-                return first[key], sample
-    return listed[0][0], listed[1][0]
 
 
 def _refuse_merging(parts: dict[str, Part], match: str, exact: int) -> None:
@@ -514,12 +490,18 @@ def with_common_ids(parts: dict[str, Part]) -> tuple[dict[str, Part], list[str]]
     for heading in {first[0] for first in seen}:
         values = [set(first[1]) for first in seen if first[0] == heading]
         if len(values) > 1 and len(set.intersection(*values)) > len(values[0]) / 2:
-            changed = {
-                view: part.with_first_as_ids()
-                if part.first is not None and part.first[0] == heading
-                else part
-                for view, part in parts.items()
-            }
+            changed = dict(parts)
+            for view, part in parts.items():
+                if part.first is not None and part.first[0] == heading:
+                    features = None if part.features is None else part.features[1:]
+                    changed[view] = replace(
+                        part,
+                        matrix=part.matrix[:, 1:],
+                        ids=part.first[1],
+                        features=features,
+                        first=None,
+                        heading=heading,
+                    )
             return changed, [
                 f"the column {heading!r}, first in {len(values)} files, is taken for the sample ids"
             ]

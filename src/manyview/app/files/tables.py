@@ -58,7 +58,9 @@ def tables_in(path: Path, inside: str | None = None) -> tuple[dict[str, bytes], 
     except zipfile.BadZipFile as error:
         raise Sentence(f"{path.name} is damaged ({error}); save it again") from None
     except Refused as error:
-        raise Sentence(f"{path.name} {_with_path(str(error), path)}") from None
+        before, command, name = str(error).rpartition("FILE:")
+        named = f"{before}{quote(f'{path}:{name}')}" if command else name
+        raise Sentence(f"{path.name} {named}") from None
     except TooLarge:
         raise
     except ValueError as error:
@@ -84,12 +86,6 @@ def texts_of(path: Path, inside: str | None = None) -> dict[str, Text]:
         texts[name] = Text.of_bytes(f"{path.name}:{name}", data, remarks)
         remarks = []  # once
     return texts
-
-
-def _with_path(sentence: str, path: Path) -> str:
-    """The sentence with the file's own name in the command that it proposes."""
-    before, found, name = sentence.rpartition("FILE:")
-    return f"{before}{quote(f'{path}:{name}')}" if found else sentence
 
 
 # --- columns that are no features: dropped by name, text, categories ------------------------------
@@ -120,7 +116,11 @@ def settle(
     if dropped:
         notes.append(f"{file}: {_named(header, dropped)} left out, as asked")
     # By their types first: of 20,000 columns hardly one is looked at.
-    unclear = [j for j, kind in enumerate(frame.dtypes) if not _is_numeric(kind)]
+    unclear = [
+        j
+        for j, kind in enumerate(frame.dtypes)
+        if not isinstance(kind, np.dtype) or kind.kind not in "biufc"
+    ]
     texts = [j for j in unclear if j not in dropped and _is_text(frame.iloc[:, j])]
     about = [j for j in texts if is_note_on_features(header[j])]
     if about:
@@ -129,8 +129,11 @@ def settle(
         notes.append(f"{file}: {_named(header, about)} left out, being text about features")
     spread: dict[int, Any] = {}
     if texts and asked.one_hot:
-        spread = {j: _categories(frame.iloc[:, j]) for j in texts}
-        spread = {j: found for j, found in spread.items() if found is not None}
+        for j in texts:
+            column = frame.iloc[:, j]
+            words = sorted({str(cell).strip() for cell in column[column.notna()]})
+            if len(words) <= MOST_CATEGORIES:
+                spread[j] = words
         if spread:
             notes.append(f"{file}: {_named(header, list(spread))} made columns of 0 and 1")
     left = [j for j in texts if j not in spread]
@@ -155,10 +158,6 @@ def numbers_of(file: str, frame: Any, rows: list[str], header: list[str]) -> np.
         raise ValueError(f"{error}{hint if len(cell) < 40 else ''}") from None
 
 
-def _is_numeric(kind: Any) -> bool:
-    return isinstance(kind, np.dtype) and kind.kind in "biufc"
-
-
 def _is_text(column: Any) -> bool:
     """Whether most cells that hold something are no numbers; a lone word is a mistake instead."""
     pandas = import_pandas("reading a table")
@@ -166,12 +165,6 @@ def _is_text(column: Any) -> bool:
     if not len(filled) or isinstance(filled.iloc[0], bool | np.bool_):
         return False
     return bool(pandas.to_numeric(filled.astype(object), errors="coerce").isna().mean() > 0.5)
-
-
-def _categories(column: Any) -> list[str] | None:
-    """The words of a column; nothing if they are too many."""
-    words = sorted({str(cell).strip() for cell in column[column.notna()]})
-    return words if len(words) <= MOST_CATEGORIES else None
 
 
 def _kept(
@@ -261,13 +254,29 @@ def read_tables(path: Path, inside: str | None, view: str, reading: Reading) -> 
 
 def _part(file: str, kind: str, cells: Cells, asked: Asked) -> Part:
     if cells.headed is None:
-        raise ValueError(_ask_for_header(file, asked.view, cells.frame))
+        first = [text_of(cell) for cell in cells.frame.iloc[0, :4]]
+        shown = ", ".join(first) + ", …" * (cells.frame.shape[1] > 4)
+        raise ValueError(
+            f"the first line of {file} ({shown}) may be headings or the first sample; say which: --header "
+            f"{quote(asked.view)}=yes or --header {quote(asked.view)}=no"
+        )
     frame, header, headed = cells.frame, cells.header, cells.headed
-    notes = list(cells.notes) + ([] if headed else [_no_header(file, header)])
+    notes = list(cells.notes)
+    if not headed:
+        notes.append(
+            f"{file} has no line of headings: its first line is read as a sample and its columns are "
+            f"called column 1 to column {len(header)}"
+        )
     place = _id_place(file, cells, asked.index)
     ids = None if place is None else [text_of(cell) for cell in frame.iloc[:, place]]
     if ids is not None:
-        notes += _told_blanks(file, list(frame.iloc[:, place]), ids)
+        cells_as_read = zip(frame.iloc[:, place], ids, strict=True)
+        blanks = [cell for cell, name in cells_as_read if isinstance(cell, str) and cell != name]
+        if blanks:
+            notes.append(
+                f"{file}: {len(blanks)} of {len(ids)} sample ids have blanks or tabs around them, which "
+                f"are left out ({blanks[0]!r} is {blanks[0].strip()!r})"
+            )
     if place != 0 and kind not in TYPED:
         # Read as text in case it names samples; as a feature it may lack values.
         empty = NOTHING | set(asked.na)
@@ -288,52 +297,21 @@ def _part(file: str, kind: str, cells: Cells, asked: Asked) -> Part:
     rows = ids if ids is not None else [str(i + 1) for i in range(len(frame))]
     frame.index, frame.columns = range(len(rows)), range(len(header))
     matrix = numbers_of(file, frame, rows, header)
-    first = None
-    if (
-        place is None
-        and asked.index is None
-        and len(header) > 1
-        and _distinct_integers(matrix[:, 0])
-    ):
-        first = (header[0], [text_of(value) for value in matrix[:, 0]])
+    counted, values = None, matrix[:, 0]
+    distinct = len(np.unique(values)) == len(values) > 1 and bool(np.all(values % 1 == 0))
+    if place is None and asked.index is None and len(header) > 1 and distinct:
+        counted = (header[0], [text_of(value) for value in values])
     return Part(
         file,
         matrix,
         ids,
         header if headed else None,
-        first,
+        counted,
         notes + told,
         heading=heading,
         headed=headed,
         asked=asked.index is not None,
         dropped=[name for name in before if name in asked.drop],
-    )
-
-
-def _told_blanks(file: str, cells: list[Any], ids: list[str]) -> list[str]:
-    """A note if ids had blanks or tabs around them, which belong to no name."""
-    trimmed = [c for c, name in zip(cells, ids, strict=True) if isinstance(c, str) and c != name]
-    if not trimmed:
-        return []
-    return [
-        f"{file}: {len(trimmed)} of {len(ids)} sample ids have blanks or tabs around them, which are "
-        f"left out ({trimmed[0]!r} is {trimmed[0].strip()!r})"
-    ]
-
-
-def _ask_for_header(file: str, view: str, frame: Any) -> str:
-    cells = [text_of(cell) for cell in frame.iloc[0, :4]]
-    shown = ", ".join(cells) + ", …" * (frame.shape[1] > 4)
-    return (
-        f"the first line of {file} ({shown}) may be headings or the first sample; say which: --header "
-        f"{quote(view)}=yes or --header {quote(view)}=no"
-    )
-
-
-def _no_header(file: str, header: list[str]) -> str:
-    return (
-        f"{file} has no line of headings: its first line is read as a sample and its columns are "
-        f"called column 1 to column {len(header)}"
     )
 
 
@@ -424,10 +402,6 @@ def _id_place(file: str, cells: Cells, index: str | None) -> int | None:
         return 0
     distinct = len(set(column)) == len(column)
     return 0 if headed and is_id_heading(header[0], distinct) else None
-
-
-def _distinct_integers(values: np.ndarray) -> bool:
-    return bool(np.all(values % 1 == 0)) and len(np.unique(values)) == len(values) > 1
 
 
 def text_of(cell: Any) -> str:

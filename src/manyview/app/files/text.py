@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
@@ -263,33 +262,39 @@ class _Split:
 
     def __init__(self, separator: str, lines: Sequence[str]):
         self.separator, self.lines = separator, lines
-        self.rows = [_cells(line, separator) for line in lines]
+        self.rows = []
+        for line in lines:
+            try:
+                self.rows.append([cell.strip() for cell in next(records([line], separator), [])])
+            except csv.Error:
+                self.rows.append([line])
         widths = [len(row) for row in self.rows if any(row)]
         self.width = mode(widths[len(widths) // 2 :]) if widths else 1
-        self.start = self._start()
+        # The first line that is as wide as the table, or one narrower: R leaves a heading out.
+        start = next((i for i, row in enumerate(self.rows) if not self._is_above(i, row)), 0)
+        self.start = start if start < len(self.rows) - 1 else 0
         body = [row for row in self.rows[self.start + 1 :] if any(row)]
         self.has_body = bool(body)
-        self.steady = self.width > 1 and _mostly(len(row) == self.width for row in body)
+        fitting = sum(len(row) == self.width for row in body)
+        self.steady = self.width > 1 and 2 * fitting >= len(body)
         filled = [c for row in body for c in row[1:MOST_LOOKED_AT] if c not in NOTHING]
-        numbers = sum(number(plain_number(c)) is not None or _has_comma(c) for c in filled)
+        with_commas = [
+            COMMA_NUMBER.fullmatch(_ungrouped(c)) or POINT_THOUSANDS.fullmatch(_ungrouped(c))
+            for c in filled
+        ]
+        numbers = sum(
+            bool(comma) or number(plain_number(c)) is not None
+            for c, comma in zip(filled, with_commas, strict=True)
+        )
         self.numeric = numbers / len(filled) if filled else 0.0
 
-    def _start(self) -> int:
-        """The first line that is as wide as the table, or one narrower: R leaves a heading out.
-
-        Only remarks are left out, and lines of a single cell above a table of three columns or more.
-        """
-        for i, row in enumerate(self.rows):
-            if not self._is_above(i, row):
-                return i if i < len(self.rows) - 1 else 0
-        return 0
-
     def _is_above(self, i: int, row: list[str]) -> bool:
+        """Only remarks are left out, and lines of a single cell above a table of three columns or more."""
         filled = sum(cell != "" for cell in row)
         if not filled:  # a blank line; in a spreadsheet's text it has separators
             return len(row) < 2 or i > 0
-        if len(row) == 2 and self.width > 3 and self._is_gct(i):
-            return True
+        if len(row) == 2 and self.width > 3 and i > 0 and self.rows[i - 1][0].startswith("#1."):
+            return True  # the line below a GCT file's version holds the numbers of rows and columns
         if row[0].startswith(REMARKS) and len(row) < self.width - 1:
             return True
         if self.width < 3 or filled > 1 or len(row) not in (1, self.width):
@@ -298,34 +303,13 @@ class _Split:
         below = [later[0] for later in self.rows[i + 1 :] if any(later)]
         return not alike(row[0], below) and self.lines[i].count('"') % 2 == 0
 
-    def _is_gct(self, i: int) -> bool:
-        """The second line of a GCT file holds the numbers of rows and columns."""
-        return i > 0 and self.rows[i - 1][0].startswith("#1.")
-
     def cells(self) -> Iterator[str]:
         for row in self.rows[self.start + 1 :]:
             yield from row[1:] if len(row) > 1 else row
 
 
-def _cells(line: str, separator: str) -> list[str]:
-    try:
-        return [cell.strip() for cell in next(records([line], separator), [])]
-    except csv.Error:
-        return [line]
-
-
 def _ungrouped(cell: str) -> str:
     return re.sub(f"[{BLANKS}]", "", cell) if SPACED[","].fullmatch(cell) else cell
-
-
-def _has_comma(cell: str) -> bool:
-    cell = _ungrouped(cell)
-    return bool(COMMA_NUMBER.fullmatch(cell) or POINT_THOUSANDS.fullmatch(cell))
-
-
-def _mostly(truths: Iterable[bool]) -> bool:
-    counts = Counter(truths)
-    return counts[True] >= counts[False]
 
 
 # --- lines at the edges that are no samples -------------------------------------------------------
@@ -589,7 +573,13 @@ def _tidy(file: str, frame: Any, dialect: Dialect, na: set[str], ids: list[int])
         if kind == "object" and j not in ids:
             texts = [cell for cell in frame[j] if isinstance(cell, str)]
             converted += [cell for cell in texts if has_thousands(cell, dialect.decimal)]
-            _refuse_two_marks(file, texts, dialect)
+            for cell in texts if dialect.decimal == "," else ():
+                # In a table of decimal commas 1.5 is a mistake, and nobody knows whose.
+                if "." in cell and number(cell) is not None and not has_thousands(cell, ","):
+                    raise Sentence(
+                        f"{file} has decimal commas and also {cell.strip()!r} with a point; write all "
+                        "numbers in one way"
+                    )
             frame[j] = [_cell(cell, dialect.decimal, empty) for cell in frame[j]]
     if not converted:
         return []
@@ -602,13 +592,3 @@ def _cell(cell: Any, decimal: str, empty: set[str]) -> Any:
         return cell
     plain = plain_number(cell, decimal)
     return None if plain in empty else plain
-
-
-def _refuse_two_marks(file: str, texts: list[str], dialect: Dialect) -> None:
-    """In a table of decimal commas 1.5 is a mistake, and nobody knows whose."""
-    for cell in texts if dialect.decimal == "," else ():
-        if "." in cell and number(cell) is not None and not has_thousands(cell, ","):
-            raise Sentence(
-                f"{file} has decimal commas and also {cell.strip()!r} with a point; write all numbers in "
-                "one way"
-            )

@@ -30,7 +30,8 @@ class Slabs:
     def __init__(self, rows: RowFile, state: Any = None):
         self.rows, self.number, self.state = rows, next(self.numbers), state
         wide = 4 if rows.dtype in (np.float32, np.float16) else 8
-        per_row = max(1, rows.shape[1] * wide if not rows.sparse else 12 * _row_entries(rows))
+        entries = max(1, getattr(rows, "nnz", rows.shape[1]) // max(1, rows.shape[0]))
+        per_row = 12 * entries if rows.sparse else max(1, rows.shape[1] * wide)
         size = max(1, SLAB // per_row)
         # Whole pieces: a compressed one would be unpacked for each of its parts.
         piece = max(1, min(rows.piece, rows.shape[0]))
@@ -90,7 +91,3 @@ STORE = Store()
 @cache
 def reader(process: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(2, thread_name_prefix="manyview-read")
-
-
-def _row_entries(rows: RowFile) -> int:
-    return max(1, getattr(rows, "nnz", rows.shape[1]) // max(1, rows.shape[0]))
