@@ -284,10 +284,9 @@ class Listed(NamedTuple):
 
 @dataclass
 class Marker:
-    """Files by the kind of result they belong to, and the folders made for them."""
+    """Files by the kind of result they belong to."""
 
     files: dict[str, dict[str, Listed]] = field(default_factory=dict)
-    folders: set[str] = field(default_factory=set)
 
     @property
     def every(self) -> dict[str, Listed]:
@@ -295,35 +294,20 @@ class Marker:
 
     def ours(self, folder: Path, names: Iterable[str]) -> dict[str, Listed]:
         """Those of ``names`` that are in the folder as we wrote them."""
-        known = self.every
+        known = {name: self.every[name] for name in {*names} & {*self.every}}
         return {
-            name: known[name]
-            for name in names
-            if name in known and is_unchanged(folder, name, known[name])
+            name: listed for name, listed in known.items() if is_unchanged(folder, name, listed)
         }
 
-    def with_files(
-        self, kind: str, files: Mapping[str, Listed], gone: Iterable[str], folders: Iterable[str]
-    ) -> Marker:
-        """After a writing: ``files`` belong to ``kind``, and to nobody else; ``gone`` to nobody."""
+    def bytes_with(self, kind: str, files: Mapping[str, Listed], gone: Iterable[str] = ()) -> bytes:
+        """The list after a writing: ``files`` belong to ``kind`` and to nobody else; ``gone`` to nobody."""
         dropped = {*gone, *files}
         kept = {
-            k: {n: listed for n, listed in held.items() if n not in dropped}
-            for k, held in self.files.items()
+            k: {n: listed for n, listed in sorted(held.items()) if n not in dropped}
+            for k, held in sorted(self.files.items())
         }
-        kept[kind] = kept.get(kind, {}) | dict(files)
-        used = {
-            str(p) for held in kept.values() for name in held for p in PurePosixPath(name).parents
-        }
-        return Marker(kept, (self.folders | set(folders)) & used)
-
-    def as_bytes(self) -> bytes:
-        files = {
-            kind: {name: list(listed) for name, listed in sorted(held.items())}
-            for kind, held in sorted(self.files.items())
-        }
-        told = {"format": FORMAT, "files": files, "folders": sorted(self.folders)}
-        return (json.dumps(told, indent=1) + "\n").encode()
+        kept[kind] = dict(sorted((kept.get(kind, {}) | dict(files)).items()))
+        return (json.dumps({"format": FORMAT, "files": kept}, indent=1) + "\n").encode()
 
 
 def read_marker(folder: Path) -> Marker | None:
@@ -332,7 +316,16 @@ def read_marker(folder: Path) -> Marker | None:
     if path.is_symlink():
         return None
     try:
-        return _marker(json.loads(path.read_text(encoding="utf-8")))
+        told = json.loads(path.read_text(encoding="utf-8"))
+        if told["format"] != FORMAT:
+            return None
+        files = {
+            str(kind): {
+                checked_name(n): Listed(int(size), str(sum_)) for n, (size, sum_) in held.items()
+            }
+            for kind, held in told["files"].items()
+        }
+        return Marker(files)
     except (OSError, ValueError, TypeError, AttributeError, RecursionError):
         return None
 
@@ -350,23 +343,11 @@ def files_of(folder: Path, kind: str) -> list[str]:
     return [] if marker is None else sorted(marker.files.get(kind, {}))
 
 
-def _marker(told: Any) -> Marker:
-    if told["format"] != FORMAT:
-        raise ValueError("another format")
-    files = {
-        str(kind): {
-            checked_name(name): Listed(int(size), str(sum_)) for name, (size, sum_) in h.items()
-        }
-        for kind, h in told["files"].items()
-    }
-    return Marker(files, {checked_name(name, is_file=False) for name in told["folders"]})
-
-
-def checked_name(name: str, is_file: bool = True) -> str:
-    """The name of a file or folder inside of ours, as we give them; other names are refused."""
+def checked_name(name: str) -> str:
+    """The name of a file inside of our folder, as we give them; other names are refused."""
     path = PurePosixPath(name)
     inside = not path.is_absolute() and ".." not in path.parts and not set(name) & set("\\:\0")
-    if not inside or str(path) != name or (is_file and path.suffix not in ENDINGS):
+    if not inside or str(path) != name or path.suffix not in ENDINGS:
         raise ValueError(f"{name!r} is no file of ours")
     return name
 
@@ -431,16 +412,18 @@ def replace_files(folder: Path, stage: Path, kind: str, keep: bool) -> None:
     check_names(folder, marker, new)
     earlier = {} if keep else marker.files.get(kind, {})
     old = marker.ours(folder, {*earlier, *new})
-    after = marker.with_files(kind, new, earlier, _folders_to_make(folder, new))
-    (stage / NEW / MARKER).write_bytes(after.as_bytes())
+    for name in new:
+        for place in (folder / name).parents:
+            if place.is_relative_to(folder) and place.exists() and not place.is_dir():
+                raise Refused(f"{place} is a file where a folder is to be made")
+    (stage / NEW / MARKER).write_bytes(marker.bytes_with(kind, new, earlier))
     if os.path.lexists(folder / MARKER):
         old[MARKER] = Listed.of(folder / MARKER)
     for name in (*new, MARKER):
         with (stage / NEW / name).open("rb+") as file:
             os.fsync(file.fileno())
     sync_folder(stage / NEW)
-    journal = {"old": old, "new": sorted(new), "empty": sorted(marker.folders - after.folders)}
-    write_whole(stage / JOURNAL, json.dumps(journal).encode())
+    write_whole(stage / JOURNAL, json.dumps({"old": old, "new": sorted(new)}).encode())
     settle(folder, stage)
 
 
@@ -448,7 +431,7 @@ def settle(folder: Path, stage: Path) -> None:
     """Finish what has a journal; what has none did not begin to replace anything, and is removed."""
     told = _read_journal(stage)
     if told is not None:
-        old, new, empty = told
+        old, new = told
         # The list of files goes first and comes last: without it nothing is taken for a result.
         for name in sorted(old, key=lambda name: name != MARKER):
             moved = name in (*new, MARKER) and not (stage / NEW / name).exists()
@@ -464,12 +447,13 @@ def settle(folder: Path, stage: Path) -> None:
                 )
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             os.replace(stage / NEW / name, folder / name)
-        (stage / JOURNAL).unlink()
-        sync_folder(folder)
-        for name in sorted(empty, key=lambda name: -name.count("/")):
+        inside = [name for name in old if not through_link(folder, name)]
+        emptied = {str(place) for name in inside for place in PurePosixPath(name).parents} - {"."}
+        for name in sorted(emptied, key=len, reverse=True):
             with suppress(OSError):  # something is in it, or it is gone
-                if not (folder / name).is_symlink():
-                    (folder / name).rmdir()
+                (folder / name).rmdir()
+        sync_folder(folder)
+        (stage / JOURNAL).unlink()
     shutil.rmtree(stage, ignore_errors=True)
 
 
@@ -480,26 +464,17 @@ def files_in(folder: Path) -> list[str]:
     return sorted(names, key=lambda name: (name == MARKER, name))
 
 
-def _read_journal(stage: Path) -> tuple[dict[str, Listed], list[str], list[str]] | None:
-    """The files to remove and to move, and the folders left empty; None if nothing has begun."""
+def _read_journal(stage: Path) -> tuple[dict[str, Listed], list[str]] | None:
+    """The files to remove and to move; None if nothing has begun."""
     try:
         told = json.loads((stage / JOURNAL).read_text(encoding="utf-8"))
     except FileNotFoundError:
         return None
     try:
         old = {checked_name(name): Listed(*listed) for name, listed in told["old"].items()}
-        new = [checked_name(name) for name in told["new"]]
-        return old, new, [checked_name(name, is_file=False) for name in told["empty"]]
+        return old, [checked_name(name) for name in told["new"]]
     except (ValueError, TypeError, AttributeError, KeyError) as error:
         raise Refused(f"{stage} was not made by manyview ({error}); move it away") from None
-
-
-def _folders_to_make(folder: Path, names: Iterable[str]) -> set[str]:
-    parents = {str(parent) for name in names for parent in PurePosixPath(name).parents} - {"."}
-    for name in sorted(parents):
-        if (folder / name).exists() and not (folder / name).is_dir():
-            raise Refused(f"{folder / name} is a file where a folder is to be made")
-    return {name for name in parents if not (folder / name).exists()}
 
 
 # --- claiming a folder ----------------------------------------------------------------------------
@@ -555,7 +530,7 @@ class OurFolder:
         marker = read_marker(self.path) or Marker()
         if self.kind not in marker.files:
             check_names(self.path, marker, ())
-            write_whole(self.path / MARKER, marker.with_files(self.kind, {}, (), ()).as_bytes())
+            write_whole(self.path / MARKER, marker.bytes_with(self.kind, {}))
 
 
 @contextmanager
