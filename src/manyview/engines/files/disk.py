@@ -129,36 +129,29 @@ class DiskMatrix:
                 "you do not name: load it by mv.load(model, fitted_on=[file]), or give --fitted-on FILE"
             )
         check_no_pipe(self.path)
-        with unpacking_up_to(self.max_unpacked):
-            return self._opened_rows(most)
-
-    def _opened_rows(self, most: float) -> RowFile:
+        kind = self.kind or Path(self.path).suffix.lower()
+        found: RowFile | None = None
         try:
-            if self.layout is not None:
-                found: RowFile = Plain(self.path, *self.layout)
-            else:
-                held = self._looked_at(most)
-                found = open_rows(self.path, self.key, self.kind) if held is None else held
-            self._opened = Slabs(found, _state_of(self.path, self.key))
+            with unpacking_up_to(self.max_unpacked):
+                state = _state_of(self.path, self.key)
+                if self.layout is not None:
+                    found = Plain(self.path, *self.layout)
+                elif kind in APART and (
+                    most or (self.path, self.key, kind, state) not in LOOKED_AT
+                ):
+                    # Another process finds out whether the library hangs or crashes at something in the
+                    # file, and sends the array if it takes no more than ``most`` bytes.
+                    found = arrays_apart(self.path, self.key, kind, most)[""]
+                    LOOKED_AT.add((self.path, self.key, kind, state))
+                if found is None:
+                    found = open_rows(self.path, self.key, self.kind)
+                self._opened = Slabs(found, _state_of(self.path, self.key))
         except ImportError:
             raise
         except Exception as error:  # parsers of damaged files raise whatever they stumble over
             if not os.path.exists(self.path):
                 raise FileNotFoundError(f"{self.label}: there is no file {self.path}") from None
             raise ValueError(f"{self.label} cannot be read by rows: {_why(error)}") from error
-        return found
-
-    def _looked_at(self, most: float) -> RowFile | None:
-        """The array if it takes no more than ``most`` bytes, read by another process; in any case that
-        process has found nothing in the file at which its library hangs or crashes."""
-        kind = self.kind or Path(self.path).suffix.lower()
-        if kind not in APART:
-            return None
-        state = self.path, self.key, kind, _state_of(self.path, self.key)
-        if state in LOOKED_AT and not most:
-            return None
-        found = arrays_apart(self.path, self.key, kind, most)[""]
-        LOOKED_AT.add(state)
         return found
 
     def read(self, rows: slice) -> Matrix:
