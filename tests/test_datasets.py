@@ -153,29 +153,18 @@ def test_balanced_and_equal_priors():
     ("options", "sentence"),
     [
         ({"n_samples": 0}, "n_samples must be a positive integer, not 0"),
-        ({"n_clusters": 2.5}, "n_clusters must be a positive integer, not 2.5"),
         ({"n_clusters": 121}, "n_clusters is 121 but there are only 120 samples"),
         ({"n_features": ()}, "n_features is empty"),
-        ({"n_features": (3, -1, 2)}, "each entry of n_features must be a positive integer, not -1"),
         ({"n_views": 3}, "n_views is 3 but n_features has 4 entries"),
         ({"starts": (1, 2)}, "starts must hold one finite number for each of the 4"),
-        ({"width": -1}, "width must be a finite number of at least 0"),
         ({"centre_variance": float("nan")}, "centre_variance must be a finite number"),
         ({"mean_per": "cluster"}, "mean_per must be one of 'element', 'view', not 'cluster'"),
         ({"decay_range": (0.5, 1.5)}, "decay_range must be two numbers"),
-        ({"noise_unit": "std"}, "noise_unit must be one of 'sd', 'variance'"),
-        ({"nonnegative": "abs"}, "nonnegative must be one of 'clip', 'shift', None"),
-        ({"noisy_views": "none"}, "noisy_views as a string must be one of 'paper'"),
         ({"n_features": (3, 3)}, "noisy_views='paper' copies view1 and view3, but there are 2"),
         ({"noisy_views": [(0, 1)]}, "each noisy view is a NoisyView or (source, noise, rows)"),
         ({"noisy_views": [("view9", 1, 1)]}, "copies 'view9', which is not a clean view"),
-        ({"noisy_views": [(4, 1, 1)]}, "copies 4, which is not a clean view"),
-        ({"noisy_views": [(0, -1, 1)]}, "the noise of a noisy view must be a finite number"),
         ({"noisy_views": [(0, 1, 121)]}, "rows of a noisy view must be ... not 121"),
-        ({"noisy_views": [(0, 1, 1.5)]}, "rows of a noisy view must be ... not 1.5"),
-        ({"noisy_views": [(0, 1, [120])]}, "row indices below 120"),
         ({"random_state": -1}, "random_state must be a nonnegative integer"),
-        ({"random_state": "a"}, "random_state must be a nonnegative integer"),
     ],
 )
 def test_bad_parameters_are_sentences(options, sentence):
@@ -226,20 +215,11 @@ def test_shipped_values_are_those_of_the_csv():
 
 def test_handwritten_facts():
     data = load_handwritten()
-    sizes = {name: m.shape for name, m in data.views.items()}
-    assert sizes == {
-        name: (2000, m)
-        for name, m in zip(
-            ("fac", "fou", "kar", "mor", "pix", "zer"), (216, 76, 64, 6, 240, 47), strict=True
-        )
-    }
-    assert list(sizes) == ["fac", "fou", "kar", "mor", "pix", "zer"]
+    sizes = {name: m.shape[1] for name, m in data.views.items()}
+    assert sizes == {"fac": 216, "fou": 76, "kar": 64, "mor": 6, "pix": 240, "zer": 47}
     assert np.array_equal(data.labels, np.repeat(np.arange(10), 200))
     assert data.labels.dtype == np.int64
     assert [name for name, m in data.views.items() if m.min() < 0] == ["kar"]
-    assert data.views["fac"][0, :4].tolist() == [98, 236, 531, 673]
-    assert data.views["fou"][0, :2].tolist() == [0.065882, 0.19731]
-    assert set(np.unique(data.views["pix"])) == set(range(7))
     assert "CC BY 4.0" in data.description and "Duin" in data.description
 
 
@@ -255,9 +235,7 @@ def test_handwritten_choice_of_views():
     ("views", "sentence"),
     [
         ("papr", "views must be 'all', 'paper' or a list ... not 'papr'"),
-        ("pix", "for one view pass ['pix']"),
         (["pix", "pxi"], "there is no view 'pxi'; the views are fac, fou, kar, mor, pix, zer"),
-        ([], "views is empty"),
         (["pix", "pix"], "views names a view twice"),
     ],
 )
@@ -268,19 +246,13 @@ def test_handwritten_bad_views(views, sentence):
 
 def test_nutrimouse_facts():
     data = load_nutrimouse()
-    assert {name: m.shape for name, m in data.views.items()} == {
-        "gene": (40, 120),
-        "lipid": (40, 21),
-    }
     assert Counter(data.labels.tolist()) == {"wt": 20, "ppar": 20}
     diets = Counter(load_nutrimouse("diet").labels.tolist())
     assert diets == dict.fromkeys(["lin", "sun", "fish", "ref", "coc"], 8)
     both = load_nutrimouse("both")
     assert set(Counter(both.labels.tolist()).values()) == {4} and both.labels[0] == "wt/lin"
-    assert data.views["gene"].min() == -1.89 and data.views["lipid"].min() == 0
     assert data.feature_names["gene"][:2] == ["X36b4", "ACAT1"]
     assert data.feature_names["lipid"][0] == "C14.0"
-    assert data.views["lipid"].sum(axis=1) == pytest.approx(np.full(40, 100), abs=0.1)
     with pytest.raises(ValueError, match="labels must be 'genotype', 'diet' or 'both'"):
         load_nutrimouse("sex")
     assert "GPL 2 or later" in data.description
@@ -506,10 +478,6 @@ def _text_cell(frames):
     frames["cnv"].loc["TCGA-02", "c3"] = "high"
 
 
-def _infinite_cell(frames):
-    frames["gene_expression"].loc["g4", "TCGA-02"] = np.inf
-
-
 def _other_ids(frames):
     frames["cnv"].index = [name.replace("-", ".") for name in frames["cnv"].index]
 
@@ -520,10 +488,6 @@ def _repeated_sample(frames):
 
 def _repeated_column(frames):
     frames["methylation"].columns = ["TCGA-01", *frames["methylation"].columns[:-1]]
-
-
-def _repeated_label(frames):
-    frames["labels"].index = ["TCGA-01", *IDS[1:]]
 
 
 def _disjoint(frames):
@@ -544,11 +508,9 @@ def _no_labels(frames):
     ("spoil", "sentence"),
     [
         (_text_cell, "cnv.csv has 'high' in sample 'TCGA-02', feature 'c3', which is not a"),
-        (_infinite_cell, "gene_expression.csv has 'inf' in sample 'TCGA-02', feature 'g4'"),
         (_other_ids, "cnv.csv shares no sample id ... 'TCGA-00' ... 'TCGA.01' ... the same way"),
         (_repeated_sample, "cnv.csv has 1 repeated sample ids, the first 'TCGA-01'"),
         (_repeated_column, "methylation.csv has 1 repeated sample ids, the first 'TCGA-01'"),
-        (_repeated_label, "labels.csv has 1 repeated sample ids, the first 'TCGA-01'"),
         (_disjoint, "no sample is in all four files ... cnv.csv 2, methylation.csv 2"),
         (_both_sides, "cnv.csv has 11 sample ids of the label file in its rows and as many"),
         (_no_labels, "labels.csv has no labels: column 'label' is empty"),
@@ -566,7 +528,6 @@ def test_lihc_bad_content_is_a_sentence(tmp_path, spoil, sentence):
     [
         ("", "cnv.csv could not be read as a table"),
         ("id;a;b\nTCGA-01;1;2\n", "cnv.csv has 1 rows and 0 columns ... separated by ','"),
-        ("id,a,b\n", "cnv.csv has 0 rows and 2 columns"),
         ("id,a,b,c,d\nTCGA-01,1\n", "the header has 5 fields and the rows 2"),
         ("id,a\nTCGA-01,1\n,2\n", "row 2 below the header has no name"),
     ],

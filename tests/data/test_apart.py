@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from test_read_fuzz import attempt, mutated
 from typer.testing import CliRunner
 
+from fuzz_apart import flipped
 from manyview.app.cli.app import app
 from manyview.app.files import read_views
 from manyview.engines.files.formats import PROGRAM
@@ -185,13 +186,6 @@ def test_a_reader_that_never_ends_is_given_up_or_interrupted(tmp_path, monkeypat
         os.kill(int((tmp_path / "pid").read_text()), 0)
 
 
-def flips(raw, rng):
-    made = bytearray(raw)
-    for _ in range(rng.randint(1, 3)):
-        made[rng.randrange(len(made))] ^= 1 << rng.randrange(8)
-    return bytes(made)
-
-
 @pytest.mark.filterwarnings("ignore")  # zarr warns of what it does not know
 @pytest.mark.parametrize("kind", [".npz", ".zarr", ".zarr of before"])
 def test_flipped_bits_in_what_is_read_here_are_refused_by_name_or_read(kind, tmp_path):
@@ -207,7 +201,7 @@ def test_flipped_bits_in_what_is_read_here_are_refused_by_name_or_read(kind, tmp
     whole = [file.read_bytes() for file in files]
     for _ in range(COPIES):
         place = rng.randrange(len(files))
-        files[place].write_bytes(flips(whole[place], rng))
+        files[place].write_bytes(flipped(whole[place], rng))
         attempt(path)
         files[place].write_bytes(whole[place])
 

@@ -32,10 +32,6 @@ def test_every_table_is_read_or_asked_about(case, tmp_path):
         assert "\n" not in said[0] and any(mark in said[0] for mark in ("; ", "Add ", ": ")), said
 
 
-def test_there_are_enough_of_them():
-    assert len(CASES) >= 30
-
-
 def test_the_page_shows_what_happens():
     for name in ("openpyxl", "python_calamine", "rdata", "xlwt", "pyarrow"):
         pytest.importorskip(name)

@@ -127,12 +127,9 @@ def test_impossible_sizes_are_refused_before_memory_is_asked_for(tmp_path):
     )
     magic = b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little")
     (tmp_path / "a.npy").write_bytes(magic + header)
-    (tmp_path / "b.mtx").write_text(
-        "%%MatrixMarket matrix coordinate real general\n999999999999 2 1\n1 1 1.0\n"
-    )
     (tmp_path / "c.mtx").write_text(
         "%%MatrixMarket matrix array real general\n99999999 99999\n1.0\n"
     )
-    for name in ("a.npy", "b.mtx", "c.mtx"):
+    for name in ("a.npy", "c.mtx"):
         with pytest.raises(ValueError, match=name):
             read_views([tmp_path / name])

@@ -473,10 +473,9 @@ def test_sparse_matrices_that_are_all_shape_are_refused(kind, tmp_path):
     refused(tmp_path / "v.npz", r"its sparse matrix, of shape \(1000000000000, 3\), takes 7.28 TiB")
 
 
-@pytest.mark.parametrize("sizes", ["999999999999 2 1", "2 999999999999 1"])
-def test_matrix_market_that_is_all_shape_is_refused(sizes, tmp_path):
+def test_matrix_market_that_is_all_shape_is_refused(tmp_path):
     head = "%%MatrixMarket matrix coordinate real general\n"
-    (tmp_path / "v.mtx").write_text(f"{head}{sizes}\n1 1 1.0\n")
+    (tmp_path / "v.mtx").write_text(f"{head}2 999999999999 1\n1 1 1.0\n")
     refused(tmp_path / "v.mtx", "takes 7.28 TiB")
 
 
