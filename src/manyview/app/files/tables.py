@@ -47,14 +47,25 @@ SEVERAL = (*SPREADSHEETS, *R_FILES)
 EXCEL = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0", b"\x09\x08", b"\x09\x04", b"\x09\x02")
 
 
-def tables_in(path: Path, inside: str | None = None) -> tuple[dict[str, bytes], list[str]]:
-    """The tables of a file as CSV, by name, and what there is to remark."""
-    kind = APART[split_suffix(path.name)[1]]
+def texts_of(path: Path, inside: str | None = None) -> dict[str, Text]:
+    """The tables of a file by name, or the one that is named; "" is the only one."""
+    kind = split_suffix(path.name)[1]
+    if kind in SEPARATORS or kind == GCT:
+        return {"": Text.of_file(path)}
+    if kind not in APART:
+        known = ", ".join((*SEPARATORS, *TYPED, *APART))
+        raise Sentence(f"{path.name} is no table; tables are {known}")
+    if kind == ".xls":
+        with path.open("rb") as file:
+            start = file.read(8)
+        if start and not start.startswith(EXCEL):
+            note = f"{path.name} is text and no Excel file; it is read as text"
+            return {"": replace(Text.of_file(path, ".txt"), notes=[note])}
     try:
         if zipfile.is_zipfile(path):
             with zipfile.ZipFile(path) as archive:
                 check_archive(archive, path.stat().st_size)
-        head, parts = read_apart(PROGRAM, path, kind, inside, TEXT_BYTES)
+        head, parts = read_apart(PROGRAM, path, APART[kind], inside, TEXT_BYTES)
     except zipfile.BadZipFile as error:
         raise Sentence(f"{path.name} is damaged ({error}); save it again") from None
     except Refused as error:
@@ -65,26 +76,15 @@ def tables_in(path: Path, inside: str | None = None) -> tuple[dict[str, bytes], 
         raise
     except ValueError as error:
         raise Sentence(f"{path.name} could not be read ({error})") from None
-    found = dict(zip(head["tables"], map(bytes, parts), strict=True))
-    return found, [f"{path.name}: {remark}" for remark in head["remarks"]]
-
-
-def texts_of(path: Path, inside: str | None = None) -> dict[str, Text]:
-    """The tables of a file by name, or the one that is named; "" is the only one."""
-    if split_suffix(path.name)[1] == ".xls":
-        with path.open("rb") as file:
-            start = file.read(8)
-        if start and not start.startswith(EXCEL):
-            note = f"{path.name} is text and no Excel file; it is read as text"
-            return {"": replace(Text.of_file(path, ".txt"), notes=[note])}
-    found, remarks = tables_in(path, inside)
-    named = path.name if inside is None else f"{path.name}:{inside}"
-    if len(found) == 1:
-        return {"": Text.of_bytes(named, next(iter(found.values())), remarks)}
+    notes = [f"{path.name}: {remark}" for remark in head["remarks"]]
+    names = head["tables"]
+    if len(names) == 1:
+        named = path.name if inside is None else f"{path.name}:{inside}"
+        return {"": Text.of_bytes(named, bytes(parts[0]), notes)}
     texts = {}
-    for name, data in found.items():
-        texts[name] = Text.of_bytes(f"{path.name}:{name}", data, remarks)
-        remarks = []  # once
+    for name, data in zip(names, parts, strict=True):
+        texts[name] = Text.of_bytes(f"{path.name}:{name}", bytes(data), notes)
+        notes = []  # once
     return texts
 
 
@@ -239,16 +239,15 @@ def read_tables(path: Path, inside: str | None, view: str, reading: Reading) -> 
     ``inside`` names the sheet of a workbook or the object of a file of R; such a file may hold several.
     """
     kind = split_suffix(path.name)[1]
-    if kind not in APART:
-        return {
-            "": _part(path.name, kind, cells_of(path, None, reading.of(view)), reading.of(view))
-        }
     pandas = import_pandas(f"reading {path.name}")
     found = {}
     with _sentences(path):
-        for key, text in texts_of(path, inside).items():
-            asked = reading.of(key or view)
-            found[key] = text.name, read_text(pandas, text, asked), asked
+        if kind in TYPED:
+            found[""] = path.name, _typed(pandas, path), reading.of(view)
+        else:
+            for key, text in texts_of(path, inside).items():
+                asked = reading.of(key or view)
+                found[key] = text.name, read_text(pandas, text, asked), asked
     return {key: _part(name, kind, cells, asked) for key, (name, cells, asked) in found.items()}
 
 
@@ -318,21 +317,15 @@ def _part(file: str, kind: str, cells: Cells, asked: Asked) -> Part:
 def cells_of(path: Path, inside: str | None = None, asked: Asked | None = None) -> Cells:
     """The body of a table and its header, if it has one; ids, if any, are still a column."""
     pandas = import_pandas(f"reading {path.name}")
-    kind, asked = split_suffix(path.name)[1], asked or Asked("")
     with _sentences(path):
-        if kind in TYPED:
+        if split_suffix(path.name)[1] in TYPED:
             return _typed(pandas, path)
-        if kind in APART:
-            texts = texts_of(path, inside)
-            if len(texts) > 1:
-                first = quote(f"{path}:{next(iter(texts))}")
-                names = ", ".join(map(repr, texts))
-                raise Sentence(f"{path.name} has the tables {names}; name one: {first}")
-            return read_text(pandas, next(iter(texts.values())), asked)
-        if kind not in SEPARATORS and kind != GCT:
-            known = ", ".join((*SEPARATORS, *TYPED, *APART))
-            raise Sentence(f"{path.name} is no table; tables are {known}")
-        return read_text(pandas, Text.of_file(path), asked)
+        texts = texts_of(path, inside)
+        if len(texts) > 1:
+            first = quote(f"{path}:{next(iter(texts))}")
+            names = ", ".join(map(repr, texts))
+            raise Sentence(f"{path.name} has the tables {names}; name one: {first}")
+        return read_text(pandas, next(iter(texts.values())), asked or Asked(""))
 
 
 @contextmanager

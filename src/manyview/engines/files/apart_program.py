@@ -44,22 +44,15 @@ def spreadsheet(calamine: Any, path: str, wanted: str | None) -> Found:
     if not found:
         raise Sentence("has no sheet with anything in it")
     if len(found) > 1:
-        raise Sentence(_choose("sheet", list(found), {n: _size(r) for n, r in found.items()}))
+        sheets = [f"{n!r} ({len(r)} × {max(map(len, r))})" for n, r in found.items()]
+        first = next(iter(found))
+        raise Sentence(f"has {len(found)} sheets: {', '.join(sheets[:8])}; name one: FILE:{first}")
     [(name, rows)] = found.items()
     return _tables({name: _csv(rows)}, _dates(rows))
 
 
 def _tables(tables: Tables, remarks: list[str]) -> Found:
     return {"tables": list(tables), "remarks": remarks}, list(tables.values())
-
-
-def _size(rows: list[list[Any]]) -> str:
-    return f"{len(rows)} × {max(map(len, rows))}"
-
-
-def _choose(what: str, names: list[str], sizes: Mapping[str, str]) -> str:
-    listed = ", ".join(f"{name!r} ({sizes[name]})" for name in names[:8])
-    return f"has {len(names)} {what}s: {listed}; name one: FILE:{names[0]}"
 
 
 def _csv(rows: list[list[Any]]) -> bytes:
