@@ -44,7 +44,7 @@ def test_the_step_of_a_block_iteration_is_the_same_on_any_threads(threads, monke
 def test_points_of_a_diffusion_map_stay_where_they_are(links, near):
     """Eigenvectors only as exact as they count, from vectors nearby: the same distances."""
     A, rng = ring_of_cliques(size=300, links=links), np.random.default_rng(0)
-    exact = spectrum.diffusion_map(A, 12, rng)
+    exact = spectrum.diffused(*spectrum.leading_eigenvectors(spectrum.normalized(A), 12, rng))
     blockwise = partial(spectrum.leading_eigenvectors, dense_up_to=100, blocks_above=100)
     sketch = spectrum.Sketch(
         partial(graph.block_step, None), spectrum.diffusion_weights, spectrum.PLACING

@@ -182,19 +182,11 @@ def diffusion_weights(rho: Array) -> Array:
     return rho**2 + rho**5 + rho**10 + rho**20
 
 
-def diffusion_map(
-    A: Graph, n_vectors: int, rng: np.random.Generator, sketch: Sketch | None = None
-) -> Array:
-    """Rows of unit length: eigenvectors of the normalised graph, weighted by several diffusion times.
+def diffused(values: Array, vectors: Array) -> Array:
+    """Rows of unit length: eigenvectors weighted by several diffusion times.
 
     Each eigenvector is multiplied by the `diffusion_weights` of its eigenvalue (0 where negative).
     """
-    sketch = Sketch(weigh=diffusion_weights) if sketch is None else sketch
-    return diffused(*leading_eigenvectors(normalized(A), min(n_vectors, A.shape[0]), rng, sketch))
-
-
-def diffused(values: Array, vectors: Array) -> Array:
-    """The rows of a diffusion map from eigenvalues and eigenvectors."""
     Y = vectors * diffusion_weights(values.clip(0))
     norms = (Y * Y).sum(axis=1, keepdims=True) ** 0.5
     return Y / namespace(Y).where(norms > 0, norms, 1)
