@@ -1,4 +1,4 @@
-"""The protocol `Distances` holds for every engine: in memory, sparse, in a file, on a device, streamed."""
+"""Distances hold the same laws for every engine: in memory, sparse, in a file, on a device, streamed."""
 
 import numpy as np
 import pytest
