@@ -16,11 +16,10 @@ from sklearn.metrics import adjusted_rand_score
 from manyview._labels import class_codes
 from manyview._types import Array, Views
 from manyview._warn import warn_user
-from manyview.app.compare.figure import draw, svg
-from manyview.app.compare.methods import GROUPS, Method, resolve
+from manyview.app.compare.methods import Method, resolve
+from manyview.app.compare.page import SCORES, comparison_page, draw, svg
 from manyview.app.compare.runs import KIND, Plan, Store, versions
 from manyview.app.processes import Limits, memory_is_watched
-from manyview.app.report.comparison import comparison_page
 from manyview.baselines._base import scaled
 from manyview.datasets._dataset import import_pandas
 from manyview.io.writing import claimed, csv_of_dicts
@@ -30,8 +29,6 @@ from manyview.views.views import as_views
 
 DPI = 130
 FILES = ("results.csv", "summary.csv", "comparison.png", "comparison.html")
-#: Scores against known classes, in the order of the columns.
-SCORES = ("acc", "nmi", "ari", "f_score", "precision", "recall")
 #: Those that rank methods. Precision and recall can each be had for nothing: one cluster has recall 1.
 RANKED = ("acc", "nmi", "ari", "f_score")
 #: What every finished run has.
@@ -106,7 +103,6 @@ class Comparison:
             summary=summary,
             results=results,
             methods=self.methods,
-            groups=GROUPS,
             settings=self.settings,
             figure_svg=drawing,
             command=command,
@@ -220,7 +216,9 @@ def compare(
     truth = None if y is None else class_codes(y, "y")
     if n_clusters is None:
         n_clusters = DEFAULT_CLUSTERS if truth is None else len(np.unique(truth))
-    _check(data, n_clusters, n_runs, random_state, n_jobs, max_seconds, max_memory)
+    counts = {"n_clusters": n_clusters, "n_runs": n_runs, "random_state": random_state}
+    limits = {"max_seconds": max_seconds, "max_memory": max_memory}
+    _check(data, limits, **counts, n_jobs=n_jobs)
     if truth is not None and len(truth) != data.n_samples:
         raise ValueError(
             f"y has {len(truth)} labels for {data.n_samples} observations; give one each, or none"
@@ -251,12 +249,9 @@ def compare(
     about = {
         "n_samples": data.n_samples,
         "views": dict(zip(data.names, data.n_features, strict=True)),
-        "n_clusters": int(n_clusters),
         "n_classes": None if truth is None else len(np.unique(truth)),
-        "n_runs": int(n_runs),
-        "random_state": int(random_state),
-        "max_seconds": float(max_seconds),
-        "max_memory": float(max_memory),
+        **{name: int(value) for name, value in counts.items()},
+        **{name: float(value) for name, value in limits.items()},
         "n_jobs": int(n_jobs),
         "scale": scale,
         "versions": versions(),
@@ -293,28 +288,19 @@ def seed_of(random_state: int, run: int) -> int:
     return int(sequence.generate_state(1)[0] >> 1)  # scikit-learn takes 31 bits
 
 
-def _check(
-    data: Views,
-    n_clusters: Any,
-    n_runs: Any,
-    random_state: Any,
-    n_jobs: Any,
-    max_seconds: Any,
-    max_memory: Any,
-) -> None:
+def _check(data: Views, limits: Mapping[str, Any], **counts: Any) -> None:
     least = {"n_clusters": 1, "n_runs": 1, "random_state": 0, "n_jobs": 1}
-    given = dict(zip(least, (n_clusters, n_runs, random_state, n_jobs), strict=True))
-    for name, value in given.items():
+    for name, value in counts.items():
         if not isinstance(value, Integral) or isinstance(value, bool) or value < least[name]:
             raise ValueError(
                 f"{name} must be a whole number of at least {least[name]}, got {value!r}"
             )
-    for name, value in (("max_seconds", max_seconds), ("max_memory", max_memory)):
+    for name, value in limits.items():
         if not isinstance(value, Real) or isinstance(value, bool) or not float(value) > 0:
             raise ValueError(f"{name} must be a number above 0, got {value!r}")
-    if n_clusters > data.n_samples:
+    if counts["n_clusters"] > data.n_samples:
         raise ValueError(
-            f"n_clusters={n_clusters} is more than the number of observations "
+            f"n_clusters={counts['n_clusters']} is more than the number of observations "
             f"(n_samples={data.n_samples}); ask for fewer clusters"
         )
 
@@ -402,12 +388,9 @@ def mean_ranks(means: Array, oracle: Array) -> Array:
             equal = (np.abs(means[rivals] - means[i]) <= 1e-12).sum(axis=0)
         ranks[i] = np.where(np.isnan(means[i]), np.nan, 1 + better + equal / 2)
     counted = ~np.isnan(ranks)
-    return np.divide(
-        np.where(counted, ranks, 0).sum(axis=1),
-        counted.sum(axis=1),
-        out=np.full(len(means), np.nan),
-        where=counted.any(axis=1),
-    )
+    total = np.where(counted, ranks, 0).sum(axis=1)
+    none = np.full(len(means), np.nan)
+    return np.divide(total, counted.sum(axis=1), out=none, where=counted.any(axis=1))
 
 
 def stability(runs: Sequence[Array]) -> float:
