@@ -192,7 +192,7 @@ def test_markers_of_all_views_say_nothing_about_views_left_out(cohort):
 
 
 def test_a_missing_view_is_blank_and_an_annotation_may_be_called_cluster(cohort):
-    from manyview.plot.heat import draw_heatmap
+    from manyview.plot.meaning import draw_heatmap
     from manyview.plot.model import draw_weights
 
     values = np.array([[0.6, 0.4], [1.0, np.nan], [0.2, 0.8]])

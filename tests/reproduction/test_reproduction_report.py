@@ -61,7 +61,7 @@ def test_the_page_imports_nothing_that_could_compute_a_result():
                 names = {node.module} if node.module else {alias.name for alias in node.names}
                 assert names <= shown, (name, node.lineno)
             elif isinstance(node, ast.ImportFrom) and node.module.startswith("manyview"):
-                allowed = ("manyview.app.report", "manyview.io", "manyview._colors")
+                allowed = ("manyview.app.report", "manyview.io", "manyview.plot")
                 assert node.module.startswith(allowed), (name, node.lineno)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pandas as pd
 
-from manyview._colors import PALETTE
+from manyview.plot import COLORS as PALETTE
 
 from .claims import (
     KINDS,

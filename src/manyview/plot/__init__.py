@@ -5,12 +5,19 @@ returns it. ``colors`` (a dict of cluster or level → colour, or a list in thei
 (a dict of cluster or level → text) replace the colours and names that are used by default.
 """
 
-from manyview._colors import PALETTE as COLORS
-
 from . import _draw
-from .heat import agreement, consensus, heatmap
-from .meaning import crosstab, enrichment, leave_view_out, survival
-from .model import convergence, embedding, overview, sample_weights, top_features, view_weights
+from ._draw import PALETTE as COLORS
+from .meaning import crosstab, enrichment, heatmap, leave_view_out, survival
+from .model import (
+    agreement,
+    consensus,
+    convergence,
+    embedding,
+    overview,
+    sample_weights,
+    top_features,
+    view_weights,
+)
 
 pyplot = _draw.pyplot
 

@@ -7,9 +7,22 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from manyview._colors import PALETTE
 from manyview._types import Array
 
+#: Colour-blind safe (Okabe & Ito, then Tol), in an order that keeps neighbours apart; readable on
+#: white and on near-black.
+PALETTE = (
+    "#0072B2",
+    "#E69F00",
+    "#009E73",
+    "#CC79A7",
+    "#56B4E9",
+    "#D55E00",
+    "#AA4499",
+    "#999933",
+    "#6F63BB",
+    "#888888",
+)
 #: Drawn where nothing is known.
 UNKNOWN = "#d5d5d5"
 #: Levels that have a colour of their own.

@@ -6,14 +6,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
-from manyview._colors import PALETTE
-from manyview._embed2d import coordinates, embed2d, projection
 from manyview._labels import as_list
 from manyview._types import Array
 
 from ._draw import (
     MOST_LEVELS,
+    PALETTE,
     UNKNOWN,
     axes,
     boundaries,
@@ -26,12 +26,17 @@ from ._draw import (
     short,
     text_of,
     title,
+    write_cells,
 )
 
 #: Observations drawn in an embedding.
 MOST_DRAWN = 20_000
 #: Images of a cluster.
 IMAGES = 16
+#: Rows that t-SNE lays out, of more a random part; its steps, and how roughly far rows are summed up.
+LANDMARKS, STEPS, ANGLE = 2000, 300, 0.8
+#: Laid out rows between which another one is placed.
+NEAREST = 3
 
 
 def embedding(
@@ -130,6 +135,78 @@ def _groups(
         box = ax.legend(title=short(legend), frameon=False, fontsize="small", loc="best")
         for text in box.get_texts():
             text.set_parse_math(False)
+
+
+# --- the consensus laid flat: the same rows give the same picture --------------------------------
+
+
+def coordinates(model: Any) -> Array:
+    """What the clusters were read from: the fused embedding if there is one, else shares of V*."""
+    if hasattr(model, "embedding_"):
+        return model.embedding_
+    return model.consensus_ / np.maximum(model.consensus_.sum(axis=1, keepdims=True), 1e-300)
+
+
+def projection(V: Array) -> str:
+    """What `embed2d` makes of V, in words."""
+    if _is_flat(V):
+        return "principal components (the two directions of largest spread)"
+    placed = f", of {LANDMARKS} observations; others lie between their nearest of these"
+    return (
+        f"t-SNE (perplexity {_perplexity(len(V)):.3g}, started from principal components"
+        f"{placed if len(V) > LANDMARKS else ''})"
+    )
+
+
+def embed2d(V: Array) -> Array:
+    """t-SNE of the rows of V (N×2); where there is too little for it, the two leading directions.
+
+    Of many rows a random part is laid out, and the others are placed between their nearest of these.
+    """
+    V = np.asarray(V, dtype=float)
+    if _is_flat(V):
+        centred = V - V.mean(axis=0)
+        U, size, _ = np.linalg.svd(centred, full_matrices=False)
+        flat = U[:, :2] * size[:2]
+        return np.pad(flat, ((0, 0), (0, 2 - flat.shape[1])))
+    with threadpool_limits(1):
+        if len(V) <= LANDMARKS:
+            return _laid_out(V)
+        chosen = np.sort(np.random.default_rng(0).choice(len(V), LANDMARKS, replace=False))
+        return _placed(V, chosen, _laid_out(V[chosen]))
+
+
+def _laid_out(V: Array) -> Array:
+    from sklearn.manifold import TSNE
+
+    # Few steps, not very exact ones: the picture is settled (see benchmarks/report.py), and people wait.
+    return TSNE(
+        perplexity=_perplexity(len(V)), init="pca", max_iter=STEPS, angle=ANGLE, random_state=0
+    ).fit_transform(V)
+
+
+def _placed(V: Array, chosen: Array, Z: Array) -> Array:
+    """Coordinates of all rows: those of the chosen, and means of the nearest chosen for the others."""
+    from sklearn.neighbors import NearestNeighbors
+
+    index = NearestNeighbors(n_neighbors=NEAREST).fit(V[chosen])
+    d, near = index.kneighbors(V)
+    closeness = 1 / np.maximum(d, 1e-9 * max(float(d.max()), 1e-300))
+    found = (closeness[:, :, None] * Z[near]).sum(axis=1) / closeness.sum(axis=1)[:, None]
+    found[chosen] = Z
+    return found
+
+
+def _is_flat(V: Array) -> bool:
+    """Whether there is too little for t-SNE."""
+    return len(V) < 5 or V.shape[1] < 3 or bool(np.ptp(V, axis=0).max() == 0)
+
+
+def _perplexity(n: int) -> float:
+    return min(30, (min(n, LANDMARKS) - 1) / 3)
+
+
+# --- views, samples and refits -----------------------------------------------------------------------
 
 
 def view_weights(
@@ -250,6 +327,100 @@ def draw_weights(
         ax.axvline(start - 0.5, color="white", linewidth=1)
     name_ticks(ax, "x", middles, [text_of(k, labels) for k in codes])
     ax.set_xlabel("observations, by cluster")
+    ax.figure.colorbar(image, ax=ax, pad=0.02)
+
+
+def consensus(
+    found: Any,
+    ax: Any = None,
+    *,
+    most: int = 500,
+    cmap: str = "cividis",
+    labels: Mapping[Any, str] | None = None,
+) -> Any:
+    """How often two observations were in one cluster, of the refits that saw both.
+
+    Parameters
+    ----------
+    found : Stability
+        What `manyview.reliability` gave.
+    ax : matplotlib Axes, optional
+        Where to draw; by default the current one.
+    most : int, default=500
+        Observations drawn, evenly taken from those sorted by cluster.
+    cmap : str, default="cividis"
+        A matplotlib colour map.
+    labels : dict of cluster → text, optional
+
+    Returns
+    -------
+    matplotlib Axes
+    """
+    ax = axes(ax)
+    rows = np.flatnonzero(found.labels >= 0)
+    rows = rows[np.lexsort((-found.observations[rows], found.labels[rows]))]
+    if len(rows) > most:
+        rows = rows[np.linspace(0, len(rows) - 1, most).astype(int)]
+    draw_consensus(ax, found.together(rows), found.labels[rows], cmap, labels)
+    title(ax, f"Together over {found.n_runs} refits")
+    return ax
+
+
+def draw_consensus(
+    ax: Any, shares: Array, codes: Array, cmap: str = "cividis", labels: Any = None
+) -> None:
+    """A symmetric matrix of shares, with frames around the clusters."""
+    image = ax.imshow(shares, cmap=cmap, vmin=0, vmax=1, interpolation="nearest")
+    starts, middles, clusters = boundaries(codes)
+    for a, b in zip(starts, np.r_[starts[1:], len(codes)], strict=True):
+        x, y = [a - 0.5, b - 0.5, b - 0.5, a - 0.5, a - 0.5], [a, a, b, b, a]
+        ax.plot(x, np.array(y) - 0.5, color="#d55e00", linewidth=1.2)
+    texts = [text_of(k, labels) for k in clusters.tolist()]
+    name_ticks(ax, "x", middles, texts)
+    name_ticks(ax, "y", middles, texts)
+    ax.set(xlabel="cluster", ylabel="cluster")
+    ax.figure.colorbar(image, ax=ax, pad=0.02, format="{x:.0%}", label="in one cluster")
+
+
+def agreement(
+    model: Any, ax: Any = None, *, cmap: str = "cividis", labels: Mapping[Any, str] | None = None
+) -> Any:
+    """How much every two views agree; on the diagonal, random halves of the same view.
+
+    Parameters
+    ----------
+    model : fitted RobustWMNMF
+    ax : matplotlib Axes, optional
+        Where to draw; by default the current one.
+    cmap : str, default="cividis"
+        A matplotlib colour map.
+    labels : dict of view → text, optional
+
+    Returns
+    -------
+    matplotlib Axes
+    """
+    ax = axes(ax)
+    matrix = np.array(model.agreement_, dtype=float)
+    np.fill_diagonal(matrix, model.split_half_)
+    draw_agreement(ax, matrix, [text_of(str(v), labels) for v in model.view_names_in_], cmap)
+    return ax
+
+
+def draw_agreement(
+    ax: Any,
+    matrix: Array,
+    names: Sequence[str],
+    cmap: str = "cividis",
+    text: str = "Agreement between views",
+) -> None:
+    """A square of numbers from 0 to 1."""
+    image = ax.imshow(matrix, cmap=cmap, vmin=0, vmax=1)
+    if len(names) <= 12:
+        write_cells(ax, image, matrix, np.vectorize("{:.2f}".format)(matrix))
+    name_ticks(ax, "x", range(len(names)), names, rotation=45, ha="right")
+    name_ticks(ax, "y", range(len(names)), names)
+    title(ax, text)
     ax.figure.colorbar(image, ax=ax, pad=0.02)
 
 

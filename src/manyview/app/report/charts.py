@@ -12,14 +12,19 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from manyview import plot
-from manyview._colors import PALETTE
 from manyview.outcomes.enrich import Crosstab
 from manyview.outcomes.survive import Curve, LogRank, Survival
-from manyview.plot._draw import name_ticks, plain
+from manyview.plot._draw import PALETTE, name_ticks, plain
 from manyview.plot._draw import title as name_axes
-from manyview.plot.heat import draw_agreement, draw_consensus, draw_heatmap
-from manyview.plot.meaning import draw_enrichment, draw_left_out
-from manyview.plot.model import draw_bars, draw_points, draw_terms, draw_weights
+from manyview.plot.meaning import draw_enrichment, draw_heatmap, draw_left_out
+from manyview.plot.model import (
+    draw_agreement,
+    draw_bars,
+    draw_consensus,
+    draw_points,
+    draw_terms,
+    draw_weights,
+)
 
 from .page import clean, plot_text
 from .run_files import Rows, Run

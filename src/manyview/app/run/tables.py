@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from manyview._embed2d import coordinates, embed2d, projection
 from manyview._types import Array, Matrix, Views
 from manyview.models import Estimator
 from manyview.outcomes.align import frame
+from manyview.plot.model import coordinates, embed2d, projection
 from manyview.robust import RobustWMNMF
 
 from .evidence import Findings, drawn, feature_names, shares_measurements
