@@ -50,6 +50,11 @@ def test_every_clear_coding_gives_the_same_survival(event):
         ("survival", 1 - DEAD),
         ("disease_free", np.array(["no", "yes"])[DEAD]),
         ("event", DEAD * 2),
+        ("OS_STATUS", np.array(["1:CENSORED", "0:DEAD"])[DEAD]),
+        ("survivor", 1 - DEAD),
+        ("surviving", 1 - DEAD),
+        ("no_event", 1 - DEAD),
+        ("lost_to_followup", 1 - DEAD),
     ],
 )
 def test_an_unclear_coding_is_a_question_with_answers_that_are_read(name, values):

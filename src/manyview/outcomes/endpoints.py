@@ -46,7 +46,9 @@ _UNITS = (("month", "months"), ("day", "days"), ("week", "weeks"), ("year", "yea
 #: that 0 and 1 say nothing: GBSG2 has cens = 1 for an event, the NCDB a vital status of 1 for alive.
 _ALIVE = re.compile(r"(?:is_|still_)?(?:alive|living)|survived")
 _CENSORED = re.compile(r"(?:.*_)?cens(?:or[a-z]*)?(?:_.*)?")
-_EITHER = re.compile(r"vital(?:_status)?|survival(?:_status)?|.*_free")
+_EITHER = re.compile(
+    r"vital(?:_status)?|survival(?:_status)?|.*_free|.*surviv(?:or|ing)|no_?event|no[nt]_.*|(?:.*_)?lost(?:_.*)?"
+)
 HAPPENED = frozenset(("dead", "deceased", "died", "death", "event", "uncensored", "not censored"))
 NOT_HAPPENED = frozenset(("alive", "living", "censored", "no event"))
 YES, NO = frozenset(("true", "yes")), frozenset(("false", "no"))
@@ -168,8 +170,9 @@ def unit_of(name: str) -> str:
 def _code(text: str, heading: str) -> int | None:
     """1 for an event, 0 for none, None where the value may mean either."""
     word = text.lower()
-    if re.match(r"[01]:", word):  # "1:DECEASED"
-        return int(word[0])
+    if number := re.match(r"([01]):\s*(.*)", word):  # "1:DECEASED"; "1:CENSORED" may mean either
+        contrary = NOT_HAPPENED if number[1] == "1" else HAPPENED
+        return None if number[2] in contrary else int(number[1])
     if word in HAPPENED | NOT_HAPPENED:
         return int(word in HAPPENED)
     if word not in {"0", "1"} | YES | NO or _EITHER.fullmatch(heading):
