@@ -199,6 +199,18 @@ def test_double_dipping_is_real_and_leaving_the_view_out_mends_it():
     assert np.mean([(v.p_value <= 0.01).mean() for v in honest.views]) < 0.06
 
 
+def test_leaving_out_a_view_that_another_repeats_is_called_descriptive():
+    """Clusters of noise still follow the view that is left out, through its copy."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 30))
+    views = {"a": X, "copy": X + 0.05 * rng.normal(size=X.shape), "c": rng.normal(size=(200, 20))}
+    with pytest.warns(UserWarning, match="near-duplicates"):
+        model = mv.RobustWMNMF(3, random_state=0).fit(views)
+        found = markers(model, views, leave_view_out=True)
+    assert (found.views[0].q_value <= 0.05).any()
+    assert any("'a' and 'copy' are near-duplicates" in note for note in found.notes)
+
+
 def test_what_leaving_a_view_out_needs():
     codes, X = data()
     with pytest.raises(ValueError, match="needs a fitted model"):

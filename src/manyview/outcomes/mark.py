@@ -15,6 +15,7 @@ from sklearn.metrics.cluster import contingency_matrix
 
 from manyview._labels import as_list
 from manyview._types import Array, Matrix, Views
+from manyview.maths.agreement import repeated_views
 from manyview.views.ids import places
 from manyview.views.views import as_views
 
@@ -318,8 +319,8 @@ def markers(
 
     The same data found the clusters: features differ because clusters were made to differ in
     them, and p-values only describe. ``leave_view_out=True`` refits the model without each view in
-    turn and tests that view on the clusters of the others, which makes its p-values honest
-    (splitting the observations would not; thinning of counts is not done).
+    turn and tests that view on the clusters of the others, which makes its p-values honest unless
+    another view repeats it (splitting the observations would not; thinning of counts is not done).
 
     Parameters
     ----------
@@ -380,6 +381,13 @@ def tested_markers(
         found.append(_of_view(given, s, X[here], kind, own, agreement, notes))
     left_out = without is not None
     notes.append(HONEST if left_out else DESCRIPTIVE)
+    redundancy = getattr(labels, "redundancy_", None)
+    for group in repeated_views(redundancy) if left_out and redundancy is not None else []:
+        alike = " and ".join(quoted(given.names[j]) for j in group)
+        notes.append(
+            f"{alike} are near-duplicates: clusters found without one of them still follow the other, so "
+            "their p-values are descriptive. Fit with one of them."
+        )
     return Markers(groups.names, groups.sizes, tuple(found), left_out, tuple(notes))
 
 
