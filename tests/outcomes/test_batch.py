@@ -77,6 +77,19 @@ def test_a_column_of_another_kind_is_named_without_alarm_if_it_is_nearly_the_clu
     assert "nearly coincide" in found.sentence("") and f"{found.effect:.2f}" in found.sentence("")
 
 
+def test_codes_of_an_unknown_column_are_compared_as_levels():
+    labels = np.repeat([1, 0, 2], 30)  # the order of the codes says nothing
+    found = enrichment(labels, {"source": np.repeat([1, 2, 3], 30), "dose": np.tile([1, 2, 3], 30)})
+    assert [(f.column, f.technical) for f in found.followed] == [("source", False)]
+    assert found.table["kind"].tolist() == ["number", "number"]
+    assert (
+        enrichment(
+            labels, {"source": np.repeat([1, 2, 3], 30)}, kinds={"source": "number"}
+        ).followed
+        == ()
+    )
+
+
 def test_single_cells_that_follow_a_batch_are_a_warning():
     ad = pytest.importorskip("anndata")
     rng = np.random.default_rng(0)

@@ -29,7 +29,14 @@ from .align import (
     short,
 )
 from .chance import adjusted, batches, fisher, on_grid, rounds, staged_p
-from .columns import Column, is_technical, read_column, read_levels, stands_for_missing
+from .columns import (
+    Column,
+    is_technical,
+    may_be_codes,
+    read_column,
+    read_levels,
+    stands_for_missing,
+)
 from .mark import rank_tests
 
 #: More classes than this are unlikely to be classes.
@@ -243,6 +250,9 @@ class Enrichment:
         count, or for numbers the mean rank, less what is expected, in units of its deviation: beyond
         ±3 is marked.
     notes : tuple of str
+    followed : tuple of Followed
+        Categories that the clusters follow: technical columns (batch, site, plate) come first. Columns
+        of few whole numbers, such as site 1, 2, 3, are compared as levels.
     """
 
     clusters: tuple[Any, ...]
@@ -251,6 +261,7 @@ class Enrichment:
     summary: Any
     cells: Any
     notes: tuple[str, ...]
+    followed: tuple[Followed, ...]
 
     def significant(self, level: float = 0.05) -> tuple[str, ...]:
         """Return the columns with a q-value of at most ``level``: smallest first, then largest effect.
@@ -265,17 +276,6 @@ class Enrichment:
         """
         found = self.table[self.table["q_value"] <= level]
         return tuple(found.sort_values(["q_value", "effect"], ascending=[True, False])["column"])
-
-    @property
-    def followed(self) -> tuple[Followed, ...]:
-        """Categories that the clusters follow: technical columns (batch, site, plate) come first."""
-        found = [
-            Followed(row.column, is_technical(row.column), row.effect, row.p_value, row.most_marked)
-            for row in self.table.itertuples()
-            if row.kind == "category"
-        ]
-        found.sort(key=lambda f: (not f.technical, -f.effect))
-        return tuple(f for f in found if f.holds)
 
     @property
     def tables(self) -> dict[str, Any]:
@@ -360,14 +360,29 @@ def enrichment(
     groups = matched.groups.only(here)
     rng = np.random.default_rng(random_state)
     draws = rounds(permutations, 1)  # tables are drawn as fast for any number of observations
-    rows, cells, summary = [], [], []
+    rows, cells, summary, codes = [], [], [], []
     for name, data in matched.tables[0].items():
         levels = None if name in (kinds or {}) else read_levels(name, data)
         column = (levels or read_column(name, data, (kinds or {}).get(name))).only(here)
+        if name not in (kinds or {}) and may_be_codes(column):
+            codes.append(_ByCluster(read_column(name, data, "category").only(here), groups))
         described = _ByCluster(column, groups)
         rows.append(described.row(draws, rng))
         cells += described.cells
         summary += described.summary
+    # Codes are tested last, so that the permutations of all columns stay the same.
+    followed = [
+        Followed(
+            row["column"],
+            is_technical(row["column"]),
+            row["effect"],
+            row["p_value"],
+            row["most_marked"],
+        )
+        for row in (*rows, *(described.row(draws, rng) for described in codes))
+        if row["kind"] == "category"
+    ]
+    followed.sort(key=lambda f: (not f.technical, -f.effect))
     table = pandas().DataFrame(rows)
     table.insert(7, "q_value", adjusted(table["p_value"].to_numpy()))
     heads = ["column", "cluster", "level", "count", "share", "residual"]
@@ -380,7 +395,8 @@ def enrichment(
     for name in ("p_value", "q_value"):
         whole[name] = whole["column"].map(table.set_index("column")[name]).where(tested)
     cells = pandas().DataFrame(cells, columns=heads)
-    return Enrichment(groups.names, groups.sizes, table, whole, cells, tuple(matched.notes))
+    notes, found = tuple(matched.notes), tuple(f for f in followed if f.holds)
+    return Enrichment(groups.names, groups.sizes, table, whole, cells, notes, found)
 
 
 class _ByCluster:
