@@ -6,10 +6,11 @@ DIR holds NAME.npz files (view_<name> arrays, and labels where classes are known
 the rows of each set is held out. The rest is fitted, with as many clusters as there are classes (4 where
 none are known) and with half as many more, and refitted on parts of 80% with other seeds. Printed:
 
-- reliability against refits, per set and in bins: mean confidence, and the share of refits that put the
-  sample into the same cluster (clusters matched one to one), for fitted and for held-out samples;
+- reliability against refits, per set: mean confidence, and the share of refits that put the sample into
+  the same cluster (clusters matched one to one), for fitted and for held-out samples;
 - the sharpness that fits all other sets best (log loss), and how it does on the set left out;
-- accuracy on labeled sets in the same bins: the share of labels that lie in the cluster of their class.
+- the table of docs/guide/report.md: both in bins of confidence, and on labeled sets the share of samples
+  that lie in the cluster of their class.
 
 Made-up sets need no files. Sets in the output file are not run again.
 """
@@ -126,16 +127,8 @@ def gap(sure, again):
     return np.abs(sums[0] - sums[1]).sum() / len(sure)
 
 
-def bins(title, sure, outcome):
-    print(f"\n{title}\n{'confidence':>12}{'samples':>9}{'mean':>8}{'share':>8}")
-    place = np.digitize(sure, BINS) - 1
-    for k in range(len(BINS) - 1):
-        own = place == k
-        if own.any():
-            print(
-                f"{BINS[k]:5.2f} to {min(BINS[k + 1], 1):4.2f}{own.sum():9}{sure[own].mean():8.3f}"
-                f"{outcome[own].mean():8.3f}"
-            )
+def share_text(value):
+    return f"{value:.2f}".removeprefix("0")
 
 
 def report(results):
@@ -169,15 +162,23 @@ def report(results):
     print("\nsharpness, log loss:")
     for sharpness, loss in zip(SHARPNESS, losses.mean(axis=0), strict=True):
         print(f"{sharpness:6}{loss:8.4f}")
+    columns = []
     for kind in ("fitted", "held out"):
         sure, again, right = (
             np.concatenate([one[f"{kind}:{what}"][at] for one in results.values()])
             for what, at in (("sure", now), ("again", slice(None)), ("right", slice(None)))
         )
-        title = f"{kind} samples: share"
-        bins(f"Reliability, {title} of refits with the same cluster", sure, again)
-        known = ~np.isnan(right)
-        bins(f"Accuracy, {title} in the cluster of their class", sure[known], right[known])
+        place = np.digitize(sure, BINS) - 1
+        for values in (sure, again, right):
+            known = ~np.isnan(values)
+            sums = np.bincount(place[known], values[known], len(BINS) - 1)
+            columns.append(sums / np.maximum(np.bincount(place[known], minlength=len(BINS) - 1), 1))
+    print(
+        "\n| confidence | fitted: mean | refits | right class | held out: mean | refits | right class |"
+    )
+    print("|" + 7 * "---|")
+    for low, row in zip(BINS[:-1], np.transpose(columns), strict=True):
+        print(f"| from {share_text(low)} | {' | '.join(map(share_text, row))} |")
 
 
 def main():
