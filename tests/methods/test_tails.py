@@ -117,16 +117,3 @@ def test_the_fit_takes_logarithms_says_so_and_obeys():
     assert plain._scalings[1] is None
     forced = RobustWMNMF(3, scale={"other": "log"}, random_state=0).set_params(scale="log")
     assert [scaling.kind for scaling in forced.fit(given_views)._scalings] == ["log", "log"]
-
-
-@pytest.mark.parametrize(
-    ("scale", "sentence"),
-    [
-        ({"nobody": "log"}, r"names the view 'nobody', and the views are \['a', 'b'\]"),
-        ({"a": "loud"}, "scale of view 'a' must be one of .* got 'loud'"),
-    ],
-)
-def test_unknown_views_and_scalings_are_refused(scale, sentence):
-    views, _ = blobs(n=60)
-    with pytest.raises(ValueError, match=sentence):
-        RobustWMNMF(3, scale=scale).fit({"a": views[0], "b": views[1]})

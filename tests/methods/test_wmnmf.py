@@ -143,14 +143,6 @@ def test_one_view():
     assert adjusted_rand_score(y, model.labels_) > 0.9
 
 
-def test_a_given_array_split_by_columns_equals_a_list():
-    views, _ = blobs()
-    one = WMNMF(3, random_state=0).fit(views)
-    two = WMNMF(3, random_state=0, views=[8, 5, 6]).fit(np.hstack(views))
-    np.testing.assert_array_equal(one.consensus_, two.consensus_)
-    np.testing.assert_array_equal(one.predict(views), two.predict(np.hstack(views)))
-
-
 def test_float32_computes_near_float64_and_keeps_its_type():
     views, _ = blobs(noise=0.1)
     single = [X.astype(np.float32) for X in views]
@@ -345,11 +337,7 @@ def test_fitted_digits_get_their_own_label_back(digits):
 @pytest.mark.parametrize(
     "settings",
     [
-        {"solver": "hals"},
-        {"regularizer": "sparse"},
-        {"regularizer": "orthogonal"},
-        {"regularizer": None},
-        {"regularizer": "graph", "affinity": "heat"},
+        {"affinity": "heat"},
         {"scale": None},
         {"n_init": 2},
     ],
