@@ -1,4 +1,4 @@
-"""The k-nearest-neighbour affinity of one view."""
+"""The k-nearest-neighbor affinity of one view."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from manyview.engines.threads import Threads, blocks
 AFFINITIES = ("binary", "heat", "cosine")
 #: Above this many observations the automatic heat width is a mean over this many rows, not all.
 WIDTH_SAMPLE = 4096
-#: Neighbours asked of an approximate index beyond those wanted: its lists are better than it says.
+#: Neighbors asked of an approximate index beyond those wanted: its lists are better than it says.
 EXTRA = 8
 
 
@@ -44,7 +44,7 @@ def nearest_neighbors(
 ) -> tuple[Array, Array]:
     """Indices and squared Euclidean distances (each N×k) of the nearest rows of X.
 
-    Without ``queries`` the rows of X ask about each other and no row is its own neighbour. With
+    Without ``queries`` the rows of X ask about each other and no row is its own neighbor. With
     NaN among dense entries, distances use the features both rows have, rescaled to all; a pair
     that shares none is infinitely far. On a device all pairs are looked at. Of rows at equal distance
     (see `engines.numpy.neighbors`) those with smaller indices are taken.
@@ -110,7 +110,7 @@ def affinity(
 ) -> sp.csr_array:
     """Symmetric sparse affinity of the rows of X, without self loops.
 
-    Neighbours are always Euclidean. Weights: "binary" 1; "heat" exp(−d²/width), where ``width`` is
+    Neighbors are always Euclidean. Weights: "binary" 1; "heat" exp(−d²/width), where ``width`` is
     σ² and ``None`` means 2t² with t the mean distance of all pairs; "cosine" the cosine similarity.
     An edge is kept when either end names the other (union), or both do (``mutual``).
     """

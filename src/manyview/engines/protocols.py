@@ -94,7 +94,7 @@ class Pass(Protocol):
     x_sq: Array
     #: Sums over all rows at the current V, from which U steps; None where they are not kept.
     sums: Sums
-    #: The regulariser at the current V.
+    #: The regularizer at the current V.
     penalty: Number
     #: ‖x_i − Uv_i‖² of every row, after a step that was asked for them.
     residuals: Array

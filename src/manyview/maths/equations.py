@@ -133,7 +133,7 @@ def split_V(
 
 
 def view_weights(gaps: Array, p: float, reach: Array | None = None) -> Array:
-    """α minimising Σ α_s^p A_s on the simplex: α_s ∝ A_s^{−1/(p−1)}.
+    """α minimizing Σ α_s^p A_s on the simplex: α_s ∝ A_s^{−1/(p−1)}.
 
     p = 1 puts all weight on the smallest A_s; ties, and several A_s = 0, share it equally. A view whose
     ``reach`` is below 1 cannot lead: its gap counts as at least the largest of those with reach 1, and
@@ -160,7 +160,7 @@ def view_weights(gaps: Array, p: float, reach: Array | None = None) -> Array:
 
 
 def sample_weights(residuals: Array) -> Array:
-    """w minimising Σ_s w_is² r_is with Σ_s w_is = 1: w_is ∝ 1/r_is (N×n_v).
+    """w minimizing Σ_s w_is² r_is with Σ_s w_is = 1: w_is ∝ 1/r_is (N×n_v).
 
     Where some r_is = 0, those views share the observation equally.
     """
@@ -265,9 +265,9 @@ def cluster_confidence(
 ) -> Array:
     """Probability of each cluster (N×K): the mean over halves b of the data of
 
-        exp(−κ‖p_i − c_k^b‖²/σ_b²), κ the sharpness, normalised over clusters k,
+        exp(−κ‖p_i − c_k^b‖²/σ_b²), κ the sharpness, normalized over clusters k,
 
-    with the centres c^b (K×dim) of the clusters in the half and σ_b² its mean distance to the own centre.
+    with the centers c^b (K×dim) of the clusters in the half and σ_b² its mean distance to the own centre.
     The row is then moved to the nearest one in which the label has the largest entry.
     """
     sure = np.zeros((len(P), centres.shape[1]))

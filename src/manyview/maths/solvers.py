@@ -25,7 +25,7 @@ class Solver(Protocol):
 
     #: Whether U keeps unit column sums throughout, so that Q = I.
     unit_sums: bool = False
-    #: Methods of a regulariser's term that the steps need besides value and split: ("curvature",).
+    #: Methods of a regularizer's term that the steps need besides value and split: ("curvature",).
     needs: tuple[str, ...] = ()
     #: Whether the steps also work on PyTorch tensors (engine="torch").
     takes_tensors: bool = False
@@ -90,9 +90,9 @@ class Solver(Protocol):
         a : float
             Weight of the consensus term of this view.
         beta : float
-            Weight of the regulariser.
+            Weight of the regularizer.
         g : Split
-            Of the regulariser at this V.
+            Of the regularizer at this V.
 
         Returns
         -------
@@ -170,7 +170,7 @@ class SimplexHALS(Solver):
         beta: float,
         g: Split,
     ) -> Array:
-        """v_k ← max(0, linear_k / quadratic_k), the regulariser replaced by its bound at the start."""
+        """v_k ← max(0, linear_k / quadratic_k), the regularizer replaced by its bound at the start."""
         xp, h = namespace(V), g.curvature
         linear = w2 * XU + a * consensus + beta * (g.negative - g.positive + h * V)
         quadratic = w2 * xp.diag(H) + (a + beta * h)
@@ -231,7 +231,7 @@ def own_name(solver: Solver) -> str | None:
 
 
 def check_needs(solver: Solver, term: object) -> None:
-    """Refuse, with a sentence, a regulariser that lacks what the solver's steps need."""
+    """Refuse, with a sentence, a regularizer that lacks what the solver's steps need."""
     name = own_name(solver)
     label = f"solver={name!r}" if name else f"solver {type(solver).__name__}"
     for need in solver.needs:

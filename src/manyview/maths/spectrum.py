@@ -1,4 +1,4 @@
-"""Leading eigenvectors of a sparse graph: normalisation, repeated eigenvalues, diffusion maps."""
+"""Leading eigenvectors of a sparse graph: normalization, repeated eigenvalues, diffusion maps."""
 
 from __future__ import annotations
 

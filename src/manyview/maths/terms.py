@@ -35,7 +35,7 @@ class Linkable(Term, Protocol):
 
 @storable
 class GraphTerm:
-    """g(V) = Tr(Vᵀ L V), L = D − A: neighbours should have like coefficients."""
+    """g(V) = Tr(Vᵀ L V), L = D − A: neighbors should have like coefficients."""
 
     def __init__(self, A: sp.csr_array, degrees: Array | None = None):
         self.A = A
@@ -54,7 +54,7 @@ class GraphTerm:
 
 
 class GraphPart:
-    """Some rows of a graph term, given what their neighbours wherever pull them to: A V (n×K)."""
+    """Some rows of a graph term, given what their neighbors wherever pull them to: A V (n×K)."""
 
     def __init__(self, pull: Array, degrees: Array):
         self.pull, self.degrees = pull, degrees
@@ -70,7 +70,7 @@ class GraphPart:
 
 
 class LinkedTerm:
-    """The graph term of unseen rows whose neighbours' coefficients are known: Σ A_ij ‖v_i − v_j‖²."""
+    """The graph term of unseen rows whose neighbors' coefficients are known: Σ A_ij ‖v_i − v_j‖²."""
 
     def __init__(self, A: sp.csr_array, known: Array):
         self.pull = A @ known

@@ -1,7 +1,7 @@
-"""Neighbours of rows that lie on Dask workers, found there.
+"""Neighbors of rows that lie on Dask workers, found there.
 
 Landmarks cut the space into cells, and every row belongs to the cells of its few nearest landmarks. The
-rows of a cell come together on one worker, which looks for neighbours among them; the lists of a row's
+rows of a cell come together on one worker, which looks for neighbors among them; the lists of a row's
 cells are merged where the row is. So a row travels a few times, whatever the number of workers, and the
 driver gets one list per row. Cells depend on the rows alone, and so do the lists.
 """
@@ -33,12 +33,12 @@ from .coordinates import Coordinates
 EACH, CELL, FEWEST, MOST = 3, 2**17, 8, 256
 #: Rows per landmark from which landmarks are found.
 LOOKED_AT = 256
-#: Other landmarks are tried at most so often in all, until enough neighbours of a sample are found.
+#: Other landmarks are tried at most so often in all, until enough neighbors of a sample are found.
 TURNS = 2
 #: In smaller cells every pair is looked at.
 SMALL = 2000
-#: Share of the neighbours in a cell that is looked for. Two rows in three are guests at its border: those
-#: near them there are scattered, and their neighbours are in another cell.
+#: Share of the neighbors in a cell that is looked for. Two rows in three are guests at its border: those
+#: near them there are scattered, and their neighbors are in another cell.
 IN_CELL = 0.9
 
 
@@ -177,7 +177,7 @@ def _merged(
     first: int,
     before: tuple[Array, Array] | None,
 ) -> tuple[Array, Array]:
-    """The k nearest of all lists of every row of a block, each neighbour once, ties by index.
+    """The k nearest of all lists of every row of a block, each neighbor once, ties by index.
 
     A row that met fewer lists itself, infinitely far: that counts for nothing.
     """

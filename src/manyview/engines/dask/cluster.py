@@ -100,7 +100,7 @@ class Cluster:
         return engine_part("dask", "view").DaskView.of(self, X)
 
     def homes(self, n_blocks: int) -> list[str]:
-        """A worker for every block, neighbouring blocks together."""
+        """A worker for every block, neighboring blocks together."""
         with saying_if_lost(self.client):
             workers = sorted(workers_of(self.client))
         if not workers:

@@ -1,4 +1,4 @@
-"""Rows of a few numbers each on Dask workers: what the neighbours of large views are looked for in."""
+"""Rows of a few numbers each on Dask workers: what the neighbors of large views are looked for in."""
 
 from __future__ import annotations
 

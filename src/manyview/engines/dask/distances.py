@@ -1,4 +1,4 @@
-"""The distances of a view on Dask workers: neighbours are found there, pairs are measured in the driver."""
+"""The distances of a view on Dask workers: neighbors are found there, pairs are measured in the driver."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from .cells import nearest_on_workers
 from .cluster import Cluster
 from .coordinates import Coordinates
 
-#: Candidates asked of workers, per neighbour wanted.
+#: Candidates asked of workers, per neighbor wanted.
 WIDER = 1.5
-#: Share of the neighbours in the joint space that is enough: the lists are improved by F itself.
+#: Share of the neighbors in the joint space that is enough: the lists are improved by F itself.
 ROUGHLY = 0.75
 #: Coordinates in which rows missing in a view are far from everything.
 EXTRA = 16
@@ -63,7 +63,7 @@ class WorkerGeometry(FileGeometry):
         return ranked(views, weights, first, DEPTH, k, threads)
 
     def on_workers(self, rows: Array) -> Coordinates:
-        """Coordinates of some rows of this view, not centred."""
+        """Coordinates of some rows of this view, not centered."""
         return self.held.only(rows if self.places is None else self.places[rows])
 
     def for_model(self, sparse: bool) -> FileGeometry:

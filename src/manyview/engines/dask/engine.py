@@ -1,4 +1,4 @@
-"""The engine that leaves passes over rows and the search for neighbours to Dask workers."""
+"""The engine that leaves passes over rows and the search for neighbors to Dask workers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .source import ScaledOnWorkers
 
 
 class DaskEngine(Engine):
-    """The host's engine with rows of the factorisation on the workers of a cluster."""
+    """The host's engine with rows of the factorization on the workers of a cluster."""
 
     def __init__(self, cluster: Cluster):
         self.cluster = cluster
@@ -45,5 +45,5 @@ class DaskEngine(Engine):
 
     def factor_rows(self, view: Geometry) -> Any:
         rows = view.unit_sums()
-        # A view with unobserved entries is factorised in this process.
+        # A view with unobserved entries is factorized in this process.
         return self.cluster.view(rows) if isinstance(rows, UnitRows) else rows

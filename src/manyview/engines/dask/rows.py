@@ -43,7 +43,7 @@ class VOnWorkers:
 
 @dataclass(frozen=True)
 class Edges:
-    """A regulariser cut by blocks: futures of its rows and of the rows of V that others ask for."""
+    """A regularizer cut by blocks: futures of its rows and of the rows of V that others ask for."""
 
     of: Term
     terms: list[Any]

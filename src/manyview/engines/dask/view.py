@@ -80,7 +80,7 @@ class DaskView:
         self.cluster, self.blocks, self.rows = cluster, blocks, rows
         self.shape, self.dtype = like.shape, np.dtype(like.dtype)
         self.homes = cluster.homes(len(rows))
-        #: The regulariser last used, cut by blocks.
+        #: The regularizer last used, cut by blocks.
         self.edges: Any = None
 
     @classmethod

@@ -454,7 +454,7 @@ class Geometry:
         return self._codes
 
     def unit_sums(self) -> Any:
-        """The rows with unit L1 norm, as a pass of the factorisation reads them."""
+        """The rows with unit L1 norm, as a pass of the factorization reads them."""
         return unit_sum_rows(self.Z, self.observed)
 
     def __getstate__(self) -> dict[str, Any]:

@@ -263,7 +263,7 @@ TILE = 512
 CELL, SPARSE_CELL, PER_CELL, ROUNDS = 300, 1000, 40, 5
 #: Rows that are summed at a time.
 SUMMED = 2**16
-#: Share of a sample's neighbours that lists of candidates hold, and the cells looked into: of single views,
+#: Share of a sample's neighbors that lists of candidates hold, and the cells looked into: of single views,
 #: whose lists are means over many rows, fewer will do than under the distance that gives the clusters.
 NEARLY_ALL, ENOUGH, ENOUGH_ALONE = 0.99, 0.99, 0.98
 #: Most multiplications for one row: they take less than a millisecond.
@@ -390,7 +390,7 @@ class Cells(NamedTuple):
         return products
 
     def wanted(self, sides: Sides, sample: Sample) -> int:
-        """How many cells a row has to look into for enough of its neighbours."""
+        """How many cells a row has to look into for enough of its neighbors."""
         cell = np.empty(len(self.order), dtype=np.int64)
         cell[self.order] = np.repeat(np.arange(len(self.means)), np.diff(self.starts))
         nearness = np.argsort(self.products(sides, sample.rows), axis=1)
@@ -485,14 +485,14 @@ def nearest(
 
 
 def is_unsure(values: Array, slack: Array, share: float) -> Array:
-    """Which rows have neighbouring values, in order, that may be equal or change places."""
+    """Which rows have neighboring values, in order, that may be equal or change places."""
     with np.errstate(invalid="ignore"):  # infinite ones are as equal as any
         gap = values[:, 1:] - values[:, :-1]
     return ~(gap > share * values[:, :-1] + 2 * slack[:, None]).all(axis=1)
 
 
 def farthest(kth: Array, slack: Array, share: float) -> Array:
-    """What may be no farther than the k-th neighbour."""
+    """What may be no farther than the k-th neighbor."""
     return kth * (1 + share) + 2 * slack
 
 
@@ -545,7 +545,7 @@ def squared_gaps(X: Matrix, i: Array, Y: Matrix, j: Array) -> Array:
     return squared
 
 
-#: Members of a neighbour's own list that are looked at when lists are improved.
+#: Members of a neighbor's own list that are looked at when lists are improved.
 DEPTH = 8
 
 
@@ -592,13 +592,13 @@ def ranked(
 
 #: Up to this many rows every pair is looked at.
 EXACT = 30_000
-#: The index is compared with exact neighbours of this many rows, and should find this share of them.
+#: The index is compared with exact neighbors of this many rows, and should find this share of them.
 CHECKED_ROWS, RECALL = 200, 0.9
-#: Most candidates per neighbour wanted, along some directions and with all features.
+#: Most candidates per neighbor wanted, along some directions and with all features.
 WIDE, WIDEST = 2, 4
-#: Long rows are searched by some of their directions if these hold enough neighbours of a sample.
+#: Long rows are searched by some of their directions if these hold enough neighbors of a sample.
 MORE_DIRECTIONS = (DIRECTIONS, 2 * DIRECTIONS, 4 * DIRECTIONS)
-#: With at most so many features a tree finds exact neighbours quickly, however many rows there are.
+#: With at most so many features a tree finds exact neighbors quickly, however many rows there are.
 TREE_FEATURES = 15
 #: Rows that ask at a time, when all rows of a file are compared with them.
 READ_QUERIES = 2**22
@@ -625,9 +625,9 @@ def index_neighbors(
     enough: float = RECALL,
     in_cells: float = ENOUGH,
 ) -> Array:
-    """k approximate Euclidean neighbours of every row of Z, nearest first, itself left out.
+    """k approximate Euclidean neighbors of every row of Z, nearest first, itself left out.
 
-    A sample of rows tells whether enough of the neighbours were found; ``in_cells`` is the share of them
+    A sample of rows tells whether enough of the neighbors were found; ``in_cells`` is the share of them
     in the cells that rows look into. The lists are the same for any number of threads.
     """
     data = Z.astype(np.float32, copy=False)
@@ -657,7 +657,7 @@ def index_neighbors(
 
 
 def tell_rough(recall: float, k: int) -> None:
-    """Say how few of the neighbours of a sample were found."""
+    """Say how few of the neighbors of a sample were found."""
     warn_user(
         f"the neighbour index finds only {recall:.0%} of the {k} nearest neighbours of a sample of "
         "rows; the graph is rough. Fewer, more telling features (a PCA of the view) would help"
@@ -668,7 +668,7 @@ def searched(parts: list[Part], k: int, sample: Sample, seed: int, threads: Thre
     """Candidates for the k nearest of every row under the distances of ``parts``.
 
     By as few directions of dense rows as will do, and as few candidates as hold enough of a sample's
-    neighbours.
+    neighbors.
     """
     n, n_features = len(parts[0].here), sum(part.Z.shape[1] for part in parts if not part.sparse)
     for n_directions in (*MORE_DIRECTIONS, None):
@@ -709,13 +709,13 @@ class SquaredGaps:
 def exact_neighbors(X: Matrix, k: int, queries: Matrix | None = None) -> tuple[Array, Array]:
     """Indices and squared distances of the k nearest rows of X, ties by index.
 
-    Without ``queries`` the rows of X ask, and none is its own neighbour.
+    Without ``queries`` the rows of X ask, and none is its own neighbor.
     """
     asking, alone = (X, True) if queries is None else (queries, False)
     search = NearestNeighbors(n_neighbors=min(k + 1, X.shape[0] - alone)).fit(X)
     distances, indices = search.kneighbors(queries)
     squared, share = distances**2, equal_share(X.dtype)
-    # Neighbours are near: no longer than the row itself and the distance together.
+    # Neighbors are near: no longer than the row itself and the distance together.
     reach = 2 * row_norms(asking) + distances[:, k - 1]
     slack = product_error(np.float64, X.shape[1]) * reach**2
     unsure = np.flatnonzero(is_unsure(squared, slack, share))
@@ -825,7 +825,7 @@ def take_rows(X: Any, rows: Array) -> Matrix:
     return X.take(rows)
 
 
-#: Candidates by products beyond the neighbours wanted, when all pairs are looked at.
+#: Candidates by products beyond the neighbors wanted, when all pairs are looked at.
 EXTRA_CANDIDATES = 8
 #: Rows that answer at a time when a sample of rows looks at all, and entries of long ones.
 ANSWERING, ENTRIES = 2**14, 2**22

@@ -1,9 +1,9 @@
 """Observations that repeat, and values that repeat within a view.
 
 An observation whose copies are identical in every view counts once, with a mass: a hundred copies are
-no more neighbours of each other than one row is of itself, and links among them alone would cut the
+no more neighbors of each other than one row is of itself, and links among them alone would cut the
 graph into pieces. Different observations that are identical in one view (a category) are as near there
-as can be; where they are more than the neighbours wanted, a list takes every so-many-th of them.
+as can be; where they are more than the neighbors wanted, a list takes every so-many-th of them.
 """
 
 from __future__ import annotations
@@ -108,18 +108,18 @@ def expanded_graph(graph: sp.csr_array, repeats: Repeats | None) -> sp.csr_array
 
 @dataclass(frozen=True)
 class Crowds:
-    """Rows that are identical, in one view, to more others than the neighbours wanted."""
+    """Rows that are identical, in one view, to more others than the neighbors wanted."""
 
     rows: Array
     near: Array
-    #: How much mass a listed neighbour stands for.
+    #: How much mass a listed neighbor stands for.
     stands_for: Array
     #: Rows behind the first k + 1 of their crowd. Nobody lists them: those before them are as near.
     behind: Array
 
 
 def crowds_of(view: Geometry, rows: Array, k: int) -> Crowds | None:
-    """The lists of rows in crowds: neighbours evenly spread over the crowd, counted by mass.
+    """The lists of rows in crowds: neighbors evenly spread over the crowd, counted by mass.
 
     A row may meet its own copies there. Copies of one observation alone are no crowd.
     """

@@ -213,7 +213,7 @@ class Linked(NamedTuple):
 @storable
 @dataclass(frozen=True)
 class LinkScaling:
-    """Links to observations → closed neighbourhoods with unit rows, discounted for hubs."""
+    """Links to observations → closed neighborhoods with unit rows, discounted for hubs."""
 
     discount: Array
 

@@ -1,4 +1,4 @@
-"""Distances between the rows of a view on a device; neighbours by looking at all pairs."""
+"""Distances between the rows of a view on a device; neighbors by looking at all pairs."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class TorchGeometry(Geometry):
         return [left, right]
 
     def unit_sums(self) -> TorchView:
-        """The rows with unit L1 norm, as a pass of the factorisation reads them."""
+        """The rows with unit L1 norm, as a pass of the factorization reads them."""
         total = abs(self.Z).sum(axis=1, keepdims=True)
         return TorchView(self.Z / torch.where(total > 0, total, 1), self.Z.device)
 

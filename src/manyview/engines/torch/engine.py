@@ -50,7 +50,7 @@ class TorchEngine(Engine):
         device = choose(self.device, sum(int(np.prod(X.shape)) for X in views.matrices))
         Xs, scalings = device_views(views, fit, device, precision(device, asked, dtype))
         check_finite(Xs, views.names)
-        # Unseen rows look for their neighbours on the host.
+        # Unseen rows look for their neighbors on the host.
         return Xs, scaled(scalings), scalings
 
     def bring(self, views: Views, asked: Any, dtype: np.dtype) -> tuple[Views, np.dtype]:

@@ -50,7 +50,7 @@ class DeviceGraph:
         """How many connected components there are, and which of them every row belongs to.
 
         Every row points to the smallest row it knows to be linked; rows and those they point to take
-        over what their neighbours point to, which halves the way to the smallest each time.
+        over what their neighbors point to, which halves the way to the smallest each time.
         """
         i, j, _ = self.edges()
         root = torch.arange(self.shape[0], device=self.values.device)
@@ -164,7 +164,7 @@ def csr(
 
 
 def symmetric(rows: Array, indices: torch.Tensor, weights: torch.Tensor, n: int) -> DeviceGraph:
-    """(A + Aᵀ)/2 of neighbour lists."""
+    """(A + Aᵀ)/2 of neighbor lists."""
     i = torch.as_tensor(rows, device=indices.device).repeat_interleave(indices.shape[1])
     j, half = indices.reshape(-1), weights.reshape(-1)
     half = half / 2

@@ -38,10 +38,10 @@ def _squared(X: torch.Tensor, centres: torch.Tensor) -> torch.Tensor:
 def _plus_plus(
     X: torch.Tensor, n_clusters: int, rng: np.random.Generator, n_init: int
 ) -> torch.Tensor:
-    """Starts whose centres are rows drawn far from those drawn before (n_init × K × dim).
+    """Starts whose centers are rows drawn far from those drawn before (n_init × K × dim).
 
     Of a few rows drawn for every centre the best is taken, as scikit-learn does: single draws
-    often put two centres into one cluster.
+    often put two centers into one cluster.
     """
     trials, norms = 2 + int(np.log(n_clusters)), (X**2).sum(1)
     starts = torch.arange(n_init, device=X.device)
@@ -79,7 +79,7 @@ def _lloyd(
 
 
 def _far_rows(X: torch.Tensor, distances: torch.Tensor, empty: torch.Tensor) -> torch.Tensor:
-    """For the empty clusters of every start, the rows farthest from their centres, one each."""
+    """For the empty clusters of every start, the rows farthest from their centers, one each."""
     farthest = distances.topk(min(empty.shape[1], len(X)), dim=1).indices
     turn = (empty.cumsum(1) - 1).clip(0, farthest.shape[1] - 1)
     return X[farthest.gather(1, turn)]

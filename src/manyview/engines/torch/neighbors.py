@@ -21,7 +21,7 @@ from .tensors import TensorView
 BLOCK, HOST_BLOCK = 2**29, 2**24
 #: Relative error of a product of two numbers that tensor cores round to 11 bits.
 ROUNDING = 2.0**-10
-#: Neighbours by products of rounded numbers, beyond those wanted; exact distances choose among them.
+#: Neighbors by products of rounded numbers, beyond those wanted; exact distances choose among them.
 #: Many more where the products are those of tensor cores, which keep 11 bits of every factor.
 EXTRA, EXTRA_TF32 = 4, 16
 #: Entries gathered at a time for distances of pairs.
@@ -123,7 +123,7 @@ def rounding(like: torch.Tensor) -> tuple[float, float]:
 def _unsure(
     d: torch.Tensor, values: torch.Tensor, k: int, slack: torch.Tensor, share: float
 ) -> torch.Tensor:
-    """Which rows may have as near neighbours as their k-th beyond their candidates."""
+    """Which rows may have as near neighbors as their k-th beyond their candidates."""
     constant = (d - values).median(1).values  # what the product leaves out
     kth = d.kthvalue(k, dim=1).values
     return torch.nonzero(kth * (1 + share) > values.amax(1) + constant - slack)[:, 0]

@@ -45,7 +45,7 @@ class HostView:
         return part if part.is_floating_point() else part.double()
 
     def scaled(self, scaling: Any, present: Array, dtype: np.dtype) -> TorchView:
-        # On the card there would be room for some of them, and then none for the neighbours.
+        # On the card there would be room for some of them, and then none for the neighbors.
         there = self.device.type != "cuda"
         return TorchView(ScaledFile(self, scaling, present, dtype), self.device, dtype, there)
 
