@@ -48,13 +48,14 @@ from manyview.engines.numpy.repeats import Repeats, distinct
 from manyview.engines.numpy.scaling import fit_scaling
 from manyview.engines.numpy.scaling import scaled as scaled_view
 from manyview.engines.numpy.sources import LOOK, over
-from manyview.engines.protocols import Graph, Lists, Scaling
+from manyview.engines.protocols import Lists, Scaling
 from manyview.engines.threads import Threads
 from manyview.labels import kmeans
 from manyview.maths import agreement as ag
 from manyview.maths.agreement import Agreement, agreement_matrix
 from manyview.maths.spectrum import (
     PLACING,
+    Graph,
     Sketch,
     diffused,
     diffusion_weights,

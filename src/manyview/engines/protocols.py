@@ -16,7 +16,6 @@ from manyview._types import Array, Matrix, Number, Sums
 from manyview.maths.solvers import Solver
 from manyview.maths.terms import Term
 
-Own = TypeVar("Own", bound="Graph")
 Found = TypeVar("Found")
 
 
@@ -36,13 +35,6 @@ class Source(Readable, Protocol):
     dtype: np.dtype
     #: Whether rows are read as SciPy CSR matrices.
     sparse: bool
-
-
-@runtime_checkable
-class Streamable(Protocol):
-    """Rows that say whether they must never be asked for all at once."""
-
-    on_disk: bool
 
 
 @runtime_checkable
@@ -150,17 +142,6 @@ class Lists(NamedTuple):
     indices: Array
     d: Array
     mass: Array | None = None
-
-
-class Graph(Protocol):
-    """A square sparse matrix: SciPy's on the host, an engine's own on a device."""
-
-    shape: tuple[int, int]
-
-    def __add__(self: Own, other: Own) -> Own: ...
-    def __rmul__(self: Own, factor: float) -> Own: ...
-    def __truediv__(self: Own, divisor: float) -> Own: ...
-    def __matmul__(self, Y: Array) -> Array: ...
 
 
 class Scaling(Protocol):

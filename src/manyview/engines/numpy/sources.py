@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from sklearn.utils.extmath import row_norms
 
 from manyview._types import Array, Matrix, storable
-from manyview.engines.protocols import Readable, Remote, Source, Streamable
+from manyview.engines.protocols import Readable, Remote, Source
 from manyview.engines.threads import Threads, blocks
 
 #: OpenBLAS multiplies without repacking up to about 10⁶ multiplications: twice as fast for thin factors.
@@ -189,7 +189,7 @@ def whole(X: Any) -> Matrix:
 
 def is_streamed(X: Any) -> bool:
     """Whether the rows stay in a file, so that they must never be asked for all at once."""
-    return isinstance(X, Streamable) and X.on_disk
+    return bool(getattr(X, "on_disk", False))
 
 
 def resident(X: Any) -> Any:
