@@ -10,7 +10,7 @@ from itertools import combinations
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.stats import chi2, norm
+from scipy.stats import CensoredData, chi2, ecdf, norm
 
 from manyview._types import Array, Seed
 
@@ -120,30 +120,31 @@ class Curve:
 
 def kaplan_meier(time: Array, event: Array, cluster: Any, level: float = 0.95) -> Curve:
     """Estimate the curve of one cluster from times and events (0 or 1) of its members."""
-    times, place = np.unique(time, return_inverse=True)
-    events = np.bincount(place, weights=event, minlength=len(times)).astype(np.int64)
-    leaving = np.bincount(place, minlength=len(times))
+    happened = event > 0
+    found = ecdf(CensoredData(time[happened], right=time[~happened])).sf
+    with warnings.catch_warnings():  # of bounds that are not defined
+        warnings.simplefilter("ignore", RuntimeWarning)
+        band = found.confidence_interval(level, method="log-log")
+    times, survival = found.quantiles, found.probabilities
+    bounds = [np.where(survival > 0, part.probabilities, np.nan) for part in band]
+    lower, upper = (np.where(survival == 1, 1.0, bound) for bound in bounds)
     if not len(times) or times[0] > 0:
-        times, events, leaving = np.r_[0.0, times], np.r_[0, events], np.r_[0, leaving]
-    at_risk = len(time) - np.r_[0, np.cumsum(leaving)[:-1]]
-    survival = np.cumprod(1 - events / at_risk)
-    # d/(n(n−d)) is infinite where everybody at risk dies.
-    with np.errstate(divide="ignore"):
-        variance = np.cumsum(events / (at_risk * (at_risk - events).astype(float)))
-    # exp(−exp(log(−log S) ± z √variance / log S)), 1 while S is 1, NaN once it is 0.
-    lower, upper = (np.where(survival > 0, 1.0, np.nan) for _ in range(2))
-    inner = (survival > 0) & (survival < 1)
-    log = np.log(survival[inner])
-    width = norm.ppf((1 + level) / 2) * np.sqrt(variance[inner]) / log
-    lower[inner], upper[inner] = np.exp(log * np.exp(-width)), np.exp(log * np.exp(width))
+        times = np.r_[0.0, times]
+        survival, lower, upper = (np.r_[1.0, part] for part in (survival, lower, upper))
+
+    def counts(of: Array) -> Array:
+        return np.diff(np.searchsorted(np.sort(of), np.r_[times, np.inf]))
+
+    events, censored = counts(time[happened]), counts(time[~happened])
+    at_risk = np.cumsum((events + censored)[::-1])[::-1]
 
     def median(values: Array) -> float:
         below = values <= 0.5 + ROUNDING
         return float(times[np.argmax(below)]) if below.any() else np.nan
 
     medians = median(survival), median(lower), median(upper)
-    counts = at_risk, events, leaving - events
-    return Curve(cluster, times, survival, lower, upper, *counts, *medians, level)
+    parts = survival, lower, upper, at_risk, events, censored
+    return Curve(cluster, times, *parts, *medians, level)
 
 
 class LogRank(NamedTuple):
