@@ -15,8 +15,8 @@ from manyview.base import ZERO_ROWS, ByView, check_by_view
 from manyview.engines.numpy.sources import is_streamed
 from manyview.fuse import settled_zeros
 from manyview.outcomes.align import frame, printed, quoted, read_table
-from manyview.outcomes.columns import Column, may_be_codes, read_column, read_levels
-from manyview.outcomes.mark import view_kind
+from manyview.outcomes.columns import Column, design_of, may_be_codes, read_column, read_levels
+from manyview.outcomes.mark import per_total, view_kind
 from manyview.views.containers import Collection, Item
 from manyview.views.ids import places
 from manyview.views.views import as_views
@@ -117,7 +117,8 @@ def adjust(views: Any, covariates: Any, *, ids: Any = None, zero_rows: ByView = 
     zeros = settled_zeros(given, zero_rows)
     notes: list[str] = []
     columns = _columns(covariates, names, given.n_samples, notes)
-    design = _design(columns)
+    design = design_of(columns, given.n_samples)[1]
+    design = design - design.mean(axis=0)
     if design.shape[1] * FEWEST_PER_COLUMN > given.n_samples:
         raise ValueError(
             f"the covariates have {design.shape[1]} columns (levels count one each) for "
@@ -185,23 +186,6 @@ def _column(name: str, values: list[Any], notes: list[str]) -> Column:
     return codes
 
 
-def _design(columns: list[Column]) -> Array:
-    """Centred columns; of a category one per level but the commonest."""
-    parts = []
-    for column in columns:
-        gone = np.isnan(column.values)
-        if column.kind == "category":
-            codes = np.where(gone, len(column.levels), column.values).astype(np.intp)
-            counts = np.bincount(codes, minlength=len(column.levels) + 1)
-            usual = int(counts.argmax())
-            parts += [codes == k for k in np.flatnonzero(counts) if k != usual]
-            continue
-        mean = np.nanmean(column.values)
-        parts.append((np.where(gone, mean, column.values) - mean) / np.nanstd(column.values))
-    Z = np.column_stack(parts).astype(float)
-    return Z - Z.mean(axis=0)
-
-
 def _dense(views: Views, s: int, zeros: bool, notes: list[str]) -> tuple[Array, str]:
     """A view as an array, counts as logarithms, missing rows NaN unless ``zeros`` are values; its kind."""
     X: Matrix = views.matrices[s]
@@ -221,31 +205,21 @@ def _dense(views: Views, s: int, zeros: bool, notes: list[str]) -> tuple[Array, 
     X = np.asarray(X, dtype=float)
     kind = view_kind(X, name, None)
     if kind == "counts":
-        total = np.nansum(X, axis=1, keepdims=True)
-        usual = np.median(total[total > 0]) if (total > 0).any() else 1.0
-        X = np.log1p(X * np.divide(usual, total, out=np.zeros_like(total), where=total > 0))
+        X = np.log1p(per_total(X))
         notes.append(f"View {name!r} holds counts; their logarithms per total are adjusted.")
     elif kind == "binary":
         notes.append(
             f"View {name!r} holds zeros and ones, from which nothing can be subtracted: it stays as it is."
         )
-    if not zeros:
-        X = _without_rows_of_zeros(X, name, notes)
+    empty = ~X.any(axis=1)  # NaN is a value here: rows of NaN are missing already
+    if not zeros and empty.any() and not empty.all():
+        # A residual would make a missing observation a present one.
+        notes.append(
+            f"View {name!r} has {int(empty.sum())} rows of zeros, taken as missing and kept out of the "
+            f"regression; with {setting('zero_rows', name, 'observed')} they are values."
+        )
+        X = np.where(empty[:, None], np.nan, X)
     return X, kind
-
-
-def _without_rows_of_zeros(X: Array, name: str, notes: list[str]) -> Array:
-    """NaN where a row is zero throughout: a residual would make a missing observation a present one."""
-    empty = np.asarray(
-        ~X.any(axis=1)
-    )  # NaN counts as a value here: rows of NaN are missing already
-    if not empty.any() or empty.all():
-        return X
-    notes.append(
-        f"View {name!r} has {int(empty.sum())} rows of zeros, taken as missing and kept out of the "
-        f"regression; with {setting('zero_rows', name, 'observed')} they are values."
-    )
-    return np.where(empty[:, None], np.nan, X)
 
 
 def _regressed(X: Array, design: Array) -> tuple[Array, float]:

@@ -251,6 +251,28 @@ def _known_order(levels: Sequence[Any]) -> Callable[[Any], tuple[float, str]] | 
     return None
 
 
+def design_of(columns: Sequence[Column], n: int) -> tuple[list[str], Array]:
+    """Names and columns of a linear model of ``n`` observations.
+
+    Numbers and ordered levels are in units of their deviation, missing ones at the mean; a category has
+    a column for each level but the commonest, and one where it is missing.
+    """
+    names, parts = [], [np.empty((n, 0))]
+    for column in columns:
+        gone = np.isnan(column.values)
+        if column.kind == "category":
+            codes = np.where(gone, len(column.levels), column.values).astype(np.intp)
+            counts = np.bincount(codes, minlength=len(column.levels) + 1)
+            used = [k for k in np.flatnonzero(counts) if k != counts.argmax()]
+            names += [f"{column.name}={(*column.levels, 'missing')[k]}" for k in used]
+            parts.append(np.array(codes[:, None] == used, dtype=float).reshape(n, len(used)))
+        elif (spread := np.nanstd(column.values)) > 0:
+            mean = np.nanmean(column.values)
+            names.append(column.name)
+            parts.append(((np.where(gone, mean, column.values) - mean) / spread)[:, None])
+    return names, np.hstack(parts)
+
+
 # --- technical columns ---
 
 #: What a technical column is called: how, where and when samples were measured.

@@ -442,7 +442,7 @@ def _of_view(
     """Test all features of one view, some columns at a time."""
     name, k = views.names[s], len(groups.names)
     if kind == "counts":
-        X = _per_total(X)
+        X = per_total(X)
     X = sp.csc_array(X) if sp.issparse(X) else X
     width = max(1, BLOCK // max(X.shape[0], 1))
     parts = [
@@ -464,7 +464,7 @@ def _tested(X: Matrix, kind: str, codes: Array, k: int) -> FeatureTests:
     return (binary_tests if kind == "binary" else rank_tests)(X, codes, k)
 
 
-def _per_total(X: Matrix) -> Matrix:
+def per_total(X: Matrix) -> Matrix:
     """Counts per observation, scaled to the median total: deep sequencing marks no cluster."""
     totals = np.asarray(np.nansum(X, axis=1) if not sp.issparse(X) else X.sum(axis=1)).ravel()
     middle = np.median(totals[totals > 0]) if (totals > 0).any() else 1.0

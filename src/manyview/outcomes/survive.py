@@ -16,7 +16,7 @@ from manyview._types import Array, Seed
 
 from .align import Groups, counted, frame, match, pandas, printed, quoted, read_single, read_table
 from .chance import adjusted, batches, permuted_p, rounds
-from .columns import Column, read_column, read_numbers
+from .columns import Column, design_of, read_column, read_numbers
 from .endpoints import read_events
 
 #: Sums of rounding errors: S = 0.5 may be stored as 0.5000000000000001.
@@ -327,7 +327,7 @@ def cox(
     if not complete.all():
         lacking = counted(int((~complete).sum()), "observation")
         notes.append(f"Not in the Cox model: {lacking} without a covariate.")
-    names, design = _design(usable, complete)
+    names, design = design_of([c.only(complete) for c in usable], int(complete.sum()))
     time, event, codes = seen.time[complete], seen.event[complete], seen.groups.codes[complete]
     reference = int(np.argmax(np.bincount(codes, minlength=len(clusters))))
     others = [k for k in range(len(clusters)) if k != reference]
@@ -381,26 +381,6 @@ def cox(
     table |= {"reference": [clusters[reference]] * len(others), "hazard_ratio": ratio}
     table |= {"lower": lower, "upper": upper, "p_value": p}
     return Cox(frame(table), whole, tuple(names), len(codes), n_events)
-
-
-def _design(columns: list[Column], rows: Array) -> tuple[list[str], Array]:
-    """Numbers and ordered levels in units of their deviation; a category as one column per level."""
-    names, parts = [], []
-    for column in columns:
-        values = column.values[rows]
-        if column.kind in ("number", "ordered"):
-            spread = values.std()
-            if spread > 0:
-                names.append(column.name)
-                parts.append((values - values.mean()) / spread)
-            continue
-        counts = np.bincount(values.astype(np.intp), minlength=len(column.levels))
-        usual = int(np.argmax(counts)) if len(counts) else 0
-        for k, level in enumerate(column.levels):
-            if k != usual and counts[k]:
-                names.append(f"{column.name}={level}")
-                parts.append((values == k).astype(float))
-    return names, np.column_stack(parts) if parts else np.empty((int(rows.sum()), 0))
 
 
 def _problem(dummies: Array, design: Array, n_events: int) -> str:
