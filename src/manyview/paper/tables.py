@@ -30,17 +30,7 @@ RESCALED = {"True": "U rescaled", "False": "not rescaled"}
 #: Columns of the objective.
 TERMS = ("objective", "reconstruction", "consensus", "regularizer")
 #: Datasets in words.
-DATA = {
-    "digits": "digits",
-    "synthetic": "synthetic data",
-    "lihc": "LIHC",
-    "nutrimouse": "nutrimouse",
-}
-FORMULAS = [
-    ["U of one view", "O(M N K)", "O(M N K)", "the products XᵀW²V and VᵀW²V"],
-    ["V of one view", "O(M N K + N² K)", "O(M N K + nnz(A) K)", "the graph is kept sparse"],
-    ["memory of the graph", "O(N²)", "O(nnz(A)) ≤ O(2 k N)", "k nearest neighbours, union"],
-]
+DATA = {"synthetic": "synthetic data", "lihc": "LIHC"}
 
 
 class Table(NamedTuple):
@@ -193,68 +183,42 @@ def scores(results: Results, experiment: str) -> list[Table]:
     else:
         keys = {"dataset": "Data", "method": "Method"}
         rows = pd.concat(by_method(rows).values()) if len(rows) else rows
-    caption = "Scores (standard deviations)"
-    return [_means(f"{experiment}-scores", caption, rows, keys, SCORES, spread)]
+    heads = {"caption": "Scores (standard deviations)", "keys": keys, "values": SCORES}
+    return [_means(f"{experiment}-scores", rows, heads, spread)]
 
 
 def averages(results: Results, experiment: str) -> list[Table]:
     """Means over the runs of what the other experiments measure."""
     rows = results.rows(experiment)
-    terms = {term: term.capitalize() for term in TERMS}
+    if experiment == "degeneracy":
+        sizes = results.rows("degeneracy", "sizes")
+        if len(sizes):
+            sizes = sizes[(sizes["round"] <= 2) | (sizes["round"] % 5 == 0)]
+            sizes = sizes.assign(rescale=sizes.rescale.replace(RESCALED))
+        rounds = rows[(rows["round"] <= 5) | (rows["round"] % 5 == 0)]
+        parts = {"rounds": rounds, "sizes": sizes, "scales": results.rows("degeneracy", "scales")}
+        return [_means(f"degeneracy-{name}", part) for name, part in parts.items()]
     if experiment == "runtime":
-        keys = {"axis": "Varies", "value": "Value", "method": "Program"}
         whole = rows.reindex(columns=list(PARTS)).sum(axis=1).where(rows.method == "manyview")
-        values = {part: name.capitalize() for part, name in PARTS.items()} | {"whole": "Whole fit"}
-        caption = "CPU seconds of one thread"
-        return [_means("runtime", caption, rows.assign(whole=whole), keys, values)]
-    if experiment == "convergence":  # the curves have all iterations
+        rows = rows.assign(whole=whole)
+    elif experiment == "convergence":  # the curves have all iterations
         last = rows.groupby("scheme").iteration.transform("max")
         rows = rows[rows.iteration.isin((0, 1, 10, 25, 50, 75, 100)) | (rows.iteration == last)]
         rows = rows.assign(dataset=rows.dataset.replace(DATA))
-        keys = {"dataset": "Data", "scheme": "Scheme", "iteration": "Iteration"}
-        caption = "Terms of the objective at some iterations"
-        return [_means("convergence", caption, rows, keys, terms)]
-    if experiment == "noise":
-        keys = {"dataset": "Data", "method": "Method", "scenario": "Noise", "of_view": "View"}
-        values = {
-            "alpha_before": "α before", "alpha": "α", "w_before": "w before",
-            "w_clean": "w of clean ones", "w_noisy": "w of noisy ones", "acc": "ACC", "nmi": "NMI",
-        }  # fmt: skip
-        caption = "Weights and scores; before: without the noise, same seed"
-        return [_means("noise", caption, rows, keys, values)]
-    rounds = rows[(rows["round"] <= 5) | (rows["round"] % 5 == 0)]
-    values = {"acc": "ACC", "nmi": "NMI", "max_alpha": "Largest α", "objective": "Objective"}
-    found = [
-        _means("degeneracy-rounds", "WM-NMF round by round", rounds, {"round": "Round"}, values)
-    ]
-    sizes = results.rows("degeneracy", "sizes")
-    if not sizes.empty:
-        sizes = sizes[(sizes["round"] <= 2) | (sizes["round"] % 5 == 0)]
-        sizes = sizes.assign(rescale=sizes.rescale.replace(RESCALED))
-        values = {"column_sum_of_U": "Mean column sum of U", "size_of_V": "Mean entry of V"}
-        values |= {"objective": "Objective"}
-        keys = {"rescale": "U", "round": "Round"}
-        found.append(_means("degeneracy-sizes", "The sizes of U and V", sizes, keys, values))
-    scales, caption = results.rows("degeneracy", "scales"), "Terms of the objective at (tU, V/t)"
-    return [*found, _means("degeneracy-scales", caption, scales, {"t": "t"}, terms)]
+    return [_means(experiment, rows)]
 
 
 def operations(results: Results, experiment: str = "operations") -> list[Table]:
-    columns = {
-        "dataset": "Data", "view": "View", "N": "N", "M": "M", "K": "K", "nnz": "nnz(A)",
-        "U_paper": "U: paper", "U_ours": "U: ours", "V_paper": "V: paper", "V_ours": "V: ours",
-        "ratio": "V: ratio",
-    }  # fmt: skip
-    rows = results.rows("operations")
-    rows = rows.assign(ratio=(rows.V_paper / rows.V_ours).round(1))[list(columns)]
-    whole = results.rows("operations", "whole")
-    names = ["dataset", "view", "update", "additions", "multiplications", "divisions"]
-    heads = ("Data", "View", "Update of", "Additions", "Multiplications", "Divisions")
+    leading, every = TEXTS["operations"]["leading"], TEXTS["operations"]["all"]
+    rows, whole = results.rows("operations"), results.rows("operations", "whole")
+    rows = rows.assign(ratio=(rows.V_paper / rows.V_ours).round(1))[list(leading)]
+    caption, heads = "Multiplications of one iteration", ("Update", "Paper", "Ours", "Why")
+    formulas = TEXTS["operations"]["formulas"]
     return [
-        Table("operations", "Multiplications of one iteration", [*columns.values()], _plain(rows)),
-        Table("operations-formulas", "Appendix D and ours", ("Update", "Paper", "Ours", "Why"), FORMULAS),
-        Table("operations-all", "All operations of one iteration", heads,
-              _plain(whole.reindex(columns=names)), folded=True),
+        Table("operations", caption, [*leading.values()], _plain(rows)),
+        Table("operations-formulas", "Appendix D and ours", heads, formulas),
+        Table("operations-all", "All operations of one iteration", [*every.values()],
+              _plain(whole.reindex(columns=list(every))), folded=True),
     ]  # fmt: skip
 
 
@@ -264,17 +228,17 @@ def _four(values: pd.Series) -> float | None:
 
 def _means(
     name: str,
-    caption: str,
     rows: pd.DataFrame,
-    keys: Mapping[str, str],
-    values: Mapping[str, str],
+    heads: Mapping[str, Any] | None = None,
     shown: Callable[[pd.Series], Any] = _four,
 ) -> Table:
-    """A row for each combination of ``keys`` with the means of ``values``; both give their headings."""
+    """A row for each combination of keys with means of the values; `texts` has both, with headings."""
+    heads = heads or TEXTS["means"][name]
+    keys, values = heads["keys"], heads["values"]
     by = rows.groupby(list(keys), sort=False, dropna=False) if len(rows) else ()
     found = [[*key, *(shown(mine[value]) for value in values), len(mine)] for key, mine in by]
     columns = (*keys.values(), *values.values(), "Runs")
-    return Table(name, f"{caption}, means over the runs", columns, found, folded=True)
+    return Table(name, f"{heads['caption']}, means over the runs", columns, found, folded=True)
 
 
 def _plain(frame: pd.DataFrame) -> list[list[Any]]:
