@@ -155,7 +155,7 @@ def test_ids_are_matched():
     assert part.sizes.sum() == 40 and "5 labelled observations" in " ".join(part.notes)
     with pytest.raises(ValueError, match="share no id"):
         markers(pd.Series(codes, range(100, 145)), {"a": frame})
-    with pytest.raises(ValueError, match="labels has 3 entries and the views have 45"):
+    with pytest.raises(ValueError, match="labels has 3 entries and views has 45"):
         markers([0, 1, 2], [X])
 
 

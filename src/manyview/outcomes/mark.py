@@ -13,22 +13,20 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.metrics import adjusted_rand_score
 from sklearn.metrics.cluster import contingency_matrix
 
-from manyview._labels import as_list
 from manyview._types import Array, Matrix, Views
 from manyview.maths.agreement import repeated_views
-from manyview.views.ids import places
 from manyview.views.views import as_views
 
 from .align import (
     Clustering,
     Groups,
+    Table,
     counted,
     frame,
+    match,
     pandas,
     printed,
     quoted,
-    read_groups,
-    read_labels,
 )
 from .chance import adjusted, fisher, on_grid, rank_sum_p
 
@@ -394,27 +392,12 @@ def tested_markers(
 def _groups(labels: Any, views: Views, ids: Any, notes: list[str]) -> tuple[Groups, Array]:
     """Return the clusters and the row of the views for each of their observations."""
     rows_of_views = None if views.sample_names is None else views.sample_names.tolist()
-    given = read_labels(labels, ids).numbered_like(rows_of_views)
-    values, known = as_list(given.columns["labels"]), given.ids
-    groups = read_groups(values, notes)
-    if known is None or views.sample_names is None:
-        if len(values) != views.n_samples:
-            raise ValueError(
-                f"labels has {len(values)} entries and the views have {views.n_samples} rows; pass both "
-                "with ids (a pandas Series and DataFrames indexed by id) or one label per row"
-            )
-        return groups, groups.rows
-    rows = places((known[i] for i in groups.rows), views.sample_names.tolist())
-    if not (rows >= 0).any():
-        raise ValueError(
-            f"labels and views share no id: labels has {known[0]!r}, the views have "
-            f"{views.sample_names[0]!r}; give one observation one id everywhere"
-        )
-    if (rows < 0).any():
-        notes.append(
-            f"Left out: {counted(int((rows < 0).sum()), 'labelled observation')} not in the views."
-        )
-    return groups.only(rows >= 0).without_empty(), rows[rows >= 0]
+    numbers = pandas().DataFrame({"row": np.arange(views.n_samples)})
+    matched = match(labels, [Table("views", numbers, rows_of_views)], ids)
+    notes += matched.notes
+    here = matched.present[0]
+    rows = matched.tables[0]["row"][here].to_numpy(np.intp)
+    return matched.groups.only(here).without_empty(), rows
 
 
 def view_kind(X: Matrix, name: str, kind: str | None) -> str:
