@@ -166,14 +166,3 @@ def test_a_scale_is_for_every_method():
     assert units.settings["scale"] == "standard"
     with pytest.raises(ValueError, match="scale must be 'standard', 'minmax' or None"):
         mv.compare(views, y, scale="loud", **asked)
-
-
-def test_ours_are_in_every_set():
-    from manyview.app.compare.methods import resolve
-
-    for name in ("all", "paper", "honest", "omics"):
-        assert {"RobustWMNMF", "WM-NMF"} <= {method.name for method in resolve(name, 3)}
-    assert [method.name for method in resolve(["WMNMF"], 3)] == ["WM-NMF"]
-    assert {"SNF", "NEMO", "PIntMF", "ConcatLeiden"} <= {
-        method.name for method in resolve("omics", 3)
-    }

@@ -68,6 +68,8 @@ def test_clear_clusters_are_stable_under_any_estimator(model):
     assert sure.score > 0.95 and adjusted_rand_score(y, sure.labels) > 0.95
     assert all(value > 0.9 for value in sure.clusters.values())
     assert not hasattr(model, "labels_")  # cloned, never changed
+    assert repr(sure).startswith("<Stability of 3 clusters over 3 runs")
+    assert len(str(sure).splitlines()) == 5
 
 
 def test_values_lie_between_0_and_1_and_noise_is_unstable(rng):
@@ -82,13 +84,6 @@ def test_an_observation_between_two_clusters_is_the_least_sure(rng):
     X = np.concatenate([rng.normal(0, 0.3, 40), rng.normal(4, 0.3, 40), [2.0]])[:, None]
     sure = stability(KMeans(2, n_init=2), X, n_runs=20, random_state=0)
     assert sure.observations.argmin() == 80
-
-
-def test_the_labels_of_a_fitted_model_are_judged(rng):
-    views, _ = blobs(45)
-    model = mv.RobustWMNMF(3, random_state=5).fit(views)
-    sure = stability(model, views, n_runs=3, random_state=0)
-    assert sure.labels is model.labels_ or (sure.labels == model.labels_).all()
 
 
 def test_the_same_seed_gives_the_same_answer_in_any_container():
@@ -109,13 +104,6 @@ def test_observations_missing_everywhere_have_no_stability():
         sure = stability(mv.RobustWMNMF(3), views, n_runs=3, random_state=0)
     assert np.isnan(sure.observations[7]) and sure.labels[7] == -1
     assert -1 not in sure.clusters
-
-
-def test_words():
-    views, _ = blobs(45)
-    sure = stability(mv.RobustWMNMF(3), views, n_runs=3, random_state=0)
-    assert repr(sure).startswith("<Stability of 3 clusters over 3 runs")
-    assert len(str(sure).splitlines()) == 5
 
 
 @pytest.mark.parametrize(

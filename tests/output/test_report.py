@@ -184,29 +184,22 @@ def test_the_page_says_what_was_given_and_what_was_decided(tmp_path):
 def test_a_batch_comes_before_everything_in_the_report(tmp_path):
     views, truth = blobs(n=60)
     model = mv.RobustWMNMF(3, random_state=0).fit(views)
-    clinical = {"batch": [f"b{t}" for t in truth], "age": list(range(60))}
-    how = {"clinical": clinical, "stability_runs": 0}
-    page = (write_run(model, views, tmp_path / "a", **how) / "report.html").read_text("utf-8")
-    text = page[page.index("<h2>In short") if "<h2>In short" in page else 0 :]
+    batch = [f"b{t}" for t in truth]
+
+    def page(name, clinical, **how):
+        out = write_run(model, views, tmp_path / name, clinical=clinical, stability_runs=0, **how)
+        return (out / "report.html").read_text("utf-8")
+
+    first = page("a", {"batch": batch, "age": list(range(60))})
+    text = first[first.index("In short</h2>") :]
     assert text.index("Batch effect") < text.index("3 clusters of")
-    assert "mv.adjust(views, {&#39;batch&#39;: clinical[&#39;batch&#39;]})" in page
-    assert "Nothing unusual" not in page
+    assert "mv.adjust(views, {&#39;batch&#39;: clinical[&#39;batch&#39;]})" in first
+    assert "Nothing unusual" not in first
     # Regressed out before, and followed all the same: another remedy.
-    page = (
-        write_run(model, views, tmp_path / "b", adjusted=["batch"], **how) / "report.html"
-    ).read_text("utf-8")
-    assert "was regressed out already" in page and "mv.adjust(views" not in page
+    adjusted = page("b", {"batch": batch}, adjusted=["batch"])
+    assert "was regressed out already" in adjusted and "mv.adjust(views" not in adjusted
     # The same column without a name that says what it is: no alarm, and no all-clear.
-    page = (
-        write_run(
-            model, views, tmp_path / "d", clinical={"ward": clinical["batch"]}, stability_runs=0
-        )
-        / "report.html"
-    ).read_text("utf-8")
-    assert "Batch effect" not in page
-    assert "nearly coincide" in page and "Nothing unusual" not in page
-    mixed = {"batch": [f"b{i % 2}" for i in range(60)]}
-    page = (
-        write_run(model, views, tmp_path / "c", clinical=mixed, stability_runs=0) / "report.html"
-    ).read_text("utf-8")
-    assert "Batch effect" not in page
+    unnamed = page("c", {"ward": batch})
+    assert "Batch effect" not in unnamed
+    assert "nearly coincide" in unnamed and "Nothing unusual" not in unnamed
+    assert "Batch effect" not in page("d", {"batch": [f"b{i % 2}" for i in range(60)]})
