@@ -24,7 +24,7 @@ from manyview.outcomes.align import frame
 from manyview.views.views import as_views
 
 from .evidence import find_out
-from .meaning import described, known, meaning
+from .meaning import known, meaning
 from .notes import choice_notes, warnings_about
 from .record import component_files, run_json, run_record, selection_record, values_checksum
 from .tables import tables_of
@@ -142,7 +142,7 @@ def write_run(
         labels, extra, notes = new.measure(model, given, names, truth, stability_runs)
         tell("asking what the clusters mean")
         found = meaning(labels, names, beside_views)
-        extra |= {**described(found), "adjusted": list(adjusted)}
+        extra |= {**found.about, "adjusted": list(adjusted)}
         chosen = getattr(model, "selection_", None) if selection is None else selection
         if chosen is not None:
             new.write({"selection.csv": frame(chosen.table)})
@@ -295,7 +295,7 @@ def add_meaning(
         new = NewFiles(beside, originals)
         new.write(found.tables)
         told = [note for note in about.get("outcome_notes", []) if note not in notes]
-        about |= {**described(found), "outcome_notes": [*told, *notes]}
+        about |= {**found.about, "outcome_notes": [*told, *notes]}
         # The bars of the heat map are what is known now.
         bars = ("heatmap",) if (run / "figures" / "heatmap.svg").exists() else ()
         charts = MEANING_CHARTS if figures else bars

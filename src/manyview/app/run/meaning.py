@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -91,13 +91,25 @@ class Known:
         return replace(found, notes=(how, *found.notes)) if how else found
 
 
-@dataclass(eq=False)
 class Meaning:
-    """Tables by file name, and what `run.json` says of them."""
+    """Tables by file name, and what `run.json` says of them: its keys are always the same."""
 
-    tables: dict[str, Any] = field(default_factory=dict)
-    about: dict[str, Any] = field(default_factory=dict)
-    results: dict[str, Any] = field(default_factory=dict)
+    def __init__(self) -> None:
+        self.tables: dict[str, Any] = {}
+        self.about: dict[str, Any] = dict.fromkeys(("survival", "clinical", "classes"))
+        self.about["annotations"] = []
+
+    def attempt(
+        self, name: str, compute: Callable[[], Any], describe: Callable[[Any], Any]
+    ) -> None:
+        """Add a result, its tables and its description; or the sentence that says why there is none."""
+        try:
+            result = compute()
+        except ValueError as error:
+            self.about[name] = {"problem": str(error)}
+            return
+        self.tables |= {f"{TITLES[title]}.csv": table for title, table in result.tables.items()}
+        self.about[name] = {"notes": list(result.notes), **describe(result)}
 
 
 def known(
@@ -146,23 +158,15 @@ def meaning(labels: Array, ids: Sequence[str], known: Known) -> Meaning:
     if known.clinical:
         _add_clinical(found, given, known)
     if known.classes is not None:
-        _attempt(found, "classes", lambda: crosstab(given, known.classes), _about_classes)
+        found.attempt(
+            "classes",
+            lambda: crosstab(given, known.classes),
+            lambda c: {"ari": c.ari, "nmi": c.nmi, "n": c.n, "classes": len(c.classes)},
+        )
     if known.clinical or known.classes is not None:
         found.tables["annotations.csv"], kinds = _annotations(ids, known)
         found.about["annotations"] = kinds
     return found
-
-
-def _attempt(found: Meaning, name: str, compute: Any, describe: Any) -> None:
-    """A result, its tables and its description; or the sentence that says why there is none."""
-    try:
-        result = compute()
-    except ValueError as error:
-        found.about[name] = {"problem": str(error)}
-        return
-    found.results[name] = result
-    found.tables |= {f"{TITLES[title]}.csv": table for title, table in result.tables.items()}
-    found.about[name] = {"notes": list(result.notes), **describe(result)}
 
 
 def _add_survival(found: Meaning, labels: list[int], known: Known) -> None:
@@ -174,13 +178,13 @@ def _add_survival(found: Meaning, labels: list[int], known: Known) -> None:
             "unit": unit_of(str(known.time)),
             "level": result.curves[0].level,
             "horizon": result.horizon,
-            "statistic": _number(test.statistic),
+            "statistic": None if np.isnan(test.statistic) else float(test.statistic),
             "degrees": int(test.degrees),
-            "p_value": _number(test.p_value),
+            "p_value": None if np.isnan(test.p_value) else float(test.p_value),
             "permutations": int(test.permutations),
         }
 
-    _attempt(found, "survival", lambda: known.survival(labels, None), described)
+    found.attempt("survival", lambda: known.survival(labels, None), described)
 
 
 def _add_clinical(found: Meaning, labels: list[int], known: Known) -> None:
@@ -197,29 +201,29 @@ def _add_clinical(found: Meaning, labels: list[int], known: Known) -> None:
 
     def described(result: Any) -> dict[str, Any]:
         told = {"tested": len(tested), "columns": len(columns), "adjusted": list(known.adjusted)}
-        told["notes"] = [*result.notes, *(_why_not(name) for name in times)]
+        told["notes"] = [
+            *result.notes,
+            *(
+                f"“{name}” is a time of follow-up: it ends early where the event did not happen, so it "
+                "is not tested as a plain number. Compare it by survival, with its event column."
+                for name in times
+            ),
+        ]
         told["followed"] = [found._asdict() for found in result.followed]
         return told | {"significant": list(result.significant())}
 
     # What was regressed out level by level is looked for level by level.
-    kinds = {n: "category" for n in known.adjusted if n in tested and _is_coded(tested[n])}
-    _attempt(found, "clinical", lambda: enrichment(labels, tested, kinds=kinds), described)
+    kinds = {
+        n: "category"
+        for n in known.adjusted
+        if n in tested and may_be_codes(read_column("", tested[n]))
+    }
+    found.attempt("clinical", lambda: enrichment(labels, tested, kinds=kinds), described)
     if len(columns) > len(tested):
         found.about["clinical"].setdefault("notes", []).append(
             f"The first {len(tested)} of {len(columns)} columns are looked at; leave out those that "
             "do not matter."
         )
-
-
-def _why_not(time: str) -> str:
-    return (
-        f"“{time}” is a time of follow-up: it ends early where the event did not happen, so it is not "
-        "tested as a plain number. Compare it by survival, with its event column."
-    )
-
-
-def _is_coded(values: list[Any]) -> bool:
-    return may_be_codes(read_column("", values))
 
 
 def _is_class(values: list[Any], known: Known) -> bool:
@@ -228,10 +232,6 @@ def _is_class(values: list[Any], known: Known) -> bool:
         return False
     mine = [None if stands_for_missing(value) else str(value).strip() for value in values]
     return mine == [None if value is None else str(value).strip() for value in known.classes]
-
-
-def _about_classes(result: Any) -> dict[str, Any]:
-    return {"ari": result.ari, "nmi": result.nmi, "n": result.n, "classes": len(result.classes)}
 
 
 def _annotations(ids: Sequence[str], known: Known) -> tuple[Any, list[dict[str, Any]]]:
@@ -256,12 +256,3 @@ def _annotations(ids: Sequence[str], known: Known) -> tuple[Any, list[dict[str, 
         else:
             columns[heading] = column.values.tolist()
     return frame(columns), kinds
-
-
-def described(meaning: Meaning) -> Mapping[str, Any]:
-    """What `run.json` keeps; the keys are there also where nothing is known."""
-    return {"survival": None, "clinical": None, "classes": None, "annotations": []} | meaning.about
-
-
-def _number(value: float) -> float | None:
-    return None if np.isnan(value) else float(value)

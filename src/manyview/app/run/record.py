@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 import platform
 from collections.abc import Mapping, Sequence
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from manyview._types import Views
-from manyview._version import __version__
+from manyview.app.compare.runs import versions
 from manyview.app.report.page import file_stem
 from manyview.criteria import Selection
 from manyview.engines.numpy.presence import numbers_of
@@ -22,7 +21,6 @@ from manyview.io import checksum
 from manyview.models import Estimator, number_of_clusters
 
 FORMAT = 1
-PACKAGES = ("manyview", "numpy", "scipy", "scikit-learn")
 
 
 def run_json(about: Mapping[str, Any]) -> bytes:
@@ -61,7 +59,7 @@ def run_record(
         "parameters": _plain(model.get_params(deep=False)),
         "settings": _plain(dict(settings or {})),
         "seed": _plain(model.random_state),
-        "versions": {"python": platform.python_version(), **_versions()},
+        "versions": {"python": platform.python_version(), **versions()},
         "objective": float(model.objective_),
         "iterations": int(model.n_iter_),
         "stop_reason": str(model.stop_reason_),
@@ -73,7 +71,7 @@ def run_record(
 
 def is_of(about: Mapping[str, Any], settings: Mapping[str, Any]) -> bool:
     """Whether a run was made with these settings, by the versions that are here."""
-    here = {"python": platform.python_version(), **_versions()}
+    here = {"python": platform.python_version(), **versions()}
     return about.get("settings") == _plain(dict(settings)) and about.get("versions") == here
 
 
@@ -90,16 +88,6 @@ def _plain(value: Any) -> Any:
     if isinstance(value, float):
         return value if np.isfinite(value) else str(value)
     return str(value) if isinstance(value, Path) else repr(value)
-
-
-def _versions() -> dict[str, str]:
-    found = {}
-    for package in PACKAGES:
-        try:
-            found[package] = version(package)
-        except PackageNotFoundError:  # run from a source tree
-            found[package] = __version__
-    return found
 
 
 def values_checksum(X: Any) -> str:
