@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -217,17 +217,9 @@ class LinkScaling:
 
     discount: Array
 
-    @property
-    def low(self) -> None:
-        return None
-
-    @property
-    def kind(self) -> str:
-        return "links"
-
-    @property
-    def because(self) -> str:
-        return ""
+    low: ClassVar[None] = None
+    kind: ClassVar[str] = "links"
+    because: ClassVar[str] = ""
 
     @classmethod
     def fit(cls, X: GraphView) -> LinkScaling:
@@ -260,6 +252,8 @@ class CoordinateScaling:
     #: s_ii of a kernel; None for distances.
     diagonal: Array | None = None
 
+    because: ClassVar[str] = ""
+
     @property
     def low(self) -> Array:
         return self.origin
@@ -267,10 +261,6 @@ class CoordinateScaling:
     @property
     def kind(self) -> str:
         return "distances" if self.diagonal is None else "kernel"
-
-    @property
-    def because(self) -> str:
-        return ""
 
     @classmethod
     def fit(cls, X: Dissimilarity) -> CoordinateScaling:
@@ -307,23 +297,16 @@ def fit_scaling(X: Matrix, present: Array, name: str, kind: str = "auto") -> Sca
 def scaled(X: Matrix, scaling: Scaling | None, present: Array, dtype: np.dtype) -> Matrix:
     """z of a view; rows that are not present are zero."""
     if isinstance(X, Relation):
-        return relation_rows(X, scaling, present, dtype)  # type: ignore[arg-type]
+        found: Any = scaling.apply(X)  # type: ignore[union-attr]
+        Z = (found.Z if isinstance(found, Linked) else found).astype(dtype)
+        if not sp.issparse(Z):
+            Z[~present] = 0
+        return found._replace(Z=Z) if isinstance(found, Linked) else Z
     if isinstance(X, ScaledThere):
         return X.scaled(scaling, present, dtype)
     if is_tensor(X):
         return engine_part("torch", "distances").scaled_tensor(X, present, scaling, dtype)
     return (ScaledFile if is_streamed(X) else scaled_rows)(X, scaling, present, dtype)
-
-
-def relation_rows(
-    X: Relation, scaling: LinkScaling | CoordinateScaling, present: Array, dtype: np.dtype
-) -> Matrix | Linked:
-    """Coordinates of the rows; those missing there are zero."""
-    found = scaling.apply(X)  # type: ignore[arg-type]
-    Z = (found.Z if isinstance(found, Linked) else found).astype(dtype)
-    if not sp.issparse(Z):
-        Z[~present] = 0
-    return found._replace(Z=Z) if isinstance(found, Linked) else Z
 
 
 #: Entries of a sample of rows: what it tells (percentiles, agreement of halves) needs no more.
