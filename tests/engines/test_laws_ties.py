@@ -135,7 +135,7 @@ def rounded_order(d: np.ndarray) -> np.ndarray:
 def test_a_device_has_the_lists_of_the_host(shape, monkeypatch):
     torch = pytest.importorskip("torch")
     from manyview.engines.torch import neighbors as torch_neighbors
-    from manyview.engines.torch.distances import TorchGeometry, fused_nearest
+    from manyview.engines.torch.distances import TorchGeometry
 
     X = whole_numbers(*shape)
     present = np.random.default_rng(0).random((2, len(X))) > 0.1
@@ -150,7 +150,7 @@ def test_a_device_has_the_lists_of_the_host(shape, monkeypatch):
             mine, theirs = view.nearest(K), host.nearest(K)
             np.testing.assert_array_equal(mine.indices.numpy(), theirs.indices)
         alpha = np.array([0.4, 0.6])
-        fused = fused_nearest(views, alpha, K)[0]
+        fused = views[0].fused_nearest(views, alpha, K, [], 0)[0]
         np.testing.assert_array_equal(
             fused.numpy(), hosts[0].fused_nearest(hosts, alpha, K, [], 0)[0]
         )

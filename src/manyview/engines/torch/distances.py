@@ -12,7 +12,7 @@ from manyview._arrays import on_host
 from manyview._types import Array, Matrix
 from manyview.engines.numpy.distances import Geometry
 from manyview.engines.numpy.neighbors import masses
-from manyview.engines.numpy.repeats import Crowds, crowds_of
+from manyview.engines.numpy.repeats import crowds_of
 from manyview.engines.protocols import Lists
 from manyview.engines.threads import Threads, blocks
 
@@ -44,7 +44,22 @@ class TorchGeometry(Geometry):
             none = self.Z.new_empty((0, 1))
             return Lists(rows[:0], none.long(), none)
         crowds = crowds_of(self, rows, k)
-        near, d = nearest_of_each(self, rows, k, crowds)
+        chosen = torch.as_tensor(rows, device=self.device)
+        near = torch.empty((len(rows), k), dtype=torch.long, device=self.device)
+        d = torch.zeros((len(rows), k), dtype=self.Z.dtype, device=self.device)
+        alone = np.ones(len(rows), dtype=bool)
+        if crowds is not None:
+            places = np.searchsorted(rows, crowds.rows)
+            alone[places] = False
+            listed = torch.as_tensor(crowds.near, device=self.device)
+            near[torch.as_tensor(places, device=self.device)] = listed
+        if alone.any():
+            whole = len(rows) == self.n_samples
+            left, right = (side if whole else side[chosen] for side in self.sides())
+            own = torch.as_tensor(np.flatnonzero(alone), device=self.device)
+            left = left if alone.all() else left[own]
+            found, d[own] = _nearest([self], np.ones(1), left, right, chosen, k, own)
+            near[own] = chosen[found]
         return Lists(rows, near, d, masses(self, rows, near, crowds))
 
     def fused_nearest(
@@ -56,7 +71,26 @@ class TorchGeometry(Geometry):
         seed: int,
         threads: Threads | None = None,
     ) -> tuple[Any, Any]:
-        return fused_nearest(views, weights, k)
+        """The k nearest rows of every row under F = Σ α_s d^s, nearest first.
+
+        F is one product: the sides of all views next to each other, and for views that miss rows
+        α(1 − c_i c_j), c telling who is there.
+        """
+        lefts, rights = [], []
+        for a, view in zip(weights, views, strict=True):
+            if a <= 0:
+                continue
+            here = view.here.to(view.Z.dtype)[:, None]
+            left, right = view.sides()
+            lefts.append(float(a) * left * here)
+            rights.append(right * here)
+            if not view.comparable.all():
+                lefts.append(float(a) * torch.cat([torch.ones_like(here), -here], dim=1))
+                rights.append(torch.cat([torch.ones_like(here), here], dim=1))
+        everyone = torch.arange(self.n_samples, device=self.device)
+        k = min(k, self.n_samples - 1)
+        sides = torch.cat(lefts, dim=1), torch.cat(rights, dim=1)
+        return _nearest(views, weights, *sides, everyone, k, everyone)
 
     def pairs(self, i: Any, j: Any) -> Any:
         """d of the pairs (i, j); 1 where a member is missing. NumPy in, NumPy out."""
@@ -86,55 +120,6 @@ class TorchGeometry(Geometry):
     def for_model(self, sparse: bool) -> Geometry:
         """The same for the host; sparse where the view came so."""
         return host_parts(self, Geometry, sparse_rows(self.Z) if sparse else on_host(self.Z))
-
-
-def nearest_of_each(
-    view: TorchGeometry, rows: Array, k: int, crowds: Crowds | None
-) -> tuple[Any, Any]:
-    """Indices and d of the k nearest of these rows to each of them, nearest first."""
-    chosen = torch.as_tensor(rows, device=view.device)
-    near = torch.empty((len(rows), k), dtype=torch.long, device=view.device)
-    d = torch.zeros((len(rows), k), dtype=view.Z.dtype, device=view.device)
-    alone = np.ones(len(rows), dtype=bool)
-    if crowds is not None:
-        places = np.searchsorted(rows, crowds.rows)
-        alone[places] = False
-        near[torch.as_tensor(places, device=view.device)] = torch.as_tensor(
-            crowds.near, device=view.device
-        )
-    if alone.any():
-        left, right = (
-            side if len(rows) == view.n_samples else side[chosen] for side in view.sides()
-        )
-        own = torch.as_tensor(np.flatnonzero(alone), device=view.device)
-        left = left if alone.all() else left[own]
-        found, d[own] = _nearest([view], np.ones(1), left, right, chosen, k, own)
-        near[own] = chosen[found]
-    return near, d
-
-
-def fused_nearest(views: list[TorchGeometry], alpha: Array, k: int) -> tuple[Any, Any]:
-    """The k nearest rows of every row under F = Σ α_s d^s, nearest first.
-
-    F is one product: the sides of all views next to each other, and for views that miss rows
-    α(1 − c_i c_j), c telling who is there.
-    """
-    lefts, rights = [], []
-    for a, view in zip(alpha, views, strict=True):
-        if a <= 0:
-            continue
-        here = view.here.to(view.Z.dtype)[:, None]
-        left, right = view.sides()
-        lefts.append(float(a) * left * here)
-        rights.append(right * here)
-        if not view.comparable.all():
-            lefts.append(float(a) * torch.cat([torch.ones_like(here), -here], dim=1))
-            rights.append(torch.cat([torch.ones_like(here), here], dim=1))
-    n = views[0].n_samples
-    k = min(k, n - 1)
-    everyone = torch.arange(n, device=views[0].device)
-    sides = torch.cat(lefts, dim=1), torch.cat(rights, dim=1)
-    return _nearest(views, alpha, *sides, everyone, k, everyone)
 
 
 def _nearest(
