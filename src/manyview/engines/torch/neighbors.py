@@ -15,7 +15,7 @@ from manyview.engines.threads import blocks
 
 from .device import free_memory
 from .limits import LimitedProducts, limited
-from .tensors import TensorView
+from .tensors import TorchView
 
 #: Entries of a temporary block of distances, on a GPU and in the memory of the host.
 BLOCK, HOST_BLOCK = 2**29, 2**24
@@ -251,13 +251,13 @@ def _merged(best: list[torch.Tensor], more: list[torch.Tensor], k: int) -> list[
     return [values, columns.gather(1, order)]
 
 
-def reader(X: torch.Tensor | TensorView) -> Rows:
+def reader(X: torch.Tensor | TorchView) -> Rows:
     """How rows of a tensor, or of a view that keeps them elsewhere, are had on the device."""
     return X.__getitem__ if isinstance(X, torch.Tensor) else X.dense
 
 
 def nearest_rows(
-    X: torch.Tensor | TensorView, k: int, queries: torch.Tensor | None = None
+    X: torch.Tensor | TorchView, k: int, queries: torch.Tensor | None = None
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Indices and squared Euclidean distances (each N×k) of the nearest rows of X.
 
@@ -297,14 +297,14 @@ def nearest_rows(
     return nearest_by_products(left, right, distances, n_left, n, k, own, width)
 
 
-def _gathered(X: torch.Tensor | TensorView, rows: torch.Tensor) -> torch.Tensor:
+def _gathered(X: torch.Tensor | TorchView, rows: torch.Tensor) -> torch.Tensor:
     """Dense rows of X in the shape of ``rows``, on its device."""
     if isinstance(X, torch.Tensor):
         return X[rows]
     return X.gathered(rows.reshape(-1)).reshape(*rows.shape, -1)
 
 
-def mean_distance(X: torch.Tensor | TensorView, n_rows: int) -> float:
+def mean_distance(X: torch.Tensor | TorchView, n_rows: int) -> float:
     """Mean Euclidean distance of evenly spread rows to all rows, themselves included."""
     n, rows = X.shape[0], reader(X)
     places = np.linspace(0, n - 1, n_rows).astype(int)
@@ -314,7 +314,7 @@ def mean_distance(X: torch.Tensor | TensorView, n_rows: int) -> float:
     return float(sum(parts)) / (n_rows * n)
 
 
-def row_lengths(X: torch.Tensor | TensorView) -> torch.Tensor:
+def row_lengths(X: torch.Tensor | TorchView) -> torch.Tensor:
     n, rows = X.shape[0], reader(X)
     step = max(1, block_entries(rows(slice(0, 1))) // 8 // X.shape[1])
     return torch.cat([(rows(b) ** 2).sum(1) ** 0.5 for b in blocks(slice(0, n), step)])

@@ -21,14 +21,7 @@ from manyview.maths.solvers import Solver, own_name
 from manyview.maths.terms import Term
 
 from .device import fits, put, torch_dtype
-from .tensors import STREAMED_BLOCK, TensorView, stream_aside
-
-
-class TorchView(TensorView):
-    """A view on a device that brings the pass over its rows along."""
-
-    def as_rows(self, solver: Solver) -> TorchRows:
-        return TorchRows(self, solver)
+from .tensors import STREAMED_BLOCK, TorchView, stream_aside
 
 
 def device_views(
@@ -57,7 +50,7 @@ def device_views(
 class TorchRows:
     """What the loop asks of a view, answered on its device without waiting for it."""
 
-    def __init__(self, view: TensorView, solver: Solver):
+    def __init__(self, view: TorchView, solver: Solver):
         self.view, self.solver, self.shape = view, solver, view.shape
         self.dtype = view.dtype
         self.x_sq = torch.cat([_row_squares(part) for _, part in view.blocks()])

@@ -21,7 +21,7 @@ from manyview.engines.numpy.sources import DIRECTIONS, reading
 
 from .device import put
 from .distances import TorchGeometry, host_parts
-from .rows import TorchView
+from .tensors import TorchView
 
 
 class HostView:

@@ -17,7 +17,10 @@ import torch
 
 from manyview._types import Array
 from manyview.engines.numpy.sources import as_source
+from manyview.engines.optional import engine_part
+from manyview.engines.protocols import Pass
 from manyview.engines.threads import blocks
+from manyview.maths.solvers import Solver
 
 from .device import fits, put, torch_dtype
 from .graph import csr
@@ -26,7 +29,7 @@ from .graph import csr
 RESIDENT_BLOCK, STREAMED_BLOCK = 2**28, 2**25
 
 
-class TensorView:
+class TorchView:
     """One scaled view on a device: dense rows, or a CSR matrix and its transpose."""
 
     def __init__(
@@ -84,6 +87,10 @@ class TensorView:
         if self.sparse:
             return put(self.matrix[rows.cpu().numpy()].toarray(), self.device, self.dtype)
         return self.X[rows.to(self.X.device)].to(self.device)
+
+    def as_rows(self, solver: Solver) -> Pass:
+        """The pass over these rows."""
+        return engine_part("torch", "rows").TorchRows(self, solver)
 
     def take(self, rows: Array) -> torch.Tensor:
         return self.gathered(torch.as_tensor(rows))
