@@ -24,8 +24,9 @@ from manyview import metrics
 from manyview.app import processes
 from manyview.app.compare import runs
 from manyview.app.compare.comparison import mean_ranks, seed_of, stability
-from manyview.app.compare.methods import resolve, settings_of
+from manyview.app.compare.methods import GROUPS, resolve, settings_of
 from manyview.app.compare.runs import Store
+from manyview.app.report.page import asset
 from manyview.baselines import BestSingleView, ConcatViews, paper_methods
 from manyview.io.child import environment
 from manyview.io.writing import MARKER
@@ -475,6 +476,8 @@ def test_names_and_sets_of_methods():
     assert set(names("paper")) == {"RobustWMNMF", *paper_methods(3)}
     assert {"SNF", "NEMO", "PIntMF", "ConcatLeiden"} <= set(names("omics"))
     assert names(["WM-NMF", "honest", "WMNMF"])[0] == "WM-NMF" and names(["WMNMF"]) == ["WM-NMF"]
+    style = asset("comparison.css")  # every group has a dot of its color
+    assert all(f".{group} {{ --c:" in style for group in GROUPS)
     own = resolve({"WM-NMF": mv.WMNMF(4), "x": KMeans(2)}, 3)
     assert [method.group for method in own] == ["proposed", "yours"]
 
