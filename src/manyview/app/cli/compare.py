@@ -14,8 +14,8 @@ from manyview.app.compare.comparison import (
     Comparison,
     check_request,
     compare,
-    plain_rows,
 )
+from manyview.app.compare.page import plain_rows
 from manyview.app.compare.runs import KIND
 from manyview.app.files import read_views
 from manyview.app.options import CompareRequest, command_line

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
@@ -17,17 +16,15 @@ from manyview._labels import class_codes
 from manyview._types import Array, Views
 from manyview._warn import warn_user
 from manyview.app.compare.methods import Method, resolve
-from manyview.app.compare.page import SCORES, comparison_page, draw, svg
+from manyview.app.compare.page import SCORES, draw, files_of
 from manyview.app.compare.runs import KIND, Plan, Store, versions
 from manyview.app.processes import Limits, memory_is_watched
 from manyview.baselines._base import scaled
 from manyview.datasets._dataset import import_pandas
-from manyview.io.writing import claimed, csv_of_dicts
+from manyview.io.writing import claimed
 from manyview.metrics import scores
-from manyview.plot import pyplot
 from manyview.views.views import as_views
 
-DPI = 130
 FILES = ("results.csv", "summary.csv", "comparison.png", "comparison.html")
 #: Those that rank methods. Precision and recall can each be had for nothing: one cluster has recall 1.
 RANKED = ("acc", "nmi", "ari", "f_score")
@@ -89,30 +86,7 @@ class Comparison:
         list of Path
             The files written.
         """
-        # Everything is made first: a page that cannot be made leaves no half of the files.
-        out = Path(out)
-        figure = self.figure()
-        try:
-            picture = io.BytesIO()
-            figure.savefig(picture, format="png", dpi=DPI, facecolor="white")
-            drawing = svg(figure)
-        finally:
-            pyplot().close(figure)
-        summary, results = plain_rows(self.summary), plain_rows(self.table)
-        page = comparison_page(
-            summary=summary,
-            results=results,
-            methods=self.methods,
-            settings=self.settings,
-            figure_svg=drawing,
-            command=command,
-        )
-        contents = {
-            "results.csv": csv_of_dicts(results, columns=self.table.columns),
-            "summary.csv": csv_of_dicts(summary, columns=self.summary.columns),
-            "comparison.png": picture.getvalue(),
-            "comparison.html": page.encode(),
-        }
+        out, contents = Path(out), files_of(self, command)
         with claimed(out, KIND, beside=True) as place:
             place.put(contents)
         return [out / name for name in contents]
@@ -303,11 +277,6 @@ def _check(data: Views, limits: Mapping[str, Any], **counts: Any) -> None:
             f"n_clusters={counts['n_clusters']} is more than the number of observations "
             f"(n_samples={data.n_samples}); ask for fewer clusters"
         )
-
-
-def plain_rows(frame: Any) -> list[dict[str, Any]]:
-    """Rows of plain values, None where empty: what a page builder may be given."""
-    return frame.astype(object).where(frame.notna(), None).to_dict("records")
 
 
 def tidy(

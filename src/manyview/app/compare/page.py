@@ -19,6 +19,7 @@ from manyview.app.report.page import (
     trusted,
     with_csv,
 )
+from manyview.io.writing import csv_of_dicts
 from manyview.plot import COLORS, pyplot
 from manyview.plot._draw import short
 
@@ -68,7 +69,7 @@ OTHERS = (
     ("seconds_mean", "Seconds", "mean wall-clock time of one run"),
     ("peak_memory_mb", "MB", "largest peak memory of a run's whole process, Python included"),
 )
-PER_ROW = 4
+PER_ROW, DPI = 4, 130
 COLOR_OF = dict(zip(GROUPS, (COLORS[i] for i in (3, 5, 0, 2, 1, 7)), strict=True))
 #: Stands for the colour of text: in a page it becomes the page's own, light or dark.
 INK, FAINT = "#010203", "#808387"
@@ -107,17 +108,6 @@ def draw(table: Any, summary: Any, methods: Sequence[dict[str, Any]]) -> Any:
             _name_rows(row[0], table, names, about)
         _legend(figure, [about[name] for name in names])
     return figure
-
-
-def svg(figure: Any) -> str:
-    """The figure as an <svg> element that takes the colour of the text around it."""
-    plt = pyplot()
-    buffer = io.StringIO()
-    # Text stays text, and ids stay the same: equal results give equal files.
-    with plt.rc_context({"svg.fonttype": "none", "svg.hashsalt": "manyview"}):
-        figure.savefig(buffer, format="svg", transparent=True, metadata={"Date": None})
-    text = buffer.getvalue()
-    return text[text.index("<svg") :].replace(INK, "currentColor")
 
 
 def _panel(ax: Any, table: Any, names: list[str], about: dict[str, Any], column: str) -> None:
@@ -199,14 +189,41 @@ def _legend(figure: Any, methods: Sequence[dict[str, Any]]) -> None:
     figure.legend(handles=handles, fontsize=9, **how)
 
 
-def comparison_page(
-    *,
+def files_of(found: Any, command: str | None) -> dict[str, bytes]:
+    """The files of a `Comparison`; all are made before one is written."""
+    plt, figure = pyplot(), found.figure()
+    picture, drawing = io.BytesIO(), io.StringIO()
+    try:
+        figure.savefig(picture, format="png", dpi=DPI, facecolor="white")
+        # Text stays text, and ids stay the same: equal results give equal files.
+        with plt.rc_context({"svg.fonttype": "none", "svg.hashsalt": "manyview"}):
+            figure.savefig(drawing, format="svg", transparent=True, metadata={"Date": None})
+    finally:
+        plt.close(figure)
+    text = drawing.getvalue()
+    svg = text[text.index("<svg") :].replace(INK, "currentColor")
+    summary, results = plain_rows(found.summary), plain_rows(found.table)
+    page = _page(summary, results, found.methods, found.settings, svg, command)
+    return {
+        "results.csv": csv_of_dicts(results, columns=found.table.columns),
+        "summary.csv": csv_of_dicts(summary, columns=found.summary.columns),
+        "comparison.png": picture.getvalue(),
+        "comparison.html": page.encode(),
+    }
+
+
+def plain_rows(frame: Any) -> list[dict[str, Any]]:
+    """Rows of plain values, None where empty: what a page builder may be given."""
+    return frame.astype(object).where(frame.notna(), None).to_dict("records")
+
+
+def _page(
     summary: Sequence[Row],
     results: Sequence[Row],
     methods: Sequence[Row],
     settings: Row,
     figure_svg: str,
-    command: str | None = None,
+    command: str | None,
 ) -> str:
     """The page. Everything is text to be escaped except ``figure_svg``, an <svg> element."""
     title = f"{len(methods)} method{'s' * (len(methods) != 1)} compared"
