@@ -176,9 +176,9 @@ def fits(monkeypatch):
     monkeypatch.setattr(
         mv.baselines.MLRSSC, "find_affinity", lambda self, X: made.append(1) or find(self, X)
     )
-    tasks._mlrssc.cache_clear()
+    tasks.SharedFit.model.cache_clear()
     yield made
-    tasks._mlrssc.cache_clear()
+    tasks.SharedFit.model.cache_clear()
 
 
 def test_mlrssc_is_fitted_once_for_all_seeds_and_its_time_counted_once(fits, monkeypatch):
@@ -198,7 +198,7 @@ def test_a_kept_fit_of_other_code_or_damaged_is_not_used(fits, tmp_path, monkeyp
     monkeypatch.setattr(tasks, "FITS", tmp_path)
 
     def row():
-        tasks._mlrssc.cache_clear()
+        tasks.SharedFit.model.cache_clear()
         found = tasks.score("nutrimouse", "P-KMLRSSC", 0)[""][0]
         return {k: v for k, v in found.items() if "seconds" not in k}
 
@@ -209,7 +209,7 @@ def test_a_kept_fit_of_other_code_or_damaged_is_not_used(fits, tmp_path, monkeyp
     (file,) = tmp_path.iterdir()
     file.write_bytes(file.read_bytes()[:1000])
     assert row() == first and len(fits) == 3
-    tasks.remove_fit(tmp_path, {"dataset": "nutrimouse", "method": "P-KMLRSSC", "seed": 4})
+    tasks.SharedFit("nutrimouse", "P-KMLRSSC").remove(tmp_path)
     assert not list(tmp_path.iterdir())
 
 
@@ -218,4 +218,4 @@ def test_a_fit_that_cannot_be_kept_is_told(tmp_path, monkeypatch):
     file.write_text("not a folder")
     monkeypatch.setattr(tasks, "FITS", file)
     with pytest.warns(UserWarning, match="fit of P-KMLRSSC on digits could not be kept"):
-        tasks.write_fit("digits", "P-KMLRSSC", "", "default", Z=np.ones(3))
+        tasks.SharedFit("digits", "P-KMLRSSC").write(Z=np.ones(3))

@@ -167,8 +167,9 @@ class Run:
         open_ = {c.group for key, c in self.cells.items() if self.records[key]["status"] != "ok"}
         done = {c.group: c.settings for c in self.cells.values() if c.group not in {"", *open_}}
         for settings in done.values():
-            if self.store.folder is not None:
-                tasks.remove_fit(self.store.folder, settings)
+            known = {k: settings[k] for k in tasks.SharedFit._fields if k in settings}
+            if self.store.folder is not None and "method" in known:
+                tasks.SharedFit(**known).remove(self.store.folder)
 
     def _read(self, again: bool) -> None:
         """Read the records that need not be made; say how many, and how many are of other code."""

@@ -132,7 +132,7 @@ def score(
     known = load(dataset)
     shared: dict[str, float] = {}
     if method in MLRSSC:
-        model, fitted = _mlrssc(dataset, method, data, tuning)
+        model, fitted = SharedFit(dataset, method, data, tuning).model()
         started = time.perf_counter()
         labels = model.relabel(seed)
         # What this run would have taken alone, and how much of it all runs have in common.
@@ -172,70 +172,64 @@ def make(
     return (paper_methods(n_clusters, settings=tuning) | honest_methods(n_clusters))[method](seed)
 
 
-@lru_cache(maxsize=1)
-def _mlrssc(dataset: str, method: str, data: str, tuning: str) -> tuple[Any, float]:
-    """The fit all seeds share (ADMM draws nothing at random), and its seconds."""
-    known = load(dataset)
-    model = make(method, known.n_clusters, 0, {}, tuning)
-    found = read_fit(dataset, method, data, tuning)
-    if found is None:
-        started = time.perf_counter()
-        model.find_affinity(known.views)
-        found = {
-            "affinity": model.affinity_matrix_,
-            "n_iter": model.n_iter_,
-            "converged": model.converged_,
-            "seconds": time.perf_counter() - started,
-        }
-        write_fit(dataset, method, data, tuning, **found)
-    model.affinity_matrix_, model.n_iter_ = found["affinity"], found["n_iter"]
-    model.converged_ = found["converged"]
-    return model, found["seconds"]
+class SharedFit(NamedTuple):
+    """The fit that all seeds of MLRSSC share, on disk until the last of them is stored.
 
+    ADMM draws nothing at random, and may take an hour where the k-means of a seed takes a second: a run
+    that is interrupted between the two must not pay for it twice.
+    """
 
-# --- The fit that all seeds of MLRSSC share, on disk until the last of them is stored ---
-# ADMM may take an hour where the k-means of a seed takes a second: a run that is interrupted between
-# the two must not pay for it twice.
+    dataset: str
+    method: str
+    data: str = ""
+    tuning: str = DEFAULT
 
+    def path(self, folder: Path) -> Path:
+        return folder / f"{key_of('admm', *self, versions())}.npz"
 
-def _file_of(
-    folder: Path, dataset: str, method: str, data: str = "", tuning: str = "default"
-) -> Path:
-    return folder / f"{key_of('admm', dataset, method, data, tuning, versions())}.npz"
+    @lru_cache(maxsize=1)  # noqa: B019  (of a tuple: no estimator is kept but the last)
+    def model(self) -> tuple[Any, float]:
+        """The fitted estimator, and the seconds of its fit."""
+        known = load(self.dataset)
+        model = make(self.method, known.n_clusters, 0, {}, self.tuning)
+        found = self.read()
+        if found is None:
+            started = time.perf_counter()
+            found = {"affinity": model.find_affinity(known.views)}
+            found |= {"n_iter": model.n_iter_, "converged": model.converged_}
+            self.write(**found, seconds=(seconds := time.perf_counter() - started))
+            return model, seconds
+        model.affinity_matrix_, model.n_iter_ = found["affinity"], found["n_iter"]
+        model.converged_ = found["converged"]
+        return model, found["seconds"]
 
-
-def read_fit(dataset: str, method: str, data: str, tuning: str) -> dict[str, Any] | None:
-    """What `write_fit` was given; None if it is not there, damaged, or of other code than this."""
-    if FITS is None:
-        return None
-    try:
-        with np.load(_file_of(FITS, dataset, method, data, tuning), allow_pickle=False) as file:
-            found = {name: file[name] if file[name].ndim else file[name].item() for name in file}
-    except (OSError, ValueError, zipfile.BadZipFile):
-        return None
-    return found if found.pop("code", None) == code() else None
-
-
-def write_fit(dataset: str, method: str, data: str, tuning: str, **values: Any) -> None:
-    if FITS is not None:
+    def read(self) -> dict[str, Any] | None:
+        """What `write` was given; None if it is not there, damaged, or of other code than this."""
+        if FITS is None:
+            return None
         try:
-            write_whole(
-                _file_of(FITS, dataset, method, data, tuning),
-                lambda file: np.savez(file, code=code(), **values),
-            )
+            with np.load(self.path(FITS), allow_pickle=False) as file:
+                found = {k: file[k] if file[k].ndim else file[k].item() for k in file}
+        except (OSError, ValueError, zipfile.BadZipFile):
+            return None
+        return found if found.pop("code", None) == code() else None
+
+    def write(self, **values: Any) -> None:
+        if FITS is None:
+            return
+        try:
+            write_whole(self.path(FITS), lambda file: np.savez(file, code=code(), **values))
         except OSError as error:  # costs what an interruption would lose, not the result
             warn_user(
-                f"the fit of {method} on {dataset} could not be kept in {FITS} ({error}): if this "
-                "run is interrupted before its last seed, ADMM starts again; free some space"
+                f"the fit of {self.method} on {self.dataset} could not be kept in {FITS} ({error}): if "
+                "this run is interrupted before its last seed, ADMM starts again; free some space"
             )
 
-
-def remove_fit(folder: Path, settings: Mapping[str, Any]) -> None:
-    """The file of a cell's fit, and what a killed process left of it."""
-    names = ("dataset", "method", "data", "tuning")
-    path = _file_of(folder, **{name: settings[name] for name in names if name in settings})
-    for file in (path, *left_behind(folder, path.name)):
-        file.unlink(missing_ok=True)
+    def remove(self, folder: Path) -> None:
+        """Remove the file, and what a killed process left of it."""
+        path = self.path(folder)
+        for file in (path, *left_behind(folder, path.name)):
+            file.unlink(missing_ok=True)
 
 
 # --- WM-NMF round by round ---
