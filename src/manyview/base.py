@@ -293,50 +293,38 @@ def kept_views(columns: Sequence[Array]) -> list[int]:
 
 
 def tell_unobserved(views: Views, columns: list[Array]) -> None:
-    """One warning for every view that nobody observed, or of which columns are empty or nearly so."""
+    """Warn of every view that nobody observed, and of columns that are empty or nearly so."""
     for X, name, names, mask in zip(
         views.matrices, views.names, views.feature_names, columns, strict=True
     ):
         if mask.all():
             continue
+        if not mask.any():
+            warn_user(f"view {name!r} has no observed value; it is left out and gets no weight")
+            continue
         values = _values_of(X)
-        for message in (
-            [f"view {name!r} has no observed value; it is left out and gets no weight"]
-            if not mask.any()
-            else [*_told_empty(name, names, values), *_told_nearly_empty(name, names, values, mask)]
-        ):
-            warn_user(message)
-
-
-def _told_empty(name: str, names: Array | None, values: Array) -> list[str]:
-    empty = np.flatnonzero(values == 0)
-    if not len(empty):
-        return []
-    return [
-        f"view {name!r}: {len(empty)} of {len(values)} columns have no observed value and are left "
-        f"out: {_listed(names, empty)}"
-    ]
-
-
-def _told_nearly_empty(name: str, names: Array | None, values: Array, mask: Array) -> list[str]:
-    scarce = np.flatnonzero(~mask & (values > 0))
-    if not len(scarce):
-        return []
-    return [
-        f"view {name!r}: {len(scarce)} of {len(values)} columns are observed for at most "
-        f"{values[scarce].max()} observations, fewer than {NEARLY_EMPTY:.0%} of the "
-        f"{values.max()} of its fullest column, and are left out: {_listed(names, scarce)}"
-    ]
+        empty, scarce = np.flatnonzero(values == 0), np.flatnonzero(~mask & (values > 0))
+        if len(empty):
+            warn_user(
+                f"view {name!r}: {len(empty)} of {len(values)} columns have no observed value and are "
+                f"left out: {_listed(names, empty)}"
+            )
+        if len(scarce):
+            warn_user(
+                f"view {name!r}: {len(scarce)} of {len(values)} columns are observed for at most "
+                f"{values[scarce].max()} observations, fewer than {NEARLY_EMPTY:.0%} of the "
+                f"{values.max()} of its fullest column, and are left out: {_listed(names, scarce)}"
+            )
 
 
 def _listed(names: Array | None, columns: Array) -> str:
+    """The first columns by name, or by number where they have none."""
+    shown = [
+        repr(names[j]) if names is not None and str(names[j]).strip() else f"number {j + 1}"
+        for j in columns[:NAMED].tolist()
+    ]
     more = f" and {len(columns) - NAMED} more" if len(columns) > NAMED else ""
-    return ", ".join(_column_name(names, int(j)) for j in columns[:NAMED]) + more
-
-
-def _column_name(names: Array | None, j: int) -> str:
-    """The name of a column, or its number where it has none."""
-    return repr(names[j]) if names is not None and str(names[j]).strip() else f"number {j + 1}"
+    return ", ".join(shown) + more
 
 
 def observed_somewhere(matrices: Sequence[Matrix]) -> Array:

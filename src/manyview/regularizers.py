@@ -78,17 +78,6 @@ class Graph:
     takes_tensors = True
 
     def prepare(self, X: Matrix) -> GraphTerm:
-        """See `Regularizer.prepare`.
-
-        Parameters
-        ----------
-        X : matrix (n_samples, n_features)
-            The scaled view.
-
-        Returns
-        -------
-        Term
-        """
         return self.term(X, *self.edges(X))
 
     def edges(self, X: Matrix) -> tuple[sp.csr_array, float | None]:
@@ -150,57 +139,15 @@ class Sparse:
     takes_tensors = True
 
     def prepare(self, X: Matrix) -> Sparse:
-        """See `Regularizer.prepare`.
-
-        Parameters
-        ----------
-        X : matrix (n_samples, n_features)
-            The scaled view.
-
-        Returns
-        -------
-        Term
-        """
         return self
 
     def value(self, V: Array) -> float:
-        """g(V).
-
-        Parameters
-        ----------
-        V : ndarray (n_samples, n_components)
-
-        Returns
-        -------
-        float
-        """
         return V.sum()
 
     def split(self, V: Array) -> tuple[float, float]:
-        """Half the gradient, in two nonnegative parts.
-
-        Parameters
-        ----------
-        V : ndarray (n_samples, n_components)
-
-        Returns
-        -------
-        negative : float or ndarray
-        positive : float or ndarray
-        """
         return 0.0, 0.5
 
     def curvature(self, V: Array) -> float:
-        """h ≥ 0 with g(V + Δ) ≤ g(V) + 2⟨positive − negative, Δ⟩ + Σ h Δ².
-
-        Parameters
-        ----------
-        V : ndarray (n_samples, n_components)
-
-        Returns
-        -------
-        float
-        """
         return 0.0
 
 
@@ -215,58 +162,16 @@ class Orthogonal:
     takes_tensors = True
 
     def prepare(self, X: Matrix) -> Orthogonal:
-        """See `Regularizer.prepare`.
-
-        Parameters
-        ----------
-        X : matrix (n_samples, n_features)
-            The scaled view.
-
-        Returns
-        -------
-        Term
-        """
         return self
 
     def value(self, V: Array) -> float:
-        """g(V).
-
-        Parameters
-        ----------
-        V : ndarray (n_samples, n_components)
-
-        Returns
-        -------
-        float
-        """
         rows = V.sum(axis=1)
         return rows @ rows - (V * V).sum()
 
     def split(self, V: Array) -> tuple[float, Array]:
-        """Half the gradient, in two nonnegative parts.
-
-        Parameters
-        ----------
-        V : ndarray (n_samples, n_components)
-
-        Returns
-        -------
-        negative : float or ndarray
-        positive : float or ndarray
-        """
         return 0.0, V.sum(axis=1, keepdims=True) - V
 
     def curvature(self, V: Array) -> float:
-        """h ≥ 0 with g(V + Δ) ≤ g(V) + 2⟨positive − negative, Δ⟩ + Σ h Δ².
-
-        Parameters
-        ----------
-        V : ndarray (n_samples, n_components)
-
-        Returns
-        -------
-        float
-        """
         # Largest eigenvalue of 11ᵀ − I on K components.
         return float(V.shape[1] - 1)
 
