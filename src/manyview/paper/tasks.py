@@ -28,7 +28,7 @@ from manyview.engines.numpy.rows import Rows
 from manyview.initialize import starting_factors
 from manyview.io import checksum
 from manyview.io.writing import left_behind, write_whole
-from manyview.labels import assign, n_neighbors
+from manyview.labels import assign, largest_first, n_neighbors
 from manyview.maths import equations as eq
 from manyview.maths.solvers import Multiplicative
 from manyview.maths.spectrum import part_sizes
@@ -259,7 +259,9 @@ class Rounds:
     def labels(self, factors: Factors, method: str = "spectral", connect: bool = False) -> Array:
         # A copy: the draws must be those of a fit that ends here.
         rng = deepcopy(self.rng)
-        return assign(factors.consensus, self.n_clusters, method, rng, connect=connect)
+        return largest_first(
+            assign(factors.consensus, self.n_clusters, method, rng, connect=connect)
+        )
 
 
 def terms(dataset: str, scheme: str, seed: int, data: str = "") -> Tables:
