@@ -44,21 +44,29 @@ def oriented(
     ``fitted`` names the features a view must have, if a model knows them; "" is for every view.
     ``known`` are ids of samples from elsewhere: of a table of labels, or of a clinical one.
     """
-    said = _said(parts, transpose)
+    for name in transpose:
+        if name not in (*parts, "all", "none"):
+            raise ValueError(f"--transpose {name}: the views are {', '.join(parts)}; or say all")
+    said = set(parts) if "all" in transpose and "all" not in parts else set(transpose)
     parts = {v: part.transposed() if v in said else part for v, part in parts.items()}
     notes, fixed = [], [view in said or "none" in transpose for view in parts]
     for s, (view, part) in enumerate(list(parts.items())):
+        if fixed[s]:
+            continue
+        rows, columns = part.ids or [], part.features or []
         wanted = set((fitted or {}).get(view) or (fitted or {}).get("") or ())
-        told = ""
-        if not fixed[s] and _rows_are_features(part, wanted):
+        in_rows, in_columns = len(wanted & set(rows)), len(wanted & set(columns))
+        barcodes = 2 * sum(map(is_barcode, columns)) > len(columns)
+        if 2 * in_rows > len(wanted) and in_rows > in_columns:
             told = "has the model's features in rows, so its samples in columns"
-        elif not fixed[s] and split_suffix(part.file)[1] == GCT:
+        elif split_suffix(part.file)[1] == GCT:
             told = "is a GCT file, which has its samples in columns"
-        elif not fixed[s] and _headings_are_barcodes(part):
+        elif barcodes and not any(map(is_barcode, rows[:100])):
             told = "has TCGA barcodes for headings, so its samples in columns"
-        if told:
-            parts[view], fixed[s] = part.transposed(), True
-            notes.append(f"{part.file} {told}: transposed")
+        else:
+            continue
+        parts[view], fixed[s] = part.transposed(), True
+        notes.append(f"{part.file} {told}: transposed")
     flips, whose = _guess(parts, fixed, set(known))
     for (view, part), flip in zip(list(parts.items()), flips, strict=True):
         if flip:
@@ -66,29 +74,15 @@ def oriented(
             notes.append(
                 f"{part.file} has the samples in columns (its headings are {whose} ids): transposed"
             )
-    if not any(fixed) and not any(flips) and not _rows_are_known(parts, set(known)):
+    # Ids from elsewhere that are those of the rows leave no doubt.
+    others = {gist(name) for name in known}
+    rows_are_known = any(
+        2 * sum(gist(i) in others for i in p.ids or ()) > len(p.ids or (1,)) for p in parts.values()
+    )
+    if not any(fixed) and not any(flips) and not rows_are_known:
         _ask_if_both_sides_agree(parts, fitted)
         _ask_if_rows_are_features(parts, fitted)
     return {view: _without_notes(part, notes) for view, part in parts.items()}, notes
-
-
-def _said(parts: dict[str, Part], transpose: Sequence[str]) -> set[str]:
-    """The views that somebody says are transposed."""
-    said: set[str] = set()
-    for name in transpose:
-        if name in parts:
-            said.add(name)
-        elif name == "all":
-            said |= set(parts)
-        elif name != "none":
-            raise ValueError(f"--transpose {name}: the views are {', '.join(parts)}; or say all")
-    return said
-
-
-def _headings_are_barcodes(part: Part) -> bool:
-    rows, columns = part.ids or [], part.features or []
-    there = sum(map(is_barcode, columns))
-    return 2 * there > len(columns) and not any(map(is_barcode, rows[:100]))
 
 
 def _without_notes(part: Part, notes: list[str]) -> Part:
@@ -102,14 +96,6 @@ def _without_notes(part: Part, notes: list[str]) -> Part:
     notes.append(f"{part.file}: {', '.join(map(repr, left_out[:4]))} left out, no sample")
     ids = [part.ids[i] for i in kept]
     return replace(part, matrix=part.matrix[np.array(kept, dtype=np.intp)], ids=ids)
-
-
-def _rows_are_known(parts: dict[str, Part], known: set[str]) -> bool:
-    """Whether ids from elsewhere are those of the rows."""
-    names = {gist(name) for name in known}
-    return any(
-        2 * sum(gist(i) in names for i in p.ids or ()) > len(p.ids or (1,)) for p in parts.values()
-    )
 
 
 def _ask_if_rows_are_features(parts: dict[str, Part], fitted: Fitted) -> None:
@@ -144,11 +130,6 @@ def _named_as_features(part: Part) -> bool:
     return 2 * sum(map(is_feature_name, rows)) > len(rows) or (
         genes >= FEWEST_GENES and genes > LEAST_GENES * len(rows)
     )
-
-
-def _rows_are_features(part: Part, wanted: set[str]) -> bool:
-    in_rows, in_columns = (len(wanted & set(names or ())) for names in (part.ids, part.features))
-    return 2 * in_rows > len(wanted) and in_rows > in_columns
 
 
 def _ask_if_both_sides_agree(parts: dict[str, Part], fitted: Fitted) -> None:
