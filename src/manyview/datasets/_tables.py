@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from manyview.engines.files.formats import PROGRAM
-from manyview.io.child import Refused, read_apart
-from manyview.io.limits import TooLarge
+from manyview.io.child import read_apart
+from manyview.io.limits import naming
 from manyview.io.packed import STREAMS, text_of_file
 
 from ._dataset import import_pandas
@@ -35,7 +35,7 @@ def read_table(path: Path) -> Any:
     kind = split_suffix(path.name)[1]
     if kind not in SUFFIXES:
         raise ValueError(f"{path.name} cannot be read; the kinds known are {', '.join(SUFFIXES)}")
-    try:
+    with naming(path, "a table"):
         if kind == ".parquet":
             frame = frame_of_arrow(path)
             if isinstance(frame.index, pandas.RangeIndex) and frame.shape[1]:
@@ -47,17 +47,6 @@ def read_table(path: Path) -> Any:
             raise ValueError(
                 f"row {unnamed[0] + 1} below the header has no name in the first column"
             )
-    except ImportError as error:
-        raise ImportError(
-            f"reading {path.name} needs pyarrow; install it with: pip install 'manyview[app]'"
-        ) from error
-    except TooLarge as error:
-        raise ValueError(f"{path.name}: {error}") from None
-    except Refused as error:
-        raise ValueError(f"{path.name} {error}") from None
-    except Exception as error:  # parsers of damaged files raise whatever they stumble over
-        why = " ".join(str(error).split())[:300] or type(error).__name__
-        raise ValueError(f"{path.name} could not be read as a table: {why}") from error
     if not frame.size:
         expected = f"separated by {SEPARATORS[kind]!r}" if kind in SEPARATORS else "as Parquet"
         raise ValueError(
@@ -89,9 +78,9 @@ def _text(pandas: Any, path: Path, separator: str) -> Any:
 
 def frame_of_arrow(path: Path) -> Any:
     """A Parquet or Feather file as a data frame; what was converted is given free on the way."""
-    import pyarrow
-
     _, [part] = read_apart(PROGRAM, path, path.suffix.lower()[1:])
+    import pyarrow  # the child says which extra brings it
+
     table = pyarrow.ipc.open_stream(pyarrow.py_buffer(part)).read_all()
     return table.to_pandas(split_blocks=True, self_destruct=True)
 

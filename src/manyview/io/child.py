@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from . import limits
-from .limits import TooLarge, check_held, gib_text, room_for, size_text, unpacking_limit
+from .limits import BadFile, TooLarge, check_held, gib_text, room_for, size_text, unpacking_limit
 
 #: Variables that say how many threads linear algebra takes.
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
@@ -77,10 +77,6 @@ SLACK = 2**28
 SECONDS, SECONDS_PER_MIB = 20, 10
 
 
-class Refused(ValueError):
-    """What the program says about the file."""
-
-
 def read_apart(
     program: Path, path: Path, kind: str, wanted: Any = None, weight: float = 1
 ) -> tuple[Any, list[memoryview]]:
@@ -120,11 +116,11 @@ def read_apart(
             process.stdout.close()
     if code == DONE:
         return _parts(answer)
-    said = answer[:600].decode("utf-8", "replace").strip()
+    said = answer[:5000].decode("utf-8", "replace").strip()
     if code == -getattr(signal, "SIGXCPU", 0):
-        raise Refused(
-            f"was given up after {seconds} seconds of computing: it is damaged. Save it again from where "
-            "it came"
+        raise BadFile(
+            f"{path.name} was given up after {seconds} seconds of computing: it is damaged. Save it again "
+            "from where it came"
         )
     if code == NO_MEMORY or code < 0:
         enough = gib_text(4 * room)
@@ -133,9 +129,11 @@ def read_apart(
             f"{size_text(packed)}. If you know the file, raise it: max_unpacked={enough} or "
             f"--max-unpacked {enough} (GiB)"
         )
-    raised = {SENTENCE: Refused, NO_PACKAGE: ImportError, TOO_LARGE: TooLarge, FAILED: ValueError}
+    if code == SENTENCE:
+        raise BadFile(f"{path.name} {said}")
+    raised = {NO_PACKAGE: ImportError, TOO_LARGE: TooLarge, FAILED: ValueError}
     if code not in raised:
-        raise Refused(f"could not be read: its reader ended with status {code}")
+        raise BadFile(f"{path.name} could not be read: its reader ended with status {code}")
     raise raised[code](said)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from numbers import Real
+from pathlib import Path
 
 #: Times its size that a file may take in memory, and that rows read one after the other may be in all.
 #: Measurements hardly shrink, a table of counts with 2% of them above zero to a 150th; deflate can
@@ -23,6 +24,28 @@ ALLOWED: ContextVar[float | None] = ContextVar("allowed", default=None)
 
 class TooLarge(ValueError):
     """The file would take more than it may."""
+
+
+class BadFile(ValueError):
+    """A file that cannot be used; the sentence names it and says everything."""
+
+
+@contextmanager
+def naming(path: Path, what: str, hint: str = "") -> Iterator[None]:
+    """Whatever goes wrong with a file in here → a ValueError that names it."""
+    try:
+        yield
+    except ImportError:
+        raise
+    except BadFile as error:
+        raise ValueError(str(error)) from None
+    except TooLarge as error:
+        raise ValueError(f"{path.name}: {error}") from None
+    except Exception as error:  # parsers of damaged files raise whatever they stumble over
+        why = " ".join(str(error).split())[:300]
+        if not isinstance(error, ValueError | OSError):
+            why = f"{type(error).__name__}: {why}".removesuffix(": ")
+        raise ValueError(f"{path.name} could not be read as {what}: {why}{hint}") from error
 
 
 @contextmanager

@@ -25,7 +25,7 @@ from manyview._version import __version__
 from manyview._warn import warn_user
 from manyview.engines.files.disk import DiskMatrix
 from manyview.engines.files.rows import INSIDE
-from manyview.io.limits import TooLarge, unpacking_limit, unpacking_up_to
+from manyview.io.limits import BadFile, TooLarge, unpacking_limit, unpacking_up_to
 from manyview.io.packed import check_archive, read_npy
 from manyview.io.writing import write_whole
 
@@ -43,10 +43,6 @@ HEADER = "header.json"
 LEVEL = 1
 #: Parameters a fitted model does without: they are left out, with a warning, if they are objects.
 DROPPED = ("callback", "random_state")
-
-
-class _Refused(Exception):
-    """Already says everything; not to be wrapped."""
 
 
 def save(model: Any, path: str | Path) -> Path:
@@ -157,7 +153,7 @@ def _unpack(path: Path, kind: str) -> tuple[dict[str, Any], dict[str, bytes]]:
         with zipfile.ZipFile(path) as archive:
             check_archive(archive, path.stat().st_size)
             if HEADER not in archive.namelist():
-                raise _Refused(f"{path.name} is no manyview {kind}; {MAKERS[kind]}")
+                raise BadFile(f"{path.name} is no manyview {kind}; {MAKERS[kind]}")
             header = _checked_header(path.name, archive.read(HEADER), kind)
             members = {
                 name.removesuffix(".npy"): archive.read(name)
@@ -165,7 +161,7 @@ def _unpack(path: Path, kind: str) -> tuple[dict[str, Any], dict[str, bytes]]:
                 if name != HEADER
             }
             checksum = _checksum(header, members)
-    except _Refused as error:
+    except BadFile as error:
         raise ValueError(str(error)) from None
     except TooLarge as error:
         raise ValueError(f"{path.name}: {error}") from None
@@ -190,9 +186,9 @@ def _unpack(path: Path, kind: str) -> tuple[dict[str, Any], dict[str, bytes]]:
 def _checked_header(file: str, text: bytes, kind: str) -> dict[str, Any]:
     header = json.loads(text, parse_constant=_no_constant)
     if not isinstance(header, dict) or header.get("kind") != f"manyview {kind}":
-        raise _Refused(f"{file} is no manyview {kind}; {MAKERS[kind]}")
+        raise BadFile(f"{file} is no manyview {kind}; {MAKERS[kind]}")
     if header.get("format") != FORMAT:
-        raise _Refused(
+        raise BadFile(
             f"{file} was written by manyview {header.get('library')} in format "
             f"{header.get('format')}, and this manyview reads format {FORMAT}; use that version, "
             f"or {'fit and save the model again' if kind == 'model' else 'remove it'}"

@@ -14,8 +14,7 @@ from manyview._types import Array, Matrix
 from manyview.datasets._tables import split_suffix
 from manyview.engines.files.formats import OLD_MATLAB, arrays_apart
 from manyview.engines.files.rows import check_shape
-from manyview.io.child import Refused
-from manyview.io.limits import TooLarge
+from manyview.io.limits import BadFile, naming
 from manyview.io.packed import check_archive, check_shape_claim, read_npy
 
 from .samples import Part
@@ -27,34 +26,21 @@ LABELS = {"y", "gt", "gnd", "label", "labels", "truth", "target", "class", "clas
 def read_arrays(path: Path) -> dict[str, Part]:
     """The arrays of a file by name; "" is the one that is called after the file."""
     kind = split_suffix(path.name)[1]
-    reader = READERS[kind]
-    try:
-        return reader(path)
-    except (ImportError, _Sentence) as error:
-        raise type(error)(str(error)) from None if isinstance(error, ImportError) else error
-    except TooLarge as error:
-        raise ValueError(f"{path.name}: {error}") from None
-    except Refused as error:
-        raise ValueError(f"{path.name} {error}") from None
-    except Exception as error:  # parsers of damaged files raise whatever they stumble over
-        why = " ".join(str(error).split())[:300] or type(error).__name__
-        hint = "; save it again by numpy.save from a numeric array" if kind[:3] == ".np" else ""
-        what = "an array of numbers" if kind[:3] == ".np" else f"a {kind} file"
-        raise ValueError(f"{path.name} could not be read as {what} ({why}){hint}") from error
-
-
-class _Sentence(ValueError):
-    """Already says everything; not to be wrapped."""
+    if kind in (".npy", ".npz"):
+        what, hint = "an array of numbers", "; save it again by numpy.save from a numeric array"
+    else:
+        what, hint = f"a {kind} file", ""
+    with naming(path, what, hint):
+        return READERS[kind](path)
 
 
 def load_npy(path: Path) -> Array:
     """The array of an .npy file, of any dimension."""
-    try:
-        with path.open("rb") as file:
-            return read_npy(file)
-    except (ValueError, EOFError, SyntaxError, MemoryError, UnicodeError) as error:
-        why = f"{path.name} could not be read as an array of numbers ({error})"
-        raise _Sentence(f"{why}; save it again by numpy.save from a numeric array") from error
+    with (
+        naming(path, "an array of numbers", "; save it again by numpy.save from a numeric array"),
+        path.open("rb") as file,
+    ):
+        return read_npy(file)
 
 
 def _npz(path: Path) -> dict[str, Part]:
@@ -66,7 +52,7 @@ def _npz(path: Path) -> dict[str, Part]:
                 with archive.open(member) as file:
                     arrays[member.filename.removesuffix(".npy")] = read_npy(file, member.file_size)
     if not arrays:
-        raise _Sentence(f"{path.name} holds no array; save it by numpy.savez")
+        raise BadFile(f"{path.name} holds no array; save it by numpy.savez")
     if {"format", "shape", "data"} <= set(arrays):
         matrix = _sparse(arrays, path.stat().st_size)
         return {"": Part(path.name, check_shape(matrix, path.name))}
@@ -103,7 +89,7 @@ def _several(path: Path, arrays: dict[str, Any]) -> dict[str, Part]:
         else:
             left_out.append(f"{key} {tuple(array.shape)}")
     if not views:
-        raise _Sentence(
+        raise BadFile(
             f"{path.name} holds no array of samples × features: {', '.join(left_out) or 'no numbers'}"
         )
     notes = []
@@ -147,14 +133,15 @@ def _apart(path: Path, kind: str = "") -> dict[str, Part]:
 
 
 def _npy(path: Path) -> dict[str, Part]:
-    return {"": Part(path.name, _checked(load_npy(path), path.name))}
+    with path.open("rb") as file:
+        return {"": Part(path.name, _checked(read_npy(file), path.name))}
 
 
 def _checked(array: Any, file: str) -> Any:
     try:
         return check_shape(array, file)
     except ValueError as error:
-        raise _Sentence(str(error)) from None
+        raise BadFile(str(error)) from None
 
 
 READERS: dict[str, Callable[[Path], dict[str, Part]]] = {

@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 import warnings
 import zipfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from shlex import quote
@@ -25,12 +23,12 @@ from manyview.datasets._tables import (
 )
 from manyview.engines.files.formats import PROGRAM
 from manyview.engines.files.headings import is_id_heading, is_note_on_features
-from manyview.io.child import Refused, read_apart
-from manyview.io.limits import TooLarge
+from manyview.io.child import read_apart
+from manyview.io.limits import BadFile, naming
 from manyview.io.packed import TEXT_BYTES, check_archive
 
 from .samples import Part
-from .text import COMMA_NUMBER, GCT, NOTHING, Cells, Sentence, Text, number, plain_number, read_text
+from .text import COMMA_NUMBER, GCT, NOTHING, Cells, Text, number, plain_number, read_text
 
 # --- spreadsheets, files of R and Feather files, read in a child process --------------------------
 
@@ -54,28 +52,17 @@ def texts_of(path: Path, inside: str | None = None) -> dict[str, Text]:
         return {"": Text.of_file(path)}
     if kind not in APART:
         known = ", ".join((*SEPARATORS, *TYPED, *APART))
-        raise Sentence(f"{path.name} is no table; tables are {known}")
+        raise BadFile(f"{path.name} is no table; tables are {known}")
     if kind == ".xls":
         with path.open("rb") as file:
             start = file.read(8)
         if start and not start.startswith(EXCEL):
             note = f"{path.name} is text and no Excel file; it is read as text"
             return {"": replace(Text.of_file(path, ".txt"), notes=[note])}
-    try:
-        if zipfile.is_zipfile(path):
-            with zipfile.ZipFile(path) as archive:
-                check_archive(archive, path.stat().st_size)
-        head, parts = read_apart(PROGRAM, path, APART[kind], inside, TEXT_BYTES)
-    except zipfile.BadZipFile as error:
-        raise Sentence(f"{path.name} is damaged ({error}); save it again") from None
-    except Refused as error:
-        before, command, name = str(error).rpartition("FILE:")
-        named = f"{before}{quote(f'{path}:{name}')}" if command else name
-        raise Sentence(f"{path.name} {named}") from None
-    except TooLarge:
-        raise
-    except ValueError as error:
-        raise Sentence(f"{path.name} could not be read ({error})") from None
+    if zipfile.is_zipfile(path):
+        with zipfile.ZipFile(path) as archive:
+            check_archive(archive, path.stat().st_size)
+    head, parts = read_apart(PROGRAM, path, APART[kind], inside, TEXT_BYTES)
     notes = [f"{path.name}: {remark}" for remark in head["remarks"]]
     names = head["tables"]
     if len(names) == 1:
@@ -241,7 +228,7 @@ def read_tables(path: Path, inside: str | None, view: str, reading: Reading) -> 
     kind = split_suffix(path.name)[1]
     pandas = import_pandas(f"reading {path.name}")
     found = {}
-    with _sentences(path):
+    with naming(path, "a table"):
         if kind in TYPED:
             found[""] = path.name, _typed(pandas, path), reading.of(view)
         else:
@@ -317,49 +304,15 @@ def _part(file: str, kind: str, cells: Cells, asked: Asked) -> Part:
 def cells_of(path: Path, inside: str | None = None, asked: Asked | None = None) -> Cells:
     """The body of a table and its header, if it has one; ids, if any, are still a column."""
     pandas = import_pandas(f"reading {path.name}")
-    with _sentences(path):
+    with naming(path, "a table"):
         if split_suffix(path.name)[1] in TYPED:
             return _typed(pandas, path)
         texts = texts_of(path, inside)
         if len(texts) > 1:
             first = quote(f"{path}:{next(iter(texts))}")
             names = ", ".join(map(repr, texts))
-            raise Sentence(f"{path.name} has the tables {names}; name one: {first}")
+            raise BadFile(f"{path.name} has the tables {names}; name one: {first}")
         return read_text(pandas, next(iter(texts.values())), asked or Asked(""))
-
-
-@contextmanager
-def _sentences(path: Path) -> Iterator[None]:
-    """What goes wrong with a table → a ValueError that names the file."""
-    pandas = import_pandas(f"reading {path.name}")
-    try:
-        yield
-    except ImportError as error:
-        if "install it with" in str(error):
-            raise
-        raise ImportError(
-            f"reading {path.name} needs pyarrow; install it with: pip install 'manyview[app]'"
-        ) from error
-    except pandas.errors.EmptyDataError as error:
-        raise ValueError(
-            f"{path.name} has no rows of data; a header and rows are needed"
-        ) from error
-    except Sentence as error:
-        raise ValueError(str(error)) from None
-    except TooLarge as error:
-        raise ValueError(f"{path.name}: {error}") from None
-    except UnicodeDecodeError as error:
-        raise ValueError(
-            f"{path.name} could not be read as a table: it is not text in UTF-8 ({error.reason} at "
-            f"byte {error.start}); save it as UTF-8"
-        ) from error
-    except Refused as error:
-        raise ValueError(f"{path.name} {error}") from None
-    except Exception as error:  # parsers of damaged files raise whatever they stumble over
-        text = " ".join(str(error).split())[:300]
-        if not isinstance(error, ValueError | OSError):
-            text = f"{type(error).__name__}: {text}".removesuffix(": ")
-        raise ValueError(f"{path.name} could not be read as a table: {text}") from error
 
 
 def _typed(pandas: Any, path: Path) -> Cells:

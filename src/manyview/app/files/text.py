@@ -20,6 +20,7 @@ import numpy as np
 from manyview.app.options import Asked
 from manyview.datasets._tables import SEPARATORS, split_suffix
 from manyview.engines.files.headings import is_id_heading
+from manyview.io.limits import BadFile
 from manyview.io.packed import counted, text_of_file
 
 # --- is the first line headings, a sample, or either? ---------------------------------------------
@@ -392,8 +393,7 @@ UTF8 = "utf-8-sig"
 WINDOWS = "cp1252"
 
 
-class Sentence(Exception):
-    """Already says everything; not to be wrapped."""
+NO_ROWS = "{} has no rows of data; a header and rows are needed"
 
 
 class Cells(NamedTuple):
@@ -442,9 +442,12 @@ def read_text(pandas: Any, text: Text, asked: Asked) -> Cells:
     encoding = "utf-16" if text.start[:2] in (b"\xff\xfe", b"\xfe\xff") else UTF8
     try:
         return _read(pandas, text, asked, encoding)
-    except UnicodeDecodeError:
+    except UnicodeDecodeError as error:
         if b"\0" in text.start or encoding != UTF8:
-            raise
+            raise BadFile(
+                f"{text.name} could not be read as a table: it is not text in UTF-8 ({error.reason} at "
+                f"byte {error.start}); save it as UTF-8"
+            ) from error
     found = _read(pandas, text, asked, WINDOWS)
     found.notes.insert(0, f"{text.name} is not in UTF-8 and is read as Windows-1252")
     return found
@@ -466,9 +469,9 @@ def _refuse_other_kinds(text: Text) -> None:
     for mark, what, remedy in OTHER_KINDS:
         if text.start.startswith(mark):
             command = remedy.format(quote(text.name), stem)
-            raise Sentence(f"{text.name} {what}, whatever its name says; rename it: {command}")
+            raise BadFile(f"{text.name} {what}, whatever its name says; rename it: {command}")
     if text.start.lstrip()[:64].lower().startswith((b"<!doctype html", b"<html", b"<table")):
-        raise Sentence(
+        raise BadFile(
             f"{text.name} is a web page, not a table: an error page of a portal, or a table that a page "
             "saved as Excel; open it in a browser or in Excel and save the table as .csv"
         )
@@ -481,14 +484,14 @@ def _read(pandas: Any, text: Text, asked: Asked, encoding: str) -> Cells:
         dialect = recognise(text.kind, lines, asked.decimal)
     except DecimalDoubt as doubt:
         view = quote(asked.view)
-        raise Sentence(
+        raise BadFile(
             f"in {text.name} {str(doubt)!r} may be thousands or a decimal comma; say which: --decimal "
             f"{view}=point for thousands, --decimal {view}=comma for a decimal comma"
         ) from None
     kept = [line for line in lines[dialect.skipped :] if line.strip(" \r\n")]
     rows = list(records(kept, dialect.separator))
     if not rows:
-        raise Sentence(f"{text.name} has no rows of data; a header and rows are needed")
+        raise BadFile(NO_ROWS.format(text.name))
     header, headed = _header(rows, dialect, asked)
     names = header if headed else [f"column {j + 1}" for j in range(len(header))]
     told = list(dialect.told)
@@ -499,7 +502,7 @@ def _read(pandas: Any, text: Text, asked: Asked, encoding: str) -> Cells:
     n_above = int(bool(headed)) + int(words is not None)
     frame = _body(pandas, text, encoding, dialect, names, n_above, asked)
     if len(header) != frame.shape[1]:
-        raise Sentence(
+        raise BadFile(
             f"{text.name} has {len(header)} headings and rows of {frame.shape[1]} cells when split at "
             f"{WORDS[dialect.separator]}; give every column one heading"
         )
@@ -549,6 +552,8 @@ def _body(
                 low_memory=False,
                 float_precision="round_trip",  # pandas' default is off by a last bit now and then
             )
+        except pandas.errors.EmptyDataError:
+            raise BadFile(NO_ROWS.format(text.name)) from None
         except pandas.errors.ParserError as error:
             _refuse_long_line(text, encoding, dialect, len(names))
             raise error
@@ -559,7 +564,7 @@ def _refuse_long_line(text: Text, encoding: str, dialect: Dialect, width: int) -
     with text.open(encoding) as file:
         for line, row in enumerate(records(file, dialect.separator), start=1):
             if line > dialect.skipped and len(row) > width:
-                raise Sentence(
+                raise BadFile(
                     f"{text.name} has {len(row)} cells in line {line} ({row[0][:40]!r}, …) and {width} "
                     f"headings, split at {WORDS[dialect.separator]}; correct the line: a comma inside a "
                     "number or a text needs quotes around the cell"
@@ -576,7 +581,7 @@ def _tidy(file: str, frame: Any, dialect: Dialect, na: set[str], ids: list[int])
             for cell in texts if dialect.decimal == "," else ():
                 # In a table of decimal commas 1.5 is a mistake, and nobody knows whose.
                 if "." in cell and number(cell) is not None and not has_thousands(cell, ","):
-                    raise Sentence(
+                    raise BadFile(
                         f"{file} has decimal commas and also {cell.strip()!r} with a point; write all "
                         "numbers in one way"
                     )

@@ -12,6 +12,7 @@ import datetime
 import io
 import json
 import os
+import shlex
 import sys
 import warnings
 from collections import Counter
@@ -26,27 +27,25 @@ Tables = dict[str, bytes]
 Found = tuple[Any, list[Any]]
 
 
-class Sentence(Exception):
-    """What is to be said about the file."""
-
-
 def spreadsheet(calamine: Any, path: str, wanted: str | None) -> Found:
     """A sheet of a workbook: the values that were stored; no formula is computed, no link followed."""
     book = calamine.CalamineWorkbook.from_path(path)
     names = list(book.sheet_names)
     if wanted is not None and wanted not in names:
-        raise Sentence(f"has no sheet {wanted!r}; its sheets are {', '.join(map(repr, names))}")
+        raise limits.BadFile(
+            f"has no sheet {wanted!r}; its sheets are {', '.join(map(repr, names))}"
+        )
     found: dict[str, list[list[Any]]] = {}
     for name in [wanted] if wanted is not None else names:
         rows = book.get_sheet_by_name(name).to_python(skip_empty_area=True)
         if any(any(cell != "" for cell in row) for row in rows):
             found[name] = rows
     if not found:
-        raise Sentence("has no sheet with anything in it")
+        raise limits.BadFile("has no sheet with anything in it")
     if len(found) > 1:
         sheets = [f"{n!r} ({len(r)} × {max(map(len, r))})" for n, r in found.items()]
-        first = next(iter(found))
-        raise Sentence(f"has {len(found)} sheets: {', '.join(sheets[:8])}; name one: FILE:{first}")
+        first, listed = f"{path}:{next(iter(found))}", ", ".join(sheets[:8])
+        raise limits.BadFile(f"has {len(found)} sheets: {listed}; name one: {shlex.quote(first)}")
     [(name, rows)] = found.items()
     return _tables({name: _csv(rows)}, _dates(rows))
 
@@ -98,10 +97,12 @@ def r_file(rdata: Any, path: str, wanted: str | None) -> Found:
             tables[str(name)] = frame
     if wanted is not None:
         if wanted not in tables:
-            raise Sentence(f"has no table {wanted!r}; its tables are {', '.join(tables) or 'none'}")
+            raise limits.BadFile(
+                f"has no table {wanted!r}; its tables are {', '.join(tables) or 'none'}"
+            )
         return _tables({wanted: tables[wanted]}, [])
     if not tables:
-        raise Sentence(
+        raise limits.BadFile(
             f"holds no data frame and no matrix of numbers: {', '.join(left_out)[:200]}; in R, save "
             "as.data.frame(x) by saveRDS or write.csv"
         )
@@ -160,7 +161,7 @@ def _stream(pyarrow: Any, table: Any, packed: int) -> Found:
     names = table.schema.names
     for name, times in Counter(names).items():
         if times > 1:
-            raise Sentence(f"has the column {name!r} more than once; give each its own name")
+            raise limits.BadFile(f"has the column {name!r} more than once; give each its own name")
     table.validate(full=True)
     for j, (name, column) in enumerate(zip(names, table.columns, strict=True)):
         if pyarrow.types.is_dictionary(column.type):
@@ -200,7 +201,7 @@ KINDS: dict[str, tuple[str, str, Callable[..., Found]]] = {
 
 
 def answer(path: str, settings: dict[str, Any]) -> Iterator[Any]:
-    """The pieces of the answer; what may be said of a damaged file is a Sentence."""
+    """The pieces of the answer; what may be said of a damaged file is a BadFile."""
     package, extra, read = KINDS[settings["kind"]]
     try:
         module = __import__(package)
@@ -235,7 +236,7 @@ def main() -> int:
     except ImportError as error:
         print(error)
         return NO_PACKAGE
-    except Sentence as error:
+    except limits.BadFile as error:
         print(" ".join(str(error).split()))
         return SENTENCE
     except BaseException as error:  # readers of damaged files raise whatever they stumble over
