@@ -19,7 +19,6 @@ from threadpoolctl import threadpool_limits
 import manyview as mv
 from manyview.engines.numpy.rows import rows_of
 from manyview.stream import batch_history
-from manyview.wmnmf import solve
 
 
 def objective(model: mv.WMNMF, views: dict) -> float:
@@ -27,7 +26,7 @@ def objective(model: mv.WMNMF, views: dict) -> float:
     given = model._read(views, reset=False)
     with threadpool_limits(1):
         Xs = model._scaled(given)
-        factors = solve(model._fitted(), Xs, given)[0]
+        factors = model._placed(Xs, model._neighbor_coefficients(Xs))[0]
         rows = [rows_of(X, model._solver) for X in Xs]
         return float(batch_history(rows, factors, model.p, 1)["objective"][0])
 

@@ -30,20 +30,6 @@ STEPS = 30
 REMEMBERED = 200
 
 
-def check_settings(n_init: int, missing: Any, asked: int, fitted: int) -> None:
-    """Refuse what batches do not go with, and a rank other than that of the batches before."""
-    if n_init > 1 or missing != "error":
-        raise ValueError(
-            "partial_fit needs n_init=1 and missing='error', got "
-            f"n_init={n_init} and missing={missing!r}"
-        )
-    if fitted != asked:
-        raise ValueError(
-            f"the batches before were fitted with {fitted} components, and now {asked} are asked "
-            "for (n_clusters or n_components); set it back, or call fit to start anew"
-        )
-
-
 def which_to_remember(new: Array, old: Array) -> tuple[Array, Array]:
     """Places in the batch and in memory, given their labels: a cluster the batch lacks stays whole."""
     from_new, from_old = [], []
@@ -61,10 +47,17 @@ def _evenly(places: Array, n: int) -> Array:
 
 def chosen_views(Xs: list[Any], known: list[Any], chosen: tuple[Array, Array]) -> list[Matrix]:
     """The chosen rows of a batch, and those of the rows known before."""
-    return [
-        _joined(_taken(X, chosen[0]), _taken(past, chosen[1]))
-        for X, past in zip(Xs, known, strict=True)
-    ]
+    found = []
+    for pair in zip(Xs, known, strict=True):
+        parts = [
+            X.take(rows) if isinstance(X, Scaled) or is_streamed(X) else X[rows]
+            for X, rows in zip(pair, chosen, strict=True)
+        ]
+        if any(sp.issparse(part) for part in parts):
+            found.append(sp.csr_array(sp.vstack(parts)))
+        else:
+            found.append(np.concatenate(parts))
+    return found
 
 
 def chosen_factors(
@@ -78,16 +71,6 @@ def chosen_factors(
     )
     consensus = np.concatenate([new.consensus[of_new], old.consensus[of_old]])
     return Factors(new.U, V, consensus, new.alpha, np.concatenate([new.w[of_new], old.w[of_old]]))
-
-
-def _taken(X: Any, rows: Array) -> Matrix:
-    return X.take(rows) if isinstance(X, Scaled) or is_streamed(X) else X[rows]
-
-
-def _joined(one: Matrix, other: Matrix) -> Matrix:
-    if sp.issparse(one) or sp.issparse(other):
-        return sp.csr_array(sp.vstack([one, other]))
-    return np.concatenate([one, other])
 
 
 def batch_sums(rows: list[Any], factors: Factors) -> list[Sums]:
@@ -130,14 +113,6 @@ def updated_basis(
         scales.append(q)
     Us, Vs = (tuple(side) for side in zip(*pairs, strict=True))
     return Factors(Us, Vs, factors.consensus, factors.alpha, factors.w), scaled, scales
-
-
-def reweighted(factors: Factors, gaps: Array, p: float) -> Factors:
-    """α from the gaps of all batches, and the batch's consensus with it."""
-    alpha = eq.view_weights(gaps, p)
-    q = [U.sum(axis=0) for U in factors.U]
-    V_star = eq.consensus(list(factors.V), q, alpha, p)
-    return Factors(factors.U, factors.V, V_star, alpha, factors.w)
 
 
 def batch_history(rows: list[Any], factors: Factors, p: float, number: int) -> dict[str, Array]:

@@ -6,11 +6,11 @@ The recipe is `WMNMF._fit`, the loop `run`; formulas are in `manyview.maths.equa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import partial
 from numbers import Integral, Real
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -109,6 +109,7 @@ from manyview.storage.checkpoint import Checkpoint, digest
 
 
 @storable
+@dataclass(eq=False, repr=False)
 class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, MultiViewEstimator):
     """Weighted multi-view nonnegative matrix factorisation (Liu & Lin).
 
@@ -277,72 +278,41 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
     }
     _by_view: ClassVar[dict] = {"scale": (*SCALES, None), "missing": ("error", "allow")}
 
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        *,
-        n_components: int | None = None,
-        p: float = 5.0,
-        beta: float = 0.01,
-        regularizer: Any = "graph",
-        n_neighbors: int = 5,
-        affinity: str = "binary",
-        scale: ByView = "sum",
-        solver: Any = "multiplicative",
-        init: Any = "gnmf",
-        gnmf_weight: float = GNMF_WEIGHT,
-        learn_view_weights: bool = True,
-        learn_sample_weights: bool = True,
-        rescale: bool = True,
-        max_iter: int = 2,
-        inner_iter: int = 30,
-        inner_tol: float = 0.0,
-        tol: float = 0.0,
-        n_init: int = 1,
-        assign_labels: str = "spectral",
-        connect: bool = False,
-        missing: ByView = "error",
-        views: Any = None,
-        engine: str = "numpy",
-        device: str = "auto",
-        n_jobs: int | None = None,
-        dtype: npt.DTypeLike | None = None,
-        checkpoint: Any = None,
-        random_state: Seed = None,
-        verbose: int = 0,
-        callback: Any = None,
-    ):
-        self.n_clusters = n_clusters
-        self.n_components = n_components
-        self.p = p
-        self.beta = beta
-        self.regularizer = regularizer
-        self.n_neighbors = n_neighbors
-        self.affinity = affinity
-        self.scale = scale
-        self.solver = solver
-        self.init = init
-        self.gnmf_weight = gnmf_weight
-        self.learn_view_weights = learn_view_weights
-        self.learn_sample_weights = learn_sample_weights
-        self.rescale = rescale
-        self.max_iter = max_iter
-        self.inner_iter = inner_iter
-        self.inner_tol = inner_tol
-        self.tol = tol
-        self.n_init = n_init
-        self.assign_labels = assign_labels
-        self.connect = connect
-        self.missing = missing
-        self.views = views
-        self.engine = engine
-        self.device = device
-        self.n_jobs = n_jobs
-        self.dtype = dtype
-        self.checkpoint = checkpoint
-        self.random_state = random_state
-        self.verbose = verbose
-        self.callback = callback
+    n_clusters: int = 8
+    _: KW_ONLY
+    n_components: int | None = None
+    p: float = 5.0
+    beta: float = 0.01
+    regularizer: Any = "graph"
+    n_neighbors: int = 5
+    affinity: str = "binary"
+    scale: ByView = "sum"
+    solver: Any = "multiplicative"
+    init: Any = "gnmf"
+    gnmf_weight: float = GNMF_WEIGHT
+    learn_view_weights: bool = True
+    learn_sample_weights: bool = True
+    rescale: bool = True
+    max_iter: int = 2
+    inner_iter: int = 30
+    inner_tol: float = 0.0
+    tol: float = 0.0
+    n_init: int = 1
+    assign_labels: str = "spectral"
+    connect: bool = False
+    missing: ByView = "error"
+    views: Any = None
+    engine: str = "numpy"
+    device: str = "auto"
+    n_jobs: int | None = None
+    dtype: npt.DTypeLike | None = None
+    checkpoint: Any = None
+    random_state: Seed = None
+    verbose: int = 0
+    callback: Any = None
+
+    _rows_stay = True
+    _reads_files = True
 
     def fit(self, X: Any, y: object = None) -> WMNMF:
         """Factorise the views and cluster their consensus. ``y`` is ignored.
@@ -360,7 +330,7 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
         """
         self._validate_params()
         with self._opened() as engine:
-            self._stream, self._solver = None, make_solver(self.solver)
+            self._solver = make_solver(self.solver)
             views = self._read(X, reset=True)
             anywhere = observed_somewhere(views.matrices)
             self._check(int(anywhere.sum()))
@@ -368,27 +338,63 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
         return self
 
     def _fit(self, views: Views, anywhere: Array, engine: Engine) -> None:
-        """Scale, find neighbours, start, run the loop, read clusters from the consensus."""
-        rng = generator(self.random_state)
+        """Scale, find neighbors, start, run the loop, read clusters from the consensus."""
+        rng, K, threads = generator(self.random_state), self._rank, Threads(self.n_jobs)
         checkpoint = Checkpoint(self.checkpoint, self, views, rng)
-        warn_unobserved_rows(anywhere)
+        if not anywhere.all():
+            warn_user(
+                f"{int((~anywhere).sum())} observations have no value in any view (the first is row "
+                f"{int(np.flatnonzero(~anywhere)[0])}); they are left out and get the label -1"
+            )
         views = some_rows(views, anywhere)
-        Xs, self._fitted_views, self._scalings, sums = scale_and_place(
-            views, self.scale, self.dtype, self._may_have_holes, engine
-        )
+        dtype, holes = working_dtype(views, self.dtype), self._may_have_holes
+        fit = partial(fit_scaling, kind=self.scale)
+        copy = partial(scaled, views, dtype=dtype, always_copied=holes)
+        Xs, fitted, self._scalings = engine.loop_views(views, fit, copy, self.dtype, dtype)
+        if not (holes or isinstance(Xs[0], DeviceView)):  # tensors were checked where they are
+            check_finite(fitted, views.names)
+        sums = beside(partial(checksums, fitted))
         self._warn_extremes(views)
-        K = self._rank
-        terms, start_terms = self._prepared_terms(Xs, checkpoint)
-        fill = filling(Xs, self._fitted_views, self.n_neighbors, K)
+
+        regularizer = make_regularizer(self.regularizer, self.n_neighbors, self.affinity)
+        tensors = ENGINES[self.engine].takes_devices
+        prepare = partial(prepared_terms, Xs=Xs, keep=checkpoint.keep, tensors=tensors)
+        terms = start_terms = prepare(regularizer)
+        if self.init == "gnmf" and not isinstance(regularizer, Graph):
+            start_terms = prepare(Graph(self.n_neighbors, self.affinity))
+        fill = filling(Xs, fitted, self.n_neighbors, K)
         Xs = masked(Xs, views.names, self._solver, K)
         warn_scarce_views(Xs, views.names, K)
         kinds = row_kinds(views.matrices, self.n_clusters)
         if kinds is not None:
             tell_few_kinds(int(kinds.max()) + 1, self.n_clusters)
-        problem = Problem(Xs, terms, self._solver, fill, self._threads)
+
+        problem = Problem(Xs, terms, self._solver, fill, threads)
         init = observed_init(self.init, self._columns, self._view_widths, anywhere)
-        start = partial(self._start, problem, start_terms, init, rng, checkpoint)
-        fits = run_starts(problem, start, self.n_init, self._settings, self._callback, checkpoint)
+
+        def fit_from_start(i: int) -> FitResult:
+            start = starting_factors(
+                Xs,
+                init,
+                K,
+                start_terms,
+                self._solver,
+                self.p,
+                rng,
+                self._output_unit,
+                fill,
+                threads,
+                lambda name, compute: checkpoint.keep(f"start {i} {name}", compute),
+                self.gnmf_weight,
+            )
+            return run(problem, start, self._settings, self._callback, checkpoint)
+
+        fits: list[FitResult] = []
+        for i in range(self.n_init):
+            fits.append(checkpoint.keep(f"fit {i}", partial(fit_from_start, i)))
+            checkpoint.forget(f"start {i} ")
+            if fits[-1].stop is Stop.CALLBACK:
+                break
         warn_about(fits[0], views.names, self.tol)
         consensus = [fit.factors.consensus for fit in fits]
         stacked = namespace(consensus[0]).hstack(consensus)
@@ -399,70 +405,26 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
             return assign(stacked, self.n_clusters, self.assign_labels, rng, connect=self.connect)
 
         labels = on_host(checkpoint.keep("labels", read_clusters))
+        # What later calls need is kept on the host: saving and predicting need no GPU and no workers.
+        fits = [replace(fit, factors=on_host_factors(fit.factors)) for fit in fits]
+        stacked = on_host(stacked)
         if kinds is None:
             tell_empty_clusters(labels, self.n_clusters)
             if self.assign_labels == "argmax":  # clusters are components
                 order = by_size(labels, self.n_clusters)
                 fits = [replace(fits[0], factors=reordered(fits[0].factors, order))]
                 stacked = fits[0].factors.consensus
-        labels = largest_first(labels)
-        fits = self._keep(fits, terms, stacked, sums())
-        self._expose(fits[0], self._stacked, labels, views.dtype, anywhere)
-        checkpoint.finish()
-
-    def _start(
-        self,
-        problem: Problem,
-        terms: list[Term],
-        init: Any,
-        rng: np.random.Generator,
-        checkpoint: Checkpoint,
-        i: int,
-    ) -> Factors:
-        """The factors that start number i begins with."""
-        return starting_factors(
-            list(problem.views),
-            init,
-            self._rank,
-            terms,
-            self._solver,
-            self.p,
-            rng,
-            self._output_unit,
-            problem.fill,
-            self._threads,
-            lambda name, compute: checkpoint.keep(f"start {i} {name}", compute),
-            self.gnmf_weight,
-        )
-
-    _rows_stay = True
-    _reads_files = True
-
-    # What the fit leaves for later calls: views and terms of the fitted rows, factors of all starts,
-    # their consensus side by side. After partial_fit these are of the rows it remembers, whose labels
-    # `_stream` holds with sums, gaps and the number of batches.
-    _fitted_views: list[Any]
-    _terms: list[Any]
-    _solver: Any
-    _scalings: list[Any]
-    _starts: list[Factors]
-    _stacked: Array
-    #: Mean squared error of an entry of every view, for each start.
-    _entry_errors: Any = None
-    #: Checksums of the user's own arrays, where views are too large to be copied.
-    _digests: Any = None
-    _stream: Any = None
-
-    def _keep(
-        self, fits: list[FitResult], terms: list[Any], stacked: Any, sums: list[str | None]
-    ) -> list[FitResult]:
-        """Keep what later calls need on the host: saving and predicting need no GPU and no workers."""
-        fits = [replace(fit, factors=on_host_factors(fit.factors)) for fit in fits]
-        self._terms = [kept_term(g, X) for g, X in zip(terms, self._fitted_views, strict=True)]
+        self._fitted_views, self._stacked = fitted, stacked
+        self._terms = [kept_term(g, X) for g, X in zip(terms, fitted, strict=True)]
         self._starts = [fit.factors for fit in fits]
+        #: Mean squared error of an entry of every view, for each start.
         self._entry_errors = [fit.entry_errors for fit in fits]
-        self._digests, self._stacked = sums, on_host(stacked)
-        return fits
+        #: Checksums of the user's own arrays, where views are too large to be copied.
+        self._digests: list[str | None] = sums()
+        #: After `partial_fit`: sums and gaps of all batches, their number, labels of the remembered rows.
+        self._stream: Any = None
+        self._expose(fits[0], stacked, largest_first(labels), views.dtype, anywhere)
+        checkpoint.finish()
 
     def _expose(
         self,
@@ -540,8 +502,8 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
         if not anywhere.any():
             return np.zeros((views.n_samples, self._n_features_out))
         with threadpool_limits(1):
-            part = some_rows(views, anywhere)
-            found = neighbor_consensus(self._fitted(), self._scaled(part))
+            Xs = self._scaled(some_rows(views, anywhere))
+            found = self._consensus(self._neighbor_coefficients(Xs))
         return spread_out(found, anywhere, 0)
 
     def predict(self, X: Any) -> Array:
@@ -591,10 +553,10 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
         anywhere = observed_somewhere(views.matrices)
         if not anywhere.any():
             raise ValueError("score needs an observation that some view describes; all are missing")
-        views = some_rows(views, anywhere)
-        Xs = masked(self._scaled(views), views.names, self._solver, self._rank)
         with threadpool_limits(1):
-            factors = solve(self._fitted(), self._scaled(views), views)[0]
+            scaled_rows = self._scaled(some_rows(views, anywhere))
+            factors = self._placed(scaled_rows, self._neighbor_coefficients(scaled_rows))[0]
+            Xs = masked(scaled_rows, views.names, self._solver, self._rank)
             errors = [
                 rows_of(X, self._solver).all_residuals(U, V)
                 for X, U, V in zip(Xs, factors.U, factors.V, strict=True)
@@ -603,25 +565,74 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
         means = [mean_error(X, r) * X.shape[1] for X, r in zip(Xs, errors, strict=True)]
         return -float(np.mean(means))
 
-    def _fitted(self) -> Fitted:
-        """What placing new rows needs, after a look whether the fitted rows are still those of the fit."""
-        kept = [self.view_names_in_[s] for s in self._kept()]
-        check_unchanged(self._fitted_views, self._digests or [None] * len(kept), kept)
-        return Fitted(
-            self._fitted_views,
-            self._terms,
-            self._starts,
-            self._entry_errors or [None] * len(self._starts),
-            self._solver,
-            self._settings,
-            self.n_neighbors,
-            self._threads,
-        )
-
     def _scaled(self, views: Views) -> list[Any]:
         """Views scaled as those of the fit."""
         dtype = working_dtype(views, self.dtype)
         return scaled(views, self._scalings, dtype, self._may_have_holes)
+
+    def _neighbor_coefficients(self, Xs: list[Any]) -> list[list[Array]]:
+        """V of new rows (scaled) in every view, for every start.
+
+        They are the mean of those of the nearest fitted rows, weighted by inverse squared distance:
+        fitted rows get exactly their own.
+        """
+        names = self.view_names_in_[self._kept()]
+        for seen, before, name in zip(self._fitted_views, self._digests, names, strict=True):
+            if before is not None:  # a view that wraps the user's own array
+                refuse_changed(seen.X, before, name)
+        shares = []
+        for X, seen in zip(Xs, self._fitted_views, strict=True):
+            near, squared = nearest_neighbors(resident(seen), self.n_neighbors, resident(X))
+            indptr = np.arange(0, near.size + 1, near.shape[1])
+            parts = (inverse_distances(squared).ravel(), near.ravel(), indptr)
+            shares.append(sp.csr_array(parts, shape=(len(near), seen.shape[0])))
+        found = []
+        for start in self._starts:
+            V = [(W @ known).astype(known.dtype) for W, known in zip(shares, start.V, strict=True)]
+            fill = self._filling(Xs, start)
+            found.append(V if fill is None else [fill(s, Vs) for s, Vs in enumerate(V)])
+        return found
+
+    def _filling(self, Xs: list[Any], start: Factors) -> Fill | None:
+        """How rows that a view does not observe get coefficients there."""
+        rank = start.consensus.shape[1]
+        return filling(Xs, self._fitted_views, self.n_neighbors, rank, start.V)
+
+    def _consensus(self, known: list[list[Array]]) -> Array:
+        """V* of rows with these coefficients: that of all starts, side by side."""
+        pairs = zip(self._starts, known, strict=True)
+        return np.hstack([consensus_of(start, V, self.p) for start, V in pairs])
+
+    def _placed(self, Xs: list[Any], known: list[list[Array]]) -> list[Factors]:
+        """The loop with U and α kept: V, V* and w of the new rows ``Xs`` (scaled), by start.
+
+        ``known`` are the coefficients that it begins with, those of the `_neighbor_coefficients`.
+        """
+        # Where rescaling lets U absorb a penalty on V (it does not for a graph, whose links pull towards
+        # known rows), the same penalty with U fixed would crush the coefficients.
+        linked = all(isinstance(g, Linkable) for g in self._terms)
+        counts = linked or self._solver.unit_sums or not self.rescale
+        settings = replace(
+            self._settings,
+            beta=self.beta if counts else 0.0,
+            learn_basis=False,
+            learn_view_weights=False,
+            tol=0.0,
+        )
+        names = self.view_names_in_[self._kept()].tolist()
+        placed = []
+        for start, errors, V in zip(self._starts, self._entry_errors, known, strict=True):
+            terms = [
+                g.link(resident(X), of_fit) if isinstance(g, Linkable) else g
+                for X, g, of_fit in zip(Xs, self._terms, start.V, strict=True)
+            ]
+            rows = masked(Xs, names, self._solver, start.consensus.shape[1])
+            fill, threads = self._filling(Xs, start), Threads(self.n_jobs)
+            problem = Problem(rows, terms, self._solver, fill, threads, errors)
+            V_star = consensus_of(start, V, self.p)
+            first = Factors(start.U, tuple(V), V_star, start.alpha, starting_weights(rows))
+            placed.append(run(problem, first, settings).factors)
+        return placed
 
     def partial_fit(self, X: Any, y: object = None) -> Self:
         """Learn from one more batch of observations; ``y`` is ignored.
@@ -646,8 +657,17 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
             The estimator itself.
         """
         self._validate_params()
-        fitted = len(self.components_[0]) if "labels_" in vars(self) else self._rank
-        stream.check_settings(self.n_init, self.missing, self._rank, fitted)
+        if self.n_init > 1 or self.missing != "error":
+            raise ValueError(
+                "partial_fit needs n_init=1 and missing='error', got "
+                f"n_init={self.n_init} and missing={self.missing!r}"
+            )
+        if "labels_" in vars(self) and len(self.components_[0]) != self._rank:
+            raise ValueError(
+                f"the batches before were fitted with {len(self.components_[0])} components, and now "
+                f"{self._rank} are asked for (n_clusters or n_components); set it back, or call fit to "
+                "start anew"
+            )
         if "labels_" not in vars(self):
             return self.fit(X)
         views = self._read(X, reset=False)
@@ -657,47 +677,43 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
 
     def _add_batch(self, views: Views) -> None:
         """Place a batch, move U and the view weights by all batches, and remember some of its rows."""
-        solver, threads, before = self._solver, self._threads, self._starts[0]
+        solver, threads, before = self._solver, Threads(self.n_jobs), self._starts[0]
         if self._stream is None:  # so far there was one batch, that of `fit`
             rows = [rows_of(X, solver, threads) for X in self._fitted_views]
             sums = stream.batch_sums(rows, before)
             self._stream = (sums, stream.batch_gaps(before), 1, self.labels_)
-        known, gaps, n_batches, old_labels = self._stream
-        Xs, fitted = self._scaled(views), self._fitted()
-        placed, near = solve(fitted, Xs, views)[0], neighbor_consensus(fitted, Xs)
+        past, gaps, n_batches, old_labels = self._stream
+        Xs = self._scaled(views)
+        known = self._neighbor_coefficients(Xs)
+        placed, near = self._placed(Xs, known)[0], self._consensus(known)
         labels = assign_new(near, self._stacked, old_labels, self.assign_labels, exact=True)
         rows = [rows_of(X, solver, threads) for X in Xs]
         new = stream.batch_sums(rows, placed)
-        sums = [stream.added(Sums(*past), s) for past, s in zip(known, new, strict=True)]
+        sums = [stream.added(Sums(*old), s) for old, s in zip(past, new, strict=True)]
         gaps = stream.FORGET * gaps + stream.batch_gaps(placed)
         factors, sums, scales = stream.updated_basis(placed, sums, solver, self.p, self.rescale)
         if self.learn_view_weights:
-            factors = stream.reweighted(factors, gaps, self.p)
+            factors = replace(factors, alpha=eq.view_weights(gaps, self.p))
+            factors = replace(factors, consensus=consensus_of(factors, factors.V, self.p))
         chosen = stream.which_to_remember(labels, old_labels)
-        self._remember(
-            stream.chosen_views(Xs, self._fitted_views, chosen),
-            stream.chosen_factors(factors, before, scales, chosen),
-        )
-        kept = np.concatenate([labels[chosen[0]], old_labels[chosen[1]]])
-        self._stream = ([tuple(s) for s in sums], gaps, n_batches + 1, kept)
+        kept_views = stream.chosen_views(Xs, self._fitted_views, chosen)
+        kept = stream.chosen_factors(factors, before, scales, chosen)
+        # Later rows are linked to these; among themselves they need no graph any more.
+        self._terms = [without_edges(g, X) for g, X in zip(self._terms, kept_views, strict=True)]
+        self._fitted_views, self._stacked, self._starts = kept_views, kept.consensus, [kept]
+        self._digests = [None] * len(kept_views)
+        kept_labels = np.concatenate([labels[chosen[0]], old_labels[chosen[1]]])
+        self._stream = ([tuple(s) for s in sums], gaps, n_batches + 1, kept_labels)
         self.sample_names_in_ = views.sample_names
         history = stream.batch_history(rows, factors, self.p, n_batches + 1)
         result = FitResult(factors, history, self.n_iter_, Stop.BATCH)
         self._expose(result, factors.consensus, labels, views.dtype)
 
-    def _remember(self, views: list[Any], factors: Factors) -> None:
-        """Keep the rows that unseen ones are compared with."""
-        # Later rows are linked to these; among themselves they need no graph any more.
-        self._terms = [without_edges(g, X) for g, X in zip(self._terms, views, strict=True)]
-        self._fitted_views, self._stacked, self._digests = views, factors.consensus, None
-        self._starts = [factors]
-
     def _remembered_labels(self) -> Array:
         """The clusters of the rows among which unseen ones find theirs."""
         if self._stream is not None:
             return self._stream[3]
-        labels = self.labels_
-        return labels if labels.min() >= 0 else labels[labels >= 0]
+        return self.labels_[self.labels_ >= 0]
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -746,10 +762,6 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
         return self.n_components or self.n_clusters
 
     @property
-    def _threads(self) -> Threads:
-        return Threads(self.n_jobs)
-
-    @property
     def _settings(self) -> Settings:
         return Settings(
             self.p,
@@ -762,18 +774,6 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
             learn_view_weights=self.learn_view_weights,
             learn_sample_weights=self.learn_sample_weights,
         )
-
-    def _prepared_terms(
-        self, Xs: list[Matrix], checkpoint: Checkpoint
-    ) -> tuple[list[Term], list[Term]]:
-        """The regulariser of every view, and the term that the starting factors are found with."""
-        regularizer = make_regularizer(self.regularizer, self.n_neighbors, self.affinity)
-        tensors = ENGINES[self.engine].takes_devices
-        prepare = partial(prepared_terms, Xs=Xs, keep=checkpoint.keep, tensors=tensors)
-        terms = prepare(regularizer)
-        if self.init != "gnmf" or isinstance(regularizer, Graph):
-            return terms, terms
-        return terms, prepare(Graph(self.n_neighbors, self.affinity))
 
     @property
     def _output_unit(self) -> float:
@@ -948,41 +948,19 @@ class State(LoopState):
     def factors(self) -> Factors:
         return Factors(self.U, self.V, self.consensus, self.alpha, self.w)
 
-
-def replaced(parts: tuple[Any, ...], s: int, new: Any) -> tuple[Any, ...]:
-    """The same tuple with another part for view s."""
-    return (*parts[:s], new, *parts[s + 1 :])
+    def of_view(self, s: int, **parts: Any) -> State:
+        """The same state with other parts for view s."""
+        new: dict[str, Any] = {}
+        for name, part in parts.items():
+            old = getattr(self, name)
+            new[name] = (*old[:s], part, *old[s + 1 :])
+        return replace(self, **new)
 
 
 # --- scaled views -------------------------------------------------------------------------------
 
 #: Dense views of more bytes than this are scaled when read, not copied.
 COPY_LIMIT = 2**28
-
-
-class WorkingViews(NamedTuple):
-    """Views for the loop, the same for the model to keep (always on the host), and their scalings.
-
-    ``sums`` waits for the `checksums` of those it keeps.
-    """
-
-    Xs: list[Any]
-    fitted: list[Any]
-    scalings: list[Scaling]
-    sums: Callable[[], list[str | None]]
-
-
-def scale_and_place(
-    views: Views, scale: ByView, asked: npt.DTypeLike | None, mask: bool, engine: Engine
-) -> WorkingViews:
-    """Scale the views and bring them to where the engine computes; with ``mask`` entries may be NaN."""
-    dtype = working_dtype(views, asked)
-    fit = partial(fit_scaling, kind=scale)
-    copy = partial(scaled, views, dtype=dtype, always_copied=mask)
-    Xs, fitted, scalings = engine.loop_views(views, fit, copy, asked, dtype)
-    if not mask and not isinstance(Xs[0], DeviceView):  # tensors were looked at where they are
-        check_finite(fitted, views.names)
-    return WorkingViews(Xs, fitted, scalings, beside(partial(checksums, fitted)))
 
 
 def scaled(
@@ -1026,28 +1004,10 @@ def checksums(fitted: Sequence[Any]) -> list[str | None]:
     return [digest(X.X) if isinstance(X, Scaled) and not is_streamed(X) else None for X in fitted]
 
 
-def check_unchanged(
-    fitted: Sequence[Any], sums: Sequence[str | None], names: Sequence[str]
-) -> None:
-    """Views too large to be copied are read where they are: they must be those of the fit."""
-    for X, before, name in zip(fitted, sums, names, strict=True):
-        if before is not None:  # only of views that wrap the user's own array
-            refuse_changed(X.X, before, name)
-
-
 # --- warnings -----------------------------------------------------------------------------------
 
 #: From this weight of one view on, the consensus is that view's alone.
 COLLAPSE = 0.9
-
-
-def warn_unobserved_rows(anywhere: Array) -> None:
-    """Say which observations no view describes."""
-    if not anywhere.all():
-        warn_user(
-            f"{int((~anywhere).sum())} observations have no value in any view (the first is row "
-            f"{int(np.flatnonzero(~anywhere)[0])}); they are left out and get the label -1"
-        )
 
 
 def warn_scarce_views(Xs: Sequence[Any], names: Sequence[str], n_components: int) -> None:
@@ -1103,9 +1063,7 @@ def run(
     for g in problem.terms:
         check_needs(problem.solver, g)
     loop = Loop(problem, settings, callback, checkpoint)
-    saved = None if checkpoint is None else checkpoint.loop()
-    state = loop.first(start) if saved is None else loop.resumed(saved)
-    stop: Stop | None = None
+    state, stop = loop.begin(start), None
     while stop is None:
         for s in range(state.view, len(loop.passes)):
             state = loop.iterate(state, s)
@@ -1118,28 +1076,6 @@ def run(
         )
     found = [mean_error(*of) for of in zip(problem.views, state.residuals, strict=True)]
     return FitResult(state.factors, loop.progress.history(), state.round - 1, stop, found)
-
-
-def run_starts(
-    problem: Problem,
-    make_start: Callable[[int], Factors],
-    n_init: int,
-    settings: Settings,
-    callback: Callback | None,
-    checkpoint: Checkpoint,
-) -> list[FitResult]:
-    """The loop from every start; fewer if the callback asks to stop."""
-    fits: list[FitResult] = []
-
-    def start_and_run() -> FitResult:
-        return run(problem, make_start(len(fits)), settings, callback, checkpoint)
-
-    for i in range(n_init):
-        fits.append(checkpoint.keep(f"fit {i}", start_and_run))
-        checkpoint.forget(f"start {i} ")
-        if fits[-1].stop is Stop.CALLBACK:
-            break
-    return fits
 
 
 class Loop:
@@ -1158,8 +1094,12 @@ class Loop:
         n_views = len(self.passes)
         self.progress = Progress(settings.max_iter, settings.inner_iter, n_views, callback)
 
-    def first(self, start: Factors) -> State:
-        """The state of the factors a fit starts with."""
+    def begin(self, start: Factors) -> State:
+        """Where a checkpoint left the loop; otherwise the state of the factors a fit starts with."""
+        saved = None if self.checkpoint is None else self.checkpoint.loop()
+        if saved is not None:
+            self.progress.resume(saved.history)
+            return saved
         state = State(
             start.U,
             start.V,
@@ -1175,11 +1115,6 @@ class Loop:
         self._record(state, 0, -1, 0)
         return replace(state, previous=self.progress.last)
 
-    def resumed(self, saved: State) -> State:
-        """A saved state, and what had been recorded by then."""
-        self.progress.resume(saved.history)
-        return saved
-
     def iterate(self, state: State, s: int) -> State:
         """All inner iterations on view s: U, then V, with the weights and the consensus kept."""
         view, settings = self.passes[s], self.settings
@@ -1194,52 +1129,34 @@ class Loop:
             state = replace(state, iteration=inner)
             if self.checkpoint is not None:
                 self.checkpoint.offer(partial(self._saved, state))
+            U = view.step_U(state.U[s], a) if settings.learn_basis else state.U[s]
+            last = inner == settings.inner_iter
+            V = view.step_V(U, state.V[s], a, settings.beta, residuals=last)
+            error, gap, penalty = view.error(U), view.gap(U, V), view.penalty
+            state = state.of_view(s, U=U, V=V, errors=error, gaps=gap, penalties=penalty)
             before = self.progress.last
-            state = self._step(state, a)
-            if self._record(state, state.round, s, inner) or self._settled(before):
+            if self._record(state, state.round, s, inner):
                 break
-        return replace(self._end_of_view(state), iteration=1)
+            if settings.inner_tol > 0:
+                change = abs(float(before - self.progress.last))
+                if change <= settings.inner_tol * abs(float(before)):
+                    break
+        return self._end_of_view(state, s)
 
-    def _step(self, state: State, a: float) -> State:
-        """One inner iteration on the view whose turn it is."""
-        s, view, last = state.view, self.passes[state.view], self.settings.inner_iter
-        U, V = state.U[s], state.V[s]
-        if self.settings.learn_basis:
-            U = view.step_U(U, a)
-        V = view.step_V(U, V, a, self.settings.beta, residuals=state.iteration == last)
-        return replace(
-            state,
-            U=replaced(state.U, s, U),
-            V=replaced(state.V, s, V),
-            errors=replaced(state.errors, s, view.error(U)),
-            gaps=replaced(state.gaps, s, view.gap(U, V)),
-            penalties=replaced(state.penalties, s, view.penalty),
-        )
-
-    def _settled(self, before: Any) -> bool:
-        """Whether the last iteration changed the objective by less than ``inner_tol`` of it."""
-        least = self.settings.inner_tol
-        return least > 0 and abs(float(before - self.progress.last)) <= least * abs(float(before))
-
-    def _end_of_view(self, state: State) -> State:
+    def _end_of_view(self, state: State, s: int) -> State:
         """Residuals, stand-ins and the scale of U, once the iterations on a view are done."""
-        s, view, settings = state.view, self.passes[state.view], self.settings
-        U, V, term = state.U[s], state.V[s], self.problem.terms[s]
+        view, settings, problem = self.passes[s], self.settings, self.problem
+        U, V = state.U[s], state.V[s]
         early = state.iteration < settings.inner_iter
         residuals = view.all_residuals(U, V) if early else view.residuals
         V = view.collect(V)
         view.release()
-        new = V if self.problem.fill is None else self.problem.fill(s, V)
-        if settings.rescale and settings.learn_basis and not self.problem.solver.unit_sums:
+        new = V if problem.fill is None else problem.fill(s, V)
+        if settings.rescale and settings.learn_basis and not problem.solver.unit_sums:
             U, new = eq.rescale(U, new)
-        penalty = state.penalties[s] if new is V else term.value(new)
-        return replace(
-            state,
-            U=replaced(state.U, s, U),
-            V=replaced(state.V, s, new),
-            residuals=replaced(state.residuals, s, residuals),
-            penalties=replaced(state.penalties, s, penalty),
-        )
+        penalty = state.penalties[s] if new is V else problem.terms[s].value(new)
+        state = state.of_view(s, U=U, V=new, residuals=residuals, penalties=penalty)
+        return replace(state, iteration=1)
 
     def weigh(self, state: State) -> State:
         """α, then V*, then w, in closed form."""
@@ -1259,7 +1176,11 @@ class Loop:
             whole = [
                 expected_residuals(*of) for of in zip(views, state.residuals, known, strict=True)
             ]
-            state = replace(state, w=eq.sample_weights(_observed_only(whole, self.observed)))
+            R = namespace(whole[0]).column_stack(whole)
+            R = R.astype(float) if isinstance(R, np.ndarray) else R
+            if self.observed is not None:  # no weight for a view in rows it does not observe
+                R[~self.observed] = np.inf
+            state = replace(state, w=eq.sample_weights(R))
         state = replace(state, errors=self._errors(state))
         self._record(state, state.round, -1, 0)
         return state
@@ -1301,15 +1222,6 @@ class Loop:
             sums=None if sums is None else tuple(sums),
             history=self.progress.history(),
         )
-
-
-def _observed_only(residuals: list[Array], observed: Array | None) -> Array:
-    """Residuals N×n_v; a row wholly unobserved in a view has none: no weight for that view there."""
-    R = namespace(residuals[0]).column_stack(residuals)
-    R = R.astype(float) if isinstance(R, np.ndarray) else R
-    if observed is not None:
-        R[~observed] = np.inf
-    return R
 
 
 class Progress:
@@ -1386,86 +1298,6 @@ def _column(values: tuple[Any, ...]) -> Array:
     return on_host(xp.stack([xp.as_tensor(value, **kind) for value in values]))
 
 
-# --- new samples --------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Fitted:
-    """What placing needs of a fit: its views and terms, and the factors of every start."""
-
-    views: Sequence[Any]
-    terms: Sequence[Term]
-    starts: Sequence[Factors]
-    #: Mean squared error of an entry of every view, for each start.
-    entry_errors: Sequence[Sequence[float] | None]
-    solver: Solver
-    settings: Settings
-    n_neighbors: int
-    threads: Threads
-
-
-def neighbor_consensus(fitted: Fitted, Xs: list[Any]) -> Array:
-    """V* of the new rows ``Xs`` (scaled): that of all starts, side by side.
-
-    A row's coefficients in a view are the mean of those of its nearest fitted rows there, weighted by
-    inverse squared distance: fitted rows get exactly their own.
-    """
-    consensus = [
-        _consensus(factors, V, fitted.settings.p)
-        for factors, V in zip(fitted.starts, _neighbor_coefficients(fitted, Xs), strict=True)
-    ]
-    return np.hstack(consensus)
-
-
-def _neighbor_coefficients(fitted: Fitted, Xs: list[Any]) -> list[list[Array]]:
-    """V of every view, for every start."""
-    shares = []
-    for X, seen in zip(Xs, fitted.views, strict=True):
-        near, squared = nearest_neighbors(resident(seen), fitted.n_neighbors, resident(X))
-        indptr = np.arange(0, near.size + 1, near.shape[1])
-        parts = (inverse_distances(squared).ravel(), near.ravel(), indptr)
-        shares.append(sp.csr_array(parts, shape=(len(near), seen.shape[0])))
-    found = []
-    for factors in fitted.starts:
-        V = [(W @ known).astype(known.dtype) for W, known in zip(shares, factors.V, strict=True)]
-        rank = factors.consensus.shape[1]
-        fill = filling(Xs, fitted.views, fitted.n_neighbors, rank, factors.V)
-        found.append(V if fill is None else [fill(s, Vs) for s, Vs in enumerate(V)])
-    return found
-
-
-def _consensus(factors: Factors, V: list[Array], p: float) -> Array:
-    return eq.consensus(V, [U.sum(axis=0) for U in factors.U], factors.alpha, p)
-
-
-def solve(fitted: Fitted, Xs: list[Any], views: Views) -> list[Factors]:
-    """The loop with U and α kept: V, V* and w of the new rows ``Xs`` (the scaled ``views``), by start."""
-    settings = fitted.settings
-    # Where rescaling lets U absorb a penalty on V (it does not for a graph, whose links pull towards
-    # known rows), the same penalty with U fixed would crush the coefficients.
-    linked = all(isinstance(g, Linkable) for g in fitted.terms)
-    counts = linked or fitted.solver.unit_sums or not settings.rescale
-    settings = replace(
-        settings,
-        beta=settings.beta if counts else 0.0,
-        learn_basis=False,
-        learn_view_weights=False,
-        tol=0.0,
-    )
-    placed = []
-    starts = zip(
-        fitted.starts, fitted.entry_errors, _neighbor_coefficients(fitted, Xs), strict=True
-    )
-    for factors, entry_errors, V0 in starts:
-        terms = [
-            g.link(resident(X), V) if isinstance(g, Linkable) else g
-            for X, g, V in zip(Xs, fitted.terms, factors.V, strict=True)
-        ]
-        n_components = factors.consensus.shape[1]
-        fill = filling(Xs, fitted.views, fitted.n_neighbors, n_components, factors.V)
-        V_star = _consensus(factors, V0, settings.p)
-        rows = masked(Xs, views.names, fitted.solver, n_components)
-        start = Factors(factors.U, tuple(V0), V_star, factors.alpha, starting_weights(rows))
-        problem = Problem(rows, terms, fitted.solver, fill, fitted.threads, entry_errors)
-        placed.append(run(problem, start, settings).factors)
-    return placed
+def consensus_of(factors: Factors, V: Sequence[Array], p: float) -> Array:
+    """V* of rows with coefficients V, by the weights of the views and the scale of U."""
+    return eq.consensus(list(V), [U.sum(axis=0) for U in factors.U], factors.alpha, p)
