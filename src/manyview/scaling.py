@@ -107,7 +107,8 @@ def _fit_one(X: Matrix, name: str, kind: str) -> Scaling:
     unit = largest(X) or 1.0
     shift = gain = None
     if kind in SHIFTING:
-        low, high = _ranges(X, unit)
+        lows, highs = zip(*_by_parts(X, _range_of, unit), strict=True)
+        low, high = np.min(lows, axis=0), np.max(highs, axis=0)
         if (sp.issparse(X) or (is_streamed(X) and X.sparse)) and (low < 0).any():
             raise ValueError(
                 f"view {name!r} is sparse and has negative entries (min {low.min() * unit:g}): "
@@ -314,20 +315,19 @@ def _over(X: Matrix, work: Callable, *args: Any) -> list[Any]:
     return [work(X, *args)] if is_tensor(X) else over(X, work, *args)
 
 
-def _ranges(X: Matrix, unit: float) -> tuple[Array, Array]:
-    """`_range` of X/unit, by parts where X is in a file."""
-    if not is_streamed(X):
-        return _range(_divided(X, unit))
-    lows, highs = zip(*_over(X, _range_of, unit), strict=True)
-    return np.min(lows, axis=0), np.max(highs, axis=0)
+def _by_parts(X: Matrix, work: Callable, *args: Any) -> list[Any]:
+    """work(part, *args): of rows in a file a part at a time, of others at once."""
+    return over(X, work, *args) if is_streamed(X) else [work(X, *args)]
 
 
 def _deviations(X: Matrix, unit: float, constant: Array) -> Array:
-    """`_deviation` of X/unit, by parts where X is in a file: the mean first, then squares about it."""
-    if not is_streamed(X):
-        return _deviation(_divided(X, unit))
-    mean = sum(_over(X, _totals_of, unit)) / X.shape[0]
-    variance = sum(_over(X, _squares_about, unit, mean)) / X.shape[0]
+    """Standard deviation of every feature of X/unit: the mean first, then squares about it."""
+    if is_tensor(X):
+        variance = on_host(_divided(X, unit).double().var(axis=0, correction=0))
+    else:
+        n, total = np.sum(_by_parts(X, _totals_of, unit), axis=0)
+        n = np.maximum(n, 1)
+        variance = np.sum(_by_parts(X, _squares_about, unit, total / n), axis=0) / n
     return np.where(constant, 0, np.sqrt(variance))
 
 
@@ -336,14 +336,20 @@ def _range_of(part: Matrix, unit: float) -> tuple[Array, Array]:
 
 
 def _totals_of(part: Matrix, unit: float) -> Array:
-    return np.ravel(_divided(part, unit).sum(axis=0, dtype=float))
+    """Of every feature: how many values, and their sum."""
+    part = _divided(part, unit)
+    if sp.issparse(part):
+        return np.array([np.full(part.shape[1], part.shape[0]), np.ravel(part.sum(axis=0))])
+    return np.array(
+        [np.count_nonzero(~np.isnan(part), axis=0), np.nansum(part, axis=0, dtype=float)]
+    )
 
 
 def _squares_about(part: Matrix, unit: float, mean: Array) -> Array:
     """Σ_i (x_im/unit − mean_m)² of every feature."""
     part = _divided(part, unit)
     if not sp.issparse(part):
-        return np.sum((part - mean) ** 2, axis=0)
+        return np.nansum((part - mean) ** 2, axis=0)
     # Zeros that are not stored lie at −mean.
     stored = np.bincount(part.indices, minlength=part.shape[1])
     away = np.bincount(part.indices, (part.data - mean[part.indices]) ** 2, part.shape[1])
@@ -353,8 +359,10 @@ def _squares_about(part: Matrix, unit: float, mean: Array) -> Array:
 def _range(X: Matrix) -> tuple[Array, Array]:
     """Smallest and largest value of every feature; 0 where none is observed."""
     if isinstance(X, np.ndarray):
-        found = looking_threads(X).map(lambda rows: _dense_range(X[rows]), X.shape[0])
-        low, high = np.min([ends[0] for ends in found], 0), np.max([ends[1] for ends in found], 0)
+        ends = looking_threads(X).map(
+            lambda rows: (X[rows].min(axis=0), X[rows].max(axis=0)), X.shape[0]
+        )
+        low, high = np.min([low for low, _ in ends], 0), np.max([high for _, high in ends], 0)
         if not np.isnan(low).any():
             return low.astype(float), high.astype(float)
         empty = np.isnan(X).all(axis=0)
@@ -366,25 +374,5 @@ def _range(X: Matrix) -> tuple[Array, Array]:
     return _dense_row(X.min(axis=0)), _dense_row(X.max(axis=0))
 
 
-def _dense_range(part: Array) -> tuple[Array, Array]:
-    return part.min(axis=0), part.max(axis=0)
-
-
 def _dense_row(row: Matrix) -> Array:
     return np.asarray(row.toarray() if sp.issparse(row) else row, dtype=float).ravel()
-
-
-def _deviation(X: Matrix) -> Array:
-    """Standard deviation of every feature; exactly 0 for a constant one."""
-    low, high = _range(X)
-    if sp.issparse(X):
-        square = X.copy()
-        square.data = square.data**2
-        variance = _dense_row(square.mean(axis=0)) - _dense_row(X.mean(axis=0)) ** 2
-    elif is_tensor(X):
-        variance = on_host(X.double().var(axis=0, correction=0))
-    else:
-        n = np.maximum(np.count_nonzero(~np.isnan(X), axis=0), 1)
-        mean = np.nansum(X, axis=0) / n
-        variance = np.nansum((X - mean) ** 2, axis=0) / n
-    return np.where(low == high, 0, np.sqrt(np.maximum(variance, 0)))
