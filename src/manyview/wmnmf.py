@@ -313,6 +313,8 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
 
     _rows_stay = True
     _reads_files = True
+    #: After `partial_fit`: sums and gaps of all batches, their number, labels of the remembered rows.
+    _stream = None  # type: Any
 
     def fit(self, X: Any, y: object = None) -> WMNMF:
         """Factorise the views and cluster their consensus. ``y`` is ignored.
@@ -421,8 +423,7 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
         self._entry_errors = [fit.entry_errors for fit in fits]
         #: Checksums of the user's own arrays, where views are too large to be copied.
         self._digests: list[str | None] = sums()
-        #: After `partial_fit`: sums and gaps of all batches, their number, labels of the remembered rows.
-        self._stream: Any = None
+        self._stream = None
         self._expose(fits[0], stacked, largest_first(labels), views.dtype, anywhere)
         checkpoint.finish()
 
