@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from manyview.app.cli.known import ids_in
+from manyview.app.cli.inputs import ids_in
 from manyview.app.files import read_views
 
 N = 12

@@ -22,7 +22,7 @@ from threadpoolctl import threadpool_limits
 
 from manyview._arrays import copied, on_host
 from manyview._types import Array, Factors, Matrix, Seed, Views
-from manyview._warn import parameter, warn_user
+from manyview._warn import warn_user
 from manyview.engines.files.disk import is_file_name
 from manyview.engines.files.slabs import STORE
 from manyview.engines.numpy.engine import Engine
@@ -144,9 +144,7 @@ def refuse_strangers(name: str, given: dict[str, Any], names: Sequence[str]) -> 
     """Refuse names that no view has."""
     unknown = [name for name in given if name not in names]
     if unknown:
-        raise ValueError(
-            f"{parameter(name)} names the view {unknown[0]!r}, and the views are {list(names)}"
-        )
+        raise ValueError(f"{name} names the view {unknown[0]!r}, and the views are {list(names)}")
 
 
 # --- weights -----------------------------------------------------------------------------------

@@ -10,7 +10,6 @@ import scipy.sparse as sp
 
 from manyview._labels import as_list
 from manyview._types import Array, Matrix, Views
-from manyview._warn import setting
 from manyview.base import ZERO_ROWS, ByView, check_by_view
 from manyview.engines.numpy.sources import is_streamed
 from manyview.fuse import settled_zeros
@@ -216,7 +215,7 @@ def _dense(views: Views, s: int, zeros: bool, notes: list[str]) -> tuple[Array, 
         # A residual would make a missing observation a present one.
         notes.append(
             f"View {name!r} has {int(empty.sum())} rows of zeros, taken as missing and kept out of the "
-            f"regression; with {setting('zero_rows', name, 'observed')} they are values."
+            f"regression; with zero_rows={{{name!r}: 'observed'}} they are values."
         )
         X = np.where(empty[:, None], np.nan, X)
     return X, kind

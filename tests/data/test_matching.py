@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from manyview.app.cli.known import read_labels
+from manyview.app.cli.inputs import read_labels
 from manyview.app.files import read_views
 from manyview.app.files.relations import with_relations
 from manyview.app.files.samples import (

@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 from conftest import blobs
 from manyview.app.cli.app import app
-from manyview.app.cli.known import read_labels
+from manyview.app.cli.inputs import read_labels
 from manyview.app.files import read_views
 
 IDS = [f"s{i}" for i in range(12)]

@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from manyview._types import Array, Matrix
-from manyview._warn import setting, warn_user
+from manyview._warn import warn_user
 from manyview.engines.numpy.relations import Relation
 from manyview.engines.numpy.sources import is_streamed
 
@@ -223,7 +223,7 @@ def align(
         if everyone and lacking and not decide(allow_missing, names[s]):
             raise ValueError(
                 f"view {names[s]!r} lacks {lacking} of the {len(wanted)} samples; take the samples that it "
-                f"has, or use {setting('missing', names[s], 'allow')}"
+                f"has, or use missing={{{names[s]!r}: 'allow'}}"
             )
         if not everyone:
             n_first, n, shared = len(wanted), len(keys[s]), len(wanted) - lacking
@@ -255,7 +255,7 @@ def _check_zeros(name: str, lacking: str, zero_is_missing: Rule) -> None:
     if not decide(zero_is_missing, name):
         raise ValueError(
             f"view {name!r} is sparse and lacks {lacking} samples, and a row of zeros is a value "
-            f"here; pass it dense, or use RobustWMNMF with {setting('zero_rows', name, 'missing')}"
+            f"here; pass it dense, or use RobustWMNMF with zero_rows={{{name!r}: 'missing'}}"
         )
 
 

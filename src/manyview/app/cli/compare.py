@@ -23,7 +23,7 @@ from manyview.app.report.page import printable
 from manyview.io.writing import claimed
 from manyview.plot import pyplot
 
-from .known import ids_in, read_labels
+from .inputs import ids_in, read_labels
 from .terminal import Voice, caught_warnings
 
 
@@ -42,8 +42,7 @@ def run_compare(ask: CompareRequest, voice: Voice) -> None:
         known = [] if ask.labels is None else [ids_in(ask.labels)]
         data = read_views(ask.files, known=known, missing=ask.missing, **vars(ask.reading))
         y = None if ask.labels is None else read_labels(ask.labels, data)
-        for note in data.told:
-            voice.note(printable(note))
+        voice.note(*map(printable, data.told))
         with caught_warnings() as warned:
             found = compare(
                 data.views,
@@ -63,12 +62,10 @@ def run_compare(ask: CompareRequest, voice: Voice) -> None:
         written = found.save(ask.out, command=command_line("compare", ask))
     voice.show(_summary(found))
     voice.show(*(_shown(line) for line in found.troubles))
-    listed = [path.name for path in written]
-    voice.show(f"Results in [bold]{_shown(ask.out)}/[/bold]: {', '.join(listed)}")
-    voice.result(
+    voice.finish(
         {
             "out": str(ask.out),
-            "files": listed,
+            "files": [path.name for path in written],
             "n_samples": found.settings["n_samples"],
             "summary": plain_rows(found.summary),
             "troubles": found.troubles,

@@ -15,7 +15,7 @@ from manyview.app.report.fit import followed
 from manyview.app.run.folder import add_meaning
 from manyview.io.writing import read_csv, restored
 
-from .known import known_ids, read_given
+from .inputs import known_ids, read_given
 from .terminal import Voice
 
 #: Clinical columns named in the terminal; the files have all.
@@ -36,8 +36,7 @@ def run_outcomes(ask: OutcomesRequest, voice: Voice) -> None:
     with voice.busy("reading the files") as tell:
         rule = smallest_rule([ids], ask.match, most_alike(known_ids(ask), ids))
         given = read_given(ask, ids, len(ids), rule=rule)
-        for note in given.notes:
-            voice.note(note)
+        voice.note(*given.notes)
         tell("comparing the clusters")
         files = add_meaning(
             run,
@@ -51,8 +50,7 @@ def run_outcomes(ask: OutcomesRequest, voice: Voice) -> None:
         )
     summary: dict[str, Any] = {"out": str(run), "files": files, "notes": given.notes}
     voice.show(*told_outcomes(run, summary, voice))
-    voice.show(f"Written to [bold]{escape(str(run))}/[/bold]: {escape(', '.join(files))}")
-    voice.result(summary)
+    voice.finish(summary)
 
 
 def told_outcomes(out: Path, summary: dict[str, Any], voice: Voice) -> list[Any]:

@@ -59,32 +59,38 @@ def run_predict(ask: PredictRequest, voice: Voice) -> None:
         with caught_warnings() as warned:
             labels = model.predict(views)
             robust = isinstance(model, RobustWMNMF)
-            sure = np.asarray(model.predict_proba(views)) if robust else None
+            sure = np.asarray(model.predict_proba(views)) if robust else ()
     n = len(labels)
-    ids = data.sample_names if data.sample_names is not None else np.arange(n)
-    _note_formulas(ids, out, data)
-    for note in data.told:
-        voice.note(note)
-    voice.warn(warned)
-    check_file(out, COLUMNS, ask.force)  # hours may have passed
-    write_file(out, _csv(ids, data.original_ids, labels, sure))
-    names, sizes = np.unique(labels, return_counts=True)
-    counts = {str(k): int(m) for k, m in zip(names, sizes, strict=True)}
-    summary = {"out": str(out), "n_samples": n, "cluster_sizes": counts, "notes": data.told,
-               "warnings": warned}  # fmt: skip
-    told = ", ".join(f"{m} in {k}" for k, m in counts.items())
-    voice.show(f"{n} samples ({told}) in [bold]{escape(str(out))}[/bold]")
-    voice.result(summary)
-
-
-def _note_formulas(ids: Any, out: Path, data: ReadViews) -> None:
-    """Say how many ids are written with an apostrophe in front."""
-    changed = sum(safe_text(str(sample)) != str(sample) for sample in ids)
+    ids = [str(i) for i in (range(n) if data.sample_names is None else data.sample_names)]
+    columns: dict[str, Any] = {"id": ids, "cluster": [int(label) for label in labels]}
+    if data.original_ids is not None:
+        columns = {"id": ids, "original_id": data.original_ids, "cluster": columns["cluster"]}
+    if robust:
+        chosen = zip(labels, sure, strict=True)
+        columns["confidence"] = [None if k < 0 else float(row[k]) for k, row in chosen]
+    changed = sum(safe_text(sample) != sample for sample in ids)
     if changed:
         data.notes.append(
             f"{changed} ids would be taken for formulas by spreadsheets: they have an apostrophe in "
             f"front in {out.name}"
         )
+    voice.note(*data.told)
+    voice.warn(warned)
+    check_file(out, COLUMNS, ask.force)  # hours may have passed
+    write_file(out, csv_bytes(list(columns), zip(*columns.values(), strict=True), digits=8))
+    names, sizes = np.unique(labels, return_counts=True)
+    counts = {str(k): int(m) for k, m in zip(names, sizes, strict=True)}
+    told = ", ".join(f"{m} in {k}" for k, m in counts.items())
+    voice.show(f"{n} samples ({told}) in [bold]{escape(str(out))}[/bold]")
+    voice.result(
+        {
+            "out": str(out),
+            "n_samples": n,
+            "cluster_sizes": counts,
+            "notes": data.told,
+            "warnings": warned,
+        }
+    )
 
 
 def _refuse_adjusted(model_file: Path) -> None:
@@ -145,15 +151,3 @@ def _with_absent_views(
         given.names.append(name)
         given.items.append(fitted_input(model).absent(name, given.items[0]))
     return given
-
-
-def _csv(ids: Any, originals: list[str] | None, labels: Any, sure: Any) -> bytes:
-    columns: dict[str, Any] = {"id": [str(sample) for sample in ids]}
-    if originals is not None:
-        columns["original_id"] = originals
-    columns["cluster"] = [int(label) for label in labels]
-    if sure is not None:
-        columns["confidence"] = [
-            None if k < 0 else float(row[k]) for k, row in zip(labels, sure, strict=True)
-        ]
-    return csv_bytes(list(columns), zip(*columns.values(), strict=True), digits=8)

@@ -13,7 +13,7 @@ from manyview.app.options import ReportRequest, ReproduceRequest
 from manyview.app.run.folder import KIND, PAGE, measured_again, page_of_tables, read_about
 from manyview.io.writing import files_of, restored
 
-from .fit import NotTheData, fitted
+from .inputs import NotTheData, fitted
 from .terminal import Voice, caught_warnings
 
 COMPARISON = "comparison.html"

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeElapsedColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from manyview.app.options import DatasetsRequest, DemoRequest
@@ -21,7 +21,7 @@ from manyview.datasets import (
     make_synthetic,
 )
 from manyview.datasets._dataset import tables_of
-from manyview.io.writing import claimed, csv_bytes
+from manyview.io.writing import claimed, csv_bytes, csv_of_dicts
 from manyview.metrics import scores
 from manyview.plot import overview
 from manyview.robust import RobustWMNMF
@@ -56,18 +56,15 @@ def run_datasets(ask: DatasetsRequest, voice: Voice) -> None:
             contents |= {f"{data.name}/{name}": text for name, text in tables_of(data).items()}
         place.put(contents)
     first = made[0]
-    files = " ".join(str(out / first.name / f"{view}.csv") for view in list(first.views)[:2])
-    voice.show(
-        f"{len(contents)} files in [bold]{escape(str(out))}/[/bold]. Try: manyview fit "
-        f"{escape(files)} --clusters 10 --labels {escape(str(out / first.name / 'labels.csv'))} "
-        "--out run"
-    )
+    here = out / first.name
+    files = " ".join(str(here / f"{view}.csv") for view in list(first.views)[:2])
+    command = f"manyview fit {files} --clusters 10 --labels {here / 'labels.csv'} --out run"
+    voice.show(f"{len(contents)} files in [bold]{escape(str(out))}/[/bold]. Try: {escape(command)}")
     voice.result({"out": str(out), "files": sorted(contents)})
 
 
 def run_demo(ask: DemoRequest, voice: Voice) -> None:
     """Fit the digits with several seeds; print tables, write labels, weights, scores and a picture."""
-    console = voice.console
     with claimed(ask.out, "demo", force=ask.force) as place:
         place.check(FILES)
         digits = load_handwritten(views="paper")
@@ -81,39 +78,45 @@ def run_demo(ask: DemoRequest, voice: Voice) -> None:
             "WM-NMF": lambda r: WMNMF(10, random_state=r).fit(digits.views),
             "plain baseline": lambda r: honest_methods(10)["ConcatSpectral-z"](r).fit(digits.views),
         }
-        models: dict[str, list[Any]] = {name: [] for name in fits}
-        with Progress(
-            "[progress.description]{task.description}",
-            BarColumn(),
-            MofNCompleteColumn(),
-            TimeElapsedColumn(),
-            console=console,
-        ) as progress:
-            for name, fit in fits.items():
-                seeds = range(ask.seed, ask.seed + ask.runs)
-                models[name] = [fit(r) for r in progress.track(seeds, description=f"{name:14}")]
-        rated = {
-            name: [scores(digits.labels, model.labels_) for model in fitted]
+        seeds = range(ask.seed, ask.seed + ask.runs)
+        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+        with Progress(*columns, TimeElapsedColumn(), console=voice.console) as progress:
+            models = {
+                name: [fit(r) for r in progress.track(seeds, description=f"{name:14}")]
+                for name, fit in fits.items()
+            }
+        rated = [
+            {"method": name, "seed": seed, **scores(digits.labels, model.labels_)}
             for name, fitted in models.items()
-        }
+            for seed, model in zip(seeds, fitted, strict=True)
+        ]
         voice.show(_score_table(rated, ask.runs), _weight_table(models))
-        robust = models["RobustWMNMF"][0]
-        picture = io.BytesIO()
+        robust, picture = models["RobustWMNMF"][0], io.BytesIO()
         overview(robust, digits.views["pix"], image_shape=(16, 15)).savefig(picture, dpi=110)
-        place.put({**_tables(digits, robust, rated, ask.seed), "digits.png": picture.getvalue()})
+        names, sure = list(robust.view_names_in_), robust.confidence_.max(axis=1).round(4)
+        labels = zip(range(digits.n_samples), robust.labels_, sure, digits.labels, strict=True)
+        weights = zip(names, robust.view_weights_, strict=True)
+        each = ([i, *row] for i, row in enumerate(robust.sample_weights_))
+        made = (
+            csv_bytes(["sample", "cluster", "confidence", "digit"], labels),
+            csv_bytes(["view", "weight"], weights),
+            csv_bytes(["sample", *names], each),
+            csv_of_dicts(rated, columns=["method", "seed", *METRICS]),
+            picture.getvalue(),
+        )
+        place.put(dict(zip(FILES, made, strict=True)))
     voice.show(
         f"{time.perf_counter() - started:.0f} s. Results of RobustWMNMF in [bold]{escape(str(ask.out))}/"
         f"[/bold]: {', '.join(FILES)}"
     )
 
 
-def _score_table(rated: dict[str, list[dict]], runs: int) -> Table:
-    table = Table(title=f"Agreement with the true digits, mean (sd) of {runs} runs")
-    table.add_column("score")
+def _score_table(rated: list[dict[str, Any]], runs: int) -> Table:
+    table = Table("score", title=f"Agreement with the true digits, mean (sd) of {runs} runs")
     for column in ("RobustWMNMF", "WM-NMF", "the paper's WM-NMF", "plain baseline*"):
         table.add_column(column, justify="right")
     for name in METRICS:
-        values = [np.array([row[name] for row in rows]) for rows in rated.values()]
+        values = np.reshape([row[name] for row in rated], (3, runs))  # a row for each method
         cells = [f"{of.mean():.3f} ({of.std():.3f})" for of in values]
         table.add_row(name, *cells[:2], f"{PAPER[name]:.2f}", cells[2])
     table.caption = "* k-NN spectral clustering of the z-scored features of all views together"
@@ -121,40 +124,12 @@ def _score_table(rated: dict[str, list[dict]], runs: int) -> Table:
 
 
 def _weight_table(models: dict[str, list[Any]]) -> Table:
-    table = Table(title="View weights: how much each view shapes the consensus")
-    table.add_column("view")
+    table = Table("view", title="View weights: how much each view shapes the consensus")
     for column in ("features", "RobustWMNMF", "WM-NMF"):
         table.add_column(column, justify="right")
     robust = models["RobustWMNMF"][0]
     paper = np.mean([model.view_weights_ for model in models["WM-NMF"]], axis=0)
-    for name, m, ours, theirs in zip(
-        robust.view_names_in_, robust.n_features_in_, robust.view_weights_, paper, strict=True
-    ):
-        table.add_row(name, str(m), f"{ours:.3f}", f"{theirs:.3f}")
+    ours = (robust.view_names_in_, robust.n_features_in_, robust.view_weights_)
+    for name, m, weight, theirs in zip(*ours, paper, strict=True):
+        table.add_row(name, str(m), f"{weight:.3f}", f"{theirs:.3f}")
     return table
-
-
-def _tables(digits: Any, model: Any, rated: dict[str, list[dict]], seed: int) -> dict[str, bytes]:
-    names = list(model.view_names_in_)
-    sure = model.confidence_.max(axis=1).round(4)
-    samples = range(digits.n_samples)
-    return {
-        "labels.csv": csv_bytes(
-            ["sample", "cluster", "confidence", "digit"],
-            zip(samples, model.labels_, sure, digits.labels, strict=True),
-        ),
-        "view_weights.csv": csv_bytes(
-            ["view", "weight"], zip(names, model.view_weights_, strict=True)
-        ),
-        "sample_weights.csv": csv_bytes(
-            ["sample", *names], ([i, *row] for i, row in enumerate(model.sample_weights_))
-        ),
-        "scores.csv": csv_bytes(
-            ["method", "seed", *METRICS],
-            (
-                [method, seed + r, *(row[m] for m in METRICS)]
-                for method, rows in rated.items()
-                for r, row in enumerate(rows)
-            ),
-        ),
-    }

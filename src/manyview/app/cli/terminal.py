@@ -7,6 +7,7 @@ import contextlib
 import json
 import os
 import re
+import shlex
 import sys
 import time
 import warnings
@@ -20,7 +21,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
 
-from manyview._warn import COMMAND_LINE
+from manyview._warn import WORDING
 
 #: The input or the request is at fault; anything else that fails is a failure (1).
 BAD_INPUT = (ValueError, ImportError, FileNotFoundError, FileExistsError, PermissionError,
@@ -69,14 +70,15 @@ def reported(
             state += f"; run the same command again to go on from {checkpoint}"
         return state
 
-    here = COMMAND_LINE.set(True)
+    here = WORDING.set(in_options)
     try:
         yield
     except BrokenPipeError:  # whoever reads the output has seen enough
         silence(sys.stdout)
         raise typer.Exit(0) from None
     except BAD_INPUT as error:
-        typer.echo(f"manyview {command}: {' '.join(str(error).split())}", err=True)
+        said = in_options(" ".join(str(error).split()))
+        typer.echo(f"manyview {command}: {said}", err=True)
         raise typer.Exit(2) from None
     except KeyboardInterrupt:
         typer.echo(resume or f"Interrupted; {written()}.", err=True)
@@ -93,7 +95,30 @@ def reported(
         )
         raise typer.Exit(1) from None
     finally:
-        COMMAND_LINE.reset(here)
+        WORDING.reset(here)
+
+
+#: Parameters of Python by the names of their options.
+PARAMETERS = {"n_clusters": "clusters", "zero_rows": "zero-rows", "view_weights": "view-weights"}
+_SETTING = re.compile(
+    r"\b(scale|missing|engine|device|checkpoint|resolution|horizon|event|"
+    + "|".join(PARAMETERS)
+    + ")"
+    r"=(\{[^}]*\}|'[^']*'|\"[^\"]*\"|[\w-]+(?:\.\d+)?|)"
+)
+
+
+def in_options(text: str) -> str:
+    """A sentence of the library with options: ``scale={'rna': 'log'}`` is --scale rna=log here."""
+
+    def option(found: re.Match[str]) -> str:
+        name, value = found.groups()
+        said = re.sub(r"[{}'\"]", "", value).replace(": ", "=").replace(", ", ",")
+        word = shlex.quote("none" if said == "None" else said) if said else ""
+        return f"--{PARAMETERS.get(name, name)} {word}".rstrip()
+
+    text = _SETTING.sub(option, text)
+    return re.sub(rf"\b({'|'.join(PARAMETERS)})\b", lambda m: f"--{PARAMETERS[m[0]]}", text)
 
 
 def _held(out: Path | None) -> dict[Path, tuple[int, int]]:
@@ -132,8 +157,9 @@ class Voice:
         self.people = PatientConsole(stderr=True, quiet=quiet, highlight=False)
         self.console = PatientConsole(quiet=quiet or as_json, highlight=False)
 
-    def note(self, text: str) -> None:
-        self.people.print(escape(text), soft_wrap=True)
+    def note(self, *texts: str) -> None:
+        for text in texts:
+            self.people.print(escape(text), soft_wrap=True)
 
     def warn(self, texts: Sequence[str]) -> None:
         for text in texts:
@@ -142,6 +168,12 @@ class Voice:
     def show(self, *things: Any) -> None:
         for thing in things:
             self.console.print(thing, soft_wrap=isinstance(thing, str))
+
+    def finish(self, record: dict[str, Any]) -> None:
+        """Say where the files are; ``record`` has "out" and "files", and is the result."""
+        out, files = escape(record["out"]), escape(", ".join(record["files"]))
+        self.show(f"Results in [bold]{out}/[/bold]: {files}")
+        self.result(record)
 
     def result(self, record: dict[str, Any]) -> None:
         if self.as_json:

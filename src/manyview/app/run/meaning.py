@@ -80,15 +80,18 @@ class Known:
                 permutations=permutations,
             )
         except UnclearEvent as doubt:
-            answers = " or ".join(f'event="{answer}"' for answer in doubt.answers)
-            raise ValueError(
-                f"{doubt.why}; say which value means that the event happened: {answers or doubt}"
-            ) from None
+            raise ValueError(f"{doubt.why}; {question(doubt)}") from None
         except ValueError as error:
             raise ValueError(
                 f"survival by the columns {self.time!r} and {self.event!r}: {error}"
             ) from None
         return replace(found, notes=(how, *found.notes)) if how else found
+
+
+def question(doubt: UnclearEvent) -> str:
+    """Ask for the value of the event."""
+    answers = [f'event="{answer}"' for answer in doubt.answers] or ['event="COLUMN=VALUE"']
+    return f"say which value means that the event happened: {' or '.join(answers)}"
 
 
 class Meaning:

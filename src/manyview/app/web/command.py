@@ -21,6 +21,7 @@ import typer
 from manyview.app.options import AppRequest
 from manyview.io.writing import take_lock
 
+from . import server
 from .runs import FitLimits
 
 #: Nobody else's machine can reach it.
@@ -81,9 +82,7 @@ def place_of(address: str, port: int, ask: Callable[[], str]) -> Place:
 
 def run_app(ask: AppRequest, voice: Any) -> None:
     """Serve until interrupted; the address is printed."""
-    place = place_of(ask.address, ask.port, _password)
-    limits = FitLimits(3600 * ask.max_hours, int((ask.max_memory or 0) * 2**30))
-    serve(ask.folder, place, int(ask.max_upload * 2**30), limits, ask.browser, typer.echo)
+    serve(ask, place_of(ask.address, ask.port, _password), typer.echo)
 
 
 def _password() -> str:
@@ -93,37 +92,24 @@ def _password() -> str:
     return typer.prompt("A password for the page", hide_input=True, confirmation_prompt=True)
 
 
-def serve(
-    folder: Path,
-    place: Place,
-    most_bytes: int,
-    limits: FitLimits,
-    browse: bool,
-    say: Callable[[str], Any],
-) -> None:
+def serve(ask: AppRequest, place: Place, say: Callable[[str], Any]) -> None:
     """Serve until interrupted; ``say`` is told the address."""
-    try:
-        from . import server
-    except ModuleNotFoundError as error:
-        if (error.name or "manyview").split(".")[0] == "manyview":
-            raise
-        raise ModuleNotFoundError(
-            f"manyview app needs {error.name}: pip install 'manyview[app]'", name=error.name
-        ) from error
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    folder = folder.resolve()
+    limits = FitLimits(3600 * ask.max_hours, int((ask.max_memory or 0) * 2**30))
+    ask.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    folder = ask.folder.resolve()
     with open(folder / ".lock", "ab", opener=_not_a_link) as lock:
         if take_lock(lock) is False:
             raise ValueError(f"another manyview app uses {folder}; name another folder by --folder")
         listening = place.listen()
         token, port = secrets.token_urlsafe(24), listening.getsockname()[1]
+        most = int(ask.max_upload * 2**30)
         app, _ = server.make_app(
-            folder, token, port, limits, most_bytes, names=place.names, password=place.password
+            folder, token, port, limits, most, names=place.names, password=place.password
         )
         address = f"http://{place.names[0]}:{port}/{token}/"
         reach = CLEAR if place.password else "Only this machine can reach it."
         say(f"The page: {address}\nRuns are in {folder}/. {reach} Ctrl-C ends it.")
-        with _redirect(folder, address) if browse else nullcontext() as page:
+        with _redirect(folder, address) if ask.browser else nullcontext() as page:
             if page:
                 webbrowser.open(page)
             server.server_of(app).run(sockets=[listening])

@@ -10,7 +10,6 @@ import scipy.sparse as sp
 
 from manyview._arrays import namespace, on_host
 from manyview._types import Array, Matrix
-from manyview._warn import setting
 from manyview.engines.threads import Threads
 
 from .relations import Relation, kind_of
@@ -182,5 +181,5 @@ def absence(X: Matrix, name: str, zeros_count: bool) -> Words:
     if isinstance(X, Relation):
         return Words(f"is a {X.kind} without entries", X.entries)
     wanted = "observed value" if zeros_count else "observed value that is not zero"
-    remedy = f"; if zeros are findings, use {setting('zero_rows', name, 'observed')}"
+    remedy = f"; if zeros are findings, use zero_rows={{{name!r}: 'observed'}}"
     return Words(f"has no {wanted}", "are zero throughout", remedy)

@@ -1,10 +1,9 @@
-"""Clinical tables and known classes: read, and matched with the samples of the views."""
+"""What the files of a request hold: views, clinical tables and known classes; again for a later report."""
 
 from __future__ import annotations
 
-import shlex
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -15,28 +14,36 @@ from manyview.app.files import (
     file_checksum,
     load_npy,
     located,
+    read_views,
     text_of,
 )
-from manyview.app.files.clinical import (
-    ClinicalTable,
-    clinical_ids,
-    read_clinical,
-    split_column,
-)
+from manyview.app.files.clinical import ClinicalTable, clinical_ids, read_clinical, split_column
+from manyview.app.files.relations import with_relations
 from manyview.app.files.samples import EXACT, Rule, smallest_rule
-from manyview.app.options import KnownOptions
+from manyview.app.options import FitRequest, KnownOptions, request_of
+from manyview.app.run.folder import changed_views
+from manyview.app.run.meaning import known, question
+from manyview.covariates import adjust
 from manyview.datasets._tables import split_suffix
-from manyview.io.writing import safe_text
+from manyview.engines.files.rows import INSIDE
+from manyview.io.writing import exact_text
+from manyview.models import load
 from manyview.outcomes.columns import stands_for_missing
-from manyview.outcomes.endpoints import UnclearEvent, read_events, recognise, split_event
+from manyview.outcomes.endpoints import recognise, split_event
+
+from .terminal import BAD_INPUT, in_options
 
 #: Headings of the column of labels in a table of more than two columns.
 LABEL_NAMES = {"label", "labels", "class", "classes", "cluster", "target", "y"}
 
 
-@dataclass(frozen=True, eq=False)
+class NotTheData(ValueError):
+    """The files of a fit are not there any more, or hold something else."""
+
+
+@dataclass(eq=False)
 class Given:
-    """The same, read and in the order of the samples; notes say how."""
+    """What is known beside the views, in the order of the samples; notes say how it was read."""
 
     columns: dict[str, list[Any]] | None = None
     time: str | None = None
@@ -45,6 +52,92 @@ class Given:
     adjust: tuple[str, ...] = ()
     notes: list[str] = field(default_factory=list)
     inputs: list[dict[str, Any]] = field(default_factory=list)
+
+
+@dataclass(frozen=True, eq=False)
+class Inputs:
+    """What the files of a request hold; ``views`` are without what the covariates explain."""
+
+    data: ReadViews
+    given: Given
+    views: Any
+
+
+def recorded_settings(ask: FitRequest) -> dict[str, Any]:
+    """The request as `run.json` has it: all that decides the results."""
+    found = {k: v for k, v in asdict(ask).items() if k not in ("output", "max_unpacked")}
+    found["relations"] = {kind: files for kind, files in found["relations"].items() if files}
+    return {k: str(v) if isinstance(v, Path) else v for k, v in found.items()}
+
+
+def read_inputs(ask: FitRequest, zero_rows: Any, note: Callable[[str], None]) -> Inputs:
+    """Read the views and what is known beside them; ``note`` is told how they were read."""
+    data = read_views(
+        ask.files,
+        missing=ask.missing,
+        on_disk=ask.on_disk,
+        known=known_ids(ask),
+        **vars(ask.reading),
+    )
+    data = with_relations(data, vars(ask.relations))
+    samples = None if data.sample_names is None else data.sample_names.tolist()
+    given = read_given(ask, samples, len(data.first_rows), data, data.rule)
+    data.notes.extend(given.notes)
+    ids = [str(i) for i in range(len(data.first_rows))]
+    known(ids, given.columns, given.time, given.event, given.classes, horizon=ask.horizon)
+    for text in data.told:
+        note(text)
+    views = data.collection()
+    if given.adjust:
+        columns = given.columns or {}
+        found = adjust(views, {name: columns[name] for name in given.adjust}, zero_rows=zero_rows)
+        views = found.views
+        shares = ", ".join(f"{view} {share:.0%}" for view, share in found.explained.items())
+        names = ", ".join(given.adjust)
+        told = [*found.notes, f"{names} regressed out; it explained of the variance: {shares}"]
+        for text in told:
+            note(text)
+        data.notes.extend(told)
+    return Inputs(data, given, views)
+
+
+def fitted(folder: Path, about: Mapping[str, Any]) -> tuple[Any, Inputs]:
+    """The model of the run and its data, if they are still what they were."""
+    settings = about.get("settings") or {}
+    if "files" not in settings:
+        raise NotTheData(f"{folder} does not say which files it was fitted on")
+    if not (folder / "model.npz").is_file():
+        raise NotTheData(f"{folder} has no model.npz any more")
+    for item in about.get("inputs") or []:
+        _check_file(item)
+    try:
+        model = load(folder / "model.npz", fitted_on=[item["path"] for item in about["inputs"]])
+        zero_rows = model.get_params().get("zero_rows", "auto")
+        read = read_inputs(
+            request_of(FitRequest, settings, nested=True), zero_rows, lambda text: None
+        )
+        changed = changed_views(about, model, read.views)
+    except (*BAD_INPUT, KeyError, TypeError) as error:
+        raise NotTheData(f"the data of the fit cannot be had again ({error})") from None
+    if changed:
+        raise NotTheData(f"the values of {', '.join(changed)} are not those of the fit")
+    return model, read
+
+
+def _check_file(item: Mapping[str, Any]) -> None:
+    """Only what has the checksum of the run is read: a run.json may come from anybody."""
+    file = Path(str(item["path"]).partition(INSIDE)[0])
+    if not file.exists():
+        where = "" if file.is_absolute() else f" in {Path.cwd()}, where it is looked for"
+        raise NotTheData(
+            f"{file}, which the run was fitted on, is not there any more{where}; put it back, or run "
+            "this where the fit was run"
+        )
+    if not (file.is_file() or file.is_dir()) or file_checksum(str(file)) != item["sha256"]:
+        raise NotTheData(f"{file} has changed since the fit: its checksum is another")
+
+
+# Clinical tables and known classes ----------------------------------------------------------------
 
 
 def known_ids(asked: KnownOptions) -> list[list[str]]:
@@ -64,36 +157,28 @@ def read_given(
     rule: Rule = EXACT,
 ) -> Given:
     """Read what was asked for; ``views`` (as read) may give classes in file order a meaning."""
-    asked.check_clinical()
-    notes: list[str] = []
-    inputs: list[dict[str, Any]] = []
-    table, time, event = None, None, None
-    adjust: tuple[str, ...] = ()
+    found = Given()
     if asked.clinical is not None:
         table = read_clinical(asked.clinical, samples, n, rule)
-        notes += table.notes
+        found.columns = table.columns
+        found.time, found.event, note = _endpoint(asked, table)
+        found.adjust = tuple(table.name_of(name, "--adjust") for name in asked.adjust)
+        found.notes += [*table.notes, *([note] if note else [])]
         size = {"rows": int(table.present.sum()), "columns": len(table.columns)}
-        inputs.append(
-            {"view": "(clinical)", "path": asked.clinical, **size, "sha256": table.sha256}
-        )
-        time, event, note = _endpoint(asked, table)
-        notes += [note] if note else []
-        adjust = tuple(table.name_of(name, "--adjust") for name in asked.adjust)
-    classes = None
+        known = {"view": "(clinical)", "path": asked.clinical, **size, "sha256": table.sha256}
+        found.inputs.append(known)
     if asked.labels is not None:
-        classes = _classes(asked.labels, samples, n, views, rule)
-        _, file, _ = located(split_column(asked.labels)[0])
-        size = {"rows": sum(label is not None for label in classes), "columns": 1}
-        inputs.append(
-            {"view": "(labels)", "path": str(file), **size, "sha256": file_checksum(str(file))}
-        )
-        if None in classes:
-            notes.append(
-                f"{asked.labels} knows the classes of {sum(t is not None for t in classes)} of "
-                f"{len(classes)} samples; only these are scored"
+        found.classes = _classes(asked.labels, samples, n, views, rule)
+        file = str(located(split_column(asked.labels)[0])[1])
+        rows = sum(label is not None for label in found.classes)
+        known = {"view": "(labels)", "path": file, "rows": rows, "columns": 1}
+        found.inputs.append(known | {"sha256": file_checksum(file)})
+        if rows < len(found.classes):
+            found.notes.append(
+                f"{asked.labels} knows the classes of {rows} of {len(found.classes)} samples; only "
+                "these are scored"
             )
-    columns = None if table is None else table.columns
-    return Given(columns, time, event, classes, adjust, notes, inputs)
+    return found
 
 
 def _endpoint(asked: KnownOptions, table: ClinicalTable) -> tuple[str | None, str | None, str]:
@@ -101,7 +186,7 @@ def _endpoint(asked: KnownOptions, table: ClinicalTable) -> tuple[str | None, st
     found = recognise(table.columns)
     if asked.time is None and asked.event is None:
         if found.doubt is not None:
-            return None, None, f"{found.note}; {_question(found.doubt)}"
+            return None, None, in_options(f"{found.note}; {question(found.doubt)}")
         advice = "; name others by" if found.time else "; name them by"
         advice = f"{advice} --time COLUMN and --event COLUMN" if found.note else ""
         return found.time, found.event, found.note + advice
@@ -111,28 +196,11 @@ def _endpoint(asked: KnownOptions, table: ClinicalTable) -> tuple[str | None, st
     if asked.event is not None:
         event, value = split_event(asked.event, table.columns)
         event = table.name_of(event, "--event")
-    if (asked.time is None and event != found.event) or (
-        asked.event is None and time != found.time
-    ):
-        given, lacking = ("--time", "--event") if asked.event is None else ("--event", "--time")
-        raise ValueError(f"{given} without {lacking}: survival needs both; name the column")
-    assert event is not None
-    try:
-        read_events(table.columns[event], event, value)
-    except UnclearEvent as doubt:
-        raise ValueError(
-            f"--event {asked.event or event}: {doubt.why}; {_question(doubt)}"
-        ) from None
-    except ValueError as error:
-        raise ValueError(f"--event {asked.event}: {error}") from None
+    if asked.event is None and time != found.time:
+        raise ValueError("--time without --event: survival needs both; name the column")
+    if asked.time is None and event != found.event:
+        raise ValueError("--event without --time: survival needs both; name the column")
     return time, event if value is None else f"{event}={value}", ""
-
-
-def _question(doubt: UnclearEvent) -> str:
-    answers = [f"--event {shlex.quote(answer)}" for answer in doubt.answers]
-    return "say which value means that the event happened: " + (
-        " or ".join(answers) or "--event COLUMN=VALUE"
-    )
 
 
 def _classes(
@@ -238,35 +306,21 @@ def _by_id(file: str, ids: list[str], labels: list[str], read: ReadViews) -> lis
             f"{file} gives labels by sample id, but the view files have no ids; give a single column "
             "of labels in the order of the views' rows"
         )
-    known: dict[str, str] = {}
+    key, known = read.rule.key, dict[str, str]()
     for sample, label in zip(ids, labels, strict=True):
-        if known.setdefault(sample, label) != label:
-            raise ValueError(f"{file} gives the sample {sample!r} two labels; keep one")
-    # Our own tables have an apostrophe before ids that spreadsheets take for formulas.
+        # Our own tables have an apostrophe before ids that spreadsheets take for formulas.
+        if known.setdefault(key(exact_text(sample)), label) != label:
+            same = "" if read.rule is EXACT else f", as --match {read.rule.match} reads ids"
+            raise ValueError(f"{file} gives the sample {sample!r} two labels{same}; keep one")
     wanted = [str(sample) for sample in read.sample_names]
-    if read.rule is not EXACT:
-        return _by_key(file, known, wanted, read)
-    found = [_known(known.get(sample, known.get(safe_text(sample)))) for sample in wanted]
+    found = [_known(known.get(key(sample))) for sample in wanted]
     rule = smallest_rule([wanted, list(known)], None)
-    if all(label is None for label in found) and rule is not EXACT:
+    if read.rule is EXACT and rule is not EXACT and all(label is None for label in found):
         raise ValueError(
             f"{file} has other ids than the views ({next(iter(known))!r}, {wanted[0]!r}), which are the "
             f"same if {rule.words}; add --match {rule.match}"
         )
     return found
-
-
-def _by_key(file: str, known: dict[str, str], wanted: list[str], read: ReadViews) -> list[Any]:
-    """Labels by the rule that matched the views' ids; two labels for one sample are refused."""
-    by_key: dict[str, str] = {}
-    for sample, label in known.items():
-        key = read.rule.key(sample)
-        if by_key.setdefault(key, label) != label:
-            raise ValueError(
-                f"{file} gives two labels to {sample!r} and another id that --match "
-                f"{read.rule.match} takes for the same sample; keep one"
-            )
-    return [_known(by_key.get(read.rule.key(sample))) for sample in wanted]
 
 
 def ids_in(path: str | Path) -> list[str]:
