@@ -8,13 +8,10 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
-
-pytest.importorskip("typer")
+from command import done, refused, run
 from rich.console import Console
-from typer.testing import CliRunner
 
 from conftest import blobs
-from manyview.app.cli.app import app
 from manyview.app.cli.compare import _summary
 from manyview.app.compare.methods import resolve
 
@@ -30,14 +27,12 @@ def asked(tmp_path):
 
 def test_without_any_result_it_ends_with_1_and_a_sentence(asked, tmp_path):
     limits = ["--max-memory", "0.0001"]
-    result = CliRunner().invoke(app, [*asked, "--methods", "P-KMLRSSC", *limits])
+    result = run(*asked, "--methods", "P-KMLRSSC", *limits)
     assert result.exit_code == 1
     assert "no run gave a result" in result.stderr and "Traceback" not in result.output
     assert "P-KMLRSSC: 1 skipped" in result.stdout
     assert (tmp_path / "out" / "comparison.html").exists()
-    # One result is enough.
-    result = CliRunner().invoke(app, [*asked, "--methods", "P-KMLRSSC,ConcatK-z"])
-    assert result.exit_code == 0, result.output
+    done(*asked, "--methods", "P-KMLRSSC,ConcatK-z")  # one result is enough
 
 
 def test_samples_with_empty_cells_are_an_error_or_left_out(tmp_path):
@@ -49,29 +44,23 @@ def test_samples_with_empty_cells_are_an_error_or_left_out(tmp_path):
     files = [str(tmp_path / f"{name}.csv") for name in "ab"]
     asked = ["compare", *files, "--clusters", "3", "--runs", "1", "--methods", "ConcatK-z"]
     asked += ["--out", str(tmp_path / "out")]
-    result = CliRunner().invoke(app, asked)
-    assert result.exit_code == 2 and "--missing drop leaves such samples out" in result.stderr
-    result = CliRunner().invoke(app, [*asked, "--missing", "drop", "--json"])
-    assert result.exit_code == 0, result.output
-    assert json.loads(result.stdout)["n_samples"] == 22
+    refused("--missing drop leaves such samples out", *asked)
+    assert json.loads(done(*asked, "--missing", "drop", "--json").stdout)["n_samples"] == 22
     assert "--missing drop" in (tmp_path / "out" / "comparison.html").read_text()
-    result = CliRunner().invoke(app, [*asked, "--missing", "allow"])
-    assert result.exit_code == 2 and "must be one of error, drop, got 'allow'" in result.stderr
+    refused("must be one of error, drop, got 'allow'", *asked, "--missing", "allow")
 
 
 @pytest.mark.parametrize("words", [["--methods", "NOPE"], ["--scale", "log"]])
 def test_a_bad_request_is_refused_before_files_are_read(asked, tmp_path, words, monkeypatch):
     monkeypatch.setattr("manyview.app.cli.compare.read_views", None)
-    result = CliRunner().invoke(app, [*asked, *words])
-    assert result.exit_code == 2 and words[1] in result.stderr
+    refused(words[1], *asked, *words)
     assert not (tmp_path / "out").exists()
 
 
 def test_a_missing_matplotlib_is_told_before_anything_runs(asked, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
-    result = CliRunner().invoke(app, [*asked, "--methods", "ConcatK-z"])
-    assert result.exit_code == 2 and "pip install 'manyview[app]'" in result.stderr
+    refused("pip install 'manyview[app]'", *asked, "--methods", "ConcatK-z")
     assert not (tmp_path / "out").exists()
 
 

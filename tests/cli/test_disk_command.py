@@ -6,16 +6,14 @@ import os
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
+from command import done, refused, run
 
 from conftest import blobs
 from manyview import load
-from manyview.app.cli.app import app
 from manyview.app.files import read_views
 from manyview.engines.files.disk import DiskMatrix
 from manyview.views.views import as_views
-
-runner = CliRunner()
+from manyview.wmnmf import Progress
 
 
 @pytest.fixture
@@ -27,20 +25,17 @@ def files(tmp_path):
 
 
 def fit(files, out, *options):
-    return runner.invoke(app, ["fit", *files, "--clusters", "3", "--out", str(out), *options])
+    return ["fit", *files, "--clusters", 3, "--out", out, *options]
 
 
 @pytest.mark.parametrize("method", ["robust", "wmnmf"])
 def test_a_run_on_files_writes_what_a_run_in_memory_writes(method, files, tmp_path):
     names, *_ = files
-    done = fit(names, tmp_path / "disk", "--method", method, "--on-disk")
-    assert done.exit_code == 0, done.output
-    assert "stay on disk" in done.stderr
-    assert fit(names, tmp_path / "memory", "--method", method, "--no-report").exit_code == 0
-    labels = [
-        (tmp_path / run / "labels.csv").read_text().splitlines() for run in ("disk", "memory")
-    ]
-    clusters = [[line.split(",")[1] for line in lines] for lines in labels]
+    told = done(*fit(names, tmp_path / "disk", "--method", method, "--on-disk")).stderr
+    assert "stay on disk" in told
+    done(*fit(names, tmp_path / "memory", "--method", method, "--no-report"))
+    tables = [(tmp_path / where / "labels.csv").read_text() for where in ("disk", "memory")]
+    clusters = [[line.split(",")[1] for line in table.splitlines()] for table in tables]
     assert clusters[0] == clusters[1]
     written = {path.name for path in (tmp_path / "disk").iterdir()}
     assert {"report.html", "run.json", "model.npz", "top_features.csv"} <= written
@@ -48,9 +43,7 @@ def test_a_run_on_files_writes_what_a_run_in_memory_writes(method, files, tmp_pa
     kept = json.loads((tmp_path / "memory" / "run.json").read_text())
     assert [v["sha256"] for v in record["views"]] == [v["sha256"] for v in kept["views"]]
     assert record["inputs"] == kept["inputs"]
-    placed = [str(tmp_path / "disk" / "model.npz"), *names, "--out", str(tmp_path / "new.csv")]
-    again = runner.invoke(app, ["predict", *placed])
-    assert again.exit_code == 0, again.output
+    done("predict", tmp_path / "disk" / "model.npz", *names, "--out", tmp_path / "new.csv")
 
 
 def test_hdf5_and_zarr_files_are_views(files, tmp_path):
@@ -66,8 +59,7 @@ def test_hdf5_and_zarr_files_are_views(files, tmp_path):
         np.testing.assert_array_equal(X, found)
     data = read_views(named, on_disk=True)
     assert all(isinstance(X, DiskMatrix) for X in data.views.values())
-    done = fit(named, tmp_path / "run", "--no-report")
-    assert done.exit_code == 0, done.output
+    done(*fit(named, tmp_path / "run", "--no-report"))
     assert list(load(tmp_path / "run" / "model.npz").view_names_in_) == ["rna", "open", "c"]
 
 
@@ -96,9 +88,8 @@ def test_anndata_in_zarr_in_another_order_is_refused_as_h5ad_is(tmp_path):
     for other in ("b.h5ad", "b=b.zarr::X", "b.zarr"):
         name, _, file = other.rpartition("=")
         given = f"{name}={tmp_path / file}" if name else str(tmp_path / file)
-        done = fit([first, given], tmp_path / "run", "--on-disk")
-        assert done.exit_code == 2
-        assert "in another order (row 0: 's0' and 's29')" in " ".join(done.stderr.split())
+        asked = fit([first, given], tmp_path / "run", "--on-disk")
+        refused("in another order (row 0: 's0' and 's29')", *asked)
     data = read_views([first, tmp_path / "a.zarr::X"], on_disk=True)
     assert data.sample_names.tolist()[:2] == ["s0", "s1"]
 
@@ -138,94 +129,64 @@ def test_bad_files_end_in_a_sentence_and_leave_nothing(files, tmp_path, monkeypa
     bad[6 * 10 + 4, 1] = np.nan
     np.save(names[1], bad)
     monkeypatch.setattr("manyview.engines.numpy.sources.LOOK", 10 * bad.shape[1])
-    done = fit(names, tmp_path / "run", "--on-disk")
-    assert done.exit_code == 2
-    assert "view 'b' (b.npy): rows 60 to 69 hold 1 NaN" in " ".join(done.stderr.split())
+    asked = fit(names, tmp_path / "run", "--on-disk")
+    refused("view 'b' (b.npy): rows 60 to 69 hold 1 NaN", *asked)
     os.truncate(names[1], 900)
-    done = fit(names, tmp_path / "run", "--on-disk")
-    assert done.exit_code == 2 and "it was cut short" in " ".join(done.stderr.split())
-    for options, told in (
-        (["--transpose", "a"], "have the samples in rows"),
-        (["--index", "id"], "have the samples in rows"),
-    ):
-        done = fit(names, tmp_path / "run", "--on-disk", *options)
-        assert done.exit_code == 2 and told in " ".join(done.stderr.split())
+    refused("it was cut short", *asked)
+    refused("have the samples in rows", *asked, "--transpose", "a")
+    refused("have the samples in rows", *asked, "--index", "id")
     (tmp_path / "t.csv").write_text("a,b\n1,2\n")
-    done = fit([*names, str(tmp_path / "t.csv")], tmp_path / "run", "--on-disk")
-    assert done.exit_code == 2 and "t.csv cannot be read by rows" in " ".join(done.stderr.split())
+    refused("t.csv cannot be read by rows", *asked, tmp_path / "t.csv")
     np.save(names[1], views[1][:50])
-    done = fit(names, tmp_path / "run", "--on-disk")
-    assert done.exit_code == 2 and "the same samples in one order" in " ".join(done.stderr.split())
+    refused("the same samples in one order", *asked)
     assert sorted(p for p in tmp_path.iterdir() if p.suffix != ".csv") == before
 
 
 @pytest.mark.parametrize("method", ["robust", "wmnmf"])
-def test_an_interrupted_command_goes_on_from_its_checkpoint(method, files, tmp_path, monkeypatch):
-    names, *_ = files
-    state = tmp_path / "state"
+def test_an_interrupted_command_goes_on_and_lost_results_are_not_computed_again(
+    method, files, tmp_path, monkeypatch
+):
+    names, state, left = files[0], tmp_path / "state", [7]
     monkeypatch.setattr("manyview.storage.checkpoint.SECONDS", 0)
-    options = ["--method", method, "--no-report", "--checkpoint", str(state)]
-    calls = []
+    asked = ["--method", method, "--no-report", "--checkpoint", state]
+
+    def model(out):
+        return load(tmp_path / out / "model.npz")
+
+    def failing(error):
+        def fail(*args, **kwargs):
+            raise error
+
+        return fail
 
     def interrupting(*args, **kwargs):
-        calls.append(args)
-        if len(calls) == 7:
+        left[0] -= 1
+        if not left[0]:
             raise KeyboardInterrupt
         return record(*args, **kwargs)
 
-    from manyview.wmnmf import Progress
-
     record = Progress.record
     with monkeypatch.context() as patch:
+        patch.setattr("manyview.app.cli.inputs.read_views", failing(KeyboardInterrupt()))
+        before = run(*fit(names, tmp_path / "run", *asked))
+    assert before.exit_code == 130 and "go on" not in before.stderr  # nothing to go on from
+    with monkeypatch.context() as patch:
         patch.setattr(Progress, "record", interrupting)
-        done = fit(names, tmp_path / "run", *options)
-    assert done.exit_code == 130 and state.exists() and not (tmp_path / "run").exists()
-    assert "run the same command again to go on from" in " ".join(done.stderr.split())
-    done = fit(names, tmp_path / "run", *options)
-    assert done.exit_code == 0, done.output
-    assert fit(names, tmp_path / "whole", *options).exit_code == 0
-    one, other = (load(tmp_path / run / "model.npz") for run in ("run", "whole"))
-    np.testing.assert_array_equal(one.consensus_, other.consensus_)
+        ended = run(*fit(names, tmp_path / "run", *asked))
+    assert ended.exit_code == 130 and state.exists() and not (tmp_path / "run").exists()
+    assert "run the same command again to go on from" in " ".join(ended.stderr.split())
+    with monkeypatch.context() as patch:
+        full = OSError(errno.ENOSPC, "No space left on device")
+        patch.setattr("manyview.app.cli.fit.write_run", failing(full))
+        ended = run(*fit(names, tmp_path / "run", *asked))
+    told = " ".join(ended.stderr.split())
+    assert ended.exit_code == 1 and state.exists() and "nothing was written; run the same" in told
+    with monkeypatch.context() as patch:  # all that is left is the writing
+        again = failing(AssertionError("an iteration was done again"))
+        patch.setattr(Progress, "record", again)
+        patch.setattr("manyview.wmnmf.assign", again)
+        done(*fit(names, tmp_path / "run", *asked))
     assert not state.exists()
-
-
-@pytest.mark.parametrize("method", ["robust", "wmnmf"])
-def test_the_checkpoint_outlives_results_that_could_not_be_written(
-    method, files, tmp_path, monkeypatch
-):
-    names, *_ = files
-    state = tmp_path / "state"
-    options = ["--method", method, "--no-report", "--checkpoint", str(state)]
-    whole = ["--method", method, "--no-report"]
-    assert fit(names, tmp_path / "whole", *whole).exit_code == 0
-
-    def full(*args, **kwargs):
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    with monkeypatch.context() as patch:
-        patch.setattr("manyview.app.cli.fit.write_run", full)
-        done = fit(names, tmp_path / "run", *options)
-    told = " ".join(done.stderr.split())
-    assert done.exit_code == 1 and state.exists() and "nothing was written; run the same" in told
-
-    def never(*args, **kwargs):
-        raise AssertionError("an iteration was done again")
-
-    with monkeypatch.context() as patch:
-        patch.setattr("manyview.wmnmf.Progress.record", never)
-        patch.setattr("manyview.wmnmf.assign", never)
-        done = fit(names, tmp_path / "run", *options)
-    assert done.exit_code == 0, done.output
-    one, other = (load(tmp_path / run / "model.npz") for run in ("run", "whole"))
+    done(*fit(names, tmp_path / "whole", "--method", method, "--no-report"))
     for name in ("consensus_", "labels_", "view_weights_", "sample_weights_"):
-        np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
-    assert not state.exists()
-
-
-def test_an_interruption_before_the_first_checkpoint_promises_nothing(files, tmp_path, monkeypatch):
-    def interrupted(*args, **kwargs):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("manyview.app.cli.fit.read_views", interrupted)
-    done = fit(files[0], tmp_path / "run", "--checkpoint", str(tmp_path / "state"))
-    assert done.exit_code == 130 and "go on" not in done.stderr
+        np.testing.assert_array_equal(getattr(model("run"), name), getattr(model("whole"), name))

@@ -7,22 +7,17 @@ import pandas as pd
 import pytest
 import scipy.io
 import scipy.sparse as sp
+from command import done, refused
 from scipy.spatial.distance import cdist
 from sklearn.neighbors import kneighbors_graph
-from typer.testing import CliRunner
 
 import manyview as mv
 from conftest import blobs
-from manyview.app.cli.app import app
 from manyview.app.files import read_views
 from manyview.app.files.relations import with_relations
 
 N = 60
 IDS = [f"s{i}" for i in range(N)]
-
-
-def run(*arguments):
-    return CliRunner().invoke(app, [str(a) for a in arguments])
 
 
 @pytest.fixture(scope="module")
@@ -67,8 +62,7 @@ def test_a_square_table_is_brought_to_the_order_of_the_samples(folder):
 def test_fit_and_predict_with_links(folder, tmp_path):
     here, A, _ = folder
     words, links = here / "words.csv", here / "links.csv"
-    done = run("fit", words, "--graph", f"cites={links}", "--clusters", 3, "--out", tmp_path / "r")
-    assert done.exit_code == 0, done.output
+    done("fit", words, "--graph", f"cites={links}", "--clusters", 3, "--out", tmp_path / "r")
     model = mv.load(tmp_path / "r" / "model.npz")
     assert list(model.view_names_in_) == ["words", "cites"] and model._relations == [None, "graph"]
     assert "cites" in (tmp_path / "r" / "report.html").read_text()
@@ -78,35 +72,24 @@ def test_fit_and_predict_with_links(folder, tmp_path):
     lines = [f"new{i},{IDS[j]}" for i, j in zip(ends.row, ends.col, strict=True)]
     (tmp_path / "new.csv").write_text("from,to\n" + "\n".join(lines) + "\n")
     asked = ("--graph", f"cites={tmp_path / 'new.csv'}", "--out", tmp_path / "labels.csv")
-    placed = run("predict", tmp_path / "r", tmp_path / "words.csv", *asked)
-    assert placed.exit_code == 0, placed.output
+    done("predict", tmp_path / "r", tmp_path / "words.csv", *asked)
     found = pd.read_csv(tmp_path / "labels.csv")["cluster"].to_numpy()
     assert (found == model.labels_[:5]).all()
-    without = run("predict", tmp_path / "r", tmp_path / "words.csv", "--out", tmp_path / "l2.csv")
-    assert without.exit_code == 0 and "no file for the view 'cites'" in without.output
+    without = done("predict", tmp_path / "r", tmp_path / "words.csv", "--out", tmp_path / "l2.csv")
+    assert "no file for the view 'cites'" in without.output
 
 
-MISTAKES = {
-    "a,b\nx,y\n": "lists no link between samples",
-    "a,b,w\ns1,s2,heavy\n": "'heavy' in link",
-}
-
-
-@pytest.mark.parametrize("text", MISTAKES)
-def test_mistakes_in_a_list_of_links_are_told(folder, tmp_path, text):
-    (tmp_path / "links.csv").write_text(text)
-    done = run(
-        "fit", folder[0] / "words.csv", "--graph", tmp_path / "links.csv", "--clusters", 3,
-        "--out", tmp_path / "r",
-    )  # fmt: skip
-    assert done.exit_code == 2 and MISTAKES[text] in " ".join(done.output.split())
+@pytest.mark.parametrize(
+    ("option", "file", "sentence"),
+    [
+        ("--graph", "a,b\nx,y\n", "lists no link between samples"),
+        ("--graph", "a,b,w\ns1,s2,heavy\n", "'heavy' in link"),
+        ("--distance", np.zeros((7, 7)), "7 rows and no sample ids"),
+    ],
+)
+def test_relations_of_no_samples_are_refused(folder, tmp_path, option, file, sentence):
+    path = tmp_path / ("links.csv" if isinstance(file, str) else "far.npy")
+    path.write_text(file) if isinstance(file, str) else np.save(path, file)
+    asked = [option, path, "--clusters", 3, "--out", tmp_path / "r"]
+    refused(sentence, "fit", folder[0] / "words.csv", *asked)
     assert not (tmp_path / "r").exists()
-
-
-def test_a_matrix_of_other_samples_is_refused(folder, tmp_path):
-    np.save(tmp_path / "far.npy", np.zeros((7, 7)))
-    done = run(
-        "fit", folder[0] / "words.csv", "--distance", tmp_path / "far.npy", "--clusters", 3,
-        "--out", tmp_path / "r",
-    )  # fmt: skip
-    assert done.exit_code == 2 and "7 rows and no sample ids" in " ".join(done.output.split())

@@ -6,15 +6,10 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
-from typer.testing import CliRunner
+from command import done, refused, run
 
 from conftest import blobs
-from manyview.app.cli.app import app
 from manyview.io.writing import MARKER
-
-
-def run(*args):
-    return CliRunner().invoke(app, [str(a) for a in args])
 
 
 @pytest.fixture
@@ -38,8 +33,7 @@ VIEWS = ("v0.csv", "v1.csv", "v2.csv")
 
 
 def fit(out, *more):
-    done = run("fit", *VIEWS, "--clusters", 3, "--out", out, *more)
-    assert done.exit_code == 0, done.output
+    done("fit", *VIEWS, "--clusters", 3, "--out", out, *more)
 
 
 def page_of(folder):
@@ -49,7 +43,7 @@ def page_of(folder):
     text, shown = re.subn(setting, r"\1?<", text)
     text, saved = re.subn(r'(\["report",)(?:true|false)', r"\1?", text)
     assert shown == saved == 1
-    return text
+    return text.replace(" --no-report", "")
 
 
 @pytest.mark.parametrize(
@@ -67,9 +61,8 @@ def test_the_page_made_later_is_the_page_made_at_once(files, more):
     fit("run", "--no-report", *more)
     before = {path.name for path in later.iterdir()}
     assert "report.html" not in before and "consensus.csv" not in before
-    done = run("report", "run", "--json")
-    assert done.exit_code == 0, done.output
-    assert json.loads(done.stdout) == {"page": "run/report.html", "warnings": []}
+    told = json.loads(done("report", "run", "--json").stdout)
+    assert told == {"page": "run/report.html", "warnings": []}
     assert page_of(later) == page_of(at_once)
     names = {p.relative_to(at_once) for p in at_once.rglob("*") if p.is_file()}
     assert names == {p.relative_to(later) for p in later.rglob("*") if p.is_file()}
@@ -78,14 +71,14 @@ def test_the_page_made_later_is_the_page_made_at_once(files, more):
             assert (at_once / name).read_bytes() == (later / name).read_bytes(), name
     one, other = (json.loads((f / "run.json").read_text()) for f in (at_once, later))
     differ = {key for key in one | other if one.get(key) != other.get(key)}
-    assert differ == {"settings"}
+    assert differ == {"settings", "command"}
 
 
 def test_the_choice_of_the_number_and_later_outcomes_stay(files):
     fit("run", "--no-report", "--clusters", "auto")
-    assert run("outcomes", "run", "--clinical", "clinical.csv").exit_code == 0
+    done("outcomes", "run", "--clinical", "clinical.csv")
     kept = {n: (files / "run" / n).read_bytes() for n in ("selection.csv", "clinical_tests.csv")}
-    assert run("report", "run").exit_code == 0
+    done("report", "run")
     assert {n: (files / "run" / n).read_bytes() for n in kept} == kept
     page = (files / "run" / "report.html").read_text()
     assert "Why this many clusters" in page and "Clinical columns by cluster" in page
@@ -95,17 +88,16 @@ def test_a_page_is_made_anew_from_the_tables_or_with_more_refits(files):
     fit("run")
     first = (files / "run" / "report.html").read_bytes()
     (files / "v0.csv").rename(files / "moved.csv")
-    told = run("report", "run")  # the tables have all that the page needs
-    assert told.exit_code == 0 and told.stdout.strip() == "run/report.html"
+    told = done("report", "run")  # the tables have all that the page needs
+    assert told.stdout.strip() == "run/report.html"
     assert "warning" not in told.stderr
     assert (files / "run" / "report.html").read_bytes() == first
     (files / "moved.csv").rename(files / "v0.csv")
-    assert run("report", "run", "--stability", 3).exit_code == 0
+    done("report", "run", "--stability", 3)
     assert json.loads((files / "run" / "run.json").read_text())["stability"]["runs"] == 3
-    assert run("report", "run", "--force").exit_code == 0
+    done("report", "run", "--force")
     assert (files / "run" / "report.html").read_bytes() == first
-    refused = run("report", "run", "--stability", 1)
-    assert refused.exit_code == 2 and "at least 2" in refused.stderr
+    refused("at least 2", "report", "run", "--stability", 1)
 
 
 def test_data_that_changed_or_are_gone_are_a_sentence_and_the_page_is_made(files, monkeypatch):
@@ -113,21 +105,17 @@ def test_data_that_changed_or_are_gone_are_a_sentence_and_the_page_is_made(files
         raise AssertionError("a file with another checksum is not read")
 
     fit("run", "--no-report")
-    monkeypatch.setattr("manyview.app.cli.fit.read_inputs", nobody)
+    monkeypatch.setattr("manyview.app.cli.inputs.read_inputs", nobody)
     labels = (files / "run" / "labels.csv").read_bytes()
     text = (files / "v1.csv").read_text()
     (files / "v1.csv").write_text(text.replace("s0,", "s0,1"))
-    told = run("report", "run")
-    assert told.exit_code == 0 and "v1.csv has changed since the fit" in told.stderr
+    assert "v1.csv has changed since the fit" in done("report", "run").stderr
     page = (files / "run" / "report.html").read_text()
     assert "not asked for" in page and "Consensus matrix" not in page
     assert (files / "run" / "labels.csv").read_bytes() == labels
     (files / "v1.csv").unlink()
-    told = run("report", "run", "--stability", 2, "--json")
-    assert (
-        "v1.csv, which the run was fitted on, is not there"
-        in json.loads(told.stdout)["warnings"][0]
-    )
+    told = json.loads(done("report", "run", "--stability", 2, "--json").stdout)["warnings"][0]
+    assert "v1.csv, which the run was fitted on, is not there" in told
     (files / "v1.csv").write_text(text)
     (files / "run" / "model.npz").unlink()
     assert "has no model.npz" in run("report", "run", "--force").stderr
@@ -139,8 +127,7 @@ def test_a_run_whose_record_somebody_changed_is_refused(files):
     (files / "secret.csv").write_text("not,a,table\n\x00")
     about["inputs"][0]["path"] = about["settings"]["files"][0] = "secret.csv"
     (files / "run" / "run.json").write_text(json.dumps(about))
-    told = run("report", "run")
-    assert told.exit_code == 2 and "run.json" in told.stderr  # no longer ours
+    refused("run.json", "report", "run")  # no longer ours
 
 
 def test_folders_of_nobody_and_pages_of_others_are_refused(files):
@@ -149,7 +136,6 @@ def test_folders_of_nobody_and_pages_of_others_are_refused(files):
     assert run("report", "nowhere").exit_code == 2
     fit("run", "--no-report")
     (files / "run" / "report.html").write_text("mine")
-    refused = run("report", "run")
-    assert refused.exit_code == 2 and "report.html" in refused.stderr
+    refused("report.html", "report", "run")
     assert (files / "run" / "report.html").read_text() == "mine"
     assert not [p for p in (files / "run").iterdir() if p.name.startswith(".") and p.name != MARKER]

@@ -57,20 +57,10 @@ def program():
 @contextlib.contextmanager
 def served(folder, *options, **environment):
     """The address of `manyview app`, and its process."""
-    command = [
-        sys.executable,
-        "-m",
-        "manyview",
-        "app",
-        "--no-browser",
-        "--folder",
-        folder,
-        *options,
-    ]
+    words = ["app", "--no-browser", "--folder", str(folder), *map(str, options)]
+    command = [sys.executable, "-m", "manyview", *words]
     known = os.environ | {"PYTHONUNBUFFERED": "1", **environment}
-    with subprocess.Popen(
-        list(map(str, command)), stdout=subprocess.PIPE, text=True, env=known
-    ) as process:
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=known) as process:
         try:
             yield process.stdout.readline().split()[-1], process
         finally:

@@ -65,6 +65,22 @@ def with_tables(client):
     return run
 
 
+def folder_of(client, run):
+    return client.home / run.rsplit("/", 1)[1]
+
+
+def stored(client, run):
+    return client.runs.read(run.rsplit("/", 1)[1])
+
+
+def answer(client, run, *answers):
+    """Give answers to what is asked of the tables; the page then."""
+    for option, value in answers:
+        given = client.post(f"{run}/answer", data={"option": option, "value": value})
+        assert given.status_code == 303
+    return client.get(run).text
+
+
 def wait(client, run, seconds=120):
     for _ in range(10 * seconds):
         now = client.get(f"{run}/state").json()
@@ -89,7 +105,7 @@ def test_from_tables_to_the_report_and_back_to_the_command(client):
     report = client.get(f"{run}/report")
     assert report.headers["content-security-policy"].startswith("sandbox allow-scripts")
     assert "allow-same-origin" not in report.headers["content-security-policy"]
-    folder = client.home / run.rsplit("/", 1)[1] / "run"
+    folder = folder_of(client, run) / "run"
     archive = zipfile.ZipFile(io.BytesIO(client.get(f"{run}/zip").content))
     inside = {name.split("/", 1)[1] for name in archive.namelist()}
     assert set(files_of(folder, "fit")) <= inside and "command.txt" in inside
@@ -104,8 +120,7 @@ def test_what_is_wrong_is_a_sentence_with_buttons_that_mend_it(client):
     page = client.get(run).text
     assert "share no sample ids as written" in page and '<h2 id="how">' not in page
     assert 'name="option" value="match"' in page and 'value="loose"' in page
-    client.post(f"{run}/answer", data={"option": "match", "value": "loose"})
-    page = client.get(run).text
+    page = answer(client, run, ("match", "loose"))
     assert "30 samples in 2 views" in page and '<h2 id="how">' in page
     client.post(f"{run}/forget")
     assert "share no sample ids" in client.get(run).text
@@ -128,9 +143,7 @@ def test_samples_in_columns_and_tissues_are_asked_about(client):
     upload(client, run, "b.csv", by_genes(40, 37, patients, 1))
     page = client.get(run).text
     assert "share 3 row names" in page and '<h2 id="how">' not in page
-    client.post(f"{run}/answer", data={"option": "transpose", "value": "all"})
-    assert "12 samples in 2 views" in client.get(run).text
-
+    assert "12 samples in 2 views" in answer(client, run, ("transpose", "all"))
     run = draft(client)
     tumors = [f"TCGA-A1-{1000 + i}-01A" for i in range(12)]
     others = ["TCGA-A1-1000-06A", "TCGA-A1-1003-11A"]
@@ -139,34 +152,25 @@ def test_samples_in_columns_and_tissues_are_asked_about(client):
     assert "several tumor samples" in page and 'value="one"' in page and "--" not in page.split(
         "In the words of the command line")[0].split('role="alert"')[1]  # fmt: skip
     for word, n in (("one", 12), ("all", 13), ("one", 12)):
-        client.post(f"{run}/answer", data={"option": "tumors", "value": word})
-        page = client.get(run).text
+        page = answer(client, run, ("tumors", word))
         assert f"{n} samples in 1 view" in page and "1 normal solid tissue (11)" in page
     assert "Use normal tissue and controls, too" in page  # a button, though there is no question
-    client.post(f"{run}/answer", data={"option": "keep-normals", "value": ""})
-    assert "13 samples in 1 view" in client.get(run).text
+    assert "13 samples in 1 view" in answer(client, run, ("keep-normals", ""))
 
 
 def test_rows_of_zeros_can_be_values_or_missing(client):
     run = draft(client)
     rows = [[0] * 4] + [[1 + i % 3, i % 2, 5, i] for i in range(29)]
     for name, most in (("counts.csv", 99), ("mutations.csv", 1)):
-        lines = [
-            ",".join([f"s{i}", *(str(min(v, most)) for v in row)]) for i, row in enumerate(rows)
-        ]
-        upload(
-            client,
-            run,
-            name,
-            "\n".join(["id," + ",".join(name[0] + k for k in "abcd"), *lines]).encode(),
-        )
+        lines = [",".join([f"s{i}", *(str(min(v, most)) for v in r)]) for i, r in enumerate(rows)]
+        head = "id," + ",".join(name[0] + k for k in "abcd")
+        upload(client, run, name, "\n".join([head, *lines]).encode())
     page = client.get(run).text
     assert "counts: 1 sample with zeros only, treated as missing" in page
     assert "mutations: 1 sample with zeros only, treated as values" in page
     for value in ("counts=observed", "mutations=missing", "mutations=observed"):
-        assert f'value="{value}"' in client.get(run).text or value == "counts=observed"
-        client.post(f"{run}/answer", data={"option": "zero-rows", "value": value})
-    page = client.get(run).text
+        assert f'value="{value}"' in page
+        page = answer(client, run, ("zero-rows", value))
     assert "counts: 1 sample with zeros only, treated as values" in page
     assert "counts: A row of zeros is a value" in page
     assert (
@@ -174,37 +178,24 @@ def test_rows_of_zeros_can_be_values_or_missing(client):
     )  # the last counts
     wrong = client.post(f"{run}/answer", data={"option": "zero-rows", "value": "counts=some"})
     assert wrong.status_code == 400
-    about = client.runs.read(run.rsplit("/", 1)[1])
-    assert "--zero-rows counts=observed,mutations=observed" in fit_command(about)
-
-
-def test_a_clinical_file_is_no_view(client):
-    run = with_tables(client)
-    rows = "\n".join(f"s{i},{i + 1},{i % 2}" for i in range(30))
-    upload(client, run, "known.csv", f"id,os_months,dead\n{rows}".encode(), "clinical")
-    page = client.get(run).text
-    assert "30 samples in 2 views" in page and "os_months" in page
-    about = client.runs.read(run.rsplit("/", 1)[1])
-    assert about["clinical"]["file"] == "known.csv" and len(about["tables"]) == 2
+    assert "--zero-rows counts=observed,mutations=observed" in fit_command(stored(client, run))
 
 
 def test_an_unclear_event_and_a_batch_are_asked_about_and_become_options(client):
     run = with_tables(client)
     rows = "\n".join(f"s{i},{i + 1},{i % 2},b{i % 3},{i % 7}" for i in range(30))
-    upload(
-        client, run, "known.csv", f"id,os_months,censored,batch,age\n{rows}".encode(), "clinical"
-    )
+    head = "id,os_months,censored,batch,age\n"
+    upload(client, run, "known.csv", (head + rows).encode(), "clinical")
     page = client.get(run).text
     assert 'value="censored=0"' in page and 'value="batch"' in page and "look technical" in page
-    for option, value in (("event", "censored=1"), ("event", "censored=0"), ("adjust", "batch")):
-        assert (
-            client.post(f"{run}/answer", data={"option": option, "value": value}).status_code == 303
-        )
-    page = client.get(run).text
+    assert (
+        "30 samples in 2 views" in page and stored(client, run)["clinical"]["file"] == "known.csv"
+    )
+    given = (("event", "censored=1"), ("event", "censored=0"), ("adjust", "batch"))
+    page = answer(client, run, *given)
     assert 'value="censored=0"' not in page and "event where censored=0" in page
     assert "look technical" not in page and "Remove the effect of “batch” from" in page
-    about = client.runs.read(run.rsplit("/", 1)[1])
-    assert fit_command(about).endswith(" --event censored=0 --adjust batch")
+    assert fit_command(stored(client, run)).endswith(" --event censored=0 --adjust batch")
     # Another table without these columns: the answers are of no use, and the page says so.
     upload(client, run, "other.csv", b"id,age\ns1,3\ns2,4\n", "clinical")
     page = client.get(run).text
@@ -221,9 +212,9 @@ def test_a_run_that_followed_a_batch_is_run_again_without_it_by_one_button(clien
     assert "The clusters follow “batch”" in page and 'name="adjust" value="batch"' in page
     assert "Batch effect" in client.get(f"{run}/report").text
     again = client.post(f"{run}/again", data={"adjust": "batch"}).headers["location"]
-    assert client.runs.read(again.rsplit("/", 1)[1])["words"] == [("adjust", "batch")]
+    assert stored(client, again)["words"] == [("adjust", "batch")]
     assert client.post(f"{run}/again", data={"adjust": "x" * 300}).status_code == 400
-    damaged = client.home / run.rsplit("/", 1)[1] / "run" / "run.json"
+    damaged = folder_of(client, run) / "run" / "run.json"
     for text in ("", "[]", '{"clinical": {"followed": [1]}}', '{"clinical": null}'):
         damaged.write_text(text)
         assert client.get(run).status_code == 200
@@ -233,7 +224,7 @@ def test_tables_are_left_out_and_runs_removed(client):
     run = with_tables(client)
     client.post(f"{run}/drop", data={"file": "genes.csv"})
     assert "30 samples in 1 view." in client.get(run).text
-    folder = client.home / run.rsplit("/", 1)[1]
+    folder = folder_of(client, run)
     assert [p.name for p in (folder / "tables").iterdir()] == ["lipids.csv"]
     assert client.post(f"{run}/remove").headers["location"] == f"/{TOKEN}/"
     assert not folder.exists() and client.get(run).status_code == 404
@@ -258,14 +249,10 @@ def slow(client):
     return run, client.runs._running[name]
 
 
-def test_a_run_that_has_told_nothing_yet_has_a_page(client):
-    run, _ = slow(client)
-    page = client.get(run)
-    assert page.status_code == 200 and "<li>starting</li>" in page.text
-
-
 def test_a_run_is_cancelled_once_however_often_it_is_asked(client):
     run, process = slow(client)
+    page = client.get(run)  # it has told nothing yet
+    assert page.status_code == 200 and "<li>starting</li>" in page.text
     for _ in range(5):
         assert client.post(f"{run}/cancel").status_code == 303
     assert process.poll() is not None
@@ -330,13 +317,13 @@ def test_a_full_disk_keeps_nothing_and_says_so(client, monkeypatch):
     monkeypatch.setattr("manyview.app.web.runs.SPARE", 2**62)
     answer = upload(client, run, "a.csv", table())
     assert answer.status_code == 400 and "too little" in answer.text
-    assert not list((client.home / run.rsplit("/", 1)[1] / "tables").iterdir())
+    assert not list((folder_of(client, run) / "tables").iterdir())
 
 
 @pytest.mark.parametrize("what", ["new", "again", "zip"])
 def test_a_disk_that_fills_up_leaves_nothing_half_made(client, monkeypatch, what):
     run = with_tables(client)
-    folder = client.home / run.rsplit("/", 1)[1]
+    folder = folder_of(client, run)
     (folder / "run").mkdir()
     (folder / "run" / "run.json").write_text("{}")
     before = sorted(client.home.rglob("*"))

@@ -166,10 +166,8 @@ def test_awkward_tables_are_understood_or_asked_about(page, case):
     files, answer = AWKWARD[case]
     drop(page, files)
     if answer:
-        assert (
-            page.get_by_role("alert").is_visible()
-            and "--" not in page.get_by_role("alert").inner_text()
-        )
+        alert = page.get_by_role("alert")
+        assert alert.is_visible() and "--" not in alert.inner_text()
         sound(page)
         page.get_by_role("button", name=answer).click()
     page.get_by_text("30 samples in 2 views.").wait_for()
@@ -237,19 +235,15 @@ def test_the_keyboard_is_enough(page):
     page.get_by_role("button", name="Cluster", exact=True).wait_for()
     passed = tab_to(page, "Cluster")
     assert [name for name, seen, _ in passed if not seen] == []
-    heights = [
-        height for _, _, height in passed[3:]
-    ]  # what is in one line has no height of its own
+    heights = [height for *_, height in passed[3:]]  # what is in one line has no height of its own
     assert all(before < after + 30 for before, after in itertools.pairwise(heights))
     page.keyboard.press("Enter")
     page.locator("#progress").wait_for()
     sound(page)
     assert page.locator("[aria-live=polite] > #stages").count() == 1
     page.locator("iframe.report").wait_for(timeout=FIT)
-    assert [name for name, _, _ in tab_to(page, "Skip the report")][-2:] == [
-        "Remove this run",
-        "Skip the report",
-    ]
+    passed = [name for name, *_ in tab_to(page, "Skip the report")]
+    assert passed[-2:] == ["Remove this run", "Skip the report"]
     page.keyboard.press("Enter")
     assert page.evaluate("document.activeElement.id") == "made"
     page.reload()  # the focus begins at the top again

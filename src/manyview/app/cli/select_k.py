@@ -60,7 +60,7 @@ def run_select_k(ask: SelectRequest, voice: Voice) -> None:
             "inputs": data.inputs,
             "command": command_line("select-k", ask),
         }
-        table = csv_bytes(found.table, zip(*found.table.values(), strict=True))
+        table = csv_bytes(list(found.table), zip(*found.table.values(), strict=True))
         text = json.dumps(record, indent=1, ensure_ascii=False).encode("utf-8", "backslashreplace")
         place.put(dict(zip(FILES, (table, text, _picture(found)), strict=True)))
     voice.show(_scores(found), *reasons(found))
