@@ -207,6 +207,8 @@ def as_table(votes: list[Vote], candidates: list[int]) -> dict[str, Array]:
 
 #: Runs of the algorithm in every part of the graph.
 PART_TRIALS = 2
+#: Largest number of clusters that a gap is looked for at.
+MOST_BY_GAP = 40
 
 
 @dataclass(frozen=True)
@@ -571,6 +573,17 @@ def surplus(own: Array, references: Array, candidates: list[int]) -> float:
     """
     usual = references[:, candidates[-1]].mean()
     return float((own[candidates[-1]] - usual) / max(1 - usual, 0.05))
+
+
+def number_by_gap(agreement: Agreement) -> int:
+    """The number of clusters before the largest gap between eigenvalues of the fused graph."""
+    graph = agreement.fused
+    most = max(2, min(MOST_BY_GAP, graph.shape[0] // MEMBERS))
+    n_values = min(most + 1, graph.shape[0])
+    values, _ = leading_eigenvectors(normalized(graph), n_values, np.random.default_rng(0))
+    K = np.arange(2, n_values)
+    gaps = np.sqrt(K) * (values[1:-1] - values[2:])
+    return int(K[gaps.argmax()]) if len(K) else 2
 
 
 def n_components(graph: sp.csr_array) -> int:
@@ -1345,7 +1358,7 @@ def gather(
             f"{len(rows)}; say the number of clusters"
         )
     copies = None if repeats is None else np.bincount(repeats.of)
-    agreement = agree(spaces, settings, rng)
+    agreement = agree(spaces, settings, number_by_gap, rng)
     return Evidence(spaces, agreement, n_values, rng, notes, resolution, copies)
 
 
@@ -1508,6 +1521,16 @@ def chosen_number(
         return choose(evidence, candidates, DEFAULT, rng)
 
     return checkpoint.keep("selection", chosen)
+
+
+def count_communities(repeats: Repeats | None, resolution: float, agreement: Agreement) -> int:
+    """How many communities the fused graph has."""
+    graph = on_host(agreement.fused)
+    here = np.ravel(graph.sum(axis=1)) > 0
+    count = np.ones(len(here)) if repeats is None else np.bincount(repeats.of)
+    if not here.any():
+        return 1
+    return communities(graph[here][:, here], resolution, 0, count[here]).count
 
 
 def fused_communities(

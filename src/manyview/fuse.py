@@ -7,7 +7,7 @@ clusters and reports share them; `agree` and `embed` are in `manyview.fuse`.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -15,8 +15,10 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
+from sklearn.cluster import KMeans
+from sklearn.exceptions import ConvergenceWarning
 
-from manyview._arrays import is_tensor, namespace, on_host
+from manyview._arrays import beside, converted, is_tensor, namespace, on_host
 from manyview._types import Array, Matrix, Views
 from manyview._warn import warn_user
 from manyview.base import (
@@ -50,7 +52,7 @@ from manyview.engines.numpy.scaling import scaled as scaled_view
 from manyview.engines.numpy.sources import LOOK, over
 from manyview.engines.protocols import Lists, Scaling
 from manyview.engines.threads import Threads
-from manyview.labels import kmeans
+from manyview.labels import kmeans, pairwise_ari
 from manyview.maths import agreement as ag
 from manyview.maths.agreement import Agreement, agreement_matrix
 from manyview.maths.spectrum import (
@@ -71,6 +73,8 @@ SCALINGS = ("auto", "log", "quantile", "sqrt")
 MAX_UNOBSERVED = 0.5
 #: Views with less weight than this in sum cannot place an observation.
 NO_WEIGHT = 1e-3
+#: Distant groups with fewer samples than one in so many of an average cluster get one of their own.
+SMALL_GROUP = 4
 #: Starts of k-means: one in twenty fits of the digits met a poor local minimum with 10.
 STARTS = 30
 
@@ -232,10 +236,13 @@ def start_labels(
     n_clusters: int,
     rng: np.random.Generator,
     repeats: Repeats | None,
+    distant: Sequence[Array] = (),
 ) -> Array:
-    """k-means of the embedding P of distinct observations; 0 for those that are nowhere.
+    """k-means of the embedding P of distinct samples; 0 for those that are nowhere.
 
-    ``anywhere`` tells of all observations, copies included.
+    ``anywhere`` tells of all samples, copies included. Groups far from all others (``distant``) that are
+    much smaller than an average cluster have clusters of their own where k-means, for which a few samples
+    count little, would give them to others.
     """
     here = anywhere if repeats is None else anywhere[repeats.first]
     start = namespace(P).zeros_like(P[:, 0], dtype=namespace(P).int64)
@@ -245,7 +252,21 @@ def start_labels(
         found = kmeans(P[repeats.of[anywhere]], n_clusters, rng, n_init=STARTS)
         start[repeats.of[anywhere]] = found
         return start
-    start[here] = kmeans(P[here], n_clusters, rng, STARTS, mass)
+    found = kmeans(P[here], n_clusters, rng, STARTS, mass)
+    rows, labels = np.flatnonzero(here), on_host(found)
+    group = np.full(len(here), -1)
+    for g in (g for g in distant if len(g) < len(rows) / (SMALL_GROUP * n_clusters)):
+        members = np.isin(rows, g)
+        own = np.bincount(labels[members], minlength=n_clusters)
+        if own.max(initial=0) * 2 <= np.count_nonzero(labels == own.argmax()):
+            group[g] = group.max() + 1
+    lost = int(group.max()) + 1
+    if 0 < lost < n_clusters:
+        rest, share = group[rows] < 0, None if mass is None else mass[group[rows] < 0]
+        labels = group[rows]
+        labels[rest] = lost + on_host(kmeans(P[here][rest], n_clusters - lost, rng, STARTS, share))
+        found = converted(beside(labels, P), namespace(P).int64)
+    start[here] = found
     return start
 
 
@@ -274,16 +295,12 @@ def view_agreement(views: Views) -> tuple[Array, Array, Array]:
     present = quiet_presence(part)
     scalings = fit_scalings(part, present, "auto")
     spaces, _ = distinct(measure(part, present, scalings, working_dtype(part, None)))
-    n, lists = spaces[0].n_samples, [view.nearest(settings.n_neighbors) for view in spaces]
-    view_graphs = [list_graph(near, n) for near in lists]
-    neighbors = [for_all_rows(near.rows, near.indices, n) for near in lists]
-    halves = split_half(spaces, settings.n_neighbors, 0)
-    rows = graphs.row_contrasts(spaces, view_graphs)
+    found = evidence_of(spaces, settings, 0)
     matrix, repeated = np.zeros((2, len(views), len(views)))
     all_halves = np.zeros(len(views))
-    matrix[np.ix_(kept, kept)] = agreement_matrix(rows, halves, spaces[0].mass)
-    repeated[np.ix_(kept, kept)] = compare_distances(spaces, neighbors, 0)[1]
-    all_halves[kept] = halves
+    matrix[np.ix_(kept, kept)] = agreement_matrix(found.rows, found.split_half, spaces[0].mass)
+    repeated[np.ix_(kept, kept)] = found.redundancy
+    all_halves[kept] = found.split_half
     return matrix, all_halves, repeated
 
 
@@ -302,6 +319,15 @@ def graph_of_all(graph: sp.csr_array, rows: Array | None) -> sp.csr_array:
 SPLIT_HALF_ROWS = 4000
 #: Rows whose neighbours are looked at to compare the distances of views.
 PAIR_ROWS = 1000
+#: Pairs within each cluster, and of its members with others, that are compared.
+CLUSTER_PAIRS = 2000
+#: Random halvings of the features that tell how consistent each sample is within a view.
+SPLITS = 2
+#: Random halves of the samples from which a view's clusters are learned, and most samples that are looked
+#: at for that, in all or for each cluster.
+STRUCTURE_HALVES, STRUCTURE_ROWS, STRUCTURE_SHARE = 8, 2000, 20
+#: Starts of k-means in each half at most, and times clusters: among many a poor one counts little.
+STRUCTURE_STARTS, STARTS_TIMES_CLUSTERS = 10, 100
 
 
 @dataclass(frozen=True)
@@ -328,25 +354,22 @@ class Settings:
 def agree(
     views: list[Geometry],
     settings: Settings,
+    n_clusters: int | Callable[[Agreement], int],
     rng: np.random.Generator,
     threads: Threads | None = None,
 ) -> Agreement:
-    """Weights and graphs of several views of the same distinct rows.
+    """Weights and graphs of several views of the same rows, no two of which are identical in all views.
 
-    Parameters
-    ----------
-    views : list of Geometry
-        Of the same rows, no two of which are identical in all views.
-    settings : Settings
-    rng : Generator
-    threads : Threads, optional
-
-    Returns
-    -------
-    Agreement
+    Where the number of clusters is not known, ``n_clusters`` reads it off the views weighed without
+    their cluster structure; the structure is then that at this number.
     """
     seed = int(rng.integers(2**31))
     found = evidence_of(views, settings, seed, threads)
+    if len(views) > 1:
+        if callable(n_clusters):
+            n_clusters = n_clusters(weigh_views(views, found, settings, seed, threads))
+        structure = cluster_structure(views, found.graphs, n_clusters, settings, seed)
+        found = replace(found, structure=structure)
     return weigh_views(views, found, settings, seed, threads)
 
 
@@ -357,10 +380,16 @@ class Evidence:
     graphs: list[Graph]
     rows: Array
     split_half: Array
+    #: Standard deviations of the distances, and their means over random pairs.
     spread: Array
+    typical: Array
     redundancy: Array
-    #: Neighbours of every row in each view; none where they are not at hand.
+    #: Nearest neighbors of every row in each view; none where they are not known.
     neighbors: list[Array] = field(default_factory=list)
+    #: Of two views, how far each is consistent within itself, for every row.
+    own: Array | None = None
+    #: Cluster structure of the views and its standard errors, where it was measured.
+    structure: tuple[Array, Array] | None = None
 
 
 def evidence_of(
@@ -369,16 +398,17 @@ def evidence_of(
     seed: int,
     threads: Threads | None = None,
 ) -> Evidence:
-    """Neighbours, row contrasts, split halves, spread and redundancy of several views."""
+    """What several views say one by one and in pairs."""
     n = views[0].n_samples
     k = ag.in_proportion(settings.n_neighbors, n)
     lists = [view.nearest(k, seed, threads) for view in views]
     view_graphs = [list_graph(near, n) for near in lists]
-    rows = graphs.row_contrasts(views, view_graphs, threads)
-    halves = split_half(views, k, seed)
     neighbors = [for_all_rows(near.rows, on_host(near.indices), n) for near in lists]
-    spread, redundancy = compare_distances(views, neighbors, seed)
-    return Evidence(view_graphs, rows, halves, spread, redundancy, neighbors)
+    spread, typical, redundancy = compare_distances(views, neighbors, seed)
+    rows = 1 - (1 - graphs.row_contrasts(views, view_graphs, threads)) / typical[:, None, None]
+    halves = split_half(views, k, seed)
+    own = own_evidence(views, settings, seed) if len(views) == 2 else None
+    return Evidence(view_graphs, rows, halves, spread, typical, redundancy, neighbors, own)
 
 
 def weigh_views(
@@ -392,12 +422,18 @@ def weigh_views(
     rows, halves, spread, redundancy = found.rows, found.split_half, found.spread, found.redundancy
     n, mass, delta = views[0].n_samples, views[0].mass, settings.reliability_weight
     present = np.column_stack([view.present for view in views])
+    unknown = np.full(len(views), np.nan)
+    structure, error = (unknown, unknown) if found.structure is None else found.structure
+    weight: Any = 1.0
+    if found.structure is not None:
+        weight = ag.structure_for_weights(structure, error)
     # Half contrasts are means over n rows, of which a view tells some apart, of distances with spread 1.
     chance = np.sqrt([view.comparable.sum() for view in views]) / n
-    agreed = ag.effects(rows, spread, mass)
-    learned = ag.view_weights(agreed, halves / spread, redundancy, delta, chance)
+    unit = spread / found.typical
+    agreed = ag.effects(rows, unit, mass)
+    learned = ag.view_weights(agreed, halves / unit, redundancy, delta, chance, weight)
     alpha = learned if settings.view_weights is None else settings.view_weights
-    w, levels = ag.observation_weights(rows, present, alpha, redundancy, mass)
+    w, levels, on_samples = ag.sample_weights(rows, present, alpha, redundancy, mass, found.own)
     if not settings.learn_sample_weights:
         w = present.astype(float)
     weights = ag.distance_weights(alpha, spread)
@@ -412,8 +448,12 @@ def weigh_views(
         halves,
         redundancy,
         spread,
+        found.typical,
+        structure,
+        error,
         alpha,
         w,
+        on_samples,
         levels,
         found.graphs,
         fused,
@@ -530,37 +570,148 @@ def split_half(views: list[Geometry], k: int, seed: int) -> Array:
     """h_s: the contrast between two random halves of view s's features."""
     h = np.zeros(len(views))
     for s, view in enumerate(views):
-        if view.n_features < 2:
-            continue
-        # The same draw whatever the order of the views.
-        order = np.random.default_rng(seed).permutation(view.n_features)
-        h[s] = half_contrast(view, order, k, seed)
+        if view.n_samples > SPLIT_HALF_ROWS:
+            # Density matters little for a contrast; a sample of rows is enough.
+            view = view.rows(_some_rows(view.n_samples, SPLIT_HALF_ROWS, seed))
+        contrasts = []
+        for one, graph in _across_halves(view, k, seed):
+            close = graphs.mean_distance(one, graph)
+            if close is not None:
+                contrasts.append(max(0.0, 1 - close / _typical(one, seed)))
+        h[s] = np.sqrt(contrasts[0] * contrasts[1]) if len(contrasts) == 2 else 0
     return h
 
 
-def half_contrast(view: Geometry, order: Array, k: int, seed: int = 0) -> float:
-    """Geometric mean of the two contrasts between the views of two halves of the features."""
-    if view.n_samples > SPLIT_HALF_ROWS:
-        # Density matters little for a contrast; a sample of rows is enough for a diagonal entry.
-        chosen = np.sort(np.random.default_rng(seed).permutation(view.n_samples)[:SPLIT_HALF_ROWS])
-        view = view.rows(chosen)
-    # In their own order features are read one after the other.
-    halves = view.halves(np.sort(order[0::2]), np.sort(order[1::2]))
-    contrasts = []
-    for one, other in (halves, halves[::-1]):
-        close = graphs.mean_distance(one, view_graph(other, k))
-        if close is None:
-            return 0.0
-        contrasts.append(max(0.0, 1 - close))
-    return float(np.sqrt(contrasts[0] * contrasts[1]))
+def own_evidence(views: list[Geometry], settings: Settings, seed: int) -> Array:
+    """r_is: how close sample i's neighbors under one half of view s's features are under the other.
+
+    The mean over both directions of a few random halvings. Of many samples, those of a random part
+    are compared with each other, by one halving.
+    """
+    n = views[0].n_samples
+    parts, n_splits = [np.arange(n)], SPLITS
+    if n > SPLIT_HALF_ROWS:
+        shuffled = np.random.default_rng(seed).permutation(n)
+        parts, n_splits = [np.sort(p) for p in np.array_split(shuffled, n // PAIR_ROWS)], 1
+    own = np.zeros((len(views), n))
+    for part in parts:
+        k = ag.in_proportion(settings.n_neighbors, len(part))
+        for s, view in enumerate(views):
+            view = view if len(part) == n else view.rows(part)
+            found = []
+            for split in range(n_splits):
+                halves = _across_halves(view, k, seed + split)
+                for (one, graph), (_, other) in zip(halves, halves[::-1], strict=True):
+                    rows = graphs.row_contrasts([one, one], [other, graph])[0, 1]
+                    found.append(1 - (1 - rows) / _typical(one, seed))
+            if found:
+                mean = np.mean(found, axis=0)
+                known = ~np.isnan(mean)
+                if known.any():
+                    own[s, part] = np.where(known, mean, np.median(mean[known]))
+    return own
+
+
+def _across_halves(view: Geometry, k: int, seed: int) -> list[tuple[Geometry, Graph]]:
+    """Distances under each of two random halves of the features, with the graph of the other half."""
+    if view.n_features < 2:
+        return []
+    # The same draw whatever the order of the views; in their own order features are read in a row.
+    order = np.random.default_rng(seed).permutation(view.n_features)
+    one, two = view.halves(np.sort(order[0::2]), np.sort(order[1::2]))
+    across = [view_graph(half, k) for half in (one, two)]
+    return [(one, across[1]), (two, across[0])]
+
+
+def _some_rows(n: int, count: int, seed: int) -> Array:
+    return np.sort(np.random.default_rng(seed).permutation(n)[:count])
+
+
+def _typical(view: Geometry, seed: int) -> float:
+    """Mean distance of random pairs: 1 in wide views, less in narrow ones."""
+    i, j = ag.random_pairs(view.n_samples, seed)
+    return _mean_distance(view, i, j, _known_distances(view, i, j))
+
+
+def _mean_distance(view: Geometry, i: Array, j: Array, d: Array) -> float:
+    weight = ~np.isnan(d) * (1.0 if view.mass is None else view.mass[i] * view.mass[j])
+    mean = float((weight * np.nan_to_num(d)).sum() / max(weight.sum(), 1e-300))
+    return mean if mean > 0 else 1.0
+
+
+def cluster_structure(
+    views: list[Geometry],
+    view_graphs: list[Graph],
+    n_clusters: int,
+    settings: Settings,
+    seed: int,
+) -> tuple[Array, Array]:
+    """c_s, how well K clusters of view s alone are found again in other samples, and its standard error.
+
+    The mean adjusted Rand index between clusterings of the view's own diffusion map, each learned from
+    a random half of the samples (of some thousands, if there are more): 1 for clusters far from each
+    other, little where a view has noise, continuous factors, or another number of clusters.
+    """
+    n = views[0].n_samples
+    most = max(STRUCTURE_ROWS, STRUCTURE_SHARE * n_clusters)
+    n_init = max(1, min(STRUCTURE_STARTS, STARTS_TIMES_CLUSTERS // n_clusters))
+    c, error = np.ones(len(views)), np.zeros(len(views))
+    for s, (view, graph) in enumerate(zip(views, view_graphs, strict=True)):
+        if n > most:
+            part = view.rows(_some_rows(n, most, seed))
+            graph = view_graph(part, ag.in_proportion(settings.n_neighbors, most), seed)
+        A = graphs.on_host(graph)
+        here = np.flatnonzero(np.ravel(A.sum(axis=1)) > 0)
+        if len(here) // 2 < n_clusters:
+            continue  # too few samples to tell
+        A = normalized(A[here][:, here] if len(here) < A.shape[0] else A)
+        rng, n_vectors = np.random.default_rng(seed), min(int(ag.VECTORS * n_clusters), len(here))
+        P = diffused(*leading_eigenvectors(A, n_vectors, np.random.default_rng(seed)))
+        runs = []
+        for _ in range(STRUCTURE_HALVES):
+            half = np.sort(rng.permutation(len(P))[: len(P) // 2])
+            start = int(rng.integers(2**31))
+            model = KMeans(n_clusters, n_init=n_init, random_state=start)
+            with warnings.catch_warnings():
+                warnings.filterwarnings("ignore", "Number of distinct clusters", ConvergenceWarning)
+                runs.append(model.fit(P[half]).predict(P))
+        ari = pairwise_ari(np.array(runs))
+        c[s], error[s] = max(0.0, ari.mean()), ari.std() / np.sqrt(STRUCTURE_HALVES)
+    return c, error
+
+
+def cluster_view_weights(
+    views: list[Geometry], labels: Array, agreement: Agreement, n_clusters: int
+) -> Array:
+    """How much each view sets each cluster apart (K×n_views); rows sum to 1.
+
+    α times how much closer members of the cluster are to each other than to other samples, in units of
+    the spread of the view's distances; α where no view sets the cluster apart.
+    """
+    found = np.zeros((n_clusters, len(views)))
+    rng, rest = np.random.default_rng(0), np.flatnonzero(labels >= 0)
+    for k in range(n_clusters):
+        members, others = np.flatnonzero(labels == k), rest[labels[rest] != k]
+        if len(members) < 2 or len(others) == 0:
+            continue
+        i, j = (rng.choice(members, CLUSTER_PAIRS) for _ in range(2))
+        far = rng.choice(others, CLUSTER_PAIRS)
+        for s, view in enumerate(views):
+            within, between = _known_distances(view, i, j), _known_distances(view, i, far)
+            if np.isfinite(within).any() and np.isfinite(between).any():
+                gap = np.nanmean(between) - np.nanmean(within)
+                found[k, s] = max(0.0, gap) / agreement.spread[s]
+    weights = agreement.alpha * found
+    weights = np.where(weights.sum(axis=1, keepdims=True) > 0, weights, agreement.alpha)
+    return weights / weights.sum(axis=1, keepdims=True)
 
 
 def compare_distances(
     views: list[Geometry], neighbors: list[Array], seed: int
-) -> tuple[Array, Array]:
-    """How far the distances of each view spread, and how much those of two views repeat each other.
+) -> tuple[Array, Array, Array]:
+    """Spread and mean of the distances of each view, and how much those of two views repeat each other.
 
-    Both look at pairs of neighbours in the views and at random pairs.
+    The mean is that of random pairs; spread and redundancy are of pairs of neighbors and random pairs.
     """
     n, n_views = views[0].n_samples, len(views)
     rows = np.unique(np.linspace(0, n - 1, PAIR_ROWS).astype(int))
@@ -568,6 +719,7 @@ def compare_distances(
     pairs = [ag.random_pairs(n, seed), *near]
     d = [[_known_distances(view, *ends) for ends in pairs] for view in views]
     spread = np.array([ag.pooled_spread(d[s][0], d[s][1 + s]) for s in range(n_views)])
+    typical = np.array([_mean_distance(views[s], *pairs[0], d[s][0]) for s in range(n_views)])
     redundancy = np.eye(n_views)
     for s in range(n_views):
         for t in range(s):
@@ -576,7 +728,7 @@ def compare_distances(
             if found is None:  # no near pair differs from another: only far ones can tell
                 found = ag.correlation(d[s][0], d[t][0])
             redundancy[s, t] = redundancy[t, s] = max(0.0, found or 0.0)
-    return spread, redundancy
+    return spread, typical, redundancy
 
 
 def _known_distances(view: Geometry, i: Array, j: Array) -> Array:

@@ -222,7 +222,8 @@ class Refits:
     @cached_property
     def contrasts(self) -> Array:
         """Row contrasts of all views, which the model does not keep."""
-        return row_contrasts(self.distinct, self.agreement.view_graphs)
+        rows = row_contrasts(self.distinct, self.agreement.view_graphs)
+        return 1 - (1 - rows) / self.agreement.typical[:, None, None]
 
     def _agreed(self, rest: list[int], seed: int) -> ag.Agreement:
         """What the views of ``rest`` say of each other, as `agree.agree` would find it."""
@@ -232,7 +233,9 @@ class Refits:
             self.contrasts[some],
             whole.split_half[rest],
             whole.spread[rest],
+            whole.typical[rest],
             whole.redundancy[some],
+            structure=(whole.structure[rest], whole.structure_error[rest]),
         )
         given = self.settings.view_weights
         even = None if given is None else np.full(len(rest), 1 / len(rest))

@@ -49,7 +49,7 @@ from manyview.base import (
     with_weight,
     working_dtype,
 )
-from manyview.criteria import chosen_number, fused_communities
+from manyview.criteria import chosen_number, count_communities, fused_communities
 from manyview.engines.dask.source import DaskMatrix
 from manyview.engines.numpy.distances import Geometry
 from manyview.engines.numpy.engine import Engine, unit_sums
@@ -206,6 +206,15 @@ class RobustWMNMF(
     embedding_ : ndarray (N, 6 K), where the observations are in the fused graph
     agreement_ : ndarray (n_views, n_views), how much views agree
     split_half_ : ndarray (n_views,), how much the halves of each view agree
+    cluster_structure_ : ndarray (n_views,), how clearly each view has clusters
+        How well K clusters of this view alone are found again in other samples (adjusted Rand index), from
+        0 to 1: high for clusters that are apart, low for noise and for gradients. It is a factor of the
+        view weights. NaN with a single view. ``cluster_structure_error_`` is its standard error.
+    sample_agreement_ : ndarray (N,), how far the views agree on each sample, from 0 to 1
+        NaN where fewer than two views describe it. With two views a low value says that one of them is
+        wrong about the sample; `sample_weights_` is lower for the one that is inconsistent within itself.
+        A row that belongs to another sample is consistent, so that of two views either may be wrong.
+    cluster_view_weights_ : ndarray (K, n_views), how much each view sets each cluster apart; rows sum to 1
     redundancy_ : ndarray (n_views, n_views), how much views repeat each other, from 0 to 1
         Correlation of their distances between neighbours (0 where negative). Views that see the same
         clusters independently have about 0; views computed from the same data more.
@@ -383,9 +392,14 @@ class RobustWMNMF(
         threads = Threads(self.n_jobs)
         present = [view.present for view in spaces]
         distinct_spaces, repeats = distinct(spaces, with_weight(spaces, settings.view_weights))
+        number: Any = (
+            partial(count_communities, repeats, self.resolution)
+            if self.n_clusters == "communities"
+            else self.n_clusters_
+        )
         agreement = checkpoint.keep(
             "agreement",
-            lambda: fuse.agree(distinct_spaces, settings, rng, threads),
+            lambda: fuse.agree(distinct_spaces, settings, number, rng, threads),
         )
         anywhere = fuse.counted(present, agreement.alpha)
         groups: Array | None = None
@@ -401,7 +415,8 @@ class RobustWMNMF(
         self._check_n_clusters(K, int(anywhere.sum()))
         if groups is None:
             labels = checkpoint.keep(
-                "start", lambda: fuse.start_labels(P, anywhere, K, rng, repeats)
+                "start",
+                lambda: fuse.start_labels(P, anywhere, K, rng, repeats, agreement.distant),
             )
         else:
             labels = converted(beside(groups, P), namespace(P).int64)
@@ -677,6 +692,15 @@ class RobustWMNMF(
         self.coefficients_ = [coefficients.get(s, self.consensus_) for s in every]
         self.agreement_ = self._all_views(self._all_views(agreement.matrix).T).T
         self.split_half_ = self._all_views(agreement.split_half)
+        self.cluster_structure_ = self._all_views(agreement.structure)
+        self.cluster_structure_error_ = self._all_views(agreement.structure_error)
+        on_samples = agreement.sample_agreement
+        if repeats is not None:
+            on_samples = on_samples[repeats.of]
+        self.sample_agreement_ = self._all_rows(in_dtype(on_samples, dtype), np.nan)
+        self.cluster_view_weights_ = self._all_views(
+            fuse.cluster_view_weights(found.spaces, labels, agreement, self.n_clusters_)
+        )
         self.redundancy_ = self._all_views(self._all_views(agreement.redundancy).T).T
         self.history_ = found.fit.history
         self.objective_ = float(found.fit.history["objective"][-1])
@@ -1102,7 +1126,7 @@ def _new_weights(
                 known = (crowd & here[crowded][:, [s]] & here[crowded][:, [t]]) * views[s].present
                 known = known * (1.0 if view.mass is None else view.mass)
                 mean[crowded], total[crowded] = _mean(ds[s][crowded], known)
-                rows[s, t] = np.where(total > 0, 1 - mean, np.nan)
+                rows[s, t] = np.where(total > 0, 1 - mean / agreement.typical[s], np.nan)
     w = np.zeros((n_new, n_views))
     for s in range(n_views):
         g = ag.votes(rows[s], rows[:, s], agreement.alpha * (1 - agreement.redundancy[s]))

@@ -6,11 +6,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from manyview.maths.agreement import (
+    blame,
     distance_weights,
     effects,
     pooled_spread,
     reliance,
     repeated_views,
+    sample_weights,
+    structure_for_weights,
     view_weights,
 )
 
@@ -89,13 +92,91 @@ def test_weights_follow_the_views_and_know_no_unit(seed, unit):
     np.testing.assert_allclose(moved, alpha[order], rtol=1e-9, atol=1e-12)
 
 
-def test_without_agreement_reliability_decides_in_proportion():
-    nobody = np.zeros((3, 3))
-    np.testing.assert_allclose(
-        view_weights(nobody, np.array([0.35, 0.37, 0.0]), np.eye(3), 0.1), [35 / 72, 37 / 72, 0]
-    )
-    np.testing.assert_allclose(view_weights(nobody, np.zeros(3), np.eye(3), 0.1), 1 / 3)
+def test_without_agreement_clusters_decide_among_reliable_views():
+    nobody, one = np.zeros((3, 3)), np.eye(3)
+    structure = np.array([0.9, 0.6, 0.9])
+    reliable = np.array([0.35, 0.37, 0.0])
+    alpha = view_weights(nobody, reliable, one, 0.1, 0.0, structure)
+    np.testing.assert_allclose(alpha, [27 / 35, 8 / 35, 0])  # in proportion to the cube
+    np.testing.assert_allclose(view_weights(nobody, reliable, one, 0.1), [0.5, 0.5, 0])
+    np.testing.assert_allclose(view_weights(nobody, np.zeros(3), one, 0.1), 1 / 3)
     assert view_weights(np.zeros((1, 1)), np.zeros(1), np.eye(1), 0.1) == 1
+
+
+@settings(max_examples=500, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.sampled_from([0.95, 1.05]))
+def test_clusters_of_its_own_give_a_view_more_weight_continuously(seed, factor):
+    M, reliability, redundancy, rng = evidence(seed)
+    structure = rng.uniform(0.05, 1, size=len(M))
+    before = view_weights(M, reliability, redundancy, 0.1, 0.01, structure)
+    assert (before >= 0).all() and before.sum() == pytest.approx(1)
+    s = int(rng.integers(len(M)))
+    changed = structure.copy()
+    changed[s] *= factor
+    after = view_weights(M, reliability, redundancy, 0.1, 0.01, changed)
+    assert np.abs(after - before).max() <= 3 * MOST_MOVED
+    assert (after[s] - before[s]) * (factor - 1) >= -1e-12
+
+
+def test_structure_counts_as_far_as_it_exceeds_its_error():
+    structure = np.array([0.9, 0.5])
+    clear = structure_for_weights(structure, np.array([0.001, 0.001]))
+    doubtful = structure_for_weights(structure, np.array([0.5, 0.5]))
+    np.testing.assert_allclose(clear, structure, atol=1e-4)
+    assert np.ptp(doubtful) < 0.04 and doubtful.mean() == pytest.approx(0.7)
+    np.testing.assert_array_equal(structure_for_weights(np.ones(3), np.zeros(3)), np.ones(3))
+
+
+# --- sample weights ----------------------------------------------------------------------------
+
+
+def two_views(seed, n=300):
+    """Contrasts of two views that disagree on 30 samples, where the second has no evidence of its own."""
+    rng = np.random.default_rng(seed)
+    bad = np.arange(n) < 30
+    contrast = np.where(bad, 0.02, 0.5) + 0.05 * rng.standard_normal(n)
+    rows = np.full((2, 2, n), np.nan)
+    rows[0, 1] = rows[1, 0] = contrast
+    own = 0.5 + 0.05 * rng.standard_normal((2, n))
+    own[1, bad] -= 0.4
+    return rows, own, bad
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_of_two_views_the_inconsistent_one_loses_its_weight(seed):
+    rows, own, bad = two_views(seed)
+    present, alpha = np.ones((300, 2), bool), np.array([0.5, 0.5])
+    plain, _, agreement = sample_weights(rows, present, alpha, np.eye(2))
+    np.testing.assert_array_equal(plain[:, 0], plain[:, 1])
+    assert agreement[bad].max() < agreement[~bad].min()
+    w, _, same = sample_weights(rows, present, alpha, np.eye(2), own=own)
+    np.testing.assert_array_equal(agreement, same)
+    assert (w >= 0).all() and (w <= 1).all()
+    assert w[bad, 1].max() < 0.1 and np.median(w[bad, 0]) > 0.5
+    swapped, _, _ = sample_weights(rows, present, alpha, np.eye(2), own=own[::-1])
+    np.testing.assert_allclose(swapped, w[:, ::-1])
+
+
+def test_without_evidence_of_their_own_both_views_are_blamed_alike():
+    rows, own, _ = two_views(0)
+    present, alpha = np.ones((300, 2), bool), np.array([0.5, 0.5])
+    plain, _, agreement = sample_weights(rows, present, alpha, np.eye(2))
+    # Evidence that is high where the views disagree says nothing about who is wrong.
+    for useless in (np.zeros((2, 300)), -np.tile(agreement, (2, 1))):
+        w, _, _ = sample_weights(rows, present, alpha, np.eye(2), own=useless)
+        np.testing.assert_allclose(w, plain)
+    shares = blame(own, agreement)
+    np.testing.assert_allclose(shares.sum(axis=1), 1)
+
+
+def test_agreement_on_a_sample_needs_two_views():
+    rows, own, _ = two_views(0)
+    present = np.ones((300, 2), bool)
+    present[:5, 1] = False
+    rows[:, :, :5] = np.nan
+    w, _, agreement = sample_weights(rows, present, np.array([0.5, 0.5]), np.eye(2), own=own)
+    assert np.isnan(agreement[:5]).all() and np.isfinite(agreement[5:]).all()
+    assert not w[:5].any()
 
 
 @settings(max_examples=500, deadline=None)

@@ -28,13 +28,29 @@ def told(views, n_clusters=2, **params):
 
 
 @pytest.mark.parametrize("far", [15, 1000])
-@pytest.mark.parametrize(("n", "size"), [(1000, 6), (1000, 12), (2000, 12), (2000, 30)])
+@pytest.mark.parametrize(("n", "size"), [(1000, 6), (2000, 12)])
 def test_a_lost_minority_is_told(n, size, far):
+    """Features are limited to their 1st to 99th percentile: what is less than 1% is hidden."""
     model, messages = told(with_a_minority(n, size, far))
     assert size not in np.bincount(model.labels_)
     assert len(messages) == 1 and messages[0].startswith(f"{size} samples (rows 0, 1, 2, 3, 4 and")
-    # Features are limited to their 1st to 99th percentile: what is less than 1% is hidden.
-    assert ("scale=None" in messages[0]) == (size < 0.01 * n)
+    assert "scale=None" in messages[0]
+
+
+@pytest.mark.parametrize("far", [15, 1000])
+@pytest.mark.parametrize(("n", "size"), [(1000, 12), (1000, 15), (2000, 30)])
+def test_a_minority_far_away_is_found_at_two_clusters(n, size, far):
+    model, messages = told(with_a_minority(n, size, far))
+    assert (model.labels_[:size] == model.labels_[0]).all() and not messages
+    assert (model.labels_ == model.labels_[0]).sum() == size
+
+
+def test_two_minorities_leave_the_others_the_remaining_clusters():
+    views = with_a_minority(1000, 12)
+    for X in views:
+        X[12:30, 1] -= 20
+    labels = told(views, n_clusters=3)[0].labels_
+    assert sorted(np.bincount(labels)) == [12, 18, 970]
 
 
 def test_a_minority_that_is_found_is_not_told():

@@ -6,15 +6,18 @@ estimator has to match it to rounding (`test_reference.py`); a change of the met
 Views ``Z`` are N × M_s arrays. Everything is written for few samples: N × N arrays are made freely.
 """
 
-from itertools import pairwise
+from itertools import combinations, pairwise
 
 import numpy as np
 from scipy.linalg import eigh
+from scipy.stats import spearmanr
 from sklearn.cluster import KMeans
+from sklearn.metrics import adjusted_rand_score
 
 LAMBDA, BETA, DELTA = 1.0, 5.0, 0.05  # weights of consensus, clusters and reliability
 K_VIEW, K_FUSED, K_SINGLE = 10, (5, 10, 20), 10  # nearest neighbors in the graphs
 FEW = 60  # below this many samples neighborhoods shrink in proportion
+HALVES, STARTS, SPLITS = 8, 10, 2  # halves of samples, k-means starts in each; halvings of features
 
 
 def fit(Z, n_clusters, seed, max_iter=200, tol=1e-5):
@@ -23,13 +26,15 @@ def fit(Z, n_clusters, seed, max_iter=200, tol=1e-5):
     draw = int(rng.integers(2**31))
     d = [distances(z) for z in Z]
     found = compare(Z, d, draw)
+    found |= cluster_structure(found["graphs"], n_clusters, draw)
     alpha = view_weights(found)
-    w = sample_weights(found["contrast"], alpha, found["rho"])
+    own = own_evidence(Z, draw) if len(Z) == 2 else None
+    w, agreement = sample_weights(found["contrast"], alpha, found["rho"], own)
     S, single = fused_graphs(d, alpha / found["spread"])
     P = embed(S, single, found["graphs"], alpha, n_clusters)
     start = KMeans(n_clusters, n_init=30, random_state=int(rng.integers(2**31))).fit_predict(P)
     result = factorize(Z, alpha, w, P, start, n_clusters, max_iter, tol)
-    return found | result | {"alpha": alpha, "w": w, "S": S, "P": P}
+    return found | result | {"alpha": alpha, "w": w, "g": agreement, "S": S, "P": P}
 
 
 # --- distances and graphs ----------------------------------------------------------------------
@@ -75,14 +80,15 @@ def compare(Z, d, draw):
     """Agreement, reliability, spread of the distances, and redundancy."""
     views, n = range(len(Z)), len(Z[0])
     graphs = [self_tuned(ds, K_VIEW) for ds in d]
-    # 1 − e_it^s: how much closer than a random pair i's neighbors in view t are in view s
+    i, j = np.triu_indices(n, 1)
+    typical = np.array([ds[i, j].mean() for ds in d])  # of random pairs: 1 but in narrow views
+    # 1 − e_it^s/typical: how much closer than a random pair i's neighbors in view t are in view s
     contrast = np.full((len(Z), len(Z), n), np.nan)
     for s in views:
         for t in views:
             if s != t:
-                contrast[s, t] = 1 - (graphs[t] * d[s]).sum(axis=1) / graphs[t].sum(axis=1)
+                contrast[s, t] = row_contrast(d[s], graphs[t])
     halves = np.array([split_half(z, draw) for z in Z])
-    i, j = np.triu_indices(n, 1)
     near = [(np.repeat(np.arange(n), lists.shape[1]), lists.ravel()) for lists in
             (neighbors(ds, K_VIEW) for ds in d)]  # fmt: skip
     spread = np.array([pooled_spread(d[s][i, j], d[s][near[s]]) for s in views])
@@ -91,15 +97,65 @@ def compare(Z, d, draw):
         for t in range(s):
             both = [np.concatenate([d[v][near[s]], d[v][near[t]]]) for v in (s, t)]
             rho[s, t] = rho[t, s] = max(0, np.corrcoef(*both)[0, 1])
-    return {"graphs": graphs, "contrast": contrast, "h": halves, "spread": spread, "rho": rho}
+    return {
+        "graphs": graphs,
+        "contrast": contrast,
+        "typical": typical,
+        "h": halves,
+        "spread": spread,
+        "rho": rho,
+    }
+
+
+def row_contrast(d, A):
+    """How much closer than a random pair each sample's neighbors in A are under d."""
+    typical = d[np.triu_indices(len(d), 1)].mean()
+    return 1 - (A * d).sum(axis=1) / A.sum(axis=1) / typical
+
+
+def halves_of(z, draw):
+    """Distances under two random halves of the features."""
+    order = np.random.default_rng(draw).permutation(z.shape[1])
+    return [distances(z[:, np.sort(part)]) for part in (order[0::2], order[1::2])]
 
 
 def split_half(z, draw):
     """h_s: are neighbors under one random half of the features close under the other?"""
-    order = np.random.default_rng(draw).permutation(z.shape[1])
-    one, two = (distances(z[:, np.sort(part)]) for part in (order[0::2], order[1::2]))
-    G, H = self_tuned(one, K_VIEW), self_tuned(two, K_VIEW)
-    return np.sqrt(max(0, 1 - (H * one).sum() / H.sum()) * max(0, 1 - (G * two).sum() / G.sum()))
+    h = []
+    one, two = halves_of(z, draw)
+    for d, other in ((one, two), (two, one)):
+        A = self_tuned(other, K_VIEW)
+        h.append(max(0, 1 - (A * d).sum() / A.sum() / d[np.triu_indices(len(d), 1)].mean()))
+    return np.sqrt(h[0] * h[1])
+
+
+def cluster_structure(graphs, K, draw):
+    """c_s: are K clusters of view s alone the same when learned from other halves of the samples?"""
+    c, error = [], []
+    for A in graphs:
+        P, rng, labels = diffusion_map(A, min(3 * K, len(A))), np.random.default_rng(draw), []
+        for _ in range(HALVES):
+            half = np.sort(rng.permutation(len(P))[: len(P) // 2])
+            seed = int(rng.integers(2**31))
+            model = KMeans(K, n_init=STARTS, random_state=seed).fit(P[half])
+            labels.append(model.predict(P))
+        ari = np.array([adjusted_rand_score(a, b) for a, b in combinations(labels, 2)])
+        c.append(max(0, ari.mean()))
+        error.append(ari.std() / np.sqrt(HALVES))
+    return {"structure": np.array(c), "structure_error": np.array(error)}
+
+
+def own_evidence(Z, draw):
+    """r_is: how close sample i's neighbors under one half of view s's features are under the other."""
+    r = []
+    for z in Z:
+        both = []
+        for split in range(SPLITS):
+            one, two = halves_of(z, draw + split)
+            both += [row_contrast(one, self_tuned(two, K_VIEW))]
+            both += [row_contrast(two, self_tuned(one, K_VIEW))]
+        r.append(np.mean(both, axis=0))
+    return np.array(r)
 
 
 def pooled_spread(random, near):
@@ -122,28 +178,49 @@ def effects(contrast, spread):
 
 
 def view_weights(found):
-    """α from support that no shared data explain, counted twice."""
-    rho, u = found["rho"], found["h"] / found["spread"]
+    """α from support that no shared data explain, counted twice, times the view's cluster structure."""
+    unit = found["spread"] / found["typical"]
+    rho, u = found["rho"], found["h"] / unit
     o = np.full(len(u), 1 / np.sqrt(found["contrast"].shape[2]))
-    prior = DELTA * (np.outer(u, u) + np.outer(o, o)) / np.hypot(u, o).max()
-    B = effects(found["contrast"], found["spread"]) * (1 - rho) + prior
+    c, error = found["structure"], found["structure_error"]
+    if c.var() > 0:  # differences count as far as they exceed the errors
+        c = c.mean() + c.var() / (c.var() + 4 * (error**2).mean()) * (c - c.mean())
+    q = c**2 * u**2 / (u**2 + 4 * o**2)
+    largest = np.hypot(u, o).max()
+    prior = DELTA * (largest * np.outer(q, q) + np.outer(o, o) / largest)
+    B = effects(found["contrast"], unit) * (1 - rho) + prior
     voice = 1 / rho.sum(axis=1)
-    a = B @ (voice * (B @ voice))
+    a = c * (B @ (voice * (B @ voice)))
     alpha = a**2 / (rho @ a)
     return alpha / alpha.sum()
 
 
-def sample_weights(contrast, alpha, rho):
-    """w_is: how close i's neighbors in the other views are in s, and the other way round."""
+def sample_weights(contrast, alpha, rho, own):
+    """w_is: how close i's neighbors in the other views are in s, and the other way round.
+
+    Two views differ by as much as each of them differs from the other: ``own`` says which is to blame.
+    """
     n_views, _, n = contrast.shape
-    w = np.zeros((n, n_views))
+    support = np.zeros((n, n_views))
     for s in range(n_views):
         others = [t for t in range(n_views) if t != s]
         voices = (alpha * (1 - rho[s]))[others]
         both = (contrast[s, others] + contrast[others, s]) / 2
         g = voices @ both / voices.sum()
-        w[:, s] = np.clip(g / np.quantile(g, 0.9), 0, 1)
-    return w
+        support[:, s] = np.clip(g / np.quantile(g, 0.9), 0, 1)
+    w = support if own is None else (1 - 2 * (1 - support) * blame(own, g)).clip(0, 1)
+    return w, support @ alpha
+
+
+def blame(own, g):
+    """The share of each of two views in a disagreement; half where their own evidence says nothing."""
+    evidence = 0
+    for r, sign in zip(own, (1, -1), strict=True):
+        low, middle, high = np.quantile(r, [0.25, 0.5, 0.75])
+        telling = max(0, spearmanr(r, g).statistic)
+        evidence = evidence + sign * 2 * telling * (r - middle) / (high - low)
+    first = 1 / (1 + np.exp(evidence))
+    return np.column_stack([first, 1 - first])
 
 
 # --- fused graph and embedding -----------------------------------------------------------------

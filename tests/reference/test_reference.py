@@ -46,8 +46,11 @@ def test_robust_computes_what_the_reference_computes(n_views, seed):
     expected = robust.fit(views, 3, seed)
     close(model.redundancy_, expected["rho"])
     close(model.split_half_, expected["h"])
+    close(model.cluster_structure_, expected["structure"])
+    close(model.cluster_structure_error_, expected["structure_error"])
     close(model.view_weights_, expected["alpha"])
     close(model.sample_weights_, expected["w"])
+    close(model.sample_agreement_, expected["g"])
     close(model.graph_.toarray(), expected["S"])
     # The vectors of equal eigenvalues may be turned: P counts by its products only.
     close(model.embedding_ @ model.embedding_.T, expected["P"] @ expected["P"].T, 1e-6)

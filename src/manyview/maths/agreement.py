@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
+from scipy.stats import rankdata
 
 from manyview._arrays import like, namespace
 from manyview._types import Array, storable
@@ -35,16 +36,21 @@ FULL_SUPPORT = 0.9
 @storable
 @dataclass(frozen=True)
 class Agreement:
-    """Everything the views say: M (view by view), split halves, redundancy, spread of the distances,
-    α, w, levels of the votes g, graphs; the α learned, where another one was given; and groups of
-    rows that are far from all others."""
+    """Everything the views say: M (view by view), split halves, redundancy, spread and mean of the
+    distances, cluster structure and its standard error, α, w, how much the views agree on each
+    sample, levels of the votes g, graphs; the α learned, where another one was given; and groups
+    of rows that are far from all others."""
 
     matrix: Array
     split_half: Array
     redundancy: Array
     spread: Array
+    typical: Array
+    structure: Array
+    structure_error: Array
     alpha: Array
     w: Array
+    sample_agreement: Array
     levels: Array
     view_graphs: list[sp.csr_array]
     fused: sp.csr_array
@@ -147,8 +153,8 @@ def correlation(x: Array, y: Array) -> float | None:
 # --- view weights ------------------------------------------------------------------------------
 
 
-def effects(rows: Array, spread: Array, mass: Array | None = None) -> Array:
-    """Agreement of views as effect sizes: mean contrasts in units of the spread of the distances.
+def effects(rows: Array, unit: Array, mass: Array | None = None) -> Array:
+    """Agreement of views as effect sizes: mean contrasts in ``unit``, the spread of the distances.
 
     A contrast counts by t²/(t² + 4), t being its size in standard errors, so that what chance gives
     counts little.
@@ -157,40 +163,59 @@ def effects(rows: Array, spread: Array, mass: Array | None = None) -> Array:
     square = np.maximum(mean, 0) ** 2
     doubt = (STANDARD_ERRORS * error) ** 2
     certain = np.divide(square, square + doubt, out=np.zeros_like(mean), where=square > 0)
-    contrast = np.maximum(mean, 0) * certain / spread[:, None]
+    contrast = np.maximum(mean, 0) * certain / unit[:, None]
     M = np.sqrt(contrast * contrast.T)
     np.fill_diagonal(M, 0)
     return M
 
 
 def view_weights(
-    M: Array, reliability: Array, redundancy: Array, delta: float, chance: Array | float = 0.0
+    M: Array,
+    reliability: Array,
+    redundancy: Array,
+    delta: float,
+    chance: Array | float = 0.0,
+    structure: Array | float = 1.0,
 ) -> Array:
-    """α: how much independent evidence supports each view.
+    """α: how much independent evidence supports each view, and whether the view has clusters.
 
     Two views support each other by the part of their agreement that no shared data explain, M_st
-    (1 − ρ_st), and a little by being reliable, all of them as much as ``chance`` alone makes a view:
-    where nothing agrees and nothing is reliable, what is left is noise and must decide nothing. A
-    view's voice counts as one over the number of views that repeat it. Support is counted twice, the
-    second time with voices in proportion to their own support. Views that repeat each other share one
-    weight, the better supported get more of it.
+    (1 − ρ_st), and a little by having clusters of their own, where reliability says that there is
+    more than chance. All support each other as much as ``chance`` alone makes a view: where nothing
+    agrees and nothing is reliable, what is left is noise and must decide nothing. A view's voice is
+    one over the number of views that repeat it. Support is counted twice, the second time with
+    voices in proportion to their own support, and times ``structure``, from 0 to 1. Views that
+    repeat each other share one weight, the better supported get more of it.
     Every step is a sum or a ratio of sums, so small changes of the input make small changes of α:
     the leading eigenvector, the limit of further counts, jumps between groups of views.
     """
     n_views = len(M)
-    chance = np.broadcast_to(chance, n_views)
+    chance, structure = (np.broadcast_to(x, n_views) for x in (chance, structure))
+    if not structure.any():
+        structure = np.ones(n_views)
+    square, doubt = reliability**2, (STANDARD_ERRORS * chance) ** 2
+    certain = np.divide(square, square + doubt, out=np.zeros(n_views), where=square > 0)
+    own = structure**2 * certain
     largest = np.hypot(reliability, chance).max(initial=0)
-    prior = np.outer(reliability, reliability) + np.outer(chance, chance)
-    prior *= delta / largest if largest > 0 else 0
-    support = M * (1 - redundancy) + prior
+    prior = largest * np.outer(own, own)
+    prior += np.outer(chance, chance) / (largest if largest > 0 else 1)
+    support = M * (1 - redundancy) + delta * prior
     voice = 1 / redundancy.sum(axis=1)
     supported = support @ voice
     if not supported.sum() > 0:
         return np.full(n_views, 1 / n_views)
-    supported = support @ (voice * supported / supported.sum())
+    supported = structure * (support @ (voice * supported / supported.sum()))
     shared = redundancy @ supported
     alpha = np.divide(supported**2, shared, out=np.zeros(n_views), where=shared > 0)
-    return alpha / alpha.sum()
+    return alpha / alpha.sum() if alpha.sum() > 0 else np.full(n_views, 1 / n_views)
+
+
+def structure_for_weights(structure: Array, error: Array) -> Array:
+    """Cluster structure as it weighs the views: their differences, as far as they exceed the errors."""
+    mean, doubt = structure.mean(), (STANDARD_ERRORS * error) ** 2
+    spread = structure.var()
+    share = spread / (spread + doubt.mean()) if spread > 0 else 0.0
+    return mean + share * (structure - mean)
 
 
 def distance_weights(alpha: Array, spread: Array) -> Array:
@@ -205,26 +230,67 @@ def repeated_views(redundancy: Array) -> list[Array]:
     return [np.flatnonzero(group == g) for g in np.flatnonzero(np.bincount(group) > 1)]
 
 
-# --- observation weights -----------------------------------------------------------------------
+# --- sample weights ----------------------------------------------------------------------------
 
 
-def observation_weights(
-    rows: Array, present: Array, alpha: Array, redundancy: Array, mass: Array | None = None
-) -> tuple[Array, Array]:
-    """w_is = clip(g_is/level_s, 0, 1), level_s the 90th percentile of g; a view has no vote for itself.
+def sample_weights(
+    rows: Array,
+    present: Array,
+    alpha: Array,
+    redundancy: Array,
+    mass: Array | None = None,
+    own: Array | None = None,
+) -> tuple[Array, Array, Array]:
+    """w, the levels of the votes, and how much the views agree on each sample.
 
-    g_is is the mean, over the other views t, of how close i's neighbours in t are in s, and i's
-    neighbours in s are in t. Voter t counts by α_t (1 − ρ_st): a copy of s is no witness. ``rows`` are
-    the row contrasts, ``present`` (N×n_views) says who is present in which view.
+    A sample's support in a view is clip(g_is/level_s, 0, 1), level_s the 90th percentile of g; a view
+    has no vote for itself. g_is is the mean, over the other views t, of how close i's neighbors in t
+    are in s, and i's neighbors in s are in t. Voter t counts by α_t (1 − ρ_st): a copy of s is no
+    evidence. ``rows`` are the row contrasts, ``present`` (N×n_views) says who is present in which view.
+
+    w is this support. Two views differ as much from each other on a sample as the other way round: of
+    two, ``own`` (n_views×N), evidence within each view, says by `blame` whose weight falls. The
+    agreement on a sample is its mean support over the views that describe it, weighted by α; NaN
+    where fewer than two views do.
     """
     n_views, _, n = rows.shape
-    w, levels = np.zeros((n, n_views)), np.zeros(n_views)
+    support, levels = np.zeros((n, n_views)), np.zeros(n_views)
+    g = np.zeros(n)
     for s, here in enumerate(present.T):
         g = votes(rows[s], rows[:, s], alpha * (1 - redundancy[s]))
         if n_views > 1 and here.any():
             levels[s] = _quantile(g[here], FULL_SUPPORT, None if mass is None else mass[here])
-        w[here, s] = weigh(g, levels[s])[here]
-    return w, levels
+        support[here, s] = weigh(g, levels[s])[here]
+    known = present.sum(axis=1) > 1
+    weights = present * np.maximum(alpha, np.finfo(float).tiny)
+    agreement = np.full(n, np.nan)
+    agreement[known] = ((weights * support).sum(axis=1)[known]) / weights.sum(axis=1)[known]
+    if own is None or n_views != 2 or levels.min() <= 0:
+        return support, levels, agreement
+    w = support.copy()
+    w[known] = 1 - 2 * (1 - support[known]) * blame(own[:, known], g[known])
+    return w.clip(0, 1), levels, agreement
+
+
+def blame(own: Array, g: Array) -> Array:
+    """The share of each of two views in a disagreement on a sample (N×2); rows sum to 1.
+
+    Evidence within a view counts from its median in units of its quartiles, as far as samples with
+    little of it are those on which the views disagree (rank correlation): where it says nothing, the
+    shares are halves.
+    """
+    evidence = np.zeros(own.shape[1])
+    for r, sign in zip(own, (1, -1), strict=True):
+        low, middle, high = np.quantile(r, [0.25, 0.5, 0.75])
+        if high > low:
+            telling = max(0.0, _rank_correlation(r, g))
+            evidence += sign * 2 * telling * (r - middle) / (high - low)
+    first = 1 / (1 + np.exp(evidence.clip(-50, 50)))
+    return np.column_stack([first, 1 - first])
+
+
+def _rank_correlation(x: Array, y: Array) -> float:
+    return correlation(rankdata(x), rankdata(y)) or 0.0
 
 
 def _quantile(values: Array, q: float, mass: Array | None) -> float:
