@@ -254,17 +254,19 @@ def start_labels(
         return start
     found = kmeans(P[here], n_clusters, rng, STARTS, mass)
     rows, labels = np.flatnonzero(here), on_host(found)
-    group = np.full(len(here), -1)
-    for g in (g for g in distant if len(g) < len(rows) / (SMALL_GROUP * n_clusters)):
-        members = np.isin(rows, g)
-        own = np.bincount(labels[members], minlength=n_clusters)
-        if own.max(initial=0) * 2 <= np.count_nonzero(labels == own.argmax()):
-            group[g] = group.max() + 1
-    lost = int(group.max()) + 1
-    if 0 < lost < n_clusters:
-        rest, share = group[rows] < 0, None if mass is None else mass[group[rows] < 0]
-        labels = group[rows]
-        labels[rest] = lost + on_host(kmeans(P[here][rest], n_clusters - lost, rng, STARTS, share))
+    small = [g for g in distant if len(g) < len(rows) / (SMALL_GROUP * n_clusters)]
+    merged = False
+    for g in small:
+        own = np.bincount(labels[np.isin(rows, g)], minlength=n_clusters)
+        merged |= own.max() * 2 <= np.count_nonzero(labels == own.argmax())
+    if merged and len(small) < n_clusters:
+        apart = np.full(len(here), -1)
+        for number, g in enumerate(small):
+            apart[g] = number
+        labels, rest = apart[rows], apart[rows] < 0
+        share = None if mass is None else mass[rest]
+        others = kmeans(P[here][rest], n_clusters - len(small), rng, STARTS, share)
+        labels[rest] = len(small) + on_host(others)
         found = converted(beside(labels, P), namespace(P).int64)
     start[here] = found
     return start

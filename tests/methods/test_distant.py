@@ -72,13 +72,13 @@ def test_samples_are_named_in_any_order_of_rows_and_with_copies():
     ids = np.array([f"p{i}" for i in range(1000)])[order]
     frames = {
         name: pd.DataFrame(X, index=ids, columns=list("abcdef"))
-        for name, X in zip("vw", with_a_minority(1000, 12, order=order), strict=True)
+        for name, X in zip("vw", with_a_minority(1000, 8, order=order), strict=True)
     }
     _, messages = told(frames)
-    first = [i for i in ids if int(i[1:]) < 12][:5]
-    assert messages[0].startswith(f"12 samples (samples {', '.join(first)} and 7 more)")
-    twice = [np.repeat(X, 2, axis=0) for X in with_a_minority(1000, 12)]
-    assert told(twice)[1][0].startswith("24 samples (rows 0, 1, 2, 3, 4 and 19 more)")
+    first = [i for i in ids if int(i[1:]) < 8][:5]
+    assert messages[0].startswith(f"8 samples (samples {', '.join(first)} and 3 more)")
+    twice = [np.repeat(X, 2, axis=0) for X in with_a_minority(1000, 8)]
+    assert told(twice)[1][0].startswith("16 samples (rows 0, 1, 2, 3, 4 and 11 more)")
 
 
 @pytest.mark.parametrize("draw", ["standard_normal", "standard_exponential", "standard_cauchy"])
