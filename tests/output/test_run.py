@@ -30,6 +30,7 @@ TABLES = {
     "embedding.csv",
     "agreement.csv",
     "redundancy.csv",
+    "cluster_view_weights.csv",
     "history.csv",
     "stability.csv",
     "baseline.csv",

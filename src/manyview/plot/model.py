@@ -413,13 +413,15 @@ def draw_agreement(
     names: Sequence[str],
     cmap: str = "cividis",
     text: str = "Agreement between views",
+    rows: Sequence[str] | None = None,
 ) -> None:
-    """A square of numbers from 0 to 1."""
-    image = ax.imshow(matrix, cmap=cmap, vmin=0, vmax=1)
+    """A table of numbers from 0 to 1, a square unless its rows have names of their own."""
+    aspect = "equal" if rows is None else "auto"
+    image = ax.imshow(matrix, cmap=cmap, vmin=0, vmax=1, aspect=aspect)
     if len(names) <= 12:
         write_cells(ax, image, matrix, np.vectorize("{:.2f}".format)(matrix))
     name_ticks(ax, "x", range(len(names)), names, rotation=45, ha="right")
-    name_ticks(ax, "y", range(len(names)), names)
+    name_ticks(ax, "y", range(len(matrix)), names if rows is None else rows)
     title(ax, text)
     ax.figure.colorbar(image, ax=ax, pad=0.02)
 

@@ -33,7 +33,7 @@ KINDS = ("svg", "png", "pdf")
 #: Charts that show what is known beside the views; a later comparison draws these anew.
 MEANING_CHARTS = ("survival", "clinical", "classes", "heatmap")
 MODEL_CHARTS = ("map", "view_weights", "convergence", "reliance", "agreement", "redundancy",
-                "leave_view_out", "stability", "consensus")  # fmt: skip
+                "cluster_view_weights", "leave_view_out", "stability", "consensus")  # fmt: skip
 #: Inches.
 WIDE, SQUARE = (7.5, 4.5), (6.0, 5.2)
 #: Text of a chart in the page takes the page's own color, light or dark.
@@ -86,6 +86,9 @@ def charts_of(run: Run) -> dict[str, Chart]:
             matrix = _columns(tables[name], [f"with:{view}" for view in run.views])
             add(name, f"Heat map: {text.lower()}", SQUARE, draw_agreement, matrix, run.views,
                 "cividis", text)  # fmt: skip
+    if len(run.views) > 1 and (own := tables["cluster_view_weights"]):
+        add("cluster_view_weights", "Heat map: how much each view sets each cluster apart",
+            (7.5, 1.6 + 0.3 * len(own)), _cluster_views, own, run.views)  # fmt: skip
     if left_out := tables["leave_view_out"]:
         add("leave_view_out", "Bar chart: agreement of the clusters with those found without each view",
             (7.5, 1.3 + 0.35 * len(left_out)), draw_left_out, [row["view"] for row in left_out],
@@ -199,6 +202,12 @@ def _terms(ax: Any, rows: Rows) -> None:
 def _reliance(ax: Any, values: Any, codes: Any, views: list[str]) -> None:
     draw_weights(ax, values, codes, views, order=np.arange(len(codes)))
     name_axes(ax, "Reliance on each view")
+
+
+def _cluster_views(ax: Any, rows: Rows, views: list[str]) -> None:
+    matrix = _columns(rows, [f"view:{view}" for view in views])
+    names = [f"cluster {row['cluster']}" for row in rows]
+    draw_agreement(ax, matrix, views, "cividis", "Weight of each view for each cluster", names)
 
 
 def _stability(ax: Any, rows: Rows) -> None:

@@ -11,7 +11,8 @@ from manyview.io.writing import read_csv
 Rows = list[dict[str, Any]]
 #: Tables of a fit, by their files without ``.csv``; one that would be empty is not there.
 OF_FIT = ("labels", "clusters", "view_weights", "sample_weights", "top_features", "embedding",
-          "agreement", "redundancy", "history", "stability", "baseline", "markers",
+          "agreement", "redundancy", "cluster_view_weights", "history", "stability", "baseline",
+          "markers",
           "leave_view_out", "heatmap", "consensus")  # fmt: skip
 #: Those of a clinical table or known classes, which a later comparison replaces.
 OF_MEANING = ("survival", "survival_pairs", "survival_curves", "survival_at_risk", "clinical_tests",

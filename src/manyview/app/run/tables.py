@@ -59,6 +59,14 @@ def tables_of(
             "weight": model.view_weights_,
             **({"learned_weight": model.learned_view_weights_} if robust else {}),
             "mean_reliance": model.reliance_.mean(axis=0),
+            **(
+                {
+                    "cluster_structure": model.cluster_structure_,
+                    "structure_error": model.cluster_structure_error_,
+                }
+                if robust
+                else {}
+            ),
             **({"scaling": [model.scaling_[name] for name in names]} if robust else {}),
         },
         "sample_weights": {
@@ -66,6 +74,7 @@ def tables_of(
             "cluster": labels,
             **_by_name("weight:", names, w.T),
             **_by_name("reliance:", names, reliance.T),
+            **({"agreement": model.sample_agreement_} if robust else {}),
             "departure": departures(model.reliance_, labels, here),
         },
         "embedding": {
@@ -78,6 +87,11 @@ def tables_of(
         "redundancy": {"view": names, **_by_name("with:", names, found.redundancy.T)},
         "history": model.history_,
     }
+    if robust:
+        tables["cluster_view_weights"] = {
+            "cluster": range(len(model.cluster_view_weights_)),
+            **_by_name("view:", names, model.cluster_view_weights_.T),
+        }
     tables |= {"top_features": top, "heatmap": heat, "baseline": found.rivals}
     if found.leading is not None:
         tables["markers"] = found.leading
