@@ -43,6 +43,7 @@ def assert_holds(data, model):
     """Everything of the model is where `annotate` says, exactly."""
     np.testing.assert_array_equal(data.obs["manyview"].astype(int), model.labels_)
     np.testing.assert_array_equal(data.obs["manyview_confidence"], model.confidence_.max(axis=1))
+    np.testing.assert_array_equal(data.obs["manyview_agreement"], model.sample_agreement_)
     np.testing.assert_array_equal(data.obsm["manyview"], model.consensus_)
     np.testing.assert_array_equal(data.obsm["manyview_reliance"], model.reliance_)
     np.testing.assert_array_equal(data.obsm["manyview_embedding"], model.embedding_)

@@ -179,8 +179,8 @@ def annotate(data: Any, model: Any, key: str = "manyview") -> Any:
         settings, number of clusters) and ``varm[key]`` of each modality (the parts of the clusters; NaN
         for features that were not used). An AnnData has ``varm[key]`` if one view is its X or a layer,
         ``varm[key + "_" + view]`` if several are, and parts of others in ``uns[key]["loadings"]``.
-        RobustWMNMF also gives ``obs[key + "_confidence"]`` (of the label), ``obsm[key +
-        "_embedding"]`` and its fused graph, ``obsp[key + "_connectivities"]`` and ``obsp[key +
+        RobustWMNMF also gives ``obs[key + "_confidence"]`` (of the label), ``obs[key + "_agreement"]``
+        (how far the views agree on each sample), ``obsm[key + "_embedding"]`` and its fused graph, ``obsp[key + "_connectivities"]`` and ``obsp[key +
         "_distances"]`` (in the embedding), which ``uns[key]`` describes as scanpy's neighbours are:
         pass ``neighbors_key=key`` to its tools. What was there under these names before is replaced.
 
@@ -263,6 +263,7 @@ def _graph(data: Any, model: Any, key: str, rows: Array) -> list[tuple[Any, str,
     connectivities = _placed_graph(sp.csr_array(model.graph_), rows)
     return [
         (data.obs, f"{key}_confidence", _placed(model.confidence_.max(axis=1), rows)),
+        (data.obs, f"{key}_agreement", _placed(model.sample_agreement_, rows)),
         (data.obsm, f"{key}_embedding", _placed(model.embedding_, rows)),
         (data.obsp, f"{key}_connectivities", connectivities),
         (data.obsp, f"{key}_distances", _distances(connectivities, model.embedding_, rows)),
