@@ -181,7 +181,8 @@ def annotate(data: Any, model: Any, key: str = "manyview") -> Any:
         ``varm[key + "_" + view]`` if several are, and parts of others in ``uns[key]["loadings"]``.
         RobustWMNMF also gives ``obs[key + "_confidence"]`` (of the label), ``obs[key + "_agreement"]``
         (how far the views agree on each sample), ``obsm[key + "_embedding"]`` and its fused graph,
-        ``obsp[key + "_connectivities"]`` and ``obsp[key + "_distances"]`` (in the embedding), which ``uns[key]`` describes as scanpy's neighbours are:
+        ``obsp[key + "_connectivities"]`` and ``obsp[key + "_distances"]`` (in the
+        embedding), which ``uns[key]`` describes as scanpy's neighbors are:
         pass ``neighbors_key=key`` to its tools. What was there under these names before is replaced.
 
     Returns

@@ -84,8 +84,8 @@ def write_run(
     ``components_<view>.csv``, ``top_features.csv``, ``embedding.csv``, ``agreement.csv``,
     ``redundancy.csv``, ``cluster_view_weights.csv``, ``history.csv``, ``stability.csv``,
     ``markers.csv``, ``leave_view_out.csv``, ``heatmap.csv``, ``consensus.csv``, ``baseline.csv``,
-    ``selection.csv``, and with a clinical table or known classes ``survival*.csv``, ``clinical_*.csv``, ``classes.csv``, ``annotations.csv``), the
-    model (``model.npz``), what was done (``run.json``) and a page to read (``report.html``). A failure
+    ``selection.csv``, and with a clinical table or known classes ``survival*.csv``,
+    ``clinical_*.csv``, ``classes.csv``, ``annotations.csv``), the model (``model.npz``), what was done (``run.json``) and a page to read (``report.html``). A failure
     leaves nothing behind, or the earlier run as it was.
 
     Parameters
