@@ -86,7 +86,8 @@ def write_run(
     ``markers.csv``, ``leave_view_out.csv``, ``heatmap.csv``, ``consensus.csv``, ``baseline.csv``,
     ``selection.csv``, and with a clinical table or known classes ``survival*.csv``,
     ``clinical_*.csv``, ``classes.csv``, ``annotations.csv``), the model (``model.npz``), what was
-    done (``run.json``) and a page to read (``report.html``). A failure leaves nothing behind, or the earlier run as it was.
+    done (``run.json``) and a page to read (``report.html``). A failure leaves nothing
+    behind, or the earlier run as it was.
 
     Parameters
     ----------
