@@ -27,6 +27,7 @@ from manyview.fuse import settled_zeros
 from manyview.labels import (
     communities,
     contingency,
+    largest_first,
     pairwise_ari,
     part_size,
     resamples,
@@ -211,7 +212,8 @@ class Refits:
             K = 0 if model.n_clusters == "communities" else n_clusters
             labels, K, P = self._start(found, np.bincount(of), rng, K)
             w = np.where(np.column_stack(present), found.w[of], 0)
-            return self._settled(found.alpha, np.arange(len(of)), P[of], labels[of], K, rest, w)
+            rows = np.arange(len(of))
+            return largest_first(self._settled(found.alpha, rows, P[of], labels[of], K, rest, w))
 
     def _as_distinct(self, rest: list[int], n_clusters: int) -> bool:
         """Whether these views tell the same observations apart, and enough of them."""
@@ -228,6 +230,10 @@ class Refits:
     def _agreed(self, rest: list[int], seed: int) -> ag.Agreement:
         """What the views of ``rest`` say of each other, as `agree.agree` would find it."""
         whole, some = self.agreement, np.ix_(rest, rest)
+        spaces = [self.distinct[t] for t in rest]
+        given = self.settings.view_weights
+        even = None if given is None else np.full(len(rest), 1 / len(rest))
+        settings = replace(self.settings, view_weights=even)
         found = agree.Evidence(
             [whole.view_graphs[t] for t in rest],
             self.contrasts[some],
@@ -235,12 +241,10 @@ class Refits:
             whole.spread[rest],
             whole.typical[rest],
             whole.redundancy[some],
+            own=agree.own_evidence(spaces, settings, seed) if len(rest) == 2 else None,
             structure=(whole.structure[rest], whole.structure_error[rest]),
         )
-        given = self.settings.view_weights
-        even = None if given is None else np.full(len(rest), 1 / len(rest))
-        settings = replace(self.settings, view_weights=even)
-        return agree.weigh_views([self.distinct[t] for t in rest], found, settings, seed)
+        return agree.weigh_views(spaces, found, settings, seed)
 
 
 def among(near: Lists, nodes: Array, n: int, k: int) -> Lists:

@@ -88,7 +88,7 @@ def charts_of(run: Run) -> dict[str, Chart]:
                 "cividis", text)  # fmt: skip
     if len(run.views) > 1 and (own := tables["cluster_view_weights"]):
         add("cluster_view_weights", "Heat map: how much each view sets each cluster apart",
-            (7.5, 1.6 + 0.3 * len(own)), _cluster_views, own, run.views)  # fmt: skip
+            (6.0, 3.4 + 0.3 * len(own)), _cluster_views, own, run.views)  # fmt: skip
     if left_out := tables["leave_view_out"]:
         add("leave_view_out", "Bar chart: agreement of the clusters with those found without each view",
             (7.5, 1.3 + 0.35 * len(left_out)), draw_left_out, [row["view"] for row in left_out],
