@@ -1,204 +1,144 @@
-"""How many clusters each criterion finds where the answer is known, and how long it takes.
+"""Does `select_n_clusters` find the number of clusters, and none where there are none?
 
-    python benchmarks/choose_k.py [--seed 0] [--reasons]
-    python benchmarks/choose_k.py --data DIR [--sets NAME ...] [--methods stability eigengap] [--to 14]
-    python benchmarks/choose_k.py [--data DIR [--sets NAME ...]] --per-doubling 0 0.05 0.1 0.2
+    python benchmarks/choose_k.py [--seed 0]
+    python benchmarks/choose_k.py --null RUNS [--kinds NAME ...] [--samples 200]
+    python benchmarks/choose_k.py --data DIR [--sets NAME ...] [--seed 0]
 
-With DIR (NAME.npz files and `load.py`, as for `quality.py`): what a user of n_clusters="auto" loses on real
-data, as the adjusted Rand index at the number chosen against that at the true number. With --per-doubling:
-what is chosen if stability's score loses as much for every doubling or halving between its number and that
-of the communities.
+Without options: made-up data with a known number of clusters. With --null: the share of data without
+clusters in which clusters are reported, for each kind. With DIR (NAME.npz files and `load.py`, as for
+`quality.py`): the adjusted Rand index that `n_clusters="auto"` loses against the true number.
+--reasons prints the sentences as well.
 """
 
 import argparse
+import os
 import time
 import warnings
-from collections.abc import Iterator
 from pathlib import Path
-from unittest import mock
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
 
 import manyview as mv
 from communities import SETS, fitted, scores
-from manyview import criteria as selection
-from manyview.criteria import combine
-from manyview.selection import DEFAULT, METHODS, select_n_clusters
+from manyview.selection import Selection
 from quality import module
 
+#: Data without clusters.
+NULL = ("blob", "long", "uniform", "square", "lognormal", "ring", "line", "ring, rows missing",
+        "line, rows missing", "blob, rows missing", "counts", "binary", "heavy tails", "eight factors",
+        "wide noise", "three columns")  # fmt: skip
 
-def cases(seed: int) -> dict[str, tuple[dict | list | np.ndarray, str]]:
-    """Name → views and the right answer, in words."""
+
+def null(kind: str, n: int, rng: np.random.Generator) -> list[np.ndarray]:
+    """Two views (one of the square) of n samples without clusters."""
+    name, _, missing = kind.partition(", ")
+    widths = {"wide noise": (300, 500), "three columns": (3, 3)}.get(name, (10, 15))
+
+    def factors(count: int) -> list[np.ndarray]:
+        shared = rng.standard_normal((n, count))
+        loadings = [rng.standard_normal((count, m)) for m in widths]
+        return [rng.normal(shared @ loading, 0.3) for loading in loadings]
+
+    if name == "square":
+        views = [rng.random((n, 2))]
+    elif name == "ring":
+        angle = rng.uniform(0, 2 * np.pi, n)
+        circle = np.c_[np.cos(angle), np.sin(angle)]
+        views = [circle + rng.normal(0, 0.05, (n, 2)) for _ in range(2)]
+    elif name in ("long", "line", "eight factors"):
+        views = factors({"long": 3, "line": 1, "eight factors": 8}[name])
+    elif name == "lognormal":
+        views = [np.exp(X) for X in factors(2)]
+    elif name == "counts":
+        depth = rng.lognormal(0, 0.5, (n, 1))
+        views = [rng.poisson(depth * rng.gamma(0.5, 4, m)).astype(float) for m in (50, 80)]
+    elif name == "binary":
+        views = [(rng.random((n, m)) < rng.uniform(0.1, 0.5, m)).astype(float) for m in (30, 40)]
+    else:
+        draw = {"uniform": rng.random, "heavy tails": lambda size: rng.standard_t(2, size)}
+        views = [draw.get(name, rng.standard_normal)((n, m)) for m in widths]
+    if missing:
+        for X in views:
+            X[rng.random(n) < 0.3] = np.nan
+    return views
+
+
+def known(seed: int) -> dict[str, tuple[dict | list, str]]:
+    """Name → views and the number of clusters, in words."""
     rng = np.random.default_rng(seed)
-    two = np.arange(300) % 2
-    centres = [rng.standard_normal((2, m)) for m in (10, 15)]
-    shared = rng.standard_normal((300, 3))
-    synthetic = mv.datasets.make_synthetic(2000, random_state=seed)
-    digits = mv.datasets.load_handwritten("paper")
-    # Far from Gaussian, as the clouds that the data are compared with are not. Drawn by a generator
-    # of their own.
-    bent = np.random.default_rng(seed)
-    factor, angle = bent.standard_normal((200, 2)), bent.uniform(0, 2 * np.pi, 200)
-    circle = np.c_[np.cos(angle), np.sin(angle)]
-    return hard_to_count(seed) | {
-        "synthetic, 2000 rows": (synthetic.views, "10"),
-        "digits": (digits.views, "8-12"),
-        "two blobs": ([rng.normal(2 * c[two], 1) for c in centres], "2"),
-        "one round blob": ([rng.standard_normal((300, m)) for m in (10, 15)], "none"),
-        "one long blob": (
-            [shared @ rng.standard_normal((3, m)) + rng.normal(0, 0.3, (300, m)) for m in (10, 15)],
-            "none",
-        ),
-        "uniform noise": ([rng.random((400, m)) for m in (20, 30)], "none"),
-        "digits, features permuted": (
-            [rng.permuted(X, axis=0) for X in digits.views.values()],
-            "none",
-        ),
-        "uniform square": (bent.random((200, 2)), "none"),
-        "lognormal, shared factor": (
-            [
-                np.exp(factor @ bent.standard_normal((2, m)) + bent.normal(0, 0.3, (200, m)))
-                for m in (8, 10)
-            ],
-            "none",
-        ),
-        "ring": ([circle + bent.normal(0, 0.05, (200, 2)) for _ in range(2)], "none"),
+
+    def blobs(labels: np.ndarray, spread: float, features: tuple[int, int] = (10, 15)) -> list:
+        size = (labels.max() + 1,)
+        return [rng.normal(spread * rng.standard_normal((*size, m))[labels], 1) for m in features]
+
+    nine, coarse = np.arange(360) % 9, np.arange(360) % 3
+    grouped = [3 * rng.standard_normal((3, m))[coarse] for m in (10, 15)]
+    fine = [rng.normal(X + 1.2 * rng.standard_normal((9, X.shape[1]))[nine], 1) for X in grouped]
+    return {
+        "synthetic, 2000 rows": (mv.datasets.make_synthetic(2000, random_state=seed).views, "10"),
+        "digits": (mv.datasets.load_handwritten("paper").views, "10"),
+        "two blobs": (blobs(np.arange(300) % 2, 2), "2"),
+        "three groups of three": (fine, "3 or 9"),
+        "sizes 200 to 10": (blobs(np.repeat(np.arange(6), [200, 100, 50, 25, 15, 10]), 2), "6"),
+        "sixty clusters": (blobs(np.arange(1200) % 60, 2), "60"),
     }
 
 
-def hard_to_count(seed: int) -> dict[str, tuple[list, str]]:
-    """Clusters within clusters, clusters of very unequal size, and clouds of which rows are missing."""
-    rng = np.random.default_rng(seed)
-    nine, sizes = np.arange(360) % 9, [200, 100, 50, 25, 15, 10]
-    unequal = np.repeat(np.arange(len(sizes)), sizes)
-    line = rng.standard_normal((300, 1))
-    found = {"three groups of three": ([], "3 or 9"), "sizes 200 to 10": ([], "6")}
-    found |= {"one factor, rows missing": ([], "none"), "round blob, rows missing": ([], "none")}
-    for m in (10, 15):
-        coarse, fine = rng.standard_normal((3, m)), rng.standard_normal((9, m))
-        views = (
-            rng.normal(3 * coarse[nine % 3] + 1.2 * fine[nine], 1),
-            rng.normal(2 * rng.standard_normal((len(sizes), m))[unequal], 1),
-            line @ rng.standard_normal((1, m)) + rng.normal(0, 0.3, (300, m)),
-            rng.standard_normal((300, m)),
-        )
-        for (listed, truth), X in zip(found.values(), views, strict=True):
-            listed.append(X)
-            if truth == "none":
-                X[rng.random(len(X)) < 0.3] = np.nan
-    return found
+def chosen(views: dict | list, seed: int) -> Selection:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # "no clusters" is an answer here
+        return mv.select_n_clusters(views, random_state=seed)
+
+
+def on_null_data(runs: int, kinds: list[str], n: int) -> None:
+    print("| data without clusters | clusters reported | runs |\n" + "|---" * 3 + "|", flush=True)
+    shares = []
+    for kind in kinds:
+        rng = np.random.default_rng(NULL.index(kind))
+        found = [chosen(null(kind, n, rng), seed).found for seed in range(runs)]
+        shares.append(np.mean(found))
+        print(f"| {kind} | {shares[-1]:.1%} | {runs} |", flush=True)
+    print(f"| all | {np.mean(shares):.1%} | {runs * len(kinds)} |")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--reasons", action="store_true", help="print the sentences as well")
+    parser.add_argument("--null", type=int, metavar="RUNS", help="runs of each kind")
+    parser.add_argument("--kinds", nargs="+", choices=NULL, default=NULL, help="with --null")
+    parser.add_argument("--samples", type=int, default=200, help="with --null")
     parser.add_argument("--data", type=Path, help="folder of real data sets")
-    parser.add_argument("--sets", nargs="+", default=SETS)
-    parser.add_argument("--methods", nargs="+", default=DEFAULT, help="with --data")
-    parser.add_argument("--to", type=int, help="with --data: the largest candidate")
-    parser.add_argument("--per-doubling", nargs="+", type=float, help="values to compare")
+    parser.add_argument("--sets", nargs="+", default=SETS, help="with --data")
     args = parser.parse_args()
-    if args.per_doubling:
-        by_what_a_doubling_costs(args)
-    elif args.data:
-        lost_on_real_data(args)
-    else:
-        where_the_answer_is_known(args.seed, args.reasons)
-
-
-def lost_on_real_data(args: argparse.Namespace) -> None:
-    """A row for each set: what was chosen and why, and the ARI there and at the true number."""
-    load, both = module(args.data / "load.py").load, []
-    candidates = None if args.to is None else range(2, args.to + 1)
-    print(
-        "| set | true | chosen | votes | ARI chosen | ARI true | s |\n" + "|---" * 7 + "|",
-        flush=True,
-    )
-    for name in args.sets:
-        views, truth = load(args.data / f"{name}.npz")
-        start, K = time.perf_counter(), len(np.unique(truth))
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            chosen = select_n_clusters(views, candidates, args.methods, random_state=args.seed)
-        seconds = time.perf_counter() - start
-        labels = [fitted(views, 1, n_clusters=k)[1][0] for k in (chosen.n_clusters, K)]
-        ari = [scores(truth, found)[0] for found in labels]
-        both.append(ari)
-        votes = ", ".join("?" if k is None else str(k) for k in chosen.votes.values())
-        cells = [name, K, chosen.answer, votes, f"{ari[0]:.3f}", f"{ari[1]:.3f}", f"{seconds:.0f}"]
-        print("| " + " | ".join(map(str, cells)) + " |", flush=True)
-        if args.reasons:
-            print("".join(f"    {reason}\n" for reason in chosen.reasons))
-    mean = np.mean(both, axis=0)
-    print(f"| mean of {len(both)} | | | | {mean[0]:.3f} | {mean[1]:.3f} | |")
-
-
-def by_what_a_doubling_costs(args: argparse.Namespace) -> None:
-    """A row for each set: the number that each cost leads to, with the ARI there if classes are known."""
-    heads = ["set", "true", "communities", *(f"{cost:g}" for cost in args.per_doubling)]
-    print("| " + " | ".join(heads) + " |\n" + "|---" * len(heads) + "|", flush=True)
-    for name, views, told, truth in known_sets(args):
-        votes = kept_votes(views, args.seed)
-        numbers = [combine(votes, cost).n_clusters for cost in args.per_doubling]
-        found = {K: str(K) if K > 1 else "none" for K in numbers}
-        if truth is not None:
-            for K in found:
-                ari = scores(truth, fitted(views, 1, n_clusters=K)[1][0])[0]
-                found[K] += f" ({ari:.3f})"
-        groups = next(vote.communities for vote in votes if vote.method == "communities")
-        cells = [name, told, str(groups or "?"), *(found[K] for K in numbers)]
-        print("| " + " | ".join(cells) + " |", flush=True)
-
-
-def known_sets(args: argparse.Namespace) -> Iterator[tuple]:
-    """Name, views, the right answer in words, and the classes if there are any."""
-    if not args.data:
-        for name, (views, told) in cases(args.seed).items():
-            yield name, views, told, None
+    if args.null:
+        on_null_data(args.null, args.kinds, args.samples)
         return
-    load = module(args.data / "load.py").load
-    for name in args.sets:
-        views, truth = load(args.data / f"{name}.npz")
-        yield name, views, str(len(np.unique(truth))), truth
-
-
-def kept_votes(views: dict | list | np.ndarray, seed: int) -> list:
-    """The votes of the usual criteria, before they are combined."""
-    kept: list = []
-
-    def keep(votes: list) -> selection.Verdict:
-        kept.extend(votes)
-        return combine(votes)
-
-    with mock.patch.object(selection, "combine", keep), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        select_n_clusters(views, random_state=seed)
-    return kept
-
-
-def where_the_answer_is_known(seed: int, tell: bool) -> None:
-    shown = (*METHODS, "auto", "all")
-    print(f"{'data':27}{'truth':>7}" + "".join(f"{name:>18}" for name in shown), flush=True)
-    for name, (views, truth) in cases(seed).items():
-        cells, reasons = [], []
-        for method in shown:
-            start = time.perf_counter()
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # "nothing is there" is an answer here
-                asked = DEFAULT if method == "auto" else method
-                chosen = select_n_clusters(views, method=asked, random_state=seed)
-            seconds = time.perf_counter() - start
-            answer = str(chosen.n_clusters) if chosen.found else "none"
-            if not chosen.found and chosen.votes.get(method, 1) is None:
-                answer = "?"
-            if any("or more" in reason for reason in chosen.reasons) and method in METHODS:
-                answer = f"{answer} or more"
-            cells.append(f"{answer} ({seconds:.0f} s)")
-            reasons = chosen.reasons
-        print(f"{name:27}{truth:>7}" + "".join(f"{cell:>18}" for cell in cells), flush=True)
-        if tell:
-            print("".join(f"    {reason}\n" for reason in reasons))
+    cases: dict = known(args.seed)
+    if args.data:
+        load = module(args.data / "load.py").load
+        cases = dict.fromkeys(args.sets)
+    print("| set | true | chosen | ARI chosen | ARI true | s |\n" + "|---" * 6 + "|", flush=True)
+    both = []
+    for name in cases:
+        views, truth = load(args.data / f"{name}.npz") if args.data else cases[name]
+        start = time.perf_counter()
+        found = chosen(views, args.seed)
+        seconds, cells = time.perf_counter() - start, ["", ""]
+        if args.data:
+            K = len(np.unique(truth))
+            labels = [fitted(views, 1, n_clusters=k)[1][0] for k in (found.n_clusters, K)]
+            both.append([scores(truth, one)[0] for one in labels])
+            truth, cells = K, [f"{ari:.3f}" for ari in both[-1]]
+        row = [name, truth, found.answer, *cells, f"{seconds:.0f}"]
+        print("| " + " | ".join(map(str, row)) + " |", flush=True)
+        if args.reasons:
+            print("".join(f"    {reason}\n" for reason in found.reasons))
+    if both:
+        print("| mean | | | {:.3f} | {:.3f} | |".format(*np.mean(both, axis=0)))
 
 
 if __name__ == "__main__":

@@ -30,7 +30,7 @@ adjusted = mv.adjust(views, clinical[["batch"]])
 print(adjusted)
 
 # %%
-# **How many subtypes?** Stability and the eigengap vote.
+# **How many subtypes?** Modularity and the eigengap of the fused graph decide.
 
 choice = mv.select_n_clusters(adjusted.views, range(2, 8), random_state=0)
 print(choice.n_clusters, choice.reasons[0])

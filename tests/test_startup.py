@@ -8,9 +8,8 @@ from types import ModuleType
 import pytest
 
 import manyview as mv
-from manyview.app.options import USUAL_METHODS, FitRequest
+from manyview.app.options import FitRequest
 from manyview.engines.table import ENGINES
-from manyview.selection import DEFAULT
 
 
 def run(code):
@@ -44,7 +43,6 @@ def test_a_file_that_is_not_there_is_told_at_once(words, tmp_path):
 
 
 def test_the_command_names_what_the_library_has():
-    assert ",".join(DEFAULT) == USUAL_METHODS
     assert FitRequest.__dataclass_fields__["engine"].metadata["choices"] == tuple(ENGINES)
 
 

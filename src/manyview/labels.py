@@ -21,10 +21,13 @@ from manyview._arrays import is_tensor, namespace, on_host, one_hot
 from manyview._types import Array, Matrix, storable
 from manyview._warn import warn_user
 from manyview.engines.affinity import affinity, inverse_distances, links, nearest_neighbors
+from manyview.engines.numpy.graph import on_host as graph_on_host
 from manyview.engines.numpy.presence import read_rows
+from manyview.engines.numpy.repeats import Repeats
 from manyview.engines.optional import engine_part
 from manyview.engines.threads import blocks
 from manyview.maths import equations as eq
+from manyview.maths.agreement import Agreement
 from manyview.maths.spectrum import (
     Graph,
     inverse_root_degrees,
@@ -32,6 +35,7 @@ from manyview.maths.spectrum import (
     normalized,
     part_sizes,
 )
+from manyview.storage.checkpoint import Checkpoint
 
 # --- k-means++ ----------------------------------------------------------------------------------
 
@@ -465,6 +469,44 @@ def tell_tiny(found: Communities) -> None:
             f"{found.n_apart} communities have fewer than {found.least} observations and no link to "
             "others; they stay clusters of their own"
         )
+
+
+def count_communities(repeats: Repeats | None, resolution: float, agreement: Agreement) -> int:
+    """How many communities the fused graph has."""
+    graph = graph_on_host(agreement.fused)
+    here = np.ravel(graph.sum(axis=1)) > 0
+    count = np.ones(len(here)) if repeats is None else np.bincount(repeats.of)
+    if not here.any():
+        return 1
+    return communities(graph[here][:, here], resolution, 0, count[here]).count
+
+
+def fused_communities(
+    agreement: Agreement,
+    anywhere: Array,
+    repeats: Repeats | None,
+    resolution: float,
+    rng: np.random.Generator,
+    checkpoint: Checkpoint,
+) -> tuple[Array, int]:
+    """Communities of the distinct samples that are somewhere, 0 for the others; how many."""
+    here = anywhere if repeats is None else anywhere[repeats.first]
+    count = np.ones(len(here)) if repeats is None else np.bincount(repeats.of)
+
+    def find() -> Communities:
+        graph = graph_on_host(agreement.fused)
+        seed = int(rng.integers(2**31))
+        return communities(graph[here][:, here], resolution, seed, count[here])
+
+    if not here.any():
+        raise ValueError(
+            "communities need an observation that some view describes; all are missing"
+        )
+    found = checkpoint.keep("communities", find)
+    tell_tiny(found)
+    labels = np.zeros(len(here), dtype=np.int64)
+    labels[here] = found.labels
+    return labels, found.count
 
 
 def _without_tiny(

@@ -49,7 +49,7 @@ from manyview.base import (
     with_weight,
     working_dtype,
 )
-from manyview.criteria import chosen_number, count_communities, fused_communities
+from manyview.criteria import choose
 from manyview.engines.dask.source import DaskMatrix
 from manyview.engines.numpy.distances import Geometry
 from manyview.engines.numpy.engine import Engine, unit_sums
@@ -67,6 +67,8 @@ from manyview.labels import (
     by_size,
     check_installed,
     clusters_of_halves,
+    count_communities,
+    fused_communities,
     row_kinds,
     tell_empty_clusters,
     tell_few_kinds,
@@ -117,7 +119,7 @@ class RobustWMNMF(
     Parameters
     ----------
     n_clusters : int, "auto" or "communities", default="auto"
-        Number of clusters. "auto" asks `select_n_clusters`, whose answer and reasons are in
+        Number of clusters. "auto" uses `select_n_clusters`, whose result and reasons are in
         ``selection_``. "communities" (extra ``communities``) starts from the Leiden communities of
         the fused graph, as many as there are: good for single cells and other data with clusters of
         very unequal size. Any graph has communities: that there are clusters is for "auto" or
@@ -353,16 +355,8 @@ class RobustWMNMF(
                     tell_rounded(X, name)
         self._scalings = fuse.fit_scalings(there, present, self.scale)
         if self.n_clusters == "auto":
-            self.selection_ = chosen_number(
-                views,
-                present,
-                self._scalings,
-                settings,
-                checkpoint,
-                self.random_state,
-                self.dtype,
-                self.resolution,
-            )
+            given = (views, present, self._scalings, settings, generator(self.random_state))
+            self.selection_ = checkpoint.keep("selection", lambda: choose(*given, dtype=self.dtype))
             self.n_clusters_ = self.selection_.n_clusters
         elif not isinstance(self.n_clusters, str):  # communities are counted in the graph, later
             self.n_clusters_ = self.n_clusters

@@ -1,15 +1,19 @@
-"""How many clusters there are: `select_n_clusters`, the criteria of `manyview.criteria`."""
+"""How many clusters there are: `select_n_clusters`, and the rank of `WMNMF` by its own fits."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import warnings
+from collections.abc import Callable, Iterable, Iterator
 from numbers import Integral
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.utils.extmath import randomized_svd
 from threadpoolctl import threadpool_limits
 
-from manyview._types import Seed
+from manyview._types import Array, Seed, Views
 from manyview.base import (
     check_by_view,
     generator,
@@ -19,129 +23,92 @@ from manyview.base import (
     of_view,
 )
 from manyview.criteria import (
-    DEFAULT,
-    METHODS,
-    OWN_METHODS,
+    MAX_SAMPLES,
     NoClustersWarning,
     Selection,
     choose,
-    choose_for_wmnmf,
-    gather,
+    told,
     usual_candidates,
 )
 from manyview.fuse import Settings, fit_scalings, quiet_presence
+from manyview.maths.equations import nonnegative_half
+from manyview.maths.solvers import coordinate_sweep
 from manyview.robust import RobustWMNMF
+from manyview.scaling import fit_scaling
 from manyview.views.views import as_views
 from manyview.wmnmf import WMNMF
 
-__all__ = [
-    "DEFAULT",
-    "METHODS",
-    "OWN_METHODS",
-    "NoClustersWarning",
-    "Selection",
-    "select_n_clusters",
-    "usual_candidates",
-]
+__all__ = ["NoClustersWarning", "Selection", "select_n_clusters", "usual_candidates"]
 
 
 def select_n_clusters(
     views: Any,
     candidates: Iterable[int] | None = None,
-    method: str | Iterable[str] = DEFAULT,
+    method: str | None = None,
     *,
     model: Any = None,
-    n_runs: int = 20,
-    max_samples: int = 1000,
+    max_samples: int = MAX_SAMPLES,
     random_state: Seed = None,
 ) -> Selection:
     """Recommend a number of clusters.
 
-    What does not depend on K is done once: the views are scaled, weighted (α) and fused as
-    `RobustWMNMF` does; eigenvectors are computed for the largest candidate and cut for the others;
-    factorisations of rank K start from rank K−1.
+    The views are scaled, weighted and fused as `RobustWMNMF` does. The score of K clusters of the fused
+    graph is Q_K + 0.3 √K (λ_K − λ_{K+1}): Q_K is Newman's modularity of k-means in the first 3K columns
+    of the diffusion embedding, and λ are the eigenvalues of the normalized graph. Modularity rewards
+    clusters that hold together, but it merges many small ones and is flat near its maximum; there the
+    gap decides. Eigenvalues lie denser the more there are, hence √K.
 
-    Three methods look for clusters in the fused graph; these are asked by default. They compare it
-    with the graphs of eight clouds without clusters, drawn from a Gaussian with the views' joint
-    covariance:
-
-    "stability"
-        Clusterings of 80% of the observations, repeated ``n_runs`` times. The score of K is
-        (A − A₀)/(1 − A₀), A the mean adjusted Rand index between two runs and A₀ that of the clouds:
-        a cloud can be halved reproducibly, so that A alone favours K = 2. Only candidates count
-        that reach .5 and whose K-th eigenvalue (as below) exceeds the clouds' by three of their
-        standard deviations; of these the largest within one standard error of the best is taken.
-        The table also has A, the proportion of ambiguous pairs (PAC) and the cophenetic correlation.
-    "eigengap"
-        h(ρ_K) − h(ρ_{K+1}) for the eigenvalues ρ of the normalised graph, h(ρ) =
-        (ρ² + ρ⁵ + ρ¹⁰ + ρ²⁰)/4; the largest excess over the clouds, if it is at least .05 and three
-        of their standard deviations. Without such a gap, and with eigenvalues near 1 beyond the
-        largest candidate, the answer is that candidate or more. Clouds that are far from Gaussian
-        (bent, skewed, bounded) may have a gap without clusters: ask for stability as well.
-    "communities"
-        How many Leiden communities the graph has (extra ``communities``; without it this method
-        abstains and says so), if they come back in parts of 80% with a score as that of stability of
-        at least .5.
-
-    Four choose the rank of a nonnegative factorisation of each view (α-weighted means over views;
-    the smallest rank within one standard error of the best). That rank is not the number of
-    clusters in general: it is lower where clusters share parts, higher where they need several:
-
-    "bicv"
-        Bi-cross-validation: left-out blocks predicted from their neighbours.
-    "imputation"
-        Error on a hidden tenth of the entries.
-    "mdl"
-        Bits to write down residual and factors.
-    "sure"
-        Stein's unbiased risk estimate.
+    Whether there are clusters at all is tested first. Eight clouds without clusters are drawn from a
+    Gaussian with the joint covariance of the views. The statistic is the largest difference over K between
+    Q_K + √K (λ_K − λ_{K+1}) of the data and its mean over the clouds. There are clusters if it exceeds the
+    same statistic of each cloud against the others by five standard deviations.
 
     Parameters
     ----------
     views : list, dict, DataFrames, or one 2-D array
         As `RobustWMNMF` takes them; negative and missing values are fine.
     candidates : iterable of int, optional
-        By default 2 to 14 and, where there are ten observations for each, 16, 18, 20, 23, 26, 30, 35
-        and 40. 1 may be among them, but is not scored: it is the answer when nothing else stands out.
-    method : str or list of str, default=("stability", "eigengap", "communities")
-        One or several of the above, or "all". Several vote: graph methods count 1, rank methods
-        ¼; a method whose best is the largest candidate, or that cannot tell, abstains if others do
-        not. Ties go to the method named first. Where several numbers come back, stability's vote goes
-        to the best after a loss of .1 for every doubling or halving between it and the number of
-        communities, or of eigengap if no communities come back. If stability and communities find
-        nothing, or these are not asked and eigengap finds nothing, that is the answer, unless
-        eigengap sees more clusters than any candidate.
+        By default 2 to 14 and, where there are ten samples for each cluster, 16, 18, 20, 23, 26, 30,
+        35, 40, 50, 60, 80 and 100. 1 is no candidate: it is the result where no clusters are found.
+    method : {"bicv", "imputation"}, optional
+        With a `WMNMF` only: bi-cross-validation (default), or the error on a hidden tenth of the entries.
     model : RobustWMNMF or WMNMF, optional
-        Its settings (neighbours, scale, views, …) are used; never changed. Of a `WMNMF` the rank of its
-        own fits is judged, on its own scaled views and by its own objective (consensus, learned weights
-        and regulariser included), by "bicv" (then the default) or "imputation": the share of the
-        variation of unseen entries that its consensus of rank K leaves, in 4 runs on up to 150 features
-        of each view. The answer is the smallest rank after which at most a tenth of the fall is left.
-        Complete views only.
-    n_runs : int, default=20
-        Runs of "stability", at least 3.
+        Its settings (neighbors, scale, views, …) are used; it is not changed. For a `WMNMF` the rank of
+        its own fits is chosen, on its own scaled views and with its own objective: the share of the
+        variation of unseen entries that its consensus of rank K does not explain, in 4 runs on up to 150
+        features of each view. The result is the smallest rank after which at most a tenth of the decrease
+        is left. Complete views only.
     max_samples : int, default=1000
-        Larger data are represented by this many random observations.
+        Of more samples a random part of this size is used.
     random_state : int, RandomState, Generator or None
 
     Returns
     -------
     Selection
-        With ``n_clusters``, ``runner_up``, ``doubtful``, ``reasons``, ``table``, ``votes``, ``found``
-        and ``figure()``.
+        With ``n_clusters``, ``found``, ``runner_up``, ``doubtful``, ``reasons``, ``table`` and
+        ``figure()``.
 
     Examples
     --------
     >>> import manyview as mv
     >>> data = mv.datasets.make_synthetic(150, n_clusters=3, noisy_views=(), random_state=0)
-    >>> mv.select_n_clusters(data.views, range(2, 6), "stability", n_runs=5, random_state=0)
-    <Selection: 3 clusters (stability 3)>
+    >>> mv.select_n_clusters(data.views, range(2, 6), random_state=0)
+    <Selection: 3 clusters>
     """
     rng = generator(random_state)
+    if not isinstance(max_samples, Integral) or max_samples < 10:
+        raise ValueError(f"max_samples must be an integer of at least 10, got {max_samples!r}")
     if isinstance(model, WMNMF):
-        return _for_wmnmf(views, candidates, method, model, max_samples, rng)
-    methods = _methods(method, METHODS)
-    model = _model(model)
+        return _rank_of_wmnmf(views, candidates, method, model, max_samples, rng)
+    model = RobustWMNMF() if model is None else model
+    if not isinstance(model, RobustWMNMF):
+        raise TypeError(
+            f"model must be a RobustWMNMF (its fused graph is judged) or a WMNMF, got "
+            f"{type(model).__name__}; for another estimator compare "
+            "stability(model, views).score between numbers of clusters"
+        )
+    if method is not None:
+        raise ValueError(f"method applies to model=WMNMF() only, got {method!r}; leave it out")
     given = as_views(
         views,
         model.views,
@@ -154,64 +121,22 @@ def select_n_clusters(
     )
     for parameter, allowed in model._by_view.items():
         check_by_view(parameter, getattr(model, parameter), given.names, allowed)
-    _check_count("n_runs", n_runs, 3)
-    _check_count("max_samples", max_samples, 10)
-    asked = [] if candidates is None else _candidates(candidates, given.n_samples)
+    asked = None if candidates is None else _candidates(candidates, given.n_samples)
     columns, kept, names = observed_columns(given), None, given.names
     if columns is not None and any(mask.any() for mask in columns):
         given, kept = observed_part(given, columns), kept_views(columns)
-    settings = Settings.of(model, names, kept)
     with threadpool_limits(1):  # as the estimators: sums differ between thread counts
         present = quiet_presence(given, model.zero_rows)  # fitting the model will give the warnings
-        if candidates is None:
-            asked = usual_candidates(min(max_samples, int(np.any(present, axis=0).sum())))
-        evidence = gather(
+        return choose(
             given,
             present,
             fit_scalings(given, present, model.scale),
-            settings,
+            Settings.of(model, names, kept),
             rng,
-            n_values=max(asked) + 1,
+            asked,
             dtype=model.dtype,
             max_samples=max_samples,
-            resolution=model.resolution,
         )
-        return choose(evidence, asked, methods, rng, n_runs)
-
-
-def _for_wmnmf(
-    views: Any,
-    candidates: Iterable[int] | None,
-    method: Any,
-    model: WMNMF,
-    max_samples: int,
-    rng: np.random.Generator,
-) -> Selection:
-    """The rank of the paper's method: its own fits are judged, and no fused graph is made."""
-    # Nobody named a method: the criteria of a graph do not apply.
-    methods = _methods("bicv" if method == DEFAULT else method, OWN_METHODS)
-    _check_count("max_samples", max_samples, 10)
-    given = as_views(
-        views, model.views, allow_negative=model._allows_negative, caller="select_n_clusters"
-    )
-    n = min(max_samples, given.n_samples)
-    asked = usual_candidates(n) if candidates is None else _candidates(candidates, n)
-    with threadpool_limits(1):
-        return choose_for_wmnmf(given, model, asked, methods, rng, max_samples)
-
-
-# --- input -------------------------------------------------------------------------------------
-
-
-def _methods(method: Any, known: Sequence[str]) -> list[str]:
-    listed = list(known) if isinstance(method, str) and method == "all" else method
-    listed = [listed] if isinstance(listed, str) else list(dict.fromkeys(listed))
-    for name in listed:
-        if name not in known:
-            raise ValueError(f"method must be 'all' or among {', '.join(known)}; got {name!r}")
-    if not listed:
-        raise ValueError(f"method is an empty list; name one or more of {', '.join(known)}")
-    return listed
 
 
 def _candidates(candidates: Any, n_samples: int) -> list[int]:
@@ -226,7 +151,7 @@ def _candidates(candidates: Any, n_samples: int) -> list[int]:
             raise ValueError(f"{rule}, integers of at least 1; got {K!r}")
     if max(listed) > n_samples:
         raise ValueError(
-            f"candidates go up to {max(listed)}, more than the {n_samples} observations "
+            f"candidates go up to {max(listed)}, more than the {n_samples} samples "
             f"(n_samples={n_samples}); ask for fewer"
         )
     asked = sorted({int(K) for K in listed} - {1})
@@ -247,6 +172,214 @@ def _model(model: Any) -> RobustWMNMF:
     return model
 
 
-def _check_count(name: str, value: Any, least: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
-        raise ValueError(f"{name} must be an integer of at least {least}, got {value!r}")
+# --- the rank of WMNMF --------------------------------------------------------------------------
+
+#: Columns of a view that are fitted, groups of rows and columns in bi-cross-validation, share of entries
+#: hidden for imputation, and random runs.
+COLUMNS, GROUPS, HIDDEN, RUNS = 150, 3, 0.1, 4
+#: Share of the decrease of the error that may be left at the chosen rank: the views pull at each other's
+#: parts, and further ranks always ease that a little.
+SLACK = 0.1
+#: Times that hidden entries are estimated anew before their error is measured.
+REFILLS = 5
+
+
+def _rank_of_wmnmf(
+    views: Any,
+    candidates: Iterable[int] | None,
+    method: str | None,
+    model: WMNMF,
+    max_samples: int,
+    rng: np.random.Generator,
+) -> Selection:
+    """The smallest rank with about the best error on unseen entries.
+
+    A rank is as good as the best where it is within one standard error, or where at most `SLACK` of the
+    decrease from rank 1 is left; a decrease by less than that share of the error is none.
+    """
+    method = "bicv" if method is None else method
+    if not isinstance(method, str) or method not in CRITERIA:
+        raise ValueError(f"method must be among {', '.join(CRITERIA)}; got {method!r}")
+    given = as_views(
+        views, model.views, allow_negative=model._allows_negative, caller="select_n_clusters"
+    )
+    n, notes = min(max_samples, given.n_samples), []
+    asked = usual_candidates(n) if candidates is None else _candidates(candidates, n)
+    if given.n_samples > n:
+        notes.append(f"A random {n} of the {given.n_samples} samples were used.")
+        rows = np.sort(rng.permutation(given.n_samples)[:n])
+        given = given.with_matrices([X[rows] for X in given.matrices])
+    # What the fitted block of bi-cross-validation can hold.
+    widths = [min(X.shape[1], COLUMNS) for X in given.matrices]
+    limit = min(n, *widths) * (GROUPS - 1) // GROUPS
+    possible = [K for K in asked if limit >= K]
+    if not possible:
+        raise ValueError(
+            f"the blocks that {method} can fit hold a rank of {limit} at most, less than every "
+            "candidate; use more samples or features, or lower the candidates"
+        )
+    if len(possible) < len(asked):
+        notes.append(f"The fitted blocks hold a rank of {limit} at most: no more was tried.")
+    with threadpool_limits(1):
+        runs = own_curves(given, model, [1, *possible], method, RUNS, rng)
+    ranks = [1, *possible]
+    mean, error = runs.mean(axis=0), runs.std(axis=0, ddof=1) / np.sqrt(len(runs))
+    best = int(np.nan_to_num(mean, nan=np.inf).argmin())
+    # Paired: the runs' common level cancels, what is left is the error of the difference.
+    gap = runs - runs[:, [best]]
+    close = gap.mean(axis=0) <= gap.std(axis=0, ddof=1) / np.sqrt(len(runs))
+    close |= mean - mean[best] <= SLACK * (mean[0] - mean[best])
+    close[0] |= mean[0] - mean[best] <= SLACK * mean[0]
+    known = not np.isnan(mean).any()
+    pick = int(np.flatnonzero(close).min()) if known else 0
+    K = ranks[pick]
+    unseen = {"bicv": "left-out blocks", "imputation": "hidden entries"}[method]
+    if not known:
+        reason = "The views do not vary, so no rank can be chosen."
+    elif pick == 0:
+        reason = f"No candidate predicts {unseen} better than rank 1 (error {mean[0]:.3f})."
+    else:
+        reason = (
+            f"A consensus of rank {K} leaves {mean[pick]:.3f} of the variation of {unseen} unexplained; "
+            f"rank 1 leaves {mean[0]:.3f}, and the best rank, {ranks[best]}, {mean[best]:.3f}."
+        )
+    table = {
+        "n_clusters": np.array(possible), "score": mean[1:], "error": error[1:],
+        "chosen": np.equal(possible, K),
+    }  # fmt: skip
+    return told(Selection(K, pick > 0, [*notes, reason], table), limit)
+
+
+def own_curves(
+    views: Views,
+    model: WMNMF,
+    ranks: list[int],
+    method: str,
+    n_runs: int,
+    rng: np.random.Generator,
+) -> Array:
+    """The criterion (lower is better), runs × ranks, mean over the views."""
+    scalings = fit_scaling(views, model.scale)
+    pairs = zip(views.matrices, scalings, strict=True)
+    Xs = [scaling.apply(X.astype(float)) for X, scaling in pairs]
+    Xs = [sp.csc_array(X) if sp.issparse(X) else X for X in Xs]
+    runs = []
+    for _ in range(n_runs):
+        columns = [np.sort(rng.permutation(X.shape[1])[:COLUMNS]) for X in Xs]
+        some = [X[:, j] for X, j in zip(Xs, columns, strict=True)]
+        some = [X.toarray() if sp.issparse(X) else np.asarray(X) for X in some]
+        runs.append(CRITERIA[method](some, model, ranks, rng))
+    return np.array(runs)
+
+
+def bicv_of_wmnmf(
+    Xs: list[Array], model: WMNMF, ranks: list[int], rng: np.random.Generator
+) -> Array:
+    """Bi-cross-validation: rows and columns dealt into 3 groups each, the diagonal blocks left out.
+
+    WM-NMF is fitted to the other rows and columns of all views. Its consensus V* tells the parts of all
+    columns, and the kept columns of all views then tell V* of the left-out rows, by nonnegative least
+    squares: the objective itself draws U away from them, and every rank would seem too low.
+    """
+    rows = rng.permutation(len(Xs[0])) % GROUPS
+    groups = [rng.permutation(X.shape[1]) % GROUPS for X in Xs]
+    errors, totals = np.zeros((len(ranks), len(Xs))), np.zeros(len(Xs))
+    for g in range(GROUPS):
+        i = rows == g
+        kept = [columns != g for columns in groups]
+        left_out = [X[i][:, ~j] for X, j in zip(Xs, kept, strict=True)]
+        fitted = [X[~i][:, j] for X, j in zip(Xs, kept, strict=True)]
+        # Views count alike, as in the consensus: each in units of its own spread.
+        unit = [1 / max(float(X.std()), 1e-300) for X in fitted]
+        seen = np.hstack([u * X[i][:, j] for u, X, j in zip(unit, Xs, kept, strict=True)])
+        for r, fit in enumerate(_path(model, fitted, ranks, rng)):
+            V = fit.consensus_
+            parts = [u * solve(X.T, V) for u, X in zip(unit, fitted, strict=True)]
+            V_left = solve(seen, np.vstack(parts))
+            for s, (X, j) in enumerate(zip(Xs, kept, strict=True)):
+                predicted = V_left @ solve(X[~i][:, ~j].T, V).T
+                errors[r, s] += ((left_out[s] - predicted) ** 2).sum()
+        means = [X[~i][:, ~j].mean(axis=0) for X, j in zip(Xs, kept, strict=True)]
+        totals += [((A - mean) ** 2).sum() for A, mean in zip(left_out, means, strict=True)]
+    return _share(errors, totals)
+
+
+def imputation_of_wmnmf(
+    Xs: list[Array], model: WMNMF, ranks: list[int], rng: np.random.Generator
+) -> Array:
+    """A tenth of the entries hidden from the fit (``missing="allow"``), and told from its consensus V*."""
+    hidden = [rng.random(X.shape) < HIDDEN for X in Xs]
+    seen = [np.where(h, np.nan, X) for X, h in zip(Xs, hidden, strict=True)]
+    means = [np.nan_to_num(np.nanmean(X, axis=0)) for X in seen]
+    errors = np.zeros((len(ranks), len(Xs)))
+    for r, fit in enumerate(_path(model, seen, ranks, rng, missing="allow")):
+        for s, (X, h) in enumerate(zip(Xs, hidden, strict=True)):
+            predicted = np.broadcast_to(means[s], X.shape)
+            for _ in range(REFILLS):
+                predicted = fit.consensus_ @ solve(np.where(h, predicted, X).T, fit.consensus_).T
+            errors[r, s] = ((X - predicted) ** 2)[h].sum()
+    gaps = zip(Xs, means, hidden, strict=True)
+    return _share(errors, np.array([((X - mean) ** 2)[h].sum() for X, mean, h in gaps]))
+
+
+#: Views, model, ranks, randomness → the unexplained share of unseen entries for every rank.
+CRITERIA: dict[str, Callable[[list[Array], WMNMF, list[int], np.random.Generator], Array]] = {
+    "bicv": bicv_of_wmnmf,
+    "imputation": imputation_of_wmnmf,
+}
+
+
+def _path(
+    model: WMNMF, Xs: list[Array], ranks: list[int], rng: np.random.Generator, **given: str
+) -> Iterator[WMNMF]:
+    """The model's own fits of growing rank, each from the one before and from what that leaves.
+
+    From a random start two rounds end far from what a rank can do, and more components then only help
+    to get on. Labels are not looked at, and read in the cheapest way.
+    """
+    own = clone(model).set_params(
+        assign_labels="argmax", n_init=1, scale=None, views=None, checkpoint=None, verbose=0,
+        callback=None, random_state=int(rng.integers(2**31)), **given,
+    )  # fmt: skip
+    V = [np.zeros((len(X), 0)) for X in Xs]
+    U = [np.zeros((X.shape[1], 0)) for X in Xs]
+    unit = [1 / max(float(np.nanstd(X)), 1e-300) for X in Xs]
+    ends = np.cumsum([X.shape[1] for X in Xs])[:-1]
+    for K in ranks:
+        gaps = [np.nan_to_num(X - v @ u.T) for X, v, u in zip(Xs, V, U, strict=True)]
+        # The same rows for all views: parts that start apart are drawn to each other, not to the data.
+        side_by_side = np.hstack([c * gap for c, gap in zip(unit, gaps, strict=True)])
+        # As in NNDSVD: the larger nonnegative half of the leading singular pairs, never quite 0.
+        count, seed = K - V[0].shape[1], int(rng.integers(2**31))
+        left, values, right = randomized_svd(side_by_side, count, random_state=seed)
+        halves = [nonnegative_half(v, u) for v, u in zip(left.T, right, strict=True)]
+        more_V, more_U = (
+            np.sqrt(values) * (np.column_stack(side) + 1e-3) for side in zip(*halves, strict=True)
+        )
+        V = [np.hstack([v, more_V]) for v in V]
+        U = [np.hstack([u, m / c]) for u, m, c in zip(U, np.split(more_U, ends), unit, strict=True)]
+        init = {"components": [u.T for u in U], "coefficients": V}
+        own.set_params(n_clusters=K, n_components=K, init=init)
+        with warnings.catch_warnings():
+            # Of blocks that nobody but us looks at; a fit of the whole gives its own warnings.
+            warnings.simplefilter("ignore")
+            own.fit(Xs)
+        V, U = list(own.coefficients_), [u.T for u in own.components_]
+        yield own
+
+
+def solve(X: Array, U: Array, sweeps: int = 25) -> Array:
+    """V ≥ 0 with X ≈ VUᵀ for given U."""
+    V = np.full((X.shape[0], U.shape[1]), X.mean() / max(U.sum(axis=1).mean(), 1e-12))
+    XU, H = X @ U, U.T @ U
+    for _ in range(sweeps):
+        coordinate_sweep(V, XU, H)
+    return V
+
+
+def _share(errors: Array, totals: Array) -> Array:
+    """Errors of ranks × views in units of what means leave; views that means tell wholly say nothing."""
+    telling = totals > 0
+    if not telling.any():
+        return np.full(len(errors), np.nan)
+    return (errors[:, telling] / totals[telling]).mean(axis=1)

@@ -8,10 +8,7 @@ from typer.testing import CliRunner
 
 import manyview as mv
 from manyview.app.cli.app import app
-from manyview.criteria import bicv_of_wmnmf as bicv
-from manyview.criteria import imputation_of_wmnmf as imputation
-from manyview.criteria import own_curves
-from manyview.selection import OWN_METHODS, NoClustersWarning
+from manyview.selection import CRITERIA, NoClustersWarning, own_curves
 from manyview.views.views import as_views
 
 
@@ -39,11 +36,11 @@ def test_the_planted_rank_comes_back(K):
     model = mv.WMNMF(7, random_state=3)
     before = model.get_params()
     found = mv.select_n_clusters(planted(K), range(2, 7), model=model, random_state=0)
-    assert found.n_clusters == K and found.votes == {"bicv": K} and found.found
+    assert found.n_clusters == K and found.found
     assert model.get_params() == before and not hasattr(model, "labels_")
 
 
-@pytest.mark.parametrize("method", OWN_METHODS)
+@pytest.mark.parametrize("method", CRITERIA)
 def test_the_unit_of_a_view_does_not_matter(method):
     views = planted(3, n=60)
     other = views | {"view0": 1000 * views["view0"]}
@@ -54,16 +51,16 @@ def test_the_unit_of_a_view_does_not_matter(method):
     np.testing.assert_allclose(one, same, rtol=1e-6)
 
 
-@pytest.mark.parametrize("method", OWN_METHODS)
+@pytest.mark.parametrize("method", CRITERIA)
 def test_nothing_is_found_where_there_is_nothing(method):
-    with pytest.warns(NoClustersWarning, match="no rank of the candidates does better"):
+    with pytest.warns(NoClustersWarning, match="No candidate predicts"):
         found = mv.select_n_clusters(
             no_clusters(), [2, 3], method, model=mv.WMNMF(), random_state=0
         )
     assert found.n_clusters == 1 and not found.found
 
 
-@pytest.mark.parametrize("criterion", [bicv, imputation])
+@pytest.mark.parametrize("criterion", CRITERIA.values())
 def test_unseen_entries_are_not_looked_at(criterion):
     """Only the entries that are told may change the score; the fits must not know them."""
     Xs = [np.asarray(X) for X in planted(3, n=60).values()]
@@ -82,13 +79,13 @@ def test_the_models_own_settings_are_used():
     found = mv.select_n_clusters(
         views, [2, 3, 4], model=mv.WMNMF(scale="minmax"), max_samples=90, random_state=0
     )
-    assert "90 of the 150 observations" in found.reasons[0]
+    assert "90 of the 150 samples" in found.reasons[0]
 
 
 @pytest.mark.parametrize(
     "asked, sentence",
     [
-        ({"method": "stability"}, "'all' or among bicv, imputation; got 'stability'"),
+        ({"method": "stability"}, "among bicv, imputation; got 'stability'"),
         ({"candidates": [20, 30]}, "hold a rank of 10 at most, less than every candidate"),
         ({"max_samples": 3}, "max_samples must be an integer of at least 10"),
         ({"model": mv.baselines.MultiNMF()}, "or a WMNMF, got MultiNMF"),
@@ -114,6 +111,8 @@ def test_the_command_asks_for_the_rank_of_the_papers_method(tmp_path):
         "wmnmf",
         "--to",
         "4",
+        "--criterion",
+        "bicv",
         "--transpose",
         "none",
         "--out",
@@ -122,7 +121,10 @@ def test_the_command_asks_for_the_rank_of_the_papers_method(tmp_path):
     result = CliRunner().invoke(app, words)
     assert result.exit_code == 0, result.output
     record = json.loads((out / "selection.json").read_text())
-    assert (record["n_clusters"], record["method"], list(record["votes"])) == (3, "wmnmf", ["bicv"])
-    words[words.index("wmnmf")] = "nmf"
+    assert (record["n_clusters"], record["method"]) == (3, "wmnmf")
+    words[words.index("wmnmf")] = "robust"
+    result = CliRunner().invoke(app, [*words[:-1], str(tmp_path / "other")])
+    assert result.exit_code == 2 and "--criterion goes with --method wmnmf" in result.output
+    words[words.index("robust")] = "nmf"
     result = CliRunner().invoke(app, [*words[:-1], str(tmp_path / "other")])
     assert result.exit_code == 2 and "--method must be one of robust, wmnmf" in result.output

@@ -154,12 +154,12 @@ def test_more_clusters_than_rows_in_a_run_is_answered_with_the_remedy():
 
 
 def test_a_chosen_number_of_clusters_is_not_chosen_again(monkeypatch):
-    import manyview.criteria as selection
+    import manyview.robust as robust
 
     views, _ = blobs(45)
     model = mv.RobustWMNMF("auto", random_state=0).fit(views)
-    calls, choose = [], selection.choose
-    monkeypatch.setattr(selection, "choose", lambda *a, **k: calls.append(1) or choose(*a, **k))
+    calls, choose = [], robust.choose
+    monkeypatch.setattr(robust, "choose", lambda *a, **k: calls.append(1) or choose(*a, **k))
     sure = stability(model, views, n_runs=2, random_state=0)
     assert calls == [] and len(sure.clusters) == model.n_clusters_ == 3
     assert model.n_clusters == "auto"

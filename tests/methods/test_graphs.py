@@ -192,7 +192,7 @@ def test_stability_choice_and_report(data, tmp_path):
     views = {"x": X, "links": mv.GraphView(graph_of(Y)), "far": mv.DistanceView(cdist(Y, Y))}
     model = fit(views)
     assert mv.stability(model, views, n_runs=2, random_state=0).score > 0.5
-    assert mv.select_n_clusters(views, range(2, 6), n_runs=5, random_state=0).n_clusters == K
+    assert mv.select_n_clusters(views, range(2, 6), random_state=0).n_clusters == K
     mv.write_run(model, views, tmp_path / "run", stability_runs=0)
     page = (tmp_path / "run" / "report.html").read_text()
     assert f"x ({X.shape[1]} features), links (graph), far (distance matrix)" in page

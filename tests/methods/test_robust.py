@@ -573,8 +573,8 @@ def test_auto_reads_and_scales_the_views_once(monkeypatch):
     assert calls == ["read", *["scaled"] * len(views)]
 
 
-# Without the extra communities:
 @pytest.mark.filterwarnings("ignore::manyview.selection.NoClustersWarning")
+@pytest.mark.filterwarnings("ignore:.*lie far from all others")
 def test_auto_asks_for_no_more_clusters_than_there_are_observations(rng):
     """Most rows are nowhere present: the seven that are cannot make fourteen clusters."""
     views = [np.full((40, m), np.nan) for m in (4, 5)]

@@ -73,8 +73,6 @@ METHOD = partial(option, default="robust", choices=("robust", "wmnmf"))
 #: Of a patient with several tumor samples: one is used, or each is a sample.
 TUMORS = ("one", "all")
 DECIMALS = {"comma": ",", "point": "."}
-#: `manyview.selection.DEFAULT`, without loading it.
-USUAL_METHODS = "stability,eigengap,communities"
 
 
 @dataclass(frozen=True)
@@ -346,13 +344,14 @@ class SelectRequest:
     out: Path = option("Folder for the table, the picture and the reasons.")
     smallest: int = option("Fewest clusters tried.", 2, min=2, name="--from")
     largest: int | None = option(
-        "Most clusters tried; 40 if there are samples enough.", None, min=2, name="--to"
+        "Most clusters tried; up to 100, with ten samples for each.", None, min=2, name="--to"
     )
-    methods: str = option(
-        "all, or of stability, eigengap, communities, bicv, imputation, mdl, sure, by commas.",
-        USUAL_METHODS,
+    method: str = METHOD("For wmnmf the rank of its own fits is chosen.")
+    criterion: str | None = option(
+        "With --method wmnmf: how the rank is chosen. [default: bicv]",
+        None,
+        choices=("bicv", "imputation"),
     )
-    method: str = METHOD("Of wmnmf its own rank is chosen, by bicv or imputation.")
     reading: Reading = field(default_factory=Reading)
     seed: int = SEED()
     max_unpacked: float | None = MAX_UNPACKED()

@@ -67,6 +67,15 @@ def normalized(A: Graph) -> Graph:
     return sp.csr_array((weights, A.indices, A.indptr), shape=A.shape)  # who has an edge stays
 
 
+def modularity(A: sp.csr_array, labels: Array) -> float:
+    """Newman's modularity: the share of edge weight within clusters, less that expected by degrees."""
+    edges, degrees = A.tocoo(), np.ravel(A.sum(axis=1))
+    total = max(float(degrees.sum()), np.finfo(float).tiny)
+    i, j = edges.coords
+    within = float(edges.data[labels[i] == labels[j]].sum()) / total
+    return within - float(((np.bincount(labels, degrees) / total) ** 2).sum())
+
+
 def part_sizes(A: Graph) -> Array:
     """For every vertex, how many there are in its connected component."""
     _, part = components(A)

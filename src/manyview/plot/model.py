@@ -572,3 +572,24 @@ def _members(
     name_ticks(ax, "y", (np.arange(len(clusters)) + 0.5) * shape[0], texts)
     ax.set_xticks([])
     title(ax, "Each cluster from its centre (left) to its edge (right)")
+
+
+def draw_scores(ax: Any, table: Mapping[str, Any], chosen: int | None, title: str = "") -> None:
+    """Draw the scores of numbers of clusters, and those of data without clusters where they are known."""
+    K, score = (np.asarray(table[name], dtype=float) for name in ("n_clusters", "score"))
+    ranks = "error" in table
+    error = np.nan_to_num(np.asarray(table["error"], dtype=float)) if ranks else None
+    ax.errorbar(K, score, error, color=PALETTE[0], marker="o", ms=3.5, lw=1.2)
+    if "clouds" in table:
+        clouds = np.asarray(table["clouds"], dtype=float)
+        ax.plot(K, clouds, "--", color=PALETTE[-1], lw=1, label="data without clusters")
+        ax.legend(frameon=False, fontsize=8)
+    if chosen is not None:
+        ax.axvline(chosen, color=PALETTE[5], lw=1, zorder=0)
+    if K.max() > 20:
+        ticks = [k for k in (2, 5, 10, 20, 50, 100, 200) if K.min() <= k <= K.max()]
+        ax.set_xscale("log")
+        ax.set_xticks(ticks, [str(k) for k in ticks], minor=False)
+        ax.set_xticks([], minor=True)
+    ax.set(xlabel="clusters", ylabel="error on unseen entries" if ranks else "score", title=title)
+    plain(ax)

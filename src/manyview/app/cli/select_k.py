@@ -30,7 +30,8 @@ def run_select_k(ask: SelectRequest, voice: Voice) -> None:
     """Read, judge every candidate, write selection.csv, .png and .json."""
     if ask.largest is not None and ask.largest < ask.smallest:
         raise ValueError(f"--to {ask.largest} is less than --from {ask.smallest}; raise it")
-    names = tuple(name.strip() for name in ask.methods.split(",") if name.strip())
+    if ask.criterion is not None and ask.method != "wmnmf":
+        raise ValueError("--criterion goes with --method wmnmf; leave it out")
     with (
         claimed(ask.out, "select-k", force=ask.force) as place,
         voice.busy("reading the files") as tell,
@@ -48,7 +49,7 @@ def run_select_k(ask: SelectRequest, voice: Voice) -> None:
             found = select_n_clusters(
                 data.collection(),
                 tried,
-                "all" if names == ("all",) else names,
+                ask.criterion,
                 model=MODELS[ask.method](),
                 random_state=ask.seed,
             )
@@ -81,11 +82,11 @@ def _picture(found: Selection) -> bytes:
 
 
 def _scores(found: Selection) -> Table:
-    table = Table("clusters", *found.votes, title="Score of each number of clusters")
-    candidates = found.scores(next(iter(found.votes)))[0]
-    columns = [found.scores(method)[1] for method in found.votes]
-    for i, k in enumerate(candidates):
-        mark = " ←" if k == found.n_clusters else ""
-        scores = ("" if np.isnan(column[i]) else f"{column[i]:.3f}" for column in columns)
+    columns = found.table
+    names = [name for name in columns if name not in ("n_clusters", "chosen")]
+    table = Table("clusters", *names, title="Score of each number of clusters")
+    for i, k in enumerate(columns["n_clusters"]):
+        mark = " ←" if columns["chosen"][i] else ""
+        scores = ("" if np.isnan(columns[name][i]) else f"{columns[name][i]:.3f}" for name in names)
         table.add_row(f"{k}{mark}", *scores)
     return table

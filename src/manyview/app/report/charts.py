@@ -22,6 +22,7 @@ from manyview.plot.model import (
     draw_bars,
     draw_consensus,
     draw_points,
+    draw_scores,
     draw_terms,
     draw_weights,
 )
@@ -99,10 +100,10 @@ def charts_of(run: Run) -> dict[str, Chart]:
         shares = np.array([list(row.values())[2:] for row in pairs], dtype=float)
         add("consensus", "Heat map: how often two observations were in one cluster over the refits",
             SQUARE, draw_consensus, shares, _codes(pairs))  # fmt: skip
-    for j, method in enumerate((about.get("selection") or {}).get("votes", [])):
-        own = [row for row in tables["selection"] if row["method"] == method]
-        add(f"selection_{method}", f"Score of every number of clusters by {method}", (5, 2.8),
-            _scores, own, method, PALETTE[j % len(PALETTE)])  # fmt: skip
+    if tried := tables["selection"]:
+        scores = {name: _columns(tried, [name]).ravel() for name in tried[0] if name != "chosen"}
+        picked = about["selection"]["n_clusters"] if about["selection"]["found"] else None
+        add("selection", "Score of every number of clusters", (5, 3), draw_scores, scores, picked)
     if tables["heatmap"] and about.get("heatmap"):
         chosen = chosen_bars(run)
         size = (8.0, 2.0 + 0.16 * (len(about["heatmap"]) + len(chosen)))
@@ -219,14 +220,6 @@ def _stability(ax: Any, rows: Rows) -> None:
         ax.axhline(level, color="#888888", linestyle=":")
     name_ticks(ax, "x", range(len(rows)), names)
     ax.set(ylim=(0, 1.08), xlabel="cluster", title="Stability of every cluster")
-    plain(ax)
-
-
-def _scores(ax: Any, rows: Rows, method: str, color: str) -> None:
-    xy = _columns(rows, ["n_clusters", "score"])
-    ax.plot(xy[:, 0], xy[:, 1], "o-", color=color)
-    ax.set(xlabel="clusters")
-    name_axes(ax, f"Score by {method}")
     plain(ax)
 
 

@@ -64,8 +64,8 @@ def choice_notes(selection: Any) -> list[str]:
     if selection.found:
         return []
     return [
-        "No number of clusters stands out among the candidates, so there may be no groups. The reasons "
-        "are under “Why this many clusters”."
+        "No number of clusters stands out, so there may be no groups. The reasons are "
+        "under “Why this many clusters”."
     ]
 
 

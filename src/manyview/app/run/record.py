@@ -101,10 +101,9 @@ def selection_record(chosen: Selection) -> dict[str, Any]:
     return {
         "n_clusters": int(chosen.n_clusters),
         "found": bool(chosen.found),
-        "runner_up": chosen.runner_up,
+        "runner_up": None if chosen.runner_up is None else int(chosen.runner_up),
         "doubtful": bool(chosen.doubtful),
         "reasons": [str(reason) for reason in chosen.reasons],
-        "votes": {m: None if k is None else int(k) for m, k in chosen.votes.items()},
     }
 
 
