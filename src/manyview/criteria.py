@@ -6,7 +6,9 @@ is flat near its maximum; there the gap decides. Eigenvalues lie denser the more
 
 The test compares modularity + √K × gap with clouds at the same K: an elongated cloud can be cut into many
 pieces of high modularity, but not into two. The gap has its full weight, because the modularity of
-clusters of unequal size is low however far apart they are.
+clusters of unequal size is low however far apart they are. Where the graph nearly falls apart into K
+parts of similar size, these are the clusters: in views of few features a single cluster can be cut into
+pieces of high modularity as well.
 """
 
 from __future__ import annotations
@@ -55,6 +57,11 @@ CLOUDS, MOST_OF_CLOUDS = 8, 40
 #: Standard deviations that the test requires, and the least that one of them is. Within this share of
 #: the threshold the answer is doubtful.
 DEVIATIONS, LEAST_DEVIATION, DOUBT_SHARE = 5.0, 0.01, 0.2
+#: The graph nearly falls apart into K parts where the gap is at least this share of 1 − λ_{K+1} (data
+#: without clusters reach .81). Parts are similar in size where the smallest has this share of the average.
+FALLS_APART, SIMILAR = 0.9, 0.25
+#: The number with the best score is kept then only if its own gap has this share: groups within the parts.
+CLEAR = 0.5
 #: A choice is doubtful, too, where the runner-up's score is as close as this.
 CLOSE = 0.01
 #: A distinct sample that occurs so often, and makes up this share of all, may be a cluster by itself.
@@ -202,7 +209,10 @@ def _judge(
     # Whether there are clusters does not depend on the candidates.
     usual = [k for k in usual_candidates(spaces[0].n_samples) if k <= MOST_OF_CLOUDS]
     tried = sorted({*usual, *candidates})
-    modularities, gaps = separation(agreement.fused, tried, rng)
+    modularities, gaps, shares, smallest = separation(agreement.fused, tried, rng)
+    parts = [k for k, share in zip(tried, shares, strict=True) if share >= FALLS_APART]
+    least = SIMILAR * spaces[0].n_samples / np.array(tried)
+    alike = [k for k, enough in zip(tried, smallest >= least, strict=True) if enough]
     tested, wanted = np.isin(tried, usual), np.isin(tried, candidates)
     root = np.sqrt(usual)
     own = modularities[tested] + root * gaps[tested]
@@ -213,13 +223,13 @@ def _judge(
     for c in range(CLOUDS):
         drawn = cloud(spaces, agreement.fused, rng)
         fused, _ = fused_graphs(drawn, agreement.distance_weights, [], 0)
-        clouds[c] = separation(fused, usual, rng)
+        clouds[c] = separation(fused, usual, rng)[:2]
     theirs = clouds[:, 0] + root * clouds[:, 1]
     more = own - theirs.mean(axis=0)
     chance = [(theirs[c] - np.delete(theirs, c, axis=0).mean(axis=0)).max() for c in range(CLOUDS)]
     deviation = max(float(np.std(chance, ddof=1)), LEAST_DEVIATION)
     z = float(more.max() - np.mean(chance)) / deviation
-    found = z >= DEVIATIONS
+    found = z >= DEVIATIONS or bool(parts)
     compared = (
         f"The data were compared with {CLOUDS} clouds that have their covariance and no clusters. "
         f"Modularity + √K × eigengap is higher in the data by up to {more.max():.2f} (at "
@@ -228,11 +238,18 @@ def _judge(
     )
     doubtful = bool(abs(z / DEVIATIONS - 1) < DOUBT_SHARE)
     compared += " That is so close that the answer is doubtful." if doubtful else ""
+    apart = [k for k in parts if k in alike and k in candidates]
+    if apart and shares[tried.index(candidates[best])] < CLEAR:
+        best = candidates.index(apart[-1])
     number, runner_up = (candidates[best], None) if found else (1, candidates[best])
     reasons = [*notes, compared]
+    if parts:
+        doubtful = False
+        reasons[-1] = f"The graph of nearest neighbors nearly falls apart into {parts[-1]} parts."
     if found:
+        highest = "highest at" if score[best] == score.max() else "taken at"
         reasons.append(
-            f"The score (modularity + {GAP_WEIGHT:g}·√K × eigengap) is highest at {number} clusters: "
+            f"The score (modularity + {GAP_WEIGHT:g}·√K × eigengap) is {highest} {number} clusters: "
             f"modularity {modularities[best]:.2f}, eigengap {gaps[best]:.3f}."
         )
         padded = np.concatenate([[-np.inf], score, [-np.inf]])
@@ -242,8 +259,9 @@ def _judge(
             second = int(np.where(peak, score, -np.inf).argmax())
             runner_up = candidates[second]
             behind = score[best] - score[second]
-            reasons.append(f"The next peak is at {runner_up} clusters, {behind:.2f} lower.")
-            if behind <= CLOSE:
+            side = "lower" if behind >= 0 else "higher"
+            reasons.append(f"The next peak is at {runner_up} clusters, {abs(behind):.2f} {side}.")
+            if behind <= CLOSE and not apart:
                 doubtful = True
                 reasons[-1] += " Both numbers describe the data about equally well."
     else:
@@ -279,16 +297,22 @@ def _judge(
 
 def separation(
     graph: sp.csr_array, candidates: Sequence[int], rng: np.random.Generator
-) -> tuple[Array, Array]:
-    """Modularity and eigengap of every candidate; one eigenproblem for the largest."""
+) -> tuple[Array, Array, Array, Array]:
+    """Modularity, eigengap, its share of 1 − λ_{K+1}, and the smallest cluster, for every candidate.
+
+    One eigenproblem, that of the largest candidate, serves all.
+    """
     K, n = np.array(candidates), graph.shape[0]
     values, vectors = leading_eigenvectors(normalized(graph), min(VECTORS * max(K), n), rng)
     known = np.append(values.clip(0), np.zeros(max(0, max(K) + 1 - len(values))))
-    found = []
+    found, smallest = [], []
     for k in candidates:
         P = diffused(values[: VECTORS * k], vectors[:, : VECTORS * k])
-        found.append(modularity(graph, kmeans(P, k, rng, STARTS)))
-    return np.array(found), known[K - 1] - known[K]
+        labels = kmeans(P, k, rng, STARTS)
+        found.append(modularity(graph, labels))
+        smallest.append(np.bincount(labels, minlength=k).min())
+    gaps = known[K - 1] - known[K]
+    return np.array(found), gaps, gaps / np.maximum(1 - known[K], 1e-9), np.array(smallest)
 
 
 def number_by_gap(agreement: Agreement) -> int:

@@ -38,6 +38,17 @@ def test_separated_groups_are_found(n_clusters):
     assert chosen.found and chosen.n_clusters == n_clusters and not chosen.doubtful
 
 
+@pytest.mark.parametrize("n_features", [2, 5])
+@pytest.mark.parametrize("n_views", [1, 2])
+def test_two_distant_groups_are_found_in_narrow_views(n_features, n_views):
+    """A single cluster of few features can be cut into pieces of high modularity, too."""
+    rng, y = np.random.default_rng(0), np.arange(200) % 2
+    views = [rng.standard_normal((200, n_features)) + 8 * y[:, None] for _ in range(n_views)]
+    found = select_n_clusters(views, random_state=0)
+    assert found.found and found.n_clusters == 2 and not found.doubtful
+    assert "falls apart into 2 parts" in str(found)
+
+
 def test_ten_clusters_of_the_synthetic_data():
     data = mv.datasets.make_synthetic(400, random_state=0)
     assert quick(data.views, None).n_clusters == 10
@@ -125,7 +136,8 @@ def test_there_is_no_cliff_at_the_threshold(shift, found, doubtful, monkeypatch)
         """Every other cloud exceeds its mean at 3 clusters by .07."""
         place = next(graphs)
         swing = 0.07 * (-1) ** place if place else 0.04 * (1 + shift * np.sqrt(8 / 7))
-        return np.where(np.equal(candidates, 3), 0.2 + swing, 0.1), np.zeros(len(candidates))
+        none = np.zeros(len(candidates))
+        return np.where(np.equal(candidates, 3), 0.2 + swing, 0.1), none, none, none
 
     monkeypatch.setattr(criteria, "separation", of)
     with warnings.catch_warnings():
@@ -257,7 +269,7 @@ def test_only_the_recommended_estimator_has_the_graph():
 
 def test_words_table_and_figure(monkeypatch):
     chosen = quick(groups(3), [2, 3, 4])
-    assert repr(chosen) == "<Selection: 3 clusters>"
+    assert repr(chosen).startswith("<Selection: 3 clusters")
     assert "highest at 3 clusters" in str(chosen)
     table = chosen.table
     assert table["n_clusters"][table["chosen"]].tolist() == [3]
@@ -268,7 +280,7 @@ def test_words_table_and_figure(monkeypatch):
     matplotlib = pytest.importorskip("matplotlib")
     matplotlib.use("Agg")
     figure = chosen.figure()
-    assert len(figure.axes) == 1 and figure.axes[0].get_title() == "3 clusters"
+    assert len(figure.axes) == 1 and figure.axes[0].get_title() == chosen.answer
     figure.canvas.draw()
     matplotlib.pyplot.close(figure)
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
@@ -301,8 +313,9 @@ def test_modularity_is_that_of_its_definition(rng):
 def test_parts_of_a_graph_are_counted(n_parts):
     A, y = blocks([15] * n_parts, 0.01)
     K = [*range(2, 15), 16, 20]
-    Q, gap = separation(A, K, np.random.default_rng(0))
-    assert K[Q.argmax()] == n_parts == K[gap.argmax()]
+    Q, gap, share, smallest = separation(A, K, np.random.default_rng(0))
+    assert K[Q.argmax()] == n_parts == K[gap.argmax()] == K[share.argmax()]
+    assert smallest[K.index(n_parts)] == 15
     assert Q.max() == pytest.approx(modularity(A, y))
 
 
