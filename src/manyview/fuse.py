@@ -594,7 +594,7 @@ def own_evidence(views: list[Geometry], settings: Settings, seed: int) -> Array:
     parts, n_splits = [np.arange(n)], SPLITS
     if n > SPLIT_HALF_ROWS:
         shuffled = np.random.default_rng(seed).permutation(n)
-        parts, n_splits = [np.sort(p) for p in np.array_split(shuffled, n // PAIR_ROWS)], 1
+        parts, n_splits = [np.sort(p) for p in np.array_split(shuffled, max(1, n // PAIR_ROWS))], 1
     own = np.zeros((len(views), n))
     for part in parts:
         k = ag.in_proportion(settings.n_neighbors, len(part))

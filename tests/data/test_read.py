@@ -205,7 +205,7 @@ def test_the_command_from_files_to_page_and_again(tmp_path):
     "change, sentence",
     [
         (["--methods", "nonsense"], "there is no method 'nonsense'"),
-        (["--clusters", "99"], "n_clusters=99 is more than the number of observations"),
+        (["--clusters", "99"], "--clusters 99 is more than the number of observations"),
         (["--max-seconds", "-1"], "max_seconds must be a number above 0"),
         (["--labels", "none.csv"], "none.csv does not exist"),
         (["--out", "FILE"], "is a file; name a folder"),

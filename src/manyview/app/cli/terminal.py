@@ -118,7 +118,9 @@ def in_options(text: str) -> str:
         return f"--{PARAMETERS.get(name, name)} {word}".rstrip()
 
     text = _SETTING.sub(option, text)
-    return re.sub(rf"\b({'|'.join(PARAMETERS)})\b", lambda m: f"--{PARAMETERS[m[0]]}", text)
+    # Not in the names of files: view_weights.csv is none of ours to reword.
+    bare = rf"(?<![\w./\\-])({'|'.join(PARAMETERS)})(?!\.\w|[\w/\\])"
+    return re.sub(bare, lambda m: f"--{PARAMETERS[m[0]]}", text)
 
 
 def _held(out: Path | None) -> dict[Path, tuple[int, int]]:
