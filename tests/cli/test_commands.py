@@ -101,7 +101,7 @@ def test_auto_prints_its_reasons(tmp_path):
     files, *_ = write_tables(tmp_path, n=90, features=(6, 5))
     result = done("fit", *files, "--clusters", "auto", "--no-report", "--out", tmp_path / "run")
     said = " ".join(result.output.split())
-    assert "3 clusters" in said and "standard deviations, and 5 are required" in said
+    assert "3 clusters" in said and "eigengap) is" in said
     assert "is highest at 3 clusters" in said
     chosen = json.loads((tmp_path / "run" / "run.json").read_text())["selection"]
     assert {"runner_up", "doubtful", "reasons"} <= set(chosen)

@@ -583,6 +583,7 @@ def test_the_robust_method_finds_neighbours_of_many_rows_on_the_workers(client, 
     monkeypatch.setattr("manyview.robust.LOAD_LIMIT", 0)
     monkeypatch.setattr(neighbors, "EXACT", 300)
     monkeypatch.setattr("manyview.fuse.SPLIT_HALF_ROWS", 250)
+    monkeypatch.setattr("manyview.fuse.PAIR_ROWS", 250)
     rng = np.random.default_rng(0)
     y = np.arange(900) % 3
     views = [rng.random((3, m))[y] + 0.3 * rng.random((900, m)) for m in (80, 70)]
