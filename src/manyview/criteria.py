@@ -38,8 +38,8 @@ __all__ = [
     "Selection",
     "choose",
     "number_by_gap",
-    "told",
     "usual_candidates",
+    "warn_of",
 ]
 
 #: Numbers that are tried by default: all up to 14, then fewer the larger they are. Those above 14 need
@@ -178,10 +178,10 @@ def choose(
         notes.append(f"Only {n} samples are distinct: no more clusters were tried.")
     agreement = agree(spaces, settings, number_by_gap, rng)
     copies = None if repeats is None else np.bincount(repeats.of)
-    return told(_judge(spaces, agreement, possible, copies, notes, rng), n)
+    return warn_of(_judge(spaces, agreement, possible, copies, notes, rng), n)
 
 
-def told(selection: Selection, most: int) -> Selection:
+def warn_of(selection: Selection, most: int) -> Selection:
     """Warn where no clusters were found, and where the largest candidate is the best but not ``most``."""
     K = selection.table["n_clusters"]
     if not selection.found:

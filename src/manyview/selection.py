@@ -27,8 +27,8 @@ from manyview.criteria import (
     NoClustersWarning,
     Selection,
     choose,
-    told,
     usual_candidates,
+    warn_of,
 )
 from manyview.fuse import Settings, fit_scalings, quiet_presence
 from manyview.maths.equations import nonnegative_half
@@ -247,7 +247,7 @@ def _rank_of_wmnmf(
         "n_clusters": np.array(possible), "score": mean[1:], "error": error[1:],
         "chosen": np.equal(possible, K),
     }  # fmt: skip
-    return told(Selection(K, pick > 0, [*notes, reason], table), limit)
+    return warn_of(Selection(K, pick > 0, [*notes, reason], table), limit)
 
 
 def own_curves(

@@ -661,3 +661,25 @@ def test_duplicates_vote_apart_where_weights_are_not_learned():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         RobustWMNMF(3, random_state=0, view_weights="equal").fit([views[0], *views])
+
+
+def test_structure_and_agreement_know_no_order_unit_or_repetition():
+    rng, y = np.random.default_rng(0), np.arange(150) % 3
+    views = [rng.normal(0, 2, (3, m))[y] + rng.standard_normal((150, m)) for m in (8, 12)]
+
+    def learned(given):
+        model = RobustWMNMF(3, random_state=0).fit(given)
+        return model.cluster_structure_, model.sample_agreement_, model.cluster_view_weights_
+
+    structure, agreement, by_cluster = learned(views)
+    np.testing.assert_allclose(by_cluster.sum(axis=1), 1)
+    order = rng.permutation(150)
+    for given, expected, wanted in (
+        (views[::-1], structure[::-1], agreement),
+        ([1000 * X + 5 for X in views], structure, agreement),
+        ([X[order] for X in views], structure, agreement[order]),
+        ([np.repeat(X, 2, axis=0) for X in views], structure, np.repeat(agreement, 2)),
+    ):
+        found = learned(given)
+        np.testing.assert_allclose(found[0], expected, atol=1e-9)
+        np.testing.assert_allclose(found[1], wanted, atol=1e-9)
