@@ -1,9 +1,10 @@
-"""Data to try the methods on: two generators, two shipped datasets, a reader of users' files.
+"""Data to try the methods on: generators, two shipped datasets, a reader of users' files.
 
 Every function returns a `Dataset`: `views` (name to matrix, observations in rows), `labels`,
 `description`, and names of features and samples where they are known.
 """
 
+from ._cells import make_single_cells
 from ._cohort import make_cohort
 from ._dataset import Dataset
 from ._lihc import load_lihc
@@ -17,5 +18,6 @@ __all__ = [
     "load_lihc",
     "load_nutrimouse",
     "make_cohort",
+    "make_single_cells",
     "make_synthetic",
 ]
