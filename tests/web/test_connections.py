@@ -13,7 +13,6 @@ pytest.importorskip("uvicorn", reason="needs the extra 'app'")
 
 from manyview.app.options import AppRequest
 from manyview.app.web import command, gate, server
-from manyview.app.web.command import place_of
 
 TOKEN = "k" * 32
 HERE = "127.0.0.1"
@@ -31,7 +30,7 @@ BEGINNINGS = {
 @contextlib.contextmanager
 def answering(home):
     """The port of a page that is served in a thread."""
-    listening = place_of(HERE, 0, str).listen()
+    listening = command.listen(0)
     port = listening.getsockname()[1]
     running = server.server_of(server.make_app(home, TOKEN, port)[0])
     thread = threading.Thread(target=running.run, kwargs={"sockets": [listening]})
@@ -44,11 +43,11 @@ def answering(home):
 
 
 @contextlib.contextmanager
-def opened(port, beginnings, source=HERE):
+def opened(port, beginnings):
     with contextlib.ExitStack() as stack:
         made = []
         for beginning in beginnings:
-            connection = socket.create_connection((HERE, port), 30, (source, 0))
+            connection = socket.create_connection((HERE, port), 30)
             made.append(stack.enter_context(connection))
             with contextlib.suppress(OSError):  # closed already
                 made[-1].sendall(beginning)
@@ -92,29 +91,6 @@ def test_a_connection_that_does_not_ask_is_closed(tmp_path, monkeypatch):
     assert not gate.Connection.waiting
 
 
-def test_one_address_does_not_close_the_connections_of_another(tmp_path, monkeypatch):
-    monkeypatch.setattr(gate, "MOST_WAITING", 40)
-    with answering(tmp_path) as port, contextlib.ExitStack() as stack:
-        try:
-            (first,) = stack.enter_context(opened(port, [b""], "127.0.0.2"))
-        except OSError:
-            pytest.skip("one address here")
-        stack.enter_context(opened(port, [b""] * 60))
-        assert owner_is_served(port)
-        first.sendall(f"GET /{TOKEN}/ HTTP/1.1\r\nHost: {HERE}:{port}\r\n\r\n".encode())
-        assert first.recv(100).startswith(b"HTTP/1.1 200")
-
-
-@pytest.mark.parametrize(
-    ("host", "other", "same"),
-    [("192.0.2.1", "192.0.2.1", True), ("192.0.2.1", "192.0.2.2", False),
-     ("2001:db8::1", "2001:db8::2:1", True), ("2001:db8::1", "2001:db8:0:1::1", False),
-     ("fe80::1%eth0", "fe80::2", True)],
-)  # fmt: skip
-def test_a_network_of_ipv6_counts_as_one_address(host, other, same):
-    assert (gate.address_of((host, 1)) == gate.address_of((other, 2))) is same
-
-
 @pytest.mark.parametrize("end", [None, KeyboardInterrupt, SystemExit])
 def test_the_key_is_in_a_private_file_and_not_on_a_command_line(tmp_path, monkeypatch, end):
     shown, said = [], []
@@ -135,7 +111,7 @@ def test_the_key_is_in_a_private_file_and_not_on_a_command_line(tmp_path, monkey
     monkeypatch.setattr(server, "server_of", lambda app: Served())
     monkeypatch.setattr(command.signal, "signal", lambda *given: None)
     with contextlib.suppress(KeyboardInterrupt, SystemExit):
-        command.serve(AppRequest(folder=tmp_path), place_of(HERE, 0, str), said.append)
+        command.serve(AppRequest(folder=tmp_path), said.append)
     assert shown and not list(tmp_path.glob("*.html"))
 
 
@@ -146,5 +122,5 @@ def test_a_lock_that_is_a_link_creates_nothing(tmp_path):
     except OSError:
         pytest.skip("no links here")
     with pytest.raises(OSError):
-        command.serve(AppRequest(folder=tmp_path / "runs"), place_of(HERE, 0, str), str)
+        command.serve(AppRequest(folder=tmp_path / "runs"), str)
     assert not (tmp_path / "made").exists()

@@ -474,16 +474,13 @@ class AppRequest:
     """Open a page in the browser on which to drop tables; only this machine can reach it.
 
     Each run is a folder as fit makes it, and the page shows the command that makes it again.
-    Another --address needs a password: the variable MANYVIEW_PASSWORD, or it is asked for.
+    From another machine, forward the port: ssh -L 8123:127.0.0.1:8123 with --port 8123.
     """
 
     folder: Path = option(
         "Where runs are kept, with copies of their tables.", Path("manyview-runs")
     )
     port: int = option("0 takes a free one.", 0, min=0, max=65535)
-    address: str = option(
-        "Another address of this machine; asks for a password to be set.", "127.0.0.1"
-    )
     browser: bool = option("Open the page in your browser.", True)
     max_upload: float = option("Largest table taken.", 1.0, "GIB")
     max_hours: float = option("Longest time of one run.", 6.0)

@@ -8,7 +8,7 @@ import errno
 import json
 import secrets
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -289,10 +289,8 @@ def make_app(
     port: int,
     limits: FitLimits | None = None,
     most_bytes: int = 2**30,
-    names: Iterable[str] = ("127.0.0.1", "localhost"),
-    password: str = "",
 ) -> tuple[Any, Runs]:
-    """The application behind its gate, and its runs; it answers to these names of its machine."""
+    """The application behind its gate, and its runs."""
     runs = Runs(home, limits or FitLimits())
 
     @contextlib.asynccontextmanager
@@ -302,8 +300,9 @@ def make_app(
 
     page = Page(runs, f"/{token}", most_bytes)
     app = Starlette(routes=[Mount(page.base, routes=page.routes())], lifespan=life)
+    names = ("127.0.0.1", "localhost")
     hosts = {f"{name}:{port}" for name in names} | (set(names) if port == 80 else set())
-    return gate.Gate(app, token, hosts, password), runs
+    return gate.Gate(app, token, hosts), runs
 
 
 def server_of(app: Any) -> Server:
@@ -316,7 +315,7 @@ def server_of(app: Any) -> Server:
             log_level="error",  # anybody can cause warnings
             access_log=False,  # addresses hold the token
             server_header=False,
-            proxy_headers=False,  # limits count the addresses of connections
+            proxy_headers=False,
             backlog=gate.AT_ONCE,
             timeout_graceful_shutdown=5,  # a browser may never read the end of an answer
             h11_max_incomplete_event_size=16_384,
