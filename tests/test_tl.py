@@ -83,6 +83,97 @@ def test_one_anndata_by_the_names_of_its_parts():
     assert set(data.uns["k"]["loadings"]) == {"protein"}
 
 
+def with_representations():
+    data = mudata()
+    data.mod["rna"].obsm["X_pca"] = VIEWS[0][:, ::-1] - 3
+    data.mod["protein"].layers["counts"] = np.round(VIEWS[1] * 9)
+    data.obsm["X_scVI"] = FRAMES["image"].copy()
+    return data
+
+
+def test_parts_of_modalities_and_of_the_mudata_are_views_by_their_names():
+    data = with_representations()
+    chosen = ["rna:obsm:X_pca", "protein", "protein:layers:counts", "obsm:X_scVI"]
+    with pytest.warns(UserWarning, match="near-duplicates"):
+        model = mv.tl.cluster(data, 3, views=chosen)
+    matrices = [VIEWS[0][:, ::-1] - 3, VIEWS[1], np.round(VIEWS[1] * 9), VIEWS[2]]
+    arrays = dict(zip(chosen, matrices, strict=True))
+    with pytest.warns(UserWarning, match="near-duplicates"):
+        plain = mv.RobustWMNMF(3, random_state=0).fit(arrays)
+    assert_holds(data, plain)
+    features = model.view_feature_names_in_
+    assert features["rna:obsm:X_pca"] is None
+    assert list(features["obsm:X_scVI"]) == list(FRAMES["image"].columns)
+    protein = data.mod["protein"]
+    np.testing.assert_array_equal(protein.varm["manyview_protein"], plain.components_[1].T)
+    counts = protein.varm["manyview_protein:layers:counts"]
+    np.testing.assert_array_equal(counts, plain.components_[2].T)
+    assert set(data.uns["manyview"]["loadings"]) == {"rna:obsm:X_pca", "obsm:X_scVI"}
+    np.testing.assert_array_equal(model.predict(data), plain.predict(arrays))
+    del data.mod["rna"]  # a modality that is absent leaves the others to tell
+    assert (model.predict(data) == model.labels_).mean() > 0.9
+
+
+def test_results_of_ours_are_no_views_and_unknown_names_get_a_list():
+    data, one = with_representations(), ad.AnnData(FRAMES["rna"].copy())
+    for cells, views in ((data, None), (one, None), (one, ["X"])):
+        mv.tl.cluster(cells, 3, views=views)
+        mv.tl.cluster(cells, 3, views=views, key_added="again")  # X alone, whatever was written
+    with pytest.raises(ValueError, match="wrote into the MuData: a result is no view"):
+        mv.tl.cluster(data, 3, views=["rna", "obsm:manyview_embedding"])
+    with pytest.raises(ValueError, match=r"'rna:obsm:X_lsi', which is none .*'rna:obsm:X_pca'"):
+        mv.tl.cluster(data, 3, views=["rna:obsm:X_lsi"])
+    with pytest.raises(
+        ValueError, match=r"'atac', which is none .*\['rna', 'rna:obsm:X_pca'"
+    ) as told:
+        mv.tl.cluster(data, 3, views=["atac"])
+    assert "manyview" not in str(told.value).replace("manyview.tl", "")
+    assert "obsm:rna'" not in str(told.value)  # which cells the modality has
+    with pytest.raises(ValueError, match=r"'obsm:manyview' *, which|'obsm:manyview', which"):
+        mv.tl.cluster(one, 3, views=["obsm:manyview"])
+
+
+@pytest.mark.parametrize(
+    ("wrong", "hint"),
+    [
+        ({"copy": True}, r"'copy'.* pass data.copy\(\)"),
+        ({"use_rep": "X_pca"}, r"'use_rep'.*'obsm:X_pca'"),
+        ({"n_neighbours": 5}, "'n_neighbours': did you mean n_neighbors"),
+        (
+            {"xyz": 5},
+            "'xyz': The parameters of RobustWMNMF are n_clusters, resolution|'xyz'.*resolution",
+        ),
+    ],
+)
+def test_settings_of_others_are_explained(wrong, hint):
+    with pytest.raises(TypeError, match=hint):
+        mv.tl.cluster(mudata(), 3, **wrong)
+
+
+@pytest.mark.parametrize("make", [mudata, one_anndata])
+def test_parts_of_containers_are_written_to_without_a_warning(make):
+    whole = make()
+    some = whole[whole.obs_names[:50]]
+    views = None if make is mudata else ["X", "protein", "image"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        model = mv.tl.cluster(some, 3, views=views)
+    assert_holds(some, model)
+    for table in [some] if make is one_anndata else some.mod.values():
+        assert table.obs["manyview"].tolist() == some.obs["manyview"].tolist()
+        assert "manyview" in table.varm
+    assert "manyview" not in whole.obs and "manyview" not in whole.uns
+
+
+def test_labels_are_in_the_obs_of_each_modality():
+    data = mudata({"rna": FRAMES["rna"].iloc[:50], "protein": FRAMES["protein"].iloc[:7:-1]})
+    mv.tl.cluster(data, 3)
+    for table in data.mod.values():
+        expected = data.obs.loc[table.obs_names, "manyview"]
+        assert (table.obs["manyview"] == expected).all()
+        assert table.obs["manyview"].cat.categories.equals(expected.cat.categories)
+
+
 def test_a_graph_of_the_cells_may_be_a_view():
     data = one_anndata()
     share = np.where(np.equal.outer(TRUTH, TRUTH), 0.4, 0.02)
@@ -164,6 +255,16 @@ def test_cells_missing_in_a_modality_and_in_all():
     assert (data.obsm["manyview_reliance"][list(data.obs_names).index("cell00")] == [1, 0]).all()
 
 
+def test_cells_that_a_sparse_modality_does_not_list_are_absent_there_and_not_zero():
+    data = mudata({"rna": FRAMES["rna"].iloc[:50].clip(0.1), "protein": FRAMES["protein"]})
+    data.mod["rna"].X = sp.csr_matrix(data.mod["rna"].X)
+    mv.tl.cluster(data, 3)  # a warning would be an error
+    assert (data.obsm["manyview_reliance"][50:, 0] == 0).all()
+    data.mod["rna"].X[:2] = 0
+    with pytest.warns(UserWarning, match="'rna': 2 observations are zero throughout"):
+        mv.tl.cluster(data, 3)
+
+
 def test_annotate_gives_strangers_no_neighbours():
     data = mudata()
     model = mv.tl.cluster(data, 3)
@@ -230,6 +331,52 @@ def test_scanpy_goes_on_from_the_fused_graph(make):
     assert data.obsm["X_umap"].shape == (60, 2) and np.isfinite(data.obsm["X_umap"]).all()
     assert mv.metrics.scores(TRUTH, data.obs["leiden"].astype(int))["ari"] > 0.5
     assert len(drawn) == 2
+
+
+def counted_cells(n=150, genes=80, seed=0):
+    """Counts of three types with library sizes of their own, and 12 antibodies on a log scale."""
+    rng = np.random.default_rng(seed)
+    kind = np.arange(n) % 3
+    rates = np.exp(rng.normal(scale=0.5, size=(3, genes)))[kind] * rng.lognormal(
+        0.5, 0.4, size=(n, 1)
+    )
+    names = [f"c{i}" for i in range(n)]
+    rna = ad.AnnData(sp.csr_matrix(rng.poisson(rates).astype(np.float32)))
+    protein = ad.AnnData(
+        rng.normal(rng.normal(scale=0.6, size=(3, 12))[kind], 0.5).astype(np.float32)
+    )
+    rna.obs_names = protein.obs_names = names
+    rna.var_names = [f"g{j}" for j in range(genes)]
+    protein.var_names = [f"p{j}" for j in range(12)]
+    return md.MuData({"rna": rna, "protein": protein}), kind
+
+
+def test_a_notebook_of_scanpy_runs_as_it_is():
+    sc = pytest.importorskip("scanpy", reason="scanpy is no dependency of the tests; install it")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)
+        data, truth = counted_cells()
+        adata = data.mod["rna"]
+        adata.layers["counts"] = adata.X.copy()
+        sc.pp.normalize_total(adata)
+        sc.pp.log1p(adata)
+        sc.pp.highly_variable_genes(adata, n_top_genes=60)
+        sc.pp.pca(adata, n_comps=20, random_state=0)
+        sc.pp.neighbors(adata, random_state=0)
+        sc.tl.umap(adata, random_state=0)
+        before = adata.uns["neighbors"]["connectivities_key"]
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", category=FutureWarning)
+        mv.tl.cluster(data, use_highly_variable=True)
+        sc.tl.umap(data, neighbors_key="manyview", random_state=0)
+        sc.tl.paga(data, groups="manyview", neighbors_key="manyview")
+        sc.tl.rank_genes_groups(adata, "manyview", method="t-test")
+        sc.tl.dendrogram(adata, "manyview", use_rep="X_pca")
+    assert mv.metrics.scores(truth, data.obs["manyview"].astype(int))["ari"] > 0.9
+    assert len(sc.get.rank_genes_groups_df(adata, group="0")) == 80
+    assert adata.uns["neighbors"]["connectivities_key"] == before  # its own graph is as it was
+    mv.tl.cluster(adata, views=["obsm:X_pca"], key_added="of_pca")
+    sc.tl.rank_genes_groups(adata, "of_pca", method="t-test")
 
 
 def test_muon_draws_what_was_written():

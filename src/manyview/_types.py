@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
@@ -55,8 +55,8 @@ class Views:
     names: tuple[str, ...]
     feature_names: tuple[Array | None, ...]
     sample_names: Array | None = None
-    #: Sparse views that lack samples of others: the rows of these are zeros.
-    filled: frozenset[str] = frozenset()
+    #: Of sparse views that lack samples of others, how many: the rows of these are zeros.
+    filled: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def n_samples(self) -> int:

@@ -97,7 +97,7 @@ def presence(views: Views, zero_rows: ByView = "auto") -> tuple[list[Array], dic
         else:
             here = observed_rows(X) if asked == "observed" else present_rows(X)
         zeros[name] = asked
-        present.append(_present(X, name, here, asked == "observed"))
+        present.append(_present(X, name, here, asked == "observed", views.filled.get(name, 0)))
     return present, zeros
 
 
@@ -115,14 +115,15 @@ def settled_zeros(views: Views, zero_rows: ByView) -> dict[str, str]:
         return presence(views, zero_rows)[1]
 
 
-def _present(X: Matrix, name: str, present: Array, zeros_count: bool) -> Array:
+def _present(X: Matrix, name: str, present: Array, zeros_count: bool, absent: int) -> Array:
+    """Rows that are present; ``absent`` of the others are of samples that the view does not list."""
     share, words = unobserved(X), absence(X, name, zeros_count)
-    lacking = ~present & (share < 1)
+    lacking = int((~present & (share < 1)).sum()) - absent
     if not present.any():
         warn_user(f"view {name!r} {words.nobody}; it gets no weight")
-    elif lacking.any():
+    elif lacking > 0:
         warn_user(
-            f"view {name!r}: {int(lacking.sum())} observations {words.lacking} and count as missing "
+            f"view {name!r}: {lacking} observations {words.lacking} and count as missing "
             f"there{words.remedy}"
         )
     mostly = present & (share > MAX_UNOBSERVED)

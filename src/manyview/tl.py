@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
@@ -17,7 +19,15 @@ from manyview.engines.numpy.sources import is_streamed
 from manyview.outcomes import enrichment
 from manyview.outcomes.columns import is_technical
 from manyview.robust import RobustWMNMF
-from manyview.views.containers import Collection, Item, collect, described_by_var, is_a
+from manyview.views.containers import (
+    Collection,
+    Item,
+    collect,
+    described_by_var,
+    full_name,
+    is_a,
+    parts_of,
+)
 from manyview.views.ids import places, refuse_repeated
 
 #: The column of ``var`` in which scanpy and muon mark the features to use.
@@ -79,6 +89,7 @@ def cluster(
             f"tl.cluster takes an AnnData or MuData, got {type(data).__name__}; for arrays and tables "
             "use RobustWMNMF(n_clusters).fit_predict(views)"
         )
+    _refuse_unknown_settings(settings, "tl.cluster")
     model = RobustWMNMF(
         n_clusters, resolution=resolution, views=views, random_state=random_state, **settings
     )
@@ -86,6 +97,33 @@ def cluster(
     annotate(data, model.fit(given), key_added)
     _warn_of_batches(data.obs, key_added)
     return model
+
+
+#: Arguments of scanpy's and muon's functions that ours do not have, and what does the same.
+ELSEWHERE = {
+    "copy": "results are written into the object that is passed; pass data.copy() to keep it as it is",
+    "use_rep": "name representations among the views: views=['obsm:X_pca'], or ['rna:obsm:X_pca', 'prot'] "
+    "of a MuData",
+    "n_pcs": "choose the components before: adata.obsm['X_pca30'] = adata.obsm['X_pca'][:, :30], then "
+    "views=['obsm:X_pca30']",
+    "neighbors_key": "the graph is made of the views; give their names in views=[...]",
+    "key": "the name under which results are written is key_added",
+    "seed": "the seed is random_state",
+    "inplace": "results are always written into the object that is passed",
+}
+
+
+def _refuse_unknown_settings(settings: dict[str, Any], verb: str) -> None:
+    known = RobustWMNMF._get_param_names()
+    for name in settings:
+        if name in known:
+            continue
+        hint = ELSEWHERE.get(name)
+        if hint is None:
+            near = get_close_matches(name, known, 3)
+            hint = f"did you mean {' or '.join(near)}? " if near else ""
+            hint += f"The parameters of RobustWMNMF are {', '.join(known)}"
+        raise TypeError(f"{verb} has no parameter {name!r}: {hint}")
 
 
 def _warn_of_batches(obs: Any, key: str) -> None:
@@ -174,7 +212,8 @@ def annotate(data: Any, model: Any, key: str = "manyview") -> Any:
         Changed in place, and returned.
     model : fitted WMNMF or RobustWMNMF
     key : str, default="manyview"
-        Written are ``obs[key]`` (cluster, categorical), ``obsm[key]`` (consensus),
+        Written are ``obs[key]`` (cluster, categorical; of a MuData also in the ``obs`` of each modality,
+        where `scanpy.tl.rank_genes_groups` looks for it), ``obsm[key]`` (consensus),
         ``obsm[key + "_reliance"]`` (a column per view), ``uns[key]`` (names and weights of the views,
         settings, number of clusters) and ``varm[key]`` of each modality (the parts of the clusters; NaN
         for features that were not used). An AnnData has ``varm[key]`` if one view is its X or a layer,
@@ -203,25 +242,36 @@ def annotate(data: Any, model: Any, key: str = "manyview") -> Any:
             "read model.labels_, model.sample_names_in_ and model.reliance_"
         )
     rows = _rows(data, model)
+    for owner in (data, *(data.mod.values() if is_a(data, "MuData") else ())):
+        if owner.is_view:  # part of another object becomes one of its own, as the caller asks
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                owner.uns["__manyview__"] = True
+                del owner.uns["__manyview__"]
     robust = hasattr(model, "confidence_")
-    found = [
-        (data.obs, key, _labels(model, rows)),
-        (data.obsm, key, _placed(model.consensus_, rows)),
-        (data.obsm, f"{key}_reliance", _placed(model.reliance_, rows)),
+    labels = _labels(model, rows)
+    found: list[tuple[Any, str, str, Any]] = [
+        (data, "obs", key, labels),
+        (data, "obsm", key, _placed(model.consensus_, rows)),
+        (data, "obsm", f"{key}_reliance", _placed(model.reliance_, rows)),
     ]
+    if is_a(data, "MuData"):
+        place = {name: i for i, name in enumerate(data.obs_names)}
+        for table in data.mod.values():
+            found.append((table, "obs", key, labels[[place[name] for name in table.obs_names]]))
     described = _description(model)
     if robust:
         found += _graph(data, model, key, rows)
         described |= _neighbours(model, key)
     elsewhere: dict[str, Array] = {}
-    for place, name, values in _loadings(data, model, key):
-        if place is None:
+    for table, name, values in _loadings(data, model, key):
+        if table is None:
             elsewhere[name] = values
         else:
-            found.append((place, name, values))
+            found.append((table, "varm", name, values))
     # Everything is computed: from here on nothing fails halfway.
-    for place, name, values in found:
-        place[name] = values
+    for owner, attribute, name, values in found:
+        getattr(owner, attribute)[name] = values
     data.uns[key] = described | ({"loadings": elsewhere} if elsewhere else {})
     return data
 
@@ -260,14 +310,14 @@ def _settings(parameters: dict[str, Any]) -> dict[str, Any]:
 # --- the fused graph ---------------------------------------------------------------------------
 
 
-def _graph(data: Any, model: Any, key: str, rows: Array) -> list[tuple[Any, str, Any]]:
+def _graph(data: Any, model: Any, key: str, rows: Array) -> list[tuple[Any, str, str, Any]]:
     connectivities = _placed_graph(sp.csr_array(model.graph_), rows)
     return [
-        (data.obs, f"{key}_confidence", _placed(model.confidence_.max(axis=1), rows)),
-        (data.obs, f"{key}_agreement", _placed(model.sample_agreement_, rows)),
-        (data.obsm, f"{key}_embedding", _placed(model.embedding_, rows)),
-        (data.obsp, f"{key}_connectivities", connectivities),
-        (data.obsp, f"{key}_distances", _distances(connectivities, model.embedding_, rows)),
+        (data, "obs", f"{key}_confidence", _placed(model.confidence_.max(axis=1), rows)),
+        (data, "obs", f"{key}_agreement", _placed(model.sample_agreement_, rows)),
+        (data, "obsm", f"{key}_embedding", _placed(model.embedding_, rows)),
+        (data, "obsp", f"{key}_connectivities", connectivities),
+        (data, "obsp", f"{key}_distances", _distances(connectivities, model.embedding_, rows)),
     ]
 
 
@@ -308,17 +358,19 @@ def _neighbours(model: Any, key: str) -> dict[str, Any]:
 
 
 def _loadings(data: Any, model: Any, key: str) -> Iterator[tuple[Any, str, Array]]:
-    """Where the parts of each view go (None: into ``uns``), their name there, and the parts by feature."""
+    """The table whose varm the parts of each view go to (None: into ``uns``), their name, the parts."""
+    parts = parts_of(data)
     names = [str(name) for name in model.view_names_in_]
     tables = {name: table for name in names if (table := described_by_var(data, name)) is not None}
-    alone = is_a(data, "MuData") or len(tables) == 1
-    for name, parts in zip(names, model.components_, strict=True):
+    for name, loadings in zip(names, model.components_, strict=True):
         if name in tables:
-            values = _by_feature(parts.T, model.view_feature_names_in_[name], tables[name], name)
+            table = tables[name]
+            alone = sum(other is table for other in tables.values()) == 1
+            values = _by_feature(loadings.T, model.view_feature_names_in_[name], table, name)
             if values is not None:
-                yield tables[name].varm, key if alone else f"{key}_{name}", values
-        elif is_a(data, "AnnData") and name.removeprefix("obsm:") in data.obsm:
-            yield None, name, np.asarray(parts.T)
+                yield table, key if alone else f"{key}_{name}", values
+        elif parts.get(full_name(data, name), (None, ""))[1] == "obsm":
+            yield None, name, np.asarray(loadings.T)
 
 
 def _by_feature(parts: Array, features: Array | None, table: Any, name: str) -> Array | None:

@@ -118,7 +118,9 @@ def test_one_anndata_has_views_in_x_layers_and_obsm():
         ValueError, match="holds X, layers:counts, obsm:protein, obsm:image; say which"
     ):
         mv.RobustWMNMF(3).fit(data)
-    with pytest.raises(ValueError, match=r"views names 'atac', which is 0 of \['X'"):
+    with pytest.raises(
+        ValueError, match=r"views names 'atac', which is none of the parts of the AnnData: \['X'"
+    ):
         mv.RobustWMNMF(3, views=["X", "atac"]).fit(data)
     assert as_views(ad.AnnData(FRAMES["rna"])).names == ("X",)
 

@@ -43,8 +43,8 @@ class Item:
     matrix: Any
     ids: Array | None = None
     features: Array | None = None
-    #: Whether the matrix is sparse and has rows of zeros for samples that it lacks.
-    filled: bool = False
+    #: How many samples a sparse matrix lacks, for which it has rows of zeros.
+    filled: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -312,44 +312,120 @@ def annotated(data: Any, matrix: Any, name: str, features: Any = None) -> Item:
     )
 
 
+#: Fits that write into containers by `manyview.tl`, and what they add to their key in obsm and obsp.
+WRITERS = ("RobustWMNMF", "WMNMF")
+WRITTEN = ("", "_reliance", "_embedding", "_connectivities", "_distances")
+
+
+def written_by_us(data: Any) -> set[str]:
+    """Names in obsm, obsp and layers of a container under which `manyview.tl` wrote results."""
+    keys = [
+        str(key)
+        for key, held in data.uns.items()
+        if isinstance(held, Mapping) and str(held.get("method")) in WRITERS
+    ]
+    return {key + end for key in keys for end in WRITTEN}
+
+
+def parts_of(data: Any) -> dict[str, tuple[Any, str, str]]:
+    """Every part of an AnnData or MuData that may be a view: name → its table, attribute and key.
+
+    Of an AnnData "X", "layers:NAME", "obsm:NAME" and "obsp:NAME"; of a MuData its modalities, these
+    parts of each ("rna:obsm:X_pca"), and its own "obsm:NAME" and "obsp:NAME". Results of ours are none.
+    """
+    ours = written_by_us(data)
+    if is_a(data, "MuData"):
+        found: dict[str, tuple[Any, str, str]] = {}
+        for modality, table in data.mod.items():
+            if not is_a(table, "AnnData"):  # a MuData within a MuData
+                continue
+            for name, part in parts_of(table).items():
+                found[str(modality) if name == "X" else f"{modality}:{name}"] = part
+        ours |= {str(modality) for modality in data.mod}  # which cells it has
+        attributes: tuple[str, ...] = ("obsm", "obsp")
+    else:
+        found = {} if data.X is None else {"X": (data, "X", "")}
+        attributes = ("layers", "obsm", "obsp")
+    for attribute in attributes:
+        for key in getattr(data, attribute):
+            if str(key) not in ours:
+                found[f"{attribute}:{key}"] = (data, attribute, key)
+    return found
+
+
 def described_by_var(data: Any, view: str) -> Any | None:
     """The AnnData whose ``var`` lists the features of a view: of a modality, of X or of a layer."""
+    table, attribute, _ = parts_of(data).get(full_name(data, view), (None, "", ""))
+    return table if attribute in ("X", "layers") else None
+
+
+def full_name(data: Any, view: str) -> str:
+    """The part that a view names, with the bare name of a layer, of obsm or of obsp filled up."""
     if is_a(data, "MuData"):
-        return data.mod.get(view)
-    own = view == "X" or view.removeprefix("layers:") in data.layers
-    return data if own else None
+        return view
+    known = parts_of(data)
+    matching = [name for name in known if view in (name, name.partition(":")[2])]
+    return matching[0] if len(matching) == 1 else view
 
 
-def from_anndata(data: Any, chosen: list | None) -> Collection:
-    """views=["X", "counts", "obsm:protein", "obsp:spatial"]; a bare name if it is unique."""
-    places: dict[str, Any] = {} if data.X is None else {"X": lambda: data.X}
-    places |= {f"layers:{key}": lambda key=key: data.layers[key] for key in data.layers}
-    places |= {f"obsm:{key}": lambda key=key: data.obsm[key] for key in data.obsm}
+def _item_of(part: tuple[Any, str, str], view: str) -> Item:
+    table, attribute, key = part
+    if attribute == "X":
+        return as_item(table, view)
+    matrix = getattr(table, attribute)[key]
+    if attribute == "obsp":
+        return Item(pairwise(matrix, view), np.array(table.obs_names))
+    item = annotated(table, matrix, view, table.var_names if attribute == "layers" else None)
+    return replace(item, features=None) if attribute == "obsm" and not is_frame(matrix) else item
+
+
+def from_container(data: Any, chosen: list | None) -> Collection:
+    """Views by the names of parts of an AnnData or MuData (`parts_of`); by default X, or all modalities."""
+    several = is_a(data, "MuData")
+    kind = "MuData" if several else "AnnData"
+    if several and getattr(data, "axis", 0) != 0:
+        raise ValueError(
+            f"the MuData shares axis {data.axis}; views must share the observations (axis=0)"
+        )
+    known = parts_of(data)
     if chosen is None:
-        if list(places) != ["X"]:
+        matrices = [name for name, part in known.items() if part[1] != "obsp"]
+        if not several and matrices != ["X"]:
             raise ValueError(
-                f"the AnnData holds {', '.join(places)}; say which are views of the same "
+                f"the AnnData holds {', '.join(matrices)}; say which are views of the same "
                 "observations, for example views=['X', 'obsm:protein']"
             )
-        chosen = ["X"]
-    places |= {f"obsp:{key}": lambda key=key: data.obsp[key] for key in data.obsp}
-    _check_names(chosen, f"{list(places)} of the AnnData")
+        chosen = [str(name) for name in data.mod] if several else ["X"]
+    _check_names(chosen, f"{list(known)} of the {kind}")
     items = []
     for name in chosen:
-        matching = [place for place in places if name in (place, place.partition(":")[2])]
-        if len(matching) != 1:
-            raise ValueError(
-                f"views names {name!r}, which is {len(matching)} of {list(places)} in the AnnData; "
-                "write layers:NAME, obsm:NAME or obsp:NAME"
-            )
-        place = matching[0]
-        if place.startswith("obsp:"):
-            items.append(Item(pairwise(places[place](), place), np.array(data.obs_names)))
-            continue
-        matrix, by_var = places[place](), not place.startswith("obsm:")
-        item = annotated(data, matrix, name, data.var_names if by_var else None)
-        items.append(item if is_frame(matrix) or by_var else replace(item, features=None))
+        place = full_name(data, name)
+        if place in known:
+            items.append(_item_of(known[place], name))
+        elif several and name in data.mod:
+            items.append(as_item(data.mod[name], name))  # which says what it lacks
+        else:
+            _refuse_unknown(name, data, list(known), kind)
+    if several:
+        return Collection(chosen, items, by_name=True, index=np.asarray(data.obs_names))
     return Collection(list(chosen), of_one_table(items), by_name=True)
+
+
+def _refuse_unknown(name: str, data: Any, known: list[str], kind: str) -> None:
+    """Say what is there instead of a view."""
+    tables = [data, *(data.mod.values() if kind == "MuData" else [])]
+    if any(name.rpartition(":")[2] in written_by_us(table) for table in tables):
+        raise ValueError(
+            f"views names {name!r}, which manyview.tl wrote into the {kind}: a result is no view of the "
+            f"cells. Choose among {known}"
+        )
+    count = sum(name in (place, place.partition(":")[2]) for place in known)
+    raise ValueError(
+        f"views names {name!r}, which is {count or 'none'} of the parts of the {kind}: {known}. Write "
+        + ("MODALITY, MODALITY:layers:NAME, MODALITY:obsm:NAME, " * (kind == "MuData"))
+        + ("layers:NAME, " * (kind == "AnnData"))
+        + "obsm:NAME or obsp:NAME"
+    )
 
 
 def pairwise(matrix: Any, name: str) -> Relation:
@@ -393,8 +469,9 @@ def views_there(data: Any, views: Any) -> Any:
     if not isinstance(views, list | tuple) or not _are_names(list(views)):
         return views
     if is_a(data, "MuData"):
-        # "rna:obsp:links" is no modality; whether it is there is for those to say who read it.
-        return [name for name in views if name in data.mod or ":" in name] or views
+        # Where its modality is there, whether a part like "rna:obsm:X_pca" is there is said by the reader.
+        there = {*data.mod, "obsm", "obsp"}
+        return [name for name in views if name in there or name.partition(":")[0] in there] or views
     held = data.columns.get_level_values(0) if has_two_levels(data) else data
     if isinstance(data, Mapping) or has_two_levels(data):
         texts = {str(name) for name in held}
@@ -425,10 +502,8 @@ def collect(data: Any, views: Any = None) -> Collection:
             "views out, or list the names of those to use"
         )
     chosen = None if views is None else list(views)
-    if is_a(data, "AnnData"):
-        return from_anndata(data, chosen)
-    if is_a(data, "MuData"):
-        return _from_mudata(data, chosen)
+    if is_a(data, "AnnData") or is_a(data, "MuData"):
+        return from_container(data, chosen)
     if is_a(data, "Dataset"):
         return from_dataset(data, chosen)
     if has_two_levels(data):
@@ -631,23 +706,3 @@ def _ndim(item: Any) -> int:
         return np.ndim(item)
     except ValueError:  # ragged
         return 0
-
-
-def _from_mudata(data: Any, chosen: list | None) -> Collection:
-    if getattr(data, "axis", 0) != 0:
-        raise ValueError(
-            f"the MuData shares axis {data.axis}; views must share the observations (axis=0)"
-        )
-    known = [str(name) for name in data.mod]
-    parts = {"": data} | {f"{name}:": part for name, part in data.mod.items()}
-    pairs = {f"{name}obsp:{key}": (part, key) for name, part in parts.items() for key in part.obsp}
-    where = "the modalities of the MuData"
-    names = known if chosen is None else selected(chosen, known + list(pairs), where)
-    items = []
-    for name in names:
-        if name in pairs:
-            part, key = pairs[name]
-            items.append(Item(pairwise(part.obsp[key], name), np.array(part.obs_names)))
-        else:
-            items.append(as_item(data.mod[name], name))
-    return Collection(names, items, by_name=True, index=np.asarray(data.obs_names))

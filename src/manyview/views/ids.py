@@ -182,26 +182,26 @@ def align(
     matrices: list[Matrix],
     allow_missing: Rule,
     zero_is_missing: Rule,
-) -> tuple[Array | None, list[Matrix], frozenset[str]]:
+) -> tuple[Array | None, list[Matrix], dict[str, int]]:
     """Bring views with ids to one order, by default the first one's; plain arrays have none.
 
     Where only one table has ids, or all views are parts of one, nothing is moved: as many rows come
     out as were given, whatever their ids are. The sparse views that lack samples of others, which are
-    rows of zeros there, are named.
+    rows of zeros there, come with their number.
     """
     names, ids = given.names, [item.ids for item in given.items]
-    filled = {name for name, item in zip(names, given.items, strict=True) if item.filled}
+    filled = {n: item.filled for n, item in zip(names, given.items, strict=True) if item.filled}
     for name in filled:
         _check_zeros(name, "some", zero_is_missing)
     named = [s for s, listed in enumerate(ids) if listed is not None]
     if not named:
-        return None, matrices, frozenset(filled)
+        return None, matrices, filled
     labels = {s: f"view {names[s]!r}" for s in named}
     first = named[0]
     reference = np.asarray(ids[first])
     keys = {first: keys_of(reference, labels[first])}
     if given.index is None and all(ids[s] is ids[first] for s in named):
-        return reference, matrices, frozenset(filled)
+        return reference, matrices, filled
     keys |= {s: keys_of(ids[s], labels[s]) for s in named[1:]}  # type: ignore[arg-type]
     for s in named:
         refuse_repeated(keys[s], labels[s])
@@ -241,14 +241,14 @@ def align(
                 )
         if lacking and sp.issparse(matrices[s]):
             _check_zeros(names[s], f"{lacking} of the {len(wanted)}", zero_is_missing)
-            filled.add(names[s])
+            filled[names[s]] = lacking
         if is_streamed(matrices[s]):
             raise ValueError(
                 f"{matrices[s].label} lists the samples in another order than {names[first]!r}, or not "
                 "the same ones; views read from files by rows must list the same samples in one order"
             )
         aligned[s] = take_rows(matrices[s], rows)
-    return reference, aligned, frozenset(filled)
+    return reference, aligned, filled
 
 
 def _check_zeros(name: str, lacking: str, zero_is_missing: Rule) -> None:

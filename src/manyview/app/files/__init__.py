@@ -88,7 +88,7 @@ class ReadViews:
         for view, X in self.views.items():
             names = self.features.get(view)
             named = None if names is None else np.array(names, dtype=object)
-            filled = sp.issparse(X) and rows[view] < X.shape[0]
+            filled = max(0, X.shape[0] - rows[view]) if sp.issparse(X) else 0
             items.append(Item(X, self.sample_names, named, filled))
         items += [Item(X, self.sample_names) for X in self.relations.values()]
         return Collection([*self.views, *self.relations], items, by_name=True)
