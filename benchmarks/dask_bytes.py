@@ -1,7 +1,6 @@
 """Bytes over the network per iteration and worker: the model of docs/scaling.md beside Dask's counters.
 
 python benchmarks/dask_bytes.py                    # measure on a local cluster, and print the model
-python benchmarks/dask_bytes.py --estimate         # the model for 100 million observations, 32 workers
 """
 
 from __future__ import annotations
@@ -15,17 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from manyview.engines.dask import cells
 from manyview.engines.dask.cluster import Cluster
-from manyview.engines.numpy.sources import DIRECTIONS
 from manyview.maths.solvers import SOLVERS
 from manyview.regularizers import Graph
-
-#: Assumed for the estimate: bytes/s over a machine's network and from its memory.
-NETWORK, MEMORY = 1.25e9, 1e10
-#: Milliseconds per task, between those measured for 16 and for 5 blocks of 4000 rows, where there is
-#: little to compute (2.2 and 4.8, scheduler and workers on two cores).
-TASK_MS = 4.0
 
 
 def modelled(view, n_components: int) -> dict[str, float]:
@@ -121,70 +112,11 @@ def n_tasks(n_blocks: int) -> int:
     return n_blocks * (n_blocks + 2) + 2
 
 
-def estimate(
-    n: int, m: int, K: int, n_workers: int, n_blocks: int, n_views: int, item: int, task_ms: float
-) -> None:
-    """The same model for rows in random order, and the rates assumed above."""
-    rows, inner, k, neighbors = n / n_workers, 30, 8.0, 5
-    # A block has n/n_blocks·k edges, spread evenly: it wants a row of another worker with
-    # probability 1 − exp(−k/n_blocks).
-    wanted = (n - rows) * (1 - np.exp(-k / n_blocks)) * n_blocks / n_workers
-    # A row goes to a few cells along its leading directions, and a list comes back from each.
-    found = cells.EACH * rows * (1 - 1 / n_workers) * (16 + 4 * min(m, DIRECTIONS) + 8 * neighbors)
-    sizes = {
-        "X of a view, per worker": rows * m * item,
-        "neighbour rows per iteration, into a worker": wanted * K * item,
-        "U and sums per iteration, a worker": 2 * m * K * item,
-        "V, V*, weights out; V, residuals back; per begin": (3 * n * K + 3 * n) * item,
-        "neighbour lists back and graph out, per view, once": n * (16 * neighbors + k * (item + 4)),
-        "rows and lists of the graph's search, into a worker, once": found,
-        "driver: neighbour lists and graphs of all views": n_views * n * k * (item + 4)
-        + n * 16 * neighbors,
-        "driver: V, V*, w, norms and residuals": n * (n_views * (K + 3) + K) * item,
-        "scheduler: V, V*, weights of a view, all graphs": n * (2 * K + 2) * item
-        + n_views * n * k * (item + 4),
-    }
-    iteration = {
-        "read X of the worker": sizes["X of a view, per worker"] / MEMORY,
-        "receive neighbour rows": wanted * K * item / NETWORK,
-        "schedule tasks": n_tasks(n_blocks) * task_ms / 1000,
-    }
-    # What goes between driver and workers passes through the scheduler: twice over a network.
-    begin = 2 * sizes["V, V*, weights out; V, residuals back; per begin"] / NETWORK
-    once = 2 * sizes["neighbour lists back and graph out, per view, once"] / NETWORK
-    search = found / NETWORK
-    # The start (31 iterations) and two rounds of 30, for every view.
-    hours = {
-        **{what: 3 * inner * s for what, s in iteration.items()},
-        "bring V and V* out and back": 3 * begin,
-        "send rows and lists of the search": search,
-        "send lists and graph": once,
-    }
-    print(
-        f"N={n:.0e}, {n_views} views of M={m}, K={K}, {k:g} edges per row, {n_workers} workers, "
-        f"{n_blocks} blocks, {item} bytes per number, {task_ms:g} ms per task"
-    )
-    for what, size in sizes.items():
-        print(f"  {what:57s} {size / 2**30:9.3f} GiB")
-    for what, seconds in iteration.items():
-        print(f"  seconds per iteration to {what:32s} {seconds:9.2f}")
-    for what, seconds in sorted(hours.items(), key=lambda pair: -pair[1]):
-        print(f"  hours of the fit to {what:37s} {n_views * seconds / 3600:9.2f}")
-    total = n_views * sum(hours.values()) / 3600
-    print(f"  hours of the fit, the search's own computing apart        {total:9.2f}")
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--estimate", action="store_true")
     parser.add_argument("--stealing", action="store_true", help="let idle workers take work")
     parser.add_argument("--iterations", type=int, default=10)
-    parser.add_argument("--task-ms", type=float, default=TASK_MS, help="for the estimate")
     arguments = parser.parse_args()
-    if arguments.estimate:
-        for n_blocks, item in ((64, 8), (32, 8), (32, 4)):
-            estimate(10**8, 1000, 20, 32, n_blocks, 3, item, arguments.task_ms)
-        return
     print(
         "rows features K blocks workers | model KiB  found KiB  found/model per worker | "
         "s/iteration  ms/task"

@@ -167,9 +167,9 @@ class RobustWMNMF(
     engine : {"numpy", "torch", "dask"}, default="numpy"
         Where the computation runs. "torch" (extra ``torch``): for GPUs; NumPy in, NumPy out; the
         fitted model lives on the host, and so does `predict`. "dask" (extra ``dask``): Dask workers
-        look for neighbours in dask arrays of over 256 MiB and make the passes of the factorisation;
-        weights, graph and embedding are made in this process, to which up to 64 coordinates of every
-        row in each view come, and V and V* in every iteration. Smaller arrays are brought here whole.
+        read dask arrays of over 256 MiB, project their rows onto 64 leading directions and make the passes
+        of the factorization; neighbors, weights, graph and embedding are found in this process, to which
+        these coordinates come, and V and V* in every iteration. Smaller arrays are brought here whole.
     device : str, default="auto"
         With engine="torch": "cpu", "cuda" (or "cuda:1", …), or "auto", a GPU where there is one and
         the views are large enough to pay for the way there.

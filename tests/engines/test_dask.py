@@ -24,7 +24,6 @@ dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")
 
 from manyview.engines.affinity import nearest_neighbors  # noqa: E402
-from manyview.engines.dask import cells  # noqa: E402
 from manyview.engines.dask import cluster as cluster_module  # noqa: E402
 from manyview.engines.dask import rows as dask_module  # noqa: E402
 from manyview.engines.dask import source as lazy_module  # noqa: E402
@@ -292,44 +291,13 @@ def clustered(n: int, m: int) -> np.ndarray:
     return rng.normal(size=(10, m))[rng.integers(10, size=n)] + 0.5 * rng.normal(size=(n, m))
 
 
-@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
-def test_neighbours_in_cells_are_nearly_all_and_the_same_for_any_blocks(client, monkeypatch, form):
+def test_of_many_rows_nearly_all_neighbours_are_found(client, monkeypatch):
     monkeypatch.setattr(neighbors, "EXACT", 500)
-    n, k, X = 1200, 6, form(clustered(1200, 12).astype(np.float32))
-    found = []
-    for cuts in ([0, 400, 800, n], [0, 1, 1000, n], [0, n]):
-        rows = [slice(*ends) for ends in pairwise(cuts)]
-        monkeypatch.setattr(block_module, "cut", lambda X, rows=rows: rows)
-        with Cluster() as cluster:
-            found.append(cluster.view(X).neighbors(k))
-    indices, squared = found[0]
-    for others, distances in found[1:]:
-        np.testing.assert_array_equal(others, indices)
-        np.testing.assert_array_equal(distances, squared)
-    assert not (indices == np.arange(n)[:, None]).any()
-    assert all(len(set(row)) == k for row in indices)
-    assert (np.diff(squared) >= 0).all()
-    dense = X.toarray() if sp.issparse(X) else X
-    gap = dense[:, None] - dense[indices]
-    np.testing.assert_allclose(squared, (gap * gap).sum(axis=2), rtol=1e-5)
-    exact, _ = nearest_neighbors(dense, k)  # all pairs: few features
-    hits = [np.isin(e, near).mean() for e, near in zip(exact, indices, strict=True)]
-    assert np.mean(hits) > 0.95
-
-
-def test_rows_in_tiny_cells_list_whom_they_met_and_then_themselves():
-    near, squared = np.array([[3, 5], [-1, -1], [5, 3]]), np.array([[1, 2], [np.inf] * 2, [2, 1]])
-    parts = [(np.array([7]), near[[row]], squared[[row]]) for row in range(3)]
-    indices, d = cells._merged(np.zeros((1, 2)), parts, 3, 7, None)
-    assert indices.tolist() == [[3, 5, 7]]
-    assert d.tolist() == [[1, 2, np.inf]]
-
-
-def test_few_neighbours_found_are_told(client, monkeypatch):
-    monkeypatch.setattr(neighbors, "EXACT", 500)
-    with Cluster() as cluster, pytest.warns(match=r"finds only \d+% of the 6 nearest"):
-        held = cluster.view(clustered(1200, 12)).coordinates()
-        cells.nearest_on_workers(held, 6, seed=0, enough=1.01)
+    X, k = clustered(1200, 12).astype(np.float32), 6
+    with Cluster() as cluster:
+        indices, _ = cluster.view(sp.csr_array(X)).neighbors(k)
+    exact, _ = nearest_neighbors(X, k)  # all pairs: few features
+    assert np.mean([np.isin(e, near).mean() for e, near in zip(exact, indices, strict=True)]) > 0.95
 
 
 @pytest.mark.parametrize("bounds", [(0, 120), (0, 40, 120), (0, 1, 60, 120)])
@@ -576,30 +544,3 @@ def test_the_robust_method_leaves_large_dask_arrays_on_the_workers(
     np.testing.assert_allclose(model.sample_weights_, read.sample_weights_, atol=5e-2)
     assert model.sample_weights_[7, 0] == 0
     np.testing.assert_array_equal(model.predict(given), model.labels_)
-
-
-def test_the_robust_method_finds_neighbours_of_many_rows_on_the_workers(client, monkeypatch):
-    """Rows too many to look at all pairs; some are missing in a view, some are copies."""
-    monkeypatch.setattr("manyview.robust.LOAD_LIMIT", 0)
-    monkeypatch.setattr(neighbors, "EXACT", 300)
-    monkeypatch.setattr("manyview.fuse.SPLIT_HALF_ROWS", 250)
-    monkeypatch.setattr("manyview.fuse.PAIR_ROWS", 250)
-    rng = np.random.default_rng(0)
-    y = np.arange(900) % 3
-    views = [rng.random((3, m))[y] + 0.3 * rng.random((900, m)) for m in (80, 70)]
-    views[0][7] = 0
-    for X in views:
-        X[880:] = X[:20]
-    lazy = [in_blocks(X, 250, 350, 300) for X in views]
-    params = {"n_clusters": 3, "random_state": 0}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # a row of zeros counts as missing
-        expected = mv.RobustWMNMF(**params).fit(views)
-        # The driver does not search.
-        monkeypatch.setattr("manyview.engines.numpy.neighbors.approximate", None)
-        monkeypatch.setattr("manyview.engines.numpy.distances.approximate", None)
-        model = mv.RobustWMNMF(**params, engine="dask").fit(lazy)
-    assert mv.metrics.scores(expected.labels_, model.labels_)["ari"] > 0.99
-    np.testing.assert_allclose(model.view_weights_, expected.view_weights_, atol=0.02)
-    assert model.sample_weights_[7, 0] == 0
-    np.testing.assert_array_equal(model.predict(views), model.labels_)

@@ -1,4 +1,4 @@
-"""The engine that leaves passes over rows and the search for neighbors to Dask workers."""
+"""The engine that leaves passes over rows to Dask workers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from manyview._types import Array, Matrix, Views
+from manyview._types import Matrix, Views
 from manyview.engines.numpy.distances import Geometry
 from manyview.engines.numpy.engine import Engine
 from manyview.engines.numpy.presence import refuse_holes
@@ -16,8 +16,6 @@ from manyview.engines.numpy.sources import UnitRows
 from manyview.engines.protocols import Found
 
 from .cluster import Cluster
-from .distances import WorkerGeometry
-from .source import ScaledOnWorkers
 
 
 class DaskEngine(Engine):
@@ -37,11 +35,6 @@ class DaskEngine(Engine):
         _, fitted, scalings = super().loop_views(views, fit, scaled, asked, dtype)
         refuse_holes(fitted, views.names)
         return [self.cluster.view(X) for X in fitted], fitted, scalings
-
-    def distances(self, Z: Matrix, present: Array, unit_rows: bool) -> Geometry:
-        if isinstance(Z, ScaledOnWorkers):
-            return WorkerGeometry(self.cluster, Z, present, unit_rows)
-        return super().distances(Z, present, unit_rows)
 
     def factor_rows(self, view: Geometry) -> Any:
         rows = view.unit_sums()

@@ -12,17 +12,20 @@ import scipy.sparse as sp
 from sklearn.utils.extmath import row_norms
 
 from manyview._types import Array, Matrix
-from manyview.engines.numpy.neighbors import equal_share, lists_in_block, use_index
+from manyview.engines.numpy.neighbors import (
+    equal_share,
+    lists_in_block,
+    streamed_neighbors,
+    use_index,
+)
 from manyview.engines.numpy.neighbors import merged as in_order
-from manyview.engines.numpy.sources import as_source, is_streamed, leading_directions
+from manyview.engines.numpy.sources import as_source, is_streamed
 from manyview.engines.optional import engine_part
 from manyview.engines.protocols import Derived, Pass
 from manyview.engines.threads import CHUNK_ROWS, blocks
 from manyview.maths.solvers import Solver
 
-from .cells import nearest_on_workers
 from .cluster import Cluster
-from .coordinates import Coordinates, along_directions
 from .source import DaskMatrix, as_block, together
 
 #: An iteration has a task for every pair of blocks. So many blocks are enough for a view of less than
@@ -159,11 +162,11 @@ class DaskView:
         """Indices and squared distances (N×k) of every row's nearest other rows.
 
         Every block is compared with every other, the best k of all are kept, and blocks travel once
-        to each worker. Where N is large rows are compared within cells, along their leading directions.
+        to each worker. Of many rows the coordinates along their leading directions are searched here.
         """
         k = min(k, self.shape[0] - 1)
         if use_index(self.shape[0]):
-            return nearest_on_workers(self.coordinates(), k, seed=0)
+            return streamed_neighbors(self, k)
         merged, share = [], equal_share(self.dtype)
         for b, block in enumerate(self.blocks):
             found = [
@@ -173,14 +176,6 @@ class DaskView:
             merged.append(self.cluster.task(self.homes[b], in_order, found, k, share))
         indices, squared = zip(*self.cluster.results(merged), strict=True)
         return np.concatenate(indices), np.concatenate(squared)
-
-    def coordinates(self) -> Coordinates:
-        """The rows along their leading directions, on the workers."""
-        directions = leading_directions(self)
-        tasks = self.at_home(_on_matrix, [(b, along_directions, directions) for b in self.blocks])
-        return Coordinates(
-            self.cluster, self.cluster.begin(tasks)[0], self.rows, directions.shape[1]
-        )
 
 
 def most_blocks(like: Any) -> int:

@@ -326,12 +326,6 @@ class Geometry:
         norm = np.outer(root_mu, self.root_mu) * (mine @ theirs.T) / self.n_features
         return np.divide(d, norm, out=np.ones_like(d), where=norm > 0)
 
-    def search(
-        self, rows: Array, k: int, seed: int, threads: Threads | None
-    ) -> tuple[Array, Array]:
-        """The k nearest of ``rows`` for each of them, where they are too many to look at all pairs."""
-        return approximate([self], np.ones(1), rows, k, seed, threads, ENOUGH_ALONE)
-
     def nearest(self, k: int, seed: int = 0, threads: Threads | None = None) -> Lists:
         """The k nearest rows of every comparable row."""
         rows = np.flatnonzero(self.comparable)
@@ -341,7 +335,8 @@ class Geometry:
         crowds = crowds_of(self, rows, k)
         asking = rows if crowds is None else np.setdiff1d(rows, crowds.behind)
         if use_index(len(asking)):
-            indices, d = self.search(asking, k, seed, threads)
+            args = ([self], np.ones(1), asking, k, seed, threads)
+            indices, d = approximate(*args, ENOUGH_ALONE)
         else:
             known = rows[:0] if crowds is None else np.setdiff1d(crowds.rows, crowds.behind)
             indices, d = all_pairs([self], np.ones(1), asking, k, known, threads)
@@ -570,15 +565,11 @@ class FileGeometry(Geometry):
 
     def __init__(self, Z: Any, present: Array, unit_rows: bool = False):
         self.source, self.directions = Z, leading_directions(Z)
-        along = self.projected()
+        along = project(Z, self.directions)
         self.centre = along.mean(axis=0)
         along -= self.centre
         super().__init__(along, present, unit_rows)
         self.n_features = Z.shape[1]
-
-    def projected(self) -> Array:
-        """All rows along the directions."""
-        return project(self.source, self.directions)
 
     def coordinates(self, Z: Any) -> Array:
         return project(Z, self.directions) - self.centre
