@@ -6,7 +6,6 @@ import asyncio
 import logging
 import os
 import signal
-import subprocess
 import sys
 import warnings
 from itertools import pairwise
@@ -189,31 +188,6 @@ def test_a_cluster_of_its_own_leaves_nothing_behind(tmp_path, monkeypatch):
         model.fit(VIEWS)
     assert_same_fit(model, wmnmf(max_iter=1, inner_iter=1).fit(VIEWS))
     assert not list(tmp_path.glob("manyview-*"))
-
-
-def test_folders_of_killed_processes_are_removed(tmp_path):
-    from manyview.io.writing import own_folder
-
-    code = (
-        "import os, signal, sys, pathlib; from manyview.io.writing import own_folder; "
-        "f, lock = own_folder(pathlib.Path(sys.argv[1])); os.kill(os.getpid(), signal.SIGKILL)"
-    )
-    path = os.pathsep.join(sys.path)
-    subprocess.run([sys.executable, "-c", code, tmp_path], env=os.environ | {"PYTHONPATH": path})
-    (left,) = tmp_path.iterdir()
-    (tmp_path / left.name.replace("manyview-", "manyview-elsewhere")).mkdir()
-    mine, lock = own_folder(tmp_path)
-    assert not left.exists()
-    own_folder(tmp_path)
-    assert mine.exists()  # we live
-    assert len(list(tmp_path.iterdir())) == 3  # also the other machine's
-    # A process whose number means another one here still has the lock.
-    seen = mine.rename(mine.with_name(left.name))
-    own_folder(tmp_path)
-    assert seen.exists()
-    lock.close()
-    own_folder(tmp_path)
-    assert not seen.exists()
 
 
 def counting(block, calls):

@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -26,22 +25,18 @@ from made_up_results import make_up
 from manyview.app.cli.app import app
 from manyview.io.writing import (
     HELD,
-    LOCK,
     MARKER,
     FolderInUse,
-    Listed,
     claimed,
     csv_bytes,
     exact_text,
     is_stage,
     is_whole,
     left_behind,
-    own_folder,
+    manifest,
     random_name,
     read_csv,
-    read_marker,
     safe_text,
-    stem_of,
     write_whole,
 )
 
@@ -66,6 +61,12 @@ def held(folder):
 
 def hidden(folder):
     return {path.name for path in folder.iterdir() if path.name.startswith(".")}
+
+
+@pytest.fixture(autouse=True)
+def no_waiting_for_the_disk(monkeypatch):
+    """A killed process loses nothing that the system has; only a power cut would."""
+    monkeypatch.setattr(os, "fsync", lambda handle: None)
 
 
 @pytest.fixture
@@ -156,7 +157,7 @@ def test_nothing_of_others_is_touched(kind, data, tmp_path, monkeypatch):
         assert "thesis.docx" not in done.output  # no result of ours
     assert (tmp_path / "precious.txt").read_text() == "precious"
     # A file of ours that was changed is no longer ours.
-    ours = sorted(read_marker(out).every)
+    ours = sorted(n for files in manifest(out).values() for n in files)
     (out / ours[-1]).write_bytes(b"corrected by hand")
     again = run(*asked, "--force")
     assert again.exit_code == 2 and ours[-1] in again.stderr and "changed since" in again.stderr
@@ -164,7 +165,7 @@ def test_nothing_of_others_is_touched(kind, data, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("how", ["file", "link", "folder", "forged list"])
+@pytest.mark.parametrize("how", ["file", "link", "folder"])
 def test_a_stranger_of_the_same_name_is_refused_before_any_work(
     kind, how, data, tmp_path, monkeypatch
 ):
@@ -177,6 +178,7 @@ def test_a_stranger_of_the_same_name_is_refused_before_any_work(
         "paper.command.run_tasks",
     ):
         monkeypatch.setattr(f"manyview.{work}", never)
+    runs_quickly(kind, monkeypatch)
     out, name = tmp_path / "out", SAME_NAME[kind]
     (out / name).parent.mkdir(parents=True)
     (tmp_path / "precious.txt").write_text("precious")
@@ -187,24 +189,10 @@ def test_a_stranger_of_the_same_name_is_refused_before_any_work(
     else:
         (out / name).write_text('{"files": ["thesis.docx"]}')
     (out / "thesis.docx").write_text("years of work")
-    if how == "forged list":
-        forged = {n: list(Listed.of(out / n)) for n in ("thesis.docx", name)}
-        told = {"format": "manyview folder 1", "files": {kind: forged}}
-        (out / MARKER).write_text(json.dumps(told))
     before = held(out)
     refused = run(*commands(data, out)[kind], "--force")
     assert refused.exit_code == 2 and "not written by manyview" in refused.stderr, refused.output
     assert held(out) == before and (tmp_path / "precious.txt").read_text() == "precious"
-
-
-def test_links_to_folders_are_not_written_through(tmp_path):
-    out, elsewhere = tmp_path / "out", tmp_path / "elsewhere"
-    out.mkdir()
-    elsewhere.mkdir()
-    (out / "nutrimouse").symlink_to(elsewhere)
-    refused = run("datasets", "--out", out, "--force")
-    assert refused.exit_code == 2 and "is a link" in refused.stderr
-    assert not list(elsewhere.iterdir()) and hidden(out) == set()
 
 
 def test_the_page_of_a_reproduction_is_written_beside_strangers_only(tmp_path):
@@ -233,10 +221,10 @@ def test_a_prediction_replaces_nothing_but_predictions(data, tmp_path):
     thesis = tmp_path / "thesis.docx"
     thesis.write_bytes(b"\xff\x00 years of work")
     for target, sentence in (
-        (thesis, "is no table"),
-        (out / "labels.csv", "belongs to the results"),
+        ([thesis], "exists"),
+        ([out / "labels.csv", "--force"], "belongs to the results"),
     ):
-        refused = run(*asked, target, "--force")
+        refused = run(*asked, *target)
         assert refused.exit_code == 2 and sentence in refused.stderr
     assert thesis.read_bytes() == b"\xff\x00 years of work" and held(out) == before
     assert run(*asked, tmp_path / "p.csv").exit_code == 0
@@ -366,7 +354,9 @@ def test_killed_at_random_moments_the_same_command_goes_on(data, tmp_path):
     whole = (out / "run.json").exists()
     assert whole and done.returncode == 0, done.stderr
     assert hidden(out) == {MARKER}
-    assert set(read_marker(out).every) == {n for n in held(out) if n != MARKER}
+    assert {n for files in manifest(out).values() for n in files} == {
+        n for n in held(out) if n != MARKER
+    }
 
 
 def test_what_a_reader_finds_after_a_kill_is_put_right_first(data, tmp_path):
@@ -393,31 +383,13 @@ def results_of(out):
     return [path for path in out.iterdir() if path.is_file() and not path.name.startswith(".")]
 
 
-def test_copies_of_data_in_the_temporary_folder_go_with_the_next_process(tmp_path):
-    code = (
-        "import os, signal, sys, pathlib; from manyview.io.writing import scratch\n"
-        "with scratch() as f: (f / 'data.npy').write_bytes(b'x'); os.kill(os.getpid(), signal.SIGKILL)"
-    )
-    env = ENV | {"TMPDIR": str(tmp_path)}
-    strange = tmp_path / f"manyview-{'0a' * 12}"
-    strange.mkdir()
-    subprocess.run([sys.executable, "-c", code], env=env)
-    subprocess.run([sys.executable, "-c", code], env=env)
-    (left,) = set(tmp_path.iterdir()) - {strange}
-    alive, lock = own_folder(tmp_path)
-    assert not left.exists() and strange.exists() and len(os.listdir(tmp_path)) == 2
-    other, _ = own_folder(tmp_path)
-    assert alive.exists() and other.exists()
-    lock.close()
-
-
 def test_of_a_file_only_what_killed_processes_left_is_removed(tmp_path):
     names = [".state.12.tmp", f".state.{'0a' * 12}.tmp", "state", random_name("other")]
     for name in (*names, random_name("state")):
         (tmp_path / name).write_bytes(b"x")
     (tmp_path / random_name("state")).mkdir()
     found = left_behind(tmp_path, "state")
-    assert len(found) == 1 and stem_of(found[0].name) == "state" and found[0].is_file()
+    assert len(found) == 1 and found[0].name.startswith(".state.manyview-") and found[0].is_file()
     seen = []
     write_whole(tmp_path / "new", lambda file: seen.extend(left_behind(tmp_path, "new")))
     assert seen == []  # it is being written
@@ -434,7 +406,7 @@ class Holding(Forked):
 
         def hold():
             signal.alarm(100)  # should the test fail before it kills us
-            HELD.set(None)  # what the parent holds is not ours
+            HELD.set(frozenset())  # what the parent holds is not ours
             with claimed(out, "test", beside=True):
                 os.write(writer, b"held")
                 signal.pause()
@@ -472,33 +444,7 @@ def test_many_at_once_into_a_new_folder_leave_the_files_of_one(tmp_path):
         assert len(results(out)) == 4 and hidden(out) == {MARKER}
 
 
-def test_a_folder_taken_where_there_are_no_locks_is_told_before_writing(tmp_path, monkeypatch):
-    monkeypatch.setattr("manyview.io.writing.take_lock", lambda file: None)
-    out = tmp_path / "out"
-    with pytest.warns(UserWarning, match="knows no locks"), claimed(out, "test") as place:
-        first = Holding(out)
-        try:
-            with pytest.raises(FolderInUse, match="another process has begun"):
-                place.put({"a.csv": b"x"})
-        finally:
-            first.kill()
-    assert hidden(out) == {LOCK} and len(list(out.iterdir())) == 1  # the killed one's, not ours
-
-
-def test_a_lock_file_of_somebody_else_stays(tmp_path):
-    for make in (lambda p: p.write_text("mine"), lambda p: p.symlink_to("nowhere"), Path.mkdir):
-        out = tmp_path / f"out{len(os.listdir(tmp_path))}"
-        out.mkdir()
-        make(out / LOCK)
-        before = held(out)
-        with pytest.raises(FileExistsError, match="not written by manyview"), claimed(out, "test"):
-            pass
-        assert held(out) == before
-
-
-@pytest.mark.parametrize(
-    "name", ["../precious.csv", "/precious.csv", "thesis.docx", "a/../../precious.csv"]
-)
+@pytest.mark.parametrize("name", ["../precious.csv", "/precious.csv", "a/../../precious.csv"])
 def test_a_forged_journal_moves_nothing(name, tmp_path):
     out = tmp_path / "out"
     stage = out / random_name("manyview")
@@ -506,36 +452,32 @@ def test_a_forged_journal_moves_nothing(name, tmp_path):
     for precious in (tmp_path / "precious.csv", out / "thesis.docx"):
         precious.write_text("precious")
     for told in (
-        {"old": {name: list(Listed.of(out / "thesis.docx"))}, "new": []},
+        {"old": {name: [1, ""]}, "new": []},
         {"old": {}, "new": [name]},
     ):
         (stage / "journal.json").write_text(json.dumps(told))
         before = held(tmp_path)
-        with pytest.raises(FileExistsError, match="was not made by manyview"), claimed(out, "test"):
+        with (
+            pytest.raises(FileExistsError, match="is not a file of a folder"),
+            claimed(out, "test"),
+        ):
             pass
         assert held(tmp_path) == before
 
 
-def test_an_interrupted_writing_goes_on_over_no_file_of_others_and_through_no_link(tmp_path):
-    out, elsewhere = tmp_path / "out", tmp_path / "elsewhere"
+def test_an_interrupted_writing_goes_on_over_no_file_of_others(tmp_path):
+    out = tmp_path / "out"
     stage = out / random_name("manyview")
     (stage / "new" / "sub").mkdir(parents=True)
-    elsewhere.mkdir()
     for name in ("a.csv", "sub/c.csv", MARKER):
         (stage / "new" / name).write_text("new")
     journal = {"old": {}, "new": ["a.csv", "sub/c.csv"]}
     (stage / "journal.json").write_text(json.dumps(journal))
     (out / "a.csv").write_text("mine")
-    (out / "sub").symlink_to(elsewhere)
-    for harm in ("a.csv", "sub"):
-        with (
-            pytest.raises(FileExistsError, match="put there by another program"),
-            claimed(out, "test"),
-        ):
-            pass
-        assert not list(elsewhere.iterdir())
-        assert harm == "sub" or (out / "a.csv").read_text() == "mine"
-        (out / harm).unlink()
+    with pytest.raises(FileExistsError, match="put there by another"), claimed(out, "test"):
+        pass
+    assert (out / "a.csv").read_text() == "mine"
+    (out / "a.csv").unlink()
     with claimed(out, "test", beside=True):
         assert (out / "a.csv").read_text() == (out / "sub" / "c.csv").read_text() == "new"
     assert not stage.exists()

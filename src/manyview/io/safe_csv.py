@@ -63,11 +63,6 @@ def read_csv(path: Path) -> list[dict[str, str]]:
         return [dict(zip(columns, map(exact_text, line), strict=False)) for line in lines if line]
 
 
-def columns_of(path: Path) -> list[str]:
-    with path.open(newline="", encoding="utf-8") as file:
-        return [exact_text(column) for column in next(csv.reader(file), [])]
-
-
 def _line(cells: list[str]) -> str:
     # Not by Python's csv, which (before 3.13) leaves a carriage return bare: readers break the line there.
     if cells == [""]:

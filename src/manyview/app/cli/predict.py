@@ -21,18 +21,11 @@ from manyview.views.containers import Collection
 
 from .terminal import Voice, caught_warnings
 
-#: The tables it writes: where ids were matched with the original, of RobustWMNMF with confidence.
-COLUMNS = [
-    ("id", *original, "cluster", *confidence)
-    for original in ((), ("original_id",))
-    for confidence in (("confidence",), ())
-]
-
 
 def run_predict(ask: PredictRequest, voice: Voice) -> None:
     """Label the samples of the files and write id, cluster and confidence."""
     model_file, out = ask.model, ask.out
-    check_file(out, COLUMNS, ask.force)
+    check_file(out, ask.force)
     restored(model_file)
     _refuse_adjusted(model_file)
     model = load(
@@ -76,7 +69,7 @@ def run_predict(ask: PredictRequest, voice: Voice) -> None:
         )
     voice.note(*data.told)
     voice.warn(warned)
-    check_file(out, COLUMNS, ask.force)  # hours may have passed
+    check_file(out, ask.force)  # hours may have passed
     write_file(out, csv_bytes(list(columns), zip(*columns.values(), strict=True), digits=8))
     names, sizes = np.unique(labels, return_counts=True)
     counts = {str(k): int(m) for k, m in zip(names, sizes, strict=True)}

@@ -18,7 +18,7 @@ from manyview._types import Array, Views
 from manyview.app.report.charts import MEANING_CHARTS, MODEL_CHARTS, chart_files, drawn_files
 from manyview.app.report.fit import fit_page
 from manyview.app.report.run_files import OF_FIT, OF_MEANING, read_run
-from manyview.io.writing import claimed, csv_of_dicts, files_in, read_csv, read_marker
+from manyview.io.writing import claimed, csv_of_dicts, files_in, ours, read_csv
 from manyview.models import Estimator
 from manyview.outcomes.align import frame
 from manyview.views.views import as_views
@@ -306,9 +306,7 @@ def add_meaning(
 
 def keep(run: Path, beside: Path, made_anew: Callable[[str], bool]) -> set[str]:
     """Everything of the run that is not made anew, as it is: linked, or copied where that fails."""
-    marker = read_marker(run)
-    listed = {} if marker is None else marker.ours(run, marker.files.get(KIND, {}))
-    kept = {name for name in listed if not made_anew(name)}
+    kept = {name for name in ours(run, kind=KIND) if not made_anew(name)}
     for name in kept:
         (beside / name).parent.mkdir(parents=True, exist_ok=True)
         try:

@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any
 
 from manyview.engines.optional import engine_part
-from manyview.io.writing import MARK, own_folder
 
 #: Seconds without any worker after which a fit gives up.
 PATIENCE = 30.0
@@ -48,7 +47,6 @@ class Cluster:
         package = distributed()
         self._own: Any = None
         self._folder: Path | None = None
-        self._lock: Any = None
         self.client = current_client()
         if self.client is None:
             self._own = _local_cluster(package)
@@ -75,7 +73,6 @@ class Cluster:
             self._own.close()
         if self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)
-            self._lock.close()
 
     def new_folder(self) -> Path:
         """A folder all workers can read, removed with this object; `dask.config` says where."""
@@ -83,10 +80,11 @@ class Cluster:
             import dask
 
             where = dask.config.get("temporary-directory", None)
-            self._folder, self._lock = own_folder(Path(where or tempfile.gettempdir()))
-            mark = self._folder / MARK
+            self._folder = Path(tempfile.mkdtemp(prefix="manyview-", dir=where))
             with saying_if_lost(self.client):
-                blind = [who for who, sees in self.client.run(mark.exists).items() if not sees]
+                blind = [
+                    who for who, sees in self.client.run(self._folder.exists).items() if not sees
+                ]
             if blind:
                 raise ValueError(
                     f"views in memory are handed to workers as files, and {len(blind)} workers (the "
