@@ -17,6 +17,7 @@ from manyview.outcomes import enrichment, survival
 from manyview.outcomes.endpoints import recognise, unit_of
 
 MEANINGS = {"survival.csv", "survival_pairs.csv", "survival_curves.csv", "survival_at_risk.csv",
+            "survival_cox.csv",
             "clinical_tests.csv", "clinical_summary.csv", "clinical_cells.csv", "classes.csv",
             "annotations.csv"}  # fmt: skip
 
@@ -56,6 +57,33 @@ def test_a_clinical_table_gives_survival_columns_and_classes(cohort, tmp_path):
     found = {row["column"]: float(row["q_value"]) for row in rows(out / "clinical_tests.csv")}
     assert found == pytest.approx(tested.table.set_index("column")["q_value"].to_dict())
     assert summary["scores"]["ari"] == pytest.approx(summary["outcomes"]["classes"]["ari"])
+
+
+def test_hazard_ratios_are_those_of_lifelines(cohort, tmp_path):
+    lifelines = pytest.importorskip("lifelines")
+    folder, _files, data = cohort
+    out = tmp_path / "run"
+    shutil.copytree(folder / "plain", out)
+    asked = ["--clinical", folder / "clinical.csv", "--covariates", "age, sex"]
+    result = done("outcomes", out, *asked)
+    assert "adjusted for age, sex" in " ".join(result.output.split()).lower()
+    table, labels = data.clinical_frame(), pd.read_csv(out / "labels.csv", index_col="id")
+    found = pd.read_csv(out / "survival_cox.csv").query("model.str.startswith('adjusted')")
+    found = found.set_index("term")
+    frame = pd.DataFrame({"T": table["os_months"], "E": table["dead"], "age": table["age"]})
+    (sex,) = [term for term in found.index if term.startswith("sex=")]
+    frame["sex"] = (table["sex"] == sex[4:]).astype(float)
+    others = [term for term in found.index if term not in ("age", sex)]
+    for k in others:
+        frame[k] = (labels["cluster"].reindex(table.index) == int(k)).astype(float)
+    frame = frame.rename(columns={"sex": sex}).dropna()
+    theirs = lifelines.CoxPHFitter().fit(frame.astype(float), "T", "E").summary
+    named = ["exp(coef)", "exp(coef) lower 95%", "exp(coef) upper 95%", "p"]
+    ours = found.loc[[*others, "age", sex], ["hazard_ratio", "lower", "upper", "wald_p"]]
+    np.testing.assert_allclose(ours, theirs.loc[[*others, "age", sex], named], rtol=1e-4)
+    refused("no such column", "outcomes", out, *asked[:3], "age,weight")
+    refused("is the outcome of survival", "outcomes", out, *asked[:3], "dead")
+    refused("--covariates names a column", "outcomes", out, "--covariates", "age")
 
 
 def test_a_finished_run_can_be_asked_later_and_again(cohort, tmp_path):

@@ -77,15 +77,24 @@ def test_cox_equals_lifelines_and_finds_the_adjusted_ratio():
     rng = np.random.default_rng(1)
     clinical = pd.DataFrame({"age": rng.normal(60, 9, 300), "sex": rng.choice(["f", "m"], 300)})
     ours = survival(labels, time, event, covariates=clinical, permutations=0).cox
-    frame = pd.DataFrame(
-        {"age": clinical["age"], "sex": clinical["sex"] == "m", "T": time, "E": event}
-    )
+    sex = clinical["sex"] == ours.covariate_table["term"][1].removeprefix("sex=")
+    frame = pd.DataFrame({"age": clinical["age"], "sex": sex, "T": time, "E": event})
     others = ours.table["cluster"].tolist()
     for c in others:
         frame[f"c{c}"] = labels == c
     theirs = lifelines.CoxPHFitter().fit(frame.astype(float), "T", "E")
     expected = [theirs.hazard_ratios_[f"c{c}"] for c in others]
     np.testing.assert_allclose(ours.table["hazard_ratio"], expected, rtol=1e-5)
+    known = theirs.summary.loc[[*(f"c{c}" for c in others), "age", "sex"]]
+    columns = ["hazard_ratio", "lower", "upper", "wald_p"]
+    named = ["exp(coef)", "exp(coef) lower 95%", "exp(coef) upper 95%", "p"]
+    found = pd.concat([ours.table[columns], ours.covariate_table[columns]])
+    np.testing.assert_allclose(found, known[named], rtol=1e-5)
+    alone = survival(labels, time, event, covariates={}, permutations=0)
+    for k, row in alone.ratios.iloc[:3].iterrows():
+        one = pd.DataFrame({"c": labels == k, "T": time, "E": event}).astype(float)
+        theirs_alone = lifelines.CoxPHFitter().fit(one, "T", "E").summary[named]
+        np.testing.assert_allclose([row[columns].astype(float)], theirs_alone, rtol=1e-5)
     less = lifelines.CoxPHFitter().fit(frame[["age", "sex", "T", "E"]].astype(float), "T", "E")
     gap = 2 * (theirs.log_likelihood_ - less.log_likelihood_)
     assert ours.test.statistic == pytest.approx(gap, rel=0.1)  # score and likelihood ratio

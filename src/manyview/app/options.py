@@ -57,6 +57,12 @@ HORIZON = partial(
     None,
     "TIME",
 )
+COVARIATES = partial(
+    option,
+    "Columns of the clinical table for which hazard ratios are adjusted (Cox regression).",
+    None,
+    "COLUMN,COLUMN",
+)
 FIGURES = partial(option, "Draw the figures as SVG, PNG and PDF, too.", False)
 SEED = partial(option, "The same seed gives the same result.", 0, min=0)
 FORCE = partial(option, "Replace the results of an earlier run.", False)
@@ -183,13 +189,16 @@ class KnownOptions:
     time: str | None
     event: str | None
     horizon: float | None
+    covariates: str | None
     adjust: Many = ()
 
     def check_clinical(self) -> None:
         """Refuse options that need a clinical table if there is none."""
-        if self.clinical is None and (self.time or self.event or self.adjust):
-            option = "--time" if self.time else "--event" if self.event else "--adjust"
-            raise ValueError(f"{option} names a column of the clinical table: give --clinical FILE")
+        for name in ("time", "event", "covariates", "adjust"):
+            if self.clinical is None and getattr(self, name):
+                raise ValueError(
+                    f"--{name} names a column of the clinical table: give --clinical FILE"
+                )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -250,6 +259,7 @@ class FitRequest(KnownOptions):
     time: str | None = TIME()
     event: str | None = EVENT()
     horizon: float | None = HORIZON()
+    covariates: str | None = COVARIATES()
     adjust: Many = option(
         "Column of the clinical table (batch, site) to regress out of every view; may be repeated.",
         (),
@@ -297,6 +307,7 @@ class OutcomesRequest(KnownOptions):
     time: str | None = TIME()
     event: str | None = EVENT()
     horizon: float | None = HORIZON()
+    covariates: str | None = COVARIATES()
     labels: str | None = LABELS()
     match: str = MATCH(default="exact")
     figures: bool = FIGURES()

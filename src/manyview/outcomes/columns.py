@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime, time, timedelta
 from numbers import Real
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -251,26 +251,36 @@ def _known_order(levels: Sequence[Any]) -> Callable[[Any], tuple[float, str]] | 
     return None
 
 
-def design_of(columns: Sequence[Column], n: int) -> tuple[list[str], Array]:
-    """Names and columns of a linear model of ``n`` observations.
+class Term(NamedTuple):
+    """A column of a linear model: a covariate in units of its deviation, or one level of a category."""
+
+    name: str
+    unit: float = 1.0
+    reference: str = ""
+
+
+def design_of(columns: Sequence[Column], n: int) -> tuple[list[Term], Array]:
+    """Terms and columns of a linear model of ``n`` observations.
 
     Numbers and ordered levels are in units of their deviation, missing ones at the mean; a category has
     a column for each level but the commonest, and one where it is missing.
     """
-    names, parts = [], [np.empty((n, 0))]
+    terms, parts = [], [np.empty((n, 0))]
     for column in columns:
         gone = np.isnan(column.values)
         if column.kind == "category":
             codes = np.where(gone, len(column.levels), column.values).astype(np.intp)
             counts = np.bincount(codes, minlength=len(column.levels) + 1)
+            names = [str(level) for level in (*column.levels, "missing")]
             used = [k for k in np.flatnonzero(counts) if k != counts.argmax()]
-            names += [f"{column.name}={(*column.levels, 'missing')[k]}" for k in used]
+            terms += [Term(f"{column.name}={names[k]}", 1.0, names[counts.argmax()]) for k in used]
             parts.append(np.array(codes[:, None] == used, dtype=float).reshape(n, len(used)))
         elif (spread := np.nanstd(column.values)) > 0:
             mean = np.nanmean(column.values)
-            names.append(column.name)
+            per = "level" if column.levels else "unit"
+            terms.append(Term(column.name, float(spread), f"per {per}"))
             parts.append(((np.where(gone, mean, column.values) - mean) / spread)[:, None])
-    return names, np.hstack(parts)
+    return terms, np.hstack(parts)
 
 
 # --- technical columns ---

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import combinations
@@ -271,42 +272,53 @@ def logrank(
 EVENTS_PER_COEFFICIENT = 10
 #: A standard error of a log hazard ratio beyond this means that the ratio is 0 or infinite.
 DIVERGED = 50.0
+#: Columns of hazard ratios.
+RATIOS = ("hazard_ratio", "lower", "upper", "wald_p")
 
 
 @dataclass(frozen=True, eq=False)
 class Cox:
-    """Clusters in a Cox model beside covariates.
+    """Clusters in a Cox model with covariates.
 
     Attributes
     ----------
     table : DataFrame
-        One row per cluster but the largest, the reference of the others: hazard ratio and its interval,
-        NaN where it cannot be estimated; and the p-value of the log-rank test against the reference,
-        every member weighted by the hazard of its covariates (score test), from permuted labels.
+        One row per cluster but the largest, the reference of the others: hazard ratio, its interval and
+        Wald p-value, NaN where they cannot be estimated; and ``p_value`` of the log-rank test against the
+        reference, every member weighted by the hazard of its covariates (score test), from permuted labels.
+    covariate_table : DataFrame
+        One row per covariate (per unit, or per level of an ordered one) or level of a category, the
+        commonest level being the reference: hazard ratio, interval, Wald p-value.
     test : LogRank
-        The same test of all clusters together.
+        The score test of all clusters together.
     covariates : tuple of str
-        Columns of the design beside the clusters.
+        Terms of the model in addition to the clusters.
     n, n_events : int
         Observations complete in the covariates, and their events.
     """
 
     table: Any
+    covariate_table: Any
     test: LogRank
     covariates: tuple[str, ...]
     n: int
     n_events: int
 
+    @property
+    def model(self) -> str:
+        return f"adjusted for {', '.join(self.covariates)}" if self.covariates else "not adjusted"
+
     def __repr__(self) -> str:
         return (
-            f"Cox model adjusted for {', '.join(self.covariates) or 'nothing'} (n={self.n}, "
-            f"{self.n_events} events): clusters together p = {self.test.p_value:.2g}\n"
-            f"{printed(self.table)}"
+            f"Cox model {self.model} (n={self.n}, {self.n_events} events): clusters together p = "
+            f"{self.test.p_value:.2g}\n{printed(self.table)}"
+            + (f"\n{printed(self.covariate_table)}" if self.covariates else "")
         )
 
 
 def cox(
     seen: Observed,
+    columns: Sequence[Column],
     level: float,
     permutations: int,
     rng: np.random.Generator,
@@ -314,7 +326,7 @@ def cox(
     """Fit the model and test the clusters; notes say what could not be used."""
     notes, clusters = seen.notes, seen.groups.names
     usable = []
-    for c in seen.covariates:
+    for c in columns:
         if c.kind is None:
             notes.append(f"Covariate {quoted(c.name)} is not used: {c.reason}.")
         elif len(np.unique(c.values[~np.isnan(c.values)])) < 2:
@@ -327,15 +339,15 @@ def cox(
     if not complete.all():
         lacking = counted(int((~complete).sum()), "observation")
         notes.append(f"Not in the Cox model: {lacking} without a covariate.")
-    names, design = design_of([c.only(complete) for c in usable], int(complete.sum()))
+    terms, design = design_of([c.only(complete) for c in usable], int(complete.sum()))
     time, event, codes = seen.time[complete], seen.event[complete], seen.groups.codes[complete]
     reference = int(np.argmax(np.bincount(codes, minlength=len(clusters))))
     others = [k for k in range(len(clusters)) if k != reference]
     dummies = (codes[:, None] == others).astype(float)
     happened = np.bincount(codes, event, len(clusters))
     n_events = int(event.sum())
-    ratio, lower, upper, p = np.full((4, len(others)), np.nan)
-    whole = LogRank()
+    ratios = np.full((len(others) + len(terms), len(RATIOS)), np.nan)
+    p, whole = np.full(len(others), np.nan), LogRank()
     problem = _problem(dummies[:, dummies.any(axis=0)], design, n_events)
     if not problem:
         try:
@@ -364,11 +376,16 @@ def cox(
             if not happened[reference]:
                 raise ArithmeticError("the largest cluster has no event")
             X = np.column_stack([dummies[:, place], design])[rows]
-            beta, error = (part[: len(place)] for part in _fitted(time[rows], event[rows], X))
-            if not (np.isfinite(error).all() and (error < DIVERGED).all()):
-                raise ArithmeticError("one grows without bound: too few events in a cluster")
-            width = norm.ppf((1 + level) / 2) * error
-            ratio[place], lower[place], upper[place] = np.exp([beta, beta - width, beta + width])
+            units = np.r_[np.ones(len(place)), [term.unit for term in terms]]
+            place = np.r_[place, len(others) + np.arange(len(terms))]
+            ratios[place] = hazard_ratios(time[rows], event[rows], X, level, units)
+            lost = [
+                clusters[others[j]] for j in place if j < len(others) and np.isnan(ratios[j, 0])
+            ]
+            if lost:
+                notes.append(
+                    f"{_clusters(lost)} without a hazard ratio, which grows without bound: too few events."
+                )
         except ArithmeticError as failure:
             notes.append(f"No hazard ratios were found: {failure}.")
         coefficients = len(place) + design.shape[1]
@@ -377,10 +394,31 @@ def cox(
                 f"The Cox model has {coefficients} coefficients for {n_events} events; fewer than ten "
                 "events per coefficient make it unsteady."
             )
+    own, rest = (dict(zip(RATIOS, part.T, strict=True)) for part in np.split(ratios, [len(others)]))
     table: dict[str, Any] = {"cluster": [clusters[k] for k in others]}
-    table |= {"reference": [clusters[reference]] * len(others), "hazard_ratio": ratio}
-    table |= {"lower": lower, "upper": upper, "p_value": p}
-    return Cox(frame(table), whole, tuple(names), len(codes), n_events)
+    table |= {"reference": [clusters[reference]] * len(others), **own, "p_value": p}
+    covariates = {
+        "term": [t.name for t in terms],
+        "reference": [t.reference for t in terms],
+        **rest,
+    }
+    names = tuple(t.name for t in terms)
+    return Cox(frame(table), frame(covariates), whole, names, len(codes), n_events)
+
+
+def hazard_ratios(
+    time: Array, event: Array, X: Array, level: float, units: Array | float = 1.0
+) -> Array:
+    """Return a row of `RATIOS` for every column of X, which is in ``units``, from one Cox model.
+
+    NaN for a column whose ratio is 0 or infinite: too few events.
+    """
+    beta, error = _fitted(time, event, X)
+    found = np.isfinite(error) & (error < DIVERGED)
+    beta, error = (np.where(found, part / units, np.nan) for part in (beta, error))
+    width = norm.ppf((1 + level) / 2) * error
+    p = 2 * norm.sf(np.abs(beta / error))
+    return np.column_stack([np.exp(beta), np.exp(beta - width), np.exp(beta + width), p])
 
 
 def _problem(dummies: Array, design: Array, n_events: int) -> str:
@@ -442,6 +480,11 @@ class Survival:
         The clusters adjusted for covariates, if some were given.
     notes : tuple of str
         What was left out, and what must not be read into the numbers.
+    rest : tuple of LogRank
+        Every cluster against all others.
+    ratios : DataFrame or None
+        With ``covariates``: hazard ratios of every cluster against all others and against the largest,
+        and adjusted ones with those of the covariates, each with its interval: what a forest plot shows.
     """
 
     curves: tuple[Curve, ...]
@@ -452,6 +495,8 @@ class Survival:
     restricted_mean_error: Array
     cox: Cox | None
     notes: tuple[str, ...]
+    rest: tuple[LogRank, ...] = ()
+    ratios: Any = None
 
     @property
     def clusters(self) -> tuple[Any, ...]:
@@ -478,6 +523,8 @@ class Survival:
                 "restricted_mean": mean,
                 "restricted_mean_lower": np.maximum(mean - width, 0),
                 "restricted_mean_upper": np.minimum(mean + width, self.horizon),
+                "p_value_against_others": (p := np.array([test.p_value for test in self.rest])),
+                "q_value_against_others": adjusted(p),
             }
         )
 
@@ -528,7 +575,7 @@ class Survival:
         """Every table by name: clusters, pairs, curves, at_risk and, if asked for, cox."""
         tables = {"clusters": self.table, "pairs": self.pair_table, "curves": self.curve_table}
         tables["at_risk"] = self.at_risk()
-        return tables if self.cox is None else tables | {"cox": self.cox.table}
+        return tables if self.ratios is None else tables | {"cox": self.ratios}
 
     @property
     def _z(self) -> float:
@@ -607,7 +654,8 @@ def survival(
         Ids of the labels. Where labels and the other columns have ids they are matched by them,
         otherwise by position.
     covariates : DataFrame or dict of columns, optional
-        Adjust for these by Cox regression as well (extra ``outcomes``).
+        Hazard ratios by Cox regression as well (extra ``outcomes``), without and with adjustment for
+        these; an empty dict: without adjustment only.
     horizon : float, optional
         Time up to which the restricted mean is taken. By default the last at which ``min_at_risk`` of
         every cluster, and 5 members, are still at risk (clusters below 5 members are not considered).
@@ -657,12 +705,19 @@ def survival(
     test = seen.logrank(large, draws, rng)
     each = combinations(large if pairwise else [], 2)
     pairs = {(names[a], names[b]): seen.logrank((a, b), draws, rng) for a, b in each}
+    apart = [seen.against_others(k, draws if k in large else None, rng) for k in range(len(names))]
     horizon = _horizon(curves, horizon, min_at_risk)
     means, errors = np.array([curve.restricted_mean(horizon) for curve in curves]).T
-    adjustment = None if covariates is None else cox(seen, level, draws, rng)
-    found = Survival(curves, test, pairs, horizon, means, errors, adjustment, ())
+    adjustment = ratios = None
+    if covariates is not None:
+        adjustment = cox(seen, seen.covariates, level, draws, rng)
+        plain = [cox(seen, (), level, draws, rng)] if adjustment.covariates else []
+        ratios = _ratios(seen, apart, [*plain, adjustment], level)
+    found = Survival(
+        curves, test, pairs, horizon, means, errors, adjustment, (), tuple(apart), ratios
+    )
     remarks = [*_remarks(found, len(large)), *_remarks_on_means(found, min_at_risk)]
-    return replace(found, notes=(*seen.notes, *remarks))
+    return replace(found, notes=tuple(dict.fromkeys((*seen.notes, *remarks))))
 
 
 @dataclass(eq=False)
@@ -680,11 +735,18 @@ class Observed:
         own = np.isin(self.groups.codes, clusters)
         return logrank(self.time[own], self.event[own], self.groups.codes[own], draws, rng)
 
+    def against_others(self, k: int, draws: int | None, rng: np.random.Generator) -> LogRank:
+        """Test one cluster against all others; no test if ``draws`` is None."""
+        if draws is None:
+            return LogRank()
+        return logrank(self.time, self.event, (self.groups.codes == k).astype(int), draws, rng)
+
 
 def observed(labels: Any, time: Any, event: Any, covariates: Any, ids: Any) -> Observed:
     """Read and match all columns; leave out observations without a time or an event."""
     others = [read_single("time", time), read_single("event", event)]
-    others += [] if covariates is None else [read_table("covariates", covariates)]
+    if covariates is not None and len(covariates):
+        others.append(read_table("covariates", covariates))
     matched = match(labels, others, ids)
     notes = matched.notes
     times = read_numbers("time", matched.tables[0].iloc[:, 0])
@@ -703,13 +765,31 @@ def observed(labels: Any, time: Any, event: Any, covariates: Any, ids: Any) -> O
     if not keep.all():
         without = counted(int((~keep).sum()), "observation")
         notes.append(f"Left out: {without} without time or event.")
-    pairs = [] if covariates is None else matched.tables[2].items()
+    pairs = matched.tables[2].items() if len(others) > 2 else []
     columns = [read_column(name, values).only(keep) for name, values in pairs]
     notes += [f"Covariate {quoted(c.name)}: {c.note}" for c in columns if c.note]
     groups = matched.groups.only(keep)
     if empty := [n for n, size in zip(groups.names, groups.sizes, strict=True) if not size]:
         notes.append(f"{_clusters(empty)} left out: no member has a time and an event.")
     return Observed(groups.without_empty(), times[keep], events[keep], columns, notes)
+
+
+def _ratios(seen: Observed, rest: Sequence[LogRank], models: Sequence[Cox], level: float) -> Any:
+    """Hazard ratios of every cluster against all others, and those of the models, in one table."""
+    rows, event = [], seen.event
+    for k, (name, test) in enumerate(zip(seen.groups.names, rest, strict=True)):
+        own, ratio = seen.groups.codes == k, np.full(len(RATIOS), np.nan)
+        if event[own].any() and event[~own].any():
+            with suppress(ArithmeticError):
+                (ratio,) = hazard_ratios(seen.time, event, own[:, None].astype(float), level)
+        rows.append(("against all others", name, "all others", *ratio, test.p_value))
+    columns = ["model", "term", "reference", *RATIOS, "p_value"]
+    parts = [pandas().DataFrame(rows, columns=columns)]
+    for model in models:
+        renamed = model.table.rename(columns={"cluster": "term"})
+        tables = [table for table in (renamed, model.covariate_table) if len(table)]
+        parts += [table.assign(model=model.model) for table in tables]
+    return pandas().concat(parts, ignore_index=True).reindex(columns=columns)
 
 
 def _horizon(curves: tuple[Curve, ...], horizon: float | None, share: float) -> float:

@@ -49,9 +49,15 @@ class Given:
     time: str | None = None
     event: str | None = None
     classes: list[Any] | None = None
+    covariates: tuple[str, ...] = ()
     adjust: tuple[str, ...] = ()
     notes: list[str] = field(default_factory=list)
     inputs: list[dict[str, Any]] = field(default_factory=list)
+
+    def survival(self, horizon: float | None) -> dict[str, Any]:
+        """What `write_run` and `add_meaning` need for survival."""
+        names = ("time", "event", "covariates")
+        return {name: getattr(self, name) for name in names} | {"horizon": horizon}
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,7 +90,7 @@ def read_inputs(ask: FitRequest, zero_rows: Any, note: Callable[[str], None]) ->
     given = read_given(ask, samples, len(data.first_rows), data, data.rule)
     data.notes.extend(given.notes)
     ids = [str(i) for i in range(len(data.first_rows))]
-    known(ids, given.columns, given.time, given.event, given.classes, horizon=ask.horizon)
+    known(ids, given.columns, classes=given.classes, **given.survival(ask.horizon))
     for text in data.told:
         note(text)
     views = data.collection()
@@ -162,6 +168,7 @@ def read_given(
         table = read_clinical(asked.clinical, samples, n, rule)
         found.columns = table.columns
         found.time, found.event, note = _endpoint(asked, table)
+        found.covariates = _columns(table, asked.covariates)
         found.adjust = tuple(table.name_of(name, "--adjust") for name in asked.adjust)
         found.notes += [*table.notes, *([note] if note else [])]
         size = {"rows": int(table.present.sum()), "columns": len(table.columns)}
@@ -179,6 +186,14 @@ def read_given(
                 "these are scored"
             )
     return found
+
+
+def _columns(table: ClinicalTable, text: str | None) -> tuple[str, ...]:
+    """Columns with commas between them; a column of that very name first."""
+    if text is None or text in table.columns:
+        return () if text is None else (text,)
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    return tuple(dict.fromkeys(table.name_of(name, "--covariates") for name in names))
 
 
 def _endpoint(asked: KnownOptions, table: ClinicalTable) -> tuple[str | None, str | None, str]:

@@ -25,9 +25,9 @@ SHOWN = 12
 def run_outcomes(ask: OutcomesRequest, voice: Voice) -> None:
     """Read, compare, write the tables and the report of the run anew, and print what was found."""
     run = ask.out
+    ask.check_clinical()
     if ask.clinical is None and ask.labels is None:
         raise ValueError("nothing to compare with: give --clinical FILE, --labels FILE, or both")
-    ask.check_clinical()
     restored(run)
     labels = run / "labels.csv"
     if not labels.is_file():
@@ -41,10 +41,8 @@ def run_outcomes(ask: OutcomesRequest, voice: Voice) -> None:
         files = add_meaning(
             run,
             given.columns,
-            given.time,
-            given.event,
-            given.classes,
-            horizon=ask.horizon,
+            classes=given.classes,
+            **given.survival(ask.horizon),
             notes=given.notes,
             figures=ask.figures,
         )
@@ -92,7 +90,28 @@ def _survival(out: Path, about: dict[str, Any]) -> list[Any]:
     p = "not tested" if about["p_value"] is None else f"p = {about['p_value']:.2g}"
     how = f" ({about['permutations']} permutations)" if about["permutations"] else ""
     told = [f"Log-rank over all clusters: [bold]{p}[/bold]{how}"]
+    if about.get("cox"):
+        told.append(
+            f"{escape(about['cox']['model'])[:1].upper()}{escape(about['cox']['model'])[1:]}: clusters "
+            f"together p = {_digits(about['cox']['p_value'])}; hazard ratios are in survival_cox.csv"
+        )
+        told += [_ratios(out, about["cox"]["model"])]
     return [table, *told, *(f"- {escape(note)}" for note in about["notes"])]
+
+
+def _ratios(out: Path, model: str) -> Any:
+    table = Table("", "compared with", "hazard ratio (interval)", "p", title="Hazard ratios (Cox)")
+    for row in read_csv(out / "survival_cox.csv"):
+        if row["model"] == model:
+            ratio = " to ".join(_digits(row[bound]) for bound in ("lower", "upper"))
+            ratio = f"{_digits(row['hazard_ratio'])} ({ratio})"
+            p = _digits(row["p_value"] or row["wald_p"])
+            table.add_row(escape(row["term"]), escape(row["reference"]), ratio, p)
+    return table
+
+
+def _digits(value: Any) -> str:
+    return f"{float(value):.2g}" if value not in (None, "") else "–"
 
 
 def _clinical(out: Path) -> Any:

@@ -15,12 +15,14 @@ OF_FIT = ("labels", "clusters", "view_weights", "sample_weights", "top_features"
           "markers",
           "leave_view_out", "heatmap", "consensus")  # fmt: skip
 #: Those of a clinical table or known classes, which a later comparison replaces.
-OF_MEANING = ("survival", "survival_pairs", "survival_curves", "survival_at_risk", "clinical_tests",
+OF_MEANING = ("survival", "survival_pairs", "survival_curves", "survival_at_risk", "survival_cox",
+              "clinical_tests",
               "clinical_summary", "clinical_cells", "classes", "annotations")  # fmt: skip
 TABLES = (*OF_FIT, "selection", *OF_MEANING)
 IDS = {"id", "original_id"}
 #: Columns that are names, whatever they look like.
-TEXT = {*IDS, "view", "feature", "clustering", "scaling", "column", "level", "note", "most_marked"}
+TEXT = {*IDS, "view", "feature", "clustering", "scaling", "column", "level", "note", "most_marked",
+        "model", "term", "reference"}  # fmt: skip
 #: Other names where headings are users' words ("view" may be a class) or "view" is a position.
 OWN_TEXT = {"history": set(), "classes": {"majority"}, "heatmap": IDS, "consensus": IDS}
 #: Here every cell is text; what is a number is known from elsewhere.

@@ -70,6 +70,7 @@ def write_run(
     time: str | None = None,
     event: str | None = None,
     horizon: float | None = None,
+    covariates: Sequence[str] = (),
     adjusted: Sequence[str] = (),
     stability_runs: int | None = None,
     selection: Any = None,
@@ -106,6 +107,7 @@ def write_run(
         A row per observation, in their order or, if it is indexed by ids, matched by these.
     time, event : columns of ``clinical`` with the time of survival and whether the event happened
     horizon : time up to which restricted mean survival is taken (`outcomes.survival`)
+    covariates : columns of ``clinical`` for which hazard ratios are adjusted (needs lifelines)
     adjusted : columns of ``clinical`` that were regressed out of the views (`adjust`), for the report
     stability_runs : refits on parts of the data; by default 10 up to 1000 observations, 5 up to
         20,000, none above. 0 leaves stability out.
@@ -133,7 +135,7 @@ def write_run(
     names = _ids(model, given, ids)
     originals = _originals(names, original_ids)
     _check_truth(truth, given.n_samples)
-    beside_views = known(names, clinical, time, event, truth, adjusted, horizon)
+    beside_views = known(names, clinical, time, event, truth, adjusted, horizon, covariates)
     # A folder that is there may be a mount point, or its parent closed: it is filled, not replaced.
     with claimed(out, KIND, force=force) as place, place.replacing() as beside:
         anything = bool(beside_views.clinical) or truth is not None
@@ -278,6 +280,7 @@ def add_meaning(
     classes: Sequence[Any] | None = None,
     *,
     horizon: float | None = None,
+    covariates: Sequence[str] = (),
     notes: Sequence[str] = (),
     figures: bool = False,
 ) -> list[str]:
@@ -291,7 +294,7 @@ def add_meaning(
         ids, originals = ids_of_run(run)
         about = read_about(run)
         adjusted = [name for name in about.get("adjusted", []) if name in (clinical or {})]
-        beside_views = known(ids, clinical, time, event, classes, adjusted, horizon)
+        beside_views = known(ids, clinical, time, event, classes, adjusted, horizon, covariates)
         found = meaning(np.array([int(row["cluster"]) for row in rows]), ids, beside_views)
         new = NewFiles(beside, originals)
         new.write(found.tables)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,7 @@ TITLES = {
     "pairs": "survival_pairs",
     "curves": "survival_curves",
     "at_risk": "survival_at_risk",
+    "cox": "survival_cox",
     "columns": "clinical_tests",
     "summary": "clinical_summary",
     "cells": "clinical_cells",
@@ -52,6 +54,7 @@ class Known:
     adjusted: tuple[str, ...] = ()
     happened: str | None = None
     horizon: float | None = None
+    covariates: tuple[str, ...] = ()
 
     def check(self) -> None:
         """Refuse times and events that cannot be read, before any work is done."""
@@ -62,13 +65,19 @@ class Known:
             )
         if self.horizon is not None and self.time is None:
             raise ValueError("a horizon needs survival: name the columns of time and event")
-        for name in (*filter(None, (self.time, self.event)), *self.adjusted):
+        if self.covariates and self.time is None:
+            raise ValueError("covariates need survival: name the columns of time and event")
+        for name in (*filter(None, (self.time, self.event)), *self.covariates, *self.adjusted):
             if name not in self.clinical:
                 raise ValueError(f"the clinical table has no column {name!r}")
         if self.time is not None:
+            if own := {self.time, self.event} & set(self.covariates):
+                raise ValueError(f"{own.pop()!r} is the outcome of survival and no covariate")
             self.survival([0] * len(self.clinical[self.time]), 0)
 
-    def survival(self, labels: Sequence[int], permutations: int | None) -> Survival:
+    def survival(
+        self, labels: Sequence[int], permutations: int | None, covariates: Any = None
+    ) -> Survival:
         assert self.time is not None and self.event is not None
         try:
             events, how = read_events(self.clinical[self.event], self.event, self.happened)
@@ -76,6 +85,7 @@ class Known:
                 labels,
                 self.clinical[self.time],
                 events,
+                covariates=covariates,
                 horizon=self.horizon,
                 permutations=permutations,
             )
@@ -123,6 +133,7 @@ def known(
     classes: Any = None,
     adjusted: Sequence[str] = (),
     horizon: float | None = None,
+    covariates: Sequence[str] = (),
 ) -> Known:
     """Bring a clinical table to the order of ``ids``: by its own ids if it has any, else by rows."""
     columns: dict[str, list[Any]] = {}
@@ -147,7 +158,7 @@ def known(
     happened = None
     if event is not None:
         event, happened = split_event(event, columns)
-    found = Known(columns, time, event, read, tuple(adjusted), happened, horizon)
+    found = Known(columns, time, event, read, tuple(adjusted), happened, horizon, tuple(covariates))
     found.check()
     return found
 
@@ -185,9 +196,21 @@ def _add_survival(found: Meaning, labels: list[int], known: Known) -> None:
             "degrees": int(test.degrees),
             "p_value": None if np.isnan(test.p_value) else float(test.p_value),
             "permutations": int(test.permutations),
+            "cox": _adjusted(result.cox),
         }
 
-    found.attempt("survival", lambda: known.survival(labels, None), described)
+    # Hazard ratios need lifelines: without it there are none, unless they were asked for.
+    wanted = bool(known.covariates) or find_spec("lifelines") is not None
+    covariates = {n: known.clinical[n] for n in known.covariates} if wanted else None
+    found.attempt("survival", lambda: known.survival(labels, None, covariates), described)
+
+
+def _adjusted(cox: Any) -> dict[str, Any] | None:
+    """What `run.json` says of the Cox model with covariates."""
+    if cox is None or not cox.covariates:
+        return None
+    p = None if np.isnan(cox.test.p_value) else float(cox.test.p_value)
+    return {"model": cox.model, "n": cox.n, "events": cox.n_events, "p_value": p}
 
 
 def _add_clinical(found: Meaning, labels: list[int], known: Known) -> None:
