@@ -44,8 +44,10 @@ def starting_factors(
     threads: Threads | None = None,
     keep: Callable[[str, Callable[[], Any]], Any] = lambda name, compute: compute(),
     gnmf_weight: float = GNMF_WEIGHT,
+    init_consensus: str = "mean",
+    init_sample_weights: str = "views",
 ) -> Factors:
-    """U and V of every view by ``init``, equal weights, and V* their mean *without* Q (as the recipe).
+    """U and V of every view by ``init``, equal weights, and V* (by default their mean *without* Q).
 
     A view of too few rows starts with less, and a row has no weight where it is not observed.
     ``keep(name, compute)`` may remember the pair of a view. ``gnmf_weight`` is λ of the GNMF start.
@@ -70,9 +72,13 @@ def starting_factors(
     n_views = len(Xs)
     reach = reaches(Xs, n_components)
     alpha = reach / reach.sum() if reach.any() else np.full(n_views, 1 / n_views)
-    w = _placed(Xs[0], starting_weights(Xs))
+    w = starting_weights(Xs)
+    if init_sample_weights == "samples":
+        w = (w > 0) / w.dtype.type(len(w))
+    w = _placed(Xs[0], w)
     # Before the solver's own scaling: with Q in it, V* starts far worse.
-    V_star = consensus([V for _, V in pairs], [1.0] * n_views, alpha, p)
+    q = [U.sum(axis=0) if init_consensus == "scaled" else 1.0 for U, _ in pairs]
+    V_star = consensus([V for _, V in pairs], q, alpha, p)
     pairs = [solver.start(U, V) for U, V in pairs]
     return Factors(tuple(U for U, _ in pairs), tuple(V for _, V in pairs), V_star, alpha, w)
 

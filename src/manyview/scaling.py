@@ -19,7 +19,7 @@ from manyview.engines.numpy.scaling import refuse_extreme, unit_rows
 from manyview.engines.numpy.sources import LOOK, is_streamed, over
 from manyview.engines.threads import blocks
 
-SCALES = ("sum", "minmax", "standard", "tfidf", "sqrt")
+SCALES = ("sum", "total", "minmax", "standard", "tfidf", "sqrt")
 #: Scalings that move every feature to start at 0, and so accept negative values.
 SHIFTING = ("minmax", "standard")
 #: Scalings that give rows unit length.
@@ -79,8 +79,9 @@ class Scaling:
 def fit_scaling(views: Views, kind: ByView) -> list[Scaling]:
     """How to scale each view.
 
-    "sum" divides a view by its mean row sum (the paper divides by the total; the common constant N
-    changes nothing with a graph, whose term is quadratic in V like the others). "minmax" and
+    "sum" divides a view by its mean row sum. "total" divides by the sum of all entries, as the paper
+    does; the common constant N changes nothing but the units of O with a graph, whose term is
+    quadratic in V like the others. "minmax" and
     "standard" first map each feature to (x − min)/range or (x − min)/sd (a z-score shifted to start
     at 0); "tfidf" weights features by inverse document frequency and "sqrt" takes square roots,
     both then giving rows unit length. All end with "sum", since the consensus compares coefficients
@@ -92,6 +93,11 @@ def fit_scaling(views: Views, kind: ByView) -> list[Scaling]:
         power = float(2.0 ** np.floor(np.log2(unit))) if unit > 0 else 1.0
         return [Scaling(power)] * len(views)
     kinds = [of_view(kind, name, "sum") for name in views.names]
+    if "total" in kinds and set(kinds) != {"total"}:
+        raise ValueError(
+            "scale='total' gives all entries of a view together the sum 1, the others give rows the sum "
+            "1 on average: their coefficients cannot be compared; use 'total' for all views or for none"
+        )
     return [
         Scaling(1.0) if kind is None else _fit_one(X, name, kind)
         for X, name, kind in zip(views.matrices, views.names, kinds, strict=True)
@@ -121,10 +127,10 @@ def _fit_one(X: Matrix, name: str, kind: str) -> Scaling:
     elif kind == "tfidf":
         present = sum(_over(X, _presence))
         gain = np.log((1 + X.shape[0]) / (1 + present)) + 1
-    elif kind not in ("sum", "sqrt"):
+    elif kind not in ("sum", "total", "sqrt"):
         raise ValueError(f"scale must be one of {SCALES} or None, got {kind!r}")
     before = Scaling(unit, shift, gain, root=kind == "sqrt", unit_rows=kind in UNIT_ROWS)
-    size = _mean_row_sum(X, before)
+    size = _mean_row_sum(X, before) * (X.shape[0] if kind == "total" else 1)
     return Scaling(unit, shift, gain, before.root, before.unit_rows, 1 / size if size > 0 else 1.0)
 
 

@@ -115,13 +115,21 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
 
     Several nonnegative views X_s (N×M_s) of the same N observations are factorised together,
     X_s ≈ V_s U_sᵀ, with a consensus V*, a weight α_s for every view and a weight w_is for every
-    observation in every view, minimising::
+    observation in every view, minimizing::
 
         Σ_s ‖Diag(w_s)(X_s − V_s U_sᵀ)‖² + Σ_s α_s^p ‖V_s Q_s − V*‖² + β Σ_s g(V_s)
 
-    where Q_s holds the column sums of U_s and g is a regulariser, by default the Laplacian of the
-    view's nearest-neighbour graph. Clusters are read from V*. The defaults are the recipe that
-    reproduces the paper; its two rounds are early stopping (see ``max_iter``).
+    where Q_s holds the column sums of U_s and g is a regularizer, by default the Laplacian of the
+    view's nearest-neighbor graph. Clusters are read from V*.
+
+    The defaults are the recipe that reproduces the paper's table, not Algorithm 1 as printed. They make
+    four choices that the paper does not state: w starts at 1/n_views, V* starts without Q, columns of U
+    are rescaled, and the loop stops after two rounds of 30 iterations. `WMNMF.as_printed` is the
+    algorithm as printed.
+
+    Neighbors are exact up to 30,000 samples; above that the search is approximate. Spectral clustering
+    of V* uses the whole neighbor graph up to 20,000 samples; above that it uses landmarks. The GNMF
+    start builds a neighbor graph even if ``regularizer`` is not a graph.
 
     Parameters
     ----------
@@ -130,7 +138,8 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
     n_components : int, optional
         Number K of columns of U, V and V*; ``n_clusters`` if not given.
     p : float, default=5
-        At least 1; small values make the view weights sparse (1: a single view wins).
+        At least 1; small values make the view weights sparse (1: a single view wins). Large values
+        switch the consensus term off, since α^p is then tiny; this gives a warning.
     beta : float, default=0.01
         Weight of the regulariser. The default suits the graph; "sparse" and "orthogonal" may need
         less, above all with HALS, where no rescaling undoes their pull towards zero.
@@ -141,9 +150,11 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
     affinity : {"binary", "heat", "cosine"}, default="binary"
         Edge weights; the width of "heat" is automatic. For a fixed width or mutual neighbours, pass
         ``regularizer=Graph(affinity="heat", width=..., mutual=True)``.
-    scale : {"sum", "minmax", "standard", "tfidf", "sqrt"} or None, or a dict, default="sum"
-        How views are made comparable; "minmax" and "standard" accept negative values. A dict gives
-        these by the names of views, {"rna": "sqrt", "cnv": "minmax"}; views it lacks are "sum".
+    scale : {"sum", "total", "minmax", "standard", "tfidf", "sqrt"} or None, or a dict, default="sum"
+        How views are made comparable; "minmax" and "standard" accept negative values. "sum" gives rows
+        the sum 1 on average, "total" gives all entries of a view together the sum 1 (the paper's scale;
+        all views or none). A dict gives these by the names of views, {"rna": "sqrt", "cnv": "minmax"};
+        views it lacks are "sum".
     solver : {"multiplicative", "hals"} or object, default="multiplicative"
         The paper's rule, or exact coordinate steps on the well-posed form in which every column
         of U sums to 1 (fewer iterations to the same objective, each a little dearer); or an object
@@ -153,8 +164,12 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
         Under the multiplicative rule a zero stays zero: a start that has any is told.
     gnmf_weight : float, default=10
         λ of the GNMF start: the weight of the graph while U and V of each view are first found.
+    init_consensus : {"mean", "scaled"}, default="mean"
+        V* at the start: the mean of the V_s, or of the V_s Q_s.
+    init_sample_weights : {"views", "samples"}, default="views"
+        w at the start: 1/n_views, or 1/N as the paper prints.
     learn_view_weights, learn_sample_weights : bool, default=True
-        Whether α and w are learned; otherwise they stay at 1/n_views.
+        Whether α and w are learned; otherwise they stay at their start.
     rescale : bool, default=True
         Give U unit column sums after each view's inner loop. Part of the recipe, though it may
         raise the objective. HALS keeps unit sums always.
@@ -168,6 +183,8 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
         them all, as the authors' program does.
     tol : float, default=0
         Stop when a round changes the objective by less than this share; 0 does all rounds.
+    absolute_tol : bool, default=False
+        ``tol`` and ``inner_tol`` are differences of the objective, not shares of it.
     n_init : int, default=1
         Number of starts. The consensus matrices of all starts are set side by side and clustered
         once; the other attributes describe the first start.
@@ -266,11 +283,14 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
         "scale": [StrOptions({*SCALES, "none"}), dict, None],
         "init": [StrOptions(set(INITS)), dict],
         "gnmf_weight": [Interval(Real, 0, None, closed="left")],
+        "init_consensus": [StrOptions({"mean", "scaled"})],
+        "init_sample_weights": [StrOptions({"views", "samples"})],
         "rescale": ["boolean"],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "inner_iter": [Interval(Integral, 1, None, closed="left")],
         "inner_tol": [Interval(Real, 0, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="left")],
+        "absolute_tol": ["boolean"],
         "n_init": [Interval(Integral, 1, None, closed="left")],
         "assign_labels": [StrOptions(set(ASSIGNMENTS))],
         "connect": ["boolean"],
@@ -290,6 +310,8 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
     solver: Any = "multiplicative"
     init: Any = "gnmf"
     gnmf_weight: float = GNMF_WEIGHT
+    init_consensus: str = "mean"
+    init_sample_weights: str = "views"
     learn_view_weights: bool = True
     learn_sample_weights: bool = True
     rescale: bool = True
@@ -297,6 +319,7 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
     inner_iter: int = 30
     inner_tol: float = 0.0
     tol: float = 0.0
+    absolute_tol: bool = False
     n_init: int = 1
     assign_labels: str = "spectral"
     connect: bool = False
@@ -388,6 +411,8 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
                 threads,
                 lambda name, compute: checkpoint.keep(f"start {i} {name}", compute),
                 self.gnmf_weight,
+                self.init_consensus,
+                self.init_sample_weights,
             )
             return run(problem, start, self._settings, self._callback, checkpoint)
 
@@ -397,7 +422,7 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
             checkpoint.forget(f"start {i} ")
             if fits[-1].stop is Stop.CALLBACK:
                 break
-        warn_about(fits[0], views.names, self.tol)
+        warn_about(fits[0], views.names, self.tol, self.p)
         consensus = [fit.factors.consensus for fit in fits]
         stacked = namespace(consensus[0]).hstack(consensus)
 
@@ -748,6 +773,27 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
         """
         return cls(n_clusters, **({"learn_sample_weights": False, "beta": 0.0} | params))
 
+    @classmethod
+    def as_printed(cls, n_clusters: int = 8, **params: Any) -> Self:
+        """Algorithm 1 as the paper prints it; it clusters worse than the default recipe.
+
+        Entries of a view sum to 1, w starts at 1/N, U is not rescaled, and both loops stop when the
+        objective changes by less than 9e-8, after 200 iterations or rounds at the latest. The paper
+        does not say how V* starts: here its printed formula is used, with Q; ``init_consensus="mean"``
+        leaves Q out.
+
+        Parameters
+        ----------
+        n_clusters : int
+        **params : dict
+            Further parameters of `WMNMF`.
+        """
+        printed: dict[str, Any] = {"scale": "total", "init_sample_weights": "samples"}
+        printed |= {"init_consensus": "scaled", "rescale": False}
+        printed |= {"tol": 9e-8, "inner_tol": 9e-8, "absolute_tol": True}
+        printed |= {"max_iter": 200, "inner_iter": 200}
+        return cls(n_clusters, **(printed | params))
+
     def _validate_params(self) -> None:
         """Also say who can find the number of clusters, if that is asked."""
         if isinstance(self.n_clusters, str):
@@ -771,6 +817,7 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
             self.inner_iter,
             self.tol,
             self.inner_tol,
+            self.absolute_tol,
             self.rescale,
             learn_view_weights=self.learn_view_weights,
             learn_sample_weights=self.learn_sample_weights,
@@ -882,6 +929,8 @@ class Settings:
     tol: float = 0.0
     #: The share of the objective below which an iteration on a view is the last one.
     inner_tol: float = 0.0
+    #: Whether both are differences of the objective rather than shares of it.
+    absolute_tol: bool = False
     rescale: bool = True
     #: Whether U moves; placing unseen rows keeps it.
     learn_basis: bool = True
@@ -1009,6 +1058,8 @@ def checksums(fitted: Sequence[Any]) -> list[str | None]:
 
 #: From this weight of one view on, the consensus is that view's alone.
 COLLAPSE = 0.9
+#: The exponent of the recipe that reproduces the paper.
+RECIPE_P = 5.0
 
 
 def warn_scarce_views(Xs: Sequence[Any], names: Sequence[str], n_components: int) -> None:
@@ -1023,8 +1074,12 @@ def warn_scarce_views(Xs: Sequence[Any], names: Sequence[str], n_components: int
         )
 
 
-def warn_about(result: FitResult, view_names: Sequence[str], tol: float) -> None:
-    """Say that the loop did not settle, or that one view has taken over."""
+#: With less than this share of the objective, the consensus term has no say in the coefficients.
+CONSENSUS_OFF = 0.01
+
+
+def warn_about(result: FitResult, view_names: Sequence[str], tol: float, p: float) -> None:
+    """Warn that the loop did not settle, that one view has taken over, or that p is too large."""
     if result.stop is Stop.MAX_ITER:
         warn_user(
             f"WM-NMF stopped after {result.n_iter} rounds before the objective settled to "
@@ -1042,6 +1097,13 @@ def warn_about(result: FitResult, view_names: Sequence[str], tol: float) -> None
             f"view {view_names[int(alpha.argmax())]!r} holds {alpha.max():.0%} of the view weight: "
             "the consensus has collapsed onto it; use fewer rounds (max_iter) or a larger p",
             CollapseWarning,
+        )
+    last = {name: float(result.history[name][-1]) for name in ("consensus", "objective")}
+    if p > RECIPE_P and len(alpha) > 1 and last["consensus"] < CONSENSUS_OFF * last["objective"]:
+        warn_user(
+            f"p={p:g} leaves the consensus term {last['consensus'] / last['objective']:.1g} of the "
+            "objective (α^p is tiny): each view is factorized almost alone, and V* is the mean of "
+            f"their coefficients; use a smaller p (the recipe has {RECIPE_P:g})"
         )
 
 
@@ -1138,10 +1200,8 @@ class Loop:
             before = self.progress.last
             if self._record(state, state.round, s, inner):
                 break
-            if settings.inner_tol > 0:
-                change = abs(float(before - self.progress.last))
-                if change <= settings.inner_tol * abs(float(before)):
-                    break
+            if self._settled(before, settings.inner_tol):
+                break
         return self._end_of_view(state, s)
 
     def _end_of_view(self, state: State, s: int) -> State:
@@ -1188,14 +1248,21 @@ class Loop:
 
     def verdict(self, state: State) -> Stop | None:
         """Whether the loop ends after this round, and why."""
-        settings, last = self.settings, self.progress.last
+        settings = self.settings
         if self.progress.stopped:
             return Stop.CALLBACK
-        if settings.tol > 0 and abs(state.previous - last) <= settings.tol * abs(state.previous):
+        if self._settled(state.previous, settings.tol):
             return Stop.CONVERGED
         if state.round < settings.max_iter:
             return None
         return Stop.MAX_ITER if settings.tol > 0 else Stop.ROUNDS
+
+    def _settled(self, before: Any, tol: float) -> bool:
+        """Whether the objective has changed by no more than ``tol`` since it was ``before``."""
+        if tol <= 0:
+            return False
+        size = 1.0 if self.settings.absolute_tol else abs(float(before))
+        return abs(float(before - self.progress.last)) <= tol * size
 
     def _gaps(self, state: State) -> tuple[Any, ...]:
         return tuple(

@@ -105,6 +105,34 @@ def test_the_papers_absolute_tolerance_is_as_large_as_its_objective():
     assert whole.objective_ / 2000**2 < 9e-8
 
 
+def test_the_papers_scale_changes_the_units_of_the_objective_and_nothing_else():
+    views, _ = blobs(n=60)
+    rows, whole = (mv.WMNMF(3, scale=s, random_state=0).fit(views) for s in ("sum", "total"))
+    np.testing.assert_allclose(whole.view_weights_, rows.view_weights_)
+    np.testing.assert_allclose(whole.consensus_ * 60, rows.consensus_)
+    np.testing.assert_allclose(whole.history_["objective"] * 60**2, rows.history_["objective"])
+    assert np.array_equal(whole.labels_, rows.labels_)
+    with pytest.raises(ValueError, match="'total' for all views or for none"):
+        mv.WMNMF(3, scale={"view1": "total"}).fit(views)
+
+
+def test_the_start_of_w_and_of_the_consensus_can_be_chosen():
+    views, _ = blobs(n=60)
+    start = {"max_iter": 1, "inner_iter": 1, "learn_sample_weights": False, "random_state": 0}
+    for name, share in (("views", 1 / 3), ("samples", 1 / 60)):
+        w = mv.WMNMF(3, init_sample_weights=name, **start).fit(views).sample_weights_
+        np.testing.assert_allclose(w, share)
+    # U of unit column sums has Q = I; the GNMF start has not.
+    fitted = mv.WMNMF(3, random_state=0).fit(views)
+    init = {"components": fitted.components_, "coefficients": fitted.coefficients_}
+    for given, same in ((init, True), ("gnmf", False)):
+        first = [
+            mv.WMNMF(3, init=given, init_consensus=name, random_state=0).fit(views).history_
+            for name in ("mean", "scaled")
+        ]
+        assert np.isclose(*(h["consensus"][0] for h in first), rtol=1e-6) == same
+
+
 @pytest.mark.parametrize("name", ["components", "coefficients"])
 def test_zeros_of_a_given_start_stay_zero_and_are_told(name):
     views, _ = blobs(n=60)

@@ -63,10 +63,18 @@ def test_robust_computes_what_the_reference_computes(n_views, seed):
 
 @pytest.mark.parametrize("seed", [0, 1])
 @pytest.mark.parametrize("n_views", [2, 3, 6])
-def test_wmnmf_computes_what_the_reference_computes(n_views, seed):
+@pytest.mark.parametrize("recipe", ["reproducing", "printed"])
+@pytest.mark.filterwarnings("ignore::manyview._types.CollapseWarning")
+def test_wmnmf_computes_what_the_reference_computes(n_views, seed, recipe):
     views = [X / X.sum(axis=1).mean() for X in made(n_views, seed)]
-    model = mv.WMNMF(3, random_state=seed).fit(views)
-    expected = wmnmf.fit(views, 3, seed)
+    if recipe == "printed":
+        views = [X / X.sum() for X in views]
+        model = mv.WMNMF.as_printed(3, random_state=seed).fit(views)
+        expected = wmnmf.fit(views, 3, seed, **wmnmf.PRINTED)
+        assert 1 < model.n_iter_ < 200
+    else:
+        model = mv.WMNMF(3, random_state=seed).fit(views)
+        expected = wmnmf.fit(views, 3, seed)
     close(model.view_weights_, expected["alpha"])
     close(model.sample_weights_, expected["w"])
     close(model.history_["objective"], expected["objective"])

@@ -2,33 +2,49 @@
 
 The recipe that reproduces the paper: GNMF start, two rounds of 30 multiplicative iterations per view,
 then α, V* and w in closed form, and spectral clustering of V*. The estimator has to match it to
-rounding (`test_reference.py`); a change of the method starts here.
+rounding (`test_reference.py`); a change of the method starts here. ``PRINTED`` has the settings of
+Algorithm 1 as the paper prints it.
 
-Views ``X`` are nonnegative N × M_s arrays whose rows sum to 1 on average.
+Views ``X`` are nonnegative N × M_s arrays whose rows sum to 1 on average (all entries, as printed).
 """
 
 import numpy as np
 from scipy.linalg import eigh
 from sklearn.cluster import KMeans
 
+PRINTED = {
+    "rounds": 200,
+    "iterations": 200,
+    "rescale": False,
+    "w0": "1/N",
+    "with_Q": True,
+    "tol": 9e-8,
+}
 
-def fit(X, K, seed, p=5.0, beta=0.01, rounds=2, iterations=30, n_neighbors=5, rescale=True):
-    """Factors, weights, consensus, labels, and O after every step."""
+
+def fit(X, K, seed, p=5.0, beta=0.01, rounds=2, iterations=30, n_neighbors=5, rescale=True,
+        w0="1/n_v", with_Q=False, tol=0.0):  # fmt: skip
+    """Factors, weights, consensus, labels, and O after every step; ``tol`` is a difference of O."""
     rng = np.random.default_rng(seed)
     A = [graph(x, n_neighbors) for x in X]
     starts = [gnmf_start(x, a, K, rng) for x, a in zip(X, A, strict=True)]
     U, V = [u for u, _ in starts], [v for _, v in starts]
     alpha = np.full(len(X), 1 / len(X))
-    w = np.full((len(X[0]), len(X)), 1 / len(X))
-    consensus = sum(V) / len(V)  # without Q
+    w = np.full((len(X[0]), len(X)), 1 / (len(X[0]) if w0 == "1/N" else len(X)))
+    consensus = sum(v * (u.sum(axis=0) if with_Q else 1) for u, v in zip(U, V, strict=True)) / len(
+        V
+    )
     history = [objective(X, U, V, A, consensus, alpha, w, p, beta)]
     for _ in range(rounds):
+        before = history[-1]
         for s, x in enumerate(X):
             for _ in range(iterations):
                 w2, a = w[:, [s]] ** 2, alpha[s] ** p
                 U[s] = step_U(x, U[s], V[s], consensus, w2, a)
                 V[s] = step_V(x, U[s], V[s], consensus, w2, a, A[s], beta)
                 history.append(objective(X, U, V, A, consensus, alpha, w, p, beta))
+                if tol and abs(history[-1] - history[-2]) <= tol:
+                    break
             if rescale:
                 q = U[s].sum(axis=0)
                 U[s], V[s] = U[s] / q, V[s] * q
@@ -40,6 +56,8 @@ def fit(X, K, seed, p=5.0, beta=0.01, rounds=2, iterations=30, n_neighbors=5, re
                                   for x, u, v in zip(X, U, V, strict=True)])  # fmt: skip
         w = (1 / errors) / (1 / errors).sum(axis=1, keepdims=True)
         history.append(objective(X, U, V, A, consensus, alpha, w, p, beta))
+        if tol and abs(history[-1] - before) <= tol:
+            break
     labels = spectral(consensus, K, rng)
     return {"U": U, "V": V, "consensus": consensus, "alpha": alpha, "w": w, "objective": np.array(history),
             "labels": labels}  # fmt: skip

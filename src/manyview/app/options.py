@@ -236,7 +236,7 @@ class FitRequest(KnownOptions):
     method: str = METHOD("robust is recommended; wmnmf is the paper's.")
     scale: str | None = option(
         "robust: auto, log, quantile, sqrt or none, or by view (rna=log,protein=quantile); "
-        "wmnmf: sum, minmax, standard, tfidf, sqrt or none, also by view.",
+        "wmnmf: sum, total, minmax, standard, tfidf, sqrt or none, also by view.",
         None,
     )
     view_weights: str | None = option(

@@ -55,7 +55,7 @@ class MultiNMF(Baseline):
     max_redo : int, default=30
         A round that raises the objective is undone and repeated, towards the consensus it ended
         with. The fit ends after this many repetitions, where the original may go on for ever.
-    scale : {"sum", "minmax", "standard", "tfidf", "sqrt"} or None, default="sum"
+    scale : {"sum", "total", "minmax", "standard", "tfidf", "sqrt"} or None, default="sum"
         As in `WMNMF`; "minmax" and "standard" accept negative values.
     n_init : int, default=5
         Starts of k-means.
