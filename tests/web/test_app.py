@@ -1,5 +1,6 @@
 """The page of `manyview app`, from tables to a report, and what it does when something is in the way."""
 
+import contextlib
 import errno
 import io
 import json
@@ -7,6 +8,7 @@ import subprocess
 import sys
 import time
 import zipfile
+from contextvars import Context
 
 import numpy as np
 import pytest
@@ -16,7 +18,8 @@ pytest.importorskip("httpx2", reason="needs the extra 'dev'")
 
 from starlette.testclient import TestClient
 
-from manyview.app.web import answers
+from manyview.app.options import AppRequest
+from manyview.app.web import answers, child, server
 from manyview.app.web.pages import SAMPLES
 from manyview.app.web.runs import FitLimits, fit_command
 from manyview.app.web.server import make_app
@@ -27,13 +30,25 @@ ORIGIN = f"http://127.0.0.1:{PORT}"
 
 
 @pytest.fixture
-def client(tmp_path):
+def real(tmp_path):
     with open_page(tmp_path / "home") as client:
         yield client
 
 
+@pytest.fixture
+def client(real, monkeypatch):
+    """A page that looks at tables in this process, which is quicker."""
+
+    def looked(folder, asked):
+        with contextlib.chdir(folder):
+            return json.loads(json.dumps(child.look(answers.request(asked))))
+
+    monkeypatch.setattr(real.runs, "_looked", looked)
+    return real
+
+
 def open_page(home, **settings):
-    app, runs = make_app(home, TOKEN, PORT, **settings)
+    app, runs = make_app(home, TOKEN, **settings)
     client = TestClient(app, base_url=ORIGIN, headers={"origin": ORIGIN}, follow_redirects=False)
     client.runs, client.home = runs, home
     return client
@@ -90,7 +105,8 @@ def wait(client, run, seconds=120):
     raise AssertionError(f"still running: {now}")
 
 
-def test_from_tables_to_the_report_and_back_to_the_command(client):
+def test_from_tables_to_the_report_and_back_to_the_command(real):
+    client = real
     run = with_tables(client)
     page = client.get(run).text
     assert "30 samples in 2 views" in page and "genes" in page and "lipids" in page
@@ -312,12 +328,36 @@ def test_a_fit_that_fails_says_why(client):
     assert "manyview fit" in client.get(run).text and "999" in client.get(run).text
 
 
-def test_a_full_disk_keeps_nothing_and_says_so(client, monkeypatch):
-    run = draft(client)
-    monkeypatch.setattr("manyview.app.web.runs.SPARE", 2**62)
-    answer = upload(client, run, "a.csv", table())
-    assert answer.status_code == 400 and "too little" in answer.text
-    assert not list((folder_of(client, run) / "tables").iterdir())
+@pytest.mark.parametrize("text", ["", "<html>", "[1]", "{}", '{"state": 5}', '{"state": "\ud800"}'])
+def test_a_damaged_run_is_so_in_its_own_row_and_can_be_removed(client, text):
+    run, other = draft(client), draft(client)
+    (folder_of(client, run) / "about.json").write_bytes(text.encode(errors="surrogatepass"))
+    page = client.get(f"/{TOKEN}/").text
+    assert ("is damaged (" in page) == (text != "{}") and run in page and other in page
+    assert client.get(run).status_code == (200 if text == "{}" else 404)
+    assert client.post(f"{run}/remove").status_code == 303
+    assert not folder_of(client, run).exists() and client.get(other).status_code == 200
+
+
+def test_one_page_uses_a_folder_and_a_port(tmp_path, monkeypatch):
+    said, shown = [], []
+
+    class Served:
+        def __init__(self, config):
+            self.app = config.app
+
+        def run(self, sockets):
+            port = sockets[0].getsockname()[1]
+            for folder, sentence in ((tmp_path, "writes into"), (tmp_path / "x", f"--port {port}")):
+                ask = AppRequest(folder=folder, port=port, browser=False)
+                with pytest.raises(ValueError, match=sentence):
+                    Context().run(server.run_app, ask, None)  # as another process would
+
+    monkeypatch.setattr(server, "Server", Served)
+    monkeypatch.setattr(server.typer, "echo", said.append)
+    monkeypatch.setattr(server.webbrowser, "open", shown.append)
+    server.run_app(AppRequest(folder=tmp_path), None)
+    assert said[0].split()[2] == shown[0] and shown[0].startswith("http://127.0.0.1:")
 
 
 @pytest.mark.parametrize("what", ["new", "again", "zip"])

@@ -25,8 +25,6 @@ from test_app import (
     with_tables,  # fmt: skip
 )
 
-from manyview.app.web import server
-
 HOSTILE = "<img src=x onerror=alert(1)>"
 
 
@@ -50,30 +48,18 @@ def held(client):
     return sorted(str(p) for p in client.home.parent.rglob("*") if p.is_file())
 
 
-#: What browsers send for a page that a file or another site leads to.
-OPENED = {
-    "sec-fetch-site": "cross-site",
-    "sec-fetch-mode": "navigate",
-    "sec-fetch-dest": "document",
-}
 #: name → method, path, headers, status.
 ASKED = {
-    "no token": ("GET", "/", {}, 403),
-    "a wrong token": ("GET", f"/{'x' * 32}/", {}, 403),
-    "a part of the token": ("GET", f"/{TOKEN[:-1]}/", {}, 403),
-    "the token in capitals": ("GET", f"/{TOKEN.upper()}/", {}, 403),
-    "a forged Host (DNS rebinding)": ("GET", f"/{TOKEN}/", {"host": f"evil.example:{PORT}"}, 421),
-    "a Host of another port": ("GET", f"/{TOKEN}/", {"host": "127.0.0.1:80"}, 421),
-    "a Host with a user in front": ("GET", f"/{TOKEN}/", {"host": f"evil@127.0.0.1:{PORT}"}, 421),
+    "no token": ("GET", "/", {}, 404),
+    "a wrong token": ("GET", f"/{'x' * 32}/", {}, 404),
+    "a part of the token": ("GET", f"/{TOKEN[:-1]}/", {}, 404),
+    "the token in capitals": ("GET", f"/{TOKEN.upper()}/", {}, 404),
+    "a forged Host (DNS rebinding)": ("GET", f"/{TOKEN}/", {"host": f"evil.example:{PORT}"}, 400),
+    "a Host with a user in front": ("GET", f"/{TOKEN}/", {"host": f"evil@127.0.0.1:{PORT}"}, 400),
+    "a form of no origin": ("POST", f"/{TOKEN}/new", {"origin": ""}, 403),
     "a form of another site": ("POST", f"/{TOKEN}/new", {"origin": "https://evil.example"}, 403),
     "a form of a sandboxed frame": ("POST", f"/{TOKEN}/new", {"origin": "null"}, 403),
     "a form of another port here": ("POST", f"/{TOKEN}/new", {"origin": "http://127.0.0.1:80"}, 403),
-    "a request that another site made": ("GET", f"/{TOKEN}/", {"sec-fetch-site": "cross-site"}, 403),
-    "a request of a neighbouring port": ("GET", f"/{TOKEN}/", {"sec-fetch-site": "same-site"}, 403),
-    "a frame of another site": ("GET", f"/{TOKEN}/", OPENED | {"sec-fetch-dest": "iframe"}, 403),
-    "a run that another site opens": ("GET", f"/{TOKEN}/app.js", OPENED, 403),
-    "a form that another site opens": ("POST", f"/{TOKEN}/new", OPENED, 403),
-    "a key that another site guesses": ("GET", f"/{'x' * 32}/", OPENED, 403),
     "another method": ("DELETE", f"/{TOKEN}/", {}, 405),
     "a preflight request": ("OPTIONS", f"/{TOKEN}/new", {"origin": "https://evil.example"}, 405),
     "a change by GET": ("GET", f"/{TOKEN}/new", {}, 404),
@@ -98,29 +84,12 @@ def test_requests_that_are_refused(client, attack):
     assert "frame-ancestors 'none'" in answer.headers["content-security-policy"]
 
 
-def test_the_file_that_opens_the_browser_leads_to_the_page_and_forms_need_an_origin(client):
-    assert client.get(f"/{TOKEN}/", headers=OPENED).status_code == 200
-    del client.headers["origin"]
-    assert client.post(f"/{TOKEN}/new").status_code == 403
-
-
-@pytest.mark.parametrize("ranges", ["0-0", "0-0,2-2,4-4", ",".join(f"{i}-" for i in range(2000))])
-def test_parts_of_files_are_not_given(client, ranges):
-    run = draft(client)
-    folder = folder_of(client, run)
-    (folder / "run").mkdir()
-    (folder / "run" / "report.html").write_text("r" * 5000)
-    answer = client.get(f"{run}/report", headers={"range": f"bytes={ranges}"})
-    assert answer.status_code == 200 and answer.text == "r" * 5000
-
-
 NAMES = {
     "up and out": "../../../evil.csv",
     "up and out, of Windows": "..\\..\\evil.csv",
     "an absolute path": "/etc/cron.d/evil.csv",
     "a drive": "C:\\evil.csv",
     "a null byte": "evil\0.csv",
-    "a device of Windows": "nul.csv",
     "an option": "--out=evil.csv",
     "a view of another name": "a=/etc/passwd.csv",
     "markup": f"{HOSTILE}.csv",
@@ -138,7 +107,6 @@ def test_hostile_names_become_names_of_ours(client, attack):
     answer = upload(client, run, NAMES[attack], table())
     assert answer.status_code == 200
     assert re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,50}\.csv", answer.text)
-    assert answer.text.split(".")[0].lower() != "nul"
     folder = folder_of(client, run) / "tables"
     assert [p.name for p in folder.iterdir()] == [answer.text]
     assert [p for p in held(client) if "evil" in Path(p).name and folder != Path(p).parent] == []
@@ -177,31 +145,6 @@ def test_a_browser_may_ask_before_it_sends(client, name, size, status):
     before = held(client)
     answer = client.get(f"{run}/room", params={"name": name, "size": size})
     assert answer.status_code == status and held(client) == before
-
-
-def test_too_many_tables_and_runs_are_refused(client, monkeypatch):
-    monkeypatch.setattr("manyview.app.web.runs.MOST_TABLES", 2)
-    monkeypatch.setattr("manyview.app.web.runs.MOST_RUNS", 1)
-    run = with_tables(client)
-    assert upload(client, run, "third.csv", table()).status_code == 400
-    assert len(list((folder_of(client, run) / "tables").iterdir())) == 2
-    assert client.post(f"/{TOKEN}/new").status_code == 400
-
-
-def test_a_slow_upload_ends(client, monkeypatch):
-    import asyncio
-
-    async def never():
-        yield b"id,a\n"
-        await asyncio.sleep(60)
-
-    monkeypatch.setattr(server, "PATIENCE", 0.05)
-
-    async def read():
-        return [piece async for piece in server.patient(never())]
-
-    with pytest.raises(TimeoutError):
-        asyncio.run(read())
 
 
 def test_a_packed_bomb_is_a_sentence(looking):
@@ -256,20 +199,6 @@ def test_files_that_are_not_listed_cannot_be_left_out(client):
     for file in ("../about.json", "../../../secret.txt", "/etc/passwd", ""):
         assert client.post(f"{run}/drop", data={"file": file}).status_code == 404
     assert held(client) == before
-
-
-def test_a_link_in_the_place_of_a_run_leads_nowhere(client):
-    elsewhere = client.home.parent / "elsewhere"
-    elsewhere.mkdir()
-    (elsewhere / "about.json").write_text("{}")
-    link = client.home / "20260101-000000-aaaaaa"
-    try:
-        link.symlink_to(elsewhere, target_is_directory=True)
-    except OSError:
-        pytest.skip("no links here")
-    assert client.get(f"/{TOKEN}/r/{link.name}").status_code == 404
-    assert client.post(f"/{TOKEN}/r/{link.name}/remove").status_code == 404
-    assert elsewhere.exists()
 
 
 def test_cancels_and_removals_at_the_same_time_do_no_harm(client):

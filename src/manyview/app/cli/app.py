@@ -30,7 +30,7 @@ COMMANDS: dict[str, tuple[type, str, str]] = {
     "select-k": (options.SelectRequest, "manyview.app.cli.select_k", "run_select_k"),
     "reproduce": (options.ReproduceRequest, "manyview.app.cli.report", "run_reproduce"),
     "report": (options.ReportRequest, "manyview.app.cli.report", "run_report"),
-    "app": (options.AppRequest, "manyview.app.web.command", "run_app"),
+    "app": (options.AppRequest, "manyview.app.web.server", "run_app"),
 }
 
 app = typer.Typer(

@@ -23,10 +23,6 @@ OPTIONS = {
 }
 LONGEST = 40
 _SUFFIX = re.compile(r"(\.[a-z0-9]{1,8}){1,2}")
-#: Names that are devices on Windows.
-_DEVICES = {"con", "prn", "aux", "nul", *(f"{d}{i}" for d in ("com", "lpt") for i in range(10))}
-#: What `file_name` makes.
-_OURS = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,50}(\.[a-z0-9]{1,8}){1,2}")
 
 Word = tuple[str, str]
 
@@ -46,18 +42,11 @@ def file_name(given: str, taken: Iterable[str] = ()) -> str:
             f"tables may be {', '.join(KINDS)}"
         )
     plain = re.sub(r"[^A-Za-z0-9_]+", "-", last[: len(stem)]).strip("-_")[:LONGEST] or "table"
-    if plain.lower() in _DEVICES:
-        plain = f"table-{plain}"
     known = {name.split(".")[0].lower() for name in taken}
     number, found = 2, plain
     while found.lower() in known:
         number, found = number + 1, f"{plain}-{number}"
     return found + suffix
-
-
-def is_ours(name: str) -> bool:
-    """Whether a stored name can be one of ours: a plain file name, which leads nowhere else."""
-    return bool(_OURS.fullmatch(name)) and name.split(".")[0].lower() not in _DEVICES
 
 
 def choices(problem: str) -> list[Word]:

@@ -1,8 +1,7 @@
 """Runs of the page: folders with tables, answers and results, and the processes that read and fit them.
 
 ``<home>/<id>/about.json`` says what a run is; ``tables/`` holds what was uploaded, ``run/`` what `manyview
-fit` wrote. Nothing is kept anywhere else, so that a killed server loses nothing. A folder may come from
-somebody else: `Runs.folder` and `Runs.read` check it at every use.
+fit` wrote. Nothing is kept anywhere else, so that a killed server loses nothing.
 """
 
 from __future__ import annotations
@@ -30,20 +29,13 @@ from manyview.io.child import end, environment
 from manyview.io.limits import free_memory
 from manyview.io.writing import write_whole
 
-from .answers import Unfit, Word, checked, clusters, file_name, is_ours, replaces, request
+from .answers import Unfit, Word, checked, file_name, replaces, request
 
 ID = re.compile(r"[0-9]{8}-[0-9]{6}-[0-9a-f]{6}")
-MOST_TABLES, MOST_RUNS, MOST_ANSWERS = 30, 1000, 50
-#: Bytes of an about.json: ours have a few hundred.
-MOST_BYTES = 2**20
-#: Bytes that stay free on the disk, whatever is uploaded.
-SPARE = 2**27
 #: Fits at the same time: two tabs, and a machine that still answers.
 MOST_FITS = 2
 LOOK_SECONDS = 120
 STAGES = "stages.txt"
-#: What a wrong value in an about.json raises.
-WRONG = (ValueError, TypeError, LookupError, ArithmeticError, RecursionError)
 #: What a run can be, and how the page says it.
 STATES = {
     "draft": "not started",
@@ -52,16 +44,13 @@ STATES = {
     "failed": "failed",
     "cancelled": "cancelled",
 }
-NOT_DRAFT = "Tables can be changed only before the run starts. Use “Change and run again”."
+EMPTY: dict[str, Any] = {"tables": [], "clinical": None, "words": [], "clusters": "auto", "state": "draft",
+                         "problem": "", "started": 0, "ended": 0}  # fmt: skip
 LOST = "The page's server ended while this ran. Nothing is lost but the time: run it again."
 
 
 class NotThere(LookupError):
     """No run, table or report of this name."""
-
-
-class Damaged(NotThere):
-    """A run with something in its folder that no page has put there."""
 
 
 @dataclass(frozen=True)
@@ -92,69 +81,43 @@ class Runs:
 
     def new(self) -> str:
         """An empty draft."""
-        with self._lock:
-            if len(self.names()) >= MOST_RUNS:
-                raise Unfit(f"there are {MOST_RUNS} runs in {self.home}; remove some first")
-            name = f"{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(3)}"
-            folder = self.home / name
-            about: dict[str, Any] = {"tables": [], "clinical": None, "words": [], "problem": ""}
-            with _or_nothing(folder):
-                folder.mkdir(mode=0o700)
-                (folder / "tables").mkdir()
-                self._write(name, about | {"state": "draft", "clusters": "auto"})
-            return name
-
-    def names(self) -> list[str]:
-        """The runs there are, newest first."""
-        with os.scandir(self.home) as entries:
-            found = [e.name for e in entries if e.is_dir(follow_symlinks=False)]
-        return sorted(filter(ID.fullmatch, found), reverse=True)
+        name = f"{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(3)}"
+        with _or_nothing(self.home / name):
+            (self.home / name / "tables").mkdir(parents=True)
+            self._write(name, EMPTY)
+        return name
 
     def listed(self) -> list[dict[str, Any]]:
-        """What is stored of all runs; a damaged one is so in its own row alone."""
+        """What is stored of all runs, newest first; a damaged one is so in its own row alone."""
         found: list[dict[str, Any]] = []
-        for name in self.names():
+        for name in sorted(filter(ID.fullmatch, os.listdir(self.home)), reverse=True):
             try:
                 found.append({"name": name, **self.read(name)})
-            except Damaged as error:
-                row = {"tables": [], "clusters": "", "problem": str(error)}
-                found.append({"name": name, "state": "damaged", **row})
-            except NotThere:  # removed meanwhile
-                continue
+            except NotThere as error:
+                row = {"name": name, "state": "damaged", "problem": str(error)}
+                found.append({**EMPTY, **row})
         return found
 
     def folder(self, name: str) -> Path:
-        """Where a run is; it holds files and folders only: a link could lead to any file of the user."""
-        folder = self._place(name)
-        waiting = [str(folder)]
-        while waiting:
-            try:
-                with os.scandir(waiting.pop()) as entries:
-                    for entry in entries:
-                        junction = getattr(entry, "is_junction", bool)()  # Windows, Python 3.12
-                        if entry.is_dir(follow_symlinks=False) and not junction:
-                            waiting.append(entry.path)
-                        elif not entry.is_file(follow_symlinks=False) and os.path.lexists(entry):
-                            raise _damaged(name, f"{entry.name} is a link or no file")
-            except FileNotFoundError:  # a fit that is under way moves its files
-                continue
-            except OSError as error:
-                raise _damaged(name, error) from None
+        """Where a run is; other names lead nowhere."""
+        folder = self.home / name
+        if not ID.fullmatch(name) or folder.is_symlink() or not folder.is_dir():
+            raise NotThere("There is no such run; it may have been removed.")
         return folder
 
     def read(self, name: str) -> dict[str, Any]:
-        """What is stored of a run, checked."""
+        """What is stored of a run."""
         with self._lock:
             try:
-                with open(self.folder(name) / "about.json", "rb") as file:
-                    text = file.read(MOST_BYTES + 1)
-                if len(text) > MOST_BYTES:
-                    raise ValueError("about.json is too long")
-                return _checked(json.loads(text))
-            except NotThere:
-                raise
-            except (OSError, *WRONG) as error:
-                raise _damaged(name, error) from None
+                about = EMPTY | json.loads((self.folder(name) / "about.json").read_bytes())
+                if about["state"] not in STATES:
+                    raise ValueError(f"{about['state']!r} is no state of a run")
+                return about | {"words": [checked(*word) for word in about["words"]]}
+            except (OSError, ValueError, TypeError) as error:
+                raise NotThere(
+                    f"The folder {name} is damaged ({type(error).__name__}: {error}); repair it, or "
+                    "remove the run."
+                ) from None
 
     @contextmanager
     def changing(self, name: str, draft: bool = False) -> Iterator[dict[str, Any]]:
@@ -168,13 +131,15 @@ class Runs:
         """What is stored of a run that has not started; others are refused."""
         about = self.read(name)
         if about["state"] != "draft":
-            raise Unfit(NOT_DRAFT)
+            raise Unfit(
+                "Tables can be changed only before the run starts. Use “Change and run again”."
+            )
         return about
 
     def remove(self, name: str) -> None:
         self.cancel(name)
         with self._lock:
-            shutil.rmtree(self._place(name))
+            shutil.rmtree(self.folder(name))
 
     def copy(self, name: str, word: Word | None = None) -> str:
         """A new draft with the tables and answers of a run, and perhaps one more answer."""
@@ -200,32 +165,14 @@ class Runs:
             archive.writestr(f"manyview-{name}/command.txt", command + "\n")
         return path
 
-    def _place(self, name: str) -> Path:
-        """Where a run is, whatever is in it; names of no run lead nowhere."""
-        folder = self.home / name
-        if not ID.fullmatch(name) or folder.is_symlink() or not folder.is_dir():
-            raise NotThere("There is no such run; it may have been removed.")
-        return folder
-
     def _write(self, name: str, about: dict[str, Any]) -> None:
         write_whole(self.home / name / "about.json", json.dumps(about, indent=1).encode())
 
     # Drafts: tables and answers ----------------------------------------------------------------
 
-    def check_room(self, wanted: int) -> None:
-        """Refuse what the disk cannot hold."""
-        free = shutil.disk_usage(self.home).free
-        if wanted + SPARE > free:
-            raise Unfit(
-                f"The disk of {self.home} has {free // 2**20} MiB left, which is too little; "
-                "nothing was kept."
-            )
-
     def keep(self, name: str, arrived: Path, shown: str, clinical: bool) -> str:
         """A table that has arrived whole gets its name and its place in the list."""
-        with self.changing(name) as about:
-            if about["state"] != "draft" or len(about["tables"]) >= MOST_TABLES:
-                raise Unfit(f"A run takes up to {MOST_TABLES} tables, before it starts.")
+        with self.changing(name, draft=True) as about:
             if clinical and about["clinical"]:
                 self._forget(name, about["clinical"])
                 about["clinical"] = None
@@ -234,7 +181,7 @@ class Runs:
             if clinical:
                 about["clinical"] = table
             else:
-                about["tables"].append(table)
+                about["tables"] = [*about["tables"], table]
             os.replace(arrived, self.home / name / "tables" / file)
         return file
 
@@ -252,10 +199,7 @@ class Runs:
     def answer(self, name: str, word: Word) -> None:
         """Add an answer to a question about the tables."""
         with self.changing(name, draft=True) as about:
-            others = [w for w in about["words"] if not replaces(word, w)]
-            if len(others) >= MOST_ANSWERS:
-                raise Unfit("There are more answers than questions: forget them and begin again.")
-            about["words"] = [*others, word]
+            about["words"] = [*(w for w in about["words"] if not replaces(word, w)), word]
 
     def look(self, name: str) -> dict[str, Any]:
         """What is understood of the tables of a draft; asked once for each change."""
@@ -303,16 +247,13 @@ class Runs:
                 return
             if len(self._running) >= MOST_FITS:
                 raise Unfit(f"{MOST_FITS} runs are under way; wait for one of them, or cancel it.")
-            about = self.read_draft(name) | {"clusters": number}
-            if not about["tables"]:
-                raise Unfit("There is no table yet: drop one for each view.")
-            words = ["fit", *command_words(request(about))]
+            with self.changing(name, draft=True) as about:
+                if not about["tables"]:
+                    raise Unfit("There is no table yet: drop one for each view.")
+                about["clusters"] = number
+                words = ["fit", *command_words(request(about))]
+                about.update(state="running", started=time.time())
             self._running[name] = process = self._popen(self.folder(name), words)
-            try:
-                self._write(name, about | {"state": "running", "started": time.time()})
-            except OSError:  # a full disk
-                end(self._running.pop(name))
-                raise
         threading.Thread(target=self._watch, args=(name, process), daemon=True).start()
 
     def _popen(self, folder: Path, words: list[str]) -> subprocess.Popen[bytes]:
@@ -371,10 +312,10 @@ class Runs:
                 done = (self.folder(name) / "run" / "run.json").is_file()
                 about |= {"state": "done"} if done else {"state": "failed", "problem": LOST}
                 self._write(name, about)
-        path = self.folder(name) / STAGES
         about["stages"] = []  # until the fit has written the first
-        with contextlib.suppress(OSError), open(path, encoding="utf-8", errors="replace") as file:
-            about["stages"] = file.read(2**16).splitlines()
+        with contextlib.suppress(OSError):
+            text = (self.folder(name) / STAGES).read_text(encoding="utf-8", errors="replace")
+            about["stages"] = text.splitlines()
         return about
 
 
@@ -386,43 +327,6 @@ def fit_command(about: dict[str, Any]) -> str:
 def _tables(about: dict[str, Any]) -> list[dict[str, str]]:
     """Every table of a run, the clinical one last."""
     return [*about["tables"], *filter(None, [about["clinical"]])]
-
-
-def _checked(about: Any) -> dict[str, Any]:
-    """What is stored of a run, and nothing else: each value is one that a page of ours can have written."""
-
-    def table(stored: Any) -> dict[str, str]:
-        if not is_ours(stored["file"]):
-            raise ValueError(f"{stored['file']!r} is no file name of ours")
-        return {"file": stored["file"], "shown": str(stored["shown"])[-80:]}
-
-    def seconds(key: str) -> float:
-        value = float(about.get(key, 0))
-        if not 0 <= value < 2**33:
-            raise ValueError(f"{value} is no time")
-        return value
-
-    if about["state"] not in STATES:
-        raise ValueError(f"{about['state']!r} is no state of a run")
-    known = {
-        "state": about["state"],
-        "tables": [table(stored) for stored in about["tables"]],
-        "clinical": None if about["clinical"] is None else table(about["clinical"]),
-        "words": [checked(str(name), str(value)) for name, value in about["words"]],
-        "clusters": clusters(str(about["clusters"])),
-        "problem": str(about["problem"]),
-        "started": seconds("started"),
-        "ended": seconds("ended"),
-    }
-    json.dumps(known, ensure_ascii=False).encode()  # refuses lone surrogates
-    return known
-
-
-def _damaged(name: str, why: Any) -> Damaged:
-    what = f"{type(why).__name__}: {why}" if isinstance(why, Exception) else why
-    return Damaged(
-        f"The folder {name} is damaged ({what[:200]}). Nothing in it is used; repair it, or remove the run."
-    )
 
 
 @contextmanager

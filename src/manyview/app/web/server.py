@@ -1,22 +1,31 @@
-"""The routes of the page: each asks the runs, and answers with a page or a redirect."""
+"""`manyview app`: the page's routes, who may ask for them, and where they are served.
+
+Only this machine can reach the page, only its own pages have the key in their addresses, and only they may
+change something.
+"""
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import errno
 import json
 import secrets
+import socket
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+import webbrowser
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs
 
+import typer
 from starlette.applications import Starlette
 from starlette.background import BackgroundTask
 from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.middleware import Middleware
+from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import (
     FileResponse,
@@ -29,19 +38,33 @@ from starlette.responses import (
 from starlette.routing import Mount, Route
 from uvicorn import Config, Server
 
+from manyview.app.options import AppRequest
 from manyview.datasets import load_nutrimouse, make_cohort
 from manyview.datasets._dataset import tables_of
 from manyview.io.limits import size_text
+from manyview.io.writing import claimed
 
-from . import gate, pages
+from . import pages
 from .answers import Unfit, checked, clusters, file_name
 from .runs import FitLimits, NotThere, Runs
 
-#: Longest body of a form; longest wait for the next piece of a table, in seconds.
-FORM_BYTES, PATIENCE = 16_384, 30.0
+HERE = "127.0.0.1"
+#: Longest body of a form.
+FORM_BYTES = 16_384
 KINDS = {"app.css": "text/css", "app.js": "text/javascript", "icon.svg": "image/svg+xml"}
 MADE: dict[str, Callable[[], Any]] = {"cohort": make_cohort, "nutrimouse": load_nutrimouse}
-#: The report runs its own scripts, which it names by their digests, in an origin of nobody.
+#: Nothing from elsewhere, no inline script or style, no form to elsewhere, in nobody's frame.
+HEADERS = {
+    "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src "
+    "'self'; frame-src 'self'; img-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+    "x-content-type-options": "nosniff",
+    # Not "no-referrer": browsers would then send forms with the origin "null".
+    "referrer-policy": "same-origin",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "cache-control": "no-store",
+}
+#: The report runs its own scripts, in an origin of nobody.
 REPORT = {
     "content-security-policy": "sandbox allow-scripts allow-downloads; frame-ancestors 'self'; "
     "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:",
@@ -70,12 +93,9 @@ class Page:
         shown |= {"/": self.home, "/r/{name}": self.run, "/r/{name}/zip": self.archive}
         shown |= {"/{name}": self.asset}
         return [
-            Route("/r/{name}/table", told(self.base, self.table), methods=["POST"]),
-            *(
-                Route(p, told(self.base, in_thread(to)), methods=["POST"])
-                for p, to in changes.items()
-            ),
-            *(Route(p, told(self.base, in_thread(to)), methods=["GET"]) for p, to in shown.items()),
+            Route("/r/{name}/table", self.table, methods=["POST"]),
+            *(Route(path, in_thread(to), methods=["POST"]) for path, to in changes.items()),
+            *(Route(path, in_thread(to), methods=["GET"]) for path, to in shown.items()),
         ]
 
     # What is shown -------------------------------------------------------------------------------
@@ -120,14 +140,20 @@ class Page:
     async def table(self, request: Request) -> Response:
         """A table, as the body of the request: written as it comes, under a name of our own."""
         name, asked = request.path_params["name"], request.query_params
-        given, size = asked.get("name", ""), request.headers.get("content-length", "")
-        self.room(name, {"name": given, "size": size})
+        given, size = asked.get("name", ""), 0
+        self.room(name, {"name": given, "size": request.headers.get("content-length", "")})
         path = self.runs.folder(name) / "tables" / f"part-{secrets.token_hex(8)}"
         try:
             with open(path, "xb") as out:
-                await self._receive(request, out)
-            clinical = asked.get("kind") == "clinical"
-            return PlainTextResponse(self.runs.keep(name, path, given, clinical))
+                async for piece in request.stream():
+                    size += len(piece)
+                    self._check_size(size)
+                    await run_in_threadpool(out.write, piece)
+            if size == 0:
+                raise Unfit("The file is empty.")
+            return PlainTextResponse(
+                self.runs.keep(name, path, given, asked.get("kind") == "clinical")
+            )
         finally:
             path.unlink(missing_ok=True)
 
@@ -136,21 +162,8 @@ class Page:
         self.runs.read_draft(name)
         file_name(given.get("name", ""))  # a kind that we do not read is refused
         size = given.get("size", "")
-        if size.isdecimal() and len(size) < 20:
-            self._check_size(int(size))
-            self.runs.check_room(int(size))
+        self._check_size(int(size) if size.isdecimal() and len(size) < 20 else 0)
         return PlainTextResponse("It may come.")
-
-    async def _receive(self, request: Request, out: Any) -> None:
-        size = 0
-        async for piece in patient(request.stream()):
-            size += len(piece)
-            self._check_size(size)
-            if size % 2**24 < len(piece):
-                self.runs.check_room(len(piece))
-            await run_in_threadpool(out.write, piece)
-        if size == 0:
-            raise Unfit("The file is empty.")
 
     def _check_size(self, size: int) -> None:
         if size > self.most_bytes:
@@ -210,34 +223,18 @@ class Page:
     def _to(self, name: str) -> Response:
         return RedirectResponse(f"{self.base}/r/{name}", 303)
 
+    # Failures ------------------------------------------------------------------------------------
 
-def in_thread(handler: Callable[[str, Fields], Response]) -> Callable[[Request], Any]:
-    """A handler that may wait for files and processes, for the loop that may not."""
-
-    async def answer(request: Request) -> Response:
-        given = await form(request) if request.method == "POST" else request.query_params
-        return await run_in_threadpool(handler, request.path_params.get("name", ""), given)
-
-    return answer
-
-
-def told(base: str, handler: Callable[[Request], Awaitable[Response]]) -> Any:
-    """A handler whose failures are sentences: a page for forms, text for scripts."""
-
-    async def answer(request: Request) -> Response:
-        try:
-            return await handler(request)
-        except NotThere as error:
-            status, sentence = 404, str(error)
-        except TooMuch as error:
-            status, sentence = 413, str(error)
-        except Unfit as error:
-            status, sentence = 400, str(error)
-        except TimeoutError:
-            status, sentence = 408, "Nothing more came within 30 seconds; nothing was kept."
-        except ClientDisconnect:
-            status, sentence = 400, "The connection was lost; nothing was kept."
-        except OSError as error:
+    def failed(self, request: Request, error: Exception) -> Response:
+        """A failure as a sentence: a page for forms, text for scripts."""
+        status, sentence = 400, str(error)
+        if isinstance(error, NotThere):
+            status = 404
+        elif isinstance(error, TooMuch):
+            status = 413
+        elif isinstance(error, ClientDisconnect):
+            sentence = "The connection was lost; nothing was kept."
+        elif isinstance(error, OSError):
             full = error.errno in (errno.ENOSPC, errno.EDQUOT)
             status = 507 if full else 500
             sentence = (
@@ -245,52 +242,65 @@ def told(base: str, handler: Callable[[Request], Awaitable[Response]]) -> Any:
             )
         if request.scope["path"].endswith(("/table", "/room", "/state")):
             return PlainTextResponse(sentence, status)
-        return HTMLResponse(pages.problem(base, sentence), status)
+        return HTMLResponse(pages.problem(self.base, sentence), status)
+
+
+def in_thread(handler: Callable[[str, Fields], Response]) -> Callable[[Request], Any]:
+    """A handler that may wait for files and processes, for the loop that may not."""
+
+    async def answer(request: Request) -> Response:
+        given: Fields = request.query_params
+        if request.method == "POST":
+            body = b""
+            async for piece in request.stream():
+                body += piece
+                if len(body) > FORM_BYTES:
+                    raise TooMuch("The form is too long.")
+            try:
+                fields = parse_qs(body.decode("utf-8"), keep_blank_values=True, max_num_fields=20)
+            except ValueError:
+                raise Unfit("The form could not be read.") from None
+            given = {name: values[-1] for name, values in fields.items()}
+        return await run_in_threadpool(handler, request.path_params.get("name", ""), given)
 
     return answer
+
+
+class Gate:
+    """Only our own page may change something; every answer gets its headers."""
+
+    def __init__(self, app: Any):
+        self.app = app
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        async def with_headers(message: Any) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                for name, value in HEADERS.items():
+                    headers.setdefault(name, value)
+            await send(message)
+
+        app, asked = self.app, Headers(scope=scope) if scope["type"] == "http" else Headers()
+        ours = [f"http://{asked.get('host')}"]
+        if scope.get("method") == "POST" and asked.getlist("origin") != ours:
+            app = PlainTextResponse("Only our own page may change something here.", 403)
+        await app(scope, receive, with_headers)
 
 
 def batches(path: Path) -> list[str]:
     """Technical columns that the clusters of a finished run follow, and that were not adjusted for."""
     try:
-        about = json.loads("" if path.is_symlink() else path.read_text(encoding="utf-8"))
+        about = json.loads(path.read_text(encoding="utf-8"))
         found = [f["column"] for f in about["clinical"]["followed"] if f["technical"]]
         return [str(column) for column in found if column not in about["adjusted"]]
     except (OSError, ValueError, TypeError, KeyError):  # none, or of another version
         return []
 
 
-async def form(request: Request) -> dict[str, str]:
-    """The fields of a form, which are few and short."""
-    body = b""
-    async for piece in patient(request.stream()):
-        body += piece
-        if len(body) > FORM_BYTES:
-            raise TooMuch("The form is too long.")
-    try:
-        fields = parse_qs(body.decode("utf-8"), keep_blank_values=True, max_num_fields=20)
-    except ValueError:
-        raise Unfit("The form could not be read.") from None
-    return {name: values[-1] for name, values in fields.items()}
-
-
-async def patient(stream: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """The pieces, each of which must come within a time."""
-    while True:
-        try:
-            yield await asyncio.wait_for(anext(stream), PATIENCE)
-        except StopAsyncIteration:
-            return
-
-
 def make_app(
-    home: Path,
-    token: str,
-    port: int,
-    limits: FitLimits | None = None,
-    most_bytes: int = 2**30,
-) -> tuple[Any, Runs]:
-    """The application behind its gate, and its runs."""
+    home: Path, token: str, limits: FitLimits | None = None, most_bytes: int = 2**30
+) -> tuple[Starlette, Runs]:
+    """The application, and its runs."""
     runs = Runs(home, limits or FitLimits())
 
     @contextlib.asynccontextmanager
@@ -299,25 +309,41 @@ def make_app(
         await run_in_threadpool(runs.cancel_all)
 
     page = Page(runs, f"/{token}", most_bytes)
-    app = Starlette(routes=[Mount(page.base, routes=page.routes())], lifespan=life)
-    names = ("127.0.0.1", "localhost")
-    hosts = {f"{name}:{port}" for name in names} | (set(names) if port == 80 else set())
-    return gate.Gate(app, token, hosts), runs
-
-
-def server_of(app: Any) -> Server:
-    """What answers, with limits for those who may not ask."""
-    return Server(
-        Config(
-            app,
-            http=gate.Connection,
-            ws="none",
-            log_level="error",  # anybody can cause warnings
-            access_log=False,  # addresses hold the token
-            server_header=False,
-            proxy_headers=False,
-            backlog=gate.AT_ONCE,
-            timeout_graceful_shutdown=5,  # a browser may never read the end of an answer
-            h11_max_incomplete_event_size=16_384,
-        )
+    failures: Any = dict.fromkeys((NotThere, Unfit, ClientDisconnect, OSError), page.failed)
+    app = Starlette(
+        routes=[Mount(page.base, routes=page.routes())],
+        lifespan=life,
+        exception_handlers=failures,
+        middleware=[
+            Middleware(Gate),
+            # No other name may be pointed at this machine (DNS rebinding).
+            Middleware(TrustedHostMiddleware, allowed_hosts=[HERE, "localhost"]),
+        ],
     )
+    return app, runs
+
+
+def run_app(ask: AppRequest, voice: Any) -> None:
+    """Serve until interrupted; the address is printed."""
+    limits = FitLimits(3600 * ask.max_hours, int((ask.max_memory or 0) * 2**30))
+    ask.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with claimed(ask.folder, "app", beside=True) as place, socket.socket() as listening:
+        try:
+            listening.bind((HERE, ask.port))
+            listening.listen(128)  # a browser that is quicker than the server waits
+        except OSError as error:
+            raise ValueError(
+                f"--port {ask.port} cannot be used ({error.strerror}); leave it out"
+            ) from None
+        token = secrets.token_urlsafe(24)
+        app, _ = make_app(place.path, token, limits, int(ask.max_upload * 2**30))
+        address = f"http://{HERE}:{listening.getsockname()[1]}/{token}/"
+        typer.echo(
+            f"The page: {address}\nRuns are in {place.path}/. Only this machine can reach it. "
+            "Ctrl-C ends it."
+        )
+        if ask.browser:
+            webbrowser.open(address)
+        # Addresses hold the token: they are not logged. A browser may never read the end of an answer.
+        quiet: Any = {"log_level": "error", "access_log": False, "timeout_graceful_shutdown": 5}
+        Server(Config(app, ws="none", **quiet)).run(sockets=[listening])
