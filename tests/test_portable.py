@@ -35,8 +35,6 @@ GUARDED = {
     "io/writing.py": {
         "import fcntl": "except ImportError",
         "import msvcrt": "except ImportError",
-        "os.getuid": 'os.name == "posix"',
-        "/proc": "except OSError",
     },
     "io/child.py": {
         "import resource": "except ImportError",
