@@ -135,9 +135,9 @@ def sound(kind):
         return made(kind, Path(folder)).read_bytes()
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", [".xlsx", ".h5", ".parquet", ".mat"])
 @settings(
-    max_examples=6, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=3, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(data=st.data())
 def test_a_damaged_file_is_refused_or_read_by_name(kind, tmp_path, data):
@@ -251,7 +251,7 @@ def test_a_spreadsheet_that_is_a_bomb_is_refused(tmp_path):
     far = b'<row r="1048576"><c r="XFD1048576"><v>1</v></c></row></sheetData>'
     for content in (
         parts[sheet].replace(b"</sheetData>", far),
-        parts[sheet].replace(b"</sheetData>", b" " * 2**30 + b"</sheetData>"),
+        parts[sheet].replace(b"</sheetData>", b" " * (300 << 20) + b"</sheetData>"),
     ):
         with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
             for name, data in (parts | {sheet: content}).items():

@@ -139,34 +139,28 @@ def feather(pyarrow: Any, path: str, wanted: None) -> Found:
     """The columns of an Arrow file, as `parquet` gives them."""
     from pyarrow.feather import read_table
 
-    from manyview.engines.files.parquet import check_flat, check_pyarrow
+    from manyview.engines.files.parquet import check_flat
 
-    check_pyarrow()
     table = read_table(path, memory_map=False, use_threads=False)
     check_flat(table.schema)
-    return _stream(pyarrow, table, os.path.getsize(path))
+    return _stream(pyarrow, table)
 
 
 def parquet(pyarrow: Any, path: str, wanted: None) -> Found:
     """The columns of a Parquet file as a stream of Arrow, with what pandas has noted about them."""
     from manyview.engines.files.parquet import check_parquet
 
-    table = check_parquet(path).read(use_threads=False)
-    return _stream(pyarrow, table, os.path.getsize(path))
+    return _stream(pyarrow, check_parquet(path).read(use_threads=False))
 
 
-def _stream(pyarrow: Any, table: Any, packed: int) -> Found:
-    from manyview.engines.files.parquet import check_texts
-
-    names = table.schema.names
-    for name, times in Counter(names).items():
+def _stream(pyarrow: Any, table: Any) -> Found:
+    for name, times in Counter(table.schema.names).items():
         if times > 1:
             raise limits.BadFile(f"has the column {name!r} more than once; give each its own name")
     table.validate(full=True)
-    for j, (name, column) in enumerate(zip(names, table.columns, strict=True)):
+    for j, (name, column) in enumerate(zip(table.schema.names, table.columns, strict=True)):
         if pyarrow.types.is_dictionary(column.type):
-            values = check_texts(column, packed).cast(column.type.value_type)
-            table = table.set_column(j, name, values)
+            table = table.set_column(j, name, column.cast(column.type.value_type))
     made = pyarrow.BufferOutputStream()
     with pyarrow.ipc.new_stream(made, table.schema) as stream:
         stream.write_table(table)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-from io import BytesIO
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -12,8 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from manyview._types import Array
-from manyview.io.limits import check_claim, check_held, room_for
-from manyview.io.packed import MOST, check_chunk
+from manyview.io.limits import check_claim, check_held
 
 from . import rows
 from .rows import INSIDE, RowFile, check_shape
@@ -62,48 +60,8 @@ def _check_dataset(h5py: Any, item: Any, packed: int) -> None:
     if item.dtype.kind in "biuf":
         wanted = float(prod(map(int, item.shape)) * item.dtype.itemsize)
         check_claim(wanted, packed, repr(item.name))
-    if not item.chunks or not made.get_nfilters():
-        return
-    check_held(prod(item.chunks) * item.dtype.itemsize, packed, f"a chunk of {item.name!r}")
-    filters = [made.get_filter(i)[0] for i in range(made.get_nfilters())]
-    # These unpack nothing: they reorder, or add a checksum.
-    keeping = (h5py.h5z.FILTER_SHUFFLE, h5py.h5z.FILTER_FLETCHER32)
-    unpacking = [number for number in filters if number not in keeping]
-    if len(unpacking) > 1:
-        raise ValueError(f"{item.name!r} is packed more than once; write it again with one filter")
-    # Deflate unpacks whatever a chunk holds, however small it should be.
-    room = room_for(packed)
-    if unpacking == [h5py.h5z.FILTER_DEFLATE] and MOST["zlib"] * packed > room:
-        stored: list[Any] = []
-        item.id.chunk_iter(stored.append)
-        for chunk in stored:
-            if MOST["zlib"] * chunk.size > room:
-                raw = item.id.read_direct_chunk(chunk.chunk_offset)[1]
-                check_chunk("zlib", len(raw), BytesIO(raw).read, packed)
-
-
-def check_lengths(item: Any, packed: int) -> None:
-    """Refuse a dataset whose texts are too long together: many rows can name one long text of the file.
-
-    None is longer than the file, so that so many may be looked at at a time.
-    """
-    before = 0.0
-    step = max(1, int(room_for(packed) // max(1, packed)))
-    if item.ndim > 1:
-        step = max(1, step // max(1, prod(item.shape[1:])))
-    for start in range(0, item.shape[0] if item.shape else 1, step):
-        block = item[start : start + step] if item.shape else item[()]
-        before += _length(np.asarray(block))
-        check_held(before, packed, f"what is in it, up to {item.name!r},", so_far=True)
-
-
-def _length(block: np.ndarray) -> float:
-    if block.dtype.names:
-        return float(sum(_length(block[name]) for name in block.dtype.names))
-    if block.dtype.kind != "O":
-        return 0.0
-    sized = (value for value in block.ravel() if isinstance(value, str | bytes | np.ndarray))
-    return float(sum(v.nbytes if isinstance(v, np.ndarray) else len(v) for v in sized))
+    if item.chunks and made.get_nfilters():
+        check_held(prod(item.chunks) * item.dtype.itemsize, packed, f"a chunk of {item.name!r}")
 
 
 # --- rows, and their names in AnnData and MuData --------------------------------------------------
@@ -289,11 +247,13 @@ def _names_of(file: Any, key: str) -> tuple[Array | None, Array | None]:
 
 
 def _names(file: Any, table: str) -> Array | None:
-    """Names of the observations or variables of an AnnData; None in those of old versions."""
+    """Names of the observations or variables of an AnnData."""
     group = file.get(table)
-    index = group.attrs.get("_index") if hasattr(group, "keys") else None
+    if getattr(getattr(group, "dtype", None), "names", None):
+        raise ValueError("it was written by AnnData before 0.7; save it again by a newer one")
+    index = None if group is None else group.attrs.get("_index")
     if index is None:
-        return _names_before_07(group)
+        return None
     held = group[index]
     if not hasattr(held, "keys"):
         return _texts(held)
@@ -306,21 +266,9 @@ def _names(file: Any, table: str) -> Array | None:
     return names
 
 
-def _names_before_07(table: Any) -> Array | None:
-    """The same in files of AnnData before 0.7, where a table is one array with several fields."""
-    fields = getattr(getattr(table, "dtype", None), "names", None) or ()
-    index = next((name for name in ("_index", "index") if name in fields), None)
-    if index is None:
-        return None
-    check_lengths(table, Path(table.file.filename).stat().st_size)
-    texts = [n.decode() if isinstance(n, bytes) else n for n in table[index].tolist()]
-    return np.array(texts, dtype=object)
-
-
 def _texts(array: Any) -> Array:
     """Of HDF5, texts are bytes unless asked for otherwise."""
     if hasattr(array, "asstr"):
-        check_lengths(array, Path(array.file.filename).stat().st_size)
         array = array.asstr()
     return np.array(array[:], dtype=object)
 

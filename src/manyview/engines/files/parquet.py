@@ -16,11 +16,6 @@ from manyview.io.limits import check_claim, check_held
 
 from .rows import RowFile
 
-#: Kinds of Parquet columns that hold one value per row.
-FLAT = ("int", "uint", "float", "double", "halffloat", "bool", "string", "large_string", "string_view",
-        "date", "time", "decimal", "null", "duration")  # fmt: skip
-#: Older ones run code that a file brings along (CVE-2023-47248).
-SAFE_PYARROW = (14, 0, 1)
 #: A row group of a Parquet file is decoded whole: larger ones would fill the memory.
 LARGEST_GROUP = 2**28
 #: Types of Parquet columns that hold numbers, and text.
@@ -42,7 +37,7 @@ class Parquet(RowFile):
             raise ImportError(
                 f"reading {Path(path).name} needs pyarrow; install it with: pip install 'manyview[app]'"
             ) from error
-        self.packed, self.lock = Path(path).stat().st_size, Lock()
+        self.lock = Lock()
         self._held = (-1, np.empty((0, 0)))
         fields = {field.name: str(field.type) for field in self.file.schema_arrow}
         if len(fields) < len(self.file.schema_arrow):
@@ -104,7 +99,7 @@ class Parquet(RowFile):
     def _column(self, name: str) -> Array:
         values = self.file.read(columns=[name]).column(0)
         if TEXT.fullmatch(str(values.type)):
-            return np.array(check_texts(values, self.packed).to_pylist(), dtype=object)
+            return np.array(values.to_pylist(), dtype=object)
         return values.to_numpy()
 
     def read(self, start: int, stop: int) -> Array:
@@ -127,76 +122,27 @@ class Parquet(RowFile):
         return self._held[1]
 
 
-def check_pyarrow() -> None:
-    """Refuse a pyarrow that runs code which a file brings along."""
-    import pyarrow
-
-    if tuple(int(n) for n in pyarrow.__version__.split(".")[:3] if n.isdigit()) < SAFE_PYARROW:
-        raise ImportError(
-            f"pyarrow {pyarrow.__version__} can run code from a file; update it: "
-            "pip install -U 'manyview[app]'"
-        )
-
-
 def check_parquet(path: str | Path, by_rows: bool = False) -> Any:
-    """An open ParquetFile whose columns may be read.
-
-    Columns of text come as dictionaries, so that one long text in every row is held once;
-    `check_texts` tells what they become.
-    """
+    """An open ParquetFile whose columns may be read."""
     import pyarrow.parquet as pq
 
-    check_pyarrow()
-    packed = Path(path).stat().st_size
-    file = pq.ParquetFile(path)
-    texts = check_flat(file.schema_arrow)
+    packed, file = Path(path).stat().st_size, pq.ParquetFile(path)
+    check_flat(file.schema_arrow)
     claimed = file.metadata
-    wanted = 8 * claimed.num_rows * claimed.num_columns
-    pages = [
-        claimed.row_group(g).column(j).total_uncompressed_size
-        for g in range(claimed.num_row_groups)
-        for j in range(claimed.num_columns)
-    ]
     what = f"its table of {claimed.num_rows} rows and {claimed.num_columns} columns"
+    wanted = 8 * claimed.num_rows * claimed.num_columns
     (check_claim if by_rows else check_held)(wanted, packed, what)
-    check_held(max(pages, default=0), packed, "a column of it")
-    return pq.ParquetFile(path, read_dictionary=texts) if texts else file
+    return file
 
 
-def check_flat(schema: Any) -> list[str]:
-    """The columns of text, where each column holds one value per row."""
-    texts = []
+def check_flat(schema: Any) -> None:
+    """Refuse tables in which a cell holds several values."""
+    from pyarrow import types
+
     for field in schema:
-        kind = _kind(field.type)
-        if not kind.startswith(FLAT):
+        kind = field.type.value_type if types.is_dictionary(field.type) else field.type
+        if types.is_nested(kind) or types.is_binary(kind):
             raise ValueError(
                 f"its column {field.name!r} ({field.type}) does not hold one number or text in each row; "
                 "leave it out, or spread it over several columns"
             )
-        if "string" in kind:
-            texts.append(field.name)
-    return texts
-
-
-def _kind(of: Any) -> str:
-    """What a column holds, under the names that are only about how it is kept."""
-    from pyarrow import BaseExtensionType, types
-
-    while isinstance(of, BaseExtensionType) or types.is_dictionary(of):
-        of = of.storage_type if isinstance(of, BaseExtensionType) else of.value_type
-    return str(of)
-
-
-def check_texts(column: Any, packed: int) -> Any:
-    """A column of a Parquet table, once the texts in it are found to be of ordinary length."""
-    import pyarrow.compute as compute
-    from pyarrow import types
-
-    total = 0
-    for chunk in column.chunks:
-        if not types.is_dictionary(chunk.type) or "string" not in _kind(chunk.type):
-            continue
-        lengths = compute.binary_length(chunk.dictionary)
-        total += compute.sum(compute.take(lengths, chunk.indices)).as_py() or 0
-        check_held(total, packed, "a column of text")
-    return column
