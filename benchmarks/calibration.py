@@ -16,11 +16,12 @@ from itertools import product
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import numpy as np
+import pandas as pd
 import scipy.sparse as sp
 from sklearn.cluster import KMeans
 
 from manyview.baselines import ConcatViews
-from manyview.outcomes import enrichment, markers, survival
+from manyview.outcomes import enrichment, gene_sets, markers, survival
 
 LEVELS = (0.05, 0.01, 0.001)
 
@@ -119,6 +120,27 @@ def of_survival(rng, n, share, censored, ties, draws, covariates=False):
     return np.array(found)
 
 
+def of_gene_sets(rng, n, share, correlation, differ, missing, draws, width=1000, size=20):
+    """Sets of correlated features, and as many of any; with ``differ`` 40% of the features differ between
+    clusters, whatever their sets, and all share a factor."""
+    found, names = [], [f"g{j}" for j in range(width)]
+    sets = {f"block {j}": names[j * size : (j + 1) * size] for j in range(20)}
+    block = np.arange(width) // size
+    for _ in range(draws):
+        codes = labels_of(rng, n, share)
+        X = rng.normal(size=(n, width)) + 0.3 * rng.normal(size=(n, 1))
+        X = np.sqrt(1 - correlation) * X
+        X += np.sqrt(correlation) * rng.normal(size=(n, block.max() + 1))[:, block]
+        if differ:
+            X += (rng.normal(size=(3, width)) * (rng.random(width) < 0.4))[codes]
+        X[rng.random(X.shape) < missing] = np.nan
+        any_ = {f"any {j}": rng.choice(names, size, replace=False).tolist() for j in range(20)}
+        table = pd.DataFrame(np.exp(X), columns=names)
+        tested = gene_sets(codes, {"x": table}, sets | any_).full_table
+        found.append(tested["p_descriptive"].to_numpy().reshape(3, -1).T)
+    return np.concatenate(found)
+
+
 # --- the grid ----------------------------------------------------------------------------------------
 
 
@@ -157,6 +179,14 @@ def designs():
         yield "survival, all and pairs", text, of_survival, given, 100
         if n < 1000 and not ties:
             yield "survival, Cox", text, of_survival, given | {"covariates": True}, 25
+    for n, share, correlation, differ in product(
+        (40, 200, 1000), (0.1, 0.4), (0, 0.1, 0.4), (False, True)
+    ):
+        missing = 0.1 if n == 200 and correlation == 0.1 else 0
+        text = f"N {n}, cluster {share:.0%}, correlation {correlation:g}, missing {missing:.0%}"
+        given = {"n": n, "share": share, "correlation": correlation, "missing": missing}
+        name = "gene sets" + ", features differ" * differ
+        yield name, text, of_gene_sets, given | {"differ": differ}, 4 if n < 1000 else 2
 
 
 def judged(p):

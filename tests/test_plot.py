@@ -105,10 +105,14 @@ def meanings(cohort):
     classes = mv.outcomes.crosstab(model, table["subtype"])
     marked = mv.outcomes.markers(model, data.frames(), leave_view_out=True)
     sure = mv.stability(model, data.frames(), n_runs=2, random_state=0)
+    genes = list(data.frames()["expression"].columns)
+    sets = {"first": genes[:20], "all others": genes[20:]}
+    pathways = mv.outcomes.gene_sets(model, data.frames(), sets)
     bars = {"sex": data.clinical["sex"], "age": data.clinical["age"]}
     return {
         "survival": lambda **how: plot.survival(found, **how),
         "enrichment": lambda **how: plot.enrichment(clinic, **how),
+        "gene_sets": lambda **how: plot.gene_sets(pathways, max_q=None, **how),
         "crosstab": lambda **how: plot.crosstab(classes, **how),
         "leave_view_out": lambda **how: plot.leave_view_out(marked, **how),
         "consensus": lambda **how: plot.consensus(sure, **how),
@@ -125,7 +129,7 @@ def meanings(cohort):
     }
 
 
-MEANINGS = ("survival", "enrichment", "crosstab", "leave_view_out", "consensus", "agreement",
+MEANINGS = ("survival", "enrichment", "gene_sets", "crosstab", "leave_view_out", "consensus", "agreement",
             "heatmap", "embedding by class", "embedding by age")  # fmt: skip
 
 

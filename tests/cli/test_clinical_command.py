@@ -13,7 +13,7 @@ import manyview as mv
 from browser import visit
 from manyview.app.files.clinical import read_clinical, split_column
 from manyview.app.files.samples import EXACT
-from manyview.outcomes import enrichment, survival
+from manyview.outcomes import enrichment, gene_sets, survival
 from manyview.outcomes.endpoints import recognise, unit_of
 
 MEANINGS = {"survival.csv", "survival_pairs.csv", "survival_curves.csv", "survival_at_risk.csv",
@@ -84,6 +84,35 @@ def test_hazard_ratios_are_those_of_lifelines(cohort, tmp_path):
     refused("no such column", "outcomes", out, *asked[:3], "age,weight")
     refused("is the outcome of survival", "outcomes", out, *asked[:3], "dead")
     refused("--covariates names a column", "outcomes", out, "--covariates", "age")
+
+
+def test_gene_sets_are_tested_at_the_fit_and_later_and_leave_the_rest_alone(cohort, tmp_path):
+    folder, files, data = cohort
+    genes, file = list(data.frames()["expression"].columns), tmp_path / "sets.gmt"
+    file.write_text("".join(f"SET_{j}\t–\t" + "\t".join(genes[j::4]) + "\n" for j in range(4)))
+    (tmp_path / "other.gmt").write_text("A\t-\tENSG00000141510\tENSG00000146648\n")
+    asked = ["fit", *files, "--clusters", 4, "--no-report", "--out", tmp_path / "new"]
+    result = done(*asked, "--gene-sets", file, "--json")
+    found = pd.read_csv(tmp_path / "new" / "gene_sets.csv")
+    labels = pd.read_csv(tmp_path / "new" / "labels.csv", index_col="id")["cluster"]
+    expected = gene_sets(labels, {"expression": data.frames()["expression"]}, str(file)).full_table
+    pd.testing.assert_frame_equal(found, expected, check_dtype=False, rtol=1e-6)
+    assert json.loads(result.stdout)["outcomes"]["gene_sets"]["sets"] == 4
+    out = tmp_path / "run"
+    shutil.copytree(folder / "plain", out)
+    done("outcomes", out, "--clinical", folder / "clinical.csv")
+    before = {p.name: p.read_bytes() for p in out.iterdir()}
+    assert "(gene_sets.csv)" in done("outcomes", out, "--gene-sets", file).output
+    after = {p.name: p.read_bytes() for p in out.iterdir()}
+    changed = {name for name in after if after[name] != before.get(name)}
+    assert changed - {"run.json", ".manyview.json"} == {"gene_sets.csv"} and set(before) < set(
+        after
+    )
+    done("outcomes", out, "--clinical", folder / "clinical.csv")
+    assert (out / "gene_sets.csv").read_bytes() == after["gene_sets.csv"]
+    other = ["--gene-sets", tmp_path / "other.gmt", "--force"]
+    refused("such as 'ENSG00000141510'", *asked, *other)
+    refused("'expression' has gene symbols", "outcomes", out, *other[:2])
 
 
 def test_a_finished_run_can_be_asked_later_and_again(cohort, tmp_path):

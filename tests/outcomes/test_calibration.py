@@ -123,6 +123,8 @@ QUICK = {
     "enrichment, 3 clusters": ("N 200, cluster 2%, zeros 90%, ties counts",),
     "enrichment, categories, 3 clusters": ("N 40, cluster 10%, missing 30%",),
     "survival, all and pairs": ("N 40, cluster 10%, censored 70%, times tied",),
+    "gene sets": ("N 40, cluster 40%, correlation 0.4", "N 200, cluster 10%, correlation 0.1"),
+    "gene sets, features differ": ("N 40, cluster 10%, correlation 0,",),
     "survival, Cox": ("N 40, cluster 10%, censored 70%",),
 }  # fmt: skip
 

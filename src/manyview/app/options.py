@@ -63,6 +63,9 @@ COVARIATES = partial(
     None,
     "COLUMN,COLUMN",
 )
+GENE_SETS = partial(
+    option, "Gene sets (pathways), tested by cluster in the views of genes.", None, "FILE.gmt"
+)
 FIGURES = partial(option, "Draw the figures as SVG, PNG and PDF, too.", False)
 SEED = partial(option, "The same seed gives the same result.", 0, min=0)
 FORCE = partial(option, "Replace the results of an earlier run.", False)
@@ -260,6 +263,7 @@ class FitRequest(KnownOptions):
     event: str | None = EVENT()
     horizon: float | None = HORIZON()
     covariates: str | None = COVARIATES()
+    gene_sets: str | None = GENE_SETS()
     adjust: Many = option(
         "Column of the clinical table (batch, site) to regress out of every view; may be repeated.",
         (),
@@ -308,6 +312,7 @@ class OutcomesRequest(KnownOptions):
     event: str | None = EVENT()
     horizon: float | None = HORIZON()
     covariates: str | None = COVARIATES()
+    gene_sets: str | None = GENE_SETS()
     labels: str | None = LABELS()
     match: str = MATCH(default="exact")
     figures: bool = FIGURES()

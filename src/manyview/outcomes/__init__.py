@@ -1,10 +1,12 @@
-"""What clusters mean: survival, clinical columns, known classes, and the features that mark them.
+"""What clusters mean: survival, clinical columns, known classes, and the features and gene
+sets that mark them.
 
 Plain functions on labels, usable with any clustering.
 """
 
 from .enrich import crosstab, enrichment
 from .mark import markers
+from .sets import gene_sets
 from .survive import survival
 
-__all__ = ["crosstab", "enrichment", "markers", "survival"]
+__all__ = ["crosstab", "enrichment", "gene_sets", "markers", "survival"]

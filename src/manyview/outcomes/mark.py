@@ -367,13 +367,13 @@ def tested_markers(
             f"kinds names {quoted(unknown[0])}, which is no view; the views are {list(given.names)}"
         )
     notes: list[str] = []
-    groups, rows = _groups(labels, given, ids, notes)
+    groups, rows = groups_of_views(labels, given, ids, notes)
     found = []
     for s, name in enumerate(given.names):
         own, here, agreement = groups, rows, np.nan
         if without is not None:
             new = without(labels, given, s, len(groups.names))
-            own, here, agreement = _matched(new, groups, rows)
+            own, here, agreement = matched_clusters(new, groups, rows)
         X = given.matrices[s]
         kind = view_kind(X, name, (kinds or {}).get(name))
         found.append(_of_view(given, s, X[here], kind, own, agreement, notes))
@@ -389,7 +389,7 @@ def tested_markers(
     return Markers(groups.names, groups.sizes, tuple(found), left_out, tuple(notes))
 
 
-def _groups(labels: Any, views: Views, ids: Any, notes: list[str]) -> tuple[Groups, Array]:
+def groups_of_views(labels: Any, views: Views, ids: Any, notes: list[str]) -> tuple[Groups, Array]:
     """Return the clusters and the row of the views for each of their observations."""
     rows_of_views = None if views.sample_names is None else views.sample_names.tolist()
     numbers = pandas().DataFrame({"row": np.arange(views.n_samples)})
@@ -505,7 +505,7 @@ def fitted_without(model: Any, views: Views, s: int, n_clusters: int) -> Array:
     return np.asarray(again.fit(rest).labels_)
 
 
-def _matched(new: Array, groups: Groups, rows: Array) -> tuple[Groups, Array, float]:
+def matched_clusters(new: Array, groups: Groups, rows: Array) -> tuple[Groups, Array, float]:
     """New clusters under the names of those they overlap most with.
 
     Returns them, their rows of the views, and the agreement with the old ones.

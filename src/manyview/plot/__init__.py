@@ -7,7 +7,7 @@ returns it. ``colors`` (a dict of cluster or level → colour, or a list in thei
 
 from . import _draw
 from ._draw import PALETTE as COLORS
-from .meaning import crosstab, enrichment, heatmap, leave_view_out, survival
+from .meaning import crosstab, enrichment, gene_sets, heatmap, leave_view_out, survival
 from .model import (
     agreement,
     consensus,
@@ -29,6 +29,7 @@ __all__ = [
     "crosstab",
     "embedding",
     "enrichment",
+    "gene_sets",
     "heatmap",
     "leave_view_out",
     "overview",

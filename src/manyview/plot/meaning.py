@@ -236,6 +236,95 @@ def _known(value: Any) -> bool:
     return value is not None and value == value
 
 
+def gene_sets(
+    found: Any,
+    ax: Any = None,
+    *,
+    n: int = 4,
+    max_q: float | None = 0.05,
+    cmap: str = "RdBu_r",
+    labels: Mapping[Any, str] | None = None,
+) -> Any:
+    """Gene sets by cluster: red where the set is higher in the cluster, blue where it is lower.
+
+    The area of a dot grows with −log10 of q, and a ring marks q ≤ .05.
+
+    Parameters
+    ----------
+    found : GeneSets
+        What `manyview.outcomes.gene_sets` gave.
+    ax : matplotlib Axes, optional
+        Where to draw; by default the current one.
+    n : int, default=4
+        Leading sets of every cluster and view; each is shown for all clusters.
+    max_q : float, optional
+        Only sets with a q-value of at most this in some cluster.
+    cmap : str, default="RdBu_r"
+        A matplotlib colour map.
+    labels : dict of cluster or set → text, optional
+
+    Returns
+    -------
+    matplotlib Axes
+    """
+    ax = axes(ax)
+    draw_gene_sets(ax, found.full_table.to_dict("records"), n, max_q, cmap, labels)
+    return ax
+
+
+def draw_gene_sets(
+    ax: Any,
+    rows: Sequence[Mapping[str, Any]],
+    n: int = 4,
+    max_q: float | None = 0.05,
+    cmap: str = "RdBu_r",
+    labels: Any = None,
+) -> None:
+    """A dot for every cluster and leading set, of rows as `GeneSets.full_table` has them."""
+    q_of = {id(row): row["q_value"] if "q_value" in row else row["q_descriptive"] for row in rows}
+    groups: dict[tuple[Any, Any], list[Mapping[str, Any]]] = {}
+    for row in rows:
+        if _known(q_of[id(row)]) and (max_q is None or q_of[id(row)] <= max_q):
+            groups.setdefault((row["view"], row["cluster"]), []).append(row)
+    lines: list[tuple[Any, Any]] = []
+    for own in groups.values():
+        own.sort(key=lambda row: (q_of[id(row)], -abs(row["effect"])))
+        lines += [(row["view"], row["set"]) for row in own[:n]]
+    lines = list(dict.fromkeys(lines))
+    if not lines:
+        ax.text(0.5, 0.5, "no gene set to show", ha="center", transform=ax.transAxes)
+        ax.set_axis_off()
+        return
+    clusters = list(dict.fromkeys(row["cluster"] for row in rows))
+    place = {line: i for i, line in enumerate(lines)}
+    shown = [r for r in rows if (r["view"], r["set"]) in place and _known(q_of[id(r)])]
+    x = [clusters.index(row["cluster"]) for row in shown]
+    y = [place[row["view"], row["set"]] for row in shown]
+    q = np.array([q_of[id(row)] for row in shown])
+    strength = np.minimum(-np.log10(np.maximum(q, 1e-10)), 10)
+    effect = [row["effect"] for row in shown]
+    limit = max(0.1, float(np.max(np.abs(effect))))
+    rings = np.where(q <= 0.05, "black", "none")
+    dots = ax.scatter(x, y, 12 + 22 * strength, effect, cmap=cmap, vmin=-limit, vmax=limit,
+                      edgecolors=rings, linewidths=0.8)  # fmt: skip
+    several = len({view for view, _ in lines}) > 1
+    texts = [text_of(own, labels, f"{view}: " if several else "") for view, own in lines]
+    name_ticks(ax, "y", range(len(lines)), [text.replace("_", " ") for text in texts])
+    name_ticks(ax, "x", range(len(clusters)), [text_of(k, labels) for k in clusters])
+    ax.set(xlabel="cluster", xlim=(-0.6, len(clusters) - 0.4), ylim=(len(lines) - 0.5, -0.5))
+    ax.grid(alpha=0.25, linewidth=0.6)
+    ax.set_axisbelow(True)
+    plain(ax, "top", "right", "left", "bottom")
+    ax.figure.colorbar(dots, ax=ax, pad=0.02, label="effect (rank correlation)")
+    sizes = [s for s in (1.3, 4, 8) if s <= max(strength.max(), 1.3)]
+    handles = [
+        ax.scatter([], [], 12 + 22 * s, color="white", edgecolors="black", linewidths=0.8,
+                   label=f"q = {10**-s:.2g}") for s in sizes
+    ]  # fmt: skip
+    ax.legend(handles=handles, frameon=False, fontsize="small", ncols=3, loc="lower center",
+              bbox_to_anchor=(0.5, 1.0))  # fmt: skip
+
+
 def leave_view_out(
     found: Any,
     ax: Any = None,

@@ -15,6 +15,7 @@ from manyview.app.options import FitRequest, command_line
 from manyview.app.run import write_run
 from manyview.app.run.evidence import known_scores
 from manyview.app.run.folder import KIND, read_about, sure_files
+from manyview.app.run.meaning import check_gene_sets
 from manyview.app.run.record import component_files, is_of, selection_record
 from manyview.base import ZERO_ROWS, of_view
 from manyview.engines.table import ENGINES
@@ -47,7 +48,7 @@ def run_fit(ask: FitRequest, voice: Voice) -> None:
             _told(ask, voice, *before)
             return
         given = ask.clinical is not None or ask.labels is not None
-        place.check(sure_files(ask.report, given, ask.figures))
+        place.check(sure_files(ask.report, given, ask.figures, ask.gene_sets is not None))
         _fit(place, ask, voice)
 
 
@@ -59,6 +60,8 @@ def _fit(place: OurFolder, ask: FitRequest, voice: Voice) -> None:
         data, given, views = read.data, read.given, read.views
         place.check(component_files(views.names))
         _check_sparse(model, data)
+        if ask.gene_sets is not None:  # before the work, not after
+            check_gene_sets(views, ask.gene_sets)
         n = len(data.first_rows)
         tell(f"clustering {n} samples, {len(views.names)} views")
         selection = None
@@ -87,6 +90,7 @@ def _fit(place: OurFolder, ask: FitRequest, voice: Voice) -> None:
             clinical=given.columns,
             **given.survival(ask.horizon),
             adjusted=given.adjust,
+            gene_sets=ask.gene_sets,
             selection=selection,
             force=ask.force,
             report=ask.report,

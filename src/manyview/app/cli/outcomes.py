@@ -12,22 +12,27 @@ from rich.table import Table
 from manyview.app.files.samples import most_alike, smallest_rule
 from manyview.app.options import OutcomesRequest
 from manyview.app.report.fit import followed
-from manyview.app.run.folder import add_meaning
+from manyview.app.run.folder import add_meaning, read_about, views_of_run
+from manyview.app.run.meaning import check_gene_sets
 from manyview.io.writing import read_csv, restored
 
-from .inputs import known_ids, read_given
+from .inputs import fitted, known_ids, read_given
 from .terminal import Voice
 
 #: Clinical columns named in the terminal; the files have all.
 SHOWN = 12
+#: Gene sets of every cluster and view, and how small their q must be.
+SHOWN_SETS, SHOWN_Q = 3, 0.05
 
 
 def run_outcomes(ask: OutcomesRequest, voice: Voice) -> None:
     """Read, compare, write the tables and the report of the run anew, and print what was found."""
     run = ask.out
     ask.check_clinical()
-    if ask.clinical is None and ask.labels is None:
-        raise ValueError("nothing to compare with: give --clinical FILE, --labels FILE, or both")
+    if ask.clinical is None and ask.labels is None and ask.gene_sets is None:
+        raise ValueError(
+            "nothing to compare with: give --clinical FILE, --labels FILE or --gene-sets FILE.gmt"
+        )
     restored(run)
     labels = run / "labels.csv"
     if not labels.is_file():
@@ -37,12 +42,20 @@ def run_outcomes(ask: OutcomesRequest, voice: Voice) -> None:
         rule = smallest_rule([ids], ask.match, most_alike(known_ids(ask), ids))
         given = read_given(ask, ids, len(ids), rule=rule)
         voice.note(*given.notes)
+        views = None
+        if ask.gene_sets is not None:
+            tell("reading the files of the fit")
+            model, read = fitted(run, read_about(run))
+            check_gene_sets(read.views, ask.gene_sets)
+            views = views_of_run(model, read.views, "outcomes")
         tell("comparing the clusters")
         files = add_meaning(
             run,
             given.columns,
             classes=given.classes,
             **given.survival(ask.horizon),
+            gene_sets=ask.gene_sets,
+            views=views,
             notes=given.notes,
             figures=ask.figures,
         )
@@ -60,13 +73,13 @@ def told_outcomes(out: Path, summary: dict[str, Any], voice: Voice) -> list[Any]
     urgent, neutral = followed(about, "Fit again with {option}.")
     voice.warn(urgent)
     summary["warnings"] = [*summary.get("warnings", []), *urgent]
-    parts = {name: about.get(name) for name in ("survival", "clinical", "classes")}
+    parts = {name: about.get(name) for name in ("survival", "clinical", "classes", "gene_sets")}
     summary["outcomes"] = {name: part for name, part in parts.items() if part}
     shown: list[Any] = [escape(text) for text in neutral]
     for name, part in summary["outcomes"].items():
         if "problem" in part:
             shown.append(f"[yellow]{name}:[/yellow] {escape(part['problem'])}")
-    survival, clinical, classes = parts.values()
+    survival, clinical, classes, sets = parts.values()
     if survival and "problem" not in survival:
         shown += _survival(out, survival)
     if clinical and "problem" not in clinical:
@@ -76,7 +89,26 @@ def told_outcomes(out: Path, summary: dict[str, Any], voice: Voice) -> list[Any]
             f"Against the {classes['classes']} known classes: ARI {classes['ari']:.3f}, "
             f"NMI {classes['nmi']:.3f} (classes.csv)"
         )
+    if sets and "problem" not in sets:
+        shown.append(_gene_sets(out))
     return shown
+
+
+def _gene_sets(out: Path) -> Any:
+    table = Table(
+        "cluster", "set", "features", "", "effect", "q", title="Gene sets (gene_sets.csv)"
+    )
+    groups: dict[tuple[str, str], list[dict[str, str]]] = {}
+    for row in read_csv(out / "gene_sets.csv"):
+        if float(row["q_descriptive"] or "nan") <= SHOWN_Q:
+            groups.setdefault((row["view"], row["cluster"]), []).append(row)
+    for rows in groups.values():
+        rows.sort(key=lambda row: (float(row["q_descriptive"]), -abs(float(row["effect"]))))
+        for row in rows[:SHOWN_SETS]:
+            cells = (row["cluster"], row["set"], row["n_features"], row["direction"])
+            effect, q = _digits(row["effect"]), _digits(row["q_descriptive"])
+            table.add_row(*map(escape, cells), effect, q)
+    return table if groups else f"No gene set has q of {SHOWN_Q} or less (gene_sets.csv)."
 
 
 def _survival(out: Path, about: dict[str, Any]) -> list[Any]:

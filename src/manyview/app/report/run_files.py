@@ -18,11 +18,13 @@ OF_FIT = ("labels", "clusters", "view_weights", "sample_weights", "top_features"
 OF_MEANING = ("survival", "survival_pairs", "survival_curves", "survival_at_risk", "survival_cox",
               "clinical_tests",
               "clinical_summary", "clinical_cells", "classes", "annotations")  # fmt: skip
-TABLES = (*OF_FIT, "selection", *OF_MEANING)
+#: That of gene sets, which is made anew with them only.
+OF_SETS = ("gene_sets",)
+TABLES = (*OF_FIT, "selection", *OF_MEANING, *OF_SETS)
 IDS = {"id", "original_id"}
 #: Columns that are names, whatever they look like.
 TEXT = {*IDS, "view", "feature", "clustering", "scaling", "column", "level", "note", "most_marked",
-        "model", "term", "reference"}  # fmt: skip
+        "model", "term", "reference", "set", "direction", "leading"}  # fmt: skip
 #: Other names where headings are users' words ("view" may be a class) or "view" is a position.
 OWN_TEXT = {"history": set(), "classes": {"majority"}, "heatmap": IDS, "consensus": IDS}
 #: Here every cell is text; what is a number is known from elsewhere.
@@ -50,7 +52,7 @@ def read_run(folder: Path, otherwise: Path | None = None) -> Run:
     tables = {}
     for name in TABLES:
         path = folder / f"{name}.csv"
-        if otherwise is not None and not path.exists() and name not in OF_MEANING:
+        if otherwise is not None and not path.exists() and name not in (*OF_MEANING, *OF_SETS):
             path = otherwise / f"{name}.csv"
         tables[name] = _read_table(path, name) if path.exists() else []
     return Run(about, tables)

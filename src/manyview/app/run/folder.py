@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from manyview._types import Array, Views
 from manyview.app.report.charts import MEANING_CHARTS, MODEL_CHARTS, chart_files, drawn_files
 from manyview.app.report.fit import fit_page
-from manyview.app.report.run_files import OF_FIT, OF_MEANING, read_run
+from manyview.app.report.run_files import OF_FIT, OF_MEANING, OF_SETS, read_run
 from manyview.io.writing import claimed, csv_of_dicts, files_in, ours, read_csv
 from manyview.models import Estimator
 from manyview.outcomes.align import frame
@@ -36,7 +36,7 @@ ORIGINAL = "original_id"
 #: What the folder of a run is called there.
 KIND = "fit"
 PAGE = "report.html"
-TABLES, FILES = ([f"{name}.csv" for name in names] for names in (OF_FIT, OF_MEANING))
+TABLES, FILES, SETS = ([f"{name}.csv" for name in names] for names in (OF_FIT, OF_MEANING, OF_SETS))
 #: What shows something that is known beside the views; the heat map has bars of it.
 FRESH_WITH_OUTCOMES = {*FILES, "run.json", PAGE, *chart_files(MEANING_CHARTS)}
 #: What the data say anew; tables of outcomes, the choice of the number and the model stay.
@@ -72,6 +72,7 @@ def write_run(
     horizon: float | None = None,
     covariates: Sequence[str] = (),
     adjusted: Sequence[str] = (),
+    gene_sets: Any = None,
     stability_runs: int | None = None,
     selection: Any = None,
     force: bool = False,
@@ -86,9 +87,9 @@ def write_run(
     ``redundancy.csv``, ``cluster_view_weights.csv``, ``history.csv``, ``stability.csv``,
     ``markers.csv``, ``leave_view_out.csv``, ``heatmap.csv``, ``consensus.csv``, ``baseline.csv``,
     ``selection.csv``, and with a clinical table or known classes ``survival*.csv``,
-    ``clinical_*.csv``, ``classes.csv``, ``annotations.csv``), the model (``model.npz``), what was
-    done (``run.json``) and a page to read (``report.html``). A failure leaves nothing
-    behind, or the earlier run as it was.
+    ``clinical_*.csv``, ``classes.csv``, ``annotations.csv``, with gene sets ``gene_sets.csv``), the
+    model (``model.npz``), what was done (``run.json``) and a page to read (``report.html``). A failure
+    leaves nothing behind, or the earlier run as it was.
 
     Parameters
     ----------
@@ -109,6 +110,7 @@ def write_run(
     horizon : time up to which restricted mean survival is taken (`outcomes.survival`)
     covariates : columns of ``clinical`` for which hazard ratios are adjusted (needs lifelines)
     adjusted : columns of ``clinical`` that were regressed out of the views (`adjust`), for the report
+    gene_sets : path of a GMT file, or dict of name → genes, tested by cluster (`outcomes.gene_sets`)
     stability_runs : refits on parts of the data; by default 10 up to 1000 observations, 5 up to
         20,000, none above. 0 leaves stability out.
     selection : how the number of clusters was chosen (`select_n_clusters`), written to
@@ -139,12 +141,12 @@ def write_run(
     # A folder that is there may be a mount point, or its parent closed: it is filled, not replaced.
     with claimed(out, KIND, force=force) as place, place.replacing() as beside:
         anything = bool(beside_views.clinical) or truth is not None
-        names_to_be = sure_files(report, anything, figures)
+        names_to_be = sure_files(report, anything, figures, gene_sets is not None)
         place.check([*names_to_be, *component_files(given.names)])
         new = NewFiles(beside, originals, tell)
         labels, extra, notes = new.measure(model, given, names, truth, stability_runs)
         tell("asking what the clusters mean")
-        found = meaning(labels, names, beside_views)
+        found = meaning(labels, names, beside_views, given, gene_sets)
         extra |= {**found.about, "adjusted": list(adjusted)}
         chosen = getattr(model, "selection_", None) if selection is None else selection
         if chosen is not None:
@@ -220,10 +222,12 @@ def ids_of_run(run: Path) -> tuple[list[str], dict[str, str]]:
     return [r["id"] for r in rows], {r["id"]: r[ORIGINAL] for r in rows if ORIGINAL in r}
 
 
-def sure_files(report: bool, known: bool = False, figures: bool = False) -> list[str]:
+def sure_files(
+    report: bool, known: bool = False, figures: bool = False, sets: bool = False
+) -> list[str]:
     """Files a run may have, whatever its views are called.
 
-    ``known`` says that there is a clinical table, or known classes.
+    ``known`` says that there is a clinical table, or known classes; ``sets`` that there are gene sets.
     """
     return [
         *TABLES,
@@ -231,6 +235,7 @@ def sure_files(report: bool, known: bool = False, figures: bool = False) -> list
         "run.json",
         *([PAGE] if report else ()),
         *(FILES if known else ()),
+        *(SETS if sets else ()),
         *(chart_files((*MODEL_CHARTS, *MEANING_CHARTS)) if figures else ()),
     ]
 
@@ -281,27 +286,39 @@ def add_meaning(
     *,
     horizon: float | None = None,
     covariates: Sequence[str] = (),
+    gene_sets: Any = None,
+    views: Views | None = None,
     notes: Sequence[str] = (),
     figures: bool = False,
 ) -> list[str]:
     """Compare the clusters of a finished run with what is known; return the files written.
 
-    What an earlier comparison wrote is replaced. Everything else stays as it is.
+    What an earlier comparison wrote is replaced: of a clinical table and classes if one of them is given,
+    of gene sets (which need the ``views`` of the fit) if they are. Everything else stays as it is.
     """
+    anything, fresh = bool(clinical) or classes is not None, {"run.json", PAGE}
+    fresh |= (FRESH_WITH_OUTCOMES if anything else set()) | set(
+        SETS if gene_sets is not None else ()
+    )
     with claimed(run, KIND, force=True) as place, place.replacing() as beside:
-        kept = keep(run, beside, FRESH_WITH_OUTCOMES.__contains__)
+        kept = keep(run, beside, fresh.__contains__)
         rows = read_csv(run / "labels.csv")
         ids, originals = ids_of_run(run)
         about = read_about(run)
         adjusted = [name for name in about.get("adjusted", []) if name in (clinical or {})]
         beside_views = known(ids, clinical, time, event, classes, adjusted, horizon, covariates)
-        found = meaning(np.array([int(row["cluster"]) for row in rows]), ids, beside_views)
+        labels = np.array([int(row["cluster"]) for row in rows])
+        found = meaning(labels, ids, beside_views, views, gene_sets)
+        if not anything:
+            found.about = {"gene_sets": found.about["gene_sets"]}
+        elif gene_sets is None:
+            del found.about["gene_sets"]
         new = NewFiles(beside, originals)
         new.write(found.tables)
         told = [note for note in about.get("outcome_notes", []) if note not in notes]
         about |= {**found.about, "outcome_notes": [*told, *notes]}
         # The bars of the heat map are what is known now.
-        bars = ("heatmap",) if (run / "figures" / "heatmap.svg").exists() else ()
+        bars = ("heatmap",) if anything and (run / "figures" / "heatmap.svg").exists() else ()
         charts = MEANING_CHARTS if figures else bars
         new.finish(about, charts, (run / PAGE).exists(), run)
         return sorted(name for name in files_in(beside) if name not in kept)

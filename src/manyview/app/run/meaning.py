@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from manyview._labels import as_list
-from manyview._types import Array
-from manyview.outcomes import crosstab, enrichment, survival
+from manyview._types import Array, Views
+from manyview.engines.numpy.presence import is_table
+from manyview.outcomes import crosstab, enrichment, gene_sets, survival
 from manyview.outcomes.align import frame, read_table
 from manyview.outcomes.columns import may_be_codes, read_column, stands_for_missing
 from manyview.outcomes.endpoints import (
@@ -21,8 +22,12 @@ from manyview.outcomes.endpoints import (
     split_event,
     unit_of,
 )
+from manyview.outcomes.sets import match_sets
 from manyview.outcomes.survive import Survival
+from manyview.views.containers import Collection, Item, collect
 from manyview.views.ids import places
+
+from .evidence import looked_at
 
 #: Clinical columns that are tested, and that are kept to colour the map by.
 MOST_COLUMNS, MOST_KEPT = 200, 60
@@ -36,6 +41,7 @@ TITLES = {
     "summary": "clinical_summary",
     "cells": "clinical_cells",
     "crosstab": "classes",
+    "gene_sets": "gene_sets",
 }
 
 
@@ -109,7 +115,7 @@ class Meaning:
 
     def __init__(self) -> None:
         self.tables: dict[str, Any] = {}
-        self.about: dict[str, Any] = dict.fromkeys(("survival", "clinical", "classes"))
+        self.about: dict[str, Any] = dict.fromkeys(("survival", "clinical", "classes", "gene_sets"))
         self.about["annotations"] = []
 
     def attempt(
@@ -163,7 +169,9 @@ def known(
     return found
 
 
-def meaning(labels: Array, ids: Sequence[str], known: Known) -> Meaning:
+def meaning(
+    labels: Array, ids: Sequence[str], known: Known, views: Views | None = None, sets: Any = None
+) -> Meaning:
     """Every table and number there is to say of the clusters; what cannot be said is a sentence."""
     found = Meaning()
     given = [int(label) for label in labels]
@@ -177,6 +185,8 @@ def meaning(labels: Array, ids: Sequence[str], known: Known) -> Meaning:
             lambda: crosstab(given, known.classes),
             lambda c: {"ari": c.ari, "nmi": c.nmi, "n": c.n, "classes": len(c.classes)},
         )
+    if sets is not None and views is not None:
+        _add_gene_sets(found, labels, views, sets)
     if known.clinical or known.classes is not None:
         found.tables["annotations.csv"], kinds = _annotations(ids, known)
         found.about["annotations"] = kinds
@@ -203,6 +213,26 @@ def _add_survival(found: Meaning, labels: list[int], known: Known) -> None:
     wanted = bool(known.covariates) or find_spec("lifelines") is not None
     covariates = {n: known.clinical[n] for n in known.covariates} if wanted else None
     found.attempt("survival", lambda: known.survival(labels, None, covariates), described)
+
+
+def check_gene_sets(views: Any, sets: Any) -> None:
+    """Refuse gene sets that share no ids with the features of the views."""
+    given = collect(views)
+    pairs = zip(given.names, given.items, strict=True)
+    match_sets(sets, {name: item.features for name, item in pairs if item.features is not None})
+
+
+def _add_gene_sets(found: Meaning, labels: Array, views: Views, sets: Any) -> None:
+    shown, rows = looked_at(views, labels)
+    parts = zip(shown.names, shown.matrices, shown.feature_names, strict=True)
+    items = {n: Item(X, None, own) for n, X, own in parts if own is not None and is_table(X)}
+
+    def described(result: Any) -> dict[str, Any]:
+        table = result.full_table
+        return {"sets": int(table["set"].nunique()), "views": list(table["view"].unique())}
+
+    given = Collection(list(items), list(items.values()), by_name=True)
+    found.attempt("gene_sets", lambda: gene_sets(labels[rows], given, sets), described)
 
 
 def _adjusted(cox: Any) -> dict[str, Any] | None:
