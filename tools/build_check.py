@@ -30,7 +30,6 @@ IN_WHEEL = (
     "manyview/app/report/assets/page.js",
     "manyview/paper/assets/diagram.svg",
     "manyview/paper/assets/reproduction.css",
-    "manyview/paper/assets/reproduction.jinja",
     "manyview/paper/assets/reproduction.md.jinja",
     "manyview/paper/assets/texts.toml",
     "manyview/app/web/assets/app.css",

@@ -3,12 +3,17 @@
 import hashlib
 import io
 import json
+import os
+import sys
+import threading
+import warnings
+from functools import partial
 
 import pytest
 from rich.console import Console
 
-from manyview.paper import command, experiments, provenance
-from manyview.paper.experiments import EXPERIMENTS, SLOW, Experiment, Options, grid
+from manyview.paper import command, experiments, provenance, tasks
+from manyview.paper.experiments import EXPERIMENTS, Experiment, Options, grid
 
 #: Settings of one cell of every experiment whose results are kept for long.
 SETTINGS = {
@@ -21,7 +26,8 @@ SETTINGS = {
     "beta": ("fitting.score", {"dataset": "digits", "method": "WM-NMF", "params": {"beta": 0.005}}),
     "k": ("fitting.score", {"dataset": "digits", "method": "WM-NMF", "params": {"n_components": 8}}),
     "mlrssc": (
-        "fitting.score", {"dataset": "digits-50", "method": "P-KMLRSSC", "tuning": "default"},
+        "mlrssc.relabeled",
+        {"dataset": "digits-50", "method": "P-KMLRSSC", "tuning": "default", "seeds": [1]},
     ),
     "seeds": ("seeds.readings", {"dataset": "digits"}),
     "convergence": ("convergence.terms", {"dataset": "digits", "scheme": "recipe"}),
@@ -33,7 +39,7 @@ def test_keys_are_made_of_task_settings_and_versions_only(monkeypatch):
     monkeypatch.setattr(experiments, "versions", lambda: {"manyview": "9", "numpy": "8"})
     monkeypatch.setattr(experiments, "seed_of", lambda random_state, run: run + 1)
     for name, (task, settings) in SETTINGS.items():
-        settings = settings | {"seed": 1}
+        settings = settings | ({} if "seeds" in settings else {"seed": 1})
         found = EXPERIMENTS[name].cells(Options(1, lihc="print"))[0]
         assert (found.task, dict(found.settings)) == (task, settings)
         text = json.dumps(
@@ -42,20 +48,74 @@ def test_keys_are_made_of_task_settings_and_versions_only(monkeypatch):
         assert found.key == hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
-def test_the_code_changes_with_what_decides_results_and_with_nothing_else(tmp_path):
-    (tmp_path / "app").mkdir()
-    (tmp_path / "plot").mkdir()
-    for name in ("fit.py", "plot/heat.py", "app/page.py"):
-        (tmp_path / name).write_text("one")
-    first = provenance.digest_of(tmp_path)
-    for name in ("plot/heat.py", "app/page.py"):
-        (tmp_path / name).write_text("two")
-    assert provenance.digest_of(tmp_path) == first
-    (tmp_path / "fit.py").write_text("two")
-    assert provenance.digest_of(tmp_path) != first
-    (tmp_path / "fit.py").write_text("one")
-    (tmp_path / "new.py").touch()
-    assert provenance.digest_of(tmp_path) != first
+def entered(work):
+    """Our modules of which a function runs during ``work()``."""
+    found, package = set(), str(provenance.PACKAGE) + os.sep
+
+    def watch(frame, event, _):
+        name = frame.f_code.co_filename
+        if event == "call" and name.startswith(package) and frame.f_code.co_name != "<module>":
+            found.add(name.removeprefix(package).removesuffix(".py").replace(os.sep, "."))
+
+    sys.setprofile(watch)
+    threading.setprofile(watch)
+    try:
+        work()
+    finally:
+        sys.setprofile(None)
+        threading.setprofile(None)
+    return {name.removesuffix(".__init__") for name in found}
+
+
+@pytest.mark.parametrize(
+    "task, settings",
+    [
+        *(
+            ("fitting.score", {"method": m})
+            for m in ("WM-NMF", "RobustWMNMF", "NMF-W2", "MultiNMF2")
+        ),
+        ("fitting.score", {"method": "ConcatSpectral-z"}),
+        ("mlrssc.relabeled", {"method": "C-KMLRSSC", "seeds": [0]}),
+        ("noise.weights", {"method": "RobustWMNMF", "share": 0.2, "level": 3.0}),
+        ("convergence.terms", {"scheme": "recipe"}),
+        ("seeds.readings", {}),
+    ],
+)
+def test_the_code_of_a_cell_covers_all_that_it_enters(task, settings):
+    settings = {"dataset": "nutrimouse"} | settings | ({} if "seeds" in settings else {"seed": 0})
+    tasks.load.cache_clear()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = entered(lambda: tasks.TASKS[task](**settings))
+    covered = provenance.closure(provenance.roots(task, settings.get("method", "")))
+    covered |= {"paper.tasks", "paper.costs"}
+    beside = {name for name in found - covered if not name.startswith("io")}
+    assert not beside and len(found) > 10
+    assert not any(map(provenance.is_without_influence, covered))
+    if settings.get("method") == "WM-NMF":
+        assert not covered & {"robust", "baselines", "baselines.mlrssc", "paper.figures"}
+
+
+def test_comments_and_docstrings_do_not_change_the_code_of_a_cell(tmp_path, monkeypatch):
+    texts = {
+        "datasets": "import manyview.metrics\n", "metrics": "", "wmnmf": "X = 1\n",
+        "paper/tasks": "", "paper/costs": "",
+    }  # fmt: skip
+    (tmp_path / "paper").mkdir()
+    monkeypatch.setattr(provenance, "PACKAGE", tmp_path)
+
+    def hashed(**changed):
+        for name, text in (texts | changed).items():
+            (tmp_path / f"{name}.py").write_text(text)
+        provenance.digest.cache_clear()
+        provenance._imports.cache_clear()
+        return provenance.digest(("datasets", "metrics", "wmnmf"))
+
+    first = hashed()
+    assert hashed(wmnmf='"""What it does."""\n# why\nX = (1)\n') == first
+    assert hashed(wmnmf="X = 2\n") != first and hashed(metrics="Y = 1\n") != first
+    provenance.digest.cache_clear()
+    provenance._imports.cache_clear()
 
 
 @pytest.fixture
@@ -67,16 +127,15 @@ def tiny(monkeypatch):
         for portion in portions:
             for place in portion.runs:
                 ran.append(portion.cells[place].settings["seed"])
-                row = {"acc": 1.0, "seconds": 70.0, "seconds_shared": 60.0}
+                row = {"acc": 1.0, "seconds": 70.0}
                 times = {"cell_seconds": 2.0, "cpu_seconds": 1.0, "finished": "2020-01-01T00:00"}
-                made_by = {"code": command.code(), "machine": {"processor": "a", "cores": 1}}
+                made_by = {"code": command.code("", {}), "machine": {"processor": "a", "cores": 1}}
                 yield portion, place, {"status": "ok", "tables": {"": [row]}, **times, **made_by}
 
     monkeypatch.setattr(command, "run_tasks", made_up)
-    for name, method in (("tiny", "WM-NMF"), ("same", "WM-NMF"), ("slow", "P-MLRSSC")):
-        experiment = Experiment(
-            name, name, "", lambda o, m=method: grid(o, "digits", [m], tuning="digits")
-        )
+    monkeypatch.setattr(command, "code", lambda task, settings: "this")
+    for name, method in (("tiny", "WM-NMF"), ("same", "WM-NMF"), ("other", "ConcatK")):
+        experiment = Experiment(name, name, "", partial(grid, dataset="digits", methods=[method]))
         monkeypatch.setitem(EXPERIMENTS, name, experiment)
     return ran
 
@@ -91,7 +150,7 @@ def reproduce(names, out, **settings):
 
 def test_cells_of_other_code_are_told_and_run_again_only_if_asked(tiny, tmp_path, monkeypatch):
     reproduce(["tiny"], tmp_path)
-    now = command.code()
+    now = "this (2 cells)"
     said, found = reproduce(["tiny"], tmp_path)
     assert len(tiny) == 2 and "other code" not in said
     assert found["experiments"][0]["code"] == now
@@ -102,12 +161,12 @@ def test_cells_of_other_code_are_told_and_run_again_only_if_asked(tiny, tmp_path
     said, found = reproduce(["tiny"], tmp_path)
     assert len(tiny) == 2 and "1 of them were made by other code" in said and "--again" in said
     both = found["experiments"][0]["code"].split("; ")
-    assert sorted(both) == sorted([f"{now} (1 cells)", "unknown (1 cells)"])
+    assert sorted(both) == ["this (1 cells)", "unknown (1 cells)"]
     said, found = reproduce(["tiny"], tmp_path, again=True)
     assert len(tiny) == 3 and "1 stored cells made by other code than this are run again" in said
     assert found["experiments"][0]["code"] == now
-    monkeypatch.setattr(command, "code", lambda: "new")
-    assert reproduce(["tiny"], tmp_path, again=True)[1]["experiments"][0]["code"] == "new"
+    monkeypatch.setattr(command, "code", lambda task, settings: "new")
+    assert reproduce(["tiny"], tmp_path, again=True)[1]["experiments"][0]["code"] == "new (2 cells)"
     assert len(tiny) == 5
     reproduce(["tiny"], tmp_path, again=True)
     assert len(tiny) == 5  # interrupted, --again goes on: what it has run is of this code
@@ -115,37 +174,28 @@ def test_cells_of_other_code_are_told_and_run_again_only_if_asked(tiny, tmp_path
 
 def test_the_manifest_counts_shared_cells_once_and_keeps_the_provenance_of_each(tiny, tmp_path):
     _, first = reproduce(["tiny", "same"], tmp_path, replications=3)
-    assert len(tiny) == 3 and first["cpu_seconds"] == 3.0 and first["slow"] == []
+    assert len(tiny) == 3 and first["cpu_seconds"] == 3.0
     assert [e["cpu_seconds"] for e in first["experiments"]] == [3.0, 3.0]
-    _, both = reproduce(["slow"], tmp_path)
+    _, both = reproduce(["other"], tmp_path)
     assert both["cpu_seconds"] == 5.0 and len(both["experiments"]) == 3
-    # One shared minute, and ten seconds for each of two runs.
-    assert both["slow"] == [{"method": "P-MLRSSC", "minutes": pytest.approx(80 / 60)}]
     for entry in both["experiments"]:
         assert entry["finished"] == "2020-01-01T00:00" and "numpy" in entry["versions"]
         assert entry["machine"]["processor"] == "a"
-        n = 2 if entry["name"] == "slow" else 3
+        n = 2 if entry["name"] == "other" else 3
         assert entry["runs"] == {"least": n, "most": n}
+    # One command for experiments of the same settings.
     parts = both["command"].split(" && ")
     names = [part.split(" --out ")[0].removeprefix("manyview reproduce ") for part in parts]
-    assert names == ["tiny same", "slow"]
+    assert names == ["tiny same", "other"]
 
 
 def test_runs_are_those_really_made():
+    def runs(name, cells, failed=()):
+        bad = {"status": "failed", "reason": "why"}
+        records = {cell.key: bad if cell in failed else {"status": "ok"} for cell in cells}
+        return command.entry_of(EXPERIMENTS[name], cells, records, [])["runs"]
+
     grid_ = EXPERIMENTS["noise"].cells(Options(20))
-    records = {cell.key: {"status": "ok"} for cell in grid_}
-    assert command.runs_of(grid_, records) == {"least": 3, "most": 10}
-    records[grid_[0].key] = {"status": "failed"}
-    assert command.runs_of(grid_[:10], records) == {"least": 9, "most": 9}
-    none = command.runs_of(EXPERIMENTS["degeneracy"].cells(Options(20)), {})
-    assert none == {"least": 0, "most": 0}
-
-
-def test_one_command_makes_it_all():
-    names = [e.name for e in EXPERIMENTS.values() if not e.needs_data]
-    commands = [f"manyview reproduce {name} --out 'a b' --seed 0" for name in names]
-    assert command.whole_command(commands) == "manyview reproduce all --out 'a b' --seed 0"
-    assert command.whole_command(commands[:2]) == (
-        "manyview reproduce digits mlrssc --out 'a b' --seed 0"
-    )
-    assert SLOW in {c.phase for c in EXPERIMENTS["mlrssc"].cells(Options(20, 0, "full"))}
+    assert runs("noise", grid_) == {"least": 3, "most": 10}
+    assert runs("noise", grid_[:10], grid_[:1]) == {"least": 9, "most": 9}
+    assert runs("mlrssc", EXPERIMENTS["mlrssc"].cells(Options(20))) == {"least": 20, "most": 20}

@@ -12,16 +12,14 @@ from rich.console import Console
 
 import manyview as mv
 from conftest import blobs
-from manyview import baselines
 from manyview.app.processes import run_tasks
 from manyview.maths.solvers import Multiplicative
 from manyview.paper import command, costs, experiments, tasks
 from manyview.paper.command import PORTION, portioned
 from manyview.paper.costs import BETA, P
-from manyview.paper.experiments import ALONE, EXPERIMENTS, SLOW, Cell, Experiment, Options, grid
-from manyview.paper.tables import STARTS
+from manyview.paper.experiments import EXPERIMENTS, Cell, Experiment, Options, grid
+from manyview.paper.results import DIGITS
 from manyview.paper.tasks import Rounds
-from manyview.paper.texts import DIGITS
 from manyview.wmnmf import Problem, Settings, run
 
 
@@ -74,7 +72,7 @@ def test_lihc_runs_whole_from_all_three_formats(tmp_path, monkeypatch):
         found[kind] = table(tmp_path / "out" / "lihc.csv")
     assert found["csv"] == found["tsv"] == found["parquet"]
     assert [row["method"] for row in found["csv"]] == list(experiments.OMICS_METHODS)
-    assert written == {"stderr", "mark"}  # a killed run must not leave the user's data anywhere
+    assert written <= {"stderr", "mark"}  # a killed run must not leave the user's data anywhere
     best = {row["method"]: float(row["acc"]) for row in found["csv"]}
     assert best["WM-NMF"] > 0.9 and best["RobustWMNMF"] > 0.9
     entry = json.loads((tmp_path / "out" / "reproduction.json").read_text())["experiments"][0]
@@ -104,15 +102,24 @@ def test_a_cell_that_fails_is_told_and_not_kept(tmp_path, monkeypatch):
 
 def test_equal_cells_of_several_experiments_are_one():
     options = Options(10)
-    sweeps_ = [cell for e in ("p", "beta", "k") for cell in EXPERIMENTS[e].cells(options)]
+    sweeps_ = [cell for e in experiments.SWEEPS for cell in EXPERIMENTS[e].cells(options)]
     assert len(sweeps_) == 3 * 2 * 5 * 10 and len({cell.key for cell in sweeps_}) == 2 * 13 * 10
     table_ = {cell.key for cell in EXPERIMENTS["digits"].cells(options)}
     assert len(table_ & {cell.key for cell in sweeps_}) == 10
+    printed = {cell.key for cell in EXPERIMENTS["printed"].cells(options)}
+    assert len(printed) == 6 * 10 and len(table_ & printed) == 10  # the recipe
     tuned = {cell.key for cell in EXPERIMENTS["mlrssc"].cells(Options(10, linear_mlrssc="full"))}
-    assert len(tuned) == 2 * 4 * 10 and len(table_ & tuned) == 4 * 10  # the defaults
+    assert len(tuned) == 2 * 4 and len(table_ & tuned) == 4  # the defaults
     assert {s for _, s in Options(3).seeds()} < {s for _, s in Options(20).seeds()}
     defaults = mv.WMNMF().get_params()
     assert all((defaults[name] or 10) == value for name, value in experiments.DEFAULTS.items())
+
+
+def test_the_printed_variants_differ_from_the_recipe_in_what_they_say():
+    variants = experiments._printed()
+    assert variants["recipe"] == {} and all(len(variants[v]) == 1 for v in list(variants)[1:4])
+    printed = mv.WMNMF(3, **variants["printed"]).get_params()
+    assert printed == mv.WMNMF.as_printed(3).get_params()
 
 
 def test_every_method_of_the_paper_is_in_the_digits_table():
@@ -130,34 +137,31 @@ def test_every_method_of_the_paper_is_in_the_digits_table():
 @pytest.mark.parametrize(
     "extent, linear", [("full", {"digits"}), ("small", {"digits-50"}), ("skip", set())]
 )
-def test_tuned_mlrssc_is_shown_beside_its_defaults_on_the_same_digits(extent, linear):
+def test_tuned_mlrssc_is_shown_with_its_defaults_on_the_same_digits(extent, linear):
     cells = EXPERIMENTS["mlrssc"].cells(Options(20, linear_mlrssc=extent))
     for tuning in ("default", "digits"):
         mine = [c for c in cells if c.labels["tuning"] == tuning]
         for methods, datasets in ((experiments.LINEAR, linear), (experiments.KERNEL, {"digits"})):
             found = [c for c in mine if c.labels["method"] in methods]
             assert {c.labels["dataset"] for c in found} == datasets
-            assert len(found) == 2 * 20 * len(datasets)
-    slow = {c.labels["method"] for c in cells if c.phase == SLOW}
-    assert slow == (set(experiments.LINEAR) if extent == "full" else set())
-    assert all(portion.threads == (portion.cells[0].phase == SLOW) for portion in portioned(cells))
+            assert all(len(c.settings["seeds"]) == 20 for c in found)
 
 
 def test_wmnmf_has_more_runs_where_its_failures_are_counted():
     for name in ("digits", "honest"):
-        cells = EXPERIMENTS[name].cells(Options(20))
+        cells = [c for c in EXPERIMENTS[name].cells(Options(20)) if "seed" in c.settings]
         of = Counter(c.labels["method"] for c in cells)
         assert of.pop("WM-NMF") == 80 and set(of.values()) == {20}
     seeds = [c.settings["seed"] for c in EXPERIMENTS["seeds"].cells(Options(20))]
-    assert seeds == [seed for _, seed in Options(20).pooled()] and len(set(seeds)) == 80
+    assert seeds == [seed for _, seed in Options(20).seeds(times=4)] and len(set(seeds)) == 80
     assert seeds[:20] == [seed for _, seed in Options(20).seeds()]
-    assert Options(3).pooled() == Options(3).seeds()  # a first look is no count of failures
+    assert Options(3).seeds(times=4) == Options(3).seeds()  # a first look is no count of failures
 
 
 @pytest.mark.parametrize("replications", [1, 3, 20])
 def test_running_times_are_repeated_alone_and_reach_the_ends(replications):
     cells = experiments.runtime(Options(replications))
-    assert {c.phase for c in cells} == {ALONE}
+    assert all(c.alone for c in cells)
     for axis, values in (("N", experiments.N_SAMPLES), ("n_v", experiments.N_VIEWS)):
         ours = [c for c in cells if c.labels["axis"] == axis and c.labels["method"] == "manyview"]
         points = sorted({c.labels["value"] for c in ours})
@@ -179,15 +183,27 @@ def test_start_up_is_over_before_the_clock_starts(monkeypatch):
     assert costs.numpy(120, 2, 20, 0)[""] == [{"seconds_loop": (3 + 7) * 60.0}]
 
 
-def test_portions_keep_groups_whole_and_lose_nothing():
+def test_portions_lose_nothing_and_are_short():
     cells = grid(Options(7), "digits", ["MultiNMF1", "P-KMLRSSC", "ConcatK", "WM-NMF"])
     portions = portioned(cells)
     assert sorted(c.key for p in portions for c in p.cells) == sorted(c.key for c in cells)
-    shared = [p for p in portions if any(c.group for c in p.cells)]
-    assert len(shared) == 1 and sum(c.group != "" for c in shared[0].cells) == 7
     for portion in portions:
-        costs = [c.cost for c in portion.cells]
-        assert len(costs) == 1 or portion in shared or sum(costs) <= PORTION
+        assert len(portion.cells) == 1 or sum(c.cost for c in portion.cells) <= PORTION
+
+
+def test_mlrssc_is_fitted_once_for_all_seeds(monkeypatch):
+    made = []
+    find = mv.baselines.MLRSSC.find_affinity
+    monkeypatch.setattr(
+        mv.baselines.MLRSSC, "find_affinity", lambda self, X: made.append(1) or find(self, X)
+    )
+    rows = tasks.relabeled("nutrimouse", "P-KMLRSSC", [3, 4])[""]
+    assert len(made) == 1 and [row["seed"] for row in rows] == [3, 4]
+    known = tasks.load("nutrimouse")
+    for row in rows:
+        alone = tasks.make("P-KMLRSSC", 2, row["seed"], {}).fit(known.views)
+        assert row["acc"] == mv.metrics.scores(known.labels, alone.labels_)["acc"]
+        assert "iterations" in row["remark"]
 
 
 def test_rounds_are_those_of_the_estimator():
@@ -278,7 +294,7 @@ def test_scale_escapes_through_the_graph_term_only():
 
 def test_noise_goes_where_it_is_said_to_go(rng):
     views = {"a": np.abs(rng.normal(size=(50, 4))), "b": np.abs(rng.normal(size=(50, 3)))}
-    some, noisy = tasks.corrupted(views, "some observations", "a", np.random.default_rng(0))
+    some, noisy = tasks.corrupted(views, "some samples", "a", np.random.default_rng(0))
     assert np.array_equal((some["a"] != views["a"]).any(axis=1), noisy["a"])
     assert noisy["a"].sum() == 10 and some["b"] is views["b"] and some["a"].min() >= 0
     replaced, noisy = tasks.corrupted(views, "replaced", "b", np.random.default_rng(0))
@@ -289,59 +305,25 @@ def test_noise_goes_where_it_is_said_to_go(rng):
     assert tasks.corrupted(views, "clean", "", np.random.default_rng(0)) == (views, {})
 
 
-@pytest.fixture
-def small_noise(monkeypatch):
-    """The noise study on data that take no time; how many fits were made."""
+@pytest.mark.parametrize("method", experiments.NOISE_METHODS)
+def test_weights_are_measured_with_noise_and_without(method, monkeypatch):
     views, labels = blobs(n=90)
     small = mv.datasets.Dataset("small", dict(zip("abc", views, strict=True)), labels, "")
-    made = []
-    make = tasks.make
     monkeypatch.setattr(tasks, "load", lambda name: small)
-    monkeypatch.setattr(tasks, "make", lambda *args: made.append(args) or make(*args))
-    tasks.clean_fit.cache_clear()
-    yield made
-    tasks.clean_fit.cache_clear()
-
-
-@pytest.mark.parametrize("method", experiments.NOISE_METHODS)
-def test_weights_are_told_with_noise_and_without(small_noise, method):
-    def rows(scenario, view):
-        return tasks.weights("small", method, scenario, view, 3, share=0.2, level=3.0)
-
-    (clean,) = rows("clean", "")[""]
-    assert clean["of_view"] == "" and clean["alpha"] is None
-    noise = (("some observations", "a"), ("replaced", "b"), ("added", "noise"))
-    some, replaced, added = (rows(scenario, view)[""][0] for scenario, view in noise)
-    assert len(small_noise) == 4  # the fit without noise is made once
-    alone = tasks.clean_fit("small", method, 3)
-    for row, s in ((some, 0), (replaced, 1)):
-        assert row["alpha_before"] == alone.alpha[s]
-    assert replaced["w_before"] == alone.w[:, 1].mean()
+    rows = tasks.weights("small", method, 3, share=0.2, level=3.0)[""]
+    kinds = ["clean", *3 * ["some samples"], *3 * ["replaced"], "added"]
+    assert [row["scenario"] for row in rows] == kinds
+    alone = tasks.make(method, 3, 3, {}).fit(small.views)
+    for s, row in enumerate(rows[4:7]):  # replaced whole
+        assert row["alpha_before"] == alone.view_weights_[s] and row["w_clean"] is None
+        assert row["w_before"] == alone.sample_weights_[:, s].mean()
     draw = np.random.default_rng([3, 1])
-    views = tasks.load("small").views
-    (noisy,) = tasks.corrupted(views, "some observations", "a", draw)[1].values()
-    assert some["w_before"] == alone.w[noisy, 0].mean()
-    assert some["w_noisy"] < some["w_before"] and some["w_noisy"] < some["w_clean"]
-    assert replaced["w_clean"] is None and 0 <= replaced["w_noisy"] <= 1
-    assert added["alpha_before"] == 1 / 4 and added["n_views"] == 4
-    assert added["w_noisy"] < added["w_before"]
-
-
-def test_noisy_views_of_the_synthetic_data_are_held_against_exact_copies(monkeypatch):
-    views = {f"view{i}": np.full((3, 1), i) for i in range(1, 7)}
-    known = mv.datasets.Dataset("synthetic", views, np.arange(3), "")
-    monkeypatch.setattr(tasks, "load", lambda name: known)
-    monkeypatch.setattr(tasks, "fit_noise", lambda views, *args: [X[0, 0] for X in views.values()])
-    tasks.clean_fit.cache_clear()
-    assert tasks.clean_fit("synthetic", "WM-NMF", 0) == [1, 2, 3, 4, 1, 3]
-    tasks.clean_fit.cache_clear()
-
-
-def test_scenarios_of_a_seed_share_a_process():
-    for portion in portioned(experiments.noise(Options(10))):
-        for group in {cell.group for cell in portion.cells}:
-            n = 10 if "digits" in group else 1
-            assert sum(cell.group == group for cell in portion.cells) == n
+    noisy_views, noisy = tasks.corrupted(small.views, "some samples", "a", draw)
+    model = tasks.make(method, 3, 3, {}).fit(noisy_views)
+    assert rows[1]["alpha"] == model.view_weights_[0]
+    assert rows[1]["w_noisy"] == model.sample_weights_[noisy["a"], 0].mean()
+    assert rows[1]["w_before"] == alone.sample_weights_[noisy["a"], 0].mean()
+    assert rows[-1]["alpha_before"] == 1 / 4
 
 
 def test_terms_are_told_after_every_iteration():
@@ -352,14 +334,3 @@ def test_terms_are_told_after_every_iteration():
         parts = [row[term] for term in tasks.TERMS[:3]]
         assert row["objective"] == pytest.approx(sum(parts))
     assert len(tasks.terms("nutrimouse", "one at a time", 0)[""]) == 100
-
-
-def test_starts_of_k_means_are_those_the_page_tells():
-    once, often = STARTS.split(", five times")
-    for method, made in baselines.paper_methods(10).items():
-        model = made(0)
-        model = getattr(model, "estimator", model)
-        if not isinstance(model, mv.WMNMF):  # `assign` starts five times
-            kind = method[2:].removeprefix("K") if "MLRSSC" in method else method.rstrip("12")
-            kind = "spectral" if "Spectral" in method else kind
-            assert kind in {1: once, 5: often}[model.n_init], method

@@ -437,7 +437,7 @@ class ReproduceRequest:
 
     experiments: Many = argument(
         "[EXPERIMENT]...",
-        "all, or digits mlrssc honest synthetic lihc nutrimouse p beta k seeds runtime "
+        "all, or digits printed mlrssc honest synthetic lihc nutrimouse p beta k seeds runtime "
         "operations convergence noise degeneracy.",
         (),
     )

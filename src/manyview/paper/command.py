@@ -29,8 +29,8 @@ from manyview.datasets import Dataset
 from manyview.io.writing import claimed, csv_of_dicts, read_csv, scratch
 
 from . import tasks
-from .experiments import ALONE, EXPERIMENTS, SLOW, TOGETHER, Cell, Experiment, Options, chosen
-from .provenance import code, code_of, machine, machine_of, now
+from .experiments import EXPERIMENTS, Cell, Experiment, Options, chosen
+from .provenance import code, code_of, machine, now
 from .results import FORMAT, MANIFEST
 
 #: What the folder is called there; an experiment's results are replaced, cells and other experiments kept.
@@ -84,26 +84,14 @@ def run_reproduce(
         with place.replacing(keep=True) as new:
             entries: list[dict[str, Any]] = []
             for experiment in experiments:
-                grid = grids[experiment.name]
-                tables = tables_of(experiment, grid, run.records)
+                tables = tables_of(experiment, grids[experiment.name], run.records)
                 for name, content in tables.items():
                     (new / name).write_bytes(content)
                 words = ["manyview", "reproduce", experiment.name, "--out", str(out), *settings]
-                about = experiment.about + (notes if experiment.needs_data else "")
-                entry: dict[str, Any] = {
-                    "name": experiment.name,
-                    "title": experiment.title,
-                    "about": about,
-                }
-                entry |= {"files": list(tables), "command": shlex.join(words)}
-                entry |= {"replications": replications, **entry_of(grid, run.records)}
-                entries.append(entry)
+                entry = entry_of(experiment, grids[experiment.name], run.records, list(tables))
+                entry["about"] += notes if experiment.needs_data else ""
+                entries.append(entry | {"command": shlex.join(words), "replications": replications})
             (new / MANIFEST).write_bytes(manifest_of(place.path, new, entries))
-    for slow in (slow for entry in entries for slow in entry["slow"]):
-        run.say(
-            f"{slow['method']} on all digits: {slow['minutes']:.1f} min, one ADMM and k-means for "
-            "every run."
-        )
     failed = [r["reason"] for r in run.records.values() if r["status"] != "ok"]
     for reason in sorted(set(failed))[:5]:
         run.say(f"failed: {escape(reason)}")
@@ -143,15 +131,13 @@ class Run:
         self._read(again)
         left = {key: cell for key, cell in self.cells.items() if key not in self.records}
         with self._progress(left) as advance:
-            for phase in (TOGETHER, ALONE, SLOW):
-                waiting = [cell for cell in left.values() if cell.phase == phase]
+            for alone in (False, True):
+                waiting = [cell for cell in left.values() if cell.alone == alone]
                 # A process that dies must not fail the cells it had not begun: those are tried once
-                # more, every group in a process of its own.
+                # more, each in a process of its own.
                 for size in (PORTION, 0.0):
-                    portions = portioned(waiting, size, self.given, self.store.folder)
-                    slow = min(self.n_jobs, max(len(portions), 1))
-                    jobs = {ALONE: 1, SLOW: slow}.get(phase, self.n_jobs)
-                    waiting = []
+                    portions = portioned(waiting, size, self.given)
+                    jobs, waiting = 1 if alone else self.n_jobs, []
                     with closing(run_tasks(portions, folder, jobs, UNLIMITED)) as ended:
                         for portion, place, record in ended:
                             cell = portion.cells[place]
@@ -163,13 +149,6 @@ class Run:
                                 about = {"task": cell.task, "settings": dict(cell.settings)}
                                 self.store.write(cell.key, about | record)
                             advance(cell)
-        # Fits that no cell waits for any more.
-        open_ = {c.group for key, c in self.cells.items() if self.records[key]["status"] != "ok"}
-        done = {c.group: c.settings for c in self.cells.values() if c.group not in {"", *open_}}
-        for settings in done.values():
-            known = {k: settings[k] for k in tasks.SharedFit._fields if k in settings}
-            if self.store.folder is not None and "method" in known:
-                tasks.SharedFit(**known).remove(self.store.folder)
 
     def _read(self, again: bool) -> None:
         """Read the records that need not be made; say how many, and how many are of other code."""
@@ -177,7 +156,10 @@ class Run:
             stored = self.store.read(key)
             if stored is not None and isinstance(stored.get("tables"), dict):
                 self.records[key] = stored
-        others = [key for key, record in self.records.items() if code_of(record) != code()]
+        others = [
+            key for key, record in self.records.items()
+            if code_of(record) != code(self.cells[key].task, self.cells[key].settings)
+        ]  # fmt: skip
         for key in others if again else ():
             del self.records[key]
         if self.records:
@@ -196,7 +178,7 @@ class Run:
         """A bar in seconds of expected work, so that the time left is not fooled by cheap cells."""
 
         def share(cell: Cell) -> float:  # alone, a cell keeps all the other processes waiting
-            return cell.cost * (self.n_jobs if cell.phase == ALONE else 1)
+            return cell.cost * (self.n_jobs if cell.alone else 1)
 
         columns = (
             TextColumn("{task.fields[done]}/{task.fields[cells]} cells"), BarColumn(),
@@ -227,31 +209,25 @@ class Portion:
     """Cells that share a process; ``runs`` are their places in it."""
 
     function: ClassVar[str] = "manyview.paper.command.answer"
+    #: Dense algebra on several threads would take the processors of the other portions.
+    threads: ClassVar[bool] = False
 
     cells: tuple[Cell, ...]
     #: The user's own data, where a cell may need them.
     given: Dataset | None = None
-    #: Where fits that cells share are written.
-    fits: Path | None = None
 
     @property
     def runs(self) -> tuple[int, ...]:
         return tuple(range(len(self.cells)))
 
-    @property
-    def threads(self) -> bool:
-        """Whether it may use the cores that are left: the slow ones are few, and dense algebra."""
-        return self.cells[0].phase == SLOW
-
     def packed(self, folder: Path) -> bytes:
         cells = [(cell.task, dict(cell.settings)) for cell in self.cells]
-        return pickle.dumps({"cells": cells, "given": self.given, "fits": self.fits})
+        return pickle.dumps({"cells": cells, "given": self.given})
 
 
 def answer(job: dict[str, Any], tell: Callable[..., None]) -> None:
     """In the child process: carry out the cells of a portion one by one and send the rows of each."""
-    tasks.GIVEN, tasks.FITS = job["given"], job["fits"]
-    made_by = {"code": code(), "machine": machine()}
+    tasks.GIVEN = job["given"]
     for task, settings in job["cells"]:
         tell(event="started")
         took, used = time.perf_counter(), time.process_time()
@@ -263,29 +239,24 @@ def answer(job: dict[str, Any], tell: Callable[..., None]) -> None:
             tell(event="result", status="failed", reason=reason_of(error))
         else:
             took, used = time.perf_counter() - took, time.process_time() - used
-            times = {"cell_seconds": took, "cpu_seconds": used, "finished": now()}
-            tell(event="result", status="ok", tables=tables, **times, **made_by)
+            about = {"cell_seconds": took, "cpu_seconds": used, "finished": now()}
+            about |= {"code": code(task, settings), "machine": machine()}
+            tell(event="result", status="ok", tables=tables, **about)
 
 
 def portioned(
-    cells: Sequence[Cell],
-    size: float = PORTION,
-    given: Dataset | None = None,
-    fits: Path | None = None,
+    cells: Sequence[Cell], size: float = PORTION, given: Dataset | None = None
 ) -> list[Portion]:
-    """Cells by about ``size`` seconds, groups whole; dear ones first, so that all end together."""
-    groups: dict[str, list[Cell]] = {}
-    for cell in cells:
-        groups.setdefault(cell.group or cell.key, []).append(cell)
+    """Cells by about ``size`` seconds; dear ones first, so that all end together."""
     portions: list[list[Cell]] = []
     # Cells of the same data next to each other: a process then loads them once.
-    for members in sorted(groups.values(), key=lambda g: str(g[0].settings.get("dataset"))):
-        if portions and sum(cell.cost for cell in (*portions[-1], *members)) <= size:
-            portions[-1] += members
+    for cell in sorted(cells, key=lambda cell: str(cell.settings.get("dataset"))):
+        if portions and sum(other.cost for other in portions[-1]) + cell.cost <= size:
+            portions[-1].append(cell)
         else:
-            portions.append(list(members))
+            portions.append([cell])
     portions.sort(key=lambda portion: -sum(cell.cost for cell in portion))
-    return [Portion(tuple(portion), given, fits) for portion in portions]
+    return [Portion(tuple(portion), given) for portion in portions]
 
 
 # --- Write ---
@@ -319,49 +290,39 @@ def tables_of(
     }
 
 
-def entry_of(cells: Sequence[Cell], records: Mapping[str, Any]) -> dict[str, Any]:
-    """What the manifest says of how an experiment was made."""
-    states = [records.get(cell.key, {}) for cell in cells]
-    finished = [state for state in states if state.get("status") == "ok"]
-    reasons = [state["reason"] for state in states if state.get("status") != "ok"]
+def entry_of(
+    experiment: Experiment,
+    cells: Sequence[Cell],
+    records: Mapping[str, Any],
+    files: Sequence[str],
+) -> dict[str, Any]:
+    """What the manifest says of an experiment and how it was made."""
+    states = [(cell, records.get(cell.key, {})) for cell in cells]
+    finished = [state for _, state in states if state.get("status") == "ok"]
+    reasons = [state["reason"] for _, state in states if state.get("status") != "ok"]
+    # Runs of every method, or of whatever else distinguishes the cells.
+    runs: Counter[str] = Counter()
+    for cell, state in states:
+        about = {k: v for k, v in cell.labels.items() if k not in ("run", "seed")}
+        n = len(cell.settings.get("seeds", (0,)))
+        runs[f"{cell.task} {about}"] += n * (state.get("status") == "ok")
     made_by = Counter(map(code_of, finished)).most_common()
-    many = "; ".join(f"{name} ({n} cells)" for name, n in made_by)
+    machines = sorted({state["machine"]["processor"] for state in finished if "machine" in state})
     return {
+        "name": experiment.name,
+        "title": experiment.title,
+        "about": experiment.about,
+        "files": files,
         "cells": len(cells),
-        "runs": runs_of(cells, records),
+        "runs": {"least": min(runs.values(), default=0), "most": max(runs.values(), default=0)},
         **{name: sum(state.get(name, 0.0) for state in finished) for name in TIMES},
-        "slow": slow_methods(cells, records),
         "failed": len(reasons),
         "reasons": sorted(set(reasons))[:5],
-        "code": made_by[0][0] if len(made_by) == 1 else many,
+        "code": "; ".join(f"{name} ({n} cells)" for name, n in made_by),
         "versions": {"python": platform.python_version(), **versions()},
-        "machine": machine_of(finished),
+        "machine": machine() | ({"processor": " and ".join(machines)} if machines else {}),
         "finished": max((state.get("finished", "") for state in finished), default="") or now(),
     }
-
-
-def slow_methods(cells: Sequence[Cell], records: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Minutes of each method that runs last because it is slow: one fit, and k-means for all runs."""
-    seconds: dict[str, list[tuple[float, float]]] = {}
-    for cell in {cell.key: cell for cell in cells if cell.phase == SLOW}.values():
-        record = records.get(cell.key, {})
-        if record.get("status") == "ok":
-            row = record["tables"][""][0]
-            shared = row["seconds_shared"]
-            seconds.setdefault(cell.labels["method"], []).append((shared, row["seconds"] - shared))
-    return [
-        {"method": name, "minutes": (max(s for s, _ in all_) + sum(o for _, o in all_)) / 60}
-        for name, all_ in seconds.items()
-    ]
-
-
-def runs_of(cells: Sequence[Cell], records: Mapping[str, Any]) -> dict[str, int]:
-    """Fewest and most finished runs of a method, or of whatever else distinguishes the cells."""
-    done: Counter[str] = Counter()
-    for cell in cells:
-        about = {k: v for k, v in cell.labels.items() if k not in ("run", "seed")}
-        done[f"{cell.task} {about}"] += records.get(cell.key, {}).get("status") == "ok"
-    return {"least": min(done.values(), default=0), "most": max(done.values(), default=0)}
 
 
 def manifest_of(out: Path, new: Path, entries: list[dict[str, Any]]) -> bytes:
@@ -378,32 +339,26 @@ def manifest_of(out: Path, new: Path, entries: list[dict[str, Any]]) -> bytes:
     order = [*EXPERIMENTS, *known]
     all_ = sorted(known.values(), key=lambda entry: order.index(entry["name"]))
     # Processor time of all cells behind the tables; one that several experiments show counts once.
-    seconds: dict[str, float] = {}
-    for name in {file for entry in all_ for file in entry["files"]}:
-        for row in read_csv(new / name if (new / name).exists() else out / name):
-            seconds[row["cell"]] = float(row["cpu_seconds"])
-    manifest = {
-        "format": FORMAT,
-        # Of the last run; every experiment has its own.
-        "finished": now(),
-        "versions": {"python": platform.python_version(), **versions()},
-        "machine": machine(),
-        "command": whole_command([entry["command"] for entry in all_]),
-        "cpu_seconds": sum(seconds.values()),
-        "slow": [slow for entry in all_ for slow in entry.get("slow", ())],
-        "experiments": all_,
+    seconds = {
+        row["cell"]: float(row["cpu_seconds"])
+        for name in {file for entry in all_ for file in entry["files"]}
+        for row in read_csv(new / name if (new / name).exists() else out / name)
     }
-    return json.dumps(manifest, indent=1, ensure_ascii=False).encode()
-
-
-def whole_command(commands: Sequence[str]) -> str:
-    """One command for all experiments of the same settings; several are joined by &&."""
-    names: dict[tuple[str, ...], list[str]] = {}
-    for words in map(shlex.split, commands):
-        names.setdefault(tuple(words[3:]), []).append(words[2])
+    # One command for all experiments of the same settings; several are joined by &&.
+    commands: dict[tuple[str, ...], list[str]] = {}
+    for entry in all_:
+        words = shlex.split(entry["command"])
+        commands.setdefault(tuple(words[3:]), []).append(words[2])
     joined = []
-    for settings, some in names.items():
+    for settings, some in commands.items():
         needed = {e.name for e in EXPERIMENTS.values() if "--data" in settings or not e.needs_data}
         wanted = ["all"] if set(some) == needed else some
         joined.append(shlex.join(["manyview", "reproduce", *wanted, *settings]))
-    return " && ".join(joined)
+    manifest = {
+        "format": FORMAT,
+        "finished": now(),
+        "command": " && ".join(joined),
+        "cpu_seconds": sum(seconds.values()),
+        "experiments": all_,
+    }
+    return json.dumps(manifest, indent=1, ensure_ascii=False).encode()

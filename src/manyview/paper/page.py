@@ -1,199 +1,290 @@
-"""The paper's claims beside our results, from the files of `manyview reproduce` alone.
+"""The page of a reproduction and its appendix, from the files of `manyview reproduce` alone.
 
-One page, its figures and tables as files, and the same numbers as Markdown; nothing is computed anew.
+One template gives both as Markdown; the HTML is rendered from that. Nothing is computed anew.
 """
 
 from __future__ import annotations
 
-import json
-import shlex
-from collections import defaultdict
+import math
+import re
+from collections.abc import Mapping, Sequence
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 from jinja2 import Environment, StrictUndefined
+from markdown_it import MarkdownIt
 
 from manyview.app.report import page as pg
-from manyview.io.writing import claimed, restored
+from manyview.io.writing import claimed, csv_bytes, restored
 
-from .claims import (
-    AGREES,
-    ALIKE,
-    DIFFERS,
-    NOT_MEASURED,
-    OWN,
-    PARTLY,
-    SAME,
-    UNDECIDED,
-    contributions,
-    verdicts,
-)
-from .figures import Figure, figures, files, svgs
-from .results import Results
-from .tables import Table, as_csv, as_latex, as_markdown, of_claims, tables
-from .texts import MEASURE_LIHC, TEXTS
+from .claims import ALIKE, FAILED, HOLDS, SAME, Claim, by_method, claims
+from .figures import INK, drawn, figures
+from .results import DIGITS, SCORES, TEXTS, Results, grouped, in_print, spread, two, where
 
-PAGE = "reproduction.html"
-#: What a verdict looks like. An answer to a question of ours is neither good nor bad for the paper.
-_TONE = {AGREES: "good", PARTLY: "half", UNDECIDED: "open", DIFFERS: "bad", NOT_MEASURED: "open"}
-_TONES = _TONE | dict.fromkeys(OWN.values(), "own")
-PAGE_TEXTS: dict[str, str] = TEXTS["page"]
+PAGE, APPENDIX = "reproduction.html", "appendix.html"
+#: The figures on the page; the others are in the appendix.
+ON_PAGE = ("methods", "tuning", "convergence")
+#: Iterations and rounds that tables show; the files and figures have all.
+SHOWN = {"iteration": (0, 1, 10, 25, 50, 75, 100), "round": (1, 2, 3, 4, 5, 10, 15, 20)}
 
 
 def build(folder: Path) -> list[Path]:
-    """Write the page, figures/ and tables/ into the folder of results; everything is made first."""
+    """Write page, appendix, figures/ and tables/ into the folder of results; all are made first."""
     restored(folder)
     results = Results(folder)
-    contents = {PAGE: _page(results).encode(), "figures/method.svg": _diagram_file()}
-    every = [*_claims(results), _made(results)]
-    for name in results.experiments:
-        every += tables(results, name)
-        for figure in figures(results, name):
-            contents |= {f"figures/{file}": data for file, data in files(figure).items()}
-    for table in every:
-        contents[f"tables/{table.name}.csv"] = as_csv(table)
-        contents[f"tables/{table.name}.tex"] = as_latex(table)
-    with claimed(folder, "report", beside=True) as place:
-        place.put(contents)
-    return [folder / name for name in contents]
-
-
-def markdown(folder: Path) -> str:
-    """The numbers of a run as a document, with the commands that made them."""
-    results = Results(folder)
-    environment = Environment(autoescape=False, undefined=StrictUndefined, trim_blocks=True)
-    template = environment.from_string(_asset("reproduction.md.jinja"))
-    return template.render(_seen(results), markdown=as_markdown, name=folder.name)
-
-
-def _page(results: Results) -> str:
-    parts = _asset("reproduction.jinja").split("{# part ")[1:]
-    templates = {part.split(" ", 1)[0]: part.split("#}\n", 1)[1] for part in parts}
     seen = _seen(results)
-    seen |= {"tone": _TONES, "cards": _cards, "table": _table, "panels": _panels}
-    seen["tally"] = [(word, tone, n) for word, tone in _TONE.items()
-                     if (n := [c.verdict for c in seen["found"] if not c.is_own].count(word))]  # fmt: skip
-
-    def section(part: str, anchor: str, title: str, **own: Any) -> pg.Section:
-        return pg.Section(anchor, title, pg.html(templates[part].strip(), **(seen | own)))
-
-    diagram = pg.trusted(_asset("diagram.svg"))
-    sections = [
-        section("summary", "summary", "In short"),
-        section("method", "method", "The method", svg=diagram),
-    ]
-    for name, experiment in results.experiments.items():
-        own = {"experiment": experiment, "figures": figures(results, name)}
-        own["settings"] = settings_of(results, name)
-        sections.append(section("experiment", pg.file_stem(name), experiment["title"], **own))
-    if "lihc" not in results.experiments:
-        sections.append(section("absent", "lihc", "LIHC: not measured"))
-    sections.append(section("made", "how", "How it was run"))
-    css = _asset("reproduction.css")
-    return pg.page("The paper, reproduced", sections, lead=seen["lead"], css=css)
-
-
-def _seen(results: Results) -> dict[str, Any]:
-    """What both templates show."""
-    found = verdicts(results)
-    most = max((entry["replications"] for entry in results.experiments.values()), default=0)
-    runs = f"up to {most} runs" if most > 1 else "one run"
-    claims, own = _claims(results)
-    return {
-        "lead": PAGE_TEXTS["lead"].format(runs=runs),
-        "rules": PAGE_TEXTS["rules"].format(same=SAME, alike=ALIKE),
-        "no_lihc": PAGE_TEXTS["no_lihc"],
-        "measure_lihc": MEASURE_LIHC,
-        "manifest": results.manifest,
-        "experiments": results.experiments,
-        "found": found,
-        "lines": contributions(found),
-        "claims": claims,
-        "own": own,
-        "tables": {name: tables(results, name) for name in results.experiments},
-        "how": _how(results),
-        "made": _made(results),
-        "runs_of": _runs,
+    pictures = {figure.name: drawn(figure) for figure in seen["figures"].values()}
+    contents = {
+        PAGE: _html("The paper, reproduced", _markdown(seen, "page"), pictures),
+        APPENDIX: _html("The paper, reproduced: appendix", _markdown(seen, "appendix"), pictures),
+        "reproduction.md": _markdown(seen, "page"),
+        "appendix.md": _markdown(seen, "appendix"),
     }
+    files = {name: text.encode() for name, text in contents.items()}
+    files["figures/method.svg"] = diagram()
+    for picture in pictures.values():
+        files |= {f"figures/{name}": data for name, data in picture.items()}
+    for name, frame in seen["frames"].items():
+        files[f"tables/{name}.csv"] = csv_bytes(
+            list(frame), frame.astype(object).to_numpy().tolist()
+        )
+        latex = frame.astype(str).to_latex(
+            index=False, escape=True, column_format="l" * len(frame.columns)
+        )
+        files[f"tables/{name}.tex"] = latex.encode()
+    with claimed(folder, "report", beside=True) as place:
+        place.put(files)
+    return [folder / name for name in files]
 
 
-def _claims(results: Results) -> tuple[Table, Table]:
-    """The paper's claims, and what we observed besides."""
-    found = verdicts(results)
-    basis = {name: _basis(experiment) for name, experiment in results.experiments.items()}
-    return of_claims(found, basis, own=False), of_claims(found, basis, own=True)
+def markdown(folder: Path, part: str = "page") -> str:
+    """The page (or the "appendix") as a document."""
+    return _markdown(_seen(Results(folder)), part)
 
 
-def _cards(body: Any, table: Table) -> Any:
-    """A table of claims, which on a phone is a card for each, with the button that saves it."""
-    return pg.with_csv(body, table.columns, table.rows, name=table.name, label=table.caption)
+def _markdown(seen: Mapping[str, Any], part: str) -> str:
+    settings: dict[str, Any] = {
+        "undefined": StrictUndefined,
+        "trim_blocks": True,
+        "lstrip_blocks": True,
+    }
+    environment = Environment(autoescape=False, **settings)
+    text = environment.from_string(_asset("reproduction.md.jinja")).render(seen, part=part)
+    return re.sub(r"\n{3,}", "\n\n", text).strip() + "\n"
 
 
-def _panels(figure: Figure) -> list[Any]:
-    return list(zip(map(pg.trusted, svgs(figure)), figure.panels, strict=True))
+def _html(title: str, text: str, pictures: Mapping[str, Mapping[str, bytes]]) -> str:
+    """The Markdown as a page: a section per heading, the pictures inside, their ink that of the page."""
+    renderer = MarkdownIt("commonmark", {"html": False}).enable("table")
 
+    def image(self: Any, tokens: Any, i: int, options: Any, env: Any) -> str:
+        name = tokens[i].attrs["src"].removeprefix("figures/")
+        svg = pictures[name.removesuffix(".svg")][name].decode()
+        svg = (
+            svg[svg.index("<svg") :]
+            .replace(INK, "currentColor")
+            .replace("fill: #ffffff", "fill: none")
+        )
+        svg = re.sub(r'<svg[^>]*?viewBox="([^"]*)"[^>]*>', r'<svg viewBox="\1">', svg, count=1)
+        # No name twice on a page of several pictures.
+        return re.sub(r'((?: id="|#))(\w+)', rf"\1{name.split('.')[0]}-\2", svg)
 
-def _table(table: Table) -> Any:
-    return pg.table(table.columns, table.rows, name=table.name, caption=table.caption)
+    renderer.add_render_rule("image", image)
+    first, *parts = re.split(r"^## ", text, flags=re.MULTILINE)
+    head = first.split("\n", 1)[1]
+    sections = []
+    for part in parts:
+        heading, body = part.split("\n", 1)
+        made = renderer.render(body).replace("<table>", "<div class=scroll><table>")
+        made = made.replace("</table>", "</table></div>")
+        sections.append(pg.Section(pg.file_stem(heading), heading, pg.trusted(made)))
+    lead = pg.trusted(renderer.render(head))
+    return pg.page(title, sections, lead=lead, css=_asset("reproduction.css"))
 
 
 def _asset(name: str) -> str:
     return resources.files(__package__).joinpath("assets", name).read_text(encoding="utf-8")
 
 
-def _diagram_file() -> bytes:
-    """The diagram on its own: a file has to name its language, and the page's font is not there."""
+def diagram() -> bytes:
+    """The drawing of the method as a file, which has to name its language and its font."""
     text = _asset("diagram.svg").replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ', 1)
     return text.replace('font-family="inherit"', 'font-family="sans-serif"').encode()
 
 
-# --- What was run, how often, where, when and for how long ---
+def as_markdown(frame: pd.DataFrame) -> str:
+    def line(values: Sequence[Any]) -> str:
+        cells = ["" if v is None or v != v else " ".join(str(v).split()) for v in values]
+        return f"| {' | '.join(cell.replace('|', '/').replace('<', '&lt;') for cell in cells)} |"
+
+    rows = frame.astype(object).to_numpy().tolist()
+    return "\n".join([line(list(frame)), "|" + "---|" * len(frame.columns), *map(line, rows)])
 
 
-def _runs(experiment: dict[str, Any]) -> str:
-    """The fewest and the most runs of anything in an experiment; empty where nothing is drawn."""
+# --- what the template sees ---
+
+
+def _seen(results: Results) -> dict[str, Any]:
+    found = claims(results)
+    drawings = {figure.name: figure for figure in figures(results)}
+    tables = {name: tables_of(results, name) for name in results.experiments}
+    frames = {"claims": claim_table(found, own=False), "observations": claim_table(found, own=True)}
+    frames["digits-table"], frames["as-printed"] = digits_table(results), printed_table(results)
+    frames["comparisons"] = pd.DataFrame(
+        [{"claim": c.claim, **part} for c in found for part in c.parts],
+        columns=["claim", "part", "mean", "low", "high", "outcome"],
+    )
+    frames["provenance"] = provenance(results)
+    frames |= {name: frame for each in tables.values() for name, (_, frame) in each.items()}
+    variants = grouped(results.rows("printed"), "variant")
+    return {
+        "experiments": results.experiments,
+        "manifest": results.manifest,
+        "claims": found,
+        "tally": lambda topic: tally([c for c in found if c.topic == topic and not c.is_own]),
+        "acc": lambda e, **w: spread(results.rows(e, **w).acc) if len(results.rows(e, **w)) else "",
+        "best_rival": best_rival(results),
+        "weights": weights_of(results),
+        "shares": shares(results),
+        "variants": variants,
+        "frames": {name: frame for name, frame in frames.items() if len(frame)},
+        "tables": tables,
+        "figures": drawings,
+        "on_page": ON_PAGE,
+        "markdown": as_markdown,
+        "two": two,
+        "same": SAME,
+        "alike": ALIKE,
+        "holds": HOLDS,
+        "runs": {name: _runs(e) for name, e in results.experiments.items()},
+    }
+
+
+def tally(found: Sequence[Claim]) -> str:
+    """How many claims got which verdict."""
+    counts = pd.Series([c.verdict for c in found], dtype=str).value_counts()
+    said = ", ".join(f"{verdict} {n}" for verdict, n in counts.items())
+    return f"Claims: {len(found)} ({said})." if found else ""
+
+
+def claim_table(found: Sequence[Claim], own: bool) -> pd.DataFrame:
+    rows = [
+        {"Claim": c.claim, "Paper": c.paper, "Measured": c.ours, "Verdict": c.verdict}
+        for c in found
+        if c.is_own == own
+    ]
+    frame = pd.DataFrame(rows, columns=["Claim", "Paper", "Measured", "Verdict"])
+    return frame.drop(columns="Paper") if own else frame
+
+
+def digits_table(results: Results) -> pd.DataFrame:
+    """ACC and NMI of every method, the paper's and ours, and how many scores lie in the paper's spread."""
+    rows = []
+    every = pd.concat([results.rows("digits"), results.rows("honest")])
+    if len(every):
+        every = where(every, dataset="digits").drop_duplicates(["method", "run"])
+    for method, runs in by_method(every).items():
+        row: dict[str, Any] = {"Method": method}
+        for i, score in enumerate(("acc", "nmi")):
+            row[f"{SCORES[score]}, paper"] = (
+                in_print(*DIGITS[method][i]) if method in DIGITS else ""
+            )
+            row[f"{SCORES[score]}, ours"] = spread(runs[score])
+        if method in DIGITS:
+            cells = zip(SCORES, DIGITS[method], strict=True)
+            n = sum(is_inside(runs[score].mean(), *theirs) for score, theirs in cells)
+            row["Within the paper's spread"] = f"{n} of {len(SCORES)} scores"
+        rows.append(row | {"Runs": len(runs)})
+    frame = pd.DataFrame(rows)
+    return frame.fillna("") if len(frame) else frame
+
+
+def is_inside(ours: float, theirs: float, sd: float) -> bool:
+    """Ours, rounded as the paper's numbers are, within its deviation; equal where it gives none."""
+    allowed = 0 if math.isnan(sd) else round(100 * sd)
+    return abs(round(100 * round(ours, 2)) - round(100 * theirs)) <= allowed
+
+
+def printed_table(results: Results) -> pd.DataFrame:
+    names: dict[str, str] = TEXTS["variants"]
+    found = grouped(results.rows("printed"), "variant")
+    rows = [
+        {"Setting": names[v], "ACC": spread(found[v].acc), "NMI": spread(found[v].nmi),
+         f"Below {two(FAILED)}": int((found[v].acc < FAILED).sum()), "Runs": len(found[v]),
+         "One run": found[v].remark.mode().iloc[0]}
+        for v in names if v in found
+    ]  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+def best_rival(results: Results) -> tuple[str, str]:
+    """The method of others with the highest mean ACC in the digits table."""
+    found = by_method(where(results.rows("digits"), dataset="digits"))
+    rivals = {m: rows.acc for m, rows in found.items() if "NMF" not in m or m.startswith("Multi")}
+    best = max(rivals, key=lambda m: rivals[m].mean(), default="")
+    return best, spread(rivals[best]) if best else ""
+
+
+def weights_of(results: Results) -> dict[str, str]:
+    """By weight: the median over views and kinds of noise of its ratio with noise to without."""
+    rows = results.rows("noise", method="WM-NMF")
+    if rows.empty:
+        return {}
+    noisy = rows[rows.of_view.astype(str).isin(set(rows.of_view) - {""})].dropna(subset=["alpha"])
+    by = noisy.groupby(["dataset", "scenario", "of_view"])
+    pairs = {"w": ("w_noisy", "w_before"), "alpha": ("alpha", "alpha_before")}
+    return {w: f"{(by[a].mean() / by[b].mean()).median():.2f}" for w, (a, b) in pairs.items()}
+
+
+def shares(results: Results) -> str:
+    """The share of the objective that the consensus term has left, by p."""
+    rows = results.rows("p", dataset="digits")
+    if "consensus_share" not in rows:
+        return ""
+    found = rows.groupby("value").consensus_share.mean()
+    return ", ".join(f"{share:.2g} at p = {p:g}" for p, share in found.items())
+
+
+def tables_of(results: Results, experiment: str) -> dict[str, tuple[str, pd.DataFrame]]:
+    """The tables of an experiment by name, with their captions: means over the runs of equal keys."""
+    found = {}
+    for name, table in TEXTS["tables"].items():
+        if experiment not in table["of"]:
+            continue
+        rows = results.rows(experiment, table.get("file", ""))
+        for column, kept in SHOWN.items():
+            if column in table["keys"] and column in rows:
+                rows = rows[rows[column].isin(kept)]
+        keys = {k: v for k, v in table["keys"].items() if k in rows}
+        values = {k: v for k, v in table["values"].items() if k in rows}
+        if rows.empty or not keys:
+            continue
+        lines = []
+        for key, mine in rows.groupby(list(keys), sort=False, dropna=False):
+            cells = [spread(mine[v]) if v in SCORES else _four(mine[v]) for v in values]
+            lines.append([*key, *cells, len(mine)])
+        frame = pd.DataFrame(lines, columns=[*keys.values(), *values.values(), "Runs"])
+        title = f"{experiment}-{name}" if len(table["of"]) > 1 or name != experiment else name
+        found[title] = (table["caption"], frame.drop(columns="Runs") if table.get("one") else frame)
+    return found
+
+
+def _four(values: pd.Series) -> float | str:
+    mean = values.mean()
+    return (
+        "" if math.isnan(mean) else int(mean) if float(mean).is_integer() else float(f"{mean:.4g}")
+    )
+
+
+def _runs(experiment: Mapping[str, Any]) -> str:
+    """The fewest and the most runs of anything in an experiment."""
     least, most = (experiment["runs"][key] for key in ("least", "most"))
-    return ("" if not most else str(most)) if least == most else f"{least} to {most}"
+    return str(most) if least == most else f"{least} to {most}"
 
 
-def _basis(experiment: dict[str, Any]) -> str:
-    """The command behind a claim, and on how many seeds it rests."""
-    words = shlex.split(experiment["command"])
-    # Where the results lie and how many processes ran decide nothing.
-    for option in ("--out", "--jobs"):
-        if option in words:
-            del words[words.index(option) : words.index(option) + 2]
-    runs = _runs(experiment)
-    return f"{shlex.join(words)}: {runs or 'no'} seed{'s' * (runs != '1')}"
-
-
-def settings_of(results: Results, experiment: str) -> list[str]:
-    """What the cells of an experiment were given, and the parameters of each method: all values seen."""
-    seen: dict[str, dict[str, dict[str, None]]] = {"": defaultdict(dict)}
-    for name in results.experiments[experiment]["files"]:
-        table = name.removesuffix(".csv").removeprefix(experiment).removeprefix("-")
-        for text in results.rows(experiment, table).settings.unique():
-            given = json.loads(text)
-            own = seen.setdefault(given.get("method", ""), defaultdict(dict))
-            for mine, values in ((own, given.pop("params", None) or {}), (seen[""], given)):
-                for key, value in values.items():
-                    mine[key][str(value)] = None
-
-    def said(found: dict[str, dict[str, None]]) -> str:
-        named = {key: [value for value in values if value] for key, values in found.items()}
-        return "; ".join(
-            f"seed {values[0]} and {len(values) - 1} more"
-            if key == "seed" and len(values) > 1
-            else f"{key} {', '.join(values)}"
-            for key, values in named.items()
-        )
-
-    return [f"{m}: {said(found)}" if m else said(found) for m, found in seen.items() if found]
-
-
-def _provenance(results: Results) -> pd.DataFrame:
+def provenance(results: Results) -> pd.DataFrame:
     return pd.DataFrame(
         {
             "Experiment": name,
@@ -207,28 +298,3 @@ def _provenance(results: Results) -> pd.DataFrame:
         }
         for name, e in results.experiments.items()
     )
-
-
-def _same(frame: pd.DataFrame) -> list[str]:
-    """Columns that are the same for all experiments, and are then said once in a sentence."""
-    return [c for c in ("Finished", "Machine", "Versions", "Code") if frame[c].nunique() == 1]
-
-
-def _how(results: Results) -> str:
-    frame = _provenance(results)
-    found = [f"{column}: {frame[column].iloc[0]}." for column in _same(frame)]
-    found.append(PAGE_TEXTS["shared"].format(minutes=results.manifest["cpu_seconds"] / 60))
-    found += [
-        f"{entry['method']} on all digits took {entry['minutes']:.1f} minutes by the clock."
-        for entry in results.manifest["slow"]
-    ]
-    found.append(PAGE_TEXTS["again"])
-    return " ".join(found)
-
-
-def _made(results: Results) -> Table:
-    frame = _provenance(results)
-    frame = frame.drop(columns=_same(frame)).astype(object)
-    caption = "Where and when; minutes of cells that several experiments share are in each of them"
-    rows = [list(row) for row in frame.itertuples(index=False)]
-    return Table("provenance", caption, list(frame), rows)

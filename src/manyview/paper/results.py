@@ -1,10 +1,11 @@
-"""What `manyview reproduce` left: its manifest and tables; and numbers as the paper prints them."""
+"""What `manyview reproduce` wrote: its manifest and tables; and numbers as the paper prints them."""
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable
+import tomllib
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,14 @@ from manyview.io.writing import read_csv
 
 MANIFEST = "reproduction.json"
 #: Raised when the files change their meaning.
-FORMAT = 2
+FORMAT = 3
+#: The texts of the reproduction, and the numbers the paper reports.
+TEXTS: dict[str, Any] = tomllib.loads(
+    resources.files(__package__).joinpath("assets", "texts.toml").read_text(encoding="utf-8")
+)
+#: By method, six pairs of mean and standard deviation; NaN where the paper gives none.
+DIGITS: dict[str, list[list[float]]] = TEXTS["published"]["digits"]
+LIHC: dict[str, list[list[float]]] = TEXTS["published"]["lihc"]
 SCORES = {
     "acc": "ACC",
     "nmi": "NMI",
@@ -26,7 +34,7 @@ SCORES = {
 #: Columns that hold words, even where a word looks like a number.
 WORDS = {
     "dataset", "method", "view", "of_view", "scenario", "step", "scheme", "axis", "remark", "cell",
-    "settings", "versions", "rescale", "tuning", "reading", "update",
+    "settings", "versions", "rescale", "tuning", "reading", "variant",
 }  # fmt: skip
 
 
@@ -101,11 +109,3 @@ def spread(values: pd.Series) -> str:
 
 def in_print(mean: float, sd: float) -> str:
     return two(mean) + ("" if math.isnan(sd) else f" ({two(sd)})")
-
-
-def listed(names: Iterable[str], at_most: int | None = None) -> str:
-    """a, b and c; only their number where there are more than ``at_most``."""
-    names = list(names)
-    if at_most is not None and len(names) > at_most:
-        return f"{len(names)} of them"
-    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)

@@ -6,20 +6,16 @@ The table "" is the experiment's main one. `TASKS` has the tasks by the names th
 from __future__ import annotations
 
 import time
-import zipfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from manyview._types import Array, Factors, FitResult
-from manyview._warn import warn_user
-from manyview.app.compare.methods import settings_of
-from manyview.app.compare.runs import key_of, versions
 from manyview.base import generator
 from manyview.baselines import ORACLES, honest_methods, paper_methods
 from manyview.datasets import Dataset, load_handwritten, load_lihc, load_nutrimouse, make_synthetic
@@ -27,7 +23,6 @@ from manyview.engines.affinity import affinity
 from manyview.engines.numpy.rows import Rows
 from manyview.initialize import starting_factors
 from manyview.io import checksum
-from manyview.io.writing import left_behind, write_whole
 from manyview.labels import assign, largest_first, n_neighbors
 from manyview.maths import equations as eq
 from manyview.maths.solvers import Multiplicative
@@ -39,7 +34,6 @@ from manyview.wmnmf import WMNMF, Problem, Settings, run
 
 from . import costs
 from .costs import BETA, INNER, P, scaled
-from .provenance import code
 
 Row = dict[str, Any]
 Tables = dict[str, list[Row]]
@@ -66,9 +60,8 @@ COPIES = {"view5": "view1", "view6": "view3"}
 ROUNDS = 20
 #: (tU, V/t) for these t.
 SCALES = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0)
-#: The user's data, and where fits that cells share are kept; set in every process that runs cells.
+#: The user's data, set in every process that runs cells.
 GIVEN: Dataset | None = None
-FITS: Path | None = None
 
 
 # --- Data ---
@@ -113,123 +106,71 @@ def _first_of_each(dataset: Dataset, n: int) -> Dataset:
     )
 
 
-# --- One method on one dataset with one seed, scored against the known classes ---
+# --- One method on one dataset, scored against the known classes ---
 
 
 def score(
-    dataset: str,
-    method: str,
-    seed: int,
-    params: Mapping[str, Any] | None = None,
-    data: str = "",
-    tuning: str = DEFAULT,
+    dataset: str, method: str, seed: int, params: Mapping[str, Any] | None = None, data: str = ""
 ) -> Tables:
     """The six scores of a clustering, and the view weights where the method has any.
 
     ``data`` is the fingerprint of a user's dataset: it only tells one such cell from another.
-    ``tuning`` names the settings of MLRSSC.
     """
     known = load(dataset)
-    shared: dict[str, float] = {}
-    if method in MLRSSC:
-        model, fitted = SharedFit(dataset, method, data, tuning).model()
-        started = time.perf_counter()
-        labels = model.relabel(seed)
-        # What this run would have taken alone, and how much of it all runs have in common.
-        seconds, shared = fitted + time.perf_counter() - started, {"seconds_shared": fitted}
-        remark = f"{model.n_iter_} iterations" + ("" if model.converged_ else ", not converged")
-    else:
-        model = make(method, known.n_clusters, seed, params or {})
-        started = time.perf_counter()
-        if method in ORACLES:
-            labels = model.fit_predict(known.views, known.labels)
-            remark = f"view {model.best_view_}, chosen by the true classes"
-        else:
-            labels, remark = model.fit_predict(known.views), ""
-        seconds = time.perf_counter() - started
-    row = {**scores(known.labels, labels), "remark": remark, "seconds": seconds, **shared}
-    tables: Tables = {"": [row | {"params": params_of(model)}]}
+    model = make(method, known.n_clusters, seed, params or {})
+    started = time.perf_counter()
+    labels = model.fit_predict(known.views, *((known.labels,) if method in ORACLES else ()))
+    row: Row = {**scores(known.labels, labels), "remark": ""}
+    row |= {"seconds": time.perf_counter() - started, "params": params_of(model)}
+    if method in ORACLES:
+        row["remark"] = f"view {model.best_view_}, chosen by the true classes"
+    if isinstance(model, WMNMF):
+        last = {name: float(values[-1]) for name, values in model.history_.items()}
+        n = int((model.history_["view"] >= 0).sum())
+        row["consensus_share"] = last["consensus"] / last["objective"]
+        row["remark"] = f"{model.n_iter_} rounds, {n} iterations"
+    tables: Tables = {"": [row]}
     if isinstance(model, WMNMF | RobustWMNMF):
         alpha = zip(model.view_names_in_, model.view_weights_.tolist(), strict=True)
         tables["weights"] = [{"view": str(view), "alpha": value} for view, value in alpha]
     return tables
 
 
+def relabeled(
+    dataset: str, method: str, seeds: Sequence[int], tuning: str = DEFAULT, data: str = ""
+) -> Tables:
+    """The scores of MLRSSC: ADMM draws nothing at random, so one fit has its k-means for every seed."""
+    known = load(dataset)
+    model = make(method, known.n_clusters, 0, {}, tuning)
+    started = time.perf_counter()
+    model.find_affinity(known.views)
+    shared = time.perf_counter() - started
+    remark = f"{model.n_iter_} iterations" + ("" if model.converged_ else ", not converged")
+    rows: list[Row] = []
+    for run_, seed in enumerate(seeds):
+        started = time.perf_counter()
+        found = scores(known.labels, model.relabel(seed))
+        # What this run would have taken alone.
+        seconds = shared + time.perf_counter() - started
+        rows.append({"run": run_, "seed": seed, **found, "remark": remark, "seconds": seconds})
+    return {"": [row | {"params": params_of(model)} for row in rows]}
+
+
 def params_of(model: Any) -> dict[str, Any]:
-    """All parameters in plain JSON, but for the seed, which is told beside them."""
+    """All parameters as JSON has them, but for the seed, which has a column of its own."""
+    plain = (str, int, float, bool, type(None))
     given = model.get_params(deep=False).items()
-    return {name: settings_of(value) for name, value in given if name != "random_state"}
+    return {k: v if isinstance(v, plain) else repr(v) for k, v in given if k != "random_state"}
 
 
 def make(
     method: str, n_clusters: int, seed: int, params: Mapping[str, Any], tuning: str = DEFAULT
 ) -> Any:
     """An unfitted estimator by the name it has in the tables."""
-    if method == "RobustWMNMF":
-        return RobustWMNMF(n_clusters, random_state=seed, **params)
-    if method == "WM-NMF":
-        return WMNMF(n_clusters, random_state=seed, **params)
+    own = {"RobustWMNMF": RobustWMNMF, "WM-NMF": WMNMF}
+    if method in own:
+        return own[method](n_clusters, random_state=seed, **params)
     return (paper_methods(n_clusters, settings=tuning) | honest_methods(n_clusters))[method](seed)
-
-
-class SharedFit(NamedTuple):
-    """The fit that all seeds of MLRSSC share, on disk until the last of them is stored.
-
-    ADMM draws nothing at random, and may take an hour where the k-means of a seed takes a second: a run
-    that is interrupted between the two must not pay for it twice.
-    """
-
-    dataset: str
-    method: str
-    data: str = ""
-    tuning: str = DEFAULT
-
-    def path(self, folder: Path) -> Path:
-        return folder / f"{key_of('admm', *self, versions())}.npz"
-
-    @lru_cache(maxsize=1)  # noqa: B019  (of a tuple: no estimator is kept but the last)
-    def model(self) -> tuple[Any, float]:
-        """The fitted estimator, and the seconds of its fit."""
-        known = load(self.dataset)
-        model = make(self.method, known.n_clusters, 0, {}, self.tuning)
-        found = self.read()
-        if found is None:
-            started = time.perf_counter()
-            found = {"affinity": model.find_affinity(known.views)}
-            found |= {"n_iter": model.n_iter_, "converged": model.converged_}
-            self.write(**found, seconds=(seconds := time.perf_counter() - started))
-            return model, seconds
-        model.affinity_matrix_, model.n_iter_ = found["affinity"], found["n_iter"]
-        model.converged_ = found["converged"]
-        return model, found["seconds"]
-
-    def read(self) -> dict[str, Any] | None:
-        """What `write` was given; None if it is not there, damaged, or of other code than this."""
-        if FITS is None:
-            return None
-        try:
-            with np.load(self.path(FITS), allow_pickle=False) as file:
-                found = {k: file[k] if file[k].ndim else file[k].item() for k in file}
-        except (OSError, ValueError, zipfile.BadZipFile):
-            return None
-        return found if found.pop("code", None) == code() else None
-
-    def write(self, **values: Any) -> None:
-        if FITS is None:
-            return
-        try:
-            write_whole(self.path(FITS), lambda file: np.savez(file, code=code(), **values))
-        except OSError as error:  # costs what an interruption would lose, not the result
-            warn_user(
-                f"the fit of {self.method} on {self.dataset} could not be kept in {FITS} ({error}): if "
-                "this run is interrupted before its last seed, ADMM starts again; free some space"
-            )
-
-    def remove(self, folder: Path) -> None:
-        """Remove the file, and what a killed process left of it."""
-        path = self.path(folder)
-        for file in (path, *left_behind(folder, path.name)):
-            file.unlink(missing_ok=True)
 
 
 # --- WM-NMF round by round ---
@@ -365,88 +306,64 @@ def _at(fit: Rounds, factors: Factors, t: float) -> Row:
 # --- Do the weights fall where noise is? ---
 
 
-class NoiseFit(NamedTuple):
-    """What is looked at of a fit."""
+def weights(dataset: str, method: str, seed: int, share: float, level: float) -> Tables:
+    """α of every noisy view and its mean w, with noise and without, for every scenario.
 
-    alpha: np.ndarray
-    w: np.ndarray
-    labels: np.ndarray
-    seconds: float
-    params: dict[str, Any]
-
-
-def weights(
-    dataset: str, method: str, scenario: str, view: str, seed: int, share: float, level: float
-) -> Tables:
-    """α of every view; and for each noisy view its α and mean w, with noise and without.
-
-    ``w_noisy`` is the mean over the observations with noise (all of a replaced or an added view),
+    ``w_noisy`` is the mean over the samples with noise (all of a replaced or an added view),
     ``w_clean`` over the others, where there are any. ``alpha_before`` and ``w_before`` are those of the
-    same view, and of the same observations, in the fit without noise with the same seed. An added view
-    is not in that fit: its reference are equal weights, 1/(number of views), and the mean w of the
-    other views of its own fit.
+    same view and samples in the fit without noise with the same seed (of the synthetic data, with exact
+    copies instead of noisy ones). An added view is not in that fit: it is compared with equal weights,
+    1/(number of views), and with the mean w of the other views of its own fit.
     """
     known = load(dataset)
-    views, noisy = corrupted(
-        known.views, scenario, view, np.random.default_rng([seed, 1]), share, level
-    )
-    clean = clean_fit(dataset, method, seed)
-    fit = (
-        clean if scenario == "clean" else fit_noise(views, dataset, method, known.n_clusters, seed)
-    )
-    alpha, w = fit.alpha, fit.w
-    common: Row = {**scores(known.labels, fit.labels), "n_views": len(views)}
-    common |= {"seconds": fit.seconds, "params": fit.params}
+    clean = dict(known.views)
+    scenarios = [("clean", ""), *(("some samples", v) for v in clean), *(("replaced", v) for v in clean),
+                 ("added", "noise")]  # fmt: skip
+    if dataset == "synthetic":
+        clean |= {name: clean[source] for name, source in COPIES.items()}
+        scenarios = [("as given", "")]
+
+    def fit(views: Mapping[str, Array]) -> tuple[Any, Row]:
+        model = make(method, known.n_clusters, seed, {})
+        labels = model.fit_predict(dict(views))
+        return model, {**scores(known.labels, labels), "params": params_of(model)}
+
+    before, plain = fit(clean)
     rows: list[Row] = []
-    for s, name in enumerate(views):
-        if name not in noisy:
-            continue
-        has = noisy[name]
-        row: Row = {"of_view": name, "alpha": float(alpha[s])}
-        row |= {"rank": int((alpha > alpha[s]).sum()) + 1, "w_noisy": float(w[has, s].mean())}
-        row["w_clean"] = None if has.all() else float(w[~has, s].mean())
-        if scenario == "added":
-            before = 1 / len(views), np.delete(w, s, axis=1).mean()
-        else:
-            before = clean.alpha[s], clean.w[has, s].mean()
-        row |= {"alpha_before": float(before[0]), "w_before": float(before[1])}
-        rows.append(row | common)
-    pairs = zip(views, alpha.tolist(), strict=True)
-    return {
-        "": rows or [{"of_view": "", "alpha": None} | common],
-        "weights": [{"of_view": name, "alpha": a} for name, a in pairs],
-    }
-
-
-@lru_cache(maxsize=1)
-def clean_fit(dataset: str, method: str, seed: int) -> NoiseFit:
-    """The fit without noise that all scenarios of a seed are held against."""
-    known = load(dataset)
-    views = dict(known.views)
-    for name, source in COPIES.items() if dataset == "synthetic" else ():
-        views[name] = views[source]
-    return fit_noise(views, dataset, method, known.n_clusters, seed)
-
-
-def fit_noise(
-    views: dict[str, np.ndarray], dataset: str, method: str, n_clusters: int, seed: int
-) -> NoiseFit:
-    model = make(method, n_clusters, seed, {})
-    started = time.perf_counter()
-    labels = model.fit_predict(views)
-    seconds = time.perf_counter() - started
-    return NoiseFit(model.view_weights_, model.sample_weights_, labels, seconds, params_of(model))
+    for scenario, view in scenarios:
+        draw = np.random.default_rng([seed, 1])
+        views, noisy = corrupted(known.views, scenario, view, draw, share, level)
+        after, found = (before, plain) if scenario == "clean" else fit(views)
+        alpha, w = after.view_weights_, after.sample_weights_
+        for s, name in enumerate(views):
+            if name not in noisy:
+                continue
+            has = noisy[name]
+            row: Row = {"scenario": scenario, "of_view": name, "alpha": float(alpha[s])}
+            row |= {"w_noisy": float(w[has, s].mean())}
+            row["w_clean"] = None if has.all() else float(w[~has, s].mean())
+            if scenario == "added":
+                row |= {"alpha_before": 1 / len(views), "w_before": np.delete(w, s, 1).mean()}
+            else:
+                row |= {"alpha_before": before.view_weights_[s]}
+                row |= {"w_before": before.sample_weights_[has, s].mean()}
+            rows.append(
+                {k: float(v) if isinstance(v, np.floating) else v for k, v in row.items()} | found
+            )
+        if not noisy:
+            rows.append({"scenario": scenario, "of_view": "", "alpha": None} | found)
+    return {"": rows}
 
 
 def corrupted(
-    views: dict[str, np.ndarray],
+    views: Mapping[str, np.ndarray],
     scenario: str,
     view: str,
     rng: np.random.Generator,
     share: float = SHARE,
     level: float = LEVEL,
 ) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
-    """Views with noise, and by view which observations have it there."""
+    """Views with noise, and by view which samples have it there."""
     views = dict(views)
     n = len(next(iter(views.values())))
     if scenario == "clean":
@@ -454,7 +371,7 @@ def corrupted(
     if scenario == "as given":  # the synthetic data: views 5 and 6 are noisy on their first rows
         first = zip(COPIES, (0.06, 0.2), strict=True)
         return views, {name: np.arange(n) < round(part * n) for name, part in first}
-    if scenario == "some observations":
+    if scenario == "some samples":
         noisy = rng.permutation(n) < round(share * n)
         X = views[view].copy()
         X[noisy] += level * X.std(axis=0) * rng.standard_normal((noisy.sum(), X.shape[1]))
@@ -468,6 +385,7 @@ def corrupted(
 
 TASKS: dict[str, Callable[..., Tables]] = {
     "fitting.score": score,
+    "mlrssc.relabeled": relabeled,
     "convergence.terms": terms,
     "seeds.readings": readings,
     "degeneracy.collapse": collapse,
