@@ -425,18 +425,6 @@ def test_gzip_is_unpacked_up_to_the_limit(ending, tmp_path, low):
     assert read_views([path], max_unpacked=1).views["v"].shape[0] == 100_000
 
 
-def test_folders_of_tables_have_the_limit_too(tmp_path, low):
-    body = "id,label\n" + "".join(f"s{i},1\n" for i in range(12))
-    table = "id,a\n" + "".join(f"s{i},0\n" for i in range(12)) + "x,0\n" * 100_000
-    for name in ("expression", "cnv", "meth"):
-        (tmp_path / f"{name}.csv.gz").write_bytes(gzip.compress(table.encode()))
-    (tmp_path / "labels.csv").write_text(body)
-    with pytest.raises(ValueError, match=r"expression.csv.gz: it takes more than"):
-        mv.datasets.load_lihc(tmp_path)
-    with pytest.raises(ValueError, match="repeated sample ids"):  # all of it was read
-        mv.datasets.load_lihc(tmp_path, max_unpacked=1)
-
-
 def test_parquet_that_unpacks_to_too_much_is_refused_and_can_be_allowed(tmp_path, low):
     pandas = pytest.importorskip("pandas")
     path = tmp_path / "v.parquet"

@@ -72,9 +72,12 @@ def test_lihc_runs_whole_from_all_three_formats(tmp_path, monkeypatch):
         found[kind] = table(tmp_path / "out" / "lihc.csv")
     assert found["csv"] == found["tsv"] == found["parquet"]
     assert [row["method"] for row in found["csv"]] == list(experiments.OMICS_METHODS)
-    assert written <= {"stderr", "mark"}  # a killed run must not leave the user's data anywhere
+    assert written == {"stderr"}  # a killed run must not leave the user's data anywhere
     best = {row["method"]: float(row["acc"]) for row in found["csv"]}
     assert best["WM-NMF"] > 0.9 and best["RobustWMNMF"] > 0.9
+    (tmp_path / "csv" / "cnv.csv").rename(tmp_path / "csv" / "mirna_gene.csv")
+    with pytest.raises(ValueError, match="must have one table of copy_number, with cnv or copy"):
+        reproduce(["lihc"], tmp_path / "out", data=tmp_path / "csv")
     entry = json.loads((tmp_path / "out" / "reproduction.json").read_text())["experiments"][0]
     assert "24 samples, 2 classes" in entry["about"] and "--data" in entry["command"]
 

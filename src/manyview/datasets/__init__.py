@@ -1,4 +1,4 @@
-"""Data to try the methods on: generators, two shipped datasets, a reader of users' files.
+"""Data to try the methods on: generators and two shipped datasets.
 
 Every function returns a `Dataset`: `views` (name to matrix, observations in rows), `labels`,
 `description`, and names of features and samples where they are known.
@@ -7,7 +7,6 @@ Every function returns a `Dataset`: `views` (name to matrix, observations in row
 from ._cells import make_single_cells
 from ._cohort import make_cohort
 from ._dataset import Dataset
-from ._lihc import load_lihc
 from ._shipped import load_handwritten, load_nutrimouse
 from ._synthetic import NoisyView, make_synthetic
 
@@ -15,7 +14,6 @@ __all__ = [
     "Dataset",
     "NoisyView",
     "load_handwritten",
-    "load_lihc",
     "load_nutrimouse",
     "make_cohort",
     "make_single_cells",

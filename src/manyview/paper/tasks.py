@@ -18,7 +18,7 @@ import numpy as np
 from manyview._types import Array, Factors, FitResult
 from manyview.base import generator
 from manyview.baselines import ORACLES, honest_methods, paper_methods
-from manyview.datasets import Dataset, load_handwritten, load_lihc, load_nutrimouse, make_synthetic
+from manyview.datasets import Dataset, load_handwritten, load_nutrimouse, make_synthetic
 from manyview.engines.affinity import affinity
 from manyview.engines.numpy.rows import Rows
 from manyview.initialize import starting_factors
@@ -91,6 +91,8 @@ def nonnegative(dataset: Dataset) -> Dataset:
 
 def read_given(folder: Path) -> tuple[str, Dataset]:
     """The user's files as the experiments use them, and a fingerprint of these."""
+    from .lihc import load_lihc  # needs pandas
+
     dataset = nonnegative(load_lihc(folder))
     codes = np.unique(dataset.labels, return_inverse=True)[1]
     used = replace(dataset, labels=codes, sample_names=None)

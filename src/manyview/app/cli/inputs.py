@@ -20,11 +20,11 @@ from manyview.app.files import (
 from manyview.app.files.clinical import ClinicalTable, clinical_ids, read_clinical, split_column
 from manyview.app.files.relations import with_relations
 from manyview.app.files.samples import EXACT, Rule, smallest_rule
+from manyview.app.files.text import split_suffix
 from manyview.app.options import FitRequest, KnownOptions, request_of
 from manyview.app.run.folder import changed_views
 from manyview.app.run.meaning import known, question
 from manyview.covariates import adjust
-from manyview.datasets._tables import split_suffix
 from manyview.engines.files.rows import INSIDE
 from manyview.io.writing import exact_text
 from manyview.models import load

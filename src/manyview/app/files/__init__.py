@@ -13,7 +13,6 @@ import scipy.sparse as sp
 
 from manyview._types import Array, Matrix
 from manyview.app.options import Reading, command_words
-from manyview.datasets._tables import SEPARATORS, split_suffix
 from manyview.engines.files.disk import DiskMatrix
 from manyview.engines.files.formats import STREAMABLE
 from manyview.engines.files.rows import INSIDE
@@ -39,7 +38,7 @@ from .samples import (
     with_common_ids,
 )
 from .tables import APART, NOTHING, SEVERAL, TYPED, cells_of, read_tables, text_of
-from .text import GCT
+from .text import GCT, SEPARATORS, split_suffix
 
 __all__ = [
     "KINDS",

@@ -11,13 +11,13 @@ from typing import Any
 import scipy.sparse as sp
 
 from manyview._types import Array, Matrix
-from manyview.datasets._tables import split_suffix
 from manyview.engines.files.formats import OLD_MATLAB, arrays_apart
 from manyview.engines.files.rows import check_shape
 from manyview.io.limits import BadFile, naming
 from manyview.io.packed import check_archive, check_shape_claim, read_npy
 
 from .samples import Part
+from .text import split_suffix
 
 #: Arrays so called, one number per sample, are the answer and no view.
 LABELS = {"y", "gt", "gnd", "label", "labels", "truth", "target", "class", "classes", "c", "s"}

@@ -12,7 +12,6 @@ import numpy as np
 
 from manyview._types import Array
 from manyview.app.options import Asked
-from manyview.datasets._tables import split_suffix
 from manyview.engines.files.headings import is_id_heading
 from manyview.io.checksum import of_file
 from manyview.io.writing import exact_text
@@ -25,6 +24,7 @@ from .samples import (
     smallest_rule,
 )
 from .tables import SEVERAL, cells_of, text_of, texts_of
+from .text import split_suffix
 
 #: Names listed in a sentence.
 SHOWN = 8

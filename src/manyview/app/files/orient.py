@@ -11,7 +11,6 @@ from shlex import quote
 import numpy as np
 import scipy.sparse as sp
 
-from manyview.datasets._tables import split_suffix
 from manyview.engines.files.headings import (
     is_feature_heading,
     is_feature_name,
@@ -22,7 +21,7 @@ from manyview.engines.files.headings import (
 from manyview.views.ids import FAR_BETTER, overlaps, tie
 
 from .samples import Part, gist, is_barcode
-from .text import GCT
+from .text import GCT, split_suffix
 
 #: Above this many files nobody guesses which of them are transposed.
 MOST_GUESSED = 10

@@ -12,13 +12,12 @@ import scipy.sparse as sp
 
 from manyview._types import Array
 from manyview.app.options import Reading
-from manyview.datasets._tables import split_suffix
 from manyview.engines.numpy.relations import DistanceView, GraphView, KernelView, Relation
 
 from . import ReadViews, existing, input_of
 from .arrays import READERS, read_arrays
 from .tables import cells_of, read_tables, text_of
-from .text import Cells
+from .text import Cells, split_suffix
 
 #: The options of commands that name such files, and what they make of them.
 OPTIONS: dict[str, type[Relation]] = {

@@ -14,13 +14,6 @@ import numpy as np
 
 from manyview.app.options import Asked, Reading
 from manyview.datasets._dataset import import_pandas
-from manyview.datasets._tables import (
-    SEPARATORS,
-    NotANumber,
-    frame_of_arrow,
-    numbers,
-    split_suffix,
-)
 from manyview.engines.files.formats import PROGRAM
 from manyview.engines.files.headings import is_id_heading, is_note_on_features
 from manyview.io.child import read_apart
@@ -28,7 +21,18 @@ from manyview.io.limits import BadFile, naming
 from manyview.io.packed import TEXT_BYTES, check_archive
 
 from .samples import Part
-from .text import COMMA_NUMBER, GCT, NOTHING, Cells, Text, number, plain_number, read_text
+from .text import (
+    COMMA_NUMBER,
+    GCT,
+    NOTHING,
+    SEPARATORS,
+    Cells,
+    Text,
+    number,
+    plain_number,
+    read_text,
+    split_suffix,
+)
 
 # --- spreadsheets, files of R and Feather files, read in a child process --------------------------
 
@@ -134,15 +138,30 @@ def settle(
 
 
 def numbers_of(file: str, frame: Any, rows: list[str], header: list[str]) -> np.ndarray:
-    """The cells as numbers; a stray text is refused, with what may be done about it."""
+    """The cells as doubles, NaN where empty; any other text is refused, with what may be done about it."""
+    pandas = import_pandas(f"reading {file}")
     try:
-        return numbers(file, frame.set_axis(rows, axis=0).set_axis(header, axis=1))
-    except NotANumber as error:
-        cell = error.cell.strip()
-        hint = f"; if it stands for an empty cell, add --na {quote(cell)}"
-        if COMMA_NUMBER.fullmatch(cell):
-            hint = "; if it has a decimal comma, add --decimal comma"
-        raise ValueError(f"{error}{hint if len(cell) < 40 else ''}") from None
+        values = frame.to_numpy(dtype=float, na_value=np.nan)
+        if not np.isinf(values).any():
+            return values
+    except (ValueError, TypeError):
+        values = np.empty(frame.shape)
+    for j, name in enumerate(header):
+        column = frame.iloc[:, j]
+        values[:, j] = pandas.to_numeric(column, errors="coerce").to_numpy(float, na_value=np.nan)
+        bad = np.isnan(values[:, j]) & column.notna().to_numpy() | np.isinf(values[:, j])
+        if bad.any():
+            i = int(np.argmax(bad))
+            cell = str(column.iloc[i])
+            shown = cell if len(cell) <= 60 else f"{cell[:40]}… ({len(cell)} characters)"
+            hint = f"; if it stands for an empty cell, add --na {quote(cell.strip())}"
+            if COMMA_NUMBER.fullmatch(cell.strip()):
+                hint = "; if it has a decimal comma, add --decimal comma"
+            raise ValueError(
+                f"{file} has {shown!r} in row {rows[i]!r}, column {name!r}, which is not a finite number; "
+                f"correct the cell or remove what is not data{hint if len(cell) < 40 else ''}"
+            )
+    return values
 
 
 def _is_text(column: Any) -> bool:
@@ -316,7 +335,11 @@ def cells_of(path: Path, inside: str | None = None, asked: Asked | None = None) 
 
 
 def _typed(pandas: Any, path: Path) -> Cells:
-    frame = frame_of_arrow(path)
+    _, [part] = read_apart(PROGRAM, path, path.suffix.lower()[1:])
+    import pyarrow  # the child says which extra brings it
+
+    table = pyarrow.ipc.open_stream(pyarrow.py_buffer(part)).read_all()
+    frame = table.to_pandas(split_blocks=True, self_destruct=True)  # frees what it has converted
     if not isinstance(frame.index, pandas.RangeIndex):
         with warnings.catch_warnings():
             # The frame is in pieces on purpose: put together it would be there twice.

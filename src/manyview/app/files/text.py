@@ -18,10 +18,20 @@ from typing import Any, NamedTuple, TextIO
 import numpy as np
 
 from manyview.app.options import Asked
-from manyview.datasets._tables import SEPARATORS, split_suffix
 from manyview.engines.files.headings import is_id_heading
 from manyview.io.limits import BadFile
-from manyview.io.packed import counted, text_of_file
+from manyview.io.packed import STREAMS, counted, text_of_file
+
+SEPARATORS = {".csv": ",", ".tsv": "\t", ".txt": "\t"}
+
+
+def split_suffix(name: str) -> tuple[str, str]:
+    """Stem and kind of a file name, in lower case; `.gz`, `.bz2` and `.zst` are looked through."""
+    path = Path(name.lower())
+    if path.suffix in STREAMS:
+        path = path.with_suffix("")
+    return path.stem, path.suffix
+
 
 # --- is the first line headings, a sample, or either? ---------------------------------------------
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from manyview.app.files import KINDS
+from manyview.app.files.text import split_suffix
 from manyview.app.options import FitRequest, Many, options_in, request_of
-from manyview.datasets._tables import split_suffix
 
 #: Options that the page offers as buttons.
 OFFERED = {"match", "transpose", "as-view", "drop", "decimal", "header", "drop-text", "one-hot",
