@@ -29,6 +29,7 @@ def main() -> None:
         "WM-NMF, njw": mv.WMNMF(10, assign_labels="njw"),
         "WM-NMF, 5 starts": mv.WMNMF(10, n_init=5),
         "WM-NMF, hals": mv.WMNMF(10, solver="hals"),
+        "as printed": mv.WMNMF.as_printed(10),
         "NMF-W1": mv.WMNMF.nmf_w1(10),
         "NMF-W2": mv.WMNMF.nmf_w2(10),
         "RobustWMNMF": mv.RobustWMNMF(10),

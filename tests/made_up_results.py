@@ -96,7 +96,7 @@ def tables_of(cell, rng, view):
             row = {"view": view, "N": 10, "M": 5, "K": 2, "nnz": 30, "U_paper": 300, "U_ours": 100}
             return {"": [row | {"V_paper": 500, "V_ours": 160, "V_dense": 400}]}
         case "readings":
-            parts = {"parts": 2, "smallest_part": int(rng.integers(1, 100))}
+            parts = {"smallest_part": 7, "cut_off": bool(rng.integers(2)), "failed": 0.0}
             return {"": [{"reading": name, **scores(), **parts} for name in READINGS]}
         case "collapse":
             rows = [

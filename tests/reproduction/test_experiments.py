@@ -282,7 +282,7 @@ def test_readings_are_those_of_the_estimator(monkeypatch):
         model = mv.WMNMF(3, assign_labels=method, connect=connect, random_state=5)
         found = mv.metrics.scores(labels, model.fit_predict(small.views))
         assert {name: row[name] for name in found} == found
-        assert 1 <= row["parts"] <= 3 and row["smallest_part"] >= 20
+        assert row["smallest_part"] >= 20 and row["cut_off"] is False
 
 
 def test_scale_escapes_through_the_graph_term_only():

@@ -171,37 +171,11 @@ def test_few_digits_are_not_judged_and_a_rival_without_classes_is_named():
     assert found.verdict == PARTLY and "5 of 6, or 6 of 6 without ConcatSpectral" in found.ours
 
 
-def test_a_baseline_is_judged_by_its_own_row_and_the_scaled_one_is_our_observation():
+def test_a_baseline_is_judged_by_its_own_row_and_not_by_the_scaled_one():
     honest = runs("ConcatSpectral-z", 0.97) + runs("WM-NMF", 0.93)
     found = claims(Made(digits=runs("ConcatSpectral", 0.11), honest=honest))
-    assert only(found, "concatenated raw views fails").verdict == HOLDS
-    ours = only(found, "ConcatSpectral-z is above")
-    assert ours.is_own and ours.verdict == HOLDS and found.index(ours) == len(found) - 1
-
-
-def test_tuned_mlrssc_is_judged_on_the_same_digits():
-    def of_tuning(tuning, level, dataset):
-        return runs("P-MLRSSC", level, dataset=dataset, tuning=tuning)
-
-    rows = of_tuning("default", 0.78, "digits-50") + of_tuning("digits", 0.92, "digits-50")
-    (found,) = of("left_out", Made(mlrssc=rows + of_tuning("digits", 0.5, "digits")))
-    assert found.is_own and found.verdict == HOLDS and "(digits-50)" in found.claim
-
-
-def test_failures_are_compared_by_the_parts_of_the_graph():
-    acc, size = [0.96, 0.97, 0.96, 0.95, 0.87, 0.86, 0.88], [2000] * 4 + [11, 8, 20]
-
-    def readings(njw, connected):
-        rows = {"spectral": acc, "njw": njw, "spectral, connected": connected}
-        return Made(seeds=[{"reading": reading, "run": i, "acc": value, "smallest_part": n}
-                           for reading, values in rows.items()
-                           for i, (value, n) in enumerate(zip(values, size, strict=True))])  # fmt: skip
-
-    better = of("seeds", readings([a + 0.01 for a in acc], [0.96] * 7))
-    assert [c.verdict for c in better] == [HOLDS] * 3
-    assert "with one: 3 of 3 runs below .90; without: 0 of 4" in better[0].ours
-    worse = of("seeds", readings([a - 0.01 for a in acc], [0.5] * 7))
-    assert [c.verdict for c in worse] == [HOLDS, FAILS, FAILS]
+    fails = only(found, "concatenated raw views fails")
+    assert fails.verdict == HOLDS and "with z-scored features .97" in fails.ours
 
 
 # --- LIHC ---
@@ -293,26 +267,7 @@ def test_convergence_is_counted_from_the_start_and_from_the_first_iteration(valu
     found, lihc = of("objective", Made(convergence=rows("digits")))
     assert (found.verdict, lihc.verdict) == (verdict, NOT_MEASURED)
     assert ("from the start" in found.ours) == (start is not None)
-    # On data the paper does not show it is our observation.
-    assert claims(Made(convergence=rows("synthetic")))[0].is_own
-
-
-def test_collapse_and_escape_are_judged_by_the_numbers():
-    def collapse(acc, alpha):
-        return [{"run": i, "round": r, "acc": a + JITTER[i], "max_alpha": m, "objective": 1 / r}
-                for i in range(3) for r, a, m in zip((1, 2, 20), acc, alpha, strict=True)]  # fmt: skip
-
-    found = of("degeneracy", Made(degeneracy=collapse((0.8, 0.9, 0.7), (0.3, 0.3, 0.9))))
-    assert [c.verdict for c in found] == [HOLDS] * 3
-    found = of("degeneracy", Made(degeneracy=collapse((0.8, 0.9, 0.95), (0.3, 0.4, 0.2))))
-    assert [c.verdict for c in found] == [HOLDS, FAILS, FAILS]
-
-    def escape(power):
-        rows = [{"t": t, "reconstruction": 1.0, "consensus": 2.0, "regularizer": t**power,
-                 "objective": 3 + t**power} for t in (0.5, 1.0, 4.0)]  # fmt: skip
-        return of("degeneracy", Made(degeneracy_scales=rows))[0].verdict
-
-    assert escape(-2) == HOLDS and escape(1) == PARTLY
+    assert claims(Made(convergence=rows("synthetic"))) == []  # the paper does not show it
 
 
 def test_both_weights_are_judged_under_three_kinds_of_noise():

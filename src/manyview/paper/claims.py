@@ -27,8 +27,6 @@ TINY = 1e-9
 SAME, ALIKE = 0.02, 0.05
 #: A run of less ACC has failed. A clustering of less NMI has found no classes.
 FAILED, MEANINGLESS = 0.90, 0.1
-#: A part of V*'s graph with fewer of the 2000 digits is small: a quarter of an average cluster.
-SMALL = 50
 #: Growth of time up to this exponent is about linear; share of the change of O left once it has converged.
 LINEAR, SETTLED = 1.3, 0.05
 #: The accuracy of the supervised network that the paper names.
@@ -115,16 +113,12 @@ class Claim:
     topic: str
     experiment: str
     claim: str
-    #: What the paper reports; empty for an observation of our own.
+    #: What the paper reports.
     paper: str
     ours: str
     verdict: str
     #: A row per part: its name, mean, interval and outcome.
     parts: list[dict[str, Any]] = field(default_factory=list)
-
-    @property
-    def is_own(self) -> bool:
-        return not self.paper
 
 
 def judged(
@@ -159,12 +153,16 @@ def judged(
 
 
 def claims(results: Results) -> list[Claim]:
-    """All claims whose experiment was run, the paper's first."""
+    """All claims whose experiment was run."""
     makers: tuple[Callable[[Results], Iterator[Claim]], ...] = (
-        digits, lihc, noise, sweeps, runtime, objective, left_out, seeds, degeneracy,
-    )  # fmt: skip
-    found = [claim for make in makers for claim in make(results)]
-    return sorted(found, key=lambda claim: claim.is_own)
+        digits,
+        lihc,
+        noise,
+        sweeps,
+        runtime,
+        objective,
+    )
+    return [claim for make in makers for claim in make(results)]
 
 
 def by_method(rows: pd.DataFrame) -> dict[str, pd.DataFrame]:
@@ -200,7 +198,7 @@ def digits(results: Results) -> Iterator[Claim]:
         ("WM-NMF, NMF-W1 and NMF-W2 are all above MultiNMF", list(product(PROPOSED, MULTINMF))),
     ):
         if set().union(*pairs) <= set(runs):
-            names = [m for m in DIGITS if any(m in pair for pair in pairs)][::-1]
+            names = sorted(set().union(*pairs), key=lambda m: -DIGITS[m][0][0])
             theirs = ", ".join(two(DIGITS[m][0][0]) for m in names)
             ours = ", ".join(f"{m} {two(runs[m].acc.mean())}" for m in names)
             gaps = {f"{a} − {b}": between(runs[a].acc, runs[b].acc) for a, b in pairs}
@@ -269,18 +267,14 @@ def lihc(results: Results) -> Iterator[Claim]:
 
 
 def noise(results: Results) -> Iterator[Claim]:
-    for method, (weight, kind) in product(("WM-NMF", "RobustWMNMF"), product(WEIGHTS, KINDS)):
-        rows = before_and_after(results, method, weight, kind)
-        if rows.empty:
-            continue
-        views = grouped(rows, "of_view")
-        means = {v: (m.before.mean(), m.after.mean()) for v, m in views.items()}
-        ours = ", ".join(f"{v} {a:.3f} → {b:.3f}" for v, (a, b) in means.items())
-        yield judged(
-            weight, "noise", f"{TEXTS['noise_claims'][weight][kind]} ({method})",
-            "stated, not shown" if method == "WM-NMF" else "", f"{ours}; {{open}}",
-            {v: mean_of(m.after - m.before) for v, m in views.items()}, BELOW,
-        )  # fmt: skip
+    for weight, kind in product(WEIGHTS, KINDS):
+        views = grouped(before_and_after(results, "WM-NMF", weight, kind), "of_view")
+        if views:
+            said = (f"{v} {m.before.mean():.3f} → {m.after.mean():.3f}" for v, m in views.items())
+            gaps = {v: mean_of(m.after - m.before) for v, m in views.items()}
+            claim = TEXTS["noise_claims"][weight][kind]
+            ours = f"{', '.join(said)}; {{open}}"
+            yield judged(weight, "noise", claim, "stated, not shown", ours, gaps, BELOW)
 
 
 def before_and_after(results: Results, method: str, weight: str, kind: str) -> pd.DataFrame:
@@ -374,12 +368,20 @@ def runtime(results: Results) -> Iterator[Claim]:
 
 
 def objective(results: Results) -> Iterator[Claim]:
-    claim = "The objective converges within 50 iterations ({})"
     by = grouped(results.rows("convergence", scheme="one at a time"), "dataset")
     # Before its first iteration a fit is the same under both schemes.
     starts = results.rows("convergence", scheme="recipe", iteration=0)
-    for dataset, mine in by.items():
-        every = pd.concat([mine, where(starts, dataset=dataset)])
+    for dataset in ("digits", "lihc") if "digits" in by else ():
+        about = (
+            "cost",
+            "convergence",
+            f"The objective converges within 50 iterations ({dataset})",
+            "yes",
+        )
+        if dataset not in by:
+            yield Claim(*about, "matrices not available", NOT_MEASURED)
+            continue
+        every = pd.concat([by[dataset], where(starts, dataset=dataset)])
         at = every.pivot_table(index="run", columns="iteration", values="objective")
         left = {}
         # The paper does not say where its curve begins: the change is counted from both.
@@ -391,104 +393,5 @@ def objective(results: Results) -> Iterator[Claim]:
                 left[name] = mean_of(share.where(known[first] > known[100], 1.0))
         if left:
             said = ", ".join(f"{gap.mean:.0%} counted {name}" for name, gap in left.items())
-            yield judged(
-                "cost", "convergence", claim.format(dataset),
-                "yes" if dataset in ("digits", "lihc") else "", f"change left after it: {said}", left,
-                Limits(-math.inf, SETTLED),
-            )  # fmt: skip
-    if "digits" in by and "lihc" not in by:
-        yield Claim(
-            "cost",
-            "convergence",
-            claim.format("lihc"),
-            "yes",
-            "matrices not available",
-            NOT_MEASURED,
-        )
-
-
-# --- Our own observations: the appendix has them ---
-
-
-def left_out(results: Results) -> Iterator[Claim]:
-    """Methods the paper did not compare with, MLRSSC as tuned, and the choices the paper does not state."""
-    runs = grouped(results.rows("honest"), "method")
-    for method in ("ConcatSpectral-z", "RobustWMNMF"):
-        if {"WM-NMF", method} <= set(runs):
-            a, b = runs[method].acc, runs["WM-NMF"].acc
-            ours = f"{spread(a)} and {spread(b)}; {{gap}}"
-            yield judged(
-                "", "honest", f"{method} is above WM-NMF on the digits", "", ours, between(a, b)
-            )
-    variants = grouped(results.rows("printed"), "variant")
-    if "recipe" in variants and len(variants) > 1:
-        rest = {v: rows for v, rows in variants.items() if v != "recipe"}
-        gaps = {v: paired(rows, variants["recipe"], "acc") for v, rows in rest.items()}
-        ours = ", ".join(f"{v} {two(rows.acc.mean())}" for v, rows in rest.items())
-        claim = "Each printed choice lowers ACC below the recipe's"
-        yield judged("", "printed", claim, "", f"{ours}; {{open}}", gaps, BELOW)
-    for (method, dataset), mine in _groups(results.rows("mlrssc"), ["method", "dataset"]):
-        by = grouped(mine, "tuning")
-        if {"default", "digits"} <= set(by):
-            ours = f"{spread(by['digits'].acc)} and {spread(by['default'].acc)}; {{gap}}"
-            claim = f"Tuned for the digits, {method} is above its defaults ({dataset})"
-            yield judged(
-                "", "mlrssc", claim, "", ours, between(by["digits"].acc, by["default"].acc)
-            )
-
-
-def _groups(rows: pd.DataFrame, keys: list[str]) -> Iterator[tuple[Any, pd.DataFrame]]:
-    yield from rows.groupby(keys, sort=False) if len(rows) else ()
-
-
-def seeds(results: Results) -> Iterator[Claim]:
-    by = grouped(results.rows("seeds"), "reading")
-    if not {"spectral", "njw", "spectral, connected"} <= set(by):
-        return
-    plain = by["spectral"]
-    small = plain.smallest_part < SMALL
-    if small.any() and not small.all():
-        having, others = plain[small], plain[~small]
-        ours = f"with one: {failures(having)}; without: {failures(others)}; {{gap}}"
-        claim = "Runs fail where a few samples are cut off from the rest of V*'s neighbor graph"
-        yield judged("", "seeds", claim, "", ours, between(having.acc, others.acc), BELOW)
-    for reading, claim, of in (
-        ("njw", "Unit rows (assign_labels='njw') raise ACC", plain.run),
-        (
-            "spectral, connected",
-            "connect=True raises ACC if V*'s graph has a small part",
-            plain.run[small],
-        ),
-    ):
-        mine, theirs = (by[name][by[name].run.isin(of)] for name in (reading, "spectral"))
-        if len(mine):
-            ours = f"{mine.acc.mean():.3f} ({failures(mine)}), without {theirs.acc.mean():.3f}"
-            yield judged("", "seeds", claim, "", f"{ours}; {{gap}}", paired(mine, theirs, "acc"))
-
-
-def degeneracy(results: Results) -> Iterator[Claim]:
-    rounds = grouped(results.rows("degeneracy"), "round")
-    sizes = grouped(results.rows("degeneracy", "sizes", rescale="False"), "round")
-    last = max(rounds, default=0)
-    moves = [
-        (rounds, 2, "objective", f"The objective falls from round 2 to round {last}", BELOW),
-        (rounds, 2, "max_alpha", f"The largest α grows from round 2 to round {last}", ABOVE),
-        (rounds, 2, "acc", f"ACC falls from round 2 to round {last}", BELOW),
-        (sizes, 1, "column_sum_of_U", "Without rescaling, the column sums of U grow", ABOVE),
-    ]
-    for by, first, column, claim, limits in moves:
-        if first in by and max(by) > first:
-            before, after = by[first], by[max(by)]
-            ours = f"{before[column].mean():.3g} → {after[column].mean():.3g}; {{gap}}"
-            yield judged("", "degeneracy", claim, "", ours, paired(after, before, column), limits)
-    scales = results.rows("degeneracy", "scales")
-    if len(scales) and 1 in set(scales.t) and scales.t.max() > 1:
-        # O at (tU, V/t) for factors of one run: arithmetic, so one run is enough.
-        at = scales.groupby("t").last()
-        off = float((at[["reconstruction", "consensus"]] / at.loc[1] - 1).abs().max().max())
-        b = slope(at.index, at.regularizer) or 0.0
-        falls = [off <= 1e-6, abs(b + 2) <= 1e-6, at.objective.iloc[-1] < at.objective.loc[1]]
-        ours = f"O {at.objective.loc[1]:.3f} → {at.objective.iloc[-1]:.3f}; graph term t^{b:.2f}"
-        claim = "(tU, V/t) lowers the objective whatever U and V fit, so that it has no minimum"
-        verdict = together(HOLDS if fact else FAILS for fact in falls)
-        yield Claim("", "degeneracy", claim, "", ours, verdict)
+            ours = f"change left after it: {said}"
+            yield judged(*about, ours, left, Limits(-math.inf, SETTLED))

@@ -130,7 +130,7 @@ def _seen(results: Results) -> dict[str, Any]:
     found = claims(results)
     drawings = {figure.name: figure for figure in figures(results)}
     tables = {name: tables_of(results, name) for name in results.experiments}
-    frames = {"claims": claim_table(found, own=False), "observations": claim_table(found, own=True)}
+    frames = {"claims": claim_table(found)}
     frames["digits-table"], frames["as-printed"] = digits_table(results), printed_table(results)
     frames["comparisons"] = pd.DataFrame(
         [{"claim": c.claim, **part} for c in found for part in c.parts],
@@ -143,7 +143,7 @@ def _seen(results: Results) -> dict[str, Any]:
         "experiments": results.experiments,
         "manifest": results.manifest,
         "claims": found,
-        "tally": lambda topic: tally([c for c in found if c.topic == topic and not c.is_own]),
+        "tally": lambda topic: tally([c for c in found if c.topic == topic]),
         "acc": lambda e, **w: spread(results.rows(e, **w).acc) if len(results.rows(e, **w)) else "",
         "best_rival": best_rival(results),
         "weights": weights_of(results),
@@ -169,14 +169,9 @@ def tally(found: Sequence[Claim]) -> str:
     return f"Claims: {len(found)} ({said})." if found else ""
 
 
-def claim_table(found: Sequence[Claim], own: bool) -> pd.DataFrame:
-    rows = [
-        {"Claim": c.claim, "Paper": c.paper, "Measured": c.ours, "Verdict": c.verdict}
-        for c in found
-        if c.is_own == own
-    ]
-    frame = pd.DataFrame(rows, columns=["Claim", "Paper", "Measured", "Verdict"])
-    return frame.drop(columns="Paper") if own else frame
+def claim_table(found: Sequence[Claim]) -> pd.DataFrame:
+    rows = [(c.claim, c.paper, c.ours, c.verdict) for c in found]
+    return pd.DataFrame(rows, columns=["Claim", "Paper", "Measured", "Verdict"])
 
 
 def digits_table(results: Results) -> pd.DataFrame:

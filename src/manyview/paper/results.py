@@ -34,7 +34,7 @@ SCORES = {
 #: Columns that hold words, even where a word looks like a number.
 WORDS = {
     "dataset", "method", "view", "of_view", "scenario", "step", "scheme", "axis", "remark", "cell",
-    "settings", "versions", "rescale", "tuning", "reading", "variant",
+    "settings", "versions", "rescale", "tuning", "reading", "variant", "cut_off",
 }  # fmt: skip
 
 
