@@ -1,7 +1,9 @@
 """WMNMF, the method of the paper: a loop of multiplicative (or HALS) steps, weights in closed form, labels.
 
-The recipe is `WMNMF._fit`, the loop `run`; formulas are in `manyview.maths.equations`, starts in
-`manyview.initialize`. `tests/reference/wmnmf.py` is the method in dense NumPy.
+Read from top to bottom: the parameters, `WMNMF._fit` (the recipe), results and new samples, then `run`
+and `Loop` (the steps of Algorithm 1), the state they pass on, and the warnings. Formulas are in
+`manyview.maths.equations`, starts in `manyview.initialize`. `tests/reference/wmnmf.py` is the method in
+dense NumPy.
 """
 
 from __future__ import annotations
@@ -372,6 +374,8 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
                 f"{int(np.flatnonzero(~anywhere)[0])}); they are left out and get the label -1"
             )
         views = some_rows(views, anywhere)
+
+        # 1. Scale each view.
         dtype, holes = working_dtype(views, self.dtype), self._may_have_holes
         fit = partial(fit_scaling, kind=self.scale)
         copy = partial(scaled, views, dtype=dtype, always_copied=holes)
@@ -381,6 +385,7 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
         sums = beside(partial(checksums, fitted))
         self._warn_extremes(views)
 
+        # 2. The neighbor graph of each view, or another regularizer.
         regularizer = make_regularizer(self.regularizer, self.n_neighbors, self.affinity)
         tensors = ENGINES[self.engine].takes_devices
         prepare = partial(prepared_terms, Xs=Xs, keep=checkpoint.keep, tensors=tensors)
@@ -394,26 +399,18 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
         if kinds is not None:
             tell_few_kinds(int(kinds.max()) + 1, self.n_clusters)
 
+        # 3. Starting factors, then 4. the loop; both for each of ``n_init`` starts.
         problem = Problem(Xs, terms, self._solver, fill, threads)
         init = observed_init(self.init, self._columns, self._view_widths, anywhere)
 
         def fit_from_start(i: int) -> FitResult:
             start = starting_factors(
-                Xs,
-                init,
-                K,
-                start_terms,
-                self._solver,
-                self.p,
-                rng,
-                self._output_unit,
-                fill,
-                threads,
-                lambda name, compute: checkpoint.keep(f"start {i} {name}", compute),
-                self.gnmf_weight,
-                self.init_consensus,
-                self.init_sample_weights,
-            )
+                Xs, init, K, start_terms, self._solver, self.p, rng, self._output_unit, fill, threads,
+                keep=lambda name, compute: checkpoint.keep(f"start {i} {name}", compute),
+                gnmf_weight=self.gnmf_weight,
+                init_consensus=self.init_consensus,
+                init_sample_weights=self.init_sample_weights,
+            )  # fmt: skip
             return run(problem, start, self._settings, self._callback, checkpoint)
 
         fits: list[FitResult] = []
@@ -423,6 +420,8 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
             if fits[-1].stop is Stop.CALLBACK:
                 break
         warn_about(fits[0], views.names, self.tol, self.p)
+
+        # 5. Clusters of the consensus.
         consensus = [fit.factors.consensus for fit in fits]
         stacked = namespace(consensus[0]).hstack(consensus)
 
@@ -441,6 +440,8 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
                 order = by_size(labels, self.n_clusters)
                 fits = [replace(fits[0], factors=reordered(fits[0].factors, order))]
                 stacked = fits[0].factors.consensus
+
+        # What `predict` and `partial_fit` need, and the results.
         self._fitted_views, self._stacked = fitted, stacked
         self._terms = [kept_term(g, X) for g, X in zip(terms, fitted, strict=True)]
         self._starts = [fit.factors for fit in fits]
@@ -915,198 +916,6 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
         return report
 
 
-# --- settings and state of the loop -------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Settings:
-    """The numbers and switches of the loop; `WMNMF` describes them."""
-
-    p: float
-    beta: float
-    max_iter: int
-    inner_iter: int
-    tol: float = 0.0
-    #: The share of the objective below which an iteration on a view is the last one.
-    inner_tol: float = 0.0
-    #: Whether both are differences of the objective rather than shares of it.
-    absolute_tol: bool = False
-    rescale: bool = True
-    #: Whether U moves; placing unseen rows keeps it.
-    learn_basis: bool = True
-    learn_view_weights: bool = True
-    learn_sample_weights: bool = True
-
-
-@dataclass(frozen=True)
-class Problem:
-    """The views of one fit, their terms, and the steps on them."""
-
-    views: Sequence[Any]
-    terms: Sequence[Term]
-    solver: Solver
-    #: ``fill(s, V)`` gives rows that view s hardly observes the coefficients of their stand-ins.
-    fill: Fill | None = None
-    threads: Threads | None = None
-    #: The mean error of an entry of each view, where that is known from the fitted rows.
-    entry_errors: Sequence[float] | None = None
-
-
-@dataclass(frozen=True)
-class LoopState:
-    """What moves in the loops of both methods: parts U, coefficients V, and their consensus V*."""
-
-    U: tuple[Array, ...]
-    V: tuple[Array, ...]
-    consensus: Array
-
-
-class Report(dict[str, Any]):
-    """An iteration as a callback gets it: its numbers by name, and the state of the loop.
-
-    A callback may keep reports: they let go of the state when it returns.
-    """
-
-    state: LoopState | None = None
-
-
-@storable
-@dataclass(frozen=True)
-class State(LoopState):
-    """Where the loop is before an inner iteration: everything that follows depends on this alone."""
-
-    alpha: Array
-    w: Array
-    #: ‖x_i − Uv_i‖² of the rows of every view, after its last iteration.
-    residuals: tuple[Array, ...]
-    #: The terms of the objective by view: weighted error, gap to the consensus, regulariser.
-    errors: tuple[Any, ...]
-    gaps: tuple[Any, ...]
-    penalties: tuple[Any, ...]
-    #: The round, view and iteration that come next.
-    round: int = 1
-    view: int = 0
-    iteration: int = 1
-    #: The objective at the end of the round before.
-    previous: Any = None
-    #: The sums over rows of the view whose turn it is, in a state that is saved.
-    sums: tuple[Array, ...] | None = None
-    #: The lines recorded so far, in a state that is saved.
-    history: dict[str, Array] = field(default_factory=dict)
-
-    @property
-    def factors(self) -> Factors:
-        return Factors(self.U, self.V, self.consensus, self.alpha, self.w)
-
-    def of_view(self, s: int, **parts: Any) -> State:
-        """The same state with other parts for view s."""
-        new: dict[str, Any] = {}
-        for name, part in parts.items():
-            old = getattr(self, name)
-            new[name] = (*old[:s], part, *old[s + 1 :])
-        return replace(self, **new)
-
-
-# --- scaled views -------------------------------------------------------------------------------
-
-#: Dense views of more bytes than this are scaled when read, not copied.
-COPY_LIMIT = 2**28
-
-
-def scaled(
-    views: Views, scalings: list[Scaling], dtype: np.dtype, always_copied: bool
-) -> list[Matrix]:
-    """The scaled views, as copies or, where they are large or in files, scaled when read."""
-    size = sum(np.prod(X.shape) for X in views.matrices if not sp.issparse(X)) * dtype.itemsize
-    copied = size <= COPY_LIMIT or always_copied
-    # Scaled in float64, since the raw numbers may not fit float32; then cast.
-    return [
-        scaling.apply(X.astype(np.float64, copy=False)).astype(dtype, copy=False)
-        if copied and not is_streamed(X)
-        else Scaled(X, scaling, dtype)
-        for X, scaling in zip(views.matrices, scalings, strict=True)
-    ]
-
-
-def masked(Xs: Sequence[Any], names: Sequence[str], solver: Solver, n_components: int) -> list[Any]:
-    """Views with unobserved entries as `MaskedView`; the others as they are."""
-    holes = [has_nan(X) for X in Xs]
-    rule = own_name(solver)
-    if any(holes) and rule != "multiplicative":
-        raise ValueError(
-            f"view {names[holes.index(True)]!r} has unobserved (NaN) entries, which "
-            f"solver={rule or type(solver).__name__!r} does not take; use solver='multiplicative' or "
-            "RobustWMNMF"
-        )
-    return [
-        MaskedView(X, least_entries(X.shape[1], n_components)) if hole else X
-        for X, hole in zip(Xs, holes, strict=True)
-    ]
-
-
-def some_rows(views: Views, chosen: Array) -> Views:
-    """Some of the observations; all of them as they are."""
-    return views if chosen.all() else views.with_matrices([X[chosen] for X in views.matrices])
-
-
-def checksums(fitted: Sequence[Any]) -> list[str | None]:
-    """Checksums of the user's own arrays, where a model reads them rather than a copy."""
-    return [digest(X.X) if isinstance(X, Scaled) and not is_streamed(X) else None for X in fitted]
-
-
-# --- warnings -----------------------------------------------------------------------------------
-
-#: From this weight of one view on, the consensus is that view's alone.
-COLLAPSE = 0.9
-#: The exponent of the recipe that reproduces the paper.
-RECIPE_P = 5.0
-
-
-def warn_scarce_views(Xs: Sequence[Any], names: Sequence[str], n_components: int) -> None:
-    """Say which views are observed for too few rows to learn parts from."""
-    for s in np.flatnonzero(reaches(list(Xs), n_components) < 1).tolist():
-        X = Xs[s]
-        warn_user(
-            f"view {names[s]!r} is observed for {int(X.here.sum())} of {X.shape[0]} observations "
-            f"({X.counts.sum() / np.prod(X.shape):.1%} of its entries), too few to learn "
-            f"{n_components} parts from: it cannot lead, and its weight is small; leave it out, "
-            "or ask for fewer clusters"
-        )
-
-
-#: With less than this share of the objective, the consensus term has no say in the coefficients.
-CONSENSUS_OFF = 0.01
-
-
-def warn_about(result: FitResult, view_names: Sequence[str], tol: float, p: float) -> None:
-    """Warn that the loop did not settle, that one view has taken over, or that p is too large."""
-    if result.stop is Stop.MAX_ITER:
-        warn_user(
-            f"WM-NMF stopped after {result.n_iter} rounds before the objective settled to "
-            f"tol={tol:g}; raise max_iter, or set tol=0 to ask for a fixed number of rounds",
-            ConvergenceWarning,
-        )
-    if not result.factors.consensus.any():
-        warn_user(
-            "the regulariser has driven the consensus to zero: its clusters mean nothing; lower beta",
-            CollapseWarning,
-        )
-    alpha = result.factors.alpha
-    if len(alpha) > 1 and alpha.max() > COLLAPSE:
-        warn_user(
-            f"view {view_names[int(alpha.argmax())]!r} holds {alpha.max():.0%} of the view weight: "
-            "the consensus has collapsed onto it; use fewer rounds (max_iter) or a larger p",
-            CollapseWarning,
-        )
-    last = {name: float(result.history[name][-1]) for name in ("consensus", "objective")}
-    if p > RECIPE_P and len(alpha) > 1 and last["consensus"] < CONSENSUS_OFF * last["objective"]:
-        warn_user(
-            f"p={p:g} leaves the consensus term {last['consensus'] / last['objective']:.1g} of the "
-            "objective (α^p is tiny): each view is factorized almost alone, and V* is the mean of "
-            f"their coefficients; use a smaller p (the recipe has {RECIPE_P:g})"
-        )
-
-
 # --- the loop -----------------------------------------------------------------------------------
 
 
@@ -1369,3 +1178,195 @@ def _column(values: tuple[Any, ...]) -> Array:
 def consensus_of(factors: Factors, V: Sequence[Array], p: float) -> Array:
     """V* of rows with coefficients V, by the weights of the views and the scale of U."""
     return eq.consensus(list(V), [U.sum(axis=0) for U in factors.U], factors.alpha, p)
+
+
+# --- settings and state of the loop -------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The numbers and switches of the loop; `WMNMF` describes them."""
+
+    p: float
+    beta: float
+    max_iter: int
+    inner_iter: int
+    tol: float = 0.0
+    #: The share of the objective below which an iteration on a view is the last one.
+    inner_tol: float = 0.0
+    #: Whether both are differences of the objective rather than shares of it.
+    absolute_tol: bool = False
+    rescale: bool = True
+    #: Whether U moves; placing unseen rows keeps it.
+    learn_basis: bool = True
+    learn_view_weights: bool = True
+    learn_sample_weights: bool = True
+
+
+@dataclass(frozen=True)
+class Problem:
+    """The views of one fit, their terms, and the steps on them."""
+
+    views: Sequence[Any]
+    terms: Sequence[Term]
+    solver: Solver
+    #: ``fill(s, V)`` gives rows that view s hardly observes the coefficients of their stand-ins.
+    fill: Fill | None = None
+    threads: Threads | None = None
+    #: The mean error of an entry of each view, where that is known from the fitted rows.
+    entry_errors: Sequence[float] | None = None
+
+
+@dataclass(frozen=True)
+class LoopState:
+    """What moves in the loops of both methods: parts U, coefficients V, and their consensus V*."""
+
+    U: tuple[Array, ...]
+    V: tuple[Array, ...]
+    consensus: Array
+
+
+class Report(dict[str, Any]):
+    """An iteration as a callback gets it: its numbers by name, and the state of the loop.
+
+    A callback may keep reports: they let go of the state when it returns.
+    """
+
+    state: LoopState | None = None
+
+
+@storable
+@dataclass(frozen=True)
+class State(LoopState):
+    """Where the loop is before an inner iteration: everything that follows depends on this alone."""
+
+    alpha: Array
+    w: Array
+    #: ‖x_i − Uv_i‖² of the rows of every view, after its last iteration.
+    residuals: tuple[Array, ...]
+    #: The terms of the objective by view: weighted error, gap to the consensus, regulariser.
+    errors: tuple[Any, ...]
+    gaps: tuple[Any, ...]
+    penalties: tuple[Any, ...]
+    #: The round, view and iteration that come next.
+    round: int = 1
+    view: int = 0
+    iteration: int = 1
+    #: The objective at the end of the round before.
+    previous: Any = None
+    #: The sums over rows of the view whose turn it is, in a state that is saved.
+    sums: tuple[Array, ...] | None = None
+    #: The lines recorded so far, in a state that is saved.
+    history: dict[str, Array] = field(default_factory=dict)
+
+    @property
+    def factors(self) -> Factors:
+        return Factors(self.U, self.V, self.consensus, self.alpha, self.w)
+
+    def of_view(self, s: int, **parts: Any) -> State:
+        """The same state with other parts for view s."""
+        new: dict[str, Any] = {}
+        for name, part in parts.items():
+            old = getattr(self, name)
+            new[name] = (*old[:s], part, *old[s + 1 :])
+        return replace(self, **new)
+
+
+# --- scaled views -------------------------------------------------------------------------------
+
+#: Dense views of more bytes than this are scaled when read, not copied.
+COPY_LIMIT = 2**28
+
+
+def scaled(
+    views: Views, scalings: list[Scaling], dtype: np.dtype, always_copied: bool
+) -> list[Matrix]:
+    """The scaled views, as copies or, where they are large or in files, scaled when read."""
+    size = sum(np.prod(X.shape) for X in views.matrices if not sp.issparse(X)) * dtype.itemsize
+    copied = size <= COPY_LIMIT or always_copied
+    # Scaled in float64, since the raw numbers may not fit float32; then cast.
+    return [
+        scaling.apply(X.astype(np.float64, copy=False)).astype(dtype, copy=False)
+        if copied and not is_streamed(X)
+        else Scaled(X, scaling, dtype)
+        for X, scaling in zip(views.matrices, scalings, strict=True)
+    ]
+
+
+def masked(Xs: Sequence[Any], names: Sequence[str], solver: Solver, n_components: int) -> list[Any]:
+    """Views with unobserved entries as `MaskedView`; the others as they are."""
+    holes = [has_nan(X) for X in Xs]
+    rule = own_name(solver)
+    if any(holes) and rule != "multiplicative":
+        raise ValueError(
+            f"view {names[holes.index(True)]!r} has unobserved (NaN) entries, which "
+            f"solver={rule or type(solver).__name__!r} does not take; use solver='multiplicative' or "
+            "RobustWMNMF"
+        )
+    return [
+        MaskedView(X, least_entries(X.shape[1], n_components)) if hole else X
+        for X, hole in zip(Xs, holes, strict=True)
+    ]
+
+
+def some_rows(views: Views, chosen: Array) -> Views:
+    """Some of the observations; all of them as they are."""
+    return views if chosen.all() else views.with_matrices([X[chosen] for X in views.matrices])
+
+
+def checksums(fitted: Sequence[Any]) -> list[str | None]:
+    """Checksums of the user's own arrays, where a model reads them rather than a copy."""
+    return [digest(X.X) if isinstance(X, Scaled) and not is_streamed(X) else None for X in fitted]
+
+
+# --- warnings -----------------------------------------------------------------------------------
+
+#: From this weight of one view on, the consensus is that view's alone.
+COLLAPSE = 0.9
+#: The exponent of the recipe that reproduces the paper.
+RECIPE_P = 5.0
+
+
+def warn_scarce_views(Xs: Sequence[Any], names: Sequence[str], n_components: int) -> None:
+    """Say which views are observed for too few rows to learn parts from."""
+    for s in np.flatnonzero(reaches(list(Xs), n_components) < 1).tolist():
+        X = Xs[s]
+        warn_user(
+            f"view {names[s]!r} is observed for {int(X.here.sum())} of {X.shape[0]} observations "
+            f"({X.counts.sum() / np.prod(X.shape):.1%} of its entries), too few to learn "
+            f"{n_components} parts from: it cannot lead, and its weight is small; leave it out, "
+            "or ask for fewer clusters"
+        )
+
+
+#: With less than this share of the objective, the consensus term has no say in the coefficients.
+CONSENSUS_OFF = 0.01
+
+
+def warn_about(result: FitResult, view_names: Sequence[str], tol: float, p: float) -> None:
+    """Warn that the loop did not settle, that one view has taken over, or that p is too large."""
+    if result.stop is Stop.MAX_ITER:
+        warn_user(
+            f"WM-NMF stopped after {result.n_iter} rounds before the objective settled to "
+            f"tol={tol:g}; raise max_iter, or set tol=0 to ask for a fixed number of rounds",
+            ConvergenceWarning,
+        )
+    if not result.factors.consensus.any():
+        warn_user(
+            "the regulariser has driven the consensus to zero: its clusters mean nothing; lower beta",
+            CollapseWarning,
+        )
+    alpha = result.factors.alpha
+    if len(alpha) > 1 and alpha.max() > COLLAPSE:
+        warn_user(
+            f"view {view_names[int(alpha.argmax())]!r} holds {alpha.max():.0%} of the view weight: "
+            "the consensus has collapsed onto it; use fewer rounds (max_iter) or a larger p",
+            CollapseWarning,
+        )
+    last = {name: float(result.history[name][-1]) for name in ("consensus", "objective")}
+    if p > RECIPE_P and len(alpha) > 1 and last["consensus"] < CONSENSUS_OFF * last["objective"]:
+        warn_user(
+            f"p={p:g} leaves the consensus term {last['consensus'] / last['objective']:.1g} of the "
+            "objective (α^p is tiny): each view is factorized almost alone, and V* is the mean of "
+            f"their coefficients; use a smaller p (the recipe has {RECIPE_P:g})"
+        )

@@ -44,7 +44,9 @@ def test_nmf_w2_starts_with_the_graph_it_does_not_keep(monkeypatch):
     starts = []
     make = wmnmf.starting_factors
     monkeypatch.setattr(
-        wmnmf, "starting_factors", lambda *args: starts.append(make(*args)) or starts[-1]
+        wmnmf,
+        "starting_factors",
+        lambda *args, **more: starts.append(make(*args, **more)) or starts[-1],
     )
     for model in (mv.WMNMF, mv.WMNMF.nmf_w1, mv.WMNMF.nmf_w2):
         model(3, random_state=0).fit(views)
