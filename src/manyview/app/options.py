@@ -338,9 +338,9 @@ class PredictRequest:
     reading: Reading = field(default_factory=Reading)
     relations: Relations = field(default_factory=Relations)
     fitted_on: Many = option(
-        "A file of the fit that stayed on disk, or VIEW=FILE if it moved; may be repeated.",
+        "Where a file of the fit that stayed on disk is now, if it moved; may be repeated.",
         (),
-        "FILE",
+        "VIEW=FILE",
     )
     max_unpacked: float | None = MAX_UNPACKED()
     force: bool = FORCE()
