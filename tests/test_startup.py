@@ -24,8 +24,8 @@ def test_the_package_and_the_command_load_no_estimator():
     assert run(f"import sys, manyview.app.cli.app; print({heavy})") == "set()\n"
 
 
-@pytest.mark.parametrize("words", ["fit none.csv --clusters 2", "compare x=none.xlsx:A --clusters 2",
-                                   "predict run none.csv", "select-k none.h5::a"])  # fmt: skip
+@pytest.mark.parametrize("words", ["compare x=none.xlsx:A --clusters 2",
+                                   "select-k none.h5::a"])  # fmt: skip
 def test_a_file_that_is_not_there_is_told_at_once(words, tmp_path):
     code = (
         "import sys\nfrom manyview.app.cli.app import app\n"

@@ -167,10 +167,10 @@ def test_a_damaged_or_foreign_file_is_refused_and_left_alone(broken_off, tmp_pat
     for held, told in (
         (content[: len(content) // 2], "damaged or was cut short"),
         (content[:-1], "damaged or was cut short"),
-        (b"", "is no manyview checkpoint"),
-        (b"some text of mine\n", "is no manyview checkpoint"),
+        (b"", "it is no manyview checkpoint"),
+        (b"some text of mine\n", "it is no manyview checkpoint"),
         (bytes(flipped), "damaged|changed after it was saved"),
-        (model.read_bytes(), "is no manyview checkpoint; checkpoints are written by"),
+        (model.read_bytes(), "is no manyview checkpoint; remove it"),
     ):
         broken_off.write_bytes(held)
         with pytest.raises(ValueError, match=told):

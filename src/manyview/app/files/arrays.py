@@ -10,7 +10,7 @@ from typing import Any
 
 import scipy.sparse as sp
 
-from manyview._types import Array, Matrix
+from manyview._types import Array
 from manyview.engines.files.formats import OLD_MATLAB, arrays_apart
 from manyview.engines.files.rows import check_shape
 from manyview.io.limits import BadFile, naming
@@ -53,29 +53,12 @@ def _npz(path: Path) -> dict[str, Part]:
                     arrays[member.filename.removesuffix(".npy")] = read_npy(file, member.file_size)
     if not arrays:
         raise BadFile(f"{path.name} holds no array; save it by numpy.savez")
-    if {"format", "shape", "data"} <= set(arrays):
-        matrix = _sparse(arrays, path.stat().st_size)
-        return {"": Part(path.name, check_shape(matrix, path.name))}
+    if {"format", "shape", "data"} <= set(arrays):  # what scipy.sparse.save_npz writes
+        check_shape_claim(arrays["shape"], path.stat().st_size, "its sparse matrix")
+        columns = sp.csc_array(sp.load_npz(path))
+        columns.check_format(full_check=True)  # SciPy trusts the indices
+        return {"": Part(path.name, check_shape(sp.csr_array(columns), path.name))}
     return _several(path, arrays)
-
-
-def _sparse(arrays: dict[str, Array], packed: int) -> Matrix:
-    """What scipy.sparse.save_npz writes, checked before use: SciPy itself trusts the indices."""
-    kind = arrays["format"].item()
-    kind = kind.decode() if isinstance(kind, bytes) else kind
-    shape = tuple(int(n) for n in arrays["shape"])
-    if len(shape) != 2 or min(shape) < 0:
-        raise ValueError(f"its sparse matrix has the shape {shape}")
-    check_shape_claim(shape, packed, "its sparse matrix")
-    if kind == "coo":
-        parts: Any = (arrays["data"], (arrays["row"], arrays["col"]))
-        return sp.csr_array(sp.coo_array(parts, shape=shape))
-    if kind not in ("csr", "csc"):
-        raise ValueError(f"its sparse matrix is in the format {kind!r}; save it as csr")
-    make = sp.csr_array if kind == "csr" else sp.csc_array
-    matrix = make((arrays["data"], arrays["indices"], arrays["indptr"]), shape=shape)
-    matrix.check_format(full_check=True)
-    return sp.csr_array(matrix)
 
 
 def _several(path: Path, arrays: dict[str, Any]) -> dict[str, Part]:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import islice, pairwise
+from itertools import islice
 from pathlib import Path
 from shlex import quote
 from statistics import mode
@@ -44,86 +44,40 @@ NOTHING = {
 }  # fmt: skip
 #: Headings 0, 1, 2, … are believed from this number of columns on: no sample begins so by chance.
 COUNTED = 5
-#: How improbable it must be that a sample consists of whole numbers to believe that it is none.
-UNLIKELY, DOUBTFUL = 0.01, 0.1
 #: A line that rises over so many columns may be a scale (wavelengths, masses).
 RISING = 6
-#: Rows from which on the range of a column says something.
-ROWS = 10
 
 
 def is_headings(cells: list[str], body: list[list[str]]) -> bool | None:
-    """True: headings; False: the first sample; None: nobody can tell.
+    """True: headings; False: the first sample; None: a question to the user.
 
-    Words above numbers are headings. A line of numbers is a sample if it has gaps, decimals or
-    repeats, as headings never have; if the cells below hardly ever are whole numbers and its own all
-    are, it is headings. What is left is decided by the first cell, if that is an id or the heading of
-    ids, and otherwise by whether the line counts 0, 1, 2, …
+    Words above numbers are headings. A line of numbers is headings if it begins with a heading of ids or
+    counts 0, 1, 2, …; it is a sample if it begins with an id like those below, or has gaps, repeats or
+    decimals, as headings never have.
     """
-    named = len(cells) > 1 and cells[0] not in NOTHING and number(cells[0]) is None
-    named = named or (len(cells) > 1 and cells[0] == "")
+    named = len(cells) > 1 and (
+        cells[0] == "" or (cells[0] not in NOTHING and number(cells[0]) is None)
+    )
     numbers = cells[1:] if named else cells
-    filled = [number(cell) for cell in numbers if cell not in NOTHING]
-    if not filled or any(value is None for value in filled):
-        return True
-    values = [value for value in filled if value is not None]
-    if named and is_id_heading(cells[0], distinct=True):
+    values = [number(cell) for cell in numbers if cell not in NOTHING]
+    if not values or None in values or (named and is_id_heading(cells[0], distinct=True)):
         return True
     gaps = any(cell in NOTHING and cell != "" for cell in numbers)
     if gaps or len(set(values)) < len(values):
         return False
     if named and alike(cells[0], [row[0].strip() for row in body if row]):
         return False
-    rows = [_numbers(row[1:] if named else row) for row in body]
-    if any(value % 1 for value in values):
-        return None if _only_this_rises(values, rows) else False
-    return _whole(values, rows, named)
-
-
-def _whole(values: list[float], rows: list[list[float]], named: bool) -> bool | None:
-    """The same of a line of distinct whole numbers, after an id or heading that tells nothing."""
-    below = [value for row in rows for value in row]
-    share = (sum(value % 1 == 0 for value in below) + 1) / (len(below) + 2)
-    chance = share ** len(values)
-    counts = [value - values[0] for value in values] == list(range(len(values)))
-    if counts and values[0] in (0, 1):
-        return True if len(values) >= COUNTED or chance < DOUBTFUL else None
-    if chance < UNLIKELY:
-        return True
-    if named or chance < DOUBTFUL:
-        return None
-    return None if _out_of_range(values, rows) else False
-
-
-def _out_of_range(values: list[float], rows: list[list[float]]) -> bool:
-    """Whether most numbers of the first line are larger or smaller than all below them."""
-    whole = [row for row in rows if len(row) == len(values)]
-    if len(whole) < ROWS:
-        return False
-    table = np.array(whole)
-    outside = (np.array(values) < table.min(axis=0)) | (np.array(values) > table.max(axis=0))
-    return bool(outside.mean() > 0.5)
-
-
-def _only_this_rises(values: list[float], rows: list[list[float]]) -> bool:
-    if len(values) < RISING or not _rises(values):
-        return False
-    return sum(_rises(row) for row in rows) <= len(rows) / 2
-
-
-def _rises(values: list[float]) -> bool:
-    return all(a < b for a, b in pairwise(values))
+    if any(value % 1 for value in values):  # type: ignore[operator]
+        return None if len(values) >= RISING and values == sorted(values) else False  # type: ignore
+    start = int(values[0])  # type: ignore[arg-type]
+    counts = start in (0, 1) and values == list(range(start, start + len(values)))
+    return True if counts and len(values) >= COUNTED else None
 
 
 def alike(first: str, column: list[str]) -> bool:
     """Whether the first cell is built like most cells below it: p12 and p7 are, p12 and gene are not."""
     shapes = [re.sub(r"\d+", "0", cell) for cell in column]
     return shapes.count(re.sub(r"\d+", "0", first)) > len(column) / 2
-
-
-def _numbers(cells: list[str]) -> list[float]:
-    found = [number(cell) for cell in cells]
-    return [value for value in found if value is not None]
 
 
 def number(text: str) -> float | None:
@@ -531,9 +485,7 @@ def _header(rows: list[list[str]], dialect: Dialect, asked: Asked) -> tuple[list
     if headed is None:
         first = [plain_number(cell, dialect.decimal) for cell in header]
         words = any(number(cell) is None and cell not in NOTHING for cell in first[1:])
-        # Numbers below tell something only where there is no word: of 20,000 columns one is enough.
-        plain = [] if words else [[plain_number(c, dialect.decimal) for c in row] for row in body]
-        headed = unnamed or is_headings(first, plain)
+        headed = unnamed or words or is_headings(first, body)
     if headed and header[0].startswith("#"):
         header[0] = header[0].lstrip("# ")
     return ["", *header] if unnamed else header, headed
