@@ -57,6 +57,8 @@ class Views:
     sample_names: Array | None = None
     #: Of sparse views that lack samples of others, how many: the rows of these are zeros.
     filled: Mapping[str, int] = field(default_factory=dict)
+    #: The batch of every sample, where batches are to be aligned.
+    batch: Array | None = None
 
     @property
     def n_samples(self) -> int:

@@ -33,6 +33,7 @@ from manyview.base import (
 )
 from manyview.engines.affinity import nearest_neighbors
 from manyview.engines.numpy import graph as graphs
+from manyview.engines.numpy.batches import Batches, BatchGeometry, aligned
 from manyview.engines.numpy.distances import Geometry
 from manyview.engines.numpy.engine import HOST, Engine
 from manyview.engines.numpy.masked import FEWEST_SHARE
@@ -49,7 +50,7 @@ from manyview.engines.numpy.presence import (
 from manyview.engines.numpy.repeats import Repeats, distinct
 from manyview.engines.numpy.scaling import fit_scaling
 from manyview.engines.numpy.scaling import scaled as scaled_view
-from manyview.engines.numpy.sources import LOOK, over
+from manyview.engines.numpy.sources import LOOK, is_streamed, over
 from manyview.engines.protocols import Lists, Scaling
 from manyview.engines.threads import Threads
 from manyview.labels import kmeans, pairwise_ari
@@ -154,7 +155,9 @@ def only(views: Views, present: list[Array], rows: Array | None) -> tuple[Views,
     """Some of the observations (a mask or places); all of them for None."""
     if rows is None:
         return views, present
-    return views.with_matrices([X[rows] for X in views.matrices]), [here[rows] for here in present]
+    batch = None if views.batch is None else views.batch[rows]
+    some = replace(views.with_matrices([X[rows] for X in views.matrices]), batch=batch)
+    return some, [here[rows] for here in present]
 
 
 def counted(present: list[Array], alpha: Array) -> Array:
@@ -210,6 +213,26 @@ def measure(
     ]
 
 
+def measure_batches(
+    views: Views, present: list[Array], scalings: list[Scaling | None], dtype: np.dtype
+) -> tuple[Batches, list[Geometry]]:
+    """The distances between rows whose batches lie side by side, and what aligns unseen rows."""
+    for X, name in zip(views.matrices, views.names, strict=True):
+        if not is_table(X) or is_streamed(X):
+            kind = "read from its file by rows" if is_table(X) else "no table of features"
+            raise ValueError(
+                f"view {name!r} is {kind}, and batch= aligns features in memory; load it, leave the view "
+                "out, or leave batch out"
+            )
+    Zs, batch = scaled(views, present, scalings, dtype), np.asarray(views.batch)
+    batches, coordinates, rows = aligned(Zs, present, batch)
+    spaces: list[Geometry] = [
+        BatchGeometry(Y.astype(dtype), here, Z, batch)
+        for Y, here, Z in zip(coordinates, present, rows, strict=True)
+    ]
+    return batches, spaces
+
+
 def measure_some(
     views: Views,
     present: list[Array],
@@ -218,6 +241,8 @@ def measure_some(
     rows: Array,
 ) -> list[Geometry]:
     """The distances between some of the rows; in a relation these keep what links them to others."""
+    if views.batch is not None:
+        return measure_batches(*only(views, present, rows), scalings, dtype)[1]
     found: list[Geometry] = []
     for X, here, scaling in zip(views.matrices, present, scalings, strict=True):
         apart = is_table(X)
@@ -408,10 +433,38 @@ def evidence_of(
     view_graphs = [list_graph(near, n) for near in lists]
     neighbors = [for_all_rows(near.rows, on_host(near.indices), n) for near in lists]
     spread, typical, redundancy = compare_distances(views, neighbors, seed)
-    rows = 1 - (1 - graphs.row_contrasts(views, view_graphs, threads)) / typical[:, None, None]
-    halves = split_half(views, k, seed)
-    own = own_evidence(views, settings, seed) if len(views) == 2 else None
+    if views[0].batch is not None:
+        rows, halves, own = evidence_within(views, settings, seed, threads)
+    else:
+        rows = 1 - (1 - graphs.row_contrasts(views, view_graphs, threads)) / typical[:, None, None]
+        halves = split_half(views, k, seed)
+        own = own_evidence(views, settings, seed) if len(views) == 2 else None
     return Evidence(view_graphs, rows, halves, spread, typical, redundancy, neighbors, own)
+
+
+def evidence_within(
+    views: list[Geometry], settings: Settings, seed: int, threads: Threads | None
+) -> tuple[Array, Array, Array | None]:
+    """How rows agree, halves agree, and own evidence, each among the rows of one batch.
+
+    What is left of a batch in two views is no agreement of them. Batches of few rows are taken together.
+    """
+    batch, n = np.asarray(views[0].batch), views[0].n_samples
+    _, codes, sizes = np.unique(batch, return_inverse=True, return_counts=True)
+    small = sizes[codes] < ag.FEW_OBSERVATIONS
+    parts = [
+        np.flatnonzero(~small & (codes == b)) for b in np.flatnonzero(sizes >= ag.FEW_OBSERVATIONS)
+    ]
+    parts += [np.flatnonzero(small)] if small.sum() > 1 else []
+    rows = np.full((len(views), len(views), n), np.nan)
+    halves, own = np.zeros(len(views)), np.zeros((len(views), n))
+    for part in parts:
+        found = evidence_of([view.rows(part) for view in views], settings, seed, threads)
+        rows[:, :, part] = found.rows
+        halves += len(part) / n * found.split_half
+        if found.own is not None:
+            own[:, part] = found.own
+    return rows, halves, own if len(views) == 2 else None
 
 
 def weigh_views(

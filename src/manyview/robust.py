@@ -36,6 +36,7 @@ from manyview._arrays import (
 from manyview._types import Array, Callback, Factors, FitResult, Matrix, Seed, Stop, Views, storable
 from manyview._warn import warn_user
 from manyview.base import (
+    NAMED,
     SHARED_CONSTRAINTS,
     ZERO_ROWS,
     ByView,
@@ -51,6 +52,7 @@ from manyview.base import (
 )
 from manyview.criteria import choose
 from manyview.engines.dask.source import DaskMatrix
+from manyview.engines.numpy.batches import FEWEST, Batches
 from manyview.engines.numpy.distances import Geometry
 from manyview.engines.numpy.engine import Engine, unit_sums
 from manyview.engines.numpy.masked import MaskedView
@@ -309,7 +311,7 @@ class RobustWMNMF(
         self.verbose = verbose
         self.callback = callback
 
-    def fit(self, X: Any, y: Any = None) -> RobustWMNMF:
+    def fit(self, X: Any, y: Any = None, *, batch: Any = None) -> RobustWMNMF:
         """Weigh the views, fuse them, and factorise.
 
         Parameters
@@ -317,6 +319,11 @@ class RobustWMNMF(
         X : list, dict, DataFrames, files, or one 2-D array
             The views.
         y : ignored
+        batch : sequence or Series, optional
+            The batch of every sample, in the order of the rows; a Series is matched by the names of the
+            samples. Batches are aligned in every view before distances are measured, and the weights
+            of the views are learned within batches. Types of cells that a batch lacks stay apart.
+            `predict` then needs the batches of the new samples, which may be new.
 
         Returns
         -------
@@ -328,6 +335,8 @@ class RobustWMNMF(
             check_installed()
         with self._opened() as engine:
             views = self._read(X, reset=True)
+            if batch is not None:
+                views = self._with_batch(views, batch, reset=True)
             refuse_relations(self._relations, list(self.view_names_in_), self.engine)
             rng = generator(self.random_state)
             checkpoint = Checkpoint(self.checkpoint, self, views, rng)
@@ -360,7 +369,14 @@ class RobustWMNMF(
             self.n_clusters_ = self.selection_.n_clusters
         elif not isinstance(self.n_clusters, str):  # communities are counted in the graph, later
             self.n_clusters_ = self.n_clusters
-        spaces = fuse.measure(there, present, self._scalings, dtype, engine)
+        if views.batch is None:
+            self._batches, spaces = (
+                None,
+                fuse.measure(there, present, self._scalings, dtype, engine),
+            )
+        else:
+            measured = fuse.measure_batches(views, present, self._scalings, dtype)
+            self._batches, spaces = measured
         del there  # on a GPU a copy of the data
         if self.n_clusters != "communities":
             # No more clusters than distinct samples: identical ones stay together.
@@ -451,43 +467,99 @@ class RobustWMNMF(
         """Fit, and return ``labels_`` (as a tensor, if the views are tensors)."""
         return self._like_input(super().fit_predict(X, y, **kwargs), X)
 
-    def transform(self, X: Any) -> Array:
+    def transform(self, X: Any, *, batch: Any = None) -> Array:
         """V* of observations (rows sum to 1), placed by their fitted neighbours and U.
 
         What ``consensus_`` is to the fitted ones; for how sure a label is, see `predict_proba`.
         """
-        views = self._read(X, reset=False)
+        views = self._read_new(X, batch)
         V_star = in_dtype(self._place(views).consensus, self._output_dtype(views))
         return self._like_input(self._named_rows(V_star, views), X)
 
-    def predict(self, X: Any) -> Array:
-        """Cluster of each observation; −1 where every view that has weight is missing."""
-        return self._like_input(self._place(self._read(X, reset=False)).labels, X)
+    def predict(self, X: Any, *, batch: Any = None) -> Array:
+        """Cluster of each observation; −1 where every view that has weight is missing.
 
-    def predict_proba(self, X: Any) -> Array:
+        After a fit with ``batch``, that of the new samples is needed as well: one of the fit, or a new
+        one, which is aligned with the fitted samples.
+        """
+        return self._like_input(self._place(self._read_new(X, batch)).labels, X)
+
+    def predict_proba(self, X: Any, *, batch: Any = None) -> Array:
         """Probability of each cluster, for each observation (rows sum to 1), as in ``confidence_``.
 
         How likely a refit on resampled data is to put the observation there. The largest entry is the
         cluster of `predict`; an observation that no view with weight describes has 1/K everywhere.
         """
-        views = self._read(X, reset=False)
+        views = self._read_new(X, batch)
         placed = self._place(views)
         sure = in_dtype(
             self._confidence(placed.embedding, placed.labels), self._output_dtype(views)
         )
         return self._like_input(sure, X)
 
-    def score(self, X: Any, y: Any = None) -> float:
+    def score(self, X: Any, y: Any = None, *, batch: Any = None) -> float:
         """Minus the mean reconstruction error of the present rows, in units of each view's spread.
 
         More clusters reconstruct better: `select_n_clusters` chooses their number, not a grid search.
         """
-        views = self._read(X, reset=False)
+        views = self._read_new(X, batch)
         self._tell_favoured()
         error = self._place(views).error
         if error is None:
             raise ValueError("score needs an observation that some view describes; all are missing")
         return -error
+
+    def _read_new(self, X: Any, batch: Any) -> Views:
+        views = self._read(X, reset=False)
+        return views if batch is None and self._batches is None else self._with_batch(views, batch)
+
+    def _with_batch(self, views: Views, batch: Any, reset: bool = False) -> Views:
+        """The views with the batch of every sample as text."""
+        if not reset and (batch is None) != (self._batches is None):
+            raise ValueError(
+                "the model was fitted with batch=: pass predict(X, batch=...) the batch of every new "
+                "sample, one of the fit or a new one"
+                if batch is None
+                else "the model was fitted without batch=; leave it out, or fit again with it"
+            )
+        if reset and self.engine != "numpy":
+            raise ValueError(
+                f"batch= is for engine='numpy'; engine={self.engine!r} aligns no batches. Leave one out"
+            )
+        names = views.sample_names
+        if names is not None and hasattr(batch, "reindex"):
+            batch = batch.set_axis(batch.index.astype(str))
+            if not batch.index.is_unique:
+                raise ValueError("the names of the samples in batch are repeated; make them unique")
+            batch = batch.reindex([str(name) for name in names])
+        labels = np.asarray(batch, dtype=object)
+        if labels.shape != (views.n_samples,):
+            raise ValueError(
+                f"batch must have one value for each of {views.n_samples} samples, got shape {labels.shape}"
+            )
+        lacking = np.flatnonzero([value is None or value != value for value in labels])
+        if len(lacking):
+            first = lacking[0] if names is None else repr(str(names[lacking[0]]))
+            raise ValueError(
+                f"{len(lacking)} samples have no batch (the first is {first}); give them one, such as "
+                "'unknown', or leave them out"
+            )
+        labels = np.array([str(value) for value in labels])
+        found, sizes = np.unique(labels, return_counts=True)
+        if reset and len(found) == 1:
+            raise ValueError(f"all samples are of the batch {str(found[0])!r}; leave batch out")
+        small = [
+            f"{str(name)!r} ({size})"
+            for name, size in zip(found, sizes, strict=True)
+            if size < FEWEST and (reset or name not in self._batches.names)  # type: ignore[union-attr]
+        ]
+        if small:
+            warn_user(
+                f"batches of fewer than {FEWEST} samples: {', '.join(small[:NAMED])}. So few hardly tell "
+                "how a batch differs, and these samples may be in wrong clusters; join batches that were "
+                "processed together"
+            )
+        return replace(views, batch=labels)
 
     def _place(self, views: Views) -> Placed:
         """Embedding and w of new samples from fitted neighbors, then V and V* with U kept."""
@@ -498,17 +570,23 @@ class RobustWMNMF(
         with threadpool_limits(1):
             present = fuse.quiet_presence(views, self.zero_rows_)
             Zs = fuse.scaled(views, present, self._scalings, working_dtype(views, self.dtype))
+            batch: Any = views.batch
+            moved = None if batch is None else self._batches.move(Zs, present, batch)  # type: ignore[union-attr]
             observed = [~np.isnan(Z) if has_nan(Z) else None for Z in Zs]
             for view, o, name in zip(spaces, observed, views.names, strict=True):
-                if o is not None and not view.takes_holes:
+                if o is not None and not view.takes_holes and moved is None:
                     raise ValueError(
                         f"view {name!r} has unobserved (NaN) entries inside rows; the model measures its "
                         "distances along leading directions (it was too large to hold), which need whole "
                         "rows: fill them in, or leave out the whole row"
                     )
+            Zs = Zs if moved is None else moved[1]
             Zs = [Z if o is None else np.where(o, Z, 0) for Z, o in zip(Zs, observed, strict=True)]
+            along, holes = Zs, observed
+            if moved is not None:
+                along, holes = moved[0], [None for _ in Zs]
             P, w = neighborhoods(
-                spaces, known, self._agreement, self.n_neighbors, Zs, observed, present
+                spaces, known, self._agreement, self.n_neighbors, along, holes, present
             )
             rows = [
                 RobustView(unit_sums(Z, o), here, tau=tau)
@@ -639,6 +717,8 @@ class RobustWMNMF(
     #: First rows of distinct observations and how often they count; None where none repeats.
     _repeats: tuple[Array, Array | None] | None = None
     _scalings: list[Scaling | None]
+    #: What aligns unseen samples with those of the fit, after a fit with batches.
+    _batches: Batches | None = None
     _geometry: list[Geometry]
     _agreement: ag.Agreement
     _result: Factors

@@ -40,6 +40,7 @@ def cluster(
     *,
     key_added: str = "manyview",
     resolution: float = 1.0,
+    batch_key: str | None = None,
     views: Sequence[str] | None = None,
     use_highly_variable: bool | None = None,
     random_state: Seed = 0,
@@ -63,6 +64,10 @@ def cluster(
         scanpy's tools.
     resolution : float, default=1
         Of the communities: more gives more and smaller ones.
+    batch_key : str, optional
+        The column of ``obs`` with the batch of every cell (sample, donor, lane). Batches are aligned in
+        every modality, and the weights of modalities are learned within batches. Types that only one
+        batch has stay apart. The matrices themselves do not change.
     views : sequence of str, optional
         Modalities of a MuData (all by default), or parts of an AnnData such as ["X",
         "obsm:protein", "layers:spliced"].
@@ -94,8 +99,10 @@ def cluster(
         n_clusters, resolution=resolution, views=views, random_state=random_state, **settings
     )
     given = _of_used_features(data, collect(data, views), use_highly_variable)
-    annotate(data, model.fit(given), key_added)
-    _warn_of_batches(data.obs, key_added)
+    annotate(data, model.fit(given, batch=batch_of(data, batch_key)), key_added)
+    if batch_key is not None:
+        data.uns[key_added]["settings"]["batch_key"] = batch_key
+    _warn_of_batches(data.obs, key_added, batch_key)
     return model
 
 
@@ -126,7 +133,25 @@ def _refuse_unknown_settings(settings: dict[str, Any], verb: str) -> None:
         raise TypeError(f"{verb} has no parameter {name!r}: {hint}")
 
 
-def _warn_of_batches(obs: Any, key: str) -> None:
+def batch_of(data: Any, key: str | None) -> Any:
+    """A column of ``obs`` as a Series; of a MuData also one that its modalities have alone."""
+    if key is None:
+        return None
+    if key in data.obs:
+        return data.obs[key]
+    found: Any = None
+    for table in data.mod.values() if is_a(data, "MuData") else ():
+        if key in table.obs:
+            column = table.obs[key].astype(object)
+            found = column if found is None else found.combine_first(column)
+    if found is None:
+        raise ValueError(
+            f"obs has no column {key!r} for batch_key; the columns are {[str(c) for c in data.obs]}"
+        )
+    return found.reindex(data.obs_names)
+
+
+def _warn_of_batches(obs: Any, key: str, aligned: str | None = None) -> None:
     """Compare the clusters with the columns of ``obs`` that look technical."""
     technical = {str(c): obs[c].astype(object) for c in obs.columns if is_technical(str(c))}
     if not technical or obs[key].isna().all():
@@ -134,11 +159,8 @@ def _warn_of_batches(obs: Any, key: str) -> None:
     labels = obs[key].astype(object).tolist()
     columns = {name: column.tolist() for name, column in technical.items()}
     for found in enrichment(labels, columns).followed:
-        warn_user(
-            found.sentence(
-                f"Fit again: RobustWMNMF(…).fit(mv.adjust(data, data.obs[[{found.column!r}]]).views)."
-            )
-        )
+        again = f"Cluster again with batch_key={found.column!r}."
+        warn_user(found.sentence(again, found.column == aligned))
 
 
 def _of_used_features(data: Any, given: Collection, asked: bool | None) -> Collection:

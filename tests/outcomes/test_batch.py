@@ -32,7 +32,7 @@ def test_clusters_within_levels_and_levels_within_clusters_follow(
     (followed,) = found.followed
     assert followed.column == "batch" and followed.technical
     assert followed.effect > 0.5 and followed.p_value <= LEVEL
-    assert "mv.adjust(views, {'batch': clinical['batch']})" in str(found).splitlines()[0]
+    assert "batch=clinical['batch']" in str(found).splitlines()[0]
 
 
 def test_one_cluster_of_one_batch_among_mixed_ones_follows():
@@ -106,5 +106,7 @@ def test_single_cells_that_follow_a_batch_are_a_warning():
     data.obs["donor_age"] = 1
     mv.tl.cluster(data, 2, views=["X", "obsm:b"], random_state=0)
     data.obs["sample_batch"] = pd.Categorical(batch)
-    with pytest.warns(UserWarning, match="The clusters follow “sample_batch”.*mv.adjust"):
+    with pytest.warns(
+        UserWarning, match="The clusters follow “sample_batch”.*batch_key='sample_batch'"
+    ):
         mv.tl.cluster(data, 2, views=["X", "obsm:b"], random_state=0)

@@ -211,7 +211,7 @@ class Followed(NamedTuple):
         return self.effect >= least and self.p_value <= LEVEL
 
     def sentence(self, remedy: str, adjusted: bool = False) -> str:
-        """What was found, what it means, and what to do; ``adjusted``: it was regressed out before."""
+        """What was found, what it means, and what to do; ``adjusted``: its effect was removed before."""
         if not self.technical:
             return (
                 f"The clusters nearly coincide with the column “{self.column}” (Cramér's V "
@@ -226,11 +226,11 @@ class Followed(NamedTuple):
         )
         if adjusted:
             return found + (
-                f"“{self.column}” was regressed out already. What remains is not linear in it, or comes "
-                "from views of zeros and ones, which are not adjusted: correct the tables before, or "
-                "cluster its levels one by one."
+                "Its effect was removed already. What remains may be samples that only one level of "
+                f"“{self.column}” has, or an effect that differs from cluster to cluster: compare the "
+                "clusters of each level alone."
             )
-        return found + remedy + " This also removes what truly differs between its levels."
+        return found + remedy
 
 
 @dataclass(frozen=True, eq=False)
@@ -284,7 +284,7 @@ class Enrichment:
 
     def __repr__(self) -> str:
         shown = ["column", "kind", "n", "test", "p_value", "q_value", "effect", "most_marked"]
-        remedy = "Fit again on mv.adjust(views, {{{0!r}: clinical[{0!r}]}}).views."
+        remedy = "Fit again with RobustWMNMF(…).fit(views, batch=clinical[{0!r}])."
         notes = zip(self.table["column"], self.table["note"], strict=True)
         return "\n".join(
             [

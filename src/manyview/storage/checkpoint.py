@@ -182,6 +182,8 @@ def identity_of(model: Any, views: Views, rng: np.random.Generator) -> dict[str,
         [name, " × ".join(map(str, X.shape)), str(X.dtype), digest(X)]
         for name, X in zip(views.names, views.matrices, strict=True)
     ]
+    if views.batch is not None:
+        settings["batch"] = hashlib.sha256("\n".join(views.batch).encode()).hexdigest()[:16]
     return {
         "method": type(model).__name__,
         "library": __version__,

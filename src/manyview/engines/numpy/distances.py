@@ -213,6 +213,8 @@ class Geometry:
 
     #: How often every row counts; None: all alike.
     mass: Array | None = None
+    #: The batch of every row, where rows of several batches have been aligned.
+    batch: Array | None = None
     #: Whether unseen rows may have unobserved entries.
     takes_holes = True
     #: z_i·z_j of all rows, once asked for, of a view that is no smaller than they are.
