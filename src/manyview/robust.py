@@ -509,6 +509,11 @@ class RobustWMNMF(
             raise ValueError("score needs an observation that some view describes; all are missing")
         return -error
 
+    @property
+    def needs_batch(self) -> bool:
+        """Whether the fit aligned batches, so that new samples need theirs."""
+        return self._batches is not None
+
     def _read_new(self, X: Any, batch: Any) -> Views:
         views = self._read(X, reset=False)
         return views if batch is None and self._batches is None else self._with_batch(views, batch)

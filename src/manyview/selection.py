@@ -48,6 +48,7 @@ def select_n_clusters(
     *,
     model: Any = None,
     max_samples: int = MAX_SAMPLES,
+    batch: Any = None,
     random_state: Seed = None,
 ) -> Selection:
     """Recommend a number of clusters.
@@ -80,6 +81,8 @@ def select_n_clusters(
         is left. Complete views only.
     max_samples : int, default=1000
         Of more samples a random part of this size is used.
+    batch : sequence or Series, optional
+        The batch of every sample, as for `RobustWMNMF.fit`.
     random_state : int, RandomState, Generator or None
 
     Returns
@@ -99,6 +102,10 @@ def select_n_clusters(
     if not isinstance(max_samples, Integral) or max_samples < 10:
         raise ValueError(f"max_samples must be an integer of at least 10, got {max_samples!r}")
     if isinstance(model, WMNMF):
+        if batch is not None:
+            raise ValueError(
+                "batch is for RobustWMNMF; leave it out, or choose by model=RobustWMNMF()"
+            )
         return _rank_of_wmnmf(views, candidates, method, model, max_samples, rng)
     model = RobustWMNMF() if model is None else model
     if not isinstance(model, RobustWMNMF):
@@ -121,6 +128,7 @@ def select_n_clusters(
     )
     for parameter, allowed in model._by_view.items():
         check_by_view(parameter, getattr(model, parameter), given.names, allowed)
+    given = given if batch is None else model._with_batch(given, batch, reset=True)
     asked = None if candidates is None else _candidates(candidates, given.n_samples)
     columns, kept, names = observed_columns(given), None, given.names
     if columns is not None and any(mask.any() for mask in columns):

@@ -242,9 +242,9 @@ def test_a_batch_is_the_first_thing_said_and_the_remedy_works(tmp_path):
     asked = ["--no-report", "--clinical", table, "--labels", f"{table}:subtype", "--clusters"]
     result = done("fit", *files, "--out", tmp_path / "a", *asked, 7)  # the number that auto takes
     assert "warning: The clusters follow “batch” (Cramér's V 0.99" in result.stderr
-    assert "Fit again with --adjust batch." in result.stderr
+    assert "Fit again with --batch batch." in result.stderr
     assert result.output.index("The clusters follow") < result.output.index("240 samples     ")
-    asked += ["auto", "--adjust", "batch", "--json"]
+    asked += ["auto", "--batch", "batch", "--json"]
     result = done("fit", *files, "--out", tmp_path / "b", *asked)
     summary = json.loads(result.stdout)
     assert summary["n_clusters"] == 4 and summary["scores"]["ari"] > 0.95
@@ -399,3 +399,36 @@ def test_two_tumors_of_a_patient_have_the_clinical_row_of_their_patient(tmp_path
     samples = ["TCGA-A1-0001-01", "TCGA-A1-0001-06", "TCGA-A1-0002-01"]
     found = read_clinical(table, samples, 3, replace(EXACT, match="tcga"))
     assert found.columns["stage"] == ["I", "I", "II"]
+
+
+def test_new_samples_of_a_run_with_batches_need_theirs(tmp_path):
+    rng = np.random.default_rng(0)
+    kind, batch = np.arange(120) % 3, np.arange(120) // 60
+    ids = pd.Index([f"s{i}" for i in range(120)], name="id")
+    files = []
+    for name, width in (("a", 12), ("b", 9)):
+        X = 4 * rng.normal(size=(3, width))[kind] + 3 * rng.normal(size=(2, width))[batch]
+        files.append(tmp_path / f"{name}.csv")
+        pd.DataFrame(X + rng.normal(size=X.shape), ids).to_csv(files[-1])
+    table = tmp_path / "clinical.csv"
+    pd.DataFrame({"plate": batch, "lab": "x"}, ids).to_csv(table)
+    asked = [
+        "--no-report",
+        "--clinical",
+        table,
+        "--batch",
+        "plate",
+        "--batch",
+        "lab",
+        "--clusters",
+        3,
+    ]
+    done("fit", *files, "--out", tmp_path / "run", *asked)
+    labels = pd.read_csv(tmp_path / "run" / "labels.csv")
+    assert len(set(zip(kind, labels["cluster"], strict=True))) == 3
+    again = ["predict", tmp_path / "run", *files, "--out", tmp_path / "new.csv"]
+    refused("--batch", *again)
+    done(*again, "--batch", "another")
+    assert len(pd.read_csv(tmp_path / "new.csv")) == 120
+    refused("--batch goes with --method robust", "fit", *files, "--out", tmp_path / "c", *asked,
+            "--method", "wmnmf")  # fmt: skip

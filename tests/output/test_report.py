@@ -193,11 +193,11 @@ def test_a_batch_comes_before_everything_in_the_report(tmp_path):
     first = page("a", {"batch": batch, "age": list(range(60))})
     text = first[first.index("In short</h2>") :]
     assert text.index("Batch effect") < text.index("3 clusters of")
-    assert "mv.adjust(views, {&#39;batch&#39;: clinical[&#39;batch&#39;]})" in first
+    assert "fit(views, batch=clinical[&#39;batch&#39;])" in first
     assert "Nothing unusual" not in first
     # Regressed out before, and followed all the same: another remedy.
     adjusted = page("b", {"batch": batch}, adjusted=["batch"])
-    assert "was regressed out already" in adjusted and "mv.adjust(views" not in adjusted
+    assert "Its effect was removed already" in adjusted and "fit(views, batch" not in adjusted
     # The same column without a name that says what it is: no alarm, and no all-clear.
     unnamed = page("c", {"ward": batch})
     assert "Batch effect" not in unnamed

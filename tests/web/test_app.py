@@ -207,11 +207,11 @@ def test_an_unclear_event_and_a_batch_are_asked_about_and_become_options(client)
     assert (
         "30 samples in 2 views" in page and stored(client, run)["clinical"]["file"] == "known.csv"
     )
-    given = (("event", "censored=1"), ("event", "censored=0"), ("adjust", "batch"))
+    given = (("event", "censored=1"), ("event", "censored=0"), ("batch", "batch"))
     page = answer(client, run, *given)
     assert 'value="censored=0"' not in page and "event where censored=0" in page
-    assert "look technical" not in page and "Remove the effect of “batch” from" in page
-    assert fit_command(stored(client, run)).endswith(" --event censored=0 --adjust batch")
+    assert "look technical" not in page and "Align the batches of “batch”" in page
+    assert fit_command(stored(client, run)).endswith(" --event censored=0 --batch batch")
     # Another table without these columns: the answers are of no use, and the page says so.
     upload(client, run, "other.csv", b"id,age\ns1,3\ns2,4\n", "clinical")
     page = client.get(run).text
@@ -225,11 +225,11 @@ def test_a_run_that_followed_a_batch_is_run_again_without_it_by_one_button(clien
     client.post(f"{run}/fit", data={"clusters": "number", "number": "3"})
     assert wait(client, run)["state"] == "done"
     page = client.get(run).text
-    assert "The clusters follow “batch”" in page and 'name="adjust" value="batch"' in page
+    assert "The clusters follow “batch”" in page and 'name="batch" value="batch"' in page
     assert "Batch effect" in client.get(f"{run}/report").text
-    again = client.post(f"{run}/again", data={"adjust": "batch"}).headers["location"]
-    assert stored(client, again)["words"] == [("adjust", "batch")]
-    assert client.post(f"{run}/again", data={"adjust": "x" * 300}).status_code == 400
+    again = client.post(f"{run}/again", data={"batch": "batch"}).headers["location"]
+    assert stored(client, again)["words"] == [("batch", "batch")]
+    assert client.post(f"{run}/again", data={"batch": "x" * 300}).status_code == 400
     damaged = folder_of(client, run) / "run" / "run.json"
     for text in ("", "[]", '{"clinical": {"followed": [1]}}', '{"clinical": null}'):
         damaged.write_text(text)

@@ -194,10 +194,11 @@ class KnownOptions:
     horizon: float | None
     covariates: str | None
     adjust: Many = ()
+    batch: Many = ()
 
     def check_clinical(self) -> None:
         """Refuse options that need a clinical table if there is none."""
-        for name in ("time", "event", "covariates", "adjust"):
+        for name in ("time", "event", "covariates", "adjust", "batch"):
             if self.clinical is None and getattr(self, name):
                 raise ValueError(
                     f"--{name} names a column of the clinical table: give --clinical FILE"
@@ -224,7 +225,7 @@ class FitRequest(KnownOptions):
       manyview fit rna.csv mutations.csv --clusters 4 --zero-rows mutations=observed --out run/
       manyview fit genes.csv proteins.csv --transpose genes --index patient --clusters 5 --out run/
       manyview fit rna.csv meth.csv --clusters auto --out run/ --clinical clinical.csv \\
-        --time os_months --event dead --labels clinical.csv:subtype --adjust batch
+        --time os_months --event dead --labels clinical.csv:subtype --batch plate
 
     \b
     Exit status: 0 done, 1 failure, 2 bad input, 130 interrupted.
@@ -265,7 +266,12 @@ class FitRequest(KnownOptions):
     covariates: str | None = COVARIATES()
     gene_sets: str | None = GENE_SETS()
     adjust: Many = option(
-        "Column of the clinical table (batch, site) to regress out of every view; may be repeated.",
+        "Covariate of the clinical table (age, sex) to regress out of every view; may be repeated.",
+        (),
+        "COLUMN",
+    )
+    batch: Many = option(
+        "Column of the clinical table (plate, site) whose batches are aligned; may be repeated.",
         (),
         "COLUMN",
     )
@@ -337,6 +343,9 @@ class PredictRequest:
     out: Path = option("File for id, cluster and confidence (CSV).")
     reading: Reading = field(default_factory=Reading)
     relations: Relations = field(default_factory=Relations)
+    batch: str | None = option(
+        "Batch of these samples, after a fit with --batch: one of the fit or a new name.", None
+    )
     fitted_on: Many = option(
         "Where a file of the fit that stayed on disk is now, if it moved; may be repeated.",
         (),

@@ -69,9 +69,11 @@ def _fit(place: OurFolder, ask: FitRequest, voice: Voice) -> None:
             if ask.clusters == "auto":
                 # Both methods ask the same graph; that of the robust one with its settings.
                 of = model if isinstance(model, RobustWMNMF) else None
-                selection = select_n_clusters(views, model=of, random_state=ask.seed)
+                selection = select_n_clusters(
+                    views, model=of, batch=given.batch, random_state=ask.seed
+                )
                 model.n_clusters = selection.n_clusters
-            model.fit(views)
+            model.fit(views, **({} if given.batch is None else {"batch": given.batch}))
         voice.warn(warned)
         info = {
             "command": command_line("fit", ask),
@@ -166,6 +168,8 @@ def make_model(ask: FitRequest) -> Any:
         raise ValueError(
             "--adjust gives values below zero, which --method wmnmf does not take; use --method robust"
         )
+    if ask.batch and not robust:
+        raise ValueError("--batch goes with --method robust; leave one of them out")
     if ask.device not in ("auto", "cpu") and not ENGINES[ask.engine].takes_devices:
         raise ValueError(
             f"--device {ask.device} goes with --engine torch; --engine {ask.engine} computes on the "

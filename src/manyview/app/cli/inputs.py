@@ -51,6 +51,8 @@ class Given:
     classes: list[Any] | None = None
     covariates: tuple[str, ...] = ()
     adjust: tuple[str, ...] = ()
+    #: The batch of every sample, of one column or of several together.
+    batch: list[str] | None = None
     notes: list[str] = field(default_factory=list)
     inputs: list[dict[str, Any]] = field(default_factory=list)
 
@@ -170,6 +172,17 @@ def read_given(
         found.time, found.event, note = _endpoint(asked, table)
         found.covariates = _columns(table, asked.covariates)
         found.adjust = tuple(table.name_of(name, "--adjust") for name in asked.adjust)
+        if asked.batch:
+            columns = [table.columns[table.name_of(name, "--batch")] for name in asked.batch]
+            levels = [
+                ["missing" if v in (None, "") or v != v else str(v) for v in c] for c in columns
+            ]
+            found.batch = [" / ".join(parts) for parts in zip(*levels, strict=True)]
+            lacking = sum("missing" in parts for parts in zip(*levels, strict=True))
+            if lacking:
+                found.notes.append(
+                    f"--batch: {lacking} samples without a value are a batch of their own."
+                )
         found.notes += [*table.notes, *([note] if note else [])]
         size = {"rows": int(table.present.sum()), "columns": len(table.columns)}
         known = {"view": "(clinical)", "path": asked.clinical, **size, "sha256": table.sha256}

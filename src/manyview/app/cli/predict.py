@@ -50,9 +50,18 @@ def run_predict(ask: PredictRequest, voice: Voice) -> None:
         views = _with_absent_views(model, data, allows, voice)
         tell("placing the samples among the fitted ones")
         with caught_warnings() as warned:
-            labels = model.predict(views)
             robust = isinstance(model, RobustWMNMF)
-            sure = np.asarray(model.predict_proba(views)) if robust else ()
+            aligned = robust and model.needs_batch
+            if aligned != (ask.batch is not None):
+                raise ValueError(
+                    f"{model_file} was fitted with --batch: name the batch of these samples (--batch), "
+                    "one of those of the fit or a new name"
+                    if aligned
+                    else f"{model_file} was fitted without --batch; leave it out"
+                )
+            batch = {"batch": [ask.batch] * len(data.first_rows)} if aligned else {}
+            labels = model.predict(views, **batch)
+            sure = np.asarray(model.predict_proba(views, **batch)) if robust else ()
     n = len(labels)
     ids = [str(i) for i in (range(n) if data.sample_names is None else data.sample_names)]
     columns: dict[str, Any] = {"id": ids, "cluster": [int(label) for label in labels]}

@@ -75,10 +75,10 @@ def fit_page(folder: Path, otherwise: Path | None = None) -> str:
     )
     charts = charts_of(run)
     remedy = (
-        "Fit again with {option}; in the app choose “Change and run again”, then remove the effect of "
+        "Fit again with {option}; in the app choose “Change and run again”, then align the batches of "
         "“{column}”."
         if about.get("command")
-        else "Fit RobustWMNMF on mv.adjust(views, {{{column!r}: clinical[{column!r}]}}).views."
+        else "Fit again with RobustWMNMF(…).fit(views, batch=clinical[{column!r}])."
     )
     urgent, neutral = followed(about, remedy)
 
@@ -190,15 +190,16 @@ def _how_read(about: Mapping[str, Any]) -> list[str]:
 def followed(about: Mapping[str, Any], remedy: str) -> tuple[list[str], list[str]]:
     """Of `run.json`: warnings of batches that the clusters follow, and sentences on other columns.
 
-    ``remedy`` has "{option}", or "{column}", for the column to be regressed out.
+    ``remedy`` has "{option}", or "{column}", for the column whose batches are to be aligned.
     """
     robust = "--method robust " if about.get("method") == "WMNMF" else ""
     told: tuple[list[str], list[str]] = ([], [])
     for item in (about.get("clinical") or {}).get("followed", []):
         found = Followed(**item)
-        option = f"{robust}--adjust {shlex.quote(found.column)}"
+        option = f"{robust}--batch {shlex.quote(found.column)}"
         again = remedy.format(option=option, column=found.column)
-        told[not found.technical].append(found.sentence(again, found.column in about["adjusted"]))
+        removed = [*about["adjusted"], *(about.get("settings") or {}).get("batch", [])]
+        told[not found.technical].append(found.sentence(again, found.column in removed))
     return told
 
 

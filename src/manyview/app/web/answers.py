@@ -14,7 +14,7 @@ from manyview.app.options import FitRequest, Many, options_in, request_of
 
 #: Options that the page offers as buttons.
 OFFERED = {"match", "transpose", "as-view", "drop", "decimal", "header", "drop-text", "one-hot",
-           "event", "adjust", "keep-normals", "tumors", "zero-rows"}  # fmt: skip
+           "event", "adjust", "batch", "keep-normals", "tumors", "zero-rows"}  # fmt: skip
 #: Their types; those of the type bool have no value.
 OPTIONS = {
     name: kind

@@ -47,7 +47,7 @@ def look(ask: FitRequest) -> dict[str, Any]:
         told, offers["zeros"] = _zeros(data, ask.zero_rows or "")
         notes += told
         event = [split_event(ask.event, columns)[0]] if ask.event else []
-        for column in (*event, *ask.adjust):
+        for column in (*event, *ask.adjust, *ask.batch):
             if column not in columns:  # the clinical table was replaced or left out meanwhile
                 raise ValueError(
                     f"“{column}” is no column of the clinical table; choose “Forget these answers”"
@@ -96,12 +96,12 @@ def _offers(columns: dict[str, list[Any]], ask: FitRequest) -> tuple[str, dict[s
     note, doubt = found.note, found.doubt
     if ask.event is not None:
         note, doubt = f"survival: time from {found.time!r}, event where {ask.event}", None
-    free = [name for name in columns if name not in ask.adjust]
+    free = [name for name in columns if name not in (*ask.adjust, *ask.batch)]
     technical = [name for name in free if read_levels(name, columns[name])]
     others = [name for name in free if name not in technical and name not in found[:2]]
     return note, {
         "event": [("event", answer) for answer in doubt.answers] if doubt else [],
-        "adjust": [("adjust", name) for name in technical],
+        "batch": [("batch", name) for name in technical],
         "more": [("adjust", n) for n in others[:MOST_OFFERED] if read_column(n, columns[n]).kind],
     }
 

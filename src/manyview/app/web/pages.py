@@ -35,6 +35,7 @@ MEANINGS = {
     "decimal": {"comma": "The decimal mark is the comma", "point": "The decimal mark is the point"},
     "event": {"": "“{}” means that the event happened"},
     "adjust": {"": "Remove the effect of “{}” from every view"},
+    "batch": {"": "Align the batches of “{}”"},
     "keep-normals": {"": "Use normal tissue and controls, too"},
     "tumors": {
         "one": "Use one tumor sample of each patient",
@@ -67,7 +68,7 @@ def _page(base: str, title: str, body: Any, refresh: int = 0, first: bool = Fals
 def meaning(name: str, value: str) -> str:
     """An answer as a sentence for its button."""
     known = MEANINGS[name]
-    if name in ("event", "adjust"):
+    if name in ("event", "adjust", "batch"):
         return known[""].format(value)
     if value in known:
         return known[value]
@@ -103,7 +104,7 @@ def run(base: str, name: str, about: dict[str, Any], folder: str, limit: str) ->
         words=words,
         offers={
             kind: [(n, v, meaning(n, v)) for n, v in (seen.get("offers") or {}).get(kind, [])]
-            for kind in ("zeros", "event", "adjust", "more")
+            for kind in ("zeros", "event", "batch", "more")
         },
         command=fit_command(about),
         folder=folder,

@@ -212,8 +212,8 @@ class Page:
         return self._to(name)
 
     def again(self, name: str, given: Fields) -> Response:
-        """A new draft of the same tables, perhaps without the effect of one more column."""
-        word = checked("adjust", given["adjust"]) if "adjust" in given else None
+        """A new draft of the same tables, perhaps with the batches of one more column aligned."""
+        word = checked("batch", given["batch"]) if "batch" in given else None
         return self._to(self.runs.copy(name, word))
 
     def remove(self, name: str, given: Fields) -> Response:
@@ -288,11 +288,12 @@ class Gate:
 
 
 def batches(path: Path) -> list[str]:
-    """Technical columns that the clusters of a finished run follow, and that were not adjusted for."""
+    """Technical columns that the clusters of a finished run follow, whose batches were not aligned."""
     try:
         about = json.loads(path.read_text(encoding="utf-8"))
         found = [f["column"] for f in about["clinical"]["followed"] if f["technical"]]
-        return [str(column) for column in found if column not in about["adjusted"]]
+        removed = [*about["adjusted"], *about["settings"].get("batch", [])]
+        return [str(column) for column in found if column not in removed]
     except (OSError, ValueError, TypeError, KeyError):  # none, or of another version
         return []
 
