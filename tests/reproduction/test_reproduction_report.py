@@ -16,6 +16,7 @@ from manyview.app.cli.app import app
 from manyview.paper.figures import drawn, figures
 from manyview.paper.page import APPENDIX, ON_PAGE, PAGE, build, diagram, is_inside, markdown
 from manyview.paper.results import DIGITS, Results, in_print, signed, two
+from manyview.plot import COLORS as PALETTE
 
 ROOT = Path(__file__).parents[2]
 EVIL = "<script>alert(1)</script>"
@@ -59,6 +60,7 @@ def test_a_browser_shows_every_figure_without_a_word_or_a_request(folder):
     for name, expected in ((PAGE, seen_figures[:3]), (APPENDIX, seen_figures[3:])):
         page = (folder / name).read_text(encoding="utf-8")
         assert EVIL not in page and len(page) < 4e6
+        assert f"stroke: {PALETTE[1].lower()}" in page  # colors are no names of elements
         seen = visit(
             page,
             """JSON.stringify({

@@ -153,9 +153,17 @@ def methods(
             for place, (method, mine) in enumerate(found.items()):
                 color, values = PALETTE[COLORS.get(method, THEIRS)], mine[score]
                 at = [place + 0.07 * (0, 1, -1, 2, -2)[i % 5] for i in range(len(values))]
-                ax.scatter(values, at, s=5, color=color, alpha=0.35, linewidths=0)
-                ax.errorbar(values.mean(), place, xerr=values.std() if len(values) > 1 else None,
-                            color=INK, marker="|", markersize=9, linewidth=1.2)  # fmt: skip
+                ax.scatter(values, at, s=6, color=color, alpha=0.4, linewidths=0)
+                sd = values.std() if len(values) > 1 else None
+                ax.errorbar(
+                    values.mean(),
+                    place,
+                    xerr=sd,
+                    color=color,
+                    marker="|",
+                    markersize=11,
+                    linewidth=2,
+                )
                 if method in of_paper:
                     mean = of_paper[method][list(SCORES).index(score)][0]
                     ax.scatter(

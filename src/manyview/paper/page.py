@@ -89,7 +89,7 @@ def _html(title: str, text: str, pictures: Mapping[str, Mapping[str, bytes]]) ->
         )
         svg = re.sub(r'<svg[^>]*?viewBox="([^"]*)"[^>]*>', r'<svg viewBox="\1">', svg, count=1)
         # No name twice on a page of several pictures.
-        return re.sub(r'((?: id="|#))(\w+)', rf"\1{name.split('.')[0]}-\2", svg)
+        return re.sub(r'( id="|href="#|url\(#)(\w+)', rf"\1{name.split('.')[0]}-\2", svg)
 
     renderer.add_render_rule("image", image)
     first, *parts = re.split(r"^## ", text, flags=re.MULTILINE)
