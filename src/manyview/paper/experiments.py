@@ -123,8 +123,9 @@ def chosen(names: list[str], with_data: bool) -> list[Experiment]:
             raise ValueError(f"there is no experiment {name!r}; known are {known}")
         if EXPERIMENTS[name].needs_data and not with_data:
             raise ValueError(
-                f"the experiment {name!r} needs your own files, which may not be redistributed; name "
-                "their folder with --data FOLDER"
+                f"the experiment {name!r} needs your own files: the processed matrices of the paper's "
+                "source are not available to us. The page of a reproduction says how to build similar "
+                "ones; name their folder with --data FOLDER"
             )
     return [EXPERIMENTS[name] for name in dict.fromkeys(names)]
 

@@ -1,4 +1,8 @@
-"""The user's own files of the TCGA liver cohort (LIHC), which may not be redistributed, as one dataset."""
+"""The user's own files of the TCGA liver cohort (LIHC) as one dataset.
+
+The processed matrices of the paper's source are not available to us; `docs/reproduction.md` says how to
+build similar ones from public files.
+"""
 
 from __future__ import annotations
 
