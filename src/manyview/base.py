@@ -413,14 +413,21 @@ class FittedInput:
         seen, wanted = list(item.features), list(fitted)
         if seen == wanted:
             return item
-        place = _places(name, seen, wanted)
+        place = _places(name, seen, wanted, self.may_lack(name))
         if is_streamed(item.matrix):
             raise ValueError(
                 f"{item.matrix.label} has its columns in another order than at fit; write them in the "
                 "order of the fit"
             )
         X = item.matrix.tocsc() if sp.issparse(item.matrix) else item.matrix
-        return replace(item, matrix=X[:, place], features=fitted)
+        there = np.array(place) >= 0
+        if there.all():
+            return replace(item, matrix=X[:, place], features=fitted)
+        known = X[:, np.array(place)[there]]
+        known = known.toarray() if sp.issparse(known) else np.asarray(known, dtype=float)
+        whole = np.full((len(known), len(wanted)), np.nan)
+        whole[:, there] = known
+        return replace(item, matrix=whole, features=fitted)
 
     def check(self, given: Views) -> None:
         """Refuse views of another kind or width."""
@@ -438,8 +445,8 @@ class FittedInput:
                 )
 
 
-def _places(name: str, seen: list[str], wanted: list[str]) -> list[int]:
-    """Where the features of the fit are among those of a view."""
+def _places(name: str, seen: list[str], wanted: list[str], may_lack: bool) -> list[int]:
+    """Where the features of the fit are among those of a view; −1 where it lacks one and may."""
     place = {feature: j for j, feature in enumerate(seen)}
     if len(place) < len(seen) or len(set(wanted)) < len(wanted):
         raise ValueError(
@@ -448,11 +455,14 @@ def _places(name: str, seen: list[str], wanted: list[str]) -> list[int]:
         )
     lacking = [feature for feature in wanted if feature not in place]
     if lacking:
-        raise ValueError(
-            f"view {name!r} lacks {len(lacking)} of its {len(wanted)} fitted features, "
-            f"the first being {lacking[0]!r}"
+        share = f"{len(lacking)} of its {len(wanted)} fitted features"
+        if not may_lack or len(lacking) == len(wanted):
+            raise ValueError(f"view {name!r} lacks {share}, the first being {lacking[0]!r}")
+        warn_user(
+            f"view {name!r} lacks {share} ({len(lacking) / len(wanted):.0%}), the first being "
+            f"{lacking[0]!r}: they are treated as unobserved, and samples are compared by the others"
         )
-    return [place[feature] for feature in wanted]
+    return [place.get(feature, -1) for feature in wanted]
 
 
 #: The parameters that a score by reconstruction rises with.

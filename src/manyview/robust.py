@@ -7,9 +7,11 @@ is the whole method in dense NumPy.
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import partial
 from numbers import Integral, Real
+from types import SimpleNamespace
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -615,7 +617,22 @@ class RobustWMNMF(
             ]
         anywhere = fuse.counted(present, factors.alpha)
         V_star = np.where(anywhere[:, None], V_star, 1 / len(self._centres))
-        return Placed(V_star, P, anywhere, float(np.mean(errors)) if errors else None)
+        return Placed(V_star, P, anywhere, float(np.mean(errors)) if errors else None, w)
+
+    def _placed_on(self, views: Views, scalings: list[Any]) -> RobustWMNMF:
+        """A copy whose results are those of unseen samples, for tables and reports; it cannot predict."""
+        new = copy(self)
+        new._scalings, new._of_fit = scalings, self
+        placed, dtype = new._place(views), self._output_dtype(views)
+        here = np.column_stack(fuse.quiet_presence(views, self.zero_rows_))
+        sure = self._confidence(placed.embedding, placed.labels)
+        new.labels_, new._embedding = placed.labels, placed.embedding
+        new.confidence_, new.consensus_ = in_dtype(sure, dtype), in_dtype(placed.consensus, dtype)
+        new.sample_weights_ = self._all_views(in_dtype(placed.weights * here, dtype))
+        new.sample_agreement_ = np.full(len(placed.labels), np.nan)
+        new.sample_names_in_, new._rows = views.sample_names, None
+        new._geometry = [SimpleNamespace(present=own) for own in here.T]  # type: ignore[misc]
+        return new
 
     def _output_dtype(self, views: Views) -> np.dtype:
         return np.dtype(views.dtype if self.dtype is None else self.dtype)
@@ -719,6 +736,8 @@ class RobustWMNMF(
     #: The data of the fit, and checksums of the user's own arrays where they are too large to be copied.
     _data: list[Matrix]
     _digests: Any = None
+    #: Of a copy with the results of unseen samples: the model.
+    _of_fit: RobustWMNMF
     #: First rows of distinct observations and how often they count; None where none repeats.
     _repeats: tuple[Array, Array | None] | None = None
     _scalings: list[Scaling | None]
@@ -1115,13 +1134,15 @@ HELD = 2**21
 class Placed:
     """Unseen observations: V*, their embedding, and which of them some view with weight describes.
 
-    ``error`` is the mean reconstruction error of the present rows; None if there is none.
+    ``error`` is the mean reconstruction error of the present rows; None if there is none. ``weights`` are
+    w of every sample and view.
     """
 
     consensus: Array
     embedding: Array
     anywhere: Array
     error: float | None
+    weights: Array
 
     @property
     def labels(self) -> Array:

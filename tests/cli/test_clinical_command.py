@@ -115,6 +115,38 @@ def test_gene_sets_are_tested_at_the_fit_and_later_and_leave_the_rest_alone(coho
     refused("'expression' has gene symbols", "outcomes", out, *other[:2])
 
 
+def test_a_second_cohort_gets_labels_a_check_of_its_platform_and_a_report(cohort, tmp_path):
+    folder, files, data = cohort
+    rna = pd.read_csv(files[0], index_col="id").iloc[:60, 8:]
+    (3 * rna + 4).to_csv(tmp_path / "new.csv")
+    asked = ["predict", folder / "plain", f"expression={tmp_path / 'new.csv'}"]
+    asked += ["--clinical", folder / "clinical.csv", "--out"]
+    refused("go with --report", *asked, tmp_path / "labels.csv")
+    out = tmp_path / "cohort"
+    result = done(*asked, tmp_path / "labels.csv", "--report", out, "--rescale", "--json")
+    summary = json.loads(result.stdout)
+    assert "'expression' differs between the new cohort and the fit" in result.stderr
+    features = {row["view"]: row for row in summary["features"]}
+    assert features["expression"]["lacking"] == 8 and features["methylation"]["present"] == 0
+    labels = pd.read_csv(tmp_path / "labels.csv")
+    assert (labels["confidence"] > 0.5).mean() == summary["confident"]
+    pd.testing.assert_frame_equal(labels, pd.read_csv(out / "labels.csv"))
+    shift = pd.read_csv(out / "cohort_shift.csv").set_index("view")
+    assert shift.loc["expression", "p_value"] <= 0.002
+    expected = survival(labels.set_index("id")["cluster"], data.clinical_frame()["os_months"],
+                        data.clinical_frame()["dead"])  # fmt: skip
+    assert json.loads((out / "run.json").read_text())["survival"]["p_value"] == expected.p_value
+    page = (out / "report.html").read_text(encoding="utf-8")
+    assert "differs between the new cohort" in page and "New samples in the clusters" in page
+    done("outcomes", out, "--clinical", folder / "clinical.csv", "--covariates", "age")
+    model = mv.load(out / "model.npz")
+    assert len(model.labels_) == 90
+    after = {row["view"]: row["after_rescaling"] for row in summary["cohorts"]}
+    assert after["expression"] < shift.loc["expression", "difference"] / 2
+    plain = done(*asked[:3], "--out", tmp_path / "r.csv")
+    assert "or rescale each feature" in plain.stderr and "labels are confident" in plain.stdout
+
+
 def test_a_finished_run_can_be_asked_later_and_again(cohort, tmp_path):
     folder, files, _data = cohort
     out = tmp_path / "run"

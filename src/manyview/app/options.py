@@ -194,7 +194,7 @@ class KnownOptions:
     horizon: float | None
     covariates: str | None
     adjust: Many = ()
-    batch: Many = ()
+    batch: Any = ()  #: columns; of `predict` the name of one batch
 
     def check_clinical(self) -> None:
         """Refuse options that need a clinical table if there is none."""
@@ -326,21 +326,37 @@ class OutcomesRequest(KnownOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
-class PredictRequest:
+class PredictRequest(KnownOptions):
     """Put new samples into the clusters of a saved model.
 
     Files are told apart by the names of the views at the fit. With the robust method a view may be
-    left out, or lack some samples.
+    left out, or lack some samples or features; the new samples are compared with those of the fit, and
+    --report writes tables and a report on them as a fit does.
 
     \b
     Examples:
       manyview predict run/model.npz rna=new_rna.csv meth=new_meth.tsv --out labels.csv
       manyview predict run/ rna=new_rna.csv --out labels.csv
+      manyview predict run/ rna=new_rna.csv --rescale --out labels.csv --report cohort2/ \\
+        --clinical clinical2.csv --covariates age,stage
     """
 
     model: Path = argument("MODEL", "model.npz of a run, or the folder of the run.")
     files: Many = FILES()
     out: Path = option("File for id, cluster and confidence (CSV).")
+    rescale: bool = option(
+        "Estimate the range of each feature in the new samples: for another platform, same mix of samples.",
+        False,
+    )
+    report: Path | None = option("Folder for tables and a report on the new samples.", None)
+    clinical: str | None = CLINICAL()
+    time: str | None = TIME()
+    event: str | None = EVENT()
+    horizon: float | None = HORIZON()
+    covariates: str | None = COVARIATES()
+    gene_sets: str | None = GENE_SETS()
+    labels: str | None = LABELS()
+    figures: bool = FIGURES()
     reading: Reading = field(default_factory=Reading)
     relations: Relations = field(default_factory=Relations)
     batch: str | None = option(

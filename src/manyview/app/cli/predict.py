@@ -4,27 +4,40 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from rich.markup import escape
 
+from manyview.app.compare.page import plain_rows
 from manyview.app.files import ReadViews, read_views
 from manyview.app.files.relations import with_relations
-from manyview.app.options import PredictRequest, by_view
+from manyview.app.options import PredictRequest, by_view, command_line
+from manyview.app.run import write_run
+from manyview.app.run.folder import PAGE
+from manyview.app.run.meaning import check_gene_sets
 from manyview.base import fitted_input
 from manyview.io.writing import check_file, csv_bytes, restored, safe_text, write_file
 from manyview.models import Estimator, load
+from manyview.outcomes import predict_cohort
+from manyview.outcomes.cohort import Cohort
 from manyview.robust import RobustWMNMF
 from manyview.views.containers import Collection
 
+from .inputs import known_ids, read_given
 from .terminal import Voice, caught_warnings
 
 
 def run_predict(ask: PredictRequest, voice: Voice) -> None:
     """Label the samples of the files and write id, cluster and confidence."""
     model_file, out = ask.model, ask.out
+    beside = replace(ask, batch=None)
+    beside.check_clinical()
+    given_beside = ask.clinical is not None or ask.labels is not None
+    if ask.report is None and (given_beside or ask.gene_sets is not None):
+        raise ValueError("clinical tables, known classes and gene sets go with --report FOLDER")
     check_file(out, ask.force)
     restored(model_file)
     _refuse_adjusted(model_file)
@@ -37,21 +50,26 @@ def run_predict(ask: PredictRequest, voice: Voice) -> None:
         raise ValueError(
             f"{model_file} was fitted on one array rather than on named views; predict in Python"
         )
-    allows = held.may_lack
+    allows, robust = held.may_lack, isinstance(model, RobustWMNMF)
+    if not robust and (ask.rescale or ask.report):
+        raise ValueError(
+            f"--rescale and --report need a model of --method robust; {model_file} is none"
+        )
     with voice.busy("reading the files") as tell:
         data = read_views(
             ask.files,
             missing="allow" if any(map(allows, held.names)) else "error",
             fitted=_features(model),
+            known=known_ids(beside),
             **vars(ask.reading),
         )
         known = model.sample_names_in_
         data = with_relations(data, vars(ask.relations), np.zeros(0) if known is None else known)
         views = _with_absent_views(model, data, allows, voice)
         tell("placing the samples among the fitted ones")
+        cohort = None
         with caught_warnings() as warned:
-            robust = isinstance(model, RobustWMNMF)
-            aligned = robust and model.needs_batch
+            aligned = isinstance(model, RobustWMNMF) and model.needs_batch
             if aligned != (ask.batch is not None):
                 raise ValueError(
                     f"{model_file} was fitted with --batch: name the batch of these samples (--batch), "
@@ -59,17 +77,32 @@ def run_predict(ask: PredictRequest, voice: Voice) -> None:
                     if aligned
                     else f"{model_file} was fitted without --batch; leave it out"
                 )
-            batch = {"batch": [ask.batch] * len(data.first_rows)} if aligned else {}
-            labels = model.predict(views, **batch)
-            sure = np.asarray(model.predict_proba(views, **batch)) if robust else ()
+            if aligned and (ask.rescale or ask.report):
+                raise ValueError(
+                    "--rescale and --report do not go with a model fitted with --batch, which aligns new "
+                    "samples itself; leave them out"
+                )
+            if isinstance(model, RobustWMNMF) and not aligned:
+                cohort = predict_cohort(model, views, rescale=ask.rescale)
+                labels, sure = cohort.labels, cohort.confidence
+            else:
+                batch = {"batch": [ask.batch] * len(data.first_rows)} if aligned else {}
+                labels, sure = model.predict(views, **batch), None
+                if aligned:
+                    sure = np.asarray(model.predict_proba(views, **batch))
+                    sure = np.where(labels >= 0, sure[np.arange(len(labels)), labels], np.nan)
+        if cohort is not None:
+            data.notes.extend(cohort.notes)
+            warned += cohort.warnings
+            if ask.report is not None:
+                _write_report(ask, cohort, data, warned, tell)
     n = len(labels)
     ids = [str(i) for i in (range(n) if data.sample_names is None else data.sample_names)]
     columns: dict[str, Any] = {"id": ids, "cluster": [int(label) for label in labels]}
     if data.original_ids is not None:
         columns = {"id": ids, "original_id": data.original_ids, "cluster": columns["cluster"]}
-    if robust:
-        chosen = zip(labels, sure, strict=True)
-        columns["confidence"] = [None if k < 0 else float(row[k]) for k, row in chosen]
+    if sure is not None:
+        columns["confidence"] = [None if p != p else float(p) for p in sure]
     changed = sum(safe_text(sample) != sample for sample in ids)
     if changed:
         data.notes.append(
@@ -84,14 +117,60 @@ def run_predict(ask: PredictRequest, voice: Voice) -> None:
     counts = {str(k): int(m) for k, m in zip(names, sizes, strict=True)}
     told = ", ".join(f"{m} in {k}" for k, m in counts.items())
     voice.show(f"{n} samples ({told}) in [bold]{escape(str(out))}[/bold]")
-    voice.result(
-        {
-            "out": str(out),
-            "n_samples": n,
-            "cluster_sizes": counts,
-            "notes": data.told,
-            "warnings": warned,
-        }
+    summary = {"out": str(out), "n_samples": n, "cluster_sizes": counts}
+    if cohort is not None:
+        voice.show(
+            f"{cohort.confident:.0%} of the labels are confident: a refit would give them more often than "
+            f"not (of the fitted samples {cohort.confident_at_fit:.0%})"
+        )
+        summary |= {"confident": cohort.confident, "confident_at_fit": cohort.confident_at_fit}
+        tables = {"features": cohort.features, "cohorts": cohort.shift}
+        summary |= {name: plain_rows(table) for name, table in tables.items()}
+    if ask.report is not None:
+        voice.show(f"Report: [bold]{escape(str(ask.report / PAGE))}[/bold]")
+        summary["report"] = str(ask.report)
+    voice.result(summary | {"notes": data.told, "warnings": warned})
+
+
+def _write_report(
+    ask: PredictRequest, cohort: Cohort, data: ReadViews, warned: list[str], tell: Any
+) -> None:
+    """The folder of a run, of the new samples."""
+    assert ask.report is not None
+    ids = None if data.sample_names is None else data.sample_names.tolist()
+    given = read_given(replace(ask, batch=None), ids, len(cohort.labels), data, data.rule)
+    data.notes.extend(given.notes)
+    if ask.gene_sets is not None:
+        check_gene_sets(cohort.views, ask.gene_sets)
+    info = {
+        "title": f"New samples in the clusters of {ask.model}",
+        "command": command_line("predict", ask),
+        "alignment": [*data.decisions, *data.notes],
+        "warnings": warned,
+        "inputs": [*data.inputs, *given.inputs],
+        "cohort": {
+            "model": str(ask.model),
+            "rescaled": ask.rescale,
+            "confident": cohort.confident,
+            "confident_at_fit": cohort.confident_at_fit,
+        },
+    }
+    write_run(
+        cohort.model,
+        cohort.views,
+        ask.report,
+        ids=ids,
+        original_ids=data.original_ids,
+        info=info,
+        truth=given.classes,
+        clinical=given.columns,
+        **given.survival(ask.horizon),
+        gene_sets=ask.gene_sets,
+        stability_runs=0,
+        force=ask.force,
+        figures=ask.figures,
+        tables={f"{name}.csv": table for name, table in cohort.tables.items()},
+        progress=tell,
     )
 
 

@@ -78,6 +78,7 @@ def write_run(
     force: bool = False,
     report: bool = True,
     figures: bool = False,
+    tables: Mapping[str, Any] | None = None,
     progress: Callable[[str], Any] | None = None,
 ) -> Path:
     """Write everything there is to know about a fitted model into the folder ``out``.
@@ -119,6 +120,7 @@ def write_run(
         there stay, and where one has the name of a file to be written it is refused
     report : whether to make ``report.html``
     figures : whether to draw the figures into the folder ``figures``, as SVG, PNG and PDF
+    tables : more tables to write, a DataFrame by file name
     progress : called with a few words before every step that takes time
 
     Returns
@@ -142,7 +144,7 @@ def write_run(
     with claimed(out, KIND, force=force) as place, place.replacing() as beside:
         anything = bool(beside_views.clinical) or truth is not None
         names_to_be = sure_files(report, anything, figures, gene_sets is not None)
-        place.check([*names_to_be, *component_files(given.names)])
+        place.check([*names_to_be, *component_files(given.names), *(tables or ())])
         new = NewFiles(beside, originals, tell)
         labels, extra, notes = new.measure(model, given, names, truth, stability_runs)
         tell("asking what the clusters mean")
@@ -153,8 +155,9 @@ def write_run(
             new.write({"selection.csv": frame(chosen.table)})
             extra["selection"] = selection_record(chosen)
             notes += choice_notes(chosen)
-        new.write(found.tables)
-        model.save(beside / "model.npz")
+        new.write({**found.tables, **(tables or {})})
+        fitted: Any = getattr(model, "_of_fit", model)
+        fitted.save(beside / "model.npz")
         run = run_record(model, given, settings, info, notes, extra)
         new.finish(run, (*MODEL_CHARTS, *MEANING_CHARTS) if figures else (), report)
     return out
