@@ -33,7 +33,7 @@ fuzz: $(VENV)/.installed
 
 # The torch engine: its tests need PyTorch, for CPUs unless the machine has another already.
 test-torch: $(VENV)/.torch
-	$(BIN)/python -m pytest tests/engines/test_torch.py tests/engines/test_limits.py
+	$(BIN)/python -m pytest tests/engines/test_torch.py
 
 $(VENV)/.torch: $(VENV)/.installed
 	$(BIN)/python $(PIP) torch==2.13.0

@@ -9,12 +9,10 @@ from typing import Any
 import numpy as np
 import torch
 
-from manyview._warn import warn_user
 from manyview.engines.numpy.neighbors import equal_share, product_error
 from manyview.engines.threads import blocks
 
 from .device import free_memory
-from .limits import LimitedProducts, limited
 from .tensors import TorchView
 
 #: Entries of a temporary block of distances, on a GPU and in the memory of the host.
@@ -155,9 +153,6 @@ def _rows_of(left: Rows, rows: torch.Tensor, n: int) -> torch.Tensor:
 class SmallestProducts:
     """The smallest entries of every row of L Rᵀ, R given by rows; ``width`` of them fit at once."""
 
-    #: Whether the kernel that keeps no products may be tried.
-    by_limits = True
-
     def __init__(self, right: Rows, n_right: int, own: torch.Tensor | None, width: int | None):
         self.right, self.n, self.own = right, n_right, own
         self.width = n_right if width is None else min(width, n_right)
@@ -167,48 +162,10 @@ class SmallestProducts:
     def find(
         self, left: Rows, n_left: int, rows: torch.Tensor, k: int, coarse: bool
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """Columns and values of the k smallest entries per row, and the lengths of the rows of L."""
-        if coarse and self.whole is not None and self.by_limits:
-            try:
-                quick = limited(self.whole, k)
-                if quick is not None:
-                    return self._by_limits(quick, left, n_left, rows, k)
-            except torch.OutOfMemoryError:
-                raise
-            except Exception as error:  # no compiler here, say
-                self.by_limits = False
-                warn_user(
-                    f"the kernel for neighbors cannot run here ({error}); plain PyTorch is used "
-                    "instead, which is slower"
-                )
-        return self._by_blocks(left, n_left, rows, k, coarse)
+        """Columns and values of the k smallest entries per row, and the lengths of the rows of L.
 
-    def _by_limits(
-        self, quick: LimitedProducts, left: Rows, n_left: int, rows: torch.Tensor, k: int
-    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """The same without products in memory; rows with too many small entries are looked at again."""
-        whole: Any = self.whole
-        self.longest = whole.norm(dim=1).amax()
-        room, width = block_entries(whole), max(quick.row_entries(k), 2 * whole.shape[1])
-        found = []
-        for b in blocks(slice(0, n_left), max(1, room // width)):
-            L = left(b)
-            with tensor_cores(True):
-                smallest = quick.find(L, k, None if self.own is None else self.own[rows[b]])
-            found.append((*smallest, L.norm(dim=1)))
-        columns, values, complete, lengths = (torch.cat(part) for part in zip(*found, strict=True))
-        again = torch.nonzero(~complete)[:, 0]
-        if len(again):
-            L = _rows_of(left, again, n_left)
-            missed = self._by_blocks(L.__getitem__, len(L), rows[again], k, True)
-            columns[again], values[again], _ = missed
-        # Numbers far below the largest lose digits in 16 bits: no row counts as much shorter.
-        return columns, values, lengths.clip(min=float(lengths.max()) * 2.0**-16)
-
-    def _by_blocks(
-        self, left: Rows, n_left: int, rows: torch.Tensor, k: int, coarse: bool
-    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """The same by all products, a block of rows and columns at a time."""
+        All products are made, a block of rows and columns at a time.
+        """
         probe = left(slice(0, 1))
         room = block_entries(probe)
         step = max(1, min(n_left, room // self.width, room // (2 * max(1, probe.shape[1]))))
