@@ -85,12 +85,12 @@ def measure(
     g = Graph(5).prepare(X)
     V, U, one = rng.random((n, K)), rng.random((m, K)), np.ones(n)
     with local(n_workers, stealing) as client, Cluster() as cluster:
-        import manyview.engines.dask.view as blocks
+        import manyview.engines.dask.engine as blocks
 
         ends = np.linspace(0, n, n_blocks + 1).astype(int)
         pieces = [slice(int(a), int(b)) for a, b in pairwise(ends)]
         usual, blocks.cut = blocks.cut, lambda source: pieces
-        view = cluster.view(X)
+        view = blocks.DaskView.of(cluster, X)
         blocks.cut = usual
         rows = view.as_rows(SOLVERS["multiplicative"]())
         rows.begin(V, V, one, one, g, basis=True)

@@ -24,13 +24,11 @@ da = pytest.importorskip("dask.array")
 
 from manyview.engines.affinity import nearest_neighbors  # noqa: E402
 from manyview.engines.dask import cluster as cluster_module  # noqa: E402
-from manyview.engines.dask import rows as dask_module  # noqa: E402
+from manyview.engines.dask import engine as dask_module  # noqa: E402
 from manyview.engines.dask import source as lazy_module  # noqa: E402
-from manyview.engines.dask import view as block_module  # noqa: E402
 from manyview.engines.dask.cluster import Cluster, ClusterLost  # noqa: E402
-from manyview.engines.dask.rows import neighborhood  # noqa: E402
+from manyview.engines.dask.engine import Block, DaskView, merged, neighborhood  # noqa: E402
 from manyview.engines.dask.source import DaskMatrix  # noqa: E402
-from manyview.engines.dask.view import Block, merged  # noqa: E402
 from manyview.engines.files.disk import DiskMatrix  # noqa: E402
 from manyview.engines.numpy import neighbors  # noqa: E402
 from manyview.maths.solvers import SOLVERS  # noqa: E402
@@ -233,9 +231,9 @@ def test_robust_reads_large_files_by_rows_and_refuses_large_arrays(client, monke
 
 
 def test_neighbours_are_those_of_the_whole_view(client, monkeypatch):
-    monkeypatch.setattr(block_module, "cut", lambda X: [slice(0, 50), slice(50, 51), slice(51, N)])
+    monkeypatch.setattr(dask_module, "cut", lambda X: [slice(0, 50), slice(50, 51), slice(51, N)])
     with Cluster() as cluster:
-        indices, squared = cluster.view(VIEWS[0]).neighbors(5)
+        indices, squared = DaskView.of(cluster, VIEWS[0]).neighbors(5)
     expected = nearest_neighbors(VIEWS[0], 5)
     assert np.array_equal(indices, expected[0])
     assert np.allclose(squared, expected[1])
@@ -245,7 +243,7 @@ def test_neighbours_are_those_of_the_whole_view(client, monkeypatch):
 def test_ties_go_by_index_whatever_the_blocks(client, monkeypatch, sizes):
     ends = np.cumsum(sizes)
     rows = [slice(int(end - size), int(end)) for end, size in zip(ends, sizes, strict=True)]
-    monkeypatch.setattr(block_module, "cut", lambda X: rows)
+    monkeypatch.setattr(dask_module, "cut", lambda X: rows)
     rng = np.random.default_rng(3)
     views = [rng.integers(0, 4, (N, m)).astype(float) + 1 for m in (5, 20)]
     gap = views[0][:, None] - views[0][None]
@@ -253,7 +251,7 @@ def test_ties_go_by_index_whatever_the_blocks(client, monkeypatch, sizes):
     np.fill_diagonal(d, np.inf)
     expected = np.argsort(d, axis=1, kind="stable")[:, :7]
     with Cluster() as cluster:
-        found, _ = cluster.view(views[0] / 7).neighbors(7)
+        found, _ = DaskView.of(cluster, views[0] / 7).neighbors(7)
     np.testing.assert_array_equal(found, expected)
     whole = wmnmf().fit(views)
     cut = wmnmf(engine="dask").fit([in_blocks(X, *sizes) for X in views])
@@ -269,7 +267,7 @@ def test_of_many_rows_nearly_all_neighbours_are_found(client, monkeypatch):
     monkeypatch.setattr(neighbors, "EXACT", 500)
     X, k = clustered(1200, 12).astype(np.float32), 6
     with Cluster() as cluster:
-        indices, _ = cluster.view(sp.csr_array(X)).neighbors(k)
+        indices, _ = DaskView.of(cluster, sp.csr_array(X)).neighbors(k)
     exact, _ = nearest_neighbors(X, k)  # all pairs: few features
     assert np.mean([np.isin(e, near).mean() for e, near in zip(exact, indices, strict=True)]) > 0.95
 
@@ -296,7 +294,7 @@ def test_merged_blocks_are_few_and_keep_their_order(sizes, most):
 
 
 def test_many_blocks_give_the_fit_of_numpy(client, monkeypatch):
-    monkeypatch.setattr(block_module, "FEW", 3)
+    monkeypatch.setattr(dask_module, "FEW", 3)
     sizes = (5,) * 20 + (10, 1, 9)
     views = [in_blocks(VIEWS[0], *sizes), in_blocks(VIEWS[1], *sizes).map_blocks(sp.csr_matrix)]
     expected = wmnmf(max_iter=1).fit([VIEWS[0], sp.csr_array(VIEWS[1])])

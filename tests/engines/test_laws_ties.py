@@ -13,12 +13,11 @@ from sklearn.metrics import adjusted_rand_score
 
 import manyview as mv
 from manyview.engines.affinity import nearest_neighbors
-from manyview.engines.dask.view import lists_in_block
 from manyview.engines.files.disk import DiskMatrix
 from manyview.engines.numpy import distances as geometry_module
 from manyview.engines.numpy import neighbors as neighbors_module
 from manyview.engines.numpy.distances import FileGeometry, Geometry
-from manyview.engines.numpy.neighbors import merged
+from manyview.engines.numpy.neighbors import lists_in_block, merged
 from manyview.engines.numpy.repeats import (
     crowds_of,
     expanded_graph,

@@ -490,7 +490,7 @@ def test_the_users_precision_is_restored_after_an_error():
 @needs_card
 def test_views_larger_than_the_card_are_streamed(monkeypatch):
     X, U, V, consensus, weights, A = random_problem(n=4000, m=60)
-    monkeypatch.setattr("manyview.engines.torch.tensors.STREAMED_BLOCK", 60 * 700)
+    monkeypatch.setattr("manyview.engines.torch.rows.STREAMED_BLOCK", 60 * 700)
     steps, results = SOLVERS["multiplicative"](), []
     here = Rows(X, steps)
     there = TorchView(X, torch.device("cuda"), np.float64, resident=False).as_rows(steps)
@@ -511,9 +511,9 @@ def test_views_larger_than_the_card_are_streamed(monkeypatch):
 def too_small(request, monkeypatch):
     """A device on which no view fits: rows are streamed (on the CPU from its own memory)."""
     monkeypatch.setattr("manyview.engines.torch.engine.fits", lambda size, device: False)
-    monkeypatch.setattr("manyview.engines.torch.tensors.STREAMED_BLOCK", 2**16)
+    monkeypatch.setattr("manyview.engines.torch.rows.STREAMED_BLOCK", 2**16)
     if request.param == "cuda":
-        monkeypatch.setattr("manyview.engines.torch.tensors.fits", lambda size, device: False)
+        monkeypatch.setattr("manyview.engines.torch.rows.fits", lambda size, device: False)
     return request.param
 
 
@@ -554,7 +554,7 @@ def test_streamed_views_may_miss_rows_but_not_entries(too_small):
 def test_streamed_counts_and_rare_features(too_small, monkeypatch):
     """Sparse counts beside a wide view whose rare features a sample of its rows would miss."""
     monkeypatch.setattr(
-        "manyview.engines.torch.streamed.HostView.sample", 1
+        "manyview.engines.torch.engine.HostView.sample", 1
     )  # the fewest rows there are
     monkeypatch.setattr("manyview.engines.torch.engine.fits", lambda size, device: size < 6_000_000)
     rng = np.random.default_rng(0)

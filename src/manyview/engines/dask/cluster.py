@@ -16,8 +16,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from manyview.engines.optional import engine_part
-
 #: Seconds without any worker after which a fit gives up.
 PATIENCE = 30.0
 #: Seconds between two looks at whether there still are workers.
@@ -92,10 +90,6 @@ class Cluster:
                     "'temporary-directory' to one that all machines share, or pass dask arrays"
                 )
         return Path(tempfile.mkdtemp(dir=self._folder))
-
-    def view(self, X: Any) -> Any:
-        """A scaled view as row blocks on the workers."""
-        return engine_part("dask", "view").DaskView.of(self, X)
 
     def homes(self, n_blocks: int) -> list[str]:
         """A worker for every block, neighboring blocks together."""

@@ -18,7 +18,7 @@ from manyview.engines.threads import Threads, blocks
 
 from .device import put, torch_dtype
 from .neighbors import GATHERED, nearest_by_products, squared_gaps
-from .tensors import TorchView
+from .rows import TorchView
 
 
 class TorchGeometry(Geometry):

@@ -13,7 +13,7 @@ from manyview.engines.numpy.neighbors import equal_share, product_error
 from manyview.engines.threads import blocks
 
 from .device import free_memory
-from .tensors import TorchView
+from .rows import TorchView
 
 #: Entries of a temporary block of distances, on a GPU and in the memory of the host.
 BLOCK, HOST_BLOCK = 2**29, 2**24
