@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -28,9 +29,12 @@ from manyview.engines.files.slabs import STORE
 from manyview.engines.numpy.engine import Engine
 from manyview.engines.numpy.presence import has_nan, is_table
 from manyview.engines.numpy.relations import kind_of, no_relation
+from manyview.engines.numpy.repeats import row_codes
 from manyview.engines.numpy.sources import is_streamed
 from manyview.engines.table import ENGINES
+from manyview.engines.threads import beside
 from manyview.engines.torch.device import put
+from manyview.storage.checkpoint import digest
 from manyview.storage.store import save
 from manyview.views.containers import (
     Collection,
@@ -42,7 +46,7 @@ from manyview.views.containers import (
     tensor_among,
     views_there,
 )
-from manyview.views.views import as_views
+from manyview.views.views import LOAD_LIMIT, as_views
 
 # --- precision ----------------------------------------------------------------------------------
 
@@ -90,20 +94,6 @@ def generator(random_state: Seed) -> np.random.Generator:
     if isinstance(random_state, np.random.RandomState):
         return np.random.default_rng(random_state.randint(2**31, size=4))
     return np.random.default_rng(random_state)
-
-
-def state_of(random_state: Seed) -> Any:
-    """The state of a generator that a fit would advance; None for a seed."""
-    if isinstance(random_state, np.random.Generator):
-        return random_state.bit_generator.state
-    return random_state.get_state() if isinstance(random_state, np.random.RandomState) else None
-
-
-def set_state(random_state: Seed, state: Any) -> None:
-    if isinstance(random_state, np.random.Generator):
-        random_state.bit_generator.state = state
-    elif isinstance(random_state, np.random.RandomState):
-        random_state.set_state(state)
 
 
 # --- parameters by view -------------------------------------------------------------------------
@@ -240,15 +230,11 @@ NEARLY_EMPTY = 0.05
 
 def observed_columns(views: Views) -> list[Array] | None:
     """Which columns of each view are observed, not empty or nearly so; None where all are."""
-    masks = [_full_enough(X) for X in views.matrices]
+    masks = []
+    for X in views.matrices:
+        values = _values_of(X) if has_nan(X) else np.ones(X.shape[1])
+        masks.append((values > 0) & (values >= NEARLY_EMPTY * values.max(initial=0)))
     return None if all(mask.all() for mask in masks) else masks
-
-
-def _full_enough(X: Matrix) -> Array:
-    if not has_nan(X):
-        return np.ones(X.shape[1], dtype=bool)
-    values = _values_of(X)
-    return (values > 0) & (values >= NEARLY_EMPTY * values.max())
 
 
 def _values_of(X: Array) -> Array:
@@ -346,6 +332,44 @@ def spread_out(part: Array, mask: Array, axis: int) -> Array:
     return whole
 
 
+# --- the data of the fit ------------------------------------------------------------------------
+
+#: How the checksum of a table begins that comes from the codes of its rows.
+OF_ROWS = "rows "
+
+
+def remember(views: Views) -> tuple[list[Matrix], Callable[[], list[str | None]]]:
+    """The data to fill in later: copies, since users' arrays change.
+
+    Of arrays too large to be copied there is a checksum, made while the fit goes on; files are what
+    they are.
+    """
+    held = [X for X in views.matrices if not is_streamed(X)]
+    large = sum(X.data.nbytes if sp.issparse(X) else X.nbytes for X in held) > LOAD_LIMIT
+    data = [X if large or is_streamed(X) else X.copy() for X in views.matrices]
+    if not large:
+        return data, lambda: [None] * len(data)
+    return data, beside(lambda: [None if is_streamed(X) else checksum_of(X) for X in data])
+
+
+def checksum_of(X: Matrix) -> str:
+    """A checksum that shows whether an array was changed, in a tenth of the time of a digest."""
+    if not is_table(X):
+        return digest(X)
+    return OF_ROWS + hashlib.blake2b(row_codes(X).data, digest_size=32).hexdigest()
+
+
+def refuse_changed(X: Matrix, checksum: str | None, name: str) -> None:
+    """Views too large to be copied are read where they are: they must be those of the fit."""
+    if checksum is None:
+        return
+    if checksum != (checksum_of(X) if checksum.startswith(OF_ROWS) else digest(X)):
+        raise ValueError(
+            f"view {name!r} was changed after the fit (it is too large to be copied, and the model "
+            "reads it where it is); fit again, or put its numbers back"
+        )
+
+
 # --- input after the fit ------------------------------------------------------------------------
 
 
@@ -365,15 +389,6 @@ class FittedInput:
     single: bool
     #: Which views unseen observations may lack.
     may_lack: Callable[[str], bool]
-
-    def check_form(self, single: bool) -> None:
-        """Refuse one array after a fit on a collection of views, and the other way round."""
-        if single != self.single:
-            kinds = ("a collection of views", "one array")
-            raise ValueError(
-                f"{self.who} was fitted on {kinds[self.single]}, "
-                f"got {kinds[single]}; pass the same form"
-            )
 
     def in_order(self, given: Collection) -> Collection:
         """A dict may list the views in any order; named features may come in any order, too."""
@@ -566,7 +581,12 @@ class MultiViewEstimator(BaseEstimator):
                     parameter_name, getattr(self, parameter_name), collected.names, allowed
                 )
         else:
-            fitted.check_form(single)
+            if single != fitted.single:
+                kinds = ("a collection of views", "one array")
+                raise ValueError(
+                    f"{fitted.who} was fitted on {kinds[fitted.single]}, got {kinds[single]}; pass the "
+                    "same form"
+                )
             X = by_modality(X, fitted.names, fitted.feature_names)
             collected = collect(X, views_there(X, self.views))
         if ENGINES[self.engine].leaves_rows:
@@ -666,34 +686,34 @@ class MultiViewEstimator(BaseEstimator):
         return array if given is None else put(array, given.device)
 
     @contextmanager
-    def _opened(self) -> Iterator[Engine]:
-        """The engine of a fit that is whole or nothing."""
-        # One thread: the sums inside BLAS and k-means differ between thread counts.
-        with (
-            threadpool_limits(1),
-            self._whole_or_nothing(),
-            ENGINES[self.engine].opened(self.device, self._forget) as engine,
-        ):
-            yield engine
+    def _opened(self, name: str | None = None) -> Iterator[Engine]:
+        """The engine of a fit (this estimator's, or another) that is whole or nothing.
 
-    @contextmanager
-    def _whole_or_nothing(self) -> Iterator[None]:
-        """A fit that fails leaves the estimator (and a generator it was given) as it was before.
-
-        Out of memory, it is left unfitted, and a GPU is free again. What was read ahead of files is
-        let go in any case.
+        A fit that fails leaves the estimator (and a generator it was given) as it was before. Out of
+        memory, it is left unfitted, and a GPU is free again. What was read ahead of files is let go in
+        any case.
         """
-        before, state = vars(self).copy(), state_of(self.random_state)
+        before, rng = vars(self).copy(), self.random_state
+        state: Any = None
+        if isinstance(rng, np.random.Generator):
+            state = rng.bit_generator.state
+        elif isinstance(rng, np.random.RandomState):
+            state = rng.get_state()
         try:
-            yield
+            # One thread: the sums inside BLAS and k-means differ between thread counts.
+            opened = ENGINES[name or self.engine].opened(self.device, self._forget)
+            with threadpool_limits(1), opened as engine:
+                yield engine
         except MemoryError:
             self._forget()
             raise
         except BaseException:
             self.__dict__.clear()
             self.__dict__.update(before)
-            if state is not None:
-                set_state(self.random_state, state)
+            if isinstance(rng, np.random.Generator):
+                rng.bit_generator.state = state
+            elif isinstance(rng, np.random.RandomState):
+                rng.set_state(state)
             raise
         finally:
             STORE.clear()

@@ -173,19 +173,14 @@ def fit_scalings(views: Views, present: list[Array], scale: ByView) -> list[Scal
     found: list[Scaling | None] = []
     for X, here, name in zip(views.matrices, present, views.names, strict=True):
         kind = of_view(scale, name, "auto") if is_table(X) else "auto"
-        if kind is None:
-            _refuse_extreme_size(X, name)
+        size = largest(X) if kind is None else 1.0
+        if size and not 1e-150 < size < 1e150:
+            raise ValueError(
+                f"view {name!r} has a largest entry of {size:g}, whose square is no number to "
+                "compute with; divide the view by a constant, or use scale='auto'"
+            )
         found.append(None if kind is None else fit_scaling(X, here, name, kind))
     return found
-
-
-def _refuse_extreme_size(X: Matrix, name: str) -> None:
-    size = largest(X)
-    if size and not 1e-150 < size < 1e150:
-        raise ValueError(
-            f"view {name!r} has a largest entry of {size:g}, whose square is no number to "
-            "compute with; divide the view by a constant, or use scale='auto'"
-        )
 
 
 def scaled(
@@ -301,16 +296,6 @@ def start_labels(
 # --- results -----------------------------------------------------------------------------------
 
 
-def agreement_on_host(agreement: Agreement) -> Agreement:
-    """The same with graphs of the host."""
-    return replace(
-        agreement,
-        view_graphs=[graphs.on_host(graph) for graph in agreement.view_graphs],
-        fused=graphs.on_host(agreement.fused),
-        fused_single=graphs.on_host(agreement.fused_single),
-    )
-
-
 def view_agreement(views: Views) -> tuple[Array, Array, Array]:
     """How much views agree (n_views×n_views), halves of each view, and how much views repeat each
     other (n_views×n_views), with the default settings.
@@ -330,15 +315,6 @@ def view_agreement(views: Views) -> tuple[Array, Array, Array]:
     repeated[np.ix_(kept, kept)] = found.redundancy
     all_halves[kept] = found.split_half
     return matrix, all_halves, repeated
-
-
-def graph_of_all(graph: sp.csr_array, rows: Array | None) -> sp.csr_array:
-    """A graph of the observations of a fit as one of all that were given."""
-    if rows is None:
-        return graph
-    edges, place = graph.tocoo(), np.flatnonzero(rows)
-    i, j = (place[ends] for ends in edges.coords)
-    return sp.csr_array((edges.data, (i, j)), shape=(len(rows),) * 2)
 
 
 # --- compare, weigh, fuse, embed ----------------------------------------------------------------

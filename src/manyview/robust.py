@@ -47,7 +47,9 @@ from manyview.base import (
     generator,
     in_dtype,
     on_host_factors,
+    refuse_changed,
     refuse_relations,
+    remember,
     reordered,
     with_weight,
     working_dtype,
@@ -57,16 +59,17 @@ from manyview.engines.dask.source import DaskMatrix
 from manyview.engines.numpy.batches import FEWEST, Batches
 from manyview.engines.numpy.distances import Geometry
 from manyview.engines.numpy.engine import Engine, unit_sums
+from manyview.engines.numpy.graph import on_host as graph_on_host
 from manyview.engines.numpy.masked import MaskedView
 from manyview.engines.numpy.neighbors import equal_share, farthest, nearest
-from manyview.engines.numpy.presence import has_nan
+from manyview.engines.numpy.presence import has_nan, is_table
 from manyview.engines.numpy.repeats import Repeats, distinct, expanded_graph
 from manyview.engines.numpy.rows import rows_of
+from manyview.engines.numpy.sources import is_streamed
 from manyview.engines.protocols import Scaling
 from manyview.engines.table import ENGINES
 from manyview.engines.threads import Threads, blocks
 from manyview.fuse import hidden_groups, tell_merged
-from manyview.impute import check_fillable, filled_in, remember
 from manyview.labels import (
     by_size,
     check_installed,
@@ -657,7 +660,13 @@ class RobustWMNMF(
         ndarray (N, n_features)
         """
         check_is_fitted(self)
-        given = self._view_position(view)
+        names = list(self.view_names_in_)
+        if isinstance(view, Integral) and 0 <= int(view) < len(names) and view not in names:
+            given = int(view)
+        elif view in names:
+            given = names.index(view)
+        else:
+            raise ValueError(f"view must be one of {names} or its position, got {view!r}")
         width, dtype = self._view_widths[given], self.consensus_.dtype
         columns = np.ones(width, bool) if self._columns is None else self._columns[given]
         whole = np.full((len(self.labels_), width), np.nan, dtype=dtype)
@@ -665,24 +674,26 @@ class RobustWMNMF(
             s = self._kept().index(given)
             # What was observed comes back as it was, whatever the precision of the fit.
             whole = whole.astype(np.result_type(self._data[s].dtype, dtype))
-            checksum = None if self._digests is None else self._digests[s]
-            check_fillable(self._data[s], checksum, self.view_names_in_[given])
+            X, name = self._data[s], self.view_names_in_[given]
+            if not is_table(X):
+                raise ValueError(
+                    f"view {name!r} is a {X.kind}, of which nothing is filled in; impute works on "
+                    "features"
+                )
+            if is_streamed(X):
+                raise ValueError(
+                    f"{X.label} is read from its file by rows and has nothing missing but rows of "
+                    "zeros; impute works on views in memory"
+                )
+            refuse_changed(X, None if self._digests is None else self._digests[s], name)
             parts = self.components_[given][:, columns]
             guess = self.consensus_.astype(float) @ parts.astype(float)
             present = self._all_rows(self._geometry[s].present)
-            whole[:, columns] = filled_in(self._data[s], present, guess, self._scalings[s])
+            whole[:, columns] = filled_in(X, present, guess, self._scalings[s])
         if self._left_out is not None:
             i, j, values = self._left_out[given]
             whole[i, j] = values
         return whole
-
-    def _view_position(self, view: str | int) -> int:
-        names = list(self.view_names_in_)
-        if view in names:
-            return names.index(view)
-        if isinstance(view, Integral) and 0 <= int(view) < len(names):
-            return int(view)
-        raise ValueError(f"view must be one of {names} or its position, got {view!r}")
 
     # --- scikit-learn --------------------------------------------------------------------------
 
@@ -757,7 +768,13 @@ class RobustWMNMF(
         pairs = zip(found.spaces, given.matrices, strict=True)
         self._geometry = [view.for_model(sp.issparse(X)) for view, X in pairs]
         self._embedding = on_host(found.embedding)
-        self._agreement = agreement = fuse.agreement_on_host(found.agreement)
+        agreement = replace(
+            found.agreement,
+            view_graphs=[graph_on_host(graph) for graph in found.agreement.view_graphs],
+            fused=graph_on_host(found.agreement.fused),
+            fused_single=graph_on_host(found.agreement.fused_single),
+        )
+        self._agreement = agreement
         repeats, anywhere = found.repeats, found.anywhere
         factors = on_host_factors(found.fit.factors)
         labels = np.where(anywhere, factors.consensus.argmax(axis=1), -1)
@@ -766,7 +783,11 @@ class RobustWMNMF(
         self._centres = on_host(found.centres)[order]
         self._repeats = None if repeats is None else (repeats.first, repeats.mass)
         self._warn(found.fit, self._all_rows(anywhere))
-        self.graph_ = fuse.graph_of_all(expanded_graph(agreement.fused, repeats), self._rows)
+        self.graph_ = expanded_graph(agreement.fused, repeats)
+        if self._rows is not None:  # a graph of all that were given
+            edges, place = self.graph_.tocoo(), np.flatnonzero(self._rows)
+            i, j = (place[ends] for ends in edges.coords)
+            self.graph_ = sp.csr_array((edges.data, (i, j)), shape=(len(self._rows),) * 2)
         dtype = np.dtype(given.dtype if self.dtype is None else self.dtype)
         V_star = np.where(anywhere[:, None], self._result.consensus, 1 / self.n_clusters_)
         labels = np.where(anywhere, V_star.argmax(axis=1), -1)
@@ -1068,9 +1089,13 @@ def run_robust(
         progress.resume(saved.history)
     on_card = is_tensor(start.P) and start.P.is_cuda  # type: ignore[attr-defined]
     patience, settled, stop = CHECK_EVERY if on_card else 1, DeviceFlag(), Stop.MAX_ITER
+
+    def resumable() -> RobustState:
+        return replace(state, history=progress.history())
+
     while state.iteration < max_iter:
         if checkpoint is not None:
-            checkpoint.offer(partial(_with_history, state, progress))
+            checkpoint.offer(resumable)
         before = state.objective
         state = recorded(next_state(views, start, weights, state))
         if progress.stopped:
@@ -1113,13 +1138,39 @@ def next_state(
     return RobustState(U, V, V_star, centres, distances, errors, state.iteration + 1)
 
 
-def _with_history(state: RobustState, progress: Progress) -> RobustState:
-    return replace(state, history=progress.history())
-
-
 def soft_start(labels: Array, n_clusters: int) -> Array:
     """.8 one-hot + .2/K: columns mean the same cluster in every view."""
     return 0.8 * one_hot(labels, n_clusters) + 0.2 / n_clusters
+
+
+# --- what is filled in --------------------------------------------------------------------------
+
+
+def filled_in(X: Matrix, present: Array, guess: Array, scaling: Scaling | None) -> Array:
+    """The data with what is absent taken from ``guess``, the product U v* in scaled units.
+
+    Rows where the view is missing have the size of a typical row, unobserved entries of others the
+    size of their row. A feature that no row has stays NaN.
+    """
+    dense = X.toarray() if sp.issparse(X) else X
+    known = ~np.isnan(dense)
+    zeros = ~present & ~np.where(known, dense, 0).any(axis=1)
+    known &= ~zeros[:, None]  # rows of zeros count as missing
+    Z = dense if scaling is None else scaling.apply(dense.astype(float))
+    # A row of z is as large, against its U v*, as its observed entries are.
+    covered = np.where(known, guess, 0).sum(axis=1)
+    size = np.divide(
+        np.where(known, Z, 0).sum(axis=1), covered, out=np.zeros(len(Z)), where=covered > 0
+    )
+    typical = size[present].mean() if present.any() else 1.0
+    size = np.where(size > 0, size, typical)[:, None]
+    filled = size * guess if scaling is None else scaling.undo(size * guess)
+    if scaling is not None and scaling.low is None:
+        totals = np.nansum(np.abs(dense), axis=1)
+        mean_total = totals[present].mean() if present.any() else 1.0
+        filled = filled * np.where(totals > 0, totals, mean_total)[:, None]
+    filled[:, ~known.any(axis=0)] = np.nan
+    return np.where(known, dense, filled)
 
 
 # --- new samples ------------------------------------------------------------------------------

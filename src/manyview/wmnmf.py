@@ -48,6 +48,7 @@ from manyview.base import (
     observed_part,
     observed_somewhere,
     on_host_factors,
+    refuse_changed,
     reordered,
     spread_out,
     working_dtype,
@@ -70,7 +71,6 @@ from manyview.engines.numpy.sources import Scaled, is_streamed, resident
 from manyview.engines.protocols import DeviceView
 from manyview.engines.table import ENGINES
 from manyview.engines.threads import Threads, beside
-from manyview.impute import refuse_changed
 from manyview.initialize import (
     GNMF_WEIGHT,
     INITS,
@@ -698,7 +698,7 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
         if "labels_" not in vars(self):
             return self.fit(X)
         views = self._read(X, reset=False)
-        with threadpool_limits(1), self._whole_or_nothing():
+        with self._opened("numpy"):
             self._add_batch(views)
         return self
 

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from sklearn.metrics import adjusted_rand_score
 
 import manyview as mv
-import manyview.impute
 import manyview.wmnmf
 from conftest import blobs
 from manyview.base import observed_columns
@@ -423,7 +422,7 @@ def test_imputing_keeps_the_shape_of_what_was_given(tmp_path):
 
 def test_large_views_that_changed_are_noticed(monkeypatch):
     views, _ = blobs()
-    monkeypatch.setattr(manyview.impute, "LOAD_LIMIT", 100)
+    monkeypatch.setattr("manyview.base.LOAD_LIMIT", 100)
     monkeypatch.setattr(manyview.wmnmf, "COPY_LIMIT", 100)
     models = [mv.RobustWMNMF(3, random_state=0).fit(views), mv.WMNMF(3, random_state=0).fit(views)]
     asks = [lambda: models[0].impute(1), lambda: models[1].predict([X[:2] for X in views])]
