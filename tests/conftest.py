@@ -16,7 +16,7 @@ except ModuleNotFoundError:
 else:
     # `make test` draws the same examples everywhere; `make fuzz` draws new and many more.
     quiet = {"deadline": None, "suppress_health_check": list(HealthCheck)}
-    settings.register_profile("test", derandomize=True, **quiet)
+    settings.register_profile("test", max_examples=20, derandomize=True, **quiet)
     settings.register_profile("fuzz", max_examples=3000, **quiet)
     settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "test"))
 

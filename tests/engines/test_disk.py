@@ -33,7 +33,6 @@ from manyview.regularizers import Graph
 from manyview.scaling import fit_scaling
 from manyview.views import views as views_module
 from manyview.views.views import as_views
-from manyview.wmnmf import Progress
 
 N = 300
 
@@ -463,13 +462,6 @@ def test_a_map_whose_file_is_another_is_told(harm, tmp_path, monkeypatch):
     }[harm]
     with pytest.raises((ValueError, OSError), match=rf"view 'b' \(b.npy\).*{told}"):
         model.fit(given)
-
-
-def test_an_objective_that_is_no_number_ends_the_loop():
-    progress = Progress(1, 1, 1, None)
-    terms = {"reconstruction": 1.0, "consensus": 0.0, "regularizer": 0.0, "objective": np.nan}
-    with pytest.raises(ValueError, match="the objective is nan in round 2, iteration 3"):
-        progress.record(2, 0, 3, terms)
 
 
 def test_files_that_cannot_be_read_by_rows_are_refused_with_a_sentence(tmp_path, monkeypatch):

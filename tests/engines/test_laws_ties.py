@@ -67,7 +67,7 @@ def test_ties_go_to_the_smaller_index_in_every_form(shape, unit):
 
 
 @given(st.integers(0, 10**6), st.integers(31, 400), st.sampled_from(SHAPES))
-@settings(deadline=None, max_examples=12)
+@settings(max_examples=8)
 def test_any_blocks_give_the_same_lists(seed, size, shape):
     X = whole_numbers(*shape, seed=seed) / 7
     parts = [X[start : start + size] for start in range(0, len(X), size)]
@@ -197,7 +197,7 @@ def test_repeating_every_row_repeats_everything(change, repeat, k):
 
 
 @given(st.lists(st.integers(1, 40), min_size=9, max_size=9), st.integers(0, 10**6))
-@settings(deadline=None, max_examples=8)
+@settings(max_examples=8)
 def test_points_with_any_number_of_copies(copies, seed):
     centres = np.array([[1, 1], [11, 1], [1, 11]])
     points = np.vstack([np.add(centre, [[0, 0], [0.5, 0.5], [0.5, 0]]) for centre in centres])
@@ -320,7 +320,6 @@ def test_a_category_of_noise_gets_no_weight_beside_numbers(by_kind):
 
 
 @given(st.integers(0, 10**6), st.integers(2, 12), st.booleans())
-@settings(deadline=None, max_examples=30)
 def test_lists_of_a_crowd_are_spread_by_mass(seed, k, heavy):
     rng = np.random.default_rng(seed)
     value = rng.integers(0, 3, 90)

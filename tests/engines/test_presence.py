@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
@@ -12,7 +12,6 @@ SHAPES = array_shapes(min_dims=2, max_dims=2, min_side=0, max_side=40)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int64])
-@settings(max_examples=60, deadline=None)
 @given(data=st.data())
 def test_shortcuts_change_nothing(dtype, data):
     kinds = (

@@ -63,7 +63,6 @@ def test_what_relates_no_observations_of_a_fit_is_refused(relation, words):
     relation.for_unseen(None).check("r")  # rows of unseen ones may be all of these
 
 
-@settings(max_examples=20, deadline=None)
 @given(st.integers(0, 1000))
 def test_parts_of_a_relation_are_those_of_its_matrix(seed):
     rng = np.random.default_rng(seed)
@@ -127,7 +126,7 @@ def test_halves_of_a_graph_share_no_link():
     assert ((one != 0) == (one != 0).T)[np.ix_(*[space.present] * 2)].all()
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=8)
 @given(st.integers(0, 1000), st.integers(1, 6))
 def test_distances_give_the_geometry_of_the_features(seed, width):
     rng = np.random.default_rng(seed)

@@ -103,7 +103,7 @@ def test_the_lists_are_the_same_for_any_number_of_threads(threads):
     np.testing.assert_array_equal(in_cells(X, 8, 3, threads), in_cells(X, 8, 3))
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=8)
 @given(st.integers(24, 200), st.integers(1, 6), st.integers(1, 4), st.integers(0, 99))
 def test_every_list_is_whole(n, k, kinds, seed):
     """k different rows and never the row itself, also where all rows are copies of a few."""
@@ -114,7 +114,6 @@ def test_every_list_is_whole(n, k, kinds, seed):
     assert all(len(set(row)) == k and i not in row for i, row in enumerate(found))
 
 
-@settings(max_examples=25, deadline=None)
 @given(st.integers(3, 60), st.integers(1, 9), st.integers(0, 99))
 def test_the_smallest_products_are_those_of_all_pairs(n, k, seed):
     X, k = np.random.default_rng(seed).random((n, 4)).astype(np.float32), min(k, n - 1)
@@ -137,7 +136,6 @@ def three_views(seed, n=80):
     return views
 
 
-@settings(max_examples=20, deadline=None)
 @given(st.integers(0, 999), st.lists(st.floats(0, 1), min_size=3, max_size=3))
 def test_products_of_the_sides_are_sums_of_distances(seed, weights):
     """Whoever is missing where, whatever the weights, dense or sparse."""
@@ -215,7 +213,7 @@ def test_views_with_holes_are_searched_and_measured_over_shared_features(rng):
     np.testing.assert_allclose(d.ravel(), view.pairs(i, near.ravel()))
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=8)
 @given(st.integers(0, 999), st.integers(1, 30), st.sampled_from([1, 7, 60]))
 def test_a_sample_has_the_lists_of_all_distances(seed, k, step):
     """Whoever is missing where, dense, sparse or with holes, and however many answer at a time."""

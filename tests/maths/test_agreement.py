@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from manyview.maths.agreement import (
@@ -47,7 +47,6 @@ def evidence(seed):
     return symmetric(rng, n_views, M), reliability, redundancy, rng
 
 
-@settings(max_examples=2000, deadline=None)
 @given(st.integers(0, 2**32 - 1), st.sampled_from([0.95, 1.05]))
 def test_small_changes_move_weights_little(seed, factor):
     M, reliability, redundancy, rng = evidence(seed)
@@ -65,7 +64,6 @@ def test_small_changes_move_weights_little(seed, factor):
     assert np.abs(after - before).max() <= MOST_MOVED
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.integers(0, 2**32 - 1), st.integers(1, 3))
 def test_copies_share_the_weight_of_the_view_they_repeat(seed, n_copies):
     M, reliability, _, rng = evidence(seed)
@@ -81,7 +79,6 @@ def test_copies_share_the_weight_of_the_view_they_repeat(seed, n_copies):
     np.testing.assert_allclose(with_copies[others], alone[others], atol=1e-12)
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.integers(0, 2**32 - 1), st.floats(1e-6, 1e6))
 def test_weights_follow_the_views_and_know_no_unit(seed, unit):
     M, reliability, redundancy, rng = evidence(seed)
@@ -103,7 +100,6 @@ def test_without_agreement_clusters_decide_among_reliable_views():
     assert view_weights(np.zeros((1, 1)), np.zeros(1), np.eye(1), 0.1) == 1
 
 
-@settings(max_examples=500, deadline=None)
 @given(st.integers(0, 2**32 - 1), st.sampled_from([0.95, 1.05]))
 def test_clusters_of_its_own_give_a_view_more_weight_continuously(seed, factor):
     M, reliability, redundancy, rng = evidence(seed)
@@ -179,7 +175,6 @@ def test_agreement_on_a_sample_needs_two_views():
     assert not w[:5].any()
 
 
-@settings(max_examples=500, deadline=None)
 @given(st.integers(0, 2**32 - 1), st.floats(1e-3, 0.2))
 def test_what_chance_reaches_decides_nothing(seed, chance):
     """Reliabilities within a tenth of what chance reaches, some of them 0: weights stay nearly equal."""
@@ -240,7 +235,6 @@ def test_views_that_repeat_each_other_are_listed_over_a_third():
 # --- reliance ----------------------------------------------------------------------------------
 
 
-@settings(max_examples=300, deadline=None)
 @given(st.integers(0, 2**32 - 1))
 def test_reliance_is_shared_by_the_views_that_describe_an_observation(seed):
     rng = np.random.default_rng(seed)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.linalg import block_diag
 from scipy.sparse.csgraph import connected_components
@@ -71,7 +71,6 @@ def test_parts_of_a_large_graph_start_from_vectors_nearby():
     np.testing.assert_allclose(again, expected, atol=2e-3)
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.integers(1, 40), st.lists(st.tuples(st.integers(0, 39), st.integers(0, 39)), max_size=60))
 def test_components_on_a_device_are_those_of_the_host(n, links):
     A = np.zeros((n, n))

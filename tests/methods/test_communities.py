@@ -7,7 +7,7 @@ import warnings
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import adjusted_rand_score as ari
 
@@ -87,7 +87,6 @@ def test_tiny_communities_without_links_are_told():
 
 
 @needed
-@settings(max_examples=20)
 @given(st.integers(0, 2**32 - 1), st.floats(0.3, 3))
 def test_the_order_of_the_vertices_does_not_matter(seed, resolution):
     rng = np.random.default_rng(seed)

@@ -111,7 +111,6 @@ def test_columns_left_out_keep_their_values_where_a_view_is_imputed(tmp_path):
 
 
 @given(st.integers(1, 40))
-@settings(max_examples=20)
 def test_columns_of_a_view_with_few_rows_are_as_full_as_any(n_rows):
     X = np.full((400, 3), np.nan)
     X[:n_rows] = 1.0
@@ -440,7 +439,7 @@ def test_large_views_that_changed_are_noticed(monkeypatch):
 @pytest.mark.filterwarnings("ignore:no view tells observations apart")  # where all are alike
 @pytest.mark.parametrize("make", MODELS)
 @given(st.lists(st.integers(0, 3), min_size=8, max_size=30), st.integers(1, 4), st.booleans())
-@settings(max_examples=10)
+@settings(max_examples=8)
 def test_identical_rows_stay_together_however_many_clusters(make, kinds, more, sparse):
     rng = np.random.default_rng(0)
     kinds = np.array(kinds)
@@ -462,7 +461,7 @@ def test_identical_rows_stay_together_however_many_clusters(make, kinds, more, s
 
 @pytest.mark.filterwarnings("error::RuntimeWarning", "ignore::UserWarning")
 @given(st.integers(1, 5), st.integers(1, 12), st.booleans())
-@settings(max_examples=10)
+@settings(max_examples=8)
 def test_as_many_clusters_as_categories(n_kinds, copies, alike):
     """A table of categories, given once or in two codings: every category is a cluster."""
     kinds = np.repeat(np.arange(n_kinds), copies + (n_kinds == 1))

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.cluster import KMeans
 
@@ -106,7 +106,7 @@ def test_repeated_ids_of_one_table_cost_no_row(kind, tmp_path):
 
 
 @pytest.mark.parametrize("name", MODELS)
-@settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=8)
 @given(st.lists(st.sampled_from(["a", "b", 1, "1", 2.5, ("x", 1)]), min_size=30, max_size=30))
 def test_as_many_labels_as_rows_in_their_order(name, ids):
     index = pd.Index(ids, dtype=object, tupleize_cols=False)
@@ -190,7 +190,6 @@ def test_missing_times_are_no_ids():
         MODELS["robust"]().fit(pd.DataFrame(X, index=times))
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.data())
 def test_aligned_rows_are_those_of_their_ids(data):
     ids = data.draw(st.lists(st.integers(0, 40), min_size=2, max_size=12, unique=True))

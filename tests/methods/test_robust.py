@@ -13,7 +13,6 @@ from conftest import blobs
 from golden_files import load
 from manyview import WMNMF, RobustWMNMF, base
 from manyview import fuse as agree
-from manyview.engines.numpy import neighbors as index
 from manyview.engines.numpy.distances import Geometry
 from manyview.engines.numpy.graph import mean_distance, row_contrasts
 from manyview.engines.numpy.masked import MaskedView
@@ -122,30 +121,6 @@ def test_golden_factorisation(golden, geometries, n):
 # --- distances ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", ["dense", "sparse", "holes"])
-def test_distances_of_pairs_and_blocks_agree_with_their_definition(kind):
-    rng = np.random.default_rng(0)
-    Z = rng.random((25, 6)) * (rng.random((25, 6)) < 0.7)
-    Z[3] = 0
-    present = present_rows(Z)
-    if kind == "holes":
-        Z[rng.random(Z.shape) < 0.2] = np.nan
-        Z[3] = 0
-    view = Geometry(sp.csr_array(Z) if kind == "sparse" else Z, present)
-    blocks = view.between(np.arange(view.n_samples))
-    i, j = np.triu_indices(25, 1)
-    np.testing.assert_allclose(view.pairs(i, j), blocks[i, j], rtol=1e-9)
-    np.testing.assert_allclose(blocks, blocks.T, rtol=1e-9)
-    assert (blocks[3, :3] == 1).all() and (blocks[:3, 3] == 1).all()
-    if kind != "holes":
-        rows = Z[present]
-        squared = ((rows[:, None] - rows[None]) ** 2).sum(axis=2)
-        mu = squared.sum(axis=1) / (len(rows) - 1)
-        np.testing.assert_allclose(
-            blocks[np.ix_(present, present)], squared / np.sqrt(np.outer(mu, mu)), atol=1e-12
-        )
-
-
 def test_unobserved_entries_leave_distances_unbiased():
     rng = np.random.default_rng(0)
     Z = rng.random((200, 40))
@@ -191,26 +166,6 @@ def test_the_objective_never_rises(seed, settings):
     for U in model.components_:
         assert (U >= 0).all()
         np.testing.assert_allclose(U.sum(axis=1), 1)
-
-
-def test_permuting_views_and_observations_permutes_the_result():
-    views, _ = blobs(n=90, noise=0.4)
-    order, rows = [2, 0, 1], np.random.default_rng(1).permutation(90)
-    one = RobustWMNMF(3, random_state=0).fit(views)
-    two = RobustWMNMF(3, random_state=0).fit([views[s][rows] for s in order])
-    np.testing.assert_allclose(two.view_weights_, one.view_weights_[order], rtol=1e-8)
-    np.testing.assert_allclose(two.sample_weights_, one.sample_weights_[rows][:, order], rtol=1e-8)
-    assert adjusted_rand_score(one.labels_[rows], two.labels_) == 1
-
-
-def test_the_unit_of_a_feature_does_not_matter():
-    views, _ = blobs(noise=0.4)
-    one = RobustWMNMF(3, random_state=0).fit(views)
-    views[0][:, 2] *= 1000
-    views[1] = views[1] - 5.0
-    two = RobustWMNMF(3, random_state=0).fit(views)
-    np.testing.assert_allclose(two.consensus_, one.consensus_, atol=1e-8)
-    np.testing.assert_array_equal(two.labels_, one.labels_)
 
 
 def test_a_constant_view_gets_no_weight():
@@ -268,41 +223,10 @@ def test_corrupted_rows_lose_their_weight(digits):
 
 def test_digits(digits, fitted):
     assert mv.metrics.accuracy(digits.labels, fitted.labels_) > 0.96
-    same = RobustWMNMF(10, random_state=0).fit(digits.views)
-    np.testing.assert_array_equal(same.consensus_, fitted.consensus_)
-
-
-def test_approximate_lists_agree_with_exact_ones(digits, fitted, monkeypatch):
-    """The large-N path, forced on the digits: nearly the same graph, the same clusters."""
-    pytest.importorskip("numba")
-    exact, _ = fitted._geometry[0].fused_nearest(fitted._geometry, fitted.view_weights_, 20, [], 0)
-    monkeypatch.setattr(index, "EXACT", 100)
-    views = {name: X.copy() for name, X in digits.views.items()}
-    model = RobustWMNMF(10, random_state=0).fit(views)
-    # Rounding sends some k-means starts of the cluster structure elsewhere.
-    np.testing.assert_allclose(model.view_weights_, fitted.view_weights_, atol=0.02)
-    assert adjusted_rand_score(model.labels_, fitted.labels_) > 0.98
-    found, _ = fitted._geometry[0].fused_nearest(fitted._geometry, fitted.view_weights_, 20, [], 0)
-    recall = np.mean([len(np.intersect1d(a, b)) / 20 for a, b in zip(exact, found, strict=True)])
-    assert recall > 0.97
+    assert (fitted.predict(digits.views) == fitted.labels_).mean() >= 0.97
 
 
 # --- missing data ------------------------------------------------------------------------------
-
-
-def test_missing_views(digits, fitted):
-    rng = np.random.default_rng(0)
-    views = {name: X.copy() for name, X in digits.views.items()}
-    names = list(views)
-    rows = rng.permutation(2000)[:600]
-    for i in rows:
-        views[names[rng.integers(4)]][i] = np.nan
-    model = RobustWMNMF(10, random_state=0).fit(views)
-    full = mv.metrics.scores(digits.labels, fitted.labels_)["nmi"]
-    assert mv.metrics.scores(digits.labels, model.labels_)["nmi"] > full - 0.03
-    for s, name in enumerate(names):
-        absent = np.isnan(views[name]).all(axis=1)
-        assert (model.sample_weights_[absent, s] == 0).all()
 
 
 def test_missing_everywhere_is_label_minus_one():
@@ -379,13 +303,6 @@ def test_weighted_simplex_projection_is_optimal():
 
 
 # --- new observations --------------------------------------------------------------------------
-
-
-def test_fitted_digits_are_predicted_as_themselves(digits, fitted):
-    assert (fitted.predict(digits.views) == fitted.labels_).mean() >= 0.97
-    rng = np.random.default_rng(0)
-    moved = {k: X * (1 + 1e-3 * rng.standard_normal(X.shape)) for k, X in digits.views.items()}
-    assert (fitted.predict(moved) == fitted.labels_).mean() >= 0.97
 
 
 def test_unseen_digits_also_with_a_view_missing(digits):
@@ -526,8 +443,8 @@ def test_probabilities_are_those_of_the_labels(digits):
         np.testing.assert_array_equal(sure.argmax(axis=1)[known], labels[known])
 
 
-@pytest.mark.parametrize("n_clusters", [4, 5])
-def test_confidence_is_the_share_of_refits_with_the_same_cluster(n_clusters):
+def test_confidence_is_the_share_of_refits_with_the_same_cluster():
+    n_clusters = 5
     rng, y = np.random.default_rng(0), np.arange(240) % 3
     views = [rng.normal(0, 0.7, (3, d))[y] + rng.standard_normal((240, d)) for d in (8, 12)]
     model = RobustWMNMF(n_clusters, random_state=0).fit(views)
@@ -551,14 +468,6 @@ def test_a_view_without_weight_places_nobody():
     assert model.labels_[3] == -1
     absent = {name: np.full((4, views[name].shape[1]), np.nan) for name in ("a", "b")}
     assert (model.predict(absent | {"flat": np.ones((4, 2))}) == -1).all()
-
-
-def test_rows_of_zeros_are_missing_and_said_to_be():
-    views, _ = blobs(n=60)
-    views[1][:7] = 0
-    with pytest.warns(UserWarning, match="view 'view1': 7 observations are zero throughout"):
-        model = RobustWMNMF(3, random_state=0).fit(views)
-    assert (model.sample_weights_[:7, 1] == 0).all()
 
 
 def test_auto_reads_and_scales_the_views_once(monkeypatch):
@@ -663,23 +572,27 @@ def test_duplicates_vote_apart_where_weights_are_not_learned():
         RobustWMNMF(3, random_state=0, view_weights="equal").fit([views[0], *views])
 
 
-def test_structure_and_agreement_know_no_order_unit_or_repetition():
+def test_results_know_no_order_unit_or_repetition():
     rng, y = np.random.default_rng(0), np.arange(150) % 3
     views = [rng.normal(0, 2, (3, m))[y] + rng.standard_normal((150, m)) for m in (8, 12)]
-
-    def learned(given):
-        model = RobustWMNMF(3, random_state=0).fit(given)
-        return model.cluster_structure_, model.sample_agreement_, model.cluster_view_weights_
-
-    structure, agreement, by_cluster = learned(views)
-    np.testing.assert_allclose(by_cluster.sum(axis=1), 1)
-    order = rng.permutation(150)
-    for given, expected, wanted in (
-        (views[::-1], structure[::-1], agreement),
-        ([1000 * X + 5 for X in views], structure, agreement),
-        ([X[order] for X in views], structure, agreement[order]),
-        ([np.repeat(X, 2, axis=0) for X in views], structure, np.repeat(agreement, 2)),
+    order, units = rng.permutation(150), [rng.uniform(1, 1000, X.shape[1]) for X in views]
+    first = RobustWMNMF(3, random_state=0).fit(views)
+    np.testing.assert_allclose(first.cluster_view_weights_.sum(axis=1), 1)
+    for given, rows, flip in (
+        (views[::-1], slice(None), True),
+        ([X * unit + 5 for X, unit in zip(views, units, strict=True)], slice(None), False),
+        ([X[order] for X in views], order, False),
+        ([np.repeat(X, 2, axis=0) for X in views], np.repeat(np.arange(150), 2), False),
     ):
-        found = learned(given)
-        np.testing.assert_allclose(found[0], expected, atol=1e-9)
-        np.testing.assert_allclose(found[1], wanted, atol=1e-9)
+        found = RobustWMNMF(3, random_state=0).fit(given)
+        turn = slice(None, None, -1 if flip else None)
+        for name in ("view_weights_", "cluster_structure_"):
+            wanted = getattr(first, name)[turn]
+            np.testing.assert_allclose(getattr(found, name), wanted, atol=1e-8, err_msg=name)
+        np.testing.assert_allclose(
+            found.sample_agreement_, first.sample_agreement_[rows], atol=1e-9
+        )
+        np.testing.assert_allclose(
+            found.sample_weights_, first.sample_weights_[rows][:, turn], atol=1e-8
+        )
+        assert adjusted_rand_score(first.labels_[rows], found.labels_) == 1

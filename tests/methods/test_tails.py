@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from sklearn.metrics import adjusted_rand_score
@@ -59,7 +59,6 @@ def test_others_are_left_alone(kind):
     assert RobustScaling.fit(X, np.ones(len(X), dtype=bool), "x").kind == "quantile"
 
 
-@settings(max_examples=100, deadline=None)
 @given(
     arrays(float, (6, 3), elements=st.floats(0, 1)),
     arrays(float, 3, elements=st.one_of(st.just(0.0), st.floats(1e-6, 1e6))),

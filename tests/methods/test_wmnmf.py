@@ -54,42 +54,22 @@ def test_sparse_equals_dense(settings):
 
 
 @pytest.mark.parametrize("settings", SETTINGS)
-def test_permuting_observations_permutes_the_factors(settings):
+def test_permuting_observations_and_views_permutes_the_factors(settings):
     views, _ = blobs()
-    order = np.random.default_rng(1).permutation(60)
+    rows, order = np.random.default_rng(1).permutation(60), [2, 0, 1]
     init = given_start(views)
     moved = {
-        "components": init["components"],
-        "coefficients": [V[order] for V in init["coefficients"]],
+        "components": [init["components"][s] for s in order],
+        "coefficients": [init["coefficients"][s][rows] for s in order],
     }
     one = WMNMF(3, random_state=0, init=init, **settings).fit(views)
-    two = WMNMF(3, random_state=0, init=moved, **settings).fit([X[order] for X in views])
-    np.testing.assert_allclose(two.consensus_, one.consensus_[order], rtol=1e-8)
-    np.testing.assert_allclose(two.sample_weights_, one.sample_weights_[order], rtol=1e-8)
-    np.testing.assert_allclose(two.view_weights_, one.view_weights_, rtol=1e-8)
-    assert adjusted_rand_score(one.labels_[order], two.labels_) >= 0.99
-
-
-@pytest.mark.parametrize("settings", SETTINGS)
-def test_permuting_views_permutes_the_factors(settings):
-    views, _ = blobs()
-    order = [2, 0, 1]
-    init = given_start(views)
-    moved = {name: [arrays[s] for s in order] for name, arrays in init.items()}
-    one = WMNMF(3, random_state=0, init=init, **settings).fit(views)
-    two = WMNMF(3, random_state=0, init=moved, **settings).fit([views[s] for s in order])
-    np.testing.assert_allclose(two.consensus_, one.consensus_, rtol=1e-8)
+    two = WMNMF(3, random_state=0, init=moved, **settings).fit([views[s][rows] for s in order])
+    np.testing.assert_allclose(two.consensus_, one.consensus_[rows], rtol=1e-8)
+    np.testing.assert_allclose(two.sample_weights_, one.sample_weights_[rows][:, order], rtol=1e-8)
     np.testing.assert_allclose(two.view_weights_, one.view_weights_[order], rtol=1e-8)
     for t, s in enumerate(order):
         np.testing.assert_allclose(two.components_[t], one.components_[s], rtol=1e-7)
-
-
-def test_permutations_from_random_starts_agree():
-    views, _ = blobs(noise=0.1)
-    order = np.random.default_rng(1).permutation(60)
-    one = WMNMF(3, random_state=0).fit_predict(views)
-    two = WMNMF(3, random_state=0).fit_predict([views[s][order] for s in (1, 2, 0)])
-    assert adjusted_rand_score(one[order], two) >= 0.99
+    assert adjusted_rand_score(one.labels_[rows], two.labels_) >= 0.99
 
 
 @pytest.mark.parametrize("scale", ["sum", "minmax", "standard", "tfidf", "sqrt", None])
@@ -103,16 +83,12 @@ def test_the_unit_of_measurement_does_not_matter(scale):
         unit = power if scale is None else 1.0
         np.testing.assert_array_equal(two.consensus_, unit * one.consensus_)
         np.testing.assert_array_equal(two.labels_, one.labels_)
+    if scale is not None:  # each view has its own unit
+        own = WMNMF(3, random_state=0, scale=scale).fit([views[0] * 2.0**10, *views[1:]])
+        np.testing.assert_array_equal(own.consensus_, one.consensus_)
     three = WMNMF(3, random_state=0, scale=scale).fit([np.pi * X for X in views])
     unit = np.pi if scale is None else 1.0
     np.testing.assert_allclose(three.consensus_, unit * one.consensus_, rtol=1e-8)
-
-
-def test_each_view_has_its_own_unit():
-    views, _ = blobs()
-    one = WMNMF(3, random_state=0).fit(views)
-    two = WMNMF(3, random_state=0).fit([X * c for X, c in zip(views, (2.0**9, 1, 2.0**-40))])  # noqa: B905
-    np.testing.assert_array_equal(two.consensus_, one.consensus_)
 
 
 def test_identical_views_share_the_weight():
@@ -292,16 +268,15 @@ def test_results_do_not_depend_on_the_number_of_threads():
     assert run_python(code, 1) == run_python(code, 2)
 
 
-@pytest.mark.parametrize("affinity", ["binary", "heat"])
-def test_no_square_array_is_ever_made(affinity):
-    """50,000 observations, whose N×N array alone would take 20 GB, stay under 1 GiB."""
+def test_no_square_array_is_ever_made():
+    """40,000 observations, whose N×N array alone would take 13 GB, stay under 1 GiB."""
     code = (
         "import re, numpy as np, manyview as mv\n"
         "rng = np.random.default_rng(0)\n"
-        "y = np.arange(50_000) % 4\n"
-        "views = [np.abs(rng.uniform(0, 5, (4, m))[y] + rng.standard_normal((50_000, m)))"
+        "y = np.arange(40_000) % 4\n"
+        "views = [np.abs(rng.uniform(0, 5, (4, m))[y] + rng.standard_normal((40_000, m)))"
         " for m in (8, 5)]\n"
-        f"model = mv.WMNMF(4, random_state=0, affinity={affinity!r}).fit(views)\n"
+        "model = mv.WMNMF(4, random_state=0, affinity='heat').fit(views)\n"
         "print(mv.metrics.scores(y, model.labels_)['acc'],"
         " int(re.search(r'VmHWM:\\s+(\\d+)', open('/proc/self/status').read())[1]) / 2**20)"
     )
@@ -317,7 +292,7 @@ def test_digits_and_the_order_of_the_ablations(digits):
     """A loose bound on few seeds; `make table` prints the means of 20."""
 
     def accuracy(make):
-        runs = [make(10, random_state=s).fit_predict(digits.views) for s in range(3)]
+        runs = [make(10, random_state=s).fit_predict(digits.views) for s in range(2)]
         return np.mean([mv.metrics.scores(digits.labels, labels)["acc"] for labels in runs])
 
     full, weights_fixed, no_graph = map(accuracy, (WMNMF, WMNMF.nmf_w1, WMNMF.nmf_w2))
@@ -325,36 +300,17 @@ def test_digits_and_the_order_of_the_ablations(digits):
     assert full > no_graph and weights_fixed > no_graph
 
 
-def test_fitted_digits_get_their_own_label_back(digits):
-    model = WMNMF(10, random_state=0).fit(digits.views)
-    assert (model.predict(digits.views) == model.labels_).mean() >= 0.97
-    # Nothing is looked up: rows moved a little behave the same.
-    rng = np.random.default_rng(0)
-    moved = {
-        name: X * (1 + 1e-3 * rng.standard_normal(X.shape)) for name, X in digits.views.items()
-    }
-    assert (model.predict(moved) == model.labels_).mean() >= 0.97
-
-
-@pytest.mark.parametrize(
-    "settings",
-    [
-        {"affinity": "heat"},
-        {"scale": None},
-        {"n_init": 2},
-    ],
-)
-def test_own_labels_come_back_under_other_settings(settings):
-    views, _ = blobs(n=150, features=(20, 15, 10), noise=0.5)
-    model = WMNMF(3, random_state=0, **settings).fit(views)
-    assert (model.predict(views) == model.labels_).mean() >= 0.97
-
-
 @pytest.mark.filterwarnings("ignore:only . of 4 clusters have members")  # by argmax
 @pytest.mark.parametrize("labels", ["spectral", "kmeans", "argmax"])
-@pytest.mark.parametrize("solver", ["multiplicative", "hals"])
-@pytest.mark.parametrize("regularizer", ["graph", "orthogonal", None, "sparse"])
-@pytest.mark.parametrize("scale", ["sum", "minmax"])
+@pytest.mark.parametrize(
+    ("scale", "solver", "regularizer"),
+    [
+        ("sum", "multiplicative", "graph"),
+        ("minmax", "multiplicative", "sparse"),
+        ("sum", "hals", None),
+        ("minmax", "hals", "orthogonal"),
+    ],
+)
 def test_fitted_rows_are_placed_where_the_fit_has_them(scale, regularizer, solver, labels):
     data = mv.datasets.load_nutrimouse() if scale == "minmax" else unclear_clusters()
     settings = {"scale": scale, "regularizer": regularizer, "solver": solver}
@@ -387,16 +343,6 @@ def test_a_consensus_of_zeros_predicts_nothing():
         )
     with pytest.warns(CollapseWarning, match="their clusters mean nothing; fit again with a lower"):
         model.predict(data.views)
-
-
-def test_hals_scores_like_the_paper_on_digits(digits):
-    accuracy = [
-        mv.metrics.accuracy(
-            digits.labels, WMNMF(10, solver="hals", random_state=s).fit_predict(digits.views)
-        )
-        for s in range(2)
-    ]
-    assert np.mean(accuracy) > 0.9
 
 
 @pytest.mark.parametrize("unit", [1e-200, 1e-170, 1e160, 1e200])

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
@@ -110,7 +110,6 @@ def test_effects_are_zero_by_chance_and_one_for_the_same_partition():
 
 
 @given(st.integers(0, 1000), st.integers(2, 4), st.integers(2, 4))
-@settings(max_examples=30, deadline=None)
 def test_residuals_cancel(seed, k, levels):
     counts = rng(seed).integers(0, 9, (k, levels)) + 1
     z = residuals(counts)
@@ -353,7 +352,6 @@ def test_numbers_of_any_size_are_printed_and_written():
 
 
 @given(st.data(), st.integers(1, 25))
-@settings(max_examples=150, deadline=None)
 def test_any_table_is_tested_or_told(data, n):
     labels = data.draw(st.lists(st.integers(-1, 3), min_size=n, max_size=n))
     values = data.draw(st.lists(JUNK, min_size=n, max_size=n))
@@ -369,7 +367,6 @@ def test_any_table_is_tested_or_told(data, n):
 
 
 @given(st.data(), st.integers(1, 25))
-@settings(max_examples=100, deadline=None)
 def test_any_cohort_gives_numbers_or_sentences(data, n):
     few = st.lists(st.integers(0, 4), min_size=n, max_size=n)
     labels, time = data.draw(few), data.draw(few)

@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import false_discovery_control, kstest
 
@@ -113,7 +113,6 @@ def test_without_an_effect_of_covariates_cox_tests_what_the_log_rank_test_does()
 
 
 @given(st.integers(0, 10_000), st.integers(2, 5), st.booleans())
-@settings(max_examples=30, deadline=None)
 def test_the_batched_statistic_is_the_one_by_hand(seed, k, ties):
     labels, time, event = cohort(30, k, seed, ties)
     table = _Events(time, event)
@@ -126,7 +125,6 @@ def test_the_batched_statistic_is_the_one_by_hand(seed, k, ties):
 
 
 @given(st.integers(0, 10_000), st.booleans())
-@settings(max_examples=30, deadline=None)
 def test_a_curve_falls_and_its_numbers_add_up(seed, ties):
     _, time, event = cohort(25, 1, seed, ties)
     curve = kaplan_meier(time, event, "a")
@@ -294,7 +292,6 @@ def test_a_horizon_beyond_the_observation_of_a_cluster_gives_no_mean():
 
 
 @given(st.integers(0, 10_000), st.sampled_from([0.0, 0.1, 0.3]))
-@settings(max_examples=30, deadline=None)
 def test_at_the_horizon_enough_of_every_cluster_are_at_risk_and_later_not(seed, share):
     found = survival(*cohort(90, 3, seed), min_at_risk=share, pairwise=False, permutations=0)
     needed = [max(5, share * c.n) for c in found.curves]
