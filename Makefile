@@ -6,13 +6,17 @@ IN     := $(if $(filter Windows_NT,$(OS)),Scripts,bin)
 BIN    := $(VENV)/$(IN)
 PIP    := -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test test-torch test-browser app-tour test-minimal test-newest test-extras build-check release-check lint bench table fuzz docs clean
+.PHONY: demo test test-slow test-torch test-browser app-tour test-minimal test-newest test-extras build-check release-check lint bench table fuzz docs clean
 
 demo: $(VENV)/.installed
 	@$(BIN)/manyview demo --out demo-results
 
 test: lint
 	$(BIN)/python -m pytest -n 2 --dist loadfile
+
+# The tests that kill processes or wait for limits, ten seconds and more each.
+test-slow: $(VENV)/.installed
+	$(BIN)/python -m pytest -m slow
 
 lint: $(VENV)/.installed
 	$(BIN)/ruff check .

@@ -442,6 +442,7 @@ def test_a_block_that_moves_keeps_its_sums():
     assert moved.X.sum() == sparse.X.sum()
 
 
+@pytest.mark.slow
 def test_a_fit_survives_the_loss_of_a_worker():
     views = [in_blocks(VIEWS[0], 50, 70), VIEWS[1]]
     with local_cluster(2) as workers, distributed.Client(workers) as client:
@@ -453,6 +454,7 @@ def test_a_fit_survives_the_loss_of_a_worker():
     assert np.array_equal(model.consensus_, expected.consensus_)
 
 
+@pytest.mark.slow
 def test_without_workers_a_fit_ends_with_a_sentence_and_can_be_resumed(monkeypatch, tmp_path):
     params = {"engine": "dask", "checkpoint": (tmp_path / "state", 0)}
     views = [in_blocks(VIEWS[0], 50, 70), VIEWS[1]]

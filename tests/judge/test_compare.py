@@ -412,6 +412,7 @@ def ended_within(seconds, module, mark):
     return False
 
 
+@pytest.mark.slow
 def test_killed_midway_nothing_is_left_running_and_nothing_is_repeated(world, tmp_path):
     import fakes
 

@@ -150,29 +150,19 @@ def test_ablations():
 
 # --- scikit-learn ------------------------------------------------------------------------------
 
-NEGATIVE = {"check_clustering": "feeds standardised, hence negative, data"}
 
-
-def failures(estimator, expected):
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("settings", [{}, {"scale": "minmax", "solver": "hals"}])
+def test_scikit_learns_checks(settings):
+    expected = {"check_clustering": "feeds standardised, hence negative, data"}
     results = check_estimator(
-        estimator, expected_failed_checks=expected, on_fail=None, on_skip=None
+        WMNMF(**settings),
+        expected_failed_checks={} if settings else expected,
+        on_fail=None,
+        on_skip=None,
     )
     assert len(results) > 40
-    return {r["check_name"]: r["exception"] for r in results if r["status"] == "failed"}
-
-
-@pytest.mark.filterwarnings("ignore")
-def test_scikit_learns_checks():
-    assert failures(WMNMF(), NEGATIVE) == {}
-    unexpected = failures(WMNMF(), {})
-    assert set(unexpected) <= set(NEGATIVE)
-    assert all("Negative values" in str(error) for error in unexpected.values())
-
-
-@pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("settings", [{"scale": "minmax"}, {"scale": "minmax", "solver": "hals"}])
-def test_scikit_learns_checks_without_exception(settings):
-    assert failures(WMNMF(**settings), {}) == {}
+    assert [r["check_name"] for r in results if r["status"] == "failed"] == []
 
 
 @pytest.mark.filterwarnings("ignore:WMNMF.score measures how well")  # the search is over them
