@@ -59,8 +59,7 @@ def test_workflows_run_targets_that_exist():
     used = set()
     for path in (ROOT / ".github" / "workflows").glob("*.yml"):
         used |= set(re.findall(r"run: make ([a-z-]+)", path.read_text()))
-    assert {"test", "test-minimal", "test-newest", "docs", "build-check", "release-check"} == used
-    assert used <= targets
+    assert {"test", "test-slow", "test-newest", "docs", "build-check"} <= used <= targets
 
 
 def test_links_of_the_package_come_from_one_address():

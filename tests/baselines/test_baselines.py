@@ -51,6 +51,8 @@ ESTIMATORS = {
 }
 NONNEGATIVE = ("MultiNMF", "WMNMF")
 every_method = pytest.mark.parametrize("name", METHODS)
+#: What all share is of their base class: one that overrides `fit`, and one that does not.
+two_methods = pytest.mark.parametrize("name", ["BestSingleView", "SumOfGraphs"])
 
 
 def changed(entry):
@@ -79,7 +81,7 @@ BAD = {
 }
 
 
-@every_method
+@two_methods
 @pytest.mark.parametrize("case", BAD)
 def test_bad_input_is_answered_by_a_sentence(name, case):
     views, sentence = BAD[case]
@@ -87,7 +89,7 @@ def test_bad_input_is_answered_by_a_sentence(name, case):
         METHODS[name]().fit(views)
 
 
-@every_method
+@two_methods
 def test_settings_that_do_not_fit_are_answered_by_a_sentence(name):
     views, _ = blobs(n=6)
     sentence = r"n_clusters=7 is more than the number of observations \(n_samples=6\)"
@@ -136,7 +138,7 @@ def test_scales_that_cannot_shift_say_so(model):
         model.fit(changed(-0.5))
 
 
-@every_method
+@two_methods
 def test_all_input_forms_give_the_same_labels(name):
     views, y = blobs(n=45)
     ids = [f"s{i}" for i in range(45)]
@@ -174,11 +176,8 @@ def test_seeds_reproduce_copies_agree_and_views_stay_as_they_were(name):
 
 CHECKED = [
     KNNSpectral(3),
-    BestSingleView(KMeans(3, n_init=1)),
     ConcatViews(KMeans(3, n_init=1)),
-    SumOfGraphs(3),
     MultiNMF(3, max_iter=2, inner_iter=5, start_passes=1, start_iter=5, scale="minmax"),
-    MLRSSC(3, kernel="rbf"),
 ]
 
 

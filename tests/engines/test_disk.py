@@ -322,12 +322,6 @@ def test_large_files_are_searched_along_their_leading_directions(tmp_path, index
     assert term.A.shape == (600, 600)
 
 
-def test_a_fit_above_all_limits_finds_the_groups(tmp_path, indexed):
-    views, y = blobs(n=900, features=(80, 5, 70))
-    files = {f"v{s}": as_npy(tmp_path, f"v{s}", X.astype("f4")) for s, X in enumerate(views)}
-    assert adjusted_rand_score(y, WMNMF(3, random_state=0).fit_predict(files)) > 0.98
-
-
 def test_methods_that_need_all_rows_load_them(tmp_path):
     views, _ = blobs(n=60)
     files = [as_npy(tmp_path, f"v{s}", X) for s, X in enumerate(views)]

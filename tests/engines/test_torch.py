@@ -13,6 +13,7 @@ from sklearn.metrics import adjusted_rand_score
 
 torch = pytest.importorskip("torch", reason="engine='torch' needs PyTorch (extra 'torch')")
 
+from conftest import blobs  # noqa: E402
 from manyview import WMNMF, RobustWMNMF, load  # noqa: E402
 from manyview._arrays import DeviceFlag  # noqa: E402
 from manyview.datasets import load_handwritten, make_synthetic  # noqa: E402
@@ -491,11 +492,11 @@ def too_small(request, monkeypatch):
 
 
 def test_the_robust_estimator_streams_views_larger_than_the_card(too_small, tmp_path):
-    data = load_handwritten()
-    views, y = data.views, data.labels
-    here = RobustWMNMF(10, random_state=0).fit(views)
+    arrays, y = blobs(n=300, features=(90, 70, 6), noise=1.0)
+    views = dict(zip("abc", arrays, strict=True))
+    here = RobustWMNMF(3, random_state=0).fit(views)
     with pytest.warns(UserWarning, match="stay in host memory"):
-        there = RobustWMNMF(10, random_state=0, engine="torch", device=too_small).fit(views)
+        there = RobustWMNMF(3, random_state=0, engine="torch", device=too_small).fit(views)
     assert all(isinstance(view, FileGeometry) for view in there._geometry)
     assert adjusted_rand_score(here.labels_, there.labels_) > 0.97
     assert adjusted_rand_score(y, there.labels_) > adjusted_rand_score(y, here.labels_) - 0.01

@@ -175,25 +175,6 @@ def test_named_empty_columns_are_told_once_by_name():
     ]
 
 
-def test_a_run_is_reported_alike_with_an_empty_column(tmp_path):
-    views, _ = blobs()
-    wider = [np.insert(views[0], [2] * 20, np.nan, axis=1), *views[1:]]
-    for method in (mv.WMNMF(3, missing="allow", random_state=0), mv.RobustWMNMF(3, random_state=0)):
-        folders = [tmp_path / f"{type(method).__name__}{i}" for i in range(2)]
-        for data, folder in zip((views, wider), folders, strict=True):
-            quietly(method.fit, data)
-            mv.write_run(method, data, folder, report=False, stability_runs=0)
-        for name in (
-            "labels",
-            "sample_weights",
-            "baseline",
-            "agreement",
-            "embedding",
-        ):
-            texts = [(folder / f"{name}.csv").read_text() for folder in folders]
-            assert texts[0] == texts[1], name
-
-
 def test_the_users_own_start_is_narrowed_alike():
     views, _ = blobs()
     rng = np.random.default_rng(0)
@@ -206,17 +187,6 @@ def test_the_users_own_start_is_narrowed_alike():
     init["components"][0] = np.insert(init["components"][0], 2, 5.0, axis=1)
     model = quietly(mv.WMNMF(3, missing="allow", init=init, random_state=0).fit, wider)
     same_bits(model, plain)
-
-
-def test_a_trailing_comma_does_not_win_the_digits():
-    digits = mv.datasets.load_handwritten(views="paper")
-    views = {name: np.asarray(X, dtype=float) for name, X in digits.views.items()}
-    name = next(iter(views))
-    plain = mv.WMNMF(10, missing="allow", random_state=0).fit(views)
-    views[name] = np.hstack([views[name], np.full((2000, 1), np.nan)])
-    model = quietly(mv.WMNMF(10, missing="allow", random_state=0).fit, views)
-    same_bits(model, plain)
-    assert mv.metrics.accuracy(digits.labels, model.labels_) > 0.85  # the empty column had won: .25
 
 
 # --- hardly observed ---------------------------------------------------------------------------
