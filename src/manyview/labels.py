@@ -24,7 +24,7 @@ from manyview.engines.affinity import affinity, inverse_distances, links, neares
 from manyview.engines.numpy.graph import on_host as graph_on_host
 from manyview.engines.numpy.presence import read_rows
 from manyview.engines.numpy.repeats import Repeats
-from manyview.engines.optional import engine_part
+from manyview.engines.protocols import engine_part
 from manyview.engines.threads import blocks
 from manyview.maths import equations as eq
 from manyview.maths.agreement import Agreement

@@ -168,18 +168,6 @@ def _candidates(candidates: Any, n_samples: int) -> list[int]:
     return asked
 
 
-def _model(model: Any) -> RobustWMNMF:
-    if model is None:
-        return RobustWMNMF()
-    if not isinstance(model, RobustWMNMF):
-        raise TypeError(
-            f"model must be a RobustWMNMF (its fused graph is what is judged) or a WMNMF, got "
-            f"{type(model).__name__}; for another estimator compare "
-            "stability(model, views).score between numbers of clusters"
-        )
-    return model
-
-
 # --- the rank of WMNMF --------------------------------------------------------------------------
 
 #: Columns of a view that are fitted, groups of rows and columns in bi-cross-validation, share of entries

@@ -17,7 +17,7 @@ from manyview.maths.spectrum import (
 
 @pytest.fixture(autouse=True)
 def few_rows_at_a_time(monkeypatch):
-    monkeypatch.setattr("manyview.maths.block_iteration.BLOCK_ROWS", 50)
+    monkeypatch.setattr("manyview.maths.spectrum.BLOCK_ROWS", 50)
 
 
 def ring_of_cliques(parts=4, size=40, seed=0, links=1):

@@ -82,7 +82,7 @@ def everything_large(monkeypatch):
     monkeypatch.setattr("manyview.engines.threads.CHUNK_ROWS", 100)
     monkeypatch.setattr("manyview.engines.numpy.neighbors.ASKING", 64)
     monkeypatch.setattr("manyview.engines.numpy.neighbors.ASKING_CELLS", 64)
-    monkeypatch.setattr("manyview.maths.block_iteration.BLOCK_ROWS", 100)
+    monkeypatch.setattr("manyview.maths.spectrum.BLOCK_ROWS", 100)
     monkeypatch.setattr("manyview.engines.numpy.neighbors.CELL", 50)
     monkeypatch.setattr("manyview.engines.numpy.neighbors.ANSWERING", 128)
 

@@ -28,8 +28,7 @@ from manyview.engines.numpy.neighbors import (
 )
 from manyview.engines.numpy.presence import has_nan
 from manyview.engines.numpy.sources import is_streamed, reading, squared_norms
-from manyview.engines.optional import engine_part
-from manyview.engines.protocols import DeviceView, FindsNeighbors, Remote
+from manyview.engines.protocols import DeviceView, FindsNeighbors, Remote, engine_part
 from manyview.engines.threads import Threads, blocks
 
 AFFINITIES = ("binary", "heat", "cosine")

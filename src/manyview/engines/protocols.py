@@ -8,6 +8,8 @@ small protocols below. How near rows of one view are, says a `engines.numpy.dist
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
+from types import ModuleType
 from typing import NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
@@ -163,3 +165,16 @@ class ScaledThere(Protocol):
 
     def scaled(self, scaling: Scaling | None, present: Array, dtype: np.dtype) -> Matrix:
         """z of these rows; those that are not present are zero."""
+
+
+def engine_part(engine: str, module: str) -> ModuleType:
+    """A module of an engine; whoever asks has checked that its package is here.
+
+    Parameters
+    ----------
+    engine : {"torch", "dask"}
+        A folder beside this file.
+    module : str
+        The name of a file in it.
+    """
+    return import_module(f"manyview.engines.{engine}.{module}")

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 
 from .numpy.engine import HOST, Engine
-from .optional import engine_part
+from .protocols import engine_part
 
 #: How an engine is opened for the length of a fit, from the device the user asks for and from what drops
 #: the results of a fit that the memory of the engine had no room for.

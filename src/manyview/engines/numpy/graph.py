@@ -14,7 +14,7 @@ import scipy.sparse as sp
 
 from manyview._arrays import is_tensor
 from manyview._types import Array
-from manyview.engines.optional import engine_part
+from manyview.engines.protocols import engine_part
 from manyview.engines.threads import Threads, blocks
 
 from .compiled import compiled

@@ -13,8 +13,7 @@ from sklearn.preprocessing import normalize
 
 from manyview._arrays import is_tensor, like, namespace, on_host
 from manyview._types import Array, Matrix, storable
-from manyview.engines.optional import engine_part
-from manyview.engines.protocols import ScaledThere, Scaling
+from manyview.engines.protocols import ScaledThere, Scaling, engine_part
 from manyview.engines.threads import blocks
 from manyview.maths.relations import (
     closed_neighbourhoods,
