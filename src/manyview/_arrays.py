@@ -6,7 +6,6 @@ NumPy's functions also serve dask arrays; tensors have their own.
 from __future__ import annotations
 
 import sys
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -16,8 +15,6 @@ from ._types import Array
 
 #: With a smaller share of nonzeros a product takes less time without the zeros.
 FEW = 0.05
-#: Bytes of a tensor that come from a GPU at a time, and threads that fetch them.
-STAGE, FETCHING = 2**22, 8
 
 
 def is_tensor(x: Any) -> bool:
@@ -121,28 +118,4 @@ def on_host(x: Any) -> Array:
     """As a NumPy array, wherever it lives."""
     if not is_tensor(x):
         return np.asarray(x)
-    x = x.detach()
-    large = x.is_cuda and x.numel() * x.element_size() > 2 * STAGE
-    return (_fetched(x) if large else x.cpu()).numpy()
-
-
-def _fetched(x: Any) -> Any:
-    """A large tensor of a GPU in the host's memory, by way of memory that the GPU can write itself.
-
-    Fresh memory is slow to write for one thread, and pageable memory is written by one: here several
-    threads take what arrives, each at a place of its own.
-    """
-    torch = namespace(x)
-    whole = torch.empty(x.shape, dtype=x.dtype)
-    source, target, size = x.reshape(-1), whole.view(-1), STAGE // x.element_size()
-    torch.cuda.current_stream(x.device).synchronize()  # the threads ask on streams of their own
-
-    def fetch(first: int) -> None:
-        stage = torch.empty(size, dtype=x.dtype, pin_memory=True)
-        for start in range(first * size, len(source), FETCHING * size):
-            part = source[start : start + size]
-            target[start : start + size] = stage[: len(part)].copy_(part)
-
-    with ThreadPoolExecutor(FETCHING) as pool:
-        list(pool.map(fetch, range(FETCHING)))
-    return whole
+    return x.detach().cpu().numpy()
