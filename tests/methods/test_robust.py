@@ -1,4 +1,4 @@
-"""RobustWMNMF: its golden file, its promises, missing data, new observations."""
+"""RobustWMNMF: its promises, missing data, new observations."""
 
 import warnings
 from dataclasses import replace
@@ -11,20 +11,13 @@ from sklearn.utils.estimator_checks import check_estimator
 
 import manyview as mv
 from conftest import blobs
-from golden_files import load
 from manyview import WMNMF, RobustWMNMF, base
-from manyview import fuse as agree
 from manyview.engines.numpy.distances import Geometry
-from manyview.engines.numpy.graph import mean_distance, row_contrasts
 from manyview.engines.numpy.masked import MaskedView
-from manyview.engines.numpy.presence import present_rows
 from manyview.engines.numpy.scaling import RobustScaling
-from manyview.engines.protocols import Lists
 from manyview.labels import matched, resamples
-from manyview.maths import agreement
 from manyview.maths import equations as eq
-from manyview.maths.spectrum import normalized
-from manyview.robust import RobustView, Start, Weights, run_robust
+from manyview.robust import RobustView
 from manyview.selection import NoClustersWarning
 
 
@@ -39,87 +32,6 @@ def digits():
 @pytest.fixture(scope="module")
 def fitted(digits):
     return RobustWMNMF(10, random_state=0).fit(digits.views)
-
-
-def close(ours, theirs, tol=1e-10):
-    np.testing.assert_allclose(ours, theirs, rtol=tol, atol=tol)
-
-
-# --- golden ------------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def golden():
-    return load("robust_tiny")
-
-
-@pytest.fixture(scope="module")
-def geometries(golden):
-    views = []
-    for s in range(1, 5):
-        X = golden[f"X{s}"].astype(float)
-        present = present_rows(X)
-        scaling = RobustScaling.fit(X, present, "x")
-        Z = scaling.apply(np.where(present[:, None], X, 0))
-        Z[~present] = 0
-        np.testing.assert_array_equal(present, golden[f"mask{s}"])
-        close(Z, golden[f"z{s}"])
-        views.append(Geometry(Z, present, scaling.low is None))
-    return views
-
-
-def half_contrast(view, order):
-    """As in the original program, which took the mean distance of random pairs for 1."""
-    one, two = view.halves(np.sort(order[0::2]), np.sort(order[1::2]))
-    found = [
-        1 - mean_distance(d, agree.view_graph(other, 10)) for d, other in ((one, two), (two, one))
-    ]
-    return np.sqrt(found[0] * found[1])
-
-
-def test_golden_weights_and_graphs(golden, geometries):
-    graphs = [agree.view_graph(view, 10) for view in geometries]
-    for s, graph in enumerate(graphs, 1):
-        close(graph.toarray(), golden[f"A{s}"])
-    halves = np.array(
-        [half_contrast(view, golden[f"half_perm{s}"]) for s, view in enumerate(geometries, 1)]
-    )
-    # Halves of the counts (the second view) have rows at equal distance, which the reference left to
-    # rounding and we give to the smaller index.
-    ties = np.arange(4) == 1
-    close(halves[~ties], golden["half"].ravel()[~ties])
-    close(halves[ties], golden["half"].ravel()[ties], 1e-3)
-    rows = row_contrasts(geometries, graphs)
-    M = agreement.agreement_matrix(rows, 0.1 * golden["half"].ravel())
-    close(M, golden["M"])
-    alpha = golden["alpha"].ravel()
-    indices, F = geometries[0].fused_nearest(geometries, alpha, 20, [], 0, None)
-    close(F, np.take_along_axis(golden["F"], indices, axis=1))
-    everyone = np.arange(60)
-    scales = {
-        k: agree.list_graph(Lists(everyone, indices[:, :k], F[:, :k]), 60) for k in (5, 10, 20)
-    }
-    close(scales[10].toarray(), golden["graph_k10"])
-    fused = sum(normalized(A) for A in scales.values()) / 3
-    close(fused.toarray(), golden["graph_multiscale"])
-
-
-@pytest.mark.parametrize("n", [1, 2, 200])
-def test_golden_factorisation(golden, geometries, n):
-    values, vectors = np.linalg.eigh(golden["gram_P"])
-    P = vectors[:, -30:] * np.sqrt(
-        np.maximum(values[-30:], 0)
-    )  # any P with this Gram matrix will do
-    views = [RobustView(g.unit_sums(), g.present) for g in geometries]
-    labels = golden["start_labels"].astype(int).ravel()
-    start = Start(golden["alpha"], golden["w"], P, labels, 3)
-    result, _ = run_robust(views, start, Weights(1.0, 5.0), max_iter=n, tol=1e-5)
-    close(result.history["objective"], golden[f"J_it{n}"].ravel(), 1e-6)
-    close(result.factors.consensus, golden[f"Vstar_it{n}"], 1e-6)
-    for s in range(4):
-        close(result.factors.U[s], golden[f"U{s + 1}_it{n}"], 1e-6)
-        here = geometries[s].present
-        close(result.factors.V[s][here], golden[f"V{s + 1}_it{n}"][here], 1e-6)
 
 
 # --- distances ---------------------------------------------------------------------------------
