@@ -32,14 +32,13 @@ def quick(views, candidates=range(2, 7), **more):
 # --- the right number ---------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("n_clusters", [2, 4, 8, 20])
+@pytest.mark.parametrize("n_clusters", [2, 8, 20])
 def test_separated_groups_are_found(n_clusters):
     chosen = quick(groups(n_clusters, n=max(150, 12 * n_clusters)), None)
     assert chosen.found and chosen.n_clusters == n_clusters and not chosen.doubtful
 
 
-@pytest.mark.parametrize("n_features", [2, 5])
-@pytest.mark.parametrize("n_views", [1, 2])
+@pytest.mark.parametrize(("n_features", "n_views"), [(2, 1), (5, 2)])
 def test_two_distant_groups_are_found_in_narrow_views(n_features, n_views):
     """A single cluster of few features can be cut into pieces of high modularity, too."""
     rng, y = np.random.default_rng(0), np.arange(200) % 2
@@ -82,8 +81,8 @@ def long_with_missing_rows(rng):
     return views
 
 
-@pytest.mark.parametrize("spread", [0.7, 1.5, 3])
-@pytest.mark.parametrize("sizes", [(100, 100), (150, 50), (140, 30, 30)])
+@pytest.mark.parametrize("spread", [0.7, 3])
+@pytest.mark.parametrize("sizes", [(150, 50), (140, 30, 30)])
 def test_few_distant_clusters_are_not_denied(sizes, spread):
     """Few distant clusters stretch the covariance: a cloud with it has high modularity at many clusters."""
     rng, y = np.random.default_rng(len(sizes)), np.repeat(range(len(sizes)), sizes)
