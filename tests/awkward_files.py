@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from manyview.app.cli.inputs import ids_in
 from manyview.app.files import read_views
+from manyview.app.files.clinical import clinical_ids
 
 N = 12
 IDS = [f"P{i:03d}" for i in range(1, N + 1)]
@@ -310,7 +310,7 @@ def attempt(case: Case, folder: Path) -> tuple[str, list[str], tuple[tuple[int, 
     """How it ends, what is said, and the sizes of the views."""
     case.write(folder)
     options = {key: value for key, value in case.options.items() if key != "labels"}
-    known = [ids_in(folder / case.options["labels"])] if "labels" in case.options else []
+    known = clinical_ids(folder / case.options["labels"]) if "labels" in case.options else []
     files = [_in(folder, item) for item in case.files]
     try:
         read = read_views(files, missing="allow", known=known, **options)

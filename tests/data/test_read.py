@@ -146,14 +146,14 @@ def test_labels_by_id_in_file_order_and_their_mistakes(tmp_path):
     for name, (content, read) in good.items():
         assert read_labels(text(tmp_path, name, content), read) == classes, name
     np.save(tmp_path / "y.npy", np.arange(12))
-    assert read_labels(tmp_path / "y.npy", bare) == list(range(12))
+    assert read_labels(tmp_path / "y.npy", bare) == [str(i) for i in range(12)]
     bad = {
-        "blank.csv": ("label\n" + column.replace("1", "", 1), bare, "11 labels under the heading 'label'"),
-        "few.csv": ("a\nb\n", bare, "few.csv has 2 lines for 12 samples"),
+        "blank.csv": ("label\n" + column.replace("1", "", 1), bare, "11 labels for 12 samples"),
+        "few.csv": ("a\nb\n", bare, "few.csv has 1 labels for 12 samples"),
         "absent.csv": ("id,label\ns0,a\n", named, "lacks the labels of 11 of the 12 samples"),
-        "two.csv": (shuffled + "s0,9\n", named, "gives the sample 's0' two labels"),
+        "two.csv": (shuffled + "s0,9\n", named, "has the id 's0' in 2 rows that differ"),
         "hole.csv": (shuffled.replace("s3,0", "s3,"), named, "labels of 1 of the 12.* 's3'"),
-        "which.csv": ("id,a,b\nx,1,2\n", named, "head one column 'label'"),
+        "which.csv": ("id,a,b\nx,1,2\n", named, "has none of the 12 samples"),
         "unasked.csv": (shuffled, bare, "but the view files have no ids"),
     }  # fmt: skip
     for name, (content, read, sentence) in bad.items():
@@ -529,7 +529,9 @@ def test_labels_may_cover_a_part_of_the_samples(tmp_path):
     assert read_labels(labels, read, partial=True) == [None, "a", None, "b", *[None] * 8]
     with pytest.raises(ValueError, match=r"lacks the labels of 10 of the 12.*'s0'"):
         read_labels(labels, read)
-    with pytest.raises(ValueError, match=r"label for none of the 12 samples.*such as 's0'"):
+    with pytest.raises(
+        ValueError, match=r"has none of the 12 samples in any column.*begin with 's0'"
+    ):
         read_labels(text(tmp_path, "z.csv", "id,label\nt1,a\n"), read, partial=True)
 
 

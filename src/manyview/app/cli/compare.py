@@ -18,12 +18,13 @@ from manyview.app.compare.comparison import (
 from manyview.app.compare.page import plain_rows
 from manyview.app.compare.runs import KIND
 from manyview.app.files import read_views
+from manyview.app.files.clinical import clinical_ids
 from manyview.app.options import CompareRequest, command_line
 from manyview.app.report.page import printable
 from manyview.io.writing import claimed
 from manyview.plot import pyplot
 
-from .inputs import ids_in, read_labels
+from .inputs import read_labels
 from .terminal import Voice, caught_warnings
 
 
@@ -39,7 +40,7 @@ def run_compare(ask: CompareRequest, voice: Voice) -> None:
     check_request(names, ask.clusters, scale)
     with claimed(ask.out, KIND, force=ask.force, goes_on=True) as place:
         place.check(FILES)
-        known = [] if ask.labels is None else [ids_in(ask.labels)]
+        known = [] if ask.labels is None else clinical_ids(ask.labels)
         data = read_views(ask.files, known=known, missing=ask.missing, **vars(ask.reading))
         y = None if ask.labels is None else read_labels(ask.labels, data)
         voice.note(*map(printable, data.told))

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from manyview.app.files import (
-    NOTHING,
     ReadViews,
     cells_of,
     file_checksum,
@@ -19,14 +18,13 @@ from manyview.app.files import (
 )
 from manyview.app.files.clinical import ClinicalTable, clinical_ids, read_clinical, split_column
 from manyview.app.files.relations import with_relations
-from manyview.app.files.samples import EXACT, Rule, smallest_rule
+from manyview.app.files.samples import EXACT, Rule
 from manyview.app.files.text import split_suffix
 from manyview.app.options import FitRequest, KnownOptions, request_of
 from manyview.app.run.folder import changed_views
 from manyview.app.run.meaning import known, question
 from manyview.covariates import adjust
 from manyview.engines.files.rows import INSIDE
-from manyview.io.writing import exact_text
 from manyview.models import load
 from manyview.outcomes.columns import stands_for_missing
 from manyview.outcomes.endpoints import recognise, split_event
@@ -152,8 +150,8 @@ def known_ids(asked: KnownOptions) -> list[list[str]]:
     """Columns of the files that are asked for, which may hold ids: they help to read the views."""
     found = [] if asked.clinical is None else clinical_ids(asked.clinical)
     if asked.labels is not None:
-        path, column = split_column(asked.labels)
-        found += [ids_in(path)] if column is None else clinical_ids(path)
+        path, _ = split_column(asked.labels)
+        found += clinical_ids(path)
     return found
 
 
@@ -231,135 +229,82 @@ def _endpoint(asked: KnownOptions, table: ClinicalTable) -> tuple[str | None, st
     return time, event if value is None else f"{event}={value}", ""
 
 
+def read_labels(path: str | Path, read: ReadViews, partial: bool = False) -> list[Any]:
+    """Known classes for the samples of ``read``; with ``partial`` a sample may lack one: it gets None."""
+    samples = None if read.sample_names is None else read.sample_names.tolist()
+    found = _classes(str(path), samples, len(read.first_rows), read, read.rule)
+    absent = [i for i, label in enumerate(found) if label is None]
+    if absent and not partial:
+        names = read.first_rows + 1 if samples is None else samples
+        raise ValueError(
+            f"{Path(path).name} lacks the labels of {len(absent)} of the {len(found)} samples, the first "
+            f"being {str(names[absent[0]])!r}; add them, or remove the samples from the views"
+        )
+    return found
+
+
 def _classes(
     text: str, samples: Sequence[Any] | None, n: int, views: ReadViews | None, rule: Rule
 ) -> list[Any]:
-    """Known classes of FILE (id and label) or FILE:COLUMN; None where a sample has none."""
+    """Known classes of FILE (id and label, or one column in file order) or FILE:COLUMN; None where there
+    is none."""
     path, column = split_column(text)
-    if column is None and views is not None:
-        return read_labels(path, views, partial=True)
-    table = read_clinical(path, samples, n, rule)
-    if column is None and len(table.columns) > 1:
-        raise ValueError(
-            f"--labels {text}: {table.file} has several columns; say which, as in {text}:COLUMN"
-        )
-    name = next(iter(table.columns)) if column is None else column
-    found = [
-        None if stands_for_missing(value) else value for value in table.column(name, "--labels")
-    ]
-    if all(value is None for value in found):
-        raise ValueError(f"--labels {text}: no sample has a class in that column")
-    return found
-
-
-def read_labels(path: str | Path, read: ReadViews, partial: bool = False) -> list[Any]:
-    """Known classes for the samples of ``read``: a table of id and label, or one column in file order.
-
-    With ``partial`` a sample may lack one: it gets ``None``.
-    """
-    found, name = _labels(path, read), Path(path).name
-    absent = [i for i, label in enumerate(found) if label is None]
-    if absent and not partial:
-        names = read.first_rows + 1 if read.sample_names is None else read.sample_names
-        raise ValueError(
-            f"{name} lacks the labels of {len(absent)} of the {len(found)} samples, the first being "
-            f"{str(names[absent[0]])!r}; add them, or remove the samples from the views"
-        )
-    if len(absent) == len(found):
-        remedy = "fill them in"
-        if read.sample_names is not None:
-            remedy = f"its ids should be those of the views, such as {read.sample_names[0]!r}"
-        raise ValueError(f"{name} has a label for none of the {len(found)} samples; {remedy}")
-    return found
-
-
-def _labels(path: str | Path, read: ReadViews) -> list[Any]:
-    _, path, inside = located(str(path))
-    if split_suffix(path.name)[1] == ".npy":
-        array = load_npy(path)
-        if array.ndim != 1:
-            raise ValueError(f"{path.name} has shape {array.shape}; labels are one per sample, 1-D")
-        return _in_file_order(path.name, array.tolist(), read)
-    frame, header, headed, *_ = cells_of(path, inside)
-    texts = [[text_of(cell) for cell in frame.iloc[:, j]] for j in range(frame.shape[1])]
-    if len(texts) == 1:
-        # A heading cannot be told from a label by its looks, only by being one line too many.
-        if len(texts[0]) == read.n_first:
-            return _in_file_order(path.name, texts[0], read)
-        if header[0].lower() in LABEL_NAMES:  # unless it says so: then a line below is missing
+    n_first, rows = (n, range(n)) if views is None else (views.n_first, views.first_rows.tolist())
+    listed = _one_column(path, n_first) if column is None else None
+    if listed is not None:
+        if min(rows) < 0:
             raise ValueError(
-                f"{path.name} has {len(texts[0])} labels under the heading {header[0]!r} for "
-                f"{read.n_first} samples (blank lines do not count); give one label each"
+                f"--labels {text}: its labels are in file order, but some samples are not in the first "
+                "file; give two columns, id and label"
             )
-        if not headed:  # a number that was no label but the heading pandas invents
-            return _in_file_order(path.name, texts[0][len(texts[0]) == read.n_first + 1 :], read)
-        return _in_file_order(path.name, [*header, *texts[0]], read)
-    column = 1
-    if len(texts) > 2:
-        matching = [j for j, name in enumerate(header) if name.lower() in LABEL_NAMES]
-        if len(matching) != 1:
-            raise ValueError(
-                f"{path.name} has the columns {', '.join(header)}; keep the id and the label, or head "
-                "one column 'label'"
-            )
-        column = matching[0]
-    ids, labels = texts[0], texts[column]
-    if read.sample_names is not None and read.rule.key(header[0]) in map(
-        read.rule.key, map(str, read.sample_names)
-    ):
-        ids, labels = [header[0], *ids], [header[column], *labels]  # no heading: a sample
-    return _by_id(path.name, ids, labels, read)
-
-
-def _in_file_order(file: str, labels: list[Any], read: ReadViews) -> list[Any]:
-    if len(labels) != read.n_first:
-        raise ValueError(
-            f"{file} has {len(labels)} lines for {read.n_first} samples; give one label each, or two "
-            "columns, id and label"
-        )
-    if (read.first_rows < 0).any():
-        raise ValueError(
-            f"{file} has labels in file order, but some samples are not in the first file; give two "
-            "columns, id and label"
-        )
-    return [_known(labels[i]) for i in read.first_rows]
-
-
-def _by_id(file: str, ids: list[str], labels: list[str], read: ReadViews) -> list[Any]:
-    if read.sample_names is None:
-        counted = ([str(i) for i in range(read.n_first)], [str(i + 1) for i in range(read.n_first)])
-        if ids in counted:
-            return _in_file_order(file, labels, read)
-        raise ValueError(
-            f"{file} gives labels by sample id, but the view files have no ids; give a single column "
-            "of labels in the order of the views' rows"
-        )
-    key, known = read.rule.key, dict[str, str]()
-    for sample, label in zip(ids, labels, strict=True):
-        # Our own tables have an apostrophe before ids that spreadsheets take for formulas.
-        if known.setdefault(key(exact_text(sample)), label) != label:
-            same = "" if read.rule is EXACT else f", as --match {read.rule.match} reads ids"
-            raise ValueError(f"{file} gives the sample {sample!r} two labels{same}; keep one")
-    wanted = [str(sample) for sample in read.sample_names]
-    found = [_known(known.get(key(sample))) for sample in wanted]
-    rule = smallest_rule([wanted, list(known)], None)
-    if read.rule is EXACT and rule is not EXACT and all(label is None for label in found):
-        raise ValueError(
-            f"{file} has other ids than the views ({next(iter(known))!r}, {wanted[0]!r}), which are the "
-            f"same if {rule.words}; add --match {rule.match}"
-        )
+        found = [listed[i] for i in rows]
+    else:
+        table = read_clinical(path, samples, n if samples else n_first, rule)
+        names = list(table.columns)
+        if samples is None and column is None and len(names) > 1:
+            ids = [text_of(cell) for cell in table.columns[names.pop(0)]]
+            if ids not in ([str(i + start) for i in range(n_first)] for start in (0, 1)):
+                raise ValueError(
+                    f"{table.file} gives labels by sample id, but the view files have no ids; give a "
+                    "single column of labels in the order of the views' rows"
+                )
+        if column is None:
+            named = [name for name in names if len(names) == 1 or name.lower() in LABEL_NAMES]
+            if len(named) != 1:
+                raise ValueError(
+                    f"--labels {text}: {table.file} has the columns {', '.join(names)}; say which, as in "
+                    f"{text}:COLUMN, or head one column 'label'"
+                )
+            column = named[0]
+        found = table.column(column, "--labels")
+        found = found if samples else [found[i] for i in rows]
+    found = [None if stands_for_missing(label) else text_of(label) for label in found]
+    if all(label is None for label in found):
+        raise ValueError(f"--labels {text}: no sample has a class there")
     return found
 
 
-def ids_in(path: str | Path) -> list[str]:
-    """The ids of a table of labels, as far as it has any; nothing of a file that is no such table."""
-    _, file, inside = located(str(path))
+def _one_column(path: str, n_first: int) -> list[Any] | None:
+    """Labels in file order; None of a table of several columns."""
+    _, file, inside = located(path)
     if split_suffix(file.name)[1] == ".npy":
-        return []
-    frame, header, *_ = cells_of(file, inside)
-    return [header[0], *map(text_of, frame.iloc[:, 0])] if frame.shape[1] > 1 else []
-
-
-def _known(label: Any) -> Any:
-    """The label, ``None`` where the cell is empty or says so."""
-    return None if label in NOTHING or label != label else label
+        array = load_npy(file)
+        if array.ndim != 1:
+            raise ValueError(f"{file.name} has shape {array.shape}; labels are one per sample, 1-D")
+        labels = array.tolist()
+    else:
+        frame, header, headed, *_ = cells_of(file, inside)
+        if frame.shape[1] > 1:
+            return None
+        labels = frame.iloc[:, 0].tolist()
+        # A heading cannot be told from a label by its looks, only by being one line too many.
+        if not headed:
+            labels = labels[len(labels) == n_first + 1 :]
+        elif len(labels) == n_first - 1 and header[0].lower() not in LABEL_NAMES:
+            labels = [header[0], *labels]
+    if len(labels) != n_first:
+        raise ValueError(
+            f"{file.name} has {len(labels)} labels for {n_first} samples (blank lines do not count); give "
+            "one label each, or two columns, id and label"
+        )
+    return labels

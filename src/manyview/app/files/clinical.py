@@ -69,6 +69,9 @@ def read_clinical(
     names = _headings(path.name, header)
     cells = [_values(frame.iloc[:, j]) for j in range(len(names))]
     wanted = None if samples is None else [str(sample) for sample in samples]
+    if len({*map(rule.key, names)} & {*map(rule.key, wanted or ())}) == 1:  # no headings: a sample
+        cells = [[name, *column] for name, column in zip(names, cells, strict=True)]
+        names = [f"column {j + 1}" for j in range(len(names))]
     place, rows, note = _matched(path.name, names, cells, wanted, n, rule)
     columns = {
         name: [cells[j][i] if i >= 0 else None for i in rows.tolist()]
@@ -101,6 +104,8 @@ def split_column(text: str) -> tuple[str, str | None]:
 def clinical_ids(path: str | Path) -> list[list[str]]:
     """The columns of a table, each of which may hold its ids."""
     _, file, inside = located(str(path))
+    if split_suffix(file.name)[1] == ".npy":  # labels in file order
+        return []
     frame, *_ = cells_of(file, inside, Asked("", header=True))
     return [[text_of(cell) for cell in frame.iloc[:, j]] for j in range(frame.shape[1])]
 
