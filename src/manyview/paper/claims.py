@@ -21,6 +21,7 @@ from .results import DIGITS, LIHC, SCORES, TEXTS, Results, grouped, signed, spre
 
 HOLDS, PARTLY, UNDECIDED, FAILS = "holds", "partly", "undecided", "fails"
 NOT_MEASURED = "not measured"
+VERDICTS = (HOLDS, PARTLY, UNDECIDED, FAILS, NOT_MEASURED)
 #: Keeps .96 − .94 within .02, and a tie from being above.
 TINY = 1e-9
 #: Means nearer than this to the paper's are called the same; mean scores that differ by less, alike.

@@ -19,7 +19,7 @@ from markdown_it import MarkdownIt
 from manyview.app.report import page as pg
 from manyview.io.writing import claimed, csv_bytes, restored
 
-from .claims import ALIKE, FAILED, HOLDS, SAME, Claim, by_method, claims
+from .claims import ALIKE, FAILED, HOLDS, SAME, VERDICTS, Claim, by_method, claims
 from .figures import INK, drawn, figures
 from .results import DIGITS, SCORES, TEXTS, Results, grouped, in_print, spread, two, where
 
@@ -164,8 +164,8 @@ def _seen(results: Results) -> dict[str, Any]:
 
 def tally(found: Sequence[Claim]) -> str:
     """How many claims got which verdict."""
-    counts = pd.Series([c.verdict for c in found], dtype=str).value_counts()
-    said = ", ".join(f"{verdict} {n}" for verdict, n in counts.items())
+    counts = {verdict: sum(c.verdict == verdict for c in found) for verdict in VERDICTS}
+    said = ", ".join(f"{verdict} {n}" for verdict, n in counts.items() if n)
     return f"Claims: {len(found)} ({said})." if found else ""
 
 
@@ -208,7 +208,7 @@ def printed_table(results: Results) -> pd.DataFrame:
     rows = [
         {"Setting": names[v], "ACC": spread(found[v].acc), "NMI": spread(found[v].nmi),
          f"Below {two(FAILED)}": int((found[v].acc < FAILED).sum()), "Runs": len(found[v]),
-         "One run": found[v].remark.mode().iloc[0]}
+         "One run": found[v].remark.mode().iloc[0].replace("1 rounds", "1 round")}
         for v in names if v in found
     ]  # fmt: skip
     return pd.DataFrame(rows)
@@ -234,11 +234,11 @@ def weights_of(results: Results) -> dict[str, str]:
 
 
 def shares(results: Results) -> str:
-    """The share of the objective that the consensus term has left, by p."""
+    """The share of the objective that the consensus term has, for the recipe's p and larger ones."""
     rows = results.rows("p", dataset="digits")
     if "consensus_share" not in rows:
         return ""
-    found = rows.groupby("value").consensus_share.mean()
+    found = rows[rows.value >= 5].groupby("value").consensus_share.mean()
     return ", ".join(f"{share:.2g} at p = {p:g}" for p, share in found.items())
 
 
