@@ -10,10 +10,13 @@ import pandas as pd
 import pytest
 from command import done, refused, run
 from rich.console import Console
+from sklearn.metrics import adjusted_rand_score
 
+import manyview as mv
 from conftest import blobs
 from manyview.app.cli.compare import _summary
 from manyview.app.compare.methods import resolve
+from manyview.outcomes import survival
 
 
 @pytest.fixture
@@ -79,3 +82,35 @@ def test_the_summary_fits_a_terminal_of_80_columns():
     assert "…" not in shown and shown.count("0.812 (0.012)") == len(names)
     assert f"{names[0]}*" in shown and "* oracle" in shown
     assert f"{names[1]}†" in shown and "† features moved to start at 0" in shown
+
+
+def test_clinical_differences_of_every_method_and_of_the_consensus(tmp_path):
+    data = mv.datasets.make_cohort(60, n_features=(80, 80, 40), missing=0, random_state=1)
+    frames, clinical, out = data.frames(), data.clinical_frame(), tmp_path / "out"
+    for view in ("expression", "methylation"):
+        frames[view].to_csv(tmp_path / f"{view}.csv", index_label="id")
+    clinical.iloc[::-1].to_csv(tmp_path / "clinical.csv", index_label="patient")
+    asked = ["compare", tmp_path / "expression.csv", tmp_path / "methylation.csv", "--clusters", 3]
+    asked += ["--runs", 2, "--methods", "ConcatK-z,ConcatSpectral-z", "--out", out]
+    refused("no such column", *asked, "--clinical", tmp_path / "clinical.csv", "--time", "months")
+    assert not out.exists()
+    result = done(*asked, "--clinical", tmp_path / "clinical.csv", "--json")
+    summary = json.loads(result.stdout)
+    found = pd.read_csv(out / "consensus.csv", index_col="id")
+    table = pd.read_csv(out / "clinical.csv", index_col="method")
+    assert list(table.index) == ["ConcatK-z", "ConcatSpectral-z", "consensus"]
+    for name, column in (("consensus", "cluster"), ("ConcatK-z", "cluster:ConcatK-z")):
+        expected = survival(found[column], clinical["os_months"], clinical["dead"])
+        assert table.loc[name, "survival_p"] == pytest.approx(expected.p_value)
+        assert table.loc[name, "sizes"].split(", ")[0] == str(found[column].value_counts().max())
+    assert (table["survival_q"] >= table["survival_p"]).all()
+    assert found["support"].between(0, 1).all()
+    tests = pd.read_csv(out / "clinical_columns.csv")
+    assert set(tests["column"]) == {"age", "sex", "stage", "batch", "subtype"}
+    agreement = pd.read_csv(out / "agreement.csv", index_col="method")
+    ari = adjusted_rand_score(found["cluster"], found["cluster:ConcatK-z"])
+    assert agreement.loc["consensus", "with:ConcatK-z"] == pytest.approx(ari)
+    np.testing.assert_allclose(agreement, agreement.T)
+    assert summary["clinical"][0]["method"] == "ConcatK-z"
+    page = (out / "comparison.html").read_text(encoding="utf-8")
+    assert "What the methods share" in page and "Clinical differences" in page

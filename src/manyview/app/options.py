@@ -401,14 +401,21 @@ class SelectRequest:
 
 
 @dataclass(frozen=True, kw_only=True)
-class CompareRequest:
+class CompareRequest(KnownOptions):
     """Run every method on your files and write tables, a picture and a page to compare them.
 
     Finished runs are kept in the output folder: the same command goes on where it was interrupted.
+    Agreement of the methods and a consensus clustering are in agreement.csv and consensus.csv; with
+    --clinical, clinical.csv has survival and clinical columns of every method.
     """
 
     files: Many = argument("VIEW_FILE...", "One file per view, or name=file; kinds as for fit.")
-    labels: Path | None = option("Known classes: id and label, or one column in file order.", None)
+    labels: str | None = option("Known classes: id and label, or one column in file order.", None)
+    clinical: str | None = CLINICAL()
+    time: str | None = TIME()
+    event: str | None = EVENT()
+    horizon: float | None = HORIZON()
+    covariates: str | None = COVARIATES()
     clusters: int = option("How many clusters to look for.", min=1)
     out: Path = option("Folder for the result files.")
     methods: str = option("all, paper, honest, omics, or names with commas between them.", "all")

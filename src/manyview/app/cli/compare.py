@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import typer
@@ -21,11 +22,15 @@ from manyview.app.files import read_views
 from manyview.app.files.clinical import clinical_ids
 from manyview.app.options import CompareRequest, command_line
 from manyview.app.report.page import printable
+from manyview.app.run.meaning import known as check_known
 from manyview.io.writing import claimed
 from manyview.plot import pyplot
 
-from .inputs import read_labels
+from .inputs import read_given, read_labels
 from .terminal import Voice, caught_warnings
+
+#: Tables of the JSON summary.
+SHOWN = ("agreement.csv", "clinical.csv")
 
 
 def run_compare(ask: CompareRequest, voice: Voice) -> None:
@@ -38,11 +43,20 @@ def run_compare(ask: CompareRequest, voice: Voice) -> None:
     names = [name.strip() for name in ask.methods.split(",") if name.strip()]
     scale = None if ask.scale == "none" else ask.scale
     check_request(names, ask.clusters, scale)
+    ask.check_clinical()
     with claimed(ask.out, KIND, force=ask.force, goes_on=True) as place:
         place.check(FILES)
-        known = [] if ask.labels is None else clinical_ids(ask.labels)
+        beside = [file for file in (ask.labels, ask.clinical) if file is not None]
+        known = [column for file in beside for column in clinical_ids(file)]
         data = read_views(ask.files, known=known, missing=ask.missing, **vars(ask.reading))
         y = None if ask.labels is None else read_labels(ask.labels, data)
+        samples = None if data.sample_names is None else data.sample_names.tolist()
+        n = len(data.first_rows)
+        given = read_given(replace(ask, labels=None), samples, n, data, data.rule)
+        survival = given.survival(ask.horizon)
+        ids = [str(i) for i in (range(n) if samples is None else samples)]
+        check_known(ids, given.columns, **survival)  # before the work, not after
+        data.notes.extend(given.notes)
         voice.note(*map(printable, data.told))
         with caught_warnings() as warned:
             found = compare(
@@ -60,8 +74,11 @@ def run_compare(ask: CompareRequest, voice: Voice) -> None:
                 scale=scale,
             )
         voice.warn(warned)
-        written = found.save(ask.out, command=command_line("compare", ask))
+        found = replace(found, ids=ids)
+        shared = found.shared(given.columns, **survival)
+        written = found.save(ask.out, command=command_line("compare", ask), shared=shared)
     voice.show(_summary(found))
+    voice.show(*_clinical(shared[0]), *map(_shown, shared[1]))
     voice.show(*(_shown(line) for line in found.troubles))
     voice.finish(
         {
@@ -69,6 +86,11 @@ def run_compare(ask: CompareRequest, voice: Voice) -> None:
             "files": [path.name for path in written],
             "n_samples": found.settings["n_samples"],
             "summary": plain_rows(found.summary),
+            **{
+                file.removesuffix(".csv"): plain_rows(shared[0][file])
+                for file in SHOWN
+                if file in shared[0]
+            },
             "troubles": found.troubles,
             "notes": data.told,
             "warnings": warned,
@@ -77,6 +99,27 @@ def run_compare(ask: CompareRequest, voice: Voice) -> None:
     if not (found.table["status"] == "ok").any():
         typer.echo("manyview compare: no run gave a result; the reasons are above.", err=True)
         raise typer.Exit(1)
+
+
+def _clinical(tables: dict[str, Any]) -> list[Any]:
+    if "clinical.csv" not in tables:
+        return []
+    rows = plain_rows(tables["clinical.csv"])
+    table = Table(
+        title="Clinical differences (clinical.csv)", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0)
+    )
+    shown = {"survival_p": "survival p", "survival_q": "q", "enriched": "columns with q ≤ 0.05"}
+    shown = {name: heading for name, heading in shown.items() if name in rows[0]}
+    for heading in ("method", *shown.values()):
+        table.add_column(heading)
+    for row in rows:
+        cells = [row[name] for name in shown]
+        texts = [c if isinstance(c, str) else "–" if c is None else f"{c:.2g}" for c in cells]
+        table.add_row(_shown(row["method"]), *map(_shown, texts))
+    table.caption = (
+        "q over the methods; no method is better because its clusters differ in survival"
+    )
+    return [table]
 
 
 def _summary(found: Comparison) -> Table:

@@ -15,17 +15,20 @@ from sklearn.metrics import adjusted_rand_score
 from manyview._labels import class_codes
 from manyview._types import Array, Views
 from manyview._warn import warn_user
+from manyview.app.compare.consensus import agreed
 from manyview.app.compare.methods import Method, resolve
 from manyview.app.compare.page import SCORES, draw, files_of
 from manyview.app.compare.runs import KIND, Plan, Store, versions
 from manyview.app.processes import Limits, memory_is_watched
+from manyview.app.run.meaning import known
 from manyview.baselines._base import scaled
 from manyview.datasets._dataset import import_pandas
 from manyview.io.writing import claimed
 from manyview.metrics import scores
 from manyview.views.views import as_views
 
-FILES = ("results.csv", "summary.csv", "comparison.png", "comparison.html")
+FILES = ("results.csv", "summary.csv", "agreement.csv", "consensus.csv", "clinical.csv",
+         "clinical_columns.csv", "comparison.png", "comparison.html")  # fmt: skip
 #: Those that rank methods. Precision and recall can each be had for nothing: one cluster has recall 1.
 RANKED = ("acc", "nmi", "ari", "f_score")
 #: What every finished run has.
@@ -51,6 +54,7 @@ class Comparison:
     labels : dict of method name to list of ndarray, the labels of its finished runs
     methods : list of the methods' names, groups and one-sentence descriptions
     settings : dict, what was asked
+    ids : list, the samples' names, or their numbers
     """
 
     table: Any
@@ -58,6 +62,47 @@ class Comparison:
     labels: dict[str, list[Array]]
     methods: list[dict[str, Any]]
     settings: dict[str, Any] = field(default_factory=dict)
+    ids: list[Any] = field(default_factory=list)
+
+    def shared(
+        self,
+        clinical: Any = None,
+        *,
+        time: str | None = None,
+        event: str | None = None,
+        horizon: float | None = None,
+        covariates: Sequence[str] = (),
+    ) -> tuple[dict[str, Any], list[str]]:
+        """What the methods share, and how their clusters differ clinically; no method is ranked by it.
+
+        Parameters
+        ----------
+        clinical : DataFrame or dict of columns, optional
+            A row per sample, in their order or, if it is indexed by ids, matched by these.
+        time, event : columns of ``clinical`` with the time of survival and whether the event happened
+        horizon, covariates : as `outcomes.survival` takes them; covariates are names of columns
+
+        Returns
+        -------
+        tables : dict of file name → DataFrame
+            agreement.csv: adjusted Rand index of every two methods, by the typical run of each.
+            consensus.csv: clusters by average linkage of how often two samples are together (all methods
+            that have not seen the classes count alike), the support of every sample (how often it is
+            with the others of its cluster) and the labels of every method. clinical.csv: a row per method
+            and for the consensus: sizes, survival, significant clinical columns; survival_q is
+            Benjamini–Hochberg over the methods. clinical_columns.csv: every test.
+        notes : list of str
+        """
+        beside = known(
+            [str(i) for i in self.ids],
+            clinical,
+            time,
+            event,
+            horizon=horizon,
+            covariates=covariates,
+        )
+        fair = [m["name"] for m in self.methods if not m["oracle"]]
+        return agreed(self.labels, fair, self.settings["n_clusters"], self.ids, beside)
 
     def figure(self) -> Any:
         """A matplotlib figure: a row per method, a panel per score, a dot per run.
@@ -68,8 +113,10 @@ class Comparison:
         """
         return draw(self.table, self.summary, self.methods)
 
-    def save(self, out: str | Path, *, command: str | None = None) -> list[Path]:
-        """Write results.csv, summary.csv, comparison.png and comparison.html to a folder.
+    def save(
+        self, out: str | Path, *, command: str | None = None, shared: Any = None
+    ) -> list[Path]:
+        """Write tables (results, summary, agreement, consensus), comparison.png and comparison.html.
 
         Files of an earlier comparison there are replaced, all or none; those of others are never
         written over.
@@ -80,13 +127,18 @@ class Comparison:
             The folder, made if need be.
         command : str, optional
             Shown at the foot of the page, for whoever wants to do it again.
+        shared : what `shared` gave, optional
+            By default without a clinical table.
 
         Returns
         -------
         list of Path
             The files written.
         """
-        out, contents = Path(out), files_of(self, command)
+        out, contents = (
+            Path(out),
+            files_of(self, command, *(self.shared() if shared is None else shared)),
+        )
         with claimed(out, KIND, beside=True) as place:
             place.put(contents)
         return [out / name for name in contents]
@@ -242,7 +294,8 @@ def compare(
         }
         for method in chosen
     ]
-    return Comparison(table, summary, labels, told, about)
+    ids = list(range(data.n_samples)) if data.sample_names is None else data.sample_names.tolist()
+    return Comparison(table, summary, labels, told, about, ids)
 
 
 def check_request(methods: Any, n_clusters: int, scale: str | None) -> None:

@@ -189,7 +189,9 @@ def _legend(figure: Any, methods: Sequence[dict[str, Any]]) -> None:
     figure.legend(handles=handles, fontsize=9, **how)
 
 
-def files_of(found: Any, command: str | None) -> dict[str, bytes]:
+def files_of(
+    found: Any, command: str | None, tables: Mapping[str, Any], notes: Sequence[str]
+) -> dict[str, bytes]:
     """The files of a `Comparison`; all are made before one is written."""
     plt, figure = pyplot(), found.figure()
     picture, drawing = io.BytesIO(), io.StringIO()
@@ -203,8 +205,10 @@ def files_of(found: Any, command: str | None) -> dict[str, bytes]:
     text = drawing.getvalue()
     svg = text[text.index("<svg") :].replace(INK, "currentColor")
     summary, results = plain_rows(found.summary), plain_rows(found.table)
-    page = _page(summary, results, found.methods, found.settings, svg, command)
+    shared = {name: plain_rows(table) for name, table in tables.items()}
+    page = _page(summary, results, found.methods, found.settings, svg, command, shared, notes)
     return {
+        **{name: csv_of_dicts(rows, columns=tables[name].columns) for name, rows in shared.items()},
         "results.csv": csv_of_dicts(results, columns=found.table.columns),
         "summary.csv": csv_of_dicts(summary, columns=found.summary.columns),
         "comparison.png": picture.getvalue(),
@@ -224,6 +228,8 @@ def _page(
     settings: Row,
     figure_svg: str,
     command: str | None,
+    shared: Mapping[str, Sequence[Row]],
+    notes: Sequence[str],
 ) -> str:
     """The page. Everything is text to be escaped except ``figure_svg``, an <svg> element."""
     title = f"{len(methods)} method{'s' * (len(methods) != 1)} compared"
@@ -251,6 +257,8 @@ def _page(
         best={score: _best(summary, f"{score}_mean", max) for score, _, _ in scores}
         | {"rank": _best(summary, "mean_rank", min)},
         troubles=_troubles(results),
+        shared={name: [_printable(row) for row in rows] for name, rows in shared.items()},
+        notes=[printable(note) for note in notes],
         fixed=lambda value, digits: f"{round(value, digits) + 0.0:.{digits}f}",  # never "-0.00"
         with_csv=lambda body: with_csv(
             body, list(summary[0]), [list(row.values()) for row in summary], name="summary"
@@ -258,12 +266,21 @@ def _page(
     )
     sections = [
         Section("summary", "Summary", prose.summary()),
+        *([Section("shared", "What the methods share", prose.shared_part())] if shared else []),
         Section("every-run", "Every run", prose.runs()),
         Section("the-methods", "The methods", prose.methods()),
         Section("the-columns", "The columns", prose.columns()),
         Section("settings", "Settings", prose.made()),
     ]
     return page(title, sections, lead=prose.lead(), css=asset("comparison.css"))
+
+
+def _printable(row: Row) -> dict[str, Any]:
+    """The row with safe texts."""
+    return {
+        printable(name): printable(cell) if isinstance(cell, str) else cell
+        for name, cell in row.items()
+    }
 
 
 def _best(summary: Sequence[Row], column: str, best: Any) -> float | None:
