@@ -101,7 +101,7 @@ def gnmf(
     tol: float | None = None,
     threads: Threads | None = None,
 ) -> tuple[Array, Array, int]:
-    """Graph-regularised NMF, min ‖X − VUᵀ‖² + weight·g(V): V then U, unit L2 columns before and after.
+    """Graph-regularized NMF, min ‖X − VUᵀ‖² + weight·g(V): V then U, unit L2 columns before and after.
 
     With ``tol``, iterations go on after ``n_iter`` until a running mean of the objective has
     settled: m ← .1 m + .9 O from m = 10 O, stop at (m − O)/m ≤ tol.
@@ -273,7 +273,7 @@ def filling(
     n_components: int,
     known: Sequence[Array] | None = None,
 ) -> Fill | None:
-    """How rows a view does not observe get coefficients: from their neighbours in other views.
+    """How rows a view does not observe get coefficients: from their neighbors in other views.
 
     ``known`` holds the coefficients of the fitted rows when ``Xs`` are unseen ones.
     """

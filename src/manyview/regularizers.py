@@ -1,6 +1,6 @@
 """What is asked of the coefficients V besides fitting: graph smoothness, sparsity, orthogonality.
 
-A regulariser is any object with ``prepare(X)``, called once per view, which returns a term with
+A regularizer is any object with ``prepare(X)``, called once per view, which returns a term with
 
 - ``value(V)``: g(V);
 - ``split(V)``: (negative, positive) parts of half its gradient, both nonnegative;
@@ -49,7 +49,7 @@ class Regularizer(Protocol):
 
 @runtime_checkable
 class TakesTensors(Protocol):
-    """A regulariser that says whether it can be handed PyTorch tensors."""
+    """A regularizer that says whether it can be handed PyTorch tensors."""
 
     takes_tensors: bool
 
@@ -57,7 +57,7 @@ class TakesTensors(Protocol):
 @storable
 @dataclass(frozen=True)
 class Graph:
-    """Laplacian of the view's k-nearest-neighbour graph (see `manyview.engines.affinity.affinity`).
+    """Laplacian of the view's k-nearest-neighbor graph (see `manyview.engines.affinity.affinity`).
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ class Graph:
     width : float, optional
         Of the heat kernel; by default twice the squared mean distance between rows.
     mutual : bool, default=False
-        Whether both ends must be among the other's neighbours.
+        Whether both ends must be among the other's neighbors.
     """
 
     n_neighbors: int = 5
@@ -177,7 +177,7 @@ class Orthogonal:
 
 
 def make_regularizer(choice: Any, n_neighbors: int, affinity: str) -> Regularizer:
-    """The regulariser a parameter names: "graph", "sparse", "orthogonal", None, or an object.
+    """The regularizer a parameter names: "graph", "sparse", "orthogonal", None, or an object.
 
     Parameters
     ----------

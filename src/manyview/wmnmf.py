@@ -113,9 +113,9 @@ from manyview.storage.checkpoint import Checkpoint, digest
 @storable
 @dataclass(eq=False, repr=False)
 class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, MultiViewEstimator):
-    """Weighted multi-view nonnegative matrix factorisation (Liu & Lin).
+    """Weighted multi-view nonnegative matrix factorization (Liu & Lin).
 
-    Several nonnegative views X_s (N×M_s) of the same N observations are factorised together,
+    Several nonnegative views X_s (N×M_s) of the same N observations are factorized together,
     X_s ≈ V_s U_sᵀ, with a consensus V*, a weight α_s for every view and a weight w_is for every
     observation in every view, minimizing::
 
@@ -143,14 +143,14 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
         At least 1; small values make the view weights sparse (1: a single view wins). Large values
         switch the consensus term off, since α^p is then tiny; this gives a warning.
     beta : float, default=0.01
-        Weight of the regulariser. The default suits the graph; "sparse" and "orthogonal" may need
+        Weight of the regularizer. The default suits the graph; "sparse" and "orthogonal" may need
         less, above all with HALS, where no rescaling undoes their pull towards zero.
     regularizer : {"graph", "sparse", "orthogonal"}, None or object, default="graph"
         g, or any object with ``prepare(X)``, ``value(V)``, ``split(V)`` (`manyview.extend`).
     n_neighbors : int, default=5
         Neighbours of an observation in its view's graph.
     affinity : {"binary", "heat", "cosine"}, default="binary"
-        Edge weights; the width of "heat" is automatic. For a fixed width or mutual neighbours, pass
+        Edge weights; the width of "heat" is automatic. For a fixed width or mutual neighbors, pass
         ``regularizer=Graph(affinity="heat", width=..., mutual=True)``.
     scale : {"sum", "total", "minmax", "standard", "tfidf", "sqrt"} or None, or a dict, default="sum"
         How views are made comparable; "minmax" and "standard" accept negative values. "sum" gives rows
@@ -163,7 +163,7 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
         of your own class derived from `manyview.extend.Solver`.
     init : {"gnmf", "random", "nndsvd"} or dict, default="gnmf"
         Starting factors; a dict holds "components" (K×M_s each) and "coefficients" (N×K each).
-        Under the multiplicative rule a zero stays zero: a start that has any is told.
+        Under the multiplicative rule a zero stays zero: a start with zeros gives a warning.
     gnmf_weight : float, default=10
         λ of the GNMF start: the weight of the graph while U and V of each view are first found.
     init_consensus : {"mean", "scaled"}, default="mean"
@@ -194,18 +194,18 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
         How clusters are read from the consensus; "njw" (unit rows) is often a little better than
         the paper's random-walk "spectral".
     connect : bool, default=False
-        For these two: link the rows in small parts of the consensus's neighbour graph (fewer than a
+        For these two: link the rows in small parts of the consensus's neighbor graph (fewer than a
         quarter of an average cluster) to their nearest rows in the rest. Without, as in the paper,
-        such a part may take a cluster of its own, which is told.
+        such a part may become a cluster of its own, with a warning.
     missing : {"error", "allow"} or a dict, default="error"
         A dict gives it by the names of views. "allow": NaN entries are unobserved and do not count,
         in the errors, the scaling or the distances between rows. Weights compare errors and gaps by
         what is observed: an unobserved entry counts like an observed one of its view on average. An
         observation without enough values in a view (fewer than K, and less than half) gets weight 0
-        there, and coefficients from its neighbours in other views. Columns, views and observations
+        there, and coefficients from its neighbors in other views. Columns, views and observations
         without any value are left out with a warning and change nothing: their weights, components
         and coefficients are 0, the label is −1. A view observed for too few rows (below 10 K and
-        half of them, or below 5%) is told, and gets no more than that share of the smallest weight
+        half of them, or below 5%) gives a warning, and gets no more than that share of the smallest weight
         of the others.
     views : sequence or dict, optional
         If the input is one 2-D array: the number of columns of each view, or a dict with a number
@@ -252,7 +252,7 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
     coefficients_ : list of ndarray (N, K), the V_s
         ``coefficients_[s] @ components_[s]`` approximates the *scaled* view s, whose rows sum to 1
         on average (with ``scale=None`` the view itself). The model keeps the scaled views, in
-        which unseen rows look for their neighbours.
+        which unseen rows look for their neighbors.
     objective_ : float
     history_ : dict of arrays
         One entry per iteration: round, view (−1: the weights), iteration, and every objective term.
@@ -342,7 +342,7 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
     _stream = None  # type: Any
 
     def fit(self, X: Any, y: object = None) -> WMNMF:
-        """Factorise the views and cluster their consensus. ``y`` is ignored.
+        """Factorize the views and cluster their consensus. ``y`` is ignored.
 
         Parameters
         ----------
@@ -461,7 +461,7 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
         dtype: np.dtype,
         anywhere: Array | None = None,
     ) -> None:
-        """Results in the shape of what was given: 0 for what nobody observed, and the label −1."""
+        """Set the results in the shape of the input: 0 where nothing is observed, and the label −1."""
         factors, unit = fit.factors, self._output_unit
         rows = np.ones(len(labels), dtype=bool) if anywhere is None else anywhere
         self.labels_ = labels if rows.all() else spread_out(labels + 1, rows, 0) - 1
@@ -764,7 +764,7 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
 
     @classmethod
     def nmf_w2(cls, n_clusters: int = 8, **params: Any) -> Self:
-        """The paper's ablation NMF-W2: equal observation weights and no regulariser.
+        """The paper's ablation NMF-W2: equal observation weights and no regularizer.
 
         Parameters
         ----------
@@ -1130,7 +1130,7 @@ class Progress:
         terms: dict[str, float],
         state: LoopState | None = None,
     ) -> bool:
-        """Keep a line; True if the callback, which is told of it and of the state, asks to stop."""
+        """Keep a line; True if the callback, which gets it and the state, asks to stop."""
         row = (round_, view, iteration, *terms.values())
         self.rows.append(row)
         self.last = terms["objective"]
@@ -1244,7 +1244,7 @@ class State(LoopState):
     w: Array
     #: ‖x_i − Uv_i‖² of the rows of every view, after its last iteration.
     residuals: tuple[Array, ...]
-    #: The terms of the objective by view: weighted error, gap to the consensus, regulariser.
+    #: The terms of the objective by view: weighted error, gap to the consensus, regularizer.
     errors: tuple[Any, ...]
     gaps: tuple[Any, ...]
     penalties: tuple[Any, ...]
@@ -1353,7 +1353,7 @@ def warn_about(result: FitResult, view_names: Sequence[str], tol: float, p: floa
         )
     if not result.factors.consensus.any():
         warn_user(
-            "the regulariser has driven the consensus to zero: its clusters mean nothing; lower beta",
+            "the regularizer has driven the consensus to zero: its clusters mean nothing; lower beta",
             CollapseWarning,
         )
     alpha = result.factors.alpha

@@ -227,7 +227,7 @@ def test_a_users_own_regularizer():
         for beta in (1.0, 0.001)
     )
     assert strong.consensus_.sum() < 0.9 * weak.consensus_.sum()
-    with pytest.raises(ValueError, match=r"needs a regulariser with curvature\(V\), and Ridge"):
+    with pytest.raises(ValueError, match=r"needs a regularizer with curvature\(V\), and Ridge"):
         WMNMF(3, solver="hals", regularizer=Ridge()).fit(views)
     with pytest.raises(ValueError, match="regularizer must be 'graph'"):
         WMNMF(3, regularizer="ridge").fit(views)

@@ -237,6 +237,6 @@ def check_needs(solver: Solver, term: object) -> None:
     for need in solver.needs:
         if not callable(getattr(term, need, None)):
             raise ValueError(
-                f"{label} needs a regulariser with {need}(V), and {type(term).__name__} has none; "
+                f"{label} needs a regularizer with {need}(V), and {type(term).__name__} has none; "
                 "add it, or use solver='multiplicative'"
             )

@@ -84,7 +84,7 @@ def load(name: str) -> Dataset:
 
 
 def nonnegative(dataset: Dataset) -> Dataset:
-    """Views with negative entries shifted, each feature to smallest value 0: factorisations need it."""
+    """Views with negative entries shifted, each feature to smallest value 0: factorizations need it."""
     views = {name: X - X.min(axis=0) if X.min() < 0 else X for name, X in dataset.views.items()}
     return replace(dataset, views=views)
 
