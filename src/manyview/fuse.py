@@ -48,7 +48,7 @@ from manyview.engines.numpy.presence import (
     unobserved,
 )
 from manyview.engines.numpy.repeats import Repeats, distinct
-from manyview.engines.numpy.scaling import fit_scaling
+from manyview.engines.numpy.scaling import RobustScaling, fit_scaling
 from manyview.engines.numpy.scaling import scaled as scaled_view
 from manyview.engines.numpy.sources import LOOK, is_streamed, over
 from manyview.engines.protocols import Lists, Scaling
@@ -69,7 +69,7 @@ from manyview.maths.tails import bent
 from manyview.scaling import largest
 
 #: What the scaling of a view may be, besides None.
-SCALINGS = ("auto", "log", "quantile", "sqrt")
+SCALINGS = ("auto", "log", "quantile", "sqrt", "embedding")
 #: A row with a larger share of its features unobserved counts as missing in that view.
 MAX_UNOBSERVED = 0.5
 #: Views with less weight than this in sum cannot place an observation.
@@ -820,7 +820,7 @@ def hidden_groups(
     for X, scaling, here in zip(matrices, scalings, present, strict=True):
         if (
             not isinstance(X, np.ndarray)
-            or scaling is None
+            or not isinstance(scaling, RobustScaling)
             or scaling.low is None
             or not here.any()
         ):

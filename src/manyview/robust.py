@@ -143,11 +143,13 @@ class RobustWMNMF(
     reliability_weight : float, default=0.05
         δ, how much the agreement of two random halves of a view's own features counts beside the
         agreement with other views. It decides where views do not agree.
-    scale : {"auto", "log", "quantile", "sqrt"} or None, or a dict, default="auto"
+    scale : {"auto", "log", "quantile", "sqrt", "embedding"} or None, or a dict, default="auto"
         "auto" looks at each view: "sqrt" (square roots, rows of unit length) if over 90% are zeros;
         "log" (percentiles, then a logarithm that puts the mean of a feature in the middle) for counts
-        and heavy tails; otherwise "quantile" (percentiles). ``None`` takes the data as they are. A
-        dict gives these by the names of views, {"rna": "log", "cnv": None}; views it lacks are "auto".
+        and heavy tails; "embedding" (rows of unit length, no column stretched) for principal components
+        and views named X_… with negative values; otherwise "quantile" (percentiles). ``None`` takes the
+        data as they are. A dict gives these by the names of views, {"rna": "log", "cnv": None}; views it
+        lacks are "auto".
     view_weights : {"learned", "equal"}, one number for every view, or a dict, default="learned"
         α: from the data, the same for all views, or yours (made to add up to 1). A dict has a number
         for every view, {"rna": 2, "protein": 1, "cnv": 0}. A view of weight 0 takes no part in the
@@ -227,7 +229,7 @@ class RobustWMNMF(
     redundancy_ : ndarray (n_views, n_views), how much views repeat each other, from 0 to 1
         Correlation of their distances between neighbours (0 where negative). Views that see the same
         clusters independently have about 0; views computed from the same data more.
-    scaling_ : dict of view → "log", "quantile", "sqrt" or "none", how each was made comparable
+    scaling_ : dict of view → "log", "quantile", "sqrt", "embedding" or "none", how each was made comparable
     zero_rows_ : dict of view → "missing" or "observed", what a row of zeros is, also at `predict`
     log_reasons_ : dict of view → "counts" or "heavy tails", where "auto" took a logarithm
     graph_ : sparse array (N, N), the fused neighbour graph
@@ -847,7 +849,7 @@ class RobustWMNMF(
 
     @property
     def scaling_(self) -> dict[str, str]:
-        """How each view was made comparable: "log", "quantile", "sqrt" or "none"."""
+        """How each view was made comparable: "log", "quantile", "sqrt", "embedding" or "none"."""
         found = {str(name): "none" for name in self.view_names_in_}
         for name, scaling in zip(self.view_names_in_[self._kept()], self._scalings, strict=True):
             found[str(name)] = "none" if scaling is None else scaling.kind

@@ -204,7 +204,7 @@ MISTAKES = {
     "unknown rule": (TWO, ["--missing", "no"], "must be one of allow, drop, got 'no'"),
     "unknown engine": (TWO, ["--engine", "cupy"], "must be one of numpy, torch, dask, got 'cupy'"),
     "a GPU of no engine": (TWO, ["--device", "cuda"], "--device cuda goes with --engine torch"),
-    "unknown scale": (TWO, ["--scale", "minmax"], "--scale must be auto, log, quantile, sqrt, none, or"),
+    "unknown scale": (TWO, ["--scale", "minmax"], "--scale must be auto, log, quantile, sqrt, embedding"),
     "weights in the paper's": (TWO, [*WMNMF, "--view-weights", "equal"], "goes with --method robust"),
     "zeros in the paper's": (TWO, [*WMNMF, "--zero-rows", "observed"], "goes with --method robust"),
     "communities in the paper's": (TWO, [*WMNMF, "--clusters", "communities"], "goes with --method robust"),

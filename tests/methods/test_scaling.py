@@ -3,10 +3,13 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from scipy.spatial.distance import pdist
+from sklearn.metrics import adjusted_rand_score
 
 from conftest import blobs
 from manyview import WMNMF, RobustWMNMF, load
 from manyview import wmnmf as working_views
+from manyview.engines.numpy.scaling import fit_scaling as scale_of_robust
 from manyview.engines.numpy.sources import Scaled
 from manyview.scaling import SCALES, fit_scaling
 from manyview.views.views import as_views
@@ -90,3 +93,57 @@ def test_none_as_a_word_is_none(rng):
     X = [rng.random((30, 4)), rng.random((30, 3))]
     one, other = (RobustWMNMF(2, scale=s, random_state=0).fit(X) for s in (None, "none"))
     np.testing.assert_array_equal(one.consensus_, other.consensus_)
+
+
+def components(n=400, kinds=4, m=60, seed=0, signal=1.0):
+    """Principal components of a modality with clusters, and of one of sparse counts without."""
+    rng = np.random.default_rng(seed)
+    kind = np.arange(n) % kinds
+    X = rng.normal(size=(n, m)) + signal * 2 * rng.normal(size=(kinds, m))[kind]
+    noise = np.log1p(rng.poisson(0.02 * rng.lognormal(0, 0.5, (n, 1)) * np.ones(400)))
+
+    def pca(Y):
+        U, s, _ = np.linalg.svd(Y - Y.mean(axis=0), full_matrices=False)
+        return U[:, :30] * s[:30]
+
+    return pca(X), pca(noise), kind
+
+
+def test_embeddings_are_rotated_and_get_unit_rows_and_no_column_is_stretched():
+    P, _, _ = components()
+    here = np.ones(len(P), dtype=bool)
+    found = scale_of_robust(P, here, "rna")
+    assert found.kind == "embedding"
+    Z = found.apply(P)
+    unit = P / np.linalg.norm(P, axis=1, keepdims=True)
+    np.testing.assert_allclose(pdist(Z), pdist(unit), rtol=1e-9)
+    assert (Z >= 0).all()
+    np.testing.assert_allclose(found.apply(P[7:9]), Z[7:9], rtol=1e-12)
+    np.testing.assert_allclose(
+        scale_of_robust(3 * P + 5, here, "rna").apply(3 * P + 5), Z, atol=1e-9
+    )
+    turned = P @ np.linalg.qr(np.random.default_rng(1).normal(size=(30, 30)))[0]
+    assert scale_of_robust(turned, here, "rna").kind == "quantile"  # columns that are correlated
+    for name in ("X_scVI", "rna:obsm:X_pca"):
+        assert scale_of_robust(turned, here, name).kind == "embedding"
+    assert scale_of_robust(abs(turned), here, "X_counts").kind != "embedding"
+    with pytest.raises(ValueError, match="'rna' is sparse, in a file or has unobserved"):
+        scale_of_robust(sp.csr_array(P), here, "rna", "embedding")
+
+
+def test_components_of_a_modality_without_clusters_get_little_weight():
+    P, noise, kind = components()
+    model = RobustWMNMF(4, random_state=0).fit({"rna": P, "atac": noise})
+    assert model.scaling_ == {"rna": "embedding", "atac": "embedding"}
+    assert model.view_weights_[1] < 0.2
+    assert adjusted_rand_score(kind, model.labels_) > 0.95
+    shown = model.impute("rna")
+    np.testing.assert_array_equal(shown, P)
+
+
+def test_two_modes_are_no_heavy_tail():
+    """Proteins after CLR: most cells have the background, few carry the protein."""
+    rng = np.random.default_rng(0)
+    carried = rng.random((800, 20)) < 0.08
+    X = rng.normal(size=(800, 20)) * 0.3 + 4 * carried
+    assert scale_of_robust(X, np.ones(800, dtype=bool), "adt").kind == "quantile"

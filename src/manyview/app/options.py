@@ -239,7 +239,7 @@ class FitRequest(KnownOptions):
     out: Path = option("Folder for the results, new or empty.")
     method: str = METHOD("robust is recommended; wmnmf is the paper's.")
     scale: str | None = option(
-        "robust: auto, log, quantile, sqrt or none, or by view (rna=log,protein=quantile); "
+        "robust: auto, log, quantile, sqrt, embedding or none, or by view (rna=log,protein=quantile); "
         "wmnmf: sum, total, minmax, standard, tfidf, sqrt or none, also by view.",
         None,
     )

@@ -1,4 +1,4 @@
-"""How RobustWMNMF makes views comparable: percentiles, square roots of counts, coordinates of relations."""
+"""How RobustWMNMF makes views comparable: percentiles, roots of counts, embeddings, relations."""
 
 from __future__ import annotations
 
@@ -192,6 +192,78 @@ def _percentiles(X: Matrix) -> tuple[Array, Array, Array | None]:
     return np.nan_to_num(low), np.nan_to_num(high), shape
 
 
+#: Most columns of an embedding; principal components correlate with each other by less than this.
+WIDEST, UNCORRELATED = 512, 1e-3
+
+
+def is_embedding(X: Matrix, present: Array, name: str) -> bool:
+    """Whether a view holds coordinates of an embedding: by a name like X_pca, or as components.
+
+    Its columns have one unit and values below 0; principal components are uncorrelated, the first one
+    varying most.
+    """
+    if sp.issparse(X) or is_streamed(X) or not 3 <= X.shape[1] <= WIDEST or not present.any():
+        return False
+    rows = shape_rows(X if present.all() else X[present])
+    if np.isnan(rows).any() or not (rows < 0).any(axis=0).all():
+        return False
+    if name.rpartition(":")[2].startswith("X_"):
+        return True
+    if len(rows) < X.shape[0] or len(rows) <= 2 * X.shape[1]:
+        rows = np.asarray(on_host(X if present.all() else X[present]), dtype=float)
+    spread = rows.std(axis=0)
+    if len(rows) <= X.shape[1] or not spread.all() or (np.diff(spread) > 1e-6 * spread[0]).any():
+        return False
+    Z = (rows - rows.mean(axis=0)) / spread
+    between = abs(Z.T @ Z / len(Z) - np.eye(Z.shape[1]))
+    return bool(between.max() < UNCORRELATED)
+
+
+@storable
+@dataclass(frozen=True)
+class EmbeddingScaling:
+    """Coordinates of an embedding → rows of unit length from the middle, randomly rotated.
+
+    No column is stretched, so that later components count as little as they vary. Length says how
+    extreme a row is, in cells mostly its depth. Any half of the rotated columns sees the same structure.
+    """
+
+    center: Array
+    turn: Array
+    origin: Array
+    size: float
+
+    kind: ClassVar[str] = "embedding"
+    because: ClassVar[str] = ""
+
+    @property
+    def low(self) -> Array:
+        return self.origin
+
+    @classmethod
+    def fit(cls, X: Matrix, present: Array, name: str) -> EmbeddingScaling:
+        dense = not (sp.issparse(X) or is_streamed(X))
+        rows = np.asarray(on_host(X if present.all() else X[present]) if dense else np.nan, float)
+        if np.isnan(rows).any():
+            raise ValueError(
+                f"view {name!r} is sparse, in a file or has unobserved entries; scale='embedding' is for "
+                "dense coordinates in memory: use scale='auto', or fill them in"
+            )
+        center = rows.mean(axis=0)
+        turn = np.random.default_rng(ROTATION).standard_normal((len(center),) * 2)
+        turn = np.linalg.qr(turn)[0]
+        turned = (rows - center) @ turn
+        origin = unit_rows(turned).min(axis=0)
+        return cls(center, turn, origin, float(np.linalg.norm(turned, axis=1).mean()))
+
+    def apply(self, X: Matrix) -> Matrix:
+        turned = (X - like(self.center, X)) @ like(self.turn, X)
+        return (unit_rows(turned) - like(self.origin, X)).clip(0)
+
+    def undo(self, Z: Array) -> Array:
+        return (Z + self.origin) @ self.turn.T * self.size + self.center
+
+
 #: Of the random rotation of principal coordinates: the same for the same distances.
 ROTATION = 0
 
@@ -290,6 +362,8 @@ def fit_scaling(X: Matrix, present: Array, name: str, kind: str = "auto") -> Sca
         return LinkScaling.fit(X)
     if isinstance(X, Dissimilarity):
         return CoordinateScaling.fit(X)
+    if kind == "embedding" or (kind == "auto" and is_embedding(X, present, name)):
+        return EmbeddingScaling.fit(X, present, name)
     return (_fit_on_sample if is_streamed(X) else RobustScaling.fit)(X, present, name, kind)
 
 
