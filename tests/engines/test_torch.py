@@ -135,17 +135,15 @@ def test_the_digits_are_clustered_as_by_numpy(device):
 
 
 @on_devices
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_the_digits_are_factorised_as_by_numpy(device, dtype):
+def test_the_digits_are_factorised_as_by_numpy(device):
     """All of WMNMF but its last step: k-means here has other starts, and may end in another minimum."""
     views = load_handwritten(views="paper").views
-    here = WMNMF(10, random_state=0, dtype=dtype).fit(views)
-    there = WMNMF(10, random_state=0, dtype=dtype, engine="torch", device=device).fit(views)
-    tolerance = 1e-3 if dtype is np.float32 else 1e-6
-    np.testing.assert_allclose(there.objective_, here.objective_, rtol=tolerance)
-    np.testing.assert_allclose(there.view_weights_, here.view_weights_, rtol=tolerance)
+    here = WMNMF(10, random_state=0).fit(views)
+    there = WMNMF(10, random_state=0, dtype="float64", engine="torch", device=device).fit(views)
+    np.testing.assert_allclose(there.objective_, here.objective_, rtol=1e-6)
+    np.testing.assert_allclose(there.view_weights_, here.view_weights_, rtol=1e-6)
     gap = np.linalg.norm(there.consensus_ - here.consensus_) / np.linalg.norm(here.consensus_)
-    assert gap <= tolerance
+    assert gap <= 1e-6
     read = [
         assign(np.asarray(model.consensus_, float), 10, "spectral", np.random.default_rng(0))
         for model in (here, there)
@@ -267,17 +265,6 @@ def test_views_that_say_nothing(device, kind):
     model = RobustWMNMF(3, random_state=0, engine="torch", device=device).fit([*views, dull])
     assert adjusted_rand_score(np.arange(60) % 3, model.labels_) == 1
     assert model.view_weights_[2] < 1e-8
-
-
-@on_devices
-def test_more_components_than_clusters(device):
-    """The largest components are told apart first, as by NumPy."""
-    rng = np.random.default_rng(0)
-    groups = np.r_[np.repeat(range(3), 120), 3 + np.repeat(range(20), 12)]
-    views = [rng.random((23, m))[groups] * 100 + 0.01 * rng.random((600, m)) for m in (4, 3)]
-    with pytest.warns(UserWarning, match="falls into 23 parts"):
-        model = WMNMF(3, random_state=0, engine="torch", device=device).fit(views)
-    assert adjusted_rand_score(groups[:360], model.labels_[:360]) == 1
 
 
 @on_devices
