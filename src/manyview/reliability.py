@@ -7,14 +7,13 @@ from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
 from numbers import Integral, Real
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 from threadpoolctl import threadpool_limits
 
-from manyview import fuse as agree
-from manyview import fuse as stages
+from manyview import fuse
 from manyview._types import Array, Seed, Views
 from manyview.base import generator, with_weight
 from manyview.engines.numpy.distances import Geometry
@@ -38,38 +37,6 @@ from manyview.robust import RobustView, RobustWMNMF, Start, Weights, run_robust
 from manyview.views.containers import is_single
 from manyview.views.views import as_views
 
-# --- what estimators can do ---------------------------------------------------------------------
-
-
-@runtime_checkable
-class Clusterer(Protocol):
-    """An estimator that gives observations labels."""
-
-    def fit_predict(self, X: Any) -> Array: ...
-
-
-@runtime_checkable
-class HasSettings(Protocol):
-    """An object whose settings can be read and changed, as scikit-learn's."""
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]: ...
-    def set_params(self, **params: Any) -> HasSettings: ...
-
-
-@runtime_checkable
-class TellsCost(Protocol):
-    """A method that may be too slow or too large, and says so before."""
-
-    def estimate_cost(self, n_samples: int, n_views: int) -> dict[str, float]: ...
-
-
-@runtime_checkable
-class Relabels(Protocol):
-    """A method whose runs differ in their last step only: one fit serves all."""
-
-    def relabel(self, random_state: Seed = None) -> Array: ...
-
-
 # --- refits -------------------------------------------------------------------------------------
 
 #: Iterations of the loop of a refit: labels settle long before the objective does.
@@ -90,7 +57,7 @@ class Refits:
         self.spaces: list[Geometry] = [copy(view) for view in model._geometry]
         self.agreement = model._agreement
         names = [str(name) for name in model.view_names_in_]
-        self.settings = agree.Settings.of(model, names, model._kept())
+        self.settings = fuse.Settings.of(model, names, model._kept())
         telling = with_weight(self.spaces, self.settings.view_weights)
         self.distinct, self.repeats = distinct(self.spaces, telling)
 
@@ -137,10 +104,10 @@ class Refits:
         k = ag.in_proportion(self.settings.n_neighbors, n_part)
         largest = ag.in_proportion(max(*ag.SCALES, ag.NEIGHBORS), n_part)
         near, mass = among(fused, nodes, n, largest), self.distinct[0].mass
-        both = agree.scale_graphs(near, n_part, None if mass is None else mass[nodes])
+        both = fuse.scale_graphs(near, n_part, None if mass is None else mass[nodes])
         return replace(
             self.agreement,
-            view_graphs=[agree.list_graph(among(near, nodes, n, k), n_part) for near in lists],
+            view_graphs=[fuse.list_graph(among(near, nodes, n, k), n_part) for near in lists],
             fused=both[0],
             fused_single=both[1],
         )
@@ -155,10 +122,10 @@ class Refits:
             seed = int(rng.integers(2**31))
             groups = communities(found.fused, model.resolution, seed, count, TRIALS).labels
             K = int(groups.max()) + 1
-        P = agree.embed(found, K, rng).astype(model._embedding.dtype)
+        P = fuse.embed(found, K, rng).astype(model._embedding.dtype)
         if groups is None:
             mass = None if (count == count[0]).all() else count / count.min()
-            groups = stages.kmeans(P, K, rng, stages.STARTS, mass)
+            groups = fuse.kmeans(P, K, rng, fuse.STARTS, mass)
         return groups, K, P
 
     def _settled(
@@ -206,7 +173,7 @@ class Refits:
             rng = generator(model.random_state)
             found = self._agreed(rest, int(rng.integers(2**31)))
             present = [self.spaces[t].present for t in rest]
-            if not stages.counted(present, found.alpha).all():
+            if not fuse.counted(present, found.alpha).all():
                 return None
             of = np.arange(len(present[0])) if self.repeats is None else self.repeats.of
             K = 0 if model.n_clusters == "communities" else n_clusters
@@ -228,23 +195,23 @@ class Refits:
         return 1 - (1 - rows) / self.agreement.typical[:, None, None]
 
     def _agreed(self, rest: list[int], seed: int) -> ag.Agreement:
-        """What the views of ``rest`` say of each other, as `agree.agree` would find it."""
+        """What the views of ``rest`` say of each other, as `fuse.agree` would find it."""
         whole, some = self.agreement, np.ix_(rest, rest)
         spaces = [self.distinct[t] for t in rest]
         given = self.settings.view_weights
         even = None if given is None else np.full(len(rest), 1 / len(rest))
         settings = replace(self.settings, view_weights=even)
-        found = agree.Evidence(
+        found = fuse.Evidence(
             [whole.view_graphs[t] for t in rest],
             self.contrasts[some],
             whole.split_half[rest],
             whole.spread[rest],
             whole.typical[rest],
             whole.redundancy[some],
-            own=agree.own_evidence(spaces, settings, seed) if len(rest) == 2 else None,
+            own=fuse.own_evidence(spaces, settings, seed) if len(rest) == 2 else None,
             structure=(whole.structure[rest], whole.structure_error[rest]),
         )
-        return agree.weigh_views(spaces, found, settings, seed)
+        return fuse.weigh_views(spaces, found, settings, seed)
 
 
 def among(near: Lists, nodes: Array, n: int, k: int) -> Lists:
@@ -513,7 +480,7 @@ def _seeded(model: Any, rng: np.random.Generator) -> Any:
 
 
 def _check(model: Any, n_runs: Any, fraction: Any) -> None:
-    if not isinstance(model, Clusterer) or isinstance(model, type):
+    if not hasattr(model, "fit_predict") or isinstance(model, type):
         raise TypeError(
             "model must be an estimator with fit_predict(views), such as "
             f"RobustWMNMF(n_clusters=10); got {model!r}"

@@ -25,7 +25,6 @@ from manyview.baselines import (
 )
 from manyview.baselines._base import set_seeds
 from manyview.io import checksum
-from manyview.reliability import Clusterer, HasSettings
 from manyview.robust import RobustWMNMF
 
 #: Where a method comes from, in the words readers see.
@@ -107,7 +106,7 @@ def settings_of(value: Any) -> Any:
     if isinstance(value, type) or hasattr(value, "__qualname__"):
         return _named_code(value)
     kind = _named_code(type(value))
-    if isinstance(value, HasSettings):
+    if hasattr(value, "get_params"):
         return [kind, settings_of(value.get_params(deep=False))]
     if getattr(value, "__dict__", None):
         return [kind, settings_of(vars(value))]
@@ -182,7 +181,7 @@ def _named(item: Any, known: dict[str, Method]) -> list[Method]:
 
 def _given(name: str, value: Any, known: dict[str, Method]) -> Method:
     """A user's estimator, or function of a seed that makes one."""
-    if isinstance(value, Clusterer) and not isinstance(value, type):
+    if hasattr(value, "fit_predict") and not isinstance(value, type):
         make: Callable[[int], Any] = functools.partial(_seeded_copy, value)
     elif callable(value):
         make = value
@@ -210,7 +209,7 @@ def _attempt(make: Callable[[int], Any]) -> Any:
 def _seeded_copy(estimator: Any, seed: int) -> Any:
     """A copy with ``seed``; its parts, if they take seeds, get others that follow from it."""
     copy = clone(estimator, safe=False)
-    if isinstance(copy, HasSettings):
+    if hasattr(copy, "get_params"):
         set_seeds(copy, np.random.default_rng(seed))
         if "random_state" in copy.get_params(deep=False):
             copy.set_params(random_state=seed)

@@ -33,7 +33,6 @@ from manyview.baselines.mlrssc import duration
 from manyview.baselines.wrappers import BestSingleView
 from manyview.io import checksum
 from manyview.io.writing import scratch, write_whole
-from manyview.reliability import Relabels, TellsCost
 
 from .methods import Method, settings_of
 
@@ -174,7 +173,7 @@ class Plan:
             elif stored is not None and self._still_holds(stored):
                 self.records[place] = stored
         cost_key = key_of("cost", *base)
-        if isinstance(model, TellsCost) and not self._any_ok(method):
+        if hasattr(model, "estimate_cost") and not self._any_ok(method):
             reason = self._too_costly(model, cost_key, store)
             for run in range(len(self.seeds)) if reason else ():
                 self.records[method.name, run] = {"status": "skipped", "reason": reason}
@@ -194,7 +193,7 @@ class Plan:
         runs = range(len(self.seeds))
         return any(self.records.get((method.name, r), {}).get("status") == "ok" for r in runs)
 
-    def _too_costly(self, model: TellsCost, key: str, store: Store) -> str:
+    def _too_costly(self, model: Any, key: str, store: Store) -> str:
         stored = store.read(key)  # measured on the machine, so kept: a resumed table says the same
         if stored is None:
             try:
@@ -233,7 +232,7 @@ class Plan:
         missing = list(models)
         if not missing:
             return []
-        relabels = isinstance(models[missing[0]], Relabels)
+        relabels = hasattr(models[missing[0]], "relabel")
         groups = [tuple(missing)] if relabels else [(run,) for run in missing]
         oracle = method.oracle and self.truth is not None
         return [
@@ -257,7 +256,7 @@ def _is_dense_algebra(model: Any) -> bool:
 
     Those that tell their cost are, but for two whose products are sparse.
     """
-    return isinstance(model, TellsCost) and not isinstance(model, SNF | NEMO)
+    return hasattr(model, "estimate_cost") and not isinstance(model, SNF | NEMO)
 
 
 def takes_none(model: Any) -> bool:
