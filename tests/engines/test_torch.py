@@ -441,7 +441,7 @@ def test_the_users_precision_is_restored_after_an_error():
     try:
         for setting in ("high", "highest"):
             torch.set_float32_matmul_precision(setting)
-            with pytest.raises(KeyError), torch_neighbors.tensor_cores(True):
+            with pytest.raises(KeyError), torch_neighbors.exact_products():
                 raise KeyError
             assert torch.get_float32_matmul_precision() == setting
     finally:
@@ -533,23 +533,3 @@ def test_streamed_counts_and_rare_features(too_small, monkeypatch):
     expected = here._scalings[0].gain > 0
     np.testing.assert_array_equal(there._scalings[0].gain > 0, expected)
     np.testing.assert_allclose(there.split_half_, here.split_half_, atol=0.05)
-
-
-@needs_card
-@pytest.mark.parametrize("apart", [0, 3, 300])
-def test_tensor_cores_miss_no_neighbour(apart, monkeypatch):
-    """Candidates by products of 11 bits, chosen by exact distances: the lists of plain float32."""
-    rng = np.random.default_rng(0)
-    X = rng.random((20_000, 120))
-    X += apart * rng.random((30, 120))[rng.integers(30, size=len(X))]
-    X = engine.put(X, "cuda", np.float32)
-    found, _ = nearest_rows(X, 10)
-    exact, _ = nearest_rows(X.double(), 10)
-    monkeypatch.setattr(torch_neighbors, "has_tensor_cores", lambda X: False)
-    monkeypatch.setattr(torch_neighbors, "EXTRA", torch_neighbors.EXTRA_TF32)
-    plain, _ = nearest_rows(X, 10)
-    hits, plain_hits = (
-        (exact[:, :, None] == n[:, None]).any(2).double().mean() for n in (found, plain)
-    )
-    print(f"{apart}: {float(hits):.5f} of the neighbours, plain float32 {float(plain_hits):.5f}")
-    assert float(hits) > min(0.9995, float(plain_hits) - 1e-4)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import numpy as np
 import torch
@@ -17,19 +16,12 @@ from .rows import TorchView
 
 #: Entries of a temporary block of distances, on a GPU and in the memory of the host.
 BLOCK, HOST_BLOCK = 2**29, 2**24
-#: Relative error of a product of two numbers that tensor cores round to 11 bits.
-ROUNDING = 2.0**-10
 #: Neighbors by products of rounded numbers, beyond those wanted; exact distances choose among them.
-#: Many more where the products are those of tensor cores, which keep 11 bits of every factor.
-EXTRA, EXTRA_TF32 = 4, 16
+EXTRA = 4
 #: Entries gathered at a time for distances of pairs.
 GATHERED = 2**27
 #: Columns whose smallest entry stands for them when the smallest of many are looked for.
 GROUP = 64
-
-
-def has_tensor_cores(X: torch.Tensor) -> bool:
-    return X.is_cuda and X.dtype == torch.float32
 
 
 def block_entries(X: torch.Tensor) -> int:
@@ -40,13 +32,12 @@ def block_entries(X: torch.Tensor) -> int:
 
 
 @contextmanager
-def tensor_cores(wanted: bool) -> Iterator[None]:
-    """TF32 products where wanted, exact ones elsewhere, and the user's setting again afterwards."""
+def exact_products() -> Iterator[None]:
+    """No TF32 products, and the user's setting again afterwards."""
     matmul = torch.backends.cuda.matmul
     new = hasattr(matmul, "fp32_precision")
     name: str = "fp32_precision" if new else "allow_tf32"
-    value: Any = ("tf32" if wanted else "ieee") if new else wanted
-    before = getattr(matmul, name)
+    before, value = getattr(matmul, name), ("ieee" if new else False)
     setattr(matmul, name, value)
     try:
         yield
@@ -80,27 +71,22 @@ def nearest_by_products(
     L Rᵀ (rows given by ``left`` and ``right``) has the distances but for rounding, and a constant per
     row; its smallest entries are candidates, ``distances(rows, candidates)`` orders them, ties by
     index. Rows whose k-th distance does not lie safely below everything that is no candidate are
-    looked for again: first without tensor cores, whose rounding is coarse, then among all rows that
-    may be as near. ``own`` is each row's own place on the right.
+    looked for again among all rows that may be as near. ``own`` is each row's own place on the right.
     """
     probe = left(slice(0, 1))
-    coarse, most = has_tensor_cores(probe), n_right - (own is not None)
+    most = n_right - (own is not None)
     k = min(k, most)
-    wide = min(k + (EXTRA_TF32 if coarse else EXTRA), most)
+    wide = min(k + EXTRA, most)
     products = SmallestProducts(right, n_right, own, width)
     everyone = torch.arange(n_left, device=probe.device)
-    near, values, lengths = products.find(left, n_left, everyone, wide, coarse)
+    near, values, lengths = products.find(left, n_left, everyone, wide)
     d, share, error = distances(everyone, near), *rounding(probe)
     unsure, slack = everyone[:0], error * lengths * products.longest
+    constant = (d - values).median(1).values  # what the product leaves out
     if wide < most:
-        bound = ROUNDING * lengths * products.longest if coarse else slack
-        unsure = everyone[_unsure(d, values, k, bound, share)]
-    if coarse and len(unsure):
-        L = _rows_of(left, unsure, n_left)
-        near[unsure], values[unsure], _ = products.find(L.__getitem__, len(L), unsure, wide, False)
-        d[unsure] = distances(unsure, near[unsure])
-        unsure = unsure[_unsure(d[unsure], values[unsure], k, slack[unsure], share)]
-    constant = (d - values).median(1).values
+        kth = d.kthvalue(k, dim=1).values
+        beyond = values.amax(1) + constant - slack
+        unsure = everyone[torch.nonzero(kth * (1 + share) > beyond)[:, 0]]
     near, d = (part[:, :k].contiguous() for part in in_order(near, d, share))
     # Whatever may be as near as the k-th, up to the rounding of the products.
     limit = d[unsure, k - 1] * (1 + share) - constant[unsure] + slack[unsure]
@@ -116,15 +102,6 @@ def rounding(like: torch.Tensor) -> tuple[float, float]:
     """Which distances are equal (see `ties`), and the error of a product, as shares."""
     name = str(like.dtype).removeprefix("torch.")
     return equal_share(name), 2 * product_error(name, like.shape[1])
-
-
-def _unsure(
-    d: torch.Tensor, values: torch.Tensor, k: int, slack: torch.Tensor, share: float
-) -> torch.Tensor:
-    """Which rows may have as near neighbors as their k-th beyond their candidates."""
-    constant = (d - values).median(1).values  # what the product leaves out
-    kth = d.kthvalue(k, dim=1).values
-    return torch.nonzero(kth * (1 + share) > values.amax(1) + constant - slack)[:, 0]
 
 
 def in_order(
@@ -160,7 +137,7 @@ class SmallestProducts:
         self.longest = torch.tensor(0.0)
 
     def find(
-        self, left: Rows, n_left: int, rows: torch.Tensor, k: int, coarse: bool
+        self, left: Rows, n_left: int, rows: torch.Tensor, k: int
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """Columns and values of the k smallest entries per row, and the lengths of the rows of L.
 
@@ -176,7 +153,7 @@ class SmallestProducts:
             for c in blocks(slice(0, self.n), self.width):
                 R = self.right(c) if self.whole is None else self.whole
                 self.longest = torch.maximum(self.longest.to(R.device), R.norm(dim=1).amax())
-                with tensor_cores(coarse):
+                with exact_products():
                     d = L @ R.T
                 if self.own is not None:
                     at = self.own[rows[b]] - c.start
@@ -193,10 +170,10 @@ class SmallestProducts:
         most = torch.zeros(len(L), dtype=torch.long, device=L.device)
         for c in blocks(slice(0, self.n), self.width):
             R = self.right(c) if self.whole is None else self.whole
-            with tensor_cores(False):
+            with exact_products():
                 most += (limit[:, None] >= L @ R.T).sum(1)
         count = min(int(most.max()), self.n - (self.own is not None))
-        return self.find(L.__getitem__, len(L), rows, count, False)[0]
+        return self.find(L.__getitem__, len(L), rows, count)[0]
 
 
 def _merged(best: list[torch.Tensor], more: list[torch.Tensor], k: int) -> list[torch.Tensor]:
