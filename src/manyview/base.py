@@ -607,7 +607,15 @@ class MultiViewEstimator(BaseEstimator):
             table = X if as_it_is else collected.items[0].matrix
             validate_data(self, table, reset=reset, skip_check_array=True)
         if fitted is None:
-            self._remember_names(given, single)
+            if not single:
+                self.n_features_in_ = given.n_features
+                self.__dict__.pop("feature_names_in_", None)  # of an earlier fit on one DataFrame
+            self.view_names_in_ = np.array(given.names, dtype=object)
+            self.view_feature_names_in_ = dict(zip(given.names, given.feature_names, strict=True))
+            self.sample_names_in_ = given.sample_names
+            self._view_widths, self._fitted_on_single = given.n_features, single
+            relations = [kind_of(X) for X in given.matrices]
+            self._relations = relations if any(relations) else None
             return self._observed_part(given)
         fitted.check(given)
         return given if self._columns is None else observed_part(given, self._columns)
@@ -637,18 +645,6 @@ class MultiViewEstimator(BaseEstimator):
             self._fitted_on_single,
             self._allows_missing,
         )
-
-    def _remember_names(self, given: Views, single: bool) -> None:
-        """What unseen input is compared with: names, widths, and whether it was one array."""
-        if not single:
-            self.n_features_in_ = given.n_features
-            self.__dict__.pop("feature_names_in_", None)  # of an earlier fit on one DataFrame
-        self.view_names_in_ = np.array(given.names, dtype=object)
-        self.view_feature_names_in_ = dict(zip(given.names, given.feature_names, strict=True))
-        self.sample_names_in_ = given.sample_names
-        self._view_widths, self._fitted_on_single = given.n_features, single
-        relations = [kind_of(X) for X in given.matrices]
-        self._relations = relations if any(relations) else None
 
     def _kept(self) -> list[int]:
         """Places of the views with a value, among those given."""

@@ -98,7 +98,29 @@ def presence(views: Views, zero_rows: ByView = "auto") -> tuple[list[Array], dic
         else:
             here = observed_rows(X) if asked == "observed" else present_rows(X)
         zeros[name] = asked
-        present.append(_present(X, name, here, asked == "observed", views.filled.get(name, 0)))
+        share, words = unobserved(X), absence(X, name, asked == "observed")
+        # Rows of samples that the view does not list are no news.
+        lacking = int((~here & (share < 1)).sum()) - views.filled.get(name, 0)
+        if not here.any():
+            warn_user(f"view {name!r} {words.nobody}; it gets no weight")
+        elif lacking > 0:
+            warn_user(
+                f"view {name!r}: {lacking} observations {words.lacking} and count as missing "
+                f"there{words.remedy}"
+            )
+        mostly = here & (share > MAX_UNOBSERVED)
+        if mostly.any():
+            warn_user(
+                f"view {name!r}: {int(mostly.sum())} observations have over "
+                f"{MAX_UNOBSERVED:.0%} of their features unobserved and count as missing there"
+            )
+        enough = here & ~mostly
+        if here.any() and enough.mean() < FEWEST_SHARE:
+            warn_user(
+                f"view {name!r} is observed for {int(enough.sum())} of {len(enough)} observations: "
+                "too few for the view to tell much"
+            )
+        present.append(enough)
     return present, zeros
 
 
@@ -114,32 +136,6 @@ def settled_zeros(views: Views, zero_rows: ByView) -> dict[str, str]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         return presence(views, zero_rows)[1]
-
-
-def _present(X: Matrix, name: str, present: Array, zeros_count: bool, absent: int) -> Array:
-    """Rows that are present; ``absent`` of the others are of samples that the view does not list."""
-    share, words = unobserved(X), absence(X, name, zeros_count)
-    lacking = int((~present & (share < 1)).sum()) - absent
-    if not present.any():
-        warn_user(f"view {name!r} {words.nobody}; it gets no weight")
-    elif lacking > 0:
-        warn_user(
-            f"view {name!r}: {lacking} observations {words.lacking} and count as missing "
-            f"there{words.remedy}"
-        )
-    mostly = present & (share > MAX_UNOBSERVED)
-    if mostly.any():
-        warn_user(
-            f"view {name!r}: {int(mostly.sum())} observations have over "
-            f"{MAX_UNOBSERVED:.0%} of their features unobserved and count as missing there"
-        )
-    enough = present & ~mostly
-    if present.any() and enough.mean() < FEWEST_SHARE:
-        warn_user(
-            f"view {name!r} is observed for {int(enough.sum())} of {len(enough)} observations: "
-            "too few for the view to tell much"
-        )
-    return enough
 
 
 def described(views: Views, present: list[Array]) -> Array | None:
