@@ -425,9 +425,6 @@ def _by_rows(files: Sequence[str | Path], reading: Reading, on_disk: bool) -> Re
                 f"other={path}"
             )
         found[view] = DiskMatrix(path, keep=on_disk, view=view)
-    if len({X.shape[0] for X in found.values()}) > 1:
-        told = ", ".join(f"{X.label} has {X.shape[0]}" for X in found.values())
-        raise ValueError(f"files read by rows must list the same samples in one order, but {told}")
     # An empty matrix of the same shape: nothing is read for a sentence.
     parts = {
         view: Part(
@@ -437,7 +434,18 @@ def _by_rows(files: Sequence[str | Path], reading: Reading, on_disk: bool) -> Re
         )
         for view, X in found.items()
     }
-    ids = _common_ids(parts)
+    first, *others = parts.values()
+    for part in parts.values():
+        part.check_ids()
+    ids = next((part.ids for part in parts.values() if part.ids is not None), None)
+    for part in others:
+        if part.matrix.shape[0] != first.matrix.shape[0] or part.ids not in (None, ids):
+            pairs = enumerate(zip(ids or (), part.ids or (), strict=False))
+            row = next((f", row {i}: {a!r} and {b!r}" for i, (a, b) in pairs if a != b), "")
+            raise ValueError(
+                f"files read by rows must list the same samples in one order, but {first.file} "
+                f"({first.matrix.shape[0]} samples) and {part.file} ({part.matrix.shape[0]}) do not{row}"
+            )
     types = _types_by_rows(ids, reading)
     n, size = next(iter(found.values())).shape[0], sum(X.nbytes for X in found.values())
     features = {
@@ -455,26 +463,6 @@ def _by_rows(files: Sequence[str | Path], reading: Reading, on_disk: bool) -> Re
     decisions = [part.decision for part in parts.values()]
     names = None if ids is None else np.array(ids, dtype=object)
     return ReadViews(views, names, notes, np.arange(n), n, features, inputs, decisions)
-
-
-def _common_ids(parts: dict[str, Part]) -> list[str] | None:
-    """The ids of the rows, which must be the same in every file that has them."""
-    ids, holder = None, ""
-    for view, part in parts.items():
-        part.check_ids()
-        if ids is None:
-            ids, holder = part.ids, view
-        elif part.ids not in (None, ids):
-            row, one, other = next(
-                (i, a, b)
-                for i, (a, b) in enumerate(zip(ids, part.ids or (), strict=True))
-                if a != b
-            )
-            raise ValueError(
-                f"views {holder!r} and {view!r} list other samples, or in another order (row {row}: "
-                f"{one!r} and {other!r}); files read by rows must list the same samples in one order"
-            )
-    return ids
 
 
 def _types_by_rows(ids: list[str] | None, reading: Reading) -> list[str]:

@@ -54,7 +54,7 @@ def _npz(path: Path) -> dict[str, Part]:
     if not arrays:
         raise BadFile(f"{path.name} holds no array; save it by numpy.savez")
     if {"format", "shape", "data"} <= set(arrays):  # what scipy.sparse.save_npz writes
-        check_shape_claim(arrays["shape"], path.stat().st_size, "its sparse matrix")
+        check_shape_claim(arrays["shape"].tolist(), path.stat().st_size, "its sparse matrix")
         columns = sp.csc_array(sp.load_npz(path))
         columns.check_format(full_check=True)  # SciPy trusts the indices
         return {"": Part(path.name, check_shape(sp.csr_array(columns), path.name))}

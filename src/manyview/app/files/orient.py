@@ -244,16 +244,13 @@ def refuse_answers(parts: dict[str, Part], allowed: Collection[str]) -> None:
             continue
         named = [name for name in part.features or () if ANSWERS.fullmatch(name.strip().lower())]
         stays = f"if it is a view, add --as-view {quote(view)}"
-        if part.matrix.shape[1] == 1 and (named or _few_values(part)):
+        single = part.matrix.shape[1] == 1
+        if (single and (named or _few_values(part))) or (named and part.matrix.shape[1] < NARROW):
             shown = repr(named[0]) if named else f"of {len(_values(part))} different values"
+            what = "is a single column, " if single else "has the column "
             raise ValueError(
-                f"{part.file} is a single column, {shown}, which looks like known classes and not like a "
-                f"view: if they are, give it as --labels {quote(str(part.path or part.file))}; {stays}"
-            )
-        if named and part.matrix.shape[1] < NARROW:
-            raise ValueError(
-                f"{part.file} has the column {named[0]!r}, which looks like known classes or an outcome "
-                f"and not like a view: leave the file away, or give it as --labels; {stays}"
+                f"{part.file} {what}{shown}, which looks like known classes or an outcome and not like a "
+                f"view: if it is, give it as --labels {quote(str(part.path or part.file))}; {stays}"
             )
         answers = [name for name in named if _few_values(part, (part.features or []).index(name))]
         if answers:
