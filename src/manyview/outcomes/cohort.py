@@ -269,7 +269,9 @@ def _shift(
         old = model._data[s]
         there = model._all_rows(model._geometry[s].present)
         if not here.sum() > 1 or not there.sum() > 1:
-            notes.append(f"View {quoted(name)} is not compared: the new cohort lacks it.")
+            notes.append(
+                f"View {quoted(name)} is not compared: fewer than two new samples have it."
+            )
             continue
         if not is_table(X) or not is_table(old) or is_streamed(old) or is_streamed(X):
             notes.append(

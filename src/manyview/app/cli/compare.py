@@ -29,9 +29,6 @@ from manyview.plot import pyplot
 from .inputs import read_given, read_labels
 from .terminal import Voice, caught_warnings
 
-#: Tables of the JSON summary.
-SHOWN = ("agreement.csv", "clinical.csv")
-
 
 def run_compare(ask: CompareRequest, voice: Voice) -> None:
     """Read, compare, write, and print the summary.
@@ -86,11 +83,7 @@ def run_compare(ask: CompareRequest, voice: Voice) -> None:
             "files": [path.name for path in written],
             "n_samples": found.settings["n_samples"],
             "summary": plain_rows(found.summary),
-            **{
-                file.removesuffix(".csv"): plain_rows(shared[0][file])
-                for file in SHOWN
-                if file in shared[0]
-            },
+            **({"clinical": plain_rows(shared[0]["clinical.csv"])} if given.columns else {}),
             "troubles": found.troubles,
             "notes": data.told,
             "warnings": warned,
