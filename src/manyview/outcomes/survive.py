@@ -710,9 +710,15 @@ def survival(
     means, errors = np.array([curve.restricted_mean(horizon) for curve in curves]).T
     adjustment = ratios = None
     if covariates is not None:
-        adjustment = cox(seen, seen.covariates, level, draws, rng)
-        plain = [cox(seen, (), level, draws, rng)] if adjustment.covariates else []
-        ratios = _ratios(seen, apart, [*plain, adjustment], level)
+        plain = cox(seen, (), level, 0, rng)
+        # Without covariates the score tests are the log-rank tests of the pairs, made already.
+        tests = [pairs.get(pair) or pairs.get(pair[::-1]) for pair in plain.table[
+            ["cluster", "reference"]].itertuples(index=False, name=None)]  # fmt: skip
+        p = [np.nan if t is None else t.p_value for t in tests]
+        plain = replace(plain, table=plain.table.assign(p_value=p), test=test)
+        adjustment = cox(seen, seen.covariates, level, draws, rng) if seen.covariates else plain
+        models = [plain, *([adjustment] if adjustment.covariates else [])]
+        ratios = _ratios(seen, apart, models, level)
     found = Survival(
         curves, test, pairs, horizon, means, errors, adjustment, (), tuple(apart), ratios
     )
