@@ -313,6 +313,46 @@ def test_what_cannot_be_done_gets_a_sentence_and_leaves_nothing():
     assert not len(data.obsp) and "manyview" not in data.uns and "manyview" not in data.obs
 
 
+def test_neighbors_are_the_graph_the_weights_and_the_embedding_of_cluster():
+    data, whole = mudata(), mudata()
+    model = mv.tl.cluster(whole)
+    mv.tl.neighbors(data)
+    for name in ("manyview_connectivities", "manyview_distances"):
+        np.testing.assert_array_equal(data.obsp[name].toarray(), whole.obsp[name].toarray())
+    np.testing.assert_array_equal(data.obsm["manyview_embedding"], model.embedding_)
+    np.testing.assert_array_equal(data.uns["manyview"]["view_weights"], model.view_weights_)
+    assert set(data.obs) == {"manyview_agreement"} and "manyview" not in data.obsm
+    for table in data.mod.values():
+        assert not len(table.varm) and "manyview" not in table.obs
+    with pytest.raises(TypeError, match="makes no iterations"):
+        mv.tl.neighbors(data, max_iter=5)
+
+
+def test_predictions_are_written_with_the_categories_of_the_fit_and_batches_by_their_key():
+    frames = {name: X + 3 * (np.arange(60) % 2)[:, None] for name, X in FRAMES.items()}
+    data = mudata(frames)
+    data.obs["lane"] = pd.Categorical([f"l{i % 2}" for i in range(60)])
+    model = mv.tl.cluster(data, 3, batch_key="lane")
+    np.testing.assert_array_equal(
+        model.labels_, mv.RobustWMNMF(3, random_state=0).fit(frames, batch=data.obs["lane"]).labels_
+    )
+    assert data.uns["manyview"]["settings"]["batch_key"] == "lane"
+    new = data[data.obs_names[:40]].copy()
+    del new.obs["manyview"]
+    found = mv.tl.predict(new, model, batch_key="lane", key_added="found")
+    np.testing.assert_array_equal(found, new.obs["found"].astype(int))
+    assert list(new.obs["found"].cat.categories) == ["0", "1", "2"]
+    np.testing.assert_array_equal(
+        new.obs["found_confidence"],
+        model.predict_proba(new, batch=new.obs["lane"]).max(axis=1),
+    )
+    assert (found == model.labels_[:40]).mean() > 0.9
+    with pytest.raises(ValueError, match="no column 'batch' for batch_key"):
+        mv.tl.cluster(data, 3, batch_key="batch")
+    with pytest.raises(TypeError, match=r"got dict.*model.predict"):
+        mv.tl.predict(frames, model)
+
+
 # --- the tools of others -----------------------------------------------------------------------
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from manyview._types import Array, Seed
@@ -89,21 +90,130 @@ def cluster(
     >>> model = mv.tl.cluster(mdata, resolution=1)  # doctest: +SKIP
     >>> sc.tl.umap(mdata, neighbors_key="manyview")  # doctest: +SKIP
     """
-    if not (is_a(data, "AnnData") or is_a(data, "MuData")):
-        raise TypeError(
-            f"tl.cluster takes an AnnData or MuData, got {type(data).__name__}; for arrays and tables "
-            "use RobustWMNMF(n_clusters).fit_predict(views)"
-        )
-    _refuse_unknown_settings(settings, "tl.cluster")
-    model = RobustWMNMF(
-        n_clusters, resolution=resolution, views=views, random_state=random_state, **settings
+    model = _fitted(
+        "tl.cluster",
+        data,
+        n_clusters,
+        resolution=resolution,
+        batch_key=batch_key,
+        views=views,
+        use_highly_variable=use_highly_variable,
+        random_state=random_state,
+        **settings,
     )
-    given = _of_used_features(data, collect(data, views), use_highly_variable)
-    annotate(data, model.fit(given, batch=batch_of(data, batch_key)), key_added)
+    annotate(data, model, key_added)
     if batch_key is not None:
         data.uns[key_added]["settings"]["batch_key"] = batch_key
     _warn_of_batches(data.obs, key_added, batch_key)
     return model
+
+
+def _fitted(
+    verb: str,
+    data: Any,
+    n_clusters: int | str = "communities",
+    *,
+    batch_key: str | None = None,
+    views: Sequence[str] | None = None,
+    use_highly_variable: bool | None = None,
+    random_state: Seed = 0,
+    **settings: Any,
+) -> RobustWMNMF:
+    if not (is_a(data, "AnnData") or is_a(data, "MuData")):
+        raise TypeError(
+            f"{verb} takes an AnnData or MuData, got {type(data).__name__}; for arrays and tables "
+            "use RobustWMNMF(n_clusters).fit_predict(views)"
+        )
+    _refuse_unknown_settings(settings, verb)
+    model = RobustWMNMF(n_clusters, views=views, random_state=random_state, **settings)
+    given = _of_used_features(data, collect(data, views), use_highly_variable)
+    with warnings.catch_warnings():
+        if settings.get("max_iter") == 1:  # the loop is not what is wanted
+            warnings.simplefilter("ignore", ConvergenceWarning)
+        return model.fit(given, batch=batch_of(data, batch_key))
+
+
+def neighbors(data: Any, *, key_added: str = "manyview", **settings: Any) -> RobustWMNMF:
+    """Write the fused graph, the weights of the views and the embedding, without clusters.
+
+    For trying resolutions, and for the tools of scanpy: ``sc.tl.leiden(data, resolution=2,
+    neighbors_key=key_added)``. It leaves out the factorization, and so parts and labels.
+
+    Parameters
+    ----------
+    data : MuData or AnnData
+        Changed in place.
+    key_added : str, default="manyview"
+        As for `cluster`: written are ``obsp``, ``obsm[key_added + "_embedding"]`` and
+        ``obsm[key_added + "_reliance"]``, ``obs[key_added + "_agreement"]`` and ``uns[key_added]``.
+    **settings : parameters of `cluster`
+        Such as views, batch_key, use_highly_variable or resolution. At that resolution communities are
+        counted for the cluster structure of views, and for the number of dimensions of the embedding.
+
+    Returns
+    -------
+    RobustWMNMF
+        The model after one iteration; its graph, weights and embedding are final.
+
+    Examples
+    --------
+    >>> import manyview as mv
+    >>> mv.tl.neighbors(mdata)  # doctest: +SKIP
+    >>> sc.tl.leiden(mdata, resolution=2, neighbors_key="manyview")  # doctest: +SKIP
+    """
+    if "max_iter" in settings:
+        raise TypeError("tl.neighbors makes no iterations: leave max_iter out, or use tl.cluster")
+    model = _fitted("tl.neighbors", data, **settings, max_iter=1)
+    annotate(data, model, key_added)
+    for owner in (data, *(data.mod.values() if is_a(data, "MuData") else ())):
+        for name in {key_added, f"{key_added}_confidence"} & set(owner.obs):
+            del owner.obs[name]
+        for name in [n for n in owner.varm if n == key_added or n.startswith(f"{key_added}_")]:
+            del owner.varm[name]
+    del data.obsm[key_added]
+    return model
+
+
+def predict(
+    data: Any, model: RobustWMNMF, *, key_added: str = "manyview", batch_key: str | None = None
+) -> Array:
+    """Put new observations into the clusters of a fitted model, and write them into the object.
+
+    Parameters
+    ----------
+    data : MuData or AnnData
+        Changed in place: ``obs[key_added]`` has the cluster, with the categories of the fit, and
+        ``obs[key_added + "_confidence"]`` how sure it is. Modalities may be absent. Features are found
+        by name; those that are absent are treated as unobserved, with a warning that counts them.
+    model : fitted RobustWMNMF
+    key_added : str, default="manyview"
+    batch_key : str, optional
+        The column of ``obs`` with the batches, after a fit with batches. They may be new.
+
+    Returns
+    -------
+    ndarray (n_obs,)
+        The clusters as numbers; −1 where every view that has weight is missing.
+
+    Examples
+    --------
+    >>> import manyview as mv
+    >>> mv.tl.predict(new, model, batch_key="sample")  # doctest: +SKIP
+    """
+    check_is_fitted(model)
+    if not (is_a(data, "AnnData") or is_a(data, "MuData")):
+        raise TypeError(
+            f"tl.predict writes into an AnnData or MuData, got {type(data).__name__}; for other data use "
+            "model.predict(X)"
+        )
+    batch = batch_of(data, batch_key)
+    labels = model.predict(data, batch=batch)
+    sure = model.predict_proba(data, batch=batch).max(axis=1)
+    categories = [str(k) for k in range(model.n_clusters_)]
+    words = [categories[k] if k >= 0 else None for k in labels]
+    data.obs[key_added] = import_pandas("tl.predict").Categorical(words, categories=categories)
+    data.obs[f"{key_added}_confidence"] = np.where(labels >= 0, sure, np.nan)
+    return labels
 
 
 #: Arguments of scanpy's and muon's functions that ours do not have, and what does the same.
