@@ -6,6 +6,7 @@ import json
 import math
 from pathlib import Path
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
@@ -152,6 +153,19 @@ def test_the_appendix_has_every_experiment_its_command_and_provenance(folder):
         section = text.split(f"## {experiment['title']}\n")[1].split("\n## ")[0]
         assert experiment["command"] in section and "| " in section, name
         assert f"of {name}, 2 cores, Linux" in text and "abc (" in text
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_whatever_cells_are_missing_there_is_a_page(folder, tmp_path, seed):
+    """Of few of the rows, as after a run of which cells failed."""
+    rng = np.random.default_rng(seed)
+    manifest = json.loads((folder / "reproduction.json").read_text())
+    for name in [file for e in manifest["experiments"] for file in e["files"]]:
+        head, *rows = (folder / name).read_text(encoding="utf-8").splitlines(keepends=True)
+        kept = [row for row in rows if rng.random() < (0.01, 0.05, 0.3, 0.7)[seed]]
+        (tmp_path / name).write_text("".join([head, *(kept or rows[:1])]), encoding="utf-8")
+    (tmp_path / "reproduction.json").write_text(json.dumps(manifest))
+    assert markdown(tmp_path).startswith("# Reproduction") and markdown(tmp_path, "appendix")
 
 
 def test_lihc_is_said_to_be_not_available_unless_measured(tmp_path, few):

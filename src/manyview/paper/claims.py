@@ -290,6 +290,8 @@ def before_and_after(results: Results, method: str, weight: str, kind: str) -> p
 def sweeps(results: Results) -> Iterator[Claim]:
     for dataset, rows in grouped(results.rows("p", "weights"), "dataset").items():
         by = grouped(rows.groupby(["value", "run"], as_index=False).alpha.max(), "value")
+        if len(by) < 2:
+            continue
         low, *rest = by
         ours = "largest α " + ", ".join(
             f"{mine.alpha.mean():.2f} at p={p:g}" for p, mine in by.items()
