@@ -12,6 +12,7 @@ import pytest
 import manyview as mv
 from conftest import blobs
 from manyview import plot
+from manyview.plot.meaning import draw_enrichment, enrichment_lines
 
 DRAWINGS = {
     "embedding": plot.embedding,
@@ -172,12 +173,61 @@ def test_a_heat_map_is_sorted_by_cluster_and_says_so(cohort):
     data, model = cohort
     marked = mv.outcomes.markers(model, data.frames())
     ax = plot.heatmap(model, data.frames(), marked, n=1, ax=plt.figure().gca())
-    values = ax.images[0].get_array()
-    assert values.shape[1] == 80 and values.shape[0] <= 12
-    ticks = [t.get_text() for t in ax.get_xticklabels()]
-    assert ticks == [str(k) for k in np.unique(model.labels_)]
+    blocks = [image.get_array() for image in ax.images if image.get_array().shape[0] > 1]
+    assert [block.shape[1] for block in blocks] == [80] * 3  # a block for each view
+    assert all(len(block) <= 4 for block in blocks)
+    written = [text.get_text() for text in ax.texts]
+    clusters, sizes = np.unique(model.labels_, return_counts=True)
+    for k, size in zip(clusters, sizes, strict=True):
+        assert {f"{k} ({size})", str(k)} & set(written)
+    assert set(data.views) <= set(written)
     with pytest.raises(ValueError, match="labels has 3 entries"):
         plot.heatmap([0, 1, 1], data.frames(), marked)
+
+
+def test_texts_of_a_heat_map_never_overlap(cohort):
+    data, model = cohort
+    marked = mv.outcomes.markers(model, data.frames())
+    table = data.clinical_frame()
+    table["ward"] = [f"ward {i % 11}" for i in range(80)]
+    bars = {name: table[name].tolist() for name in ("age", "sex", "stage", "batch", "ward")}
+    figure = plt.figure(figsize=(9, 9))
+    ax = plot.heatmap(
+        model, data.frames(), marked, annotations=bars, ax=figure.add_axes((0, 0, 1, 1))
+    )
+    figure.canvas.draw()
+    boxes = [text.get_window_extent().padded(-0.5) for text in ax.texts]
+    for i, one in enumerate(boxes):
+        assert not any(one.overlaps(other) for other in boxes[:i]), ax.texts[i].get_text()
+
+
+def test_names_on_a_map_hide_few_dots():
+    rng = np.random.default_rng(0)
+    codes = rng.integers(0, 3, 600)
+    points = np.array([(0, 0), (6, 0), (0, 6)])[codes] + rng.normal(size=(600, 2))
+    span = np.ptp(points, axis=0).max()
+    for place, _ in plot.model.label_places(points, codes).values():
+        assert (np.abs(points - place) < 0.02 * span).all(axis=1).sum() <= 6
+
+
+def test_rare_levels_are_folded_and_nothing_significant_is_cut():
+    cells, q = [], {}
+    for c in range(60):
+        q[f"c{c}"] = 0.01 if c >= 15 else 0.9
+        for level, count in (("a", 90), ("b", 100), ("c", 1), ("d", 2)):
+            cells += [
+                {"column": f"c{c}", "level": level, "cluster": k, "count": count, "share": count / 193,
+                 "residual": 0.1, "median": None}
+                for k in (0, 1)
+            ]  # fmt: skip
+    lines = enrichment_lines(cells, q)
+    assert len(lines) == 3 * 60 and lines[2][1] == "2 rare levels"
+    assert [row["count"] for row in lines[2][2]] == [3, 3]
+    ax = plt.figure().gca()
+    draw_enrichment(ax, cells, q)
+    assert len(ax.images[0].get_array()) == 3 * 45 and {line[0] for line in lines[: 3 * 45]} == {
+        name for name in q if q[name] < 0.05
+    }
 
 
 def test_an_overview_is_there_for_any_data(model):
@@ -196,7 +246,7 @@ def test_markers_of_all_views_say_nothing_about_views_left_out(cohort):
 
 
 def test_a_missing_view_is_blank_and_an_annotation_may_be_called_cluster(cohort):
-    from manyview.plot.meaning import draw_heatmap
+    from manyview.plot.heatmap import NUMBERS, Bar, Block, draw_heatmap
     from manyview.plot.model import draw_weights
 
     values = np.array([[0.6, 0.4], [1.0, np.nan], [0.2, 0.8]])
@@ -205,9 +255,8 @@ def test_a_missing_view_is_blank_and_an_annotation_may_be_called_cluster(cohort)
     drawn = np.ma.getmaskarray(ax.images[0].get_array())
     assert drawn.sum() == 1 and drawn[1].any()  # the cell of view b only
     _, ax = plt.subplots()
-    draw_heatmap(
-        ax, np.zeros((2, 4)), ["f", "g"], np.array([0, 0, 1, 1]), {"cluster": list("xyxy")}
-    )
-    own, theirs = (strip.images[0].get_array()[0] for strip in ax.child_axes)
+    block = Block("v", NUMBERS, ["f", "g"], np.zeros((2, 4)))
+    draw_heatmap(ax, [block], np.array([0, 0, 1, 1]), [Bar("cluster", list("xyxy"))])
+    own, theirs = (image.get_array()[0] for image in ax.images[:2])
     assert (own[0] == own[1]).all() and (own[1] != own[2]).any()
     assert (theirs[0] != theirs[1]).any()

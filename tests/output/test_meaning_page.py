@@ -8,14 +8,15 @@ import xml.etree.ElementTree as ElementTree
 
 import numpy as np
 import pytest
+from sklearn.metrics import adjusted_rand_score
 
 import manyview as mv
 from browser import visit
 from manyview.app.run import write_run
-from manyview.app.run.evidence import feature_tests
-from manyview.app.run.folder import add_meaning
+from manyview.app.run.evidence import OtherViews, feature_tests
+from manyview.app.run.features import heatmap, leading_features
+from manyview.app.run.folder import add_meaning, name_clusters, page_of_tables
 from manyview.app.run.meaning import known, meaning
-from manyview.app.run.tables import heatmap
 from manyview.io.writing import read_csv
 from manyview.views.views import as_views
 
@@ -53,9 +54,9 @@ def test_the_panels_are_there_and_drawn(page):
     look = """JSON.stringify({
       titles: [...document.querySelectorAll('main section h2')].map(h => h.textContent),
       empty: [...document.querySelectorAll('.plot, .chart')].filter(p => !p.querySelector(
-        '.scatterlayer path, svg path, svg image')).map(p => p.dataset.name),
+        'svg circle, svg path, svg image')).map(p => p.dataset.name),
       names: [...document.querySelectorAll('.plot, .chart')].map(p => p.dataset.name),
-      saving: document.querySelectorAll('.saving:not([hidden]) button').length,
+      saving: document.querySelectorAll('.saving:not([hidden]) button[data-kind]').length,
       switch: [...document.querySelector('.switch select').options].map(o => o.textContent),
       wide: document.documentElement.scrollWidth})"""
     for how in ({}, {"width": 390, "phone": True, "dark": True}):
@@ -69,12 +70,12 @@ def test_the_panels_are_there_and_drawn(page):
             "classes",
             "heatmap",
             "consensus",
-            "leave_view_out",
+            "hazards",
             "map",
         } <= set(found["names"])
         assert found["saving"] == 3 * len(found["names"])
-    assert {"Survival", "Clinical columns by cluster",
-            "Comparison with the known classes", "Methods, to copy"} <= set(found["titles"])  # fmt: skip
+    assert {"Survival", "Clinical columns", "Known classes", "Does fusion help?",
+            "Methods and references"} <= set(found["titles"])  # fmt: skip
     assert found["switch"][:3] == ["cluster", "class", "age"]
     assert {"confidence", "reliance on mutation", "stage"} <= set(found["switch"])
     assert "t-SNE (perplexity" in page
@@ -82,9 +83,10 @@ def test_the_panels_are_there_and_drawn(page):
 
 def test_every_colouring_shows_every_observation(page, run):
     colour = """(async () => { const box = document.querySelector('.switch select'), found = [];
-      const plot = document.querySelector('[data-name=map]');
+      const seen = name => [...document.querySelectorAll(`[data-name=map] ${name}`)];
       for (const option of box.options) { box.value = option.value; box.dispatchEvent(new Event('change'));
-        found.push(plot.data.reduce((n, trace) => n + trace.x.length, 0)); }
+        found.push(seen('circle').filter(c => c.getAttribute('fill')
+          && c.style.display !== 'none').length); }
       return JSON.stringify(found) })()"""
     seen = visit(page, colour)
     assert seen.errors == [] and set(json.loads(seen.value)) == {80}
@@ -118,7 +120,7 @@ def test_a_figure_is_printed_alone(page):
 
 def test_the_methods_paragraph_says_what_was_done(page, run):
     text = re.sub(r"\s+", " ", page.split('class="copied"')[1].split("</section>")[0])
-    for words in ("RobustWMNMF", "80 observations", "zeros and ones aside): batch", "log-rank test",
+    for words in ("RobustWMNMF", "80 samples", "zeros and ones aside): batch", "log-rank test",
                   "9999 permutations", "Kaplan E. L., Meier P.", "Benjamini", f"manyview {mv.__version__}",
                   "2 refits", "numpy"):  # fmt: skip
         assert words in text, words
@@ -128,10 +130,51 @@ def test_the_methods_paragraph_says_what_was_done(page, run):
     assert f"{len(tested)} clinical columns were compared" in text
 
 
-def test_the_findings_come_before_how_the_files_were_read(page):
-    short = page.split('id="short"')[1].split("</section>")[0]
-    assert short.index("4 clusters of") < short.index("Survival differs")
-    assert short.index("Survival differs") < short.index("How the files were read")
+def test_the_first_screen_says_what_each_cluster_is(page, run):
+    out, model, _data = run
+    cards = page.split('class="clusters"')[1].split('class="first')[0].split("<article")[1:]
+    named = read_csv(out / "cluster_features.csv")
+    hazards = [
+        row for row in read_csv(out / "survival_cox.csv") if row["reference"] == "all others"
+    ]
+    assert len(cards) == 4 and len(hazards) == 4
+    for k, card in enumerate(cards):
+        text = re.sub(r"<[^>]+>|\s+", " ", card)
+        assert f" {(model.labels_ == k).sum()} samples" in re.sub(r"\s+", " ", text)
+        first = [row for row in named if row["cluster"] == str(k) and row["rank"] == "1"]
+        assert first and all(row["feature"] in card for row in first)
+        assert f"{float(hazards[k]['hazard_ratio']):.2g} (" in text
+    assert page.index('class="clusters"') < page.index("How the files were read")
+
+
+def test_names_of_clusters_are_everywhere(run, tmp_path):
+    again = tmp_path / "run"
+    shutil.copytree(run[0], again)
+    with pytest.raises(ValueError, match="there is no cluster 7"):
+        name_clusters(again, {"7": "x"})
+    name_clusters(again, {"1": "<b>Luminal"})
+    page = page_of_tables(again).read_text("utf-8")
+    assert "&lt;b&gt;Luminal</span>" in page and "<b>Luminal" not in page
+    drawn = (again / "figures" / "survival.svg").read_text("utf-8")
+    assert "1 &lt;b&gt;Luminal" in drawn
+
+
+def test_fusion_is_compared_with_every_view_alone_and_left_out(run):
+    out, model, data = run
+    rows = {row["views"]: row for row in read_csv(out / "fusion.csv")}
+    labels = read_csv(out / "fusion_labels.csv")
+    outcomes = {row["views"]: row for row in read_csv(out / "fusion_outcomes.csv")}
+    assert set(rows) == set(outcomes) == set(labels[0]) - {"id"} and len(rows) == 7
+    assert [int(row["all views"]) for row in labels] == model.labels_.tolist()
+    for name, row in rows.items():
+        own = np.array([int(found[name]) for found in labels])
+        both = own >= 0
+        assert adjusted_rand_score(own[both], model.labels_[both]) == pytest.approx(
+            float(row["agreement"])
+        )
+        assert adjusted_rand_score(own[both], np.array(data.labels)[both]) == pytest.approx(
+            float(outcomes[name]["ari:class"])
+        )
 
 
 def test_figures_are_files_too(run):
@@ -152,7 +195,8 @@ def test_figures_are_files_too(run):
     [
         ("survival", ("log-rank p", "time (months)")),
         ("map", ("t-SNE (perplexity",)),
-        ("heatmap", ("class: ", "stage: ", "batch", "reliance on")),
+        ("heatmap", ("class", "Stage II", "batch", "expression", "altered (1)")),
+        ("hazards", ("ratio (95% interval)",)),
     ],
 )
 def test_figures_say_what_the_page_says(run, figure, words):
@@ -167,28 +211,29 @@ def test_the_bars_of_the_heat_map_follow_a_later_comparison(run, tmp_path):
     again = tmp_path / "run"
     shutil.copytree(out, again)
     add_meaning(again, {"ward": ["north", "south"] * 40}, notes=[READ])
-    short = (again / "report.html").read_text("utf-8").split('id="short"')[1].split("</section>")[0]
-    assert short.count(READ) == 1
+    assert (again / "report.html").read_text("utf-8").count(READ) == 1
     drawn = (again / "figures" / "heatmap.svg").read_text("utf-8")
-    assert "ward: north" in drawn and "stage: " not in drawn
-    assert "stage: " in (out / "figures" / "heatmap.svg").read_text("utf-8")
+    assert "north" in drawn and "Stage II" not in drawn
+    assert "Stage II" in (out / "figures" / "heatmap.svg").read_text("utf-8")
 
 
 def test_leading_features_are_tested_with_and_without_their_view(run):
     _, model, data = run
     views = as_views(data.frames(), allow_missing=True)
-    found, without, why = feature_tests(model, views, model.labels_, refits=True)
+    others = OtherViews(model, views, 4)
+    found, without, why = feature_tests(model, views, model.labels_, others)
     assert why == "" and [view.view for view in without.views] == list(data.views)
     assert found["q_without_view"].dropna().between(0, 1).all()
     ids = np.array(data.sample_names)
-    table, about = heatmap(views, model.labels_, np.ones(80), ids, found.to_dict("records"))
+    named, _ = leading_features(views, model.labels_, found.to_dict("records"))
+    table, about = heatmap(views, model.labels_, np.ones(80), ids, named)
     assert len(table) == 80 and len(about) <= 60
     assert table["cluster"].tolist() == sorted(model.labels_.tolist())
-    means = table[[item["heading"] for item in about]].mean()
-    np.testing.assert_allclose(means, 0, atol=1e-8)
+    own = [item["heading"] for item in about if item["kind"] == "numbers"]
+    np.testing.assert_allclose(table[own].mean(), 0, atol=1e-8)
     alone = as_views([data.views["expression"]])
     one = np.zeros(80, dtype=int)
-    assert feature_tests(model, alone, one, refits=True)[2] == "there is one cluster only"
+    assert feature_tests(model, alone, one, None)[2] == "there is one cluster only"
 
 
 def test_what_cannot_be_compared_after_the_fit_is_a_sentence():

@@ -67,6 +67,9 @@ GENE_SETS = partial(
     option, "Gene sets (pathways), tested by cluster in the views of genes.", None, "FILE.gmt"
 )
 FIGURES = partial(option, "Draw the figures as SVG, PNG and PDF, too.", False)
+NAMES = partial(
+    option, "Name of a cluster in the report (0=Basal-like); may be repeated.", (), "NUMBER=NAME"
+)
 SEED = partial(option, "The same seed gives the same result.", 0, min=0)
 FORCE = partial(option, "Replace the results of an earlier run.", False)
 MAX_UNPACKED = partial(
@@ -156,6 +159,19 @@ class Reading:
         said = {name: getattr(self, name) for name in ("index", "header", "decimal")}
         named = {f"--{name}": set(by_view(items)) - {""} for name, items in said.items()}
         return named | {"--as-view": set(self.as_view)}
+
+
+def cluster_names(items: Sequence[str]) -> dict[str, str]:
+    """Cluster number → name."""
+    found = {}
+    for item in items:
+        number, _, name = (part.strip() for part in item.partition("="))
+        if not (number.isdecimal() and name):
+            raise ValueError(
+                f"--names {item}: write the number of a cluster and its name, as 0=Basal"
+            )
+        found[str(int(number))] = name
+    return found
 
 
 def by_view(items: Sequence[str]) -> dict[str, str]:
@@ -276,6 +292,7 @@ class FitRequest(KnownOptions):
         "COLUMN",
     )
     figures: bool = FIGURES()
+    names: Many = NAMES()
     reading: Reading = field(default_factory=Reading)
     relations: Relations = field(default_factory=Relations)
     seed: int = SEED()
@@ -502,6 +519,7 @@ class ReportRequest:
     Examples:
       manyview report run/
       manyview report run/ --stability 20
+      manyview report run/ --names 0=Basal-like --names 1=Luminal
       manyview report reproduction/ --markdown
     """
 
@@ -509,6 +527,7 @@ class ReportRequest:
     stability: int | None = option(
         "Of a fit: so many refits, to see which clusters come back; 0 makes none.", None, "N"
     )
+    names: Many = NAMES()
     markdown: bool = option("Of reproduce: print the numbers as Markdown instead.", False)
     force: bool = option(
         "Of a fit: measure everything anew, though the run has a page already.", False

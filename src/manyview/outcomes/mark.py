@@ -472,17 +472,6 @@ def _tell(name: str, tests: FeatureTests, groups: Groups, notes: list[str]) -> N
         notes.append(told)
 
 
-def _settings_without(settings: dict[str, Any], names: Sequence[str], s: int) -> dict[str, Any]:
-    """Settings that speak of single views (a dict by name, a weight each), without view s."""
-    less: dict[str, Any] = {}
-    for setting, value in settings.items():
-        if isinstance(value, Mapping) and names[s] in value:
-            less[setting] = {name: v for name, v in value.items() if name != names[s]}
-        elif setting == "view_weights" and not isinstance(value, str | Mapping):
-            less[setting] = [v for t, v in enumerate(value) if t != s]
-    return less
-
-
 def fitted_without(model: Any, views: Views, s: int, n_clusters: int) -> Array:
     """Labels of a fit of all views but one; a number chosen by "auto" is kept."""
     if not (isinstance(model, BaseEstimator) and isinstance(model, Clustering)):
@@ -492,17 +481,28 @@ def fitted_without(model: Any, views: Views, s: int, n_clusters: int) -> Array:
         )
     if len(views) < 2:
         raise ValueError("leave_view_out=True needs at least two views, got one")
+    rest = [t for t in range(len(views)) if t != s]
+    return np.asarray(fitted_on(model, views, rest, n_clusters).labels_)
+
+
+def fitted_on(model: Any, views: Views, some: Sequence[int], n_clusters: int) -> Any:
+    """Fit a clone of the model on some of its views; a number chosen by "auto" is kept."""
     again = clone(model)
     if hasattr(model, "zero_rows_"):
         again.set_params(zero_rows=model.zero_rows_)
-    known = again.get_params()
-    new_settings: dict[str, Any] = {"views": None, "checkpoint": None}
+    known, names = again.get_params(), [views.names[t] for t in some]
+    new: dict[str, Any] = {"views": None, "checkpoint": None}
     if known.get("n_clusters") == "auto":
-        new_settings["n_clusters"] = n_clusters
-    again.set_params(**{name: value for name, value in new_settings.items() if name in known})
-    again.set_params(**_settings_without(known, views.names, s))
-    rest = {n: X for n, X in zip(views.names, views.matrices, strict=True) if n != views.names[s]}
-    return np.asarray(again.fit(rest).labels_)
+        new["n_clusters"] = n_clusters
+    again.set_params(**{name: value for name, value in new.items() if name in known})
+    less: dict[str, Any] = {}
+    for setting, value in again.get_params().items():  # settings may speak of single views
+        if isinstance(value, Mapping) and set(value) & set(views.names):
+            less[setting] = {name: v for name, v in value.items() if name in names}
+        elif setting == "view_weights" and not isinstance(value, str | Mapping | None):
+            less[setting] = [value[t] for t in some]
+    again.set_params(**less)
+    return again.fit({name: views.matrices[t] for name, t in zip(names, some, strict=True)})
 
 
 def matched_clusters(new: Array, groups: Groups, rows: Array) -> tuple[Groups, Array, float]:

@@ -7,7 +7,8 @@ returns it. ``colors`` (a dict of cluster or level → colour, or a list in thei
 
 from . import _draw
 from ._draw import PALETTE as COLORS
-from .meaning import crosstab, enrichment, gene_sets, heatmap, leave_view_out, survival
+from .heatmap import heatmap
+from .meaning import crosstab, enrichment, gene_sets, hazards, leave_view_out, survival
 from .model import (
     agreement,
     consensus,
@@ -30,6 +31,7 @@ __all__ = [
     "embedding",
     "enrichment",
     "gene_sets",
+    "hazards",
     "heatmap",
     "leave_view_out",
     "overview",

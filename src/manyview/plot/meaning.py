@@ -1,4 +1,4 @@
-"""Figures of what clusters mean: survival, clinical columns, classes, views left out, leading features."""
+"""Figures of what clusters mean: survival, hazards, clinical columns, classes, views left out."""
 
 from __future__ import annotations
 
@@ -6,22 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
-
-from manyview._labels import as_list
-from manyview._types import Array
-from manyview.views.views import as_views
 
 from ._draw import (
-    MOST_LEVELS,
     PALETTE,
-    UNKNOWN,
-    Clustering,
     axes,
-    boundaries,
     colours_of,
-    is_numeric,
-    levels_of,
     name_ticks,
     p_text,
     plain,
@@ -36,8 +25,10 @@ from .model import draw_bars
 LINE, ABOVE = 12, 40
 #: Beyond so many deviations a residual is drawn in the fullest colour.
 FULL = 6
-#: Lines of the figure of clinical columns.
+#: Lines of the figure of clinical columns, unless more are significant.
 MOST_LINES = 40
+#: Levels of a smaller share are folded, unless a residual exceeds this.
+RARE, STRIKING = 0.02, 3
 
 
 def survival(
@@ -80,13 +71,15 @@ def survival(
         if band:
             drawn = ~np.isnan(corners["lower"])
             time, low, high = (corners[name][drawn] for name in ("time", "lower", "upper"))
-            ax.fill_between(time, low, high, color=shade, alpha=0.13, linewidth=0)
+            alpha = 0.13 if len(found.curves) <= 4 else 0.06
+            ax.fill_between(time, low, high, color=shade, alpha=alpha, linewidth=0)
     ax.set(ylim=(0, 1.03), xlabel=time_label, ylabel="survival")
     ax.set_xlim(left=0)
     ax.yaxis.set_major_formatter("{x:.0%}")
-    box = ax.legend(title="cluster (events)", frameon=False, fontsize="small")
-    for text in box.get_texts():
-        text.set_parse_math(False)
+    if not at_risk:  # else the lines below the axis name the curves
+        box = ax.legend(title="cluster (events)", frameon=False, fontsize="small")
+        for text in box.get_texts():
+            text.set_parse_math(False)
     plain(ax)
     # Above the axes, where no curve passes; the middle stays free for the user's title.
     p = p_text(found.p_value, found.test.permutations)
@@ -97,14 +90,20 @@ def survival(
         times = [float(heading) for heading in headings]
         ax.set_xticks(times)
         counts = {row["cluster"]: [row[h] for h in headings] for row in table.to_dict("records")}
-        _write_at_risk(ax, times, counts, colour, labels)
+        events = {curve.cluster: f"{curve.n_events} of {curve.n}" for curve in found.curves}
+        _write_at_risk(ax, times, counts, events, colour, labels)
     return ax
 
 
 def _write_at_risk(
-    ax: Any, times: Any, counts: Mapping[Any, Any], colour: Mapping[Any, Any], labels: Any
+    ax: Any,
+    times: Any,
+    counts: Mapping[Any, Any],
+    events: Mapping[Any, str],
+    colour: Mapping[Any, Any],
+    labels: Any,
 ) -> None:
-    """A line of numbers per cluster, under the times of the axis."""
+    """A line for each cluster under the times of the axis: its name, numbers at risk, events."""
     offset = {"textcoords": "offset points", "fontsize": "small"}
     for k, (cluster, numbers) in enumerate(counts.items()):
         low = -ABOVE - LINE * (k + 1)
@@ -114,7 +113,56 @@ def _write_at_risk(
         name = short(text_of(cluster, labels), 16)
         ax.annotate(name, (0, 0), (-14, low), xycoords="axes fraction", ha="right", weight="bold",
                     color=colour[cluster], parse_math=False, **offset)  # fmt: skip
+        ax.annotate(events[cluster], (1, 0), (14, low), xycoords="axes fraction", **offset)
+    ax.annotate("events", (1, 0), (14, -ABOVE), xycoords="axes fraction", **offset)
     ax.annotate("at risk", (0, 0), (-14, -ABOVE), xycoords="axes fraction", ha="right", **offset)
+
+
+def hazards(
+    found: Any, ax: Any = None, *, colors: Any = None, labels: Mapping[Any, str] | None = None
+) -> Any:
+    """Forest plot: the hazard ratio of every cluster, compared with all others, and its interval.
+
+    Parameters
+    ----------
+    found : DataFrame, or list of dicts
+        Rows with cluster, n, events, hazard_ratio, lower and upper.
+    ax : matplotlib Axes, optional
+        Where to draw; by default the current one.
+    colors : dict of cluster → color, or sequence, optional
+    labels : dict of cluster → text, optional
+
+    Returns
+    -------
+    matplotlib Axes
+    """
+    ax = axes(ax)
+    rows = found if isinstance(found, list) else found.to_dict("records")
+    colour = colours_of([row["cluster"] for row in rows], colors)
+    aside = {"xycoords": ("axes fraction", "data"), "textcoords": "offset points", "va": "center",
+             "fontsize": "small"}  # fmt: skip
+    for i, row in enumerate(rows):
+        text = "not estimated"
+        if _known(row["hazard_ratio"]):
+            ends = [row["hazard_ratio"], row["lower"], row["upper"]]
+            ax.plot(ends[1:], [i, i], color=colour[row["cluster"]], linewidth=2)
+            ax.plot(ends[0], i, "s", color=colour[row["cluster"]], markersize=7)
+            text = "{:.2f} ({:.2f}–{:.2f})".format(*ends)
+        ax.annotate(text, (1, i), (8, 0), **aside)
+        ax.annotate(f"{row['events']} of {row['n']}", (1, i), (104, 0), **aside)
+    for x, text in ((8, "ratio (95% interval)"), (104, "events")):
+        ax.annotate(text, (1, -0.75), (x, 0), **aside, weight="bold")
+    ax.axvline(1, color="#888888", linewidth=1, zorder=0)
+    ax.set_xscale("log")
+    low, high = ax.get_xlim()
+    ticks = [t for t in (0.1, 0.2, 0.5, 1, 2, 5, 10, 20) if low <= t <= high] or [1]
+    ax.set_xticks(ticks, [f"{t:g}" for t in ticks])
+    ax.set_xticks([], minor=True)
+    name_ticks(ax, "y", range(len(rows)), [text_of(row["cluster"], labels) for row in rows])
+    ax.set(ylim=(len(rows) - 0.4, -0.6), xlabel="hazard ratio, cluster vs. the rest")
+    plain(ax, "top", "right", "left")
+    ax.tick_params(axis="y", length=0)
+    return ax
 
 
 def crosstab(
@@ -200,36 +248,85 @@ def draw_enrichment(
     cmap: str = "RdBu_r",
     labels: Any = None,
 ) -> None:
-    """A line for every level, or column of numbers, of rows as `Enrichment.cells` has them."""
-    lines: dict[tuple[str, Any], list[Mapping[str, Any]]] = {}
-    for row in cells:
-        lines.setdefault((row["column"], row["level"]), []).append(row)
+    """A line for every level, or column of numbers, of rows as `Enrichment.cells` has them.
+
+    The surest columns come first; rare levels that stand out nowhere are one line.
+    """
+    lines = enrichment_lines(cells, q)
     if not lines:
         ax.text(0.5, 0.5, "no clinical column to show", ha="center", transform=ax.transAxes)
         ax.set_axis_off()
         return
-    names, last = [], None
-    for column, level in lines:
-        name = text_of(column, labels) + (f" (q = {q[column]:.2g})" if _known(q[column]) else "")
-        of_numbers = level is None or level == ""
-        names.append(name if of_numbers else f"{name}: {level}" if column != last else str(level))
-        last = column
-    shown = list(lines.values())[:MOST_LINES]
-    residuals = np.array([[row["residual"] for row in rows] for rows in shown], dtype=float)
+    sure = sum((q[line[0]] or 1) <= 0.05 for line in lines)
+    shown = lines[: max(MOST_LINES, sure)]
+    residuals = np.array([[row["residual"] for row in rows] for *_, rows in shown], dtype=float)
     image = ax.imshow(residuals, cmap=cmap, vmin=-FULL, vmax=FULL, aspect="auto")
-    for i, rows in enumerate(shown):
+    names, last = [], None
+    for i, (column, level, rows) in enumerate(shown):
+        name = text_of(column, labels)
+        names.append(name if not level else f"{name}: {level}" if column != last else level)
+        if column != last and _known(q[column]):
+            ax.annotate(f"q {p_text(q[column])}", (1, i), (6, 0), xycoords=("axes fraction", "data"),
+                        textcoords="offset points", va="center", fontsize="small")  # fmt: skip
+        if i and column != last:
+            ax.axhline(i - 0.5, color="white", linewidth=3)
+        last = column
         for k, row in enumerate(rows):
             share, median = row["share"], row["median"]
             text = f"{share:.0%}" if _known(share) else f"{median:.3g}" if _known(median) else ""
             strong = abs(residuals[i, k]) > 0.6 * FULL
             ax.text(k, i, text, ha="center", va="center", fontsize="small",
                     color="white" if strong else "black")  # fmt: skip
-    name_ticks(ax, "y", range(len(shown)), names[:MOST_LINES])
-    ax.figure.colorbar(image, ax=ax, pad=0.02, label="deviations from expected")
-    name_ticks(ax, "x", range(len(shown[0])), [text_of(r["cluster"], labels) for r in shown[0]])
+    name_ticks(ax, "y", range(len(shown)), names)
+    ax.figure.colorbar(image, ax=ax, pad=0.14, shrink=min(1, 8 / len(shown)),
+                       label="deviations from expected")  # fmt: skip
+    name_ticks(
+        ax, "x", range(len(shown[0][2])), [text_of(r["cluster"], labels) for r in shown[0][2]]
+    )
+    ax.tick_params(length=0)
+    plain(ax, "top", "right", "bottom", "left")
     ax.set_xlabel("cluster")
-    left_out = len(names) - len(shown)
-    title(ax, "Clinical columns" + (f" ({left_out} lines more)" if left_out else ""))
+    left_out = len(lines) - len(shown)
+    if left_out:
+        title(ax, f"{left_out} more lines, none with q ≤ 0.05")
+
+
+def enrichment_lines(
+    cells: Sequence[Mapping[str, Any]], q: Mapping[str, float | None]
+) -> list[tuple[str, str, list[Mapping[str, Any]]]]:
+    """Column, level and cells of every line: the surest columns first, rare levels folded."""
+    columns: dict[str, dict[str, list[Mapping[str, Any]]]] = {}
+    for row in cells:
+        level = "" if row["level"] is None or row["level"] != row["level"] else str(row["level"])
+        columns.setdefault(row["column"], {}).setdefault(level, []).append(row)
+    order = sorted(columns, key=lambda name: (not _known(q[name]), q[name] or 0))
+    found = []
+    for column in order:
+        levels = columns[column]
+        total = sum(row["count"] for rows in levels.values() for row in rows)
+        rare = [
+            level for level, rows in levels.items()
+            if sum(row["count"] for row in rows) < max(5, RARE * total)
+            and max(abs(row["residual"] or 0) for row in rows) < STRIKING
+        ]  # fmt: skip
+        rare = rare if len(rare) > 1 and len(levels) > 2 else []
+        found += [(column, level, rows) for level, rows in levels.items() if level not in rare]
+        if rare:
+            found.append((column, f"{len(rare)} rare levels", _folded(levels, rare)))
+    return found
+
+
+def _folded(levels: Mapping[str, Sequence[Mapping[str, Any]]], rare: Sequence[str]) -> list[Any]:
+    """The rare levels of a column as one."""
+    sizes = np.sum([[row["count"] for row in rows] for rows in levels.values()], axis=0)
+    counts = np.sum([[row["count"] for row in levels[level]] for level in rare], axis=0)
+    share, total = counts.sum() / max(sizes.sum(), 1), max(sizes.sum(), 1)
+    spread = np.sqrt(sizes * share * (1 - sizes / total) * (1 - share))
+    both = np.divide(counts - sizes * share, spread, out=np.zeros(len(sizes)), where=spread > 0)
+    return [
+        {**row, "count": int(n), "share": n / max(size, 1), "residual": float(r)}
+        for row, n, size, r in zip(levels[rare[0]], counts, sizes, both, strict=True)
+    ]
 
 
 def _known(value: Any) -> bool:
@@ -366,166 +463,3 @@ def draw_left_out(
     ax.set_xlim(min(0, *agreement), 1.15)
     ax.set_xlabel("adjusted Rand index")
     plain(ax)
-
-
-# --- leading features -------------------------------------------------------------------------------
-
-#: Standard deviations beyond which a value is drawn like this one.
-LIMIT = 2.5
-#: Height of an annotation bar as a share of a feature's row, and observations drawn.
-BAR, MOST_COLUMNS = 1.2, 2000
-
-
-def heatmap(
-    labels: Any,
-    views: Any,
-    found: Any,
-    ax: Any = None,
-    *,
-    n: int = 3,
-    annotations: Mapping[str, Sequence[Any]] | None = None,
-    colors: Any = None,
-    cmap: str = "RdBu_r",
-    names: Mapping[Any, str] | None = None,
-) -> Any:
-    """Leading features of every cluster and view; observations ordered by cluster.
-
-    Rows are features, columns observations; a value is in standard deviations of its feature, cut
-    at ±2.5. Bars above say the cluster and what is given as annotations.
-
-    Parameters
-    ----------
-    labels : fitted model, or array-like
-        One label per observation; −1 is left out.
-    views : as `as_views` takes them
-        In the order of the labels.
-    found : Markers
-        What `manyview.outcomes.markers` gave.
-    ax : matplotlib Axes, optional
-        Where to draw; by default the current one.
-    n : int, default=3
-        Features per cluster and view.
-    annotations : dict of name → values, optional
-        A value per observation: numbers are drawn on a scale, others in colours with a legend.
-    colors : dict of cluster → colour, or sequence, optional
-    cmap : str, default="RdBu_r"
-        A matplotlib colour map.
-    names : dict of cluster or feature → text, optional
-
-    Returns
-    -------
-    matplotlib Axes
-    """
-    ax = axes(ax)
-    codes = np.asarray(labels.labels_ if isinstance(labels, Clustering) else labels)
-    given = as_views(views, allow_negative=True, allow_missing=True, caller="heatmap")
-    if len(codes) != given.n_samples:
-        raise ValueError(
-            f"labels has {len(codes)} entries and the views have {given.n_samples} rows"
-        )
-    rows = np.flatnonzero(np.array([label not in (-1, None) for label in codes.tolist()]))
-    rows = rows[np.argsort(codes[rows], kind="stable")]
-    if len(rows) > MOST_COLUMNS:
-        rows = rows[np.linspace(0, len(rows) - 1, MOST_COLUMNS).astype(int)]
-    values, features = [], []
-    place = {view.view: {f: j for j, f in enumerate(view.features)} for view in found.views}
-    seen: set[tuple[str, str]] = set()
-    for row in found.top(n, max_q=None).to_dict("records"):
-        key = (row["view"], row["feature"])
-        if key not in seen:
-            seen.add(key)
-            values.append(_z_scores(given, row["view"], place[row["view"]][row["feature"]])[rows])
-            features.append(row["feature"])
-    columns = {name: as_list(column) for name, column in (annotations or {}).items()}
-    bars = {name: [column[i] for i in rows] for name, column in columns.items()}
-    draw_heatmap(ax, np.array(values), features, codes[rows], bars, colors, cmap, names)
-    return ax
-
-
-def _z_scores(views: Any, name: str, j: int) -> Array:
-    X = views.matrices[views.names.index(name)]
-    column = np.ravel(X[:, [j]].toarray() if sp.issparse(X) else X[:, j]).astype(float)
-    spread = np.nanstd(column)
-    return (column - np.nanmean(column)) / (spread if spread > 0 else 1)
-
-
-def draw_heatmap(
-    ax: Any,
-    values: Array,
-    features: Sequence[str],
-    codes: Array,
-    bars: Mapping[str, Sequence[Any]],
-    colors: Any = None,
-    cmap: str = "RdBu_r",
-    names: Mapping[Any, str] | None = None,
-) -> None:
-    """Values (features × observations, sorted by cluster), and bars above."""
-    if not len(features):
-        ax.text(0.5, 0.5, "no feature to show", ha="center", transform=ax.transAxes)
-        ax.set_axis_off()
-        return
-    image = ax.imshow(
-        values, cmap=cmap, vmin=-LIMIT, vmax=LIMIT, aspect="auto", interpolation="nearest"
-    )
-    ax.set_facecolor(UNKNOWN)
-    texts = [text_of(feature, names) for feature in features]
-    name_ticks(ax, "y", range(len(features)), texts, fontsize="x-small")
-    starts, middles, clusters = boundaries(codes)
-    for start in starts[1:]:
-        ax.axvline(start - 0.5, color="black", linewidth=0.8)
-    name_ticks(ax, "x", middles, [text_of(k, names) for k in clusters.tolist()])
-    ax.set_xlabel("observations, by cluster")
-    ax.figure.colorbar(image, ax=ax, pad=0.02, shrink=0.6, label="standard deviations")
-    height = BAR / max(len(features), 8)
-    strips = [
-        ax.inset_axes((0, 1.01 + (len(bars) - k) * height, 1, height * 0.85))
-        for k in range(len(bars) + 1)
-    ]
-    _strip(strips[0], "cluster", codes.tolist(), colors, groups=True)
-    keys: list[tuple[str, Any, str]] = []
-    for strip, (name, column) in zip(strips[1:], bars.items(), strict=True):
-        keys += _strip(strip, name, column)
-    if keys:
-        _legend(ax, keys)
-
-
-def _strip(
-    ax: Any, name: str, column: Sequence[Any], colors: Any = None, groups: bool = False
-) -> list[tuple[str, Any, str]]:
-    """One bar, and the keys of its colours (none for numbers, unless they are ``groups``)."""
-    if not groups and is_numeric(column):
-        numbers = np.array([np.nan if v is None else v for v in column], dtype=float)
-        ax.imshow(numbers[None], aspect="auto", cmap="cividis", interpolation="nearest")
-        keys: list[tuple[str, Any, str]] = []
-    else:
-        levels = levels_of(column)
-        colour = colours_of(levels, colors)
-        shown = levels if groups else levels[:MOST_LEVELS]
-        mapped = [_rgb(colour[v] if v in shown else UNKNOWN) for v in column]
-        ax.imshow(np.array(mapped)[None], aspect="auto", interpolation="nearest")
-        keys = [(name, colour[v], str(v)) for v in shown]
-    ax.set(xticks=[])
-    ax.tick_params(length=0)
-    name_ticks(ax, "y", [0], [short(name, 24)], fontsize="x-small")
-    ax.spines[:].set_visible(False)
-    return keys
-
-
-def _rgb(colour: Any) -> tuple[float, float, float]:
-    from matplotlib.colors import to_rgb
-
-    return to_rgb(colour)
-
-
-def _legend(ax: Any, keys: list[tuple[str, Any, str]]) -> None:
-    from matplotlib.patches import Patch
-    from matplotlib.transforms import ScaledTranslation
-
-    # So far below the axes, in inches, that the names of the clusters have room, however tall they are.
-    below = ax.transAxes + ScaledTranslation(0, -0.55, ax.figure.dpi_scale_trans)
-    patches = [Patch(color=c, label=short(f"{name}: {text}", 28)) for name, c, text in keys]
-    columns = min(4, len(patches))
-    box = ax.legend(handles=patches, fontsize="x-small", frameon=False, ncols=columns,
-                    loc="upper center", bbox_to_anchor=(0.5, 0), bbox_transform=below)  # fmt: skip
-    for text in box.get_texts():
-        text.set_parse_math(False)

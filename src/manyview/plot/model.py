@@ -109,13 +109,43 @@ def draw_points(
         ax.figure.colorbar(drawn, ax=ax, pad=0.02, label=short(name))
     else:
         _groups(ax, points, list(values), colors, labels, size, legend=name)
-    for k in np.unique(clusters):
-        place = np.median(points[clusters == k], axis=0)
+    from matplotlib.patheffects import withStroke
+
+    halo = [withStroke(linewidth=3, foreground="white")]
+    for k, (place, middle) in label_places(points, clusters).items():
         text = text_of(k, labels if values is None else None)
-        ax.annotate(text, place, fontsize=12, weight="bold", ha="center", parse_math=False)
+        if (place != middle).any():
+            ax.plot(*zip(place, middle, strict=True), color="#555555", linewidth=0.6, zorder=3)
+        ax.annotate(short(text, 24), place, fontsize=11, weight="bold", ha="center", va="center",
+                    parse_math=False, color="black", path_effects=halo)  # fmt: skip
     n = len(np.unique(clusters))
     title(ax, f"{len(points)} observations, {n} cluster{'s' * (n != 1)}")
     ax.set(xticks=[], yticks=[])
+
+
+def label_places(points: Array, clusters: Array) -> dict[Any, tuple[Array, Array]]:
+    """Where to write the name of each cluster, near its middle but over as few dots as can be; the middle.
+
+    Tried are the middle and places around it, further and further away, less those near other names.
+    """
+    span = max(float(np.ptp(points, axis=0).max()), 1e-12)
+    turns = np.exp(1j * np.linspace(0, 2 * np.pi, 16, endpoint=False))
+    rings = np.r_[0, np.concatenate([r * turns for r in (0.04, 0.08, 0.12, 0.16, 0.2)])] * span
+    around = np.column_stack([rings.real, rings.imag])
+    low, high = points.min(axis=0) - 0.03 * span, points.max(axis=0) + 0.03 * span
+    box = np.array([0.03, 0.022]) * span
+    found: dict[Any, tuple[Array, Array]] = {}
+    for k in np.unique(clusters).tolist():
+        own = points[clusters == k]
+        near = ((own - np.median(own, axis=0)) ** 2).sum(axis=1).argmin()
+        middle = own[near]
+        places = np.clip(middle + around, low, high)
+        hides = (np.abs(points[None] - places[:, None]) < box).all(axis=2).sum(axis=1).astype(float)
+        for other, _ in found.values():
+            hides += len(points) * (np.abs(other - places) < 2 * box).all(axis=1)
+        best = int(np.lexsort((np.abs(rings), hides))[0])
+        found[k] = places[best], middle
+    return found
 
 
 def _groups(

@@ -11,7 +11,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from manyview.app.files import ReadViews
-from manyview.app.options import FitRequest, command_line
+from manyview.app.options import FitRequest, cluster_names, command_line
 from manyview.app.run import write_run
 from manyview.app.run.evidence import known_scores
 from manyview.app.run.folder import KIND, read_about, sure_files
@@ -80,6 +80,7 @@ def _fit(place: OurFolder, ask: FitRequest, voice: Voice) -> None:
             "alignment": data.decisions + (data.notes or [f"all files list the same {n} samples"]),
             "warnings": warned,
             "inputs": [*data.inputs, *given.inputs],
+            "names": cluster_names(ask.names),
         }
         write_run(
             model,
@@ -158,6 +159,7 @@ def _told(
 def make_model(ask: FitRequest) -> Any:
     """The estimator asked for; what it does not take is refused before any file is read."""
     ask.check_clinical()
+    cluster_names(ask.names)
     robust, communities = ask.method == "robust", ask.clusters == "communities"
     number = ask.clusters.isdecimal() and int(ask.clusters) > 0
     if not (number or communities or ask.clusters == "auto"):

@@ -9,8 +9,8 @@ from typing import Any
 
 import typer
 
-from manyview.app.options import ReportRequest, ReproduceRequest
-from manyview.app.run.folder import KIND, PAGE, measured_again, page_of_tables, read_about
+from manyview.app.options import ReportRequest, ReproduceRequest, cluster_names
+from manyview.app.run.folder import KIND, PAGE, measured_again, name_clusters, page_of_tables
 from manyview.io.writing import files_of, restored
 
 from .inputs import NotTheData, fitted
@@ -31,7 +31,7 @@ def run_report(ask: ReportRequest, voice: Voice) -> None:
         stability = ask.stability
         if stability is not None and (stability < 0 or stability == 1):
             raise ValueError(f"--stability must be 0 or at least 2 refits, got {stability}")
-        about = read_about(folder)
+        about = name_clusters(folder, cluster_names(ask.names))
         complete = PAGE in ours and stability is None
         if ask.force or not (complete or stability == 0):
             page, told = _measured(folder, about, stability, voice)

@@ -16,7 +16,8 @@ from manyview.outcomes.enrich import Crosstab
 from manyview.outcomes.survive import Curve, LogRank, Survival
 from manyview.plot._draw import PALETTE, name_ticks, plain
 from manyview.plot._draw import title as name_axes
-from manyview.plot.meaning import draw_enrichment, draw_heatmap, draw_left_out
+from manyview.plot.heatmap import Bar, Block, draw_heatmap, height_of
+from manyview.plot.meaning import MOST_LINES, draw_enrichment, draw_gene_sets, enrichment_lines
 from manyview.plot.model import (
     draw_agreement,
     draw_bars,
@@ -25,25 +26,25 @@ from manyview.plot.model import (
     draw_scores,
     draw_terms,
     draw_weights,
+    label_places,
 )
 
-from .page import clean, plot_text
+from .page import clean
 from .run_files import Rows, Run
 
 KINDS = ("svg", "png", "pdf")
 #: Charts that show what is known beside the views; a later comparison draws these anew.
-MEANING_CHARTS = ("survival", "clinical", "classes", "heatmap")
+MEANING_CHARTS = ("survival", "hazards", "clinical", "classes", "heatmap", "gene_sets")
 MODEL_CHARTS = ("map", "view_weights", "convergence", "reliance", "agreement", "redundancy",
-                "cluster_view_weights", "leave_view_out", "stability", "consensus")  # fmt: skip
+                "cluster_view_weights", "stability", "consensus")  # fmt: skip
 #: Inches.
-WIDE, SQUARE = (7.5, 4.5), (6.0, 5.2)
+WIDE, SQUARE = (5.6, 4.2), (5.2, 4.6)
 #: Text of a chart in the page takes the page's own color, light or dark.
 INK = "#010203"
 #: Most observations of the reliance chart, classes of a chart, and bars above a heat map.
 DRAWN, CLASSES, BARS = 5000, 30, 6
 #: Levels with a color of their own on the map; the rarer ones share grey.
 MOST_LEVELS, OTHER, UNKNOWN = 20, "#b0b0b0", "#d5d5d5"
-SYMBOLS = ("circle", "diamond", "square", "triangle-up", "cross", "star")
 
 
 class Chart(NamedTuple):
@@ -89,11 +90,7 @@ def charts_of(run: Run) -> dict[str, Chart]:
                 "cividis", text)  # fmt: skip
     if len(run.views) > 1 and (own := tables["cluster_view_weights"]):
         add("cluster_view_weights", "Heat map: how much each view sets each cluster apart",
-            (6.0, 3.4 + 0.3 * len(own)), _cluster_views, own, run.views)  # fmt: skip
-    if left_out := tables["leave_view_out"]:
-        add("leave_view_out", "Bar chart: agreement of the clusters with those found without each view",
-            (7.5, 1.3 + 0.35 * len(left_out)), draw_left_out, [row["view"] for row in left_out],
-            [row["agreement"] for row in left_out])  # fmt: skip
+            (4.8, 1.0 + 0.32 * len(own) + 0.055 * min(40, max(map(len, run.views)))), _cluster_views, own, run.views)  # fmt: skip
     if about.get("stability"):
         add("stability", "Stability of every cluster", (7.5, 3.6), _stability, run.clusters)
     if pairs := tables["consensus"]:
@@ -105,18 +102,26 @@ def charts_of(run: Run) -> dict[str, Chart]:
         picked = about["selection"]["n_clusters"] if about["selection"]["found"] else None
         add("selection", "Score of every number of clusters", (5, 3), draw_scores, scores, picked)
     if tables["heatmap"] and about.get("heatmap"):
-        chosen = chosen_bars(run)
-        size = (8.0, 2.0 + 0.16 * (len(about["heatmap"]) + len(chosen)))
-        add("heatmap", "Heat map of the leading features, observations ordered by cluster", size,
-            _heatmap, run, chosen)  # fmt: skip
+        blocks, bars = _blocks(run), _bars(run)
+        size = (8.0, max(3.4, 0.162 * height_of(blocks, bars)))
+        add("heatmap", "Heat map of the leading features by view, samples ordered by cluster", size,
+            _heatmap, run, blocks, bars)  # fmt: skip
     if tables["survival_curves"]:
         add("survival", "Survival of the clusters (Kaplan–Meier) with numbers at risk", WIDE,
             _survival, run)  # fmt: skip
+    if rows := run.hazards:
+        add("hazards", "Forest plot: hazard ratio of every cluster, compared with the rest",
+            (6.4, 1.1 + 0.32 * len(rows)), _hazards, rows, run.names)  # fmt: skip
+    if sets := tables["gene_sets"]:
+        add("gene_sets", "Gene sets by cluster", (7.0, 1.6 + 0.5 * len(run.clusters) * 2), draw_gene_sets,
+            sets, 4, 0.05, "RdBu_r", run.names)  # fmt: skip
     if cells := tables["clinical_cells"]:
         q = {row["column"]: row["q_value"] for row in tables["clinical_tests"]}
-        lines = len({(row["column"], row["level"]) for row in cells})
-        add("clinical", "Clinical columns by cluster, as deviations from all observations",
-            (7.5, max(3.0, 1.2 + 0.24 * min(40, lines))), draw_enrichment, cells, q)  # fmt: skip
+        lines = enrichment_lines(cells, q)
+        sure = sum(q[line[0]] is not None and q[line[0]] <= 0.05 for line in lines)
+        add("clinical", "Clinical columns by cluster, as deviations from all samples",
+            (7.5, max(2.4, 1.2 + 0.24 * min(len(lines), max(MOST_LINES, sure)))), draw_enrichment,
+            cells, q, "RdBu_r", run.names)  # fmt: skip
     if classes := tables["classes"]:
         names = class_names(classes)
         if len(names) <= CLASSES:
@@ -208,7 +213,7 @@ def _reliance(ax: Any, values: Any, codes: Any, views: list[str]) -> None:
 def _cluster_views(ax: Any, rows: Rows, views: list[str]) -> None:
     matrix = _columns(rows, [f"view:{view}" for view in views])
     names = [f"cluster {row['cluster']}" for row in rows]
-    draw_agreement(ax, matrix, views, "cividis", "Weight of each view for each cluster", names)
+    draw_agreement(ax, matrix, views, "Blues", "", names)
 
 
 def _stability(ax: Any, rows: Rows) -> None:
@@ -223,14 +228,45 @@ def _stability(ax: Any, rows: Rows) -> None:
     plain(ax)
 
 
-def _heatmap(ax: Any, run: Run, chosen: list[Coloring]) -> None:
-    rows, features = run.tables["heatmap"], run.about["heatmap"]
-    bars: dict[str, list[Any]] = {}
-    for item in chosen:
-        name = f"{item.name} (clinical)" if item.name in bars else item.name
-        bars[name] = [item.values.get(row["id"]) for row in rows]
-    values = _columns(rows, [item["heading"] for item in features]).T
-    draw_heatmap(ax, values, [str(item["feature"]) for item in features], _codes(rows), bars)
+def _blocks(run: Run) -> list[Block]:
+    """The heat map by view: names carry how often a mutation is there, and how many features run along."""
+    rows, found = run.tables["heatmap"], []
+    for view in run.views:
+        own = [item for item in run.about["heatmap"] if item["view"] == view]
+        if not own:
+            continue
+        values = _columns(rows, [item["heading"] for item in own]).T
+        texts = [
+            f"{item['feature']} {item['share']:.0%}" if item["kind"] == "binary"
+            else f"{item['feature']} +{item['parallel']}" if item["parallel"] else str(item["feature"])
+            for item in own
+        ]  # fmt: skip
+        found.append(Block(view, own[0]["kind"], texts, values))
+    return found
+
+
+def _bars(run: Run) -> list[Bar]:
+    """Known properties: the classes, then columns that differ between the clusters, then others."""
+    marked = (run.about.get("clinical") or {}).get("significant", [])
+    known = sorted(_known(run), key=lambda c: (c.name != "class", c.name not in marked))
+    ids = [row["id"] for row in run.tables["heatmap"]]
+    time = (run.about.get("survival") or {}).get("time")  # of those alive it is no time of survival
+    bars = [
+        Bar(item.name, [item.values.get(i) for i in ids], item.levels, item.ordered)
+        for item in known
+        if item.name != time
+    ]
+    return [bar for bar in bars if len({v for v in bar.values if v is not None}) > 1][:BARS]
+
+
+def _heatmap(ax: Any, run: Run, blocks: list[Block], bars: list[Bar]) -> None:
+    ax.figure.set_layout_engine("none")
+    ax.set_position((0.005, 0.005, 0.99, 0.99))
+    draw_heatmap(ax, blocks, _codes(run.tables["heatmap"]), bars, names=run.names)
+
+
+def _hazards(ax: Any, rows: Rows, names: Mapping[Any, str]) -> None:
+    plot.hazards(rows, ax, labels=names)
 
 
 def _survival(ax: Any, run: Run) -> None:
@@ -245,7 +281,8 @@ def _survival(ax: Any, run: Run) -> None:
     test = LogRank(about["statistic"], about["degrees"], p, np.nan, about["permutations"])
     none = np.full(len(curves), np.nan)
     found = Survival(tuple(curves), test, {}, about["horizon"], none, none, None, ())
-    plot.survival(found, ax, time_label=f"time ({about['unit']})" if about["unit"] else "time")
+    unit = f"time ({about['unit']})" if about["unit"] else "time"
+    plot.survival(found, ax, time_label=unit, labels=run.names)
 
 
 def class_names(rows: Rows) -> list[str]:
@@ -259,7 +296,7 @@ def _classes(ax: Any, run: Run, names: list[str]) -> None:
     clusters = tuple(row["cluster"] for row in rows)
     counts = _columns(rows, names).astype(int)
     found = Crosstab(clusters, tuple(names), counts, about["ari"], about["nmi"], None, ())
-    plot.crosstab(found, ax)
+    plot.crosstab(found, ax, labels=run.names)
 
 
 # --- the map, which readers explore, and what its dots and the bars of the heat map are colored by ---
@@ -272,6 +309,7 @@ class Coloring(NamedTuple):
     values: Mapping[str, Any]
     levels: list[str] | None = None
     percent: bool = False
+    ordered: bool = False
 
 
 def _known(run: Run) -> list[Coloring]:
@@ -281,7 +319,8 @@ def _known(run: Run) -> list[Coloring]:
         heading, levels = about["heading"], about.get("levels")
         texts = {row["id"]: row[heading] for row in run.tables["annotations"] if row.get(heading)}
         values = texts if levels is not None else {i: float(text) for i, text in texts.items()}
-        found.append(Coloring(about["name"], values, levels))
+        ordered = about.get("kind") == "ordered"
+        found.append(Coloring(about["name"], values, levels, ordered=ordered))
     return found
 
 
@@ -293,104 +332,60 @@ def _relied(run: Run) -> list[Coloring]:
     ]
 
 
-def chosen_bars(run: Run) -> list[Coloring]:
-    """Known properties first, columns that differ between clusters before others; then reliance."""
-    marked = (run.about.get("clinical") or {}).get("significant", [])
-    known = sorted(_known(run), key=lambda c: (c.name != "class", c.name not in marked))
-    return [*known[: BARS - 2], *_relied(run)][:BARS]
-
-
 def map_of(run: Run) -> dict[str, Any]:
-    """The map as plotly draws it: points, and the traces of every coloring."""
+    """The map as the page draws it: points in a square of 1000, and the groups of every coloring."""
     points = run.tables["embedding"]
     ids = [row["id"] for row in points]
     sure = {row["id"]: row["confidence"] for row in run.tables["labels"]}
     clusters = sorted({row["cluster"] for row in points})
-    bare = {"showticklabels": False, "showgrid": False, "zeroline": False, "title": {"text": ""}}
     by_cluster = Coloring("cluster", {r["id"]: r["cluster"] for r in points}, clusters)
-    colorings = [
-        by_cluster,
-        *_known(run),
-        Coloring("confidence", sure, percent=True),
-        *_relied(run),
-    ]
+    confidence = Coloring("confidence", sure, percent=True)
+    colorings = [by_cluster, *_known(run), confidence, *_relied(run)]
+    xy = _columns(points, ["x", "y"])
+    low, span = xy.min(axis=0), max(float(np.ptp(xy, axis=0).max()), 1e-9)
+    xy = np.rint(1000 * (xy - low) / span).astype(int)
     return {
-        "data": [],
-        "layout": {
-            "xaxis": bare,
-            "yaxis": {**bare, "scaleanchor": "x"},
-            "annotations": [_number(points, k) for k in clusters],
-            "legend": {"itemsizing": "constant"},
-            "hovermode": "closest",
-            "showlegend": True,
-        },
-        "choices": {
-            "points": {
-                "x": [round(row["x"], 4) for row in points],
-                "y": [round(row["y"], 4) for row in points],
-                "text": [
-                    f"{plot_text(i)}<br>cluster {row['cluster']}, confidence "
-                    + ("unknown" if sure.get(i) is None else f"{sure[i]:.0%}")
-                    for i, row in zip(ids, points, strict=True)
-                ],
-            },
-            "trace": {
-                "type": "scatter",
-                "mode": "markers",
-                "hovertemplate": "%{text}<extra></extra>",
-                "marker": {"size": 9 if len(points) < 300 else 5, "opacity": 0.85},
-            },
-            "by": [{"name": item.name, "traces": _traces(item, ids)} for item in colorings],
-        },
+        "ids": [clean(i) for i in ids],
+        "x": xy[:, 0].tolist(),
+        "y": (xy[:, 1].max() - xy[:, 1]).tolist(),
+        "clusters": [row["cluster"] for row in points],
+        "confidence": [None if sure.get(i) is None else round(sure[i], 3) for i in ids],
+        "names": {str(k): clean(run.name_of(k)) for k in clusters},
+        "labels": _labels(xy * [1, -1] + [0, xy[:, 1].max()], _codes(points)),
+        "by": [{"name": item.name, **_groups(item, ids, run)} for item in colorings],
     }
 
 
-def _number(points: Rows, k: int) -> dict[str, Any]:
-    """The cluster's name at the point nearest to its median: never between two clouds."""
-    own = [row for row in points if row["cluster"] == k]
-    xy = _columns(own, ["x", "y"])
-    at = own[int(((xy - np.median(xy, axis=0)) ** 2).sum(axis=1).argmin())]
-    place = {"x": at["x"], "y": at["y"], "showarrow": False}
-    return {**place, "text": f"<b>{k}</b>", "font": {"size": 16}}
+def _labels(xy: Any, codes: Any) -> list[dict[str, Any]]:
+    """Where the numbers of the clusters stand: near their middles, where they hide the fewest dots."""
+    found = []
+    for k, (at, middle) in label_places(xy, codes).items():
+        (x, y), (px, py) = np.rint(at).astype(int).tolist(), np.rint(middle).astype(int).tolist()
+        found.append({"text": str(k), "x": x, "y": y, "px": px, "py": py})
+    return found
 
 
-def _traces(item: Coloring, ids: list[str]) -> list[dict[str, Any]]:
-    """One trace per level, or one with a scale; grey for what is not known."""
+def _groups(item: Coloring, ids: list[str], run: Run) -> dict[str, Any]:
+    """Values of a scale; or a group number for each point, with names and colors of the groups."""
     values = [item.values.get(i) for i in ids]
-
-    def rows_of(group: Callable[[Any], bool]) -> list[int]:
-        return [r for r, value in enumerate(values) if group(value)]
-
-    def grey(name: str, color: str, rows: list[int]) -> list[dict[str, Any]]:
-        trace = {"name": f"{name} ({len(rows)})", "marker": {"color": color}}
-        return [{"rows": rows, "trace": trace}] if rows else []
-
-    found = grey("not known", UNKNOWN, rows_of(lambda v: v is None))
     if item.levels is None:
-        rows = rows_of(lambda v: v is not None)
-        form = "{:.0%}" if item.percent else "{:.4g}"
-        bar = {"thickness": 12, "title": {"text": plot_text(item.name, 24)},
-               **({"tickformat": ".0%"} if item.percent else {})}  # fmt: skip
-        marker = {"color": [float(f"{values[r]:.4g}") for r in rows], "colorscale": "Cividis",
-                  "showscale": True, "colorbar": bar}  # fmt: skip
-        words = [form.format(values[r]) for r in rows]
-        trace = {"marker": marker, "showlegend": False}
-        return [*found, {"rows": rows, "words": words, "trace": trace}]
+        return {"values": values, "percent": item.percent}
     here = Counter(value for value in values if value is not None)
     levels = [level for level in item.levels if here[level]]
     if len(levels) > MOST_LEVELS and isinstance(levels[0], str):
         common = {level for level, _ in here.most_common(MOST_LEVELS - 1)}
         levels = [level for level in levels if level in common]
-    for k, level in enumerate(levels):
-        at = level if isinstance(level, int) else k
-        symbol = SYMBOLS[at // len(PALETTE) % len(SYMBOLS)]
-        marker = {"color": PALETTE[at % len(PALETTE)], "symbol": symbol}
-        rows = [r for r, value in enumerate(values) if value == level]
-        trace = {"name": f"{plot_text(level, 24)} ({len(rows)})", "marker": marker}
-        found.append({"rows": rows, "trace": trace})
-        if not isinstance(level, int):
-            found[-1]["words"] = [plot_text(level)] * len(rows)
-    rare = grey("others", OTHER, rows_of(lambda v: v is not None and v not in levels))
-    for part in rare:
-        part["words"] = [plot_text(values[r]) for r in part["rows"]]
-    return [*found, *rare]
+    at = [level if isinstance(level, int) else k for k, level in enumerate(levels)]
+    names = [run.name_of(v) if isinstance(v, int) else clean(v) for v in levels]
+    colors = [PALETTE[k % len(PALETTE)] for k in at]
+    if any(value is not None and value not in levels for value in values):
+        names, colors = [*names, "others"], [*colors, OTHER]
+    if any(value is None for value in values):
+        names, colors = [*names, "not known"], [*colors, UNKNOWN]
+    place = {level: k for k, level in enumerate(levels)}
+    rest = {True: names.index("not known") if None in values else -1, False: len(levels)}
+    return {
+        "groups": [rest[value is None] if value not in place else place[value] for value in values],
+        "names": names,
+        "colors": colors,
+    }

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from manyview.outcomes.enrich import Followed
-from manyview.plot._draw import p_text
+from manyview.plot._draw import PALETTE, p_text
 
 from .charts import chart_svg, charts_of, map_of
-from .page import Section, chart, figure, macros, page, table
+from .page import Section, chart, figure, macros, page, table, with_csv
 from .run_files import Rows, Run, read_run
 
 #: Rows kept for the largest CSVs; rows of a table that is listed whole, if it has not more.
@@ -29,29 +29,32 @@ SAME = (
 )
 #: Decisions of a fit that the section on views explains: no reason for distrust.
 EXPLAINED = ("their logarithms are taken",)
+#: Sections of the page, with their headings in the sidebar; the first holds the first screen.
 SECTIONS = {
-    "short": "In short",
-    "clusters": "The clusters",
-    "number": "Why this many clusters",
-    "reliance": "Which view each observation relies on",
-    "views": "How much each view counts",
-    "features": "What sets each cluster apart",
-    "survival": "Survival",
-    "clinical": "Clinical columns by cluster",
-    "classes": "Comparison with the known classes",
-    "sure": "How sure the clusters are",
-    "baseline": "Comparison with a simple baseline",
-    "fit": "How the fit went",
+    "clusters": "Clusters",
+    "map": "Map",
+    "lives": "Hazard ratios",
+    "clinical": "Clinical columns",
+    "classes": "Known classes",
+    "features": "Markers",
+    "gene_sets": "Gene sets",
+    "views": "Views and weights",
+    "fusion": "Does fusion help?",
+    "samples": "Samples",
+    "number": "Choosing K",
+    "sure": "Stability",
     "data": "Data and settings",
-    "methods": "Methods, to copy",
+    "methods": "Methods and references",
 }
-#: Sections of what is known beside the views, and the key of `run.json` that they need.
+#: Sections that need a key of `run.json`.
 OPTIONAL = {
     "number": "selection",
-    "survival": "survival",
+    "lives": "survival",
     "clinical": "clinical",
     "classes": "classes",
 }
+#: Lines of a card for each view, and clinical values that stand out by so many deviations.
+CARD_LINES, CARD_VALUES, STRIKING = 3, 3, 3
 
 
 class Citations(list[str]):
@@ -69,10 +72,9 @@ def fit_page(folder: Path, otherwise: Path | None = None) -> str:
     """
     run = read_run(folder, otherwise)
     about, n = run.about, len(run.clusters)
-    about |= {key: about.get(key) for key in ("logarithms", "not_left_out", "no_stability")}
-    title = about.get("title") or (
-        f"{n} cluster{'s' * (n != 1)} among {about['n_samples']} observations"
-    )
+    for key in ("logarithms", "not_left_out", "no_stability"):
+        about.setdefault(key, None)
+    title = about.get("title") or f"{n} cluster{'s' * (n != 1)} of {about['n_samples']} samples"
     charts = charts_of(run)
     remedy = (
         "Fit again with {option}; in the app choose “Change and run again”, then align the batches of "
@@ -82,10 +84,11 @@ def fit_page(folder: Path, otherwise: Path | None = None) -> str:
     )
     urgent, neutral = followed(about, remedy)
 
-    def drawn(name: str, caption: Any = "") -> Any:
+    def drawn(name: str, caption: Any = "", rows: str = "") -> Any:
         if name not in charts:
             return ""
-        return chart(chart_svg(name, charts[name]), charts[name].label, name, caption)
+        table = run.hazards if name == "hazards" else run.tables[rows] if rows else None
+        return chart(chart_svg(name, charts[name]), charts[name].label, name, caption, table)
 
     prose = macros(
         "fit.html",
@@ -97,10 +100,12 @@ def fit_page(folder: Path, otherwise: Path | None = None) -> str:
         how_read=_how_read(about),
         charts=charts,
         chart=drawn,
-        map=partial(figure, map_of(run), label="Observations in two dimensions", name="map",
-                    height=560),
+        cards=_cards(run),
+        map_figure=partial(figure, map_of(run), label="Samples in two dimensions", name="map"),
         rows=partial(_rows, run),
         survival_table=partial(_survival_table, run),
+        fusion_rows=_fusion(run),
+        fusion_table=partial(with_csv, name="fusion"),
         data_tables=_data_tables(run),
         on_views=_on_views(run),
         leading=_leading(run) if run.tables["top_features"] else None,
@@ -108,13 +113,153 @@ def fit_page(folder: Path, otherwise: Path | None = None) -> str:
         p_text=p_text,
         embedded=EMBEDDED,
         limit=f"{UNUSUAL:.0%}",
+        scalings=_scalings(run),
     )  # fmt: skip
-    sections = [
-        Section(name, heading, getattr(prose, name)())
-        for name, heading in SECTIONS.items()
-        if name not in OPTIONAL or about.get(OPTIONAL[name])
+    sections = []
+    for name, heading in SECTIONS.items():
+        if name in OPTIONAL and not about.get(OPTIONAL[name]):
+            continue
+        body = getattr(prose, name)()
+        if str(body).strip():
+            sections.append(Section(name, "" if name == "clusters" else heading, body))
+    nav = [(s.id, SECTIONS[s.id]) for s in sections]
+    first = [("heatmap", "Heat map")] * ("heatmap" in charts)
+    first += [("survival", "Survival")] * ("survival" in charts)
+    return page(title, sections, lead=prose.lead(), nav=[nav[0], *first, *nav[1:]])
+
+
+def _cards(run: Run) -> list[dict[str, Any]]:
+    """What a cluster is, in a few lines: its features by view, clinical values, survival."""
+    tables, found = run.tables, []
+    names = run.about.get("names") or {}
+    hazards = {row["cluster"]: row for row in run.hazards}
+    lives = {row["cluster"]: row for row in tables["survival"]}
+    for row in run.clusters:
+        k = row["cluster"]
+        views, heads = {}, []
+        for view in run.views:
+            own = [r for r in tables["cluster_features"] if (r["cluster"], r["view"]) == (k, view)]
+            if own:
+                views[view] = _feature_lines(own)
+                heads.append(_headline(own[0]))
+        found.append(
+            {
+                "cluster": k,
+                "name": names.get(str(k)) or ", ".join(heads[:3]),
+                "named": str(k) in names,
+                "color": PALETTE[k % len(PALETTE)],
+                "size": row["size"],
+                "share": row["share"],
+                "stability": row.get("stability"),
+                "views": views,
+                "clinical": _striking(run, k),
+                "hazard": hazards.get(k),
+                "lives": lives.get(k),
+            }
+        )
+    return found
+
+
+def _arrow(row: Mapping[str, Any]) -> str:
+    return "↑" if row["effect"] > 0 else "↓"
+
+
+def _headline(row: Mapping[str, Any]) -> str:
+    """The strongest feature of a view, as part of the name of a cluster."""
+    if row["kind"] == "numbers":
+        return f"{row['feature']}\u00a0{_arrow(row)}"
+    more = row["inside"] > row["outside"]
+    return f"{row['feature']} {row['altered']}".strip() + ("\u00a0↑" if more else "\u00a0↓")
+
+
+def _feature_lines(rows: Rows) -> list[str]:
+    """Features of a view: numbers by their direction in one line, alterations by their shares."""
+    if rows[0]["kind"] == "numbers":
+        return ["  ".join(f"{row['feature']}\u00a0{_arrow(row)}" for row in rows[: CARD_LINES + 1])]
+    lines = []
+    for row in rows[:CARD_LINES]:
+        more = f" (+{row['parallel']})" if row["parallel"] else ""
+        word = f"{row['feature']}{more} {row['altered']}".strip()
+        lines.append(f"{word} {row['inside']:.0%} ({row['outside']:.0%})")
+    return lines
+
+
+def _striking(run: Run, cluster: int) -> list[str]:
+    """Clinical values that are much more, or less, common in the cluster, of columns that differ."""
+    sure = set((run.about.get("clinical") or {}).get("significant", []))
+    cells = [row for row in run.tables["clinical_cells"] if row["column"] in sure]
+    own = [
+        row for row in cells if row["cluster"] == cluster and abs(row["residual"] or 0) >= STRIKING
     ]
-    return page(title, sections, lead=prose.lead())
+    own.sort(key=lambda row: -abs(row["residual"]))
+    lines, used = [], set()
+    for row in own:
+        others = [r for r in cells if (r["column"], r["level"]) == (row["column"], row["level"])]
+        if row["column"] in used or (row["residual"] < 0 and row["share"] is not None):
+            continue
+        used.add(row["column"])
+        if row["share"] is not None:
+            rest = [r for r in cells if r["column"] == row["column"] and r["cluster"] != cluster]
+            there = sum(r["count"] for r in others if r["cluster"] != cluster)
+            share = there / max(sum(r["count"] for r in rest), 1)
+            lines.append(f"{row['column']}: {row['level']} {row['share']:.0%} ({share:.0%})")
+        else:
+            word = "higher" if row["residual"] > 0 else "lower"
+            lines.append(f"{row['column']} {word}: median {row['median']:.3g}")
+    return lines[:CARD_VALUES]
+
+
+def _fusion(run: Run) -> dict[str, Any] | None:
+    """All views, each view alone and each view left out: headings, rows, and what they come to."""
+    rows = run.tables["fusion"]
+    if not rows:
+        return None
+    outcomes = {row["views"]: row for row in run.tables["fusion_outcomes"]}
+    rows = [{**row, **outcomes.get(row["views"], {})} for row in rows]
+    classes = [key.removeprefix("ari:") for key in rows[0] if key.startswith("ari:")]
+    whole, alone = rows[0], [row for row in rows if row["kind"] == "only"]
+    told = []
+    for name in classes:
+        best = max(alone, key=lambda row: row[f"ari:{name}"])
+        ours, theirs = whole[f"ari:{name}"], best[f"ari:{name}"]
+        verb = (
+            "agrees better"
+            if theirs > ours + 0.02
+            else "agrees as well"
+            if theirs > ours - 0.02
+            else ""
+        )
+        told.append(
+            f"{best['views'].removeprefix('only ')} alone {verb} with “{name}” than all views together "
+            f"(adjusted Rand index {theirs:.2f} against {ours:.2f})." if verb == "agrees better" else
+            f"{best['views'].removeprefix('only ')} alone {verb} with “{name}” as all views together "
+            f"(adjusted Rand index {theirs:.2f} against {ours:.2f})." if verb else
+            f"All views together agree better with “{name}” ({ours:.2f}) than the best single view, "
+            f"{best['views'].removeprefix('only ')} ({theirs:.2f})."
+        )  # fmt: skip
+    nearest = max(alone, key=lambda row: row["agreement"])
+    dearest = [row for row in rows if row["kind"] == "without"] or alone
+    least = min(dearest, key=lambda row: row["agreement"])
+    return {
+        "rows": rows,
+        "classes": classes,
+        "told": told,
+        "nearest": nearest,
+        "least": least,
+        "columns": list(rows[0]),
+        "cells": [list(row.values()) for row in rows],
+    }
+
+
+def _scalings(run: Run) -> list[str]:
+    """In words, how each view was scaled; views that are alike together."""
+    words = {"log": "log-transformed", "quantile": "scaled by quantiles", "sqrt": "square-rooted",
+             "none": "used unscaled", "": "used unscaled"}  # fmt: skip
+    by: dict[str, list[str]] = {}
+    for row in run.tables["view_weights"]:
+        if "scaling" in row:
+            by.setdefault(str(row["scaling"] or ""), []).append(row["view"])
+    return [f"{', '.join(views)} {words.get(how, how)}" for how, views in by.items()]
 
 
 def _rows(
@@ -129,18 +274,22 @@ def _rows(
     least: str = "",
     once: Sequence[str] = (),
     whole: bool = False,
+    sure: str = "",
 ) -> Any:
     """A table of the run, or some of its columns.
 
-    ``formats`` is for each heading, or for all. Rows are sorted by ``least``, if it is given; cells of the
-    columns ``once`` are blank where the first of these columns is as in the row before. With ``whole`` the
-    CSV has all columns.
+    ``formats`` is for each heading, or for all. Rows are sorted by ``least``, if it is given, or by the
+    p-values in ``sure``, of which none up to 0.05 is cut off; cells of the columns ``once`` are blank where
+    the first of these columns is as in the row before. With ``whole`` the CSV has all columns.
     """
     rows = run.tables[name]
     if not rows:
         return ""
     if least:
         rows = sorted(rows, key=lambda row: (row[least] is None, row[least] or 0))
+    if sure:
+        rows = sorted(rows, key=lambda row: (row[sure] is None, row[sure] or 0))
+        shown = max(shown or 0, sum(row[sure] is not None and row[sure] <= 0.05 for row in rows))
     columns = columns or list(rows[0])
 
     def heading(column: str) -> str:

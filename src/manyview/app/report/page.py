@@ -1,14 +1,12 @@
 """The frame of every self-contained page: one file, no network, nothing from users' files unescaped.
 
 A page is a list of `Section`; their bodies come from `html`, `chart`, `figure` and `table`. Charts are
-SVG. Figures that readers explore are plotly's, given as plain JSON values; plotly's own script is
-embedded once, packed, if any is there.
+SVG; the map, which readers explore, is drawn by the page's own script from JSON values.
 """
 
 from __future__ import annotations
 
 import base64
-import gzip
 import hashlib
 import json
 import math
@@ -38,22 +36,29 @@ class Section(NamedTuple):
 
 
 def page(
-    title: str, sections: Sequence[Section], *, lead: Any = "", footer: Any = "", css: str = ""
+    title: str,
+    sections: Sequence[Section],
+    *,
+    lead: Any = "",
+    footer: Any = "",
+    css: str = "",
+    nav: Sequence[tuple[str, str]] | None = None,
 ) -> str:
-    """The whole document. ``lead`` and ``footer`` are text, or made by `html`; ``css`` is added."""
+    """The whole document. ``lead`` and ``footer`` are text, or made by `html`; ``css`` is added.
+
+    ``nav`` has the anchors of the sidebar with their headings; by default every section.
+    """
     js = asset("page.js")
-    plotly = plotly_script() if any('class="plot"' in str(s.body) for s in sections) else ""
-    scripts = " ".join(f"'sha256-{_digest(text)}'" for text in (plotly, js) if text)
     return _template("page.html").render(
         title=title,
         sections=sections,
+        nav=[(s.id, s.title) for s in sections] if nav is None else nav,
         lead=lead,
         footer=footer,
         css=trusted(asset("page.css") + css),
         js=trusted(js),
-        plotly=_packed(plotly),  # a third of its size
-        # Only these very scripts may run, and nothing can be fetched.
-        policy=f"default-src 'none'; script-src {scripts}; style-src 'unsafe-inline'; "
+        # Only this very script may run, and nothing can be fetched.
+        policy=f"default-src 'none'; script-src 'sha256-{_digest(js)}'; style-src 'unsafe-inline'; "
         "img-src data: blob:; base-uri 'none'; form-action 'none'",
     )
 
@@ -73,29 +78,42 @@ def parts() -> Any:
     return _template("parts.html").module
 
 
-def figure(
-    content: Mapping[str, Any], *, label: str, caption: Any = "", height: int = 420, name: str = ""
-) -> Any:
-    """An interactive figure by plotly, with buttons that save it as ``name`` (by default its ``label``).
+def figure(content: Mapping[str, Any], *, label: str, name: str, caption: Any = "") -> Any:
+    """The map, with buttons that save it as ``name``, and a switch of what its dots are colored by.
 
-    ``label`` says what it shows to those who cannot see it. ``content`` has plotly's "data" and "layout";
-    names in it must have gone through `plot_text`: plotly reads tags in text. With "choices" the same
-    points can be colored in several ways, and the page has a switch: "points" (columns of equal length),
-    "trace" (what all traces have in common) and "by", a list of {"name", "traces"}, each with "rows".
+    ``label`` says what it shows to those who cannot see it. ``content`` has a list for each property of
+    the points (ids, x, y, clusters, confidence), "names" and "labels" of the clusters, and "by": for each
+    coloring a "name", and "values", or "groups" with their "names" and "colors".
     """
     return parts().figure(
         label=label,
-        name=file_stem(name or label),
+        name=file_stem(name),
         caption=caption,
-        height=int(height),
-        switch=[item["name"] for item in content.get("choices", {}).get("by", [])],
+        switch=[item["name"] for item in content["by"]],
         json=script_json(content),
+        csv=file_stem(name),
     )
 
 
-def chart(svg: str, label: str, name: str, caption: Any = "") -> Any:
-    """A static chart, an <svg> element of ours, with the buttons that save it."""
-    return parts().figure(label=label, name=file_stem(name), caption=caption, svg=trusted(svg))
+def chart(
+    svg: str,
+    label: str,
+    name: str,
+    caption: Any = "",
+    rows: Sequence[Mapping[str, Any]] | None = None,
+) -> Any:
+    """A static chart, an <svg> element of ours, with the buttons that save it, and its ``rows`` as CSV."""
+    values = None
+    if rows:
+        values = script_json({"columns": list(rows[0]), "rows": [list(r.values()) for r in rows]})
+    return parts().figure(
+        label=label,
+        name=file_stem(name),
+        caption=caption,
+        svg=trusted(svg),
+        csv=file_stem(name) if values else "",
+        csv_json=values or "",
+    )
 
 
 def table(
@@ -155,14 +173,6 @@ def with_csv(
     )
 
 
-def plot_text(text: Any, longest: int = 40) -> str:
-    """Text for plotly, which would read tags and entities in it: escaped, and cut to ``longest``."""
-    text = clean(str(text))
-    if len(text) > longest:
-        text = f"{text[: longest - 1]}…"
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-
-
 def printable(text: Any) -> str:
     """Characters that are not seen but do something, or are none, written as escapes."""
     return "".join(
@@ -190,18 +200,6 @@ def script_json(value: Any) -> Any:
     for character in "<>&":
         text = text.replace(character, f"\\u{ord(character):04x}")
     return trusted(text)
-
-
-@cache
-def plotly_script() -> str:
-    """plotly's script out of the installed package."""
-    try:
-        from plotly.offline import get_plotlyjs
-    except ModuleNotFoundError as error:
-        raise ModuleNotFoundError(
-            "a page with figures needs plotly: pip install 'manyview[app]'", name="plotly"
-        ) from error
-    return get_plotlyjs()
 
 
 def _shown(value: Any, spec: str | None) -> str:
@@ -263,11 +261,6 @@ def trusted(text: str) -> Any:
     from markupsafe import Markup  # comes with jinja2
 
     return Markup(text)
-
-
-@cache
-def _packed(text: str) -> str:
-    return base64.b64encode(gzip.compress(text.encode(), mtime=0)).decode()
 
 
 def _digest(text: str) -> str:

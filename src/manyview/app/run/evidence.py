@@ -25,7 +25,7 @@ from manyview.labels import n_neighbors, resamples, shared_ari
 from manyview.metrics import scores
 from manyview.models import Estimator, number_of_clusters
 from manyview.outcomes import markers
-from manyview.outcomes.mark import Markers, Without, fitted_without, tested_markers
+from manyview.outcomes.mark import Markers, fitted_on, tested_markers
 from manyview.reliability import Refits, Stability, stability, summarize
 from manyview.robust import RobustWMNMF
 from manyview.views.containers import Collection, Item
@@ -40,6 +40,8 @@ LARGE = 20_000
 PART = 0.8
 #: Up to so many observations a refit is a whole fit: it is quick, and weights vary between parts.
 FITTED_WHOLE = 1000
+#: Refits of parts that compare each view alone, and all but one, with all views.
+PART_RUNS = 5
 #: Features listed per cluster and view.
 LISTED = 50
 #: Entries of all views up to which every feature is tested: some seconds.
@@ -77,6 +79,9 @@ class Findings:
     not_left_out: str
     agreement: Array
     redundancy: Array
+    #: The same method on fewer views, and the labels it found there.
+    fusion: list[dict[str, Any]]
+    fusion_labels: dict[str, Array]
 
 
 def find_out(
@@ -99,13 +104,19 @@ def find_out(
     n_runs = n_runs if whole else 0
     stable = refitted(model, views, n_runs, seed, tell)
     tell("testing features, and each view on clusters found without it")
-    tested = feature_tests(model, shown, labels[rows], stable is not None and shown is views)
+    others = None
+    if stable is not None and shown is views and 1 < len(views) <= MOST_VIEWS:
+        others = OtherViews(model, views, number_of_clusters(model))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # the fit of all views has said them
+        tested = feature_tests(model, shown, labels[rows], others)
+        fusion = ([], {}) if others is None else others.table(labels, seed, tell)
     tell("measuring how much the views agree")
     agreement, redundancy = view_agreement(model, shown)
     no_stability = no_refits(model, views.n_samples, n_runs)
     return Findings(
         labels, sure, sure_is, described(model, views), shown, rows, rivals, stable, no_stability,
-        *tested, agreement, redundancy,
+        *tested, agreement, redundancy, *fusion,
     )  # fmt: skip
 
 
@@ -276,7 +287,7 @@ def refitted(
     return stability(model, data, n_runs, fraction=PART, random_state=seed)
 
 
-def _on_parts(model: RobustWMNMF, n_runs: int, seed: int, tell: Callable[[str], Any]) -> Stability:
+def _on_parts(model: Any, n_runs: int, seed: int, tell: Callable[[str], Any]) -> Stability:
     """Every observation that has a cluster is left out equally often, as by `stability`."""
     labels, rng, refits = np.asarray(model.labels_), generator(seed), Refits(model)
     known = np.flatnonzero(labels >= 0)
@@ -288,24 +299,75 @@ def _on_parts(model: RobustWMNMF, n_runs: int, seed: int, tell: Callable[[str], 
     return summarize(labels, runs)
 
 
-def clusters_without(model: Estimator, n: int) -> Without:
-    """How to find the clusters without a view: from what the model measured, or by a whole fit."""
-    if not (isinstance(model, RobustWMNMF) and shares_measurements(model, n)):
-        return fitted_without
-    refits = Refits(model)
+class OtherViews:
+    """The same method on each view alone and on all views but one: does fusion help?
 
-    def found(model: Any, views: Views, s: int, n_clusters: int) -> Array:
-        labels = refits.without(s, n_clusters)
-        return fitted_without(model, views, s, n_clusters) if labels is None else labels
+    Leaving a view out serves the tests of that view's features as well, so each fit is made once.
+    """
 
-    return found
+    def __init__(self, model: Estimator, views: Views, n_clusters: int):
+        self.model, self.views, self.n_clusters = model, views, n_clusters
+        # From some size on, refits take from the model what it has measured.
+        shared = isinstance(model, RobustWMNMF) and shares_measurements(model, views.n_samples)
+        self.refits = Refits(model) if isinstance(model, RobustWMNMF) and shared else None
+        self.found: dict[tuple[int, ...], tuple[Array, Estimator | None]] = {}
+
+    def on(self, some: tuple[int, ...]) -> tuple[Array, Estimator | None]:
+        """Labels found with some of the views, and their model where there was a fit of its own."""
+        if some not in self.found:
+            left = [s for s in range(len(self.views)) if s not in some]
+            labels = None
+            if self.refits is not None and len(left) == 1:
+                labels = self.refits.without(left[0], self.n_clusters)
+            model = None
+            if labels is None:
+                model = fitted_on(self.model, self.views, some, self.n_clusters)
+                labels = np.asarray(model.labels_)
+            self.found[some] = labels, model
+        return self.found[some]
+
+    def without(self, model: Any, views: Views, s: int, n_clusters: int) -> Array:
+        """Labels without view ``s``, as `tested_markers` asks for them."""
+        return self.on(tuple(t for t in range(len(self.views)) if t != s))[0]
+
+    def table(
+        self, labels: Array, seed: int, tell: Callable[[str], Any]
+    ) -> tuple[list[dict[str, Any]], dict[str, Array]]:
+        """A row for all views together, each view alone and each view left out; and their labels.
+
+        Stability is the mean agreement of fits of parts of the data, made alike for all rows.
+        """
+        everything = tuple(range(len(self.views)))
+        sets = [everything, *((s,) for s in everything)]
+        if len(everything) > 2:
+            sets += [tuple(t for t in everything if t != s) for s in everything]
+        rows, found = [], {}
+        for some in sets:
+            which = "all" if some == everything else "only" if len(some) == 1 else "without"
+            named = some[0] if which == "only" else next(iter(set(everything) - set(some)), None)
+            name = "all views" if named is None else f"{which} {self.views.names[named]}"
+            tell(f"clustering {name}" if named is not None else "asking whether fusion helps")
+            try:
+                own, model = (labels, self.model) if which == "all" else self.on(some)
+            except ValueError:  # a view that the model does not take by itself
+                continue
+            score = np.nan
+            if model is not None and self.refits is None and Refits.possible(model):
+                score = _on_parts(model, PART_RUNS, seed, lambda text: None).score
+            rows.append(
+                {"views": name, "kind": which, "clusters": len(np.unique(own[own >= 0])),
+                 "samples": int((own >= 0).sum()), "agreement": shared_ari(labels, own),
+                 "stability": score}
+            )  # fmt: skip
+            found[name] = own
+        return rows, found
 
 
 # --- tests of features ------------------------------------------------------------------------------
 
 
 def feature_tests(
-    model: Estimator, views: Views, labels: Array, refits: bool
+    model: Estimator, views: Views, labels: Array, others: OtherViews | None
 ) -> tuple[Any, Markers | None, str]:
     """Leading features with tests; the views on clusters found without each; why not, if so."""
     entries = views.n_samples * sum(views.n_features)
@@ -318,20 +380,17 @@ def feature_tests(
         for s, X in enumerate(views.matrices)
     ]
     given, honest = Collection(list(views.names), items, by_name=True), None
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # the fit of all views has said them
-        found = markers(labels, given)
-        why = (
-            "no refits were asked for" if not refits
-            else "there is one view only" if len(views) < 2
-            else f"there are more than {MOST_VIEWS} views" if len(views) > MOST_VIEWS else ""
-        )  # fmt: skip
-        if not why:
-            try:
-                without = clusters_without(model, views.n_samples)
-                honest = tested_markers(model, given, without=without)
-            except ValueError as error:  # a rest of the views that the model does not take
-                why = str(error)
+    found = markers(labels, given)
+    why = (
+        "there is one view only" if len(views) < 2
+        else f"there are more than {MOST_VIEWS} views" if len(views) > MOST_VIEWS
+        else "no refits were asked for" if others is None else ""
+    )  # fmt: skip
+    if others is not None and not why:
+        try:
+            honest = tested_markers(model, given, without=others.without)
+        except ValueError as error:  # a rest of the views that the model does not take
+            why = str(error)
     leading = found.top(LISTED, max_q=None)
     if honest is not None:
         number = {cluster: k for k, cluster in enumerate(found.clusters)}

@@ -146,9 +146,9 @@ def write_run(
         names_to_be = sure_files(report, anything, figures, gene_sets is not None)
         place.check([*names_to_be, *component_files(given.names), *(tables or ())])
         new = NewFiles(beside, originals, tell)
-        labels, extra, notes = new.measure(model, given, names, truth, stability_runs)
+        labels, others, extra, notes = new.measure(model, given, names, truth, stability_runs)
         tell("asking what the clusters mean")
-        found = meaning(labels, names, beside_views, given, gene_sets)
+        found = meaning(labels, names, beside_views, given, gene_sets, others)
         extra |= {**found.about, "adjusted": list(adjusted)}
         chosen = getattr(model, "selection_", None) if selection is None else selection
         if chosen is not None:
@@ -175,13 +175,17 @@ class NewFiles:
 
     def measure(
         self, model: Estimator, views: Views, ids: list[str], truth: Any, n_runs: int | None
-    ) -> tuple[Array, dict[str, Any], list[str]]:
-        """Write the tables of a fit; return its labels, what `run.json` says of it, and warnings."""
+    ) -> tuple[Array, dict[str, Array], dict[str, Any], list[str]]:
+        """Write the tables of a fit.
+
+        Returns its labels, those of fewer views, what `run.json` says of it, and warnings.
+        """
         found = find_out(model, views, truth, n_runs, self.tell)
         self.tell("drawing the consensus in two dimensions")
         tables, about = tables_of(model, views, ids, found)
         self.write(tables)
-        return found.labels, about, warnings_about(model, views, ids, found)
+        notes = warnings_about(model, views, ids, found)
+        return found.labels, found.fusion_labels, about, notes
 
     def write(self, tables: Mapping[str, Any]) -> None:
         """Write tables as CSV; in those of observations the original of each id, if any, is behind it."""
@@ -310,8 +314,15 @@ def add_meaning(
         about = read_about(run)
         adjusted = [name for name in about.get("adjusted", []) if name in (clinical or {})]
         beside_views = known(ids, clinical, time, event, classes, adjusted, horizon, covariates)
+        others: dict[str, list[int]] = {}
+        if (run / "fusion_labels.csv").exists():
+            for row in read_csv(run / "fusion_labels.csv"):
+                for name in row.keys() - {"id", ORIGINAL}:
+                    others.setdefault(name, []).append(int(row[name]))
+            order = [row["views"] for row in read_csv(run / "fusion.csv")]
+            others = {name: others[name] for name in order if name in others}
         labels = np.array([int(row["cluster"]) for row in rows])
-        found = meaning(labels, ids, beside_views, views, gene_sets)
+        found = meaning(labels, ids, beside_views, views, gene_sets, others)
         if not anything:
             found.about = {"gene_sets": found.about["gene_sets"]}
         elif gene_sets is None:
@@ -340,14 +351,33 @@ def keep(run: Path, beside: Path, made_anew: Callable[[str], bool]) -> set[str]:
 
 
 def page_of_tables(run: Path) -> Path:
-    """Write the page from the tables of the run; nothing is computed."""
+    """Write the page, and figures that are there, from the tables of the run; nothing is computed."""
     with claimed(run, KIND, force=True) as place:
         place.check([PAGE, "run.json"])
         about = read_about(run)
         about["files"] = sorted({*about["files"], PAGE})
-        page = fit_page(run).encode()
-        place.put({"run.json": run_json(about), PAGE: page}, keep=True)
+        drawn = [
+            n for n in (*MODEL_CHARTS, *MEANING_CHARTS) if f"figures/{n}.svg" in about["files"]
+        ]
+        made = {"run.json": run_json(about), PAGE: fit_page(run).encode()}
+        place.put(made | drawn_files(read_run(run), drawn), keep=True)
     return run / PAGE
+
+
+def name_clusters(run: Path, names: Mapping[str, str]) -> dict[str, Any]:
+    """Add names of clusters to `run.json`, and return what it says; the page is to be made anew."""
+    about = read_about(run)
+    if names:
+        clusters = [row["cluster"] for row in read_csv(run / "clusters.csv")]
+        if unknown := [k for k in names if k not in clusters]:
+            raise ValueError(
+                f"--names {unknown[0]}={names[unknown[0]]}: there is no cluster {unknown[0]}; the clusters "
+                f"are {', '.join(clusters)}"
+            )
+        about["names"] = {**about.get("names", {}), **names}
+        with claimed(run, KIND, force=True) as place:
+            place.put({"run.json": run_json(about)}, keep=True)
+    return about
 
 
 def measured_again(
@@ -380,7 +410,7 @@ def measured_again(
         given = views_of_run(model, views, "report")
         keep(run, beside, _made_anew)
         new = NewFiles(beside, originals, tell)
-        _, measured, notes = new.measure(model, given, ids, truth, stability_runs)
+        _, _, measured, notes = new.measure(model, given, ids, truth, stability_runs)
         if about.get("selection"):
             notes += choice_notes(SimpleNamespace(**about["selection"]))
         about |= {"warnings": notes, **measured}

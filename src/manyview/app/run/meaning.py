@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from typing import Any
@@ -14,6 +14,7 @@ from manyview._types import Array, Views
 from manyview.engines.numpy.presence import is_table
 from manyview.outcomes import crosstab, enrichment, gene_sets, survival
 from manyview.outcomes.align import frame, read_table
+from manyview.outcomes.chance import rounds
 from manyview.outcomes.columns import may_be_codes, read_column, stands_for_missing
 from manyview.outcomes.endpoints import (
     UnclearEvent,
@@ -23,7 +24,7 @@ from manyview.outcomes.endpoints import (
     unit_of,
 )
 from manyview.outcomes.sets import match_sets
-from manyview.outcomes.survive import Survival
+from manyview.outcomes.survive import Survival, observed
 from manyview.views.containers import Collection, Item, collect
 from manyview.views.ids import places
 
@@ -81,12 +82,17 @@ class Known:
                 raise ValueError(f"{own.pop()!r} is the outcome of survival and no covariate")
             self.survival([0] * len(self.clinical[self.time]), 0)
 
+    def events(self) -> tuple[Any, str]:
+        """Who had the event, and in words how that was read."""
+        assert self.event is not None
+        return read_events(self.clinical[self.event], self.event, self.happened)
+
     def survival(
         self, labels: Sequence[int], permutations: int | None, covariates: Any = None
     ) -> Survival:
-        assert self.time is not None and self.event is not None
+        assert self.time is not None
         try:
-            events, how = read_events(self.clinical[self.event], self.event, self.happened)
+            events, how = self.events()
             found = survival(
                 labels,
                 self.clinical[self.time],
@@ -170,9 +176,17 @@ def known(
 
 
 def meaning(
-    labels: Array, ids: Sequence[str], known: Known, views: Views | None = None, sets: Any = None
+    labels: Array,
+    ids: Sequence[str],
+    known: Known,
+    views: Views | None = None,
+    sets: Any = None,
+    others: Mapping[str, Any] | None = None,
 ) -> Meaning:
-    """Every table and number there is to say of the clusters; what cannot be said is a sentence."""
+    """Every table and number there is to say of the clusters; what cannot be said is a sentence.
+
+    ``others`` are labels found with fewer views, to be compared by the same outcomes.
+    """
     found = Meaning()
     given = [int(label) for label in labels]
     if known.time is not None:
@@ -187,6 +201,8 @@ def meaning(
         )
     if sets is not None and views is not None:
         _add_gene_sets(found, labels, views, sets)
+    if others:
+        _add_others(found, others, known)
     if known.clinical or known.classes is not None:
         found.tables["annotations.csv"], kinds = _annotations(ids, known)
         found.about["annotations"] = kinds
@@ -241,6 +257,38 @@ def _adjusted(cox: Any) -> dict[str, Any] | None:
         return None
     p = None if np.isnan(cox.test.p_value) else float(cox.test.p_value)
     return {"model": cox.model, "n": cox.n, "events": cox.n_events, "p_value": p}
+
+
+def _add_others(found: Meaning, others: Mapping[str, Any], known: Known) -> None:
+    """What each set of views says of survival and of known classes.
+
+    Without known classes two clinical columns of categories stand there that the clusters go with most.
+    """
+    columns: dict[str, list[Any]] = {}
+    if known.classes is not None:
+        columns["class"] = known.classes
+    elif "clinical_tests.csv" in found.tables:
+        tests = found.tables["clinical_tests.csv"]
+        some = tests[(tests["kind"] == "category") & (tests["q_value"] <= 0.05)]
+        some = some.sort_values("effect", ascending=False, kind="stable")["column"][:2]
+        columns = {name: known.clinical[name] for name in some}
+    has_survival = (found.about["survival"] or {}).get("p_value") is not None
+    if not (columns or has_survival):
+        return
+    rows = []
+    for name, labels in others.items():
+        own = [int(label) for label in labels]
+        row: dict[str, Any] = {"views": name}
+        if has_survival:
+            seen = observed(own, known.clinical[str(known.time)], known.events()[0], None, None)
+            draws = rounds(None, len(seen.time))
+            everyone = range(len(seen.groups.names))
+            test = seen.logrank(everyone, draws, np.random.default_rng(0))
+            row |= {"logrank": test.statistic, "p_value": test.p_value}
+        for column, values in columns.items():
+            row[f"ari:{column}"] = crosstab(own, values).ari
+        rows.append(row)
+    found.tables["fusion_outcomes.csv"] = rows
 
 
 def _add_clinical(found: Meaning, labels: list[int], known: Known) -> None:

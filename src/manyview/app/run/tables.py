@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,14 +15,13 @@ from manyview.plot.model import coordinates, embed2d, projection
 from manyview.robust import RobustWMNMF
 
 from .evidence import Findings, drawn, feature_names, shares_measurements
+from .features import heatmap, leading_features
 from .record import component_files
 
 #: Observations drawn in the embedding: t-SNE of more takes minutes, and nobody can see them.
 DRAWN = 5000
 #: Observations whose pairs are counted over the refits.
 PAIRED = 200
-#: Observations and features of the heat map.
-COLUMNS, FEATURES = 300, 48
 
 
 def tables_of(
@@ -40,8 +38,10 @@ def tables_of(
     xy = embed2d(flat)
     top = top_features(model, found.shown, shown)
     leading = [] if found.leading is None else found.leading.to_dict("records")
+    named, parallel = leading_features(found.shown, shown, leading or top)
+    logged = model.log_reasons_ if robust else ()
     heat, features = heatmap(
-        found.shown, shown, sure[found.rows], everyone[found.rows], leading or top
+        found.shown, shown, sure[found.rows], everyone[found.rows], named, list(logged)
     )
     tables: dict[str, Any] = {
         "labels": {"id": everyone, "cluster": labels, "confidence": np.where(known, sure, np.nan)},
@@ -93,6 +93,7 @@ def tables_of(
             **_by_name("view:", names, model.cluster_view_weights_.T),
         }
     tables |= {"top_features": top, "heatmap": heat, "baseline": found.rivals}
+    tables |= {"cluster_features": named, "parallel_features": parallel}
     if found.leading is not None:
         tables["markers"] = found.leading
     if found.without_views is not None:
@@ -105,6 +106,9 @@ def tables_of(
             }
             for view in found.without_views.views
         ]
+    tables["fusion"] = found.fusion
+    if found.fusion:
+        tables["fusion_labels"] = {"id": everyone, **found.fusion_labels}
     if stable is not None:
         tables["stability"] = {
             "id": everyone[known], "cluster": labels[known], "stability": stable.observations[known]
@@ -130,7 +134,7 @@ def tables_of(
         "refits_share": stable is not None and shares_measurements(model, len(labels)),
         "no_stability": found.no_stability,
         "weights_are": origin_of_weights(model),
-        "logarithms": model.log_reasons_ if isinstance(model, RobustWMNMF) else {},
+        "logarithms": dict(logged) if robust else {},
         "heatmap": features,
         "not_left_out": found.not_left_out,
         "projection": projection(flat),
@@ -210,42 +214,6 @@ def top_features(
 def parts_are_clusters(model: Estimator) -> bool:
     """Whether row k of ``components_`` describes cluster k."""
     return isinstance(model, RobustWMNMF) or model.assign_labels == "argmax"
-
-
-def heatmap(
-    views: Views, labels: Array, sure: Array, ids: Array, leading: list[dict[str, Any]]
-) -> tuple[Any, list[dict[str, Any]]]:
-    """z-scores of leading features, a row per observation; and what the columns are.
-
-    Every cluster and view gives the same number of features, each once.
-    """
-    groups: dict[tuple[Any, Any], list[Any]] = {}
-    for row in leading:
-        groups.setdefault((row["cluster"], row["view"]), []).append(row["feature"])
-    each = max(1, min(5, FEATURES // max(len(groups), 1)))
-    about: list[dict[str, Any]] = []
-    seen: set[tuple[Any, Any]] = set()
-    for (cluster, view), features in sorted(groups.items(), key=lambda item: item[0][0]):
-        fresh = [feature for feature in features if (view, feature) not in seen][:each]
-        seen |= {(view, feature) for feature in fresh}
-        about += [{"view": view, "feature": feature, "cluster": cluster} for feature in fresh]
-    rows = drawn(labels, COLUMNS)
-    rows = rows[np.lexsort((-sure[rows], labels[rows]))]
-    values: dict[tuple[str, str], Array] = {}
-    for s, name in enumerate(views.names):
-        place = {feature: j for j, feature in enumerate(feature_names(views, s))}
-        own = [item["feature"] for item in about if item["view"] == name]
-        X: Any = views.matrices[s][:, [place[feature] for feature in own]]
-        X = X.toarray() if sp.issparse(X) else np.asarray(X, dtype=float)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", RuntimeWarning)  # features that nobody here has
-            mean, sd = np.nanmean(X, axis=0), np.nanstd(X, axis=0)
-        Z = ((X - mean) / np.where(sd > 0, sd, 1))[rows]
-        values |= {(name, feature): Z[:, j] for j, feature in enumerate(own)}
-    for n, item in enumerate(about):  # two views may have a feature of one name
-        item["heading"] = f"{n + 1}:{item['view']}:{item['feature']}"
-    columns = {item["heading"]: values[item["view"], item["feature"]] for item in about}
-    return frame({"id": ids[rows], "cluster": labels[rows], **columns}) if about else [], about
 
 
 def _centre(X: Matrix) -> Array:
