@@ -158,7 +158,7 @@ def test_a_finished_run_can_be_asked_later_and_again(cohort, tmp_path):
     names = {p.name for p in out.iterdir()}
     assert names == set(before) | MEANINGS - {"classes.csv"}
     page = (out / "report.html").read_text(encoding="utf-8")
-    assert "Survival" in page and "Clinical columns by cluster" in page
+    assert "Survival" in page and "Clinical columns" in page
     kept = set(before) - {"run.json", "report.html", ".manyview.json"}
     assert all((out / name).read_bytes() == before[name] for name in kept)
     # Asked again with classes alone, nothing of the earlier answer is left over.

@@ -53,22 +53,25 @@ def test_a_missing_package_names_the_extra_and_the_core_needs_none():
     assert ended.stdout.strip() == "(6,)", ended.stderr
 
 
-def test_demo_prints_scores_and_weights_and_writes_its_files(tmp_path):
-    output = done("demo", "--out", tmp_path / "out", "--runs", 1).output
-    for word in (
-        "acc",
-        "ari",
-        "RobustWMNMF",
-        "the paper's",
-        "baseline",
-        "View weights",
+def test_demo_writes_a_report_and_sets_digits_beside_the_paper(tmp_path):
+    out = tmp_path / "out"
+    output = done("demo", "--out", out, "--runs", 1).output
+    for word in ("manyview fit", "report.html", "4 clusters were chosen", "Survival differs", "batch",
+                 "acc", "ari", "RobustWMNMF", "the paper's", "baseline", "digits.png"):  # fmt: skip
+        assert word in output, word
+    assert output.count("\n- ") == 3
+    assert {path.name for path in out.iterdir()} == {
+        "cohort",
+        "run",
+        "digits.csv",
         "digits.png",
-    ):
-        assert word in output
-    names = {path.name for path in (tmp_path / "out").iterdir()}
-    assert names == {"labels.csv", "view_weights.csv", "sample_weights.csv", "scores.csv", "digits.png",
-                     ".manyview.json"}  # fmt: skip
-    assert len(rows(tmp_path / "out" / "labels.csv")) == 2000
+        ".manyview.json",
+    }
+    about = json.loads((out / "run" / "run.json").read_text("utf-8"))
+    assert about["adjusted"] == ["batch"] and about["classes"]["ari"] > 0.9
+    assert (out / "run" / "report.html").stat().st_size < 2_000_000
+    scored = {row["method"]: float(row["acc"]) for row in rows(out / "digits.csv")}
+    assert scored["RobustWMNMF"] > 0.9
 
 
 def test_shipped_data_are_listed_and_written_as_tables(tmp_path):

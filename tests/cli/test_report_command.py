@@ -81,7 +81,7 @@ def test_the_choice_of_the_number_and_later_outcomes_stay(files):
     done("report", "run")
     assert {n: (files / "run" / n).read_bytes() for n in kept} == kept
     page = (files / "run" / "report.html").read_text()
-    assert "Why this many clusters" in page and "Clinical columns by cluster" in page
+    assert "Choosing K" in page and "Clinical columns" in page
 
 
 def test_a_page_is_made_anew_from_the_tables_or_with_more_refits(files):

@@ -98,7 +98,7 @@ SAME_NAME = {
     "select-k": "selection.csv",
     "compare": "results.csv",
     "datasets": "nutrimouse/labels.csv",
-    "demo": "labels.csv",
+    "demo": "digits.csv",
     "reproduce": "reproduction.json",
 }
 
@@ -137,6 +137,8 @@ def runs_quickly(kind, monkeypatch):
             }
         )
         monkeypatch.setattr("manyview.app.cli.samples.load_handwritten", lambda **_: small)
+        monkeypatch.setattr("manyview.app.cli.samples.run_fit", lambda *_: None)
+        monkeypatch.setattr("manyview.app.cli.samples._findings", lambda _: [])
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -36,6 +36,11 @@ TABLES = {
     "baseline.csv",
     "markers.csv",
     "leave_view_out.csv",
+    "cluster_features.csv",
+    "parallel_features.csv",
+    "fusion.csv",
+    "fusion_labels.csv",
+    "fusion_outcomes.csv",
     "heatmap.csv",
     "consensus.csv",
     "classes.csv",
@@ -276,7 +281,7 @@ def test_what_the_fit_warned_of_stands_in_the_box_and_once(tmp_path):
     views["again"] = views["a"] * 2
     out = write_run(model, views, tmp_path / "run", stability_runs=0, info={"warnings": told})
     page, _ = page_and_record(out)
-    box = page.split("Before you trust this")[1].split("</div>")[0]
+    box = page.split("Check before you publish")[1].split("</div>")[0]
     assert told[0] in box and box.count("near-duplicates") == 1 and "“again”" in box
     assert "Nothing unusual" not in page
 
@@ -298,14 +303,14 @@ def test_a_chosen_number_of_clusters_is_explained(tmp_path):
     assert run["selection"]["n_clusters"] == 3 == run["n_clusters"]
     assert run["selection"]["reasons"] == model.selection_.reasons
     assert len(read(out / "selection.csv")) == len(model.selection_.table["score"])
-    assert "Why this many clusters" in page and "selection.csv" in run["files"]
+    assert "Choosing K" in page and "selection.csv" in run["files"]
 
 
 def test_that_nothing_stands_out_is_said(tmp_path, rng):
     model, views = fitted(views=[rng.normal(size=(60, 5))], n_clusters="auto")
     assert model.n_clusters_ == 1
     page, _ = page_and_record(write_run(model, views, tmp_path / "run"))
-    assert "No number of clusters stands out" in page.split("Before you trust this")[1]
+    assert "No number of clusters stands out" in page.split("Check before you publish")[1]
 
 
 # --- where it is written -----------------------------------------------------------------------

@@ -459,11 +459,13 @@ class CompareRequest(KnownOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class DemoRequest:
-    """Cluster the shipped handwritten digits and compare with the paper and a plain baseline."""
+    """Fit the sample cohort from its tables and write its report; then cluster the shipped handwritten
+    digits, next to the paper's numbers and a simple baseline.
+    """
 
     out: Path = option("Folder for the result files.", Path("demo-results"))
-    seed: int = option("Seed of the first run.", 0)
-    runs: int = option("Runs with different seeds.", 3, min=1)
+    seed: int = option("Seed of the first fit of the digits.", 0)
+    runs: int = option("Fits of the digits with different seeds.", 3, min=1)
     force: bool = FORCE()
 
 

@@ -84,6 +84,9 @@ def _measured(
                 model,
                 read.views,
                 truth=read.given.classes,
+                clinical=read.given.columns,
+                time=read.given.time,
+                event=read.given.event,
                 stability_runs=stability,
                 progress=tell,
             )

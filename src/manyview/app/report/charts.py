@@ -89,8 +89,9 @@ def charts_of(run: Run) -> dict[str, Chart]:
             add(name, f"Heat map: {text.lower()}", SQUARE, draw_agreement, matrix, run.views,
                 "cividis", text)  # fmt: skip
     if len(run.views) > 1 and (own := tables["cluster_view_weights"]):
+        high = 1.0 + 0.32 * len(own) + 0.055 * min(40, max(map(len, run.views)))
         add("cluster_view_weights", "Heat map: how much each view sets each cluster apart",
-            (4.8, 1.0 + 0.32 * len(own) + 0.055 * min(40, max(map(len, run.views)))), _cluster_views, own, run.views)  # fmt: skip
+            (4.8, high), _cluster_views, own, run.views)  # fmt: skip
     if about.get("stability"):
         add("stability", "Stability of every cluster", (7.5, 3.6), _stability, run.clusters)
     if pairs := tables["consensus"]:

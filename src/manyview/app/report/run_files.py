@@ -17,7 +17,8 @@ OF_FIT = ("labels", "clusters", "view_weights", "sample_weights", "top_features"
 #: Those of a clinical table or known classes, which a later comparison replaces.
 OF_MEANING = ("survival", "survival_pairs", "survival_curves", "survival_at_risk", "survival_cox",
               "clinical_tests",
-              "clinical_summary", "clinical_cells", "classes", "annotations", "fusion_outcomes")  # fmt: skip
+              "clinical_summary", "clinical_cells", "classes", "annotations",
+              "fusion_outcomes")  # fmt: skip
 #: That of gene sets, which is made anew with them only.
 OF_SETS = ("gene_sets",)
 TABLES = (*OF_FIT, "selection", *OF_MEANING, *OF_SETS)

@@ -386,6 +386,9 @@ def measured_again(
     views: Any,
     *,
     truth: Any = None,
+    clinical: Any = None,
+    time: str | None = None,
+    event: str | None = None,
     stability_runs: int | None = None,
     progress: Callable[[str], Any] | None = None,
 ) -> Path:
@@ -396,7 +399,7 @@ def measured_again(
     run : folder of a finished fit
     model : its model
     views : the data it was fitted on, see `changed_views`
-    truth, stability_runs, progress : as `write_run` takes them
+    truth, clinical, time, event, stability_runs, progress : as `write_run` takes them
 
     Returns
     -------
@@ -410,7 +413,11 @@ def measured_again(
         given = views_of_run(model, views, "report")
         keep(run, beside, _made_anew)
         new = NewFiles(beside, originals, tell)
-        _, _, measured, notes = new.measure(model, given, ids, truth, stability_runs)
+        labels, others, measured, notes = new.measure(model, given, ids, truth, stability_runs)
+        if others and (clinical or truth is not None):
+            known_now = known(ids, clinical, time, event, truth)
+            found = meaning(labels, ids, known_now, others=others).tables
+            new.write({name: found[name] for name in found if name == "fusion_outcomes.csv"})
         if about.get("selection"):
             notes += choice_notes(SimpleNamespace(**about["selection"]))
         about |= {"warnings": notes, **measured}

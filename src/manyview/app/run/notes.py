@@ -58,14 +58,12 @@ def warnings_about(model: Estimator, views: Views, ids: list[str], found: Findin
 def choice_notes(selection: Any) -> list[str]:
     """What is to be said where the number of clusters was chosen and is doubtful, or none stood out."""
     if selection.found and selection.doubtful:
-        return [
-            f"That there are {selection.n_clusters} clusters is doubtful: see “Why this many clusters”."
-        ]
+        return [f"That there are {selection.n_clusters} clusters is doubtful: see “Choosing K”."]
     if selection.found:
         return []
     return [
         "No number of clusters stands out, so there may be no groups. The reasons are "
-        "under “Why this many clusters”."
+        "under “Choosing K”."
     ]
 
 

@@ -14,7 +14,10 @@ from manyview.app.options import FitRequest, Many, options_in, request_of
 
 #: Options that the page offers as buttons.
 OFFERED = {"match", "transpose", "as-view", "drop", "decimal", "header", "drop-text", "one-hot",
-           "event", "adjust", "batch", "keep-normals", "tumors", "zero-rows"}  # fmt: skip
+           "event", "adjust", "batch", "keep-normals", "tumors", "zero-rows", "time",
+           "labels"}  # fmt: skip
+#: Answers about columns of the clinical table, chosen together.
+COLUMNS = ("time", "event", "labels")
 #: Their types; those of the type bool have no value.
 OPTIONS = {
     name: kind
@@ -31,15 +34,15 @@ class Unfit(ValueError):
     """Something from the browser that is not taken; the text says why."""
 
 
-def file_name(given: str, taken: Iterable[str] = ()) -> str:
-    """A name of our own for an uploaded table: letters, digits, hyphens, and a kind that we read."""
+def file_name(given: str, taken: Iterable[str] = (), kinds: Iterable[str] = KINDS) -> str:
+    """A name of our own for an uploaded file: letters, digits, hyphens, and a kind that we read."""
     last = re.split(r"[\\/]", given)[-1]
     stem, kind = split_suffix(last)
     suffix = last[len(stem) :].lower()
-    if kind not in KINDS or not _SUFFIX.fullmatch(suffix):
+    if kind not in kinds or not _SUFFIX.fullmatch(suffix):
         raise Unfit(
             f"{last[:LONGEST] or 'a file without a name'}: files of this kind are not read; "
-            f"tables may be {', '.join(KINDS)}"
+            f"they may be {', '.join(kinds)}"
         )
     plain = re.sub(r"[^A-Za-z0-9_]+", "-", last[: len(stem)]).strip("-_")[:LONGEST] or "table"
     known = {name.split(".")[0].lower() for name in taken}
@@ -113,8 +116,14 @@ def request(about: Mapping[str, Any]) -> FitRequest:
     }
     if about["clinical"]:
         found["clinical"] = f"tables/{about['clinical']['file']}"
+    if about.get("sets"):
+        found["gene_sets"] = f"tables/{about['sets']['file']}"
     for name, value in about["words"]:
         key = name.replace("-", "_")
+        if name == "labels":
+            if about["clinical"]:
+                found[key] = f"{found['clinical']}:{value}"
+            continue
         if OPTIONS[name] == Many:
             found[key] = [*found.get(key, ()), value]
         elif name == "zero-rows" and key in found:

@@ -29,6 +29,8 @@ from .answers import Word, choices, request, shown
 
 #: Columns of the clinical table whose effect may be removed, beside those that look technical.
 MOST_OFFERED = 30
+#: Columns among which time, event and classes are chosen.
+MOST_COLUMNS = 500
 
 
 def look(ask: FitRequest) -> dict[str, Any]:
@@ -43,11 +45,16 @@ def look(ask: FitRequest) -> dict[str, Any]:
             table = read_clinical(ask.clinical, samples, len(data.first_rows), data.rule)
             columns = table.columns
             note, offers = _offers(columns, ask)
+            offers["columns"] = list(columns)[:MOST_COLUMNS]
             notes += [*table.notes, *([note] if note else [])]
         told, offers["zeros"] = _zeros(data, ask.zero_rows or "")
         notes += told
         event = [split_event(ask.event, columns)[0]] if ask.event else []
-        for column in (*event, *ask.adjust, *ask.batch):
+        time = [ask.time] if ask.time else []
+        if time and not event:
+            raise ValueError("survival needs an event as well as a time; choose its column, too")
+        classes = [ask.labels.rpartition(":")[2]] if ask.labels else []
+        for column in (*time, *event, *classes, *ask.adjust, *ask.batch):
             if column not in columns:  # the clinical table was replaced or left out meanwhile
                 raise ValueError(
                     f"“{column}” is no column of the clinical table; choose “Forget these answers”"
@@ -95,7 +102,8 @@ def _offers(columns: dict[str, list[Any]], ask: FitRequest) -> tuple[str, dict[s
     found = recognise(columns)
     note, doubt = found.note, found.doubt
     if ask.event is not None:
-        note, doubt = f"survival: time from {found.time!r}, event where {ask.event}", None
+        time = ask.time or found.time
+        note, doubt = f"survival: time from {time!r}, event from {ask.event!r}", None
     free = [name for name in columns if name not in (*ask.adjust, *ask.batch)]
     technical = [name for name in free if read_levels(name, columns[name])]
     others = [name for name in free if name not in technical and name not in found[:2]]

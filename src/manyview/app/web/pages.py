@@ -36,6 +36,8 @@ MEANINGS = {
     "event": {"": "“{}” means that the event happened"},
     "adjust": {"": "Remove the effect of “{}” from every view"},
     "batch": {"": "Align the batches of “{}”"},
+    "time": {"": "“{}” is the time of survival"},
+    "labels": {"": "“{}” holds the known classes"},
     "keep-normals": {"": "Use normal tissue and controls, too"},
     "tumors": {
         "one": "Use one tumor sample of each patient",
@@ -68,7 +70,7 @@ def _page(base: str, title: str, body: Any, refresh: int = 0, first: bool = Fals
 def meaning(name: str, value: str) -> str:
     """An answer as a sentence for its button."""
     known = MEANINGS[name]
-    if name in ("event", "adjust", "batch"):
+    if name in ("event", "adjust", "batch", "time", "labels"):
         return known[""].format(value)
     if value in known:
         return known[value]
@@ -102,6 +104,8 @@ def run(base: str, name: str, about: dict[str, Any], folder: str, limit: str) ->
         problem=shown(seen.get("problem", "")) if offered else seen.get("problem", ""),
         offered=offered,
         words=words,
+        said=dict(about["words"]),
+        columns=(seen.get("offers") or {}).get("columns", []),
         offers={
             kind: [(n, v, meaning(n, v)) for n, v in (seen.get("offers") or {}).get(kind, [])]
             for kind in ("zeros", "event", "batch", "more")

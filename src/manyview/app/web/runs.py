@@ -18,12 +18,13 @@ import sys
 import threading
 import time
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from manyview.app.files import KINDS
 from manyview.app.options import command_line, command_words
 from manyview.io.child import end, environment
 from manyview.io.limits import free_memory
@@ -44,8 +45,10 @@ STATES = {
     "failed": "failed",
     "cancelled": "cancelled",
 }
-EMPTY: dict[str, Any] = {"tables": [], "clinical": None, "words": [], "clusters": "auto", "state": "draft",
-                         "problem": "", "started": 0, "ended": 0}  # fmt: skip
+EMPTY: dict[str, Any] = {"tables": [], "clinical": None, "sets": None, "words": [], "clusters": "auto",
+                         "state": "draft", "problem": "", "started": 0, "ended": 0}  # fmt: skip
+#: Files of which a run has one at most.
+SINGLE = ("clinical", "sets")
 LOST = "The page's server ended while this ran. Nothing is lost but the time: run it again."
 
 
@@ -149,12 +152,14 @@ class Runs:
                 place = self.folder(name) / "tables" / table["file"]
                 shutil.copy2(place, self.home / new / "tables")
             with self.changing(new) as fresh:
-                fresh.update({k: about[k] for k in ("tables", "clinical", "words", "clusters")})
+                fresh.update(
+                    {k: about[k] for k in ("tables", "clinical", "sets", "words", "clusters")}
+                )
                 fresh["words"] += [word] if word else []
         return new
 
     def archive(self, name: str) -> Path:
-        """Results as one .zip beside them."""
+        """Tables, results and the command as one .zip."""
         command, run = fit_command(self.read(name)), self.folder(name) / "run"
         if not (run / "run.json").is_file():
             raise NotThere("This run has no results to download.")
@@ -162,6 +167,9 @@ class Runs:
         with _or_nothing(path), zipfile.ZipFile(path, "x", zipfile.ZIP_DEFLATED) as archive:
             for file in sorted(filter(Path.is_file, run.rglob("*"))):
                 archive.write(file, f"manyview-{name}/{file.relative_to(run).as_posix()}")
+            for table in _tables(self.read(name)):
+                file = self.folder(name) / "tables" / table["file"]
+                archive.write(file, f"manyview-{name}/tables/{table['file']}")
             archive.writestr(f"manyview-{name}/command.txt", command + "\n")
         return path
 
@@ -170,20 +178,43 @@ class Runs:
 
     # Drafts: tables and answers ----------------------------------------------------------------
 
-    def keep(self, name: str, arrived: Path, shown: str, clinical: bool) -> str:
-        """A table that has arrived whole gets its name and its place in the list."""
+    def keep(self, name: str, arrived: Path, shown: str, kind: str) -> str:
+        """A file that has arrived whole gets its name and place: a view, or the one of its kind."""
         with self.changing(name, draft=True) as about:
-            if clinical and about["clinical"]:
-                self._forget(name, about["clinical"])
-                about["clinical"] = None
-            file = file_name(shown, [table["file"] for table in _tables(about)])
+            if kind in SINGLE and about[kind]:
+                self._forget(name, about[kind])
+                about[kind] = None
+            kinds = (".gmt",) if kind == "sets" else KINDS
+            file = file_name(shown, [table["file"] for table in _tables(about)], kinds)
             table = {"file": file, "shown": shown[-80:]}
-            if clinical:
-                about["clinical"] = table
+            if kind in SINGLE:
+                about[kind] = table
             else:
                 about["tables"] = [*about["tables"], table]
             os.replace(arrived, self.home / name / "tables" / file)
         return file
+
+    def to_clinical(self, name: str, file: str) -> None:
+        """Make a table of a draft the clinical one; what was the clinical table is a view again."""
+        with self.changing(name, draft=True) as about:
+            mine = [table for table in about["tables"] if table["file"] == file]
+            if not mine:
+                raise NotThere("There is no such table; it may have been removed.")
+            others = [table for table in about["tables"] if table not in mine]
+            about["tables"] = [*others, *filter(None, [about["clinical"]])]
+            about.update(clinical=mine[0], words=[])
+
+    def rename(self, name: str, names: Mapping[str, str]) -> None:
+        """Name clusters of a finished run, and make its report anew."""
+        words = [word for number, text in names.items() for word in ("--names", f"{number}={text}")]
+        process = self._popen(self.folder(name), ["report", "run", *words])
+        try:
+            code = process.wait(timeout=LOOK_SECONDS)
+        except subprocess.TimeoutExpired:
+            end(process)
+            raise Unfit("The report could not be made anew in time.") from None
+        if code:
+            raise Unfit(_complaint(self.folder(name) / "log.txt", code))
 
     def drop(self, name: str, file: str) -> None:
         """Forget a table of a draft, and the answers."""
@@ -192,7 +223,7 @@ class Runs:
             if not gone:
                 raise NotThere("There is no such table; it may have been removed.")
             about["tables"] = [table for table in about["tables"] if table not in gone]
-            about["clinical"] = None if about["clinical"] in gone else about["clinical"]
+            about.update({kind: None for kind in SINGLE if about[kind] in gone})
             about["words"] = []
             self._forget(name, gone[0])
 
@@ -207,7 +238,7 @@ class Runs:
         if not about["tables"]:
             return about
         folder = self.folder(name)
-        asked = {key: about[key] for key in ("tables", "clinical", "words")} | {"clusters": "auto"}
+        asked = {key: about[key] for key in ("tables", *SINGLE, "words")} | {"clusters": "auto"}
         paths = [folder / "tables" / table["file"] for table in _tables(about)]
         state = asked, [path.stat().st_mtime_ns if path.is_file() else 0 for path in paths]
         if self._seen.get(name, (None,))[0] != state:
@@ -325,8 +356,8 @@ def fit_command(about: dict[str, Any]) -> str:
 
 
 def _tables(about: dict[str, Any]) -> list[dict[str, str]]:
-    """Every table of a run, the clinical one last."""
-    return [*about["tables"], *filter(None, [about["clinical"]])]
+    """Every file of a run, the clinical table and the gene sets last."""
+    return [*about["tables"], *filter(None, (about[kind] for kind in SINGLE))]
 
 
 @contextmanager

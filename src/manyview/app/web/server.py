@@ -38,20 +38,21 @@ from starlette.responses import (
 from starlette.routing import Mount, Route
 from uvicorn import Config, Server
 
+from manyview.app.files import KINDS
 from manyview.app.options import AppRequest
 from manyview.datasets import load_nutrimouse, make_cohort
 from manyview.datasets._dataset import tables_of
 from manyview.io.limits import size_text
-from manyview.io.writing import claimed
+from manyview.io.writing import claimed, read_csv
 
 from . import pages
-from .answers import Unfit, checked, clusters, file_name
+from .answers import COLUMNS, Unfit, checked, clusters, file_name
 from .runs import FitLimits, NotThere, Runs
 
 HERE = "127.0.0.1"
 #: Longest body of a form.
 FORM_BYTES = 16_384
-KINDS = {"app.css": "text/css", "app.js": "text/javascript", "icon.svg": "image/svg+xml"}
+ASSETS = {"app.css": "text/css", "app.js": "text/javascript", "icon.svg": "image/svg+xml"}
 MADE: dict[str, Callable[[], Any]] = {"cohort": make_cohort, "nutrimouse": load_nutrimouse}
 #: Nothing from elsewhere, no inline script or style, no form to elsewhere, in nobody's frame.
 HEADERS = {
@@ -86,7 +87,8 @@ class Page:
     most_bytes: int
 
     def routes(self) -> list[Route]:
-        ofs = (self.drop, self.answer, self.forget, self.fit, self.cancel, self.again, self.remove)
+        ofs = (self.drop, self.answer, self.forget, self.fit, self.cancel, self.again, self.remove,
+               self.columns, self.clinical, self.names)  # fmt: skip
         changes = {f"/r/{{name}}/{to.__name__}": to for to in ofs}
         changes |= {"/new": self.new, "/sample": self.sample}
         shown = {f"/r/{{name}}/{to.__name__}": to for to in (self.state, self.report, self.room)}
@@ -104,9 +106,9 @@ class Page:
         return HTMLResponse(pages.home(self.base, self.runs.listed(), str(self.runs.home)))
 
     def asset(self, name: str, given: Fields) -> Response:
-        if name not in KINDS:
+        if name not in ASSETS:
             raise NotThere("There is no such page.")
-        return Response(pages.asset(name), media_type=KINDS[name])
+        return Response(pages.asset(name), media_type=ASSETS[name])
 
     def run(self, name: str, given: Fields) -> Response:
         about = self.runs.state(name)
@@ -115,6 +117,7 @@ class Page:
         folder = self.runs.folder(name)
         if about["state"] == "done":
             about["batches"] = batches(folder / "run" / "run.json")
+            about["named"] = named_clusters(folder / "run")
         limit = size_text(self.most_bytes)
         return HTMLResponse(pages.run(self.base, name, about, str(folder), limit))
 
@@ -141,7 +144,8 @@ class Page:
         """A table, as the body of the request: written as it comes, under a name of our own."""
         name, asked = request.path_params["name"], request.query_params
         given, size = asked.get("name", ""), 0
-        self.room(name, {"name": given, "size": request.headers.get("content-length", "")})
+        wanted = {"name": given, "size": request.headers.get("content-length", "")}
+        self.room(name, wanted | {"kind": asked.get("kind", "view")})
         path = self.runs.folder(name) / "tables" / f"part-{secrets.token_hex(8)}"
         try:
             with open(path, "xb") as out:
@@ -151,16 +155,15 @@ class Page:
                     await run_in_threadpool(out.write, piece)
             if size == 0:
                 raise Unfit("The file is empty.")
-            return PlainTextResponse(
-                self.runs.keep(name, path, given, asked.get("kind") == "clinical")
-            )
+            return PlainTextResponse(self.runs.keep(name, path, given, asked.get("kind", "view")))
         finally:
             path.unlink(missing_ok=True)
 
     def room(self, name: str, given: Fields) -> Response:
         """Whether a table may come; a browser that is refused while it sends does not hear why."""
         self.runs.read_draft(name)
-        file_name(given.get("name", ""))  # a kind that we do not read is refused
+        kinds = (".gmt",) if given.get("kind") == "sets" else KINDS
+        file_name(given.get("name", ""), kinds=kinds)  # a kind that we do not read is refused
         size = given.get("size", "")
         self._check_size(int(size) if size.isdecimal() and len(size) < 20 else 0)
         return PlainTextResponse("It may come.")
@@ -186,7 +189,7 @@ class Page:
             if file.endswith(".csv") and file != "labels.csv":
                 path = self.runs.folder(name) / "tables" / f"part-{file}"
                 path.write_bytes(content)
-                self.runs.keep(name, path, file, file == "clinical.csv")
+                self.runs.keep(name, path, file, "clinical" if file == "clinical.csv" else "view")
         return self._to(name)
 
     def drop(self, name: str, given: Fields) -> Response:
@@ -195,6 +198,26 @@ class Page:
 
     def answer(self, name: str, given: Fields) -> Response:
         self.runs.answer(name, checked(given.get("option", ""), given.get("value", "")))
+        return self._to(name)
+
+    def columns(self, name: str, given: Fields) -> Response:
+        """Which columns of the clinical table are time, event and known classes; "" is none chosen."""
+        words = [checked(key, given[key]) for key in COLUMNS if given.get(key)]
+        with self.runs.changing(name, draft=True) as about:
+            about["words"] = [w for w in about["words"] if w[0] not in COLUMNS] + words
+        return self._to(name)
+
+    def clinical(self, name: str, given: Fields) -> Response:
+        self.runs.to_clinical(name, given.get("file", ""))
+        return self._to(name)
+
+    def names(self, name: str, given: Fields) -> Response:
+        """Name the clusters of a finished run."""
+        named = {
+            k: " ".join(v.split())[:60] for k, v in given.items() if k.isdecimal() and v.strip()
+        }
+        if named:
+            self.runs.rename(name, named)
         return self._to(name)
 
     def forget(self, name: str, given: Fields) -> Response:
@@ -295,6 +318,16 @@ def batches(path: Path) -> list[str]:
         removed = [*about["adjusted"], *about["settings"].get("batch", [])]
         return [str(column) for column in found if column not in removed]
     except (OSError, ValueError, TypeError, KeyError):  # none, or of another version
+        return []
+
+
+def named_clusters(run: Path) -> list[tuple[str, str]]:
+    """Numbers of the clusters of a finished run, and the names that they have."""
+    try:
+        names = json.loads((run / "run.json").read_text(encoding="utf-8")).get("names") or {}
+        rows = read_csv(run / "clusters.csv")
+        return [(row["cluster"], str(names.get(row["cluster"], ""))) for row in rows][:20]
+    except (OSError, ValueError, KeyError, AttributeError):
         return []
 
 

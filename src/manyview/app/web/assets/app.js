@@ -5,7 +5,7 @@
   function send(file, kind) {
     var named = "name=" + encodeURIComponent(file.name), options = { method: "POST", body: file, headers: { "Content-Type": "application/octet-stream" } };
     function heard(answer) { return answer.text().then(function (text) { if (!answer.ok) throw new Error(text); }); }
-    return fetch(drop.dataset.here + "/room?size=" + file.size + "&" + named).then(heard)
+    return fetch(drop.dataset.here + "/room?size=" + file.size + "&kind=" + kind + "&" + named).then(heard)
       .then(function () { return fetch(drop.dataset.here + "/table?kind=" + kind + "&" + named, options); }).then(heard);
   }
   function sendAll(files, kind) {
@@ -28,14 +28,19 @@
   if (drop) {
     var zone = document.getElementById("zone");
     document.getElementById("views").addEventListener("change", function () { sendAll(this.files, "view"); });
-    document.getElementById("clinical").addEventListener("change", function () { sendAll(this.files, "clinical"); });
+    ["clinical", "sets"].forEach(function (kind) {
+      document.getElementById(kind).addEventListener("change", function () { sendAll(this.files, kind); });
+    });
     // Everywhere on the page: a file dropped beside the zone must not replace the page.
     document.addEventListener("dragover", function (event) { event.preventDefault(); zone.classList.add("over"); });
     document.addEventListener("dragleave", function () { zone.classList.remove("over"); });
     document.addEventListener("drop", function (event) {
       event.preventDefault();
       zone.classList.remove("over");
-      if (event.dataTransfer.files.length) sendAll(event.dataTransfer.files, event.target.closest("[for=clinical], #clinical") ? "clinical" : "view");
+      var files = [].slice.call(event.dataTransfer.files), at = event.target.closest("[for=clinical], #clinical") ? "clinical" : "view";
+      function isSets(file) { return /\.gmt$/i.test(file.name); }
+      if (files.some(isSets)) sendAll(files.filter(isSets).slice(0, 1), "sets");
+      else if (files.length) sendAll(files, at);
     });
   }
   var number = document.querySelector("input[name=number]");
