@@ -156,7 +156,7 @@ def test_a_finished_run_can_be_asked_later_and_again(cohort, tmp_path):
     assert "time from the column 'os_months', event from 'dead'" in result.stderr
     assert "knows 90 of 90 samples" in result.stderr
     names = {p.name for p in out.iterdir()}
-    assert names == set(before) | MEANINGS - {"classes.csv"}
+    assert names == set(before) | {"fusion_outcomes.csv"} | MEANINGS - {"classes.csv"}
     page = (out / "report.html").read_text(encoding="utf-8")
     assert "Survival" in page and "Clinical columns" in page
     kept = set(before) - {"run.json", "report.html", ".manyview.json"}
