@@ -100,6 +100,19 @@ def test_cox_equals_lifelines_and_finds_the_adjusted_ratio():
     assert ours.test.statistic == pytest.approx(gap, rel=0.1)  # score and likelihood ratio
 
 
+def test_hazard_ratios_that_change_over_time_are_told_and_others_are_not():
+    pytest.importorskip("lifelines")
+    rng, labels, p = np.random.default_rng(0), np.arange(200) % 2, []
+    for _ in range(12):
+        time = rng.exponential(10 + 10 * labels)
+        found = survival(labels, time, rng.random(200) < 0.8, covariates={}, permutations=0)
+        p.append(found.ratios["proportional_p"][0])
+    assert 0.2 < np.mean(p) < 0.8 and np.min(p) > 0.001
+    crossing = np.where(labels == 0, rng.exponential(10, 200), rng.uniform(8, 12, 200))
+    found = survival(labels, crossing, np.ones(200), covariates={}, permutations=0)
+    assert found.ratios["proportional_p"][0] < 0.001 and told(found, "changes over time")
+
+
 def test_without_an_effect_of_covariates_cox_tests_what_the_log_rank_test_does():
     labels, time, event = cohort(100, 3)
     codes, rng = np.unique(labels, return_inverse=True)[1], np.random.default_rng

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -273,7 +273,9 @@ EVENTS_PER_COEFFICIENT = 10
 #: A standard error of a log hazard ratio beyond this means that the ratio is 0 or infinite.
 DIVERGED = 50.0
 #: Columns of hazard ratios.
-RATIOS = ("hazard_ratio", "lower", "upper", "wald_p")
+RATIOS = ("hazard_ratio", "lower", "upper", "wald_p", "proportional_p")
+#: Level at which a hazard ratio that changes over time is told.
+NOT_PROPORTIONAL = 0.01
 
 
 @dataclass(frozen=True, eq=False)
@@ -284,7 +286,8 @@ class Cox:
     ----------
     table : DataFrame
         One row per cluster but the largest, the reference of the others: hazard ratio, its interval and
-        Wald p-value, NaN where they cannot be estimated; and ``p_value`` of the log-rank test against the
+        Wald p-value, NaN where they cannot be estimated; ``proportional_p``, whether it is the same at
+        all times; and ``p_value`` of the log-rank test against the
         reference, every member weighted by the hazard of its covariates (score test), from permuted labels.
     covariate_table : DataFrame
         One row per covariate (per unit, or per level of an ordered one) or level of a category, the
@@ -351,7 +354,7 @@ def cox(
     problem = _problem(dummies[:, dummies.any(axis=0)], design, n_events)
     if not problem:
         try:
-            beta, _ = _fitted(time, event, design)
+            beta, *_ = _fitted(time, event, design)
         except ArithmeticError as failure:
             problem = f"the model of the covariates did not converge ({failure})"
     if problem:
@@ -411,14 +414,19 @@ def hazard_ratios(
 ) -> Array:
     """Return a row of `RATIOS` for every column of X, which is in ``units``, from one Cox model.
 
-    NaN for a column whose ratio is 0 or infinite: too few events.
+    NaN for a column whose ratio is 0 or infinite: too few events. ``proportional_p`` tests whether the
+    ratio is the same at all times (Schoenfeld residuals by ranked time, of lifelines).
     """
-    beta, error = _fitted(time, event, X)
+    beta, error, proportional = _fitted(time, event, X)
     found = np.isfinite(error) & (error < DIVERGED)
+    constant = np.full(len(beta), np.nan)
+    if found.all():
+        constant = np.atleast_1d(proportional())
     beta, error = (np.where(found, part / units, np.nan) for part in (beta, error))
     width = norm.ppf((1 + level) / 2) * error
     p = 2 * norm.sf(np.abs(beta / error))
-    return np.column_stack([np.exp(beta), np.exp(beta - width), np.exp(beta + width), p])
+    ends = np.exp(beta - width), np.exp(beta + width)
+    return np.column_stack([np.exp(beta), *ends, p, constant])
 
 
 def _problem(dummies: Array, design: Array, n_events: int) -> str:
@@ -432,17 +440,18 @@ def _problem(dummies: Array, design: Array, n_events: int) -> str:
     return ""
 
 
-def _fitted(time: Array, event: Array, X: Array) -> tuple[Array, Array]:
-    """Return the coefficients of a Cox model and their standard errors."""
+def _fitted(time: Array, event: Array, X: Array) -> tuple[Array, Array, Callable[[], Array]]:
+    """Return the coefficients of a Cox model, their errors, and the test that they are constant."""
     try:
         from lifelines import CoxPHFitter
         from lifelines.exceptions import ConvergenceError, ConvergenceWarning
+        from lifelines.statistics import proportional_hazard_test
     except ImportError as error:
         raise ImportError(
             "adjustment for covariates needs lifelines: pip install 'manyview[outcomes]'"
         ) from error
     if not X.shape[1]:
-        return np.empty(0), np.empty(0)
+        return np.empty(0), np.empty(0), lambda: np.empty(0)
     table = pandas().DataFrame(X, columns=[f"x{j}" for j in range(X.shape[1])])
     table["T"], table["E"] = time, event
     try:
@@ -458,7 +467,13 @@ def _fitted(time: Array, event: Array, X: Array) -> tuple[Array, Array]:
     beta = found.params_.to_numpy()
     if not np.isfinite(beta).all():
         raise ArithmeticError("a coefficient grows without bound")
-    return beta, found.standard_errors_.to_numpy()
+
+    def proportional() -> Array:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of overflow in terms that do not count
+            return np.asarray(proportional_hazard_test(found, table, "rank").p_value, dtype=float)
+
+    return beta, found.standard_errors_.to_numpy(), proportional
 
 
 @dataclass(frozen=True, eq=False)
@@ -723,6 +738,7 @@ def survival(
         curves, test, pairs, horizon, means, errors, adjustment, (), tuple(apart), ratios
     )
     remarks = [*_remarks(found, len(large)), *_remarks_on_means(found, min_at_risk)]
+    remarks += [] if ratios is None else _remarks_on_ratios(ratios)
     return replace(found, notes=tuple(dict.fromkeys((*seen.notes, *remarks))))
 
 
@@ -857,6 +873,18 @@ def _remarks(found: Survival, n_tested: int) -> list[str]:
             f"The χ² approximation would claim p = {test.p_asymptotic:.2g}; it does not hold here."
         )
     return remarks
+
+
+def _remarks_on_ratios(ratios: Any) -> list[str]:
+    told = []
+    rows = ratios[ratios["model"] == "against all others"]
+    for row in rows[rows["proportional_p"] * len(rows) <= NOT_PROPORTIONAL].to_dict("records"):
+        told.append(
+            f"The hazard ratio of cluster {quoted(row['term'])} changes over time (p = "
+            f"{row['proportional_p']:.2g}), so that {row['hazard_ratio']:.3g} is an average over the time "
+            "observed: read the curves and the restricted means."
+        )
+    return told
 
 
 def _remarks_on_means(found: Survival, share: float) -> list[str]:
