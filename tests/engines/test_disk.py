@@ -299,7 +299,7 @@ def test_neighbours_found_by_reading_blocks_are_the_nearest(make, tmp_path, monk
 def indexed(monkeypatch):
     """Searches by an index from 100 rows on; the index itself, tested elsewhere, is exact here."""
     monkeypatch.setattr(neighbors, "EXACT", 100)
-    exact = lambda Z, k, seed: nearest_neighbors(Z.astype(float), k)[0]  # noqa: E731
+    exact = lambda Z, k, *_: nearest_neighbors(Z.astype(float), k)[0]  # noqa: E731
     monkeypatch.setattr(neighbors, "index_neighbors", exact)
 
 

@@ -34,7 +34,7 @@ from manyview.engines.numpy.presence import refuse_holes
 from manyview.engines.numpy.rows import Rows, add_sums, no_sums
 from manyview.engines.numpy.sources import UnitRows, as_source, is_streamed
 from manyview.engines.protocols import Derived, Found, Pass
-from manyview.engines.threads import CHUNK_ROWS, blocks
+from manyview.engines.threads import CHUNK_ROWS, Threads, blocks
 from manyview.maths.solvers import Solver
 from manyview.maths.terms import GraphPart, GraphTerm, Term
 
@@ -204,7 +204,7 @@ class DaskView:
         """
         k = min(k, self.shape[0] - 1)
         if use_index(self.shape[0]):
-            return streamed_neighbors(self, k)
+            return streamed_neighbors(self, k, threads=Threads(None))
         merged, share = [], equal_share(self.dtype)
         for b, block in enumerate(self.blocks):
             found = [

@@ -784,7 +784,9 @@ def lists_in_block(
 # --- views in files ----------------------------------------------------------------------------
 
 
-def streamed_neighbors(X: Any, k: int, queries: Any = None) -> tuple[Array, Array]:
+def streamed_neighbors(
+    X: Any, k: int, queries: Any = None, threads: Threads | None = None
+) -> tuple[Array, Array]:
     """Nearest rows of a view in a file (indices and squared distances), by reading it in blocks.
 
     Up to `EXACT` rows, and for unseen rows, every pair is looked at. Above, the rows of X are
@@ -794,7 +796,7 @@ def streamed_neighbors(X: Any, k: int, queries: Any = None) -> tuple[Array, Arra
     k = min(k, available)
     if queries is None and use_index(available):
         sketch = project(X, leading_directions(X))
-        near = index_neighbors(sketch, k, seed=0)
+        near = index_neighbors(sketch, k, 0, threads)
         squared = np.empty(near.shape)
         for b in blocks(slice(0, len(near)), 4096):
             gap = sketch[near[b]] - sketch[b][:, None]
