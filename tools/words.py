@@ -26,10 +26,8 @@ PHRASES = {
     r"\blooks? at\b": "uses, checks",
     r"\bwhich way round\b": "orientation",
     r"\bobservations?\b": "sample (outside mathematics)",
-    r"\b\w*(neighbour|colour|centre|behaviour|licence|isation"
-    r"|(?:normal|regular|initial|factor|minim|maxim|recogn|general|standard|summar|optim|organ|character)is)\w*": (
-        "American spelling"
-    ),
+    r"\b\w*(neighbour|colour|centre|behaviour|licence|isation)\w*\b": "American spelling",
+    r"\b(normal|regular|initial|factor|minim|recogn|standard|summar)is(e|ed|es|ing)\b": "American spelling",
 }
 
 
