@@ -27,7 +27,7 @@ from manyview.engines.numpy.sources import is_streamed
 from manyview.robust import RobustWMNMF
 from manyview.views.containers import Collection, collect
 
-from .align import counted, frame, printed, quoted
+from .align import counted, frame, pandas, printed, quoted
 from .chance import staged_p
 
 #: Samples of each cohort that are compared, and permutations.
@@ -215,7 +215,7 @@ def _features(model: RobustWMNMF, given: Collection) -> Any:
             here = 0
         rows.append({"view": str(name), "features": n, "present": here, "lacking": n - here,
                      "share_lacking": (n - here) / n, "not_in_the_fit": others})  # fmt: skip
-    return frame({name: [row[name] for row in rows] for name in rows[0]})
+    return pandas().DataFrame(rows)
 
 
 def _rescaled(
@@ -293,7 +293,7 @@ def _shift(
             ]
             row["after_rescaling"] = compare_samples(again, None, rng)["difference"]
         rows.append(row)
-    return frame({name: [row[name] for row in rows] for name in columns})
+    return pandas().DataFrame(rows, columns=columns)
 
 
 def _dense(X: Matrix) -> Array:

@@ -428,10 +428,13 @@ def _of_view(
         X = per_total(X)
     X = sp.csc_array(X) if sp.issparse(X) else X
     width = max(1, BLOCK // max(X.shape[0], 1))
-    parts = [
-        _tested(X[:, start : start + width], kind, groups.codes, k)
-        for start in range(0, X.shape[1], width)
-    ]
+    test = binary_tests if kind == "binary" else rank_tests
+    parts = []
+    for start in range(0, X.shape[1], width):
+        part = X[:, start : start + width]
+        if sp.issparse(part) and (kind == "binary" or np.isnan(part.data).any()):
+            part = part.toarray()
+        parts.append(test(part, groups.codes, k))
     tests = FeatureTests(*(np.concatenate(part, axis=1) for part in zip(*parts, strict=True)))
     tests.p_value[groups.sizes < LEAST_MEMBERS] = np.nan
     _tell(name, tests, groups, notes)
@@ -439,12 +442,6 @@ def _of_view(
     texts = tuple(map(str, range(X.shape[1]) if features is None else features))
     effect, p, inside, outside = tests
     return ViewMarkers(name, kind, texts, effect, p, adjusted(p), inside, outside, agreement)
-
-
-def _tested(X: Matrix, kind: str, codes: Array, k: int) -> FeatureTests:
-    if sp.issparse(X):
-        X = X.toarray() if kind == "binary" or np.isnan(X.data).any() else X
-    return (binary_tests if kind == "binary" else rank_tests)(X, codes, k)
 
 
 def per_total(X: Matrix) -> Matrix:

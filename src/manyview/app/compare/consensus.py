@@ -18,7 +18,7 @@ from sklearn.metrics import adjusted_rand_score
 from manyview._types import Array
 from manyview.app.run.meaning import Known, meaning
 from manyview.labels import largest_first
-from manyview.outcomes.align import frame
+from manyview.outcomes.align import frame, pandas
 from manyview.outcomes.chance import adjusted
 
 CONSENSUS = "consensus"
@@ -111,12 +111,11 @@ def _clinical(
             row["enriched"] = ", ".join(some["column"])
             tests.append(columns.assign(method=method))
         rows.append(row)
-    names = list(dict.fromkeys(name for row in rows for name in row))
-    table = frame({name: [row.get(name) for row in rows] for name in names})
+    table = pandas().DataFrame(rows)
     if known.time is not None:
         # Methods are tested on the same patients: with many, some p-value is small by chance.
-        p = np.array([np.nan if v is None else v for v in table["survival_p"]], dtype=float)
-        table.insert(list(table).index("survival_p") + 1, "survival_q", adjusted(p))
+        q = adjusted(table["survival_p"].to_numpy(float))
+        table.insert(list(table).index("survival_p") + 1, "survival_q", q)
     tables = {"clinical.csv": table}
     if tests:
         wanted = [
@@ -130,6 +129,5 @@ def _clinical(
             "effect",
             "most_marked",
         ]
-        rows_of = [row for part in tests for row in part[wanted].to_dict("records")]
-        tables["clinical_columns.csv"] = frame({c: [r[c] for r in rows_of] for c in wanted})
+        tables["clinical_columns.csv"] = pandas().concat(tests, ignore_index=True)[wanted]
     return tables
