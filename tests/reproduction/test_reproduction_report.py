@@ -165,7 +165,10 @@ def test_whatever_cells_are_missing_there_is_a_page(folder, tmp_path, seed):
         kept = [row for row in rows if rng.random() < (0.01, 0.05, 0.3, 0.7)[seed]]
         (tmp_path / name).write_text("".join([head, *(kept or rows[:1])]), encoding="utf-8")
     (tmp_path / "reproduction.json").write_text(json.dumps(manifest))
-    assert markdown(tmp_path).startswith("# Reproduction") and markdown(tmp_path, "appendix")
+    text = markdown(tmp_path)
+    answers = text.split("## Five answers\n")[1].split("\n## ")[0].strip()
+    assert answers.startswith("1. ") and "\n\n" not in answers  # one list
+    assert markdown(tmp_path, "appendix").startswith("# Appendix")
 
 
 def test_lihc_is_said_to_be_not_available_unless_measured(tmp_path, few):

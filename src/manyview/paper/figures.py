@@ -170,7 +170,7 @@ def methods(
                         mean, place, marker="D", s=26, facecolor="none", edgecolor=INK, zorder=3
                     )
             ax.set_yticks(range(len(found)), list(found))
-            ax.set(title=SCORES[score], xlim=(-0.02, 1.02))
+            ax.set(title=SCORES[score], xlim=(-0.05, 1.02))
 
         return draw
 
