@@ -23,20 +23,17 @@ import manyview as mv
 from conftest import blobs
 from made_up_results import make_up
 from manyview.app.cli.app import app
+from manyview.io.safe_csv import csv_bytes, exact_text, read_csv, safe_text
 from manyview.io.writing import (
     HELD,
     MARKER,
     FolderInUse,
     claimed,
-    csv_bytes,
-    exact_text,
     is_stage,
     is_whole,
     left_behind,
     manifest,
     random_name,
-    read_csv,
-    safe_text,
     write_whole,
 )
 

@@ -17,7 +17,7 @@ from manyview.app.run.evidence import OtherViews, feature_tests
 from manyview.app.run.features import heatmap, leading_features
 from manyview.app.run.folder import add_meaning, name_clusters, page_of_tables
 from manyview.app.run.meaning import known, meaning
-from manyview.io.writing import read_csv
+from manyview.io.safe_csv import read_csv
 from manyview.views.views import as_views
 
 READ = "cohort.csv: read"

@@ -25,26 +25,6 @@ from typing import Any, BinaryIO
 from manyview._warn import warn_user
 
 from . import checksum
-from .safe_csv import csv_bytes, csv_of_dicts, exact_text, read_csv, safe_text
-
-__all__ = [
-    "FolderInUse",
-    "OurFolder",
-    "Refused",
-    "check_file",
-    "claimed",
-    "csv_bytes",
-    "csv_of_dicts",
-    "exact_text",
-    "files_of",
-    "is_whole",
-    "left_behind",
-    "read_csv",
-    "restored",
-    "safe_text",
-    "write_file",
-    "write_whole",
-]
 
 
 class Refused(FileExistsError, ValueError):

@@ -26,7 +26,8 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, Ti
 from manyview.app.compare.runs import Store, versions
 from manyview.app.processes import Limits, reason_of, run_tasks
 from manyview.datasets import Dataset
-from manyview.io.writing import claimed, csv_of_dicts, read_csv, scratch
+from manyview.io.safe_csv import csv_of_dicts, read_csv
+from manyview.io.writing import claimed, scratch
 
 from . import tasks
 from .experiments import EXPERIMENTS, Cell, Experiment, Options, chosen

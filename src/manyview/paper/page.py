@@ -17,7 +17,8 @@ from jinja2 import Environment, StrictUndefined
 from markdown_it import MarkdownIt
 
 from manyview.app.report import page as pg
-from manyview.io.writing import claimed, csv_bytes, restored
+from manyview.io.safe_csv import csv_bytes
+from manyview.io.writing import claimed, restored
 
 from .claims import ALIKE, FAILED, HOLDS, SAME, VERDICTS, Claim, by_method, claims
 from .figures import INK, drawn, figures

@@ -11,7 +11,7 @@ from typing import Any
 
 import pandas as pd
 
-from manyview.io.writing import read_csv
+from manyview.io.safe_csv import read_csv
 
 MANIFEST = "reproduction.json"
 #: Raised when the files change their meaning.

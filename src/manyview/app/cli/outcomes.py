@@ -14,7 +14,8 @@ from manyview.app.options import OutcomesRequest
 from manyview.app.report.fit import followed
 from manyview.app.run.folder import add_meaning, read_about, views_of_run
 from manyview.app.run.meaning import check_gene_sets
-from manyview.io.writing import read_csv, restored
+from manyview.io.safe_csv import read_csv
+from manyview.io.writing import restored
 
 from .inputs import fitted, known_ids, read_given
 from .terminal import Voice

@@ -19,7 +19,8 @@ from manyview.app.run import write_run
 from manyview.app.run.folder import PAGE
 from manyview.app.run.meaning import check_gene_sets
 from manyview.base import fitted_input
-from manyview.io.writing import check_file, csv_bytes, restored, safe_text, write_file
+from manyview.io.safe_csv import csv_bytes, safe_text
+from manyview.io.writing import check_file, restored, write_file
 from manyview.models import Estimator, load
 from manyview.outcomes import predict_cohort
 from manyview.outcomes.cohort import Cohort

@@ -23,7 +23,8 @@ from manyview.datasets import (
     make_synthetic,
 )
 from manyview.datasets._dataset import tables_of
-from manyview.io.writing import claimed, csv_of_dicts
+from manyview.io.safe_csv import csv_of_dicts
+from manyview.io.writing import claimed
 from manyview.metrics import scores
 from manyview.plot import overview
 from manyview.plot._draw import p_text

@@ -13,7 +13,8 @@ from manyview.app.files import read_views
 from manyview.app.options import SelectRequest, command_line
 from manyview.app.run.record import selection_record
 from manyview.engines.numpy.presence import present_rows
-from manyview.io.writing import claimed, csv_bytes
+from manyview.io.safe_csv import csv_bytes
+from manyview.io.writing import claimed
 from manyview.plot import pyplot
 from manyview.robust import RobustWMNMF
 from manyview.selection import Selection, select_n_clusters, usual_candidates

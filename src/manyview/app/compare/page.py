@@ -19,7 +19,7 @@ from manyview.app.report.page import (
     trusted,
     with_csv,
 )
-from manyview.io.writing import csv_of_dicts
+from manyview.io.safe_csv import csv_of_dicts
 from manyview.plot import COLORS, pyplot
 from manyview.plot._draw import short
 

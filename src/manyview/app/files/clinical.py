@@ -14,7 +14,7 @@ from manyview._types import Array
 from manyview.app.options import Asked
 from manyview.engines.files.headings import is_id_heading
 from manyview.io.checksum import of_file
-from manyview.io.writing import exact_text
+from manyview.io.safe_csv import exact_text
 
 from . import is_there, located
 from .samples import (

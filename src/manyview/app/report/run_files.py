@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from manyview.io.writing import read_csv
+from manyview.io.safe_csv import read_csv
 
 Rows = list[dict[str, Any]]
 #: Tables of a fit, by their files without ``.csv``; one that would be empty is not there.

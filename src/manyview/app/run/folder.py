@@ -18,7 +18,8 @@ from manyview._types import Array, Views
 from manyview.app.report.charts import MEANING_CHARTS, MODEL_CHARTS, chart_files, drawn_files
 from manyview.app.report.fit import fit_page
 from manyview.app.report.run_files import OF_FIT, OF_MEANING, OF_SETS, read_run
-from manyview.io.writing import claimed, csv_of_dicts, files_in, ours, read_csv
+from manyview.io.safe_csv import csv_of_dicts, read_csv
+from manyview.io.writing import claimed, files_in, ours
 from manyview.models import Estimator
 from manyview.outcomes.align import frame
 from manyview.views.views import as_views

@@ -43,7 +43,8 @@ from manyview.app.options import AppRequest
 from manyview.datasets import load_nutrimouse, make_cohort
 from manyview.datasets._dataset import tables_of
 from manyview.io.limits import size_text
-from manyview.io.writing import claimed, read_csv
+from manyview.io.safe_csv import read_csv
+from manyview.io.writing import claimed
 
 from . import pages
 from .answers import COLUMNS, Unfit, checked, clusters, file_name
