@@ -2,6 +2,7 @@
 
     python benchmarks/single_cell.py --data DIR [--set NAME] [--resolution 0.5 1 1.5 2] [--only NAME]
     python benchmarks/single_cell.py --mudata FILE.h5mu --labels COLUMN
+    python benchmarks/single_cell.py --batches [CELLS]
 
 DIR holds NAME.npz files and `load.py` (as for `quality.py`); FILE is any MuData whose ``obs`` has a column
 of known cell types. A row is a method: at each resolution the number of clusters, the adjusted Rand index
@@ -11,6 +12,9 @@ Leiden on muon's weighted nearest neighbours; Leiden on the neighbours of 15 MOF
 the 2,000 most variable features of each modality. Methods whose
 package (scanpy with igraph, muon, mofapy2) is not installed are left out, and said to be. Leiden of peers
 is igraph's, until it settles, seed 0. All get the same matrices: log-normalised, as the set comes.
+
+--batches clusters synthetic CITE-seq of several batches: ARI with the types, NMI with the batches (of the
+types themselves: where batches hold other types it is not 0), with `batch=` and without.
 """
 
 import argparse
@@ -173,6 +177,57 @@ def theirs(
         yield [name, *(cell(truth, labels) for labels in found), f"{seconds:.0f}"]
 
 
+def batched(n: int) -> Iterator[tuple[str, dict[str, Any], np.ndarray, np.ndarray]]:
+    """Name, views, types and batches of synthetic cells."""
+    lacking, half, three = np.ones((2, 8)), np.ones((2, 8)), np.ones((3, 8))
+    lacking[1, 0] = lacking[0, 3] = half[1, :4] = 0
+    three[0, [1, 2]] = three[1, [0, 5]] = three[2, 3] = 0
+    for name, options, own in (
+        ("two batches", {}, 0.0),
+        ("no batch effect", {"batch_effect": 0.0}, 0.0),
+        ("strong effect", {"batch_effect": 1.0}, 0.0),
+        ("effects differ by type", {}, 0.3),
+        ("each lacks a type", {"batch_types": lacking}, 0.0),
+        ("each lacks a type, effects differ by type", {"batch_types": lacking}, 0.3),
+        ("one lacks half of the types", {"batch_types": half}, 0.0),
+        ("three batches lack types", {"n_batches": 3, "batch_types": three}, 0.0),
+    ):
+        data = mv.datasets.make_single_cells(n, 8, **{"n_batches": 2, **options}, random_state=1)
+        batch = np.unique(data.clinical["batch"], return_inverse=True)[1]
+        rng, views = np.random.default_rng(0), {}
+        for view, X in data.views.items():
+            X = X.toarray() if sp.issparse(X) else X
+            kept = np.exp(-abs(rng.normal(0, own, (batch.max() + 1, 8, X.shape[1]))))
+            X = rng.binomial(X.astype(int), kept[batch, data.labels]).astype(float)
+            views[view] = np.log1p(1e4 * X / np.maximum(X.sum(axis=1, keepdims=True), 1))
+        views["rna"] = sp.csr_array(views["rna"])
+        yield name, views, data.labels, batch
+
+
+def compare_batches(n: int) -> None:
+    def clustered(views: dict[str, Any], **batch: Any) -> np.ndarray:
+        return mv.RobustWMNMF("communities", random_state=0).fit(views, **batch).labels_
+
+    heads = [
+        "cells",
+        "manyview, batch=",
+        "manyview without",
+        "harmonypy, Leiden",
+        "types themselves",
+    ]
+    print("| " + " | ".join(heads) + " |\n" + "|---" * len(heads) + "|", flush=True)
+    for name, views, types, batch in batched(n):
+        found = [timed(lambda v=views, b=batch: clustered(v, batch=b))[0]]
+        found.append(timed(lambda v=views: clustered(v))[0])
+        cells = [
+            f"{adjusted_rand_score(types, labels):.3f} / "
+            f"{normalized_mutual_info_score(batch, labels):.3f}"
+            for labels in found
+        ]
+        cells.append(f"1 / {normalized_mutual_info_score(batch, types):.3f}")
+        print("| " + " | ".join([name, *cells]) + " |", flush=True)
+
+
 def read(args: argparse.Namespace) -> tuple[mudata.MuData, np.ndarray]:
     if args.mudata:
         data = mudata.read_h5mu(args.mudata)
@@ -189,9 +244,12 @@ def main() -> None:
     parser.add_argument("--labels", default="cell_type")
     parser.add_argument("--resolution", nargs="+", type=float, default=[0.5, 1.0, 1.5, 2.0])
     parser.add_argument("--only", default="", help="methods with this in their name")
+    parser.add_argument("--batches", nargs="?", type=int, const=1500, help="synthetic batches")
     args = parser.parse_args()
+    if args.batches:
+        return compare_batches(args.batches)
     if not (args.data or args.mudata):
-        parser.error("give --data DIR or --mudata FILE.h5mu")
+        parser.error("give --data DIR, --mudata FILE.h5mu or --batches")
     warnings.simplefilter("ignore", FutureWarning)
     data, truth = read(args)
     print(f"{data.n_obs} cells, {len(np.unique(truth))} types, modalities {list(data.mod)}\n")

@@ -102,6 +102,60 @@ mv.plot.embedding(
 plt.show()
 
 # %%
-# **New cells**, of which only expression was measured: an AnnData is recognised by its features.
+# **New cells**, of which only expression was measured: an AnnData is recognized by its features.
 
-print(model.predict(mdata.mod["rna"][:5].copy()), model.labels_[:5])
+new = mdata.mod["rna"][:5].copy()
+print(mv.tl.predict(new, model), model.labels_[:5])
+print(list(new.obs["manyview"]))
+
+# %%
+# **Batches.** Genes and proteins of five types in three batches; a tenth of the cells has noise as
+# proteins. Two batches are clustered; the types are found, not the batches.
+
+cells = mv.datasets.make_single_cells(
+    900, 5, n_batches=3, n_features={"rna": 400}, scrambled=0.1, random_state=0
+)
+
+
+def log_shares(counts, total: float):
+    return np.log1p(total * counts / counts.sum(axis=1, keepdims=True))
+
+
+genes = ad.AnnData(log_shares(cells.views["rna"].toarray(), 1e4))
+proteins = ad.AnnData(log_shares(cells.views["adt"], 1e3))
+for name, data in (("gene", genes), ("protein", proteins)):
+    data.obs_names = cells.sample_names
+    data.var_names = [f"{name}{j}" for j in range(data.n_vars)]
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    cite = md.MuData({"rna": genes, "prot": proteins})
+cite.obs["batch"] = cells.clinical["batch"]
+cite.obs["scrambled"] = cells.clinical["scrambled"]
+cite.obs["type"] = cells.labels
+old = cite[cite.obs["batch"] != "batch2"].copy()
+late = cite[cite.obs["batch"] == "batch2"].copy()
+aligned = mv.tl.cluster(old, batch_key="batch")
+for against in ("type", "batch"):
+    print(against, round(mv.metrics.scores(old.obs[against], old.obs["manyview"])["nmi"], 3))
+
+# %%
+# **The third batch** was not in the fit. It is aligned with the others when its cells are placed.
+
+mv.tl.predict(late, aligned, batch_key="batch")
+print(round(mv.metrics.scores(late.obs["type"], late.obs["manyview"])["nmi"], 3))
+
+# %%
+# **Which modality each cell relies on.** Cells whose proteins are noise rely on expression, and the
+# modalities agree less on them.
+
+old.obs["relies_on_rna"] = old.obsm["manyview_reliance"][:, 0]
+print(old.obs.groupby("scrambled")[["relies_on_rna", "manyview_agreement"]].mean().round(2))
+
+# %%
+# **Principal components** as a view, by their name; no column of an embedding is stretched.
+
+centered = genes.X - genes.X.mean(axis=0)
+left, length, _ = np.linalg.svd(centered, full_matrices=False)
+cite.mod["rna"].obsm["X_pca"] = left[:, :30] * length[:30]
+model = mv.tl.cluster(cite, views=["rna:obsm:X_pca", "prot"], batch_key="batch")
+print(model.scaling_, round(mv.metrics.scores(cite.obs["type"], cite.obs["manyview"])["nmi"], 3))
