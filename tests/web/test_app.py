@@ -129,6 +129,28 @@ def test_from_tables_to_the_report_and_back_to_the_command(real):
     assert not list(folder.parent.glob("archive-*"))
 
 
+def test_columns_gene_sets_and_the_clinical_table_are_chosen(client):
+    run = with_tables(client)
+    lines = ["id,weeks,gone,kind"] + [f"s{i},{i + 1},{i % 2},k{i // 10}" for i in range(30)]
+    assert upload(client, run, "what.csv", "\n".join(lines).encode()).status_code == 200
+    assert client.post(f"{run}/clinical", data={"file": "no.csv"}).status_code == 404
+    assert client.post(f"{run}/clinical", data={"file": "what.csv"}).status_code == 303
+    assert (
+        stored(client, run)["clinical"]["file"] == "what.csv"
+        and len(stored(client, run)["tables"]) == 2
+    )
+    chosen = {"time": "weeks", "event": "gone", "labels": "kind"}
+    client.post(f"{run}/columns", data=chosen)
+    assert upload(client, run, "x.csv", b"a\tb\tf0_1\n", "sets").status_code == 400
+    assert upload(client, run, "sets.gmt", b"a\tb\tf0_1\tf0_2\n", "sets").status_code == 200
+    page = client.get(run).text
+    for words in ("--clinical tables/what.csv", "--labels tables/what.csv:kind", "--time weeks",
+                  "--event gone", "--gene-sets tables/sets.gmt", "<option selected>weeks"):  # fmt: skip
+        assert words in page, words
+    client.post(f"{run}/columns", data={"time": "", "event": "", "labels": "kind"})
+    assert stored(client, run)["words"] == [("labels", "kind")]
+
+
 def test_what_is_wrong_is_a_sentence_with_buttons_that_mend_it(client):
     run = draft(client)
     upload(client, run, "a.csv", table(ids="Mouse-{}"))

@@ -61,7 +61,8 @@ def choices(problem: str) -> list[Word]:
         parts = problem.split()
     for here, after in zip(parts, [*parts[1:], ""], strict=True):
         name = here.strip(".,;:()").removeprefix("--")
-        if not here.strip("(").startswith("--") or name not in OPTIONS:
+        chosen = name not in OPTIONS or name in ("time", "labels")  # these have a form of their own
+        if not here.strip("(").startswith("--") or chosen:
             continue
         value = "" if OPTIONS[name] is bool else after.rstrip(".,;:)")
         if (value or OPTIONS[name] is bool) and (name, value) not in found:

@@ -103,7 +103,8 @@ def _offers(columns: dict[str, list[Any]], ask: FitRequest) -> tuple[str, dict[s
     note, doubt = found.note, found.doubt
     if ask.event is not None:
         time = ask.time or found.time
-        note, doubt = f"survival: time from {time!r}, event from {ask.event!r}", None
+        word = "where" if "=" in ask.event else "from"
+        note, doubt = f"survival: time from {time!r}, event {word} {ask.event}", None
     free = [name for name in columns if name not in (*ask.adjust, *ask.batch)]
     technical = [name for name in free if read_levels(name, columns[name])]
     others = [name for name in free if name not in technical and name not in found[:2]]
