@@ -84,7 +84,8 @@ plt.show()
 
 leading = markers(model, adjusted.views, leave_view_out=True)
 print(leading.top(2))
-figure, ax = plt.subplots(figsize=(9, 6.5), layout="constrained")
+figure = plt.figure(figsize=(9, 7.5))
+ax = figure.add_axes((0.01, 0.01, 0.98, 0.98))
 bars = {name: clinical.loc[ids, name].tolist() for name in ("subtype", "sex", "age")}
 mv.plot.heatmap(model, adjusted.views, leading, n=3, annotations=bars, ax=ax)
 plt.show()
