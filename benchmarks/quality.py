@@ -1,7 +1,7 @@
 """How good are the clusters, on many datasets, clean and corrupted, before and after?
 
     python benchmarks/quality.py --data DIR [--seeds 5] [--sets NAME ...] [--jobs 2] [--out results.csv]
-                                 [--methods NAME ...] [--against older.csv]
+                                 [--methods NAME ...] [--conditions clean ...] [--against older.csv]
 
 DIR holds NAME.npz files (view_<name> arrays and labels), `load.py` and `corrupt.py`. Every method runs
 on every set that has labels, and on those named in `CORRUPTED` under six corruptions; rows already in
@@ -245,6 +245,7 @@ def main():
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--sets", nargs="*", default=SETS)
     parser.add_argument("--methods", nargs="*", help="only these, by their names in the table")
+    parser.add_argument("--conditions", nargs="*", help="only these: clean, or corruptions")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--out", default="quality.csv")
     parser.add_argument("--against", type=Path, help="output file of another version")
@@ -260,6 +261,7 @@ def main():
         for seed in range(args.seeds)
         for name in args.sets
         for kind in (kinds if name in CORRUPTED else ("clean",))
+        if not args.conditions or kind in args.conditions
     ]
     with ProcessPoolExecutor(args.jobs) as pool, out.open("a", newline="") as file:
         writer = csv.DictWriter(file, FIELDS)

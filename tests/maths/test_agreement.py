@@ -94,7 +94,8 @@ def test_without_agreement_clusters_decide_among_reliable_views():
     structure = np.array([0.9, 0.6, 0.9])
     reliable = np.array([0.35, 0.37, 0.0])
     alpha = view_weights(nobody, reliable, one, 0.1, 0.0, structure)
-    np.testing.assert_allclose(alpha, [27 / 35, 8 / 35, 0])  # in proportion to the cube
+    # Clear clusters count more than in proportion.
+    np.testing.assert_allclose(alpha, [0.9**5, 0.6**5, 0] / np.sum([0.9**5, 0.6**5]))
     np.testing.assert_allclose(view_weights(nobody, reliable, one, 0.1), [0.5, 0.5, 0])
     np.testing.assert_allclose(view_weights(nobody, np.zeros(3), one, 0.1), 1 / 3)
     assert view_weights(np.zeros((1, 1)), np.zeros(1), np.eye(1), 0.1) == 1
@@ -182,8 +183,10 @@ def test_what_chance_reaches_decides_nothing(seed, chance):
     n_views = int(rng.integers(2, 13))
     noise = chance * rng.random(n_views) * (rng.random(n_views) < 0.5) / 10
     nobody = np.zeros((n_views, n_views))
-    alpha = view_weights(nobody, noise, np.eye(n_views), 0.1, chance)
+    alpha = view_weights(nobody, noise, np.eye(n_views), 0.1, chance, 0.3)
     np.testing.assert_allclose(alpha, 1 / n_views, rtol=0.02)
+    alpha = view_weights(nobody, noise, np.eye(n_views), 0.1, chance)  # with clear clusters
+    np.testing.assert_allclose(alpha, 1 / n_views, atol=0.05)
     # And beside evidence they count for next to nothing.
     M, reliability, redundancy, _ = evidence(seed)
     known = view_weights(M, reliability, redundancy, 0.1)

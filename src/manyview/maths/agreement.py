@@ -180,12 +180,13 @@ def view_weights(
     """α: how much independent evidence supports each view, and whether the view has clusters.
 
     Two views support each other by the part of their agreement that no shared data explain, M_st
-    (1 − ρ_st), and a little by having clusters of their own, where reliability says that there is
-    more than chance. All support each other as much as ``chance`` alone makes a view: where nothing
-    agrees and nothing is reliable, what is left is noise and must decide nothing. A view's voice is
-    one over the number of views that repeat it. Support is counted twice, the second time with
-    voices in proportion to their own support, and times ``structure``, from 0 to 1. Views that
-    repeat each other share one weight, the better supported get more of it.
+    (1 − ρ_st). A view supports itself a little by clusters of its own, as far as its ``reliability``
+    exceeds what ``chance`` gives; so do views that repeat it. All support each other by a quarter of
+    what chance alone makes a view: where nothing agrees and nothing is reliable, what is left is noise
+    and must decide nothing. A view's voice is one over the number of views that repeat it. Support is
+    counted twice, the second time with voices in proportion to their own support, and times
+    ``structure``, from 0 to 1. Views that repeat each other share one weight, the better supported get
+    more of it.
     Every step is a sum or a ratio of sums, so small changes of the input make small changes of α:
     the leading eigenvector, the limit of further counts, jumps between groups of views.
     """
@@ -193,12 +194,12 @@ def view_weights(
     chance, structure = (np.broadcast_to(x, n_views) for x in (chance, structure))
     if not structure.any():
         structure = np.ones(n_views)
-    square, doubt = reliability**2, (STANDARD_ERRORS * chance) ** 2
-    certain = np.divide(square, square + doubt, out=np.zeros(n_views), where=square > 0)
-    own = structure**2 * certain
+    doubt = np.hypot(reliability, STANDARD_ERRORS * chance)
+    certain = np.divide(reliability, doubt, out=np.zeros(n_views), where=doubt > 0)
+    own = structure * np.sqrt(certain)
     largest = np.hypot(reliability, chance).max(initial=0)
-    prior = largest * np.outer(own, own)
-    prior += np.outer(chance, chance) / (largest if largest > 0 else 1)
+    prior = largest * redundancy * np.outer(own, own)
+    prior += np.outer(chance, chance) / (4 * largest if largest > 0 else 1)
     support = M * (1 - redundancy) + delta * prior
     voice = 1 / redundancy.sum(axis=1)
     supported = support @ voice
