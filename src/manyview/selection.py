@@ -54,15 +54,15 @@ def select_n_clusters(
     """Recommend a number of clusters.
 
     The views are scaled, weighted and fused as `RobustWMNMF` does. The score of K clusters of the fused
-    graph is Q_K + 0.3 √K (λ_K − λ_{K+1}): Q_K is Newman's modularity of k-means in the first 3K columns
+    graph is Q_K + √K (λ_K − λ_{K+1}): Q_K is Newman's modularity of k-means in the first 3K columns
     of the diffusion embedding, and λ are the eigenvalues of the normalized graph. Modularity rewards
     clusters that hold together, but it merges many small ones and is flat near its maximum; there the
     gap decides. Eigenvalues lie denser the more there are, hence √K.
 
-    Whether there are clusters at all is tested first. Eight clouds without clusters are drawn from a
+    Whether there are clusters at all is tested first. Twelve clouds without clusters are drawn from a
     Gaussian with the joint covariance of the views. The statistic is the largest difference over K between
-    Q_K + √K (λ_K − λ_{K+1}) of the data and its mean over the clouds. There are clusters if it exceeds the
-    same statistic of each cloud against the others by five standard deviations.
+    the score of the data and its mean over the clouds. There are clusters if it exceeds the same statistic
+    of each cloud against the others by five standard deviations.
 
     Parameters
     ----------
