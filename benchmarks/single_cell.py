@@ -212,7 +212,6 @@ def compare_batches(n: int) -> None:
         "cells",
         "manyview, batch=",
         "manyview without",
-        "harmonypy, Leiden",
         "types themselves",
     ]
     print("| " + " | ".join(heads) + " |\n" + "|---" * len(heads) + "|", flush=True)
