@@ -5,8 +5,9 @@
 
 Four views of 100 features in float32, ten clusters. Every fit runs in a process of its own, compiled loops
 warmed up. "Recall" is the share of the 20 nearest rows under the fused distance that the lists of the fit
-hold, over a sample of rows measured exactly. With `--shapes` wide views, many clusters or sparse text, too;
-with `--peers` the pipelines of `whole_peers.py`, which says what PATH needs.
+hold, over a sample of rows measured exactly (sparse views along their directions). With `--shapes` wide
+views, many clusters, sparse text or cells, too; with `--peers` the pipelines of `whole_peers.py`, which
+says what PATH needs.
 """
 
 from __future__ import annotations
@@ -83,11 +84,31 @@ def text(n: int = 100_000, m: int = 50_000, k: int = 20) -> tuple[list, np.ndarr
     return views, y, k
 
 
+def cells(n: int = 15_000, n_types: int = 16) -> tuple[list, np.ndarray, int]:
+    """2,000 genes, 86% zeros, log-normalized, and 150 proteins that mix up three pairs of types."""
+    drawn = mv.datasets.make_single_cells(
+        n,
+        n_types,
+        n_features={"rna": 2000, "adt": 150},
+        indistinct={"adt": [(0, 1), (2, 3), (4, 5)]},
+        dropout=0.65,
+        random_state=0,
+    )
+    genes = sp.csr_array(drawn.views["rna"], dtype=np.float32)
+    genes.eliminate_zeros()
+    total = np.ravel(genes.sum(axis=1))
+    genes.data = np.log1p(genes.data * np.repeat(np.median(total) / total, np.diff(genes.indptr)))
+    proteins = np.log1p(drawn.views["adt"])
+    proteins -= proteins.mean(axis=1, keepdims=True)
+    return [genes, proteins.astype(np.float32)], drawn.labels, n_types
+
+
 DATA: dict[str, Callable[..., tuple[list, np.ndarray, int]]] = {
     "large": large,
     "wide": wide,
     "many clusters": many_clusters,
     "text": text,
+    "cells": cells,
 }
 
 
@@ -193,6 +214,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, nargs="*", default=[1, 2])
     parser.add_argument("--million", action="store_true", help="also a million rows")
     parser.add_argument("--shapes", nargs="*", choices=[s for s in DATA if s != "large"])
+    parser.add_argument("--rows", type=int, help="rows of the other shapes, instead of their own")
     parser.add_argument("--exactness", action="store_true", help="labels against exact ones")
     parser.add_argument("--peers", type=int, nargs="+", metavar="N", help="also other pipelines")
     whole_peers.add_options(parser)
@@ -214,7 +236,7 @@ def main() -> None:
             slope = np.polyfit(np.log(sizes), np.log([found["CPU s"] for found in runs]), 1)[0]
             print(f"\nCPU time grows like N to the power {slope:.2f} with {threads} threads\n")
     for kind in given.shapes or ():
-        told(kind, in_a_process(kind, None, 1))
+        told(kind, in_a_process(kind, given.rows, 1))
     if given.exactness:
         for name, values in exactness().items():
             spread = f"median {np.median(values):.5f}, least {min(values):.5f}"

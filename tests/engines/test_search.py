@@ -9,9 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.spatial.distance import cdist
 
-from manyview.engines.numpy import neighbors
+from manyview.engines.numpy import distances, neighbors
 from manyview.engines.numpy.compiled import compiled
 from manyview.engines.numpy.distances import Geometry
+from manyview.engines.numpy.engine import HOST
 from manyview.engines.numpy.neighbors import (
     Part,
     Posted,
@@ -293,6 +294,26 @@ def test_the_smallest_products_of_sparse_rows_are_those_of_dense_ones():
     np.testing.assert_allclose(values, dense, atol=1e-5)
     gaps = ((Z[rows, None] - Z[near]) ** 2).sum(axis=2)
     np.testing.assert_allclose(gaps, dense, atol=1e-5)
+
+
+def test_many_sparse_rows_are_as_far_apart_as_the_same_dense_rows():
+    """Of rank 32: the leading directions hold all that is there, also of some of the rows."""
+    rng, n = np.random.default_rng(0), distances.MANY_SPARSE + 100
+    block = rng.integers(8, size=n)
+    X = np.zeros((n, 160))
+    bases = rng.random((8, 4, 20))
+    for b in range(8):
+        X[block == b, 20 * b : 20 * b + 20] = rng.random(((block == b).sum(), 4)) @ bases[b]
+    present = np.arange(n) % 50 > 0
+    X[~present] = 0
+    sparse, dense = HOST.distances(sp.csr_array(X), present, False), Geometry(X, present)
+    assert isinstance(sparse, distances.SparseGeometry) and sparse.Z.shape[1] == 64
+    i, j = rng.integers(n, size=(2, 2000))
+    np.testing.assert_allclose(sparse.pairs(i, j), dense.pairs(i, j), atol=1e-4)
+    some = np.flatnonzero(rng.random(n) < 0.2)
+    parts = sparse.rows(some), dense.rows(some)
+    i, j = rng.integers(len(some), size=(2, 2000))
+    np.testing.assert_allclose(*(part.pairs(i, j) for part in parts), atol=1e-9)
 
 
 def test_sparse_rows_with_much_in_common_are_found():

@@ -7,11 +7,20 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import scipy.sparse as sp
 
 from manyview._types import Array, Matrix, Views
 from manyview.engines.protocols import Found
 
-from .distances import FileGeometry, Geometry, LinkGeometry, unit_rows_of_file, written_out
+from .distances import (
+    FileGeometry,
+    Geometry,
+    LinkGeometry,
+    SparseGeometry,
+    along_directions,
+    unit_rows_of_file,
+    written_out,
+)
 from .masked import MaskedView, unit_sum_rows
 from .scaling import Linked
 from .sources import UnitRows, is_streamed
@@ -49,6 +58,8 @@ class Engine:
             return LinkGeometry(Z, present)
         if is_streamed(Z):
             return FileGeometry(Z, present, unit_rows)
+        if sp.issparse(Z) and along_directions(Z, present):
+            return SparseGeometry(sp.csr_array(Z), present, unit_rows)
         return Geometry(written_out(Z), present, unit_rows)
 
     def factor_rows(self, view: Geometry) -> Any:

@@ -306,6 +306,54 @@ def rows_pass(
             _add_sums(x, scale_b, V_new, V_star, sum_weight[b], WV[: len(x)], XWV, sums)
 
 
+@fast
+def sparse_rows_pass(
+    X, scale, U, V, H, q, consensus, fit_weight, a, beta, split, sum_weight, out, sums, hals
+):
+    """`rows_pass` of rows in CSR form, the first of which X begins with: no block is copied."""
+    indptr, indices, data = X
+    P, G, vc, vv = sums
+    K, dtype = V.shape[1], V.dtype
+    negative, positive, curvature = split
+    products, weighted = np.empty((BLOCK, K), dtype=dtype), np.empty((BLOCK, K), dtype=dtype)
+    for start in range(0, len(V), BLOCK):
+        b = slice(start, min(start + BLOCK, len(V)))
+        V_b, V_new, V_star, weight, scale_b = V[b], out[b], consensus[b], fit_weight[b], scale[b]
+        split_b = (negative[b], positive[b], curvature[b])
+        XU, WV = products[: len(V_b)], weighted[: len(V_b)]
+        for i in range(len(V_b)):
+            XU[i] = 0
+            for e in range(indptr[start + i], indptr[start + i + 1]):
+                j, x = np.uint64(indices[e]), data[e]
+                for k in range(K):
+                    XU[i, k] += x * U[j, k]
+            for k in range(K):
+                XU[i, k] *= scale_b[i, 0]
+        if hals is None:
+            multiplicative_rows(V_b, XU, H, q, V_star, weight, a, beta, split_b, V_new)
+        elif K >= MANY:
+            _hals_row_by_row(V_b, XU, H, V_star, weight, a, beta, split_b, V_new)
+        else:
+            hals_rows(V_b, XU, H, q, V_star, weight, a, beta, split_b, V_new)
+        for i in range(len(V_b)):
+            for k in range(K):
+                v = V_new[i, k]
+                WV[i, k] = sum_weight[start + i, 0] * v
+                vc[k] += v * V_star[i, k]
+                vv[k] += v * v
+        VWV = np.dot(V_new.T, WV)
+        for k in range(K):
+            for m in range(K):
+                G[k, m] += VWV[k, m]
+        for i in range(len(V_b)):
+            for k in range(K):
+                WV[i, k] *= scale_b[i, 0]
+            for e in range(indptr[start + i], indptr[start + i + 1]):
+                j, x = np.uint64(indices[e]), data[e]
+                for k in range(K):
+                    P[j, k] += x * WV[i, k]
+
+
 #: Neighbors lie anywhere in V: their rows are asked for so many edges ahead.
 EDGES_AHEAD = 16
 

@@ -7,9 +7,10 @@ needs. Blocks run on threads; their sums are added in a fixed order.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.utils.extmath import row_norms
 
 from manyview._arrays import copied
@@ -22,6 +23,7 @@ from manyview.maths.terms import GraphTerm, Term
 
 from .compiled import compiled
 from .sources import (
+    InMemory,
     Source,
     UnitRows,
     as_source,
@@ -76,9 +78,17 @@ class Rows:
         self._use(solver)
         #: What rows of this memory are multiplied by, where they can be read as they are.
         self._scale: Array | None = None
-        Z = self.source.X if isinstance(self.source, UnitRows) else None
-        if isinstance(Z, np.ndarray) and Z.flags.c_contiguous:
+        #: Rows in CSR form that the compiled pass reads where they are.
+        self._entries: tuple[Array, Array, Array] | None = None
+        unit = isinstance(self.source, UnitRows)
+        known = unit or isinstance(self.source, InMemory)
+        Z: Any = self.source.X if known else None
+        if isinstance(Z, np.ndarray) and Z.flags.c_contiguous and unit:
             self._scale = self.source.row_scale
+        if sp.issparse(Z) and Z.format == "csr" and Z.dtype == self.dtype:
+            self._entries = Z.indptr, Z.indices, Z.data
+            ones = np.ones((self.shape[0], 1), dtype=self.dtype)
+            self._scale = self.source.row_scale if unit else ones
         self._piece = PIECE if self._scale is not None else min(PIECE, looking_rows(self.shape[1]))
 
     def _use(self, solver: Solver) -> None:
@@ -127,23 +137,22 @@ class Rows:
         # One of two arrays, whichever does not hold the old V.
         out = self._buffer("V", V)
         out = self._buffer("other V", V) if out is V else out
-        at_once = self._rule is not None and not (self.source.sparse or residuals)
+        at_once = self._rule is not None and not residuals
+        at_once &= self._entries is not None or not self.source.sparse
         size = self._piece if at_once else block_rows(self.source, K)
 
         def work(rows: slice) -> Sums:
-            total = no_sums(self.shape[1], K)
+            total = no_sums(self.shape[1], K, "C" if at_once and self.source.sparse else "F")
             for b in blocks(rows, size):
                 weights = self.consensus[b], self.fit_weight[b], kind(a), kind(beta)
                 split, new = self.split.rows(b), out[b]
                 if at_once:
-                    if self._scale is not None:
-                        X, scale = self.source.X[b], self._scale[b]  # type: ignore[attr-defined]
-                    else:
-                        X = np.ascontiguousarray(self.source.read(b))
-                        scale = np.ones((len(X), 1), dtype=self.dtype)
+                    X, scale = self._in_place(b)
                     given = (X, scale, U, V[b], H, q, *weights, split, self.sum_weight[b], new)
-                    sums = Sums(total.P.T, *total[1:])
-                    compiled().rows_pass(*given, sums, True if self._rule == "hals" else None)
+                    sparse, kernels = self.source.sparse, compiled()
+                    make = kernels.sparse_rows_pass if sparse else kernels.rows_pass
+                    sums = Sums(total.P if sparse else total.P.T, *total[1:])
+                    make(*given, sums, True if self._rule == "hals" else None)
                     continue
                 X = self.source.read(b)
                 XU = X @ U
@@ -163,7 +172,19 @@ class Rows:
         self.penalty, self.split = self._regularizer(out)
         if self.basis:
             self.sums = total_sums(found)
+            self.sums = self.sums._replace(P=np.asfortranarray(self.sums.P))
         return out
+
+    def _in_place(self, b: slice) -> tuple[Any, Array]:
+        """Rows as a compiled pass reads them (of CSR: indptr, indices, data), and what they are to be
+        multiplied by."""
+        if self._entries is not None and self._scale is not None:
+            ends, indices, data = self._entries
+            return (ends[b.start : b.stop + 1], indices, data), self._scale[b]
+        if self._scale is not None:
+            return self.source.X[b], self._scale[b]  # type: ignore[attr-defined]
+        X = np.ascontiguousarray(self.source.read(b))
+        return X, np.ones((len(X), 1), dtype=self.dtype)
 
     def collect(self, V: Array) -> Array:
         """V at the end of iterations, where all of it can be seen; here it always can."""
@@ -240,10 +261,10 @@ def residual_rows(X: Matrix, XU: Array, U: Array, V: Array, x_sq: Array, H: Arra
     return r
 
 
-def no_sums(n_features: int, K: int) -> Sums:
+def no_sums(n_features: int, K: int, order: Literal["C", "F"] = "F") -> Sums:
     # In float64 whatever the data: many float32 blocks are added. P in Fortran order, as products
     # come out that have the long side of X last.
-    return Sums(np.zeros((n_features, K), order="F"), np.zeros((K, K)), np.zeros(K), np.zeros(K))
+    return Sums(np.zeros((n_features, K), order=order), np.zeros((K, K)), np.zeros(K), np.zeros(K))
 
 
 def add_sums(total: Sums, part: Sums) -> None:
