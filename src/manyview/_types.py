@@ -37,6 +37,7 @@ class Stop(StrEnum):
     """Why a fit ended; the value is the message people read."""
 
     CONVERGED = "the objective changed by less than tol between two rounds"
+    STEADY = "labels stayed the same, and the objective changed by less than 10 times tol"
     ROUNDS = "all max_iter rounds were done, as asked (tol=0)"
     MAX_ITER = "max_iter rounds were done before the objective settled to tol"
     CALLBACK = "the callback asked to stop"

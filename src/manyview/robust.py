@@ -1113,7 +1113,7 @@ def run_robust(
         # With & and |: on a GPU these are tensors, which are not waited for.
         still = (state.steady >= STEADY) & (gain <= SLOW * least)
         if state.iteration % patience == 0 and settled.latest((gain <= least) | still):
-            stop = Stop.CONVERGED
+            stop = Stop.CONVERGED if float(gain) <= float(least) else Stop.STEADY
             break
     factors = Factors(state.U, state.V, state.consensus, start.alpha, start.w)
     return FitResult(factors, progress.history(), state.iteration, stop), state.centres
