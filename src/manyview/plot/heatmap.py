@@ -203,7 +203,7 @@ def draw_heatmap(
         middle = left + (right - left) * (start + end) / 2 / len(codes)
         room = (right - left) * (end - start) / len(codes)
         headings = (f"{text_of(k, names)} ({end - start})", text_of(k, names), str(k))
-        fits = [text for text in headings if len(text) * size * 0.6 / 72 < room]
+        fits = [text for text in headings if (len(text) + 1) * size * 0.6 / 72 < room]
         if fits:
             write(middle, 0.5, short(fits[0], 40), ha="center", weight="bold")
     write(left - 0.06, 1.5, "cluster", ha="right")

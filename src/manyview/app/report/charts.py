@@ -108,7 +108,8 @@ def charts_of(run: Run) -> dict[str, Chart]:
         add("heatmap", "Heat map of the leading features by view, samples ordered by cluster", size,
             _heatmap, run, blocks, bars)  # fmt: skip
     if tables["survival_curves"]:
-        add("survival", "Survival of the clusters (Kaplan–Meier) with numbers at risk", WIDE,
+        high = WIDE[1] + 0.18 * max(0, len(tables["survival"]) - 4)  # a line at risk for each
+        add("survival", "Survival of the clusters (Kaplan–Meier) with numbers at risk", (WIDE[0], high),
             _survival, run)  # fmt: skip
     if rows := run.hazards:
         add("hazards", "Forest plot: hazard ratio of every cluster, compared with the rest",
