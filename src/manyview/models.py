@@ -2,33 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from os import PathLike
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from manyview.robust import RobustWMNMF
 from manyview.storage.store import read_model
 from manyview.wmnmf import WMNMF
 
 
-def load(
-    path: str | Path,
-    *,
-    fitted_on: Mapping[str, str | PathLike[str]] | None = None,
-    max_unpacked: float | None = None,
-) -> Estimator:
+def load(path: str | Path, *, fitted_on: Any = (), max_unpacked: float | None = None) -> Estimator:
     """Read a model written by ``model.save``.
 
     Files of another format version, damaged, changed or made by something else are refused. No code
-    is run from the file, whatever it holds.
+    is run from the file, whatever it holds, and no file that it names is opened.
 
     Parameters
     ----------
     path : path
-    fitted_on : dict of view → path, optional
-        Where the files of a fit that left its views on disk are now, if they moved. `WMNMF` looks for
-        the neighbors of unseen rows there.
+    fitted_on : path, list of path, or dict of view → path
+        The files of a fit that left its views on disk. `WMNMF` looks for the neighbours of unseen
+        rows there. Those in a dict may have moved since.
     max_unpacked : float, optional
         GiB that the model may take in memory. By default 250 times its file, at least 256 MiB, and no
         more than there is.

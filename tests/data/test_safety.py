@@ -570,19 +570,49 @@ def fitted_files(tmp_path):
     return model, model.save(tmp_path / "m.npz"), files, views
 
 
-def test_files_of_a_fit_are_opened_when_they_are_needed_and_may_move(fitted_files, tmp_path):
+def test_a_model_opens_only_files_that_are_named_again(fitted_files, monkeypatch, tmp_path):
     model, saved, files, views = fitted_files
+
+    def never(*args):
+        raise AssertionError("a file was opened")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("manyview.engines.files.disk.open_rows", never)
+        again = mv.load(saved)
+        with pytest.raises(
+            ValueError, match=r"'view0' \(v0.npy\).*opens no file that you do not name"
+        ):
+            again.predict(views)
+        with pytest.raises(ValueError, match="do not name"):
+            mv.load(saved, fitted_on=tmp_path / "other.npy").predict(views)
     expected = model.predict(views)
-    np.testing.assert_array_equal(mv.load(saved).predict(views), expected)
-    moved = {f"view{s}": file.rename(tmp_path / f"moved{s}.npy") for s, file in enumerate(files)}
-    again = mv.load(saved)
-    with pytest.raises(FileNotFoundError, match=r"view 'view0' \(v0.npy\): there is no file"):
-        again.predict(views)
+    for given in (files, [mv.on_disk(file) for file in files]):
+        np.testing.assert_array_equal(mv.load(saved, fitted_on=given).predict(views), expected)
+    moved = {}
+    for s, file in enumerate(files):
+        moved[f"view{s}"] = file.rename(tmp_path / f"moved{s}.npy")
+    np.testing.assert_array_equal(mv.load(saved, fitted_on=moved).predict(views), expected)
+    # Saved once more, they are to be named once more.
     again = mv.load(saved, fitted_on=moved)
-    np.testing.assert_array_equal(again.predict(views), expected)
-    np.testing.assert_array_equal(mv.load(again.save(saved)).predict(views), expected)
+    with pytest.raises(ValueError, match="do not name"):
+        mv.load(again.save(tmp_path / "again.npz")).predict(views)
     with pytest.raises(ValueError, match=r"names the view 'x', but .* in files are: .*view1"):
         mv.load(saved, fitted_on={"x": files[0]})
+
+
+def test_a_checkpoint_opens_only_the_files_of_the_fit(tmp_path):
+    from manyview.engines.files.disk import DiskMatrix
+    from manyview.storage.store import read_state, write_state
+
+    for name in ("mine", "theirs"):
+        np.save(tmp_path / f"{name}.npy", X)
+    mine, theirs = (mv.on_disk(tmp_path / f"{name}.npy") for name in ("mine", "theirs"))
+    write_state(tmp_path / "c", "checkpoint", {"mine": mine, "theirs": theirs})
+    found = read_state(tmp_path / "c", "checkpoint", [mine])
+    np.testing.assert_array_equal(found["mine"].load(), X)
+    assert isinstance(found["theirs"], DiskMatrix)
+    with pytest.raises(ValueError, match="opens no file that you do not name"):
+        found["theirs"].load()
 
 
 def test_the_command_line_has_the_same_limits(fitted_files, tmp_path, low):
@@ -604,9 +634,11 @@ def test_the_command_line_has_the_same_limits(fitted_files, tmp_path, low):
     np.savez(tmp_path / "new.npz", **{f"view{s}": V[:9] for s, V in enumerate(views)})
     predict = ("predict", saved, tmp_path / "new.npz", "--out", tmp_path / "new.csv")
     code, told = run(*predict)
+    assert code == 2 and "give --fitted-on FILE" in told
+    named = [word for file in files for word in ("--fitted-on", file)]
+    code, told = run(*predict, *named)
     assert code == 0, told
     os.rename(files[0], tmp_path / "moved.npy")
-    code, told = run(*predict, "--force")
-    assert code == 2 and "v0.npy" in told
-    code, told = run(*predict, "--fitted-on", f"view0={tmp_path / 'moved.npy'}", "--force")
+    named = [f"view0={tmp_path / 'moved.npy'}", f"view1={files[1]}", f"view2={files[2]}"]
+    code, told = run(*predict, *(w for name in named for w in ("--fitted-on", name)), "--force")
     assert code == 0, told

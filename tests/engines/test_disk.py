@@ -103,7 +103,7 @@ def test_a_fit_from_files_has_the_bits_of_one_in_memory(make, tmp_path, monkeypa
     np.testing.assert_array_equal(read.predict(new), kept.predict(new))
     np.testing.assert_allclose(read.transform(new), kept.transform(new), rtol=1e-9)
     assert read.score(new) == pytest.approx(kept.score(new))
-    again = load(read.save(tmp_path / "m.npz"))
+    again = load(read.save(tmp_path / "m.npz"), fitted_on=files)
     np.testing.assert_array_equal(again.predict(files), read.predict(views))
 
 
@@ -195,7 +195,7 @@ def test_open_arrays_are_found_again_by_file_and_name_or_loaded(kind, tmp_path, 
         held = [library.array(X) for X in views]
     model = WMNMF(3, random_state=0).fit(held)
     np.testing.assert_allclose(model.consensus_, expected.consensus_, rtol=1e-9)
-    again = load(model.save(tmp_path / "m.npz"))
+    again = load(model.save(tmp_path / "m.npz"), fitted_on=list(tmp_path.iterdir()))
     np.testing.assert_array_equal(again.predict(views), model.predict(views))
 
 
@@ -511,10 +511,10 @@ def test_a_loaded_model_whose_file_is_gone_says_so(tmp_path):
     saved = WMNMF(3, random_state=0).fit(files).save(tmp_path / "m.npz")
     np.save(tmp_path / "v1.npy", views[1][:50])
     with pytest.raises(OSError, match=r"view 'view1' \(v1.npy\) now has the shape \(50, 5\)"):
-        load(saved).predict(views)
+        load(saved, fitted_on=files).predict(views)
     os.remove(files[1].path)
     with pytest.raises(FileNotFoundError, match="there is no file"):
-        load(saved).predict(views)
+        load(saved, fitted_on=files).predict(views)
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="memory is read from /proc")

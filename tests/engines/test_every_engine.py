@@ -74,7 +74,8 @@ def test_a_saved_model_predicts_as_the_one_that_was_fitted(place, make, tmp_path
     labels = model.predict(views)
     if make is robust:
         np.testing.assert_array_equal(labels, model.labels_)
-    again = mv.load(model.save(tmp_path / "m.npz"))
+    files = [X.path for X in there] if place.name == "files" and make is wmnmf else ()
+    again = mv.load(model.save(tmp_path / "m.npz"), fitted_on=files)
     np.testing.assert_array_equal(again.predict(views), labels)
 
 

@@ -380,9 +380,9 @@ class PredictRequest(KnownOptions):
         "Batch of these samples, after a fit with --batch: one of the fit or a new name.", None
     )
     fitted_on: Many = option(
-        "Where a file of the fit that stayed on disk is now, if it moved; may be repeated.",
+        "A file of the fit that stayed on disk, or VIEW=FILE if it moved; may be repeated.",
         (),
-        "VIEW=FILE",
+        "FILE",
     )
     max_unpacked: float | None = MAX_UNPACKED()
     force: bool = FORCE()

@@ -24,6 +24,7 @@ import scipy.sparse as sp
 from manyview._types import Matrix, Views
 from manyview._version import __version__
 from manyview._warn import warn_user
+from manyview.engines.files.disk import DiskMatrix
 from manyview.engines.numpy.relations import Relation
 from manyview.engines.numpy.sources import is_streamed, looking_rows
 from manyview.engines.protocols import Remote
@@ -87,7 +88,8 @@ class Checkpoint:
             left.unlink(missing_ok=True)
         self.identity = identity_of(model, views, rng)
         if self.path.exists():
-            saved = read_state(self.path, "checkpoint")
+            files = [X for X in views.matrices if isinstance(X, DiskMatrix)]
+            saved = read_state(self.path, "checkpoint", files)
             difference = _difference(saved["identity"], self.identity)
             if difference:
                 raise ValueError(

@@ -31,8 +31,11 @@ from manyview.io.writing import write_whole
 
 from .tree import MODELS, Reader, Writer
 
-#: What to do about files that cannot be used.
-REMEDIES = {"model": "save the model again by model.save()", "checkpoint": "remove it"}
+#: What files hold, and who writes them.
+MAKERS = {
+    "model": "models are written by model.save()",
+    "checkpoint": "checkpoints are written by a fit with checkpoint=PATH",
+}
 #: Raised when the tree changes its meaning; other versions are refused.
 FORMAT = 2
 HEADER = "header.json"
@@ -57,31 +60,14 @@ def save(model: Any, path: str | Path) -> Path:
     return path
 
 
-def read_model(
-    path: Path,
-    fitted_on: Mapping[str, str | os.PathLike[str]] | None = None,
-    max_unpacked: float | None = None,
-) -> Any:
+def read_model(path: Path, fitted_on: Any = (), max_unpacked: float | None = None) -> Any:
     """A model of a class that is imported by now; `manyview.load` has the parameters."""
     if path.is_dir():
         raise ValueError(f"{path} is a folder; name the model file in it, such as model.npz")
     if not path.exists():
         raise FileNotFoundError(f"there is no file {path}")
     with unpacking_up_to(max_unpacked):
-        found, files = _read(path, "model")
-        known = sorted({X.view for X in files})
-        for view, place in (fitted_on or {}).items():
-            if view not in known:
-                raise ValueError(
-                    f"fitted_on names the view {view!r}, but the views the model has in files are: "
-                    f"{', '.join(known) or 'none'}"
-                )
-            for X in files:
-                if X.view == view:
-                    X.path = os.path.abspath(os.fspath(place).partition(INSIDE)[0])
-        for X in files:
-            X.max_unpacked = unpacking_limit()
-    return found
+        return _read(path, "model", fitted_on)
 
 
 def write_state(path: Path, kind: str, state: dict[str, Any]) -> None:
@@ -90,23 +76,52 @@ def write_state(path: Path, kind: str, state: dict[str, Any]) -> None:
     _write(path, kind, {"state": writer.value(state)}, writer.members, zipfile.ZIP_STORED)
 
 
-def read_state(path: Path, kind: str) -> dict[str, Any]:
-    """What `write_state` wrote; anything else is refused."""
-    return _read(path, kind)[0]
+def read_state(path: Path, kind: str, fitted_on: Any = ()) -> dict[str, Any]:
+    """What `write_state` wrote; anything else is refused. Of files it names, only ``fitted_on`` open."""
+    return _read(path, kind, fitted_on)
 
 
-def _read(path: Path, kind: str) -> tuple[Any, list[DiskMatrix]]:
-    """What the file holds, and the files that it names, which are opened when they are needed."""
+def _read(path: Path, kind: str, fitted_on: Any) -> Any:
     header, members = _unpack(path, kind)
     try:
         # The bytes of each array are let go once it is there.
         reader = Reader({name: read_npy(BytesIO(members.pop(name))) for name in list(members)})
         if kind == "model":
-            return reader.model(header["class"], header["state"]), reader.files
-        return reader.value(header["state"]), reader.files
+            found = reader.model(header["class"], header["state"])
+        else:
+            found = reader.value(header["state"])
     except (ValueError, TypeError, KeyError, AttributeError, IndexError, RecursionError) as error:
         why = str(error) or type(error).__name__
-        raise ValueError(f"{path.name} is no usable {kind}: {why}; {REMEDIES[kind]}") from error
+        remedy = "save it again" if kind == "model" else "remove it"
+        raise ValueError(f"{path.name} is no usable {kind}: {why}; {remedy}") from error
+    _allow_files(reader.named, fitted_on)
+    return found
+
+
+def _allow_files(named: list[DiskMatrix], given: Any) -> None:
+    """Let those of the named files be opened that the user gives as well."""
+    if isinstance(given, str | os.PathLike | DiskMatrix):
+        given = [given]
+    by_view = given if isinstance(given, Mapping) else {}
+    moved = {str(view): _place(item) for view, item in by_view.items()}
+    places = {_place(item) for item in given} if not by_view else set()
+    known = {X.view for X in named}
+    for view in moved:
+        if view not in known:
+            raise ValueError(
+                f"fitted_on names the view {view!r}, but the views the model has in files are: "
+                f"{', '.join(map(str, known)) or 'none'}"
+            )
+    for X in named:
+        if X.view in moved or X.path in places:
+            X.path, X.only_named = moved.get(X.view, X.path), False
+            X.max_unpacked = unpacking_limit()
+
+
+def _place(item: Any) -> str:
+    if isinstance(item, DiskMatrix):
+        return item.path
+    return os.path.abspath(os.fspath(item).partition(INSIDE)[0])
 
 
 # --- the file ----------------------------------------------------------------------------------
@@ -132,49 +147,53 @@ def _archive(
 
 
 def _unpack(path: Path, kind: str) -> tuple[dict[str, Any], dict[str, bytes]]:
+    damaged = f"{path.name} is damaged or was cut short"
+    remedy = "copy it again or save the model again" if kind == "model" else "remove it"
     try:
         with zipfile.ZipFile(path) as archive:
             check_archive(archive, path.stat().st_size)
-            header = json.loads(archive.read(HEADER), parse_constant=_no_constant)
-            _check_header(path.name, header, kind)
+            if HEADER not in archive.namelist():
+                raise BadFile(f"{path.name} is no manyview {kind}; {MAKERS[kind]}")
+            header = _checked_header(path.name, archive.read(HEADER), kind)
             members = {
                 name.removesuffix(".npy"): archive.read(name)
                 for name in archive.namelist()
                 if name != HEADER
             }
+            checksum = _checksum(header, members)
     except BadFile as error:
         raise ValueError(str(error)) from None
     except TooLarge as error:
         raise ValueError(f"{path.name}: {error}") from None
-    except (
-        zipfile.BadZipFile,
-        zlib.error,
-        ValueError,
-        KeyError,
-        EOFError,
-        OSError,
-        RuntimeError,
-    ) as error:
-        # RuntimeError: the archive asks for a password, or its header nests too deep.
+    except zipfile.BadZipFile as error:
+        with path.open("rb") as file:
+            ours = file.read(2) == b"PK"
+        if ours:
+            raise ValueError(f"{damaged} ({error}); {remedy}") from error
         raise ValueError(
-            f"{path.name} is damaged or was cut short, or it is no manyview {kind} ({error}); "
-            f"{REMEDIES[kind]}"
+            f"{path.name} is no manyview {kind}, nor any .npz file ({error}); name another file"
         ) from error
-    if header.get("sha256") != _checksum(header, members):
+    except (ValueError, EOFError, OSError, zlib.error, NotImplementedError, RuntimeError) as error:
+        # RuntimeError: the archive asks for a password, or its header nests too deep.
+        raise ValueError(f"{damaged} ({error}); {remedy}") from error
+    if header.get("sha256") != checksum:
         raise ValueError(
-            f"{path.name} was changed after it was saved (its checksum differs); {REMEDIES[kind]}"
+            f"{path.name} was changed after it was saved (its checksum differs); {remedy}"
         )
     return header, members
 
 
-def _check_header(file: str, header: Any, kind: str) -> None:
+def _checked_header(file: str, text: bytes, kind: str) -> dict[str, Any]:
+    header = json.loads(text, parse_constant=_no_constant)
     if not isinstance(header, dict) or header.get("kind") != f"manyview {kind}":
-        raise BadFile(f"{file} is no manyview {kind}; {REMEDIES[kind]}")
+        raise BadFile(f"{file} is no manyview {kind}; {MAKERS[kind]}")
     if header.get("format") != FORMAT:
         raise BadFile(
-            f"{file} was written by manyview {header.get('library')} in format {header.get('format')}, and "
-            f"this manyview reads format {FORMAT}; use that version, or {REMEDIES[kind]}"
+            f"{file} was written by manyview {header.get('library')} in format "
+            f"{header.get('format')}, and this manyview reads format {FORMAT}; use that version, "
+            f"or {'fit and save the model again' if kind == 'model' else 'remove it'}"
         )
+    return header
 
 
 def _no_constant(name: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from enum import Enum
 from typing import Any
 
@@ -92,11 +93,11 @@ MOST_COPIES = 8
 class Reader:
     """What `Writer` wrote, from arrays by their names.
 
-    ``files`` are those that it names; none is opened.
+    Files it names are not opened: they come in ``named``, for whoever knows which of them may be.
     """
 
     def __init__(self, arrays: dict[str, Array]):
-        self.arrays, self.files = arrays, list[DiskMatrix]()
+        self.arrays, self.named = arrays, list[DiskMatrix]()
         self.left = MOST_COPIES * (sum(array.nbytes for array in arrays.values()) + 2**16)
 
     def model(self, name: str, state: dict[str, Any]) -> Any:
@@ -154,8 +155,8 @@ class Reader:
         new: Any = object.__new__(STORABLE[node["class"]])
         new.__dict__.update({name: self.value(item) for name, item in node["state"].items()})
         if isinstance(new, DiskMatrix):
-            new.max_unpacked = None
-            self.files.append(new)
+            new.path, new.only_named, new.max_unpacked = os.path.abspath(new.path), True, None
+            self.named.append(new)
         return new
 
     def _sparse(self, node: dict[str, Any]) -> Any:

@@ -117,7 +117,7 @@ def fitted(folder: Path, about: Mapping[str, Any]) -> tuple[Any, Inputs]:
     for item in about.get("inputs") or []:
         _check_file(item)
     try:
-        model = load(folder / "model.npz")
+        model = load(folder / "model.npz", fitted_on=[item["path"] for item in about["inputs"]])
         zero_rows = model.get_params().get("zero_rows", "auto")
         read = read_inputs(
             request_of(FitRequest, settings, nested=True), zero_rows, lambda text: None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,9 +12,9 @@ import numpy as np
 from rich.markup import escape
 
 from manyview.app.compare.page import plain_rows
-from manyview.app.files import ReadViews, read_views
+from manyview.app.files import ReadViews, named_files, read_views
 from manyview.app.files.relations import with_relations
-from manyview.app.options import PredictRequest, by_view, command_line
+from manyview.app.options import PredictRequest, command_line
 from manyview.app.run import write_run
 from manyview.app.run.folder import PAGE
 from manyview.app.run.meaning import check_gene_sets
@@ -44,7 +44,7 @@ def run_predict(ask: PredictRequest, voice: Voice) -> None:
     _refuse_adjusted(model_file)
     model = load(
         model_file / "model.npz" if model_file.is_dir() else model_file,
-        fitted_on=by_view(ask.fitted_on),
+        fitted_on=_files_of_fit(ask.files, ask.fitted_on),
     )
     held = fitted_input(model)
     if held.single:
@@ -189,6 +189,16 @@ def _refuse_adjusted(model_file: Path) -> None:
             f"{model_file} was fitted on views without {', '.join(map(str, adjusted))} (--adjust), "
             "which new samples still have; fit old and new samples together"
         )
+
+
+def _files_of_fit(files: Sequence[str], fitted_on: Sequence[str]) -> Any:
+    """What the model may open: the files that are named here; VIEW=FILE where those of the fit moved."""
+    moved = [item.partition("=") for item in fitted_on if not Path(item).exists() and "=" in item]
+    if moved and len(moved) < len(fitted_on):
+        raise ValueError("--fitted-on takes VIEW=FILE for every file or for none")
+    if moved:
+        return {view: file for view, _, file in moved}
+    return [*(path for _, path in named_files(files)), *fitted_on]
 
 
 def _features(model: Estimator) -> dict[str, list[str]]:

@@ -41,6 +41,8 @@ class DiskMatrix:
     kind = ""
     #: GiB the file may take unpacked, where the user has said so.
     max_unpacked: float | None = None
+    #: Whether only a saved model names the file: it is not opened unless the user names it as well.
+    only_named = False
     # Open files and slabs stay out of `vars`, and so out of saved models.
     __slots__ = ("__dict__", "__weakref__", "_opened")
 
@@ -121,6 +123,11 @@ class DiskMatrix:
         return self
 
     def _open(self, most: float = 0) -> RowFile:
+        if self.only_named:
+            raise ValueError(
+                f"the saved model reads {self.label} for this, from {self.path}, and opens no file that "
+                "you do not name: load it by mv.load(model, fitted_on=[file]), or give --fitted-on FILE"
+            )
         check_no_pipe(self.path)
         kind = self.kind or Path(self.path).suffix.lower()
         found: RowFile | None = None
