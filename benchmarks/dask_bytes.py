@@ -1,4 +1,4 @@
-"""Bytes over the network per iteration and worker: the model of docs/scaling.md beside Dask's counters.
+"""Bytes over the network per iteration and worker: a model, and Dask's counters.
 
 python benchmarks/dask_bytes.py                    # measure on a local cluster, and print the model
 """
